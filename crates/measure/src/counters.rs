@@ -1,0 +1,184 @@
+//! Counters of one run and the figures derived from them.
+
+use serde::Serialize;
+
+use crate::{Ns, RunResult};
+
+/// What the scheduler did in the measured time. All are counts unless named `_ns`.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Wake-ups placed on the CPU where the wakee last ran, or on the waker's own.
+    pub wakeups_same_cpu: u64,
+    /// Wake-ups placed on an SMT sibling of the waker's CPU.
+    pub wakeups_sibling: u64,
+    /// Wake-ups placed elsewhere in the waker's last-level cache.
+    pub wakeups_same_llc: u64,
+    /// Wake-ups placed in another last-level cache.
+    pub wakeups_remote: u64,
+    /// Searches of a last-level cache for an idle CPU.
+    pub idle_searches: u64,
+    /// CPUs that those searches looked at.
+    pub cpus_searched: u64,
+    /// Searches that found one.
+    pub searches_found: u64,
+    /// Wake-ups that chose a CPU which another waker had already chosen while
+    /// it still looked idle (the race of the SIS_SHORT mail).
+    pub stacked_wakeups: u64,
+    /// Tasks that changed CPU at a wake-up.
+    pub wakeup_migrations: u64,
+    /// Tasks moved by load balancing.
+    pub balance_migrations: u64,
+    /// Inter-processor interrupts sent.
+    pub ipis: u64,
+    /// Context switches from one task to another or to and from idle.
+    pub context_switches: u64,
+    /// Preemptions of a running task by a wake-up or a tick.
+    pub preemptions: u64,
+    /// Time spent waiting for runqueue locks, over all CPUs.
+    pub lock_wait_ns: Ns,
+    /// Time spent waiting for contended cache lines, over all CPUs.
+    pub hot_line_wait_ns: Ns,
+    /// Task activations: wake, place, run, block.
+    pub activations: u64,
+}
+
+/// How one CPU spent the measured time. The three add up to the elapsed time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CpuTime {
+    /// Doing the workload's own work, system calls included.
+    pub busy_ns: Ns,
+    /// Idle.
+    pub idle_ns: Ns,
+    /// Kernel cost of scheduling: placement, switches, locks, idle exit, balancing.
+    pub cost_ns: Ns,
+}
+
+/// The numbers that explain a result: shown below each row of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Explain {
+    /// Share of all CPU time spent idle, in percent.
+    pub idle_pct: f64,
+    /// Share of all CPU time spent on scheduling itself, in percent.
+    pub cost_pct: f64,
+    /// Wake-ups per second placed on the waker's CPU.
+    pub wakeups_same_cpu_per_s: f64,
+    /// Wake-ups per second placed on an SMT sibling of the waker's CPU.
+    pub wakeups_sibling_per_s: f64,
+    /// Wake-ups per second placed elsewhere in the waker's last-level cache.
+    pub wakeups_same_llc_per_s: f64,
+    /// Wake-ups per second placed in another last-level cache.
+    pub wakeups_remote_per_s: f64,
+    /// Idle searches per second.
+    pub idle_searches_per_s: f64,
+    /// CPUs looked at per idle search.
+    pub cpus_per_search: f64,
+    /// Share of idle searches that found a CPU, in percent.
+    pub search_success_pct: f64,
+    /// Wake-ups per second that stacked onto a CPU already chosen by another waker.
+    pub stacked_wakeups_per_s: f64,
+    /// Migrations per second, by wake-ups and by balancing.
+    pub migrations_per_s: f64,
+    /// Inter-processor interrupts per second.
+    pub ipis_per_s: f64,
+    /// Context switches per second.
+    pub context_switches_per_s: f64,
+    /// Share of all CPU time lost waiting for runqueue locks, in percent.
+    pub lock_wait_pct: f64,
+    /// Share of all CPU time lost waiting for contended cache lines, in percent.
+    pub hot_line_wait_pct: f64,
+    /// Median wakeup latency in ns.
+    pub wakeup_p50_ns: f64,
+    /// 99th percentile of wakeup latency in ns.
+    pub wakeup_p99_ns: f64,
+    /// Largest wakeup latency in ns.
+    pub wakeup_max_ns: f64,
+}
+
+/// `part` of `whole` in percent; 0 of nothing is 0.
+fn pct(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { 100.0 * part / whole }
+}
+
+impl Explain {
+    /// Derives the figures of one run.
+    pub fn of(run: &RunResult) -> Explain {
+        let c = &run.counters;
+        let cpu_time = (run.elapsed_ns as f64) * run.cpus.len() as f64;
+        let per_s = |count: u64| {
+            if run.elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / run.elapsed_ns as f64 }
+        };
+        let idle: Ns = run.cpus.iter().map(|t| t.idle_ns).sum();
+        let cost: Ns = run.cpus.iter().map(|t| t.cost_ns).sum();
+        let searches = c.idle_searches as f64;
+        Explain {
+            idle_pct: pct(idle as f64, cpu_time),
+            cost_pct: pct(cost as f64, cpu_time),
+            wakeups_same_cpu_per_s: per_s(c.wakeups_same_cpu),
+            wakeups_sibling_per_s: per_s(c.wakeups_sibling),
+            wakeups_same_llc_per_s: per_s(c.wakeups_same_llc),
+            wakeups_remote_per_s: per_s(c.wakeups_remote),
+            idle_searches_per_s: per_s(c.idle_searches),
+            cpus_per_search: if searches == 0.0 { 0.0 } else { c.cpus_searched as f64 / searches },
+            search_success_pct: pct(c.searches_found as f64, searches),
+            stacked_wakeups_per_s: per_s(c.stacked_wakeups),
+            migrations_per_s: per_s(c.wakeup_migrations + c.balance_migrations),
+            ipis_per_s: per_s(c.ipis),
+            context_switches_per_s: per_s(c.context_switches),
+            lock_wait_pct: pct(c.lock_wait_ns as f64, cpu_time),
+            hot_line_wait_pct: pct(c.hot_line_wait_ns as f64, cpu_time),
+            wakeup_p50_ns: run.wakeup_latency.quantile(0.5) as f64,
+            wakeup_p99_ns: run.wakeup_latency.quantile(0.99) as f64,
+            wakeup_max_ns: run.wakeup_latency.max() as f64,
+        }
+    }
+
+    /// Each figure with its name and value, in the order they are printed.
+    pub fn figures(&self) -> [(&'static str, f64); 18] {
+        [
+            ("idle_pct", self.idle_pct),
+            ("cost_pct", self.cost_pct),
+            ("wakeups_same_cpu_per_s", self.wakeups_same_cpu_per_s),
+            ("wakeups_sibling_per_s", self.wakeups_sibling_per_s),
+            ("wakeups_same_llc_per_s", self.wakeups_same_llc_per_s),
+            ("wakeups_remote_per_s", self.wakeups_remote_per_s),
+            ("idle_searches_per_s", self.idle_searches_per_s),
+            ("cpus_per_search", self.cpus_per_search),
+            ("search_success_pct", self.search_success_pct),
+            ("stacked_wakeups_per_s", self.stacked_wakeups_per_s),
+            ("migrations_per_s", self.migrations_per_s),
+            ("ipis_per_s", self.ipis_per_s),
+            ("context_switches_per_s", self.context_switches_per_s),
+            ("lock_wait_pct", self.lock_wait_pct),
+            ("hot_line_wait_pct", self.hot_line_wait_pct),
+            ("wakeup_p50_ns", self.wakeup_p50_ns),
+            ("wakeup_p99_ns", self.wakeup_p99_ns),
+            ("wakeup_max_ns", self.wakeup_max_ns),
+        ]
+    }
+
+    /// The mean of each figure over `runs`; all zero if there are none.
+    pub fn mean(runs: &[Explain]) -> Explain {
+        let n = runs.len().max(1) as f64;
+        let mean_of = |get: fn(&Explain) -> f64| runs.iter().map(get).sum::<f64>() / n;
+        Explain {
+            idle_pct: mean_of(|e| e.idle_pct),
+            cost_pct: mean_of(|e| e.cost_pct),
+            wakeups_same_cpu_per_s: mean_of(|e| e.wakeups_same_cpu_per_s),
+            wakeups_sibling_per_s: mean_of(|e| e.wakeups_sibling_per_s),
+            wakeups_same_llc_per_s: mean_of(|e| e.wakeups_same_llc_per_s),
+            wakeups_remote_per_s: mean_of(|e| e.wakeups_remote_per_s),
+            idle_searches_per_s: mean_of(|e| e.idle_searches_per_s),
+            cpus_per_search: mean_of(|e| e.cpus_per_search),
+            search_success_pct: mean_of(|e| e.search_success_pct),
+            stacked_wakeups_per_s: mean_of(|e| e.stacked_wakeups_per_s),
+            migrations_per_s: mean_of(|e| e.migrations_per_s),
+            ipis_per_s: mean_of(|e| e.ipis_per_s),
+            context_switches_per_s: mean_of(|e| e.context_switches_per_s),
+            lock_wait_pct: mean_of(|e| e.lock_wait_pct),
+            hot_line_wait_pct: mean_of(|e| e.hot_line_wait_pct),
+            wakeup_p50_ns: mean_of(|e| e.wakeup_p50_ns),
+            wakeup_p99_ns: mean_of(|e| e.wakeup_p99_ns),
+            wakeup_max_ns: mean_of(|e| e.wakeup_max_ns),
+        }
+    }
+}

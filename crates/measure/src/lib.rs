@@ -1,0 +1,44 @@
+//! What one run is measured by: a wakeup-latency histogram, counters of what
+//! the scheduler did, and how each CPU spent its time. Every runner, simulated
+//! or real, returns this same value.
+
+mod counters;
+mod latency;
+
+pub use counters::{Counters, CpuTime, Explain};
+pub use latency::Latency;
+
+/// Nanoseconds, of virtual or of real time.
+pub type Ns = u64;
+
+/// The result of one run of one workload under one policy with one seed.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// Measured time after warm-up.
+    pub elapsed_ns: Ns,
+    /// Operations that the workload counted in that time.
+    pub operations: u64,
+    /// From the wake-up of a task to its first instruction, for every wake-up.
+    pub wakeup_latency: Latency,
+    /// The latency that the workload itself records (schbench's), if it does.
+    pub recorded_latency: Latency,
+    /// What the scheduler did.
+    pub counters: Counters,
+    /// How each CPU spent the measured time, by CPU number.
+    pub cpus: Vec<CpuTime>,
+}
+
+impl RunResult {
+    /// Operations per second.
+    pub fn throughput(&self) -> f64 {
+        if self.elapsed_ns == 0 {
+            return 0.0;
+        }
+        self.operations as f64 * 1e9 / self.elapsed_ns as f64
+    }
+
+    /// The numbers that explain this run, as a comparison prints them.
+    pub fn explain(&self) -> Explain {
+        Explain::of(self)
+    }
+}

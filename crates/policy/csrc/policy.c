@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Decisions of policy/ made callable from Rust, in the simulator's world. Nothing
+ * is decided here.
+ */
+#include "sim_world.h"
+
+#include "../../../policy/averages.h"
+#include "../../../policy/select.h"
+
+/* Layout of the structs that Rust mirrors, checked when a world is built. */
+u32 reveille_layout(u32 which)
+{
+	switch (which) {
+	case 0:
+		return sizeof(struct policy_task);
+	case 1:
+		return sizeof(struct world_cpu);
+	case 2:
+		return sizeof(struct world_llc);
+	case 3:
+		return sizeof(struct policy_pick);
+	case 4:
+		return sizeof(struct policy_tunables);
+	case 5:
+		return sizeof(struct world);
+	default:
+		return 0;
+	}
+}
+
+void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p, u32 waker,
+			 u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
+{
+	*pick = policy_select_cpu(w, t, &w->tasks[p], waker == POLICY_NONE ? 0 : &w->tasks[waker],
+				  this_cpu, flags, now_j);
+}
+
+bool reveille_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 this_cpu, u32 cpu)
+{
+	return policy_ttwu_queue(w, t, this_cpu, cpu);
+}
+
+void reveille_task_slept(struct policy_task *p)
+{
+	policy_task_slept(p);
+}
+
+u64 reveille_avg_idle(u64 avg_idle_ns, u64 idle_ns, u64 max_idle_balance_cost_ns)
+{
+	return policy_avg_idle(avg_idle_ns, idle_ns, max_idle_balance_cost_ns);
+}
+
+u32 reveille_nr_idle_scan(u64 sum_util, u32 llc_weight, u32 imbalance_pct)
+{
+	return policy_nr_idle_scan(sum_util, llc_weight, imbalance_pct);
+}

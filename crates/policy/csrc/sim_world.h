@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The simulator's world: flat arrays that Rust owns and fills (see world.rs, the
+ * same structs as repr(C)). Implements policy/world.h by reading them.
+ */
+#ifndef REVEILLE_SIM_WORLD_H
+#define REVEILLE_SIM_WORLD_H
+
+#include "../../../policy/types.h"
+
+/* One CPU, as decisions see it: half a cache line. */
+struct world_cpu {
+	u32 nr_running;
+	u32 curr;		/* task id, POLICY_NONE for the idle task */
+	u32 cfs_load;
+	u16 capacity;
+	u8 available_idle;
+	u8 sched_idle;
+	u16 llc;
+	u16 position;		/* within the LLC */
+	u16 smt_first;		/* index into smt_cpus */
+	u16 smt_width;
+	u32 reserved[2];
+};
+
+/* One LLC: sched_domain_shared, and where its CPUs stand in llc_cpus. */
+struct world_llc {
+	u64 usable[POLICY_LLC_WORDS];
+	u32 first;
+	u32 weight;
+	u32 nr_idle_scan;
+	u32 has_idle_cores;
+};
+
+struct world {
+	struct world_cpu *cpus;
+	struct world_llc *llcs;
+	struct policy_task *tasks;
+	const u16 *llc_cpus;	/* CPU numbers, LLC by LLC, ascending */
+	const u16 *smt_cpus;	/* CPU numbers, core by core, ascending */
+	const u64 *allowed;	/* affinity sets: per set, per LLC, POLICY_LLC_WORDS words */
+	u32 n_llcs;
+	u32 n_cpus;
+	u32 n_tasks;
+	u32 n_affinities;
+};
+
+#include "../../../policy/world.h"
+
+static inline bool world_available_idle(const struct world *w, u32 cpu)
+{
+	return w->cpus[cpu].available_idle != 0;
+}
+
+static inline bool world_usable(const struct world *w, u32 cpu)
+{
+	return (w->cpus[cpu].available_idle | w->cpus[cpu].sched_idle) != 0;
+}
+
+static inline u32 world_nr_running(const struct world *w, u32 cpu)
+{
+	return w->cpus[cpu].nr_running;
+}
+
+static inline const struct policy_task *world_curr(const struct world *w, u32 cpu)
+{
+	u32 id = w->cpus[cpu].curr;
+
+	return id == POLICY_NONE ? 0 : &w->tasks[id];
+}
+
+static inline u32 world_cfs_load(const struct world *w, u32 cpu)
+{
+	return w->cpus[cpu].cfs_load;
+}
+
+static inline u32 world_capacity(const struct world *w, u32 cpu)
+{
+	return w->cpus[cpu].capacity;
+}
+
+static inline u32 world_llc(const struct world *w, u32 cpu)
+{
+	return w->cpus[cpu].llc;
+}
+
+static inline u32 world_llc_weight(const struct world *w, u32 llc)
+{
+	return w->llcs[llc].weight;
+}
+
+static inline u32 world_llc_position(const struct world *w, u32 cpu)
+{
+	return w->cpus[cpu].position;
+}
+
+static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position)
+{
+	return w->llc_cpus[w->llcs[llc].first + position];
+}
+
+static inline u32 world_smt_width(const struct world *w, u32 cpu)
+{
+	return w->cpus[cpu].smt_width;
+}
+
+static inline u32 world_smt_cpu(const struct world *w, u32 cpu, u32 k)
+{
+	return w->smt_cpus[w->cpus[cpu].smt_first + k];
+}
+
+static inline u64 world_usable_word(const struct world *w, u32 llc, u32 i)
+{
+	return w->llcs[llc].usable[i];
+}
+
+static inline u64 world_allowed_word(const struct world *w, const struct policy_task *p, u32 llc,
+				     u32 i)
+{
+	return w->allowed[((u64)p->affinity * w->n_llcs + llc) * POLICY_LLC_WORDS + i];
+}
+
+static inline bool world_allowed(const struct world *w, const struct policy_task *p, u32 cpu)
+{
+	u32 at = w->cpus[cpu].position;
+
+	return (world_allowed_word(w, p, w->cpus[cpu].llc, at / 64) >> (at % 64)) & 1;
+}
+
+static inline bool world_has_idle_cores(const struct world *w, u32 llc)
+{
+	return w->llcs[llc].has_idle_cores != 0;
+}
+
+static inline void world_clear_idle_cores(struct world *w, u32 llc)
+{
+	w->llcs[llc].has_idle_cores = 0;
+}
+
+static inline u32 world_nr_idle_scan(const struct world *w, u32 llc)
+{
+	return w->llcs[llc].nr_idle_scan;
+}
+
+#endif

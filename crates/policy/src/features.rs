@@ -1,0 +1,259 @@
+//! Which rules a policy has: feature bits, named kernel baselines, and the edits
+//! (`+SIS_SHORT`, `-TTWU_QUEUE`) that make a variant of one.
+
+use crate::Ns;
+
+/// One rule that can be left in or out.
+#[derive(Clone, Copy, Debug)]
+pub struct Feature {
+    /// The kernel's or the mail's own name.
+    pub name: &'static str,
+    /// Its bit in [`Tunables::features`]; equals the one in `policy/features.h`.
+    pub bit: u64,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+}
+
+macro_rules! features {
+    ($($name:ident = $bit:expr, $about:expr, $source:expr;)*) => {
+        $(#[doc = $about] pub const $name: u64 = 1 << $bit;)*
+        /// Every feature, in bit order.
+        pub const FEATURES: &[Feature] = &[
+            $(Feature { name: stringify!($name), bit: 1 << $bit, about: $about, source: $source },)*
+        ];
+    };
+}
+
+/// The bits by name.
+pub mod bits {
+    use super::Feature;
+    features! {
+        WA_IDLE = 0, "Choose between waker's and previous CPU by idleness first", "v4.14, wake_affine_idle()";
+        WA_WEIGHT = 1, "Then by load: this CPU if it would be less loaded", "v4.14, wake_affine_weight()";
+        SIS_UTIL = 2, "Bound the idle search by the utilisation of the cache domain", "v6.0, commit 70fb5ccf2ebb";
+        SIS_SHORT = 3, "Keep two short tasks that only wake each other on one CPU when busy", "mail of 2023-02-22, v6 2/2";
+        TTWU_QUEUE = 4, "Put remote wake-ups of idle CPUs on their wake list", "v6.0 rules, commits 28156108fecb and f3dd3f674555";
+        WAKEUP_PREEMPTION = 5, "A waking task may preempt the running one", "kernel/sched/features.h";
+        GENTLE_FAIR_SLEEPERS = 6, "Sleepers are credited half a latency period, not a whole one", "kernel/sched/features.h";
+        START_DEBIT = 7, "A new task starts one slice behind", "kernel/sched/features.h";
+        LAST_BUDDY = 8, "Prefer the task that a wake-up preempted", "kernel/sched/features.h";
+        AUTOGROUP = 9, "All tasks of a session share one task group and its load_avg line", "CONFIG_SCHED_AUTOGROUP";
+    }
+}
+pub use bits::FEATURES;
+
+/// A kernel release as a set of features.
+#[derive(Clone, Copy, Debug)]
+pub struct Baseline {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it stands for, in one line.
+    pub about: &'static str,
+    /// Features that are on.
+    pub features: u64,
+}
+
+/// Every baseline.
+pub const BASELINES: &[Baseline] = &[Baseline {
+    name: "v6.2",
+    about: "Linux 6.2: CFS, SIS_UTIL, wake list for idle CPUs (baseline of SIS_SHORT)",
+    features: bits::WA_IDLE
+        | bits::WA_WEIGHT
+        | bits::SIS_UTIL
+        | bits::TTWU_QUEUE
+        | bits::WAKEUP_PREEMPTION
+        | bits::GENTLE_FAIR_SLEEPERS
+        | bits::START_DEBIT
+        | bits::LAST_BUDDY
+        | bits::AUTOGROUP,
+}];
+
+/// Features and tunables, as `policy/` reads them (`struct policy_tunables`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {
+    /// Feature bits.
+    pub features: u64,
+    /// sched_min_granularity in ns, scaled by the number of CPUs.
+    pub min_granularity_ns: Ns,
+    /// Timer ticks per second.
+    pub hz: u32,
+    /// Imbalance in percent that domains above SMT tolerate.
+    pub imbalance_pct: u32,
+    /// Imbalance in percent that the SMT domain tolerates.
+    pub smt_imbalance_pct: u32,
+}
+
+impl Tunables {
+    /// Is this feature bit on?
+    pub fn has(&self, bit: u64) -> bool {
+        self.features & bit != 0
+    }
+}
+
+/// A baseline with edits: `v6.2`, or `v6.2 +SIS_SHORT -TTWU_QUEUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The baseline's name.
+    pub base: String,
+    /// The edits in the order given; empty for the baseline itself.
+    pub edits: String,
+    /// Features that are on.
+    pub features: u64,
+}
+
+/// Why a policy cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// No baseline has this name.
+    #[error("unknown baseline `{name}`{}; `reveille policies` lists them", nearest_hint(.nearest))]
+    UnknownBaseline {
+        /// As given.
+        name: String,
+        /// The most similar name.
+        nearest: Option<String>,
+    },
+    /// No feature has this name.
+    #[error("unknown feature `{name}`{}; `reveille policies` lists them", nearest_hint(.nearest))]
+    UnknownFeature {
+        /// As given.
+        name: String,
+        /// The most similar name.
+        nearest: Option<String>,
+    },
+    /// An edit without `+` or `-`.
+    #[error("`{edit}` is no edit of a policy: write `+{edit}` to add a feature or `-{edit}` to remove it")]
+    NoSign {
+        /// As given.
+        edit: String,
+    },
+    /// An edit that changes nothing.
+    #[error("`{edit}` changes nothing: {base} already is so; leave it out")]
+    NoChange {
+        /// As given.
+        edit: String,
+        /// The baseline.
+        base: String,
+    },
+    /// A variant without any edit.
+    #[error("a variant needs at least one edit, such as `+SIS_SHORT`")]
+    Empty,
+}
+
+fn nearest_hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
+}
+
+fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
+    all.map(|n| (strsim::jaro_winkler(&n.to_lowercase(), &name.to_lowercase()), n))
+        .filter(|(score, _)| *score > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, n)| n.to_string())
+}
+
+impl Policy {
+    /// A baseline as it is.
+    pub fn baseline(name: &str) -> Result<Policy, PolicyError> {
+        let found = BASELINES.iter().find(|b| b.name == name).ok_or_else(|| {
+            PolicyError::UnknownBaseline {
+                name: name.to_string(),
+                nearest: nearest(name, BASELINES.iter().map(|b| b.name)),
+            }
+        })?;
+        Ok(Policy { base: name.to_string(), edits: String::new(), features: found.features })
+    }
+
+    /// This policy with edits applied in order; they are separated by blanks or commas.
+    pub fn with(&self, edits: &str) -> Result<Policy, PolicyError> {
+        let mut features = self.features;
+        let mut names = Vec::new();
+        for edit in edits.split([' ', ',']).filter(|e| !e.is_empty()) {
+            let (add, name) = match (edit.strip_prefix('+'), edit.strip_prefix('-')) {
+                (Some(name), _) => (true, name),
+                (_, Some(name)) => (false, name),
+                _ => return Err(PolicyError::NoSign { edit: edit.to_string() }),
+            };
+            let feature = FEATURES.iter().find(|f| f.name == name).ok_or_else(|| {
+                PolicyError::UnknownFeature {
+                    name: name.to_string(),
+                    nearest: nearest(name, FEATURES.iter().map(|f| f.name)),
+                }
+            })?;
+            let edited = if add { features | feature.bit } else { features & !feature.bit };
+            if edited == features {
+                return Err(PolicyError::NoChange {
+                    edit: edit.to_string(),
+                    base: self.base.clone(),
+                });
+            }
+            features = edited;
+            names.push(edit);
+        }
+        if names.is_empty() {
+            return Err(PolicyError::Empty);
+        }
+        Ok(Policy { base: self.base.clone(), edits: names.join(" "), features })
+    }
+
+    /// Names of the features that are on, in bit order.
+    pub fn names(&self) -> Vec<&'static str> {
+        FEATURES.iter().filter(|f| self.features & f.bit != 0).map(|f| f.name).collect()
+    }
+
+    /// What the decision code reads, for a machine with this many CPUs and this tick.
+    pub fn tunables(&self, n_cpus: usize, hz: u32) -> Tunables {
+        Tunables {
+            features: self.features,
+            min_granularity_ns: 750_000 * scaling_factor(n_cpus),
+            hz,
+            imbalance_pct: 117,
+            smt_imbalance_pct: 110,
+        }
+    }
+}
+
+/// SCHED_TUNABLESCALING_LOG, the default: 1 + log2 of the CPUs, counted up to 8.
+pub fn scaling_factor(n_cpus: usize) -> u64 {
+    1 + u64::from(n_cpus.clamp(1, 8).ilog2())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_apply_in_order_and_name_the_nearest() {
+        let base = Policy::baseline("v6.2").unwrap();
+        let short = base.with("+SIS_SHORT,-TTWU_QUEUE").unwrap();
+        assert_eq!(short.edits, "+SIS_SHORT -TTWU_QUEUE");
+        assert_eq!(short.features, (base.features | bits::SIS_SHORT) & !bits::TTWU_QUEUE);
+        let typo = base.with("+SIS_SHROT").unwrap_err().to_string();
+        assert!(typo.contains("did you mean `SIS_SHORT`"), "{typo}");
+        assert!(matches!(base.with("SIS_SHORT"), Err(PolicyError::NoSign { .. })));
+        assert!(matches!(base.with("+SIS_UTIL"), Err(PolicyError::NoChange { .. })));
+        assert!(matches!(base.with(" , "), Err(PolicyError::Empty)));
+        let unknown = Policy::baseline("v6.3").unwrap_err().to_string();
+        assert!(unknown.contains("did you mean `v6.2`"), "{unknown}");
+    }
+
+    #[test]
+    fn bits_equal_those_of_the_c_header() {
+        let header = include_str!("../../../policy/features.h");
+        for feature in FEATURES {
+            let line = format!("#define POLICY_{} (1ull << {})", feature.name, feature.bit.ilog2());
+            assert!(header.contains(&line), "policy/features.h lacks `{line}`");
+        }
+    }
+
+    #[test]
+    fn tunables_scale_with_the_logarithm_of_the_cpus() {
+        let base = Policy::baseline("v6.2").unwrap();
+        let min_granularity = |n| base.tunables(n, 250).min_granularity_ns;
+        assert_eq!(min_granularity(1), 750_000);
+        assert_eq!(min_granularity(2), 1_500_000);
+        assert_eq!(min_granularity(8), 3_000_000);
+        assert_eq!(min_granularity(224), 3_000_000);
+    }
+}

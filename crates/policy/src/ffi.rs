@@ -1,0 +1,98 @@
+//! The only place where Rust calls the C decision code. Every pointer handed over
+//! comes from a slice that outlives the call, and callers have checked every index
+//! that the C code will follow, so that the wrappers are safe.
+#![allow(unsafe_code)]
+
+use crate::world::{LLC_WORDS, Pick, RawWorld, Task, WorldCpu, WorldLlc};
+use crate::{CpuId, Ns, TaskId, Tunables};
+
+unsafe extern "C" {
+    fn reveille_layout(which: u32) -> u32;
+    fn reveille_select_cpu(
+        w: *mut RawWorld,
+        t: *const Tunables,
+        p: TaskId,
+        waker: TaskId,
+        this_cpu: CpuId,
+        flags: u32,
+        now_j: u64,
+        pick: *mut Pick,
+    );
+    fn reveille_ttwu_queue(
+        w: *mut RawWorld,
+        t: *const Tunables,
+        this_cpu: CpuId,
+        cpu: CpuId,
+    ) -> bool;
+    fn reveille_task_slept(p: *mut Task);
+    fn reveille_avg_idle(avg_idle_ns: Ns, idle_ns: Ns, max_idle_balance_cost_ns: Ns) -> Ns;
+    fn reveille_nr_idle_scan(sum_util: u64, llc_weight: u32, imbalance_pct: u32) -> u32;
+}
+
+/// Panics if the C structs are laid out otherwise than their Rust mirrors.
+pub(crate) fn check_layout() {
+    let rust = [
+        size_of::<Task>(),
+        size_of::<WorldCpu>(),
+        size_of::<WorldLlc>(),
+        size_of::<Pick>(),
+        size_of::<Tunables>(),
+        size_of::<RawWorld>(),
+    ];
+    for (which, size) in rust.into_iter().enumerate() {
+        // SAFETY: takes a number and returns one.
+        let c = unsafe { reveille_layout(which as u32) };
+        assert_eq!(c as usize, size, "struct {which} differs between C and Rust");
+    }
+    assert_eq!(LLC_WORDS, 8, "POLICY_LLC_WORDS");
+}
+
+#[inline]
+pub(crate) fn select_cpu(
+    world: &mut RawWorld,
+    tunables: &Tunables,
+    wakee: TaskId,
+    waker: TaskId,
+    this_cpu: CpuId,
+    flags: u32,
+    now_j: u64,
+) -> Pick {
+    let mut pick = Pick::default();
+    // SAFETY: the world points into live vectors; `World::select_cpu` checked the ids.
+    unsafe {
+        reveille_select_cpu(world, tunables, wakee, waker, this_cpu, flags, now_j, &mut pick);
+    }
+    pick
+}
+
+#[inline]
+pub(crate) fn ttwu_queue(
+    world: &mut RawWorld,
+    tunables: &Tunables,
+    this_cpu: CpuId,
+    cpu: CpuId,
+) -> bool {
+    // SAFETY: as above; both CPUs were checked.
+    unsafe { reveille_ttwu_queue(world, tunables, this_cpu, cpu) }
+}
+
+#[inline]
+pub(crate) fn task_slept(task: &mut Task) {
+    // SAFETY: reads and writes the one task behind an exclusive reference.
+    unsafe { reveille_task_slept(task) }
+}
+
+/// `rq->avg_idle` after an idle stretch of `idle_ns`.
+#[inline]
+pub fn avg_idle(avg_idle_ns: Ns, idle_ns: Ns, max_idle_balance_cost_ns: Ns) -> Ns {
+    // SAFETY: arithmetic on its arguments only.
+    unsafe { reveille_avg_idle(avg_idle_ns, idle_ns, max_idle_balance_cost_ns) }
+}
+
+/// `nr_idle_scan` of an LLC from the summed utilisation of its CPUs. Panics on an
+/// LLC without CPUs.
+pub fn nr_idle_scan(sum_util: u64, llc_weight: u32, imbalance_pct: u32) -> u32 {
+    assert!(llc_weight > 0, "an LLC has at least one CPU");
+    // SAFETY: arithmetic on its arguments only; the divisor was checked.
+    unsafe { reveille_nr_idle_scan(sum_util, llc_weight, imbalance_pct) }
+}

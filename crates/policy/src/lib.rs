@@ -1,0 +1,17 @@
+//! The Rust face of `policy/`: which rules are on ([`Policy`]), the state that
+//! they read ([`World`]), and the decisions themselves, taken by the C code.
+
+mod features;
+mod ffi;
+mod world;
+
+pub use features::{BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables};
+pub use ffi::{avg_idle, nr_idle_scan};
+pub use world::{LlcShape, NONE, Pick, Rule, Task, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape};
+
+/// Number of a CPU (hardware thread), dense from 0.
+pub type CpuId = u32;
+/// Number of a task, dense from 0.
+pub type TaskId = u32;
+/// Nanoseconds.
+pub type Ns = u64;

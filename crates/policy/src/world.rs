@@ -1,0 +1,504 @@
+//! The state that decisions read, laid out as the C code reads it, and the safe
+//! way to ask for one. Mirrors `csrc/sim_world.h` and `policy/types.h`.
+
+use crate::{CpuId, Ns, TaskId, Tunables, ffi};
+
+/// No task.
+pub const NONE: u32 = u32::MAX;
+/// Words of 64 CPUs in an LLC.
+pub(crate) const LLC_WORDS: usize = 8;
+/// The waker is about to sleep (WF_SYNC).
+pub const WAKE_SYNC: u32 = 1;
+/// The waker runs in task context, not in an interrupt.
+pub const WAKE_IN_TASK: u32 = 2;
+
+/// What the policy remembers of one task (`struct policy_task`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Jiffies when `wakee_flips` was last halved.
+    pub wakee_flip_decay_j: u64,
+    /// CPU time since birth.
+    pub sum_exec_ns: Ns,
+    /// `sum_exec_ns` at the last sleep.
+    pub prev_sleep_sum_ns: Ns,
+    /// Average CPU time between sleeps.
+    pub dur_avg_ns: i64,
+    /// Its own number.
+    pub id: TaskId,
+    /// The task that it woke last.
+    pub last_wakee: TaskId,
+    /// How often it changed whom it wakes, decaying.
+    pub wakee_flips: u32,
+    /// Where it ran last.
+    pub prev_cpu: CpuId,
+    /// The CPU before that.
+    pub recent_used_cpu: CpuId,
+    /// PELT load as last updated.
+    pub load_avg: u32,
+    /// Index of its allowed set; 0 allows every CPU.
+    pub affinity: u32,
+    /// Bit 0: a kernel thread bound to one CPU.
+    pub flags: u32,
+}
+
+impl Task {
+    /// A task that has just been born on `cpu`.
+    pub fn new(id: TaskId, cpu: CpuId) -> Task {
+        Task {
+            wakee_flip_decay_j: 0,
+            sum_exec_ns: 0,
+            prev_sleep_sum_ns: 0,
+            dur_avg_ns: 0,
+            id,
+            last_wakee: NONE,
+            wakee_flips: 0,
+            prev_cpu: cpu,
+            recent_used_cpu: cpu,
+            load_avg: 0,
+            affinity: 0,
+            flags: 0,
+        }
+    }
+
+    /// The task sleeps: ends a section of its average duration.
+    #[inline]
+    pub fn slept(&mut self) {
+        ffi::task_slept(self);
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorldCpu {
+    pub(crate) nr_running: u32,
+    curr: u32,
+    pub(crate) cfs_load: u32,
+    capacity: u16,
+    available_idle: u8,
+    sched_idle: u8,
+    llc: u16,
+    position: u16,
+    smt_first: u16,
+    smt_width: u16,
+    reserved: [u32; 2],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorldLlc {
+    usable: [u64; LLC_WORDS],
+    first: u32,
+    weight: u32,
+    nr_idle_scan: u32,
+    has_idle_cores: u32,
+}
+
+#[repr(C)]
+pub(crate) struct RawWorld {
+    cpus: *mut WorldCpu,
+    llcs: *mut WorldLlc,
+    tasks: *mut Task,
+    llc_cpus: *const u16,
+    smt_cpus: *const u16,
+    allowed: *const u64,
+    n_llcs: u32,
+    n_cpus: u32,
+    n_tasks: u32,
+    n_affinities: u32,
+}
+
+/// Which rule chose the CPU.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The target was idle.
+    TargetIdle = 1,
+    /// The wakee's previous CPU was idle.
+    PrevIdle,
+    /// A per-CPU kernel thread hands back to its CPU.
+    Kthread,
+    /// The CPU before the previous one was idle.
+    RecentIdle,
+    /// A sibling of the previous CPU was idle.
+    SiblingIdle,
+    /// A whole idle core was found.
+    IdleCore,
+    /// An idle CPU was found.
+    IdleCpu,
+    /// SIS_SHORT kept the pair together.
+    Short,
+    /// Nothing idle was found.
+    Target,
+}
+
+/// A decision and what it looked at (`struct policy_pick`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pick {
+    /// Where the task will run.
+    pub cpu: CpuId,
+    /// Where wake_affine proposed to start.
+    pub target: CpuId,
+    /// Idle tests of single CPUs before the search.
+    pub tested: u16,
+    /// CPUs that the idle search looked at.
+    pub searched: u16,
+    rule: u8,
+    search: u8,
+    core_search: u8,
+    cleared: u8,
+}
+
+impl Pick {
+    /// The rule that chose the CPU.
+    pub fn rule(&self) -> Rule {
+        match self.rule {
+            1 => Rule::TargetIdle,
+            2 => Rule::PrevIdle,
+            3 => Rule::Kthread,
+            4 => Rule::RecentIdle,
+            5 => Rule::SiblingIdle,
+            6 => Rule::IdleCore,
+            7 => Rule::IdleCpu,
+            8 => Rule::Short,
+            _ => Rule::Target,
+        }
+    }
+
+    /// An idle search was made.
+    #[inline]
+    pub fn search(&self) -> bool {
+        self.search != 0
+    }
+
+    /// The search was for a whole idle core.
+    #[inline]
+    pub fn core_search(&self) -> bool {
+        self.core_search != 0
+    }
+
+    /// The search for an idle core failed and `has_idle_cores` was cleared.
+    #[inline]
+    pub fn cleared_idle_cores(&self) -> bool {
+        self.cleared != 0
+    }
+}
+
+/// Topology of a world: who shares a cache and who shares a core.
+#[derive(Clone, Debug)]
+pub struct WorldShape {
+    /// The last-level caches; together they hold every CPU once.
+    pub llcs: Vec<LlcShape>,
+}
+
+/// One last-level cache.
+#[derive(Clone, Debug)]
+pub struct LlcShape {
+    /// Its cores, each the CPU numbers of its hardware threads.
+    pub cores: Vec<Vec<CpuId>>,
+}
+
+/// State of all CPUs, LLCs and tasks that decisions read.
+pub struct World {
+    pub(crate) cpus: Vec<WorldCpu>,
+    pub(crate) llcs: Vec<WorldLlc>,
+    tasks: Vec<Task>,
+    llc_cpus: Vec<u16>,
+    smt_cpus: Vec<u16>,
+    allowed: Vec<u64>,
+}
+
+impl World {
+    /// A world of idle CPUs without tasks. Panics if the shape does not hold the
+    /// CPUs 0..n once each, or an LLC has more than 512 CPUs, a core more than 8.
+    pub fn new(shape: &WorldShape) -> World {
+        ffi::check_layout();
+        let n: usize = shape.llcs.iter().flat_map(|l| &l.cores).map(Vec::len).sum();
+        assert!(n > 0 && n <= usize::from(u16::MAX), "a world has 1 to 65535 CPUs");
+        let unset = WorldCpu {
+            nr_running: 0,
+            curr: NONE,
+            cfs_load: 0,
+            capacity: 1024,
+            available_idle: 1,
+            sched_idle: 0,
+            llc: u16::MAX,
+            position: 0,
+            smt_first: 0,
+            smt_width: 0,
+            reserved: [0; 2],
+        };
+        let mut world = World {
+            cpus: vec![unset; n],
+            llcs: Vec::new(),
+            tasks: Vec::new(),
+            llc_cpus: Vec::new(),
+            smt_cpus: Vec::new(),
+            allowed: Vec::new(),
+        };
+        for (llc, llc_shape) in shape.llcs.iter().enumerate() {
+            world.add_llc(llc as u16, llc_shape);
+        }
+        assert!(world.cpus.iter().all(|c| c.llc != u16::MAX), "CPU numbers are not dense");
+        world.add_affinity(|_| true);
+        world
+    }
+
+    fn add_llc(&mut self, llc: u16, shape: &LlcShape) {
+        let mut members: Vec<CpuId> = shape.cores.iter().flatten().copied().collect();
+        members.sort_unstable();
+        assert!(members.len() <= LLC_WORDS * 64, "an LLC has at most 512 CPUs");
+        for core in &shape.cores {
+            assert!((1..=8).contains(&core.len()), "a core has 1 to 8 threads");
+            let mut threads = core.clone();
+            threads.sort_unstable();
+            let first = self.smt_cpus.len() as u16;
+            for &cpu in &threads {
+                let state = &mut self.cpus[cpu as usize];
+                assert!(state.llc == u16::MAX, "CPU {cpu} stands in two cores");
+                state.llc = llc;
+                state.smt_first = first;
+                state.smt_width = threads.len() as u16;
+                self.smt_cpus.push(cpu as u16);
+            }
+        }
+        let mut entry = WorldLlc {
+            usable: [0; LLC_WORDS],
+            first: self.llc_cpus.len() as u32,
+            weight: members.len() as u32,
+            nr_idle_scan: 0,
+            has_idle_cores: 0,
+        };
+        for (position, &cpu) in members.iter().enumerate() {
+            self.cpus[cpu as usize].position = position as u16;
+            entry.usable[position / 64] |= 1 << (position % 64);
+            self.llc_cpus.push(cpu as u16);
+        }
+        self.llcs.push(entry);
+    }
+
+    /// Adds an allowed set and returns its index. Call after construction only.
+    pub fn add_affinity(&mut self, allow: impl Fn(CpuId) -> bool) -> u32 {
+        let index = self.allowed.len() / (self.llcs.len() * LLC_WORDS);
+        for llc in &self.llcs {
+            let mut words = [0u64; LLC_WORDS];
+            for position in 0..llc.weight as usize {
+                let cpu = self.llc_cpus[llc.first as usize + position];
+                if allow(CpuId::from(cpu)) {
+                    words[position / 64] |= 1 << (position % 64);
+                }
+            }
+            self.allowed.extend(words);
+        }
+        index as u32
+    }
+
+    /// May a task with this affinity run there?
+    pub fn allows(&self, affinity: u32, cpu: CpuId) -> bool {
+        let c = &self.cpus[cpu as usize];
+        let set = affinity as usize * self.llcs.len() + usize::from(c.llc);
+        let word = self.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
+        word >> (c.position % 64) & 1 != 0
+    }
+
+    /// Adds a task; its `id` must be the next number.
+    pub fn add_task(&mut self, task: Task) {
+        assert_eq!(task.id as usize, self.tasks.len(), "task ids are dense");
+        self.tasks.push(task);
+    }
+
+    /// One task.
+    #[inline]
+    pub fn task(&self, id: TaskId) -> &Task {
+        &self.tasks[id as usize]
+    }
+
+    /// One task, to change.
+    #[inline]
+    pub fn task_mut(&mut self, id: TaskId) -> &mut Task {
+        &mut self.tasks[id as usize]
+    }
+
+    /// Number of CPUs.
+    pub fn n_cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Number of LLCs.
+    pub fn n_llcs(&self) -> usize {
+        self.llcs.len()
+    }
+
+    /// The LLC of a CPU.
+    #[inline]
+    pub fn llc(&self, cpu: CpuId) -> usize {
+        usize::from(self.cpus[cpu as usize].llc)
+    }
+
+    /// CPUs of an LLC, by number.
+    pub fn llc_cpus(&self, llc: usize) -> &[u16] {
+        let l = &self.llcs[llc];
+        &self.llc_cpus[l.first as usize..(l.first + l.weight) as usize]
+    }
+
+    /// Hardware threads of a CPU's core, itself included, by number.
+    #[inline]
+    pub fn smt_cpus(&self, cpu: CpuId) -> &[u16] {
+        let c = &self.cpus[cpu as usize];
+        &self.smt_cpus[usize::from(c.smt_first)..usize::from(c.smt_first + c.smt_width)]
+    }
+
+    /// Does the CPU run the idle task, with nothing queued and no wake-up pending?
+    #[inline]
+    pub fn available_idle(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu as usize].available_idle != 0
+    }
+
+    /// Sets that.
+    #[inline]
+    pub fn set_available_idle(&mut self, cpu: CpuId, idle: bool) {
+        self.cpus[cpu as usize].available_idle = u8::from(idle);
+        self.update_usable(cpu);
+    }
+
+    /// Does the CPU run nothing but SCHED_IDLE tasks?
+    #[inline]
+    pub fn set_sched_idle(&mut self, cpu: CpuId, sched_idle: bool) {
+        self.cpus[cpu as usize].sched_idle = u8::from(sched_idle);
+        self.update_usable(cpu);
+    }
+
+    #[inline]
+    fn update_usable(&mut self, cpu: CpuId) {
+        let c = self.cpus[cpu as usize];
+        let bit = 1u64 << (c.position % 64);
+        let word = &mut self.llcs[usize::from(c.llc)].usable[usize::from(c.position) / 64];
+        if c.available_idle | c.sched_idle != 0 {
+            *word |= bit;
+        } else {
+            *word &= !bit;
+        }
+    }
+
+    /// Runnable tasks on a CPU, the running one included.
+    #[inline]
+    pub fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.cpus[cpu as usize].nr_running
+    }
+
+    /// Sets that.
+    #[inline]
+    pub fn set_nr_running(&mut self, cpu: CpuId, n: u32) {
+        self.cpus[cpu as usize].nr_running = n;
+    }
+
+    /// The task running on a CPU, or [`NONE`].
+    #[inline]
+    pub fn curr(&self, cpu: CpuId) -> TaskId {
+        self.cpus[cpu as usize].curr
+    }
+
+    /// Sets that. Panics if there is no such task.
+    #[inline]
+    pub fn set_curr(&mut self, cpu: CpuId, task: TaskId) {
+        assert!(task == NONE || (task as usize) < self.tasks.len(), "no task {task}");
+        self.cpus[cpu as usize].curr = task;
+    }
+
+    /// PELT load of a CPU's root queue.
+    #[inline]
+    pub fn cfs_load(&self, cpu: CpuId) -> u32 {
+        self.cpus[cpu as usize].cfs_load
+    }
+
+    /// Sets that.
+    #[inline]
+    pub fn set_cfs_load(&mut self, cpu: CpuId, load: u32) {
+        self.cpus[cpu as usize].cfs_load = load;
+    }
+
+    /// Sets the capacity of a CPU, 0 to 1024.
+    pub fn set_capacity(&mut self, cpu: CpuId, capacity: u16) {
+        self.cpus[cpu as usize].capacity = capacity;
+    }
+
+    /// Capacity of a CPU, 0 to 1024.
+    pub fn capacity(&self, cpu: CpuId) -> u16 {
+        self.cpus[cpu as usize].capacity
+    }
+
+    /// Is an idle core believed to exist in this LLC?
+    #[inline]
+    pub fn has_idle_cores(&self, llc: usize) -> bool {
+        self.llcs[llc].has_idle_cores != 0
+    }
+
+    /// Sets that.
+    #[inline]
+    pub fn set_has_idle_cores(&mut self, llc: usize, has: bool) {
+        self.llcs[llc].has_idle_cores = u32::from(has);
+    }
+
+    /// How many CPUs SIS_UTIL lets a search look at.
+    #[inline]
+    pub fn nr_idle_scan(&self, llc: usize) -> u32 {
+        self.llcs[llc].nr_idle_scan
+    }
+
+    /// Sets that.
+    pub fn set_nr_idle_scan(&mut self, llc: usize, n: u32) {
+        self.llcs[llc].nr_idle_scan = n;
+    }
+
+    /// Where does `wakee` run, woken on `this_cpu` by `waker` ([`NONE`]: the idle
+    /// task was current)? Updates both tasks' history and the LLC's
+    /// `has_idle_cores` as the kernel would.
+    #[inline]
+    pub fn select_cpu(
+        &mut self,
+        tunables: &Tunables,
+        wakee: TaskId,
+        waker: TaskId,
+        this_cpu: CpuId,
+        flags: u32,
+        now_j: u64,
+    ) -> Pick {
+        let n = self.cpus.len() as u32;
+        let p = &self.tasks[wakee as usize];
+        assert!(waker == NONE || (waker as usize) < self.tasks.len(), "no task {waker}");
+        assert!(
+            this_cpu < n && p.prev_cpu < n && p.recent_used_cpu < n && self.knows(p.affinity),
+            "task {wakee} refers to a CPU or affinity set that does not exist"
+        );
+        ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
+    }
+
+    /// May a wake-up from `this_cpu` go to the wake list of `cpu`?
+    #[inline]
+    pub fn ttwu_queue(&mut self, tunables: &Tunables, this_cpu: CpuId, cpu: CpuId) -> bool {
+        let n = self.cpus.len() as u32;
+        assert!(this_cpu < n && cpu < n, "no such CPU");
+        ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu)
+    }
+
+    fn knows(&self, affinity: u32) -> bool {
+        (affinity as usize + 1) * self.llcs.len() * LLC_WORDS <= self.allowed.len()
+    }
+
+    #[inline]
+    fn raw(&mut self) -> RawWorld {
+        RawWorld {
+            cpus: self.cpus.as_mut_ptr(),
+            llcs: self.llcs.as_mut_ptr(),
+            tasks: self.tasks.as_mut_ptr(),
+            llc_cpus: self.llc_cpus.as_ptr(),
+            smt_cpus: self.smt_cpus.as_ptr(),
+            allowed: self.allowed.as_ptr(),
+            n_llcs: self.llcs.len() as u32,
+            n_cpus: self.cpus.len() as u32,
+            n_tasks: self.tasks.len() as u32,
+            n_affinities: (self.allowed.len() / (self.llcs.len() * LLC_WORDS)) as u32,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * select_idle_cpu(): the walk through a last-level cache in CPU order, for a
+ * whole idle core while there may be one, else for any idle thread within a
+ * budget. The kernel walks CPU by CPU; here the idle state is in words, and what
+ * the walk would have looked at is computed from them.
+ */
+#ifndef REVEILLE_POLICY_IDLE_SEARCH_H
+#define REVEILLE_POLICY_IDLE_SEARCH_H
+
+#include "wakee.h"
+#include "world.h"
+
+static inline u32 policy_popcount(u64 word)
+{
+	return (u32)__builtin_popcountll(word);
+}
+
+/* Bits of `word` at `bit` and above. */
+static inline u64 policy_from_bit(u64 word, u32 bit)
+{
+	return word & (~0ull << bit);
+}
+
+/* Bits of `word` below `bit`. */
+static inline u64 policy_below_bit(u64 word, u32 bit)
+{
+	return word & ~(~0ull << bit);
+}
+
+/*
+ * First usable CPU in wrap order from position `start`, if the walk reaches it
+ * within `budget` tests. Steps 0..words: the starting word comes twice, first its
+ * upper part and at the end its lower part.
+ */
+static inline u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 start,
+				   u32 budget, struct policy_pick *pick)
+{
+	u32 words = (world_llc_weight(w, llc) + 63) / 64;
+	u32 i = start / 64, looked = 0;
+
+	if (words > POLICY_LLC_WORDS)
+		words = POLICY_LLC_WORDS;
+	for (u32 step = 0; step <= POLICY_LLC_WORDS && step <= words; step++) {
+		u64 allowed = world_allowed_word(w, p, llc, i);
+		u64 usable;
+		u32 before;
+
+		if (step == 0)
+			allowed = policy_from_bit(allowed, start % 64);
+		else if (step == words)
+			allowed = policy_below_bit(allowed, start % 64);
+		usable = world_usable_word(w, llc, i) & allowed;
+		if (usable) {
+			u32 bit = (u32)__builtin_ctzll(usable);
+
+			before = policy_popcount(policy_below_bit(allowed, bit));
+			if (looked + before >= budget)
+				break;
+			pick->searched = (u16)(looked + before + 1);
+			return world_llc_cpu(w, llc, i * 64 + bit);
+		}
+		looked += policy_popcount(allowed);
+		if (looked >= budget)
+			break;
+		if (++i == words)
+			i = 0;
+	}
+	pick->searched = (u16)(looked < budget ? looked : budget);
+	return POLICY_NONE;
+}
+
+/*
+ * Looks at the core of `cpu`: true if all its threads are available. Otherwise
+ * the first usable thread ever seen is kept as fallback. Until there is one every
+ * thread is looked at; from then on the first busy thread ends the look.
+ */
+static inline bool policy_look_at_core(struct world *w, const struct policy_task *p, u32 cpu,
+				       u32 *fallback, struct policy_pick *pick)
+{
+	u32 width = world_smt_width(w, cpu);
+	bool idle = true;
+
+	for (u32 k = 0; k < POLICY_SMT_MAX && k < width; k++) {
+		u32 thread = world_smt_cpu(w, cpu, k);
+		bool available = world_available_idle(w, thread);
+
+		pick->searched++;
+		if (!available)
+			idle = false;
+		if (*fallback != POLICY_NONE) {
+			if (!available)
+				break;
+			continue;
+		}
+		if ((available || world_usable(w, thread)) && world_allowed(w, p, thread)) {
+			*fallback = thread;
+			if (!available)
+				break; /* SCHED_IDLE only: good enough, look no further here */
+		}
+	}
+	return idle;
+}
+
+/* First fully idle core in wrap order from position `start`; no budget (v5.13+). */
+static inline u32 policy_scan_cores(struct world *w, const struct policy_task *p, u32 llc,
+				    u32 start, u32 *fallback, struct policy_pick *pick)
+{
+	u64 left[POLICY_LLC_WORDS];
+	u32 weight = world_llc_weight(w, llc);
+	u32 words = (weight + 63) / 64;
+	u32 position = start;
+
+	if (words > POLICY_LLC_WORDS)
+		words = POLICY_LLC_WORDS;
+	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
+		left[i] = i < words ? world_allowed_word(w, p, llc, i) : 0;
+
+	/* Each step visits a core or passes a word; a core is removed when visited. */
+	for (u32 step = 0; step < POLICY_LLC_CPUS + 2 * POLICY_LLC_WORDS; step++) {
+		u32 i = (position / 64) & (POLICY_LLC_WORDS - 1);
+		u64 ahead = policy_from_bit(left[i], position % 64);
+		u32 cpu, width;
+
+		if (!ahead) {
+			/* Nothing left in this word: the next one, wrapping once. */
+			position = (i + 1) * 64;
+			if (position >= words * 64) {
+				u64 rest = 0;
+
+				for (u32 k = 0; k < POLICY_LLC_WORDS; k++)
+					rest |= left[k];
+				if (!rest)
+					break;
+				position = 0;
+			}
+			continue;
+		}
+		position = i * 64 + (u32)__builtin_ctzll(ahead);
+		cpu = world_llc_cpu(w, llc, position);
+		if (policy_look_at_core(w, p, cpu, fallback, pick))
+			return cpu;
+		width = world_smt_width(w, cpu);
+		for (u32 k = 0; k < POLICY_SMT_MAX && k < width; k++) {
+			u32 at = world_llc_position(w, world_smt_cpu(w, cpu, k));
+
+			left[(at / 64) & (POLICY_LLC_WORDS - 1)] &= ~(1ull << (at % 64));
+		}
+	}
+	return POLICY_NONE;
+}
+
+/*
+ * SIS_SHORT's second hook: on a busy LLC without idle cores, keep a short wakee on
+ * the waker's CPU if the waker is short and alone there. nr counts one more than
+ * the CPUs to be scanned; 60% of the LLC stands for some 50% utilisation.
+ */
+static inline bool policy_keep_short(struct world *w, const struct policy_tunables *t,
+				     const struct policy_task *p, u32 this_cpu, u32 target, u32 nr,
+				     u32 weight)
+{
+	return this_cpu == target && 5 * nr < 3 * weight && world_nr_running(w, target) <= 1 &&
+	       policy_is_short(t, p) && policy_is_short(t, world_curr(w, target));
+}
+
+/* select_idle_cpu(): an idle CPU of target's LLC, or POLICY_NONE. */
+static inline u32 policy_select_idle_cpu(struct world *w, const struct policy_tunables *t,
+					 const struct policy_task *p, bool has_idle_cores,
+					 u32 this_cpu, u32 target, struct policy_pick *pick)
+{
+	u32 llc = world_llc(w, target), weight = world_llc_weight(w, llc);
+	u32 start = world_llc_position(w, target) + 1;
+	u32 nr = 0x7fffffffu, cpu, fallback = POLICY_NONE;
+
+	if (start >= weight)
+		start = 0;
+	if (policy_has(t, POLICY_SIS_UTIL)) {
+		nr = world_nr_idle_scan(w, llc) + 1;
+		if (nr == 1)
+			return POLICY_NONE; /* an overloaded LLC is unlikely to have an idle CPU */
+		if (!has_idle_cores && policy_keep_short(w, t, p, this_cpu, target, nr, weight)) {
+			pick->rule = POLICY_RULE_SHORT;
+			return target;
+		}
+	}
+	pick->search = 1;
+	if (!has_idle_cores) {
+		pick->rule = POLICY_RULE_IDLE_CPU;
+		/* The budget is counted down before each test: nr - 1 CPUs are looked at. */
+		return policy_scan_cpus(w, p, llc, start, nr - 1, pick);
+	}
+	pick->core_search = 1;
+	pick->rule = POLICY_RULE_IDLE_CORE;
+	cpu = policy_scan_cores(w, p, llc, start, &fallback, pick);
+	if (cpu != POLICY_NONE)
+		return cpu;
+	world_clear_idle_cores(w, llc);
+	pick->cleared = 1;
+	pick->rule = POLICY_RULE_IDLE_CPU;
+	return fallback;
+}
+
+#endif

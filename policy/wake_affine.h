@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * wake_affine(): should the search start where the waker runs or where the wakee
+ * ran last? First by idleness (WA_IDLE), then by load (WA_WEIGHT). v6.2, and
+ * rule 3s of SIS_SHORT v6.
+ */
+#ifndef REVEILLE_POLICY_WAKE_AFFINE_H
+#define REVEILLE_POLICY_WAKE_AFFINE_H
+
+#include "wakee.h"
+#include "world.h"
+
+/* wake_affine_idle(): this, prev, or POLICY_NONE if idleness does not tell. */
+static inline u32 policy_affine_idle(struct world *w, const struct policy_tunables *t, u32 this_cpu,
+				     u32 prev_cpu, bool sync, struct policy_pick *pick)
+{
+	/* Only from an interrupt on an idle CPU. */
+	if (world_available_idle(w, this_cpu) &&
+	    world_llc(w, this_cpu) == world_llc(w, prev_cpu)) {
+		pick->tested++;
+		return world_available_idle(w, prev_cpu) ? prev_cpu : this_cpu;
+	}
+	if (sync && world_nr_running(w, this_cpu) == 1)
+		return this_cpu;
+	pick->tested++;
+	if (world_available_idle(w, prev_cpu))
+		return prev_cpu;
+	if (world_nr_running(w, this_cpu) == 1 && policy_is_short(t, world_curr(w, this_cpu)))
+		return this_cpu;
+	return POLICY_NONE;
+}
+
+/* The lowest domain that holds both CPUs decides how much imbalance is tolerated. */
+static inline u32 policy_shared_pct(const struct world *w, const struct policy_tunables *t, u32 a,
+				    u32 b)
+{
+	u32 width = world_smt_width(w, a);
+
+	for (u32 k = 0; k < POLICY_SMT_MAX && k < width; k++) {
+		if (world_smt_cpu(w, a, k) == b)
+			return t->smt_imbalance_pct;
+	}
+	return t->imbalance_pct;
+}
+
+/* wake_affine_weight(): this if its load with the wakee is below prev's without it. */
+static inline u32 policy_affine_weight(struct world *w, const struct policy_tunables *t,
+				       const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
+				       bool sync)
+{
+	s64 this_load = world_cfs_load(w, this_cpu);
+	s64 prev_load, this_eff, prev_eff;
+	s64 bias = 100 + ((s64)policy_shared_pct(w, t, this_cpu, prev_cpu) - 100) / 2;
+
+	if (sync) {
+		const struct policy_task *curr = world_curr(w, this_cpu);
+		s64 curr_load = curr ? curr->load_avg : 0;
+
+		if (curr_load > this_load)
+			return this_cpu;
+		this_load -= curr_load;
+	}
+	this_eff = (this_load + p->load_avg) * 100 * world_capacity(w, prev_cpu);
+	prev_load = (s64)world_cfs_load(w, prev_cpu) - p->load_avg;
+	prev_eff = prev_load * bias * world_capacity(w, this_cpu);
+	if (sync)
+		prev_eff += 1;
+	return this_eff < prev_eff ? this_cpu : POLICY_NONE;
+}
+
+/* The CPU at which select_idle_sibling() starts. */
+static inline u32 policy_wake_affine(struct world *w, const struct policy_tunables *t,
+				     const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
+				     bool sync, struct policy_pick *pick)
+{
+	u32 target = POLICY_NONE;
+
+	if (policy_has(t, POLICY_WA_IDLE))
+		target = policy_affine_idle(w, t, this_cpu, prev_cpu, sync, pick);
+	if (target == POLICY_NONE && policy_has(t, POLICY_WA_WEIGHT))
+		target = policy_affine_weight(w, t, p, this_cpu, prev_cpu, sync);
+	return target == this_cpu ? this_cpu : prev_cpu;
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The contract between decisions and the world they are taken in. Each world
+ * (simulator, native build, BPF) defines `struct world` and these accessors as
+ * static inline functions *before* it includes a decision header.
+ *
+ * CPUs inside one last-level cache (LLC) are also known by their position: their
+ * rank by CPU number among the LLC's CPUs. Idle state comes as words of 64
+ * positions, so that the kernel's walk in CPU order is a find-first-set here.
+ */
+#ifndef REVEILLE_POLICY_WORLD_H
+#define REVEILLE_POLICY_WORLD_H
+
+#include "features.h"
+#include "types.h"
+
+struct world;
+
+/* Running the idle task, nothing queued, no wake-up pending. */
+static inline bool world_available_idle(const struct world *w, u32 cpu);
+/* The above, or running nothing but SCHED_IDLE tasks. */
+static inline bool world_usable(const struct world *w, u32 cpu);
+/* Runnable tasks of all classes, the running one included. */
+static inline u32 world_nr_running(const struct world *w, u32 cpu);
+/* The task running there; null for the idle task. */
+static inline const struct policy_task *world_curr(const struct world *w, u32 cpu);
+/* PELT load of its root queue, as last updated. */
+static inline u32 world_cfs_load(const struct world *w, u32 cpu);
+/* 1024 less what real-time work and interrupts take. */
+static inline u32 world_capacity(const struct world *w, u32 cpu);
+
+/* Topology: fixed while a scheduler is loaded. */
+static inline u32 world_llc(const struct world *w, u32 cpu);
+static inline u32 world_llc_weight(const struct world *w, u32 llc);
+static inline u32 world_llc_position(const struct world *w, u32 cpu);
+static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position);
+static inline u32 world_smt_width(const struct world *w, u32 cpu);
+/* k-th hardware thread of the CPU's core, by CPU number, itself included. */
+static inline u32 world_smt_cpu(const struct world *w, u32 cpu, u32 k);
+
+/* Word i of the LLC: positions that are usable, and positions p may run on. */
+static inline u64 world_usable_word(const struct world *w, u32 llc, u32 i);
+static inline u64 world_allowed_word(const struct world *w, const struct policy_task *p,
+				     u32 llc, u32 i);
+static inline bool world_allowed(const struct world *w, const struct policy_task *p, u32 cpu);
+
+/* State shared by an LLC (sched_domain_shared). */
+static inline bool world_has_idle_cores(const struct world *w, u32 llc);
+static inline void world_clear_idle_cores(struct world *w, u32 llc);
+static inline u32 world_nr_idle_scan(const struct world *w, u32 llc);
+
+#endif
