@@ -5,7 +5,9 @@ mod features;
 mod ffi;
 mod world;
 
-pub use features::{BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables};
+pub use features::{
+    BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
+};
 pub use ffi::{avg_idle, nr_idle_scan};
 pub use world::{LlcShape, NONE, Pick, Rule, Task, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape};
 

@@ -1,0 +1,218 @@
+//! What each mechanism of a wakeup costs on a machine. One list below names every
+//! constant once, with its unit and meaning; the struct, its keys and the checks
+//! of machine files all come from it.
+
+/// What a constant may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number of nanoseconds, 0 to 2³² − 1.
+    Time,
+    /// A whole number.
+    Count,
+    /// A ratio: more than 0, at most 1.
+    Ratio,
+}
+
+/// One constant of the [`CostModel`]: its name and what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name, as in machine files and in [`CostModel`].
+    pub key: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// What is charged, and when.
+    pub meaning: &'static str,
+}
+
+impl Field {
+    /// Unit for display: `ns`, `count` or `ratio`.
+    pub fn unit(&self) -> &'static str {
+        match self.kind {
+            Kind::Time => "ns",
+            Kind::Count => "count",
+            Kind::Ratio => "ratio",
+        }
+    }
+
+    /// Is `value` one that this constant can take?
+    ///
+    /// # Errors
+    /// [`CostError::Kind`], with the reason.
+    pub fn check(&self, value: f64) -> Result<(), CostError> {
+        let whole = value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value);
+        let (ok, must) = match self.kind {
+            Kind::Time => (whole, "a whole number of nanoseconds, 0 to 4294967295"),
+            Kind::Count => (whole, "a whole number, 0 to 4294967295"),
+            Kind::Ratio => (value > 0.0 && value <= 1.0, "more than 0 and at most 1"),
+        };
+        if ok {
+            Ok(())
+        } else {
+            Err(CostError::Kind {
+                key: self.key,
+                value,
+                must,
+            })
+        }
+    }
+}
+
+/// Why a constant was not set.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CostError {
+    /// No constant has this name.
+    #[error("no constant is called `{key}`{}", nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
+    Unknown {
+        /// The name asked for.
+        key: String,
+        /// The most similar name, if one is similar.
+        nearest: Option<&'static str>,
+    },
+    /// The value is of the wrong kind.
+    #[error("`{key}` = {value} must be {must}")]
+    Kind {
+        /// The constant.
+        key: &'static str,
+        /// The value asked for.
+        value: f64,
+        /// What is allowed.
+        must: &'static str,
+    },
+    /// The value lies outside the constant's plausible range.
+    #[error("`{key}` = {value} lies outside its plausible range [{low}, {high}]")]
+    Range {
+        /// The constant.
+        key: &'static str,
+        /// The value asked for.
+        value: f64,
+        /// Lowest plausible value.
+        low: f64,
+        /// Highest plausible value.
+        high: f64,
+    },
+}
+
+macro_rules! cost_model {
+    (@type Ratio) => { f64 };
+    (@type $kind:ident) => { u32 };
+    ($($key:ident: $kind:ident, $meaning:literal;)*) => {
+        /// What the mechanisms of one machine cost: the plain numbers that a
+        /// simulator charges. Where they come from is in
+        /// [`Machine::constants`](crate::Machine::constants).
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct CostModel {
+            $(#[doc = $meaning] pub $key: cost_model!(@type $kind),)*
+        }
+
+        impl CostModel {
+            /// Every constant, in the order in which a wakeup meets them.
+            pub const FIELDS: &[Field] = &[
+                $(Field { key: stringify!($key), kind: Kind::$kind, meaning: $meaning },)*
+            ];
+
+            /// The names in [`CostModel::FIELDS`].
+            pub const KEYS: &[&str] = &[$(stringify!($key),)*];
+
+            /// All zero: to be filled key by key.
+            pub(crate) fn blank() -> Self {
+                Self { $($key: Default::default(),)* }
+            }
+
+            /// The value of a constant by name; `None` if there is no such name.
+            pub fn get(&self, key: &str) -> Option<f64> {
+                match key {
+                    $(stringify!($key) => Some(f64::from(self.$key)),)*
+                    _ => None,
+                }
+            }
+
+            /// Sets a constant by name.
+            ///
+            /// # Errors
+            /// [`CostError::Unknown`] if there is no such name,
+            /// [`CostError::Kind`] if the constant cannot take this value.
+            pub fn set(&mut self, key: &str, value: f64) -> Result<(), CostError> {
+                Self::field(key)?.check(value)?;
+                match key {
+                    $(stringify!($key) => self.$key = value as cost_model!(@type $kind),)*
+                    _ => unreachable!("field() knows only the names above"),
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+impl CostModel {
+    /// What a constant means, by name.
+    ///
+    /// # Errors
+    /// [`CostError::Unknown`], with the most similar name.
+    pub fn field(key: &str) -> Result<&'static Field, CostError> {
+        Self::FIELDS
+            .iter()
+            .find(|f| f.key == key)
+            .ok_or_else(|| CostError::Unknown {
+                key: key.to_owned(),
+                nearest: nearest(key, Self::KEYS.iter().copied()),
+            })
+    }
+}
+
+/// The candidate most like `word`, if any is alike enough to suggest.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // Long input is never a typing slip, and similarity is quadratic in length.
+    let word: String = word.chars().take(64).collect();
+    candidates
+        .map(|c| (strsim::jaro_winkler(&word, c), c))
+        .filter(|(score, _)| *score >= 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, c)| c)
+}
+
+cost_model! {
+    line_smt_ns: Time, "One-way transfer of a modified cache line to another thread of the same core.";
+    line_llc_ns: Time, "One-way transfer of a modified cache line to another core of the same last-level cache.";
+    line_socket_ns: Time, "One-way transfer of a modified cache line to another last-level cache of the same socket.";
+    line_remote_ns: Time, "One-way transfer of a modified cache line to another socket.";
+    scan_cpu_ns: Time, "Idle search: looking at one CPU, that is, reading a line of its runqueue.";
+    smt_share: Ratio, "Speed of a thread while another thread of its core is busy; 1 is alone.";
+    noise: Ratio, "Variation of every piece of work, caches and interrupts being what they are: uniform within plus or minus this share.";
+    cold_smt_ns: Time, "Cache refill of a task with a small working set that last ran on another thread of this core.";
+    cold_llc_ns: Time, "Cache refill of a task with a small working set that last ran on another core of this cache.";
+    cold_socket_ns: Time, "Cache refill of a task with a small working set that last ran under another cache of this socket.";
+    cold_remote_ns: Time, "Cache refill of a task with a small working set that last ran on another socket.";
+    handoff_lines: Count, "Cache lines (task, wait queue, message) that a wakee pulls in when it runs on another CPU than its waker.";
+    ttwu_ns: Time, "Fixed part of try_to_wake_up: wakee lock, state check, prologue of the CPU selection.";
+    enqueue_ns: Time, "Enqueue of a task on a runqueue and the preemption check, lines local.";
+    dequeue_ns: Time, "Dequeue of a task that blocks.";
+    switch_ns: Time, "Switch from one task to another of the same address space, pick included.";
+    switch_mm_ns: Time, "Extra of a switch to another address space.";
+    switch_idle_ns: Time, "Switch to or from the idle task, with the software part of entering or leaving the idle loop.";
+    group_level_ns: Time, "Extra of an enqueue or dequeue for each cgroup level above the task.";
+    wakelist_ns: Time, "Push of a wakee on another CPU's wake list, software part without the line transfers.";
+    ipi_send_ns: Time, "Sender's time for one inter-processor interrupt.";
+    ipi_flight_ns: Time, "From sending an inter-processor interrupt to the first instruction of its handler, same socket, target awake.";
+    ipi_remote_ns: Time, "Extra flight time of an inter-processor interrupt to another socket.";
+    irq_ns: Time, "Entry to and exit from an interrupt handler.";
+    tick_ns: Time, "One scheduler tick on a busy CPU, balancing excluded.";
+    timer_slack_ns: Time, "How late a task's own timer may fire so that timers can be batched.";
+    balance_base_ns: Time, "One load-balancing pass over one domain, without its per-CPU part.";
+    balance_cpu_ns: Time, "Load balancing: reading the runqueue of one CPU.";
+    migrate_ns: Time, "Detaching one task from a runqueue and attaching it to another in load balancing, line transfers included.";
+    syscall_ns: Time, "Entry to and exit from a system call, with the processor's mitigations.";
+    pipe_write_ns: Time, "Write of a few bytes to a pipe, without system call entry and wakeup.";
+    pipe_read_ns: Time, "Read of a few bytes from a pipe that has them, without system call entry.";
+    unix_send_ns: Time, "Send of a small message on a Unix stream socket, without system call entry and wakeup.";
+    unix_recv_ns: Time, "Receipt of a small message that a Unix stream socket holds, without system call entry.";
+    udp_send_ns: Time, "Send of a small datagram over loopback, receive softirq included up to the wakeup.";
+    udp_recv_ns: Time, "Receipt of a small datagram that the socket holds, without system call entry.";
+    tcp_send_ns: Time, "Send of a small message over loopback TCP, receive softirq included up to the wakeup.";
+    tcp_recv_ns: Time, "Receipt of a small message that a TCP socket holds, acknowledgement included, without system call entry.";
+    copy_kib_ns: Time, "Copy of 1 KiB between user and kernel.";
+    futex_wake_ns: Time, "FUTEX_WAKE: hash bucket and wake queue, without system call entry and wakeup.";
+    futex_wait_ns: Time, "FUTEX_WAIT: hash bucket and queueing, without system call entry, dequeue and switch.";
+}

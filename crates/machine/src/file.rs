@@ -1,0 +1,367 @@
+//! Reads machine files. A number without a source, without a range, or outside
+//! its range is refused here, so that no run rests on one.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::cost::nearest;
+use crate::presets::{DEFAULT_COST_MODEL, cost_model_names, cost_model_text, file_of};
+use crate::schema::{RawConstant, RawConstants, RawCostModel, RawIdle, RawMachine, RawTopology};
+use crate::{
+    Constant, CostModel, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, MachineError, Origin,
+    Topology, TopologyError,
+};
+
+const HZ: [u32; 4] = [100, 250, 300, 1000];
+
+/// Reads a machine file; `file` names it in messages.
+///
+/// # Errors
+/// [`MachineError::File`] for anything that is not a machine: unknown or missing
+/// keys, a value outside its range, a range that runs backwards, a number without
+/// `source` or `fitted`, more than [`MAX_FITTED`] fitted numbers, an impossible
+/// topology, a timer frequency that kernels do not have.
+pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
+    let doc = Document { file, text };
+    let raw: RawMachine = doc.parse()?;
+    doc.filled("name", &raw.name)?;
+    doc.filled("about", &raw.about)?;
+    doc.filled("source", &raw.source)?;
+    let base = doc.base(&raw.cost)?;
+    let hz = doc.hz(raw.hz.as_ref())?;
+    let topology = doc.topology(&raw.topology)?;
+    let own = doc.constants(&raw.constants)?;
+    let idle = doc.idle(&raw.idle)?;
+
+    let constants = base.constants.into_iter().map(|inherited| {
+        own.iter()
+            .find(|c| c.key == inherited.key)
+            .cloned()
+            .unwrap_or(inherited)
+    });
+    let machine = Machine {
+        name: raw.name.into_inner(),
+        about: raw.about.into_inner(),
+        source: raw.source.into_inner(),
+        topology,
+        cost: CostModel::blank(),
+        cost_model: raw.cost.into_inner(),
+        idle: if idle.is_empty() { base.idle } else { idle },
+        hz,
+        constants: constants.collect(),
+    };
+    doc.finished(machine)
+}
+
+/// A machine of the default cost model that only lacks its names.
+pub(crate) fn base_machine(topology: Topology) -> Result<Machine, MachineError> {
+    let base = cost_model(DEFAULT_COST_MODEL)?;
+    let file = file_of(DEFAULT_COST_MODEL);
+    let doc = Document {
+        file: &file,
+        text: cost_model_text(DEFAULT_COST_MODEL).unwrap_or(""),
+    };
+    doc.finished(Machine {
+        name: String::new(),
+        about: String::new(),
+        source: String::new(),
+        topology,
+        cost: CostModel::blank(),
+        cost_model: DEFAULT_COST_MODEL.to_owned(),
+        idle: base.idle,
+        hz: DEFAULT_HZ,
+        constants: base.constants,
+    })
+}
+
+/// What a cost model file says: every constant, marked as inherited.
+struct Base {
+    constants: Vec<Constant>,
+    idle: Vec<IdleState>,
+}
+
+/// Reads an embedded cost model, which must have every constant.
+fn cost_model(name: &str) -> Result<Base, MachineError> {
+    let file = file_of(name);
+    let doc = Document {
+        file: &file,
+        text: cost_model_text(name).unwrap_or(""),
+    };
+    let raw: RawCostModel = doc.parse()?;
+    doc.filled("name", &raw.name)?;
+    doc.filled("about", &raw.about)?;
+    let own = doc.constants(&raw.constants)?;
+    let mut constants = Vec::with_capacity(CostModel::FIELDS.len());
+    for field in CostModel::FIELDS {
+        let found = own.iter().find(|c| c.key == field.key).ok_or_else(|| {
+            let help = "a cost model states every constant: add it under [constants]";
+            doc.wrong(0..0, Some(field.key), "is missing", help)
+        })?;
+        constants.push(Constant {
+            inherited: true,
+            ..found.clone()
+        });
+    }
+    Ok(Base {
+        constants,
+        idle: doc.idle(&raw.idle)?,
+    })
+}
+
+/// A file under way: every check reports its place in it.
+struct Document<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Document<'_> {
+    fn wrong(
+        &self,
+        span: Range<usize>,
+        key: Option<&str>,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> MachineError {
+        MachineError::at(self.file, self.text, span, key, problem, help)
+    }
+
+    fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, MachineError> {
+        toml::from_str(self.text).map_err(|error| self.not_toml(&error))
+    }
+
+    /// Serde's message names the key in backquotes, and the allowed ones after it.
+    fn not_toml(&self, error: &toml::de::Error) -> MachineError {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message();
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let named = message.starts_with("unknown field") || message.starts_with("missing field");
+        let key = if named {
+            quoted.next()
+        } else {
+            self.key_before(span.start)
+        };
+        let help = match key {
+            Some(key) if message.starts_with("unknown field") => match nearest(key, quoted) {
+                Some(like) => format!("did you mean `{like}`? Otherwise remove it"),
+                None => "remove it, or use one of the expected names".to_owned(),
+            },
+            Some(key) if message.starts_with("missing field") => format!("add `{key}`"),
+            _ => "the files under machines/ show how a machine is written".to_owned(),
+        };
+        self.wrong(span, key, message.replace('\n', ", "), help)
+    }
+
+    /// The key of the line on which `at` lies.
+    fn key_before(&self, at: usize) -> Option<&str> {
+        let start = self.text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
+        let (key, _) = self.text.get(start..)?.lines().next()?.split_once('=')?;
+        let key = key.trim();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        (!key.is_empty() && key.bytes().all(plain)).then_some(key)
+    }
+
+    fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), MachineError> {
+        if value.get_ref().trim().is_empty() {
+            return Err(self.wrong(value.span(), Some(key), "is empty", "say what it is"));
+        }
+        Ok(())
+    }
+
+    fn base(&self, cost: &Spanned<String>) -> Result<Base, MachineError> {
+        let name = cost.get_ref().as_str();
+        if cost_model_text(name).is_some() {
+            return cost_model(name);
+        }
+        let known = cost_model_names();
+        let help = match nearest(name, known.iter().copied()) {
+            Some(like) => format!("did you mean `{like}`?"),
+            None => format!("use one of: {}", known.join(", ")),
+        };
+        let problem = format!("there is no cost model `{name}`");
+        Err(self.wrong(cost.span(), Some("cost"), problem, help))
+    }
+
+    fn hz(&self, hz: Option<&Spanned<u32>>) -> Result<u32, MachineError> {
+        match hz {
+            None => Ok(DEFAULT_HZ),
+            Some(hz) if HZ.contains(hz.get_ref()) => Ok(*hz.get_ref()),
+            Some(hz) => {
+                let problem = format!("kernels have no timer frequency of {}", hz.get_ref());
+                Err(self.wrong(hz.span(), Some("hz"), problem, "use 100, 250, 300 or 1000"))
+            }
+        }
+    }
+
+    fn topology(&self, raw: &Spanned<RawTopology>) -> Result<Topology, MachineError> {
+        let t = raw.get_ref();
+        let keys = [
+            ("sockets", &t.sockets),
+            ("llcs_per_socket", &t.llcs_per_socket),
+            ("cores_per_llc", &t.cores_per_llc),
+            ("threads", &t.threads),
+        ];
+        let [sockets, llcs, cores, threads] = keys.map(|(_, n)| *n.get_ref());
+        Topology::uniform(sockets, llcs, cores, threads).map_err(|error| {
+            let key = match error {
+                TopologyError::Zero { what } => what,
+                TopologyError::TooManyThreads { .. } => "threads",
+                TopologyError::LlcTooWide { .. } => "cores_per_llc",
+                _ => "topology",
+            };
+            let span = keys
+                .iter()
+                .find(|(k, _)| *k == key)
+                .map_or(raw.span(), |(_, n)| n.span());
+            let help = "the machine has sockets x llcs_per_socket x cores_per_llc x threads CPUs";
+            self.wrong(span, Some(key), error.to_string(), help)
+        })
+    }
+
+    fn constants(&self, raw: &RawConstants) -> Result<Vec<Constant>, MachineError> {
+        raw.iter()
+            .map(|(key, constant)| self.constant(key, constant))
+            .collect()
+    }
+
+    fn constant(
+        &self,
+        key: &Spanned<String>,
+        raw: &Spanned<RawConstant>,
+    ) -> Result<Constant, MachineError> {
+        let (name, span, raw) = (key.get_ref().as_str(), raw.span(), raw.get_ref());
+        let field = CostModel::field(name).map_err(|error| {
+            let help = format!("constants are: {}", CostModel::KEYS.join(", "));
+            self.wrong(key.span(), Some(name), error.to_string(), help)
+        })?;
+        for number in [raw.value, raw.range[0], raw.range[1]] {
+            field.check(number).map_err(|error| {
+                self.wrong(
+                    span.clone(),
+                    Some(name),
+                    error.to_string(),
+                    "mend the number",
+                )
+            })?;
+        }
+        self.in_range(&span, name, raw.value, raw.range)?;
+        Ok(Constant {
+            key: field.key,
+            value: raw.value,
+            unit: field.unit(),
+            low: raw.range[0],
+            high: raw.range[1],
+            origin: self.origin(&span, name, raw.source.as_ref(), raw.fitted.as_ref())?,
+            meaning: field.meaning,
+            inherited: false,
+        })
+    }
+
+    fn in_range(
+        &self,
+        span: &Range<usize>,
+        key: &str,
+        value: f64,
+        [low, high]: [f64; 2],
+    ) -> Result<(), MachineError> {
+        let (problem, help) = if low > high {
+            (
+                format!("its range [{low}, {high}] runs backwards"),
+                "write range = [lowest, highest]",
+            )
+        } else if value < low || value > high {
+            (
+                format!("{value} lies outside its plausible range [{low}, {high}]"),
+                "change the value, or widen the range if the source supports that",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(self.wrong(span.clone(), Some(key), problem, help))
+    }
+
+    fn origin(
+        &self,
+        span: &Range<usize>,
+        key: &str,
+        source: Option<&String>,
+        fitted: Option<&String>,
+    ) -> Result<Origin, MachineError> {
+        let said = |text: Option<&String>| text.filter(|t| !t.trim().is_empty()).cloned();
+        match (said(source), said(fitted)) {
+            (Some(source), None) => Ok(Origin::Cited(source)),
+            (None, Some(reason)) => Ok(Origin::Fitted(reason)),
+            (None, None) => Err(self.wrong(
+                span.clone(),
+                Some(key),
+                "has no source",
+                "add source = \"commit, mail or manual\", or fitted = \"why, and against what\"",
+            )),
+            (Some(_), Some(_)) => Err(self.wrong(
+                span.clone(),
+                Some(key),
+                "has both `source` and `fitted`",
+                "keep `source` if somebody measured it, `fitted` if nobody did",
+            )),
+        }
+    }
+
+    fn idle(&self, raw: &[Spanned<RawIdle>]) -> Result<Vec<IdleState>, MachineError> {
+        let mut states: Vec<IdleState> = Vec::with_capacity(raw.len());
+        for spanned in raw {
+            let (span, state) = (spanned.span(), spanned.get_ref());
+            self.in_range(
+                &span,
+                "exit_ns",
+                state.exit_ns.into(),
+                state.range.map(f64::from),
+            )?;
+            if states.iter().any(|s| s.name == state.name) {
+                let problem = format!("the idle state {} appears twice", state.name);
+                return Err(self.wrong(span, Some("name"), problem, "remove one of them"));
+            }
+            if let Some(lighter) = states
+                .last()
+                .filter(|s| s.exit_ns > state.exit_ns || s.residency_ns > state.residency_ns)
+            {
+                let problem = format!("{} is lighter than {} before it", state.name, lighter.name);
+                let help = "list idle states from the lightest to the deepest";
+                return Err(self.wrong(span, Some("idle"), problem, help));
+            }
+            let origin =
+                self.origin(&span, "idle", state.source.as_ref(), state.fitted.as_ref())?;
+            states.push(IdleState {
+                name: state.name.clone(),
+                exit_ns: state.exit_ns,
+                residency_ns: state.residency_ns,
+                polling: state.polling,
+                exit_low_ns: state.range[0],
+                exit_high_ns: state.range[1],
+                origin,
+            });
+        }
+        Ok(states)
+    }
+
+    /// Fills the cost model from the constants and makes the checks that need all
+    /// of the machine.
+    fn finished(&self, mut machine: Machine) -> Result<Machine, MachineError> {
+        for c in &machine.constants {
+            machine.cost.set(c.key, c.value).map_err(|error| {
+                self.wrong(0..0, Some(c.key), error.to_string(), "mend the number")
+            })?;
+        }
+        let fitted = machine.fitted();
+        if fitted.len() > MAX_FITTED {
+            let problem = format!(
+                "{} numbers are fitted, inherited ones included; at most {MAX_FITTED} may be: {}",
+                fitted.len(),
+                fitted.join(", ")
+            );
+            let help = "find a source for some of them";
+            return Err(self.wrong(0..0, Some("fitted"), problem, help));
+        }
+        Ok(machine)
+    }
+}

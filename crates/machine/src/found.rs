@@ -1,0 +1,70 @@
+//! Turns CPUs as a host or an export names them into a dense [`Topology`], and
+//! such a topology into a machine with default costs. Both readers share it.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::file::base_machine;
+use crate::{CpuPlace, IdleState, Machine, MachineError, Topology, TopologyError};
+
+/// One CPU with the source's own names of what it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundCpu {
+    pub os_cpu: u32,
+    pub core: u64,
+    pub llc: u64,
+    pub node: u64,
+    pub socket: u64,
+}
+
+/// Numbers everything densely in ascending order of the host's CPU numbers.
+///
+/// A cache that spans memory nodes (sub-NUMA clustering) becomes one cache per
+/// node, as in the kernel's scheduling domains: `match_llc()` in
+/// arch/x86/kernel/smpboot.c does not join CPUs of different nodes there.
+pub(crate) fn topology(mut cpus: Vec<FoundCpu>) -> Result<Topology, TopologyError> {
+    cpus.sort_by_key(|c| c.os_cpu);
+    let (mut cores, mut llcs) = (Dense::new(), Dense::new());
+    let (mut nodes, mut sockets) = (Dense::new(), Dense::new());
+    let places = cpus.iter().map(|c| CpuPlace {
+        os_cpu: c.os_cpu,
+        core: cores.id((c.socket, c.core)),
+        thread: 0,
+        llc: llcs.id((c.socket, c.node, c.llc)),
+        node: nodes.id(c.node),
+        socket: sockets.id(c.socket),
+    });
+    Topology::from_places(places.collect())
+}
+
+/// A machine of this topology with the default cost model; the default idle
+/// states too, unless some were found.
+pub(crate) fn machine(
+    name: &str,
+    source: String,
+    topology: Topology,
+    idle: Vec<IdleState>,
+) -> Result<Machine, MachineError> {
+    let mut machine = base_machine(topology)?;
+    machine.name = name.to_owned();
+    machine.about = machine.topology.describe();
+    machine.source = source;
+    if !idle.is_empty() {
+        machine.idle = idle;
+    }
+    Ok(machine)
+}
+
+/// Ids in order of first appearance.
+struct Dense<K>(HashMap<K, u32>);
+
+impl<K: Hash + Eq> Dense<K> {
+    fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    fn id(&mut self, key: K) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(key).or_insert(next)
+    }
+}

@@ -1,0 +1,45 @@
+//! What a machine is, for a scheduler: which CPUs share a core, a cache, a
+//! memory node and a socket, and what each mechanism of waking a task costs
+//! there.
+//!
+//! Machines are plain files (`machines/*.toml`): every constant has a unit, a
+//! value, a plausible range and either a public source or the word `fitted`.
+//! [`load`] finds one by preset name, by path, or by reading this host.
+//!
+//! ```
+//! let spr = reveille_machine::load("spr-2s56c")?;
+//! assert_eq!(spr.topology.n_cpus(), 224);
+//! assert!(spr.cost.line_remote_ns > spr.cost.line_llc_ns);
+//! # Ok::<(), reveille_machine::MachineError>(())
+//! ```
+
+mod cost;
+mod cpulist;
+mod error;
+mod file;
+mod found;
+mod hwloc;
+mod machine;
+mod presets;
+mod schema;
+mod sysfs;
+mod topology;
+
+pub use cost::{CostError, CostModel, Field, Kind};
+pub use cpulist::{CpuListError, parse_cpu_list};
+pub use error::{FileError, MachineError};
+pub use machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Origin};
+pub use presets::{cost_model_names, load, preset_names};
+pub use topology::{
+    CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Topology, TopologyError,
+};
+
+pub use file::parse_toml;
+pub use hwloc::parse_hwloc;
+pub use sysfs::read_sysfs;
+
+/// A CPU (hardware thread) of a [`Topology`]: dense, from 0.
+pub type CpuId = u32;
+
+/// Nanoseconds.
+pub type Ns = u64;

@@ -1,0 +1,143 @@
+//! A machine: topology, costs, idle states, and for every number where it comes
+//! from and how far it could be wrong.
+
+use crate::{CostError, CostModel, Topology};
+
+/// Timer frequency of a machine that does not state one: the kernel's default.
+pub const DEFAULT_HZ: u32 = 250;
+
+/// Most constants of a machine, inherited ones included, that may be
+/// [`Origin::Fitted`]: with more free numbers a model can be bent to any result.
+pub const MAX_FITTED: usize = 8;
+
+/// Where a number comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A public source: commit, mail, manual, repository, or an estimate from one.
+    Cited(String),
+    /// Nobody has measured it: the reason for the value, and what it was set against.
+    Fitted(String),
+}
+
+impl Origin {
+    /// The text, for either kind.
+    pub fn text(&self) -> &str {
+        match self {
+            Origin::Cited(text) | Origin::Fitted(text) => text,
+        }
+    }
+
+    /// Is this number fitted?
+    pub fn is_fitted(&self) -> bool {
+        matches!(self, Origin::Fitted(_))
+    }
+}
+
+/// One constant of a machine, with its evidence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constant {
+    /// Name in [`CostModel`].
+    pub key: &'static str,
+    /// Value, in `unit`.
+    pub value: f64,
+    /// `ns`, `count` or `ratio`.
+    pub unit: &'static str,
+    /// Lowest plausible value.
+    pub low: f64,
+    /// Highest plausible value.
+    pub high: f64,
+    /// Where the value comes from.
+    pub origin: Origin,
+    /// What is charged, and when.
+    pub meaning: &'static str,
+    /// Taken over from the base cost model, not stated by the machine itself.
+    pub inherited: bool,
+}
+
+/// A state that an idle CPU can wait in, lightest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleState {
+    /// Name, as in sysfs: `POLL`, `C1`, `C1E`, …
+    pub name: String,
+    /// From the wake-up signal to the first instruction after the idle instruction.
+    pub exit_ns: u32,
+    /// Shortest idle time for which the state is worth entering.
+    pub residency_ns: u32,
+    /// The CPU sees need-resched without an interrupt (POLL, and MWAIT states,
+    /// which monitor that line); false for HLT and I/O port states.
+    pub polling: bool,
+    /// Lowest plausible `exit_ns`.
+    pub exit_low_ns: u32,
+    /// Highest plausible `exit_ns`.
+    pub exit_high_ns: u32,
+    /// Where the figures come from.
+    pub origin: Origin,
+}
+
+/// A machine to simulate. Load one with [`load`](crate::load).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Short name: `spr-2s56c`.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// The mail or document in which this machine appears.
+    pub source: String,
+    /// CPUs and what they share.
+    pub topology: Topology,
+    /// What mechanisms cost.
+    pub cost: CostModel,
+    /// Name of the base cost model.
+    pub cost_model: String,
+    /// Idle states, lightest first.
+    pub idle: Vec<IdleState>,
+    /// Timer frequency of the kernel: 100, 250, 300 or 1000.
+    pub hz: u32,
+    /// Every constant of `cost` with its evidence, in the order of [`CostModel::FIELDS`].
+    pub constants: Vec<Constant>,
+}
+
+impl Machine {
+    /// A constant's value, range and source by name.
+    pub fn constant(&self, key: &str) -> Option<&Constant> {
+        self.constants.iter().find(|c| c.key == key)
+    }
+
+    /// Sets a constant within its plausible range, in `cost` and in `constants`:
+    /// to see how a result depends on it.
+    ///
+    /// # Errors
+    /// No such constant, or a value that it cannot take or that lies outside its
+    /// range.
+    pub fn set(&mut self, key: &str, value: f64) -> Result<(), CostError> {
+        let field = CostModel::field(key)?;
+        field.check(value)?;
+        for c in self.constants.iter_mut().filter(|c| c.key == key) {
+            if value < c.low || value > c.high {
+                return Err(CostError::Range {
+                    key: c.key,
+                    value,
+                    low: c.low,
+                    high: c.high,
+                });
+            }
+            c.value = value;
+        }
+        self.cost.set(key, value)
+    }
+
+    /// The constants, and exit latencies of idle states, that nobody has measured.
+    pub fn fitted(&self) -> Vec<&str> {
+        let constants = self
+            .constants
+            .iter()
+            .filter(|c| c.origin.is_fitted())
+            .map(|c| c.key);
+        let idle = self
+            .idle
+            .iter()
+            .filter(|s| s.origin.is_fitted())
+            .map(|s| s.name.as_str());
+        constants.chain(idle).collect()
+    }
+}

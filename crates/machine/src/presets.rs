@@ -1,0 +1,111 @@
+//! The machines that come with Reveille, and how a machine is named on a command
+//! line or in a study: a preset, this host, or a file.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cost::nearest;
+use crate::{Machine, MachineError, parse_hwloc, parse_toml, read_sysfs};
+
+macro_rules! embedded {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),*]
+    };
+}
+
+const MACHINES: &[(&str, &str)] = embedded! {
+    "bdw-2s20c"
+    "cfl-1s8c"
+    "cpl-1s26c"
+    "hsw-2s12c"
+    "hsw-2s24c"
+    "icx-2s32c"
+    "icx-guest-32"
+    "quad-1s4c"
+    "skx-2s20c"
+    "spr-2s56c"
+    "zen3-milan-36c"
+    "zen4-7950x"
+    "zen4c-bergamo-88c"
+};
+
+const COST_MODELS: &[(&str, &str)] = embedded! { "generic-x86" };
+
+/// The cost model of machines that have no file: the host and hwloc exports.
+pub(crate) const DEFAULT_COST_MODEL: &str = "generic-x86";
+
+/// Names of the machines that [`load`] knows, in alphabetical order.
+pub fn preset_names() -> Vec<&'static str> {
+    MACHINES.iter().map(|(name, _)| *name).collect()
+}
+
+/// Names that a machine file may give as `cost`.
+pub fn cost_model_names() -> Vec<&'static str> {
+    COST_MODELS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Where an embedded file stands in the source tree, for messages.
+pub(crate) fn file_of(name: &str) -> String {
+    format!("machines/{name}.toml")
+}
+
+pub(crate) fn cost_model_text(name: &str) -> Option<&'static str> {
+    COST_MODELS
+        .iter()
+        .find(|(n, _)| *n == name)
+        .map(|(_, text)| *text)
+}
+
+/// Loads a machine: a preset by name, `host` for this machine (from `/sys`), or
+/// the path of a machine file (`.toml`) or hwloc export (`.xml`).
+///
+/// # Errors
+/// An unknown name (with the most similar one), a file that cannot be read, or a
+/// file with a mistake in it; see [`MachineError`].
+pub fn load(spec: &str) -> Result<Machine, MachineError> {
+    if spec == "host" {
+        return read_sysfs(Path::new("/sys"));
+    }
+    if let Some((name, text)) = MACHINES.iter().find(|(name, _)| *name == spec) {
+        return parse_toml(&file_of(name), text);
+    }
+    let extension = Path::new(spec).extension().map(|e| e.to_ascii_lowercase());
+    match extension.as_ref().and_then(|e| e.to_str()) {
+        Some("toml") => parse_toml(spec, &read(spec)?),
+        Some("xml") => parse_hwloc(spec, &read(spec)?),
+        _ => Err(unknown(spec)),
+    }
+}
+
+fn read(path: &str) -> Result<String, MachineError> {
+    fs::read_to_string(path).map_err(|error| MachineError::Read {
+        path: path.into(),
+        error,
+        help: format!(
+            "a path names a machine file (.toml) or an hwloc export (.xml); without one of \
+             these endings it is a preset: {}",
+            preset_names().join(", ")
+        ),
+    })
+}
+
+fn unknown(spec: &str) -> MachineError {
+    let names = preset_names();
+    let kind = if cost_model_text(spec).is_some() {
+        format!(
+            "`{spec}` is a cost model without CPUs, for `cost = \"{spec}\"` in a machine file. "
+        )
+    } else {
+        String::new()
+    };
+    let nearest = nearest(spec, names.iter().copied().chain(["host"])).map(str::to_owned);
+    MachineError::Unknown {
+        name: spec.to_owned(),
+        nearest: nearest.filter(|_| kind.is_empty()),
+        known: format!(
+            "{kind}Machines: host, {}; or a path that ends in .toml (machine file) or .xml \
+             (from `lstopo --of xml`).",
+            names.join(", ")
+        ),
+    }
+}

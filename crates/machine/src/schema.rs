@@ -1,0 +1,64 @@
+//! The words of a machine file, as they stand in it. Unknown ones are refused, so
+//! that a misspelt constant is not silently the inherited one.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Constants by name; both keep their place in the file, for messages.
+pub(crate) type RawConstants = BTreeMap<Spanned<String>, Spanned<RawConstant>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawMachine {
+    pub name: Spanned<String>,
+    pub about: Spanned<String>,
+    pub source: Spanned<String>,
+    pub cost: Spanned<String>,
+    pub hz: Option<Spanned<u32>>,
+    pub topology: Spanned<RawTopology>,
+    #[serde(default)]
+    pub constants: RawConstants,
+    #[serde(default)]
+    pub idle: Vec<Spanned<RawIdle>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawCostModel {
+    pub name: Spanned<String>,
+    pub about: Spanned<String>,
+    pub constants: RawConstants,
+    pub idle: Vec<Spanned<RawIdle>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawTopology {
+    pub sockets: Spanned<u32>,
+    pub llcs_per_socket: Spanned<u32>,
+    pub cores_per_llc: Spanned<u32>,
+    pub threads: Spanned<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawConstant {
+    pub value: f64,
+    pub range: [f64; 2],
+    pub source: Option<String>,
+    pub fitted: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawIdle {
+    pub name: String,
+    pub exit_ns: u32,
+    pub residency_ns: u32,
+    pub polling: bool,
+    pub range: [u32; 2],
+    pub source: Option<String>,
+    pub fitted: Option<String>,
+}

@@ -1,0 +1,169 @@
+//! Every machine that ships holds the rules that machine files are held to.
+
+use reveille_machine::{CostModel, DEFAULT_HZ, MAX_FITTED, cost_model_names, load, preset_names};
+
+#[test]
+fn every_preset_loads_and_keeps_the_rules() {
+    for name in preset_names() {
+        let machine = load(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(machine.name, name);
+        assert!(
+            !machine.about.is_empty() && !machine.source.is_empty(),
+            "{name}"
+        );
+        assert!(
+            machine.fitted().len() <= MAX_FITTED,
+            "{name}: {:?}",
+            machine.fitted()
+        );
+        assert_eq!(machine.constants.len(), CostModel::KEYS.len(), "{name}");
+        for (c, key) in machine.constants.iter().zip(CostModel::KEYS) {
+            assert_eq!(c.key, *key);
+            assert!(c.low <= c.value && c.value <= c.high, "{name}: {key}");
+            assert!(
+                !c.origin.text().is_empty() && !c.meaning.is_empty(),
+                "{name}: {key}"
+            );
+            assert_eq!(machine.cost.get(key), Some(c.value), "{name}: {key}");
+        }
+        for state in &machine.idle {
+            let exit = state.exit_low_ns..=state.exit_high_ns;
+            assert!(exit.contains(&state.exit_ns), "{name}: {}", state.name);
+        }
+        assert!(!machine.idle.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn every_machine_file_is_a_preset() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+    let files = std::fs::read_dir(dir)
+        .expect(dir)
+        .map(|entry| entry.expect(dir).path());
+    let mut stems: Vec<String> = files
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    let mut known: Vec<&str> = preset_names()
+        .into_iter()
+        .chain(cost_model_names())
+        .collect();
+    stems.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(stems, known);
+}
+
+#[test]
+fn presets_have_the_shape_of_their_mails() {
+    let shapes = [
+        (
+            "spr-2s56c",
+            "2 sockets x 56 cores x 2 threads = 224 CPUs, 2 LLCs of 112 CPUs",
+        ),
+        (
+            "cfl-1s8c",
+            "1 socket x 8 cores x 2 threads = 16 CPUs, 1 LLC of 16 CPUs",
+        ),
+        (
+            "icx-guest-32",
+            "1 socket x 16 cores x 2 threads = 32 CPUs, 1 LLC of 32 CPUs",
+        ),
+        (
+            "icx-2s32c",
+            "2 sockets x 32 cores x 2 threads = 128 CPUs, 2 LLCs of 64 CPUs",
+        ),
+        (
+            "cpl-1s26c",
+            "1 socket x 26 cores x 2 threads = 52 CPUs, 1 LLC of 52 CPUs",
+        ),
+        (
+            "skx-2s20c",
+            "2 sockets x 20 cores x 2 threads = 80 CPUs, 2 LLCs of 40 CPUs",
+        ),
+        (
+            "zen4-7950x",
+            "1 socket x 16 cores x 2 threads = 32 CPUs, 2 LLCs of 16 CPUs",
+        ),
+        (
+            "zen3-milan-36c",
+            "1 socket x 36 cores x 2 threads = 72 CPUs, 6 LLCs of 12 CPUs",
+        ),
+        (
+            "zen4c-bergamo-88c",
+            "1 socket x 88 cores x 2 threads = 176 CPUs, 11 LLCs of 16 CPUs",
+        ),
+        (
+            "bdw-2s20c",
+            "2 sockets x 20 cores x 2 threads = 80 CPUs, 2 LLCs of 40 CPUs",
+        ),
+        (
+            "hsw-2s12c",
+            "2 sockets x 12 cores x 2 threads = 48 CPUs, 2 LLCs of 24 CPUs",
+        ),
+        (
+            "hsw-2s24c",
+            "2 sockets x 24 cores x 2 threads = 96 CPUs, 2 LLCs of 48 CPUs",
+        ),
+        (
+            "quad-1s4c",
+            "1 socket x 4 cores x 1 thread = 4 CPUs, 1 LLC of 4 CPUs",
+        ),
+    ];
+    assert_eq!(shapes.len(), preset_names().len());
+    for (name, shape) in shapes {
+        assert_eq!(load(name).expect(name).topology.describe(), shape, "{name}");
+    }
+}
+
+#[test]
+fn idle_states_and_timer_of_the_mails() {
+    let spr = load("spr-2s56c").expect("preset");
+    let names: Vec<&str> = spr.idle.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["POLL", "C1", "C1E"]);
+    assert_eq!(spr.hz, DEFAULT_HZ);
+    assert_eq!(load("quad-1s4c").expect("preset").hz, 1000);
+    let guest = load("icx-guest-32").expect("preset");
+    assert!(guest.idle.iter().any(|s| s.name == "HLT" && !s.polling));
+}
+
+/// The parts of a wakeup must add up to what pinned ping-pongs measure: two tasks
+/// on one CPU of a Skylake-class server, per half round trip.
+#[test]
+fn parts_add_up_to_pinned_ping_pongs() {
+    let cost = load("skx-2s20c").expect("preset").cost;
+    let wake =
+        2 * cost.syscall_ns + cost.ttwu_ns + cost.enqueue_ns + cost.dequeue_ns + cost.switch_ns;
+    let pipe = wake + cost.pipe_write_ns + cost.pipe_read_ns;
+    assert!((1_900..=2_300).contains(&pipe), "pipe {pipe}");
+    let udp = wake + cost.udp_send_ns + cost.udp_recv_ns;
+    assert!((1_700..=4_000).contains(&udp), "UDP {udp}");
+    let tcp = wake + cost.tcp_send_ns + cost.tcp_recv_ns;
+    assert!((2_000..=5_000).contains(&tcp), "TCP {tcp}");
+}
+
+/// A single TCP_RR pair spread over two CPUs: 12.3 us per round trip on IVB-EP and
+/// 9.7 us on Zen 3 in netperf tables on LKML.
+#[test]
+fn parts_add_up_to_spread_round_trips() {
+    let half = |name: &str| {
+        let machine = load(name).expect("preset");
+        let (cost, c1) = (&machine.cost, &machine.idle[1]);
+        cost.tcp_send_ns
+            + cost.tcp_recv_ns
+            + 2 * cost.syscall_ns
+            + cost.ttwu_ns
+            + cost.enqueue_ns
+            + (cost.handoff_lines + 4) * cost.line_llc_ns
+            + c1.exit_ns
+            + cost.switch_idle_ns
+    };
+    let (bdw, zen3) = (half("bdw-2s20c"), half("zen3-milan-36c"));
+    assert!(
+        (12_300 * 3 / 4..=12_300 * 5 / 4).contains(&(2 * bdw)),
+        "Broadwell {bdw}"
+    );
+    assert!(
+        (9_700 * 3 / 4..=9_700 * 5 / 4).contains(&(2 * zen3)),
+        "Zen 3 {zen3}"
+    );
+}

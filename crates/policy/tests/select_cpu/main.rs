@@ -1,0 +1,144 @@
+//! The C decisions are those of an independent walk over the CPUs, on random
+//! machines in random states: same CPU, same reason, same count of what was looked at.
+
+mod machine;
+mod reference;
+
+use machine::{Recipe, Scene};
+use proptest::prelude::*;
+use reference::{Decision, History};
+use reveille_policy::{NONE, Pick, World};
+
+const CASES: u32 = 30_000;
+
+fn decision(pick: &Pick) -> Decision {
+    Decision {
+        cpu: pick.cpu as usize,
+        target: pick.target as usize,
+        rule: pick.rule(),
+        tested: pick.tested.into(),
+        searched: pick.searched.into(),
+        search: pick.search(),
+        core_search: pick.core_search(),
+        cleared: pick.cleared_idle_cores(),
+    }
+}
+
+fn history(world: &World, task: u32) -> History {
+    let task = world.task(task);
+    History {
+        wakee_flips: task.wakee_flips,
+        decay_j: task.wakee_flip_decay_j,
+        last_wakee: (task.last_wakee != NONE).then_some(task.last_wakee as usize),
+        recent_used_cpu: task.recent_used_cpu as usize,
+    }
+}
+
+fn decide(scene: &Scene, world: &mut World) -> Pick {
+    let wakeup = &scene.wakeup;
+    let waker = wakeup.waker.map_or(NONE, |w| w as u32);
+    let wakee = wakeup.wakee as u32;
+    world.select_cpu(
+        &scene.tunables,
+        wakee,
+        waker,
+        wakeup.this_cpu as u32,
+        scene.flags(),
+        wakeup.now_j,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_c_code_decides_as_the_walk_does(recipe in Recipe::any()) {
+        let mut scene = recipe.scene();
+        let mut world = scene.world();
+        let pick = decide(&scene, &mut world);
+        let before = scene.machine.clone();
+        let expected = reference::select_cpu(&mut scene.machine, &scene.tunables, &scene.wakeup);
+        let found = decision(&pick);
+        let wakee = &before.tasks[scene.wakeup.wakee];
+        prop_assert!(
+            found == expected,
+            "C: {found:?}\nwalk: {expected:?}\nwakeup: {:?} {:?}\nprev {} recent {}\n{}",
+            scene.wakeup, scene.tunables, wakee.prev_cpu, wakee.history.recent_used_cpu,
+            describe(&before)
+        );
+        for (llc, state) in scene.machine.llcs.iter().enumerate() {
+            prop_assert_eq!(world.has_idle_cores(llc), state.has_idle_cores);
+        }
+        for (id, task) in scene.machine.tasks.iter().enumerate() {
+            prop_assert_eq!(&history(&world, id as u32), &task.history, "task {}", id);
+        }
+    }
+
+    #[test]
+    fn wake_lists_are_used_as_the_kernel_uses_them(recipe in Recipe::any()) {
+        let scene = recipe.scene();
+        let mut world = scene.world();
+        let this_cpu = scene.wakeup.this_cpu;
+        for cpu in 0..scene.machine.cpus.len() {
+            let expected = reference::ttwu_queue(&scene.machine, &scene.tunables, this_cpu, cpu);
+            let found = world.ttwu_queue(&scene.tunables, this_cpu as u32, cpu as u32);
+            prop_assert_eq!(found, expected, "from {} to {}", this_cpu, cpu);
+        }
+    }
+
+    /// Only the previous CPU may be disallowed, after an affinity change.
+    #[test]
+    fn a_search_finds_allowed_usable_cpus_only(recipe in Recipe::any()) {
+        let scene = recipe.scene();
+        let mut world = scene.world();
+        let pick = decide(&scene, &mut world);
+        let wakee = &scene.machine.tasks[scene.wakeup.wakee];
+        let cpu = pick.cpu as usize;
+        prop_assert!(wakee.allowed[cpu] || cpu == wakee.prev_cpu);
+        let state = &scene.machine.cpus[cpu];
+        match pick.rule() {
+            reveille_policy::Rule::IdleCore => {
+                prop_assert!(state.core.iter().all(|t| scene.machine.cpus[*t].available_idle));
+            }
+            reveille_policy::Rule::IdleCpu => {
+                prop_assert!(state.available_idle || state.sched_idle);
+            }
+            _ => return Ok(()),
+        }
+        prop_assert!(wakee.allowed[cpu]);
+        prop_assert_eq!(state.llc, scene.machine.cpus[pick.target as usize].llc);
+    }
+
+    #[test]
+    fn the_scan_budget_is_the_kernels(util in 0u64..=1024, rest in 0u64..500, weight in 1u32..=512, pct in 100u32..200) {
+        let sum = util * u64::from(weight) + rest;
+        let expected = reference::nr_idle_scan(sum, weight.into(), pct.into());
+        prop_assert_eq!(u64::from(reveille_policy::nr_idle_scan(sum, weight, pct)), expected);
+    }
+
+    #[test]
+    fn averages_move_by_an_eighth(avg in 0u64..10_000_000, sample in 0u64..10_000_000, cost in 0u64..1_000_000) {
+        let mut task = reveille_policy::Task::new(0, 0);
+        task.dur_avg_ns = avg as i64;
+        task.prev_sleep_sum_ns = 77;
+        task.sum_exec_ns = 77 + sample;
+        task.slept();
+        let expected = reference::ewma8(avg as i64, sample as i64);
+        prop_assert_eq!(task.dur_avg_ns, expected);
+        prop_assert_eq!(task.prev_sleep_sum_ns, task.sum_exec_ns);
+        let capped = (expected as u64).min(2 * cost);
+        prop_assert_eq!(reveille_policy::avg_idle(avg, sample, cost), capped);
+    }
+}
+
+/// The LLCs and CPUs, one per line, of machines small enough to read.
+fn describe(machine: &reference::Machine) -> String {
+    let mut text = String::new();
+    for (index, llc) in machine.llcs.iter().enumerate() {
+        text += &format!("LLC {index}: {llc:?}\n");
+    }
+    for (index, cpu) in machine.cpus.iter().enumerate().take(40) {
+        text += &format!("CPU {index}: {cpu:?}\n");
+    }
+    text + &format!("wakee {:?}", machine.tasks[0])
+}

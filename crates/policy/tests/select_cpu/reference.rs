@@ -1,0 +1,418 @@
+//! The wakeup path of Linux 6.2 with SIS_SHORT, written a second time: CPU by CPU,
+//! slowly, and without looking at `policy/`, so that the two can be compared.
+//! Names in comments are the kernel's functions in kernel/sched/fair.c and core.c.
+
+use reveille_policy::{Rule, Tunables, bits};
+
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    pub available_idle: bool,
+    pub sched_idle: bool,
+    pub nr_running: u32,
+    pub curr: Option<usize>,
+    pub load: u32,
+    pub capacity: u16,
+    pub llc: usize,
+    /// All hardware threads of the core, by number.
+    pub core: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Llc {
+    /// By number.
+    pub cpus: Vec<usize>,
+    pub has_idle_cores: bool,
+    pub nr_idle_scan: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    pub wakee_flips: u32,
+    pub decay_j: u64,
+    pub last_wakee: Option<usize>,
+    pub recent_used_cpu: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub history: History,
+    pub dur_avg_ns: u64,
+    pub prev_cpu: usize,
+    pub load: u32,
+    /// One entry per CPU.
+    pub allowed: Vec<bool>,
+    pub per_cpu_kthread: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub cpus: Vec<Cpu>,
+    pub llcs: Vec<Llc>,
+    pub tasks: Vec<Task>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Wakeup {
+    pub wakee: usize,
+    /// None: the idle task is current.
+    pub waker: Option<usize>,
+    pub this_cpu: usize,
+    pub sync: bool,
+    pub in_task: bool,
+    pub now_j: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub cpu: usize,
+    pub target: usize,
+    pub rule: Rule,
+    pub tested: u32,
+    pub searched: u32,
+    pub search: bool,
+    pub core_search: bool,
+    pub cleared: bool,
+}
+
+/// How a search ended.
+enum Found {
+    Cpu(usize, Rule),
+    Nothing,
+}
+
+pub struct Reference<'a> {
+    pub machine: &'a mut Machine,
+    pub tunables: &'a Tunables,
+    pub wakeup: &'a Wakeup,
+    tested: u32,
+    searched: u32,
+    search: bool,
+    core_search: bool,
+    cleared: bool,
+}
+
+/// select_task_rq_fair() with WF_TTWU.
+pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -> Decision {
+    let mut reference = Reference {
+        machine,
+        tunables,
+        wakeup,
+        tested: 0,
+        searched: 0,
+        search: false,
+        core_search: false,
+        cleared: false,
+    };
+    let (target, cpu, rule) = reference.select_task_rq_fair();
+    Decision {
+        cpu,
+        target,
+        rule,
+        tested: reference.tested,
+        searched: reference.searched,
+        search: reference.search,
+        core_search: reference.core_search,
+        cleared: reference.cleared,
+    }
+}
+
+/// ttwu_queue_cond() of 6.0 and later, behind the feature.
+pub fn ttwu_queue(machine: &Machine, tunables: &Tunables, this_cpu: usize, cpu: usize) -> bool {
+    if !tunables.has(bits::TTWU_QUEUE) {
+        return false;
+    }
+    if machine.cpus[this_cpu].llc != machine.cpus[cpu].llc {
+        return true;
+    }
+    if this_cpu == cpu {
+        return false;
+    }
+    machine.cpus[cpu].nr_running == 0
+}
+
+/// update_avg(): an eighth of the difference, by C's division.
+pub fn ewma8(avg: i64, sample: i64) -> i64 {
+    avg + (sample - avg) / 8
+}
+
+/// update_idle_cpu_scan().
+pub fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u64 {
+    let x = sum_util / llc_weight;
+    let tmp = x * x * pct * pct / (10_000 * 1024);
+    let y = 1024 - tmp.min(1024);
+    y * llc_weight / 1024
+}
+
+impl Reference<'_> {
+    fn cpu(&self, cpu: usize) -> &Cpu {
+        &self.machine.cpus[cpu]
+    }
+
+    fn wakee(&self) -> &Task {
+        &self.machine.tasks[self.wakeup.wakee]
+    }
+
+    fn available_idle(&self, cpu: usize) -> bool {
+        self.cpu(cpu).available_idle
+    }
+
+    fn usable(&self, cpu: usize) -> bool {
+        self.cpu(cpu).available_idle || self.cpu(cpu).sched_idle
+    }
+
+    fn share_cache(&self, a: usize, b: usize) -> bool {
+        self.cpu(a).llc == self.cpu(b).llc
+    }
+
+    fn allowed(&self, cpu: usize) -> bool {
+        self.wakee().allowed[cpu]
+    }
+
+    /// is_short_task() of the mail.
+    fn is_short(&self, task: Option<usize>) -> bool {
+        let Some(task) = task.map(|t| &self.machine.tasks[t]) else { return false };
+        self.tunables.has(bits::SIS_SHORT)
+            && task.history.wakee_flips == 0
+            && task.dur_avg_ns != 0
+            && task.dur_avg_ns * 8 < self.tunables.min_granularity_ns
+    }
+
+    fn record_wakee(&mut self) {
+        let Some(waker) = self.wakeup.waker else { return };
+        let hz = u64::from(self.tunables.hz);
+        let history = &mut self.machine.tasks[waker].history;
+        if self.wakeup.now_j > history.decay_j + hz {
+            history.wakee_flips /= 2;
+            history.decay_j = self.wakeup.now_j;
+        }
+        if history.last_wakee != Some(self.wakeup.wakee) {
+            history.last_wakee = Some(self.wakeup.wakee);
+            history.wakee_flips += 1;
+        }
+    }
+
+    fn wake_wide(&self) -> bool {
+        let waker = self.wakeup.waker.map_or(0, |w| self.machine.tasks[w].history.wakee_flips);
+        let wakee = self.wakee().history.wakee_flips;
+        let master = u64::from(waker.max(wakee));
+        let slave = u64::from(waker.min(wakee));
+        let factor = self.machine.llcs[self.cpu(self.wakeup.this_cpu).llc].cpus.len() as u64;
+        !(slave < factor || master < slave * factor)
+    }
+
+    fn select_task_rq_fair(&mut self) -> (usize, usize, Rule) {
+        let this = self.wakeup.this_cpu;
+        let prev = self.wakee().prev_cpu;
+        self.record_wakee();
+        let want_affine = !self.wake_wide() && self.allowed(this);
+        let mut target = prev;
+        if want_affine && this != prev {
+            target = self.wake_affine(this, prev);
+        }
+        let (cpu, rule) = self.select_idle_sibling(prev, target);
+        (target, cpu, rule)
+    }
+
+    fn wake_affine(&mut self, this: usize, prev: usize) -> usize {
+        let mut target = None;
+        if self.tunables.has(bits::WA_IDLE) {
+            target = self.wake_affine_idle(this, prev);
+        }
+        if self.tunables.has(bits::WA_WEIGHT) && target.is_none() {
+            target = self.wake_affine_weight(this, prev);
+        }
+        target.unwrap_or(prev)
+    }
+
+    fn wake_affine_idle(&mut self, this: usize, prev: usize) -> Option<usize> {
+        let nr_running = self.cpu(this).nr_running;
+        if self.available_idle(this) && self.share_cache(this, prev) {
+            self.tested += 1;
+            return if self.available_idle(prev) { Some(prev) } else { Some(this) };
+        }
+        if self.wakeup.sync && nr_running == 1 {
+            return Some(this);
+        }
+        self.tested += 1;
+        if self.available_idle(prev) {
+            return Some(prev);
+        }
+        if nr_running == 1 && self.is_short(self.cpu(this).curr) {
+            return Some(this);
+        }
+        None
+    }
+
+    fn wake_affine_weight(&self, this: usize, prev: usize) -> Option<usize> {
+        // The lowest domain that spans both: of hardware threads, or a larger one.
+        let siblings = self.cpu(this).core.contains(&prev);
+        let pct =
+            if siblings { self.tunables.smt_imbalance_pct } else { self.tunables.imbalance_pct };
+        let mut this_eff_load = i128::from(self.cpu(this).load);
+        if self.wakeup.sync {
+            let current = self.wakeup.waker.map_or(0, |w| self.machine.tasks[w].load);
+            if i128::from(current) > this_eff_load {
+                return Some(this);
+            }
+            this_eff_load -= i128::from(current);
+        }
+        let task_load = i128::from(self.wakee().load);
+        this_eff_load += task_load;
+        this_eff_load *= 100;
+        this_eff_load *= i128::from(self.cpu(prev).capacity);
+        let mut prev_eff_load = i128::from(self.cpu(prev).load);
+        prev_eff_load -= task_load;
+        prev_eff_load *= 100 + (i128::from(pct) - 100) / 2;
+        prev_eff_load *= i128::from(self.cpu(this).capacity);
+        if self.wakeup.sync {
+            prev_eff_load += 1;
+        }
+        if this_eff_load < prev_eff_load { Some(this) } else { None }
+    }
+
+    fn select_idle_sibling(&mut self, prev: usize, target: usize) -> (usize, Rule) {
+        let this = self.wakeup.this_cpu;
+        self.tested += 1;
+        if self.usable(target) {
+            return (target, Rule::TargetIdle);
+        }
+        if prev != target && self.share_cache(prev, target) {
+            self.tested += 1;
+            if self.usable(prev) {
+                return (prev, Rule::PrevIdle);
+            }
+        }
+        let kthread = self.wakeup.waker.is_some_and(|w| self.machine.tasks[w].per_cpu_kthread);
+        if kthread && self.wakeup.in_task && prev == this && self.cpu(this).nr_running <= 1 {
+            return (prev, Rule::Kthread);
+        }
+        let recent = self.wakee().history.recent_used_cpu;
+        self.machine.tasks[self.wakeup.wakee].history.recent_used_cpu = prev;
+        if recent != prev && recent != target && self.share_cache(recent, target) {
+            self.tested += 1;
+            if self.usable(recent) && self.allowed(recent) {
+                return (recent, Rule::RecentIdle);
+            }
+        }
+        // A cache with one CPU has no domain: sd_llc is null.
+        if self.machine.llcs[self.cpu(target).llc].cpus.len() == 1 {
+            return (target, Rule::Target);
+        }
+        let mut has_idle_core = false;
+        if self.smt_active() {
+            has_idle_core = self.machine.llcs[self.cpu(target).llc].has_idle_cores;
+            if !has_idle_core && self.share_cache(prev, target) {
+                for sibling in self.cpu(prev).core.clone() {
+                    if sibling == prev || !self.allowed(sibling) {
+                        continue;
+                    }
+                    self.tested += 1;
+                    if self.usable(sibling) {
+                        return (sibling, Rule::SiblingIdle);
+                    }
+                }
+            }
+        }
+        match self.select_idle_cpu(has_idle_core, target) {
+            Found::Cpu(cpu, rule) => (cpu, rule),
+            Found::Nothing => (target, Rule::Target),
+        }
+    }
+
+    /// sched_smt_active(): some core of the machine has more than one thread.
+    fn smt_active(&self) -> bool {
+        self.machine.cpus.iter().any(|cpu| cpu.core.len() > 1)
+    }
+
+    fn select_idle_cpu(&mut self, has_idle_core: bool, target: usize) -> Found {
+        let llc = self.cpu(target).llc;
+        let span = self.machine.llcs[llc].cpus.clone();
+        let mut nr = u64::MAX;
+        if self.tunables.has(bits::SIS_UTIL) {
+            nr = u64::from(self.machine.llcs[llc].nr_idle_scan) + 1;
+            if nr == 1 {
+                return Found::Nothing;
+            }
+            if !has_idle_core
+                && self.wakeup.this_cpu == target
+                && 5 * nr < 3 * span.len() as u64
+                && self.cpu(target).nr_running <= 1
+                && self.is_short(Some(self.wakeup.wakee))
+                && self.is_short(self.cpu(target).curr)
+            {
+                return Found::Cpu(target, Rule::Short);
+            }
+        }
+        self.search = true;
+        self.core_search = has_idle_core;
+
+        // for_each_cpu_wrap(cpu, cpus, target + 1)
+        let mut in_mask = vec![false; self.machine.cpus.len()];
+        for &cpu in &span {
+            in_mask[cpu] = self.allowed(cpu);
+        }
+        let above = span.iter().copied().filter(|cpu| *cpu > target);
+        let below = span.iter().copied().filter(|cpu| *cpu <= target);
+        let order: Vec<usize> = above.chain(below).collect();
+        let mut fallback = None;
+        for cpu in order {
+            if !in_mask[cpu] {
+                continue;
+            }
+            if has_idle_core {
+                if self.select_idle_core(cpu, &mut in_mask, &mut fallback) {
+                    return Found::Cpu(cpu, Rule::IdleCore);
+                }
+                continue;
+            }
+            nr -= 1;
+            if nr == 0 {
+                return Found::Nothing;
+            }
+            self.searched += 1;
+            if self.usable(cpu) {
+                return Found::Cpu(cpu, Rule::IdleCpu);
+            }
+        }
+        if has_idle_core {
+            self.machine.llcs[llc].has_idle_cores = false;
+            self.cleared = true;
+        }
+        fallback.map_or(Found::Nothing, |cpu| Found::Cpu(cpu, Rule::IdleCpu))
+    }
+
+    /// Is every thread of the core idle? If not, remembers one that is usable.
+    fn select_idle_core(
+        &mut self,
+        cpu: usize,
+        in_mask: &mut [bool],
+        fallback: &mut Option<usize>,
+    ) -> bool {
+        let core = self.cpu(cpu).core.clone();
+        let mut idle = true;
+        for &thread in &core {
+            self.searched += 1;
+            if !self.available_idle(thread) {
+                idle = false;
+                if fallback.is_some() {
+                    break;
+                }
+                if self.cpu(thread).sched_idle && self.allowed(thread) {
+                    *fallback = Some(thread);
+                    break;
+                }
+                continue;
+            }
+            if fallback.is_none() && self.allowed(thread) {
+                *fallback = Some(thread);
+            }
+        }
+        if idle {
+            return true;
+        }
+        for &thread in &core {
+            in_mask[thread] = false;
+        }
+        false
+    }
+}

@@ -1,0 +1,52 @@
+//! The numbers that explain a row, as people read them: shares instead of
+//! parallel rates, and one line per mechanism that a placement policy can move.
+
+use reveille_measure::Explain;
+
+use crate::number::{percent, si, time};
+
+/// One explaining number: what it is called and how it is read off.
+pub(crate) struct Line {
+    /// Short enough for the first column of an 80-column table.
+    pub(crate) label: &'static str,
+    /// The number with its unit.
+    pub(crate) value: fn(&Explain) -> String,
+}
+
+/// All explaining numbers, in the order of a wakeup: how full the machine was,
+/// where wakees went, what finding a CPU took, what it cost, what the task felt.
+pub(crate) const LINES: [Line; 19] = [
+    Line { label: "idle", value: |e| percent(e.idle_pct) },
+    Line { label: "wakeups/s", value: |e| si(wakeups(e)) },
+    Line { label: "  same CPU", value: |e| share(e.wakeups_same_cpu_per_s, e) },
+    Line { label: "  sibling", value: |e| share(e.wakeups_sibling_per_s, e) },
+    Line { label: "  same LLC", value: |e| share(e.wakeups_same_llc_per_s, e) },
+    Line { label: "  remote", value: |e| share(e.wakeups_remote_per_s, e) },
+    Line { label: "idle searches/s", value: |e| si(e.idle_searches_per_s) },
+    Line { label: "  CPUs looked at", value: |e| si(e.cpus_per_search) },
+    Line { label: "  found one", value: |e| percent(e.search_success_pct) },
+    Line { label: "stacked wakeups/s", value: |e| si(e.stacked_wakeups_per_s) },
+    Line { label: "migrations/s", value: |e| si(e.migrations_per_s) },
+    Line { label: "IPIs/s", value: |e| si(e.ipis_per_s) },
+    Line { label: "switches/s", value: |e| si(e.context_switches_per_s) },
+    Line { label: "scheduling cost", value: |e| percent(e.cost_pct) },
+    Line { label: "  lock wait", value: |e| percent(e.lock_wait_pct) },
+    Line { label: "  hot-line wait", value: |e| percent(e.hot_line_wait_pct) },
+    Line { label: "wakeup p50", value: |e| time(e.wakeup_p50_ns) },
+    Line { label: "wakeup p99", value: |e| time(e.wakeup_p99_ns) },
+    Line { label: "wakeup max", value: |e| time(e.wakeup_max_ns) },
+];
+
+/// All wake-ups per second.
+fn wakeups(e: &Explain) -> f64 {
+    e.wakeups_same_cpu_per_s
+        + e.wakeups_sibling_per_s
+        + e.wakeups_same_llc_per_s
+        + e.wakeups_remote_per_s
+}
+
+/// `part` of all wake-ups in percent; 0 of none is 0.
+fn share(part: f64, e: &Explain) -> String {
+    let all = wakeups(e);
+    percent(if all == 0.0 { 0.0 } else { 100.0 * part / all })
+}

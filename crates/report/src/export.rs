@@ -1,0 +1,117 @@
+//! JSON and CSV: every figure at full precision, for programs to read.
+
+use reveille_measure::Explain;
+use reveille_study::{Comparison, Row, Verdict};
+
+/// The comparison as indented JSON, ending in a newline.
+///
+/// Keys stand in the order of the fields of [`Comparison`] and are the stable
+/// interface. JSON has no NaN and no infinity: a figure without a finite value
+/// is `null`, as an absent one is. So `null` always reads "there is no such
+/// number" and never stands for zero. It is the usual value of `p_value` (with
+/// one repeat) and of the `published_` keys and `verdict` (nothing published);
+/// elsewhere it appears only where arithmetic has no answer: `change_pct` and
+/// `rel_std` when a mean is zero.
+pub fn json(c: &Comparison) -> String {
+    let mut text = serde_json::to_string_pretty(c)
+        .expect("a comparison has only text keys, so it can be serialised");
+    text.push('\n');
+    text
+}
+
+/// One line per row under one line of column names.
+///
+/// Each line repeats what names the comparison (study, machine, base and whether
+/// it is partial), so that files of several studies can be joined. After the
+/// row's own figures come the explaining numbers of both sides as
+/// `baseline_<name>` and `candidate_<name>`, with the names of
+/// [`Explain::figures`]. A figure that is absent or not finite is an empty cell.
+///
+/// # Errors
+///
+/// Passes on an error of the CSV writer, which writes to memory.
+pub fn csv(c: &Comparison) -> csv::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(columns())?;
+    for row in &c.rows {
+        writer.write_record(cells(c, row))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
+    Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
+}
+
+/// The columns before the explaining numbers.
+const OWN_COLUMNS: [&str; 19] = [
+    "study",
+    "machine",
+    "cost_model",
+    "base",
+    "partial",
+    "case",
+    "load",
+    "variant",
+    "metric",
+    "baseline_mean",
+    "baseline_rel_std",
+    "candidate_mean",
+    "candidate_rel_std",
+    "change_pct",
+    "p_value",
+    "significant",
+    "published_change_pct",
+    "published_source",
+    "verdict",
+];
+
+/// The names of all columns.
+fn columns() -> Vec<String> {
+    let mut names: Vec<String> = OWN_COLUMNS.map(String::from).into();
+    for side in ["baseline", "candidate"] {
+        let figures = Explain::default().figures();
+        names.extend(figures.map(|(name, _)| format!("{side}_{name}")));
+    }
+    names
+}
+
+/// The cells of one row, in the order of [`columns`].
+fn cells(c: &Comparison, row: &Row) -> Vec<String> {
+    let mut cells = vec![
+        c.study.clone(),
+        c.machine.clone(),
+        c.cost_model.clone(),
+        c.base.clone(),
+        c.partial.to_string(),
+        row.case.clone(),
+        row.load.to_string(),
+        row.variant.clone(),
+        row.metric.clone(),
+        number(row.baseline.mean),
+        number(row.baseline.rel_std),
+        number(row.candidate.mean),
+        number(row.candidate.rel_std),
+        number(row.change_pct),
+        row.p_value.map_or_else(String::new, number),
+        row.significant.to_string(),
+        row.published_change_pct.map_or_else(String::new, number),
+        row.published_source.clone().unwrap_or_default(),
+        row.verdict.map_or("", verdict_key).into(),
+    ];
+    for side in [&row.explain.baseline, &row.explain.candidate] {
+        cells.extend(side.figures().map(|(_, value)| number(value)));
+    }
+    cells
+}
+
+/// The shortest text that reads back as the same number.
+fn number(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}
+
+/// The verdict as JSON spells it.
+fn verdict_key(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Hit => "hit",
+        Verdict::Miss => "miss",
+        Verdict::Informative => "informative",
+    }
+}

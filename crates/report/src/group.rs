@@ -1,0 +1,68 @@
+//! Rows that belong in one block: the same case, metric and variant, over all
+//! loads. Table and page both show a comparison block by block.
+
+use reveille_study::{Comparison, Row};
+
+/// The rows of one case, metric and variant, in the order of the study.
+pub(crate) struct Group<'a> {
+    /// Never empty.
+    pub(crate) rows: Vec<&'a Row>,
+    /// An earlier group has the same explaining numbers (the same runs, seen
+    /// through another metric), so they need not be shown again.
+    pub(crate) explained_above: bool,
+}
+
+impl<'a> Group<'a> {
+    /// A row to read case, metric and variant from.
+    pub(crate) fn first(&self) -> &'a Row {
+        self.rows[0]
+    }
+
+    /// Where the group's published figures stand, each once.
+    pub(crate) fn sources(&self) -> Vec<&'a str> {
+        let all = self.rows.iter().filter_map(|r| r.published_source.as_deref());
+        unique(all)
+    }
+}
+
+/// Groups in the order in which the first row of each appears.
+pub(crate) fn groups(c: &Comparison) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for row in &c.rows {
+        let same = |g: &&mut Group<'_>| {
+            let first = g.first();
+            first.case == row.case && first.metric == row.metric && first.variant == row.variant
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(Group { rows: vec![row], explained_above: false }),
+        }
+    }
+    for i in 1..groups.len() {
+        groups[i].explained_above = groups[..i].iter().any(|g| same_runs(g, &groups[i]));
+    }
+    groups
+}
+
+/// Do both groups look at the same runs?
+fn same_runs(a: &Group<'_>, b: &Group<'_>) -> bool {
+    a.first().case == b.first().case
+        && a.first().variant == b.first().variant
+        && a.rows.len() == b.rows.len()
+        && a.rows.iter().zip(&b.rows).all(|(x, y)| {
+            x.load == y.load
+                && x.explain.baseline == y.explain.baseline
+                && x.explain.candidate == y.explain.candidate
+        })
+}
+
+/// Each item once, in the order of first appearance.
+pub(crate) fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}

@@ -1,0 +1,298 @@
+//! The data block that the page's script draws from. It holds only what plots
+//! need, thinned and rounded to what a screen can show, so that the page of a
+//! large machine stays small enough to mail.
+
+use std::collections::HashMap;
+
+use reveille_measure::{CpuTime, Ns};
+use reveille_study::{Comparison, Row, SideDetail};
+use serde::Serialize;
+
+use crate::group::{Group, groups, unique};
+use crate::number::Unit;
+
+/// Points of the latency curve that are kept: one for every 1/50 of the wake-ups,
+/// one for every 1/30 of the (logarithmic) width and the corners of wide gaps.
+/// The plot draws straight lines between them.
+const SHARE_STEPS: f64 = 50.0;
+const WIDTH_STEPS: f64 = 30.0;
+
+/// Quantiles that the latency plot marks.
+const MARKS: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+
+#[derive(Serialize)]
+struct Block<'a> {
+    comparisons: Vec<ComparisonData<'a>>,
+    /// Distinct sides; a baseline that several variants share is stored once.
+    sides: Vec<Side>,
+}
+
+#[derive(Serialize)]
+struct ComparisonData<'a> {
+    base: &'a str,
+    cases: Vec<Case<'a>>,
+}
+
+#[derive(Serialize)]
+struct Case<'a> {
+    case: &'a str,
+    curves: Vec<Curve<'a>>,
+    runs: Vec<Run<'a>>,
+}
+
+/// One metric against load.
+#[derive(Serialize)]
+struct Curve<'a> {
+    metric: &'a str,
+    /// Kind of quantity, and what a figure is multiplied by to be in its base unit.
+    unit: (&'static str, f64),
+    variants: Vec<Variant<'a>>,
+}
+
+#[derive(Serialize)]
+struct Variant<'a> {
+    variant: &'a str,
+    points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    load: u64,
+    /// Mean and absolute standard deviation.
+    base: (f64, f64),
+    candidate: (f64, f64),
+    change: f64,
+    significant: bool,
+    published: Option<f64>,
+    /// The value that the published change would have given here.
+    implied: Option<f64>,
+    verdict: Option<reveille_study::Verdict>,
+}
+
+/// What can be looked into: one load of one variant, as indices into `sides`.
+#[derive(Serialize)]
+struct Run<'a> {
+    load: u64,
+    variant: &'a str,
+    base: usize,
+    candidate: usize,
+}
+
+#[derive(PartialEq, Eq, Hash, Clone, Serialize)]
+struct Side {
+    /// (ns, wake-ups at or below it in 1/10000).
+    cdf: Vec<(Ns, u16)>,
+    /// Quantiles of the full distribution, by name.
+    marks: Vec<(&'static str, Ns)>,
+    /// Per CPU, in 1/1000 of its time.
+    busy: Vec<u16>,
+    cost: Vec<u16>,
+}
+
+/// The block as JSON that may stand inside a script element.
+pub(super) fn block(cs: &[Comparison]) -> String {
+    let mut pool = Pool::default();
+    let comparisons = cs
+        .iter()
+        .map(|c| {
+            let groups = groups(c);
+            let names = unique(c.rows.iter().map(|r| r.case.as_str()));
+            let cases = names.into_iter().map(|name| case(name, c, &groups, &mut pool)).collect();
+            ComparisonData { base: &c.base, cases }
+        })
+        .collect();
+    let block = Block { comparisons, sides: pool.sides };
+    let json = serde_json::to_string(&block).expect("the block has only text keys");
+    // A `<` can only stand inside a string, where the escape means the same;
+    // without it no text can close the script element.
+    json.replace('<', "\\u003c")
+}
+
+fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut Pool) -> Case<'a> {
+    let of_case = || groups.iter().filter(|g| g.first().case == name);
+    let metrics = unique(of_case().map(|g| g.first().metric.as_str()));
+    let curves = metrics
+        .into_iter()
+        .map(|metric| {
+            let of_metric = of_case().filter(|g| g.first().metric == metric);
+            let variants = of_metric.map(|g| Variant {
+                variant: &g.first().variant,
+                points: g.rows.iter().map(|r| point(r)).collect(),
+            });
+            Curve { metric, unit: unit(metric), variants: variants.collect() }
+        })
+        .collect();
+    Case { case: name, curves, runs: runs(name, c, pool) }
+}
+
+/// The unit as the script's formats are named.
+fn unit(metric: &str) -> (&'static str, f64) {
+    match Unit::of_metric(metric) {
+        Unit::Time { to_ns } => ("time", to_ns),
+        Unit::Rate => ("rate", 1.0),
+        Unit::Percent => ("percent", 1.0),
+        Unit::Count => ("count", 1.0),
+    }
+}
+
+fn point(row: &Row) -> Point {
+    let spread = |f: reveille_study::Figure| (f.mean, (f.mean * f.rel_std).abs());
+    Point {
+        load: row.load,
+        base: spread(row.baseline),
+        candidate: spread(row.candidate),
+        change: row.change_pct,
+        significant: row.significant,
+        published: row.published_change_pct,
+        implied: row.published_change_pct.map(|pct| implied(row, pct)),
+        verdict: row.verdict,
+    }
+}
+
+/// The candidate's value if it had changed by `published` percent. A change is
+/// positive when better; whether better is more or less is read from the row
+/// itself, and from the metric's unit where nothing changed.
+fn implied(row: &Row, published: f64) -> f64 {
+    let grew = row.candidate.mean - row.baseline.mean;
+    let more_is_better = if grew * row.change_pct == 0.0 {
+        !matches!(Unit::of_metric(&row.metric), Unit::Time { .. })
+    } else {
+        grew * row.change_pct > 0.0
+    };
+    let sign = if more_is_better { 1.0 } else { -1.0 };
+    row.baseline.mean * (1.0 + sign * published / 100.0)
+}
+
+/// Every load and variant of the case with something to look into. Rows of
+/// further metrics look at the same runs and add nothing.
+fn runs<'a>(case: &str, c: &'a Comparison, pool: &mut Pool) -> Vec<Run<'a>> {
+    let mut runs: Vec<Run<'a>> = Vec::new();
+    for row in c.rows.iter().filter(|r| r.case == case) {
+        let (base, candidate) = (&row.detail.baseline, &row.detail.candidate);
+        let empty = |s: &SideDetail| s.cpus.is_empty() && s.latency_cdf.is_empty();
+        let known = runs.iter().any(|r| r.load == row.load && r.variant == row.variant);
+        if known || (empty(base) && empty(candidate)) {
+            continue;
+        }
+        runs.push(Run {
+            load: row.load,
+            variant: &row.variant,
+            base: pool.index(side(base)),
+            candidate: pool.index(side(candidate)),
+        });
+    }
+    runs
+}
+
+/// Distinct sides in the order of first use.
+#[derive(Default)]
+struct Pool {
+    sides: Vec<Side>,
+    /// Only looked up, never walked: its order cannot reach the page.
+    seen: HashMap<Side, usize>,
+}
+
+impl Pool {
+    fn index(&mut self, side: Side) -> usize {
+        let next = self.sides.len();
+        let index = *self.seen.entry(side.clone()).or_insert(next);
+        if index == next {
+            self.sides.push(side);
+        }
+        index
+    }
+}
+
+fn side(detail: &SideDetail) -> Side {
+    let cpus =
+        |part: fn(&CpuTime) -> Ns| detail.cpus.iter().map(|t| per_mille(part(t), t)).collect();
+    Side {
+        cdf: thin(&detail.latency_cdf),
+        marks: marks(&detail.latency_cdf),
+        busy: cpus(|t| t.busy_ns),
+        cost: cpus(|t| t.cost_ns),
+    }
+}
+
+fn per_mille(part: Ns, cpu: &CpuTime) -> u16 {
+    let whole = cpu.busy_ns as f64 + cpu.idle_ns as f64 + cpu.cost_ns as f64;
+    if whole == 0.0 { 0 } else { (1000.0 * part as f64 / whole).round() as u16 }
+}
+
+/// At most 112 points of `cdf`, with its first and last: a point is kept when the
+/// curve has moved visibly up or visibly to the right since the last one kept.
+/// Where no latency was seen over a visible width, the curve is flat and then
+/// jumps; a corner keeps the straight lines from making a slope of it.
+fn thin(cdf: &[(Ns, f64)]) -> Vec<(Ns, u16)> {
+    // ln(0) is no place on a logarithmic axis.
+    let place = |ns: Ns| (ns.max(1) as f64).ln();
+    let (Some(first), Some(last)) = (cdf.first(), cdf.last()) else {
+        return Vec::new();
+    };
+    let width = place(last.0) - place(first.0);
+    let mut kept = vec![*first];
+    for pair in cdf.windows(2) {
+        let (before, step) = (&pair[0], &pair[1]);
+        let from = kept[kept.len() - 1];
+        if place(step.0) - place(before.0) >= width / WIDTH_STEPS {
+            kept.push((step.0, before.1));
+        }
+        let up = step.1 - from.1 >= 1.0 / SHARE_STEPS;
+        let right = place(step.0) - place(from.0) >= width / WIDTH_STEPS;
+        if up || right {
+            kept.push(*step);
+        }
+    }
+    if kept[kept.len() - 1] != *last {
+        kept.push(*last);
+    }
+    kept.into_iter().map(|(ns, share)| (ns.max(1), (share * 10_000.0).round() as u16)).collect()
+}
+
+fn marks(cdf: &[(Ns, f64)]) -> Vec<(&'static str, Ns)> {
+    let Some(last) = cdf.last() else {
+        return Vec::new();
+    };
+    let at = |q: f64| cdf.iter().find(|(_, share)| *share >= q).unwrap_or(last).0;
+    MARKS.iter().map(|(name, q)| (*name, at(*q))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_ends_and_bounds_the_count() {
+        let cdf: Vec<(Ns, f64)> = (1..=5000).map(|i| (i * i, i as f64 / 5000.0)).collect();
+        let thinned = thin(&cdf);
+        assert!(thinned.len() <= 120, "{} steps", thinned.len());
+        assert_eq!(thinned[0].0, 1);
+        assert_eq!(*thinned.last().unwrap(), (25_000_000, 10_000));
+        assert!(thinned.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 <= w[1].1));
+    }
+
+    #[test]
+    fn thinning_takes_small_and_degenerate_curves() {
+        assert!(thin(&[]).is_empty());
+        assert_eq!(thin(&[(0, 1.0)]), [(1, 10_000)]);
+        // Flat until 20, then up: the corner says so.
+        assert_eq!(thin(&[(10, 0.5), (20, 1.0)]), [(10, 5_000), (20, 5_000), (20, 10_000)]);
+    }
+
+    #[test]
+    fn marks_are_read_from_the_full_curve() {
+        let cdf: Vec<(Ns, f64)> = (1..=1000).map(|i| (i, i as f64 / 1000.0)).collect();
+        assert_eq!(
+            marks(&cdf),
+            [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999), ("max", 1000)]
+        );
+    }
+
+    #[test]
+    fn shares_of_a_cpu_without_time_are_zero() {
+        assert_eq!(per_mille(0, &CpuTime::default()), 0);
+        let cpu = CpuTime { busy_ns: 1, idle_ns: 1, cost_ns: 2 };
+        assert_eq!((per_mille(1, &cpu), per_mille(2, &cpu)), (250, 500));
+    }
+}

@@ -1,0 +1,256 @@
+//! The parts of the page that need no script: facts, score, claims and tables.
+
+use std::fmt::Write;
+
+use reveille_study::{Claim, Comparison, Row, Verdict};
+
+use crate::explain;
+use crate::group::{Group, groups, unique};
+use crate::number::{self, Unit};
+use crate::table::score;
+
+/// `text` as it may stand in an element and in a quoted attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for ch in text.chars() {
+        match ch {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(ch),
+        }
+    }
+    out
+}
+
+/// A line per comparison with its score, for a page that has several.
+pub(super) fn overview(cs: &[Comparison]) -> String {
+    let mut out = String::from("<nav aria-label=\"Studies\"><ul class=\"overview\">\n");
+    for (number, c) in cs.iter().enumerate() {
+        let partial = if c.partial { " <strong class=\"miss\">partial</strong>" } else { "" };
+        let name = escape(&c.study);
+        let score = escape(&score(c));
+        push(
+            &mut out,
+            format_args!(
+                "<li><a href=\"#study{number}\">{name}</a> <span class=\"quiet\">{score}</span>{partial}</li>\n"
+            ),
+        );
+    }
+    out + "</ul></nav>\n"
+}
+
+/// One comparison; `number` is its place on the page and in the data block.
+pub(super) fn comparison(number: usize, c: &Comparison) -> String {
+    let mut out = format!("<article id=\"study{number}\">\n<h1>{}</h1>\n", escape(&c.study));
+    if c.partial {
+        out += "<p class=\"partial\" role=\"alert\"><strong>Partial result.</strong> \
+                The run was interrupted and rows are missing.</p>\n";
+    }
+    facts(&mut out, c);
+    push(&mut out, format_args!("<p class=\"score\">{}</p>\n", escape(&capitalised(&score(c)))));
+    claims(&mut out, &c.claims);
+    let groups = groups(c);
+    for (i, case) in unique(c.rows.iter().map(|r| r.case.as_str())).into_iter().enumerate() {
+        let id = format!("study{number}-case{i}");
+        push(
+            &mut out,
+            format_args!(
+                "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{}</h2>\n\
+             <p class=\"hint quiet\" hidden>{HINT}</p>\n\
+             <div class=\"plots\" data-comparison=\"{number}\" data-case=\"{i}\"></div>\n",
+                escape(case)
+            ),
+        );
+        for group in groups.iter().filter(|g| g.first().case == case) {
+            rows(&mut out, c, group);
+        }
+        push(
+            &mut out,
+            format_args!(
+                "<div class=\"look\" data-comparison=\"{number}\" data-case=\"{i}\"></div>\n"
+            ),
+        );
+        out += "</section>\n";
+    }
+    out += LEGEND;
+    out + "</article>\n"
+}
+
+/// Shown by the script, with the plots.
+const HINT: &str = "Point at a plot, or focus it and use the arrow keys, to read values below it.";
+
+const LEGEND: &str = "<p class=\"quiet\">Positive changes are better, whatever the metric. \
+    * p&lt;0.05 (Welch's t-test). ± standard deviation over repeats; without it, there were fewer \
+    than two. <b>hit</b> and <b>MISS</b>: the predicted change agrees or disagrees with the \
+    published one; <b>info</b>: published, but too noisy at the source to count; –: nothing \
+    published.</p>\n";
+
+fn facts(out: &mut String, c: &Comparison) {
+    let variants = unique(c.rows.iter().map(|r| r.variant.as_str())).join(", ");
+    let facts = [
+        ("Compared", format!("{variants} against {}", c.base)),
+        ("Machine", c.machine.clone()),
+        ("Topology", c.topology.clone()),
+        ("Cost model", c.cost_model.clone()),
+    ];
+    *out += "<dl class=\"facts\">\n";
+    for (name, value) in facts {
+        push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(&value)));
+    }
+    *out += "</dl>\n";
+}
+
+fn claims(out: &mut String, claims: &[Claim]) {
+    if claims.is_empty() {
+        return;
+    }
+    open_table(
+        out,
+        "Claims about whole curves",
+        &["claim", "published", "predicted", "verdict", "source"],
+    );
+    for claim in claims {
+        push(
+            out,
+            format_args!(
+                "<tr><th scope=\"row\" class=\"words\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
+                escape(&claim.claim),
+                number::si(claim.published),
+                number::si(claim.predicted),
+                badge(Some(claim.verdict)),
+                escape(&claim.source)
+            ),
+        );
+    }
+    *out += CLOSE_TABLE;
+}
+
+fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
+    let first = group.first();
+    let caption = format!("{}: {} against {}", first.metric, first.variant, c.base);
+    open_table(
+        out,
+        &caption,
+        &["load", "baseline", "candidate", "change", "p", "published", "verdict"],
+    );
+    let unit = Unit::of_metric(&first.metric);
+    for row in &group.rows {
+        let repeated = row.p_value.is_some();
+        push(
+            out,
+            format_args!(
+                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                row.load,
+                number::figure(unit, row.baseline, repeated),
+                number::figure(unit, row.candidate, repeated),
+                change(row),
+                row.p_value.map_or("–".into(), p_value),
+                row.published_change_pct.map_or("–".into(), number::change),
+                badge(row.verdict)
+            ),
+        );
+    }
+    *out += CLOSE_TABLE;
+    for source in group.sources() {
+        push(out, format_args!("<p class=\"quiet source\">Published: {}</p>\n", escape(source)));
+    }
+    if !group.explained_above {
+        explanation(out, group);
+    }
+}
+
+/// The sign carries the meaning; the colour only repeats it.
+fn change(row: &Row) -> String {
+    let class = match row.significant {
+        true if row.change_pct > 0.0 => "better",
+        true if row.change_pct < 0.0 => "worse",
+        _ => "",
+    };
+    let star = if row.significant { "*" } else { "<span class=\"gap\">*</span>" };
+    format!("<span class=\"{class}\">{}{star}</span>", number::change(row.change_pct))
+}
+
+fn p_value(p: f64) -> String {
+    match p {
+        p if !p.is_finite() => number::UNDEFINED.into(),
+        p if p < 0.001 => "&lt;0.001".into(),
+        p => format!("{p:.3}"),
+    }
+}
+
+fn badge(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Hit) => "<span class=\"badge hit\">hit</span>",
+        Some(Verdict::Miss) => "<span class=\"badge miss\">MISS</span>",
+        Some(Verdict::Informative) => "<span class=\"badge info\">info</span>",
+        None => "–",
+    }
+}
+
+fn explanation(out: &mut String, group: &Group<'_>) {
+    let variant = escape(&group.first().variant);
+    push(
+        out,
+        format_args!(
+            "<details>\n<summary>Why: the numbers behind {variant}, baseline → candidate</summary>\n"
+        ),
+    );
+    let loads: Vec<String> = group.rows.iter().map(|r| r.load.to_string()).collect();
+    let mut heads = vec!["at load"];
+    heads.extend(loads.iter().map(String::as_str));
+    open_table(out, "", &heads);
+    for line in &explain::LINES {
+        // Two leading spaces mark a part of the line above.
+        let class = if line.label.starts_with(' ') { "part" } else { "whole" };
+        push(
+            out,
+            format_args!("<tr><th scope=\"row\" class=\"{class}\">{}</th>", line.label.trim()),
+        );
+        for row in &group.rows {
+            let (before, after) = (&row.explain.baseline, &row.explain.candidate);
+            push(out, format_args!("<td>{} → {}</td>", (line.value)(before), (line.value)(after)));
+        }
+        *out += "</tr>\n";
+    }
+    *out += CLOSE_TABLE;
+    *out += "</details>\n";
+}
+
+/// Opens a table inside its own scrolling box, which the keyboard can reach.
+fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
+    let caption = escape(caption);
+    let label = if caption.is_empty() { "Explaining numbers" } else { &caption };
+    // Not a caption element: that would scroll sideways with its table.
+    if !caption.is_empty() {
+        push(out, format_args!("<h3>{caption}</h3>\n"));
+    }
+    push(
+        out,
+        format_args!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table>\n"
+        ),
+    );
+    *out += "<thead><tr>";
+    for head in heads {
+        let class = if WORDS.contains(head) { " class=\"words\"" } else { "" };
+        push(out, format_args!("<th scope=\"col\"{class}>{}</th>", escape(head)));
+    }
+    *out += "</tr></thead>\n<tbody>\n";
+}
+
+/// Columns of words, which read from the left; all others hold figures.
+const WORDS: [&str; 2] = ["claim", "source"];
+
+const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |ch| ch.to_uppercase().chain(chars).collect())
+}
+
+fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
+    out.write_fmt(part).expect("writing to a String cannot fail");
+}

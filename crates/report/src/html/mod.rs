@@ -1,0 +1,61 @@
+//! The comparison as one file for a browser. It fetches nothing (a content
+//! security policy in the page forbids it), so it can be mailed, archived and
+//! opened years later. Tables are written here as markup and need no script;
+//! plots are drawn by a small script from the data block at the page's end.
+
+mod data;
+mod markup;
+
+use reveille_study::Comparison;
+
+use markup::escape;
+
+const PAGE: &str = include_str!("../../assets/page.html");
+const STYLE: &str = include_str!("../../assets/style.css");
+const CHART: &str = include_str!("../../assets/chart.js");
+const PLOTS: &str = include_str!("../../assets/plots.js");
+
+/// Renders one page with all comparisons of `cs`, in their order.
+///
+/// Each case gets its metrics plotted against load (mean and standard deviation
+/// of the baseline and of every variant, with what was published), the wakeup
+/// latency distribution and the use of every CPU at a selected load, and tables
+/// of the rows and of the numbers that explain them. A case whose rows carry no
+/// [`Detail`](reveille_study::Detail) has tables and load plots only.
+pub fn html(cs: &[Comparison]) -> String {
+    let title = match cs {
+        [one] => format!("Reveille: {}", one.study),
+        _ => format!("Reveille: {} studies", cs.len()),
+    };
+    let overview = if cs.len() > 1 { markup::overview(cs) } else { String::new() };
+    let body: String =
+        cs.iter().enumerate().map(|(number, c)| markup::comparison(number, c)).collect();
+    fill(
+        PAGE,
+        &[
+            ("title", &escape(&title)),
+            ("style", STYLE),
+            ("overview", &overview),
+            ("body", &body),
+            ("data", &data::block(cs)),
+            ("chart", CHART),
+            ("plots", PLOTS),
+        ],
+    )
+}
+
+/// Replaces every `{{name}}` of the template in one pass, so that a name from a
+/// study file that looks like a placeholder stays what it is.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut page = String::new();
+    let mut pieces = template.split("{{");
+    page.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let (name, rest) = piece.split_once("}}").expect("the template closes every placeholder");
+        let (_, value) =
+            values.iter().find(|(n, _)| *n == name).expect("every placeholder has a value");
+        page.push_str(value);
+        page.push_str(rest);
+    }
+    page
+}

@@ -1,0 +1,23 @@
+//! Four views of one [`Comparison`](reveille_study::Comparison): a table for the
+//! terminal, a page for a browser, JSON and CSV. Views decide only how a figure
+//! looks; what it is and whether it hits is settled in the study crate, so that
+//! no two views can disagree.
+//!
+//! Every view is a pure function: the same comparison gives the same bytes.
+//!
+//! # Figures without a value
+//!
+//! A figure can be undefined (the relative spread around a mean of zero is NaN).
+//! All views say so in the same way and never print a number in its place: the
+//! terminal and the page show `n/a`, JSON has `null`, CSV an empty cell.
+
+mod explain;
+mod export;
+mod group;
+mod html;
+mod number;
+mod table;
+
+pub use export::{csv, json};
+pub use html::html;
+pub use table::table;

@@ -1,0 +1,163 @@
+//! How figures are written for people: three significant digits, an SI suffix
+//! and the unit that the metric's name carries, so that columns stay narrow and
+//! a reader never has to count digits.
+
+/// What a figure without a value is written as.
+pub(crate) const UNDEFINED: &str = "n/a";
+
+/// The kind of quantity that a metric's name announces in its last parentheses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    /// A time; the figure times `to_ns` is in nanoseconds.
+    Time { to_ns: f64 },
+    /// Something per second.
+    Rate,
+    /// A share in percent.
+    Percent,
+    /// Anything else: a bare number.
+    Count,
+}
+
+impl Unit {
+    /// Reads the unit of `throughput (operations/s)` or `p99 (ns)`.
+    pub(crate) fn of_metric(metric: &str) -> Unit {
+        match unit_text(metric) {
+            "ns" => Unit::Time { to_ns: 1.0 },
+            "us" | "µs" => Unit::Time { to_ns: 1e3 },
+            "ms" => Unit::Time { to_ns: 1e6 },
+            "s" => Unit::Time { to_ns: 1e9 },
+            "%" => Unit::Percent,
+            unit if unit.ends_with("/s") => Unit::Rate,
+            _ => Unit::Count,
+        }
+    }
+
+    /// `value` with its suffix and unit, such as `1.23M/s` or `45.6µs`.
+    pub(crate) fn format(self, value: f64) -> String {
+        if !value.is_finite() {
+            return UNDEFINED.into();
+        }
+        match self {
+            Unit::Time { to_ns } => time(value * to_ns),
+            Unit::Rate => format!("{}/s", si(value)),
+            Unit::Percent => percent(value),
+            Unit::Count => si(value),
+        }
+    }
+}
+
+/// The text in the last parentheses of a metric's name; empty if it has none.
+fn unit_text(metric: &str) -> &str {
+    metric.strip_suffix(')').and_then(|m| m.rsplit_once('(')).map_or("", |(_, unit)| unit)
+}
+
+/// Three significant digits.
+fn three_digits(value: f64) -> String {
+    let magnitude = value.abs();
+    // The bounds are those at which rounding would add a digit.
+    if magnitude >= 99.95 || magnitude == 0.0 {
+        format!("{value:.0}")
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A number with an SI suffix: `0`, `0.25`, `12.3`, `1.23k`, `4.56G`.
+pub(crate) fn si(value: f64) -> String {
+    if !value.is_finite() {
+        return UNDEFINED.into();
+    }
+    let steps = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    for (size, suffix) in steps {
+        // 999.6 must become 1.00k, not 1000.
+        if value.abs() >= size * 0.9995 {
+            return format!("{}{suffix}", three_digits(value / size));
+        }
+    }
+    three_digits(value)
+}
+
+/// A time given in nanoseconds: `850ns`, `45.6µs`, `1.20ms`, `2.00s`.
+pub(crate) fn time(ns: f64) -> String {
+    if !ns.is_finite() {
+        return UNDEFINED.into();
+    }
+    let steps = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
+    for (size, unit) in steps {
+        if ns.abs() >= size * 0.9995 {
+            return format!("{}{unit}", three_digits(ns / size));
+        }
+    }
+    format!("{ns:.0}ns")
+}
+
+/// A share given in percent: `0.3%`, `12.5%`, `100%`.
+pub(crate) fn percent(value: f64) -> String {
+    if !value.is_finite() {
+        return UNDEFINED.into();
+    }
+    if value.abs() >= 99.95 { format!("{value:.0}%") } else { format!("{value:.1}%") }
+}
+
+/// A change given in percent, always with its sign: `+4.2%`, `-12.0%`.
+pub(crate) fn change(pct: f64) -> String {
+    if !pct.is_finite() {
+        return UNDEFINED.into();
+    }
+    // Rounded first: -0.04 is no change and must not read `-0.0%`.
+    let tenths = (pct * 10.0).round() / 10.0;
+    if tenths == 0.0 { "0.0%".into() } else { format!("{tenths:+.1}%") }
+}
+
+/// A mean with its spread, `1.23M/s ± 0.4%`. Without repeats (`p_value` is
+/// absent and the spread says nothing) the mean stands alone.
+pub(crate) fn figure(unit: Unit, figure: reveille_study::Figure, repeated: bool) -> String {
+    let mean = unit.format(figure.mean);
+    if !repeated && (figure.rel_std == 0.0 || !figure.rel_std.is_finite()) {
+        return mean;
+    }
+    let spread = if figure.rel_std.is_finite() {
+        format!("{:.1}%", 100.0 * figure.rel_std.abs())
+    } else {
+        UNDEFINED.into()
+    };
+    format!("{mean} ±{spread:>5}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_change_where_rounding_does() {
+        assert_eq!(si(999.4), "999");
+        assert_eq!(si(999.6), "1.00k");
+        assert_eq!(si(1_234_567.0), "1.23M");
+        assert_eq!(si(99_960.0), "100k");
+        assert_eq!(si(-2500.0), "-2.50k");
+        assert_eq!(si(0.0), "0");
+        assert_eq!(time(850.0), "850ns");
+        assert_eq!(time(45_600.0), "45.6µs");
+        assert_eq!(time(1.2e9), "1.20s");
+    }
+
+    #[test]
+    fn unit_comes_from_the_metric_name() {
+        assert_eq!(Unit::of_metric("throughput (operations/s)").format(1.5e6), "1.50M/s");
+        assert_eq!(Unit::of_metric("p99 (ns)").format(1500.0), "1.50µs");
+        assert_eq!(Unit::of_metric("runtime (s)").format(12.0), "12.0s");
+        assert_eq!(Unit::of_metric("idle (mean) (%)").format(12.0), "12.0%");
+        assert_eq!(Unit::of_metric("score").format(12.0), "12.0");
+    }
+
+    #[test]
+    fn a_change_has_a_sign_unless_it_is_none() {
+        assert_eq!(change(4.21), "+4.2%");
+        assert_eq!(change(-12.0), "-12.0%");
+        assert_eq!(change(-0.04), "0.0%");
+        assert_eq!(change(f64::NAN), "n/a");
+        assert_eq!(change(f64::INFINITY), "n/a");
+    }
+}

@@ -1,0 +1,249 @@
+//! The comparison as text for a terminal. Plain characters without colours or
+//! cursor movement, so that a pipe, a mail and a screen show the same bytes.
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use reveille_study::{Claim, Comparison, Figure, Row, Verdict};
+
+use crate::explain;
+use crate::group::{Group, groups};
+use crate::number::{self, Unit};
+
+/// Below this width the table of rows itself would have to break its cells.
+const NARROWEST: usize = 60;
+
+/// No frame: a rule under the header is all that a reader needs, and lines stay
+/// easy to cut with text tools.
+const PLAIN: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('-'));
+
+/// Renders `c` for a terminal of `width` columns (less than 60 is taken as 60).
+///
+/// Rows stand in one block per case, metric and variant. With `explain`, each
+/// block is followed by the numbers that explain it, baseline `->` candidate,
+/// one column per load; a block that looks at the same runs as an earlier one
+/// does not repeat them.
+pub fn table(c: &Comparison, width: usize, explain: bool) -> String {
+    let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
+    header(&mut page, c);
+    for group in groups(c) {
+        page.line("");
+        heading(&mut page, c, &group);
+        page.table(rows_table(&group));
+        for source in group.sources() {
+            page.wrapped("  published: ", source);
+        }
+        if explain && !group.explained_above {
+            explanation(&mut page, &group);
+        }
+    }
+    claims(&mut page, &c.claims);
+    footer(&mut page, c);
+    page.text
+}
+
+/// Text that grows line by line and never gets wider than `width`.
+struct Page {
+    text: String,
+    width: usize,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        // Cells keep their places with no-break spaces, which the layout does not
+        // trim; text tools want ordinary ones.
+        self.text.push_str(line.replace('\u{a0}', " ").trim_end());
+        self.text.push('\n');
+    }
+
+    /// `text` after `label`, broken at spaces; further lines hang under the first.
+    fn wrapped(&mut self, label: &str, text: &str) {
+        let indent = label.chars().count();
+        let room = self.width.saturating_sub(indent).max(20);
+        for (i, part) in wrap(&printable(text), room).iter().enumerate() {
+            let start = if i == 0 { label.to_string() } else { " ".repeat(indent) };
+            self.line(&(start + part));
+        }
+    }
+
+    fn table(&mut self, mut table: Table) {
+        table
+            .load_style(PLAIN)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
+        for (i, column) in table.column_iter_mut().enumerate() {
+            // The gap between columns stands before each but the first.
+            column.set_padding((if i == 0 { 2 } else { 1 }, 1));
+        }
+        for line in table.lines() {
+            self.line(&line);
+        }
+    }
+}
+
+fn header(page: &mut Page, c: &Comparison) {
+    page.wrapped("study       ", &c.study);
+    page.wrapped("machine     ", &c.machine);
+    page.wrapped("topology    ", &c.topology);
+    page.wrapped("cost model  ", &c.cost_model);
+    page.wrapped("base        ", &c.base);
+    partial_warning(page, c);
+}
+
+/// Printed at both ends: the top scrolls away, the bottom may be cut by `head`.
+fn partial_warning(page: &mut Page, c: &Comparison) {
+    if c.partial {
+        page.line("");
+        page.wrapped("!!! ", "PARTIAL RESULT: the run was interrupted, rows are missing !!!");
+    }
+}
+
+fn heading(page: &mut Page, c: &Comparison, group: &Group<'_>) {
+    let row = group.first();
+    let text = format!("{}, {}: {} against {}", row.case, row.metric, row.variant, c.base);
+    page.wrapped("", &text);
+}
+
+fn rows_table(group: &Group<'_>) -> Table {
+    let mut table = Table::new();
+    let unit = Unit::of_metric(&group.first().metric);
+    table.set_header(["load", "baseline", "candidate", "change", "published", "verdict"]);
+    for row in &group.rows {
+        let side = |figure: Figure| number::figure(unit, figure, row.p_value.is_some());
+        table.add_row([
+            row.load.to_string(),
+            side(row.baseline),
+            side(row.candidate),
+            change_with_star(row),
+            row.published_change_pct.map_or("-".into(), number::change),
+            row.verdict.map_or("-", verdict_word).into(),
+        ]);
+    }
+    for column in table.column_iter_mut().take(5) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The star has a place of its own, so that signs and digits stay in line.
+fn change_with_star(row: &Row) -> String {
+    let star = if row.significant { '*' } else { '\u{a0}' };
+    format!("{}{star}", number::change(row.change_pct))
+}
+
+/// MISS is loud because a reader looks for it first.
+fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Hit => "hit",
+        Verdict::Miss => "MISS",
+        Verdict::Informative => "info",
+    }
+}
+
+/// The explaining numbers with one column per load, in as many tables as the
+/// width asks for.
+fn explanation(page: &mut Page, group: &Group<'_>) {
+    let label_width = explain::LINES.iter().map(|l| l.label.len()).max().unwrap_or(0) + 3;
+    // `1.23M -> 1.23M` is 14 wide and padded by 2; `-> 100µs` may need one more.
+    let per_table = ((page.width - label_width) / 18).max(1);
+    for rows in group.rows.chunks(per_table) {
+        let mut table = Table::new();
+        let loads = rows.iter().map(|r| r.load.to_string());
+        table.set_header(std::iter::once("at load".to_string()).chain(loads));
+        for line in &explain::LINES {
+            let label = line.label.replace("  ", "\u{a0}\u{a0}");
+            table.add_row(std::iter::once(label).chain(rows.iter().map(|row| {
+                let (before, after) = (&row.explain.baseline, &row.explain.candidate);
+                format!("{} -> {:>6}", (line.value)(before), (line.value)(after))
+            })));
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        page.line("");
+        page.table(table);
+    }
+}
+
+fn claims(page: &mut Page, claims: &[Claim]) {
+    if claims.is_empty() {
+        return;
+    }
+    page.line("");
+    page.line("claims");
+    for claim in claims {
+        let text = format!(
+            "{}: published {}, predicted {} ({})",
+            claim.claim,
+            number::si(claim.published),
+            number::si(claim.predicted),
+            claim.source
+        );
+        page.wrapped(&format!("  {:4}  ", verdict_word(claim.verdict)), &text);
+    }
+}
+
+fn footer(page: &mut Page, c: &Comparison) {
+    page.line("");
+    page.line(&score(c));
+    page.wrapped("", &legend(c));
+    partial_warning(page, c);
+}
+
+/// How many predictions agree with what was published.
+pub(crate) fn score(c: &Comparison) -> String {
+    match c.score.counted {
+        0 => "score: no published figures to compare with".into(),
+        counted => format!("score: {} of {counted} counted rows hit", c.score.hits),
+    }
+}
+
+/// Explains only the signs that the comparison uses.
+fn legend(c: &Comparison) -> String {
+    let mut parts = vec!["+ is better"];
+    if c.rows.iter().any(|r| r.p_value.is_some()) {
+        parts.push("* p<0.05 (Welch's t-test)");
+        parts.push("± standard deviation over repeats");
+    }
+    if c.rows.iter().any(|r| r.p_value.is_none()) {
+        parts.push("without ±: fewer than two repeats");
+    }
+    if c.rows.iter().any(|r| r.verdict == Some(Verdict::Informative)) {
+        parts.push("info: published figure too noisy to count");
+    }
+    if c.rows.iter().any(|r| r.verdict.is_none()) {
+        parts.push("- nothing published");
+    }
+    parts.join("; ")
+}
+
+/// Names come from files that anybody may have written; a control character in
+/// one could drive the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
+}
+
+/// Breaks at spaces; a word longer than `room` is cut.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ').filter(|w| !w.is_empty()) {
+        let mut rest: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + rest.len() > room {
+            lines.push(String::new());
+            used = 0;
+        }
+        while rest.len() > room {
+            let tail = rest.split_off(room);
+            lines.last_mut().expect("never empty").extend(rest);
+            lines.push(String::new());
+            rest = tail;
+        }
+        let line = lines.last_mut().expect("never empty");
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        used += rest.len();
+        line.extend(rest);
+    }
+    lines
+}

@@ -1,0 +1,93 @@
+//! JSON and CSV as a program reads them.
+
+mod common;
+
+use reveille_measure::Explain;
+use reveille_report::{csv, json};
+
+#[test]
+fn json_has_the_keys_of_the_interface_in_order() {
+    let text = json(&common::sample());
+    assert!(text.ends_with("}\n"));
+    let top = [
+        "study",
+        "machine",
+        "topology",
+        "cost_model",
+        "base",
+        "rows",
+        "claims",
+        "score",
+        "partial",
+    ];
+    let keys: Vec<&str> =
+        text.lines().filter_map(|l| l.strip_prefix("  \"")?.split('"').next()).collect();
+    assert_eq!(keys, top);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let row = value["rows"][0].as_object().unwrap();
+    for key in [
+        "case",
+        "load",
+        "variant",
+        "metric",
+        "baseline",
+        "candidate",
+        "change_pct",
+        "p_value",
+        "significant",
+        "published_change_pct",
+        "published_source",
+        "verdict",
+        "explain",
+    ] {
+        assert!(row.contains_key(key), "no {key}");
+    }
+    assert!(!row.contains_key("detail"));
+    for (name, _) in Explain::default().figures() {
+        assert!(row["explain"]["candidate"][name].is_number(), "no {name}");
+    }
+}
+
+#[test]
+fn json_says_null_where_there_is_no_number() {
+    let mut c = common::sample();
+    c.rows.truncate(1);
+    c.rows[0].change_pct = f64::NAN;
+    c.rows[0].p_value = None;
+    let value: serde_json::Value = serde_json::from_str(&json(&c)).unwrap();
+    assert!(value["rows"][0]["change_pct"].is_null());
+    assert!(value["rows"][0]["p_value"].is_null());
+    assert!(value["rows"][0]["baseline"]["mean"].is_number());
+}
+
+#[test]
+fn csv_reads_back() {
+    let mut c = common::sample();
+    c.rows[0].case = "a \"quoted\", case\nof two lines".into();
+    c.rows[1].change_pct = f64::NAN;
+    let text = csv(&c).unwrap();
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let names = reader.headers().unwrap().clone();
+    assert_eq!(names.len(), 19 + 2 * 18);
+    let column = |name: &str| names.iter().position(|n| n == name).unwrap();
+    let lines: Vec<_> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(lines.len(), c.rows.len());
+    for (line, row) in lines.iter().zip(&c.rows) {
+        assert_eq!(&line[column("case")], row.case);
+        assert_eq!(line[column("load")].parse::<u64>().unwrap(), row.load);
+        assert_eq!(line[column("candidate_mean")].parse::<f64>().unwrap(), row.candidate.mean);
+        let p99 = &line[column("candidate_wakeup_p99_ns")];
+        assert_eq!(p99.parse::<f64>().unwrap(), row.explain.candidate.wakeup_p99_ns);
+        let published = &line[column("published_change_pct")];
+        assert_eq!(published.parse::<f64>().ok(), row.published_change_pct);
+    }
+    assert_eq!(&lines[1][column("change_pct")], "");
+    assert_eq!(&lines[0][column("partial")], "false");
+}
+
+#[test]
+fn csv_without_rows_has_its_column_names() {
+    let mut c = common::sample();
+    c.rows.clear();
+    assert!(csv(&c).unwrap().starts_with("study,machine,"));
+}

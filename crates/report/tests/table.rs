@@ -1,0 +1,102 @@
+//! The terminal table: it fits, and a reader finds what matters.
+
+mod common;
+
+use reveille_report::table;
+use reveille_study::Verdict;
+
+fn widest(text: &str) -> usize {
+    text.lines().map(|l| l.chars().count()).max().unwrap_or(0)
+}
+
+#[test]
+fn fits_the_width_it_is_given() {
+    for width in [60, 80, 100, 120, 200] {
+        for explain in [false, true] {
+            let text = table(&common::sample(), width, explain);
+            assert!(widest(&text) <= width, "{} of {width} columns:\n{text}", widest(&text));
+            let hostile = table(&common::hostile(), width, explain);
+            assert!(widest(&hostile) <= width, "{} of {width}:\n{hostile}", widest(&hostile));
+        }
+    }
+}
+
+#[test]
+fn rows_keep_to_one_line_at_80_columns() {
+    let c = common::sample();
+    let lines = table(&c, 80, false);
+    let rows = lines
+        .lines()
+        .filter(|l| l.split_whitespace().next().is_some_and(|w| w.parse::<u64>().is_ok()));
+    assert_eq!(rows.count(), c.rows.len());
+}
+
+#[test]
+fn shows_sign_star_and_verdicts() {
+    let mut c = common::sample();
+    c.rows.truncate(4);
+    let verdicts = [Some(Verdict::Hit), Some(Verdict::Miss), Some(Verdict::Informative), None];
+    for (row, verdict) in c.rows.iter_mut().zip(verdicts) {
+        row.variant = "+SIS_SHORT".into();
+        row.change_pct = if verdict == Some(Verdict::Hit) { 12.34 } else { -5.0 };
+        row.significant = verdict == Some(Verdict::Hit);
+        row.verdict = verdict;
+    }
+    let text = table(&c, 100, false);
+    assert!(text.contains("+12.3%*"), "{text}");
+    assert!(text.contains("-5.0% "), "{text}");
+    assert!(!text.contains("-5.0%*"), "{text}");
+    for word in [" hit\n", " MISS\n", " info\n", " -\n"] {
+        assert!(text.contains(word), "no {word:?} in\n{text}");
+    }
+    assert!(text.contains("+ is better; * p<0.05"), "{text}");
+    assert!(text.contains("M/s ±"), "{text}");
+}
+
+#[test]
+fn says_loudly_that_a_result_is_partial() {
+    let mut c = common::sample();
+    assert!(!table(&c, 100, true).contains("PARTIAL"));
+    c.partial = true;
+    assert_eq!(table(&c, 100, true).matches("PARTIAL RESULT").count(), 2);
+}
+
+#[test]
+fn explains_every_run_once() {
+    let text = table(&common::sample(), 100, true);
+    // 2 cases × 2 variants, each in two tables of four loads; the second metric
+    // of schbench looks at the same runs.
+    assert_eq!(text.matches("at load").count(), 8, "{text}");
+    assert!(!table(&common::sample(), 100, false).contains("at load"));
+}
+
+#[test]
+fn holds_no_control_characters_or_odd_spaces() {
+    let mut c = common::sample();
+    c.study = "\x1b[31mred\u{7}".into();
+    let text = table(&c, 100, true);
+    assert!(text.chars().all(|ch| ch == '\n' || !ch.is_control()));
+    assert!(!text.contains('\u{a0}'));
+}
+
+#[test]
+fn figures_without_a_value_are_named_so() {
+    let mut c = common::sample();
+    c.rows.truncate(1);
+    c.rows[0].change_pct = f64::NAN;
+    c.rows[0].candidate.rel_std = f64::INFINITY;
+    c.rows[0].p_value = None;
+    c.rows[0].significant = false;
+    let text = table(&c, 100, false);
+    assert!(text.contains("n/a"), "{text}");
+    assert!(!text.contains("NaN") && !text.contains("inf%"), "{text}");
+}
+
+#[test]
+fn a_comparison_without_rows_is_no_error() {
+    let mut c = common::sample();
+    c.rows.clear();
+    c.claims.clear();
+    c.score = Default::default();
+    assert!(table(&c, 80, true).contains("no published figures"));
+}

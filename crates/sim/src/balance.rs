@@ -1,0 +1,258 @@
+//! When load is balanced: periodically at the tick, when a CPU is about to go idle,
+//! and by one idle CPU for all that sleep without a tick (NOHZ). What a pass
+//! decides stands in balance_pass.rs. Misfit and asymmetric packing are left out.
+
+use std::rc::Rc;
+
+use reveille_machine::Machine;
+use reveille_measure::Ns;
+use reveille_policy::CpuId;
+
+use crate::cpu::{Step, at};
+use crate::domains::{Domain, Domains, Level};
+use crate::engine::{Sim, Toll};
+
+/// A busy CPU balances this much more rarely than an idle one.
+const BUSY_FACTOR: u64 = 16;
+/// The least that rq->max_idle_balance_cost falls to: sysctl_sched_migration_cost.
+pub(crate) const MIGRATION_COST_NS: Ns = 500_000;
+/// max_newidle_lb_cost falls by 3/256 once a second.
+const COST_DECAY_NS: Ns = 1_000_000_000;
+
+/// What one CPU remembers of balancing one of its domains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DomainState {
+    /// Time of the last pass; before the start of the run it is negative.
+    last_ns: i64,
+    pub(crate) interval_ns: Ns,
+    pub(crate) max_newidle_cost: Ns,
+    decayed_ns: Ns,
+    pub(crate) failed: u32,
+}
+
+/// Why a pass is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// At the tick of a CPU that runs something.
+    Busy,
+    /// At the tick, or on behalf, of an idle CPU.
+    Idle,
+    /// Just before going idle.
+    NewIdle,
+}
+
+/// Balancing state of a machine.
+pub(crate) struct Balancer {
+    pub(crate) domains: Rc<Domains>,
+    /// Per CPU, one per domain from the smallest.
+    pub(crate) state: Vec<Vec<DomainState>>,
+    /// Some CPU has two runnable tasks (root_domain.overload).
+    pub(crate) overload: bool,
+    nohz_next_ns: Ns,
+}
+
+impl Balancer {
+    pub(crate) fn new(machine: &Machine) -> Balancer {
+        let domains = Domains::new(&machine.topology);
+        let state = domains
+            .of_cpu
+            .iter()
+            .map(|members| {
+                members
+                    .iter()
+                    .map(|m| DomainState {
+                        last_ns: 0,
+                        interval_ns: domains.all[m.domain as usize].min_interval_ns(),
+                        max_newidle_cost: 0,
+                        decayed_ns: 0,
+                        failed: 0,
+                    })
+                    .collect()
+            })
+            .collect();
+        Balancer { domains: Rc::new(domains), state, overload: false, nohz_next_ns: 0 }
+    }
+}
+
+impl Sim<'_> {
+    /// Balancing has been going on since long before the run: each CPU is somewhere
+    /// within its interval.
+    pub(crate) fn spread_balance_phases(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            for level in 0..self.balancer.state[cpu].len() {
+                let interval = self.balancer.state[cpu][level].interval_ns * BUSY_FACTOR;
+                let phase = self.random_below(interval);
+                self.balancer.state[cpu][level].last_ns = -(phase as i64);
+            }
+        }
+    }
+
+    /// rebalance_domains() at a CPU's tick. Returns the time that it took.
+    pub(crate) fn periodic_balance(&mut self, cpu: CpuId) -> Ns {
+        let kind =
+            if self.cpus[at(cpu)].step == Step::Idle { Kind::Idle } else { Kind::Busy };
+        self.rebalance(cpu, kind)
+    }
+
+    fn rebalance(&mut self, cpu: CpuId, kind: Kind) -> Ns {
+        let mut cost = 0;
+        let mut decayed = false;
+        for level in 0..self.balancer.state[at(cpu)].len() {
+            decayed |= self.decay_newidle_cost(cpu, level);
+            let state = self.balancer.state[at(cpu)][level];
+            let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
+            let interval = (state.interval_ns * factor).clamp(
+                self.tick_ns,
+                100_000_000 * self.cpus.len() as u64,
+            );
+            if (self.now as i64) < state.last_ns + interval as i64 {
+                continue;
+            }
+            cost += self.balance_level(cpu, level, kind);
+            self.balancer.state[at(cpu)][level].last_ns = self.now as i64;
+        }
+        if decayed {
+            let sum: Ns =
+                self.balancer.state[at(cpu)].iter().map(|s| s.max_newidle_cost).sum();
+            self.cpus[at(cpu)].max_idle_balance_cost = sum.max(MIGRATION_COST_NS);
+        }
+        cost
+    }
+
+    fn decay_newidle_cost(&mut self, cpu: CpuId, level: usize) -> bool {
+        let state = &mut self.balancer.state[at(cpu)][level];
+        if self.now < state.decayed_ns + COST_DECAY_NS {
+            return false;
+        }
+        state.max_newidle_cost = state.max_newidle_cost * 253 / 256;
+        state.decayed_ns = self.now;
+        true
+    }
+
+    /// One periodic pass with its interval's rules. Returns the time that it took.
+    fn balance_level(&mut self, cpu: CpuId, level: usize, kind: Kind) -> Ns {
+        let (pass, cost) = self.balance_pass(cpu, level, kind);
+        let member = self.balancer.domains.of_cpu[at(cpu)][level];
+        let min = self.balancer.domains.all[member.domain as usize].min_interval_ns();
+        let state = &mut self.balancer.state[at(cpu)][level];
+        match pass {
+            crate::balance_pass::Pass::NotOurs => {}
+            crate::balance_pass::Pass::Balanced => {
+                state.interval_ns = (state.interval_ns * 2).min(2 * min);
+            }
+            _ => state.interval_ns = min,
+        }
+        cost
+    }
+
+    /// newidle_balance(): a CPU without work looks for some before it goes idle.
+    /// Returns the time that took; nothing if it did not look.
+    pub(crate) fn new_idle_balance(&mut self, cpu: CpuId) -> Option<Ns> {
+        let levels = self.balancer.state[at(cpu)].len();
+        let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
+        let avg_idle = self.cpus[at(cpu)].avg_idle;
+        if !self.balancer.overload || avg_idle < lowest {
+            return None;
+        }
+        let mut cost = Ns::from(self.cost.balance_base_ns);
+        for level in 0..levels {
+            let state = self.balancer.state[at(cpu)][level];
+            if avg_idle < cost + state.max_newidle_cost {
+                break;
+            }
+            let (pass, took) = self.balance_pass(cpu, level, Kind::NewIdle);
+            cost += took;
+            let state = &mut self.balancer.state[at(cpu)][level];
+            if took > state.max_newidle_cost {
+                state.max_newidle_cost = took;
+            }
+            if matches!(pass, crate::balance_pass::Pass::Moved(_))
+                || self.world.nr_running(cpu) > 0
+                || !self.cpus[at(cpu)].wake_list.is_empty()
+            {
+                break;
+            }
+        }
+        let c = &mut self.cpus[at(cpu)];
+        c.max_idle_balance_cost = c.max_idle_balance_cost.max(cost);
+        if self.world.nr_running(cpu) > 0 {
+            c.idle_stamp = 0;
+        }
+        Some(cost)
+    }
+
+    /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all
+    /// such CPUs. Returns the time of the request.
+    pub(crate) fn kick_nohz_balance(&mut self, cpu: CpuId) -> Ns {
+        if self.now < self.balancer.nohz_next_ns || !self.nohz_wanted(cpu) {
+            return 0;
+        }
+        let sleeper = self.cpus.iter().position(|c| c.step == Step::Idle && c.tick_stopped);
+        let Some(sleeper) = sleeper else { return 0 };
+        self.balancer.nohz_next_ns = self.now + self.tick_ns;
+        self.cpus[sleeper].nohz_kick = true;
+        let toll: Toll = self.kick_idle(cpu, sleeper as CpuId);
+        toll.stall + toll.cost
+    }
+
+    /// nohz_balancer_kick(): two tasks here, or another busy CPU in this LLC.
+    fn nohz_wanted(&self, cpu: CpuId) -> bool {
+        if self.world.nr_running(cpu) >= 2 {
+            return true;
+        }
+        let llc = self.near.llc(cpu);
+        let busy = self
+            .world
+            .llc_cpus(llc)
+            .iter()
+            .filter(|&&c| !self.cpus[usize::from(c)].tick_stopped)
+            .take(2)
+            .count();
+        busy > 1
+    }
+
+    /// _nohz_idle_balance(): on `cpu`, for every CPU that is idle without a tick.
+    /// Returns the time that it took.
+    pub(crate) fn nohz_balance(&mut self, cpu: CpuId) -> Ns {
+        let mut cost = 0;
+        let n = self.cpus.len();
+        for offset in 1..=n {
+            let idle = ((at(cpu) + offset) % n) as CpuId;
+            let own = idle == cpu;
+            let sleeps = self.cpus[at(idle)].step == Step::Idle && self.cpus[at(idle)].tick_stopped;
+            if !own && !sleeps {
+                continue;
+            }
+            self.advance_cpu(idle);
+            self.publish_load(idle);
+            cost += self.rebalance(idle, Kind::Idle);
+            if !own && !self.cpus[at(idle)].rq.is_empty() {
+                let toll = self.kick_idle(cpu, idle);
+                cost += toll.stall + toll.cost;
+            }
+            if self.world.nr_running(cpu) > 0 {
+                break;
+            }
+        }
+        cost
+    }
+
+    /// At the end of the statistics of a whole LLC: how far SIS_UTIL may search.
+    pub(crate) fn refresh_nr_idle_scan(&mut self, cpu: CpuId) {
+        let llc = self.near.llc(cpu);
+        let mut sum = 0u64;
+        for k in 0..self.world.llc_cpus(llc).len() {
+            let member = usize::from(self.world.llc_cpus(llc)[k]);
+            sum += self.cpus[member].util();
+        }
+        let weight = self.world.llc_cpus(llc).len() as u32;
+        let n = reveille_policy::nr_idle_scan(sum, weight, self.tunables.imbalance_pct);
+        self.world.set_nr_idle_scan(llc, n);
+    }
+
+    /// Is this domain the CPU's whole last-level cache?
+    pub(crate) fn spans_llc(&self, cpu: CpuId, domain: &Domain) -> bool {
+        domain.level <= Level::Llc
+            && domain.span.len() == self.world.llc_cpus(self.near.llc(cpu)).len()
+    }
+}

@@ -1,0 +1,406 @@
+//! load_balance(): one pass of one CPU over one domain. Who may pass, which group
+//! is busiest, how much is out of balance, from which queue, and which tasks move.
+
+use std::rc::Rc;
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId};
+
+use crate::balance::{Kind, MIGRATION_COST_NS};
+use crate::cpu::{Step, at, some_task};
+use crate::domains::{Domain, Level};
+use crate::engine::{Sim, Toll};
+use crate::task::{Place, Saved};
+
+/// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
+const MAX_MOVED: u64 = 32;
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Another CPU of the group balances this domain.
+    NotOurs,
+    /// There was nothing to do.
+    Balanced,
+    /// There was, but nothing could be moved.
+    Failed,
+    /// This many tasks were moved.
+    Moved(u32),
+}
+
+/// How loaded a group is; a later one is a better place to pull from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum GroupType {
+    HasSpare,
+    FullyBusy,
+    Overloaded,
+}
+
+/// Sums over one group.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    index: usize,
+    kind: GroupType,
+    load: f64,
+    util: u64,
+    nr: u64,
+    idle: u64,
+    weight: u64,
+    capacity: u64,
+}
+
+impl Group {
+    fn avg_load(&self) -> u64 {
+        (self.load * 1024.0 / self.capacity.max(1) as f64) as u64
+    }
+}
+
+/// What is to be moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Imbalance {
+    Tasks(u64),
+    Load(f64),
+    Util(u64),
+}
+
+impl Imbalance {
+    fn is_none(&self) -> bool {
+        match *self {
+            Imbalance::Tasks(n) | Imbalance::Util(n) => n == 0,
+            Imbalance::Load(l) => l <= 0.0,
+        }
+    }
+}
+
+impl Sim<'_> {
+    /// One pass of `dst` over its domain at `level`, and the time that it takes.
+    pub(crate) fn balance_pass(&mut self, dst: CpuId, level: usize, kind: Kind) -> (Pass, Ns) {
+        let domains = Rc::clone(&self.balancer.domains);
+        let member = domains.of_cpu[at(dst)][level];
+        let domain = &domains.all[member.domain as usize];
+        let base = Ns::from(self.cost.balance_base_ns);
+        if !self.should_balance(dst, &domain.groups[member.group as usize], kind) {
+            return (Pass::NotOurs, base);
+        }
+        let read = domain.span.len() as u64 * Ns::from(self.cost.balance_cpu_ns);
+        let (pass, more) = self.pull(dst, level, kind, domain, member.group as usize);
+        (pass, base + read + more)
+    }
+
+    /// should_we_balance(): the first idle CPU of the local group, else its first.
+    fn should_balance(&self, dst: CpuId, group: &[u16], kind: Kind) -> bool {
+        if kind == Kind::NewIdle {
+            return self.world.nr_running(dst) == 0 && self.cpus[at(dst)].wake_list.is_empty();
+        }
+        let idle = group.iter().find(|&&c| self.world.available_idle(CpuId::from(c)));
+        CpuId::from(*idle.unwrap_or(&group[0])) == dst
+    }
+
+    fn pull(
+        &mut self,
+        dst: CpuId,
+        level: usize,
+        kind: Kind,
+        domain: &Domain,
+        local: usize,
+    ) -> (Pass, Ns) {
+        let groups: Vec<Group> =
+            (0..domain.groups.len()).map(|g| self.group(domain, g)).collect();
+        if domain.level == Level::Numa && kind != Kind::NewIdle {
+            self.balancer.overload = domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1);
+        }
+        if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
+            self.refresh_nr_idle_scan(dst);
+        }
+        let idle = self.world.nr_running(dst) == 0;
+        let Some(busiest) = busiest(&groups, local) else { return (Pass::Balanced, 0) };
+        let Some(imbalance) = imbalance(domain, &groups, &groups[local], &busiest, idle) else {
+            return (Pass::Balanced, 0);
+        };
+        let Some(src) = self.busiest_queue(&domain.groups[busiest.index], dst, imbalance) else {
+            return (Pass::Balanced, 0);
+        };
+        let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
+        let state = &mut self.balancer.state[at(dst)][level];
+        if moved > 0 {
+            state.failed = 0;
+            return (Pass::Moved(moved), u64::from(moved) * Ns::from(self.cost.migrate_ns));
+        }
+        if kind != Kind::NewIdle {
+            state.failed += 1;
+            let limit = domain.cache_nice_tries + 2;
+            if matches!(imbalance, Imbalance::Tasks(_)) && state.failed > limit {
+                state.failed = domain.cache_nice_tries + 1;
+                if self.push_running(src, dst) {
+                    self.balancer.state[at(dst)][level].failed = 0;
+                    return (Pass::Moved(1), Ns::from(self.cost.migrate_ns));
+                }
+            }
+        }
+        (Pass::Failed, 0)
+    }
+
+    fn group(&self, domain: &Domain, index: usize) -> Group {
+        let cpus = &domain.groups[index];
+        let mut g = Group {
+            index,
+            kind: GroupType::HasSpare,
+            load: 0.0,
+            util: 0,
+            nr: 0,
+            idle: 0,
+            weight: cpus.len() as u64,
+            capacity: cpus.len() as u64 * 1024,
+        };
+        let mut runnable = 0.0;
+        for &cpu in cpus {
+            let c = &self.cpus[usize::from(cpu)];
+            g.load += c.averages.load;
+            g.util += c.util();
+            runnable += c.averages.runnable;
+            g.nr += u64::from(self.world.nr_running(CpuId::from(cpu)));
+            g.idle += u64::from(self.world.available_idle(CpuId::from(cpu)));
+        }
+        let pct = domain.imbalance_pct;
+        let runnable = runnable as u64;
+        let strained =
+            g.capacity * 100 < g.util * pct || g.capacity * pct < runnable * 100;
+        let spare = g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable * 100;
+        g.kind = if g.nr > g.weight && strained {
+            GroupType::Overloaded
+        } else if g.nr < g.weight || spare {
+            GroupType::HasSpare
+        } else {
+            GroupType::FullyBusy
+        };
+        g
+    }
+
+    /// The queue to take from, by what is to be moved.
+    fn busiest_queue(&self, cpus: &[u16], dst: CpuId, imbalance: Imbalance) -> Option<CpuId> {
+        let nr = |cpu: u16| u64::from(self.world.nr_running(CpuId::from(cpu)));
+        let candidates = cpus.iter().copied().filter(|&c| CpuId::from(c) != dst && nr(c) > 0);
+        let best = match imbalance {
+            // The last of equals is kept out: the kernel keeps the first.
+            Imbalance::Tasks(_) => candidates.first_max_by_key(nr),
+            Imbalance::Util(_) => candidates
+                .filter(|&c| nr(c) > 1)
+                .first_max_by_key(|c| self.cpus[usize::from(c)].util()),
+            Imbalance::Load(limit) => candidates
+                .filter(|&c| nr(c) > 1 || self.cpus[usize::from(c)].averages.load <= limit)
+                .first_max_by_key(|c| self.cpus[usize::from(c)].averages.load as u64),
+        };
+        best.map(CpuId::from)
+    }
+
+    /// detach_tasks() and attach_tasks(). Returns how many moved.
+    fn detach_tasks(
+        &mut self,
+        src: CpuId,
+        dst: CpuId,
+        level: usize,
+        kind: Kind,
+        domain: &Domain,
+        imbalance: Imbalance,
+    ) -> u32 {
+        let failed = self.balancer.state[at(dst)][level].failed;
+        let waiting: Vec<TaskId> =
+            self.cpus[at(src)].rq.waiting().iter().map(|w| w.task).collect();
+        let mut left = imbalance;
+        let mut moved = 0;
+        for &task in waiting.iter().take(MAX_MOVED as usize) {
+            if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
+                break;
+            }
+            if !self.world.allows(self.world.task(task).affinity, dst)
+                || self.cache_hot(task, src, domain, failed)
+            {
+                continue;
+            }
+            let t = &self.tasks[at(task)];
+            match &mut left {
+                Imbalance::Tasks(n) => *n -= 1,
+                Imbalance::Load(l) => {
+                    let load = t.averages.load.max(1.0);
+                    if load / f64::from(1u32 << failed.min(31)) > *l {
+                        continue;
+                    }
+                    *l -= load;
+                }
+                Imbalance::Util(u) => {
+                    let util = t.util_est() as u64;
+                    if util >> failed.min(63) > *u {
+                        continue;
+                    }
+                    *u = u.saturating_sub(util.max(1));
+                }
+            }
+            self.move_task(task, src, dst);
+            moved += 1;
+            if kind == Kind::NewIdle || left.is_none() {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// task_hot(): it ran within the migration cost, or it is a buddy.
+    fn cache_hot(&self, task: TaskId, src: CpuId, domain: &Domain, failed: u32) -> bool {
+        if domain.level == Level::Smt || failed > domain.cache_nice_tries {
+            return false;
+        }
+        let rq = &self.cpus[at(src)].rq;
+        let t = &self.tasks[at(task)];
+        rq.next_buddy.0 == task
+            || rq.last_buddy.0 == task
+            || self.now.saturating_sub(t.exec_start) < MIGRATION_COST_NS
+    }
+
+    /// Moves a waiting task to another queue.
+    fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
+        self.counters.balance_migrations += 1;
+        self.advance_cpu(src);
+        let t = &mut self.tasks[at(task)];
+        t.averages.advance(&self.decay, self.now, false, u64::from(t.weight), 1);
+        let c = &mut self.cpus[at(src)];
+        c.averages.detach(&t.averages);
+        c.removed = true;
+        c.rq.remove(task);
+        c.rq.weight -= u64::from(t.weight);
+        c.util_est = (c.util_est - t.util_est()).max(0.0);
+        t.vruntime -= c.rq.min_vruntime;
+        t.attaching = true;
+        self.publish_load(src);
+        let nr = self.world.nr_running(src) - 1;
+        self.world.set_nr_running(src, nr);
+        self.world.task_mut(task).prev_cpu = dst;
+        self.enqueue(task, dst, false);
+    }
+
+    /// Active balancing: the running task of `src` is pushed to the idle `dst`.
+    fn push_running(&mut self, src: CpuId, dst: CpuId) -> bool {
+        let Some(task) = some_task(self.world.curr(src)) else { return false };
+        if self.cpus[at(src)].step != Step::Op
+            || !self.world.available_idle(dst)
+            || !self.world.allows(self.world.task(task).affinity, dst)
+        {
+            return false;
+        }
+        let c = &mut self.cpus[at(src)];
+        c.settle(self.now);
+        self.tasks[at(task)].saved = Saved { busy_ns: c.activity.busy, some: true };
+        self.update_curr(src);
+        self.advance_cpu(src);
+        let t = &mut self.tasks[at(task)];
+        t.averages.advance(&self.decay, self.now, true, u64::from(t.weight), 1);
+        t.place = Place::Queued(src);
+        self.cpus[at(src)].rq.insert(task, t.vruntime);
+        self.world.set_curr(src, reveille_policy::NONE);
+        self.move_task(task, src, dst);
+        self.run_next(src, Some(task), Toll::cost(self.cost.migrate_ns));
+        self.replan(src);
+        true
+    }
+}
+
+/// find_busiest_group(): the highest type; among equals the most loaded, or for
+/// groups with room the one with the fewest idle CPUs.
+fn busiest(groups: &[Group], local: usize) -> Option<Group> {
+    groups
+        .iter()
+        .filter(|g| g.index != local && g.nr > 0)
+        .copied()
+        .reduce(|best, g| if busier(&g, &best) { g } else { best })
+}
+
+fn busier(g: &Group, than: &Group) -> bool {
+    if g.kind != than.kind {
+        return g.kind > than.kind;
+    }
+    match g.kind {
+        GroupType::Overloaded | GroupType::FullyBusy => g.avg_load() > than.avg_load(),
+        GroupType::HasSpare => (than.idle, g.nr) > (g.idle, than.nr),
+    }
+}
+
+/// calculate_imbalance(), after the checks that call for leaving things as they are.
+fn imbalance(
+    domain: &Domain,
+    groups: &[Group],
+    local: &Group,
+    busiest: &Group,
+    dst_idle: bool,
+) -> Option<Imbalance> {
+    if local.kind > busiest.kind {
+        return None;
+    }
+    let load: f64 = groups.iter().map(|g| g.load).sum();
+    let capacity: u64 = groups.iter().map(|g| g.capacity).sum();
+    let avg_load = (load * 1024.0 / capacity.max(1) as f64) as u64;
+    if local.kind == GroupType::Overloaded
+        && (local.avg_load() >= busiest.avg_load()
+            || local.avg_load() >= avg_load
+            || 100 * busiest.avg_load() <= domain.imbalance_pct * local.avg_load())
+    {
+        return None;
+    }
+    let spread = domain.prefer_sibling
+        && local.kind == GroupType::HasSpare
+        && busiest.nr > local.nr + 1;
+    if !spread && busiest.kind != GroupType::Overloaded {
+        let enough_idle = local.weight > 1 && local.idle <= busiest.idle + 1;
+        if !dst_idle || enough_idle || busiest.nr == 1 {
+            return None;
+        }
+    }
+    let amount = amount(domain, local, busiest, avg_load, dst_idle);
+    (!amount.is_none()).then_some(amount)
+}
+
+fn amount(
+    domain: &Domain,
+    local: &Group,
+    busiest: &Group,
+    avg_load: u64,
+    dst_idle: bool,
+) -> Imbalance {
+    if local.kind == GroupType::HasSpare {
+        let above_llc = matches!(domain.level, Level::Package | Level::Numa);
+        if busiest.kind > GroupType::FullyBusy && above_llc {
+            let room = local.capacity.max(local.util) - local.util;
+            return if room == 0 && dst_idle { Imbalance::Tasks(1) } else { Imbalance::Util(room) };
+        }
+        let tasks = if local.weight == 1 || domain.prefer_sibling {
+            busiest.nr.saturating_sub(local.nr) / 2
+        } else {
+            local.idle.saturating_sub(busiest.idle) / 2
+        };
+        if domain.level == Level::Numa {
+            // imb_numa_nr: a node may hold an eighth of its CPUs' number before it spreads.
+            let allowed = (local.weight / 8).max(1);
+            if local.nr + tasks <= allowed && tasks <= 2 {
+                return Imbalance::Tasks(0);
+            }
+        }
+        return Imbalance::Tasks(tasks);
+    }
+    let above = busiest.avg_load().saturating_sub(avg_load) * busiest.capacity;
+    let below = avg_load.saturating_sub(local.avg_load()) * local.capacity;
+    Imbalance::Load(above.min(below) as f64 / 1024.0)
+}
+
+/// The first of the largest, as loops that keep `>` find it.
+trait FirstMax: Iterator<Item = u16> + Sized {
+    fn first_max_by_key(self, key: impl Fn(u16) -> u64) -> Option<u16> {
+        self.fold(None, |best: Option<(u64, u16)>, cpu| {
+            let value = key(cpu);
+            match best {
+                Some((most, _)) if value <= most => best,
+                _ => Some((value, cpu)),
+            }
+        })
+        .map(|(_, cpu)| cpu)
+    }
+}
+
+impl<I: Iterator<Item = u16>> FirstMax for I {}

@@ -1,0 +1,229 @@
+//! One CPU: what it is doing until when, its runqueue, its idle bookkeeping and
+//! where its time went.
+
+use reveille_measure::{CpuTime, Ns};
+use reveille_policy::{CpuId, NONE, Pick, TaskId};
+
+use crate::clock::NEVER;
+use crate::contention::Lock;
+use crate::idle::Governor;
+use crate::pelt::Averages;
+use crate::runqueue::RunQueue;
+
+/// Full speed; an activity on a core shared with a busy sibling is slower.
+pub(crate) const FULL_SPEED: u64 = 1024;
+
+/// What happens when the current activity ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// In the idle task; nothing ends by itself.
+    Idle,
+    /// Leaving idle; then interrupts, the wake list and the runqueue are served.
+    IdleExit,
+    /// New-idle balancing; then the runqueue is looked at again.
+    NewIdle,
+    /// The current task's operation; then its effect.
+    Op,
+    /// Waiting until the wakee has left its CPU; then its CPU is selected.
+    Select {
+        wakee: TaskId,
+        flags: u32,
+    },
+    /// Selection is done; then the wakee is queued there.
+    Commit {
+        wakee: TaskId,
+        pick: Pick,
+    },
+}
+
+/// Work and waiting from `start` on: first `stall`, then `cost`, then `busy`.
+/// Stalls (lines, locks, cold caches, exits from idle) are wall time; cost and
+/// busy are at full speed and take longer while a sibling is busy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Activity {
+    pub(crate) start: Ns,
+    pub(crate) stall: Ns,
+    pub(crate) cost: Ns,
+    pub(crate) busy: Ns,
+    /// The busy part is a spin on the clock until then.
+    pub(crate) until: Option<Ns>,
+}
+
+pub(crate) struct Cpu {
+    pub(crate) step: Step,
+    pub(crate) activity: Activity,
+    /// When the activity ends.
+    pub(crate) end: Ns,
+    pub(crate) speed: u64,
+    /// Siblings that are not idle.
+    pub(crate) busy_siblings: u8,
+    pub(crate) tick_at: Ns,
+    pub(crate) ipi_at: Ns,
+    pub(crate) need_resched: bool,
+    /// A NOHZ balance request has been sent here.
+    pub(crate) nohz_kick: bool,
+
+    pub(crate) rq: RunQueue,
+    pub(crate) lock: Lock,
+    /// Wake list and whether its interrupt is on its way.
+    pub(crate) wake_list: Vec<TaskId>,
+    /// Tasks whose timers have fired here while the CPU leaves idle.
+    pub(crate) fired: Vec<TaskId>,
+
+    pub(crate) averages: Averages,
+    pub(crate) util_est: f64,
+    /// Share of the task group's load_avg that this CPU has reported.
+    pub(crate) group_contrib: f64,
+    /// When that was last compared with the averages.
+    pub(crate) reported_at: Ns,
+    /// A task has joined or left the averages since.
+    pub(crate) removed: bool,
+
+    pub(crate) avg_idle: Ns,
+    pub(crate) idle_stamp: Ns,
+    pub(crate) max_idle_balance_cost: Ns,
+    pub(crate) governor: Governor,
+    /// The idle task is current from then on; before, the switch to it goes on.
+    pub(crate) idle_from: Ns,
+    pub(crate) idle_state: u8,
+    pub(crate) tick_stopped: bool,
+
+    pub(crate) time: CpuTime,
+    /// Idle time is accounted up to here.
+    pub(crate) idle_accounted: Ns,
+}
+
+impl Cpu {
+    pub(crate) fn new() -> Cpu {
+        Cpu {
+            step: Step::Idle,
+            activity: Activity { start: 0, stall: 0, cost: 0, busy: 0, until: None },
+            end: NEVER,
+            speed: FULL_SPEED,
+            busy_siblings: 0,
+            tick_at: NEVER,
+            ipi_at: NEVER,
+            need_resched: false,
+            nohz_kick: false,
+            rq: RunQueue::default(),
+            lock: Lock::default(),
+            wake_list: Vec::new(),
+            fired: Vec::new(),
+            averages: Averages::default(),
+            util_est: 0.0,
+            group_contrib: 0.0,
+            reported_at: 0,
+            removed: false,
+            avg_idle: 1_000_000,
+            idle_stamp: 0,
+            max_idle_balance_cost: 500_000,
+            governor: Governor::default(),
+            idle_from: 0,
+            idle_state: 0,
+            tick_stopped: true,
+            time: CpuTime::default(),
+            idle_accounted: 0,
+        }
+    }
+
+    /// When this CPU next has something to do.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Ns {
+        self.end.min(self.tick_at).min(self.ipi_at)
+    }
+
+    /// Wall time that nominal work takes at the present speed.
+    #[inline]
+    pub(crate) fn stretch(&self, nominal: Ns) -> Ns {
+        if self.speed == FULL_SPEED { nominal } else { (nominal * FULL_SPEED).div_ceil(self.speed) }
+    }
+
+    /// End of the activity at the present speed.
+    #[inline]
+    pub(crate) fn activity_end(&self) -> Ns {
+        let a = &self.activity;
+        let overhead_end = a.start + a.stall + self.stretch(a.cost);
+        match a.until {
+            Some(until) => until.max(overhead_end),
+            None => a.start + a.stall + self.stretch(a.cost + a.busy),
+        }
+    }
+
+    /// When the overhead of the activity is over and the task itself goes on.
+    #[inline]
+    pub(crate) fn busy_from(&self) -> Ns {
+        let a = &self.activity;
+        a.start + a.stall + self.stretch(a.cost)
+    }
+
+    /// Accounts the activity up to `now` and keeps what is left of it.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Ns) {
+        let a = self.activity;
+        if now <= a.start {
+            return; // it begins when the switch to idle is over
+        }
+        let mut elapsed = now - a.start;
+        let stalled = elapsed.min(a.stall);
+        elapsed -= stalled;
+        let cost_wall = self.stretch(a.cost);
+        let (cost_done, cost_elapsed) = if elapsed >= cost_wall {
+            (a.cost, cost_wall)
+        } else {
+            ((elapsed * self.speed / FULL_SPEED).min(a.cost), elapsed)
+        };
+        elapsed -= cost_elapsed;
+        let busy_done = (elapsed * self.speed / FULL_SPEED).min(a.busy);
+        self.time.cost_ns += stalled + cost_elapsed;
+        self.time.busy_ns += elapsed;
+        self.activity = Activity {
+            start: now,
+            stall: a.stall - stalled,
+            cost: a.cost - cost_done,
+            busy: a.busy - busy_done,
+            until: a.until,
+        };
+    }
+
+    /// Adds scheduling work to the running activity, as an interrupt does.
+    #[inline]
+    pub(crate) fn interrupt(&mut self, now: Ns, stall: Ns, cost: Ns) {
+        self.settle(now);
+        self.activity.stall += stall;
+        self.activity.cost += cost;
+        self.end = self.activity_end();
+    }
+
+    /// Accounts idle time up to `now`.
+    #[inline]
+    pub(crate) fn account_idle(&mut self, now: Ns) {
+        if now > self.idle_accounted {
+            self.time.idle_ns += now - self.idle_accounted;
+            self.idle_accounted = now;
+        }
+    }
+
+    /// max(util_avg, sum of util_est of queued tasks), at most one CPU.
+    #[inline]
+    pub(crate) fn util(&self) -> u64 {
+        self.averages.util.max(self.util_est).min(1024.0) as u64
+    }
+
+    /// Is a task current here?
+    #[inline]
+    pub(crate) fn runs_task(&self) -> bool {
+        matches!(self.step, Step::Op | Step::Select { .. } | Step::Commit { .. })
+    }
+}
+
+/// A task number, or nothing.
+#[inline]
+pub(crate) fn some_task(id: TaskId) -> Option<TaskId> {
+    (id != NONE).then_some(id)
+}
+
+/// Index of a CPU in the simulator's arrays.
+#[inline]
+pub(crate) fn at(cpu: CpuId) -> usize {
+    cpu as usize
+}

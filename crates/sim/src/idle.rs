@@ -1,0 +1,100 @@
+//! Which idle state a CPU enters, after the menu governor: the typical length of
+//! the last idle stretches, or the time to the next timer if that is shorter.
+
+use reveille_machine::IdleState;
+use reveille_measure::Ns;
+
+/// Idle stretches that are remembered.
+const INTERVALS: usize = 8;
+/// A spread below this makes the mean of the intervals a prediction.
+const SPREAD_NS: u64 = 20_000;
+/// Longer stretches count as this long.
+const MAX_INTERVAL_NS: Ns = u32::MAX as Ns;
+
+/// What one CPU remembers of its idle stretches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Governor {
+    intervals: [u32; INTERVALS],
+    next: u8,
+}
+
+impl Governor {
+    /// An idle stretch has ended.
+    #[inline]
+    pub(crate) fn record(&mut self, idle_ns: Ns) {
+        self.intervals[usize::from(self.next)] = idle_ns.min(MAX_INTERVAL_NS) as u32;
+        self.next = (self.next + 1) % INTERVALS as u8;
+    }
+
+    /// Mean of the intervals once outliers above are left out; `None` if they are
+    /// too scattered. A spread below 20 us, or below a sixth of the mean with six
+    /// intervals kept, is typical.
+    #[inline]
+    fn typical(&self) -> Option<Ns> {
+        let mut limit = u64::MAX;
+        loop {
+            let (mut n, mut sum, mut squares, mut max) = (0u64, 0u64, 0u128, 0u64);
+            for value in self.intervals {
+                let value = u64::from(value);
+                if value <= limit {
+                    n += 1;
+                    sum += value;
+                    squares += u128::from(value) * u128::from(value);
+                    max = max.max(value);
+                }
+            }
+            let mean = sum / n.max(1);
+            let variance = (squares / u128::from(n.max(1))).saturating_sub(
+                u128::from(mean) * u128::from(mean),
+            );
+            let tight = variance <= u128::from(SPREAD_NS * SPREAD_NS);
+            let relative = n >= 6 && u128::from(mean) * u128::from(mean) > 36 * variance;
+            if tight || relative {
+                return Some(mean);
+            }
+            // A quarter of the intervals may be left out, no more.
+            if n <= 6 {
+                return None;
+            }
+            limit = max - 1;
+        }
+    }
+
+    /// Predicted idle time when the next timer is `to_timer` away.
+    #[inline]
+    pub(crate) fn predict(&self, to_timer: Ns) -> Ns {
+        self.typical().map_or(to_timer, |typical| typical.min(to_timer))
+    }
+}
+
+/// The deepest state whose target residency fits into the predicted time.
+#[inline]
+pub(crate) fn choose_state(states: &[IdleState], predicted: Ns) -> usize {
+    states.iter().rposition(|s| Ns::from(s.residency_ns) <= predicted).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_regular_stretches_are_predicted_and_one_outlier_is_left_out() {
+        let mut governor = Governor::default();
+        for _ in 0..8 {
+            governor.record(5_000);
+        }
+        assert_eq!(governor.predict(1_000_000), 5_000);
+        governor.record(3_000_000);
+        assert_eq!(governor.predict(10_000_000), 5_000);
+        assert_eq!(governor.predict(2_000), 2_000, "a timer comes first");
+    }
+
+    #[test]
+    fn scattered_stretches_leave_the_timer() {
+        let mut governor = Governor::default();
+        for i in 0..8u64 {
+            governor.record(i * i * 400_000);
+        }
+        assert_eq!(governor.predict(7_000_000), 7_000_000);
+    }
+}

@@ -1,0 +1,62 @@
+//! The studies that come with Reveille, so that one can be run by name from any
+//! directory; and how a study is named on the command line.
+
+use std::path::Path;
+
+use crate::check::nearest;
+use crate::file::{parse, parse_beside};
+use crate::{Study, StudyError};
+
+/// Name and text of every shipped study, in alphabetical order.
+const STUDIES: &[(&str, &str)] = &[("sis-short", include_str!("../../../studies/sis-short.toml"))];
+
+/// Names of the studies that [`load`] knows.
+pub fn names() -> Vec<&'static str> {
+    STUDIES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The text of a shipped study.
+pub fn find(name: &str) -> Option<&'static str> {
+    STUDIES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
+/// Loads a study: a shipped one by name, or a file by a path that ends in `.toml`.
+///
+/// # Errors
+/// An unknown name (with the most similar one), a file that cannot be read, or a
+/// file with a mistake in it; see [`StudyError`].
+pub fn load(spec: &str) -> Result<Study, StudyError> {
+    if let Some(text) = find(spec) {
+        return parse(&format!("studies/{spec}.toml"), text);
+    }
+    let path = Path::new(spec);
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| StudyError::Read { path: path.to_owned(), error })?;
+        return parse_beside(path.parent(), spec, &text);
+    }
+    Err(StudyError::Unknown {
+        name: spec.to_owned(),
+        nearest: nearest(spec, names().into_iter()).map(str::to_owned),
+        known: format!("studies: {}; or a path that ends in .toml", names().join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_study_loads_and_bears_its_file_name() {
+        for name in names() {
+            let study = load(name).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(study.name, name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_names_the_nearest() {
+        let error = load("sis-shrot").unwrap_err().to_string();
+        assert!(error.contains("did you mean `sis-short`"), "{error}");
+    }
+}

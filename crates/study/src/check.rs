@@ -1,0 +1,240 @@
+//! The rules that a study must keep, wherever it comes from. A rule says what is
+//! wrong and how to mend it; its caller knows the place: a line of a file, or an
+//! option of the command line.
+
+use std::collections::BTreeMap;
+
+use miette::Diagnostic;
+use reveille_policy::{BASELINES, FEATURES, Policy, PolicyError};
+use reveille_sim::MAX_RUN_NS;
+use reveille_workload::{Metric, Workload, WorkloadError};
+
+use crate::study::{MAX_REPEATS, Point};
+use crate::{DurationError, Ns, duration_ns};
+
+/// What is wrong, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) text: String,
+    pub(crate) help: String,
+}
+
+impl Problem {
+    pub(crate) fn new(text: impl Into<String>, help: impl Into<String>) -> Problem {
+        Problem { text: text.into(), help: help.into() }
+    }
+
+    /// A name that is not among `known`.
+    pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Problem {
+        let text = format!("there is no {what} `{name}`");
+        Problem::new(text, choose(name, known))
+    }
+
+    /// The message and help of another crate's error.
+    pub(crate) fn of(error: &dyn Diagnostic, otherwise: &str) -> Problem {
+        let help = error.help().map_or_else(|| otherwise.to_owned(), |h| h.to_string());
+        Problem::new(error.to_string(), help)
+    }
+}
+
+/// Help for a name that is not among `known`.
+pub(crate) fn choose(name: &str, known: &[&str]) -> String {
+    match (nearest(name, known.iter().copied()), known) {
+        (Some(like), _) => format!("did you mean `{like}`?"),
+        (None, []) => "there are none: leave it out".to_owned(),
+        (None, _) => format!("use one of: {}", known.join(", ")),
+    }
+}
+
+/// The most similar of `known`, if one is similar.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Long input is never a typing slip, and similarity is quadratic in length.
+    let name: String = name.to_lowercase().chars().take(64).collect();
+    known
+        .map(|k| (strsim::jaro_winkler(&name, &k.to_lowercase()), k))
+        .filter(|(score, _)| *score >= 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, k)| k)
+}
+
+/// The first item that stands in the list twice: its second position.
+pub(crate) fn duplicate<T: PartialEq>(items: &[T]) -> Option<usize> {
+    (1..items.len()).find(|&i| items[..i].contains(&items[i]))
+}
+
+pub(crate) fn repeats(repeats: i64) -> Result<u32, Problem> {
+    u32::try_from(repeats).ok().filter(|n| (1..=MAX_REPEATS).contains(n)).ok_or_else(|| {
+        Problem::new(
+            format!("{repeats} repeats are not possible"),
+            format!("use 1 to {MAX_REPEATS}; 5 give a mean with its spread"),
+        )
+    })
+}
+
+pub(crate) fn seed(seed: i64) -> Result<u64, Problem> {
+    u64::try_from(seed)
+        .map_err(|_| Problem::new(format!("{seed} is negative"), "use 0 or a positive number"))
+}
+
+pub(crate) fn load(load: i64) -> Result<u64, Problem> {
+    u64::try_from(load).ok().filter(|n| *n > 0).ok_or_else(|| {
+        Problem::new(
+            format!("a load of {load} runs nothing"),
+            "a load is at least 1; remove this one",
+        )
+    })
+}
+
+pub(crate) fn loads(loads: &[u64]) -> Result<(), (usize, Problem)> {
+    if loads.is_empty() {
+        let problem = Problem::new("no load is given", "name at least one, such as 56");
+        return Err((0, problem));
+    }
+    match duplicate(loads) {
+        Some(i) => {
+            let text = format!("load {} is given twice", loads[i]);
+            Err((i, Problem::new(text, "remove one of them")))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn time(text: &str) -> Result<Ns, Problem> {
+    duration_ns(text).map_err(|error| {
+        let help = match error {
+            DurationError::TooLong(_) => longest(),
+            DurationError::Fraction(_) => "use a smaller unit, down to ns".to_owned(),
+            _ => "write a number and ns, us, ms or s, such as `30ms`".to_owned(),
+        };
+        Problem::new(error.to_string(), help)
+    })
+}
+
+/// The measured time of a run, given its warm-up.
+pub(crate) fn measured(warmup_ns: Ns, duration_ns: Ns) -> Result<Ns, Problem> {
+    if duration_ns == 0 {
+        return Err(Problem::new("nothing is measured in no time", "use some ms, such as `30ms`"));
+    }
+    if warmup_ns.checked_add(duration_ns).is_none_or(|sum| sum > MAX_RUN_NS) {
+        let text = "warm-up and duration together are longer than a run can be";
+        return Err(Problem::new(text, longest()));
+    }
+    Ok(duration_ns)
+}
+
+fn longest() -> String {
+    let seconds = MAX_RUN_NS / 1_000_000_000;
+    format!("a run lasts at most {seconds}s of virtual time, warm-up included; 30ms is usual")
+}
+
+pub(crate) fn base(name: &str) -> Result<Policy, Problem> {
+    Policy::baseline(name).map_err(|error| policy_problem(&error))
+}
+
+/// A variant of `base`; `earlier` are those that the study already has.
+pub(crate) fn variant(base: &Policy, edits: &str, earlier: &[Policy]) -> Result<Policy, Problem> {
+    let policy = base.with(edits).map_err(|error| policy_problem(&error))?;
+    match earlier.iter().find(|p| p.features == policy.features) {
+        Some(same) if same.edits == policy.edits => {
+            let text = format!("the variant `{}` is given twice", policy.edits);
+            Err(Problem::new(text, "remove one of them"))
+        }
+        Some(same) => {
+            let text = format!("`{}` is the same policy as `{}`", policy.edits, same.edits);
+            Err(Problem::new(text, "remove one of them"))
+        }
+        None => Ok(policy),
+    }
+}
+
+fn policy_problem(error: &PolicyError) -> Problem {
+    match error {
+        PolicyError::UnknownBaseline { name, .. } => {
+            let known: Vec<&str> = BASELINES.iter().map(|b| b.name).collect();
+            Problem::unknown("baseline", name, &known)
+        }
+        PolicyError::UnknownFeature { name, .. } => {
+            let known: Vec<&str> = FEATURES.iter().map(|f| f.name).collect();
+            Problem::unknown("feature", name, &known)
+        }
+        PolicyError::NoSign { edit } => {
+            let help = format!("write `+{edit}` to add a feature, `-{edit}` to remove it");
+            Problem::new(format!("`{edit}` has no sign"), help)
+        }
+        PolicyError::NoChange { edit, base } => {
+            let text = format!("`{edit}` changes nothing: {base} already is so");
+            Problem::new(text, "leave it out")
+        }
+        PolicyError::Empty => {
+            Problem::new("a variant without an edit is the baseline", "write `+FEATURE`, such as `+SIS_SHORT`")
+        }
+    }
+}
+
+/// Is `name` a parameter of the workload?
+pub(crate) fn param(workload: &Workload, name: &str) -> Result<(), Problem> {
+    if workload.params.iter().any(|p| p.name == name) {
+        return Ok(());
+    }
+    let known: Vec<&str> = workload.params.iter().map(|p| p.name.as_str()).collect();
+    Err(Problem::unknown(&format!("parameter of {} called", workload.name), name, &known))
+}
+
+/// The metric that `name` stands for: its full name, or the start of exactly one
+/// that ends at a blank (`p99` for `p99 wakeup latency (ns)`). Without a name, the
+/// workload's first metric.
+pub(crate) fn metric(workload: &Workload, name: Option<&str>) -> Result<Metric, Problem> {
+    let metrics = &workload.metrics;
+    let Some(name) = name else {
+        return metrics.first().cloned().ok_or_else(|| {
+            let text = format!("{} has no metric", workload.name);
+            Problem::new(text, "give the workload one")
+        });
+    };
+    if let Some(same) = metrics.iter().find(|m| m.name == name) {
+        return Ok(same.clone());
+    }
+    let starts = |m: &&Metric| m.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
+    let mut found = metrics.iter().filter(starts);
+    match (found.next(), found.next()) {
+        (Some(one), None) if !name.trim().is_empty() => Ok(one.clone()),
+        (Some(one), Some(other)) => {
+            let text = format!("`{name}` could be `{}` or `{}`", one.name, other.name);
+            Err(Problem::new(text, "write the whole name"))
+        }
+        _ => {
+            let known: Vec<&str> = metrics.iter().map(|m| m.name.as_str()).collect();
+            Err(Problem::unknown(&format!("metric of {} called", workload.name), name, &known))
+        }
+    }
+}
+
+/// Why a workload cannot be built, by what is at fault.
+pub(crate) enum BuildError {
+    /// The load at this position.
+    Load(usize, Problem),
+    /// The parameter of this name.
+    Param(String, Problem),
+    /// The workload's own file.
+    Workload(Box<WorkloadError>),
+}
+
+/// The workload at every load.
+pub(crate) fn points(
+    workload: &Workload,
+    loads: &[u64],
+    params: &BTreeMap<String, String>,
+) -> Result<Vec<Point>, BuildError> {
+    let build = |(i, &load): (usize, &u64)| match workload.build(load, params) {
+        Ok(program) => Ok(Point { load, program, published: Vec::new() }),
+        Err(WorkloadError::Param { param, problem, help, .. }) => {
+            Err(BuildError::Param(param, Problem::new(problem, help)))
+        }
+        Err(error) if error.source_code().is_some() => Err(BuildError::Workload(Box::new(error))),
+        Err(error) => {
+            let help = format!("`reveille workloads {}` shows what it takes", workload.name);
+            Err(BuildError::Load(i, Problem::of(&error, &help)))
+        }
+    };
+    loads.iter().enumerate().map(build).collect()
+}

@@ -1,0 +1,111 @@
+//! Durations as people write them: a number and a unit, such as `30ms`, `1.5s`
+//! or `250us`. Read with whole numbers only, so that `0.1s` is exact.
+
+use crate::Ns;
+
+/// Why a text is no duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// Not a number followed by a unit.
+    #[error("`{0}` is no duration")]
+    Syntax(String),
+    /// A number, but without a unit or with one that is not known.
+    #[error("`{0}` has no unit that is known")]
+    Unit(String),
+    /// More digits than nanoseconds can hold.
+    #[error("`{0}` is not a whole number of nanoseconds")]
+    Fraction(String),
+    /// More than 64 bits of nanoseconds.
+    #[error("`{0}` is too long")]
+    TooLong(String),
+}
+
+/// Units by name, in nanoseconds.
+const UNITS: [(&str, u128); 5] =
+    [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+/// Reads a duration such as `30ms`, `1.5s`, `250us` or `40ns`.
+///
+/// # Errors
+/// See [`DurationError`].
+pub fn duration_ns(text: &str) -> Result<Ns, DurationError> {
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) {
+        return Err(DurationError::Syntax(text.to_owned()));
+    }
+    let unit = unit.trim_start();
+    let (_, unit_ns) = UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(|| DurationError::Unit(text.to_owned()))?;
+    let too_long = || DurationError::TooLong(text.to_owned());
+    let whole: u64 = whole.parse().map_err(|_| too_long())?;
+    let ns = u128::from(whole) * unit_ns + fraction_ns(text, fraction, *unit_ns)?;
+    Ns::try_from(ns).map_err(|_| too_long())
+}
+
+/// The digits after the point, as nanoseconds.
+fn fraction_ns(text: &str, digits: &str, unit_ns: u128) -> Result<u128, DurationError> {
+    let digits = digits.trim_end_matches('0');
+    let not_whole = || DurationError::Fraction(text.to_owned());
+    if digits.is_empty() {
+        return Ok(0);
+    }
+    // Nine digits make nanoseconds of seconds; more cannot be whole.
+    let scale = u32::try_from(digits.len()).ok().filter(|n| *n <= 9).map(|n| 10u128.pow(n));
+    let scale = scale.ok_or_else(not_whole)?;
+    let value: u128 = digits.parse().map_err(|_| not_whole())?;
+    let product = value * unit_ns;
+    if product % scale == 0 { Ok(product / scale) } else { Err(not_whole()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn units_and_fractions() {
+        assert_eq!(duration_ns("30ms"), Ok(30_000_000));
+        assert_eq!(duration_ns("1.5s"), Ok(1_500_000_000));
+        assert_eq!(duration_ns(" 250us "), Ok(250_000));
+        assert_eq!(duration_ns("250 µs"), Ok(250_000));
+        assert_eq!(duration_ns("0.1s"), Ok(100_000_000));
+        assert_eq!(duration_ns("0ms"), Ok(0));
+        assert_eq!(duration_ns("18446744073709551615ns"), Ok(u64::MAX));
+    }
+
+    #[test]
+    fn what_is_none() {
+        for text in ["", "ms", "-1ms", "1.ms", ".5s", "1.2.3s", "nan s"] {
+            assert_eq!(duration_ns(text), Err(DurationError::Syntax(text.into())), "{text}");
+        }
+        for text in ["30", "30m", "30 min", "5µ", "1e3ms"] {
+            assert_eq!(duration_ns(text), Err(DurationError::Unit(text.into())), "{text}");
+        }
+        for text in ["0.5ns", "0.0000000001s", "1.0000001ms"] {
+            assert_eq!(duration_ns(text), Err(DurationError::Fraction(text.into())), "{text}");
+        }
+        for text in ["18446744073709551616ns", "99999999999999999999999999s", "18446744074s"] {
+            assert_eq!(duration_ns(text), Err(DurationError::TooLong(text.into())), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,40}") {
+            let _ = duration_ns(&text);
+        }
+
+        #[test]
+        fn nanoseconds_are_kept(ns: u64) {
+            prop_assert_eq!(duration_ns(&format!("{ns}ns")), Ok(ns));
+            let us = format!("{}.{:03}us", ns / 1000, ns % 1000);
+            prop_assert_eq!(duration_ns(&us), Ok(ns));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Why a study cannot be loaded or run, said so that the reader can mend it: the
+//! file, the line, the key (or the option), and the fix.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use reveille_machine::MachineError;
+use reveille_sim::SimError;
+use reveille_workload::WorkloadError;
+use thiserror::Error;
+
+use crate::check::Problem;
+
+/// Why [`load`](crate::load), [`compare`](crate::compare) or [`run`](crate::run) failed.
+#[derive(Debug, Error, Diagnostic)]
+pub enum StudyError {
+    /// No shipped study has this name, and it is no path of a study file.
+    #[error("no study is called `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
+    #[diagnostic(help("{known}"))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The most similar name, if one is similar.
+        nearest: Option<String>,
+        /// What there is.
+        known: String,
+    },
+    /// A file could not be read.
+    #[error("cannot read {}: {error}", path.display())]
+    #[diagnostic(help("a study is the name of one that `reveille studies` lists, or the path of a TOML file"))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A study file says something that is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    File(Box<FileError>),
+    /// An option of the command line is wrong.
+    #[error("`{option}`: {problem}")]
+    #[diagnostic(help("{help}"))]
+    Option {
+        /// The option, such as `--load`.
+        option: &'static str,
+        /// What is wrong.
+        problem: String,
+        /// The fix.
+        help: String,
+    },
+    /// The machine file that the study names is wrong; it has its own place.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Machine(Box<MachineError>),
+    /// The workload file that the study names is wrong; it has its own place.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Workload(Box<WorkloadError>),
+    /// A run had no result.
+    #[error("case `{case}` at load {load} under {policy}: {error}")]
+    Run {
+        /// The case.
+        case: String,
+        /// The load.
+        load: u64,
+        /// The baseline's name or the variant's edits.
+        policy: String,
+        /// What the simulator said.
+        error: SimError,
+    },
+    /// Worker threads could not be started.
+    #[error("cannot start {jobs} worker threads: {reason}")]
+    #[diagnostic(help("ask for fewer with --jobs"))]
+    Threads {
+        /// How many were asked for.
+        jobs: usize,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl StudyError {
+    /// Is the input wrong, rather than something that happened while running?
+    pub fn is_input(&self) -> bool {
+        !matches!(self, StudyError::Run { .. } | StudyError::Threads { .. })
+    }
+
+    pub(crate) fn option(option: &'static str, problem: Problem) -> StudyError {
+        StudyError::Option { option, problem: problem.text, help: problem.help }
+    }
+}
+
+/// A mistake in a study file, with its place.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{file}:{line}: {}{problem}", key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
+pub struct FileError {
+    /// File as named by the user.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// The key at fault, if one is.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// The fix.
+    #[help]
+    pub help: String,
+    /// The file's text.
+    #[source_code]
+    text: NamedSource<String>,
+    /// The marked place.
+    #[label("here")]
+    span: SourceSpan,
+}
+
+impl FileError {
+    /// A mistake at `span` (bytes) of `text`.
+    pub(crate) fn at(
+        file: &str,
+        text: &str,
+        span: Range<usize>,
+        key: Option<&str>,
+        problem: Problem,
+    ) -> StudyError {
+        let start = span.start.min(text.len());
+        let end = span.end.clamp(start, text.len());
+        let line = 1 + text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
+        StudyError::File(Box::new(FileError {
+            file: file.to_owned(),
+            line,
+            key: key.map(str::to_owned),
+            problem: problem.text,
+            help: problem.help,
+            text: NamedSource::new(file, text.to_owned()),
+            span: (start..end).into(),
+        }))
+    }
+}

@@ -1,0 +1,47 @@
+//! A study: machine × workload × policy variants × loads, run with repeats and
+//! held against what was published.
+//!
+//! A [`Study`] comes from a file ([`load`], [`parse`]) or from command-line parts
+//! ([`compare`]); [`run`] turns it into a [`Comparison`], which every view shows.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//!
+//! let study = reveille_study::load("sis-short")?;
+//! let stop = AtomicBool::new(false);
+//! let comparison = reveille_study::run(&study, 2, &stop, &|done, total| {
+//!     eprintln!("{done} of {total}");
+//! })?;
+//! println!("{} of {} hit", comparison.score.hits, comparison.score.counted);
+//! # Ok::<(), reveille_study::StudyError>(())
+//! ```
+
+mod catalogue;
+mod check;
+mod comparison;
+mod duration;
+mod error;
+mod file;
+mod parts;
+mod raw;
+mod runner;
+pub mod statistics;
+mod study;
+pub mod verdict;
+
+pub use catalogue::{find, load, names};
+pub use comparison::{
+    Claim, Comparison, Detail, Explanation, Figure, Row, Score, SideDetail, Verdict,
+};
+pub use duration::{DurationError, duration_ns};
+pub use error::{FileError, StudyError};
+pub use file::parse;
+pub use parts::{Parts, compare};
+pub use runner::run;
+pub use study::{
+    Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Peak,
+    Point, Published, Study,
+};
+
+/// Nanoseconds of virtual time.
+pub type Ns = reveille_measure::Ns;

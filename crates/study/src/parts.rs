@@ -1,0 +1,136 @@
+//! A comparison given on the command line: the same [`Study`] as from a file,
+//! with one case and nothing published.
+
+use std::collections::BTreeMap;
+
+use miette::Diagnostic;
+use reveille_workload::Workload;
+
+use crate::check::{self, BuildError, Problem};
+use crate::{Case, Study, StudyError};
+
+/// The parts, as text.
+#[derive(Clone, Debug)]
+pub struct Parts<'a> {
+    /// Preset, `host`, or path of a machine.
+    pub machine: &'a str,
+    /// Name or path of a workload.
+    pub workload: &'a str,
+    /// Loads, separated by commas.
+    pub load: &'a str,
+    /// Baseline: `v6.2`.
+    pub base: &'a str,
+    /// Variants: edits such as `+SIS_SHORT,-TTWU_QUEUE`.
+    pub with: &'a [String],
+    /// Parameters of the workload: `name=value`.
+    pub param: &'a [String],
+    /// Name of the metric; the workload's first if none is given.
+    pub metric: Option<&'a str>,
+    /// Runs of each load under each policy.
+    pub repeats: u32,
+    /// Seed.
+    pub seed: u64,
+    /// Virtual time before measuring starts.
+    pub warmup: &'a str,
+    /// Virtual time measured.
+    pub duration: &'a str,
+}
+
+/// Puts a study together that is named `compare`.
+///
+/// # Errors
+/// [`StudyError::Option`] naming the option, what is wrong with it and the fix; a
+/// mistake in a machine or workload file has its own place.
+pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
+    let machine = reveille_machine::load(parts.machine).map_err(|error| {
+        if error.source_code().is_some() {
+            return StudyError::Machine(Box::new(error));
+        }
+        let help = "`reveille machines` lists them";
+        StudyError::option("--machine", Problem::of(&error, help))
+    })?;
+    let workload = reveille_workload::load(parts.workload).map_err(|error| {
+        if error.source_code().is_some() {
+            return StudyError::Workload(Box::new(error));
+        }
+        let help = "`reveille workloads` lists them";
+        StudyError::option("--workload", Problem::of(&error, help))
+    })?;
+    let base = check::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
+    let mut variants = Vec::new();
+    for edits in parts.with {
+        let variant = check::variant(&base, edits, &variants);
+        variants.push(variant.map_err(|p| StudyError::option("--with", p))?);
+    }
+    if variants.is_empty() {
+        let problem = Problem::new("no variant is given", "name one, such as `--with +SIS_SHORT`");
+        return Err(StudyError::option("--with", problem));
+    }
+    let case = case(parts, &workload)?;
+    Ok(Study {
+        name: "compare".to_owned(),
+        about: format!("{} on {}", case.name, machine.name),
+        machine,
+        base,
+        variants,
+        seed: parts.seed,
+        cases: vec![case],
+        peaks: Vec::new(),
+    })
+}
+
+fn case(parts: &Parts<'_>, workload: &Workload) -> Result<Case, StudyError> {
+    let loads = loads(parts.load).map_err(|p| StudyError::option("--load", p))?;
+    let params = params(workload, parts.param).map_err(|p| StudyError::option("--param", p))?;
+    let points = check::points(workload, &loads, &params).map_err(|error| match error {
+        BuildError::Load(_, problem) => StudyError::option("--load", problem),
+        BuildError::Param(name, Problem { text, help }) => {
+            let problem = Problem::new(format!("`{name}`: {text}"), help);
+            StudyError::option("--param", problem)
+        }
+        BuildError::Workload(error) => StudyError::Workload(error),
+    })?;
+    let metric = check::metric(workload, parts.metric);
+    let repeats = check::repeats(i64::from(parts.repeats));
+    let warmup_ns = check::time(parts.warmup).map_err(|p| StudyError::option("--warmup", p))?;
+    let duration_ns = check::time(parts.duration).and_then(|ns| check::measured(warmup_ns, ns));
+    Ok(Case {
+        name: workload.name.clone(),
+        workload: workload.name.clone(),
+        metric: metric.map_err(|p| StudyError::option("--metric", p))?,
+        points,
+        repeats: repeats.map_err(|p| StudyError::option("--repeats", p))?,
+        warmup_ns,
+        duration_ns: duration_ns.map_err(|p| StudyError::option("--duration", p))?,
+    })
+}
+
+fn loads(text: &str) -> Result<Vec<u64>, Problem> {
+    let parse = |item: &str| {
+        let number = item.trim().parse().map_err(|_| {
+            let text = format!("`{}` in `{text}` is no load", item.trim());
+            Problem::new(text, "write whole numbers separated by commas, such as `56,112`")
+        });
+        number.and_then(check::load)
+    };
+    let loads = text.split(',').map(parse).collect::<Result<Vec<u64>, Problem>>()?;
+    check::loads(&loads).map_err(|(_, problem)| problem)?;
+    Ok(loads)
+}
+
+fn params(workload: &Workload, given: &[String]) -> Result<BTreeMap<String, String>, Problem> {
+    let mut params = BTreeMap::new();
+    for text in given {
+        let (name, value) = text.split_once('=').ok_or_else(|| {
+            let problem = format!("`{text}` has no value");
+            Problem::new(problem, "write name=value, such as `workers=24`")
+        })?;
+        let name = name.trim();
+        check::param(workload, name)?;
+        if params.insert(name.to_owned(), value.trim().to_owned()).is_some() {
+            let problem = format!("`{name}` is given twice");
+            return Err(Problem::new(problem, "remove one of them"));
+        }
+    }
+    Ok(params)
+}

@@ -1,0 +1,194 @@
+//! From repeats to a figure: mean, spread, change and significance.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::Figure;
+
+/// Mean of the samples and their standard deviation (n − 1) relative to it.
+///
+/// One sample has no spread (0). A mean of 0 has none either, unless samples
+/// differ: then it is NaN.
+pub fn figure(samples: &[f64]) -> Figure {
+    let mean = mean(samples);
+    let std = variance(samples).sqrt();
+    Figure { mean, rel_std: if std == 0.0 { 0.0 } else { relative(std, mean) } }
+}
+
+fn relative(std: f64, mean: f64) -> f64 {
+    if mean == 0.0 { f64::NAN } else { std / mean.abs() }
+}
+
+/// NaN without samples; exactly the sample if all are the same, which a sum that
+/// is rounded and divided need not give.
+fn mean(samples: &[f64]) -> f64 {
+    match samples.first() {
+        Some(first) if constant(samples) => *first,
+        _ => samples.iter().sum::<f64>() / samples.len() as f64,
+    }
+}
+
+/// Are all samples the same?
+fn constant(samples: &[f64]) -> bool {
+    samples.windows(2).all(|w| w[0] == w[1])
+}
+
+/// Unbiased; 0 with fewer than two samples, and exactly 0 if all are the same.
+fn variance(samples: &[f64]) -> f64 {
+    if constant(samples) {
+        return 0.0;
+    }
+    let mean = mean(samples);
+    samples.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (samples.len() - 1) as f64
+}
+
+/// Two-sided p-value of Welch's t-test: how likely means at least this far apart
+/// are if both sides are the same. Repeats are taken as independent, although
+/// both sides use the same seeds, so p errs on the large side.
+///
+/// `None` with fewer than two samples on a side, or if one is not finite. If
+/// neither side varies, 1 if they are equal and 0 if not.
+pub fn welch_p(a: &[f64], b: &[f64]) -> Option<f64> {
+    if a.len() < 2 || b.len() < 2 || a.iter().chain(b).any(|x| !x.is_finite()) {
+        return None;
+    }
+    let difference = mean(a) - mean(b);
+    let (n_a, n_b) = (a.len() as f64, b.len() as f64);
+    let (e_a, e_b) = (variance(a) / n_a, variance(b) / n_b);
+    if e_a + e_b == 0.0 {
+        return Some(if difference == 0.0 { 1.0 } else { 0.0 });
+    }
+    let t = difference / (e_a + e_b).sqrt();
+    // Shares of the error, so that tiny and huge samples do not leave f64's range.
+    let (s_a, s_b) = (e_a / (e_a + e_b), e_b / (e_a + e_b));
+    let freedom = 1.0 / (s_a * s_a / (n_a - 1.0) + s_b * s_b / (n_b - 1.0));
+    let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    Some((2.0 * student.sf(t.abs())).clamp(0.0, 1.0))
+}
+
+/// Change in percent; + is better. Where higher is better (throughput) it is
+/// `candidate / base − 1`; where lower is better (times, latencies) it is
+/// `base / candidate − 1`, so that twice as fast is +100% either way.
+///
+/// Equal figures have not changed, zeros included; a change from or to zero has
+/// no finite value.
+pub fn change_pct(higher_is_better: bool, base: f64, candidate: f64) -> f64 {
+    if base == candidate {
+        return 0.0;
+    }
+    let ratio = if higher_is_better { candidate / base } else { base / candidate };
+    100.0 * (ratio - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The p-value by integrating the density of Student's t in small steps.
+    fn slow_p(t: f64, freedom: u32) -> f64 {
+        let v = f64::from(freedom);
+        let density = |x: f64| (1.0 + x * x / v).powf(-(v + 1.0) / 2.0);
+        // x = tan θ maps the whole line to a finite interval.
+        let steps = 400_000;
+        let integral = |from: f64| {
+            let width = (std::f64::consts::FRAC_PI_2 - from) / f64::from(steps);
+            let at = |i: i32| {
+                let angle = from + (f64::from(i) + 0.5) * width;
+                density(angle.tan()) / angle.cos().powi(2)
+            };
+            (0..steps).map(at).sum::<f64>() * width
+        };
+        integral(t.abs().atan()) / integral(0.0)
+    }
+
+    #[test]
+    fn welch_agrees_with_integration() {
+        // Equal sizes and variances: 2(n-1) degrees of freedom.
+        let a = [10.0, 11.0, 12.0, 13.0, 14.0];
+        for shift in [0.5, 1.0, 2.0, 5.0] {
+            let b = a.map(|x| x + shift);
+            let t = shift / (2.5f64 * 2.0 / 5.0).sqrt();
+            let p = welch_p(&a, &b).unwrap();
+            assert!((p - slow_p(t, 8)).abs() < 1e-6, "shift {shift}: {p} {}", slow_p(t, 8));
+        }
+        // One side without spread: the other's n-1 degrees.
+        let p = welch_p(&a, &[13.0; 4]).unwrap();
+        assert!((p - slow_p(2f64.sqrt(), 4)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn without_spread() {
+        assert_eq!(welch_p(&[1.0, 1.0], &[1.0, 1.0]), Some(1.0));
+        assert_eq!(welch_p(&[1.0, 1.0], &[2.0, 2.0]), Some(0.0));
+        assert_eq!(welch_p(&[0.1; 3], &[0.1; 7]), Some(1.0));
+        assert_eq!(welch_p(&[1.0], &[1.0, 2.0]), None);
+        assert_eq!(welch_p(&[1.0, f64::NAN], &[1.0, 2.0]), None);
+    }
+
+    #[test]
+    fn figures() {
+        let f = figure(&[1.0, 2.0, 3.0]);
+        assert_eq!((f.mean, f.rel_std), (2.0, 0.5));
+        assert_eq!(figure(&[7.0]).rel_std, 0.0);
+        assert_eq!(figure(&[0.0, 0.0]).rel_std, 0.0);
+        assert!(figure(&[-1.0, 1.0]).rel_std.is_nan());
+    }
+
+    #[test]
+    fn changes() {
+        assert_eq!(change_pct(true, 100.0, 200.0), 100.0);
+        assert_eq!(change_pct(false, 200.0, 100.0), 100.0);
+        assert_eq!(change_pct(false, 100.0, 200.0), -50.0);
+        assert_eq!(change_pct(true, 0.0, 0.0), 0.0);
+        assert_eq!(change_pct(true, 5.0, 0.0), -100.0);
+        assert!(!change_pct(true, 0.0, 5.0).is_finite());
+        assert!(change_pct(true, f64::NAN, f64::NAN).is_nan());
+    }
+
+    fn samples() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(1.0..1e9f64, 2..12)
+    }
+
+    proptest! {
+        #[test]
+        fn p_is_a_probability_and_knows_no_side(a in samples(), b in samples()) {
+            let p = welch_p(&a, &b).unwrap();
+            prop_assert!((0.0..=1.0).contains(&p));
+            prop_assert!((p - welch_p(&b, &a).unwrap()).abs() < 1e-12);
+        }
+
+        #[test]
+        fn p_does_not_depend_on_the_unit(a in samples(), b in samples(), power in -20i32..20) {
+            let scale = 2f64.powi(power);
+            let scaled = |v: &[f64]| v.iter().map(|x| x * scale).collect::<Vec<_>>();
+            let (p, q) = (welch_p(&a, &b).unwrap(), welch_p(&scaled(&a), &scaled(&b)).unwrap());
+            prop_assert!((p - q).abs() < 1e-9);
+        }
+
+        #[test]
+        fn a_wider_gap_is_less_likely(a in samples(), gap in 0.0..1e9f64) {
+            let shifted = |by: f64| a.iter().map(|x| x + by).collect::<Vec<_>>();
+            let near = welch_p(&a, &shifted(gap)).unwrap();
+            let far = welch_p(&a, &shifted(2.0 * gap)).unwrap();
+            prop_assert!(far <= near + 1e-9);
+        }
+
+        #[test]
+        fn a_mean_lies_among_its_samples(a in samples()) {
+            let f = figure(&a);
+            let low = a.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = a.iter().copied().fold(0.0, f64::max);
+            prop_assert!(f.mean >= low * (1.0 - 1e-12) && f.mean <= high * (1.0 + 1e-12));
+            // The spread is largest with one sample apart from all others.
+            prop_assert!(f.rel_std <= (a.len() as f64).sqrt() + 1e-9);
+        }
+
+        #[test]
+        fn changes_there_and_back_cancel(a in 1e-3..1e9f64, b in 1e-3..1e9f64) {
+            let there = change_pct(true, a, b) / 100.0;
+            let back = change_pct(true, b, a) / 100.0;
+            prop_assert!(((1.0 + there) * (1.0 + back) - 1.0).abs() < 1e-9);
+            prop_assert_eq!(change_pct(true, a, b), change_pct(false, b, a));
+        }
+    }
+}

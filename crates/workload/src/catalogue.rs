@@ -1,0 +1,51 @@
+//! The workloads that Reveille ships: files beside this crate's sources, compiled
+//! in, so that the command needs no data directory.
+
+use std::path::Path;
+
+use crate::error::nearest;
+use crate::{Workload, WorkloadError};
+
+macro_rules! catalogue {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../catalogue/", $name, ".toml")))),*]
+    };
+}
+
+const CATALOGUE: &[(&str, &str)] = catalogue!["context_switch1", "schbench", "tcp_rr", "udp_rr"];
+
+/// Names of the catalogue's workloads, sorted.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    CATALOGUE.iter().map(|(name, _)| *name)
+}
+
+/// A workload of the catalogue.
+///
+/// # Errors
+/// [`WorkloadError::Unknown`], with the most similar name, if there is none of this name.
+pub fn find(name: &str) -> Result<Workload, WorkloadError> {
+    match CATALOGUE.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => Workload::parse(&format!("{name}.toml"), text),
+        None => Err(WorkloadError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(name, names()),
+            known: names().collect::<Vec<_>>().join(", "),
+        }),
+    }
+}
+
+/// A workload by its name in the catalogue, or from the file at a path that ends in `.toml`.
+///
+/// # Errors
+/// As [`find`] and [`Workload::parse`], and [`WorkloadError::Read`] if the file cannot be read.
+pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
+    if !spec.ends_with(".toml") {
+        return find(spec);
+    }
+    let path = Path::new(spec);
+    let text = std::fs::read_to_string(path).map_err(|error| WorkloadError::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    Workload::parse(spec, &text)
+}

@@ -1,0 +1,237 @@
+//! Reads workload files: what is said about a workload as a whole. Its tasks are
+//! read in `task`, and made for a load in `build`.
+
+use toml::de::DeTable;
+
+use crate::amount::{Kind, ParamKind};
+use crate::error::{Mistake, Source};
+use crate::table::{Entry, Table};
+use crate::task::{self, TaskSource};
+use crate::{ChannelKind, Metric, MetricKind, WorkloadError};
+
+/// A workload as its file describes it: tasks that know neither load nor parameters yet.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Name, as used on the command line and in studies.
+    pub name: String,
+    /// What it does and which program it stands for, in one line.
+    pub about: String,
+    /// What one unit of load is, in the plural: `message threads`.
+    pub load_unit: String,
+    /// What can be changed about it, in the order of the file.
+    pub params: Vec<Param>,
+    /// What a run can be judged by; the first is the usual one.
+    pub metrics: Vec<Metric>,
+    pub(crate) source: Source,
+    pub(crate) param_kinds: Vec<ParamKind>,
+    pub(crate) channels: Vec<(String, ChannelKind)>,
+    pub(crate) lists: Vec<String>,
+    pub(crate) tasks: Vec<TaskSource>,
+}
+
+/// Something about a workload that can be changed without another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Its name; the file uses it as `$name`.
+    pub name: String,
+    /// Its value when nothing is said: a whole number such as `16`, or a time such as `30ms`.
+    pub default: String,
+    /// What it changes, in one line.
+    pub about: String,
+}
+
+/// Names that tasks of a file may use.
+pub(crate) struct Names<'a> {
+    pub(crate) params: &'a [ParamKind],
+    pub(crate) channels: &'a [(String, ChannelKind)],
+    pub(crate) lists: &'a [String],
+    pub(crate) roles: &'a [String],
+}
+
+const KEYS: [&str; 8] = [
+    "name", "about", "load", "metric", "params", "channels", "lists", "task",
+];
+
+impl Workload {
+    /// Reads a workload file; `file` names it in messages.
+    ///
+    /// # Errors
+    /// [`WorkloadError::File`] for anything that is not a workload: unknown or
+    /// missing keys and operations; names that nothing declares, or that nothing
+    /// uses; values that are no counts or times; a task that would never take
+    /// time, or would wait for what nobody does.
+    pub fn parse(file: &str, text: &str) -> Result<Workload, WorkloadError> {
+        let source = Source {
+            file: file.to_owned(),
+            text: text.to_owned(),
+        };
+        let document = DeTable::parse(text).map_err(|e| {
+            let span = e.span().unwrap_or(0..0);
+            let help = "mend the TOML; https://toml.io has the syntax";
+            source.error(
+                &span,
+                None,
+                Mistake::new(e.message().trim().to_owned(), help),
+            )
+        })?;
+        let top = Table::document(&source, &document);
+        top.only("a workload", &KEYS)?;
+        let (params, param_kinds) = params(&top)?;
+        let channels = channels(&top)?;
+        let lists = lists(&top)?;
+        let roles = task::role_names(&top)?;
+        let names = Names {
+            params: &param_kinds,
+            channels: &channels,
+            lists: &lists,
+            roles: &roles,
+        };
+        let tasks = task::read(&top, &names)?;
+        let workload = Workload {
+            name: top
+                .require("name", "\"my-workload\"")?
+                .text("\"my-workload\"")?
+                .to_owned(),
+            about: top.require("about", "\"…\"")?.text("\"…\"")?.to_owned(),
+            load_unit: top
+                .require("load", "\"pairs\"")?
+                .text("\"pairs\"")?
+                .to_owned(),
+            metrics: metrics(&top)?,
+            params,
+            param_kinds,
+            channels,
+            lists,
+            tasks,
+            source: source.clone(),
+        };
+        workload.check(&top)?;
+        Ok(workload)
+    }
+
+    /// The file as it was read, comments included.
+    pub fn source_text(&self) -> &str {
+        &self.source.text
+    }
+}
+
+/// `[params.NAME]`, each with `default` and `about`.
+fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
+    let Some(entry) = top.get("params") else {
+        return Ok(Default::default());
+    };
+    let (mut params, mut kinds) = (Vec::new(), Vec::new());
+    for (span, param) in entry.table("{}")?.entries() {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if param.key.is_empty() || !param.key.chars().all(word) {
+            let mistake = Mistake::new("is no name for a parameter", "use letters, digits and _");
+            return Err(top.source.error(&span, Some(param.key), mistake));
+        }
+        let table = param.table("{ default = 16, about = \"…\" }")?;
+        table.only("a parameter", &["default", "about"])?;
+        let default = table.require("default", "16")?;
+        let text = default.scalar("16")?;
+        let kind = Kind::of_default(&text);
+        kind.parse(&text).map_err(|m| default.error(m))?;
+        kinds.push(ParamKind {
+            name: param.key.to_owned(),
+            kind,
+        });
+        params.push(Param {
+            name: param.key.to_owned(),
+            default: text,
+            about: table.require("about", "\"…\"")?.text("\"…\"")?.to_owned(),
+        });
+    }
+    Ok((params, kinds))
+}
+
+/// `channels = { NAME = "pipe" }`.
+fn channels(top: &Table) -> Result<Vec<(String, ChannelKind)>, WorkloadError> {
+    const KINDS: [(&str, ChannelKind); 3] = [
+        ("pipe", ChannelKind::Pipe),
+        ("udp", ChannelKind::Udp),
+        ("tcp", ChannelKind::Tcp),
+    ];
+    let Some(entry) = top.get("channels") else {
+        return Ok(Vec::new());
+    };
+    let mut channels = Vec::new();
+    for (_, channel) in entry.table("{ request = \"pipe\" }")?.entries() {
+        let text = channel.text("\"pipe\"")?;
+        let (_, kind) = KINDS
+            .iter()
+            .find(|(name, _)| *name == text)
+            .ok_or_else(|| {
+                channel.error(Mistake::unknown(
+                    "kind of channel",
+                    text,
+                    KINDS.iter().map(|k| k.0),
+                ))
+            })?;
+        channels.push((channel.key.to_owned(), *kind));
+    }
+    few(entry, channels.len())?;
+    Ok(channels)
+}
+
+/// `lists = ["done"]`.
+fn lists(top: &Table) -> Result<Vec<String>, WorkloadError> {
+    let Some(entry) = top.get("lists") else {
+        return Ok(Vec::new());
+    };
+    let mut lists: Vec<String> = Vec::new();
+    for item in entry.array("[\"done\"]")? {
+        let name = item.text("[\"done\"]")?;
+        if lists.iter().any(|l| l == name) {
+            let problem = format!("names `{name}` twice");
+            return Err(item.error(Mistake::new(problem, "leave one of them out")));
+        }
+        lists.push(name.to_owned());
+    }
+    few(entry, lists.len())?;
+    Ok(lists)
+}
+
+/// Operations count channels, lists and roles in 16 bits.
+pub(crate) fn few(entry: Entry, n: usize) -> Result<(), WorkloadError> {
+    if n <= usize::from(u16::MAX) {
+        return Ok(());
+    }
+    let problem = format!("has {n} members");
+    Err(entry.error(Mistake::new(
+        problem,
+        "at most 65535 are possible in one instance",
+    )))
+}
+
+/// `[[metric]]`, each with `name` and one way to take it.
+fn metrics(top: &Table) -> Result<Vec<Metric>, WorkloadError> {
+    const EXAMPLE: &str = "[{ name = \"throughput (operations/s)\", throughput = true }]";
+    let mut metrics = Vec::new();
+    let entry = top.require("metric", EXAMPLE)?;
+    for item in entry.array(EXAMPLE)? {
+        let table = item.table(EXAMPLE)?;
+        table.only("a metric", &["name", "quantile", "throughput"])?;
+        let name = table
+            .require("name", "\"p99 wakeup latency (ns)\"")?
+            .text("\"…\"")?
+            .to_owned();
+        let kind = match (table.get("throughput"), table.get("quantile")) {
+            (Some(throughput), None) => throughput.yes().map(|()| MetricKind::Throughput)?,
+            (None, Some(quantile)) => MetricKind::RecordedLatency {
+                quantile: quantile.fraction("0.99")?,
+            },
+            _ => {
+                let fix = "give each metric `throughput = true` or a `quantile`, and not both";
+                return Err(item.error(Mistake::new("is taken in no way, or in two", fix)));
+            }
+        };
+        metrics.push(Metric { name, kind });
+    }
+    if metrics.is_empty() {
+        let mistake = Mistake::new("is empty", "say what a run is judged by");
+        return Err(entry.error(mistake));
+    }
+    Ok(metrics)
+}

@@ -1,0 +1,17 @@
+//! Workloads as data: TOML files that describe tasks by a few operations, and
+//! the catalogue of those that Reveille ships.
+
+mod amount;
+mod build;
+mod catalogue;
+mod check;
+mod error;
+mod file;
+mod program;
+mod table;
+mod task;
+
+pub use catalogue::{find, load, names};
+pub use error::{FileError, WorkloadError};
+pub use file::{Param, Workload};
+pub use program::{ChannelKind, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};

@@ -1,0 +1,201 @@
+//! Every workload of the catalogue builds into the tasks that its original runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use reveille_workload::{
+    ChannelKind, MetricKind, Op, Program, Workload, WorkloadError, find, load, names,
+};
+
+fn build(name: &str, load: u64) -> Program {
+    find(name).unwrap().build(load, &BTreeMap::new()).unwrap()
+}
+
+fn with(workload: &Workload, load: u64, params: &[(&str, &str)]) -> Result<Program, WorkloadError> {
+    let params = params
+        .iter()
+        .map(|(k, v)| (k.to_string(), v.to_string()))
+        .collect();
+    workload.build(load, &params)
+}
+
+/// Tasks, processes, channels and lists of one instance.
+const SIZES: [(&str, [usize; 4]); 4] = [
+    ("context_switch1", [2, 2, 2, 0]),
+    ("schbench", [17, 1, 0, 1]),
+    ("tcp_rr", [2, 2, 2, 0]),
+    ("udp_rr", [2, 2, 2, 0]),
+];
+
+#[test]
+fn each_builds_one_instance_per_unit_of_load() {
+    assert!(names().eq(SIZES.iter().map(|s| s.0)));
+    for (name, [tasks, processes, channels, lists]) in SIZES {
+        for load in [1, 3] {
+            let program = build(name, load as u64);
+            assert_eq!(program.name, name);
+            assert_eq!(program.tasks.len(), tasks * load, "{name}");
+            assert_eq!(program.channels.len(), channels * load, "{name}");
+            assert_eq!(program.n_lists as usize, lists * load, "{name}");
+            let found: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
+            let expected = if name == "schbench" {
+                1
+            } else {
+                processes * load
+            };
+            assert!(
+                found.into_iter().eq(0..expected as u32),
+                "{name}: processes are dense"
+            );
+            for (index, task) in program.tasks.iter().enumerate() {
+                let instance = index / tasks;
+                assert_eq!(task.task_base as usize, instance * tasks, "{name}");
+                assert_eq!(task.channel_base as usize, instance * channels, "{name}");
+                assert_eq!(task.list_base as usize, instance * lists, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn context_switch1_counts_two_per_round_trip() {
+    let program = build("context_switch1", 1);
+    let ops: Vec<&[Op]> = program.roles.iter().map(|r| r.ops.as_slice()).collect();
+    assert_eq!(program.channels, [ChannelKind::Pipe; 2]);
+    let send = |channel| Op::Send { channel, bytes: 1 };
+    let recv = |channel| Op::Recv { channel };
+    // Channels count in the order of the file.
+    let (there, back) = (0, 1);
+    assert_eq!(ops[0], [send(there), recv(back), Op::Count(2)]);
+    assert_eq!(ops[1], [recv(there), send(back)]);
+    assert_eq!(program.metric.kind, MetricKind::Throughput);
+}
+
+#[test]
+fn netperf_exchanges_one_byte_by_default() {
+    for (name, kind) in [("tcp_rr", ChannelKind::Tcp), ("udp_rr", ChannelKind::Udp)] {
+        let program = build(name, 1);
+        assert_eq!(program.channels, [kind; 2]);
+        assert_eq!(
+            program.roles[0].ops[0],
+            Op::Send {
+                channel: 0,
+                bytes: 1
+            }
+        );
+        let large = with(&find(name).unwrap(), 1, &[("bytes", "1400")]).unwrap();
+        assert_eq!(
+            large.roles[1].ops[1],
+            Op::Send {
+                channel: 1,
+                bytes: 1400
+            }
+        );
+    }
+}
+
+#[test]
+fn schbench_follows_its_options() {
+    let schbench = find("schbench").unwrap();
+    let program = with(&schbench, 2, &[("workers", "24"), ("sleeptime", "10ms")]).unwrap();
+    assert_eq!(program.tasks.len(), 2 * 25);
+    assert_eq!(
+        program.roles[0].ops,
+        [
+            Op::WakeList { list: 0 },
+            Op::Wait {
+                timeout: 10_000_000,
+                jitter: 2_500_000
+            },
+            Op::Sleep {
+                time: 10_000_000,
+                jitter: 2_500_000
+            },
+        ]
+    );
+    assert_eq!(
+        program.roles[1].ops,
+        [
+            Op::Spin(30_000_000),
+            Op::Join { list: 0 },
+            Op::Post { task: 0 },
+            Op::Wait {
+                timeout: 0,
+                jitter: 0
+            },
+            Op::Record,
+        ]
+    );
+    assert_eq!(program.metric.name, "p99 wakeup latency (ns)");
+    assert_eq!(
+        program.metric.kind,
+        MetricKind::RecordedLatency { quantile: 0.99 }
+    );
+    assert_eq!(schbench.metrics.len(), 7);
+    let defaults: Vec<_> = schbench.params.iter().map(|p| p.default.as_str()).collect();
+    assert_eq!(defaults, ["16", "30ms", "30ms"]);
+}
+
+#[test]
+fn wrong_loads_and_parameters_say_what_to_do() {
+    let schbench = find("schbench").unwrap();
+    for (load, params, reason) in [
+        (0, &[][..], "at load 0: nothing would run"),
+        (u64::MAX, &[], "more than 1000000 tasks"),
+        (58_824, &[], "more than 1000000 tasks"),
+        (1, &[("wrokers", "1")], "did you mean `workers`"),
+        (
+            1,
+            &[("workers", "0")],
+            "`count`: task `worker` has no task (with workers = 0)",
+        ),
+        (1, &[("workers", "-1")], "`-1` is negative"),
+        (1, &[("workers", "30ms")], "not a whole number"),
+        (1, &[("workers", "1000001")], "has 1000001 tasks"),
+        (
+            1,
+            &[("workers", "18446744073709551615")],
+            "has 18446744073709551615 tasks",
+        ),
+        (1, &[("cputime", "30")], "no unit of time"),
+        (1, &[("cputime", "2h")], "not a time"),
+        (1, &[("cputime", "3601s")], "more than an hour"),
+        (
+            1,
+            &[("sleeptime", "0ms")],
+            "`wait`: is a limit of 0 (with sleeptime = 0)",
+        ),
+    ] {
+        let problem = with(&schbench, load, params).unwrap_err().to_string();
+        assert!(problem.contains(reason), "{load} {params:?}: {problem}");
+    }
+    assert_eq!(with(&schbench, 58_823, &[]).unwrap().tasks.len(), 999_991);
+}
+
+#[test]
+fn a_spec_is_a_name_or_a_path() {
+    let unknown = load("shcbench").unwrap_err().to_string();
+    assert!(unknown.contains("did you mean `schbench`"), "{unknown}");
+    assert!(matches!(
+        load("none/such.toml"),
+        Err(WorkloadError::Read { .. })
+    ));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mine.toml");
+    std::fs::write(&path, find("udp_rr").unwrap().source_text()).unwrap();
+    assert_eq!(load(path.to_str().unwrap()).unwrap().name, "udp_rr");
+}
+
+#[test]
+fn a_large_load_is_built_at_once() {
+    let workloads: Vec<Workload> = names().map(|name| find(name).unwrap()).collect();
+    let start = Instant::now();
+    for workload in &workloads {
+        workload.build(4096, &BTreeMap::new()).unwrap();
+    }
+    assert!(
+        start.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        start.elapsed()
+    );
+}
