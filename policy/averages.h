@@ -9,7 +9,7 @@
 #include "features.h"
 
 /* update_avg() of the kernel: an eighth of the difference, truncated toward zero. */
-static inline s64 policy_ewma8(s64 avg, s64 sample)
+POLICY_INLINE s64 policy_ewma8(s64 avg, s64 sample)
 {
 	s64 diff = sample - avg;
 
@@ -18,7 +18,7 @@ static inline s64 policy_ewma8(s64 avg, s64 sample)
 }
 
 /* rq->avg_idle at the first wake-up after an idle stretch; capped at twice the balance cost. */
-static inline u64 policy_avg_idle(u64 avg_idle_ns, u64 idle_ns, u64 max_idle_balance_cost_ns)
+POLICY_INLINE u64 policy_avg_idle(u64 avg_idle_ns, u64 idle_ns, u64 max_idle_balance_cost_ns)
 {
 	u64 cap = 2 * max_idle_balance_cost_ns;
 	u64 avg = (u64)policy_ewma8((s64)avg_idle_ns, (s64)idle_ns);
@@ -27,7 +27,7 @@ static inline u64 policy_avg_idle(u64 avg_idle_ns, u64 idle_ns, u64 max_idle_bal
 }
 
 /* dur_avg at a dequeue for sleep; preemption does not end a section (SIS_SHORT v6 1/2). */
-static inline void policy_task_slept(struct policy_task *p)
+POLICY_INLINE void policy_task_slept(struct policy_task *p)
 {
 	u64 ran_ns = p->sum_exec_ns - p->prev_sleep_sum_ns;
 
@@ -40,7 +40,7 @@ static inline void policy_task_slept(struct policy_task *p)
  * commit 70fb5ccf2ebb): a parabola that is full width when idle and reaches zero
  * at about 85% with the usual 117% imbalance.
  */
-static inline u32 policy_nr_idle_scan(u64 sum_util, u32 llc_weight, u32 imbalance_pct)
+POLICY_INLINE u32 policy_nr_idle_scan(u64 sum_util, u32 llc_weight, u32 imbalance_pct)
 {
 	u64 x = sum_util / llc_weight;
 	u64 y = x * x * imbalance_pct * imbalance_pct / (10000ull * POLICY_CAPACITY_SCALE);

@@ -27,7 +27,7 @@ struct policy_tunables {
 	u32 smt_imbalance_pct;	/* of the SMT domain: 110 */
 };
 
-static inline bool policy_has(const struct policy_tunables *t, u64 feature)
+POLICY_INLINE bool policy_has(const struct policy_tunables *t, u64 feature)
 {
 	return (t->features & feature) != 0;
 }

@@ -11,19 +11,29 @@
 #include "wakee.h"
 #include "world.h"
 
-static inline u32 policy_popcount(u64 word)
+POLICY_INLINE u32 policy_popcount(u64 word)
 {
 	return (u32)__builtin_popcountll(word);
 }
 
+/* Number of the lowest set bit. BPF counts no trailing zeros: it counts the bits below. */
+POLICY_INLINE u32 policy_lowest_bit(u64 word)
+{
+#ifdef __bpf__
+	return policy_popcount((word & -word) - 1);
+#else
+	return (u32)__builtin_ctzll(word);
+#endif
+}
+
 /* Bits of `word` at `bit` and above. */
-static inline u64 policy_from_bit(u64 word, u32 bit)
+POLICY_INLINE u64 policy_from_bit(u64 word, u32 bit)
 {
 	return word & (~0ull << bit);
 }
 
 /* Bits of `word` below `bit`. */
-static inline u64 policy_below_bit(u64 word, u32 bit)
+POLICY_INLINE u64 policy_below_bit(u64 word, u32 bit)
 {
 	return word & ~(~0ull << bit);
 }
@@ -33,7 +43,7 @@ static inline u64 policy_below_bit(u64 word, u32 bit)
  * within `budget` tests. Steps 0..words: the starting word comes twice, first its
  * upper part and at the end its lower part.
  */
-static inline u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 start,
+POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 start,
 				   u32 budget, struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, llc) + 63) / 64;
@@ -52,11 +62,13 @@ static inline u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 			allowed = policy_below_bit(allowed, start % 64);
 		usable = world_usable_word(w, llc, i) & allowed;
 		if (usable) {
-			u32 bit = (u32)__builtin_ctzll(usable);
+			u32 bit = policy_lowest_bit(usable);
 
 			before = policy_popcount(policy_below_bit(allowed, bit));
-			if (looked + before >= budget)
+			if (looked + before >= budget) {
+				looked = budget;
 				break;
+			}
 			pick->searched = (u16)(looked + before + 1);
 			return world_llc_cpu(w, llc, i * 64 + bit);
 		}
@@ -75,7 +87,7 @@ static inline u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
  * the first usable thread ever seen is kept as fallback. Until there is one every
  * thread is looked at; from then on the first busy thread ends the look.
  */
-static inline bool policy_look_at_core(struct world *w, const struct policy_task *p, u32 cpu,
+POLICY_INLINE bool policy_look_at_core(struct world *w, const struct policy_task *p, u32 cpu,
 				       u32 *fallback, struct policy_pick *pick)
 {
 	u32 width = world_smt_width(w, cpu);
@@ -103,7 +115,7 @@ static inline bool policy_look_at_core(struct world *w, const struct policy_task
 }
 
 /* First fully idle core in wrap order from position `start`; no budget (v5.13+). */
-static inline u32 policy_scan_cores(struct world *w, const struct policy_task *p, u32 llc,
+POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p, u32 llc,
 				    u32 start, u32 *fallback, struct policy_pick *pick)
 {
 	u64 left[POLICY_LLC_WORDS];
@@ -136,7 +148,7 @@ static inline u32 policy_scan_cores(struct world *w, const struct policy_task *p
 			}
 			continue;
 		}
-		position = i * 64 + (u32)__builtin_ctzll(ahead);
+		position = i * 64 + policy_lowest_bit(ahead);
 		cpu = world_llc_cpu(w, llc, position);
 		if (policy_look_at_core(w, p, cpu, fallback, pick))
 			return cpu;
@@ -155,7 +167,7 @@ static inline u32 policy_scan_cores(struct world *w, const struct policy_task *p
  * the waker's CPU if the waker is short and alone there. nr counts one more than
  * the CPUs to be scanned; 60% of the LLC stands for some 50% utilisation.
  */
-static inline bool policy_keep_short(struct world *w, const struct policy_tunables *t,
+POLICY_INLINE bool policy_keep_short(struct world *w, const struct policy_tunables *t,
 				     const struct policy_task *p, u32 this_cpu, u32 target, u32 nr,
 				     u32 weight)
 {
@@ -164,7 +176,7 @@ static inline bool policy_keep_short(struct world *w, const struct policy_tunabl
 }
 
 /* select_idle_cpu(): an idle CPU of target's LLC, or POLICY_NONE. */
-static inline u32 policy_select_idle_cpu(struct world *w, const struct policy_tunables *t,
+POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tunables *t,
 					 const struct policy_task *p, bool has_idle_cores,
 					 u32 this_cpu, u32 target, struct policy_pick *pick)
 {

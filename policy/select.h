@@ -9,14 +9,14 @@
 #include "idle_search.h"
 #include "wake_affine.h"
 
-static inline u32 policy_picked(struct policy_pick *pick, u32 cpu, u8 rule)
+POLICY_INLINE u32 policy_picked(struct policy_pick *pick, u32 cpu, u8 rule)
 {
 	pick->rule = rule;
 	return cpu;
 }
 
 /* An idle SMT sibling of prev, itself excluded (select_idle_smt). */
-static inline u32 policy_select_idle_smt(struct world *w, const struct policy_task *p, u32 prev,
+POLICY_INLINE u32 policy_select_idle_smt(struct world *w, const struct policy_task *p, u32 prev,
 					 struct policy_pick *pick)
 {
 	u32 width = world_smt_width(w, prev);
@@ -34,7 +34,7 @@ static inline u32 policy_select_idle_smt(struct world *w, const struct policy_ta
 }
 
 /* select_idle_sibling(): an idle CPU near target, or target itself. */
-static inline u32 policy_select_idle_sibling(struct world *w, const struct policy_tunables *t,
+POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct policy_tunables *t,
 					     struct policy_task *p, const struct policy_task *waker,
 					     u32 this_cpu, u32 target, u32 flags,
 					     struct policy_pick *pick)
@@ -61,7 +61,10 @@ static inline u32 policy_select_idle_sibling(struct world *w, const struct polic
 		if (world_usable(w, recent) && world_allowed(w, p, recent))
 			return policy_picked(pick, recent, POLICY_RULE_RECENT_IDLE);
 	}
-	if (world_smt_width(w, target) > 1) {
+	/* A cache of one CPU has no domain to search. */
+	if (world_llc_weight(w, llc) == 1)
+		return policy_picked(pick, target, POLICY_RULE_TARGET);
+	if (world_smt_active(w)) {
 		has_idle_cores = world_has_idle_cores(w, llc);
 		if (!has_idle_cores && prev_near) {
 			cpu = policy_select_idle_smt(w, p, prev, pick);
@@ -77,7 +80,7 @@ static inline u32 policy_select_idle_sibling(struct world *w, const struct polic
  * Where a waking task runs. `waker` is the task current on this_cpu, null for the
  * idle task; it is charged with the wake-up even from an interrupt.
  */
-static inline struct policy_pick policy_select_cpu(struct world *w,
+POLICY_INLINE struct policy_pick policy_select_cpu(struct world *w,
 						   const struct policy_tunables *t,
 						   struct policy_task *p, struct policy_task *waker,
 						   u32 this_cpu, u32 flags, u64 now_j)
@@ -102,7 +105,7 @@ static inline struct policy_pick policy_select_cpu(struct world *w,
  * ttwu_queue_cond() of v6.0+: may the wake-up be put on the target's wake list
  * instead of taking its runqueue lock from here?
  */
-static inline bool policy_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 this_cpu,
+POLICY_INLINE bool policy_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 this_cpu,
 				     u32 cpu)
 {
 	if (!policy_has(t, POLICY_TTWU_QUEUE))

@@ -26,6 +26,12 @@ typedef __INT64_TYPE__ s64;
 #endif
 #endif
 
+/*
+ * Decisions are inlined into their callers: BPF functions take five arguments at
+ * most and return no structs.
+ */
+#define POLICY_INLINE static inline __attribute__((always_inline))
+
 /* No task, no CPU. */
 #define POLICY_NONE 0xffffffffu
 

@@ -11,7 +11,7 @@
 #include "world.h"
 
 /* wake_affine_idle(): this, prev, or POLICY_NONE if idleness does not tell. */
-static inline u32 policy_affine_idle(struct world *w, const struct policy_tunables *t, u32 this_cpu,
+POLICY_INLINE u32 policy_affine_idle(struct world *w, const struct policy_tunables *t, u32 this_cpu,
 				     u32 prev_cpu, bool sync, struct policy_pick *pick)
 {
 	/* Only from an interrupt on an idle CPU. */
@@ -31,7 +31,7 @@ static inline u32 policy_affine_idle(struct world *w, const struct policy_tunabl
 }
 
 /* The lowest domain that holds both CPUs decides how much imbalance is tolerated. */
-static inline u32 policy_shared_pct(const struct world *w, const struct policy_tunables *t, u32 a,
+POLICY_INLINE u32 policy_shared_pct(const struct world *w, const struct policy_tunables *t, u32 a,
 				    u32 b)
 {
 	u32 width = world_smt_width(w, a);
@@ -44,13 +44,13 @@ static inline u32 policy_shared_pct(const struct world *w, const struct policy_t
 }
 
 /* wake_affine_weight(): this if its load with the wakee is below prev's without it. */
-static inline u32 policy_affine_weight(struct world *w, const struct policy_tunables *t,
+POLICY_INLINE u32 policy_affine_weight(struct world *w, const struct policy_tunables *t,
 				       const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
 				       bool sync)
 {
 	s64 this_load = world_cfs_load(w, this_cpu);
 	s64 prev_load, this_eff, prev_eff;
-	s64 bias = 100 + ((s64)policy_shared_pct(w, t, this_cpu, prev_cpu) - 100) / 2;
+	s64 bias = 100 + (policy_shared_pct(w, t, this_cpu, prev_cpu) - 100) / 2;
 
 	if (sync) {
 		const struct policy_task *curr = world_curr(w, this_cpu);
@@ -69,7 +69,7 @@ static inline u32 policy_affine_weight(struct world *w, const struct policy_tuna
 }
 
 /* The CPU at which select_idle_sibling() starts. */
-static inline u32 policy_wake_affine(struct world *w, const struct policy_tunables *t,
+POLICY_INLINE u32 policy_wake_affine(struct world *w, const struct policy_tunables *t,
 				     const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
 				     bool sync, struct policy_pick *pick)
 {

@@ -9,7 +9,7 @@
 #include "features.h"
 
 /* record_wakee(): one halving per second at most, however late. */
-static inline void policy_record_wakee(struct policy_task *waker, u32 wakee, u64 now_j, u32 hz)
+POLICY_INLINE void policy_record_wakee(struct policy_task *waker, u32 wakee, u64 now_j, u32 hz)
 {
 	if (now_j > waker->wakee_flip_decay_j + hz) {
 		waker->wakee_flips >>= 1;
@@ -22,7 +22,7 @@ static inline void policy_record_wakee(struct policy_task *waker, u32 wakee, u64
 }
 
 /* wake_wide(): both switch wakees so often that one cache cannot hold them all. */
-static inline bool policy_wake_wide(u32 waker_flips, u32 wakee_flips, u32 llc_weight)
+POLICY_INLINE bool policy_wake_wide(u32 waker_flips, u32 wakee_flips, u32 llc_weight)
 {
 	u32 hi = waker_flips > wakee_flips ? waker_flips : wakee_flips;
 	u32 lo = waker_flips > wakee_flips ? wakee_flips : waker_flips;
@@ -31,7 +31,7 @@ static inline bool policy_wake_wide(u32 waker_flips, u32 wakee_flips, u32 llc_we
 }
 
 /* is_short_task() of SIS_SHORT v6: wakes one partner only, and sleeps soon. */
-static inline bool policy_is_short(const struct policy_tunables *t, const struct policy_task *p)
+POLICY_INLINE bool policy_is_short(const struct policy_tunables *t, const struct policy_task *p)
 {
 	return policy_has(t, POLICY_SIS_SHORT) && p && p->wakee_flips == 0 && p->dur_avg_ns != 0 &&
 	       (u64)p->dur_avg_ns * 8 < t->min_granularity_ns;

@@ -34,6 +34,8 @@ static inline u32 world_llc(const struct world *w, u32 cpu);
 static inline u32 world_llc_weight(const struct world *w, u32 llc);
 static inline u32 world_llc_position(const struct world *w, u32 cpu);
 static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position);
+/* Some core of the machine has two threads. */
+static inline bool world_smt_active(const struct world *w);
 static inline u32 world_smt_width(const struct world *w, u32 cpu);
 /* k-th hardware thread of the CPU's core, by CPU number, itself included. */
 static inline u32 world_smt_cpu(const struct world *w, u32 cpu, u32 k);

@@ -1,1 +1,33 @@
-fn main(){}
+//! The `reveille` command: reads what to run, runs it, and shows it in the form
+//! asked for. Everything that decides a figure is in the crates below.
+
+mod args;
+mod errors;
+mod html;
+mod list;
+mod output;
+mod progress;
+mod study_cmd;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+use crate::errors::CliError;
+
+fn main() -> ExitCode {
+    errors::set_style();
+    run(Args::parse().command).unwrap_or_else(|error| errors::report(error))
+}
+
+fn run(command: Command) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Study(args) => study_cmd::study(&args),
+        Command::Compare(args) => study_cmd::compare(&args),
+        Command::Studies(args) => list::studies(&args),
+        Command::Machines(args) => list::machines(&args),
+        Command::Workloads(args) => list::workloads(&args),
+        Command::Policies(args) => list::policies(&args),
+    }
+}

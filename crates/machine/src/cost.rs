@@ -45,15 +45,7 @@ impl Field {
             Kind::Count => (whole, "a whole number, 0 to 4294967295"),
             Kind::Ratio => (value > 0.0 && value <= 1.0, "more than 0 and at most 1"),
         };
-        if ok {
-            Ok(())
-        } else {
-            Err(CostError::Kind {
-                key: self.key,
-                value,
-                must,
-            })
-        }
+        if ok { Ok(()) } else { Err(CostError::Kind { key: self.key, value, must }) }
     }
 }
 
@@ -149,13 +141,10 @@ impl CostModel {
     /// # Errors
     /// [`CostError::Unknown`], with the most similar name.
     pub fn field(key: &str) -> Result<&'static Field, CostError> {
-        Self::FIELDS
-            .iter()
-            .find(|f| f.key == key)
-            .ok_or_else(|| CostError::Unknown {
-                key: key.to_owned(),
-                nearest: nearest(key, Self::KEYS.iter().copied()),
-            })
+        Self::FIELDS.iter().find(|f| f.key == key).ok_or_else(|| CostError::Unknown {
+            key: key.to_owned(),
+            nearest: nearest(key, Self::KEYS.iter().copied()),
+        })
     }
 }
 

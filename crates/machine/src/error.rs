@@ -86,10 +86,7 @@ impl MachineError {
     ) -> Self {
         let start = span.start.min(text.len());
         let end = span.end.clamp(start, text.len());
-        let line = 1 + text.as_bytes()[..start]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count();
+        let line = 1 + text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
         MachineError::File(Box::new(FileError {
             file: file.to_owned(),
             line,

@@ -35,12 +35,10 @@ pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
     let own = doc.constants(&raw.constants)?;
     let idle = doc.idle(&raw.idle)?;
 
-    let constants = base.constants.into_iter().map(|inherited| {
-        own.iter()
-            .find(|c| c.key == inherited.key)
-            .cloned()
-            .unwrap_or(inherited)
-    });
+    let constants = base
+        .constants
+        .into_iter()
+        .map(|inherited| own.iter().find(|c| c.key == inherited.key).cloned().unwrap_or(inherited));
     let machine = Machine {
         name: raw.name.into_inner(),
         about: raw.about.into_inner(),
@@ -59,10 +57,7 @@ pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
 pub(crate) fn base_machine(topology: Topology) -> Result<Machine, MachineError> {
     let base = cost_model(DEFAULT_COST_MODEL)?;
     let file = file_of(DEFAULT_COST_MODEL);
-    let doc = Document {
-        file: &file,
-        text: cost_model_text(DEFAULT_COST_MODEL).unwrap_or(""),
-    };
+    let doc = Document { file: &file, text: cost_model_text(DEFAULT_COST_MODEL).unwrap_or("") };
     doc.finished(Machine {
         name: String::new(),
         about: String::new(),
@@ -85,10 +80,7 @@ struct Base {
 /// Reads an embedded cost model, which must have every constant.
 fn cost_model(name: &str) -> Result<Base, MachineError> {
     let file = file_of(name);
-    let doc = Document {
-        file: &file,
-        text: cost_model_text(name).unwrap_or(""),
-    };
+    let doc = Document { file: &file, text: cost_model_text(name).unwrap_or("") };
     let raw: RawCostModel = doc.parse()?;
     doc.filled("name", &raw.name)?;
     doc.filled("about", &raw.about)?;
@@ -99,15 +91,9 @@ fn cost_model(name: &str) -> Result<Base, MachineError> {
             let help = "a cost model states every constant: add it under [constants]";
             doc.wrong(0..0, Some(field.key), "is missing", help)
         })?;
-        constants.push(Constant {
-            inherited: true,
-            ..found.clone()
-        });
+        constants.push(Constant { inherited: true, ..found.clone() });
     }
-    Ok(Base {
-        constants,
-        idle: doc.idle(&raw.idle)?,
-    })
+    Ok(Base { constants, idle: doc.idle(&raw.idle)? })
 }
 
 /// A file under way: every check reports its place in it.
@@ -137,11 +123,7 @@ impl Document<'_> {
         let message = error.message();
         let mut quoted = message.split('`').skip(1).step_by(2);
         let named = message.starts_with("unknown field") || message.starts_with("missing field");
-        let key = if named {
-            quoted.next()
-        } else {
-            self.key_before(span.start)
-        };
+        let key = if named { quoted.next() } else { self.key_before(span.start) };
         let help = match key {
             Some(key) if message.starts_with("unknown field") => match nearest(key, quoted) {
                 Some(like) => format!("did you mean `{like}`? Otherwise remove it"),
@@ -210,19 +192,14 @@ impl Document<'_> {
                 TopologyError::LlcTooWide { .. } => "cores_per_llc",
                 _ => "topology",
             };
-            let span = keys
-                .iter()
-                .find(|(k, _)| *k == key)
-                .map_or(raw.span(), |(_, n)| n.span());
+            let span = keys.iter().find(|(k, _)| *k == key).map_or(raw.span(), |(_, n)| n.span());
             let help = "the machine has sockets x llcs_per_socket x cores_per_llc x threads CPUs";
             self.wrong(span, Some(key), error.to_string(), help)
         })
     }
 
     fn constants(&self, raw: &RawConstants) -> Result<Vec<Constant>, MachineError> {
-        raw.iter()
-            .map(|(key, constant)| self.constant(key, constant))
-            .collect()
+        raw.iter().map(|(key, constant)| self.constant(key, constant)).collect()
     }
 
     fn constant(
@@ -237,12 +214,7 @@ impl Document<'_> {
         })?;
         for number in [raw.value, raw.range[0], raw.range[1]] {
             field.check(number).map_err(|error| {
-                self.wrong(
-                    span.clone(),
-                    Some(name),
-                    error.to_string(),
-                    "mend the number",
-                )
+                self.wrong(span.clone(), Some(name), error.to_string(), "mend the number")
             })?;
         }
         self.in_range(&span, name, raw.value, raw.range)?;
@@ -266,10 +238,7 @@ impl Document<'_> {
         [low, high]: [f64; 2],
     ) -> Result<(), MachineError> {
         let (problem, help) = if low > high {
-            (
-                format!("its range [{low}, {high}] runs backwards"),
-                "write range = [lowest, highest]",
-            )
+            (format!("its range [{low}, {high}] runs backwards"), "write range = [lowest, highest]")
         } else if value < low || value > high {
             (
                 format!("{value} lies outside its plausible range [{low}, {high}]"),
@@ -311,12 +280,7 @@ impl Document<'_> {
         let mut states: Vec<IdleState> = Vec::with_capacity(raw.len());
         for spanned in raw {
             let (span, state) = (spanned.span(), spanned.get_ref());
-            self.in_range(
-                &span,
-                "exit_ns",
-                state.exit_ns.into(),
-                state.range.map(f64::from),
-            )?;
+            self.in_range(&span, "exit_ns", state.exit_ns.into(), state.range.map(f64::from))?;
             if states.iter().any(|s| s.name == state.name) {
                 let problem = format!("the idle state {} appears twice", state.name);
                 return Err(self.wrong(span, Some("name"), problem, "remove one of them"));

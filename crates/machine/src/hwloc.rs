@@ -26,27 +26,17 @@ const MAX_ELEMENTS: u32 = 1_000_000;
 pub fn parse_hwloc(file: &str, text: &str) -> Result<Machine, MachineError> {
     let export = Export { file, text };
     // hwloc names its DTD; roxmltree does not fetch it and bounds entity expansion.
-    let options = ParsingOptions {
-        allow_dtd: true,
-        nodes_limit: MAX_ELEMENTS,
-        ..Default::default()
-    };
+    let options =
+        ParsingOptions { allow_dtd: true, nodes_limit: MAX_ELEMENTS, ..Default::default() };
     let doc = Document::parse_with_options(text, options).map_err(|error| {
         let at = error.pos();
         let span = offset_of(text, at.row, at.col);
-        export.wrong(
-            span..span,
-            None,
-            error.to_string(),
-            "export it again: lstopo --of xml",
-        )
+        export.wrong(span..span, None, error.to_string(), "export it again: lstopo --of xml")
     })?;
     let root = doc.root_element();
     if root.tag_name().name() != "topology" {
-        let problem = format!(
-            "is not an hwloc export: it begins with <{}>",
-            root.tag_name().name()
-        );
+        let problem =
+            format!("is not an hwloc export: it begins with <{}>", root.tag_name().name());
         let help = "make one with: lstopo --of xml machine.xml";
         return Err(export.wrong(root.range(), None, problem, help));
     }
@@ -55,9 +45,7 @@ pub fn parse_hwloc(file: &str, text: &str) -> Result<Machine, MachineError> {
         let help = "the export describes a machine that is not supported";
         export.wrong(root.range(), None, error.to_string(), help)
     })?;
-    let name = Path::new(file)
-        .file_stem()
-        .map_or(file.into(), |s| s.to_string_lossy());
+    let name = Path::new(file).file_stem().map_or(file.into(), |s| s.to_string_lossy());
     found::machine(&name, format!("hwloc export {file}"), topology, Vec::new())
 }
 
@@ -102,11 +90,8 @@ impl Export<'_> {
             cpus.push(found_cpu(pu, os_cpu));
         }
         if cpus.is_empty() {
-            let problem = if seen.is_empty() {
-                "has no PU object"
-            } else {
-                "has no PU that is online"
-            };
+            let problem =
+                if seen.is_empty() { "has no PU object" } else { "has no PU that is online" };
             let help = "export with PUs: lstopo --of xml, without --no-smt or --ignore PU";
             return Err(self.wrong(root.range(), None, problem, help));
         }
@@ -138,10 +123,7 @@ impl Export<'_> {
         text.and_then(|t| t.parse().ok()).ok_or_else(|| {
             let problem = match text {
                 None => "a PU has none".to_owned(),
-                Some(t) => format!(
-                    "`{}` is no CPU number",
-                    t.chars().take(40).collect::<String>()
-                ),
+                Some(t) => format!("`{}` is no CPU number", t.chars().take(40).collect::<String>()),
             };
             let help = "each PU has the number of its CPU";
             self.wrong(pu.range(), Some("os_index"), problem, help)
@@ -203,9 +185,7 @@ fn objects<'a, 'd>(node: Node<'a, 'd>) -> impl Iterator<Item = Node<'a, 'd>> {
 }
 
 fn kind<'a>(node: Node<'a, '_>) -> &'a str {
-    node.attribute("type")
-        .filter(|_| node.has_tag_name("object"))
-        .unwrap_or("")
+    node.attribute("type").filter(|_| node.has_tag_name("object")).unwrap_or("")
 }
 
 /// A set of CPU numbers in hwloc's notation: 32-bit words, highest first, an empty
@@ -219,10 +199,7 @@ impl CpuSet {
     fn parse(text: &str) -> Option<Self> {
         let (full_above, text) = match text.strip_prefix("0xf...f") {
             Some("") => {
-                return Some(Self {
-                    words: Vec::new(),
-                    full_above: true,
-                });
+                return Some(Self { words: Vec::new(), full_above: true });
             }
             Some(rest) => (true, rest.strip_prefix(',')?),
             None => (false, text),
@@ -246,16 +223,7 @@ impl CpuSet {
 
 /// Byte offset of a line and column, both from 1.
 fn offset_of(text: &str, row: u32, col: u32) -> usize {
-    let before: usize = text
-        .split_inclusive('\n')
-        .take(row as usize - 1)
-        .map(str::len)
-        .sum();
+    let before: usize = text.split_inclusive('\n').take(row as usize - 1).map(str::len).sum();
     let line = &text[before.min(text.len())..];
-    before
-        + line
-            .chars()
-            .take(col as usize - 1)
-            .map(char::len_utf8)
-            .sum::<usize>()
+    before + line.chars().take(col as usize - 1).map(char::len_utf8).sum::<usize>()
 }

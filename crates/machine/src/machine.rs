@@ -114,12 +114,7 @@ impl Machine {
         field.check(value)?;
         for c in self.constants.iter_mut().filter(|c| c.key == key) {
             if value < c.low || value > c.high {
-                return Err(CostError::Range {
-                    key: c.key,
-                    value,
-                    low: c.low,
-                    high: c.high,
-                });
+                return Err(CostError::Range { key: c.key, value, low: c.low, high: c.high });
             }
             c.value = value;
         }
@@ -128,16 +123,8 @@ impl Machine {
 
     /// The constants, and exit latencies of idle states, that nobody has measured.
     pub fn fitted(&self) -> Vec<&str> {
-        let constants = self
-            .constants
-            .iter()
-            .filter(|c| c.origin.is_fitted())
-            .map(|c| c.key);
-        let idle = self
-            .idle
-            .iter()
-            .filter(|s| s.origin.is_fitted())
-            .map(|s| s.name.as_str());
+        let constants = self.constants.iter().filter(|c| c.origin.is_fitted()).map(|c| c.key);
+        let idle = self.idle.iter().filter(|s| s.origin.is_fitted()).map(|s| s.name.as_str());
         constants.chain(idle).collect()
     }
 }

@@ -50,10 +50,7 @@ pub(crate) fn file_of(name: &str) -> String {
 }
 
 pub(crate) fn cost_model_text(name: &str) -> Option<&'static str> {
-    COST_MODELS
-        .iter()
-        .find(|(n, _)| *n == name)
-        .map(|(_, text)| *text)
+    COST_MODELS.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
 /// Loads a machine: a preset by name, `host` for this machine (from `/sys`), or

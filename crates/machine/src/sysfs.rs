@@ -74,9 +74,7 @@ fn last_level_cache(dir: &Path) -> Result<Option<u32>, MachineError> {
             deepest = Some((level, index));
         }
     }
-    deepest
-        .map(|(_, index)| first_cpu(&index.join("shared_cpu_list")))
-        .transpose()
+    deepest.map(|(_, index)| first_cpu(&index.join("shared_cpu_list"))).transpose()
 }
 
 /// Memory node of each CPU; empty on a kernel without NUMA.
@@ -100,11 +98,7 @@ fn idle_states(dir: &Path) -> Result<Vec<IdleState>, MachineError> {
         let exit_ns = micros(&dir.join("latency"))?;
         let residency = dir.join("residency");
         // Kernels before v4.12 do not show it; the latency is its floor.
-        let residency_ns = if residency.exists() {
-            micros(&residency)?
-        } else {
-            exit_ns
-        };
+        let residency_ns = if residency.exists() { micros(&residency)? } else { exit_ns };
         let name = text(&dir.join("name"))?;
         let desc = text(&dir.join("desc")).unwrap_or_default();
         states.push(IdleState {
@@ -114,10 +108,7 @@ fn idle_states(dir: &Path) -> Result<Vec<IdleState>, MachineError> {
             residency_ns,
             exit_low_ns: exit_ns / 2,
             exit_high_ns: exit_ns,
-            origin: Origin::Cited(format!(
-                "cpuidle driver table of this host, {}",
-                dir.display()
-            )),
+            origin: Origin::Cited(format!("cpuidle driver table of this host, {}", dir.display())),
         });
     }
     Ok(states)
@@ -170,18 +161,10 @@ fn text(path: &Path) -> Result<String, MachineError> {
 
 fn unreadable(path: &Path, error: std::io::Error) -> MachineError {
     let help = "is sysfs mounted, and is this a Linux kernel? Otherwise name a preset machine";
-    MachineError::Read {
-        path: path.to_owned(),
-        error,
-        help: help.to_owned(),
-    }
+    MachineError::Read { path: path.to_owned(), error, help: help.to_owned() }
 }
 
 fn nonsense(path: &Path, problem: &str) -> MachineError {
     let help = "name a preset machine or give an hwloc export (.xml) instead";
-    MachineError::Host {
-        path: path.to_owned(),
-        problem: problem.to_owned(),
-        help: help.to_owned(),
-    }
+    MachineError::Host { path: path.to_owned(), problem: problem.to_owned(), help: help.to_owned() }
 }

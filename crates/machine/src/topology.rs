@@ -147,9 +147,7 @@ impl Topology {
             return Err(TopologyError::Zero { what });
         }
         if threads as usize > MAX_THREADS {
-            return Err(TopologyError::TooManyThreads {
-                threads: threads as usize,
-            });
+            return Err(TopologyError::TooManyThreads { threads: threads as usize });
         }
         let cpus = counts.iter().map(|&(_, n)| u128::from(n)).product::<u128>();
         if cpus > MAX_CPUS as u128 {
@@ -161,14 +159,7 @@ impl Topology {
             let core = cpu % n_cores;
             let socket = core / cores_per_socket;
             let llc = core / cores_per_llc;
-            CpuPlace {
-                os_cpu: cpu,
-                core,
-                thread: cpu / n_cores,
-                llc,
-                node: socket,
-                socket,
-            }
+            CpuPlace { os_cpu: cpu, core, thread: cpu / n_cores, llc, node: socket, socket }
         };
         Self::from_places((0..n_cores * threads).map(place).collect())
     }
@@ -185,9 +176,7 @@ impl Topology {
             return Err(TopologyError::NoCpu);
         }
         if cpus.len() > MAX_CPUS {
-            return Err(TopologyError::TooManyCpus {
-                cpus: cpus.len() as u128,
-            });
+            return Err(TopologyError::TooManyCpus { cpus: cpus.len() as u128 });
         }
         let mut os_cpus: Vec<u32> = cpus.iter().map(|p| p.os_cpu).collect();
         os_cpus.sort_unstable();
@@ -203,27 +192,17 @@ impl Topology {
         within(&cpus, &llcs, "llc", "node", |p| p.node)?;
         within(&cpus, &llcs, "llc", "socket", |p| p.socket)?;
         if let Some(llc) = llcs.iter().find(|m| m.len() > MAX_LLC_CPUS) {
-            return Err(TopologyError::LlcTooWide {
-                cpus: llc.len() as u128,
-            });
+            return Err(TopologyError::LlcTooWide { cpus: llc.len() as u128 });
         }
         for core in &cores {
             if core.len() > MAX_THREADS {
-                return Err(TopologyError::TooManyThreads {
-                    threads: core.len(),
-                });
+                return Err(TopologyError::TooManyThreads { threads: core.len() });
             }
             for (rank, &cpu) in core.iter().enumerate() {
                 cpus[cpu as usize].thread = rank as u32;
             }
         }
-        Ok(Self {
-            cpus,
-            cores,
-            llcs,
-            nodes,
-            sockets,
-        })
+        Ok(Self { cpus, cores, llcs, nodes, sockets })
     }
 
     /// The place of every CPU, in CPU order.
@@ -322,9 +301,7 @@ impl Topology {
     }
 
     fn cores_among(&self, cpus: &[CpuId]) -> usize {
-        cpus.iter()
-            .filter(|&&c| self.cpus[c as usize].thread == 0)
-            .count()
+        cpus.iter().filter(|&&c| self.cpus[c as usize].thread == 0).count()
     }
 }
 
@@ -342,16 +319,10 @@ fn members(
         }
     }
     match lists.iter().position(Vec::is_empty) {
-        Some(gap) => Err(TopologyError::NotDense {
-            what,
-            missing: gap as u32,
-            highest,
-        }),
-        None if lists.len() <= highest as usize => Err(TopologyError::NotDense {
-            what,
-            missing: lists.len() as u32,
-            highest,
-        }),
+        Some(gap) => Err(TopologyError::NotDense { what, missing: gap as u32, highest }),
+        None if lists.len() <= highest as usize => {
+            Err(TopologyError::NotDense { what, missing: lists.len() as u32, highest })
+        }
         None => Ok(lists),
     }
 }
@@ -366,18 +337,9 @@ fn within(
 ) -> Result<(), TopologyError> {
     for (id, part) in parts.iter().enumerate() {
         let first = whole(&cpus[part[0] as usize]);
-        let other = part
-            .iter()
-            .map(|&c| whole(&cpus[c as usize]))
-            .find(|&w| w != first);
+        let other = part.iter().map(|&c| whole(&cpus[c as usize])).find(|&w| w != first);
         if let Some(second) = other {
-            return Err(TopologyError::Split {
-                inner,
-                id: id as u32,
-                outer,
-                first,
-                second,
-            });
+            return Err(TopologyError::Split { inner, id: id as u32, outer, first, second });
         }
     }
     Ok(())

@@ -20,13 +20,7 @@ fn mistake(text: &str) -> FileError {
 }
 
 fn counts(t: &Topology) -> (usize, usize, usize, usize, usize) {
-    (
-        t.n_cpus(),
-        t.n_cores(),
-        t.n_llcs(),
-        t.n_nodes(),
-        t.n_sockets(),
-    )
+    (t.n_cpus(), t.n_cores(), t.n_llcs(), t.n_nodes(), t.n_sockets())
 }
 
 #[test]
@@ -62,11 +56,8 @@ fn without_caches_the_package_is_one() {
 
 #[test]
 fn leaves_out_cpus_that_are_offline_or_not_allowed() {
-    let allowed = TWO_SOCKETS.replacen(
-        "allowed_cpuset=\"0x0000ffff\"",
-        "allowed_cpuset=\"0x000000ff\"",
-        1,
-    );
+    let allowed =
+        TWO_SOCKETS.replacen("allowed_cpuset=\"0x0000ffff\"", "allowed_cpuset=\"0x000000ff\"", 1);
     assert_eq!(counts(&topology(&allowed)), (8, 4, 2, 1, 1));
     let online = TWO_NODES_V1.replacen(
         "online_cpuset=\"0x0000ffff\"",
@@ -80,11 +71,8 @@ fn leaves_out_cpus_that_are_offline_or_not_allowed() {
 
 #[test]
 fn names_the_line_of_a_mistake() {
-    let pu = TWO_SOCKETS
-        .lines()
-        .position(|l| l.contains("type=\"PU\" os_index=\"1\""))
-        .unwrap_or(0)
-        + 1;
+    let pu =
+        TWO_SOCKETS.lines().position(|l| l.contains("type=\"PU\" os_index=\"1\"")).unwrap_or(0) + 1;
     let twice = mistake(&TWO_SOCKETS.replacen(
         "type=\"PU\" os_index=\"1\"",
         "type=\"PU\" os_index=\"0\"",
@@ -92,19 +80,13 @@ fn names_the_line_of_a_mistake() {
     ));
     assert_eq!((twice.line, twice.key.as_deref()), (pu, Some("os_index")));
     let missing = mistake(&TWO_SOCKETS.replacen("type=\"PU\" os_index=\"1\"", "type=\"PU\"", 1));
-    assert_eq!(
-        (missing.line, missing.key.as_deref()),
-        (pu, Some("os_index"))
-    );
+    assert_eq!((missing.line, missing.key.as_deref()), (pu, Some("os_index")));
     let minus = mistake(&TWO_SOCKETS.replacen(
         "type=\"PU\" os_index=\"1\"",
         "type=\"PU\" os_index=\"-1\"",
         1,
     ));
-    assert!(
-        minus.to_string().contains("`-1` is no CPU number"),
-        "{minus}"
-    );
+    assert!(minus.to_string().contains("`-1` is no CPU number"), "{minus}");
     let set = mistake(&TWO_SOCKETS.replacen("cpuset=\"0x0000ffff\"", "cpuset=\"many\"", 1));
     assert_eq!((set.line, set.key.as_deref()), (4, Some("cpuset")));
 }
@@ -116,21 +98,15 @@ fn refuses_what_is_no_export() {
         ("name = \"spr\"", "lab.xml:1"),
         ("<html><body/></html>", "begins with <html>"),
         ("<topology/>", "no PU object"),
-        (
-            "<topology>\n<object type=\"Machine\">\n</topology>",
-            "lab.xml:3",
-        ),
+        ("<topology>\n<object type=\"Machine\">\n</topology>", "lab.xml:3"),
     ] {
         let error = mistake(text);
         assert!(error.to_string().contains(says), "{error}");
         assert!(!error.help.is_empty());
     }
-    let pus: String = (0..8193)
-        .map(|i| format!("<object type=\"PU\" os_index=\"{i}\"/>\n"))
-        .collect();
-    let error = mistake(&format!(
-        "<topology><object type=\"Machine\">{pus}</object></topology>"
-    ));
+    let pus: String =
+        (0..8193).map(|i| format!("<object type=\"PU\" os_index=\"{i}\"/>\n")).collect();
+    let error = mistake(&format!("<topology><object type=\"Machine\">{pus}</object></topology>"));
     assert!(error.to_string().contains("more than 8192 PUs"), "{error}");
 }
 

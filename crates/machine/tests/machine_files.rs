@@ -43,17 +43,11 @@ fn mistake(text: &str) -> FileError {
 fn refuses(from: &str, to: &str, key: &str, says: &str) {
     assert!(GOOD.contains(from), "{from}");
     let error = mistake(&GOOD.replacen(from, to, 1));
-    let line = GOOD
-        .lines()
-        .position(|l| l.contains(from.lines().next().unwrap_or("")))
-        .unwrap_or(0);
+    let line =
+        GOOD.lines().position(|l| l.contains(from.lines().next().unwrap_or(""))).unwrap_or(0);
     assert_eq!(error.key.as_deref(), Some(key), "{error}");
     assert!(error.to_string().contains(says), "{error}");
-    assert!(
-        error.line.abs_diff(line + 1) <= 6,
-        "{error}: wanted line {}",
-        line + 1
-    );
+    assert!(error.line.abs_diff(line + 1) <= 6, "{error}: wanted line {}", line + 1);
     assert!(error.to_string().starts_with("lab.toml:"), "{error}");
     assert!(!error.help.is_empty());
     assert!(error.labels().is_some() && error.source_code().is_some());
@@ -62,10 +56,7 @@ fn refuses(from: &str, to: &str, key: &str, says: &str) {
 #[test]
 fn reads_a_good_file() {
     let m = parse_toml("lab.toml", GOOD).expect("good");
-    assert_eq!(
-        (m.name.as_str(), m.hz, m.topology.n_cpus()),
-        ("lab", 1000, 2)
-    );
+    assert_eq!((m.name.as_str(), m.hz, m.topology.n_cpus()), ("lab", 1000, 2));
     assert_eq!((m.cost.line_llc_ns, m.cost.smt_share), (60, 0.7));
     let own = m.constant("line_llc_ns").expect("constant");
     assert!(!own.inherited && own.origin == Origin::Cited("a mail".into()));
@@ -75,26 +66,13 @@ fn reads_a_good_file() {
     let inherited = parse_toml("lab.toml", no_idle).expect("good");
     assert!(inherited.idle.len() > 1);
     let default_hz = GOOD.replace("hz = 1000", "");
-    assert_eq!(
-        parse_toml("lab.toml", &default_hz).map(|m| m.hz).ok(),
-        Some(250)
-    );
+    assert_eq!(parse_toml("lab.toml", &default_hz).map(|m| m.hz).ok(), Some(250));
 }
 
 #[test]
 fn refuses_bad_constants() {
-    refuses(
-        "line_llc_ns",
-        "line_lcc_ns",
-        "line_lcc_ns",
-        "did you mean `line_llc_ns`",
-    );
-    refuses(
-        "value = 60",
-        "value = 90",
-        "line_llc_ns",
-        "outside its plausible range [40, 80]",
-    );
+    refuses("line_llc_ns", "line_lcc_ns", "line_lcc_ns", "did you mean `line_llc_ns`");
+    refuses("value = 60", "value = 90", "line_llc_ns", "outside its plausible range [40, 80]");
     refuses("[40, 80]", "[80, 40]", "line_llc_ns", "runs backwards");
     refuses(", source = \"a mail\"", "", "line_llc_ns", "has no source");
     refuses("\"a mail\"", "\" \"", "line_llc_ns", "has no source");
@@ -104,40 +82,20 @@ fn refuses_bad_constants() {
     refuses("value = 60", "value = nan", "line_llc_ns", "whole number");
     refuses("80]", "inf]", "line_llc_ns", "whole number");
     refuses("value = 0.7", "value = 1.7", "smt_share", "at most 1");
-    refuses(
-        "value = 60",
-        "value = \"60\"",
-        "line_llc_ns",
-        "invalid type",
-    );
+    refuses("value = 60", "value = \"60\"", "line_llc_ns", "invalid type");
     refuses("value = 60", "valeu = 60", "valeu", "unknown field");
 }
 
 #[test]
 fn refuses_bad_machines() {
-    refuses(
-        "cores_per_llc = 2",
-        "cores_per_llc = 0",
-        "cores_per_llc",
-        "is 0",
-    );
+    refuses("cores_per_llc = 2", "cores_per_llc = 0", "cores_per_llc", "is 0");
     refuses("threads = 1", "threads = 9", "threads", "9 threads");
     refuses("sockets = 1", "sockets = 8000", "topology", "16000 CPUs");
     refuses("sockets = 1", "sockets = -1", "sockets", "invalid value");
-    refuses(
-        "cores_per_llc = 2",
-        "cores_per_llc = 600",
-        "cores_per_llc",
-        "600 CPUs share",
-    );
+    refuses("cores_per_llc = 2", "cores_per_llc = 600", "cores_per_llc", "600 CPUs share");
     refuses("hz = 1000", "hz = 999", "hz", "999");
     refuses("hz = 1000", "herz = 1000", "herz", "unknown field");
-    refuses(
-        "cost = \"generic-x86\"",
-        "cost = \"generic-x68\"",
-        "cost",
-        "no cost model",
-    );
+    refuses("cost = \"generic-x86\"", "cost = \"generic-x68\"", "cost", "no cost model");
     refuses("source = \"a test\"", "source = \"\"", "source", "is empty");
     refuses("name = \"lab\"\n", "", "name", "missing field");
     refuses("exit_ns = 900", "exit_ns = 1900", "exit_ns", "outside");
@@ -165,31 +123,18 @@ fn refuses_a_ninth_fitted_number() {
     let inherited = parse_toml("lab.toml", GOOD).expect("good").fitted().len();
     assert!(inherited <= 8);
     let error = mistake(&fitted(9 - inherited));
-    assert!(
-        error.to_string().contains("9 numbers are fitted"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("9 numbers are fitted"), "{error}");
     assert!(parse_toml("lab.toml", &fitted(8 - inherited)).is_ok());
 }
 
 #[test]
 fn names_are_found_and_suggested() {
     let error = load("spr-2s65c").expect_err("typing slip");
-    assert!(
-        error.to_string().contains("did you mean `spr-2s56c`?"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("did you mean `spr-2s56c`?"), "{error}");
     let help = error.help().map(|h| h.to_string()).unwrap_or_default();
-    assert!(
-        help.contains("bdw-2s20c") && help.contains("lstopo"),
-        "{help}"
-    );
+    assert!(help.contains("bdw-2s20c") && help.contains("lstopo"), "{help}");
     let error = load("generic-x86").expect_err("no CPUs");
-    assert!(
-        error
-            .help()
-            .is_some_and(|h| h.to_string().contains("cost model"))
-    );
+    assert!(error.help().is_some_and(|h| h.to_string().contains("cost model")));
     let error = load("/nowhere/lab.toml").expect_err("no file");
     assert!(error.to_string().contains("/nowhere/lab.toml"), "{error}");
     assert!(load("").is_err());
@@ -200,18 +145,9 @@ fn loads_by_path() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let path = dir.path().join("lab.toml");
     fs::write(&path, GOOD).expect("write");
-    assert_eq!(
-        load(&path.to_string_lossy())
-            .map(|m| m.name)
-            .ok()
-            .as_deref(),
-        Some("lab")
-    );
+    assert_eq!(load(&path.to_string_lossy()).map(|m| m.name).ok().as_deref(), Some("lab"));
     fs::write(&path, [0xff, 0xfe]).expect("write");
-    assert!(matches!(
-        load(&path.to_string_lossy()),
-        Err(MachineError::Read { .. })
-    ));
+    assert!(matches!(load(&path.to_string_lossy()), Err(MachineError::Read { .. })));
 }
 
 #[test]
@@ -220,14 +156,8 @@ fn constants_are_set_within_their_range() {
     m.set("line_llc_ns", 60.0).expect("in range");
     assert_eq!(m.cost.line_llc_ns, 60);
     assert_eq!(m.constant("line_llc_ns").map(|c| c.value), Some(60.0));
-    assert!(
-        m.set("line_llc_ns", 6000.0)
-            .is_err_and(|e| e.to_string().contains("range"))
-    );
-    assert!(
-        m.set("line_lcc_ns", 60.0)
-            .is_err_and(|e| e.to_string().contains("did you mean"))
-    );
+    assert!(m.set("line_llc_ns", 6000.0).is_err_and(|e| e.to_string().contains("range")));
+    assert!(m.set("line_lcc_ns", 60.0).is_err_and(|e| e.to_string().contains("did you mean")));
     let mut cost = m.cost.clone();
     for key in CostModel::KEYS {
         let value = cost.get(key).expect("known");

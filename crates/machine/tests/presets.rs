@@ -7,23 +7,13 @@ fn every_preset_loads_and_keeps_the_rules() {
     for name in preset_names() {
         let machine = load(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(machine.name, name);
-        assert!(
-            !machine.about.is_empty() && !machine.source.is_empty(),
-            "{name}"
-        );
-        assert!(
-            machine.fitted().len() <= MAX_FITTED,
-            "{name}: {:?}",
-            machine.fitted()
-        );
+        assert!(!machine.about.is_empty() && !machine.source.is_empty(), "{name}");
+        assert!(machine.fitted().len() <= MAX_FITTED, "{name}: {:?}", machine.fitted());
         assert_eq!(machine.constants.len(), CostModel::KEYS.len(), "{name}");
         for (c, key) in machine.constants.iter().zip(CostModel::KEYS) {
             assert_eq!(c.key, *key);
             assert!(c.low <= c.value && c.value <= c.high, "{name}: {key}");
-            assert!(
-                !c.origin.text().is_empty() && !c.meaning.is_empty(),
-                "{name}: {key}"
-            );
+            assert!(!c.origin.text().is_empty() && !c.meaning.is_empty(), "{name}: {key}");
             assert_eq!(machine.cost.get(key), Some(c.value), "{name}: {key}");
         }
         for state in &machine.idle {
@@ -37,17 +27,12 @@ fn every_preset_loads_and_keeps_the_rules() {
 #[test]
 fn every_machine_file_is_a_preset() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
-    let files = std::fs::read_dir(dir)
-        .expect(dir)
-        .map(|entry| entry.expect(dir).path());
+    let files = std::fs::read_dir(dir).expect(dir).map(|entry| entry.expect(dir).path());
     let mut stems: Vec<String> = files
         .filter(|path| path.extension().is_some_and(|e| e == "toml"))
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
         .collect();
-    let mut known: Vec<&str> = preset_names()
-        .into_iter()
-        .chain(cost_model_names())
-        .collect();
+    let mut known: Vec<&str> = preset_names().into_iter().chain(cost_model_names()).collect();
     stems.sort_unstable();
     known.sort_unstable();
     assert_eq!(stems, known);
@@ -56,58 +41,19 @@ fn every_machine_file_is_a_preset() {
 #[test]
 fn presets_have_the_shape_of_their_mails() {
     let shapes = [
-        (
-            "spr-2s56c",
-            "2 sockets x 56 cores x 2 threads = 224 CPUs, 2 LLCs of 112 CPUs",
-        ),
-        (
-            "cfl-1s8c",
-            "1 socket x 8 cores x 2 threads = 16 CPUs, 1 LLC of 16 CPUs",
-        ),
-        (
-            "icx-guest-32",
-            "1 socket x 16 cores x 2 threads = 32 CPUs, 1 LLC of 32 CPUs",
-        ),
-        (
-            "icx-2s32c",
-            "2 sockets x 32 cores x 2 threads = 128 CPUs, 2 LLCs of 64 CPUs",
-        ),
-        (
-            "cpl-1s26c",
-            "1 socket x 26 cores x 2 threads = 52 CPUs, 1 LLC of 52 CPUs",
-        ),
-        (
-            "skx-2s20c",
-            "2 sockets x 20 cores x 2 threads = 80 CPUs, 2 LLCs of 40 CPUs",
-        ),
-        (
-            "zen4-7950x",
-            "1 socket x 16 cores x 2 threads = 32 CPUs, 2 LLCs of 16 CPUs",
-        ),
-        (
-            "zen3-milan-36c",
-            "1 socket x 36 cores x 2 threads = 72 CPUs, 6 LLCs of 12 CPUs",
-        ),
-        (
-            "zen4c-bergamo-88c",
-            "1 socket x 88 cores x 2 threads = 176 CPUs, 11 LLCs of 16 CPUs",
-        ),
-        (
-            "bdw-2s20c",
-            "2 sockets x 20 cores x 2 threads = 80 CPUs, 2 LLCs of 40 CPUs",
-        ),
-        (
-            "hsw-2s12c",
-            "2 sockets x 12 cores x 2 threads = 48 CPUs, 2 LLCs of 24 CPUs",
-        ),
-        (
-            "hsw-2s24c",
-            "2 sockets x 24 cores x 2 threads = 96 CPUs, 2 LLCs of 48 CPUs",
-        ),
-        (
-            "quad-1s4c",
-            "1 socket x 4 cores x 1 thread = 4 CPUs, 1 LLC of 4 CPUs",
-        ),
+        ("spr-2s56c", "2 sockets x 56 cores x 2 threads = 224 CPUs, 2 LLCs of 112 CPUs"),
+        ("cfl-1s8c", "1 socket x 8 cores x 2 threads = 16 CPUs, 1 LLC of 16 CPUs"),
+        ("icx-guest-32", "1 socket x 16 cores x 2 threads = 32 CPUs, 1 LLC of 32 CPUs"),
+        ("icx-2s32c", "2 sockets x 32 cores x 2 threads = 128 CPUs, 2 LLCs of 64 CPUs"),
+        ("cpl-1s26c", "1 socket x 26 cores x 2 threads = 52 CPUs, 1 LLC of 52 CPUs"),
+        ("skx-2s20c", "2 sockets x 20 cores x 2 threads = 80 CPUs, 2 LLCs of 40 CPUs"),
+        ("zen4-7950x", "1 socket x 16 cores x 2 threads = 32 CPUs, 2 LLCs of 16 CPUs"),
+        ("zen3-milan-36c", "1 socket x 36 cores x 2 threads = 72 CPUs, 6 LLCs of 12 CPUs"),
+        ("zen4c-bergamo-88c", "1 socket x 88 cores x 2 threads = 176 CPUs, 11 LLCs of 16 CPUs"),
+        ("bdw-2s20c", "2 sockets x 20 cores x 2 threads = 80 CPUs, 2 LLCs of 40 CPUs"),
+        ("hsw-2s12c", "2 sockets x 12 cores x 2 threads = 48 CPUs, 2 LLCs of 24 CPUs"),
+        ("hsw-2s24c", "2 sockets x 24 cores x 2 threads = 96 CPUs, 2 LLCs of 48 CPUs"),
+        ("quad-1s4c", "1 socket x 4 cores x 1 thread = 4 CPUs, 1 LLC of 4 CPUs"),
     ];
     assert_eq!(shapes.len(), preset_names().len());
     for (name, shape) in shapes {
@@ -158,12 +104,6 @@ fn parts_add_up_to_spread_round_trips() {
             + cost.switch_idle_ns
     };
     let (bdw, zen3) = (half("bdw-2s20c"), half("zen3-milan-36c"));
-    assert!(
-        (12_300 * 3 / 4..=12_300 * 5 / 4).contains(&(2 * bdw)),
-        "Broadwell {bdw}"
-    );
-    assert!(
-        (9_700 * 3 / 4..=9_700 * 5 / 4).contains(&(2 * zen3)),
-        "Zen 3 {zen3}"
-    );
+    assert!((12_300 * 3 / 4..=12_300 * 5 / 4).contains(&(2 * bdw)), "Broadwell {bdw}");
+    assert!((9_700 * 3 / 4..=9_700 * 5 / 4).contains(&(2 * zen3)), "Zen 3 {zen3}");
 }

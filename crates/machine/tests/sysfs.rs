@@ -31,11 +31,7 @@ fn two_sockets() -> Vec<(String, String)> {
     ];
     for cpu in [0u32, 1, 2, 3, 4, 5, 7] {
         let (core, socket) = (cpu % 4, cpu % 4 / 2);
-        let siblings = if core == 2 {
-            "2".into()
-        } else {
-            format!("{core},{}", core + 4)
-        };
+        let siblings = if core == 2 { "2".into() } else { format!("{core},{}", core + 4) };
         let l3 = ["0-1,4-5", "2-3,7"][socket as usize];
         let of = |path: &str| format!("devices/system/cpu/cpu{cpu}/{path}");
         files.extend([
@@ -73,29 +69,14 @@ fn skips_offline_cpus_and_numbers_densely() {
     let root = tree(&two_sockets());
     let m = read_sysfs(root.path()).expect("a machine");
     let t = &m.topology;
-    assert_eq!(
-        (
-            t.n_cpus(),
-            t.n_cores(),
-            t.n_llcs(),
-            t.n_nodes(),
-            t.n_sockets()
-        ),
-        (7, 4, 2, 2, 2)
-    );
-    assert_eq!(
-        t.cpus().iter().map(|p| p.os_cpu).collect::<Vec<_>>(),
-        [0, 1, 2, 3, 4, 5, 7]
-    );
+    assert_eq!((t.n_cpus(), t.n_cores(), t.n_llcs(), t.n_nodes(), t.n_sockets()), (7, 4, 2, 2, 2));
+    assert_eq!(t.cpus().iter().map(|p| p.os_cpu).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 7]);
     assert_eq!(t.core_cpus(3), [3, 6]);
     assert_eq!(t.distance(3, 6), Distance::Smt);
     assert_eq!(t.distance(0, 2), Distance::Remote);
     assert_eq!((m.name.as_str(), m.hz), ("host", 250));
     assert!(m.idle.len() > 1, "default idle states");
-    assert_eq!(
-        t.describe(),
-        "2 sockets, 4 cores, 7 CPUs, 2 LLCs of 3 to 4 CPUs"
-    );
+    assert_eq!(t.describe(), "2 sockets, 4 cores, 7 CPUs, 2 LLCs of 3 to 4 CPUs");
 }
 
 #[test]
@@ -127,23 +108,11 @@ fn reads_idle_states() {
     idle_state(root.path(), 2, "C2", "ACPI IOPORT 0x414", "18", "0");
     idle_state(root.path(), 3, "C3", "ACPI IOPORT 0x415", "350", "1");
     let idle = read_sysfs(root.path()).expect("a machine").idle;
-    let seen: Vec<_> = idle
-        .iter()
-        .map(|s| (s.name.as_str(), s.exit_ns, s.polling))
-        .collect();
-    assert_eq!(
-        seen,
-        [("POLL", 0, true), ("C1", 1000, true), ("C2", 18_000, false)]
-    );
+    let seen: Vec<_> = idle.iter().map(|s| (s.name.as_str(), s.exit_ns, s.polling)).collect();
+    assert_eq!(seen, [("POLL", 0, true), ("C1", 1000, true), ("C2", 18_000, false)]);
 
-    put(
-        root.path(),
-        "devices/system/cpu/cpu0/cpuidle/state1/latency",
-        "99999999999",
-    );
-    let error = read_sysfs(root.path())
-        .expect_err("absurd latency")
-        .to_string();
+    put(root.path(), "devices/system/cpu/cpu0/cpuidle/state1/latency", "99999999999");
+    let error = read_sysfs(root.path()).expect_err("absurd latency").to_string();
     assert!(error.contains("state1/latency"), "{error}");
 }
 
@@ -152,10 +121,7 @@ fn says_which_file_is_missing_or_senseless() {
     let empty = tempfile::tempdir().expect("temporary directory");
     let error = read_sysfs(empty.path()).expect_err("no sysfs");
     assert!(matches!(error, MachineError::Read { .. }));
-    assert!(
-        error.to_string().contains("devices/system/cpu/online"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("devices/system/cpu/online"), "{error}");
 
     for (path, text) in [
         ("devices/system/cpu/online", ""),

@@ -4,14 +4,7 @@ use proptest::prelude::*;
 use reveille_machine::{CpuPlace, Distance, Topology, TopologyError};
 
 fn place(os_cpu: u32, core: u32, llc: u32, node: u32, socket: u32) -> CpuPlace {
-    CpuPlace {
-        os_cpu,
-        core,
-        thread: 9,
-        llc,
-        node,
-        socket,
-    }
+    CpuPlace { os_cpu, core, thread: 9, llc, node, socket }
 }
 
 #[test]
@@ -23,15 +16,7 @@ fn numbers_cpus_as_x86_does() {
     assert_eq!(t.node_cpus(1), t.socket_cpus(1));
     assert_eq!(t.cpus()[168].thread, 1);
     let distances = [0, 112, 1, 56].map(|cpu| t.distance(0, cpu));
-    assert_eq!(
-        distances,
-        [
-            Distance::Same,
-            Distance::Smt,
-            Distance::Llc,
-            Distance::Remote
-        ]
-    );
+    assert_eq!(distances, [Distance::Same, Distance::Smt, Distance::Llc, Distance::Remote]);
     let zen = Topology::uniform(1, 2, 8, 2).expect("32 CPUs");
     assert_eq!(zen.distance(0, 8), Distance::Socket);
 }
@@ -39,30 +24,13 @@ fn numbers_cpus_as_x86_does() {
 #[test]
 fn refuses_impossible_shapes() {
     use TopologyError::*;
-    assert_eq!(
-        Topology::uniform(1, 1, 0, 2),
-        Err(Zero {
-            what: "cores_per_llc"
-        })
-    );
-    assert_eq!(
-        Topology::uniform(1, 1, 4, 9),
-        Err(TooManyThreads { threads: 9 })
-    );
-    assert_eq!(
-        Topology::uniform(2, 16, 64, 8),
-        Err(TooManyCpus { cpus: 16_384 })
-    );
-    assert_eq!(
-        Topology::uniform(1, 1, 513, 1),
-        Err(LlcTooWide { cpus: 513 })
-    );
+    assert_eq!(Topology::uniform(1, 1, 0, 2), Err(Zero { what: "cores_per_llc" }));
+    assert_eq!(Topology::uniform(1, 1, 4, 9), Err(TooManyThreads { threads: 9 }));
+    assert_eq!(Topology::uniform(2, 16, 64, 8), Err(TooManyCpus { cpus: 16_384 }));
+    assert_eq!(Topology::uniform(1, 1, 513, 1), Err(LlcTooWide { cpus: 513 }));
     let huge = Topology::uniform(u32::MAX, u32::MAX, u32::MAX, 8);
     assert!(matches!(huge, Err(TooManyCpus { .. })), "{huge:?}");
-    assert_eq!(
-        Topology::uniform(16, 1, 512, 1).map(|t| t.n_cpus()),
-        Ok(8192)
-    );
+    assert_eq!(Topology::uniform(16, 1, 512, 1).map(|t| t.n_cpus()), Ok(8192));
 }
 
 #[test]
@@ -71,81 +39,27 @@ fn refuses_places_that_contradict() {
     let of = Topology::from_places;
     assert_eq!(of(vec![]), Err(NoCpu));
     let gap = of(vec![place(0, 0, 0, 0, 0), place(1, 2, 0, 0, 0)]);
-    assert_eq!(
-        gap,
-        Err(NotDense {
-            what: "core",
-            missing: 1,
-            highest: 2
-        })
-    );
+    assert_eq!(gap, Err(NotDense { what: "core", missing: 1, highest: 2 }));
     let far = of(vec![place(0, 0, 0, 0, u32::MAX)]);
-    assert_eq!(
-        far,
-        Err(NotDense {
-            what: "socket",
-            missing: 0,
-            highest: u32::MAX
-        })
-    );
+    assert_eq!(far, Err(NotDense { what: "socket", missing: 0, highest: u32::MAX }));
     let twice = of(vec![place(4, 0, 0, 0, 0), place(4, 1, 0, 0, 0)]);
     assert_eq!(twice, Err(DuplicateCpu { os_cpu: 4 }));
     let split = of(vec![place(0, 0, 0, 0, 0), place(1, 0, 1, 0, 0)]);
-    assert!(
-        matches!(
-            split,
-            Err(Split {
-                inner: "core",
-                outer: "llc",
-                ..
-            })
-        ),
-        "{split:?}"
-    );
+    assert!(matches!(split, Err(Split { inner: "core", outer: "llc", .. })), "{split:?}");
     let split = of(vec![place(0, 0, 0, 0, 0), place(1, 1, 0, 1, 0)]);
-    assert!(
-        matches!(
-            split,
-            Err(Split {
-                inner: "llc",
-                outer: "node",
-                ..
-            })
-        ),
-        "{split:?}"
-    );
+    assert!(matches!(split, Err(Split { inner: "llc", outer: "node", .. })), "{split:?}");
     let split = of(vec![place(0, 0, 0, 0, 0), place(1, 1, 0, 0, 1)]);
-    assert!(
-        matches!(
-            split,
-            Err(Split {
-                inner: "llc",
-                outer: "socket",
-                ..
-            })
-        ),
-        "{split:?}"
-    );
+    assert!(matches!(split, Err(Split { inner: "llc", outer: "socket", .. })), "{split:?}");
     let wide = of((0..9).map(|c| place(c, 0, 0, 0, 0)).collect());
     assert_eq!(wide, Err(TooManyThreads { threads: 9 }));
 }
 
 #[test]
 fn describes_uneven_machines() {
-    let places = vec![
-        place(0, 0, 0, 0, 0),
-        place(1, 0, 0, 0, 0),
-        place(2, 1, 1, 0, 0),
-    ];
+    let places = vec![place(0, 0, 0, 0, 0), place(1, 0, 0, 0, 0), place(2, 1, 1, 0, 0)];
     let t = Topology::from_places(places).expect("3 CPUs");
-    assert_eq!(
-        t.describe(),
-        "1 socket, 2 cores, 3 CPUs, 2 LLCs of 1 to 2 CPUs"
-    );
-    assert_eq!(
-        t.cpus().iter().map(|p| p.thread).collect::<Vec<_>>(),
-        [0, 1, 0]
-    );
+    assert_eq!(t.describe(), "1 socket, 2 cores, 3 CPUs, 2 LLCs of 1 to 2 CPUs");
+    assert_eq!(t.cpus().iter().map(|p| p.thread).collect::<Vec<_>>(), [0, 1, 0]);
 }
 
 /// Each CPU is in exactly one list of a kind, the one that its place names.

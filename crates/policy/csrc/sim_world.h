@@ -43,6 +43,8 @@ struct world {
 	u32 n_cpus;
 	u32 n_tasks;
 	u32 n_affinities;
+	u32 smt_active;
+	u32 reserved;
 };
 
 #include "../../../policy/world.h"
@@ -97,6 +99,11 @@ static inline u32 world_llc_position(const struct world *w, u32 cpu)
 static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position)
 {
 	return w->llc_cpus[w->llcs[llc].first + position];
+}
+
+static inline bool world_smt_active(const struct world *w)
+{
+	return w->smt_active != 0;
 }
 
 static inline u32 world_smt_width(const struct world *w, u32 cpu)

@@ -124,7 +124,9 @@ pub enum PolicyError {
         nearest: Option<String>,
     },
     /// An edit without `+` or `-`.
-    #[error("`{edit}` is no edit of a policy: write `+{edit}` to add a feature or `-{edit}` to remove it")]
+    #[error(
+        "`{edit}` is no edit of a policy: write `+{edit}` to add a feature or `-{edit}` to remove it"
+    )]
     NoSign {
         /// As given.
         edit: String,

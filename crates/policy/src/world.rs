@@ -106,6 +106,8 @@ pub(crate) struct RawWorld {
     n_cpus: u32,
     n_tasks: u32,
     n_affinities: u32,
+    smt_active: u32,
+    reserved: u32,
 }
 
 /// Which rule chose the CPU.
@@ -207,6 +209,7 @@ pub struct World {
     llc_cpus: Vec<u16>,
     smt_cpus: Vec<u16>,
     allowed: Vec<u64>,
+    smt_active: bool,
 }
 
 impl World {
@@ -236,6 +239,7 @@ impl World {
             llc_cpus: Vec::new(),
             smt_cpus: Vec::new(),
             allowed: Vec::new(),
+            smt_active: shape.llcs.iter().flat_map(|l| &l.cores).any(|core| core.len() > 1),
         };
         for (llc, llc_shape) in shape.llcs.iter().enumerate() {
             world.add_llc(llc as u16, llc_shape);
@@ -340,6 +344,12 @@ impl World {
     pub fn llc_cpus(&self, llc: usize) -> &[u16] {
         let l = &self.llcs[llc];
         &self.llc_cpus[l.first as usize..(l.first + l.weight) as usize]
+    }
+
+    /// Does some core have two threads (sched_smt_active)?
+    #[inline]
+    pub fn smt_active(&self) -> bool {
+        self.smt_active
     }
 
     /// Hardware threads of a CPU's core, itself included, by number.
@@ -499,6 +509,8 @@ impl World {
             n_cpus: self.cpus.len() as u32,
             n_tasks: self.tasks.len() as u32,
             n_affinities: (self.allowed.len() / (self.llcs.len() * LLC_WORDS)) as u32,
+            smt_active: u32::from(self.smt_active),
+            reserved: 0,
         }
     }
 }

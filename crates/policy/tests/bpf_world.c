@@ -106,6 +106,14 @@ static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position)
 	return llc_of(w, llc)->cpus[position & (POLICY_LLC_CPUS - 1)];
 }
 
+static u32 smt_active;
+
+static inline bool world_smt_active(const struct world *w)
+{
+	(void)w;
+	return *(volatile u32 *)&smt_active != 0;
+}
+
 static inline u32 world_smt_width(const struct world *w, u32 cpu)
 {
 	return cpu_of(w, cpu)->smt_width;
@@ -164,19 +172,36 @@ struct wakeup {
 	u32 flags;
 };
 
+static inline struct policy_task *task_of(struct world *w, u32 id)
+{
+	return id == POLICY_NONE ? 0 : &w->tasks[id & (N_TASKS - 1)];
+}
+
 /* Where the wakee runs; bit 31: through the wake list. */
 SEC("struct_ops/select_cpu") u32 select_cpu(struct wakeup *wakeup)
 {
 	struct world *w = &world_state;
-	struct policy_task *waker = 0;
+	struct policy_task *wakee = task_of(w, wakeup->wakee);
 	struct policy_pick pick;
-	u32 this_cpu = wakeup->this_cpu;
 
-	if (wakeup->waker != POLICY_NONE)
-		waker = &w->tasks[wakeup->waker & (N_TASKS - 1)];
-	pick = policy_select_cpu(w, &tunables, &w->tasks[wakeup->wakee & (N_TASKS - 1)], waker,
-				 this_cpu, wakeup->flags, wakeup->now_j);
-	return pick.cpu | (policy_ttwu_queue(w, &tunables, this_cpu, pick.cpu) ? 1u << 31 : 0);
+	if (!wakee)
+		return wakeup->this_cpu;
+	pick = policy_select_cpu(w, &tunables, wakee, task_of(w, wakeup->waker), wakeup->this_cpu,
+				 wakeup->flags, wakeup->now_j);
+	return pick.cpu |
+	       (policy_ttwu_queue(w, &tunables, wakeup->this_cpu, pick.cpu) ? 1u << 31 : 0);
+}
+
+/* A wake-up that no select_cpu preceded: a second caller, so that nothing is
+ * inlined only because it is called once. */
+SEC("struct_ops/enqueue") u32 enqueue(struct wakeup *wakeup)
+{
+	struct world *w = &world_state;
+	struct policy_task *wakee = task_of(w, wakeup->wakee);
+
+	if (!wakee)
+		return wakeup->this_cpu;
+	return policy_select_cpu(w, &tunables, wakee, 0, wakeup->this_cpu, 0, wakeup->now_j).rule;
 }
 
 /* A task sleeps; returns the average that its sections now have. */

@@ -89,8 +89,7 @@ impl Sim<'_> {
 
     /// rebalance_domains() at a CPU's tick. Returns the time that it took.
     pub(crate) fn periodic_balance(&mut self, cpu: CpuId) -> Ns {
-        let kind =
-            if self.cpus[at(cpu)].step == Step::Idle { Kind::Idle } else { Kind::Busy };
+        let kind = if self.cpus[at(cpu)].step == Step::Idle { Kind::Idle } else { Kind::Busy };
         self.rebalance(cpu, kind)
     }
 
@@ -101,10 +100,8 @@ impl Sim<'_> {
             decayed |= self.decay_newidle_cost(cpu, level);
             let state = self.balancer.state[at(cpu)][level];
             let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
-            let interval = (state.interval_ns * factor).clamp(
-                self.tick_ns,
-                100_000_000 * self.cpus.len() as u64,
-            );
+            let interval = (state.interval_ns * factor)
+                .clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64);
             if (self.now as i64) < state.last_ns + interval as i64 {
                 continue;
             }
@@ -112,8 +109,7 @@ impl Sim<'_> {
             self.balancer.state[at(cpu)][level].last_ns = self.now as i64;
         }
         if decayed {
-            let sum: Ns =
-                self.balancer.state[at(cpu)].iter().map(|s| s.max_newidle_cost).sum();
+            let sum: Ns = self.balancer.state[at(cpu)].iter().map(|s| s.max_newidle_cost).sum();
             self.cpus[at(cpu)].max_idle_balance_cost = sum.max(MIGRATION_COST_NS);
         }
         cost
@@ -146,7 +142,7 @@ impl Sim<'_> {
     }
 
     /// newidle_balance(): a CPU without work looks for some before it goes idle.
-    /// Returns the time that took; nothing if it did not look.
+    /// Returns the work that took; nothing if it did not look.
     pub(crate) fn new_idle_balance(&mut self, cpu: CpuId) -> Option<Ns> {
         let levels = self.balancer.state[at(cpu)].len();
         let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
@@ -154,13 +150,17 @@ impl Sim<'_> {
         if !self.balancer.overload || avg_idle < lowest {
             return None;
         }
-        let mut cost = Ns::from(self.cost.balance_base_ns);
+        let (mut cost, mut work) = (0, 0);
         for level in 0..levels {
             let state = self.balancer.state[at(cpu)][level];
             if avg_idle < cost + state.max_newidle_cost {
                 break;
             }
             let (pass, took) = self.balance_pass(cpu, level, Kind::NewIdle);
+            // The kernel takes the time by the clock: a busy sibling and bad luck count.
+            let took = self.varied(took);
+            work += took;
+            let took = self.cpus[at(cpu)].stretch(took);
             cost += took;
             let state = &mut self.balancer.state[at(cpu)][level];
             if took > state.max_newidle_cost {
@@ -178,7 +178,7 @@ impl Sim<'_> {
         if self.world.nr_running(cpu) > 0 {
             c.idle_stamp = 0;
         }
-        Some(cost)
+        Some(work)
     }
 
     /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all

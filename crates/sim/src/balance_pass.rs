@@ -104,10 +104,10 @@ impl Sim<'_> {
         domain: &Domain,
         local: usize,
     ) -> (Pass, Ns) {
-        let groups: Vec<Group> =
-            (0..domain.groups.len()).map(|g| self.group(domain, g)).collect();
+        let groups: Vec<Group> = (0..domain.groups.len()).map(|g| self.group(domain, g)).collect();
         if domain.level == Level::Numa && kind != Kind::NewIdle {
-            self.balancer.overload = domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1);
+            self.balancer.overload =
+                domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1);
         }
         if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
             self.refresh_nr_idle_scan(dst);
@@ -163,8 +163,7 @@ impl Sim<'_> {
         }
         let pct = domain.imbalance_pct;
         let runnable = runnable as u64;
-        let strained =
-            g.capacity * 100 < g.util * pct || g.capacity * pct < runnable * 100;
+        let strained = g.capacity * 100 < g.util * pct || g.capacity * pct < runnable * 100;
         let spare = g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable * 100;
         g.kind = if g.nr > g.weight && strained {
             GroupType::Overloaded
@@ -204,8 +203,7 @@ impl Sim<'_> {
         imbalance: Imbalance,
     ) -> u32 {
         let failed = self.balancer.state[at(dst)][level].failed;
-        let waiting: Vec<TaskId> =
-            self.cpus[at(src)].rq.waiting().iter().map(|w| w.task).collect();
+        let waiting: Vec<TaskId> = self.cpus[at(src)].rq.waiting().iter().map(|w| w.task).collect();
         let mut left = imbalance;
         let mut moved = 0;
         for &task in waiting.iter().take(MAX_MOVED as usize) {
@@ -344,9 +342,8 @@ fn imbalance(
     {
         return None;
     }
-    let spread = domain.prefer_sibling
-        && local.kind == GroupType::HasSpare
-        && busiest.nr > local.nr + 1;
+    let spread =
+        domain.prefer_sibling && local.kind == GroupType::HasSpare && busiest.nr > local.nr + 1;
     if !spread && busiest.kind != GroupType::Overloaded {
         let enough_idle = local.weight > 1 && local.idle <= busiest.idle + 1;
         if !dst_idle || enough_idle || busiest.nr == 1 {

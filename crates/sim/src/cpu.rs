@@ -25,15 +25,9 @@ pub(crate) enum Step {
     /// The current task's operation; then its effect.
     Op,
     /// Waiting until the wakee has left its CPU; then its CPU is selected.
-    Select {
-        wakee: TaskId,
-        flags: u32,
-    },
+    Select { wakee: TaskId, flags: u32 },
     /// Selection is done; then the wakee is queued there.
-    Commit {
-        wakee: TaskId,
-        pick: Pick,
-    },
+    Commit { wakee: TaskId, pick: Pick },
 }
 
 /// Work and waiting from `start` on: first `stall`, then `cost`, then `busy`.

@@ -52,8 +52,7 @@ pub(crate) struct Domains {
 
 impl Domains {
     pub(crate) fn new(topology: &Topology) -> Domains {
-        let mut domains =
-            Domains { all: Vec::new(), of_cpu: vec![Vec::new(); topology.n_cpus()] };
+        let mut domains = Domains { all: Vec::new(), of_cpu: vec![Vec::new(); topology.n_cpus()] };
         let place = |cpu: CpuId| &topology.cpus()[cpu as usize];
         domains.add_level(topology, Level::Smt, |c| place(c).core, |c| c);
         domains.add_level(topology, Level::Llc, |c| place(c).llc, |c| place(c).core);
@@ -86,8 +85,7 @@ impl Domains {
             let domain = self.all.len() as u32;
             for (number, group) in groups.iter().enumerate() {
                 for &cpu in group {
-                    self.of_cpu[usize::from(cpu)]
-                        .push(Membership { domain, group: number as u32 });
+                    self.of_cpu[usize::from(cpu)].push(Membership { domain, group: number as u32 });
                 }
             }
             self.all.push(Domain {

@@ -215,7 +215,14 @@ impl<'a> Sim<'a> {
 
     /// Starts an activity of `cpu` now.
     #[inline]
-    pub(crate) fn begin(&mut self, cpu: CpuId, step: Step, toll: Toll, busy: Ns, until: Option<Ns>) {
+    pub(crate) fn begin(
+        &mut self,
+        cpu: CpuId,
+        step: Step,
+        toll: Toll,
+        busy: Ns,
+        until: Option<Ns>,
+    ) {
         let c = &mut self.cpus[at(cpu)];
         c.step = step;
         c.activity = crate::cpu::Activity {
@@ -300,7 +307,8 @@ impl<'a> Sim<'a> {
         self.close_books();
         let now = self.now;
         for cpu in &mut self.cpus {
-            let begun = if cpu.step == Step::Idle { cpu.idle_accounted } else { cpu.activity.start };
+            let begun =
+                if cpu.step == Step::Idle { cpu.idle_accounted } else { cpu.activity.start };
             cpu.time = CpuTime { cost_ns: begun.saturating_sub(now), ..CpuTime::default() };
         }
         self.counters = Counters::default();

@@ -44,9 +44,8 @@ impl Governor {
                 }
             }
             let mean = sum / n.max(1);
-            let variance = (squares / u128::from(n.max(1))).saturating_sub(
-                u128::from(mean) * u128::from(mean),
-            );
+            let variance = (squares / u128::from(n.max(1)))
+                .saturating_sub(u128::from(mean) * u128::from(mean));
             let tight = variance <= u128::from(SPREAD_NS * SPREAD_NS);
             let relative = n >= 6 && u128::from(mean) * u128::from(mean) > 36 * variance;
             if tight || relative {

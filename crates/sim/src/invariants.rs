@@ -34,14 +34,13 @@ impl Sim<'_> {
             }
             let nr = c.rq.len() as u32 + u32::from(curr.is_some());
             assert_eq!(self.world.nr_running(cpu), nr, "nr_running of CPU {cpu}");
-            let weight: u64 = c
-                .rq
-                .waiting()
-                .iter()
-                .map(|w| w.task)
-                .chain(curr)
-                .map(|t| u64::from(self.tasks[at(t)].weight))
-                .sum();
+            let weight: u64 =
+                c.rq.waiting()
+                    .iter()
+                    .map(|w| w.task)
+                    .chain(curr)
+                    .map(|t| u64::from(self.tasks[at(t)].weight))
+                    .sum();
             assert_eq!(c.rq.weight, weight, "queue weight of CPU {cpu}");
             if self.world.available_idle(cpu) {
                 assert!(nr == 0 && c.wake_list.is_empty(), "CPU {cpu} is not available");

@@ -48,7 +48,9 @@ pub enum SimError {
     #[error("interrupted")]
     Interrupted,
     /// Nothing can happen any more: every task waits for another.
-    #[error("deadlock at {at_ns} ns: all {tasks} tasks wait for each other; check the workload's operations")]
+    #[error(
+        "deadlock at {at_ns} ns: all {tasks} tasks wait for each other; check the workload's operations"
+    )]
     Deadlock {
         /// Virtual time.
         at_ns: Ns,

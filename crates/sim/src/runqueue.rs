@@ -3,7 +3,7 @@
 //! picked next.
 
 use reveille_measure::Ns;
-use reveille_policy::{NONE, TaskId, Tunables, scaling_factor, bits};
+use reveille_policy::{NONE, TaskId, Tunables, bits, scaling_factor};
 
 /// Weight of a task at nice 0.
 pub(crate) const NICE_0: u64 = 1024;
@@ -49,8 +49,7 @@ impl FairTunables {
 
     /// The slice of a task of this weight among `nr` tasks weighing `total`.
     pub(crate) fn slice(&self, nr: u64, weight: u32, total: u64) -> Ns {
-        let period =
-            if nr > self.nr_latency { nr * self.min_granularity } else { self.latency };
+        let period = if nr > self.nr_latency { nr * self.min_granularity } else { self.latency };
         (period * u64::from(weight) / total.max(1)).max(self.min_granularity)
     }
 }

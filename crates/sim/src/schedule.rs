@@ -198,11 +198,8 @@ impl Sim<'_> {
         let line = &mut self.llc_lines[llc];
         let mut wait = line.read(cpu, self.now, |a, b| near.line(a, b));
         if !self.world.has_idle_cores(llc) {
-            let whole = self
-                .world
-                .smt_cpus(cpu)
-                .iter()
-                .all(|&s| self.world.available_idle(CpuId::from(s)));
+            let whole =
+                self.world.smt_cpus(cpu).iter().all(|&s| self.world.available_idle(CpuId::from(s)));
             if whole {
                 wait += line.write(cpu, self.now + wait, |a, b| near.line(a, b));
                 self.world.set_has_idle_cores(llc, true);
@@ -425,8 +422,7 @@ impl Sim<'_> {
             c.rq.next_buddy = Default::default();
             c.rq.last_buddy = Default::default();
             c.need_resched = true;
-        } else if ran >= self.fair.min_granularity
-            && t.vruntime - leftmost.vruntime > slice as i64
+        } else if ran >= self.fair.min_granularity && t.vruntime - leftmost.vruntime > slice as i64
         {
             c.need_resched = true;
         }

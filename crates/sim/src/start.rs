@@ -4,10 +4,10 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
+use crate::RunSpec;
 use crate::cpu::at;
 use crate::engine::Sim;
 use crate::task::{Place, Task};
-use crate::RunSpec;
 
 /// Time between two forks of the starting program.
 const FORK_INTERVAL_NS: Ns = 20_000;
@@ -37,7 +37,7 @@ impl Sim<'_> {
             state.place = Place::Blocked;
             self.tasks.push(state);
             self.new_task_averages(id, cpu);
-            // The first wake-up is a timer's on the CPU that the fork chose.
+            // wake_up_new_task() comes with a timer on the CPU that the fork chose.
             self.timer_number += 1;
             self.tasks[at(id)].timer = self.timer_number;
             self.timers.push(std::cmp::Reverse(crate::engine::Timer {

@@ -75,6 +75,12 @@ impl Sim<'_> {
     pub(crate) fn wake_from_timer(&mut self, cpu: CpuId, wakee: TaskId) -> Toll {
         self.tasks[at(wakee)].waits_futex = false;
         self.wake_begins(cpu, wakee);
+        if self.world.task(wakee).sum_exec_ns == 0 {
+            // wake_up_new_task(): the fork has placed it, and it is in nobody's debt.
+            let mut toll = self.enqueue_woken(cpu, wakee, cpu, self.now);
+            toll += self.check_preempt(cpu, cpu, wakee);
+            return toll;
+        }
         let (pick, toll) = self.decide(cpu, wakee, 0);
         self.queue_wakee(cpu, wakee, pick, toll)
     }
@@ -92,7 +98,7 @@ impl Sim<'_> {
             pick.rule(),
             Rule::TargetIdle | Rule::PrevIdle | Rule::RecentIdle | Rule::Kthread
         );
-        if asked_for_cores && self.world.smt_cpus(pick.target).len() > 1 {
+        if asked_for_cores && self.world.smt_active() {
             let llc = self.near.llc(pick.target);
             let near = &self.near;
             let line = &mut self.llc_lines[llc];
@@ -242,7 +248,13 @@ impl Sim<'_> {
 
     /// Queues a woken task on `dst`, by the hand of `cpu`, from `when` on. The lock
     /// of that runqueue is held all the while, load_avg's line included.
-    pub(crate) fn enqueue_woken(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
+    pub(crate) fn enqueue_woken(
+        &mut self,
+        cpu: CpuId,
+        wakee: TaskId,
+        dst: CpuId,
+        when: Ns,
+    ) -> Toll {
         let near = &self.near;
         let c = &mut self.cpus[at(dst)];
         let wait = c.lock.acquire(cpu, when, |a, b| near.line(a, b));

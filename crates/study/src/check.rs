@@ -46,8 +46,8 @@ pub(crate) fn choose(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The most similar of `known`, if one is similar.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The most similar of `known`, if one is similar: what a typing slip meant.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Long input is never a typing slip, and similarity is quadratic in length.
     let name: String = name.to_lowercase().chars().take(64).collect();
     known
@@ -165,9 +165,10 @@ fn policy_problem(error: &PolicyError) -> Problem {
             let text = format!("`{edit}` changes nothing: {base} already is so");
             Problem::new(text, "leave it out")
         }
-        PolicyError::Empty => {
-            Problem::new("a variant without an edit is the baseline", "write `+FEATURE`, such as `+SIS_SHORT`")
-        }
+        PolicyError::Empty => Problem::new(
+            "a variant without an edit is the baseline",
+            "write `+FEATURE`, such as `+SIS_SHORT`",
+        ),
     }
 }
 

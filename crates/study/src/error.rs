@@ -28,7 +28,9 @@ pub enum StudyError {
     },
     /// A file could not be read.
     #[error("cannot read {}: {error}", path.display())]
-    #[diagnostic(help("a study is the name of one that `reveille studies` lists, or the path of a TOML file"))]
+    #[diagnostic(help(
+        "a study is the name of one that `reveille studies` lists, or the path of a TOML file"
+    ))]
     Read {
         /// The file.
         path: PathBuf,

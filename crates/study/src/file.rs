@@ -355,11 +355,7 @@ impl Document<'_> {
         Err(self.wrong(value.span(), "change_pct", problem))
     }
 
-    fn std_pct(
-        &self,
-        key: &str,
-        value: Option<&Spanned<f64>>,
-    ) -> Result<Option<f64>, StudyError> {
+    fn std_pct(&self, key: &str, value: Option<&Spanned<f64>>) -> Result<Option<f64>, StudyError> {
         match value.map(|v| (v, *v.get_ref())) {
             Some((place, pct)) if !pct.is_finite() || pct < 0.0 => {
                 let text = format!("{pct} is no standard deviation in percent");

@@ -30,6 +30,7 @@ mod study;
 pub mod verdict;
 
 pub use catalogue::{find, load, names};
+pub use check::nearest;
 pub use comparison::{
     Claim, Comparison, Detail, Explanation, Figure, Row, Score, SideDetail, Verdict,
 };

@@ -113,7 +113,8 @@ fn loads(text: &str) -> Result<Vec<u64>, Problem> {
         });
         number.and_then(check::load)
     };
-    let loads = text.split(',').map(parse).collect::<Result<Vec<u64>, Problem>>()?;
+    let items = text.split(',').filter(|_| !text.trim().is_empty());
+    let loads = items.map(parse).collect::<Result<Vec<u64>, Problem>>()?;
     check::loads(&loads).map_err(|(_, problem)| problem)?;
     Ok(loads)
 }

@@ -146,8 +146,7 @@ impl Slot<'_> {
     fn runs(&self, point: usize) -> impl Iterator<Item = Run> + use<> {
         let sides = self.sides.len();
         let repeats = self.case.repeats as usize;
-        (0..repeats)
-            .flat_map(move |repeat| (0..sides).map(move |side| Run { point, repeat, side }))
+        (0..repeats).flat_map(move |repeat| (0..sides).map(move |side| Run { point, repeat, side }))
     }
 
     fn simulate(&self, study: &Study, run: &Run, stop: &AtomicBool) -> Result<(), SimError> {
@@ -157,8 +156,7 @@ impl Slot<'_> {
             duration_ns: self.case.duration_ns,
         };
         let policy = policy(study, run.side);
-        let result =
-            reveille_sim::run(&study.machine, &self.point.program, policy, &spec, stop)?;
+        let result = reveille_sim::run(&study.machine, &self.point.program, policy, &spec, stop)?;
         self.sides[run.side].add(run.repeat, self.case.metric.kind, &result);
         Ok(())
     }
@@ -303,7 +301,10 @@ fn claim(study: &Study, peak: &Peak, slots: &[Slot<'_>]) -> Option<Claim> {
     }
     let (published, predicted) = (peak.load as f64, best?.0 as f64);
     Some(Claim {
-        claim: format!("{}: load of highest {} under {}", case.name, case.metric.name, study.base.base),
+        claim: format!(
+            "{}: load of highest {} under {}",
+            case.name, case.metric.name, study.base.base
+        ),
         published,
         predicted,
         verdict: verdict::judge_peak(published, predicted),

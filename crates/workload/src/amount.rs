@@ -7,13 +7,8 @@ use crate::error::Mistake;
 /// No time in a workload is longer than this.
 pub(crate) const MAX_TIME_NS: Ns = 3_600_000_000_000;
 
-const UNITS: [(&str, u128); 5] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-];
+const UNITS: [(&str, u128); 5] =
+    [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// What a parameter or a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +45,7 @@ impl Kind {
     /// The kind of a parameter whose default is this.
     pub(crate) fn of_default(text: &str) -> Kind {
         let number = |c: char| c.is_ascii_digit() || c == '_' || c == '+' || c == '-';
-        if text.chars().all(number) {
-            Kind::Count
-        } else {
-            Kind::Time
-        }
+        if text.chars().all(number) { Kind::Count } else { Kind::Time }
     }
 }
 
@@ -81,10 +72,7 @@ pub(crate) struct ParamKind {
 impl Amount {
     /// A value that no parameter changes.
     pub(crate) fn fixed(value: u64) -> Amount {
-        Amount {
-            base: Base::Fixed(value),
-            divisor: 1,
-        }
+        Amount { base: Base::Fixed(value), divisor: 1 }
     }
 
     /// Reads `30ms`, `$param` or either with `/n` behind it.
@@ -94,10 +82,7 @@ impl Amount {
             None => (text.trim(), 1),
         };
         let Some(name) = base.strip_prefix('$') else {
-            return Ok(Amount {
-                base: Base::Fixed(kind.parse(base)?),
-                divisor,
-            });
+            return Ok(Amount { base: Base::Fixed(kind.parse(base)?), divisor });
         };
         let index = params.iter().position(|p| p.name == name).ok_or_else(|| {
             Mistake::unknown("parameter", name, params.iter().map(|p| p.name.as_str()))
@@ -109,16 +94,10 @@ impl Amount {
                     params[index].kind.name(),
                     kind.name()
                 ),
-                format!(
-                    "use a parameter whose default looks like {}",
-                    kind.example()
-                ),
+                format!("use a parameter whose default looks like {}", kind.example()),
             ));
         }
-        Ok(Amount {
-            base: Base::Param(index),
-            divisor,
-        })
+        Ok(Amount { base: Base::Param(index), divisor })
     }
 
     /// The value with the parameters' values filled in.
@@ -143,10 +122,7 @@ fn parse_divisor(text: &str, divisor: &str) -> Result<u64, Mistake> {
     match parse_count(divisor) {
         Ok(0) => Err(Mistake::new(format!("`{text}` divides by zero"), fix)),
         Ok(n) => Ok(n),
-        Err(_) => Err(Mistake::new(
-            format!("`{divisor}` in `{text}` is no divisor"),
-            fix,
-        )),
+        Err(_) => Err(Mistake::new(format!("`{divisor}` in `{text}` is no divisor"), fix)),
     }
 }
 
@@ -159,19 +135,14 @@ fn parse_count(text: &str) -> Result<u64, Mistake> {
     if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {
         return Err(Mistake::new(format!("`{text}` is not a whole number"), fix));
     }
-    digits
-        .parse()
-        .map_err(|_| Mistake::new(format!("`{text}` is too large"), fix))
+    digits.parse().map_err(|_| Mistake::new(format!("`{text}` is too large"), fix))
 }
 
 fn parse_time(text: &str) -> Result<Ns, Mistake> {
     let fix = "write a number and ns, us, ms or s, such as \"30ms\" or \"1.5us\"";
     let not_a_time = || Mistake::new(format!("`{text}` is not a time"), fix);
     if text.starts_with('-') {
-        return Err(Mistake::new(
-            format!("`{text}` is negative, and no time is"),
-            fix,
-        ));
+        return Err(Mistake::new(format!("`{text}` is negative, and no time is"), fix));
     }
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_');
     let (number, unit) = text.split_at(unit_at.unwrap_or(text.len()));
@@ -254,10 +225,7 @@ mod tests {
             ("0.5ns", "finer than a nanosecond"),
             ("0.00000000001s", "finer than a nanosecond"),
             ("3600.000000001s", "more than an hour"),
-            (
-                "99999999999999999999999999999999999999999s",
-                "more than an hour",
-            ),
+            ("99999999999999999999999999999999999999999s", "more than an hour"),
         ] {
             let problem = parse_time(text).unwrap_err().problem;
             assert!(problem.contains(reason), "{text}: {problem}");
@@ -266,19 +234,11 @@ mod tests {
 
     #[test]
     fn amounts_divide_whole_numbers() {
-        let params = [ParamKind {
-            name: "sleeptime".into(),
-            kind: Kind::Time,
-        }];
+        let params = [ParamKind { name: "sleeptime".into(), kind: Kind::Time }];
         let quarter = Amount::parse("$sleeptime/4", Kind::Time, &params).unwrap();
         assert_eq!(quarter.value(&[30_000_000]), 7_500_000);
         assert_eq!(quarter.value(&[7]), 1);
-        assert_eq!(
-            Amount::parse("30ms / 4", Kind::Time, &params)
-                .unwrap()
-                .value(&[0]),
-            7_500_000
-        );
+        assert_eq!(Amount::parse("30ms / 4", Kind::Time, &params).unwrap().value(&[0]), 7_500_000);
         for (text, kind, reason) in [
             ("$sleeptime/0", Kind::Time, "divides by zero"),
             ("$sleeptime/x", Kind::Time, "no divisor"),

@@ -68,26 +68,14 @@ impl Workload {
             help: mistake.help,
         };
         let known = self.params.iter().map(|p| p.name.as_str());
-        if let Some(unknown) = params
-            .keys()
-            .find(|name| !known.clone().any(|k| k == *name))
-        {
-            return Err(wrong(
-                unknown,
-                Mistake::unknown("parameter", unknown, known),
-            ));
+        if let Some(unknown) = params.keys().find(|name| !known.clone().any(|k| k == *name)) {
+            return Err(wrong(unknown, Mistake::unknown("parameter", unknown, known)));
         }
         let value = |(param, kind): (&crate::Param, &ParamKind)| {
             let text = params.get(&param.name).unwrap_or(&param.default);
-            kind.kind
-                .parse(text.trim())
-                .map_err(|mistake| wrong(&param.name, mistake))
+            kind.kind.parse(text.trim()).map_err(|mistake| wrong(&param.name, mistake))
         };
-        self.params
-            .iter()
-            .zip(&self.param_kinds)
-            .map(value)
-            .collect()
+        self.params.iter().zip(&self.param_kinds).map(value).collect()
     }
 
     /// Tasks of each role in one instance.
@@ -95,14 +83,7 @@ impl Workload {
         let count = |task: &TaskSource| {
             let wrong = |problem: String, help: &str| {
                 let problem = format!("task `{}` {problem}", task.name);
-                self.error(
-                    &task.span,
-                    Some("count"),
-                    values,
-                    [&task.count],
-                    &problem,
-                    help,
-                )
+                self.error(&task.span, Some("count"), values, [&task.count], &problem, help)
             };
             match task.count.value(values) {
                 n @ 1..=MAX_TASKS => Ok(n),
@@ -128,10 +109,7 @@ impl Workload {
             let help = "let it run, spin, sleep, wait, or receive from another task";
             return Err(self.error(&task.span, None, values, task.amounts(), &problem, help));
         }
-        Ok(Role {
-            name: task.name.clone(),
-            ops,
-        })
+        Ok(Role { name: task.name.clone(), ops })
     }
 
     fn op(&self, op: &OpSource, counts: &[u64], values: &[u64]) -> Result<Op, WorkloadError> {
@@ -147,46 +125,27 @@ impl Workload {
         Ok(match &op.code {
             Code::Run(time) => Op::Run(time.value(values)),
             Code::Spin(time) => Op::Spin(time.value(values)),
-            Code::Send { channel, bytes } => Op::Send {
-                channel: *channel as u16,
-                bytes: positive(bytes)?,
-            },
-            Code::Recv { channel } => Op::Recv {
-                channel: *channel as u16,
-            },
-            Code::Sleep { time, jitter } => Op::Sleep {
-                time: time.value(values),
-                jitter: jitter.value(values),
-            },
-            Code::Wait { timeout: None, .. } => Op::Wait {
-                timeout: 0,
-                jitter: 0,
-            },
-            Code::Wait {
-                timeout: Some(timeout),
-                jitter,
-            } => match timeout.value(values) {
+            Code::Send { channel, bytes } => {
+                Op::Send { channel: *channel as u16, bytes: positive(bytes)? }
+            }
+            Code::Recv { channel } => Op::Recv { channel: *channel as u16 },
+            Code::Sleep { time, jitter } => {
+                Op::Sleep { time: time.value(values), jitter: jitter.value(values) }
+            }
+            Code::Wait { timeout: None, .. } => Op::Wait { timeout: 0, jitter: 0 },
+            Code::Wait { timeout: Some(timeout), jitter } => match timeout.value(values) {
                 0 => return Err(wrong("is a limit of 0", "give it a time, or `wait = true`")),
-                timeout => Op::Wait {
-                    timeout,
-                    jitter: jitter.value(values),
-                },
+                timeout => Op::Wait { timeout, jitter: jitter.value(values) },
             },
             Code::Post { role } => {
                 let first: u64 = counts[..*role].iter().sum();
                 if counts[*role] > 1 {
                     let name = &self.tasks[*role].name;
                     let problem = format!("an instance has {} tasks `{name}`", counts[*role]);
-                    return Err(wrong(
-                        &problem,
-                        "post a task of which each instance has one",
-                    ));
+                    return Err(wrong(&problem, "post a task of which each instance has one"));
                 }
                 let task = u16::try_from(first).map_err(|_| {
-                    wrong(
-                        "stands after more than 65535 tasks",
-                        "move its [[task]] to the front",
-                    )
+                    wrong("stands after more than 65535 tasks", "move its [[task]] to the front")
                 })?;
                 Op::Post { task }
             }
@@ -241,12 +200,7 @@ impl Workload {
     }
 
     fn load_error(&self, load: u64, problem: String, help: String) -> WorkloadError {
-        WorkloadError::Load {
-            workload: self.name.clone(),
-            load,
-            problem,
-            help,
-        }
+        WorkloadError::Load { workload: self.name.clone(), load, problem, help }
     }
 
     /// A mistake in the file that may be due to parameters: says which.
@@ -262,10 +216,8 @@ impl Workload {
         let mut due: Vec<usize> = amounts.into_iter().filter_map(Amount::param).collect();
         due.sort_unstable();
         due.dedup();
-        let due: Vec<String> = due
-            .into_iter()
-            .map(|p| format!("{} = {}", self.params[p].name, values[p]))
-            .collect();
+        let due: Vec<String> =
+            due.into_iter().map(|p| format!("{} = {}", self.params[p].name, values[p])).collect();
         let problem = match due.len() {
             0 => problem.to_owned(),
             _ => format!("{problem} (with {})", due.join(", ")),
@@ -280,8 +232,6 @@ impl TaskSource {
     }
 
     fn sends(&self, to: usize) -> bool {
-        self.ops
-            .iter()
-            .any(|op| matches!(op.code, Code::Send { channel, .. } if channel == to))
+        self.ops.iter().any(|op| matches!(op.code, Code::Send { channel, .. } if channel == to))
     }
 }

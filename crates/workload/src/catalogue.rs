@@ -43,9 +43,7 @@ pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
         return find(spec);
     }
     let path = Path::new(spec);
-    let text = std::fs::read_to_string(path).map_err(|error| WorkloadError::Read {
-        path: path.to_owned(),
-        error,
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| WorkloadError::Read { path: path.to_owned(), error })?;
     Workload::parse(spec, &text)
 }

@@ -23,10 +23,7 @@ impl Workload {
     }
 
     fn any(&self, is: impl Fn(&Code) -> bool) -> bool {
-        self.tasks
-            .iter()
-            .flat_map(|task| &task.ops)
-            .any(|op| is(&op.code))
+        self.tasks.iter().flat_map(|task| &task.ops).any(|op| is(&op.code))
     }
 
     fn check_channels(&self, top: &Table) -> Result<(), WorkloadError> {
@@ -38,11 +35,7 @@ impl Workload {
                 (false, _) => "sends to",
                 (true, false) => "receives from",
             };
-            return Err(unused(
-                top,
-                "channels",
-                &format!("no task {lack} channel `{name}`"),
-            ));
+            return Err(unused(top, "channels", &format!("no task {lack} channel `{name}`")));
         }
         Ok(())
     }
@@ -56,11 +49,7 @@ impl Workload {
                 (false, _) => "joins",
                 (true, false) => "wakes",
             };
-            return Err(unused(
-                top,
-                "lists",
-                &format!("no task {lack} list `{name}`"),
-            ));
+            return Err(unused(top, "lists", &format!("no task {lack} list `{name}`")));
         }
         Ok(())
     }
@@ -69,16 +58,10 @@ impl Workload {
         for (index, param) in self.params.iter().enumerate() {
             let used = self.tasks.iter().any(|task| {
                 let amounts = task.ops.iter().flat_map(|op| op.code.amounts());
-                amounts
-                    .chain([&task.count])
-                    .any(|amount| amount.param() == Some(index))
+                amounts.chain([&task.count]).any(|amount| amount.param() == Some(index))
             });
             if !used {
-                return Err(unused(
-                    top,
-                    "params",
-                    &format!("nothing uses `${}`", param.name),
-                ));
+                return Err(unused(top, "params", &format!("nothing uses `${}`", param.name)));
             }
         }
         Ok(())
@@ -93,10 +76,8 @@ impl Workload {
                 }
             };
             if !there {
-                let problem = format!(
-                    "no task has the operation `{op}` that `{}` needs",
-                    metric.name
-                );
+                let problem =
+                    format!("no task has the operation `{op}` that `{}` needs", metric.name);
                 return Err(unused(top, "metric", &problem));
             }
         }
@@ -134,10 +115,7 @@ impl Workload {
     /// Between two joins a task waits without limit, so that it is on one list at a
     /// time; it records only what a list has noted.
     fn check_joins(&self, task: &TaskSource) -> Result<(), WorkloadError> {
-        let Some(first) = task
-            .ops
-            .iter()
-            .position(|op| matches!(op.code, Code::Join { .. }))
+        let Some(first) = task.ops.iter().position(|op| matches!(op.code, Code::Join { .. }))
         else {
             return match task.ops.iter().find(|op| matches!(op.code, Code::Record)) {
                 Some(op) => {
@@ -164,22 +142,18 @@ impl Workload {
     }
 
     fn op_error(&self, op: &OpSource, problem: &str, help: &str) -> WorkloadError {
-        self.source
-            .error(&op.span, Some(op.key), Mistake::new(problem, help))
+        self.source.error(&op.span, Some(op.key), Mistake::new(problem, help))
     }
 }
 
 impl TaskSource {
     fn joins(&self) -> bool {
-        self.ops
-            .iter()
-            .any(|op| matches!(op.code, Code::Join { .. }))
+        self.ops.iter().any(|op| matches!(op.code, Code::Join { .. }))
     }
 }
 
 fn unused(top: &Table, key: &str, problem: &str) -> WorkloadError {
     let span = top.get(key).map_or(0..0, |entry| entry.span());
     let help = "add what is missing, or leave the entry out";
-    top.source
-        .error(&span, Some(key), Mistake::new(problem, help))
+    top.source.error(&span, Some(key), Mistake::new(problem, help))
 }

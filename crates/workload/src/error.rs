@@ -103,10 +103,7 @@ impl Source {
     ) -> WorkloadError {
         let start = span.start.min(self.text.len());
         let end = span.end.clamp(start, self.text.len());
-        let line = 1 + self.text.as_bytes()[..start]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count();
+        let line = 1 + self.text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
         WorkloadError::File(Box::new(FileError {
             file: self.file.clone(),
             line,
@@ -128,10 +125,7 @@ pub(crate) struct Mistake {
 
 impl Mistake {
     pub(crate) fn new(problem: impl Into<String>, help: impl Into<String>) -> Mistake {
-        Mistake {
-            problem: problem.into(),
-            help: help.into(),
-        }
+        Mistake { problem: problem.into(), help: help.into() }
     }
 
     /// `name` is none of `known`; `what` says what it should have been.
@@ -171,7 +165,5 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest
-        .map(|n| format!("; did you mean `{n}`?"))
-        .unwrap_or_default()
+    nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default()
 }

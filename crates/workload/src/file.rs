@@ -48,9 +48,7 @@ pub(crate) struct Names<'a> {
     pub(crate) roles: &'a [String],
 }
 
-const KEYS: [&str; 8] = [
-    "name", "about", "load", "metric", "params", "channels", "lists", "task",
-];
+const KEYS: [&str; 8] = ["name", "about", "load", "metric", "params", "channels", "lists", "task"];
 
 impl Workload {
     /// Reads a workload file; `file` names it in messages.
@@ -61,18 +59,11 @@ impl Workload {
     /// uses; values that are no counts or times; a task that would never take
     /// time, or would wait for what nobody does.
     pub fn parse(file: &str, text: &str) -> Result<Workload, WorkloadError> {
-        let source = Source {
-            file: file.to_owned(),
-            text: text.to_owned(),
-        };
+        let source = Source { file: file.to_owned(), text: text.to_owned() };
         let document = DeTable::parse(text).map_err(|e| {
             let span = e.span().unwrap_or(0..0);
             let help = "mend the TOML; https://toml.io has the syntax";
-            source.error(
-                &span,
-                None,
-                Mistake::new(e.message().trim().to_owned(), help),
-            )
+            source.error(&span, None, Mistake::new(e.message().trim().to_owned(), help))
         })?;
         let top = Table::document(&source, &document);
         top.only("a workload", &KEYS)?;
@@ -80,23 +71,13 @@ impl Workload {
         let channels = channels(&top)?;
         let lists = lists(&top)?;
         let roles = task::role_names(&top)?;
-        let names = Names {
-            params: &param_kinds,
-            channels: &channels,
-            lists: &lists,
-            roles: &roles,
-        };
+        let names =
+            Names { params: &param_kinds, channels: &channels, lists: &lists, roles: &roles };
         let tasks = task::read(&top, &names)?;
         let workload = Workload {
-            name: top
-                .require("name", "\"my-workload\"")?
-                .text("\"my-workload\"")?
-                .to_owned(),
+            name: top.require("name", "\"my-workload\"")?.text("\"my-workload\"")?.to_owned(),
             about: top.require("about", "\"…\"")?.text("\"…\"")?.to_owned(),
-            load_unit: top
-                .require("load", "\"pairs\"")?
-                .text("\"pairs\"")?
-                .to_owned(),
+            load_unit: top.require("load", "\"pairs\"")?.text("\"pairs\"")?.to_owned(),
             metrics: metrics(&top)?,
             params,
             param_kinds,
@@ -133,10 +114,7 @@ fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
         let text = default.scalar("16")?;
         let kind = Kind::of_default(&text);
         kind.parse(&text).map_err(|m| default.error(m))?;
-        kinds.push(ParamKind {
-            name: param.key.to_owned(),
-            kind,
-        });
+        kinds.push(ParamKind { name: param.key.to_owned(), kind });
         params.push(Param {
             name: param.key.to_owned(),
             default: text,
@@ -148,27 +126,17 @@ fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
 
 /// `channels = { NAME = "pipe" }`.
 fn channels(top: &Table) -> Result<Vec<(String, ChannelKind)>, WorkloadError> {
-    const KINDS: [(&str, ChannelKind); 3] = [
-        ("pipe", ChannelKind::Pipe),
-        ("udp", ChannelKind::Udp),
-        ("tcp", ChannelKind::Tcp),
-    ];
+    const KINDS: [(&str, ChannelKind); 3] =
+        [("pipe", ChannelKind::Pipe), ("udp", ChannelKind::Udp), ("tcp", ChannelKind::Tcp)];
     let Some(entry) = top.get("channels") else {
         return Ok(Vec::new());
     };
     let mut channels = Vec::new();
     for (_, channel) in entry.table("{ request = \"pipe\" }")?.entries() {
         let text = channel.text("\"pipe\"")?;
-        let (_, kind) = KINDS
-            .iter()
-            .find(|(name, _)| *name == text)
-            .ok_or_else(|| {
-                channel.error(Mistake::unknown(
-                    "kind of channel",
-                    text,
-                    KINDS.iter().map(|k| k.0),
-                ))
-            })?;
+        let (_, kind) = KINDS.iter().find(|(name, _)| *name == text).ok_or_else(|| {
+            channel.error(Mistake::unknown("kind of channel", text, KINDS.iter().map(|k| k.0)))
+        })?;
         channels.push((channel.key.to_owned(), *kind));
     }
     few(entry, channels.len())?;
@@ -199,10 +167,7 @@ pub(crate) fn few(entry: Entry, n: usize) -> Result<(), WorkloadError> {
         return Ok(());
     }
     let problem = format!("has {n} members");
-    Err(entry.error(Mistake::new(
-        problem,
-        "at most 65535 are possible in one instance",
-    )))
+    Err(entry.error(Mistake::new(problem, "at most 65535 are possible in one instance")))
 }
 
 /// `[[metric]]`, each with `name` and one way to take it.
@@ -213,15 +178,12 @@ fn metrics(top: &Table) -> Result<Vec<Metric>, WorkloadError> {
     for item in entry.array(EXAMPLE)? {
         let table = item.table(EXAMPLE)?;
         table.only("a metric", &["name", "quantile", "throughput"])?;
-        let name = table
-            .require("name", "\"p99 wakeup latency (ns)\"")?
-            .text("\"…\"")?
-            .to_owned();
+        let name = table.require("name", "\"p99 wakeup latency (ns)\"")?.text("\"…\"")?.to_owned();
         let kind = match (table.get("throughput"), table.get("quantile")) {
             (Some(throughput), None) => throughput.yes().map(|()| MetricKind::Throughput)?,
-            (None, Some(quantile)) => MetricKind::RecordedLatency {
-                quantile: quantile.fraction("0.99")?,
-            },
+            (None, Some(quantile)) => {
+                MetricKind::RecordedLatency { quantile: quantile.fraction("0.99")? }
+            }
             _ => {
                 let fix = "give each metric `throughput = true` or a `quantile`, and not both";
                 return Err(item.error(Mistake::new("is taken in no way, or in two", fix)));

@@ -27,11 +27,7 @@ pub(crate) struct Entry<'a> {
 impl<'a> Table<'a> {
     /// The whole document.
     pub(crate) fn document(source: &'a Source, document: &'a Spanned<DeTable<'a>>) -> Self {
-        Table {
-            source,
-            span: 0..0,
-            table: document.get_ref(),
-        }
+        Table { source, span: 0..0, table: document.get_ref() }
     }
 
     /// Refuses keys that are none of `known`; `what` names this kind of table.
@@ -50,11 +46,7 @@ impl<'a> Table<'a> {
     /// The value of a key, if it is there.
     pub(crate) fn get(&self, key: &str) -> Option<Entry<'a>> {
         let (key, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
-        Some(Entry {
-            source: self.source,
-            key: key.get_ref(),
-            value,
-        })
+        Some(Entry { source: self.source, key: key.get_ref(), value })
     }
 
     /// The value of a key that must be there; `example` shows what to write.
@@ -70,16 +62,7 @@ impl<'a> Table<'a> {
         let mut all: Vec<_> = self
             .table
             .iter()
-            .map(|(k, value)| {
-                (
-                    k.span(),
-                    Entry {
-                        source: self.source,
-                        key: k.get_ref(),
-                        value,
-                    },
-                )
-            })
+            .map(|(k, value)| (k.span(), Entry { source: self.source, key: k.get_ref(), value }))
             .collect();
         all.sort_by_key(|(span, _)| span.start);
         all
@@ -152,11 +135,7 @@ impl<'a> Entry<'a> {
         match self.value.get_ref() {
             DeValue::Array(items) => Ok(items
                 .iter()
-                .map(|value| Entry {
-                    source: self.source,
-                    key: self.key,
-                    value,
-                })
+                .map(|value| Entry { source: self.source, key: self.key, value })
                 .collect()),
             _ => Err(self.wrong("an array", example)),
         }
@@ -165,11 +144,7 @@ impl<'a> Entry<'a> {
     /// A table.
     pub(crate) fn table(&self, example: &str) -> Result<Table<'a>, WorkloadError> {
         match self.value.get_ref() {
-            DeValue::Table(table) => Ok(Table {
-                source: self.source,
-                span: self.span(),
-                table,
-            }),
+            DeValue::Table(table) => Ok(Table { source: self.source, span: self.span(), table }),
             _ => Err(self.wrong("a table", example)),
         }
     }

@@ -44,30 +44,13 @@ pub(crate) struct OpSource {
 pub(crate) enum Code {
     Run(Amount),
     Spin(Amount),
-    Send {
-        channel: usize,
-        bytes: Amount,
-    },
-    Recv {
-        channel: usize,
-    },
-    Sleep {
-        time: Amount,
-        jitter: Amount,
-    },
-    Wait {
-        timeout: Option<Amount>,
-        jitter: Amount,
-    },
-    Post {
-        role: usize,
-    },
-    Join {
-        list: usize,
-    },
-    WakeList {
-        list: usize,
-    },
+    Send { channel: usize, bytes: Amount },
+    Recv { channel: usize },
+    Sleep { time: Amount, jitter: Amount },
+    Wait { timeout: Option<Amount>, jitter: Amount },
+    Post { role: usize },
+    Join { list: usize },
+    WakeList { list: usize },
     Record,
     Count(Amount),
 }
@@ -114,10 +97,7 @@ pub(crate) fn role_names(top: &Table) -> Result<Vec<String>, WorkloadError> {
         names.push(text.to_owned());
     }
     if names.is_empty() {
-        return Err(entry.error(Mistake::new(
-            "is empty",
-            "a workload has at least one [[task]]",
-        )));
+        return Err(entry.error(Mistake::new("is empty", "a workload has at least one [[task]]")));
     }
     few(entry, names.len())?;
     Ok(names)
@@ -126,11 +106,7 @@ pub(crate) fn role_names(top: &Table) -> Result<Vec<String>, WorkloadError> {
 /// All tasks.
 pub(crate) fn read(top: &Table, names: &Names) -> Result<Vec<TaskSource>, WorkloadError> {
     let items = top.require("task", TASK)?.array(TASK)?;
-    items
-        .into_iter()
-        .zip(names.roles)
-        .map(|(item, name)| task(item, name, names))
-        .collect()
+    items.into_iter().zip(names.roles).map(|(item, name)| task(item, name, names)).collect()
 }
 
 fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadError> {
@@ -140,11 +116,7 @@ fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadEr
         Some(count) => amount(count, Kind::Count, names)?,
         None => Amount::fixed(1),
     };
-    let process = table
-        .get("process")
-        .map(process)
-        .transpose()?
-        .unwrap_or(Process::Own);
+    let process = table.get("process").map(process).transpose()?.unwrap_or(Process::Own);
     let program = table.require("program", "[{ run = \"1ms\" }]")?;
     let mut ops = Vec::new();
     for op in program.array("[{ run = \"1ms\" }]")? {
@@ -154,32 +126,16 @@ fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadEr
         return Err(program.error(Mistake::new("is empty", "give the task something to do")));
     }
     let span = table.get("name").map_or(item.span(), |name| name.span());
-    Ok(TaskSource {
-        name: name.to_owned(),
-        span,
-        count,
-        process,
-        ops,
-    })
+    Ok(TaskSource { name: name.to_owned(), span, count, process, ops })
 }
 
 fn process(entry: Entry) -> Result<Process, WorkloadError> {
-    const KINDS: [(&str, Process); 3] = [
-        ("own", Process::Own),
-        ("instance", Process::Instance),
-        ("run", Process::Run),
-    ];
+    const KINDS: [(&str, Process); 3] =
+        [("own", Process::Own), ("instance", Process::Instance), ("run", Process::Run)];
     let text = entry.text("\"instance\"")?;
-    let found = KINDS
-        .iter()
-        .find(|(name, _)| *name == text)
-        .map(|(_, process)| *process);
+    let found = KINDS.iter().find(|(name, _)| *name == text).map(|(_, process)| *process);
     found.ok_or_else(|| {
-        entry.error(Mistake::unknown(
-            "kind of process",
-            text,
-            KINDS.iter().map(|k| k.0),
-        ))
+        entry.error(Mistake::unknown("kind of process", text, KINDS.iter().map(|k| k.0)))
     })
 }
 
@@ -188,9 +144,7 @@ fn operation(item: Entry, names: &Names) -> Result<OpSource, WorkloadError> {
     let table = item.table("[{ run = \"1ms\" }]")?;
     let known: Vec<&'static str> = OPERATIONS.into_iter().chain(MODIFIERS).collect();
     table.only("an operation", &known)?;
-    let mut found = OPERATIONS
-        .into_iter()
-        .filter_map(|key| Some((key, table.get(key)?)));
+    let mut found = OPERATIONS.into_iter().filter_map(|key| Some((key, table.get(key)?)));
     let Some((key, value)) = found.next() else {
         let fix = format!("name one of {}", OPERATIONS.join(", "));
         return Err(item.error(Mistake::new("an operation is missing", fix)));
@@ -213,11 +167,7 @@ fn operation(item: Entry, names: &Names) -> Result<OpSource, WorkloadError> {
     let bytes = modifier("bytes", Kind::Count, 1, "send")?;
     let jitter = modifier("jitter", Kind::Time, 0, "sleep wait")?;
     let code = code(key, value, bytes, jitter, names)?;
-    Ok(OpSource {
-        key,
-        span: value.span(),
-        code,
-    })
+    Ok(OpSource { key, span: value.span(), code })
 }
 
 fn code(
@@ -228,46 +178,26 @@ fn code(
     names: &Names,
 ) -> Result<Code, WorkloadError> {
     let time = || amount(value, Kind::Time, names);
-    let channel = || {
-        one_of(
-            "channel",
-            value,
-            names.channels.iter().map(|c| c.0.as_str()),
-        )
-    };
+    let channel = || one_of("channel", value, names.channels.iter().map(|c| c.0.as_str()));
     let list = || one_of("list", value, names.lists.iter().map(String::as_str));
     Ok(match key {
         "run" => Code::Run(time()?),
         "spin" => Code::Spin(time()?),
-        "send" => Code::Send {
-            channel: channel()?,
-            bytes,
-        },
-        "recv" => Code::Recv {
-            channel: channel()?,
-        },
-        "sleep" => Code::Sleep {
-            time: time()?,
-            jitter,
-        },
+        "send" => Code::Send { channel: channel()?, bytes },
+        "recv" => Code::Recv { channel: channel()? },
+        "sleep" => Code::Sleep { time: time()?, jitter },
         "wait" if value.is_boolean() => {
             value.yes()?;
             if jitter != Amount::fixed(0) {
                 let fix = "leave `jitter` out, or give `wait` a time";
                 return Err(value.error(Mistake::new("has no limit that could jitter", fix)));
             }
-            Code::Wait {
-                timeout: None,
-                jitter,
-            }
+            Code::Wait { timeout: None, jitter }
         }
-        "wait" => Code::Wait {
-            timeout: Some(time()?),
-            jitter,
-        },
-        "post" => Code::Post {
-            role: one_of("task", value, names.roles.iter().map(String::as_str))?,
-        },
+        "wait" => Code::Wait { timeout: Some(time()?), jitter },
+        "post" => {
+            Code::Post { role: one_of("task", value, names.roles.iter().map(String::as_str))? }
+        }
         "join" => Code::Join { list: list()? },
         "wake_list" => Code::WakeList { list: list()? },
         "record" => value.yes().map(|()| Code::Record)?,

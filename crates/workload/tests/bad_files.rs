@@ -114,27 +114,18 @@ fn the_good_file_is_good() {
 #[test]
 fn each_mistake_is_named_with_its_line_and_fix() {
     for &(from, to, line, reason) in BAD {
-        assert_eq!(
-            GOOD.matches(from).count(),
-            1,
-            "{from} stands once in the good file"
-        );
+        assert_eq!(GOOD.matches(from).count(), 1, "{from} stands once in the good file");
         let text = GOOD.replace(from, to);
         let result = Workload::parse("bad.toml", &text);
         if reason.is_empty() {
             assert!(result.is_ok(), "{to}: {result:?}");
             continue;
         }
-        let Err(WorkloadError::File(error)) = result else {
-            panic!("{to}: {result:?}")
-        };
+        let Err(WorkloadError::File(error)) = result else { panic!("{to}: {result:?}") };
         let message = error.to_string();
         assert!(message.contains(reason), "{to}: {message}");
         assert_eq!(error.line, line, "{to}: {message}");
-        assert!(
-            message.starts_with(&format!("bad.toml:{line}: ")),
-            "{message}"
-        );
+        assert!(message.starts_with(&format!("bad.toml:{line}: ")), "{message}");
         assert!(!error.help.is_empty() && error.help().is_some());
         assert!(error.labels().is_some() && error.source_code().is_some());
     }
@@ -159,10 +150,7 @@ fn a_task_that_only_receives_what_it_sent_is_refused() {
     let workload = Workload::parse("self.toml", text).unwrap();
     let one = [("n".to_owned(), "1".to_owned())].into();
     let problem = workload.build(1, &one).unwrap_err().to_string();
-    assert!(
-        problem.contains("would loop without taking time"),
-        "{problem}"
-    );
+    assert!(problem.contains("would loop without taking time"), "{problem}");
 }
 
 /// Text that is often nearly a workload file.
@@ -198,20 +186,14 @@ fn nearly_toml() -> impl Strategy<Value = String> {
     (
         prop::sample::select(files),
         prop::collection::vec(
-            (
-                any::<prop::sample::Index>(),
-                0..40usize,
-                prop::sample::select(scraps.to_vec()),
-            ),
+            (any::<prop::sample::Index>(), 0..40usize, prop::sample::select(scraps.to_vec())),
             0..6,
         ),
     )
         .prop_map(|(mut text, edits)| {
             for (at, length, scrap) in edits {
                 let boundary = |i: usize| {
-                    (i..=text.len())
-                        .find(|i| text.is_char_boundary(*i))
-                        .unwrap_or(text.len())
+                    (i..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
                 };
                 let start = boundary(at.index(text.len() + 1));
                 let end = boundary((start + length).min(text.len()));

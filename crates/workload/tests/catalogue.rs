@@ -12,10 +12,7 @@ fn build(name: &str, load: u64) -> Program {
 }
 
 fn with(workload: &Workload, load: u64, params: &[(&str, &str)]) -> Result<Program, WorkloadError> {
-    let params = params
-        .iter()
-        .map(|(k, v)| (k.to_string(), v.to_string()))
-        .collect();
+    let params = params.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     workload.build(load, &params)
 }
 
@@ -38,15 +35,8 @@ fn each_builds_one_instance_per_unit_of_load() {
             assert_eq!(program.channels.len(), channels * load, "{name}");
             assert_eq!(program.n_lists as usize, lists * load, "{name}");
             let found: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
-            let expected = if name == "schbench" {
-                1
-            } else {
-                processes * load
-            };
-            assert!(
-                found.into_iter().eq(0..expected as u32),
-                "{name}: processes are dense"
-            );
+            let expected = if name == "schbench" { 1 } else { processes * load };
+            assert!(found.into_iter().eq(0..expected as u32), "{name}: processes are dense");
             for (index, task) in program.tasks.iter().enumerate() {
                 let instance = index / tasks;
                 assert_eq!(task.task_base as usize, instance * tasks, "{name}");
@@ -76,21 +66,9 @@ fn netperf_exchanges_one_byte_by_default() {
     for (name, kind) in [("tcp_rr", ChannelKind::Tcp), ("udp_rr", ChannelKind::Udp)] {
         let program = build(name, 1);
         assert_eq!(program.channels, [kind; 2]);
-        assert_eq!(
-            program.roles[0].ops[0],
-            Op::Send {
-                channel: 0,
-                bytes: 1
-            }
-        );
+        assert_eq!(program.roles[0].ops[0], Op::Send { channel: 0, bytes: 1 });
         let large = with(&find(name).unwrap(), 1, &[("bytes", "1400")]).unwrap();
-        assert_eq!(
-            large.roles[1].ops[1],
-            Op::Send {
-                channel: 1,
-                bytes: 1400
-            }
-        );
+        assert_eq!(large.roles[1].ops[1], Op::Send { channel: 1, bytes: 1400 });
     }
 }
 
@@ -103,14 +81,8 @@ fn schbench_follows_its_options() {
         program.roles[0].ops,
         [
             Op::WakeList { list: 0 },
-            Op::Wait {
-                timeout: 10_000_000,
-                jitter: 2_500_000
-            },
-            Op::Sleep {
-                time: 10_000_000,
-                jitter: 2_500_000
-            },
+            Op::Wait { timeout: 10_000_000, jitter: 2_500_000 },
+            Op::Sleep { time: 10_000_000, jitter: 2_500_000 },
         ]
     );
     assert_eq!(
@@ -119,18 +91,12 @@ fn schbench_follows_its_options() {
             Op::Spin(30_000_000),
             Op::Join { list: 0 },
             Op::Post { task: 0 },
-            Op::Wait {
-                timeout: 0,
-                jitter: 0
-            },
+            Op::Wait { timeout: 0, jitter: 0 },
             Op::Record,
         ]
     );
     assert_eq!(program.metric.name, "p99 wakeup latency (ns)");
-    assert_eq!(
-        program.metric.kind,
-        MetricKind::RecordedLatency { quantile: 0.99 }
-    );
+    assert_eq!(program.metric.kind, MetricKind::RecordedLatency { quantile: 0.99 });
     assert_eq!(schbench.metrics.len(), 7);
     let defaults: Vec<_> = schbench.params.iter().map(|p| p.default.as_str()).collect();
     assert_eq!(defaults, ["16", "30ms", "30ms"]);
@@ -144,27 +110,15 @@ fn wrong_loads_and_parameters_say_what_to_do() {
         (u64::MAX, &[], "more than 1000000 tasks"),
         (58_824, &[], "more than 1000000 tasks"),
         (1, &[("wrokers", "1")], "did you mean `workers`"),
-        (
-            1,
-            &[("workers", "0")],
-            "`count`: task `worker` has no task (with workers = 0)",
-        ),
+        (1, &[("workers", "0")], "`count`: task `worker` has no task (with workers = 0)"),
         (1, &[("workers", "-1")], "`-1` is negative"),
         (1, &[("workers", "30ms")], "not a whole number"),
         (1, &[("workers", "1000001")], "has 1000001 tasks"),
-        (
-            1,
-            &[("workers", "18446744073709551615")],
-            "has 18446744073709551615 tasks",
-        ),
+        (1, &[("workers", "18446744073709551615")], "has 18446744073709551615 tasks"),
         (1, &[("cputime", "30")], "no unit of time"),
         (1, &[("cputime", "2h")], "not a time"),
         (1, &[("cputime", "3601s")], "more than an hour"),
-        (
-            1,
-            &[("sleeptime", "0ms")],
-            "`wait`: is a limit of 0 (with sleeptime = 0)",
-        ),
+        (1, &[("sleeptime", "0ms")], "`wait`: is a limit of 0 (with sleeptime = 0)"),
     ] {
         let problem = with(&schbench, load, params).unwrap_err().to_string();
         assert!(problem.contains(reason), "{load} {params:?}: {problem}");
@@ -176,10 +130,7 @@ fn wrong_loads_and_parameters_say_what_to_do() {
 fn a_spec_is_a_name_or_a_path() {
     let unknown = load("shcbench").unwrap_err().to_string();
     assert!(unknown.contains("did you mean `schbench`"), "{unknown}");
-    assert!(matches!(
-        load("none/such.toml"),
-        Err(WorkloadError::Read { .. })
-    ));
+    assert!(matches!(load("none/such.toml"), Err(WorkloadError::Read { .. })));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mine.toml");
     std::fs::write(&path, find("udp_rr").unwrap().source_text()).unwrap();
@@ -193,9 +144,5 @@ fn a_large_load_is_built_at_once() {
     for workload in &workloads {
         workload.build(4096, &BTreeMap::new()).unwrap();
     }
-    assert!(
-        start.elapsed() < Duration::from_millis(500),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
 }

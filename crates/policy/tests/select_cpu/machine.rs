@@ -83,6 +83,7 @@ impl Recipe {
         let tunables = tunables(&mut dice, n);
         let now_j = 100_000 + dice.below(1000) as u64;
         let weight = near.len();
+        let calm = dice.one_in(3); // pairs of short tasks, as SIS_SHORT looks for
         for id in 0..6 {
             let prev_cpu = place(&mut dice);
             let recent_used_cpu = place(&mut dice);
@@ -99,7 +100,7 @@ impl Recipe {
                 allowed: vec![true; n],
                 per_cpu_kthread: id > 0 && dice.one_in(6),
             };
-            machine.tasks.push(task);
+            machine.tasks.push(if calm { calmed(task) } else { task });
         }
         let waker = self.states(&mut machine, &mut dice, this_cpu);
         machine.tasks[0].allowed = allowed(&mut dice, &machine, this_cpu);
@@ -286,6 +287,14 @@ fn duration(dice: &mut Dice, min_granularity_ns: u64) -> u64 {
         2 => dice.below(10_000_000) as u64,
         _ => 1 + dice.below(100_000) as u64,
     }
+}
+
+/// A task that wakes task 0 only, and sleeps soon.
+fn calmed(mut task: Task) -> Task {
+    task.history.wakee_flips = 0;
+    task.history.last_wakee = Some(0);
+    task.dur_avg_ns = task.dur_avg_ns.min(50_000);
+    task
 }
 
 fn load(dice: &mut Dice) -> u32 {

@@ -5,9 +5,13 @@ mod machine;
 mod reference;
 
 use machine::{Recipe, Scene};
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use reference::{Decision, History};
-use reveille_policy::{NONE, Pick, World};
+use reveille_policy::{NONE, Pick, Rule, World, bits};
 
 const CASES: u32 = 30_000;
 
@@ -46,6 +50,19 @@ fn decide(scene: &Scene, world: &mut World) -> Pick {
         scene.flags(),
         wakeup.now_j,
     )
+}
+
+/// update_avg(): an eighth of the difference, by C's division.
+fn ewma8(avg: i64, sample: i64) -> i64 {
+    avg + (sample - avg) / 8
+}
+
+/// update_idle_cpu_scan().
+fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u64 {
+    let x = sum_util / llc_weight;
+    let tmp = x * x * pct * pct / (10_000 * 1024);
+    let y = 1024 - tmp.min(1024);
+    y * llc_weight / 1024
 }
 
 proptest! {
@@ -97,10 +114,10 @@ proptest! {
         prop_assert!(wakee.allowed[cpu] || cpu == wakee.prev_cpu);
         let state = &scene.machine.cpus[cpu];
         match pick.rule() {
-            reveille_policy::Rule::IdleCore => {
+            Rule::IdleCore => {
                 prop_assert!(state.core.iter().all(|t| scene.machine.cpus[*t].available_idle));
             }
-            reveille_policy::Rule::IdleCpu => {
+            Rule::IdleCpu => {
                 prop_assert!(state.available_idle || state.sched_idle);
             }
             _ => return Ok(()),
@@ -112,7 +129,7 @@ proptest! {
     #[test]
     fn the_scan_budget_is_the_kernels(util in 0u64..=1024, rest in 0u64..500, weight in 1u32..=512, pct in 100u32..200) {
         let sum = util * u64::from(weight) + rest;
-        let expected = reference::nr_idle_scan(sum, weight.into(), pct.into());
+        let expected = nr_idle_scan(sum, weight.into(), pct.into());
         prop_assert_eq!(u64::from(reveille_policy::nr_idle_scan(sum, weight, pct)), expected);
     }
 
@@ -123,12 +140,51 @@ proptest! {
         task.prev_sleep_sum_ns = 77;
         task.sum_exec_ns = 77 + sample;
         task.slept();
-        let expected = reference::ewma8(avg as i64, sample as i64);
+        let expected = ewma8(avg as i64, sample as i64);
         prop_assert_eq!(task.dur_avg_ns, expected);
         prop_assert_eq!(task.prev_sleep_sum_ns, task.sum_exec_ns);
         let capped = (expected as u64).min(2 * cost);
         prop_assert_eq!(reveille_policy::avg_idle(avg, sample, cost), capped);
     }
+}
+
+/// The comparison is worth what its scenes reach: every rule, both hooks of
+/// SIS_SHORT, searches that end by budget, and LLCs of one, two and three words.
+#[test]
+fn the_scenes_reach_every_rule() {
+    let mut runner = TestRunner::deterministic();
+    let mut reached: BTreeMap<String, u32> = BTreeMap::new();
+    for _ in 0..10_000 {
+        let recipe = Recipe::any().new_tree(&mut runner).unwrap().current();
+        let mut scene = recipe.scene();
+        let mut without = Scene { machine: scene.machine.clone(), ..recipe.scene() };
+        without.tunables.features &= !bits::SIS_SHORT;
+        let end = reference::select_cpu(&mut scene.machine, &scene.tunables, &scene.wakeup);
+        let plain = reference::select_cpu(&mut without.machine, &without.tunables, &without.wakeup);
+        let llc = &scene.machine.llcs[scene.machine.cpus[end.target].llc];
+        let budget_ended = end.search
+            && !end.core_search
+            && end.rule == Rule::Target
+            && end.searched == llc.nr_idle_scan;
+        let words = llc.cpus.len().div_ceil(64);
+        for (what, is) in [
+            (format!("{:?}", end.rule), true),
+            (format!("search in {words} words"), end.searched > 0),
+            (format!("core search in {words} words"), end.core_search),
+            ("target by SIS_SHORT".to_owned(), end.target != plain.target),
+            (
+                "core search cleared, with fallback".to_owned(),
+                end.cleared && end.rule == Rule::IdleCpu,
+            ),
+            ("core search cleared, without".to_owned(), end.cleared && end.rule == Rule::Target),
+            ("search ended by its budget".to_owned(), budget_ended),
+            ("search beyond 64 CPUs".to_owned(), end.searched > 64),
+        ] {
+            *reached.entry(what).or_default() += u32::from(is);
+        }
+    }
+    assert_eq!(reached.len(), 9 + 3 + 3 + 5, "{reached:?}");
+    assert!(reached.values().all(|n| *n >= 50), "{reached:?}");
 }
 
 /// The LLCs and CPUs, one per line, of machines small enough to read.

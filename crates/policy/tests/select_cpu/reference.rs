@@ -130,19 +130,6 @@ pub fn ttwu_queue(machine: &Machine, tunables: &Tunables, this_cpu: usize, cpu: 
     machine.cpus[cpu].nr_running == 0
 }
 
-/// update_avg(): an eighth of the difference, by C's division.
-pub fn ewma8(avg: i64, sample: i64) -> i64 {
-    avg + (sample - avg) / 8
-}
-
-/// update_idle_cpu_scan().
-pub fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u64 {
-    let x = sum_util / llc_weight;
-    let tmp = x * x * pct * pct / (10_000 * 1024);
-    let y = 1024 - tmp.min(1024);
-    y * llc_weight / 1024
-}
-
 impl Reference<'_> {
     fn cpu(&self, cpu: usize) -> &Cpu {
         &self.machine.cpus[cpu]

@@ -1,0 +1,118 @@
+//! The command line. Text that a study file can hold as well (loads, durations,
+//! policies, parameters) is passed on as it stands, so that both are checked by
+//! the same rules.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use reveille_study::{DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP};
+
+/// What does a wakeup policy do to a workload on a machine that you need not own?
+///
+/// Exit codes: 0 done, 1 failed while running, 2 wrong input, 130 interrupted (the
+/// finished rows are printed).
+#[derive(Parser)]
+#[command(name = "reveille", version, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run a study and hold it against its published figures
+    Study(StudyArgs),
+    /// Compare policies on a machine, a workload and loads of your choice
+    Compare(CompareArgs),
+    /// List studies, or show one in full
+    Studies(ListArgs),
+    /// List machines, or show one in full with the source of every constant
+    Machines(ListArgs),
+    /// List workloads, or show one in full
+    Workloads(ListArgs),
+    /// List baselines and features, or show one in full
+    Policies(ListArgs),
+}
+
+#[derive(clap::Args)]
+pub struct StudyArgs {
+    /// A study that `reveille studies` lists, or the path of a .toml file
+    #[arg(value_name = "NAME|FILE.toml")]
+    pub study: String,
+    /// Runs of each load under each policy, in place of the study's own number
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+    /// Seed of all randomness, in place of the study's own
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(clap::Args)]
+pub struct CompareArgs {
+    /// A machine that `reveille machines` lists, `host`, or a path (.toml, or .xml of hwloc)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub machine: String,
+    /// A workload that `reveille workloads` lists, or the path of a .toml file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub workload: String,
+    /// Loads in the workload's own unit, separated by commas: 56,112
+    #[arg(long, value_name = "N,…", allow_hyphen_values = true)]
+    pub load: String,
+    /// Kernel baseline
+    #[arg(long, value_name = "NAME")]
+    pub base: String,
+    /// A variant of the baseline: +FEATURE adds one, -FEATURE removes one; separate
+    /// several edits by commas, and repeat the option for several variants
+    #[arg(long, value_name = "EDITS", required = true, allow_hyphen_values = true)]
+    pub with: Vec<String>,
+    /// A parameter of the workload; repeat the option for several
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub param: Vec<String>,
+    /// A metric of the workload, by name or its first words [default: its first]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Runs of each load under each policy
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_REPEATS)]
+    pub repeats: u32,
+    /// Seed of all randomness
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_SEED)]
+    pub seed: u64,
+    /// Virtual time before measuring starts
+    #[arg(long, value_name = "TIME", default_value = DEFAULT_WARMUP)]
+    pub warmup: String,
+    /// Virtual time measured
+    #[arg(long, value_name = "TIME", default_value = DEFAULT_DURATION)]
+    pub duration: String,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(clap::Args)]
+pub struct RunArgs {
+    /// Worker threads; the result is the same for any number [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print CSV, and nothing else, on standard output
+    #[arg(long)]
+    pub csv: bool,
+    /// Write a page with plots to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Leave out the numbers that explain each row
+    #[arg(long)]
+    pub no_explain: bool,
+}
+
+#[derive(clap::Args)]
+pub struct ListArgs {
+    /// Show this one in full
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

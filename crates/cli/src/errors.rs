@@ -1,0 +1,85 @@
+//! What can go wrong, how it is said, and the exit code.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use miette::{Diagnostic, MietteHandlerOpts, Report};
+use reveille_machine::MachineError;
+use reveille_study::StudyError;
+use reveille_workload::WorkloadError;
+use thiserror::Error;
+
+/// Exit code for wrong input; clap uses it too.
+const WRONG_INPUT: u8 = 2;
+/// Exit code after Ctrl-C: 128 + SIGINT, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
+/// Why the command failed.
+#[derive(Debug, Error, Diagnostic)]
+pub enum CliError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Study(#[from] StudyError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Machine(#[from] MachineError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Workload(#[from] WorkloadError),
+    /// A name that a list does not have.
+    #[error("there is no {what} `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
+    #[diagnostic(help("{known}"))]
+    Unknown { what: &'static str, name: String, nearest: Option<String>, known: String },
+    /// The page could not be written there, found out before the run.
+    #[error("`--html`: cannot write {}: {problem}", path.display())]
+    #[diagnostic(help("{help}"))]
+    HtmlPath { path: PathBuf, problem: String, help: &'static str },
+    /// The page could not be written after the run.
+    #[error("cannot write {}: {error}", path.display())]
+    Html { path: PathBuf, error: io::Error },
+    /// Standard output cannot be written.
+    #[error("cannot write the result: {0}")]
+    Output(#[from] io::Error),
+    /// No handler for Ctrl-C.
+    #[error("cannot watch for Ctrl-C: {0}")]
+    Signals(#[from] ctrlc::Error),
+}
+
+impl CliError {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            // Whoever reads the output has had enough.
+            CliError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
+            CliError::Study(error) if !error.is_input() => ExitCode::FAILURE,
+            CliError::Html { .. } | CliError::Output(_) | CliError::Signals(_) => ExitCode::FAILURE,
+            _ => ExitCode::from(WRONG_INPUT),
+        }
+    }
+}
+
+/// Errors are wrapped for a terminal; in a pipe each stays on one line, for `grep`.
+pub fn set_style() {
+    let style = || {
+        let wrap = io::stderr().is_terminal();
+        MietteHandlerOpts::new().terminal_links(false).wrap_lines(wrap).build()
+    };
+    // Fails only if a style is set already.
+    let _ = miette::set_hook(Box::new(move |_| Box::new(style())));
+}
+
+/// Says on standard error what went wrong, and how to mend it.
+pub fn report(error: CliError) -> ExitCode {
+    let code = error.exit_code();
+    if code != ExitCode::SUCCESS {
+        say(format_args!("{:?}", Report::new(error)));
+    }
+    code
+}
+
+/// A line on standard error; there is nobody to tell if that fails.
+pub fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}

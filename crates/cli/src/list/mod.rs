@@ -1,0 +1,13 @@
+//! What there is: one line each, or one in full, as text or as JSON. Each list
+//! keeps its own JSON shape beside its text, so that the two stay together.
+
+mod layout;
+mod machines;
+mod policies;
+mod studies;
+mod workloads;
+
+pub use machines::machines;
+pub use policies::policies;
+pub use studies::studies;
+pub use workloads::workloads;

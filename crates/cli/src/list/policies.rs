@@ -1,0 +1,130 @@
+//! `reveille policies`.
+
+use std::process::ExitCode;
+
+use reveille_policy::{BASELINES, Baseline, FEATURES, Feature};
+use reveille_study::nearest;
+use serde::Serialize;
+
+use super::layout::{columns, entry};
+use crate::args::ListArgs;
+use crate::errors::CliError;
+use crate::output::{print, print_json};
+
+/// JSON of the list.
+#[derive(Serialize)]
+struct PoliciesJson {
+    baselines: Vec<BaselineLine>,
+    features: Vec<FeatureJson>,
+}
+
+/// A baseline in the list; features by name.
+#[derive(Serialize)]
+struct BaselineLine {
+    name: &'static str,
+    about: &'static str,
+    features: Vec<&'static str>,
+}
+
+/// JSON of one: a baseline with its features in full, or a feature.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum PolicyJson {
+    Baseline(FullBaseline),
+    Feature(FeatureJson),
+}
+
+#[derive(Serialize)]
+struct FullBaseline {
+    name: &'static str,
+    about: &'static str,
+    features: Vec<FeatureJson>,
+}
+
+#[derive(Serialize)]
+struct FeatureJson {
+    name: &'static str,
+    about: &'static str,
+    source: &'static str,
+}
+
+/// Lists baselines and features, or shows one.
+pub fn policies(args: &ListArgs) -> Result<ExitCode, CliError> {
+    match &args.name {
+        Some(name) => show(name, args.json)?,
+        None if args.json => print_json(&PoliciesJson {
+            baselines: BASELINES.iter().map(baseline_line).collect(),
+            features: FEATURES.iter().map(feature_json).collect(),
+        })?,
+        None => print(&list())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list() -> String {
+    let rows = |lines: Vec<(&str, &str)>| {
+        columns(&lines.iter().map(|(n, a)| [format!("  {n}"), a.to_string()]).collect::<Vec<_>>())
+    };
+    let baselines = rows(BASELINES.iter().map(|b| (b.name, b.about)).collect());
+    let features = rows(FEATURES.iter().map(|f| (f.name, f.about)).collect());
+    format!(
+        "baselines, for --base\n{baselines}\nfeatures, for --with +NAME or --with -NAME\n{features}"
+    )
+}
+
+/// A feature may be named with the sign that an edit has.
+fn show(name: &str, json: bool) -> Result<(), CliError> {
+    let bare = name.trim_start_matches(['+', '-']);
+    if let Some(baseline) = BASELINES.iter().find(|b| b.name == name) {
+        if json {
+            let features = on(baseline).map(feature_json).collect();
+            let (name, about) = (baseline.name, baseline.about);
+            return print_json(&PolicyJson::Baseline(FullBaseline { name, about, features }));
+        }
+        return print(&baseline_text(baseline));
+    }
+    if let Some(feature) = FEATURES.iter().find(|f| f.name == bare) {
+        if json {
+            return print_json(&PolicyJson::Feature(feature_json(feature)));
+        }
+        return print(&feature_text(feature));
+    }
+    let known: Vec<&str> =
+        BASELINES.iter().map(|b| b.name).chain(FEATURES.iter().map(|f| f.name)).collect();
+    Err(CliError::Unknown {
+        what: "baseline or feature",
+        name: name.to_owned(),
+        nearest: nearest(bare, known.iter().copied()).map(str::to_owned),
+        known: format!("there are {}", known.join(", ")),
+    })
+}
+
+fn on(baseline: &Baseline) -> impl Iterator<Item = &'static Feature> + use<> {
+    let features = baseline.features;
+    FEATURES.iter().filter(move |f| features & f.bit != 0)
+}
+
+fn baseline_text(baseline: &Baseline) -> String {
+    let mut text = entry(0, "baseline", baseline.name) + &entry(0, "about", baseline.about);
+    text += "\nfeatures\n";
+    let row = |f: &Feature| [format!("  {}", f.name), f.about.to_owned()];
+    text + &columns(&on(baseline).map(row).collect::<Vec<_>>())
+}
+
+fn feature_text(feature: &Feature) -> String {
+    let with: Vec<&str> =
+        BASELINES.iter().filter(|b| b.features & feature.bit != 0).map(|b| b.name).collect();
+    let with = if with.is_empty() { "no baseline".to_owned() } else { with.join(", ") };
+    entry(0, "feature", feature.name)
+        + &entry(0, "about", feature.about)
+        + &entry(0, "source", feature.source)
+        + &entry(0, "on in", &with)
+}
+
+fn baseline_line(b: &Baseline) -> BaselineLine {
+    BaselineLine { name: b.name, about: b.about, features: on(b).map(|f| f.name).collect() }
+}
+
+fn feature_json(f: &Feature) -> FeatureJson {
+    FeatureJson { name: f.name, about: f.about, source: f.source }
+}

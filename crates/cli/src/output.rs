@@ -1,0 +1,39 @@
+//! Standard output: text written at once, and how wide it may be.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::errors::CliError;
+
+/// Width of text that goes to a file or a pipe.
+const PIPE_WIDTH: usize = 100;
+
+/// Writes `text` to standard output.
+///
+/// # Errors
+/// [`CliError::Output`]; a broken pipe is one that nobody is told about.
+pub fn print(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes `value` as indented JSON.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    print(&(text + "\n"))
+}
+
+/// Columns of the terminal that standard output is, or of a page if it is none.
+pub fn width() -> usize {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return PIPE_WIDTH;
+    }
+    terminal_size::terminal_size_of(stdout).map_or(PIPE_WIDTH, |(w, _)| usize::from(w.0))
+}
