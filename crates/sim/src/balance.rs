@@ -141,15 +141,21 @@ impl Sim<'_> {
         cost
     }
 
-    /// newidle_balance(): a CPU without work looks for some before it goes idle.
+    /// newidle_balance(): a CPU without work looks for some before it goes idle, after
+    /// the `toll` of the dequeue.
     /// Returns the work that took; nothing if it did not look.
-    pub(crate) fn new_idle_balance(&mut self, cpu: CpuId) -> Option<Ns> {
+    pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Ns> {
         let levels = self.balancer.state[at(cpu)].len();
         let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
         let avg_idle = self.cpus[at(cpu)].avg_idle;
         if !self.balancer.overload || avg_idle < lowest {
             return None;
         }
+        // update_blocked_averages() comes first, and the task that has just left still
+        // is the queue's current one: its dequeue, with all waits, counts as running.
+        let c = &mut self.cpus[at(cpu)];
+        let left = self.now + toll.stall + c.stretch(toll.cost);
+        c.averages.advance(&self.decay, left, true, 0, 0);
         let (mut cost, mut work) = (0, 0);
         for level in 0..levels {
             let state = self.balancer.state[at(cpu)][level];

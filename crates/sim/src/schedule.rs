@@ -104,7 +104,7 @@ impl Sim<'_> {
             if prev.is_some() && self.cpus[at(cpu)].wake_list.is_empty() {
                 let stamp = self.now.max(1);
                 self.cpus[at(cpu)].idle_stamp = stamp;
-                if let Some(balancing) = self.new_idle_balance(cpu) {
+                if let Some(balancing) = self.new_idle_balance(cpu, toll) {
                     toll.cost += balancing;
                     self.begin(cpu, Step::NewIdle, toll, 0, None);
                     return;
@@ -115,14 +115,22 @@ impl Sim<'_> {
         };
         let task = picked.task;
         self.counters.context_switches += u64::from(prev != Some(task));
-        self.advance_cpu(cpu);
+        // Out of idle the runqueue's clock is read again after the enqueue, so that its
+        // waits are nobody's running time; between two tasks they are the next one's.
+        let c = &mut self.cpus[at(cpu)];
+        let from = match prev {
+            Some(_) => self.now,
+            None => self.now + toll.stall + c.stretch(toll.cost),
+        };
+        let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu));
+        c.averages.advance(&self.decay, from, prev.is_some(), weight, nr);
         self.world.set_curr(cpu, task);
         self.world.task_mut(task).prev_cpu = cpu;
         let t = &mut self.tasks[at(task)];
-        t.averages.advance(&self.decay, self.now, false, u64::from(t.weight), 1);
+        t.averages.advance(&self.decay, from, false, u64::from(t.weight), 1);
         t.place = Place::Running(cpu);
-        t.exec_start = self.now;
-        t.picked_at = self.now;
+        t.exec_start = from;
+        t.picked_at = from;
         toll.stall += self.near.cold(t.warm_cpu, cpu);
         t.warm_cpu = cpu;
         let woken_at = std::mem::take(&mut t.wake_at);
@@ -416,7 +424,7 @@ impl Sim<'_> {
         let Some(leftmost) = c.rq.leftmost() else { return };
         let Some(curr) = some_task(self.world.curr(cpu)) else { return };
         let t = &self.tasks[at(curr)];
-        let ran = self.now - t.picked_at;
+        let ran = self.now.saturating_sub(t.picked_at);
         let slice = self.fair.slice(c.rq.len() as u64 + 1, t.weight, c.rq.weight);
         if ran > slice {
             c.rq.next_buddy = Default::default();

@@ -1,0 +1,84 @@
+//! Ctrl-C and its like: the finished rows are printed, within a second.
+
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::reveille;
+
+/// One case that is over at once, and one that is never over.
+const STUDY: &str = r#"
+name = "endless"
+about = "a study that has to be interrupted"
+machine = "zen4-7950x"
+base = "v6.2"
+variants = ["+SIS_SHORT"]
+repeats = 2
+warmup = "0ms"
+[[case]]
+name = "short"
+workload = "context_switch1"
+loads = [1, 4]
+duration = "1ms"
+[[case]]
+name = "endless"
+workload = "context_switch1"
+loads = [16, 32]
+duration = "100000s"
+"#;
+
+/// Starts the study in `directory` and lets it finish its first rows.
+fn start(directory: &tempfile::TempDir, more: &[&str]) -> Child {
+    let path = directory.path().join("endless.toml");
+    std::fs::write(&path, STUDY).unwrap();
+    let mut args = vec!["study", path.to_str().unwrap()];
+    args.extend(more);
+    let piped = Stdio::piped;
+    let child = reveille(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
+    sleep(Duration::from_millis(1500));
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+/// Sends a signal; the command must end within a second.
+fn interrupted(child: Child, name: &str) -> Output {
+    signal(&child, name);
+    let sent = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(sent.elapsed() < Duration::from_secs(1), "{name}: {:?}", sent.elapsed());
+    assert_eq!(output.status.code(), Some(130), "{name}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("interrupted"), "{name}: {errors}");
+    output
+}
+
+#[test]
+fn json_is_whole_and_says_that_it_is_partial() {
+    for name in ["INT", "TERM", "HUP"] {
+        let directory = tempfile::tempdir().unwrap();
+        let output = interrupted(start(&directory, &["--json", "--jobs", "2"]), name);
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["partial"], true);
+        let rows = result["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 2, "the rows of the short case");
+        assert!(rows.iter().all(|r| r["case"] == "short"));
+    }
+}
+
+#[test]
+fn the_table_and_the_page_say_so_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("report.html");
+    let more = ["--html", page.to_str().unwrap()];
+    let output = interrupted(start(&directory, &more), "INT");
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("PARTIAL") && table.contains("short"), "{table}");
+    assert!(std::fs::read_to_string(page).unwrap().to_lowercase().contains("partial"));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}

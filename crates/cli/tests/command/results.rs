@@ -1,0 +1,188 @@
+//! What a run prints and writes.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{json, output, reveille, small, stdout};
+
+/// The keys of an object, in their order.
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[test]
+fn json_does_not_depend_on_the_number_of_threads() {
+    let one = stdout(&small(&["--json", "--jobs", "1"]));
+    assert_eq!(one, stdout(&small(&["--json", "--jobs", "4"])));
+    assert_eq!(one, stdout(&small(&["--json"])));
+    assert_ne!(one, stdout(&small(&["--json", "--seed", "2"])));
+}
+
+#[test]
+fn json_has_its_documented_shape() {
+    let result = json(&small(&["--json"]));
+    let mut top = keys(&result);
+    top.sort_unstable();
+    let documented = [
+        "base",
+        "claims",
+        "cost_model",
+        "machine",
+        "partial",
+        "rows",
+        "score",
+        "study",
+        "topology",
+    ];
+    assert_eq!(top, documented);
+    assert_eq!(result["study"], "compare");
+    assert_eq!(result["machine"], "zen4-7950x");
+    assert_eq!(result["partial"], false);
+    assert_eq!(result["score"], serde_json::json!({"hits": 0, "counted": 0}));
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|r| r["load"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 16]);
+    for row in rows {
+        let mut row_keys = keys(row);
+        row_keys.sort_unstable();
+        let documented = [
+            "baseline",
+            "candidate",
+            "case",
+            "change_pct",
+            "explain",
+            "load",
+            "metric",
+            "p_value",
+            "published_change_pct",
+            "published_source",
+            "significant",
+            "variant",
+            "verdict",
+        ];
+        assert_eq!(row_keys, documented);
+        assert_eq!(row["case"], "context_switch1");
+        assert_eq!(row["variant"], "+SIS_SHORT -TTWU_QUEUE");
+        assert!(row["published_change_pct"].is_null() && row["verdict"].is_null());
+        for side in ["baseline", "candidate"] {
+            let mut figure = keys(&row[side]);
+            figure.sort_unstable();
+            assert_eq!(figure, ["mean", "rel_std"]);
+            assert!(row[side]["mean"].as_f64().unwrap() > 0.0);
+            let explain = &row["explain"][side];
+            for name in ["idle_pct", "wakeups_same_llc_per_s", "cpus_per_search", "wakeup_p99_ns"] {
+                assert!(explain[name].is_number(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn csv_has_a_line_per_row() {
+    let text = stdout(&small(&["--csv"]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(lines[0].starts_with("study,machine,"));
+    assert!(lines[1].starts_with("compare,zen4-7950x,"));
+}
+
+#[test]
+fn the_table_can_do_without_explanation() {
+    let long = stdout(&small(&[]));
+    let short = stdout(&small(&["--no-explain"]));
+    assert!(long.contains("idle searches/s") && !short.contains("idle searches/s"));
+    for text in [&long, &short] {
+        assert!(text.contains("+SIS_SHORT -TTWU_QUEUE against v6.2"), "{text}");
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+    }
+}
+
+#[test]
+fn several_variants_share_a_baseline() {
+    let result = json(&small(&["--with", "-SIS_UTIL", "--json"]));
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[0]["baseline"], rows[1]["baseline"]);
+    assert_eq!(rows[1]["variant"], "-SIS_UTIL");
+}
+
+#[test]
+fn a_page_is_written_whole_and_leaves_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.html");
+    std::fs::write(&path, "an earlier report").unwrap();
+    let table = stdout(&small(&["--html", path.to_str().unwrap()]));
+    assert!(table.contains("context_switch1"));
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page.contains("<html") && page.trim_end().ends_with("</html>"));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+
+    let new = directory.path().join("new.html");
+    let args = small(&["--html", "new.html", "--json"]);
+    let output = reveille(&args).current_dir(directory.path()).output().unwrap();
+    assert!(output.status.success());
+    assert!(serde_json::from_slice::<Value>(&output.stdout).is_ok());
+    assert_eq!(std::fs::read(&new).unwrap().len(), page.len());
+}
+
+#[test]
+fn a_study_file_is_run_and_scored() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("small.toml");
+    let text = r#"
+name = "small"
+about = "a published figure that nothing can reach"
+machine = "quad-1s4c"
+base = "v6.2"
+variants = ["+SIS_SHORT"]
+warmup = "1ms"
+duration = "1ms"
+[[case]]
+name = "pairs"
+workload = "context_switch1"
+loads = [1, 2, 4]
+[[case.published]]
+load = 4
+change_pct = 100000
+source = "nobody"
+[[claim]]
+kind = "peak"
+case = "pairs"
+load = 2
+source = "nobody"
+"#;
+    std::fs::write(&path, text).unwrap();
+    let result = json(&["study", path.to_str().unwrap(), "--repeats", "2", "--json"]);
+    assert_eq!(result["study"], "small");
+    assert_eq!(result["score"], serde_json::json!({"hits": 0, "counted": 1}));
+    assert_eq!(result["rows"][2]["verdict"], "miss");
+    assert_eq!(result["rows"][2]["published_source"], "nobody");
+    assert_eq!(result["claims"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_reader_who_has_had_enough_is_no_failure() {
+    for args in [vec!["machines", "spr-2s56c"], small(&[])] {
+        let mut child =
+            reveille(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(output.stderr.is_empty(), "{:?}", String::from_utf8_lossy(&output.stderr));
+    }
+    // As `| head -1` does it.
+    let mut child = reveille(&["workloads", "schbench"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("schbench"));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn help_and_version_succeed() {
+    for args in [vec!["--help"], vec!["--version"], vec!["compare", "--help"]] {
+        let output = output(&args);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{args:?}");
+    }
+}
