@@ -143,8 +143,8 @@ impl Sim<'_> {
 
     /// newidle_balance(): a CPU without work looks for some before it goes idle, after
     /// the `toll` of the dequeue.
-    /// Returns the work that took; nothing if it did not look.
-    pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Ns> {
+    /// Returns the time that took; nothing if it did not look.
+    pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Toll> {
         let levels = self.balancer.state[at(cpu)].len();
         let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
         let avg_idle = self.cpus[at(cpu)].avg_idle;
@@ -156,7 +156,9 @@ impl Sim<'_> {
         let c = &mut self.cpus[at(cpu)];
         let left = self.now + toll.stall + c.stretch(toll.cost);
         c.averages.advance(&self.decay, left, true, 0, 0);
-        let (mut cost, mut work) = (0, 0);
+        // It may have to report a moved load: that wait is the first domain's cost.
+        let stall = self.group_load_decayed(cpu, left);
+        let (mut cost, mut work, mut blocked) = (0, 0, stall);
         for level in 0..levels {
             let state = self.balancer.state[at(cpu)][level];
             if avg_idle < cost + state.max_newidle_cost {
@@ -166,7 +168,7 @@ impl Sim<'_> {
             // The kernel takes the time by the clock: a busy sibling and bad luck count.
             let took = self.varied(took);
             work += took;
-            let took = self.cpus[at(cpu)].stretch(took);
+            let took = self.cpus[at(cpu)].stretch(took) + std::mem::take(&mut blocked);
             cost += took;
             let state = &mut self.balancer.state[at(cpu)][level];
             if took > state.max_newidle_cost {
@@ -184,7 +186,7 @@ impl Sim<'_> {
         if self.world.nr_running(cpu) > 0 {
             c.idle_stamp = 0;
         }
-        Some(work)
+        Some(Toll { stall, cost: work })
     }
 
     /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all

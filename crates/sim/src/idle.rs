@@ -8,8 +8,9 @@ use reveille_measure::Ns;
 const INTERVALS: usize = 8;
 /// A spread below this makes the mean of the intervals a prediction.
 const SPREAD_NS: u64 = 20_000;
-/// Longer stretches count as this long.
-const MAX_INTERVAL_NS: Ns = u32::MAX as Ns;
+/// Longer stretches count as this long: a quarter of a second, so that the squares of
+/// all eight fit 64 bits.
+const MAX_INTERVAL_NS: Ns = 1 << 28;
 
 /// What one CPU remembers of its idle stretches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,21 +34,20 @@ impl Governor {
     fn typical(&self) -> Option<Ns> {
         let mut limit = u64::MAX;
         loop {
-            let (mut n, mut sum, mut squares, mut max) = (0u64, 0u64, 0u128, 0u64);
+            let (mut n, mut sum, mut squares, mut max) = (0u64, 0u64, 0u64, 0u64);
             for value in self.intervals {
                 let value = u64::from(value);
                 if value <= limit {
                     n += 1;
                     sum += value;
-                    squares += u128::from(value) * u128::from(value);
+                    squares += value * value;
                     max = max.max(value);
                 }
             }
             let mean = sum / n.max(1);
-            let variance = (squares / u128::from(n.max(1)))
-                .saturating_sub(u128::from(mean) * u128::from(mean));
-            let tight = variance <= u128::from(SPREAD_NS * SPREAD_NS);
-            let relative = n >= 6 && u128::from(mean) * u128::from(mean) > 36 * variance;
+            let variance = (squares / n.max(1)).saturating_sub(mean * mean);
+            let tight = variance <= SPREAD_NS * SPREAD_NS;
+            let relative = n >= 6 && mean * mean > 36 * variance;
             if tight || relative {
                 return Some(mean);
             }

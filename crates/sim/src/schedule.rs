@@ -105,7 +105,7 @@ impl Sim<'_> {
                 let stamp = self.now.max(1);
                 self.cpus[at(cpu)].idle_stamp = stamp;
                 if let Some(balancing) = self.new_idle_balance(cpu, toll) {
-                    toll.cost += balancing;
+                    toll += balancing;
                     self.begin(cpu, Step::NewIdle, toll, 0, None);
                     return;
                 }

@@ -306,20 +306,39 @@ impl Sim<'_> {
     /// `tg->load_avg` is read at every enqueue and dequeue, and written when this
     /// queue's share has moved by more than 1/64. Returns the time that takes.
     pub(crate) fn group_load_moved(&mut self, by: CpuId, of: CpuId, when: Ns) -> Ns {
+        if self.reports_load(of, self.now) {
+            return self.report_load(by, when);
+        }
         let Some(line) = &mut self.group_line else { return 0 };
         let near = &self.near;
-        let c = &mut self.cpus[at(of)];
-        let moved = std::mem::take(&mut c.removed) || window_passed(c.reported_at, self.now);
-        let write = moved && (c.averages.load - c.group_contrib).abs() > c.group_contrib / 64.0;
-        let wait = if write {
-            c.group_contrib = c.averages.load;
-            line.write(by, when, |a, b| near.line(a, b))
-        } else {
-            line.read(by, when, |a, b| near.line(a, b))
-        };
-        if moved {
-            c.reported_at = self.now;
+        let wait = line.read(by, when, |a, b| near.line(a, b));
+        self.counters.hot_line_wait_ns += wait;
+        wait
+    }
+
+    /// update_blocked_averages() only writes, if a window has ended since the last report.
+    pub(crate) fn group_load_decayed(&mut self, cpu: CpuId, when: Ns) -> Ns {
+        if self.reports_load(cpu, when) { self.report_load(cpu, when) } else { 0 }
+    }
+
+    /// Has the load of a CPU moved far enough to be reported? If so it counts as reported.
+    fn reports_load(&mut self, cpu: CpuId, when: Ns) -> bool {
+        let c = &mut self.cpus[at(cpu)];
+        if !std::mem::take(&mut c.removed) && !window_passed(c.reported_at, when) {
+            return false;
         }
+        c.reported_at = when;
+        let moved = (c.averages.load - c.group_contrib).abs() > c.group_contrib / 64.0;
+        if moved {
+            c.group_contrib = c.averages.load;
+        }
+        moved
+    }
+
+    fn report_load(&mut self, by: CpuId, when: Ns) -> Ns {
+        let Some(line) = &mut self.group_line else { return 0 };
+        let near = &self.near;
+        let wait = line.write(by, when, |a, b| near.line(a, b));
         self.counters.hot_line_wait_ns += wait;
         wait
     }
