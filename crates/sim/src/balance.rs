@@ -8,6 +8,7 @@ use reveille_machine::Machine;
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
+use crate::balance_pass::{Group, Pass};
 use crate::cpu::{Step, at};
 use crate::domains::{Domain, Domains, Level};
 use crate::engine::{Sim, Toll};
@@ -48,7 +49,20 @@ pub(crate) struct Balancer {
     pub(crate) state: Vec<Vec<DomainState>>,
     /// Some CPU has two runnable tasks (root_domain.overload).
     pub(crate) overload: bool,
+    /// Averages of every CPU as last published, close together for the statistics.
+    pub(crate) published: Vec<Published>,
+    /// Groups of the pass in progress.
+    pub(crate) groups: Vec<Group>,
     nohz_next_ns: Ns,
+}
+
+/// What the statistics of a pass read of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) load: f32,
+    pub(crate) runnable: f32,
+    /// max(util_avg, util_est), 0 to 1024.
+    pub(crate) util: u32,
 }
 
 impl Balancer {
@@ -63,14 +77,24 @@ impl Balancer {
                     .map(|m| DomainState {
                         last_ns: 0,
                         interval_ns: domains.all[m.domain as usize].min_interval_ns(),
-                        max_newidle_cost: 0,
+                        // What a pass takes has been learnt before the run.
+                        max_newidle_cost: Ns::from(machine.cost.balance_base_ns)
+                            + domains.all[m.domain as usize].span.len() as Ns
+                                * Ns::from(machine.cost.balance_cpu_ns),
                         decayed_ns: 0,
                         failed: 0,
                     })
                     .collect()
             })
             .collect();
-        Balancer { domains: Rc::new(domains), state, overload: false, nohz_next_ns: 0 }
+        Balancer {
+            domains: Rc::new(domains),
+            state,
+            overload: false,
+            published: vec![Published::default(); machine.topology.n_cpus()],
+            groups: Vec::new(),
+            nohz_next_ns: 0,
+        }
     }
 }
 
@@ -132,8 +156,8 @@ impl Sim<'_> {
         let min = self.balancer.domains.all[member.domain as usize].min_interval_ns();
         let state = &mut self.balancer.state[at(cpu)][level];
         match pass {
-            crate::balance_pass::Pass::NotOurs => {}
-            crate::balance_pass::Pass::Balanced => {
+            Pass::NotOurs => {}
+            Pass::Balanced => {
                 state.interval_ns = (state.interval_ns * 2).min(2 * min);
             }
             _ => state.interval_ns = min,
@@ -174,7 +198,7 @@ impl Sim<'_> {
             if took > state.max_newidle_cost {
                 state.max_newidle_cost = took;
             }
-            if matches!(pass, crate::balance_pass::Pass::Moved(_))
+            if matches!(pass, Pass::Moved(_))
                 || self.world.nr_running(cpu) > 0
                 || !self.cpus[at(cpu)].wake_list.is_empty()
             {
@@ -251,7 +275,7 @@ impl Sim<'_> {
         let mut sum = 0u64;
         for k in 0..self.world.llc_cpus(llc).len() {
             let member = usize::from(self.world.llc_cpus(llc)[k]);
-            sum += self.cpus[member].util();
+            sum += u64::from(self.balancer.published[member].util);
         }
         let weight = self.world.llc_cpus(llc).len() as u32;
         let n = reveille_policy::nr_idle_scan(sum, weight, self.tunables.imbalance_pct);

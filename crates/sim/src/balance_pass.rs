@@ -38,7 +38,7 @@ enum GroupType {
 
 /// Sums over one group.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+pub(crate) struct Group {
     index: usize,
     kind: GroupType,
     load: f64,
@@ -104,22 +104,12 @@ impl Sim<'_> {
         domain: &Domain,
         local: usize,
     ) -> (Pass, Ns) {
-        let groups: Vec<Group> = (0..domain.groups.len()).map(|g| self.group(domain, g)).collect();
-        if domain.level == Level::Numa && kind != Kind::NewIdle {
-            self.balancer.overload =
-                domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1);
-        }
-        if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
-            self.refresh_nr_idle_scan(dst);
-        }
-        let idle = self.world.nr_running(dst) == 0;
-        let Some(busiest) = busiest(&groups, local) else { return (Pass::Balanced, 0) };
-        let Some(imbalance) = imbalance(domain, &groups, &groups[local], &busiest, idle) else {
-            return (Pass::Balanced, 0);
-        };
-        let Some(src) = self.busiest_queue(&domain.groups[busiest.index], dst, imbalance) else {
-            return (Pass::Balanced, 0);
-        };
+        let mut groups = std::mem::take(&mut self.balancer.groups);
+        groups.clear();
+        groups.extend((0..domain.groups.len()).map(|g| self.group(domain, g)));
+        let plan = self.plan(dst, kind, domain, local, &groups);
+        self.balancer.groups = groups;
+        let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
         let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
         let state = &mut self.balancer.state[at(dst)][level];
         if moved > 0 {
@@ -140,6 +130,30 @@ impl Sim<'_> {
         (Pass::Failed, 0)
     }
 
+    /// From which queue, and how much: nothing if the domain is balanced. Refreshes what
+    /// the statistics refresh on their way.
+    fn plan(
+        &mut self,
+        dst: CpuId,
+        kind: Kind,
+        domain: &Domain,
+        local: usize,
+        groups: &[Group],
+    ) -> Option<(CpuId, Imbalance)> {
+        if domain.level == Level::Numa && kind != Kind::NewIdle {
+            let crowded = |&c: &u16| self.world.nr_running(CpuId::from(c)) > 1;
+            self.balancer.overload = domain.span.iter().any(crowded);
+        }
+        if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
+            self.refresh_nr_idle_scan(dst);
+        }
+        let idle = self.world.nr_running(dst) == 0;
+        let busiest = busiest(groups, local)?;
+        let imbalance = imbalance(domain, groups, &groups[local], &busiest, idle)?;
+        let src = self.busiest_queue(&domain.groups[busiest.index], dst, imbalance)?;
+        Some((src, imbalance))
+    }
+
     fn group(&self, domain: &Domain, index: usize) -> Group {
         let cpus = &domain.groups[index];
         let mut g = Group {
@@ -154,10 +168,10 @@ impl Sim<'_> {
         };
         let mut runnable = 0.0;
         for &cpu in cpus {
-            let c = &self.cpus[usize::from(cpu)];
-            g.load += c.averages.load;
-            g.util += c.util();
-            runnable += c.averages.runnable;
+            let c = &self.balancer.published[usize::from(cpu)];
+            g.load += f64::from(c.load);
+            g.util += u64::from(c.util);
+            runnable += f64::from(c.runnable);
             g.nr += u64::from(self.world.nr_running(CpuId::from(cpu)));
             g.idle += u64::from(self.world.available_idle(CpuId::from(cpu)));
         }
@@ -184,10 +198,12 @@ impl Sim<'_> {
             Imbalance::Tasks(_) => candidates.first_max_by_key(nr),
             Imbalance::Util(_) => candidates
                 .filter(|&c| nr(c) > 1)
-                .first_max_by_key(|c| self.cpus[usize::from(c)].util()),
+                .first_max_by_key(|c| u64::from(self.balancer.published[usize::from(c)].util)),
             Imbalance::Load(limit) => candidates
-                .filter(|&c| nr(c) > 1 || self.cpus[usize::from(c)].averages.load <= limit)
-                .first_max_by_key(|c| self.cpus[usize::from(c)].averages.load as u64),
+                .filter(|&c| {
+                    nr(c) > 1 || f64::from(self.balancer.published[usize::from(c)].load) <= limit
+                })
+                .first_max_by_key(|c| self.balancer.published[usize::from(c)].load as u64),
         };
         best.map(CpuId::from)
     }

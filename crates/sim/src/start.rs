@@ -28,9 +28,9 @@ impl Sim<'_> {
         let n = self.program.tasks.len() as Ns;
         let interval =
             FORK_INTERVAL_NS.min(spec.warmup_ns / FORK_SHARE_OF_WARMUP / n.max(1)).max(1);
-        let mut placed = Placed::new(self);
+        let order = fork_order(self);
         for (number, &task) in self.program.tasks.iter().enumerate() {
-            let cpu = placed.next(self);
+            let cpu = order[number % order.len()];
             let id = number as TaskId;
             self.world.add_task(reveille_policy::Task::new(id, cpu));
             let mut state = Task::new(task, cpu);
@@ -73,51 +73,32 @@ impl Sim<'_> {
     }
 }
 
-/// Where forks go: the least loaded CPU on the least loaded core of the least loaded
-/// cache of the least loaded socket, first by number among equals.
-struct Placed {
-    /// Tasks per CPU so far.
-    tasks: Vec<u32>,
-}
-
-impl Placed {
-    fn new(sim: &Sim) -> Placed {
-        Placed { tasks: vec![0; sim.cpus.len()] }
+/// Where forks go one after the other: to the next socket, there to the next cache,
+/// there to the next core; siblings are used when every core has a task.
+fn fork_order(sim: &Sim) -> Vec<CpuId> {
+    let topology = &sim.machine.topology;
+    let mut order: Vec<CpuId> = (0..topology.n_cpus() as CpuId).collect();
+    let places = topology.cpus();
+    let mut cores_seen = std::collections::BTreeMap::new();
+    let mut llcs_seen = std::collections::BTreeMap::new();
+    // Rank of each core in its cache, and of each cache in its socket.
+    let mut core_rank = vec![0u32; topology.n_cores()];
+    let mut llc_rank = vec![0u32; topology.n_llcs()];
+    for core in 0..topology.n_cores() {
+        let place = &places[at(topology.core_cpus(core as u32)[0])];
+        let next: &mut u32 = cores_seen.entry(place.llc).or_default();
+        core_rank[core] = *next;
+        *next += 1;
     }
-
-    fn next(&mut self, sim: &Sim) -> CpuId {
-        let topology = &sim.machine.topology;
-        let load = |cpus: &[CpuId]| {
-            let sum: u64 = cpus.iter().map(|&c| u64::from(self.tasks[at(c)])).sum();
-            // Per mille of the CPUs, so that sockets of different size compare.
-            sum * 1_000_000 / cpus.len() as u64
-        };
-        let least = |count: usize, cpus: &dyn Fn(u32) -> Vec<CpuId>| {
-            (0..count as u32).min_by_key(|&i| load(&cpus(i))).expect("a machine has CPUs")
-        };
-        let socket = least(topology.n_sockets(), &|s| topology.socket_cpus(s).to_vec());
-        let in_socket = topology.socket_cpus(socket);
-        let llc = *distinct(in_socket, |c| topology.cpus()[at(c)].llc)
-            .iter()
-            .min_by_key(|&&l| load(topology.llc_cpus(l)))
-            .expect("a socket has a cache");
-        let core = *distinct(topology.llc_cpus(llc), |c| topology.cpus()[at(c)].core)
-            .iter()
-            .min_by_key(|&&k| load(topology.core_cpus(k)))
-            .expect("a cache has a core");
-        let cpu = *topology
-            .core_cpus(core)
-            .iter()
-            .min_by_key(|&&c| self.tasks[at(c)])
-            .expect("a core has a thread");
-        self.tasks[at(cpu)] += 1;
-        cpu
+    for llc in 0..topology.n_llcs() {
+        let place = &places[at(topology.llc_cpus(llc as u32)[0])];
+        let next: &mut u32 = llcs_seen.entry(place.socket).or_default();
+        llc_rank[llc] = *next;
+        *next += 1;
     }
-}
-
-fn distinct(cpus: &[CpuId], of: impl Fn(CpuId) -> u32) -> Vec<u32> {
-    let mut values: Vec<u32> = cpus.iter().map(|&c| of(c)).collect();
-    values.sort_unstable();
-    values.dedup();
-    values
+    order.sort_by_key(|&cpu| {
+        let p = &places[at(cpu)];
+        (p.thread, core_rank[p.core as usize], llc_rank[p.llc as usize], p.socket)
+    });
+    order
 }

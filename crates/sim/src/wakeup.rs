@@ -7,6 +7,7 @@ use reveille_machine::Distance;
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, Pick, Rule, TaskId};
 
+use crate::balance::Published;
 use crate::clock::NEVER;
 use crate::cpu::{Step, at};
 use crate::engine::{Sim, Toll};
@@ -359,6 +360,12 @@ impl Sim<'_> {
 
     #[inline]
     pub(crate) fn publish_load(&mut self, cpu: CpuId) {
-        self.world.set_cfs_load(cpu, self.cpus[at(cpu)].averages.load as u32);
+        let c = &self.cpus[at(cpu)];
+        self.world.set_cfs_load(cpu, c.averages.load as u32);
+        self.balancer.published[at(cpu)] = Published {
+            load: c.averages.load as f32,
+            runnable: c.averages.runnable as f32,
+            util: c.util() as u32,
+        };
     }
 }

@@ -1,7 +1,24 @@
 //! Wrong input: exit code 2, nothing on standard output, and a message that names
 //! the option and the fix.
 
-use super::{SMALL, output, small};
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::{SMALL, reveille, small};
+
+/// Runs `args`; a run that is not refused could last for ever, so it is ended.
+fn output(args: &[&str]) -> Output {
+    let mut child = reveille(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+        }
+        sleep(Duration::from_millis(1));
+    }
+    child.wait_with_output().unwrap()
+}
 
 /// Runs `args`, which must be refused with all of `words` in the message.
 fn refused(args: &[&str], words: &[&str]) {
@@ -47,7 +64,7 @@ fn values_of_options() {
         ("--repeats", "1001", &["--repeats", "use 1 to 1000"]),
         ("--repeats", "two", &["--repeats", "invalid"]),
         ("--warmup", "5", &["--warmup", "no unit", "such as `30ms`"]),
-        ("--warmup", "140737s", &["--duration", "at most 140737s"]),
+        ("--warmup", "140738s", &["--duration", "at most 140737s"]),
         ("--duration", "0ms", &["--duration", "nothing is measured", "such as `30ms`"]),
         ("--duration", "1e9s", &["--duration", "no unit", "such as `30ms`"]),
         ("--duration", "999999999s", &["--duration", "longer than", "at most 140737s"]),

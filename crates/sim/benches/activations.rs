@@ -1,0 +1,124 @@
+//! How fast the simulator is: task activations per second on one core (one
+//! activation = wake, place, run, block) at 224 CPUs and 224 pairs of
+//! context_switch1 with all mechanisms on; how the cost of one grows from 16 to
+//! 4,096 CPUs at one pair per CPU; and what a CPU and a task take in memory.
+//!
+//! Prints a table and writes `target/bench.json`.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use reveille_machine::{Machine, Topology};
+use reveille_policy::Policy;
+use reveille_sim::RunSpec;
+
+/// Repeats of the main figure; the median is reported.
+const REPEATS: usize = 5;
+/// Sizes of the growth series: sockets and cores of two threads per socket.
+const SIZES: [(u32, u32); 5] = [(1, 8), (1, 32), (2, 64), (4, 128), (16, 128)];
+
+/// Counts the bytes in use and their peak.
+struct Counting;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[allow(unsafe_code)]
+// SAFETY: every call is passed on to the system allocator unchanged; only sizes are
+// noted on the way.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: the caller's layout is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the block came from `alloc` with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One timed run.
+struct Timed {
+    activations_per_s: f64,
+    ns_per_activation: f64,
+    peak_bytes: usize,
+}
+
+fn timed(machine: &Machine, pairs: u64, virtual_ms: u64, seed: u64) -> Timed {
+    let policy = Policy::baseline("v6.2").and_then(|p| p.with("+SIS_SHORT")).expect("known names");
+    let workload = reveille_workload::find("context_switch1").expect("in the catalogue");
+    let program = workload.build(pairs, &BTreeMap::new()).expect("pairs build");
+    // The flips of all tasks are forgotten half-way through warm-up: SIS_SHORT is at work.
+    let spec = RunSpec { seed, warmup_ns: 20_000_000, duration_ns: virtual_ms * 1_000_000 };
+    let before = IN_USE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let started = Instant::now();
+    let never = AtomicBool::new(false);
+    let run = reveille_sim::run(machine, &program, &policy, &spec, &never).expect("it runs");
+    let seconds = started.elapsed().as_secs_f64();
+    let share = (spec.warmup_ns + spec.duration_ns) as f64 / spec.duration_ns as f64;
+    let activations = run.counters.activations as f64 * share;
+    Timed {
+        activations_per_s: activations / seconds,
+        ns_per_activation: seconds * 1e9 / activations,
+        peak_bytes: PEAK.load(Ordering::Relaxed) - before,
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let spr = reveille_machine::load("spr-2s56c").expect("a preset");
+    let main: Vec<Timed> = (0..REPEATS).map(|seed| timed(&spr, 224, 60, seed as u64)).collect();
+    let rate = median(main.iter().map(|t| t.activations_per_s).collect());
+    println!("224 CPUs, 224 pairs of context_switch1, v6.2 +SIS_SHORT, one core:");
+    println!("  {:.2} million activations/s (median of {REPEATS})", rate / 1e6);
+    println!("  peak memory {:.1} MiB", main[0].peak_bytes as f64 / (1 << 20) as f64);
+    println!();
+    println!(
+        "{:>6} {:>6} {:>18} {:>16} {:>22}",
+        "CPUs", "pairs", "ns per activation", "peak memory", "bytes per CPU + 2 tasks"
+    );
+    let mut growth = String::new();
+    for (sockets, cores) in SIZES {
+        let topology = Topology::uniform(sockets, 1, cores, 2).expect("a regular machine");
+        let cpus = topology.n_cpus();
+        let machine = Machine { topology, ..spr.clone() };
+        // About the same number of activations at every size.
+        let virtual_ms = (16_384 / cpus as u64).clamp(8, 400);
+        let runs: Vec<Timed> =
+            (0..3).map(|seed| timed(&machine, cpus as u64, virtual_ms, seed)).collect();
+        let ns = median(runs.iter().map(|t| t.ns_per_activation).collect());
+        let bytes = runs[0].peak_bytes / cpus;
+        println!(
+            "{cpus:>6} {cpus:>6} {ns:>18.0} {:>12.1} MiB {bytes:>22}",
+            runs[0].peak_bytes as f64 / (1 << 20) as f64
+        );
+        let comma = if growth.is_empty() { "" } else { ", " };
+        let _ = write!(
+            growth,
+            "{comma}{{\"cpus\": {cpus}, \"ns_per_activation\": {ns:.1}, \"bytes_per_cpu_and_task\": {bytes}}}"
+        );
+    }
+    let json = format!("{{\"activations_per_s\": {rate:.0}, \"growth\": [{growth}]}}\n");
+    let target = std::env::var("CARGO_TARGET_DIR")
+        .unwrap_or_else(|_| format!("{}/../../target", env!("CARGO_MANIFEST_DIR")));
+    let path = format!("{target}/bench.json");
+    if let Err(error) = std::fs::write(&path, json) {
+        eprintln!("error: cannot write {path}: {error}");
+        std::process::exit(1);
+    }
+}
