@@ -18,7 +18,7 @@ use crate::errors::CliError;
 
 fn main() -> ExitCode {
     errors::set_style();
-    run(Args::parse().command).unwrap_or_else(|error| errors::report(error))
+    run(Args::parse().command).unwrap_or_else(errors::report)
 }
 
 fn run(command: Command) -> Result<ExitCode, CliError> {

@@ -23,7 +23,7 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// Writes `value` as indented JSON.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
     print(&(text + "\n"))
