@@ -168,7 +168,8 @@ cost_model! {
     line_socket_ns: Time, "One-way transfer of a modified cache line to another last-level cache of the same socket.";
     line_remote_ns: Time, "One-way transfer of a modified cache line to another socket.";
     scan_cpu_ns: Time, "Idle search: looking at one CPU, that is, reading a line of its runqueue.";
-    smt_share: Ratio, "Speed of a thread while another thread of its core is busy; 1 is alone.";
+    smt_share: Ratio, "Speed of computing while another thread of the core is busy; 1 is alone.";
+    smt_kernel_share: Ratio, "The same for system calls and scheduling, which stall more than they compute.";
     noise: Ratio, "Variation of every piece of work, caches and interrupts being what they are: uniform within plus or minus this share.";
     cold_smt_ns: Time, "Cache refill of a task with a small working set that last ran on another thread of this core.";
     cold_llc_ns: Time, "Cache refill of a task with a small working set that last ran on another core of this cache.";

@@ -38,6 +38,8 @@ pub struct Counters {
     pub lock_wait_ns: Ns,
     /// Time spent waiting for contended cache lines, over all CPUs.
     pub hot_line_wait_ns: Ns,
+    /// Time that the idle task was current, over all CPUs: idle, and the way in and out.
+    pub idle_task_ns: Ns,
     /// Task activations: wake, place, run, block.
     pub activations: u64,
 }
@@ -58,6 +60,9 @@ pub struct CpuTime {
 pub struct Explain {
     /// Share of all CPU time spent idle, in percent.
     pub idle_pct: f64,
+    /// Share of all CPU time that the idle task was current, in percent. The kernel
+    /// calls all of it idle, leaving idle and queueing a wakee there included.
+    pub idle_task_pct: f64,
     /// Share of all CPU time spent on scheduling itself, in percent.
     pub cost_pct: f64,
     /// Wake-ups per second placed on the waker's CPU.
@@ -112,6 +117,7 @@ impl Explain {
         let searches = c.idle_searches as f64;
         Explain {
             idle_pct: pct(idle as f64, cpu_time),
+            idle_task_pct: pct(c.idle_task_ns as f64, cpu_time),
             cost_pct: pct(cost as f64, cpu_time),
             wakeups_same_cpu_per_s: per_s(c.wakeups_same_cpu),
             wakeups_sibling_per_s: per_s(c.wakeups_sibling),
@@ -133,9 +139,10 @@ impl Explain {
     }
 
     /// Each figure with its name and value, in the order they are printed.
-    pub fn figures(&self) -> [(&'static str, f64); 18] {
+    pub fn figures(&self) -> [(&'static str, f64); 19] {
         [
             ("idle_pct", self.idle_pct),
+            ("idle_task_pct", self.idle_task_pct),
             ("cost_pct", self.cost_pct),
             ("wakeups_same_cpu_per_s", self.wakeups_same_cpu_per_s),
             ("wakeups_sibling_per_s", self.wakeups_sibling_per_s),
@@ -162,6 +169,7 @@ impl Explain {
         let mean_of = |get: fn(&Explain) -> f64| runs.iter().map(get).sum::<f64>() / n;
         Explain {
             idle_pct: mean_of(|e| e.idle_pct),
+            idle_task_pct: mean_of(|e| e.idle_task_pct),
             cost_pct: mean_of(|e| e.cost_pct),
             wakeups_same_cpu_per_s: mean_of(|e| e.wakeups_same_cpu_per_s),
             wakeups_sibling_per_s: mean_of(|e| e.wakeups_sibling_per_s),

@@ -15,8 +15,9 @@ pub(crate) struct Line {
 
 /// All explaining numbers, in the order of a wakeup: how full the machine was,
 /// where wakees went, what finding a CPU took, what it cost, what the task felt.
-pub(crate) const LINES: [Line; 19] = [
+pub(crate) const LINES: [Line; 20] = [
     Line { label: "idle", value: |e| percent(e.idle_pct) },
+    Line { label: "  kernel's count", value: |e| percent(e.idle_task_pct) },
     Line { label: "wakeups/s", value: |e| si(wakeups(e)) },
     Line { label: "  same CPU", value: |e| share(e.wakeups_same_cpu_per_s, e) },
     Line { label: "  sibling", value: |e| share(e.wakeups_sibling_per_s, e) },

@@ -302,7 +302,8 @@ impl Sim<'_> {
         }
         let c = &mut self.cpus[at(src)];
         c.settle(self.now);
-        self.tasks[at(task)].saved = Saved { busy_ns: c.activity.busy, some: true };
+        self.tasks[at(task)].saved =
+            Saved { busy_ns: c.activity.busy, user: c.activity.user, some: true };
         self.update_curr(src);
         self.advance_cpu(src);
         let t = &mut self.tasks[at(task)];

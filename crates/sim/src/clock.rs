@@ -27,7 +27,7 @@ impl Clock {
     /// Sets the deadline of a slot; [`NEVER`] for none.
     #[inline]
     pub(crate) fn set(&mut self, slot: usize, at: Ns) {
-        let mut key = if at >= NEVER { u64::MAX } else { at << SLOT_BITS | slot as u64 };
+        let mut key = if at >= NEVER { u64::MAX } else { (at << SLOT_BITS) | slot as u64 };
         let mut node = self.leaves + slot;
         // Stops where the subtree's winner stays what it was: most plans are far off.
         while node > 1 {

@@ -41,6 +41,8 @@ pub(crate) struct Activity {
     pub(crate) busy: Ns,
     /// The busy part is a spin on the clock until then.
     pub(crate) until: Option<Ns>,
+    /// The busy part computes in user space.
+    pub(crate) user: bool,
 }
 
 pub(crate) struct Cpu {
@@ -48,7 +50,10 @@ pub(crate) struct Cpu {
     pub(crate) activity: Activity,
     /// When the activity ends.
     pub(crate) end: Ns,
+    /// Of kernel work, by how many siblings are busy.
     pub(crate) speed: u64,
+    /// Of computing.
+    pub(crate) user_speed: u64,
     /// Siblings that are not idle.
     pub(crate) busy_siblings: u8,
     pub(crate) tick_at: Ns,
@@ -80,6 +85,8 @@ pub(crate) struct Cpu {
     /// The idle task is current from then on; before, the switch to it goes on.
     pub(crate) idle_from: Ns,
     pub(crate) idle_state: u8,
+    /// Since when the idle task's time has not been counted.
+    pub(crate) idle_task_from: Ns,
     pub(crate) tick_stopped: bool,
 
     pub(crate) time: CpuTime,
@@ -91,9 +98,10 @@ impl Cpu {
     pub(crate) fn new() -> Cpu {
         Cpu {
             step: Step::Idle,
-            activity: Activity { start: 0, stall: 0, cost: 0, busy: 0, until: None },
+            activity: Activity { start: 0, stall: 0, cost: 0, busy: 0, until: None, user: false },
             end: NEVER,
             speed: FULL_SPEED,
+            user_speed: FULL_SPEED,
             busy_siblings: 0,
             tick_at: NEVER,
             ipi_at: NEVER,
@@ -114,6 +122,7 @@ impl Cpu {
             governor: Governor::default(),
             idle_from: 0,
             idle_state: 0,
+            idle_task_from: 0,
             tick_stopped: true,
             time: CpuTime::default(),
             idle_accounted: 0,
@@ -126,10 +135,16 @@ impl Cpu {
         self.end.min(self.tick_at).min(self.ipi_at)
     }
 
-    /// Wall time that nominal work takes at the present speed.
+    /// Wall time that kernel work takes at the present speed.
     #[inline]
     pub(crate) fn stretch(&self, nominal: Ns) -> Ns {
-        if self.speed == FULL_SPEED { nominal } else { (nominal * FULL_SPEED).div_ceil(self.speed) }
+        at_speed(nominal, self.speed)
+    }
+
+    /// Speed of the busy part of the activity.
+    #[inline]
+    fn busy_speed(&self) -> u64 {
+        if self.activity.user { self.user_speed } else { self.speed }
     }
 
     /// End of the activity at the present speed.
@@ -139,7 +154,7 @@ impl Cpu {
         let overhead_end = a.start + a.stall + self.stretch(a.cost);
         match a.until {
             Some(until) => until.max(overhead_end),
-            None => a.start + a.stall + self.stretch(a.cost + a.busy),
+            None => overhead_end + at_speed(a.busy, self.busy_speed()),
         }
     }
 
@@ -167,7 +182,7 @@ impl Cpu {
             ((elapsed * self.speed / FULL_SPEED).min(a.cost), elapsed)
         };
         elapsed -= cost_elapsed;
-        let busy_done = (elapsed * self.speed / FULL_SPEED).min(a.busy);
+        let busy_done = (elapsed * self.busy_speed() / FULL_SPEED).min(a.busy);
         self.time.cost_ns += stalled + cost_elapsed;
         self.time.busy_ns += elapsed;
         self.activity = Activity {
@@ -176,6 +191,7 @@ impl Cpu {
             cost: a.cost - cost_done,
             busy: a.busy - busy_done,
             until: a.until,
+            user: a.user,
         };
     }
 
@@ -208,6 +224,12 @@ impl Cpu {
     pub(crate) fn runs_task(&self) -> bool {
         matches!(self.step, Step::Op | Step::Select { .. } | Step::Commit { .. })
     }
+}
+
+/// Wall time of nominal work at a speed.
+#[inline]
+fn at_speed(nominal: Ns, speed: u64) -> Ns {
+    if speed == FULL_SPEED { nominal } else { (nominal * FULL_SPEED).div_ceil(speed) }
 }
 
 /// A task number, or nothing.

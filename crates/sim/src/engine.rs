@@ -83,8 +83,10 @@ pub(crate) struct Sim<'a> {
     /// `sd_llc_shared` of each LLC: has_idle_cores.
     pub(crate) llc_lines: Vec<Line>,
     pub(crate) balancer: Balancer,
-    /// Speed of a thread by the number of busy siblings.
+    /// Speed of kernel work by the number of busy siblings.
     pub(crate) speeds: [u64; 8],
+    /// The same for computing in user space.
+    pub(crate) user_speeds: [u64; 8],
     pub(crate) rng: Xoshiro256PlusPlus,
     noise: u64,
     pub(crate) counters: Counters,
@@ -132,7 +134,8 @@ impl<'a> Sim<'a> {
             group_line: grouped.then(|| Line::new(n)),
             llc_lines: (0..topology.n_llcs()).map(|_| Line::new(n)).collect(),
             balancer: Balancer::new(machine),
-            speeds: smt_speeds(machine.cost.smt_share),
+            speeds: smt_speeds(machine.cost.smt_kernel_share),
+            user_speeds: smt_speeds(machine.cost.smt_share),
             rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
             noise: (machine.cost.noise * 1024.0) as u64,
             counters: Counters::default(),
@@ -231,6 +234,7 @@ impl<'a> Sim<'a> {
             cost: toll.cost,
             busy,
             until,
+            user: false,
         };
         c.end = c.activity_end();
     }
@@ -251,13 +255,15 @@ impl<'a> Sim<'a> {
                 c.busy_siblings -= 1;
             }
             let speed = self.speeds[usize::from(c.busy_siblings)];
-            if c.step != Step::Idle {
+            let user_speed = self.user_speeds[usize::from(c.busy_siblings)];
+            let active = c.step != Step::Idle;
+            if active {
                 c.settle(self.now);
-                c.speed = speed;
+            }
+            (c.speed, c.user_speed) = (speed, user_speed);
+            if active {
                 c.end = c.activity_end();
                 self.replan(sibling);
-            } else {
-                c.speed = speed;
             }
         }
     }
@@ -274,7 +280,7 @@ impl<'a> Sim<'a> {
         if self.noise == 0 {
             return ns;
         }
-        let random = (self.rng.next_u64() >> 32) * (2 * self.noise) >> 32;
+        let random = ((self.rng.next_u64() >> 32) * (2 * self.noise)) >> 32;
         ns * (1024 - self.noise + random) / 1024
     }
 
@@ -287,6 +293,10 @@ impl<'a> Sim<'a> {
     fn close_books(&mut self) {
         let now = self.now;
         for cpu in &mut self.cpus {
+            if matches!(cpu.step, Step::Idle | Step::IdleExit) && now > cpu.idle_task_from {
+                self.counters.idle_task_ns += now - cpu.idle_task_from;
+                cpu.idle_task_from = now;
+            }
             if cpu.step == Step::Idle {
                 if cpu.idle_accounted > now {
                     // The switch to idle still goes on: its rest belongs to what follows.

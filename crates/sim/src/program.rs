@@ -32,12 +32,14 @@ impl Sim<'_> {
             self.yield_to_next(cpu, toll);
             return;
         }
-        let mut busy: Ns = 0;
+        let (mut busy, mut user): (Ns, bool) = (0, false);
         loop {
             let t = &self.tasks[at(task)];
             match self.op(task) {
                 Op::Run(ns) => {
+                    // What is left of the call before it is short beside the computing.
                     busy += ns;
+                    user = true;
                     break;
                 }
                 Op::Spin(ns) => {
@@ -102,6 +104,17 @@ impl Sim<'_> {
         }
         let busy = self.varied(busy);
         self.begin(cpu, Step::Op, toll, busy, None);
+        self.compute(cpu, user);
+    }
+
+    /// The busy part of the activity just begun computes in user space, or it does not.
+    #[inline]
+    pub(crate) fn compute(&mut self, cpu: CpuId, user: bool) {
+        if user {
+            let c = &mut self.cpus[at(cpu)];
+            c.activity.user = true;
+            c.end = c.activity_end();
+        }
     }
 
     /// Spins from the end of the overhead on, by the wall clock.

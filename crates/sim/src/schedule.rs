@@ -77,7 +77,7 @@ impl Sim<'_> {
         let c = &mut self.cpus[at(cpu)];
         c.settle(self.now);
         let left = c.activity;
-        self.tasks[at(task)].saved = Saved { busy_ns: left.busy, some: true };
+        self.tasks[at(task)].saved = Saved { busy_ns: left.busy, user: left.user, some: true };
         self.yield_to_next(cpu, Toll { stall: left.stall, cost: left.cost });
     }
 
@@ -124,6 +124,9 @@ impl Sim<'_> {
         };
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu));
         c.averages.advance(&self.decay, from, prev.is_some(), weight, nr);
+        if c.step == Step::IdleExit {
+            self.counters.idle_task_ns += from - c.idle_task_from.min(from);
+        }
         self.world.set_curr(cpu, task);
         self.world.task_mut(task).prev_cpu = cpu;
         let t = &mut self.tasks[at(task)];
@@ -160,6 +163,7 @@ impl Sim<'_> {
         if saved.some {
             let until = (t.spin_until != 0).then_some(t.spin_until);
             self.begin(cpu, Step::Op, toll, saved.busy_ns, until);
+            self.compute(cpu, saved.user);
         } else {
             self.proceed(cpu, toll);
         }
@@ -184,6 +188,7 @@ impl Sim<'_> {
         c.end = NEVER;
         c.idle_from = self.now + entering;
         c.idle_accounted = c.idle_from;
+        c.idle_task_from = c.idle_from;
         c.time.cost_ns += entering;
         self.counters.context_switches += 1;
         if was_busy {
@@ -246,6 +251,7 @@ impl Sim<'_> {
             cost: 0,
             busy: 0,
             until: None,
+            user: false,
         };
         c.end = c.activity_end();
         if c.tick_at == NEVER {

@@ -27,6 +27,7 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Saved {
     pub(crate) busy_ns: Ns,
+    pub(crate) user: bool,
     pub(crate) some: bool,
 }
 

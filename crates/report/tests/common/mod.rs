@@ -121,6 +121,7 @@ fn explained(full: f64, waste: f64) -> Explain {
     let wakeups = 1.9e6 * full;
     Explain {
         idle_pct: (100.0 - 70.0 * full).max(1.2),
+        idle_task_pct: (102.0 - 70.0 * full).max(2.2),
         cost_pct: 18.0 * waste * full.min(1.0),
         wakeups_same_cpu_per_s: wakeups * (1.0 - 0.7 * waste),
         wakeups_sibling_per_s: wakeups * 0.04,

@@ -1,0 +1,59 @@
+# make demo    builds Reveille and runs the SIS_SHORT study
+# make test    everything that must hold before a change is merged
+# make bench   how fast the simulator is
+# make clean   removes what was built
+#
+# Tools that are missing are installed where that needs no question (apt-get as root),
+# and named otherwise: scripts/need.sh. Everything is built in ./target, whatever the
+# environment says.
+
+export CARGO_TARGET_DIR := $(CURDIR)/target
+# Where rustup puts cargo; a shell without a profile does not know.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+reveille := target/release/reveille
+
+.PHONY: demo test bench clean build format lint unit study hwloc
+.NOTPARALLEL:
+
+demo: build
+	$(reveille) study sis-short --html report.html
+	@printf '\nplots of the same runs: %s\n' '$(CURDIR)/report.html'
+
+build:
+	@scripts/need.sh cargo cc
+	cargo build --release --locked --bin reveille
+
+test: format lint unit study hwloc
+	@printf '\nall tests passed\n'
+
+format:
+	@scripts/need.sh cargo rustfmt
+	cargo fmt --all --check
+
+lint:
+	@scripts/need.sh cargo cc clippy
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# The dev profile has debug assertions: the simulator's invariants are checked. gcc and
+# clang compile policy/ with all warnings as errors, and clang compiles it for BPF.
+unit:
+	@scripts/need.sh cargo cc gcc clang
+	cargo test --workspace --locked
+
+study: build
+	@scripts/need.sh python3
+	scripts/check-study.sh $(reveille)
+
+hwloc: build
+	@scripts/need.sh python3
+	scripts/e2e-hwloc.sh $(reveille)
+
+bench:
+	@scripts/need.sh cargo cc
+	cargo bench --locked -p reveille-sim --bench activations
+	@printf '\nas JSON: %s\n' '$(CURDIR)/target/bench.json'
+
+clean:
+	cargo clean
+	rm -f report.html

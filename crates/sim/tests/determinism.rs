@@ -1,0 +1,70 @@
+//! The same arguments give the same result, bit for bit, in whatever thread; the
+//! seed is the only source of variation.
+
+mod common;
+
+use std::fmt::Write;
+
+use common::{MS, catalogue, machine, policy, program, run_seed};
+use reveille_machine::Machine;
+use reveille_measure::RunResult;
+use reveille_workload::Program;
+
+/// Every figure of a result, so that two can be compared.
+fn figures(result: &RunResult) -> String {
+    let mut text = format!(
+        "{} ns, {} operations, {:?}, {:?}",
+        result.elapsed_ns, result.operations, result.counters, result.cpus
+    );
+    for latency in [&result.wakeup_latency, &result.recorded_latency] {
+        write!(text, "\n{} of {:?}", latency.count(), latency.cdf()).expect("a string grows");
+    }
+    text
+}
+
+/// Cases that together use every random choice: work, timers, and balancing phases.
+fn cases() -> Vec<(Machine, Program)> {
+    let mixed = program(
+        "channels = { there = \"udp\", back = \"udp\" }\n\
+         [[task]]\nname = \"a\"\nprogram = [{ send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
+         [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"3us\" }, { send = \"back\" }]\n\
+         [[task]]\nname = \"c\"\ncount = 2\nprogram = [{ run = \"90us\" }, { sleep = \"50us\", jitter = \"400us\" }, { count = 1 }]\n",
+        9,
+    );
+    let fast = [("cputime", "300us"), ("sleeptime", "200us")];
+    vec![
+        (machine("spr-2s56c", 2, 1, 4, 2), mixed.clone()),
+        (machine("icx-guest-32", 1, 2, 3, 1), mixed),
+        (machine("zen3-milan-36c", 1, 3, 4, 2), catalogue("context_switch1", 20, &[])),
+        (machine("hsw-2s24c", 2, 1, 6, 2), catalogue("schbench", 2, &fast)),
+    ]
+}
+
+#[test]
+fn the_same_arguments_give_the_same_result_in_any_thread() {
+    for (machine, program) in cases() {
+        for edits in ["", "+SIS_SHORT", "-TTWU_QUEUE -AUTOGROUP"] {
+            let once =
+                || figures(&run_seed(&machine, &program, &policy(edits), 7, 5 * MS, 20 * MS));
+            let first = once();
+            assert_eq!(first, once(), "a second run differs");
+            let threads: Vec<String> = std::thread::scope(|scope| {
+                let running: Vec<_> = (0..4).map(|_| scope.spawn(once)).collect();
+                running.into_iter().map(|t| t.join().expect("the run ends")).collect()
+            });
+            for result in threads {
+                assert_eq!(first, result, "a run in another thread differs");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_seed_gives_another_result() {
+    for (machine, program) in cases() {
+        let of_seed =
+            |seed| figures(&run_seed(&machine, &program, &policy(""), seed, 5 * MS, 20 * MS));
+        assert_ne!(of_seed(1), of_seed(2));
+        assert_ne!(of_seed(0), of_seed(u64::MAX));
+    }
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Makes sure that the tools named as arguments are there: cargo cc gcc clang rustfmt
+# clippy python3 lstopo. Installs a missing one with apt-get when run as root on a
+# system that has apt-get, and says so; never asks. What it cannot get it names, with
+# the command that gets it, and exits 1.
+set -u
+
+CARGO_AT_LEAST=1.85
+
+say() { printf '%s\n' "need: $*" >&2; }
+
+# The package of a distribution's manager, if it is one that Debian has.
+package_of() {
+    case $1 in
+        cc | gcc) echo gcc libc6-dev ;;
+        clang) newest_clang ;;
+        python3) echo python3 ;;
+        lstopo) echo hwloc ;;
+        *) return 1 ;;
+    esac
+}
+
+# `clang` is the distribution's choice; where it has none, the newest that bears a number.
+newest_clang() {
+    if apt-cache show clang >/dev/null 2>&1; then
+        echo clang
+    else
+        apt-cache pkgnames clang- | grep -E '^clang-[0-9]+$' | sort -t- -k2n | tail -n 1
+    fi
+}
+
+cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
+
+# Is version $1 at least $2?
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+is_there() {
+    case $1 in
+        cargo) local v && v=$(cargo_version) && [ -n "$v" ] && at_least "$v" "$CARGO_AT_LEAST" ;;
+        # A compiler without a C library is none.
+        cc) printf '#include <stddef.h>\nint main(void) { return 0; }\n' |
+            "${CC:-cc}" -x c - -o /dev/null 2>/dev/null ;;
+        clang) [ -n "${CLANG:-}" ] || compgen -c | grep -qE '^clang(-(1[4-9]|2[0-2]))?$' ;;
+        rustfmt) cargo fmt --version >/dev/null 2>&1 ;;
+        clippy) cargo clippy --version >/dev/null 2>&1 ;;
+        *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+how_to_get() {
+    case $1 in
+        cargo)
+            local v && v=$(cargo_version)
+            say "cargo ${v:+$v is too old: }version $CARGO_AT_LEAST or newer is needed;" \
+                "install Rust as https://rustup.rs says, or run: rustup update stable"
+            ;;
+        cc) say "a C compiler with libc headers is missing; on Debian: apt-get install gcc libc6-dev" ;;
+        gcc) say "gcc is missing; on Debian: apt-get install gcc" ;;
+        clang) say "clang (14 to 22) is missing; on Debian: apt-get install clang" ;;
+        rustfmt) say "rustfmt is missing; run: rustup component add rustfmt" ;;
+        clippy) say "clippy is missing; run: rustup component add clippy" ;;
+        python3) say "python3 is missing; on Debian: apt-get install python3" ;;
+        lstopo) say "lstopo is missing; on Debian: apt-get install hwloc" ;;
+        *) say "$1 is missing" ;;
+    esac
+}
+
+updated=no
+
+install() {
+    command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" -eq 0 ] || return 1
+    package_of "$1" >/dev/null || return 1
+    export DEBIAN_FRONTEND=noninteractive
+    if [ "$updated" = no ]; then
+        updated=yes
+        apt-get update -qq </dev/null >&2 || say "apt-get update failed; going on with the lists at hand"
+    fi
+    local packages
+    packages=$(package_of "$1")
+    [ -n "$packages" ] || return 1
+    say "$1 is missing: installing $packages"
+    # shellcheck disable=SC2086 # several packages are several words
+    apt-get install -y -qq --no-install-recommends $packages </dev/null >&2
+}
+
+missing=0
+for tool in "$@"; do
+    if is_there "$tool"; then
+        continue
+    fi
+    if install "$tool" && hash -r && is_there "$tool"; then
+        continue
+    fi
+    how_to_get "$tool"
+    missing=1
+done
+exit "$missing"
