@@ -3,7 +3,7 @@
 //! that the C code will follow, so that the wrappers are safe.
 #![allow(unsafe_code)]
 
-use crate::world::{LLC_WORDS, Pick, RawWorld, Task, WorldCpu, WorldLlc};
+use crate::state::{LLC_WORDS, Pick, RawWorld, Task, WorldCpu, WorldLlc};
 use crate::{CpuId, Ns, TaskId, Tunables};
 
 unsafe extern "C" {

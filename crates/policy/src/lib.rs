@@ -3,13 +3,15 @@
 
 mod features;
 mod ffi;
+mod state;
 mod world;
 
 pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
 };
 pub use ffi::{avg_idle, nr_idle_scan};
-pub use world::{LlcShape, NONE, Pick, Rule, Task, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape};
+pub use state::{NONE, Pick, Rule, Task, WAKE_IN_TASK, WAKE_SYNC};
+pub use world::{LlcShape, World, WorldShape};
 
 /// Number of a CPU (hardware thread), dense from 0.
 pub type CpuId = u32;

@@ -8,10 +8,11 @@ use reveille_machine::Machine;
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
-use crate::balance_pass::{Group, Pass};
+use crate::balance_pass::Pass;
 use crate::cpu::{Step, at};
 use crate::domains::{Domain, Domains, Level};
 use crate::engine::{Sim, Toll};
+use crate::imbalance::Group;
 
 /// A busy CPU balances this much more rarely than an idle one.
 const BUSY_FACTOR: u64 = 16;

@@ -1,0 +1,188 @@
+//! The state that decisions read, laid out as the C code reads it: mirrors
+//! `csrc/sim_world.h` and `policy/types.h`.
+
+use crate::{CpuId, Ns, TaskId, ffi};
+
+/// No task.
+pub const NONE: u32 = u32::MAX;
+/// Words of 64 CPUs in an LLC.
+pub(crate) const LLC_WORDS: usize = 8;
+/// The waker is about to sleep (WF_SYNC).
+pub const WAKE_SYNC: u32 = 1;
+/// The waker runs in task context, not in an interrupt.
+pub const WAKE_IN_TASK: u32 = 2;
+
+/// What the policy remembers of one task (`struct policy_task`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Jiffies when `wakee_flips` was last halved.
+    pub wakee_flip_decay_j: u64,
+    /// CPU time since birth.
+    pub sum_exec_ns: Ns,
+    /// `sum_exec_ns` at the last sleep.
+    pub prev_sleep_sum_ns: Ns,
+    /// Average CPU time between sleeps.
+    pub dur_avg_ns: i64,
+    /// Its own number.
+    pub id: TaskId,
+    /// The task that it woke last.
+    pub last_wakee: TaskId,
+    /// How often it changed whom it wakes, decaying.
+    pub wakee_flips: u32,
+    /// Where it ran last.
+    pub prev_cpu: CpuId,
+    /// The CPU before that.
+    pub recent_used_cpu: CpuId,
+    /// PELT load as last updated.
+    pub load_avg: u32,
+    /// Index of its allowed set; 0 allows every CPU.
+    pub affinity: u32,
+    /// Bit 0: a kernel thread bound to one CPU.
+    pub flags: u32,
+}
+
+impl Task {
+    /// A task that has just been born on `cpu`.
+    pub fn new(id: TaskId, cpu: CpuId) -> Task {
+        Task {
+            wakee_flip_decay_j: 0,
+            sum_exec_ns: 0,
+            prev_sleep_sum_ns: 0,
+            dur_avg_ns: 0,
+            id,
+            last_wakee: NONE,
+            wakee_flips: 0,
+            prev_cpu: cpu,
+            recent_used_cpu: cpu,
+            load_avg: 0,
+            affinity: 0,
+            flags: 0,
+        }
+    }
+
+    /// The task sleeps: ends a section of its average duration.
+    #[inline]
+    pub fn slept(&mut self) {
+        ffi::task_slept(self);
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorldCpu {
+    pub(crate) nr_running: u32,
+    pub(crate) curr: u32,
+    pub(crate) cfs_load: u32,
+    pub(crate) capacity: u16,
+    pub(crate) available_idle: u8,
+    pub(crate) sched_idle: u8,
+    pub(crate) llc: u16,
+    pub(crate) position: u16,
+    pub(crate) smt_first: u16,
+    pub(crate) smt_width: u16,
+    pub(crate) reserved: [u32; 2],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorldLlc {
+    pub(crate) usable: [u64; LLC_WORDS],
+    pub(crate) first: u32,
+    pub(crate) weight: u32,
+    pub(crate) nr_idle_scan: u32,
+    pub(crate) has_idle_cores: u32,
+}
+
+#[repr(C)]
+pub(crate) struct RawWorld {
+    pub(crate) cpus: *mut WorldCpu,
+    pub(crate) llcs: *mut WorldLlc,
+    pub(crate) tasks: *mut Task,
+    pub(crate) llc_cpus: *const u16,
+    pub(crate) smt_cpus: *const u16,
+    pub(crate) allowed: *const u64,
+    pub(crate) n_llcs: u32,
+    pub(crate) n_cpus: u32,
+    pub(crate) n_tasks: u32,
+    pub(crate) n_affinities: u32,
+    pub(crate) smt_active: u32,
+    pub(crate) reserved: u32,
+}
+
+/// Which rule chose the CPU.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The target was idle.
+    TargetIdle = 1,
+    /// The wakee's previous CPU was idle.
+    PrevIdle,
+    /// A per-CPU kernel thread hands back to its CPU.
+    Kthread,
+    /// The CPU before the previous one was idle.
+    RecentIdle,
+    /// A sibling of the previous CPU was idle.
+    SiblingIdle,
+    /// A whole idle core was found.
+    IdleCore,
+    /// An idle CPU was found.
+    IdleCpu,
+    /// SIS_SHORT kept the pair together.
+    Short,
+    /// Nothing idle was found.
+    Target,
+}
+
+/// A decision and what it looked at (`struct policy_pick`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pick {
+    /// Where the task will run.
+    pub cpu: CpuId,
+    /// Where wake_affine proposed to start.
+    pub target: CpuId,
+    /// Idle tests of single CPUs before the search.
+    pub tested: u16,
+    /// CPUs that the idle search looked at.
+    pub searched: u16,
+    rule: u8,
+    search: u8,
+    core_search: u8,
+    cleared: u8,
+}
+
+impl Pick {
+    /// The rule that chose the CPU.
+    pub fn rule(&self) -> Rule {
+        match self.rule {
+            1 => Rule::TargetIdle,
+            2 => Rule::PrevIdle,
+            3 => Rule::Kthread,
+            4 => Rule::RecentIdle,
+            5 => Rule::SiblingIdle,
+            6 => Rule::IdleCore,
+            7 => Rule::IdleCpu,
+            8 => Rule::Short,
+            _ => Rule::Target,
+        }
+    }
+
+    /// An idle search was made.
+    #[inline]
+    pub fn search(&self) -> bool {
+        self.search != 0
+    }
+
+    /// The search was for a whole idle core.
+    #[inline]
+    pub fn core_search(&self) -> bool {
+        self.core_search != 0
+    }
+
+    /// The search for an idle core failed and `has_idle_cores` was cleared.
+    #[inline]
+    pub fn cleared_idle_cores(&self) -> bool {
+        self.cleared != 0
+    }
+}

@@ -1,0 +1,113 @@
+//! do_idle(): a CPU enters the idle task, chooses a state, says whether its core is
+//! idle, and leaves again when it is asked to.
+
+use reveille_measure::Ns;
+use reveille_policy::CpuId;
+
+use crate::clock::NEVER;
+use crate::cpu::{Activity, Step, at};
+use crate::engine::{Sim, Toll};
+use crate::idle::choose_state;
+
+impl Sim<'_> {
+    /// Switches to the idle task, and chooses an idle state.
+    pub(crate) fn enter_idle(&mut self, cpu: CpuId, toll: Toll) {
+        self.world.set_available_idle(cpu, true);
+        let hot = self.note_idle_core(cpu);
+        let to_timer = self.next_timer().saturating_sub(self.now);
+        let c = &mut self.cpus[at(cpu)];
+        let predicted = c.governor.predict(to_timer);
+        c.idle_state = choose_state(&self.machine.idle, predicted) as u8;
+        c.tick_stopped = predicted > self.tick_ns;
+        if c.tick_stopped {
+            c.tick_at = NEVER;
+        }
+        let work = toll.cost + Ns::from(self.cost.switch_idle_ns);
+        let entering = toll.stall + hot + c.stretch(work);
+        let was_busy = c.step != Step::Idle;
+        c.step = Step::Idle;
+        c.end = NEVER;
+        c.idle_from = self.now + entering;
+        c.idle_accounted = c.idle_from;
+        c.idle_task_from = c.idle_from;
+        c.time.cost_ns += entering;
+        self.counters.context_switches += 1;
+        if was_busy {
+            self.share_core(cpu, false);
+        }
+        // A wake-up may have been listed, or a timer fired, while balancing.
+        if !self.cpus[at(cpu)].wake_list.is_empty() {
+            self.world.set_available_idle(cpu, false);
+            self.leave_idle(cpu, self.now);
+        }
+    }
+
+    /// A CPU that goes idle last on its core says that there is an idle core.
+    fn note_idle_core(&mut self, cpu: CpuId) -> Ns {
+        if self.world.smt_cpus(cpu).len() < 2 {
+            return 0;
+        }
+        let llc = self.near.llc(cpu);
+        let near = &self.near;
+        let line = &mut self.llc_lines[llc];
+        let mut wait = line.read(cpu, self.now, |a, b| near.line(a, b));
+        if !self.world.has_idle_cores(llc) {
+            let whole =
+                self.world.smt_cpus(cpu).iter().all(|&s| self.world.available_idle(CpuId::from(s)));
+            if whole {
+                wait += line.write(cpu, self.now + wait, |a, b| near.line(a, b));
+                self.world.set_has_idle_cores(llc, true);
+            }
+        }
+        self.counters.hot_line_wait_ns += wait;
+        wait
+    }
+
+    /// The next timer that the idle governor counts with: that of the first sleeping
+    /// task, wherever it was armed. About the tick the governor itself decides.
+    fn next_timer(&self) -> Ns {
+        self.timers.peek().map_or(NEVER, |t| t.0.at)
+    }
+
+    /// An idle CPU is asked at `arrival` to leave its idle state.
+    pub(crate) fn leave_idle(&mut self, cpu: CpuId, arrival: Ns) {
+        let c = &mut self.cpus[at(cpu)];
+        if c.step != Step::Idle {
+            return;
+        }
+        let now = self.now;
+        let entered = c.idle_from;
+        let exit = if arrival <= entered {
+            0 // need-resched is seen before the state is entered
+        } else {
+            Ns::from(self.machine.idle[usize::from(c.idle_state)].exit_ns)
+        };
+        let from = now.max(entered);
+        c.account_idle(from);
+        c.governor.record(arrival.saturating_sub(entered));
+        c.step = Step::IdleExit;
+        c.activity = Activity {
+            start: from,
+            stall: arrival.saturating_sub(from) + exit,
+            cost: 0,
+            busy: 0,
+            until: None,
+            user: false,
+        };
+        c.end = c.activity_end();
+        if c.tick_at == NEVER {
+            c.tick_at = (now / self.tick_ns + 1) * self.tick_ns;
+        }
+        c.tick_stopped = false;
+        self.share_core(cpu, true);
+        self.replan(cpu);
+    }
+
+    /// Out of idle: interrupts first, then the wake list, then the runqueue.
+    pub(crate) fn idle_exit(&mut self, cpu: CpuId) {
+        let mut toll = self.serve_interrupts(cpu);
+        toll += self.drain_wake_list(cpu);
+        self.cpus[at(cpu)].need_resched = false;
+        self.run_next(cpu, None, toll);
+    }
+}

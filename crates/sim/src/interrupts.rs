@@ -1,0 +1,166 @@
+//! What interrupts a CPU: wake-ups sent by others, timers, the scheduler tick.
+
+use reveille_measure::Ns;
+use reveille_policy::CpuId;
+
+use crate::clock::NEVER;
+use crate::cpu::{Step, at, some_task};
+use crate::engine::{Sim, Toll};
+
+impl Sim<'_> {
+    /// Timers that have fired here, and a NOHZ balance request.
+    pub(crate) fn serve_interrupts(&mut self, cpu: CpuId) -> Toll {
+        let mut toll = Toll::default();
+        if !self.cpus[at(cpu)].fired.is_empty() {
+            toll += Toll::cost(self.cost.irq_ns);
+            let mut fired = std::mem::take(&mut self.cpus[at(cpu)].fired);
+            for task in fired.drain(..) {
+                toll += self.wake_from_timer(cpu, task);
+            }
+            self.cpus[at(cpu)].fired = fired;
+        }
+        if std::mem::take(&mut self.cpus[at(cpu)].nohz_kick) {
+            toll += Toll::cost(Ns::from(self.cost.irq_ns) + self.nohz_balance(cpu));
+        }
+        toll
+    }
+
+    /// sched_ttwu_pending(): queues what stands on the wake list, first come first.
+    pub(crate) fn drain_wake_list(&mut self, cpu: CpuId) -> Toll {
+        let mut toll = Toll::default();
+        if self.cpus[at(cpu)].wake_list.is_empty() {
+            return toll;
+        }
+        let mut list = std::mem::take(&mut self.cpus[at(cpu)].wake_list);
+        for &task in &list {
+            toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
+            if self.cpus[at(cpu)].runs_task() {
+                toll += self.check_preempt(cpu, cpu, task);
+            }
+        }
+        list.clear();
+        self.cpus[at(cpu)].wake_list = list;
+        toll
+    }
+
+    /// An interrupt from another CPU: the wake list is served, and a preemption asked
+    /// for takes place.
+    pub(crate) fn ipi(&mut self, cpu: CpuId) {
+        if matches!(self.cpus[at(cpu)].step, Step::Idle) {
+            self.leave_idle(cpu, self.now);
+            return;
+        }
+        if self.cpus[at(cpu)].step == Step::IdleExit {
+            return; // whatever it is, leaving idle serves it
+        }
+        let mut toll = Toll::cost(self.cost.irq_ns);
+        toll += self.drain_wake_list(cpu);
+        toll += self.serve_interrupts(cpu);
+        self.cpus[at(cpu)].interrupt(self.now, toll.stall, toll.cost);
+        self.resched_if_needed(cpu);
+    }
+
+    /// Preempts at once if the current task is in its operation; a wake-up in
+    /// progress is finished first.
+    pub(crate) fn resched_if_needed(&mut self, cpu: CpuId) {
+        if self.cpus[at(cpu)].need_resched && self.cpus[at(cpu)].step == Step::Op {
+            self.preempt(cpu);
+        }
+    }
+
+    /// Sleeping tasks whose time has come.
+    pub(crate) fn fire_timers(&mut self) {
+        while let Some(&std::cmp::Reverse(timer)) = self.timers.peek() {
+            if timer.at > self.now {
+                break;
+            }
+            self.timers.pop();
+            if self.tasks[at(timer.task)].timer != timer.number {
+                continue; // woken before its time
+            }
+            self.tasks[at(timer.task)].timer = 0;
+            let cpu = timer.cpu;
+            match self.cpus[at(cpu)].step {
+                Step::Idle => {
+                    self.cpus[at(cpu)].fired.push(timer.task);
+                    self.leave_idle(cpu, self.now);
+                }
+                Step::IdleExit => self.cpus[at(cpu)].fired.push(timer.task),
+                _ => {
+                    let mut toll = Toll::cost(self.cost.irq_ns);
+                    toll += self.wake_from_timer(cpu, timer.task);
+                    self.cpus[at(cpu)].interrupt(self.now, toll.stall, toll.cost);
+                    self.resched_if_needed(cpu);
+                    self.replan(cpu);
+                }
+            }
+        }
+        self.replan_timers();
+    }
+
+    pub(crate) fn replan_timers(&mut self) {
+        let next = self.timers.peek().map_or(NEVER, |t| t.0.at);
+        self.clock.set(self.cpus.len(), next);
+    }
+
+    /// The scheduler tick: accounting, the end of a slice, and balancing.
+    pub(crate) fn tick(&mut self, cpu: CpuId) {
+        self.cpus[at(cpu)].tick_at += self.tick_ns;
+        let balancing = self.periodic_balance(cpu);
+        let step = self.cpus[at(cpu)].step;
+        if step == Step::Idle {
+            self.idle_tick(cpu, balancing);
+            return;
+        }
+        if step != Step::IdleExit {
+            self.update_curr(cpu);
+            self.advance_cpu(cpu);
+            self.end_slice(cpu);
+        }
+        let line = self.group_load_moved(cpu, cpu, self.now);
+        self.publish_load(cpu);
+        let kick = self.kick_nohz_balance(cpu);
+        let cost = Ns::from(self.cost.tick_ns) + balancing + kick;
+        self.cpus[at(cpu)].interrupt(self.now, line, cost);
+        self.resched_if_needed(cpu);
+    }
+
+    /// A tick that finds the CPU idle: if the pause goes on, the tick is stopped.
+    fn idle_tick(&mut self, cpu: CpuId, balancing: Ns) {
+        self.advance_cpu(cpu);
+        self.publish_load(cpu);
+        let cost = Ns::from(self.cost.tick_ns) + balancing;
+        let c = &mut self.cpus[at(cpu)];
+        if self.now >= c.idle_from + self.tick_ns {
+            c.tick_stopped = true;
+            c.tick_at = NEVER;
+        }
+        if self.now >= c.idle_from {
+            c.account_idle(self.now);
+            c.time.cost_ns += cost;
+            c.idle_accounted = self.now + cost;
+            c.idle_from = self.now + cost;
+        }
+        if !c.rq.is_empty() {
+            self.leave_idle(cpu, self.now);
+        }
+    }
+
+    /// check_preempt_tick(): has the current task had its slice?
+    fn end_slice(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[at(cpu)];
+        let Some(leftmost) = c.rq.leftmost() else { return };
+        let Some(curr) = some_task(self.world.curr(cpu)) else { return };
+        let t = &self.tasks[at(curr)];
+        let ran = self.now.saturating_sub(t.picked_at);
+        let slice = self.fair.slice(c.rq.len() as u64 + 1, t.weight, c.rq.weight);
+        if ran > slice {
+            c.rq.next_buddy = Default::default();
+            c.rq.last_buddy = Default::default();
+            c.need_resched = true;
+        } else if ran >= self.fair.min_granularity && t.vruntime - leftmost.vruntime > slice as i64
+        {
+            c.need_resched = true;
+        }
+    }
+}
