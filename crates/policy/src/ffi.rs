@@ -76,10 +76,13 @@ pub(crate) fn ttwu_queue(
     unsafe { reveille_ttwu_queue(world, tunables, this_cpu, cpu) }
 }
 
-#[inline]
-pub(crate) fn task_slept(task: &mut Task) {
-    // SAFETY: reads and writes the one task behind an exclusive reference.
-    unsafe { reveille_task_slept(task) }
+impl Task {
+    /// The task sleeps: ends a section of its average duration.
+    #[inline]
+    pub fn slept(&mut self) {
+        // SAFETY: reads and writes the one task behind an exclusive reference.
+        unsafe { reveille_task_slept(self) }
+    }
 }
 
 /// `rq->avg_idle` after an idle stretch of `idle_ns`.

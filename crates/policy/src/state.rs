@@ -1,7 +1,7 @@
 //! The state that decisions read, laid out as the C code reads it: mirrors
 //! `csrc/sim_world.h` and `policy/types.h`.
 
-use crate::{CpuId, Ns, TaskId, ffi};
+use crate::{CpuId, Ns, TaskId};
 
 /// No task.
 pub const NONE: u32 = u32::MAX;
@@ -59,12 +59,6 @@ impl Task {
             affinity: 0,
             flags: 0,
         }
-    }
-
-    /// The task sleeps: ends a section of its average duration.
-    #[inline]
-    pub fn slept(&mut self) {
-        ffi::task_slept(self);
     }
 }
 

@@ -8,16 +8,13 @@ use reveille_machine::Machine;
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
-use crate::balance_pass::Pass;
 use crate::cpu::{Step, at};
 use crate::domains::{Domain, Domains, Level};
 use crate::engine::{Sim, Toll};
-use crate::imbalance::Group;
+use crate::imbalance::{Group, Kind, MIGRATION_COST_NS, Pass};
 
 /// A busy CPU balances this much more rarely than an idle one.
 const BUSY_FACTOR: u64 = 16;
-/// The least that rq->max_idle_balance_cost falls to: sysctl_sched_migration_cost.
-pub(crate) const MIGRATION_COST_NS: Ns = 500_000;
 /// max_newidle_lb_cost falls by 3/256 once a second.
 const COST_DECAY_NS: Ns = 1_000_000_000;
 
@@ -30,17 +27,6 @@ pub(crate) struct DomainState {
     pub(crate) max_newidle_cost: Ns,
     decayed_ns: Ns,
     pub(crate) failed: u32,
-}
-
-/// Why a pass is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// At the tick of a CPU that runs something.
-    Busy,
-    /// At the tick, or on behalf, of an idle CPU.
-    Idle,
-    /// Just before going idle.
-    NewIdle,
 }
 
 /// Balancing state of a machine.

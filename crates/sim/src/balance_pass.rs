@@ -6,28 +6,16 @@ use std::rc::Rc;
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
-use crate::balance::{Kind, MIGRATION_COST_NS};
 use crate::cpu::{Step, at, some_task};
 use crate::domains::{Domain, Level};
 use crate::engine::{Sim, Toll};
-use crate::imbalance::{Group, GroupType, Imbalance, busiest, imbalance};
+use crate::imbalance::{
+    Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
+};
 use crate::task::{Place, Saved};
 
 /// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
 const MAX_MOVED: u64 = 32;
-
-/// How a pass ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pass {
-    /// Another CPU of the group balances this domain.
-    NotOurs,
-    /// There was nothing to do.
-    Balanced,
-    /// There was, but nothing could be moved.
-    Failed,
-    /// This many tasks were moved.
-    Moved(u32),
-}
 
 impl Sim<'_> {
     /// One pass of `dst` over its domain at `level`, and the time that it takes.

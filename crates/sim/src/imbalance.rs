@@ -1,7 +1,36 @@
 //! How much is out of balance between two groups of a domain, and which group is
 //! the busiest. Works on sums alone; who reads and moves stands in balance_pass.rs.
 
+use reveille_measure::Ns;
+
 use crate::domains::{Domain, Level};
+
+/// The least that rq->max_idle_balance_cost falls to: sysctl_sched_migration_cost.
+pub(crate) const MIGRATION_COST_NS: Ns = 500_000;
+
+/// Why a pass is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// At the tick of a CPU that runs something.
+    Busy,
+    /// At the tick, or on behalf, of an idle CPU.
+    Idle,
+    /// Just before going idle.
+    NewIdle,
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Another CPU of the group balances this domain.
+    NotOurs,
+    /// There was nothing to do.
+    Balanced,
+    /// There was, but nothing could be moved.
+    Failed,
+    /// This many tasks were moved.
+    Moved(u32),
+}
 
 /// How loaded a group is; a later one is a better place to pull from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
