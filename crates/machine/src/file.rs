@@ -224,7 +224,7 @@ impl Document<'_> {
             unit: field.unit(),
             low: raw.range[0],
             high: raw.range[1],
-            origin: self.origin(&span, name, raw.source.as_ref(), raw.fitted.as_ref())?,
+            origin: self.origin(&span, name, [&raw.source, &raw.estimate, &raw.fitted])?,
             meaning: field.meaning,
             inherited: false,
         })
@@ -254,26 +254,26 @@ impl Document<'_> {
         &self,
         span: &Range<usize>,
         key: &str,
-        source: Option<&String>,
-        fitted: Option<&String>,
+        texts: [&Option<String>; 3],
     ) -> Result<Origin, MachineError> {
-        let said = |text: Option<&String>| text.filter(|t| !t.trim().is_empty()).cloned();
-        match (said(source), said(fitted)) {
-            (Some(source), None) => Ok(Origin::Cited(source)),
-            (None, Some(reason)) => Ok(Origin::Fitted(reason)),
-            (None, None) => Err(self.wrong(
-                span.clone(),
-                Some(key),
+        let kinds = [Origin::Cited, Origin::Estimated, Origin::Fitted];
+        let mut said = kinds.into_iter().zip(texts).filter_map(|(kind, text)| {
+            text.as_ref().filter(|t| !t.trim().is_empty()).map(|t| kind(t.clone()))
+        });
+        let (problem, help) = match (said.next(), said.next()) {
+            (Some(origin), None) => return Ok(origin),
+            (None, _) => (
                 "has no source",
-                "add source = \"commit, mail or manual\", or fitted = \"why, and against what\"",
-            )),
-            (Some(_), Some(_)) => Err(self.wrong(
-                span.clone(),
-                Some(key),
-                "has both `source` and `fitted`",
-                "keep `source` if somebody measured it, `fitted` if nobody did",
-            )),
-        }
+                "add source = \"commit, mail or manual\", estimate = \"from what, and how\", or \
+                 fitted = \"why, and against what\"",
+            ),
+            (Some(_), Some(_)) => (
+                "has more than one of `source`, `estimate` and `fitted`",
+                "keep `source` if somebody measured it, `estimate` if it follows from a source, \
+                 `fitted` if neither",
+            ),
+        };
+        Err(self.wrong(span.clone(), Some(key), problem, help))
     }
 
     fn idle(&self, raw: &[Spanned<RawIdle>]) -> Result<Vec<IdleState>, MachineError> {
@@ -294,7 +294,7 @@ impl Document<'_> {
                 return Err(self.wrong(span, Some("idle"), problem, help));
             }
             let origin =
-                self.origin(&span, "idle", state.source.as_ref(), state.fitted.as_ref())?;
+                self.origin(&span, "idle", [&state.source, &state.estimate, &state.fitted])?;
             states.push(IdleState {
                 name: state.name.clone(),
                 exit_ns: state.exit_ns,

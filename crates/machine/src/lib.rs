@@ -3,7 +3,7 @@
 //! there.
 //!
 //! Machines are plain files (`machines/*.toml`): every constant has a unit, a
-//! value, a plausible range and either a public source or the word `fitted`.
+//! value, a plausible range and a public source, an estimate from one, or the word `fitted`.
 //! [`load`] finds one by preset name, by path, or by reading this host.
 //!
 //! ```

@@ -13,17 +13,28 @@ pub const MAX_FITTED: usize = 8;
 /// Where a number comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A public source: commit, mail, manual, repository, or an estimate from one.
+    /// A public source: commit, mail, manual, repository.
     Cited(String),
+    /// Worked out from something cited: from what, and how.
+    Estimated(String),
     /// Nobody has measured it: the reason for the value, and what it was set against.
     Fitted(String),
 }
 
 impl Origin {
-    /// The text, for either kind.
+    /// The text, whatever the kind.
     pub fn text(&self) -> &str {
         match self {
-            Origin::Cited(text) | Origin::Fitted(text) => text,
+            Origin::Cited(text) | Origin::Estimated(text) | Origin::Fitted(text) => text,
+        }
+    }
+
+    /// `cited`, `estimated` or `fitted`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Origin::Cited(_) => "cited",
+            Origin::Estimated(_) => "estimated",
+            Origin::Fitted(_) => "fitted",
         }
     }
 

@@ -48,6 +48,7 @@ pub(crate) struct RawConstant {
     pub value: f64,
     pub range: [f64; 2],
     pub source: Option<String>,
+    pub estimate: Option<String>,
     pub fitted: Option<String>,
 }
 
@@ -60,5 +61,6 @@ pub(crate) struct RawIdle {
     pub polling: bool,
     pub range: [u32; 2],
     pub source: Option<String>,
+    pub estimate: Option<String>,
     pub fitted: Option<String>,
 }

@@ -76,7 +76,8 @@ fn refuses_bad_constants() {
     refuses("[40, 80]", "[80, 40]", "line_llc_ns", "runs backwards");
     refuses(", source = \"a mail\"", "", "line_llc_ns", "has no source");
     refuses("\"a mail\"", "\" \"", "line_llc_ns", "has no source");
-    refuses("\"a mail\"", "\"a\", fitted = \"b\"", "line_llc_ns", "both");
+    refuses("\"a mail\"", "\"a\", fitted = \"b\"", "line_llc_ns", "more than one of");
+    refuses("\"a mail\"", "\"a\", estimate = \"b\"", "line_llc_ns", "more than one of");
     refuses("value = 60", "value = 60.5", "line_llc_ns", "whole number");
     refuses("value = 60", "value = -60", "line_llc_ns", "whole number");
     refuses("value = 60", "value = nan", "line_llc_ns", "whole number");

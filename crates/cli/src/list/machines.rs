@@ -78,7 +78,7 @@ struct ConstantJson<'a> {
     origin: OriginJson<'a>,
 }
 
-/// `kind` is `cited` or `fitted`.
+/// `kind` is `cited`, `estimated` or `fitted`.
 #[derive(Serialize)]
 struct OriginJson<'a> {
     kind: &'static str,
@@ -149,7 +149,7 @@ fn idle_text(s: &IdleState) -> String {
         "  {}: exit {} ns ({} to {}), worth it from {} ns{polling}",
         s.name, s.exit_ns, s.exit_low_ns, s.exit_high_ns, s.residency_ns
     );
-    text + &entry(4, origin_kind(&s.origin), s.origin.text())
+    text + &entry(4, s.origin.kind(), s.origin.text())
 }
 
 fn constant_text(c: &Constant) -> String {
@@ -158,11 +158,7 @@ fn constant_text(c: &Constant) -> String {
     let _ =
         writeln!(text, "  {} = {} {} ({} to {}){inherited}", c.key, c.value, c.unit, c.low, c.high);
     text += &entry(4, "meaning", c.meaning);
-    text + &entry(4, origin_kind(&c.origin), c.origin.text())
-}
-
-fn origin_kind(origin: &Origin) -> &'static str {
-    if origin.is_fitted() { "fitted" } else { "cited" }
+    text + &entry(4, c.origin.kind(), c.origin.text())
 }
 
 fn full_json(m: &Machine) -> FullMachine<'_> {
@@ -212,5 +208,5 @@ fn constant_json(c: &Constant) -> ConstantJson<'_> {
 }
 
 fn origin_json(origin: &Origin) -> OriginJson<'_> {
-    OriginJson { kind: origin_kind(origin), text: origin.text() }
+    OriginJson { kind: origin.kind(), text: origin.text() }
 }

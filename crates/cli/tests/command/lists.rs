@@ -59,8 +59,7 @@ fn every_machine_is_shown_with_the_evidence_of_its_constants() {
             assert_eq!(item["key"], constant.key);
             assert_eq!(item["value"], constant.value);
             assert_eq!(item["inherited"], constant.inherited);
-            let kind = if constant.origin.is_fitted() { "fitted" } else { "cited" };
-            assert_eq!(item["origin"]["kind"], kind);
+            assert_eq!(item["origin"]["kind"], constant.origin.kind());
         }
     }
 }
