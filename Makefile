@@ -39,7 +39,7 @@ lint:
 # clang compile policy/ with all warnings as errors, and clang compiles it for BPF.
 unit:
 	@scripts/need.sh cargo cc gcc clang
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 
 study: build
 	@scripts/need.sh python3

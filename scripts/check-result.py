@@ -19,7 +19,7 @@ ROW = {
     "significant", "published_change_pct", "published_source", "verdict", "explain",
 }
 EXPLAIN = {
-    "idle_pct", "cost_pct", "wakeups_same_cpu_per_s", "wakeups_sibling_per_s",
+    "idle_pct", "idle_task_pct", "cost_pct", "wakeups_same_cpu_per_s", "wakeups_sibling_per_s",
     "wakeups_same_llc_per_s", "wakeups_remote_per_s", "idle_searches_per_s",
     "cpus_per_search", "search_success_pct", "stacked_wakeups_per_s", "migrations_per_s",
     "ipis_per_s", "context_switches_per_s", "lock_wait_pct", "hot_line_wait_pct",
@@ -38,7 +38,8 @@ def check(holds, where, what):
 
 def keys(value, expected, where):
     found = set(value) if isinstance(value, dict) else set()
-    return check(found == expected, where, f"keys differ from the documented: {sorted(found ^ expected)}")
+    differ = sorted(found ^ expected)
+    return check(not differ, where, f"undocumented or missing keys: {', '.join(differ)}")
 
 
 def is_number(value):
@@ -49,10 +50,12 @@ def check_explain(side, where):
     if not keys(side, EXPLAIN, where):
         return
     for name, value in side.items():
-        check(is_number(value) and value >= 0, where, f"{name} = {value}")
+        if not check(is_number(value) and value >= 0, where, f"{name} = {value}"):
+            return
         if name.endswith("_pct"):
-            check(value <= 100.001, where, f"{name} = {value} is above 100%")
-    check(side["idle_pct"] + side["cost_pct"] <= 100.001, where, "idle and cost exceed all CPU time")
+            check(value <= 100.1, where, f"{name} = {value} is above 100%")
+    both = side["idle_pct"] + side["cost_pct"]
+    check(both <= 100.001, where, "idle and cost exceed all CPU time")
     check(
         side["wakeup_p50_ns"] <= side["wakeup_p99_ns"] <= side["wakeup_max_ns"],
         where, "quantiles of wakeup latency are out of order",
@@ -66,25 +69,38 @@ def check_row(row, where):
         return
     check(isinstance(row["load"], int) and row["load"] >= 1, where, f"load {row['load']}")
     for side in ("baseline", "candidate"):
-        if keys(row[side], {"mean", "rel_std"}, f"{where} {side}"):
-            check(is_number(row[side]["mean"]) and row[side]["mean"] > 0, where, f"{side} mean {row[side]['mean']}")
-            check(is_number(row[side]["rel_std"]) and row[side]["rel_std"] >= 0, where, f"{side} spread")
+        if not keys(row[side], {"mean", "rel_std"}, f"{where} {side}"):
+            return
+        mean, rel_std = row[side]["mean"], row[side]["rel_std"]
+        if not check(is_number(mean) and mean > 0, where, f"{side} mean {mean}"):
+            return
+        check(is_number(rel_std) and rel_std >= 0, where, f"{side} spread {rel_std}")
     before, after = row["baseline"]["mean"], row["candidate"]["mean"]
     if row["metric"].endswith("/s)"):
         expected = 100 * (after / before - 1)
     else:
         expected = 100 * (before / after - 1)
-    check(abs(expected - row["change_pct"]) < 1e-6 * max(1, abs(expected)), where, f"change_pct {row['change_pct']} is not {expected}")
+    change = row["change_pct"]
+    check(
+        is_number(change) and abs(expected - change) < 1e-6 * max(1, abs(expected)),
+        where, f"change_pct {change} is not {expected}",
+    )
     p = row["p_value"]
     check(p is None or (is_number(p) and 0 <= p <= 1), where, f"p_value {p}")
-    check(row["significant"] == (p is not None and p < 0.05), where, "significant does not follow from p_value")
+    significant = p is not None and p < 0.05
+    check(row["significant"] == significant, where, "significant does not follow from p_value")
     published = row["published_change_pct"]
-    check((published is None) == (row["verdict"] is None) == (row["published_source"] is None), where, "published figure, its source and the verdict go together")
-    check(row["verdict"] in (None, "hit", "miss", "informative"), where, f"verdict {row['verdict']}")
-    if row["verdict"] == "hit":
-        distance = abs(math.log1p(row["change_pct"] / 100) - math.log1p(published / 100))
+    check(
+        (published is None) == (row["verdict"] is None) == (row["published_source"] is None),
+        where, "published figure, its source and the verdict go together",
+    )
+    verdict = row["verdict"]
+    check(verdict in (None, "hit", "miss", "informative"), where, f"verdict {verdict}")
+    if row["verdict"] == "hit" and is_number(change):
+        wanted = math.log1p(published / 100)
+        distance = abs(math.log1p(change / 100) - wanted)
         # Wider only by the source's own spread, which is at most 30% where a row counts.
-        check(distance <= max(abs(math.log1p(published / 100)) / 2, 0.6), where, "no such distance is a hit")
+        check(distance <= max(abs(wanted) / 2, 0.6), where, "no such distance is a hit")
     if keys(row["explain"], {"baseline", "candidate"}, where):
         for side in ("baseline", "candidate"):
             check_explain(row["explain"][side], f"{where} explain.{side}")
@@ -99,9 +115,11 @@ def check_result(result):
         check_row(row, f"row {number} ({row.get('case')} at {row.get('load')})")
     for number, claim in enumerate(result["claims"]):
         if keys(claim, CLAIM, f"claim {number}"):
-            check(claim["verdict"] in ("hit", "miss"), f"claim {number}", f"verdict {claim['verdict']}")
-    verdicts = [row["verdict"] for row in result["rows"]]
-    expected = {"hits": verdicts.count("hit"), "counted": verdicts.count("hit") + verdicts.count("miss")}
+            verdict = claim["verdict"]
+            check(verdict in ("hit", "miss"), f"claim {number}", f"verdict {verdict}")
+    verdicts = [row.get("verdict") for row in result["rows"]]
+    hits = verdicts.count("hit")
+    expected = {"hits": hits, "counted": hits + verdicts.count("miss")}
     check(result["score"] == expected, "score", f"{result['score']} is not {expected}")
 
 
@@ -146,12 +164,13 @@ def main():
         check(found == loads, "rows", f"loads {found} are not {loads}")
     if not mistakes:
         counted = result["score"]["counted"]
-        check(counted >= args.min_counted, "score", f"{counted} counted rows; at least {args.min_counted} are expected")
+        least = args.min_counted
+        check(counted >= least, "score", f"{counted} counted rows; at least {least} are expected")
     for mistake in mistakes:
         print(f"{args.result}: {mistake}", file=sys.stderr)
     if not mistakes:
-        score = result["score"]
-        print(f"  {len(result['rows'])} rows as documented, {score['hits']} of {score['counted']} counted hit")
+        rows, score = len(result["rows"]), result["score"]
+        print(f"  {rows} rows as documented, {score['hits']} of {score['counted']} counted hit")
     return 1 if mistakes else 0
 
 

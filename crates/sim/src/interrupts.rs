@@ -78,7 +78,9 @@ impl Sim<'_> {
             if self.tasks[at(timer.task)].timer != timer.number {
                 continue; // woken before its time
             }
+            // From here on the wait has timed out: a post no longer wakes it.
             self.tasks[at(timer.task)].timer = 0;
+            self.tasks[at(timer.task)].waits_futex = false;
             let cpu = timer.cpu;
             match self.cpus[at(cpu)].step {
                 Step::Idle => {

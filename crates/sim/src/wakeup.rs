@@ -74,7 +74,6 @@ impl Sim<'_> {
     /// A timer on `cpu` wakes its task, in interrupt context. The interrupt is short
     /// against what follows, so that selection and queueing happen at once.
     pub(crate) fn wake_from_timer(&mut self, cpu: CpuId, wakee: TaskId) -> Toll {
-        self.tasks[at(wakee)].waits_futex = false;
         self.wake_begins(cpu, wakee);
         if self.world.task(wakee).sum_exec_ns == 0 {
             // wake_up_new_task(): the fork has placed it, and it is in nobody's debt.

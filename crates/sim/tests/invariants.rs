@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, machine, policy, program, run_seed};
+use common::{MS, exact, machine, policy, program, run_seed};
 use proptest::prelude::*;
 use reveille_machine::{CostModel, Machine};
 use reveille_measure::{Ns, RunResult};
@@ -94,7 +94,7 @@ fn part() -> impl Strategy<Value = Part> {
         1 => (1..500u32, 0..200u32, 0..100u32).prop_map(|(wait_us, jitter_us, run_us)| {
             Part::Posts { wait_us, jitter_us, run_us }
         }),
-        1 => (1..5u32, 0..500u32, 1..2000u32, 0..1000u32).prop_map(
+        1 => (1..5u32, 0..500u32, 0..2000u32, 1..1000u32).prop_map(
             |(tasks, run_us, sleep_us, jitter_us)| Part::Sleepers {
                 tasks, run_us, sleep_us, jitter_us,
             }
@@ -123,14 +123,22 @@ fn workload() -> impl Strategy<Value = Program> {
     })
 }
 
+/// A small machine with every constant anywhere in its plausible range, and sometimes
+/// without noise, which is below that range.
 fn any_machine() -> impl Strategy<Value = Machine> {
     let preset = prop::sample::select(reveille_machine::preset_names());
     let threads = prop::sample::select(vec![1u32, 2, 4]);
-    (preset, 1..4u32, 1..3u32, 1..7u32, threads, 0..3u32).prop_map(
-        |(preset, sockets, llcs, cores, threads, noise)| {
-            let m = machine(preset, sockets, llcs, cores, threads);
-            let noise = m.cost.noise * f64::from(noise);
-            Machine { cost: CostModel { noise, ..m.cost }, ..m }
+    let constants = prop::collection::vec(0..=4u32, CostModel::KEYS.len());
+    (preset, 1..4u32, 1..3u32, 1..7u32, threads, constants, any::<bool>()).prop_map(
+        |(preset, sockets, llcs, cores, threads, constants, noisy)| {
+            let mut machine = machine(preset, sockets, llcs, cores, threads);
+            for (constant, quarters) in machine.constants.clone().iter().zip(constants) {
+                let value =
+                    constant.low + (constant.high - constant.low) * f64::from(quarters) / 4.0;
+                let value = if constant.unit == "ratio" { value } else { value.floor() };
+                machine.set(constant.key, value).expect("a value within the range");
+            }
+            if noisy { machine } else { exact(machine) }
         },
     )
 }
@@ -141,7 +149,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     prop_oneof![
         Just(policy("")),
         Just(policy("+SIS_SHORT")),
-        prop::sample::subsequence(FEATURES.to_vec().iter().map(|f| f.name).collect::<Vec<_>>(), 1..n)
+        prop::sample::subsequence(FEATURES.iter().map(|f| f.name).collect::<Vec<_>>(), 1..=n)
             .prop_map(|names| {
                 let on = policy("").names();
                 let sign = |name: &&str| if on.contains(name) { '-' } else { '+' };
@@ -151,7 +159,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn figures_of_any_run_agree(
@@ -191,8 +199,7 @@ fn counters_agree(
     let c = &result.counters;
     let n_cpus = machine.topology.n_cpus() as u64;
     let n_tasks = program.tasks.len() as u64;
-    let placed =
-        c.wakeups_same_cpu + c.wakeups_sibling + c.wakeups_same_llc + c.wakeups_remote;
+    let placed = c.wakeups_same_cpu + c.wakeups_sibling + c.wakeups_same_llc + c.wakeups_remote;
     // A fork activates without placing, once per task. A wake-up is activated when it
     // begins and placed when it ends, so that one per CPU is in flight at either end.
     prop_assert!(placed <= c.activations + n_cpus, "{placed} placed, {c:?}");

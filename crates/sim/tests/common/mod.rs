@@ -37,8 +37,8 @@ pub fn program(body: &str, load: u64) -> Program {
     // Keys of the document stand before its first table.
     let at = body.find("[[task]]").expect("a task");
     let text = format!("{head}{}{metric}{}", &body[..at], &body[at..]);
-    let workload = Workload::parse("test.toml", &text)
-        .unwrap_or_else(|error| panic!("{error:?} in\n{text}"));
+    let workload =
+        Workload::parse("test.toml", &text).unwrap_or_else(|error| panic!("{error:?} in\n{text}"));
     workload.build(load, &BTreeMap::new()).expect("a load that can be built")
 }
 

@@ -1,0 +1,11 @@
+//! Any text as an hwloc export.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    match reveille_machine::parse_hwloc("fuzz.xml", text) {
+        Ok(machine) => reveille_fuzz::check_machine(&machine),
+        Err(error) => reveille_fuzz::show(&error),
+    }
+});
