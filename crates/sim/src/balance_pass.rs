@@ -85,7 +85,8 @@ impl Sim<'_> {
         local: usize,
         groups: &[Group],
     ) -> Option<(CpuId, Imbalance)> {
-        if domain.level == Level::Numa && kind != Kind::NewIdle {
+        // At the root every pass, whatever its kind, sees whether some queue is crowded.
+        if domain.span.len() == self.cpus.len() {
             let crowded = |&c: &u16| self.world.nr_running(CpuId::from(c)) > 1;
             self.balancer.overload = domain.span.iter().any(crowded);
         }

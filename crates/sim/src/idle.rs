@@ -66,10 +66,21 @@ impl Governor {
     }
 }
 
-/// The deepest state whose target residency fits into the predicted time.
+/// The deepest state whose target residency fits into the predicted time. Busy
+/// polling is chosen only if a timer, not just the prediction, comes before the first
+/// real state would pay (menu_select of v6.2).
 #[inline]
-pub(crate) fn choose_state(states: &[IdleState], predicted: Ns) -> usize {
-    states.iter().rposition(|s| Ns::from(s.residency_ns) <= predicted).unwrap_or(0)
+pub(crate) fn choose_state(states: &[IdleState], predicted: Ns, to_timer: Ns) -> usize {
+    let fits = |s: &IdleState| Ns::from(s.residency_ns) <= predicted;
+    let chosen = states.iter().rposition(fits).unwrap_or(0);
+    match states.get(chosen + 1) {
+        Some(real)
+            if states[chosen].residency_ns == 0 && Ns::from(real.residency_ns) <= to_timer =>
+        {
+            chosen + 1
+        }
+        _ => chosen,
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +97,17 @@ mod tests {
         governor.record(3_000_000);
         assert_eq!(governor.predict(10_000_000), 5_000);
         assert_eq!(governor.predict(2_000), 2_000, "a timer comes first");
+    }
+
+    #[test]
+    fn polling_needs_a_timer() {
+        let spr = reveille_machine::load("spr-2s56c").unwrap();
+        let name =
+            |predicted, to_timer| &spr.idle[choose_state(&spr.idle, predicted, to_timer)].name;
+        assert_eq!(name(300, 9_000_000), "C1", "short by prediction alone");
+        assert_eq!(name(300, 300), "POLL");
+        assert_eq!(name(3_999, 9_000_000), "C1");
+        assert_eq!(name(4_000, 9_000_000), "C1E");
     }
 
     #[test]

@@ -17,7 +17,7 @@ impl Sim<'_> {
         let to_timer = self.next_timer().saturating_sub(self.now);
         let c = &mut self.cpus[at(cpu)];
         let predicted = c.governor.predict(to_timer);
-        c.idle_state = choose_state(&self.machine.idle, predicted) as u8;
+        c.idle_state = choose_state(&self.machine.idle, predicted, to_timer) as u8;
         c.tick_stopped = predicted > self.tick_ns;
         if c.tick_stopped {
             c.tick_at = NEVER;

@@ -167,13 +167,14 @@ proptest! {
         program in workload(),
         policy in any_policy(),
         seed in any::<u64>(),
-        warmup in 0..10_000_000u64,
+        warmup in prop_oneof![1 => Just(0), 4 => 1..10 * MS],
         duration in MS..30 * MS,
     ) {
         let result = run_seed(&machine, &program, &policy, seed, warmup, duration);
         time_is_spent_once(&machine, &result, duration)?;
         counters_agree(&machine, &program, &result)?;
         work_fits_the_time(&machine, &program, &result)?;
+        tasks_run(&machine, &program, &result, warmup)?;
     }
 }
 
@@ -224,6 +225,27 @@ fn counters_agree(
     if n_cpus == 1 {
         prop_assert_eq!((c.ipis, c.balance_migrations, c.wakeup_migrations), (0, 0, 0));
         prop_assert_eq!(c.wakeups_same_cpu, placed);
+    }
+    Ok(())
+}
+
+/// Every task starts, and a task that never blocks keeps a CPU from idling.
+fn tasks_run(
+    machine: &Machine,
+    program: &Program,
+    result: &RunResult,
+    warmup: Ns,
+) -> Result<(), TestCaseError> {
+    let n_tasks = program.tasks.len() as u64;
+    if warmup == 0 {
+        prop_assert!(result.counters.activations >= n_tasks, "{:?}", result.counters);
+    }
+    let blocks = |op: &Op| matches!(op, Op::Recv { .. } | Op::Sleep { .. } | Op::Wait { .. });
+    if program.roles.iter().any(|role| !role.ops.iter().any(blocks)) {
+        let active: Ns = result.cpus.iter().map(|cpu| result.elapsed_ns - cpu.idle_ns).sum();
+        // Until its fork, and where it counts as idle, the first one does not run yet.
+        let start = n_tasks + Ns::from(machine.idle.last().map_or(0, |state| state.exit_ns));
+        prop_assert!(active + start >= result.elapsed_ns, "{active} ns of all CPUs");
     }
     Ok(())
 }
