@@ -210,7 +210,7 @@ impl Sim<'_> {
         let Some(sleeper) = sleeper else { return 0 };
         self.balancer.nohz_next_ns = self.now + self.tick_ns;
         self.cpus[sleeper].nohz_kick = true;
-        let toll: Toll = self.kick_idle(cpu, sleeper as CpuId);
+        let toll: Toll = self.kick_idle(cpu, sleeper as CpuId, 0);
         toll.stall + toll.cost
     }
 
@@ -246,7 +246,7 @@ impl Sim<'_> {
             self.publish_load(idle);
             cost += self.rebalance(idle, Kind::Idle);
             if !own && !self.cpus[at(idle)].rq.is_empty() {
-                let toll = self.kick_idle(cpu, idle);
+                let toll = self.kick_idle(cpu, idle, cost);
                 cost += toll.stall + toll.cost;
             }
             if self.world.nr_running(cpu) > 0 {

@@ -248,8 +248,13 @@ impl Sim<'_> {
         }
         let c = &mut self.cpus[at(src)];
         c.settle(self.now);
-        self.tasks[at(task)].saved =
-            Saved { busy_ns: c.activity.busy, user: c.activity.user, some: true };
+        let left = c.activity;
+        self.tasks[at(task)].saved = Saved {
+            busy_ns: left.busy,
+            overhead_ns: left.stall + left.cost,
+            user: left.user,
+            some: true,
+        };
         self.update_curr(src);
         self.advance_cpu(src);
         let t = &mut self.tasks[at(task)];

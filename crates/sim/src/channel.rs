@@ -5,17 +5,43 @@ use reveille_measure::Ns;
 use reveille_policy::{NONE, TaskId};
 use reveille_workload::ChannelKind;
 
-/// One channel: its unread messages and the task that waits for one.
+use crate::cpu::{at, some_task};
+use crate::task::Task;
+
+/// One channel: its unread messages and the tasks that wait for one, first come first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Channel {
     pub(crate) kind: ChannelKind,
     pub(crate) unread: u32,
-    pub(crate) reader: TaskId,
+    first_reader: TaskId,
+    last_reader: TaskId,
 }
 
 impl Channel {
     pub(crate) fn new(kind: ChannelKind) -> Channel {
-        Channel { kind, unread: 0, reader: NONE }
+        Channel { kind, unread: 0, first_reader: NONE, last_reader: NONE }
+    }
+
+    /// `reader` waits for a message, behind those that already do.
+    #[inline]
+    pub(crate) fn wait(&mut self, tasks: &mut [Task], reader: TaskId) {
+        tasks[at(reader)].next_reader = NONE;
+        match self.last_reader {
+            NONE => self.first_reader = reader,
+            last => tasks[at(last)].next_reader = reader,
+        }
+        self.last_reader = reader;
+    }
+
+    /// The reader that a message wakes; it no longer waits.
+    #[inline]
+    pub(crate) fn wake_one(&mut self, tasks: &[Task]) -> Option<TaskId> {
+        let first = some_task(self.first_reader)?;
+        self.first_reader = tasks[at(first)].next_reader;
+        if self.first_reader == NONE {
+            self.last_reader = NONE;
+        }
+        Some(first)
     }
 }
 

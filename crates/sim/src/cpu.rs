@@ -213,6 +213,19 @@ impl Cpu {
         }
     }
 
+    /// Time after `now` that is accounted already: the rest of the switch to idle, and
+    /// idle until a wake-up that is on its way arrives.
+    pub(crate) fn ahead(&self, now: Ns) -> CpuTime {
+        let mut ahead = CpuTime::default();
+        if matches!(self.step, Step::Idle | Step::IdleExit) {
+            ahead.cost_ns = self.idle_from.saturating_sub(now);
+        }
+        if self.step == Step::IdleExit {
+            ahead.idle_ns = self.activity.start.saturating_sub(now.max(self.idle_from));
+        }
+        ahead
+    }
+
     /// max(util_avg, sum of util_est of queued tasks), at most one CPU.
     #[inline]
     pub(crate) fn util(&self) -> u64 {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use reveille_machine::{CostModel, Machine};
-use reveille_measure::{Counters, CpuTime, Latency, Ns, RunResult};
+use reveille_measure::{Counters, Latency, Ns, RunResult};
 use reveille_policy::{CpuId, LlcShape, NONE, Policy, TaskId, Tunables, World, WorldShape, bits};
 use reveille_workload::Program;
 
@@ -298,17 +298,13 @@ impl<'a> Sim<'a> {
                 cpu.idle_task_from = now;
             }
             if cpu.step == Step::Idle {
-                if cpu.idle_accounted > now {
-                    // The switch to idle still goes on: its rest belongs to what follows.
-                    cpu.time.cost_ns -= cpu.idle_accounted - now;
-                } else {
-                    cpu.account_idle(now);
-                }
-            } else if now >= cpu.activity.start {
-                cpu.settle(now);
+                cpu.account_idle(now);
             } else {
-                cpu.time.cost_ns -= cpu.activity.start - now;
+                cpu.settle(now);
             }
+            let ahead = cpu.ahead(now);
+            cpu.time.cost_ns -= ahead.cost_ns;
+            cpu.time.idle_ns -= ahead.idle_ns;
         }
     }
 
@@ -317,9 +313,8 @@ impl<'a> Sim<'a> {
         self.close_books();
         let now = self.now;
         for cpu in &mut self.cpus {
-            let begun =
-                if cpu.step == Step::Idle { cpu.idle_accounted } else { cpu.activity.start };
-            cpu.time = CpuTime { cost_ns: begun.saturating_sub(now), ..CpuTime::default() };
+            // What was accounted ahead belongs to the measured time.
+            cpu.time = cpu.ahead(now);
         }
         self.counters = Counters::default();
         self.wakeup_latency = Latency::default();
@@ -329,6 +324,8 @@ impl<'a> Sim<'a> {
 
     fn result(mut self, elapsed_ns: Ns) -> RunResult {
         self.close_books();
+        #[cfg(debug_assertions)]
+        self.check_invariants();
         #[cfg(debug_assertions)]
         for (number, cpu) in self.cpus.iter().enumerate() {
             let sum = cpu.time.busy_ns + cpu.time.idle_ns + cpu.time.cost_ns;

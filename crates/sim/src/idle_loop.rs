@@ -82,18 +82,12 @@ impl Sim<'_> {
         } else {
             Ns::from(self.machine.idle[usize::from(c.idle_state)].exit_ns)
         };
-        let from = now.max(entered);
-        c.account_idle(from);
+        let asked = arrival.max(now).max(entered);
+        c.account_idle(asked);
         c.governor.record(arrival.saturating_sub(entered));
         c.step = Step::IdleExit;
-        c.activity = Activity {
-            start: from,
-            stall: arrival.saturating_sub(from) + exit,
-            cost: 0,
-            busy: 0,
-            until: None,
-            user: false,
-        };
+        c.activity =
+            Activity { start: asked, stall: exit, cost: 0, busy: 0, until: None, user: false };
         c.end = c.activity_end();
         if c.tick_at == NEVER {
             c.tick_at = (now / self.tick_ns + 1) * self.tick_ns;

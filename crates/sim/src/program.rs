@@ -52,8 +52,10 @@ impl Sim<'_> {
                     break;
                 }
                 Op::Recv { channel } => {
-                    let cost = *self.messages.of(self.channel_of(task, channel).kind);
-                    if !t.resumed {
+                    let from = self.channel_of(task, channel);
+                    let cost = *self.messages.of(from.kind);
+                    // Woken, but another receiver was faster: as if it had just asked.
+                    if !t.resumed || from.unread == 0 {
                         busy += cost.receive_begin;
                         break;
                     }
@@ -63,7 +65,9 @@ impl Sim<'_> {
                 }
                 Op::Sleep { .. } | Op::Wait { .. } if t.resumed => {
                     busy += self.messages.futex.receive_end;
-                    self.tasks[at(task)].posted = false;
+                    if matches!(self.op(task), Op::Wait { .. }) {
+                        self.tasks[at(task)].posted = false;
+                    }
                     self.next_op(task);
                 }
                 Op::Sleep { .. } | Op::Wait { .. } => {
@@ -134,6 +138,7 @@ impl Sim<'_> {
             let head = std::mem::replace(&mut self.lists[list], NONE);
             let t = &mut self.tasks[at(task)];
             t.batch_at = Some(self.now);
+            t.posted = false;
             t.batch = head;
         }
         let t = &mut self.tasks[at(task)];
@@ -155,11 +160,11 @@ impl Sim<'_> {
             }
             Op::Send { channel, .. } => {
                 self.next_op(task);
-                let channel = self.channel_mut(task, channel);
+                let index = self.channel_index(task, channel);
+                let channel = &mut self.channels[index];
                 channel.unread += 1;
-                let reader = std::mem::replace(&mut channel.reader, NONE);
                 let in_task = channel.kind == ChannelKind::Pipe;
-                if reader != NONE {
+                if let Some(reader) = channel.wake_one(&self.tasks) {
                     let flags = WAKE_SYNC | if in_task { WAKE_IN_TASK } else { 0 };
                     self.wake(cpu, reader, flags);
                     return;
@@ -167,7 +172,8 @@ impl Sim<'_> {
             }
             Op::Recv { channel } => {
                 if self.channel_of(task, channel).unread == 0 {
-                    self.channel_mut(task, channel).reader = task;
+                    let index = self.channel_index(task, channel);
+                    self.channels[index].wait(&mut self.tasks, task);
                     self.tasks[at(task)].resumed = true;
                     self.block(cpu);
                     return;
@@ -261,16 +267,10 @@ impl Sim<'_> {
     }
 
     #[inline]
-    fn channel_mut(&mut self, task: TaskId, channel: u16) -> &mut crate::channel::Channel {
-        let index = self.channel_index(task, channel);
-        &mut self.channels[index]
-    }
-
-    #[inline]
     fn take_message(&mut self, task: TaskId, channel: u16) {
-        let channel = self.channel_mut(task, channel);
-        debug_assert!(channel.unread > 0, "a receiver runs on only with a message");
-        channel.unread -= 1;
+        let index = self.channel_index(task, channel);
+        debug_assert!(self.channels[index].unread > 0, "a receiver runs on only with a message");
+        self.channels[index].unread -= 1;
     }
 
     fn list_of(&self, task: TaskId, list: u16) -> usize {

@@ -76,7 +76,8 @@ impl Sim<'_> {
         let c = &mut self.cpus[at(cpu)];
         c.settle(self.now);
         let left = c.activity;
-        self.tasks[at(task)].saved = Saved { busy_ns: left.busy, user: left.user, some: true };
+        self.tasks[at(task)].saved =
+            Saved { busy_ns: left.busy, overhead_ns: 0, user: left.user, some: true };
         self.yield_to_next(cpu, Toll { stall: left.stall, cost: left.cost });
     }
 
@@ -160,6 +161,7 @@ impl Sim<'_> {
         let t = &mut self.tasks[at(task)];
         let saved = std::mem::take(&mut t.saved);
         if saved.some {
+            let toll = Toll { stall: toll.stall + saved.overhead_ns, ..toll };
             let until = (t.spin_until != 0).then_some(t.spin_until);
             self.begin(cpu, Step::Op, toll, saved.busy_ns, until);
             self.compute(cpu, saved.user);

@@ -27,6 +27,8 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Saved {
     pub(crate) busy_ns: Ns,
+    /// Waits and kernel work before it.
+    pub(crate) overhead_ns: Ns,
     pub(crate) user: bool,
     pub(crate) some: bool,
 }
@@ -73,6 +75,8 @@ pub(crate) struct Task {
     pub(crate) wait_jitter: Option<Ns>,
     /// Number of its pending timer; a timer with another number is void.
     pub(crate) timer: u64,
+    /// Next task that waits for a message of the same channel.
+    pub(crate) next_reader: TaskId,
     /// Next task on the list that it has joined.
     pub(crate) list_next: TaskId,
 }
@@ -105,6 +109,7 @@ impl Task {
             spin_until: 0,
             wait_jitter: None,
             timer: 0,
+            next_reader: reveille_policy::NONE,
             list_next: reveille_policy::NONE,
         }
     }

@@ -149,7 +149,9 @@ impl Sim<'_> {
                 toll.stall += REMOTE_ENQUEUE_LINES * self.near.line(dst, cpu);
             }
             if self.cpus[at(dst)].step == Step::Idle {
-                toll += self.kick_idle(cpu, dst);
+                // Need-resched is set when the task is queued, not before.
+                let queued = toll.stall + self.cpus[at(cpu)].stretch(toll.cost);
+                toll += self.kick_idle(cpu, dst, queued);
             } else {
                 toll += self.check_preempt(cpu, dst, wakee);
             }
@@ -199,7 +201,8 @@ impl Sim<'_> {
             return toll; // an interrupt is on its way
         }
         if self.cpus[at(dst)].step == Step::Idle {
-            toll += self.kick_idle(cpu, dst);
+            let pushed = toll.stall + self.cpus[at(cpu)].stretch(toll.cost);
+            toll += self.kick_idle(cpu, dst, pushed);
         } else if self.cpus[at(dst)].step != Step::IdleExit {
             toll += self.send_ipi(cpu, dst);
         }
@@ -227,19 +230,19 @@ impl Sim<'_> {
     }
 
     /// Makes an idle CPU leave idle: by its need-resched word if it watches that
-    /// (MWAIT, polling), by an interrupt otherwise.
-    pub(crate) fn kick_idle(&mut self, cpu: CpuId, dst: CpuId) -> Toll {
+    /// (MWAIT, polling), by an interrupt otherwise; `after` so much time from now.
+    pub(crate) fn kick_idle(&mut self, cpu: CpuId, dst: CpuId, after: Ns) -> Toll {
         debug_assert_eq!(self.cpus[at(dst)].step, Step::Idle);
         let state = &self.machine.idle[usize::from(self.cpus[at(dst)].idle_state)];
         if cpu == dst {
-            self.leave_idle(dst, self.now);
+            self.leave_idle(dst, self.now + after);
             Toll::default()
         } else if state.polling {
-            let arrival = self.now + self.near.line(cpu, dst);
+            let arrival = self.now + after + self.near.line(cpu, dst);
             self.leave_idle(dst, arrival);
             Toll::default()
         } else {
-            let arrival = self.now + self.ipi_flight(cpu, dst);
+            let arrival = self.now + after + self.ipi_flight(cpu, dst);
             self.leave_idle(dst, arrival);
             self.counters.ipis += 1;
             Toll::cost(self.cost.ipi_send_ns)

@@ -110,6 +110,25 @@ fn many_tasks_share_a_cpu_fairly() {
     assert_near("six tasks against three", a as f64 / b as f64, 2.0, 0.03);
 }
 
+/// A task that slept has the least vruntime: it preempts, or at least runs next, before
+/// tasks that have waited longer but computed more.
+#[test]
+fn a_sleeper_runs_before_tasks_that_compute() {
+    let machine = exact(machine("spr-2s56c", 1, 1, 1, 1));
+    let sleeper = "[[task]]\nname = \"s\"\nprogram = [{ run = \"50us\" }, { sleep = \"37ms\", jitter = \"9ms\" }]\n";
+    let program = program(&(runner("a", 6, "100us", 1) + sleeper), 1);
+    let latest = |edits| {
+        let result = run(&machine, &program, &policy(edits), 200 * MS, 5000 * MS);
+        assert!(result.wakeup_latency.count() > 80);
+        result.wakeup_latency.max()
+    };
+    let preempting = latest("");
+    assert!(preempting < 10_000, "{preempting} ns");
+    // The running task's slice ends at the next tick, or at the one after.
+    let waiting = latest("-WAKEUP_PREEMPTION");
+    assert!((3 * MS..=9 * MS).contains(&waiting), "{waiting} ns");
+}
+
 #[test]
 fn a_wakee_finds_an_idle_core_while_there_is_one() {
     let machine = machine("spr-2s56c", 1, 1, 8, 2);
@@ -243,7 +262,36 @@ fn the_wake_list_spares_the_waker_the_remote_lock() {
     assert!(per_wakeup(&without) >= 1.9 * line, "{} ns", per_wakeup(&without));
 }
 
-/// With the wakee queued behind the waker's back the list is of no use: same CPU.
+/// A wake-up on another core moves a known number of cache lines, and each of them is
+/// charged: 10 of the message, and those of the queue. While need-resched moves, the
+/// wakee's CPU still is idle.
+#[test]
+fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
+    const FARTHER_NS: u32 = 100;
+    let near = exact(machine("spr-2s56c", 1, 1, 2, 1));
+    let cost = CostModel { line_llc_ns: near.cost.line_llc_ns + FARTHER_NS, ..near.cost.clone() };
+    let far = Machine { cost, ..near.clone() };
+    let text = "channels = { there = \"pipe\", back = \"pipe\" }\n\
+         [[task]]\nname = \"a\"\nprogram = [{ run = \"20us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
+         [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"20us\" }, { send = \"back\" }]\n";
+    let message = near.cost.handoff_lines;
+    for (edits, lines) in [
+        // The list's head and the pending flag.
+        ("-AUTOGROUP", message + 2),
+        // The lock to the waker and back, and three lines of the runqueue.
+        ("-AUTOGROUP -TTWU_QUEUE", message + 2 + 3),
+    ] {
+        let cost = |machine: &Machine| {
+            let result = run(machine, &program(text, 1), &policy(edits), 20 * MS, 200 * MS);
+            let cost: Ns = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
+            cost as f64 / result.counters.activations as f64
+        };
+        let more = cost(&far) - cost(&near);
+        assert_near(edits, more, f64::from(lines * FARTHER_NS), 0.02);
+    }
+}
+
+/// A wakee on the waker's own CPU needs no list.
 #[test]
 fn one_cpu_has_no_use_for_the_wake_list() {
     let machine = machine("spr-2s56c", 1, 1, 1, 1);
@@ -306,4 +354,27 @@ fn a_constant_that_grows_makes_a_hop_longer_by_as_much() {
         let entries = if key == "syscall_ns" { 2.0 } else { 1.0 };
         assert_near(key, hop(cost) - plain, entries * 200.0, 0.02);
     }
+}
+/// A post stays until its task waits, whatever the task does in between.
+#[test]
+fn a_post_during_a_sleep_is_kept() {
+    let machine = exact(machine("spr-2s56c", 1, 1, 4, 1));
+    let text = "[[task]]\nname = \"waits\"\nprogram = [{ wait = true }, { count = 1 }, { sleep = \"15ms\" }]\n\
+         [[task]]\nname = \"posts\"\nprogram = [{ post = \"waits\" }, { sleep = \"10ms\" }]\n";
+    let result = run(&machine, &program(text, 1), &policy(""), 100 * MS, 3000 * MS);
+    // Posts come every 10 ms, so that one is always there when a sleep of 15 ms ends.
+    assert_near("rounds", result.operations as f64, 3000.0 / 15.0, 0.02);
+}
+
+/// Several tasks may receive from one channel: each message goes to one of them.
+#[test]
+fn receivers_of_one_channel_all_take_part() {
+    let machine = exact(machine("spr-2s56c", 1, 1, 8, 1));
+    let text = "channels = { work = \"pipe\" }\n\
+         [[task]]\nname = \"s\"\nprogram = [{ run = \"100us\" }, { send = \"work\" }]\n\
+         [[task]]\nname = \"r\"\nprogram = [{ recv = \"work\" }, { run = \"150us\" }, { count = 1 }]\n\
+         [[task]]\nname = \"q\"\nprogram = [{ recv = \"work\" }, { run = \"150us\" }, { count = 1 }]\n";
+    let result = run(&machine, &program(text, 1), &policy(""), 20 * MS, 200 * MS);
+    // Two receivers keep up with one sender; a single one would not.
+    assert_near("messages", result.operations as f64, 2000.0, 0.05);
 }

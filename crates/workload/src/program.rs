@@ -100,7 +100,8 @@ pub enum Op {
         /// List within the instance.
         list: u16,
     },
-    /// Takes a whole list, notes the time once, and posts each task on it, last in first.
+    /// Resets the task's own futex, takes a whole list, notes the time once, and posts
+    /// each task on it, last in first.
     WakeList {
         /// List within the instance.
         list: u16,
