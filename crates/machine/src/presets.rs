@@ -23,6 +23,7 @@ const MACHINES: &[(&str, &str)] = embedded! {
     "icx-guest-32"
     "quad-1s4c"
     "skx-2s20c"
+    "spr-1s56c"
     "spr-2s56c"
     "zen3-milan-36c"
     "zen4-7950x"

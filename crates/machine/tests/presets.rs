@@ -41,6 +41,7 @@ fn every_machine_file_is_a_preset() {
 #[test]
 fn presets_have_the_shape_of_their_mails() {
     let shapes = [
+        ("spr-1s56c", "1 socket x 56 cores x 2 threads = 112 CPUs, 1 LLC of 112 CPUs"),
         ("spr-2s56c", "2 sockets x 56 cores x 2 threads = 224 CPUs, 2 LLCs of 112 CPUs"),
         ("cfl-1s8c", "1 socket x 8 cores x 2 threads = 16 CPUs, 1 LLC of 16 CPUs"),
         ("icx-guest-32", "1 socket x 16 cores x 2 threads = 32 CPUs, 1 LLC of 32 CPUs"),
