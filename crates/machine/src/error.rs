@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use miette::{Diagnostic, NamedSource, SourceSpan};
+use miette::Diagnostic;
+use reveille_place::FileError;
 use thiserror::Error;
 
 /// Why [`load`](crate::load) failed.
@@ -49,31 +50,6 @@ pub enum MachineError {
     },
 }
 
-/// A mistake in a machine file or hwloc export, with its place.
-#[derive(Debug, Error, Diagnostic)]
-#[error("{file}:{line}: {}{problem}", key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
-pub struct FileError {
-    /// File as named by the user, or the preset's.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// The key at fault, if one is.
-    pub key: Option<String>,
-    /// What is wrong.
-    pub problem: String,
-    /// The fix.
-    #[help]
-    pub help: String,
-    /// Short text beside the marked place.
-    pub mark: String,
-    /// The file's text.
-    #[source_code]
-    pub text: NamedSource<String>,
-    /// The marked place.
-    #[label("{mark}")]
-    pub span: SourceSpan,
-}
-
 impl MachineError {
     /// A mistake at `span` (bytes) of `text`.
     pub(crate) fn at(
@@ -84,18 +60,6 @@ impl MachineError {
         problem: impl Into<String>,
         help: impl Into<String>,
     ) -> Self {
-        let start = span.start.min(text.len());
-        let end = span.end.clamp(start, text.len());
-        let line = 1 + text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
-        MachineError::File(Box::new(FileError {
-            file: file.to_owned(),
-            line,
-            key: key.map(str::to_owned),
-            problem: problem.into(),
-            help: help.into(),
-            mark: "here".to_owned(),
-            text: NamedSource::new(file, text.to_owned()),
-            span: (start..end).into(),
-        }))
+        MachineError::File(Box::new(FileError::at(file, text, span, key, problem, help)))
     }
 }

@@ -27,9 +27,10 @@ mod topology;
 
 pub use cost::{CostError, CostModel, Field, Kind};
 pub use cpulist::{CpuListError, parse_cpu_list};
-pub use error::{FileError, MachineError};
+pub use error::MachineError;
 pub use machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Origin};
 pub use presets::{cost_model_names, load, preset_names};
+pub use reveille_place::FileError;
 pub use topology::{
     CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Topology, TopologyError,
 };

@@ -4,8 +4,9 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use miette::{Diagnostic, NamedSource, SourceSpan};
+use miette::Diagnostic;
 use reveille_machine::MachineError;
+use reveille_place::FileError;
 use reveille_sim::SimError;
 use reveille_workload::WorkloadError;
 use thiserror::Error;
@@ -89,36 +90,7 @@ impl StudyError {
         !matches!(self, StudyError::Run { .. } | StudyError::Threads { .. })
     }
 
-    pub(crate) fn option(option: &'static str, problem: Problem) -> StudyError {
-        StudyError::Option { option, problem: problem.text, help: problem.help }
-    }
-}
-
-/// A mistake in a study file, with its place.
-#[derive(Debug, Error, Diagnostic)]
-#[error("{file}:{line}: {}{problem}", key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
-pub struct FileError {
-    /// File as named by the user.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// The key at fault, if one is.
-    pub key: Option<String>,
-    /// What is wrong.
-    pub problem: String,
-    /// The fix.
-    #[help]
-    pub help: String,
-    /// The file's text.
-    #[source_code]
-    text: NamedSource<String>,
-    /// The marked place.
-    #[label("here")]
-    span: SourceSpan,
-}
-
-impl FileError {
-    /// A mistake at `span` (bytes) of `text`.
+    /// A mistake at `span` (bytes) of a study file.
     pub(crate) fn at(
         file: &str,
         text: &str,
@@ -126,17 +98,11 @@ impl FileError {
         key: Option<&str>,
         problem: Problem,
     ) -> StudyError {
-        let start = span.start.min(text.len());
-        let end = span.end.clamp(start, text.len());
-        let line = 1 + text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
-        StudyError::File(Box::new(FileError {
-            file: file.to_owned(),
-            line,
-            key: key.map(str::to_owned),
-            problem: problem.text,
-            help: problem.help,
-            text: NamedSource::new(file, text.to_owned()),
-            span: (start..end).into(),
-        }))
+        let Problem { text: what, help } = problem;
+        StudyError::File(Box::new(FileError::at(file, text, span, key, what, help)))
+    }
+
+    pub(crate) fn option(option: &'static str, problem: Problem) -> StudyError {
+        StudyError::Option { option, problem: problem.text, help: problem.help }
     }
 }

@@ -13,7 +13,7 @@ use toml::Spanned;
 use crate::check::{self, BuildError, Problem};
 use crate::raw::{RawCase, RawClaim, RawClaimKind, RawPublished, RawStudy, Texts};
 use crate::study::{DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP};
-use crate::{Case, FileError, Ns, Peak, Point, Published, Study, StudyError};
+use crate::{Case, Ns, Peak, Point, Published, Study, StudyError};
 
 /// Reads a study; `file` names it in messages. Paths of machines and workloads in
 /// it are taken as they stand.
@@ -74,7 +74,7 @@ struct Document<'a> {
 
 impl Document<'_> {
     fn wrong(&self, span: Range<usize>, key: &str, problem: Problem) -> StudyError {
-        FileError::at(self.file, self.text, span, Some(key), problem)
+        StudyError::at(self.file, self.text, span, Some(key), problem)
     }
 
     /// The outcome of a check of `place`, which is the value of `key`.
@@ -108,7 +108,7 @@ impl Document<'_> {
             }
         };
         let problem = Problem::new(message.trim_end().replace('\n', ", "), help);
-        FileError::at(self.file, self.text, span, key, problem)
+        StudyError::at(self.file, self.text, span, key, problem)
     }
 
     /// The key of the line on which `at` lies.

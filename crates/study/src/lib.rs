@@ -35,9 +35,10 @@ pub use comparison::{
     Claim, Comparison, Detail, Explanation, Figure, Row, Score, SideDetail, Verdict,
 };
 pub use duration::{DurationError, duration_ns};
-pub use error::{FileError, StudyError};
+pub use error::StudyError;
 pub use file::parse;
 pub use parts::{Parts, compare};
+pub use reveille_place::FileError;
 pub use runner::run;
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Peak,

@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use miette::{Diagnostic, NamedSource, SourceSpan};
+use miette::Diagnostic;
+use reveille_place::FileError;
 use thiserror::Error;
 
 /// Why [`load`](crate::load), [`Workload::parse`](crate::Workload::parse) or
@@ -63,29 +64,6 @@ pub enum WorkloadError {
     },
 }
 
-/// A mistake in a workload file, with its place.
-#[derive(Debug, Error, Diagnostic)]
-#[error("{file}:{line}: {}{problem}", key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
-pub struct FileError {
-    /// File as named by the user, or the catalogue's.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// The key at fault, if one is.
-    pub key: Option<String>,
-    /// What is wrong.
-    pub problem: String,
-    /// The fix.
-    #[help]
-    pub help: String,
-    /// The file's text.
-    #[source_code]
-    pub text: NamedSource<String>,
-    /// The marked place.
-    #[label("here")]
-    pub span: SourceSpan,
-}
-
 /// A workload file's name and text: the start of every error about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
@@ -101,18 +79,9 @@ impl Source {
         key: Option<&str>,
         mistake: Mistake,
     ) -> WorkloadError {
-        let start = span.start.min(self.text.len());
-        let end = span.end.clamp(start, self.text.len());
-        let line = 1 + self.text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
-        WorkloadError::File(Box::new(FileError {
-            file: self.file.clone(),
-            line,
-            key: key.map(str::to_owned),
-            problem: mistake.problem,
-            help: mistake.help,
-            text: NamedSource::new(&self.file, self.text.clone()),
-            span: (start..end).into(),
-        }))
+        let Mistake { problem, help } = mistake;
+        let (file, text) = (&self.file, &self.text);
+        WorkloadError::File(Box::new(FileError::at(file, text, span.clone(), key, problem, help)))
     }
 }
 

@@ -12,6 +12,7 @@ mod table;
 mod task;
 
 pub use catalogue::{find, load, names};
-pub use error::{FileError, WorkloadError};
+pub use error::WorkloadError;
 pub use file::{Param, Workload};
 pub use program::{ChannelKind, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
+pub use reveille_place::FileError;
