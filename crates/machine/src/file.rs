@@ -123,7 +123,7 @@ impl Document<'_> {
         let message = error.message();
         let mut quoted = message.split('`').skip(1).step_by(2);
         let named = message.starts_with("unknown field") || message.starts_with("missing field");
-        let key = if named { quoted.next() } else { self.key_before(span.start) };
+        let key = if named { quoted.next() } else { reveille_place::key_at(self.text, span.start) };
         let help = match key {
             Some(key) if message.starts_with("unknown field") => match nearest(key, quoted) {
                 Some(like) => format!("did you mean `{like}`? Otherwise remove it"),
@@ -133,15 +133,6 @@ impl Document<'_> {
             _ => "the files under machines/ show how a machine is written".to_owned(),
         };
         self.wrong(span, key, message.replace('\n', ", "), help)
-    }
-
-    /// The key of the line on which `at` lies.
-    fn key_before(&self, at: usize) -> Option<&str> {
-        let start = self.text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
-        let (key, _) = self.text.get(start..)?.lines().next()?.split_once('=')?;
-        let key = key.trim();
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        (!key.is_empty() && key.bytes().all(plain)).then_some(key)
     }
 
     fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), MachineError> {

@@ -52,6 +52,15 @@ impl FileError {
     }
 }
 
+/// The key of the TOML line on which byte `at` of `text` lies, if it has a plain one.
+pub fn key_at(text: &str, at: usize) -> Option<&str> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
+    let (key, _) = text.get(start..)?.lines().next()?.split_once('=')?;
+    let key = key.trim();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (!key.is_empty() && key.bytes().all(plain)).then_some(key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +71,12 @@ mod tests {
         assert_eq!(second.to_string(), "a.toml:2: `y`: is 2");
         let beyond = FileError::at("a.toml", "x", 90..99, None, "ends early", "go on");
         assert_eq!(beyond.to_string(), "a.toml:1: ends early");
+    }
+
+    #[test]
+    fn finds_the_key_of_a_line() {
+        assert_eq!(key_at("x = 1\nyy = 2\n", 9), Some("yy"));
+        assert_eq!(key_at("[table]\n", 3), None);
+        assert_eq!(key_at("x = 1", 99), None);
     }
 }

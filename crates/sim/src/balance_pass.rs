@@ -12,7 +12,7 @@ use crate::engine::{Sim, Toll};
 use crate::imbalance::{
     Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
 };
-use crate::task::{Place, Saved};
+use crate::task::Saved;
 
 /// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
 const MAX_MOVED: u64 = 32;
@@ -255,13 +255,7 @@ impl Sim<'_> {
             user: left.user,
             some: true,
         };
-        self.update_curr(src);
-        self.advance_cpu(src);
-        let t = &mut self.tasks[at(task)];
-        t.averages.advance(&self.decay, self.now, true, u64::from(t.weight), 1);
-        t.place = Place::Queued(src);
-        self.cpus[at(src)].rq.insert(task, t.vruntime);
-        self.world.set_curr(src, reveille_policy::NONE);
+        self.put_back(src);
         self.move_task(task, src, dst);
         self.run_next(src, Some(task), Toll::cost(self.cost.migrate_ns));
         self.replan(src);

@@ -83,18 +83,23 @@ impl Sim<'_> {
 
     /// The current task stays runnable, and the best one runs.
     pub(crate) fn yield_to_next(&mut self, cpu: CpuId, toll: Toll) {
-        let task = self.world.curr(cpu);
         self.counters.preemptions += 1;
+        let task = self.put_back(cpu);
+        self.cpus[at(cpu)].need_resched = false;
+        self.run_next(cpu, Some(task), toll);
+    }
+
+    /// put_prev_task(): the current task waits on its queue again. Returns it.
+    pub(crate) fn put_back(&mut self, cpu: CpuId) -> TaskId {
+        let task = self.world.curr(cpu);
         self.update_curr(cpu);
         self.advance_cpu(cpu);
         let t = &mut self.tasks[at(task)];
         t.averages.advance(&self.decay, self.now, true, u64::from(t.weight), 1);
         t.place = Place::Queued(cpu);
-        let c = &mut self.cpus[at(cpu)];
-        c.rq.insert(task, t.vruntime);
-        c.need_resched = false;
+        self.cpus[at(cpu)].rq.insert(task, t.vruntime);
         self.world.set_curr(cpu, NONE);
-        self.run_next(cpu, Some(task), toll);
+        task
     }
 
     /// Picks the next task and switches to it; without one, balances or goes idle.

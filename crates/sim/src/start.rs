@@ -7,7 +7,7 @@ use reveille_policy::{CpuId, TaskId};
 use crate::RunSpec;
 use crate::cpu::at;
 use crate::engine::Sim;
-use crate::task::{Place, Task};
+use crate::task::Task;
 
 /// Time between two forks of the starting program.
 const FORK_INTERVAL_NS: Ns = 20_000;
@@ -33,9 +33,7 @@ impl Sim<'_> {
             let cpu = order[number % order.len()];
             let id = number as TaskId;
             self.world.add_task(reveille_policy::Task::new(id, cpu));
-            let mut state = Task::new(task, cpu);
-            state.place = Place::Blocked;
-            self.tasks.push(state);
+            self.tasks.push(Task::new(task, cpu));
             self.new_task_averages(id, cpu);
             // wake_up_new_task() comes with a timer on the CPU that the fork chose.
             self.timer_number += 1;
@@ -67,7 +65,6 @@ impl Sim<'_> {
         t.averages.runnable = util;
         t.util_est = util;
         queue.attach(&t.averages);
-        t.attaching = false;
         t.vruntime = self.cpus[at(cpu)].rq.place_new(t.weight, &self.fair);
         self.publish_load(cpu);
     }

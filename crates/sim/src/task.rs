@@ -101,7 +101,7 @@ impl Task {
             averages: Averages::default(),
             util_est: 0.0,
             util_est_ewma: 0.0,
-            attaching: true,
+            attaching: false,
             wake_at: 0,
             waker_cpu: cpu,
             warm_cpu: cpu,

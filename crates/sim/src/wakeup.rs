@@ -25,14 +25,13 @@ impl Sim<'_> {
     /// The current task of `cpu` wakes `wakee`, then goes on with its program.
     pub(crate) fn wake(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
         self.wake_begins(cpu, wakee);
-        let fixed = Toll::cost(self.cost.ttwu_ns);
         let leaves_at = self.tasks[at(wakee)].on_cpu_until;
         if leaves_at > self.now {
             // Still switching away: its own CPU may take it back from its wake list.
             let on = self.world.task(wakee).prev_cpu;
             if self.world.ttwu_queue(&self.tunables, cpu, on) {
                 self.count_wakeup(cpu, on);
-                let mut toll = fixed;
+                let mut toll = Toll::cost(self.cost.ttwu_ns);
                 toll += self.push_wake_list(cpu, wakee, on);
                 self.proceed(cpu, toll);
                 return;

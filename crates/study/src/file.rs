@@ -100,24 +100,15 @@ impl Document<'_> {
                 (Some(*key), format!("add `{key}`"))
             }
             Some((name, known)) if message.starts_with("unknown variant") => {
-                (self.key_before(span.start), check::choose(name, known))
+                (reveille_place::key_at(self.text, span.start), check::choose(name, known))
             }
             _ => {
                 let help = "the files under studies/ show how a study is written";
-                (self.key_before(span.start), help.to_owned())
+                (reveille_place::key_at(self.text, span.start), help.to_owned())
             }
         };
         let problem = Problem::new(message.trim_end().replace('\n', ", "), help);
         StudyError::at(self.file, self.text, span, key, problem)
-    }
-
-    /// The key of the line on which `at` lies.
-    fn key_before(&self, at: usize) -> Option<&str> {
-        let start = self.text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
-        let (key, _) = self.text.get(start..)?.lines().next()?.split_once('=')?;
-        let key = key.trim();
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        (!key.is_empty() && key.bytes().all(plain)).then_some(key)
     }
 
     fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), StudyError> {
