@@ -3,9 +3,11 @@
 //! or real, returns this same value.
 
 mod counters;
+mod group;
 mod latency;
 
 pub use counters::{Counters, CpuTime, Explain};
+pub use group::GroupStats;
 pub use latency::Latency;
 
 /// Nanoseconds, of virtual or of real time.
@@ -26,6 +28,8 @@ pub struct RunResult {
     pub counters: Counters,
     /// How each CPU spent the measured time, by CPU number.
     pub cpus: Vec<CpuTime>,
+    /// What bandwidth control did to each task group, in the order given.
+    pub groups: Vec<GroupStats>,
 }
 
 impl RunResult {

@@ -34,12 +34,34 @@ pub mod bits {
         WA_WEIGHT = 1, "Then by load: this CPU if it would be less loaded", "v4.14, wake_affine_weight()";
         SIS_UTIL = 2, "Bound the idle search by the utilisation of the cache domain", "v6.0, commit 70fb5ccf2ebb";
         SIS_SHORT = 3, "Keep two short tasks that only wake each other on one CPU when busy", "mail of 2023-02-22, v6 2/2";
-        TTWU_QUEUE = 4, "Put remote wake-ups of idle CPUs on their wake list", "v6.0 rules, commits 28156108fecb and f3dd3f674555";
+        TTWU_QUEUE = 4, "Put wake-ups across caches on the wake list of the CPU", "v3.0, commit 317f394160e9";
         WAKEUP_PREEMPTION = 5, "A waking task may preempt the running one", "kernel/sched/features.h";
         GENTLE_FAIR_SLEEPERS = 6, "Sleepers are credited half a latency period, not a whole one", "kernel/sched/features.h";
         START_DEBIT = 7, "A new task starts one slice behind", "kernel/sched/features.h";
         LAST_BUDDY = 8, "Prefer the task that a wake-up preempted", "kernel/sched/features.h";
         AUTOGROUP = 9, "All tasks of a session share one task group and its load_avg line", "CONFIG_SCHED_AUTOGROUP";
+        RECENT_USED_CPU = 10, "Try the CPU that the wakee used before its previous one", "v4.16, commit 32e839dda3ba";
+        SIS_GROUP = 11, "Search for a fully idle core, then for a sibling of the target: nothing else will do", "v4.5, select_idle_sibling()";
+        SIS_FIRST = 12, "Take the first idle thread of the cache, by number", "mail of 2016-04-05, PATCH RFC select_idle_sibling experiments";
+        SIS_PROP = 13, "Bound the idle search by the average idle time over the average cost of a scan", "v5.13, select_idle_cpu()";
+        SIS_AGE = 14, "Let the idle time that bounds a search decay while the CPU is busy, and charge it for searches", "mail of 2021-06-11, sched/fair: Age the average idle time";
+        SWQUEUE = 15, "One queue of waking tasks per cache, from which CPUs pull before they go idle", "RFC of 2023-06-13, sched: Implement shared wakequeue in CFS";
+        SWQUEUE_NEWIDLE = 16, "Pull as the first step of new-idle balancing, not at pick", "shared_runq v2, 2023-07-10";
+        SWQUEUE_SKIP_IDLE = 17, "Leave out a wakee whose chosen CPU has nothing else to run", "shared_runq v4, 2023-12-12";
+        SWQUEUE_SHARD = 18, "Split each queue into shards of at most six CPUs", "shared_runq v3, 2023-08-09";
+        TTWU_QUEUE_ON_CPU = 19, "Wake list within a cache only while the wakee is still switching away", "v5.8, commits c6e7bd7afaeb and 2ebb17717550";
+        TTWU_QUEUE_IDLE = 20, "Wake list within a cache for any other CPU that has nothing to run", "v6.0, commit f3dd3f674555";
+        TTWU_PENDING_HELD = 21, "A CPU counts as taken until its whole wake list is queued", "v6.2, commit d6962c4fe8f9";
+        WA_EFFECTIVE_LOAD = 22, "Compare loads as v4.5 did: biased, and an idle waker's CPU always wins", "v4.5, wake_affine()";
+        UTIL_EST = 23, "A queue is expected to be as used as its tasks were when they last slept", "v4.17, commit 7f65ea42eb00";
+        LOAD_AVG_RATELIMIT = 24, "Report a queue's load to its task group once per millisecond at most", "v6.7, commit 1528c661c24b";
+        EEVDF = 25, "Eligibility and deadlines in place of least vruntime first", "v6.6, commit 147f3efaa241";
+        PLACE_LAG = 26, "A task that slept keeps its lag (EEVDF)", "v6.6, commit 86bfbb7ce4f6";
+        RUN_TO_PARITY = 27, "The running task keeps its CPU until its slice is used (EEVDF)", "v6.6, commit 63304558ba5d";
+        PREEMPT_SHORT = 28, "A wakee with a shorter slice may cut that short (EEVDF)", "v6.12, commit 85e511df3cec";
+        DELAY_DEQUEUE = 29, "A task that sleeps while ineligible stays queued until its lag is repaid (EEVDF)", "v6.12, commit 152e11f6df29";
+        DELAY_ZERO = 30, "A delayed task that wakes takes no positive lag along (EEVDF)", "v6.12, commit 54a58a787791";
+        SLICE_PROTECT = 31, "What protects the running task is a virtual time that wake-ups may shrink (EEVDF)", "v7.2, set_protect_slice()";
     }
 }
 pub use bits::FEATURES;
@@ -55,20 +77,72 @@ pub struct Baseline {
     pub features: u64,
 }
 
-/// Every baseline.
-pub const BASELINES: &[Baseline] = &[Baseline {
-    name: "v6.2",
-    about: "Linux 6.2: CFS, SIS_UTIL, wake list for idle CPUs (baseline of SIS_SHORT)",
-    features: bits::WA_IDLE
-        | bits::WA_WEIGHT
-        | bits::SIS_UTIL
-        | bits::TTWU_QUEUE
-        | bits::WAKEUP_PREEMPTION
-        | bits::GENTLE_FAIR_SLEEPERS
-        | bits::START_DEBIT
-        | bits::LAST_BUDDY
-        | bits::AUTOGROUP,
-}];
+/// What every CFS baseline has.
+const CFS: u64 = bits::WA_WEIGHT
+    | bits::TTWU_QUEUE
+    | bits::WAKEUP_PREEMPTION
+    | bits::GENTLE_FAIR_SLEEPERS
+    | bits::START_DEBIT
+    | bits::LAST_BUDDY
+    | bits::AUTOGROUP;
+/// Placement as it is since v6.2.
+const PLACEMENT: u64 = bits::WA_IDLE
+    | bits::WA_WEIGHT
+    | bits::RECENT_USED_CPU
+    | bits::SIS_UTIL
+    | bits::UTIL_EST
+    | bits::TTWU_QUEUE
+    | bits::TTWU_QUEUE_IDLE
+    | bits::TTWU_PENDING_HELD;
+/// EEVDF as it is since v6.12, with the group load's rate limit.
+const EEVDF: u64 = bits::EEVDF
+    | bits::PLACE_LAG
+    | bits::RUN_TO_PARITY
+    | bits::PREEMPT_SHORT
+    | bits::DELAY_DEQUEUE
+    | bits::DELAY_ZERO
+    | bits::WAKEUP_PREEMPTION
+    | bits::AUTOGROUP
+    | bits::LOAD_AVG_RATELIMIT;
+
+/// Every baseline, oldest first.
+pub const BASELINES: &[Baseline] = &[
+    Baseline {
+        name: "v4.5",
+        about: "Linux 4.5: an idle core or nothing (baseline of the first-idle patch)",
+        features: CFS | bits::WA_EFFECTIVE_LOAD | bits::SIS_GROUP,
+    },
+    Baseline {
+        name: "v5.13",
+        about: "Linux 5.13: idle search bounded by average idle time (baseline of its ageing)",
+        features: CFS
+            | bits::WA_IDLE
+            | bits::RECENT_USED_CPU
+            | bits::SIS_PROP
+            | bits::TTWU_QUEUE_ON_CPU
+            | bits::UTIL_EST,
+    },
+    Baseline {
+        name: "v6.2",
+        about: "Linux 6.2: CFS, SIS_UTIL, wake list for idle CPUs (baseline of SIS_SHORT)",
+        features: CFS | PLACEMENT,
+    },
+    Baseline {
+        name: "v6.4",
+        about: "Linux 6.4: the last but one with CFS (baseline of the shared wake queue)",
+        features: CFS | PLACEMENT,
+    },
+    Baseline {
+        name: "v6.12",
+        about: "Linux 6.12: EEVDF with delayed dequeue",
+        features: PLACEMENT | EEVDF,
+    },
+    Baseline {
+        name: "v7.2",
+        about: "Linux 7.2: EEVDF with slices protected by virtual time",
+        features: PLACEMENT | EEVDF | bits::SLICE_PROTECT,
+    },
+];
 
 /// Features and tunables, as `policy/` reads them (`struct policy_tunables`).
 #[repr(C)]

@@ -1,11 +1,13 @@
 //! The Rust face of `policy/`: which rules are on ([`Policy`]), the state that
 //! they read ([`World`]), and the decisions themselves, taken by the C code.
 
+mod bandwidth;
 mod features;
 mod ffi;
 mod state;
 mod world;
 
+pub use bandwidth::BandwidthLimits;
 pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
 };

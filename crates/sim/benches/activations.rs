@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use reveille_machine::{Machine, Topology};
 use reveille_policy::Policy;
-use reveille_sim::RunSpec;
+use reveille_sim::{Groups, RunSpec};
 
 /// Repeats of the main figure; the median is reported.
 const REPEATS: usize = 5;
@@ -64,7 +64,8 @@ fn timed(machine: &Machine, pairs: u64, virtual_ms: u64, seed: u64) -> Timed {
     PEAK.store(before, Ordering::Relaxed);
     let started = Instant::now();
     let never = AtomicBool::new(false);
-    let run = reveille_sim::run(machine, &program, &policy, &spec, &never).expect("it runs");
+    let run = reveille_sim::run(machine, &program, &policy, &Groups::default(), &spec, &never)
+        .expect("it runs");
     let seconds = started.elapsed().as_secs_f64();
     let share = (spec.warmup_ns + spec.duration_ns) as f64 / spec.duration_ns as f64;
     let activations = run.counters.activations as f64 * share;

@@ -338,6 +338,7 @@ impl<'a> Sim<'a> {
             recorded_latency: self.recorded_latency,
             counters: self.counters,
             cpus: self.cpus.iter().map(|c| c.time).collect(),
+            groups: Vec::new(),
         }
     }
 

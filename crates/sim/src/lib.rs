@@ -27,7 +27,7 @@ use std::sync::atomic::AtomicBool;
 
 use reveille_machine::Machine;
 use reveille_measure::{Ns, RunResult};
-use reveille_policy::Policy;
+use reveille_policy::{BandwidthLimits, Policy};
 use reveille_workload::Program;
 
 /// How long a run lasts, and its random seed.
@@ -62,14 +62,49 @@ pub enum SimError {
     },
 }
 
+/// A task group with a bandwidth limit, and the tasks in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskGroup {
+    /// Its name in results.
+    pub name: String,
+    /// Index of the group that it lies in; groups come after their parents.
+    pub parent: Option<usize>,
+    /// Quota, period and burst.
+    pub limits: BandwidthLimits,
+    /// Roles of the program whose tasks are in it; empty for all. A task is in one
+    /// group at most, the last that names its role.
+    pub roles: Vec<u16>,
+    /// When the first period ends, from the start of the run; drawn from the seed,
+    /// uniform over a period, if not given.
+    pub phase_ns: Option<Ns>,
+}
+
+/// Task groups of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Parents first.
+    pub groups: Vec<TaskGroup>,
+    /// What a queue draws from its group's quota at a time
+    /// (`sched_cfs_bandwidth_slice_us`); 5 ms by default.
+    pub slice_ns: Ns,
+}
+
+impl Default for Groups {
+    fn default() -> Groups {
+        Groups { groups: Vec::new(), slice_ns: 5_000_000 }
+    }
+}
+
 /// Runs a program on a machine under a policy. The same arguments give the same
 /// result, bit for bit. Stops within some 10 ms of real time once `stop` is set.
 pub fn run(
     machine: &Machine,
     program: &Program,
     policy: &Policy,
+    groups: &Groups,
     spec: &RunSpec,
     stop: &AtomicBool,
 ) -> Result<RunResult, SimError> {
+    let _ = groups;
     engine::Sim::new(machine, program, policy, spec).run(spec, stop)
 }

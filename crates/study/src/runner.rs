@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use reveille_measure::{CpuTime, Explain, Latency, RunResult};
 use reveille_policy::Policy;
-use reveille_sim::{RunSpec, SimError};
+use reveille_sim::{Groups, RunSpec, SimError};
 use reveille_workload::MetricKind;
 
 use crate::{
@@ -156,7 +156,14 @@ impl Slot<'_> {
             duration_ns: self.case.duration_ns,
         };
         let policy = policy(study, run.side);
-        let result = reveille_sim::run(&study.machine, &self.point.program, policy, &spec, stop)?;
+        let result = reveille_sim::run(
+            &study.machine,
+            &self.point.program,
+            policy,
+            &Groups::default(),
+            &spec,
+            stop,
+        )?;
         self.sides[run.side].add(run.repeat, self.case.metric.kind, &result);
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use reveille_machine::{CostModel, Machine, Topology};
 use reveille_measure::{Ns, RunResult};
 use reveille_policy::Policy;
-use reveille_sim::RunSpec;
+use reveille_sim::{Groups, RunSpec};
 use reveille_workload::{Program, Workload};
 
 pub const MS: Ns = 1_000_000;
@@ -69,7 +69,7 @@ pub fn run_seed(
     duration_ns: Ns,
 ) -> RunResult {
     let spec = RunSpec { seed, warmup_ns, duration_ns };
-    reveille_sim::run(machine, program, policy, &spec, &AtomicBool::new(false))
+    reveille_sim::run(machine, program, policy, &Groups::default(), &spec, &AtomicBool::new(false))
         .unwrap_or_else(|error| panic!("{error} with {spec:?}"))
 }
 
