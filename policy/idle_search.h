@@ -2,12 +2,13 @@
 /*
  * select_idle_cpu(): the walk through a last-level cache in CPU order, for a
  * whole idle core while there may be one, else for any idle thread within a
- * budget. The kernel walks CPU by CPU; here the idle state is in words, and what
+ * budget (SIS_UTIL of v6.0, or SIS_PROP of v5.13). The kernel walks CPU by CPU; here the idle state is in words, and what
  * the walk would have looked at is computed from them.
  */
 #ifndef REVEILLE_POLICY_IDLE_SEARCH_H
 #define REVEILLE_POLICY_IDLE_SEARCH_H
 
+#include "scan_budget.h"
 #include "wakee.h"
 #include "world.h"
 
@@ -66,6 +67,7 @@ POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 
 			before = policy_popcount(policy_below_bit(allowed, bit));
 			if (looked + before >= budget) {
+				pick->exhausted = 1;
 				looked = budget;
 				break;
 			}
@@ -73,8 +75,10 @@ POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 			return world_llc_cpu(w, llc, i * 64 + bit);
 		}
 		looked += policy_popcount(allowed);
-		if (looked >= budget)
+		if (looked > budget) {
+			pick->exhausted = 1;
 			break;
+		}
 		if (++i == words)
 			i = 0;
 	}
@@ -175,14 +179,18 @@ POLICY_INLINE bool policy_keep_short(struct world *w, const struct policy_tunabl
 	       policy_is_short(t, p) && policy_is_short(t, world_curr(w, target));
 }
 
-/* select_idle_cpu(): an idle CPU of target's LLC, or POLICY_NONE. */
+/*
+ * select_idle_cpu(): an idle CPU of target's LLC, or POLICY_NONE. The walk begins
+ * behind the target, with SIS_PROP's budget at the target itself (changed in v5.15).
+ */
 POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tunables *t,
 					 const struct policy_task *p, bool has_idle_cores,
-					 u32 this_cpu, u32 target, struct policy_pick *pick)
+					 u32 this_cpu, u32 target, u64 now_j,
+					 struct policy_pick *pick)
 {
 	u32 llc = world_llc(w, target), weight = world_llc_weight(w, llc);
 	u32 start = world_llc_position(w, target) + 1;
-	u32 nr = 0x7fffffffu, cpu, fallback = POLICY_NONE;
+	u32 nr = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
 
 	if (start >= weight)
 		start = 0;
@@ -194,6 +202,10 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 			pick->rule = POLICY_RULE_SHORT;
 			return target;
 		}
+	} else if (policy_scan_by_cost(t)) {
+		start = world_llc_position(w, target);
+		if (!has_idle_cores)
+			nr = policy_scan_budget(t, world_scan_state(w, this_cpu), weight, now_j);
 	}
 	pick->search = 1;
 	if (!has_idle_cores) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * select_task_rq_fair() for a wake-up, v6.2: history, affinity, then the idle
- * siblings of the target in the kernel's order. Decides where a waking task runs.
+ * select_task_rq_fair() for a wake-up: history, affinity, then the idle siblings of
+ * the target in the kernel's order. Decides where a waking task runs. As in v6.2;
+ * SIS_PROP and SIS_GROUP bring what was different in their kernels.
  */
 #ifndef REVEILLE_POLICY_SELECT_H
 #define REVEILLE_POLICY_SELECT_H
 
 #include "idle_search.h"
+#include "select_v45.h"
 #include "wake_affine.h"
 
 POLICY_INLINE u32 policy_picked(struct policy_pick *pick, u32 cpu, u8 rule)
@@ -36,12 +38,13 @@ POLICY_INLINE u32 policy_select_idle_smt(struct world *w, const struct policy_ta
 /* select_idle_sibling(): an idle CPU near target, or target itself. */
 POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct policy_tunables *t,
 					     struct policy_task *p, const struct policy_task *waker,
-					     u32 this_cpu, u32 target, u32 flags,
+					     u32 this_cpu, u32 target, u32 flags, u64 now_j,
 					     struct policy_pick *pick)
 {
 	u32 prev = p->prev_cpu, recent = p->recent_used_cpu;
 	u32 llc = world_llc(w, target), cpu;
 	bool prev_near = world_llc(w, prev) == llc, has_idle_cores = false;
+	bool v513 = policy_scan_by_cost(t);
 
 	pick->tested++;
 	if (world_usable(w, target))
@@ -51,15 +54,24 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 		if (world_usable(w, prev))
 			return policy_picked(pick, prev, POLICY_RULE_PREV_IDLE);
 	}
-	/* A per-CPU kernel thread that completes work here hands back at once. */
+	/*
+	 * A per-CPU kernel thread that completes work here hands back at once; in v5.13
+	 * an interrupt that comes while it runs passes for it.
+	 */
 	if (waker && (waker->flags & POLICY_TASK_PERCPU_KTHREAD) &&
-	    (flags & POLICY_WAKE_IN_TASK) && prev == this_cpu && world_nr_running(w, this_cpu) <= 1)
+	    (v513 || (flags & POLICY_WAKE_IN_TASK)) && prev == this_cpu && world_nr_running(w, this_cpu) <= 1)
 		return policy_picked(pick, prev, POLICY_RULE_KTHREAD);
-	p->recent_used_cpu = prev;
-	if (recent != prev && recent != target && world_llc(w, recent) == llc) {
-		pick->tested++;
-		if (world_usable(w, recent) && world_allowed(w, p, recent))
-			return policy_picked(pick, recent, POLICY_RULE_RECENT_IDLE);
+	if (policy_has(t, POLICY_RECENT_USED_CPU)) {
+		/* Since v5.15 at every try; before only when the CPU is taken. */
+		if (!v513)
+			p->recent_used_cpu = prev;
+		if (recent != prev && recent != target && world_llc(w, recent) == llc) {
+			pick->tested++;
+			if (world_usable(w, recent) && world_allowed(w, p, recent)) {
+				p->recent_used_cpu = prev;
+				return policy_picked(pick, recent, POLICY_RULE_RECENT_IDLE);
+			}
+		}
 	}
 	/* A cache of one CPU has no domain to search. */
 	if (world_llc_weight(w, llc) == 1)
@@ -72,7 +84,7 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 				return policy_picked(pick, cpu, POLICY_RULE_SIBLING_IDLE);
 		}
 	}
-	cpu = policy_select_idle_cpu(w, t, p, has_idle_cores, this_cpu, target, pick);
+	cpu = policy_select_idle_cpu(w, t, p, has_idle_cores, this_cpu, target, now_j, pick);
 	return cpu != POLICY_NONE ? cpu : policy_picked(pick, target, POLICY_RULE_TARGET);
 }
 
@@ -97,22 +109,37 @@ POLICY_INLINE struct policy_pick policy_select_cpu(struct world *w,
 	pick.target = prev;
 	if (affine && this_cpu != prev)
 		pick.target = policy_wake_affine(w, t, p, this_cpu, prev, sync, &pick);
-	pick.cpu = policy_select_idle_sibling(w, t, p, waker, this_cpu, pick.target, flags, &pick);
+	if (policy_sis_v45(t)) {
+		pick.cpu = policy_select_idle_sibling_v45(w, t, p, pick.target, &pick);
+		return pick;
+	}
+	pick.cpu = policy_select_idle_sibling(w, t, p, waker, this_cpu, pick.target, flags, now_j,
+					      &pick);
+	/* v5.13 notes where the waker runs, for the day when it is woken itself. */
+	if (affine && waker && policy_has(t, POLICY_RECENT_USED_CPU) && policy_scan_by_cost(t))
+		waker->recent_used_cpu = this_cpu;
 	return pick;
 }
 
 /*
- * ttwu_queue_cond() of v6.0+: may the wake-up be put on the target's wake list
- * instead of taking its runqueue lock from here?
+ * ttwu_queue_cond(): may the wake-up be put on the target's wake list instead of
+ * taking its runqueue lock from here? `on_cpu`: the wakee still switches away, and
+ * `cpu` is where it does; before v5.8 the waker always waits for the end of that.
  */
 POLICY_INLINE bool policy_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 this_cpu,
-				     u32 cpu)
+				     u32 cpu, bool on_cpu)
 {
-	if (!policy_has(t, POLICY_TTWU_QUEUE))
+	u64 near = t->features & (POLICY_TTWU_QUEUE_ON_CPU | POLICY_TTWU_QUEUE_IDLE);
+
+	if (!policy_has(t, POLICY_TTWU_QUEUE) || (on_cpu && !near))
 		return false;
 	if (world_llc(w, this_cpu) != world_llc(w, cpu))
 		return true;
-	return cpu != this_cpu && world_nr_running(w, cpu) == 0;
+	if (cpu == this_cpu)
+		return false;
+	if ((near & POLICY_TTWU_QUEUE_IDLE) && world_nr_running(w, cpu) == 0)
+		return true;
+	return on_cpu && (near & POLICY_TTWU_QUEUE_ON_CPU) && world_nr_running(w, cpu) <= 1;
 }
 
 #endif

@@ -59,6 +59,14 @@ struct policy_task {
 	u32 flags;		/* POLICY_TASK_* */
 };
 
+/* What a CPU remembers of its idle time, and of what its own searches cost. */
+struct policy_scan_state {
+	u64 avg_idle_ns;	/* rq->avg_idle: the mean of its idle stretches */
+	u64 avg_scan_cost_ns;	/* of its searches, in its LLC domain (SIS_PROP) */
+	u64 wake_avg_idle_ns;	/* idle time that its wake-ups may count on (SIS_AGE) */
+	u64 wake_stamp_j;	/* up to when that has aged, in jiffies */
+};
+
 /* A kernel thread bound to one CPU. */
 #define POLICY_TASK_PERCPU_KTHREAD 0x1u
 
@@ -89,6 +97,7 @@ struct policy_pick {
 	u8 search;	/* an idle search was made */
 	u8 core_search;	/* ... for a whole idle core */
 	u8 cleared;	/* ... which failed, and has_idle_cores was cleared */
+	u8 exhausted;	/* ... which its budget ended, with CPUs left to look at */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * wake_affine(): should the search start where the waker runs or where the wakee
- * ran last? First by idleness (WA_IDLE), then by load (WA_WEIGHT). v6.2, and
- * rule 3s of SIS_SHORT v6.
+ * ran last? First by idleness (WA_IDLE), then by load (WA_WEIGHT), which v4.5
+ * compared in its own way (WA_EFFECTIVE_LOAD). v6.2, and rule 3s of SIS_SHORT v6.
  */
 #ifndef REVEILLE_POLICY_WAKE_AFFINE_H
 #define REVEILLE_POLICY_WAKE_AFFINE_H
@@ -68,6 +68,47 @@ POLICY_INLINE u32 policy_affine_weight(struct world *w, const struct policy_tuna
 	return this_eff < prev_eff ? this_cpu : POLICY_NONE;
 }
 
+/*
+ * Load of the runnable tasks of a CPU. v4.5 keeps an average of them alone; here
+ * cfs_load stands in for it, in which tasks that sleep still count until they have
+ * decayed. What is known to sleep is left out: all of it where nothing is runnable.
+ */
+POLICY_INLINE s64 policy_runnable_load(const struct world *w, u32 cpu)
+{
+	return world_nr_running(w, cpu) ? world_cfs_load(w, cpu) : 0;
+}
+
+/*
+ * wake_affine() of v4.5: this unless it is more loaded with the wakee than prev is,
+ * and always if nothing but a waker about to sleep runs here. source_load() and
+ * target_load() choose the lower and higher of two estimates only in domains with a
+ * wake_idx; x86's have 0, and both give the load of the moment. A task group counts
+ * as its tasks do.
+ */
+POLICY_INLINE u32 policy_affine_effective(struct world *w, const struct policy_tunables *t,
+					  const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
+					  bool sync)
+{
+	s64 this_load = policy_runnable_load(w, this_cpu);
+	s64 prev_load = policy_runnable_load(w, prev_cpu) - p->load_avg;
+	s64 bias = 100 + (policy_shared_pct(w, t, this_cpu, prev_cpu) - 100) / 2;
+	s64 this_eff = (s64)100 * world_capacity(w, prev_cpu);
+	s64 prev_eff = bias * world_capacity(w, this_cpu);
+
+	if (prev_load < 0)
+		prev_load = 0;
+	if (sync) {
+		const struct policy_task *curr = world_curr(w, this_cpu);
+
+		this_load -= curr ? curr->load_avg : 0;
+	}
+	if (this_load > 0) {
+		this_eff *= this_load + p->load_avg;
+		prev_eff *= prev_load;
+	}
+	return this_eff <= prev_eff ? this_cpu : POLICY_NONE;
+}
+
 /* The CPU at which select_idle_sibling() starts. */
 POLICY_INLINE u32 policy_wake_affine(struct world *w, const struct policy_tunables *t,
 				     const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
@@ -78,7 +119,9 @@ POLICY_INLINE u32 policy_wake_affine(struct world *w, const struct policy_tunabl
 	if (policy_has(t, POLICY_WA_IDLE))
 		target = policy_affine_idle(w, t, this_cpu, prev_cpu, sync, pick);
 	if (target == POLICY_NONE && policy_has(t, POLICY_WA_WEIGHT))
-		target = policy_affine_weight(w, t, p, this_cpu, prev_cpu, sync);
+		target = policy_has(t, POLICY_WA_EFFECTIVE_LOAD) ?
+				 policy_affine_effective(w, t, p, this_cpu, prev_cpu, sync) :
+				 policy_affine_weight(w, t, p, this_cpu, prev_cpu, sync);
 	return target == this_cpu ? this_cpu : prev_cpu;
 }
 

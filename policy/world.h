@@ -51,4 +51,7 @@ static inline bool world_has_idle_cores(const struct world *w, u32 llc);
 static inline void world_clear_idle_cores(struct world *w, u32 llc);
 static inline u32 world_nr_idle_scan(const struct world *w, u32 llc);
 
+/* The CPU's own memory of idle time and searches; never null. */
+static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu);
+
 #endif

@@ -24,6 +24,8 @@ u32 reveille_layout(u32 which)
 		return sizeof(struct policy_tunables);
 	case 5:
 		return sizeof(struct world);
+	case 6:
+		return sizeof(struct policy_scan_state);
 	default:
 		return 0;
 	}
@@ -36,9 +38,10 @@ void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p
 				  this_cpu, flags, now_j);
 }
 
-bool reveille_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 this_cpu, u32 cpu)
+bool reveille_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 this_cpu, u32 cpu,
+			 bool on_cpu)
 {
-	return policy_ttwu_queue(w, t, this_cpu, cpu);
+	return policy_ttwu_queue(w, t, this_cpu, cpu, on_cpu);
 }
 
 void reveille_task_slept(struct policy_task *p)
@@ -46,9 +49,16 @@ void reveille_task_slept(struct policy_task *p)
 	policy_task_slept(p);
 }
 
-u64 reveille_avg_idle(u64 avg_idle_ns, u64 idle_ns, u64 max_idle_balance_cost_ns)
+void reveille_idle_ended(struct policy_scan_state *s, u64 idle_ns, u64 max_idle_balance_cost_ns,
+			 u64 now_j)
 {
-	return policy_avg_idle(avg_idle_ns, idle_ns, max_idle_balance_cost_ns);
+	policy_idle_ended(s, idle_ns, max_idle_balance_cost_ns, now_j);
+}
+
+void reveille_scan_done(struct world *w, const struct policy_tunables *t, u32 this_cpu,
+			const struct policy_pick *pick, u64 elapsed_ns)
+{
+	policy_scan_done(w, t, this_cpu, pick, elapsed_ns);
 }
 
 u32 reveille_nr_idle_scan(u64 sum_util, u32 llc_weight, u32 imbalance_pct)

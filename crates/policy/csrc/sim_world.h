@@ -36,6 +36,7 @@ struct world {
 	struct world_cpu *cpus;
 	struct world_llc *llcs;
 	struct policy_task *tasks;
+	struct policy_scan_state *scans; /* one per CPU */
 	const u16 *llc_cpus;	/* CPU numbers, LLC by LLC, ascending */
 	const u16 *smt_cpus;	/* CPU numbers, core by core, ascending */
 	const u64 *allowed;	/* affinity sets: per set, per LLC, POLICY_LLC_WORDS words */
@@ -147,6 +148,11 @@ static inline void world_clear_idle_cores(struct world *w, u32 llc)
 static inline u32 world_nr_idle_scan(const struct world *w, u32 llc)
 {
 	return w->llcs[llc].nr_idle_scan;
+}
+
+static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)
+{
+	return &w->scans[cpu];
 }
 
 #endif

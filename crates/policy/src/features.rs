@@ -42,9 +42,9 @@ pub mod bits {
         AUTOGROUP = 9, "All tasks of a session share one task group and its load_avg line", "CONFIG_SCHED_AUTOGROUP";
         RECENT_USED_CPU = 10, "Try the CPU that the wakee used before its previous one", "v4.16, commit 32e839dda3ba";
         SIS_GROUP = 11, "Search for a fully idle core, then for a sibling of the target: nothing else will do", "v4.5, select_idle_sibling()";
-        SIS_FIRST = 12, "Take the first idle thread of the cache, by number", "mail of 2016-04-05, PATCH RFC select_idle_sibling experiments";
-        SIS_PROP = 13, "Bound the idle search by the average idle time over the average cost of a scan", "v5.13, select_idle_cpu()";
-        SIS_AGE = 14, "Let the idle time that bounds a search decay while the CPU is busy, and charge it for searches", "mail of 2021-06-11, sched/fair: Age the average idle time";
+        SIS_FIRST = 12, "Take the first idle thread of the cache, by number; in place of SIS_GROUP's search", "mail of 2016-04-05, PATCH RFC select_idle_sibling experiments";
+        SIS_PROP = 13, "Bound the idle search by average idle time over the cost of a scan, unless SIS_UTIL does", "v5.13, select_idle_cpu()";
+        SIS_AGE = 14, "Let the idle time of SIS_PROP decay while the CPU is busy, and charge it for searches", "mail of 2021-06-11, sched/fair: Age the average idle time";
         SWQUEUE = 15, "One queue of waking tasks per cache, from which CPUs pull before they go idle", "RFC of 2023-06-13, sched: Implement shared wakequeue in CFS";
         SWQUEUE_NEWIDLE = 16, "Pull as the first step of new-idle balancing, not at pick", "shared_runq v2, 2023-07-10";
         SWQUEUE_SKIP_IDLE = 17, "Leave out a wakee whose chosen CPU has nothing else to run", "shared_runq v4, 2023-12-12";
@@ -164,6 +164,12 @@ impl Tunables {
     /// Is this feature bit on?
     pub fn has(&self, bit: u64) -> bool {
         self.features & bit != 0
+    }
+
+    /// Does an LLC note whether it has an idle core (`has_idle_cores`, v4.9)? The
+    /// searches of v4.5 neither ask nor say so.
+    pub fn notes_idle_cores(&self) -> bool {
+        !self.has(bits::SIS_GROUP | bits::SIS_FIRST)
     }
 }
 

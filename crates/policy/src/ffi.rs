@@ -3,7 +3,7 @@
 //! that the C code will follow, so that the wrappers are safe.
 #![allow(unsafe_code)]
 
-use crate::state::{LLC_WORDS, Pick, RawWorld, Task, WorldCpu, WorldLlc};
+use crate::state::{LLC_WORDS, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};
 use crate::{CpuId, Ns, TaskId, Tunables};
 
 unsafe extern "C" {
@@ -23,9 +23,22 @@ unsafe extern "C" {
         t: *const Tunables,
         this_cpu: CpuId,
         cpu: CpuId,
+        on_cpu: bool,
     ) -> bool;
     fn reveille_task_slept(p: *mut Task);
-    fn reveille_avg_idle(avg_idle_ns: Ns, idle_ns: Ns, max_idle_balance_cost_ns: Ns) -> Ns;
+    fn reveille_idle_ended(
+        s: *mut ScanState,
+        idle_ns: Ns,
+        max_idle_balance_cost_ns: Ns,
+        now_j: u64,
+    );
+    fn reveille_scan_done(
+        w: *mut RawWorld,
+        t: *const Tunables,
+        this_cpu: CpuId,
+        pick: *const Pick,
+        elapsed_ns: Ns,
+    );
     fn reveille_nr_idle_scan(sum_util: u64, llc_weight: u32, imbalance_pct: u32) -> u32;
 }
 
@@ -38,6 +51,7 @@ pub(crate) fn check_layout() {
         size_of::<Pick>(),
         size_of::<Tunables>(),
         size_of::<RawWorld>(),
+        size_of::<ScanState>(),
     ];
     for (which, size) in rust.into_iter().enumerate() {
         // SAFETY: takes a number and returns one.
@@ -71,9 +85,33 @@ pub(crate) fn ttwu_queue(
     tunables: &Tunables,
     this_cpu: CpuId,
     cpu: CpuId,
+    on_cpu: bool,
 ) -> bool {
     // SAFETY: as above; both CPUs were checked.
-    unsafe { reveille_ttwu_queue(world, tunables, this_cpu, cpu) }
+    unsafe { reveille_ttwu_queue(world, tunables, this_cpu, cpu, on_cpu) }
+}
+
+#[inline]
+pub(crate) fn scan_done(
+    world: &mut RawWorld,
+    tunables: &Tunables,
+    this_cpu: CpuId,
+    pick: &Pick,
+    elapsed_ns: Ns,
+) {
+    // SAFETY: as above; the CPU was checked.
+    unsafe { reveille_scan_done(world, tunables, this_cpu, pick, elapsed_ns) }
+}
+
+impl ScanState {
+    /// An idle stretch of this CPU has ended with a wake-up, in jiffy `now_j`: its
+    /// average idle time follows, at most twice `max_idle_balance_cost_ns`, and with
+    /// it what wake-ups may count on.
+    #[inline]
+    pub fn idle_ended(&mut self, idle_ns: Ns, max_idle_balance_cost_ns: Ns, now_j: u64) {
+        // SAFETY: reads and writes the one state behind an exclusive reference.
+        unsafe { reveille_idle_ended(self, idle_ns, max_idle_balance_cost_ns, now_j) }
+    }
 }
 
 impl Task {
@@ -83,13 +121,6 @@ impl Task {
         // SAFETY: reads and writes the one task behind an exclusive reference.
         unsafe { reveille_task_slept(self) }
     }
-}
-
-/// `rq->avg_idle` after an idle stretch of `idle_ns`.
-#[inline]
-pub fn avg_idle(avg_idle_ns: Ns, idle_ns: Ns, max_idle_balance_cost_ns: Ns) -> Ns {
-    // SAFETY: arithmetic on its arguments only.
-    unsafe { reveille_avg_idle(avg_idle_ns, idle_ns, max_idle_balance_cost_ns) }
 }
 
 /// `nr_idle_scan` of an LLC from the summed utilisation of its CPUs. Panics on an

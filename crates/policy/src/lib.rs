@@ -11,8 +11,8 @@ pub use bandwidth::BandwidthLimits;
 pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
 };
-pub use ffi::{avg_idle, nr_idle_scan};
-pub use state::{NONE, Pick, Rule, Task, WAKE_IN_TASK, WAKE_SYNC};
+pub use ffi::nr_idle_scan;
+pub use state::{NONE, Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use world::{LlcShape, World, WorldShape};
 
 /// Number of a CPU (hardware thread), dense from 0.

@@ -62,6 +62,33 @@ impl Task {
     }
 }
 
+/// What a CPU remembers of its idle time, and of what its own searches cost
+/// (`struct policy_scan_state`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanState {
+    /// The mean of its idle stretches (`rq->avg_idle`).
+    pub avg_idle_ns: Ns,
+    /// The mean of its searches, in its own copy of the LLC domain (SIS_PROP).
+    pub avg_scan_cost_ns: Ns,
+    /// Idle time that its wake-ups may count on (SIS_AGE).
+    pub wake_avg_idle_ns: Ns,
+    /// Up to when that has aged, in jiffies.
+    pub wake_stamp_j: u64,
+}
+
+impl Default for ScanState {
+    /// As at boot: twice the default migration cost of 500 us, and no search yet.
+    fn default() -> ScanState {
+        ScanState {
+            avg_idle_ns: 1_000_000,
+            avg_scan_cost_ns: 0,
+            wake_avg_idle_ns: 1_000_000,
+            wake_stamp_j: 0,
+        }
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorldCpu {
@@ -93,6 +120,7 @@ pub(crate) struct RawWorld {
     pub(crate) cpus: *mut WorldCpu,
     pub(crate) llcs: *mut WorldLlc,
     pub(crate) tasks: *mut Task,
+    pub(crate) scans: *mut ScanState,
     pub(crate) llc_cpus: *const u16,
     pub(crate) smt_cpus: *const u16,
     pub(crate) allowed: *const u64,
@@ -144,6 +172,7 @@ pub struct Pick {
     search: u8,
     core_search: u8,
     cleared: u8,
+    exhausted: u8,
 }
 
 impl Pick {
@@ -178,5 +207,11 @@ impl Pick {
     #[inline]
     pub fn cleared_idle_cores(&self) -> bool {
         self.cleared != 0
+    }
+
+    /// The search was ended by its budget, with CPUs left to look at.
+    #[inline]
+    pub fn exhausted(&self) -> bool {
+        self.exhausted != 0
     }
 }

@@ -1,7 +1,7 @@
 //! All CPUs, caches and tasks that decisions read, and the safe way to ask for one.
 
-use crate::state::{LLC_WORDS, NONE, Pick, RawWorld, Task, WorldCpu, WorldLlc};
-use crate::{CpuId, TaskId, Tunables, ffi};
+use crate::state::{LLC_WORDS, NONE, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};
+use crate::{CpuId, Ns, TaskId, Tunables, ffi};
 
 /// Topology of a world: who shares a cache and who shares a core.
 #[derive(Clone, Debug)]
@@ -22,6 +22,7 @@ pub struct World {
     pub(crate) cpus: Vec<WorldCpu>,
     pub(crate) llcs: Vec<WorldLlc>,
     tasks: Vec<Task>,
+    scans: Vec<ScanState>,
     llc_cpus: Vec<u16>,
     smt_cpus: Vec<u16>,
     allowed: Vec<u64>,
@@ -52,6 +53,7 @@ impl World {
             cpus: vec![unset; n],
             llcs: Vec::new(),
             tasks: Vec::new(),
+            scans: vec![ScanState::default(); n],
             llc_cpus: Vec::new(),
             smt_cpus: Vec::new(),
             allowed: Vec::new(),
@@ -300,12 +302,40 @@ impl World {
         ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
     }
 
-    /// May a wake-up from `this_cpu` go to the wake list of `cpu`?
+    /// The search that `pick` tells of took `this_cpu` so much time. Says to SIS_PROP
+    /// what searches cost, and charges it to the idle time that SIS_AGE counts on;
+    /// without effect for other policies and other picks.
     #[inline]
-    pub fn ttwu_queue(&mut self, tunables: &Tunables, this_cpu: CpuId, cpu: CpuId) -> bool {
+    pub fn scan_done(&mut self, tunables: &Tunables, this_cpu: CpuId, pick: &Pick, elapsed_ns: Ns) {
+        assert!((this_cpu as usize) < self.cpus.len(), "no such CPU");
+        ffi::scan_done(&mut self.raw(), tunables, this_cpu, pick, elapsed_ns);
+    }
+
+    /// What a CPU remembers of its idle time and its searches.
+    #[inline]
+    pub fn scan_state(&self, cpu: CpuId) -> &ScanState {
+        &self.scans[cpu as usize]
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub fn scan_state_mut(&mut self, cpu: CpuId) -> &mut ScanState {
+        &mut self.scans[cpu as usize]
+    }
+
+    /// May a wake-up from `this_cpu` go to the wake list of `cpu`? `on_cpu`: the wakee
+    /// still switches away, on that CPU.
+    #[inline]
+    pub fn ttwu_queue(
+        &mut self,
+        tunables: &Tunables,
+        this_cpu: CpuId,
+        cpu: CpuId,
+        on_cpu: bool,
+    ) -> bool {
         let n = self.cpus.len() as u32;
         assert!(this_cpu < n && cpu < n, "no such CPU");
-        ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu)
+        ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu, on_cpu)
     }
 
     fn knows(&self, affinity: u32) -> bool {
@@ -318,6 +348,7 @@ impl World {
             cpus: self.cpus.as_mut_ptr(),
             llcs: self.llcs.as_mut_ptr(),
             tasks: self.tasks.as_mut_ptr(),
+            scans: self.scans.as_mut_ptr(),
             llc_cpus: self.llc_cpus.as_ptr(),
             smt_cpus: self.smt_cpus.as_ptr(),
             allowed: self.allowed.as_ptr(),

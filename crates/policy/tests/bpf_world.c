@@ -39,6 +39,7 @@ struct world {
 	struct world_cpu cpus[N_CPUS];
 	struct world_llc llcs[N_LLCS];
 	struct policy_task tasks[N_TASKS];
+	struct policy_scan_state scans[N_CPUS];
 	u64 allowed[N_AFFINITIES][N_LLCS][POLICY_LLC_WORDS];
 };
 
@@ -158,6 +159,11 @@ static inline u32 world_nr_idle_scan(const struct world *w, u32 llc)
 	return llc_of(w, llc)->nr_idle_scan;
 }
 
+static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)
+{
+	return &w->scans[cpu & (N_CPUS - 1)];
+}
+
 #include "../../../policy/averages.h"
 #include "../../../policy/select.h"
 
@@ -189,7 +195,7 @@ SEC("struct_ops/select_cpu") u32 select_cpu(struct wakeup *wakeup)
 	pick = policy_select_cpu(w, &tunables, wakee, task_of(w, wakeup->waker), wakeup->this_cpu,
 				 wakeup->flags, wakeup->now_j);
 	return pick.cpu |
-	       (policy_ttwu_queue(w, &tunables, wakeup->this_cpu, pick.cpu) ? 1u << 31 : 0);
+	       (policy_ttwu_queue(w, &tunables, wakeup->this_cpu, pick.cpu, false) ? 1u << 31 : 0);
 }
 
 /* A wake-up that no select_cpu preceded: a second caller, so that nothing is
@@ -198,10 +204,13 @@ SEC("struct_ops/enqueue") u32 enqueue(struct wakeup *wakeup)
 {
 	struct world *w = &world_state;
 	struct policy_task *wakee = task_of(w, wakeup->wakee);
+	struct policy_pick pick;
 
 	if (!wakee)
 		return wakeup->this_cpu;
-	return policy_select_cpu(w, &tunables, wakee, 0, wakeup->this_cpu, 0, wakeup->now_j).rule;
+	pick = policy_select_cpu(w, &tunables, wakee, 0, wakeup->this_cpu, 0, wakeup->now_j);
+	policy_scan_done(w, &tunables, wakeup->this_cpu, &pick, 100 * pick.searched);
+	return pick.rule;
 }
 
 /* A task sleeps; returns the average that its sections now have. */
@@ -214,10 +223,11 @@ SEC("struct_ops/quiescent") u64 quiescent(const u32 *task)
 }
 
 struct idle_end {
-	u64 avg_idle_ns;
+	u64 now_j;
 	u64 idle_ns;
 	u64 max_idle_balance_cost_ns;
 	u64 sum_util;
+	u32 cpu;
 	u32 llc;
 };
 
@@ -225,11 +235,13 @@ struct idle_end {
 SEC("struct_ops/update_idle") u64 update_idle(struct idle_end *end)
 {
 	struct world_llc *llc = &world_state.llcs[end->llc & (N_LLCS - 1)];
+	struct policy_scan_state *s = world_scan_state(&world_state, end->cpu);
 
 	if (llc->weight)
 		llc->nr_idle_scan =
 			policy_nr_idle_scan(end->sum_util, llc->weight, tunables.imbalance_pct);
-	return policy_avg_idle(end->avg_idle_ns, end->idle_ns, end->max_idle_balance_cost_ns);
+	policy_idle_ended(s, end->idle_ns, end->max_idle_balance_cost_ns, end->now_j);
+	return s->avg_idle_ns;
 }
 
 SEC("license") char LICENSE[] = "GPL";

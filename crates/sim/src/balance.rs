@@ -158,7 +158,7 @@ impl Sim<'_> {
     pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Toll> {
         let levels = self.balancer.state[at(cpu)].len();
         let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
-        let avg_idle = self.cpus[at(cpu)].avg_idle;
+        let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
         if !self.balancer.overload || avg_idle < lowest {
             return None;
         }

@@ -20,6 +20,9 @@ pub(crate) enum Step {
     Idle,
     /// Leaving idle; then interrupts, the wake list and the runqueue are served.
     IdleExit,
+    /// Taking its runqueue lock for the wake list, out of idle and with the pending bit
+    /// cleared already: looks idle to others (before v6.2). Then the list is queued.
+    Drain,
     /// New-idle balancing; then the runqueue is looked at again.
     NewIdle,
     /// The current task's operation; then its effect.
@@ -78,7 +81,6 @@ pub(crate) struct Cpu {
     /// A task has joined or left the averages since.
     pub(crate) removed: bool,
 
-    pub(crate) avg_idle: Ns,
     pub(crate) idle_stamp: Ns,
     pub(crate) max_idle_balance_cost: Ns,
     pub(crate) governor: Governor,
@@ -116,7 +118,6 @@ impl Cpu {
             group_contrib: 0.0,
             reported_at: 0,
             removed: false,
-            avg_idle: 1_000_000,
             idle_stamp: 0,
             max_idle_balance_cost: 500_000,
             governor: Governor::default(),
@@ -230,6 +231,12 @@ impl Cpu {
     #[inline]
     pub(crate) fn util(&self) -> u64 {
         self.averages.util.max(self.util_est).min(1024.0) as u64
+    }
+
+    /// Is it on its way out of idle? What comes now is served when it is out.
+    #[inline]
+    pub(crate) fn leaves_idle(&self) -> bool {
+        matches!(self.step, Step::IdleExit | Step::Drain)
     }
 
     /// Is a task current here?

@@ -202,6 +202,7 @@ impl<'a> Sim<'a> {
                 Step::Op => self.op_end(cpu),
                 Step::Commit { wakee, pick } => self.commit(cpu, wakee, pick),
                 Step::IdleExit => self.idle_exit(cpu),
+                Step::Drain => self.drain_ends(cpu),
                 Step::Select { wakee, flags } => self.select(cpu, wakee, flags),
                 Step::NewIdle => self.run_next(cpu, None, Toll::default()),
                 Step::Idle => unreachable!("idle does not end by itself"),
@@ -293,7 +294,8 @@ impl<'a> Sim<'a> {
     fn close_books(&mut self) {
         let now = self.now;
         for cpu in &mut self.cpus {
-            if matches!(cpu.step, Step::Idle | Step::IdleExit) && now > cpu.idle_task_from {
+            let idles = cpu.step == Step::Idle || cpu.leaves_idle();
+            if idles && now > cpu.idle_task_from {
                 self.counters.idle_task_ns += now - cpu.idle_task_from;
                 cpu.idle_task_from = now;
             }

@@ -44,7 +44,7 @@ impl Sim<'_> {
 
     /// A CPU that goes idle last on its core says that there is an idle core.
     fn note_idle_core(&mut self, cpu: CpuId) -> Ns {
-        if self.world.smt_cpus(cpu).len() < 2 {
+        if self.world.smt_cpus(cpu).len() < 2 || !self.tunables.notes_idle_cores() {
             return 0;
         }
         let llc = self.near.llc(cpu);
@@ -100,6 +100,10 @@ impl Sim<'_> {
     /// Out of idle: interrupts first, then the wake list, then the runqueue.
     pub(crate) fn idle_exit(&mut self, cpu: CpuId) {
         let mut toll = self.serve_interrupts(cpu);
+        if self.drains_unseen(cpu) {
+            self.drain_begins(cpu, toll);
+            return;
+        }
         toll += self.drain_wake_list(cpu);
         self.cpus[at(cpu)].need_resched = false;
         self.run_next(cpu, None, toll);

@@ -1,7 +1,7 @@
 //! What interrupts a CPU: wake-ups sent by others, timers, the scheduler tick.
 
 use reveille_measure::Ns;
-use reveille_policy::CpuId;
+use reveille_policy::{CpuId, bits};
 
 use crate::clock::NEVER;
 use crate::cpu::{Step, at, some_task};
@@ -43,6 +43,48 @@ impl Sim<'_> {
         toll
     }
 
+    /// Does this CPU look idle while it takes its lock for its wake list? Before v6.2 the
+    /// pending bit (before v5.8: the list's head) was cleared first, and until the first
+    /// task of the list is queued nothing else tells that the CPU is taken.
+    pub(crate) fn drains_unseen(&self, cpu: CpuId) -> bool {
+        !self.tunables.has(bits::TTWU_PENDING_HELD)
+            && self.world.nr_running(cpu) == 0
+            && !self.cpus[at(cpu)].wake_list.is_empty()
+    }
+
+    /// The window opens, for the wait for the lock and the work of the first enqueue,
+    /// after the `toll` of interrupts. What others put on the list meanwhile is queued at
+    /// its end as well; in the kernel an interrupt of its own follows for that. In it a
+    /// wait for load_avg's line is left out, and comes at the end.
+    pub(crate) fn drain_begins(&mut self, cpu: CpuId, toll: Toll) {
+        self.world.set_available_idle(cpu, true);
+        let work = self.enqueue_work();
+        let near = &self.near;
+        let c = &mut self.cpus[at(cpu)];
+        let from = self.now + toll.stall + c.stretch(toll.cost);
+        let wait = c.lock.acquire(cpu, from, |a, b| near.line(a, b));
+        c.lock.release(from + wait + c.stretch(work));
+        self.counters.lock_wait_ns += wait;
+        let toll = Toll { stall: toll.stall + wait, cost: toll.cost + work };
+        self.begin(cpu, Step::Drain, toll, 0, None);
+    }
+
+    /// The window closes: the first task of the list is queued, then the others.
+    pub(crate) fn drain_ends(&mut self, cpu: CpuId) {
+        let mut list = std::mem::take(&mut self.cpus[at(cpu)].wake_list);
+        let line = self.activate(cpu, list[0], cpu, self.now);
+        self.cpus[at(cpu)].lock.release(self.now + line);
+        let mut toll = Toll { stall: line, cost: 0 };
+        for &task in &list[1..] {
+            toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
+        }
+        list.clear();
+        self.cpus[at(cpu)].wake_list = list;
+        toll += self.serve_interrupts(cpu);
+        self.cpus[at(cpu)].need_resched = false;
+        self.run_next(cpu, None, toll);
+    }
+
     /// An interrupt from another CPU: the wake list is served, and a preemption asked
     /// for takes place.
     pub(crate) fn ipi(&mut self, cpu: CpuId) {
@@ -50,7 +92,7 @@ impl Sim<'_> {
             self.leave_idle(cpu, self.now);
             return;
         }
-        if self.cpus[at(cpu)].step == Step::IdleExit {
+        if self.cpus[at(cpu)].leaves_idle() {
             return; // whatever it is, leaving idle serves it
         }
         let mut toll = Toll::cost(self.cost.irq_ns);
@@ -87,7 +129,7 @@ impl Sim<'_> {
                     self.cpus[at(cpu)].fired.push(timer.task);
                     self.leave_idle(cpu, self.now);
                 }
-                Step::IdleExit => self.cpus[at(cpu)].fired.push(timer.task),
+                Step::IdleExit | Step::Drain => self.cpus[at(cpu)].fired.push(timer.task),
                 _ => {
                     let mut toll = Toll::cost(self.cost.irq_ns);
                     toll += self.wake_from_timer(cpu, timer.task);
@@ -114,7 +156,7 @@ impl Sim<'_> {
             self.idle_tick(cpu, balancing);
             return;
         }
-        if step != Step::IdleExit {
+        if !self.cpus[at(cpu)].leaves_idle() {
             self.update_curr(cpu);
             self.advance_cpu(cpu);
             self.end_slice(cpu);

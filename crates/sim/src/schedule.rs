@@ -129,7 +129,7 @@ impl Sim<'_> {
         };
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu));
         c.averages.advance(&self.decay, from, prev.is_some(), weight, nr);
-        if c.step == Step::IdleExit {
+        if c.leaves_idle() {
             self.counters.idle_task_ns += from - c.idle_task_from.min(from);
         }
         self.world.set_curr(cpu, task);

@@ -18,6 +18,10 @@ impl Sim<'_> {
     /// Forks every task of the program.
     pub(crate) fn start(&mut self, spec: &RunSpec) {
         self.spread_balance_phases();
+        let now_j = self.jiffies();
+        for cpu in 0..self.cpus.len() {
+            self.world.scan_state_mut(cpu as CpuId).wake_stamp_j = now_j;
+        }
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.
             let weight = self.world.llc_cpus(llc).len() as u32;

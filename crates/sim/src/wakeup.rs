@@ -5,7 +5,7 @@
 
 use reveille_machine::Distance;
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, Pick, Rule, TaskId};
+use reveille_policy::{CpuId, Pick, Rule, TaskId, bits};
 
 use crate::balance::Published;
 use crate::clock::NEVER;
@@ -29,7 +29,7 @@ impl Sim<'_> {
         if leaves_at > self.now {
             // Still switching away: its own CPU may take it back from its wake list.
             let on = self.world.task(wakee).prev_cpu;
-            if self.world.ttwu_queue(&self.tunables, cpu, on) {
+            if self.world.ttwu_queue(&self.tunables, cpu, on, true) {
                 self.count_wakeup(cpu, on);
                 let mut toll = Toll::cost(self.cost.ttwu_ns);
                 toll += self.push_wake_list(cpu, wakee, on);
@@ -97,7 +97,7 @@ impl Sim<'_> {
             pick.rule(),
             Rule::TargetIdle | Rule::PrevIdle | Rule::RecentIdle | Rule::Kthread
         );
-        if asked_for_cores && self.world.smt_active() {
+        if asked_for_cores && self.world.smt_active() && self.tunables.notes_idle_cores() {
             let llc = self.near.llc(pick.target);
             let near = &self.near;
             let line = &mut self.llc_lines[llc];
@@ -111,8 +111,14 @@ impl Sim<'_> {
         if pick.search() {
             self.counters.idle_searches += 1;
             self.counters.cpus_searched += u64::from(pick.searched);
-            if matches!(pick.rule(), Rule::IdleCore | Rule::IdleCpu) {
+            if matches!(pick.rule(), Rule::IdleCore | Rule::IdleCpu | Rule::SiblingIdle) {
                 self.counters.searches_found += 1;
+            }
+            if self.tunables.has(bits::SIS_PROP) {
+                // By the clock around the walk: has_idle_cores was read before.
+                let walk = Ns::from(pick.searched) * Ns::from(self.cost.scan_cpu_ns);
+                let elapsed = self.cpus[at(cpu)].stretch(walk);
+                self.world.scan_done(&self.tunables, cpu, &pick, elapsed);
             }
         }
         (pick, toll)
@@ -140,7 +146,7 @@ impl Sim<'_> {
             self.counters.stacked_wakeups += 1;
         }
         self.set_task_cpu(wakee, dst);
-        if self.world.ttwu_queue(&self.tunables, cpu, dst) {
+        if self.world.ttwu_queue(&self.tunables, cpu, dst, false) {
             toll += self.push_wake_list(cpu, wakee, dst);
         } else {
             toll += self.enqueue_woken(cpu, wakee, dst, self.now + toll.stall);
@@ -261,18 +267,34 @@ impl Sim<'_> {
         let c = &mut self.cpus[at(dst)];
         let wait = c.lock.acquire(cpu, when, |a, b| near.line(a, b));
         self.counters.lock_wait_ns += wait;
-        if c.idle_stamp != 0 {
-            let idle = self.now.saturating_sub(c.idle_stamp);
-            c.avg_idle = reveille_policy::avg_idle(c.avg_idle, idle, c.max_idle_balance_cost);
-            c.idle_stamp = 0;
-        }
-        self.update_curr(dst);
-        self.enqueue(wakee, dst, true);
-        let line = self.group_load_moved(cpu, dst, when + wait);
-        let work = Ns::from(self.cost.enqueue_ns) + self.group_level_ns();
+        let line = self.activate(cpu, wakee, dst, when + wait);
+        let work = self.enqueue_work();
         let hold = self.cpus[at(cpu)].stretch(work) + line;
         self.cpus[at(dst)].lock.release(when + wait + hold);
         Toll { stall: wait + line, cost: work }
+    }
+
+    /// Kernel work of one enqueue.
+    #[inline]
+    pub(crate) fn enqueue_work(&self) -> Ns {
+        Ns::from(self.cost.enqueue_ns) + self.group_level_ns()
+    }
+
+    /// ttwu_do_activate(), the lock being held: the idle stretch of `dst` ends, and the
+    /// task is on its queue. Returns the time that load_avg's line takes.
+    #[inline]
+    pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Ns {
+        let c = &mut self.cpus[at(dst)];
+        if c.idle_stamp != 0 {
+            let idle = self.now.saturating_sub(c.idle_stamp);
+            let cap = c.max_idle_balance_cost;
+            c.idle_stamp = 0;
+            let now_j = self.jiffies();
+            self.world.scan_state_mut(dst).idle_ended(idle, cap, now_j);
+        }
+        self.update_curr(dst);
+        self.enqueue(wakee, dst, true);
+        self.group_load_moved(cpu, dst, when)
     }
 
     /// Puts a task on the timeline of `dst`: woken, or moved by balancing.
@@ -293,7 +315,9 @@ impl Sim<'_> {
         t.place = Place::Queued(dst);
         c.rq.insert(task, t.vruntime);
         c.rq.weight += u64::from(t.weight);
-        c.util_est += t.util_est();
+        if self.tunables.has(bits::UTIL_EST) {
+            c.util_est += t.util_est();
+        }
         let load = t.averages.load;
         self.world.task_mut(task).load_avg = load as u32;
         let nr = self.world.nr_running(dst) + 1;
