@@ -45,7 +45,8 @@ impl Sim<'_> {
             if self.world.available_idle(cpu) {
                 assert!(
                     nr == 0 && (c.wake_list.is_empty() || c.step == Step::Drain),
-                    "CPU {cpu} is not available");
+                    "CPU {cpu} is not available"
+                );
             }
         }
         for (task, places) in seen.into_iter().enumerate() {

@@ -3,10 +3,12 @@
 
 use proptest::prelude::*;
 use reveille_policy::{
-    LlcShape, NONE, Policy, Tunables, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape, bits,
+    LlcShape, NONE, ScanState, Tunables, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape,
 };
 
+use crate::policies::{scan, tunables};
 use crate::reference::{Cpu, History, Llc, Machine, Task, Wakeup};
+use crate::variants::Scan;
 
 /// What a random machine is made of: small numbers, so that failures shrink.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Recipe {
     pub idle_pct: u64,
     /// States that no kernel is in, too.
     pub odd: bool,
+    /// Baseline and edits; by dice if empty.
+    pub policy: &'static str,
     /// Everything else.
     pub seed: u64,
 }
@@ -43,8 +47,13 @@ pub struct Scene {
 }
 
 impl Recipe {
-    /// Recipes of 1 to 3 LLCs with up to 150 CPUs each.
+    /// Recipes of 1 to 3 LLCs with up to 150 CPUs each, under any features.
     pub fn any() -> impl Strategy<Value = Recipe> {
+        Recipe::under("")
+    }
+
+    /// The same under one policy: baseline and edits.
+    pub fn under(policy: &'static str) -> impl Strategy<Value = Recipe> {
         let cpus = prop_oneof![4 => 1..20usize, 3 => 20..100usize, 2 => 100..=150usize];
         (
             prop::collection::vec(cpus, 1..=3),
@@ -55,14 +64,17 @@ impl Recipe {
             prop::bool::weighted(0.25),
             any::<u64>(),
         )
-            .prop_map(|(cpus, smt, numbering, mixed_cores, idle_pct, odd, seed)| Recipe {
-                llcs: cpus.into_iter().map(|n| n.div_ceil(smt).min(150 / smt)).collect(),
-                smt,
-                numbering,
-                mixed_cores,
-                idle_pct,
-                odd,
-                seed,
+            .prop_map(move |(cpus, smt, numbering, mixed_cores, idle_pct, odd, seed)| {
+                Recipe {
+                    llcs: cpus.into_iter().map(|n| n.div_ceil(smt).min(150 / smt)).collect(),
+                    smt,
+                    numbering,
+                    mixed_cores,
+                    idle_pct,
+                    odd,
+                    policy,
+                    seed,
+                }
             })
     }
 
@@ -80,7 +92,7 @@ impl Recipe {
             2..=5 => near[dice.below(near.len())],
             _ => dice.below(n),
         };
-        let tunables = tunables(&mut dice, n);
+        let tunables = tunables(&mut dice, n, self.policy);
         let now_j = 100_000 + dice.below(1000) as u64;
         let weight = near.len();
         let calm = dice.one_in(3); // pairs of short tasks, as SIS_SHORT looks for
@@ -103,6 +115,9 @@ impl Recipe {
             machine.tasks.push(if calm { calmed(task) } else { task });
         }
         let waker = self.states(&mut machine, &mut dice, this_cpu);
+        for cpu in &mut machine.cpus {
+            cpu.scan = scan(&mut dice, now_j);
+        }
         machine.tasks[0].allowed = allowed(&mut dice, &machine, this_cpu);
         let wakeup = Wakeup {
             wakee: 0,
@@ -153,6 +168,7 @@ impl Recipe {
                 curr: None,
                 load: 0,
                 capacity: 1024,
+                scan: Scan::default(),
                 llc: cores[core].0,
                 core: threads[core].clone(),
             });
@@ -236,6 +252,12 @@ impl Scene {
             world.set_curr(index, cpu.curr.map_or(NONE, |t| t as u32));
             world.set_cfs_load(index, cpu.load);
             world.set_capacity(index, cpu.capacity);
+            *world.scan_state_mut(index) = ScanState {
+                avg_idle_ns: cpu.scan.avg_idle,
+                avg_scan_cost_ns: cpu.scan.avg_scan_cost,
+                wake_avg_idle_ns: cpu.scan.wake_avg_idle,
+                wake_stamp_j: cpu.scan.wake_stamp,
+            };
         }
         for (index, llc) in machine.llcs.iter().enumerate() {
             world.set_has_idle_cores(index, llc.has_idle_cores);
@@ -250,21 +272,6 @@ impl Scene {
         let in_task = if self.wakeup.in_task { WAKE_IN_TASK } else { 0 };
         sync | in_task
     }
-}
-
-fn tunables(dice: &mut Dice, n_cpus: usize) -> Tunables {
-    let base = Policy::baseline("v6.2").unwrap().with("+SIS_SHORT").unwrap();
-    let mut tunables = base.tunables(n_cpus, [100, 250, 1000][dice.below(3)]);
-    for bit in [bits::WA_IDLE, bits::WA_WEIGHT, bits::SIS_UTIL, bits::SIS_SHORT, bits::TTWU_QUEUE] {
-        if dice.one_in(6) {
-            tunables.features &= !bit;
-        }
-    }
-    if dice.one_in(5) {
-        tunables.imbalance_pct = 100 + dice.below(60) as u32;
-        tunables.smt_imbalance_pct = 100 + dice.below(60) as u32;
-    }
-    tunables
 }
 
 /// Around the numbers at which wake_wide() turns.
@@ -326,7 +333,7 @@ fn allowed(dice: &mut Dice, machine: &Machine, this_cpu: usize) -> Vec<bool> {
 }
 
 /// SplitMix64: the whole state follows from one number.
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
@@ -337,11 +344,11 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         (self.roll() % n as u64) as usize
     }
 
-    fn one_in(&mut self, n: usize) -> bool {
+    pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 

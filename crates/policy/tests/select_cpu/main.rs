@@ -1,11 +1,15 @@
 //! The C decisions are those of an independent walk over the CPUs, on random
 //! machines in random states: same CPU, same reason, same count of what was looked at.
 
+mod budget;
 mod machine;
+mod policies;
 mod reference;
+mod variants;
 
 use machine::{Recipe, Scene};
 use std::collections::BTreeMap;
+use variants::{Era, Scan, era};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -25,6 +29,17 @@ fn decision(pick: &Pick) -> Decision {
         search: pick.search(),
         core_search: pick.core_search(),
         cleared: pick.cleared_idle_cores(),
+        exhausted: pick.exhausted(),
+    }
+}
+
+fn scan(world: &World, cpu: usize) -> Scan {
+    let s = world.scan_state(cpu as u32);
+    Scan {
+        avg_idle: s.avg_idle_ns,
+        avg_scan_cost: s.avg_scan_cost_ns,
+        wake_avg_idle: s.wake_avg_idle_ns,
+        wake_stamp: s.wake_stamp_j,
     }
 }
 
@@ -65,30 +80,70 @@ fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u64 {
     y * llc_weight / 1024
 }
 
+/// One decision by the C code and by the walk: CPU, reason, counts, and what is
+/// remembered afterwards.
+fn the_same_decision(recipe: &Recipe) -> Result<(), TestCaseError> {
+    let mut scene = recipe.scene();
+    let mut world = scene.world();
+    let pick = decide(&scene, &mut world);
+    let before = scene.machine.clone();
+    let expected = reference::select_cpu(&mut scene.machine, &scene.tunables, &scene.wakeup);
+    let found = decision(&pick);
+    let wakee = &before.tasks[scene.wakeup.wakee];
+    prop_assert!(
+        found == expected,
+        "C: {found:?}\nwalk: {expected:?}\nwakeup: {:?} {:?}\nprev {} recent {}\n{}",
+        scene.wakeup,
+        scene.tunables,
+        wakee.prev_cpu,
+        wakee.history.recent_used_cpu,
+        describe(&before)
+    );
+    for (llc, state) in scene.machine.llcs.iter().enumerate() {
+        prop_assert_eq!(world.has_idle_cores(llc), state.has_idle_cores);
+    }
+    for (id, task) in scene.machine.tasks.iter().enumerate() {
+        prop_assert_eq!(&history(&world, id as u32), &task.history, "task {}", id);
+    }
+    // The search took some time, by which its bounds may follow.
+    let this = scene.wakeup.this_cpu;
+    let time = recipe.seed % 50_000;
+    world.scan_done(&scene.tunables, this as u32, &pick, time);
+    variants::scan_done(&mut scene.machine, &scene.tunables, this, &expected, time);
+    for (cpu, state) in scene.machine.cpus.iter().enumerate() {
+        prop_assert_eq!(scan(&world, cpu), state.scan.clone(), "CPU {}", cpu);
+    }
+    Ok(())
+}
+
+/// Kernels and patches as they were, each on as many machines.
+#[test]
+fn every_kernel_is_met_on_ten_thousand_machines() {
+    for policy in [
+        "v4.5",
+        "v4.5 +SIS_FIRST",
+        "v5.13",
+        "v5.13 +SIS_AGE",
+        "v6.2",
+        "v6.2 +SIS_SHORT",
+        "v6.4",
+        "v6.12",
+        "v7.2",
+    ] {
+        let config =
+            ProptestConfig { cases: 10_000, failure_persistence: None, ..Default::default() };
+        TestRunner::new(config)
+            .run(&Recipe::under(policy), |recipe| the_same_decision(&recipe))
+            .unwrap_or_else(|e| panic!("{policy}: {e}"));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_c_code_decides_as_the_walk_does(recipe in Recipe::any()) {
-        let mut scene = recipe.scene();
-        let mut world = scene.world();
-        let pick = decide(&scene, &mut world);
-        let before = scene.machine.clone();
-        let expected = reference::select_cpu(&mut scene.machine, &scene.tunables, &scene.wakeup);
-        let found = decision(&pick);
-        let wakee = &before.tasks[scene.wakeup.wakee];
-        prop_assert!(
-            found == expected,
-            "C: {found:?}\nwalk: {expected:?}\nwakeup: {:?} {:?}\nprev {} recent {}\n{}",
-            scene.wakeup, scene.tunables, wakee.prev_cpu, wakee.history.recent_used_cpu,
-            describe(&before)
-        );
-        for (llc, state) in scene.machine.llcs.iter().enumerate() {
-            prop_assert_eq!(world.has_idle_cores(llc), state.has_idle_cores);
-        }
-        for (id, task) in scene.machine.tasks.iter().enumerate() {
-            prop_assert_eq!(&history(&world, id as u32), &task.history, "task {}", id);
-        }
+        the_same_decision(&recipe)?;
     }
 
     #[test]
@@ -97,9 +152,13 @@ proptest! {
         let mut world = scene.world();
         let this_cpu = scene.wakeup.this_cpu;
         for cpu in 0..scene.machine.cpus.len() {
-            let expected = reference::ttwu_queue(&scene.machine, &scene.tunables, this_cpu, cpu);
-            let found = world.ttwu_queue(&scene.tunables, this_cpu as u32, cpu as u32);
-            prop_assert_eq!(found, expected, "from {} to {}", this_cpu, cpu);
+            for on_cpu in [false, true] {
+                let expected =
+                    reference::ttwu_queue(&scene.machine, &scene.tunables, this_cpu, cpu, on_cpu);
+                let found =
+                    world.ttwu_queue(&scene.tunables, this_cpu as u32, cpu as u32, on_cpu);
+                prop_assert_eq!(found, expected, "from {} to {}: {}", this_cpu, cpu, on_cpu);
+            }
         }
     }
 
@@ -117,8 +176,13 @@ proptest! {
             Rule::IdleCore => {
                 prop_assert!(state.core.iter().all(|t| scene.machine.cpus[*t].available_idle));
             }
-            Rule::IdleCpu => {
+            Rule::IdleCpu | Rule::RecentIdle => {
                 prop_assert!(state.available_idle || state.sched_idle);
+            }
+            Rule::SiblingIdle => {
+                prop_assert!(state.available_idle || state.sched_idle);
+                let near = if pick.search() { pick.target as usize } else { wakee.prev_cpu };
+                prop_assert!(cpu != near && state.core.contains(&near));
             }
             _ => return Ok(()),
         }
@@ -144,7 +208,10 @@ proptest! {
         prop_assert_eq!(task.dur_avg_ns, expected);
         prop_assert_eq!(task.prev_sleep_sum_ns, task.sum_exec_ns);
         let capped = (expected as u64).min(2 * cost);
-        prop_assert_eq!(reveille_policy::avg_idle(avg, sample, cost), capped);
+        let mut scan = reveille_policy::ScanState { avg_idle_ns: avg, ..Default::default() };
+        scan.idle_ended(sample, cost, 99);
+        prop_assert_eq!(scan.avg_idle_ns, capped);
+        prop_assert_eq!((scan.wake_avg_idle_ns, scan.wake_stamp_j), (capped / 2, 99));
     }
 }
 

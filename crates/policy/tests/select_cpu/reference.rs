@@ -1,8 +1,11 @@
-//! The wakeup path of Linux 6.2 with SIS_SHORT, written a second time: CPU by CPU,
+//! The wakeup path of Linux 6.2 with SIS_SHORT, and other kernels' where they differ
+//! (see `variants`), written a second time: CPU by CPU,
 //! slowly, and without looking at `policy/`, so that the two can be compared.
 //! Names in comments are the kernel's functions in kernel/sched/fair.c and core.c.
 
 use reveille_policy::{Rule, Tunables, bits};
+
+use crate::variants::{Era, Scan, era};
 
 #[derive(Clone, Debug)]
 pub struct Cpu {
@@ -12,6 +15,7 @@ pub struct Cpu {
     pub curr: Option<usize>,
     pub load: u32,
     pub capacity: u16,
+    pub scan: Scan,
     pub llc: usize,
     /// All hardware threads of the core, by number.
     pub core: Vec<usize>,
@@ -72,6 +76,7 @@ pub struct Decision {
     pub search: bool,
     pub core_search: bool,
     pub cleared: bool,
+    pub exhausted: bool,
 }
 
 /// How a search ended.
@@ -84,11 +89,12 @@ pub struct Reference<'a> {
     pub machine: &'a mut Machine,
     pub tunables: &'a Tunables,
     pub wakeup: &'a Wakeup,
-    tested: u32,
-    searched: u32,
-    search: bool,
-    core_search: bool,
+    pub tested: u32,
+    pub searched: u32,
+    pub search: bool,
+    pub core_search: bool,
     cleared: bool,
+    exhausted: bool,
 }
 
 /// select_task_rq_fair() with WF_TTWU.
@@ -102,6 +108,7 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         search: false,
         core_search: false,
         cleared: false,
+        exhausted: false,
     };
     let (target, cpu, rule) = reference.select_task_rq_fair();
     Decision {
@@ -113,33 +120,40 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         search: reference.search,
         core_search: reference.core_search,
         cleared: reference.cleared,
+        exhausted: reference.exhausted,
     }
 }
 
-/// ttwu_queue_cond() of 6.0 and later, behind the feature.
-pub fn ttwu_queue(machine: &Machine, tunables: &Tunables, this_cpu: usize, cpu: usize) -> bool {
-    if !tunables.has(bits::TTWU_QUEUE) {
+/// ttwu_queue_cond() of each era, behind the feature; `on_cpu`: try_to_wake_up() asks
+/// before it would wait for the wakee to leave its CPU, which 5.8 was first to do.
+pub fn ttwu_queue(
+    machine: &Machine,
+    tunables: &Tunables,
+    this_cpu: usize,
+    cpu: usize,
+    on_cpu: bool,
+) -> bool {
+    let (v58, v60) = (tunables.has(bits::TTWU_QUEUE_ON_CPU), tunables.has(bits::TTWU_QUEUE_IDLE));
+    if !tunables.has(bits::TTWU_QUEUE) || (on_cpu && !v58 && !v60) {
         return false;
     }
+    let nr_running = machine.cpus[cpu].nr_running;
     if machine.cpus[this_cpu].llc != machine.cpus[cpu].llc {
         return true;
     }
-    if this_cpu == cpu {
-        return false;
-    }
-    machine.cpus[cpu].nr_running == 0
+    this_cpu != cpu && ((v60 && nr_running == 0) || (v58 && on_cpu && nr_running < 2))
 }
 
 impl Reference<'_> {
-    fn cpu(&self, cpu: usize) -> &Cpu {
+    pub fn cpu(&self, cpu: usize) -> &Cpu {
         &self.machine.cpus[cpu]
     }
 
-    fn wakee(&self) -> &Task {
+    pub fn wakee(&self) -> &Task {
         &self.machine.tasks[self.wakeup.wakee]
     }
 
-    fn available_idle(&self, cpu: usize) -> bool {
+    pub fn available_idle(&self, cpu: usize) -> bool {
         self.cpu(cpu).available_idle
     }
 
@@ -147,11 +161,11 @@ impl Reference<'_> {
         self.cpu(cpu).available_idle || self.cpu(cpu).sched_idle
     }
 
-    fn share_cache(&self, a: usize, b: usize) -> bool {
+    pub fn share_cache(&self, a: usize, b: usize) -> bool {
         self.cpu(a).llc == self.cpu(b).llc
     }
 
-    fn allowed(&self, cpu: usize) -> bool {
+    pub fn allowed(&self, cpu: usize) -> bool {
         self.wakee().allowed[cpu]
     }
 
@@ -196,7 +210,16 @@ impl Reference<'_> {
         if want_affine && this != prev {
             target = self.wake_affine(this, prev);
         }
-        let (cpu, rule) = self.select_idle_sibling(prev, target);
+        let era = era(self.tunables);
+        let (cpu, rule) = match era {
+            Era::V45 => self.select_idle_sibling_v45(prev, target),
+            _ => self.select_idle_sibling(prev, target),
+        };
+        if era == Era::V513 && want_affine && self.tunables.has(bits::RECENT_USED_CPU) {
+            if let Some(waker) = self.wakeup.waker {
+                self.machine.tasks[waker].history.recent_used_cpu = this;
+            }
+        }
         (target, cpu, rule)
     }
 
@@ -206,7 +229,11 @@ impl Reference<'_> {
             target = self.wake_affine_idle(this, prev);
         }
         if self.tunables.has(bits::WA_WEIGHT) && target.is_none() {
-            target = self.wake_affine_weight(this, prev);
+            target = if self.tunables.has(bits::WA_EFFECTIVE_LOAD) {
+                self.wake_affine_v45(this, prev)
+            } else {
+                self.wake_affine_weight(this, prev)
+            };
         }
         target.unwrap_or(prev)
     }
@@ -270,14 +297,23 @@ impl Reference<'_> {
             }
         }
         let kthread = self.wakeup.waker.is_some_and(|w| self.machine.tasks[w].per_cpu_kthread);
-        if kthread && self.wakeup.in_task && prev == this && self.cpu(this).nr_running <= 1 {
+        let v513 = era(self.tunables) == Era::V513;
+        if kthread
+            && (self.wakeup.in_task || v513)
+            && prev == this
+            && self.cpu(this).nr_running <= 1
+        {
             return (prev, Rule::Kthread);
         }
         let recent = self.wakee().history.recent_used_cpu;
-        self.machine.tasks[self.wakeup.wakee].history.recent_used_cpu = prev;
-        if recent != prev && recent != target && self.share_cache(recent, target) {
+        let tries_recent = self.tunables.has(bits::RECENT_USED_CPU);
+        if tries_recent && !v513 {
+            self.machine.tasks[self.wakeup.wakee].history.recent_used_cpu = prev;
+        }
+        if tries_recent && recent != prev && recent != target && self.share_cache(recent, target) {
             self.tested += 1;
             if self.usable(recent) && self.allowed(recent) {
+                self.machine.tasks[self.wakeup.wakee].history.recent_used_cpu = prev;
                 return (recent, Rule::RecentIdle);
             }
         }
@@ -330,16 +366,21 @@ impl Reference<'_> {
                 return Found::Cpu(target, Rule::Short);
             }
         }
+        let v513 = era(self.tunables) == Era::V513;
+        if v513 && !has_idle_core {
+            nr = self.nr_by_cost(span.len() as u64);
+        }
         self.search = true;
         self.core_search = has_idle_core;
 
-        // for_each_cpu_wrap(cpu, cpus, target + 1)
+        // for_each_cpu_wrap(cpu, cpus, target + 1); from target itself until 5.15
+        let first = if v513 { target } else { target + 1 };
         let mut in_mask = vec![false; self.machine.cpus.len()];
         for &cpu in &span {
             in_mask[cpu] = self.allowed(cpu);
         }
-        let above = span.iter().copied().filter(|cpu| *cpu > target);
-        let below = span.iter().copied().filter(|cpu| *cpu <= target);
+        let above = span.iter().copied().filter(|cpu| *cpu >= first);
+        let below = span.iter().copied().filter(|cpu| *cpu < first);
         let order: Vec<usize> = above.chain(below).collect();
         let mut fallback = None;
         for cpu in order {
@@ -354,6 +395,7 @@ impl Reference<'_> {
             }
             nr -= 1;
             if nr == 0 {
+                self.exhausted = true;
                 return Found::Nothing;
             }
             self.searched += 1;
