@@ -247,12 +247,7 @@ impl Eevdf {
 
     /// do_preempt_short(): may a wakee that asks for less end the current slice? v7.2
     /// leaves the rest to the pick.
-    fn may_cut_short(
-        &self,
-        woken: TaskId,
-        curr: &Entity,
-        curr_eligible: bool,
-    ) -> bool {
+    fn may_cut_short(&self, woken: TaskId, curr: &Entity, curr_eligible: bool) -> bool {
         let entity = &self.queued[self.position(woken)];
         let sooner = entity.deadline < curr.deadline || !curr_eligible;
         entity.slice_ns < curr.slice_ns
@@ -375,3 +370,10 @@ impl Eevdf {
         assert_eq!((self.weight, self.moment), (weight, moment));
     }
 }
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod schedules;
+#[cfg(test)]
+mod tests;
