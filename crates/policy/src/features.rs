@@ -150,7 +150,8 @@ pub const BASELINES: &[Baseline] = &[
 pub struct Tunables {
     /// Feature bits.
     pub features: u64,
-    /// sched_min_granularity in ns, scaled by the number of CPUs.
+    /// sched_min_granularity in ns, under EEVDF the base slice, scaled by the number of
+    /// CPUs.
     pub min_granularity_ns: Ns,
     /// Timer ticks per second.
     pub hz: u32,
@@ -286,9 +287,11 @@ impl Policy {
 
     /// What the decision code reads, for a machine with this many CPUs and this tick.
     pub fn tunables(&self, n_cpus: usize, hz: u32) -> Tunables {
+        // sysctl_sched_min_granularity; sysctl_sched_base_slice as of v6.12.
+        let unscaled_ns = if self.features & bits::EEVDF == 0 { 750_000 } else { 700_000 };
         Tunables {
             features: self.features,
-            min_granularity_ns: 750_000 * scaling_factor(n_cpus),
+            min_granularity_ns: unscaled_ns * scaling_factor(n_cpus),
             hz,
             imbalance_pct: 117,
             smt_imbalance_pct: 110,
@@ -337,5 +340,8 @@ mod tests {
         assert_eq!(min_granularity(2), 1_500_000);
         assert_eq!(min_granularity(8), 3_000_000);
         assert_eq!(min_granularity(224), 3_000_000);
+        let eevdf = Policy::baseline("v6.12").unwrap();
+        assert_eq!(eevdf.tunables(1, 250).min_granularity_ns, 700_000);
+        assert_eq!(eevdf.tunables(224, 250).min_granularity_ns, 2_800_000);
     }
 }

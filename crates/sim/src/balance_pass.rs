@@ -12,6 +12,7 @@ use crate::engine::{Sim, Toll};
 use crate::imbalance::{
     Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
 };
+use crate::runqueue::Arrival;
 use crate::task::Saved;
 
 /// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
@@ -165,7 +166,7 @@ impl Sim<'_> {
         imbalance: Imbalance,
     ) -> u32 {
         let failed = self.balancer.state[at(dst)][level].failed;
-        let waiting: Vec<TaskId> = self.cpus[at(src)].rq.waiting().iter().map(|w| w.task).collect();
+        let waiting: Vec<TaskId> = self.cpus[at(src)].rq.waiting().collect();
         let mut left = imbalance;
         let mut moved = 0;
         for &task in waiting.iter().take(MAX_MOVED as usize) {
@@ -209,32 +210,29 @@ impl Sim<'_> {
         if domain.level == Level::Smt || failed > domain.cache_nice_tries {
             return false;
         }
-        let rq = &self.cpus[at(src)].rq;
         let t = &self.tasks[at(task)];
-        rq.next_buddy.0 == task
-            || rq.last_buddy.0 == task
+        self.cpus[at(src)].rq.is_buddy(task)
             || self.now.saturating_sub(t.exec_start) < MIGRATION_COST_NS
     }
 
     /// Moves a waiting task to another queue.
     fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
         self.counters.balance_migrations += 1;
+        self.charge_both(src, dst);
         self.advance_cpu(src);
         let t = &mut self.tasks[at(task)];
         t.averages.advance(&self.decay, self.now, false, u64::from(t.weight), 1);
         let c = &mut self.cpus[at(src)];
         c.averages.detach(&t.averages);
         c.removed = true;
-        c.rq.remove(task);
-        c.rq.weight -= u64::from(t.weight);
+        c.rq.remove(task, t);
         c.util_est = (c.util_est - t.util_est()).max(0.0);
-        t.vruntime -= c.rq.min_vruntime;
         t.attaching = true;
         self.publish_load(src);
         let nr = self.world.nr_running(src) - 1;
         self.world.set_nr_running(src, nr);
         self.world.task_mut(task).prev_cpu = dst;
-        self.enqueue(task, dst, false);
+        self.enqueue(task, dst, Arrival::Moved);
     }
 
     /// Active balancing: the running task of `src` is pushed to the idle `dst`.

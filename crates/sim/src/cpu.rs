@@ -97,7 +97,7 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    pub(crate) fn new() -> Cpu {
+    pub(crate) fn new(rq: RunQueue) -> Cpu {
         Cpu {
             step: Step::Idle,
             activity: Activity { start: 0, stall: 0, cost: 0, busy: 0, until: None, user: false },
@@ -109,7 +109,7 @@ impl Cpu {
             ipi_at: NEVER,
             need_resched: false,
             nohz_kick: false,
-            rq: RunQueue::default(),
+            rq,
             lock: Lock::default(),
             wake_list: Vec::new(),
             fired: Vec::new(),

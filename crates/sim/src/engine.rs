@@ -17,9 +17,10 @@ use crate::channel::{Channel, MessageCosts};
 use crate::clock::{Clock, NEVER};
 use crate::contention::Line;
 use crate::cpu::{Cpu, FULL_SPEED, Step, at};
+use crate::fair::FairTunables;
 use crate::near::Near;
 use crate::pelt::Decay;
-use crate::runqueue::FairTunables;
+use crate::runqueue::RunQueue;
 use crate::task::Task;
 use crate::{RunSpec, SimError};
 
@@ -111,20 +112,21 @@ impl<'a> Sim<'a> {
             let llc = topology.cpus()[threads[0] as usize].llc;
             llcs[llc as usize].cores.push(threads);
         }
+        let fair = FairTunables::new(&tunables, n);
         let grouped = tunables.has(bits::AUTOGROUP);
         Sim {
             program,
             cost: &machine.cost,
             machine,
             tunables,
-            fair: FairTunables::new(&tunables, n),
+            fair,
             messages: MessageCosts::new(&machine.cost),
             decay: Decay::new(),
             near: Near::new(machine),
             now: 0,
             tick_ns: 1_000_000_000 / Ns::from(machine.hz),
             world: World::new(&WorldShape { llcs }),
-            cpus: (0..n).map(|_| Cpu::new()).collect(),
+            cpus: (0..n).map(|_| Cpu::new(RunQueue::new(&fair))).collect(),
             tasks: Vec::with_capacity(program.tasks.len()),
             channels: program.channels.iter().map(|&kind| Channel::new(kind)).collect(),
             lists: vec![NONE; program.n_lists as usize],

@@ -72,9 +72,8 @@ impl Sim<'_> {
     /// The window closes: the first task of the list is queued, then the others.
     pub(crate) fn drain_ends(&mut self, cpu: CpuId) {
         let mut list = std::mem::take(&mut self.cpus[at(cpu)].wake_list);
-        let line = self.activate(cpu, list[0], cpu, self.now);
-        self.cpus[at(cpu)].lock.release(self.now + line);
-        let mut toll = Toll { stall: line, cost: 0 };
+        let mut toll = self.activate(cpu, list[0], cpu, self.now);
+        self.cpus[at(cpu)].lock.release(self.now + toll.stall);
         for &task in &list[1..] {
             toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
         }
@@ -190,21 +189,12 @@ impl Sim<'_> {
         }
     }
 
-    /// check_preempt_tick(): has the current task had its slice?
+    /// Has the current task had its slice?
     fn end_slice(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[at(cpu)];
-        let Some(leftmost) = c.rq.leftmost() else { return };
         let Some(curr) = some_task(self.world.curr(cpu)) else { return };
         let t = &self.tasks[at(curr)];
         let ran = self.now.saturating_sub(t.picked_at);
-        let slice = self.fair.slice(c.rq.len() as u64 + 1, t.weight, c.rq.weight);
-        if ran > slice {
-            c.rq.next_buddy = Default::default();
-            c.rq.last_buddy = Default::default();
-            c.need_resched = true;
-        } else if ran >= self.fair.min_granularity && t.vruntime - leftmost.vruntime > slice as i64
-        {
-            c.need_resched = true;
-        }
+        let c = &mut self.cpus[at(cpu)];
+        c.need_resched |= c.rq.slice_ends(t, ran, &self.fair);
     }
 }

@@ -19,11 +19,16 @@ impl Sim<'_> {
                 assert_eq!(self.tasks[at(task)].place, Place::Running(cpu));
                 assert!(c.runs_task(), "CPU {cpu} has a current task and does {:?}", c.step);
             }
-            for waiting in c.rq.waiting() {
-                seen[at(waiting.task)] += 1;
-                assert_eq!(self.tasks[at(waiting.task)].place, Place::Queued(cpu));
-                assert_eq!(self.tasks[at(waiting.task)].vruntime, waiting.vruntime);
+            for task in c.rq.waiting() {
+                seen[at(task)] += 1;
+                assert_eq!(self.tasks[at(task)].place, Place::Queued(cpu));
             }
+            for task in c.rq.delayed() {
+                seen[at(task)] += 1;
+                assert_eq!(self.tasks[at(task)].place, Place::Delayed(cpu));
+                assert!(curr.is_some(), "CPU {cpu} leaves delayed tasks on its queue");
+            }
+            c.rq.check(&self.tasks, curr);
             for &task in &c.wake_list {
                 seen[at(task)] += 1;
                 assert_eq!(self.tasks[at(task)].place, Place::WakeList(cpu));
@@ -32,12 +37,14 @@ impl Sim<'_> {
                 seen[at(wakee)] += 1;
                 assert_eq!(self.tasks[at(wakee)].place, Place::Waking);
             }
-            let nr = c.rq.len() as u32 + u32::from(curr.is_some());
+            let delayed = c.rq.delayed().count() as u32;
+            let counted = if self.fair.hides_delayed() { 0 } else { delayed };
+            assert_eq!(c.rq.delayed_running, counted, "delayed tasks of CPU {cpu}");
+            let nr = c.rq.waiting().count() as u32 + counted + u32::from(curr.is_some());
             assert_eq!(self.world.nr_running(cpu), nr, "nr_running of CPU {cpu}");
             let weight: u64 =
                 c.rq.waiting()
-                    .iter()
-                    .map(|w| w.task)
+                    .chain(c.rq.delayed())
                     .chain(curr)
                     .map(|t| u64::from(self.tasks[at(t)].weight))
                     .sum();

@@ -3,12 +3,16 @@
 
 mod balance;
 mod balance_pass;
+mod cfs;
 mod channel;
 mod clock;
 mod contention;
 mod cpu;
+mod delayed;
 mod domains;
+mod eevdf;
 mod engine;
+mod fair;
 mod idle;
 mod idle_loop;
 mod imbalance;

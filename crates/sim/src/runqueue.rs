@@ -1,194 +1,241 @@
-//! The fair timeline of one CPU (CFS up to v6.5): tasks waiting in order of
-//! vruntime, where a waking or new task is placed, when it preempts, and who is
-//! picked next.
+//! The runqueue of one CPU: one set of operations over the two fair timelines, CFS up
+//! to v6.5 and EEVDF from v6.6 on. Which one a run has is decided when it begins.
 
 use reveille_measure::Ns;
-use reveille_policy::{NONE, TaskId, Tunables, bits, scaling_factor};
+use reveille_policy::TaskId;
 
-/// Weight of a task at nice 0.
-pub(crate) const NICE_0: u64 = 1024;
+use crate::cfs::Cfs;
+use crate::eevdf::{Carried, Eevdf, Next};
+use crate::fair::{FairTunables, virtual_ns};
+use crate::task::Task;
 
-/// CFS tunables in ns, scaled by the number of CPUs (SCHED_TUNABLESCALING_LOG).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FairTunables {
-    pub(crate) latency: Ns,
-    pub(crate) min_granularity: Ns,
-    pub(crate) wakeup_granularity: Ns,
-    /// Up to this many tasks share one latency period.
-    pub(crate) nr_latency: u64,
-    gentle: bool,
-    start_debit: bool,
-    last_buddy: bool,
-    pub(crate) wakeup_preemption: bool,
-}
-
-impl FairTunables {
-    pub(crate) fn new(tunables: &Tunables, n_cpus: usize) -> FairTunables {
-        let factor = scaling_factor(n_cpus);
-        FairTunables {
-            latency: 6_000_000 * factor,
-            min_granularity: tunables.min_granularity_ns,
-            wakeup_granularity: 1_000_000 * factor,
-            nr_latency: 8,
-            gentle: tunables.has(bits::GENTLE_FAIR_SLEEPERS),
-            start_debit: tunables.has(bits::START_DEBIT),
-            last_buddy: tunables.has(bits::LAST_BUDDY),
-            wakeup_preemption: tunables.has(bits::WAKEUP_PREEMPTION),
-        }
-    }
-
-    /// Time in ns at this weight, as virtual time.
-    #[inline]
-    pub(crate) fn virtual_ns(delta: Ns, weight: u32) -> i64 {
-        if u64::from(weight) == NICE_0 {
-            delta as i64
-        } else {
-            (delta * NICE_0 / u64::from(weight.max(1))) as i64
-        }
-    }
-
-    /// The slice of a task of this weight among `nr` tasks weighing `total`.
-    pub(crate) fn slice(&self, nr: u64, weight: u32, total: u64) -> Ns {
-        let period = if nr > self.nr_latency { nr * self.min_granularity } else { self.latency };
-        (period * u64::from(weight) / total.max(1)).max(self.min_granularity)
-    }
-}
-
-/// A waiting task.
+/// Why a task joins a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    pub(crate) vruntime: i64,
-    pub(crate) task: TaskId,
+pub(crate) enum Arrival {
+    /// It has just been forked.
+    New,
+    /// It has been woken.
+    Woken,
+    /// Balancing has moved it while it was runnable.
+    Moved,
 }
 
-/// Tasks of one CPU that wait to run; the current one is not among them.
-#[derive(Default)]
+enum Timeline {
+    Cfs(Cfs),
+    Eevdf(Box<Eevdf>),
+}
+
+/// The queue of one CPU. Under CFS the current task is not on it.
 pub(crate) struct RunQueue {
-    /// By vruntime, latest first: the next to run is popped from the end.
-    waiting: Vec<Waiting>,
-    pub(crate) min_vruntime: i64,
-    /// Weight of waiting tasks and the current one.
+    timeline: Timeline,
+    /// Weight of waiting tasks, delayed ones, and the current one.
     pub(crate) weight: u64,
-    pub(crate) next_buddy: TaskIdOrNone,
-    pub(crate) last_buddy: TaskIdOrNone,
-}
-
-/// A task that pick prefers while it is close enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskIdOrNone(pub(crate) TaskId);
-
-impl Default for TaskIdOrNone {
-    fn default() -> Self {
-        TaskIdOrNone(NONE)
-    }
+    /// Delayed tasks that nr_running counts.
+    pub(crate) delayed_running: u32,
 }
 
 impl RunQueue {
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+    pub(crate) fn new(fair: &FairTunables) -> RunQueue {
+        let timeline = match fair.eevdf {
+            Some(rules) => Timeline::Eevdf(Box::new(Eevdf::new(rules))),
+            None => Timeline::Cfs(Cfs::default()),
+        };
+        RunQueue { timeline, weight: 0, delayed_running: 0 }
     }
 
+    /// Does no task wait here, and none sleep here delayed?
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// Waiting tasks, the one that runs last first.
-    pub(crate) fn waiting(&self) -> &[Waiting] {
-        &self.waiting
-    }
-
-    /// The waiting task that has received least.
-    #[inline]
-    pub(crate) fn leftmost(&self) -> Option<Waiting> {
-        self.waiting.last().copied()
-    }
-
-    #[inline]
-    pub(crate) fn insert(&mut self, task: TaskId, vruntime: i64) {
-        // Equal vruntimes run in order of arrival.
-        let at = self.waiting.partition_point(|w| w.vruntime > vruntime);
-        self.waiting.insert(at, Waiting { vruntime, task });
-    }
-
-    /// Takes a waiting task out.
-    pub(crate) fn remove(&mut self, task: TaskId) {
-        let at = self.waiting.iter().position(|w| w.task == task);
-        self.waiting.remove(at.expect("the task waits on this queue"));
-        self.forget_buddy(task);
-    }
-
-    #[inline]
-    pub(crate) fn forget_buddy(&mut self, task: TaskId) {
-        if self.next_buddy.0 == task {
-            self.next_buddy = TaskIdOrNone::default();
-        }
-        if self.last_buddy.0 == task {
-            self.last_buddy = TaskIdOrNone::default();
+        match &self.timeline {
+            Timeline::Cfs(cfs) => cfs.is_empty(),
+            Timeline::Eevdf(eevdf) => eevdf.queued().is_empty(),
         }
     }
 
-    /// min_vruntime follows the least of the current task and the leftmost, never back.
-    #[inline]
-    pub(crate) fn update_min_vruntime(&mut self, curr: Option<i64>) {
-        let least = match (curr, self.leftmost()) {
-            (Some(c), Some(l)) => c.min(l.vruntime),
-            (Some(c), None) => c,
-            (None, Some(l)) => l.vruntime,
-            (None, None) => return,
+    /// Tasks that wait to run, the one that runs last first.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
+        let (cfs, eevdf) = match &self.timeline {
+            Timeline::Cfs(cfs) => (cfs.waiting(), [].as_slice()),
+            Timeline::Eevdf(eevdf) => ([].as_slice(), eevdf.queued()),
         };
-        self.min_vruntime = self.min_vruntime.max(least);
+        let eevdf = eevdf.iter().filter(|e| !e.delayed).map(|e| e.task);
+        cfs.iter().map(|w| w.task).chain(eevdf)
     }
 
-    /// Where a task that slept is placed: not further back than half a latency period.
+    /// Where a task's vruntime counts from, so that it can be taken to another queue.
     #[inline]
-    pub(crate) fn place_woken(&self, vruntime: i64, fair: &FairTunables) -> i64 {
-        let credit = if fair.gentle { fair.latency / 2 } else { fair.latency };
-        vruntime.max(self.min_vruntime - credit as i64)
-    }
-
-    /// Where a new task is placed: one slice ahead, so that forking gains nothing.
-    pub(crate) fn place_new(&self, weight: u32, fair: &FairTunables) -> i64 {
-        if !fair.start_debit {
-            return self.min_vruntime;
-        }
-        let nr = self.len() as u64 + 1;
-        let slice = fair.slice(nr, weight, self.weight + u64::from(weight));
-        self.min_vruntime + FairTunables::virtual_ns(slice, weight)
-    }
-
-    /// Does a woken task preempt the current one?
-    #[inline]
-    pub(crate) fn preempts(&self, curr: i64, woken: i64, weight: u32, fair: &FairTunables) -> bool {
-        curr - woken > FairTunables::virtual_ns(fair.wakeup_granularity, weight)
-    }
-
-    /// A woken task preempts `curr`: it runs next, and curr after it while close.
-    pub(crate) fn set_buddies(&mut self, woken: TaskId, curr: TaskId, fair: &FairTunables) {
-        self.next_buddy = TaskIdOrNone(woken);
-        if fair.last_buddy && self.len() as u64 + 1 >= fair.nr_latency {
-            self.last_buddy = TaskIdOrNone(curr);
+    pub(crate) fn origin(&self) -> i64 {
+        match &self.timeline {
+            Timeline::Cfs(cfs) => cfs.min_vruntime,
+            Timeline::Eevdf(_) => 0,
         }
     }
 
-    /// Takes the task that runs next.
+    /// Where fork() places a task under CFS; EEVDF does that when it is woken.
+    pub(crate) fn place_new(&self, t: &mut Task, fair: &FairTunables) {
+        if let Timeline::Cfs(cfs) = &self.timeline {
+            t.vruntime = cfs.place_new(t.weight, self.weight, fair);
+        }
+    }
+
+    /// A task joins; its vruntime counts from this queue's origin.
     #[inline]
-    pub(crate) fn pick(&mut self, fair: &FairTunables) -> Option<Waiting> {
-        let left = self.leftmost()?;
-        let mut choice = self.waiting.len() - 1;
-        for buddy in [self.last_buddy, self.next_buddy] {
-            if buddy.0 == NONE || buddy.0 == left.task {
-                continue;
+    pub(crate) fn arrive(
+        &mut self,
+        task: TaskId,
+        t: &mut Task,
+        arrival: Arrival,
+        fair: &FairTunables,
+    ) {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => {
+                if arrival != Arrival::Moved {
+                    t.vruntime = cfs.place_woken(t.vruntime, fair);
+                }
+                cfs.insert(task, t.vruntime);
             }
-            if let Some(at) = self.waiting.iter().position(|w| w.task == buddy.0) {
-                if self.waiting[at].vruntime - left.vruntime <= fair.wakeup_granularity as i64 {
-                    choice = at;
+            Timeline::Eevdf(eevdf) => {
+                let slice_ns = eevdf.base_slice_ns();
+                let new = arrival == Arrival::New;
+                eevdf.enqueue(task, t.weight, slice_ns, std::mem::take(&mut t.carried), new);
+            }
+        }
+        self.weight += u64::from(t.weight);
+    }
+
+    /// update_curr(): the current task has run for `delta`. Is another to run?
+    #[inline]
+    pub(crate) fn charge(&mut self, t: &mut Task, delta: Ns) -> bool {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => {
+                t.vruntime += virtual_ns(delta, t.weight);
+                cfs.update_min_vruntime(Some(t.vruntime));
+                false
+            }
+            Timeline::Eevdf(eevdf) => eevdf.charge(delta),
+        }
+    }
+
+    /// The current task sleeps. Returns false if it stays queued nevertheless (delayed).
+    #[inline]
+    pub(crate) fn block(&mut self, t: &mut Task, fair: &FairTunables) -> bool {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => cfs.update_min_vruntime(None),
+            Timeline::Eevdf(eevdf) => {
+                let Some(vlag) = eevdf.block() else {
+                    self.delayed_running += u32::from(!fair.hides_delayed());
+                    return false;
+                };
+                t.carried = Carried { vlag, deadline: None };
+            }
+        }
+        self.weight -= u64::from(t.weight);
+        true
+    }
+
+    /// A delayed task, which [`RunQueue::pick`] found asleep, is gone.
+    pub(crate) fn delayed_left(&mut self, t: &mut Task, vlag: i64, fair: &FairTunables) {
+        t.carried = Carried { vlag, deadline: None };
+        self.weight -= u64::from(t.weight);
+        self.delayed_running -= u32::from(!fair.hides_delayed());
+    }
+
+    /// A delayed task is woken, and waits where it is.
+    pub(crate) fn wake_delayed(&mut self, task: TaskId, fair: &FairTunables) {
+        if let Timeline::Eevdf(eevdf) = &mut self.timeline {
+            eevdf.wake_delayed(task);
+            self.delayed_running -= u32::from(!fair.hides_delayed());
+        }
+    }
+
+    /// The current task waits again.
+    #[inline]
+    pub(crate) fn put_back(&mut self, task: TaskId, t: &Task) {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => cfs.insert(task, t.vruntime),
+            Timeline::Eevdf(eevdf) => eevdf.put_back(),
+        }
+    }
+
+    /// Takes a waiting task out, for another queue.
+    pub(crate) fn remove(&mut self, task: TaskId, t: &mut Task) {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => {
+                cfs.remove(task);
+                t.vruntime -= cfs.min_vruntime;
+            }
+            Timeline::Eevdf(eevdf) => t.carried = eevdf.remove(task),
+        }
+        self.weight -= u64::from(t.weight);
+    }
+
+    /// Takes the task that runs next, or a delayed one whose turn it would be.
+    #[inline]
+    pub(crate) fn pick(&mut self, fair: &FairTunables) -> Option<Next> {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => cfs.pick(fair).map(|picked| Next::Run(picked.task)),
+            Timeline::Eevdf(eevdf) => eevdf.pick(),
+        }
+    }
+
+    /// Does a woken task take the CPU of the current one? `new`: it has just been forked.
+    #[inline]
+    pub(crate) fn preempts(
+        &mut self,
+        (curr, running): (TaskId, &Task),
+        (woken, waking): (TaskId, &Task),
+        new: bool,
+        fair: &FairTunables,
+    ) -> bool {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => {
+                if !cfs.preempts(running.vruntime, waking.vruntime, waking.weight, fair) {
+                    return false;
+                }
+                cfs.set_buddies(woken, curr, fair);
+                true
+            }
+            Timeline::Eevdf(eevdf) => eevdf.preempts(woken, new),
+        }
+    }
+
+    /// check_preempt_tick(): has the current task had its slice, `ran` ns after it was
+    /// picked? EEVDF answers that in [`RunQueue::charge`].
+    pub(crate) fn slice_ends(&mut self, t: &Task, ran: Ns, fair: &FairTunables) -> bool {
+        match &mut self.timeline {
+            Timeline::Cfs(cfs) => cfs.slice_ends(t.vruntime, t.weight, self.weight, ran, fair),
+            Timeline::Eevdf(_) => false,
+        }
+    }
+
+    /// Is it a task that CFS prefers at the next pick?
+    pub(crate) fn is_buddy(&self, task: TaskId) -> bool {
+        match &self.timeline {
+            Timeline::Cfs(cfs) => cfs.next_buddy.0 == task || cfs.last_buddy.0 == task,
+            Timeline::Eevdf(_) => false,
+        }
+    }
+
+    /// Checks the timeline against the tasks: what is kept of both agrees.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self, tasks: &[Task], curr: Option<TaskId>) {
+        match &self.timeline {
+            Timeline::Cfs(cfs) => {
+                for waiting in cfs.waiting() {
+                    assert_eq!(tasks[waiting.task as usize].vruntime, waiting.vruntime);
                 }
             }
+            Timeline::Eevdf(eevdf) => eevdf.check(curr),
         }
-        let picked = self.waiting.remove(choice);
-        self.forget_buddy(picked.task);
-        Some(picked)
+    }
+
+    /// Tasks that sleep, and stay queued until their lag is repaid.
+    #[cfg(debug_assertions)]
+    pub(crate) fn delayed(&self) -> impl Iterator<Item = TaskId> + '_ {
+        let queued = match &self.timeline {
+            Timeline::Cfs(_) => &[],
+            Timeline::Eevdf(eevdf) => eevdf.queued(),
+        };
+        queued.iter().filter(|e| e.delayed).map(|e| e.task)
     }
 }

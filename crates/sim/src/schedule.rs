@@ -5,8 +5,8 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, NONE, TaskId};
 
 use crate::cpu::{Step, at, some_task};
+use crate::eevdf::Next;
 use crate::engine::{Sim, Toll};
-use crate::runqueue::FairTunables;
 use crate::task::{Place, Saved};
 
 impl Sim<'_> {
@@ -20,9 +20,9 @@ impl Sim<'_> {
             return;
         }
         t.exec_start = self.now;
-        t.vruntime += FairTunables::virtual_ns(delta, t.weight);
         self.world.task_mut(task).sum_exec_ns += delta;
-        self.cpus[at(cpu)].rq.update_min_vruntime(Some(t.vruntime));
+        let c = &mut self.cpus[at(cpu)];
+        c.need_resched |= c.rq.charge(t, delta);
     }
 
     /// The current task blocks: dequeue, then the next one or idle.
@@ -44,19 +44,23 @@ impl Sim<'_> {
         } else {
             t.util_est_ewma + (t.util_est - t.util_est_ewma) / 4.0
         };
-        c.rq.weight -= u64::from(t.weight);
-        t.place = Place::Blocked;
+        let left = c.rq.block(t, &self.fair);
+        t.place = if left { Place::Blocked } else { Place::Delayed(cpu) };
         let load = t.averages.load;
         let memory = self.world.task_mut(task);
         memory.load_avg = load as u32;
         memory.slept();
-        let nr = self.world.nr_running(cpu) - 1;
+        let gone = left || self.fair.hides_delayed();
+        let nr = self.world.nr_running(cpu) - u32::from(gone);
         self.world.set_nr_running(cpu, nr);
         self.world.set_curr(cpu, NONE);
-        self.cpus[at(cpu)].rq.update_min_vruntime(None);
-        let line = self.group_load_moved(cpu, cpu, self.now + wait);
+        // A delayed task has not left its group's queue.
+        let (line, group) = match left {
+            true => (self.group_load_moved(cpu, cpu, self.now + wait), self.group_level_ns()),
+            false => (0, 0),
+        };
         self.publish_load(cpu);
-        let work = Ns::from(self.cost.dequeue_ns) + self.group_level_ns();
+        let work = Ns::from(self.cost.dequeue_ns) + group;
         let c = &mut self.cpus[at(cpu)];
         let hold = c.stretch(work) + line;
         c.lock.release(self.now + wait + hold);
@@ -97,7 +101,7 @@ impl Sim<'_> {
         let t = &mut self.tasks[at(task)];
         t.averages.advance(&self.decay, self.now, true, u64::from(t.weight), 1);
         t.place = Place::Queued(cpu);
-        self.cpus[at(cpu)].rq.insert(task, t.vruntime);
+        self.cpus[at(cpu)].rq.put_back(task, t);
         self.world.set_curr(cpu, NONE);
         task
     }
@@ -105,7 +109,7 @@ impl Sim<'_> {
     /// Picks the next task and switches to it; without one, balances or goes idle.
     /// `prev` is the task that ran until now, nothing if the CPU was idle.
     pub(crate) fn run_next(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
-        let Some(picked) = self.cpus[at(cpu)].rq.pick(&self.fair) else {
+        let Some(task) = self.pick_next(cpu, &mut toll) else {
             if prev.is_some() && self.cpus[at(cpu)].wake_list.is_empty() {
                 let stamp = self.now.max(1);
                 self.cpus[at(cpu)].idle_stamp = stamp;
@@ -118,7 +122,6 @@ impl Sim<'_> {
             self.enter_idle(cpu, toll);
             return;
         };
-        let task = picked.task;
         self.counters.context_switches += u64::from(prev != Some(task));
         // Out of idle the runqueue's clock is read again after the enqueue, so that its
         // waits are nobody's running time; between two tasks they are the next one's.
@@ -127,7 +130,7 @@ impl Sim<'_> {
             Some(_) => self.now,
             None => self.now + toll.stall + c.stretch(toll.cost),
         };
-        let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu));
+        let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
         c.averages.advance(&self.decay, from, prev.is_some(), weight, nr);
         if c.leaves_idle() {
             self.counters.idle_task_ns += from - c.idle_task_from.min(from);
@@ -161,6 +164,20 @@ impl Sim<'_> {
         }
     }
 
+    /// Takes the next task to run; delayed ones that come before it are dequeued.
+    #[inline]
+    fn pick_next(&mut self, cpu: CpuId, toll: &mut Toll) -> Option<TaskId> {
+        loop {
+            match self.cpus[at(cpu)].rq.pick(&self.fair)? {
+                Next::Run(task) => return Some(task),
+                Next::Asleep(task, vlag) => {
+                    let when = self.now + toll.stall;
+                    *toll += self.dequeue_delayed(cpu, task, vlag, when);
+                }
+            }
+        }
+    }
+
     /// Goes on where the task was preempted, or at its next operation.
     fn resume(&mut self, cpu: CpuId, task: TaskId, toll: Toll) {
         let t = &mut self.tasks[at(task)];
@@ -182,11 +199,11 @@ impl Sim<'_> {
         if c.need_resched || !self.fair.wakeup_preemption {
             return Toll::default();
         }
+        let new = self.world.task(woken).sum_exec_ns == 0;
         let (running, waking) = (&self.tasks[at(curr)], &self.tasks[at(woken)]);
-        if !c.rq.preempts(running.vruntime, waking.vruntime, waking.weight, &self.fair) {
+        if !c.rq.preempts((curr, running), (woken, waking), new, &self.fair) {
             return Toll::default();
         }
-        c.rq.set_buddies(woken, curr, &self.fair);
         c.need_resched = true;
         if cpu == dst { Toll::default() } else { self.send_ipi(cpu, dst) }
     }

@@ -69,7 +69,7 @@ impl Sim<'_> {
         t.averages.runnable = util;
         t.util_est = util;
         queue.attach(&t.averages);
-        t.vruntime = self.cpus[at(cpu)].rq.place_new(t.weight, &self.fair);
+        self.cpus[at(cpu)].rq.place_new(t, &self.fair);
         self.publish_load(cpu);
     }
 }

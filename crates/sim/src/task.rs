@@ -6,6 +6,7 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 use reveille_workload::TaskSpec;
 
+use crate::eevdf::Carried;
 use crate::pelt::Averages;
 
 /// Where a task is. A task is in exactly one place.
@@ -19,6 +20,8 @@ pub(crate) enum Place {
     WakeList(CpuId),
     /// Runnable on the queue of a CPU.
     Queued(CpuId),
+    /// Asleep, but still on the queue of a CPU until its lag is repaid (EEVDF).
+    Delayed(CpuId),
     /// Current on a CPU.
     Running(CpuId),
 }
@@ -50,7 +53,10 @@ pub(crate) struct Task {
     pub(crate) batch: TaskId,
     pub(crate) saved: Saved,
     pub(crate) weight: u32,
+    /// CFS; under EEVDF the queue has it.
     pub(crate) vruntime: i64,
+    /// What it has kept of its last queue under EEVDF.
+    pub(crate) carried: Carried,
     pub(crate) exec_start: Ns,
     /// When it was picked: the tick counts its slice from here.
     pub(crate) picked_at: Ns,
@@ -95,6 +101,7 @@ impl Task {
             saved: Saved::default(),
             weight: 1024,
             vruntime: 0,
+            carried: Carried::default(),
             exec_start: 0,
             picked_at: 0,
             on_cpu_until: 0,

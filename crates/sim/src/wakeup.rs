@@ -12,11 +12,12 @@ use crate::clock::NEVER;
 use crate::cpu::{Step, at};
 use crate::engine::{Sim, Toll};
 use crate::pelt::window_passed;
+use crate::runqueue::Arrival;
 use crate::task::Place;
 
 /// Lines of a remote runqueue (lock, clock, timeline, load) that a direct enqueue
 /// pulls in besides the lock itself: three to five by the structure's layout.
-const REMOTE_ENQUEUE_LINES: Ns = 3;
+pub(crate) const REMOTE_ENQUEUE_LINES: Ns = 3;
 /// Lines that a push on another CPU's wake list moves: the list head and the
 /// pending flag with the need-resched word.
 const WAKE_LIST_LINES: Ns = 2;
@@ -24,6 +25,11 @@ const WAKE_LIST_LINES: Ns = 2;
 impl Sim<'_> {
     /// The current task of `cpu` wakes `wakee`, then goes on with its program.
     pub(crate) fn wake(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
+        if let Place::Delayed(on) = self.tasks[at(wakee)].place {
+            let toll = self.wake_delayed(cpu, wakee, on);
+            self.proceed(cpu, toll);
+            return;
+        }
         self.wake_begins(cpu, wakee);
         let leaves_at = self.tasks[at(wakee)].on_cpu_until;
         if leaves_at > self.now {
@@ -73,6 +79,9 @@ impl Sim<'_> {
     /// A timer on `cpu` wakes its task, in interrupt context. The interrupt is short
     /// against what follows, so that selection and queueing happen at once.
     pub(crate) fn wake_from_timer(&mut self, cpu: CpuId, wakee: TaskId) -> Toll {
+        if let Place::Delayed(on) = self.tasks[at(wakee)].place {
+            return self.wake_delayed(cpu, wakee, on);
+        }
         self.wake_begins(cpu, wakee);
         if self.world.task(wakee).sum_exec_ns == 0 {
             // wake_up_new_task(): the fork has placed it, and it is in nobody's debt.
@@ -125,7 +134,7 @@ impl Sim<'_> {
     }
 
     #[inline]
-    fn count_wakeup(&mut self, cpu: CpuId, dst: CpuId) {
+    pub(crate) fn count_wakeup(&mut self, cpu: CpuId, dst: CpuId) {
         let c = &mut self.counters;
         match self.near.distance(cpu, dst) {
             Distance::Same => c.wakeups_same_cpu += 1,
@@ -174,7 +183,7 @@ impl Sim<'_> {
         self.counters.wakeup_migrations += 1;
         self.detach(wakee, from);
         let t = &mut self.tasks[at(wakee)];
-        t.vruntime -= self.cpus[at(from)].rq.min_vruntime;
+        t.vruntime -= self.cpus[at(from)].rq.origin();
         t.attaching = true;
         self.world.task_mut(wakee).prev_cpu = dst;
     }
@@ -267,11 +276,11 @@ impl Sim<'_> {
         let c = &mut self.cpus[at(dst)];
         let wait = c.lock.acquire(cpu, when, |a, b| near.line(a, b));
         self.counters.lock_wait_ns += wait;
-        let line = self.activate(cpu, wakee, dst, when + wait);
+        let told = self.activate(cpu, wakee, dst, when + wait);
         let work = self.enqueue_work();
-        let hold = self.cpus[at(cpu)].stretch(work) + line;
+        let hold = self.cpus[at(cpu)].stretch(work) + told.stall;
         self.cpus[at(dst)].lock.release(when + wait + hold);
-        Toll { stall: wait + line, cost: work }
+        Toll { stall: wait + told.stall, cost: work + told.cost }
     }
 
     /// Kernel work of one enqueue.
@@ -281,9 +290,9 @@ impl Sim<'_> {
     }
 
     /// ttwu_do_activate(), the lock being held: the idle stretch of `dst` ends, and the
-    /// task is on its queue. Returns the time that load_avg's line takes.
+    /// task is on its queue. Returns what load_avg's line and a resched of `dst` take.
     #[inline]
-    pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Ns {
+    pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
         let c = &mut self.cpus[at(dst)];
         if c.idle_stamp != 0 {
             let idle = self.now.saturating_sub(c.idle_stamp);
@@ -292,29 +301,26 @@ impl Sim<'_> {
             let now_j = self.jiffies();
             self.world.scan_state_mut(dst).idle_ended(idle, cap, now_j);
         }
-        self.update_curr(dst);
-        self.enqueue(wakee, dst, true);
-        self.group_load_moved(cpu, dst, when)
+        let told = self.charge_for(cpu, dst);
+        let new = self.world.task(wakee).sum_exec_ns == 0;
+        self.enqueue(wakee, dst, if new { Arrival::New } else { Arrival::Woken });
+        Toll { stall: self.group_load_moved(cpu, dst, when), cost: told }
     }
 
-    /// Puts a task on the timeline of `dst`: woken, or moved by balancing.
-    pub(crate) fn enqueue(&mut self, task: TaskId, dst: CpuId, woken: bool) {
+    /// Puts a task on the timeline of `dst`.
+    pub(crate) fn enqueue(&mut self, task: TaskId, dst: CpuId, arrival: Arrival) {
         self.advance_cpu(dst);
         let t = &mut self.tasks[at(task)];
         let c = &mut self.cpus[at(dst)];
         t.averages.advance(&self.decay, self.now, false, 0, 0);
         if t.attaching {
             t.attaching = false;
-            t.vruntime += c.rq.min_vruntime;
+            t.vruntime += c.rq.origin();
             c.averages.attach(&t.averages);
             c.removed = true;
         }
-        if woken {
-            t.vruntime = c.rq.place_woken(t.vruntime, &self.fair);
-        }
         t.place = Place::Queued(dst);
-        c.rq.insert(task, t.vruntime);
-        c.rq.weight += u64::from(t.weight);
+        c.rq.arrive(task, t, arrival, &self.fair);
         if self.tunables.has(bits::UTIL_EST) {
             c.util_est += t.util_est();
         }
@@ -377,9 +383,9 @@ impl Sim<'_> {
     /// Brings the averages of a CPU's queue up to now.
     #[inline]
     pub(crate) fn advance_cpu(&mut self, cpu: CpuId) {
-        let nr = self.world.nr_running(cpu);
         let running = self.world.curr(cpu) != reveille_policy::NONE;
         let c = &mut self.cpus[at(cpu)];
+        let nr = self.world.nr_running(cpu) - c.rq.delayed_running;
         c.averages.advance(&self.decay, self.now, running, c.rq.weight, nr);
     }
 

@@ -5,7 +5,7 @@ mod common;
 
 use std::fmt::Write;
 
-use common::{MS, catalogue, machine, policy, program, run_seed};
+use common::{MS, baseline, catalogue, machine, policy, program, run_seed};
 use reveille_machine::Machine;
 use reveille_measure::RunResult;
 use reveille_workload::Program;
@@ -43,9 +43,14 @@ fn cases() -> Vec<(Machine, Program)> {
 #[test]
 fn the_same_arguments_give_the_same_result_in_any_thread() {
     for (machine, program) in cases() {
-        for edits in ["", "+SIS_SHORT", "-TTWU_QUEUE -AUTOGROUP"] {
-            let once =
-                || figures(&run_seed(&machine, &program, &policy(edits), 7, 5 * MS, 20 * MS));
+        for policy in [
+            policy(""),
+            policy("+SIS_SHORT"),
+            policy("-TTWU_QUEUE -AUTOGROUP"),
+            baseline("v6.12"),
+            baseline("v7.2"),
+        ] {
+            let once = || figures(&run_seed(&machine, &program, &policy, 7, 5 * MS, 20 * MS));
             let first = once();
             assert_eq!(first, once(), "a second run differs");
             let threads: Vec<String> = std::thread::scope(|scope| {

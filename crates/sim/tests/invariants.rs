@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, exact, machine, policy, program, run_seed};
+use common::{MS, baseline, exact, machine, policy, program, run_seed};
 use proptest::prelude::*;
 use reveille_machine::{CostModel, Machine};
 use reveille_measure::{Ns, RunResult};
@@ -143,11 +143,13 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     )
 }
 
-/// Any set of features: each of them edits the baseline or leaves it.
+/// A baseline, or any set of features: each of them edits v6.2 or leaves it.
 fn any_policy() -> impl Strategy<Value = Policy> {
     let n = FEATURES.len();
     prop_oneof![
         Just(policy("")),
+        Just(baseline("v6.12")),
+        Just(baseline("v7.2")),
         Just(policy("+SIS_SHORT")),
         prop::sample::subsequence(FEATURES.iter().map(|f| f.name).collect::<Vec<_>>(), 1..=n)
             .prop_map(|names| {

@@ -30,6 +30,11 @@ pub fn policy(edits: &str) -> Policy {
     if edits.is_empty() { base } else { base.with(edits).expect("edits that apply") }
 }
 
+/// A baseline as it is.
+pub fn baseline(name: &str) -> Policy {
+    Policy::baseline(name).expect("a baseline")
+}
+
 /// A workload file with one throughput metric, built for `load` instances.
 pub fn program(body: &str, load: u64) -> Program {
     let head = "name = \"test\"\nabout = \"a test\"\nload = \"instances\"\n";
