@@ -5,6 +5,7 @@ mod bandwidth;
 mod features;
 mod ffi;
 mod state;
+mod swqueue;
 mod world;
 
 pub use bandwidth::BandwidthLimits;
@@ -12,6 +13,7 @@ pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
 };
 pub use ffi::{avg_idle, nr_idle_scan};
+pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use state::{NONE, Pick, Rule, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use world::{LlcShape, World, WorldShape};
 

@@ -75,6 +75,8 @@ pub(crate) struct Cpu {
     pub(crate) group_contrib: f64,
     /// When that was last compared with the averages.
     pub(crate) reported_at: Ns,
+    /// When it may be reported again, if that is limited.
+    pub(crate) report_again_at: Ns,
     /// A task has joined or left the averages since.
     pub(crate) removed: bool,
 
@@ -115,6 +117,7 @@ impl Cpu {
             util_est: 0.0,
             group_contrib: 0.0,
             reported_at: 0,
+            report_again_at: 0,
             removed: false,
             avg_idle: 1_000_000,
             idle_stamp: 0,

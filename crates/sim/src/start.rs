@@ -18,6 +18,7 @@ impl Sim<'_> {
     /// Forks every task of the program.
     pub(crate) fn start(&mut self, spec: &RunSpec) {
         self.spread_balance_phases();
+        self.make_shared_queues();
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.
             let weight = self.world.llc_cpus(llc).len() as u32;

@@ -21,6 +21,9 @@ const REMOTE_ENQUEUE_LINES: Ns = 3;
 /// pending flag with the need-resched word.
 const WAKE_LIST_LINES: Ns = 2;
 
+/// LOAD_AVG_RATELIMIT: a queue reports its load once in this time (v6.7, commit 1528c661c24b).
+const REPORT_INTERVAL_NS: Ns = 1_000_000;
+
 impl Sim<'_> {
     /// The current task of `cpu` wakes `wakee`, then goes on with its program.
     pub(crate) fn wake(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
@@ -267,12 +270,20 @@ impl Sim<'_> {
             c.idle_stamp = 0;
         }
         self.update_curr(dst);
+        let shared = self.goes_to_shared_queue(wakee, dst);
         self.enqueue(wakee, dst, true);
         let line = self.group_load_moved(cpu, dst, when + wait);
         let work = Ns::from(self.cost.enqueue_ns) + self.group_level_ns();
         let hold = self.cpus[at(cpu)].stretch(work) + line;
-        self.cpus[at(dst)].lock.release(when + wait + hold);
-        Toll { stall: wait + line, cost: work }
+        let mut toll = Toll { stall: wait + line, cost: work };
+        let mut done = when + wait + hold;
+        if shared {
+            let append = self.append_shared(cpu, wakee, dst, done);
+            done += append.stall + self.cpus[at(cpu)].stretch(append.cost);
+            toll += append;
+        }
+        self.cpus[at(dst)].lock.release(done);
+        toll
     }
 
     /// Puts a task on the timeline of `dst`: woken, or moved by balancing.
@@ -311,9 +322,10 @@ impl Sim<'_> {
         if self.reports_load(of, self.now) {
             return self.report_load(by, when);
         }
+        let booked = self.booked(when);
         let Some(line) = &mut self.group_line else { return 0 };
         let near = &self.near;
-        let wait = line.read(by, when, |a, b| near.line(a, b));
+        let wait = line.read(by, booked, |a, b| near.line(a, b));
         self.counters.hot_line_wait_ns += wait;
         wait
     }
@@ -330,17 +342,22 @@ impl Sim<'_> {
             return false;
         }
         c.reported_at = when;
+        if self.rate_limited && when < c.report_again_at {
+            return false;
+        }
         let moved = (c.averages.load - c.group_contrib).abs() > c.group_contrib / 64.0;
         if moved {
             c.group_contrib = c.averages.load;
+            c.report_again_at = when + REPORT_INTERVAL_NS;
         }
         moved
     }
 
     fn report_load(&mut self, by: CpuId, when: Ns) -> Ns {
+        let booked = self.booked(when);
         let Some(line) = &mut self.group_line else { return 0 };
         let near = &self.near;
-        let wait = line.write(by, when, |a, b| near.line(a, b));
+        let wait = line.write(by, booked, |a, b| near.line(a, b));
         self.counters.hot_line_wait_ns += wait;
         wait
     }
