@@ -23,7 +23,8 @@ EXPLAIN = {
     "wakeups_same_llc_per_s", "wakeups_remote_per_s", "idle_searches_per_s",
     "cpus_per_search", "search_success_pct", "stacked_wakeups_per_s", "migrations_per_s",
     "ipis_per_s", "context_switches_per_s", "lock_wait_pct", "hot_line_wait_pct",
-    "wakeup_p50_ns", "wakeup_p99_ns", "wakeup_max_ns",
+    "swqueue_append_wait_pct", "swqueue_remove_wait_pct", "swqueue_wait_busy_pct",
+    "swqueue_pulls_per_s", "wakeup_p50_ns", "wakeup_p99_ns", "wakeup_max_ns",
 }
 CLAIM = {"claim", "published", "predicted", "verdict", "source"}
 

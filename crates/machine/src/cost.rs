@@ -184,6 +184,7 @@ cost_model! {
     switch_idle_ns: Time, "Switch to or from the idle task, with the software part of entering or leaving the idle loop.";
     group_level_ns: Time, "Extra of an enqueue or dequeue for each cgroup level above the task.";
     wakelist_ns: Time, "Push of a wakee on another CPU's wake list, software part without the line transfers.";
+    swqueue_hold_ns: Time, "Append to or removal from a shared wake queue under its lock, software part without the line transfers.";
     ipi_send_ns: Time, "Sender's time for one inter-processor interrupt.";
     ipi_flight_ns: Time, "From sending an inter-processor interrupt to the first instruction of its handler, same socket, target awake.";
     ipi_remote_ns: Time, "Extra flight time of an inter-processor interrupt to another socket.";

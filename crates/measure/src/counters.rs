@@ -26,7 +26,7 @@ pub struct Counters {
     pub stacked_wakeups: u64,
     /// Tasks that changed CPU at a wake-up.
     pub wakeup_migrations: u64,
-    /// Tasks moved by load balancing.
+    /// Tasks moved by load balancing, or pulled from a shared wake queue.
     pub balance_migrations: u64,
     /// Inter-processor interrupts sent.
     pub ipis: u64,
@@ -38,6 +38,13 @@ pub struct Counters {
     pub lock_wait_ns: Ns,
     /// Time spent waiting for contended cache lines, over all CPUs.
     pub hot_line_wait_ns: Ns,
+    /// Time spent waiting for the locks of shared wake queues to append a wakee.
+    pub swqueue_append_wait_ns: Ns,
+    /// The same to take one off: at its pick, at its dequeue, or to pull it elsewhere.
+    pub swqueue_remove_wait_ns: Ns,
+    /// Tasks that a CPU about to go idle pulled from a shared wake queue; they are
+    /// among `balance_migrations` too.
+    pub swqueue_pulls: u64,
     /// Time that the idle task was current, over all CPUs: idle, and the way in and out.
     pub idle_task_ns: Ns,
     /// Task activations: wake, place, run, block.
@@ -91,6 +98,16 @@ pub struct Explain {
     pub lock_wait_pct: f64,
     /// Share of all CPU time lost waiting for contended cache lines, in percent.
     pub hot_line_wait_pct: f64,
+    /// Share of all CPU time lost waiting for the locks of shared wake queues to append
+    /// a wakee, in percent. Not part of `lock_wait_pct`.
+    pub swqueue_append_wait_pct: f64,
+    /// The same to take a wakee off, in percent.
+    pub swqueue_remove_wait_pct: f64,
+    /// Both as a share of the CPU time that was not idle, in percent: what a profile of
+    /// CPU cycles shows.
+    pub swqueue_wait_busy_pct: f64,
+    /// Tasks per second pulled from a shared wake queue before going idle.
+    pub swqueue_pulls_per_s: f64,
     /// Median wakeup latency in ns.
     pub wakeup_p50_ns: f64,
     /// 99th percentile of wakeup latency in ns.
@@ -132,6 +149,13 @@ impl Explain {
             context_switches_per_s: per_s(c.context_switches),
             lock_wait_pct: pct(c.lock_wait_ns as f64, cpu_time),
             hot_line_wait_pct: pct(c.hot_line_wait_ns as f64, cpu_time),
+            swqueue_append_wait_pct: pct(c.swqueue_append_wait_ns as f64, cpu_time),
+            swqueue_remove_wait_pct: pct(c.swqueue_remove_wait_ns as f64, cpu_time),
+            swqueue_wait_busy_pct: pct(
+                (c.swqueue_append_wait_ns + c.swqueue_remove_wait_ns) as f64,
+                cpu_time - idle as f64,
+            ),
+            swqueue_pulls_per_s: per_s(c.swqueue_pulls),
             wakeup_p50_ns: run.wakeup_latency.quantile(0.5) as f64,
             wakeup_p99_ns: run.wakeup_latency.quantile(0.99) as f64,
             wakeup_max_ns: run.wakeup_latency.max() as f64,
@@ -139,7 +163,7 @@ impl Explain {
     }
 
     /// Each figure with its name and value, in the order they are printed.
-    pub fn figures(&self) -> [(&'static str, f64); 19] {
+    pub fn figures(&self) -> [(&'static str, f64); 23] {
         [
             ("idle_pct", self.idle_pct),
             ("idle_task_pct", self.idle_task_pct),
@@ -157,6 +181,10 @@ impl Explain {
             ("context_switches_per_s", self.context_switches_per_s),
             ("lock_wait_pct", self.lock_wait_pct),
             ("hot_line_wait_pct", self.hot_line_wait_pct),
+            ("swqueue_append_wait_pct", self.swqueue_append_wait_pct),
+            ("swqueue_remove_wait_pct", self.swqueue_remove_wait_pct),
+            ("swqueue_wait_busy_pct", self.swqueue_wait_busy_pct),
+            ("swqueue_pulls_per_s", self.swqueue_pulls_per_s),
             ("wakeup_p50_ns", self.wakeup_p50_ns),
             ("wakeup_p99_ns", self.wakeup_p99_ns),
             ("wakeup_max_ns", self.wakeup_max_ns),
@@ -184,6 +212,10 @@ impl Explain {
             context_switches_per_s: mean_of(|e| e.context_switches_per_s),
             lock_wait_pct: mean_of(|e| e.lock_wait_pct),
             hot_line_wait_pct: mean_of(|e| e.hot_line_wait_pct),
+            swqueue_append_wait_pct: mean_of(|e| e.swqueue_append_wait_pct),
+            swqueue_remove_wait_pct: mean_of(|e| e.swqueue_remove_wait_pct),
+            swqueue_wait_busy_pct: mean_of(|e| e.swqueue_wait_busy_pct),
+            swqueue_pulls_per_s: mean_of(|e| e.swqueue_pulls_per_s),
             wakeup_p50_ns: mean_of(|e| e.wakeup_p50_ns),
             wakeup_p99_ns: mean_of(|e| e.wakeup_p99_ns),
             wakeup_max_ns: mean_of(|e| e.wakeup_max_ns),

@@ -7,6 +7,7 @@
 
 #include "../../../policy/averages.h"
 #include "../../../policy/select.h"
+#include "../../../policy/swqueue.h"
 
 /* Layout of the structs that Rust mirrors, checked when a world is built. */
 u32 reveille_layout(u32 which)
@@ -64,4 +65,36 @@ void reveille_scan_done(struct world *w, const struct policy_tunables *t, u32 th
 u32 reveille_nr_idle_scan(u64 sum_util, u32 llc_weight, u32 imbalance_pct)
 {
 	return policy_nr_idle_scan(sum_util, llc_weight, imbalance_pct);
+}
+
+u32 reveille_swqueue_shards(const struct policy_tunables *t, u32 llc_weight)
+{
+	return policy_swqueue_shards(t, llc_weight);
+}
+
+u32 reveille_swqueue_shard(u32 cpu, u32 shards)
+{
+	return policy_swqueue_shard(cpu, shards);
+}
+
+u32 reveille_swqueue_shard_tried(u32 own, u32 k, u32 shards)
+{
+	return policy_swqueue_shard_tried(own, k, shards);
+}
+
+bool reveille_swqueue_appends(const struct world *w, const struct policy_tunables *t, u32 cpu,
+			      u32 nr_allowed, bool migrated)
+{
+	return policy_swqueue_appends(w, t, cpu, nr_allowed, migrated);
+}
+
+bool reveille_swqueue_pops(const struct world *w, const struct policy_tunables *t, u32 head,
+			   u32 cpu)
+{
+	return policy_swqueue_pops(w, t, &w->tasks[head], cpu);
+}
+
+bool reveille_swqueue_takes(const struct world *w, u32 p, u32 cpu, bool queued)
+{
+	return policy_swqueue_takes(w, &w->tasks[p], cpu, queued);
 }

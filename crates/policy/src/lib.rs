@@ -5,6 +5,7 @@ mod bandwidth;
 mod features;
 mod ffi;
 mod state;
+mod swqueue;
 mod world;
 
 pub use bandwidth::BandwidthLimits;
@@ -13,6 +14,7 @@ pub use features::{
 };
 pub use ffi::nr_idle_scan;
 pub use state::{NONE, Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
+pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use world::{LlcShape, World, WorldShape};
 
 /// Number of a CPU (hardware thread), dense from 0.

@@ -21,7 +21,7 @@ pub struct LlcShape {
 pub struct World {
     pub(crate) cpus: Vec<WorldCpu>,
     pub(crate) llcs: Vec<WorldLlc>,
-    tasks: Vec<Task>,
+    pub(crate) tasks: Vec<Task>,
     scans: Vec<ScanState>,
     llc_cpus: Vec<u16>,
     smt_cpus: Vec<u16>,
@@ -122,6 +122,17 @@ impl World {
         let set = affinity as usize * self.llcs.len() + usize::from(c.llc);
         let word = self.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
         word >> (c.position % 64) & 1 != 0
+    }
+
+    /// On how many CPUs may a task with this affinity run?
+    #[inline]
+    pub fn n_allowed(&self, affinity: u32) -> u32 {
+        if affinity == 0 {
+            return self.cpus.len() as u32;
+        }
+        let words = self.llcs.len() * LLC_WORDS;
+        let set = &self.allowed[affinity as usize * words..][..words];
+        set.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Adds a task; its `id` must be the next number.
@@ -338,12 +349,12 @@ impl World {
         ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu, on_cpu)
     }
 
-    fn knows(&self, affinity: u32) -> bool {
+    pub(crate) fn knows(&self, affinity: u32) -> bool {
         (affinity as usize + 1) * self.llcs.len() * LLC_WORDS <= self.allowed.len()
     }
 
     #[inline]
-    fn raw(&mut self) -> RawWorld {
+    pub(crate) fn raw(&mut self) -> RawWorld {
         RawWorld {
             cpus: self.cpus.as_mut_ptr(),
             llcs: self.llcs.as_mut_ptr(),

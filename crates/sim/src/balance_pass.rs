@@ -60,7 +60,9 @@ impl Sim<'_> {
         let state = &mut self.balancer.state[at(dst)][level];
         if moved > 0 {
             state.failed = 0;
-            return (Pass::Moved(moved), u64::from(moved) * Ns::from(self.cost.migrate_ns));
+            let unlisting = self.take_shared_removals();
+            let moving = u64::from(moved) * Ns::from(self.cost.migrate_ns);
+            return (Pass::Moved(moved), moving + unlisting);
         }
         if kind != Kind::NewIdle {
             state.failed += 1;
@@ -216,7 +218,8 @@ impl Sim<'_> {
     }
 
     /// Moves a waiting task to another queue.
-    fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
+    pub(crate) fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
+        self.remove_shared_in_balance(dst, task);
         self.counters.balance_migrations += 1;
         self.charge_both(src, dst);
         self.advance_cpu(src);

@@ -78,6 +78,8 @@ pub(crate) struct Cpu {
     pub(crate) group_contrib: f64,
     /// When that was last compared with the averages.
     pub(crate) reported_at: Ns,
+    /// When it may be reported again, if that is limited.
+    pub(crate) report_again_at: Ns,
     /// A task has joined or left the averages since.
     pub(crate) removed: bool,
 
@@ -117,6 +119,7 @@ impl Cpu {
             util_est: 0.0,
             group_contrib: 0.0,
             reported_at: 0,
+            report_again_at: 0,
             removed: false,
             idle_stamp: 0,
             max_idle_balance_cost: 500_000,

@@ -21,6 +21,7 @@ use crate::fair::FairTunables;
 use crate::near::Near;
 use crate::pelt::Decay;
 use crate::runqueue::RunQueue;
+use crate::swqueue::SharedQueues;
 use crate::task::Task;
 use crate::{RunSpec, SimError};
 
@@ -79,10 +80,14 @@ pub(crate) struct Sim<'a> {
     pub(crate) clock: Clock,
     pub(crate) timers: BinaryHeap<Reverse<Timer>>,
     pub(crate) timer_number: u64,
+    /// Reports to it are limited in rate (LOAD_AVG_RATELIMIT).
+    pub(crate) rate_limited: bool,
     /// `tg->load_avg` of the session's task group, if it has one.
     pub(crate) group_line: Option<Line>,
     /// `sd_llc_shared` of each LLC: has_idle_cores.
     pub(crate) llc_lines: Vec<Line>,
+    /// Shared wake queues (SWQUEUE).
+    pub(crate) shared_queues: Option<Box<SharedQueues>>,
     pub(crate) balancer: Balancer,
     /// Speed of kernel work by the number of busy siblings.
     pub(crate) speeds: [u64; 8],
@@ -133,8 +138,10 @@ impl<'a> Sim<'a> {
             clock: Clock::new(n + 1),
             timers: BinaryHeap::new(),
             timer_number: 0,
+            rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
             group_line: grouped.then(|| Line::new(n)),
             llc_lines: (0..topology.n_llcs()).map(|_| Line::new(n)).collect(),
+            shared_queues: None,
             balancer: Balancer::new(machine),
             speeds: smt_speeds(machine.cost.smt_kernel_share),
             user_speeds: smt_speeds(machine.cost.smt_share),

@@ -10,6 +10,7 @@ use crate::task::Place;
 
 impl Sim<'_> {
     pub(crate) fn check_invariants(&self) {
+        self.check_shared_queues();
         let mut seen = vec![0u32; self.tasks.len()];
         for cpu in 0..self.cpus.len() as CpuId {
             let c = &self.cpus[at(cpu)];

@@ -24,6 +24,7 @@ mod program;
 mod runqueue;
 mod schedule;
 mod start;
+mod swqueue;
 mod task;
 mod wakeup;
 

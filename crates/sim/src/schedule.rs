@@ -7,6 +7,7 @@ use reveille_policy::{CpuId, NONE, TaskId};
 use crate::cpu::{Step, at, some_task};
 use crate::eevdf::Next;
 use crate::engine::{Sim, Toll};
+use crate::swqueue::Pull;
 use crate::task::{Place, Saved};
 
 impl Sim<'_> {
@@ -110,6 +111,13 @@ impl Sim<'_> {
     /// `prev` is the task that ran until now, nothing if the CPU was idle.
     pub(crate) fn run_next(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
         let Some(task) = self.pick_next(cpu, &mut toll) else {
+            let pull = match prev {
+                Some(_) => self.pull_shared(cpu, &mut toll),
+                None => Pull::Nothing,
+            };
+            if pull == Pull::Taken {
+                return self.run_next(cpu, prev, toll);
+            }
             if prev.is_some() && self.cpus[at(cpu)].wake_list.is_empty() {
                 let stamp = self.now.max(1);
                 self.cpus[at(cpu)].idle_stamp = stamp;
@@ -118,6 +126,11 @@ impl Sim<'_> {
                     self.begin(cpu, Step::NewIdle, toll, 0, None);
                     return;
                 }
+            }
+            if pull == Pull::Lost {
+                // Meanwhile the idle task is not current.
+                self.begin(cpu, Step::NewIdle, toll, 0, None);
+                return;
             }
             self.enter_idle(cpu, toll);
             return;
@@ -130,10 +143,17 @@ impl Sim<'_> {
             Some(_) => self.now,
             None => self.now + toll.stall + c.stretch(toll.cost),
         };
+        let asked_at = self.now + toll.stall + c.stretch(toll.cost);
+        let unlisted = self.remove_shared(cpu, task, asked_at);
+        let c = &mut self.cpus[at(cpu)];
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
         c.averages.advance(&self.decay, from, prev.is_some(), weight, nr);
         if c.leaves_idle() {
             self.counters.idle_task_ns += from - c.idle_task_from.min(from);
+        }
+        if unlisted.stall + unlisted.cost != 0 {
+            toll += unlisted;
+            c.lock.release(self.now + toll.stall + c.stretch(toll.cost));
         }
         self.world.set_curr(cpu, task);
         self.world.task_mut(task).prev_cpu = cpu;

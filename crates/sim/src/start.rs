@@ -22,6 +22,7 @@ impl Sim<'_> {
         for cpu in 0..self.cpus.len() {
             self.world.scan_state_mut(cpu as CpuId).wake_stamp_j = now_j;
         }
+        self.make_shared_queues();
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.
             let weight = self.world.llc_cpus(llc).len() as u32;

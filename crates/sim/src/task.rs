@@ -85,6 +85,8 @@ pub(crate) struct Task {
     pub(crate) next_reader: TaskId,
     /// Next task on the list that it has joined.
     pub(crate) list_next: TaskId,
+    /// Shared wake queue on which it stands, or `NONE`.
+    pub(crate) shared_queue: u32,
 }
 
 impl Task {
@@ -118,6 +120,7 @@ impl Task {
             timer: 0,
             next_reader: reveille_policy::NONE,
             list_next: reveille_policy::NONE,
+            shared_queue: reveille_policy::NONE,
         }
     }
 

@@ -22,6 +22,9 @@ pub(crate) const REMOTE_ENQUEUE_LINES: Ns = 3;
 /// pending flag with the need-resched word.
 const WAKE_LIST_LINES: Ns = 2;
 
+/// LOAD_AVG_RATELIMIT: a queue reports its load once in this time (v6.7, commit 1528c661c24b).
+const REPORT_INTERVAL_NS: Ns = 1_000_000;
+
 impl Sim<'_> {
     /// The current task of `cpu` wakes `wakee`, then goes on with its program.
     pub(crate) fn wake(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
@@ -278,7 +281,7 @@ impl Sim<'_> {
         self.counters.lock_wait_ns += wait;
         let told = self.activate(cpu, wakee, dst, when + wait);
         let work = self.enqueue_work();
-        let hold = self.cpus[at(cpu)].stretch(work) + told.stall;
+        let hold = self.cpus[at(cpu)].stretch(work + told.cost) + told.stall;
         self.cpus[at(dst)].lock.release(when + wait + hold);
         Toll { stall: wait + told.stall, cost: work + told.cost }
     }
@@ -290,7 +293,8 @@ impl Sim<'_> {
     }
 
     /// ttwu_do_activate(), the lock being held: the idle stretch of `dst` ends, and the
-    /// task is on its queue. Returns what load_avg's line and a resched of `dst` take.
+    /// task is on its queue. Returns the time of what comes
+    /// on top of the work: load_avg's line, a resched of `dst`, the shared queue.
     #[inline]
     pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
         let c = &mut self.cpus[at(dst)];
@@ -303,8 +307,14 @@ impl Sim<'_> {
         }
         let told = self.charge_for(cpu, dst);
         let new = self.world.task(wakee).sum_exec_ns == 0;
+        let shared = self.goes_to_shared_queue(wakee, dst);
         self.enqueue(wakee, dst, if new { Arrival::New } else { Arrival::Woken });
-        Toll { stall: self.group_load_moved(cpu, dst, when), cost: told }
+        let mut toll = Toll { stall: self.group_load_moved(cpu, dst, when), cost: told };
+        if shared {
+            let work = self.cpus[at(cpu)].stretch(self.enqueue_work() + toll.cost);
+            toll += self.append_shared(cpu, wakee, dst, when + toll.stall + work);
+        }
+        toll
     }
 
     /// Puts a task on the timeline of `dst`.
@@ -341,9 +351,10 @@ impl Sim<'_> {
         if self.reports_load(of, self.now) {
             return self.report_load(by, when);
         }
+        let booked = self.booked(when);
         let Some(line) = &mut self.group_line else { return 0 };
         let near = &self.near;
-        let wait = line.read(by, when, |a, b| near.line(a, b));
+        let wait = line.read(by, booked, |a, b| near.line(a, b));
         self.counters.hot_line_wait_ns += wait;
         wait
     }
@@ -360,17 +371,22 @@ impl Sim<'_> {
             return false;
         }
         c.reported_at = when;
+        if self.rate_limited && when < c.report_again_at {
+            return false;
+        }
         let moved = (c.averages.load - c.group_contrib).abs() > c.group_contrib / 64.0;
         if moved {
             c.group_contrib = c.averages.load;
+            c.report_again_at = when + REPORT_INTERVAL_NS;
         }
         moved
     }
 
     fn report_load(&mut self, by: CpuId, when: Ns) -> Ns {
+        let booked = self.booked(when);
         let Some(line) = &mut self.group_line else { return 0 };
         let near = &self.near;
-        let wait = line.write(by, when, |a, b| near.line(a, b));
+        let wait = line.write(by, booked, |a, b| near.line(a, b));
         self.counters.hot_line_wait_ns += wait;
         wait
     }

@@ -1,0 +1,355 @@
+//! The shared wake queue: wakees stand on a queue of their cache besides their
+//! runqueue, and a CPU that has run out of work pulls one before it goes idle. Which
+//! wakee and which queue is decided in policy/swqueue.h; here stand the queues, and
+//! what their locks and lines cost.
+
+use std::collections::VecDeque;
+
+use reveille_measure::Ns;
+use reveille_policy::{
+    CpuId, NONE, TaskId, bits, swqueue_shard, swqueue_shard_tried, swqueue_shards,
+};
+
+use crate::contention::Lock;
+use crate::cpu::at;
+use crate::engine::{Sim, Toll};
+use crate::task::Place;
+
+/// A wakee on a queue.
+#[derive(Clone, Copy)]
+struct Entry {
+    task: TaskId,
+    /// The CPU that appended it: its node's line is there.
+    by: CpuId,
+    /// From then on others see it: its append waits for the lock.
+    seen_from: Ns,
+}
+
+/// The line of a queue's head and lock. Taking the lock takes the line from its last
+/// owner, or from those who have looked since; a look holds nobody up.
+struct Head {
+    owner: CpuId,
+    reader: CpuId,
+    shared: bool,
+    version: u32,
+    /// Version that each CPU last saw.
+    seen: Vec<u32>,
+}
+
+impl Head {
+    fn look(&mut self, cpu: CpuId, transfer: impl Fn(CpuId, CpuId) -> Ns) -> Ns {
+        if self.seen[at(cpu)] == self.version {
+            return 0;
+        }
+        self.seen[at(cpu)] = self.version;
+        self.shared = true;
+        self.reader = cpu;
+        transfer(self.owner, cpu)
+    }
+
+    fn take(&mut self, cpu: CpuId, transfer: impl Fn(CpuId, CpuId) -> Ns) -> Ns {
+        let own = self.owner == cpu;
+        if own && !self.shared {
+            return 0;
+        }
+        let from = if own { self.reader } else { self.owner };
+        self.version = self.version.wrapping_add(1);
+        self.seen[at(cpu)] = self.version;
+        self.owner = cpu;
+        self.shared = false;
+        transfer(from, cpu)
+    }
+}
+
+/// One queue. A task joins and leaves `list` when its CPU asks for the lock, for the
+/// lock is granted in that order; whoever looks without it sees the list as it is.
+struct Queue {
+    list: VecDeque<Entry>,
+    /// From when until when others see a task whose removal waits for the lock.
+    leaving: VecDeque<(Ns, Ns)>,
+    lock: Lock,
+    head: Head,
+}
+
+impl Queue {
+    /// list_empty() at `when`, without the lock.
+    fn looks_empty(&mut self, now: Ns, when: Ns) -> bool {
+        while self.leaving.front().is_some_and(|&(_, gone)| gone <= now) {
+            self.leaving.pop_front();
+        }
+        let listed = self.list.front().is_some_and(|e| e.seen_from <= when);
+        !listed && !self.leaving.iter().any(|&(from, gone)| from <= when && when < gone)
+    }
+}
+
+/// The queues of a machine.
+pub(crate) struct SharedQueues {
+    queues: Vec<Queue>,
+    /// Per LLC, the first of its queues and their number.
+    of_llc: Vec<(usize, u32)>,
+    /// Removals by balancing, to be charged to the pass in progress.
+    balancing: Ns,
+}
+
+/// Why the queue's lock is taken: waits are counted apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Append,
+    Remove,
+}
+
+/// How a CPU's look at the shared queues ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pull {
+    /// There was nothing to take.
+    Nothing,
+    /// A queue was locked, but nothing came of it.
+    Lost,
+    /// A task waits on this CPU's runqueue now.
+    Taken,
+}
+
+impl Sim<'_> {
+    /// Makes the queues, if the policy has them.
+    pub(crate) fn make_shared_queues(&mut self) {
+        if !self.tunables.has(bits::SWQUEUE) {
+            return;
+        }
+        let n_cpus = self.cpus.len();
+        let mut first = 0;
+        let mut of_llc = Vec::new();
+        for llc in 0..self.world.n_llcs() {
+            let shards = swqueue_shards(&self.tunables, self.world.llc_cpus(llc).len() as u32);
+            of_llc.push((first, shards));
+            first += shards as usize;
+        }
+        let queue = || Queue {
+            list: VecDeque::new(),
+            leaving: VecDeque::new(),
+            lock: Lock::default(),
+            head: Head { owner: 0, reader: 0, shared: false, version: 0, seen: vec![0; n_cpus] },
+        };
+        let queues = (0..first).map(|_| queue()).collect();
+        self.shared_queues = Some(Box::new(SharedQueues { queues, of_llc, balancing: 0 }));
+    }
+
+    /// The queue of a CPU, and all queues of its cache in the order in which it looks.
+    fn queue_tried(&self, cpu: CpuId, k: u32) -> Option<usize> {
+        let shared = self.shared_queues.as_ref()?;
+        let (first, shards) = shared.of_llc[self.near.llc(cpu)];
+        let own = swqueue_shard(cpu, shards);
+        (k < shards).then(|| first + swqueue_shard_tried(own, k, shards) as usize)
+    }
+
+    /// Will this wakee, about to be queued on `dst`, be appended to a shared queue?
+    #[inline]
+    pub(crate) fn goes_to_shared_queue(&mut self, wakee: TaskId, dst: CpuId) -> bool {
+        if self.shared_queues.is_none() {
+            return false;
+        }
+        // A fork is no wake-up; and what has left one queue for another has migrated.
+        let forked = self.world.task(wakee).sum_exec_ns == 0;
+        let migrated = self.tasks[at(wakee)].attaching;
+        !forked && self.world.swqueue_appends(&self.tunables, wakee, dst, migrated)
+    }
+
+    /// Appends a wakee that has just been queued on `dst`, by the hand of `cpu`, which
+    /// holds the runqueue's lock and asks at `when` for the queue's.
+    pub(crate) fn append_shared(
+        &mut self,
+        cpu: CpuId,
+        wakee: TaskId,
+        dst: CpuId,
+        when: Ns,
+    ) -> Toll {
+        let Some(q) = self.queue_tried(dst, 0) else { return Toll::default() };
+        let tail = self.queue(q).list.back().map(|e| e.by);
+        let (toll, done) = self.access(q, cpu, when, [tail, None], Access::Append);
+        self.queue(q).list.push_back(Entry { task: wakee, by: cpu, seen_from: done });
+        self.tasks[at(wakee)].shared_queue = q as u32;
+        toll
+    }
+
+    /// Takes a task that stops waiting on the runqueue of `of` off its shared queue, if
+    /// it is on one. `cpu` asks for the queue's lock at `when`.
+    #[inline]
+    pub(crate) fn remove_shared(&mut self, cpu: CpuId, task: TaskId, when: Ns) -> Toll {
+        let q = std::mem::replace(&mut self.tasks[at(task)].shared_queue, NONE);
+        if q == NONE {
+            return Toll::default();
+        }
+        let list = &self.queue(at(q)).list;
+        let place = list.iter().position(|e| e.task == task).expect("listed where it says");
+        let before = place.checked_sub(1).map(|p| list[p].by);
+        let after = list.get(place + 1).map(|e| e.by);
+        let (toll, done) = self.access(at(q), cpu, when, [before, after], Access::Remove);
+        let queue = self.queue(at(q));
+        if let Some(entry) = queue.list.remove(place) {
+            queue.leaving.push_back((entry.seen_from, done));
+        }
+        toll
+    }
+
+    /// A task moved by balancing leaves its shared queue; the pass pays.
+    pub(crate) fn remove_shared_in_balance(&mut self, cpu: CpuId, task: TaskId) {
+        let toll = self.remove_shared(cpu, task, self.now);
+        if let Some(shared) = &mut self.shared_queues {
+            shared.balancing += toll.stall + toll.cost;
+        }
+    }
+
+    /// What removals have cost the balancing pass that ends here.
+    pub(crate) fn take_shared_removals(&mut self) -> Ns {
+        self.shared_queues.as_mut().map_or(0, |s| std::mem::take(&mut s.balancing))
+    }
+
+    /// Before `cpu` goes idle: the oldest wakee of its cache that may run here leaves
+    /// its runqueue for this one. The time that takes is added to `toll`.
+    pub(crate) fn pull_shared(&mut self, cpu: CpuId, toll: &mut Toll) -> Pull {
+        if self.shared_queues.is_none() {
+            return Pull::Nothing;
+        }
+        let in_newidle = self.tunables.has(bits::SWQUEUE_NEWIDLE);
+        if in_newidle && !self.cpus[at(cpu)].wake_list.is_empty() {
+            return Pull::Nothing; // a wake-up is pending: new-idle balancing returns at once
+        }
+        let (mut k, mut pull) = (0, Pull::Nothing);
+        while let Some(q) = self.queue_tried(cpu, k) {
+            k += 1;
+            if self.sees_none(cpu, q, toll) {
+                continue;
+            }
+            pull = Pull::Lost;
+            let Some(task) = self.pop_shared(cpu, q, toll) else { continue };
+            if self.take_popped(cpu, task, toll) {
+                if in_newidle {
+                    self.cpus[at(cpu)].idle_stamp = 0;
+                }
+                return Pull::Taken;
+            }
+            break;
+        }
+        pull
+    }
+
+    /// Reads the head of a queue without its lock: is there nothing?
+    fn sees_none(&mut self, cpu: CpuId, q: usize, toll: &mut Toll) -> bool {
+        let near = &self.near;
+        let Some(shared) = &mut self.shared_queues else { return true };
+        let look = shared.queues[q].head.look(cpu, |a, b| near.line(a, b));
+        toll.stall += look;
+        self.counters.hot_line_wait_ns += look;
+        let (now, when) = (self.now, self.after(cpu, toll));
+        self.queue(q).looks_empty(now, when)
+    }
+
+    /// Locks a queue and takes its head off, if there is one and `cpu` may have it.
+    fn pop_shared(&mut self, cpu: CpuId, q: usize, toll: &mut Toll) -> Option<TaskId> {
+        let list = &self.queue(q).list;
+        let (first, after) = (list.front().copied(), list.get(1).map(|e| e.by));
+        let pops = first.filter(|e| self.world.swqueue_pops(&self.tunables, e.task, cpu));
+        let touched = [first.map(|e| e.by), pops.and(after)];
+        let when = self.after(cpu, toll);
+        let (access, done) = self.access(q, cpu, when, touched, Access::Remove);
+        *toll += access;
+        let Entry { task, seen_from, .. } = pops?;
+        let queue = self.queue(q);
+        queue.list.pop_front();
+        queue.leaving.push_back((seen_from, done));
+        self.tasks[at(task)].shared_queue = NONE;
+        Some(task)
+    }
+
+    /// Moves a popped task here under its runqueue's lock, if it still waits there.
+    fn take_popped(&mut self, cpu: CpuId, task: TaskId, toll: &mut Toll) -> bool {
+        let src = self.world.task(task).prev_cpu;
+        let when = self.after(cpu, toll);
+        let near = &self.near;
+        let granted = self.now + self.cpus[at(src)].lock.acquire(cpu, self.now, |a, b| near.line(a, b));
+        let wait = granted.saturating_sub(when).max(near.line(src, cpu));
+        self.counters.lock_wait_ns += wait;
+        toll.stall += wait;
+        let queued = self.tasks[at(task)].place == Place::Queued(src);
+        let takes = self.world.swqueue_takes(task, cpu, queued);
+        if takes {
+            self.move_task(task, src, cpu);
+            self.counters.swqueue_pulls += 1;
+            // Half of a migration is the detachment, under that lock.
+            let detach = Ns::from(self.cost.migrate_ns) / 2;
+            let detached = granted + self.cpus[at(cpu)].stretch(detach);
+            self.cpus[at(src)].lock.release(detached);
+            toll.cost += Ns::from(self.cost.migrate_ns);
+            let attached = self.after(cpu, toll);
+            self.cpus[at(cpu)].lock.release(attached);
+        } else {
+            self.cpus[at(src)].lock.release(granted);
+        }
+        takes
+    }
+
+    /// Takes a queue's lock at `when`, does one list operation that touches the nodes
+    /// of its neighbours, and gives it back. Returns what that takes, and when it ends.
+    fn access(
+        &mut self,
+        q: usize,
+        cpu: CpuId,
+        when: Ns,
+        neighbours: [Option<CpuId>; 2],
+        access: Access,
+    ) -> (Toll, Ns) {
+        let near = &self.near;
+        let Some(shared) = &mut self.shared_queues else { return (Toll::default(), when) };
+        let queue = &mut shared.queues[q];
+        let handoff = queue.head.take(cpu, |a, b| near.line(a, b));
+        let granted = self.now + queue.lock.acquire(cpu, self.now, |_, _| handoff);
+        let nodes: Ns = neighbours.into_iter().flatten().map(|by| near.line(by, cpu)).sum();
+        let work = Ns::from(self.cost.swqueue_hold_ns);
+        let hold = nodes + self.cpus[at(cpu)].stretch(work);
+        queue.lock.release(granted + hold);
+        let wait = granted.max(when + handoff) - when;
+        let done = when + wait + hold;
+        match access {
+            Access::Append => self.counters.swqueue_append_wait_ns += wait,
+            Access::Remove => self.counters.swqueue_remove_wait_ns += wait,
+        }
+        (Toll { stall: wait + nodes, cost: work }, done)
+    }
+
+    fn queue(&mut self, q: usize) -> &mut Queue {
+        let shared = self.shared_queues.as_mut().expect("asked for with SWQUEUE only");
+        &mut shared.queues[q]
+    }
+
+    /// When a server is booked by somebody who asks at `when`. Waits for a shared queue
+    /// are long, and who comes late in the future must not keep those out who ask
+    /// sooner: the place in the queue is taken now, so that the server never idles
+    /// for a reservation.
+    #[inline]
+    pub(crate) fn booked(&self, when: Ns) -> Ns {
+        if self.shared_queues.is_some() { self.now } else { when }
+    }
+
+    /// When `cpu` is through with what it has been charged so far.
+    fn after(&self, cpu: CpuId, toll: &Toll) -> Ns {
+        self.now + toll.stall + self.cpus[at(cpu)].stretch(toll.cost)
+    }
+
+    /// Every task stands on at most one list, that of the CPU where it waits.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check_shared_queues(&self) {
+        let mut listed = 0;
+        for (q, queue) in self.shared_queues.iter().flat_map(|s| s.queues.iter().enumerate()) {
+            for entry in &queue.list {
+                let t = &self.tasks[at(entry.task)];
+                assert_eq!(t.shared_queue as usize, q, "task {} stands on two lists", entry.task);
+                let Place::Queued(cpu) = t.place else {
+                    panic!("task {} is on a shared queue and {:?}", entry.task, t.place)
+                };
+                assert_eq!(self.queue_tried(cpu, 0), Some(q), "task {} on CPU {cpu}", entry.task);
+                listed += 1;
+            }
+        }
+        let marked = self.tasks.iter().filter(|t| t.shared_queue != NONE).count();
+        assert_eq!(marked, listed, "tasks on shared queues");
+    }
+}
