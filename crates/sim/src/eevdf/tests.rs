@@ -154,3 +154,31 @@ fn a_new_task_asks_for_half_a_slice_first() {
     let new = eevdf.queued()[0];
     assert_eq!(new.deadline - new.vruntime, i64::from(BASE) / 2);
 }
+
+#[test]
+fn tasks_share_the_cpu_in_proportion_to_their_weights() {
+    const TICKS: u32 = 10_000;
+    for slice_protect in [false, true] {
+        let weights = [335, 1024, 1024, 3121];
+        let mut eevdf = Eevdf::new(EevdfRules { slice_protect, ..rules() });
+        for (task, weight) in (0..).zip(weights) {
+            eevdf.enqueue(task, weight, BASE, Carried::default(), false);
+        }
+        let mut served = [0u32; 4];
+        let mut next = eevdf.pick();
+        for _ in 0..TICKS {
+            let Some(Next::Run(task)) = next else { panic!("nobody sleeps") };
+            served[task as usize] += 1;
+            if eevdf.charge(u64::from(TICK)) {
+                eevdf.put_back();
+                next = eevdf.pick();
+            }
+        }
+        for (served, weight) in served.into_iter().zip(weights) {
+            let share = f64::from(weight) / f64::from(weights.iter().sum::<u32>());
+            let off = f64::from(served) - share * f64::from(TICKS);
+            // A slice and a tick, in ticks, and as much for the place where it began.
+            assert!(off.abs() <= 8.0, "weight {weight}: {served} of {TICKS}");
+        }
+    }
+}
