@@ -13,8 +13,8 @@ pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
 };
 pub use ffi::{avg_idle, nr_idle_scan};
-pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use state::{NONE, Pick, Rule, Task, WAKE_IN_TASK, WAKE_SYNC};
+pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use world::{LlcShape, World, WorldShape};
 
 /// Number of a CPU (hardware thread), dense from 0.
