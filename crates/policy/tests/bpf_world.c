@@ -166,6 +166,7 @@ static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cp
 
 #include "../../../policy/averages.h"
 #include "../../../policy/select.h"
+#include "../../../policy/swqueue.h"
 
 struct world world_state;
 struct policy_tunables tunables;
@@ -205,9 +206,18 @@ SEC("struct_ops/enqueue") u32 enqueue(struct wakeup *wakeup)
 	struct world *w = &world_state;
 	struct policy_task *wakee = task_of(w, wakeup->wakee);
 	struct policy_pick pick;
+	u32 llc = world_llc(w, wakeup->this_cpu), shards, own;
 
 	if (!wakee)
 		return wakeup->this_cpu;
+	shards = policy_swqueue_shards(&tunables, world_llc_weight(w, llc));
+	own = policy_swqueue_shard(wakeup->this_cpu, shards);
+	/* Out of work: the wakee is the head of the second queue that is tried. */
+	if (!wakeup->flags && policy_swqueue_pops(w, &tunables, wakee, wakeup->this_cpu) &&
+	    policy_swqueue_takes(w, wakee, wakeup->this_cpu, wakeup->waker != 0))
+		return policy_swqueue_shard_tried(own, 1, shards);
+	if (policy_swqueue_appends(w, &tunables, wakeup->this_cpu, wakeup->waker, false))
+		return own;
 	pick = policy_select_cpu(w, &tunables, wakee, 0, wakeup->this_cpu, 0, wakeup->now_j);
 	policy_scan_done(w, &tunables, wakeup->this_cpu, &pick, 100 * pick.searched);
 	return pick.rule;

@@ -2,6 +2,7 @@
 //! parallel rates, and one line per mechanism that a placement policy can move.
 
 use reveille_measure::Explain;
+use reveille_study::Row;
 
 use crate::number::{percent, si, time};
 
@@ -15,7 +16,7 @@ pub(crate) struct Line {
 
 /// All explaining numbers, in the order of a wakeup: how full the machine was,
 /// where wakees went, what finding a CPU took, what it cost, what the task felt.
-pub(crate) const LINES: [Line; 20] = [
+const LINES: [Line; 20] = [
     Line { label: "idle", value: |e| percent(e.idle_pct) },
     Line { label: "  kernel's count", value: |e| percent(e.idle_task_pct) },
     Line { label: "wakeups/s", value: |e| si(wakeups(e)) },
@@ -37,6 +38,24 @@ pub(crate) const LINES: [Line; 20] = [
     Line { label: "wakeup p99", value: |e| time(e.wakeup_p99_ns) },
     Line { label: "wakeup max", value: |e| time(e.wakeup_max_ns) },
 ];
+
+/// What the shared wake queue did; of interest only where a policy has one.
+const SHARED_QUEUE: [Line; 4] = [
+    Line { label: "shared-queue pulls/s", value: |e| si(e.swqueue_pulls_per_s) },
+    Line { label: "  wait to append", value: |e| percent(e.swqueue_append_wait_pct) },
+    Line { label: "  wait to remove", value: |e| percent(e.swqueue_remove_wait_pct) },
+    Line { label: "  waits of busy time", value: |e| percent(e.swqueue_wait_busy_pct) },
+];
+
+/// The lines that say something about these rows.
+pub(crate) fn lines<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<&'static Line> {
+    let shared_queue = rows.into_iter().any(|row| {
+        let sides = [&row.explain.baseline, &row.explain.candidate];
+        sides.iter().any(|e| e.swqueue_wait_busy_pct > 0.0)
+    });
+    let more: &[Line] = if shared_queue { &SHARED_QUEUE } else { &[] };
+    LINES.iter().chain(more).collect()
+}
 
 /// All wake-ups per second.
 fn wakeups(e: &Explain) -> f64 {

@@ -141,14 +141,15 @@ fn verdict_word(verdict: Verdict) -> &'static str {
 /// The explaining numbers with one column per load, in as many tables as the
 /// width asks for.
 fn explanation(page: &mut Page, group: &Group<'_>) {
-    let label_width = explain::LINES.iter().map(|l| l.label.len()).max().unwrap_or(0) + 3;
+    let lines = explain::lines(group.rows.iter().copied());
+    let label_width = lines.iter().map(|l| l.label.len()).max().unwrap_or(0) + 3;
     // `1.23M -> 1.23M` is 14 wide and padded by 2; `-> 100µs` may need one more.
     let per_table = ((page.width - label_width) / 18).max(1);
     for rows in group.rows.chunks(per_table) {
         let mut table = Table::new();
         let loads = rows.iter().map(|r| r.load.to_string());
         table.set_header(std::iter::once("at load".to_string()).chain(loads));
-        for line in &explain::LINES {
+        for line in &lines {
             let label = line.label.replace("  ", "\u{a0}\u{a0}");
             table.add_row(std::iter::once(label).chain(rows.iter().map(|row| {
                 let (before, after) = (&row.explain.baseline, &row.explain.candidate);

@@ -265,7 +265,8 @@ impl Sim<'_> {
         let src = self.world.task(task).prev_cpu;
         let when = self.after(cpu, toll);
         let near = &self.near;
-        let granted = self.now + self.cpus[at(src)].lock.acquire(cpu, self.now, |a, b| near.line(a, b));
+        let granted =
+            self.now + self.cpus[at(src)].lock.acquire(cpu, self.now, |a, b| near.line(a, b));
         let wait = granted.saturating_sub(when).max(near.line(src, cpu));
         self.counters.lock_wait_ns += wait;
         toll.stall += wait;

@@ -8,7 +8,7 @@ use common::{MS, baseline, exact, machine, policy, program, run_seed};
 use proptest::prelude::*;
 use reveille_machine::{CostModel, Machine};
 use reveille_measure::{Ns, RunResult};
-use reveille_policy::{FEATURES, Policy};
+use reveille_policy::{FEATURES, Policy, bits};
 use reveille_workload::{ChannelKind, Op, Program, Role};
 
 /// One part of a workload; a workload has one or more, each with its own names.
@@ -151,6 +151,11 @@ fn any_policy() -> impl Strategy<Value = Policy> {
         Just(baseline("v6.12")),
         Just(baseline("v7.2")),
         Just(policy("+SIS_SHORT")),
+        prop::sample::subsequence(
+            vec!["+SWQUEUE_NEWIDLE", "+SWQUEUE_SKIP_IDLE", "+SWQUEUE_SHARD"],
+            0..=3
+        )
+        .prop_map(|forms| policy(&format!("+SWQUEUE {}", forms.join(" ")))),
         prop::sample::subsequence(FEATURES.iter().map(|f| f.name).collect::<Vec<_>>(), 1..=n)
             .prop_map(|names| {
                 let on = policy("").names();
@@ -175,6 +180,7 @@ proptest! {
         let result = run_seed(&machine, &program, &policy, seed, warmup, duration);
         time_is_spent_once(&machine, &result, duration)?;
         counters_agree(&machine, &program, &result)?;
+        shared_queue_is_used_if_there(&policy, &result)?;
         work_fits_the_time(&machine, &program, &result)?;
         tasks_run(&machine, &program, &result, warmup)?;
     }
@@ -227,6 +233,17 @@ fn counters_agree(
     if n_cpus == 1 {
         prop_assert_eq!((c.ipis, c.balance_migrations, c.wakeup_migrations), (0, 0, 0));
         prop_assert_eq!(c.wakeups_same_cpu, placed);
+    }
+    Ok(())
+}
+
+/// Pulls are migrations; and without the feature nobody waits for the queue's lock.
+fn shared_queue_is_used_if_there(policy: &Policy, result: &RunResult) -> Result<(), TestCaseError> {
+    let c = &result.counters;
+    prop_assert!(c.swqueue_pulls <= c.balance_migrations, "{c:?}");
+    if policy.features & bits::SWQUEUE == 0 {
+        let used = (c.swqueue_append_wait_ns, c.swqueue_remove_wait_ns, c.swqueue_pulls);
+        prop_assert_eq!(used, (0, 0, 0));
     }
     Ok(())
 }

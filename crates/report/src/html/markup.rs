@@ -202,7 +202,7 @@ fn explanation(out: &mut String, group: &Group<'_>) {
     let mut heads = vec!["at load"];
     heads.extend(loads.iter().map(String::as_str));
     open_table(out, "", &heads);
-    for line in &explain::LINES {
+    for line in explain::lines(group.rows.iter().copied()) {
         // Two leading spaces mark a part of the line above.
         let class = if line.label.starts_with(' ') { "part" } else { "whole" };
         push(
