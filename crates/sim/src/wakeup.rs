@@ -282,7 +282,7 @@ impl Sim<'_> {
 
     /// ttwu_do_activate(), the lock being held: the idle stretch of `dst` ends, and the
     /// task is on its queue. Returns the time that load_avg's line takes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Ns {
         let c = &mut self.cpus[at(dst)];
         if c.idle_stamp != 0 {
