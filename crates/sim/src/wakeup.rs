@@ -293,9 +293,9 @@ impl Sim<'_> {
     }
 
     /// ttwu_do_activate(), the lock being held: the idle stretch of `dst` ends, and the
-    /// task is on its queue. Returns the time of what comes
-    /// on top of the work: load_avg's line, a resched of `dst`, the shared queue.
-    #[inline]
+    /// task is on its queue. Returns the time of what comes on top of the work:
+    /// load_avg's line, a resched of `dst`, the shared queue.
+    #[inline(always)]
     pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
         let c = &mut self.cpus[at(dst)];
         if c.idle_stamp != 0 {

@@ -246,10 +246,27 @@ fn the_scenes_reach_every_rule() {
             ("core search cleared, without".to_owned(), end.cleared && end.rule == Rule::Target),
             ("search ended by its budget".to_owned(), budget_ended),
             ("search beyond 64 CPUs".to_owned(), end.searched > 64),
+            (format!("{:?} by {:?}", era(&scene.tunables), end.rule), end.search),
+            (format!("{:?} ended by its budget", era(&scene.tunables)), end.exhausted),
         ] {
             *reached.entry(what).or_default() += u32::from(is);
         }
     }
+    for (era, rules) in [
+        (Era::V45, [Rule::IdleCore, Rule::IdleCpu, Rule::SiblingIdle, Rule::Target].as_slice()),
+        (Era::V513, &[Rule::IdleCore, Rule::IdleCpu, Rule::Target]),
+        (Era::V62, &[Rule::IdleCore, Rule::IdleCpu, Rule::Target]),
+    ] {
+        for rule in rules {
+            assert!(
+                reached[&format!("{era:?} by {rule:?}")] >= 10,
+                "{era:?} {rule:?}: {reached:?}"
+            );
+        }
+        let cut = reached[&format!("{era:?} ended by its budget")];
+        assert_eq!(cut >= 10, era != Era::V45, "{era:?}: {reached:?}");
+    }
+    reached.retain(|what, _| !what.starts_with('V'));
     assert_eq!(reached.len(), 9 + 3 + 3 + 5, "{reached:?}");
     assert!(reached.values().all(|n| *n >= 50), "{reached:?}");
 }

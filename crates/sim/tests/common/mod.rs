@@ -26,7 +26,12 @@ pub fn exact(machine: Machine) -> Machine {
 
 /// The v6.2 baseline with edits, if any.
 pub fn policy(edits: &str) -> Policy {
-    let base = Policy::baseline("v6.2").expect("the baseline");
+    kernel("v6.2", edits)
+}
+
+/// Any baseline with edits, if any.
+pub fn kernel(base: &str, edits: &str) -> Policy {
+    let base = Policy::baseline(base).expect("a baseline");
     if edits.is_empty() { base } else { base.with(edits).expect("edits that apply") }
 }
 

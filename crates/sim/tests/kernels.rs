@@ -1,0 +1,106 @@
+//! What somebody notices who runs the same work on another kernel: where wakees go,
+//! how far is searched for them, and how they are handed over.
+
+mod common;
+
+use common::{MS, assert_near, exact, kernel, machine, program, run};
+use reveille_machine::Machine;
+use reveille_measure::RunResult;
+use reveille_workload::Program;
+
+/// Tasks that work and sleep, more of them than CPUs.
+fn sleepers(count: u32, run_us: u32, sleep_us: u32) -> Program {
+    let text = format!(
+        "[[task]]\nname = \"s\"\ncount = {count}\nprogram = [{{ run = \"{run_us}us\" }}, {{ sleep = \"{sleep_us}us\", jitter = \"{sleep_us}us\" }}, {{ count = 1 }}]\n"
+    );
+    program(&text, 1)
+}
+
+/// Pairs that pass a message to and fro.
+fn pairs(load: u64, run_us: u32) -> Program {
+    let text = format!(
+        "channels = {{ there = \"pipe\", back = \"pipe\" }}\n\
+         [[task]]\nname = \"a\"\nprogram = [{{ run = \"{run_us}us\" }}, {{ send = \"there\" }}, {{ recv = \"back\" }}, {{ count = 1 }}]\n\
+         [[task]]\nname = \"b\"\nprogram = [{{ recv = \"there\" }}, {{ run = \"{run_us}us\" }}, {{ send = \"back\" }}]\n"
+    );
+    program(&text, load)
+}
+
+fn under(machine: &Machine, program: &Program, base: &str, edits: &str) -> RunResult {
+    run(machine, program, &kernel(base, edits), 100 * MS, 1000 * MS)
+}
+
+fn per_search(result: &RunResult) -> f64 {
+    result.counters.cpus_searched as f64 / result.counters.idle_searches as f64
+}
+
+/// Half of the threads are idle at any time, but hardly ever a whole core: v4.5 stacks
+/// wakees behind tasks that compute, and its patch finds the idle threads.
+#[test]
+fn the_first_idle_thread_ends_the_waiting_of_v4_5() {
+    let machine = exact(machine("hsw-2s12c", 1, 1, 8, 2));
+    let work = sleepers(24, 3000, 3500);
+    let groups = under(&machine, &work, "v4.5", "");
+    let first = under(&machine, &work, "v4.5", "+SIS_FIRST");
+    let p99 = |r: &RunResult| r.wakeup_latency.quantile(0.99);
+    assert!(p99(&groups) > 2 * p99(&first), "{} ns, {} ns", p99(&groups), p99(&first));
+    let found = |r: &RunResult| r.counters.searches_found as f64 / r.counters.idle_searches as f64;
+    assert!(found(&groups) < 0.85 && found(&first) > 0.9, "{} {}", found(&groups), found(&first));
+}
+
+/// Without idle CPUs every search is in vain. What v5.13 expects by the last idle time,
+/// long ago, lets it look at the whole cache; aged, that is down to three CPUs.
+#[test]
+fn ageing_shortens_the_searches_of_a_busy_machine() {
+    let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
+    let work = pairs(16, 50);
+    let looked = |edits| per_search(&under(&machine, &work, "v5.13", edits));
+    assert_near("without a bound", looked("-SIS_PROP"), 16.0, 0.01);
+    assert!(looked("") > 12.0);
+    assert_near("aged", looked("+SIS_AGE"), 3.0, 0.01);
+}
+
+/// Without anything between the messages even the short idle times of v5.13 are no
+/// excuse for a search.
+#[test]
+fn searches_that_do_not_pay_are_cut_to_three() {
+    let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
+    let result = under(&machine, &pairs(16, 0), "v5.13", "");
+    assert!(result.counters.idle_searches > 1_000_000);
+    assert_near("CPUs looked at", per_search(&result), 3.0, 0.01);
+}
+
+/// Within a cache the runqueue lock of an idle CPU moves to the waker and back, until
+/// v6.0 uses the wake list there too.
+#[test]
+fn wake_lists_within_a_cache_spare_the_lock() {
+    let machine = exact(machine("skx-2s20c", 1, 2, 4, 2));
+    let wait = |base, edits| {
+        let c = under(&machine, &pairs(3, 5), base, edits).counters;
+        c.lock_wait_ns / c.activations
+    };
+    assert!(wait("v4.5", "") > 40);
+    assert!(wait("v5.13", "") > 40);
+    assert!(wait("v5.13", "+TTWU_QUEUE_IDLE") < 5);
+    assert!(wait("v6.2", "") < 5);
+}
+
+/// A CPU that clears its pending bit before it has its lock is chosen a second time.
+#[test]
+fn a_pending_bit_cleared_early_stacks_wakees() {
+    let machine = exact(machine("skx-2s20c", 1, 2, 4, 2));
+    let stacked = |edits| under(&machine, &pairs(8, 5), "v6.2", edits).counters.stacked_wakeups;
+    let (held, early) = (stacked(""), stacked("-TTWU_PENDING_HELD"));
+    assert!(early > 2 * held, "{held} with the bit held, {early} without");
+}
+
+/// util_est foresees work that PELT has half forgotten: the bound of searches is lower.
+#[test]
+fn searches_are_wider_without_util_est() {
+    let machine = exact(machine("cfl-1s8c", 1, 1, 8, 2));
+    let work = sleepers(24, 30_000, 30_000);
+    let looked =
+        |edits| per_search(&run(&machine, &work, &kernel("v6.2", edits), 500 * MS, 10_000 * MS));
+    let (with, without) = (looked(""), looked("-UTIL_EST"));
+    assert!(without > 1.05 * with, "{with} CPUs looked at with util_est, {without} without");
+}
