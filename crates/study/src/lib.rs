@@ -49,6 +49,7 @@ pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
 pub use parts::{Parts, compare};
 pub use published::{Published, PublishedFigure, Side};
 pub use reveille_place::FileError;
+pub use reveille_sim::TaskGroup;
 pub use runner::{run, run_all};
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point,
