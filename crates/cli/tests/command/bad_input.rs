@@ -85,6 +85,16 @@ fn further_options() {
     refused(&small(&["--jsno"]), &["--jsno", "--json"]);
     refused(&["compare", "--machine", "quad-1s4c"], &["--workload", "--load", "--base", "--with"]);
     refused(&[], &["Usage"]);
+    refused(&["study"], &["NAME|FILE.toml"]);
+    refused(&["study", "sis-short", "--all"], &["--all", "cannot be used"]);
+    refused(&["study", "sis-short", "--fidelity", "x.md"], &["--fidelity", "cannot be used"]);
+    refused(&["study", "--all", "--fidelity", "no/such/x.md"], &["--fidelity", "no directory"]);
+    refused(&["study", "--all", "--fidelity", "/"], &["--fidelity", "no file name"]);
+    refused(&small(&["--with", "burst=1ms"]), &["--with", "there is none", "`group`"]);
+    refused(&small(&["--group", "quota=1us"]), &["--group", "too small"]);
+    refused(&small(&["--group", "qouta=1ms"]), &["--group", "did you mean `quota`?"]);
+    refused(&small(&["--group", "quota"]), &["--group", "no value"]);
+    refused(&small(&["--slice", "0ms"]), &["--slice", "5ms"]);
     let schbench = |param| {
         let mut args = with("--workload", "schbench");
         args.extend(["--param", param]);
