@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks the JSON of `reveille study` or `reveille compare` against docs/json.md.
 
-usage: check-result.py RESULT.json [--study STUDY.json] [--loads 4,16] [--min-counted N]
+usage: check-result.py RESULT.json [--study STUDY.json]... [--loads 4,16] [--min-counted N]
 
-RESULT.json is what the command printed with --json. STUDY.json is what
-`reveille studies NAME --json` printed: the result must then have exactly the rows that
-the study asks for, with its published figures. Exits 1 with every mistake that it finds.
+RESULT.json is what the command printed with --json; of `study --all` it holds the results
+of several studies. STUDY.json is what `reveille studies NAME --json` printed: the result
+of that study must then have exactly the rows that the study asks for, with its published
+figures. Exits 1 with every mistake that it finds.
 """
 
 import argparse
@@ -13,10 +14,17 @@ import json
 import math
 import sys
 
-TOP = {"study", "machine", "topology", "cost_model", "base", "rows", "claims", "score", "partial"}
+TOP = {
+    "study", "mechanism", "machine", "topology", "cost_model", "machines", "base", "rows",
+    "claims", "claim_score", "unpredicted", "score", "partial",
+}
+ALL = {"studies", "score", "mechanisms"}
+MECHANISM = {"mechanism", "studies", "hits", "counted", "pct", "claim_hits", "claims"}
 ROW = {
-    "case", "load", "variant", "metric", "baseline", "candidate", "change_pct", "p_value",
-    "significant", "published_change_pct", "published_source", "verdict", "explain",
+    "case", "machine", "base", "load", "variant", "metric", "direction", "kind", "baseline",
+    "candidate", "change_pct", "p_value", "significant", "published_change_pct",
+    "published_baseline", "published_candidate", "published_unit", "published_of",
+    "published_source", "ratio", "noise", "verdict", "explain",
 }
 EXPLAIN = {
     "idle_pct", "idle_task_pct", "cost_pct", "wakeups_same_cpu_per_s", "wakeups_sibling_per_s",
@@ -26,7 +34,8 @@ EXPLAIN = {
     "swqueue_append_wait_pct", "swqueue_remove_wait_pct", "swqueue_wait_busy_pct",
     "swqueue_pulls_per_s", "wakeup_p50_ns", "wakeup_p99_ns", "wakeup_max_ns",
 }
-CLAIM = {"claim", "published", "predicted", "verdict", "source"}
+CLAIM = {"kind", "claim", "published", "low", "high", "predicted", "verdict", "source"}
+CLAIM_KINDS = {"peak", "onset", "fall", "between", "steadier"}
 
 mistakes = []
 
@@ -69,42 +78,83 @@ def check_row(row, where):
     if not keys(row, ROW, where):
         return
     check(isinstance(row["load"], int) and row["load"] >= 1, where, f"load {row['load']}")
+    check(row["kind"] in ("change", "side", "std", "runs"), where, f"kind {row['kind']}")
+    check(row["direction"] in ("higher", "lower", "neither"), where, row["direction"])
+    # The throughput of a workload is never nothing; shares and counts may be.
+    least = 0 if row["kind"] in ("std", "runs") or row["direction"] != "higher" else 1e-9
     for side in ("baseline", "candidate"):
         if not keys(row[side], {"mean", "rel_std"}, f"{where} {side}"):
             return
         mean, rel_std = row[side]["mean"], row[side]["rel_std"]
-        if not check(is_number(mean) and mean > 0, where, f"{side} mean {mean}"):
+        if not check(is_number(mean) and mean >= least, where, f"{side} mean {mean}"):
             return
-        check(is_number(rel_std) and rel_std >= 0, where, f"{side} spread {rel_std}")
+        check(rel_std is None or (is_number(rel_std) and rel_std >= 0), where, f"spread {rel_std}")
     before, after = row["baseline"]["mean"], row["candidate"]["mean"]
-    if row["metric"].endswith("/s)"):
-        expected = 100 * (after / before - 1)
-    else:
-        expected = 100 * (before / after - 1)
     change = row["change_pct"]
-    check(
-        is_number(change) and abs(expected - change) < 1e-6 * max(1, abs(expected)),
-        where, f"change_pct {change} is not {expected}",
-    )
+    if row["direction"] == "lower":
+        before, after = after, before
+    if after == before:
+        check(change == 0, where, f"change_pct {change} of no change")
+    elif before == 0:
+        check(change is None, where, f"change_pct {change} from nothing")
+    else:
+        expected = 100 * (after / before - 1)
+        check(
+            is_number(change) and abs(expected - change) < 1e-6 * max(1, abs(expected)),
+            where, f"change_pct {change} is not {expected}",
+        )
     p = row["p_value"]
     check(p is None or (is_number(p) and 0 <= p <= 1), where, f"p_value {p}")
     significant = p is not None and p < 0.05
     check(row["significant"] == significant, where, "significant does not follow from p_value")
-    published = row["published_change_pct"]
-    check(
-        (published is None) == (row["verdict"] is None) == (row["published_source"] is None),
-        where, "published figure, its source and the verdict go together",
-    )
-    verdict = row["verdict"]
-    check(verdict in (None, "hit", "miss", "informative"), where, f"verdict {verdict}")
-    if row["verdict"] == "hit" and is_number(change):
-        wanted = math.log1p(published / 100)
-        distance = abs(math.log1p(change / 100) - wanted)
-        # Wider only by the source's own spread, which is at most 30% where a row counts.
-        check(distance <= max(abs(wanted) / 2, 0.6), where, "no such distance is a hit")
+    check_published(row, where)
     if keys(row["explain"], {"baseline", "candidate"}, where):
         for side in ("baseline", "candidate"):
             check_explain(row["explain"][side], f"{where} explain.{side}")
+
+
+def check_published(row, where):
+    verdict, change = row["verdict"], row["change_pct"]
+    check(verdict in (None, "hit", "miss", "informative"), where, f"verdict {verdict}")
+    check(
+        (verdict is None) == (row["published_source"] is None),
+        where, "the source of a published figure and the verdict go together",
+    )
+    names = ("change_pct", "baseline", "candidate")
+    figures = {name: row[f"published_{name}"] for name in names}
+    given = {name for name, figure in figures.items() if figure is not None}
+    if verdict is None:
+        check(not given and row["ratio"] is None, where, "a figure without a source")
+        return
+    expected = {
+        "change": ({"change_pct"}, set(names)),
+        "std": (set(names),),
+        "side": ({"baseline"}, {"candidate"}),
+        "runs": ({"baseline"}, {"candidate"}),
+    }[row["kind"]]
+    check(given in expected, where, f"published: {given} of a row of kind {row['kind']}")
+    check((row["published_of"] is None) == (row["kind"] != "runs"), where, "published_of")
+    if row["kind"] == "std":
+        check(verdict == "informative", where, "a standard deviation never counts")
+    if verdict == "hit" and row["kind"] == "change" and is_number(change):
+        wanted = math.log1p(figures["change_pct"] / 100)
+        distance = abs(math.log1p(change / 100) - wanted)
+        # Wider only by the source's own spread, which is at most 30% where a row counts.
+        check(distance <= max(abs(wanted) / 2, 0.6), where, "no such distance is a hit")
+    if verdict in ("hit", "miss") and row["kind"] in ("side", "runs"):
+        within = row["ratio"] is not None and 0.5 <= row["ratio"] <= 2
+        check(within or verdict == "miss", where, "no such ratio is a hit")
+
+
+def check_claim(claim, where):
+    if not keys(claim, CLAIM, where):
+        return
+    check(claim["kind"] in CLAIM_KINDS, where, f"kind {claim['kind']}")
+    low, high, predicted = claim["low"], claim["high"], claim["predicted"]
+    check(claim["verdict"] in ("hit", "miss"), where, f"verdict {claim['verdict']}")
+    if predicted is not None:
+        agrees = (low is None or predicted >= low) and (high is None or predicted <= high)
+        check(claim["verdict"] == ("hit" if agrees else "miss"), where, "verdict")
 
 
 def check_result(result):
@@ -115,9 +165,12 @@ def check_result(result):
     for number, row in enumerate(result["rows"]):
         check_row(row, f"row {number} ({row.get('case')} at {row.get('load')})")
     for number, claim in enumerate(result["claims"]):
-        if keys(claim, CLAIM, f"claim {number}"):
-            verdict = claim["verdict"]
-            check(verdict in ("hit", "miss"), f"claim {number}", f"verdict {verdict}")
+        check_claim(claim, f"claim {number}")
+    verdicts = [claim.get("verdict") for claim in result["claims"]]
+    expected = {"hits": verdicts.count("hit"), "counted": len(verdicts)}
+    check(result["claim_score"] == expected, "claim_score", f"is not {expected}")
+    for number, item in enumerate(result["unpredicted"]):
+        keys(item, {"what", "figures", "reason", "source"}, f"unpredicted {number}")
     verdicts = [row.get("verdict") for row in result["rows"]]
     hits = verdicts.count("hit")
     expected = {"hits": hits, "counted": hits + verdicts.count("miss")}
@@ -125,53 +178,94 @@ def check_result(result):
 
 
 def check_against_study(result, study):
-    for key in ("machine", "base"):
+    for key in ("machine", "base", "mechanism"):
         check(result[key] == study[key], "result", f"{key} {result[key]} is not the study's")
     check(result["study"] == study["name"], "result", "is of another study")
-    wanted = [
-        (case["name"], load, variant)
-        for case in study["cases"] for load in case["loads"] for variant in study["variants"]
-    ]
-    found = [(row["case"], row["load"], row["variant"]) for row in result["rows"]]
-    check(found == wanted, "rows", f"are not those of the study: {set(found) ^ set(wanted)}")
-    published = {
-        (case["name"], p["load"], p["variant"]): p["change_pct"]
+    # Every metric of every load has a row of means, and at most one more for each side.
+    wanted = {
+        (case["name"], case["machine"], case["base"], load, variant, metric["name"])
+        for case in study["cases"] for load in case["loads"] for variant in case["variants"]
+        for metric in case["metrics"]
+    }
+    means = [row for row in result["rows"] if row["kind"] in ("change", "side")]
+    found = {
+        (row["case"], row["machine"], row["base"], row["load"], row["variant"], row["metric"])
+        for row in means
+    }
+    check(found == wanted, "rows", f"are not those of the study: {found ^ wanted}")
+    kinds = {"pair": "change"}
+    published = [
+        (case["name"], p["load"], p["variant"], kinds.get(p["kind"], p["kind"]),
+         p["base"], p["variant_value"], p["source"])
         for case in study["cases"] for p in case["published"]
-    }
-    shown = {
-        (row["case"], row["load"], row["variant"]): row["published_change_pct"]
-        for row in result["rows"] if row["published_change_pct"] is not None
-    }
-    check(shown == published, "rows", "do not show the study's published figures")
-    check(len(result["claims"]) == len(study["peaks"]), "claims", "are not as many as the study's")
+    ]
+    shown = [
+        (row["case"], row["load"], row["variant"], row["kind"],
+         row["published_baseline"], row["published_candidate"], row["published_source"])
+        for row in result["rows"] if row["verdict"] is not None
+    ]
+    check(
+        sorted(shown, key=repr) == sorted(published, key=repr),
+        "rows", "do not show the study's published figures",
+    )
+    check(len(result["claims"]) == len(study["claims"]), "claims", "are not as many as the study's")
+    check(result["unpredicted"] == study["unpredicted"], "unpredicted", "is not the study's")
+
+
+def check_all(result):
+    """Scores of several studies; their results are checked one by one."""
+    if not keys(result, ALL, "result"):
+        return
+    sums = {"hits": 0, "counted": 0}
+    for mechanism in result["mechanisms"]:
+        if keys(mechanism, MECHANISM, "mechanisms"):
+            for key in sums:
+                sums[key] += mechanism[key]
+    for key, value in sums.items():
+        check(result["score"][key] == value, "score", f"{key} is not {value}")
+        of_studies = sum(study["score"][key] for study in result["studies"])
+        check(of_studies == value, "score", f"{key} of studies is not {value}")
+    named = [name for m in result["mechanisms"] for name in m["studies"]]
+    check(
+        sorted(named) == sorted(study["study"] for study in result["studies"]),
+        "mechanisms", "do not name every study once",
+    )
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("result")
-    parser.add_argument("--study")
+    parser.add_argument("--study", action="append", default=[])
     parser.add_argument("--loads")
     parser.add_argument("--min-counted", type=int, default=0)
     args = parser.parse_args()
     with open(args.result, encoding="utf-8") as file:
         result = json.load(file)
-    check_result(result)
-    if args.study and not mistakes:
-        with open(args.study, encoding="utf-8") as file:
-            check_against_study(result, json.load(file)["study"])
+    results = result["studies"] if "studies" in result else [result]
+    for one in results:
+        check_result(one)
+    if "studies" in result and not mistakes:
+        check_all(result)
+    for path in args.study if not mistakes else []:
+        with open(path, encoding="utf-8") as file:
+            study = json.load(file)["study"]
+        of_study = [one for one in results if one["study"] == study["name"]]
+        if check(len(of_study) == 1, study["name"], "has not one result"):
+            check_against_study(of_study[0], study)
+    rows = [row for one in results for row in one["rows"]]
     if args.loads and not mistakes:
         loads = [int(load) for load in args.loads.split(",")]
-        found = [row["load"] for row in result["rows"]]
+        found = [row["load"] for row in rows]
         check(found == loads, "rows", f"loads {found} are not {loads}")
+    score = {key: sum(one["score"][key] for one in results) for key in ("hits", "counted")}
     if not mistakes:
-        counted = result["score"]["counted"]
-        least = args.min_counted
+        counted, least = score["counted"], args.min_counted
         check(counted >= least, "score", f"{counted} counted rows; at least {least} are expected")
     for mistake in mistakes:
         print(f"{args.result}: {mistake}", file=sys.stderr)
     if not mistakes:
-        rows, score = len(result["rows"]), result["score"]
-        print(f"  {rows} rows as documented, {score['hits']} of {score['counted']} counted hit")
+        hits = f"{score['hits']} of {score['counted']} counted hit"
+        print(f"  {len(rows)} rows as documented, {hits}")
     return 1 if mistakes else 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the whole SIS_SHORT study once with the built command, and checks its JSON: the
-# documented shape, a row for every load of every case, the published figures, the score.
-# How many rows hit is a result and no test.
+# Runs every study of the catalogue once with the built command, and checks the JSON: the
+# documented shape, a row for every load of every case, the published figures, the scores;
+# then the page and the record of fidelity. How many rows hit is a result and no test.
 set -eu
 
 reveille=${1:-target/release/reveille}
@@ -9,10 +9,17 @@ here=$(dirname "${BASH_SOURCE[0]}")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-echo "study: sis-short, one repeat of every row"
-"$reveille" studies sis-short --json >"$dir/study.json"
-"$reveille" study sis-short --repeats 1 --json --html "$dir/report.html" >"$dir/result.json"
-python3 "$here/check-result.py" "$dir/result.json" --study "$dir/study.json" --min-counted 11
+echo "study: every study of the catalogue, one repeat of every row"
+"$reveille" studies --json >"$dir/names.json"
+studies=()
+for name in $(python3 -c 'import json, sys
+for study in json.load(open(sys.argv[1]))["studies"]: print(study["name"])' "$dir/names.json"); do
+    "$reveille" studies "$name" --json >"$dir/study-$name.json"
+    studies+=(--study "$dir/study-$name.json")
+done
+"$reveille" study --all --repeats 1 --json --html "$dir/report.html" \
+    --fidelity "$dir/fidelity.md" >"$dir/result.json"
+python3 "$here/check-result.py" "$dir/result.json" "${studies[@]}" --min-counted 11
 
 # One page, whole, that asks nothing of a network.
 tail -n 1 "$dir/report.html" | grep -q '</html>' || { echo "the page is not whole" >&2; exit 1; }
@@ -21,3 +28,10 @@ if grep -nE '(src|href)="?(https?:)?//|@import|url\(["'\'']?https?:' "$dir/repor
     exit 1
 fi
 echo "  page of $(wc -c <"$dir/report.html") bytes, no reference to a network"
+
+for name in "${studies[@]}"; do
+    [ "$name" = --study ] && continue
+    name=${name##*/study-}
+    grep -qx "## ${name%.json}" "$dir/fidelity.md" || { echo "no ${name%.json} in the record" >&2; exit 1; }
+done
+echo "  record of fidelity of $(wc -l <"$dir/fidelity.md") lines, with every study"

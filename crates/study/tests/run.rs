@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reveille_study::{Comparison, Parts, Study, Verdict, compare, parse, run};
+use reveille_study::{Comparison, Parts, RowKind, Study, Verdict, compare, parse, run, run_all};
 
 /// Three loads, two variants, three repeats: 27 short runs.
 fn study() -> Study {
@@ -16,7 +16,9 @@ fn study() -> Study {
         base: "v6.2",
         with: &variants,
         param: &[],
-        metric: None,
+        metric: &[],
+        group: &[],
+        slice: None,
         repeats: 3,
         seed: 7,
         warmup: "1ms",
@@ -132,10 +134,171 @@ source = "nobody"
     assert_eq!(whole.score.counted, 2);
     assert_eq!(whole.score.hits, usize::from(verdicts[0] == Some(Verdict::Hit)));
     assert_eq!(whole.claims.len(), 1);
-    assert_eq!(whole.claims[0].published, 2.0);
+    assert_eq!(whole.claims[0].published, Some(2.0));
 
     let stop = AtomicBool::new(false);
     let tell = |done, _| stop.store(done >= 5, Ordering::Relaxed);
     let part = run(&study, 1, &stop, &tell).unwrap();
     assert!(part.claims.is_empty() && part.rows.len() == 1);
+}
+
+/// Figures of every kind, of two metrics and two machines.
+const KINDS: &str = r#"
+name = "kinds"
+about = "figures of every kind"
+mechanism = "queues"
+machine = "quad-1s4c"
+base = "v6.2"
+variants = ["-WA_WEIGHT"]
+repeats = 3
+warmup = "1ms"
+duration = "2ms"
+[[case]]
+name = "pairs"
+workload = "context_switch1"
+metrics = ["throughput", "wakeup_p99_ns", "idle_pct"]
+loads = [1, 2, 4]
+source = "nobody"
+published = [
+    { load = 2, metric = "throughput", base = 100, variant = 100.0, unit = "MB/s", std_base = 25 },
+    { load = 1, metric = "wakeup_p99_ns", side = "base", value = 1, unit = "ms" },
+    { load = 2, metric = "wakeup_p99_ns", change_pct = 0, noise = "noise" },
+    { load = 2, metric = "wakeup_p99_ns", side = "variant", value = 1000 },
+    { load = 4, metric = "wakeup_p99_ns", stat = "std", base = 0.78, variant = 0.097 },
+    { load = 4, metric = "wakeup_p99_ns", side = "base", runs_above = 0, value = 10, of = 10 },
+    { load = 4, metric = "wakeup_p99_ns", side = "base", runs_above = "1s", value = 0, of = 10 },
+]
+[[case]]
+name = "elsewhere"
+machine = "zen4-7950x"
+base = "v5.13"
+workload = "context_switch1"
+variants = ["-TTWU_QUEUE"]
+loads = [1]
+[[claim]]
+kind = "between"
+case = "pairs"
+side = "base"
+load = 1
+min = 1
+source = "nobody"
+[[claim]]
+kind = "fall"
+case = "pairs"
+metric = "wakeup_p99_ns"
+load = 2
+factor = 1000
+source = "nobody"
+[[unpredicted]]
+what = "a game"
+figures = "60 frames"
+reason = "nobody can"
+source = "nobody"
+"#;
+
+#[test]
+fn figures_of_every_kind_are_rows_of_their_own() {
+    let study = parse("kinds.toml", KINDS).unwrap();
+    let c = run_on(&study, 2);
+    let rows: Vec<_> = c.rows.iter().map(|r| (r.load, r.metric.as_str(), r.kind)).collect();
+    let throughput = study.cases[0].metrics[0].name.as_str();
+    let p99 = "wakeup_p99_ns (ns)";
+    let expected = [
+        (1, throughput, RowKind::Change),
+        (1, p99, RowKind::Side),
+        (1, "idle_pct (%)", RowKind::Change),
+        (2, throughput, RowKind::Change),
+        (2, p99, RowKind::Change),
+        (2, p99, RowKind::Side),
+        (2, "idle_pct (%)", RowKind::Change),
+        (4, throughput, RowKind::Change),
+        (4, p99, RowKind::Change),
+        (4, "std of wakeup_p99_ns (ns)", RowKind::Std),
+        (4, "runs with wakeup_p99_ns above 0 (runs)", RowKind::Runs),
+        (4, "runs with wakeup_p99_ns above 1s (runs)", RowKind::Runs),
+        (4, "idle_pct (%)", RowKind::Change),
+        (1, throughput, RowKind::Change),
+    ];
+    assert_eq!(rows, expected);
+    let pair = &c.rows[3];
+    assert_eq!((pair.published_baseline, pair.published_candidate), (Some(100.0), Some(100.0)));
+    assert_eq!(pair.published_unit.as_deref(), Some("MB/s"));
+    assert_eq!(pair.published_change_pct, Some(0.0));
+    // No change, and a published spread of 25%, agree with anything near.
+    assert_eq!(pair.verdict, Some(Verdict::Hit));
+    let (side, noise, std) = (&c.rows[1], &c.rows[4], &c.rows[9]);
+    let exact = side.baseline.mean / 1e6;
+    assert!((side.ratio.unwrap() - exact).abs() < 1e-12, "{side:?}");
+    let within = (0.5..=2.0).contains(&exact);
+    assert_eq!(side.verdict, Some(if within { Verdict::Hit } else { Verdict::Miss }));
+    assert_eq!(noise.verdict, Some(Verdict::Informative));
+    assert_eq!(std.verdict, Some(Verdict::Informative));
+    // Every run is above nothing, and none takes a second.
+    assert_eq!((c.rows[10].baseline.mean, c.rows[10].verdict), (3.0, Some(Verdict::Hit)));
+    assert_eq!((c.rows[11].baseline.mean, c.rows[11].verdict), (0.0, Some(Verdict::Hit)));
+    let last = c.rows.last().unwrap();
+    assert_eq!((last.machine.as_str(), last.base.as_str()), ("zen4-7950x", "v5.13"));
+    assert_eq!(c.machines.len(), 2);
+    let claims: Vec<Verdict> = c.claims.iter().map(|c| c.verdict).collect();
+    assert_eq!(claims, [Verdict::Hit, Verdict::Miss]);
+    assert_eq!((c.claim_score.hits, c.claim_score.counted), (1, 2));
+    assert_eq!(c.unpredicted.len(), 1);
+}
+
+#[test]
+fn one_run_serves_all_metrics() {
+    let several = run_on(&parse("kinds.toml", KINDS).unwrap(), 2);
+    let text = KINDS.split("published = [").next().unwrap().replace(
+        "metrics = [\"throughput\", \"wakeup_p99_ns\", \"idle_pct\"]",
+        "metric = \"wakeup_p99_ns\"",
+    );
+    let alone = run_on(&parse("alone.toml", &text).unwrap(), 2);
+    let p99 = several.rows.iter().filter(|r| r.metric == "wakeup_p99_ns (ns)" && r.load == 1);
+    let p99: Vec<_> = p99.map(|r| r.detail.baseline.samples.clone()).collect();
+    assert_eq!(p99, [alone.rows[0].detail.baseline.samples.clone()]);
+}
+
+#[test]
+fn studies_together_give_what_each_gives_alone() {
+    let studies = [study(), parse("kinds.toml", KINDS).unwrap()];
+    let alone: Vec<String> = studies.iter().map(|s| format!("{:?}", run_on(s, 1))).collect();
+    for jobs in [1, 3] {
+        let never = AtomicBool::new(false);
+        let together = run_all(&studies, jobs, &never, &|_, _| {}).unwrap();
+        let together: Vec<String> = together.iter().map(|c| format!("{c:?}")).collect();
+        assert_eq!(together, alone, "{jobs} threads");
+    }
+    let none = run_all(&studies, 2, &AtomicBool::new(true), &|_, _| {}).unwrap();
+    assert!(none.iter().all(|c| c.partial && c.rows.is_empty()));
+}
+
+#[test]
+fn settings_of_groups_reach_the_runs() {
+    let groups = ["quota=2ms,period=4ms,phase=1ms".to_owned()];
+    let with = ["burst=2ms".to_owned(), "+SIS_SHORT,quota=4ms".to_owned()];
+    let study = compare(&Parts {
+        machine: "quad-1s4c",
+        workload: "context_switch1",
+        load: "1",
+        base: "v6.2",
+        with: &with,
+        param: &[],
+        metric: &["throughput".to_owned(), "throttled_pct".to_owned()],
+        group: &groups,
+        slice: Some("1ms"),
+        repeats: 1,
+        seed: 7,
+        warmup: "1ms",
+        duration: "1ms",
+    })
+    .unwrap();
+    let case = &study.cases[0];
+    assert_eq!(
+        (case.groups.groups[0].limits.quota_ns, case.groups.slice_ns),
+        (Some(2_000_000), 1_000_000)
+    );
+    assert_eq!(case.variants[0].groups.groups[0].limits.burst_ns, 2_000_000);
+    assert_eq!(case.variants[0].policy.features, case.base.features);
+    assert_eq!(case.variants[1].name, "+SIS_SHORT quota=4ms");
+    assert_eq!(run_on(&study, 1).rows.len(), 4);
 }

@@ -55,7 +55,7 @@ fn values_of_options() {
         ("--machine", "missing.toml", &["--machine", "missing.toml", "preset"]),
         ("--machine", "", &["--machine", "Machines: host"]),
         ("--workload", "context_switch", &["--workload", "did you mean `context_switch1`?"]),
-        ("--base", "v6.1", &["--base", "did you mean `v6.2`?"]),
+        ("--base", "v6.1", &["--base", "did you mean `v6.12`?"]),
         ("--with", "+SIS_SHROT", &["--with", "did you mean `SIS_SHORT`?"]),
         ("--with", "SIS_SHORT", &["--with", "no sign", "+SIS_SHORT"]),
         ("--with", "+SIS_UTIL", &["--with", "changes nothing", "leave it out"]),
@@ -85,6 +85,16 @@ fn further_options() {
     refused(&small(&["--jsno"]), &["--jsno", "--json"]);
     refused(&["compare", "--machine", "quad-1s4c"], &["--workload", "--load", "--base", "--with"]);
     refused(&[], &["Usage"]);
+    refused(&["study"], &["NAME|FILE.toml"]);
+    refused(&["study", "sis-short", "--all"], &["--all", "cannot be used"]);
+    refused(&["study", "sis-short", "--fidelity", "x.md"], &["--fidelity", "cannot be used"]);
+    refused(&["study", "--all", "--fidelity", "no/such/x.md"], &["--fidelity", "no directory"]);
+    refused(&["study", "--all", "--fidelity", "/"], &["--fidelity", "no file name"]);
+    refused(&small(&["--with", "burst=1ms"]), &["--with", "there is none", "`group`"]);
+    refused(&small(&["--group", "quota=1us"]), &["--group", "too small"]);
+    refused(&small(&["--group", "qouta=1ms"]), &["--group", "did you mean `quota`?"]);
+    refused(&small(&["--group", "quota"]), &["--group", "no value"]);
+    refused(&small(&["--slice", "0ms"]), &["--slice", "5ms"]);
     let schbench = |param| {
         let mut args = with("--workload", "schbench");
         args.extend(["--param", param]);

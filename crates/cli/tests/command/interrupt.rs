@@ -82,3 +82,23 @@ fn the_table_and_the_page_say_so_too() {
     assert!(std::fs::read_to_string(page).unwrap().to_lowercase().contains("partial"));
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
+
+#[test]
+fn a_record_of_half_of_the_studies_is_not_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let record = directory.path().join("fidelity.md");
+    std::fs::write(&record, "an earlier record").unwrap();
+    let page = directory.path().join("report.html");
+    let (record_path, page_path) = (record.to_str().unwrap(), page.to_str().unwrap());
+    let args = ["study", "--all", "--json", "--fidelity", record_path, "--html", page_path];
+    let piped = Stdio::piped;
+    let child = reveille(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
+    sleep(Duration::from_millis(1500));
+    let output = interrupted(child, "INT");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let studies = result["studies"].as_array().unwrap();
+    assert!(!studies.is_empty() && studies.iter().any(|s| s["partial"] == true));
+    assert!(result["score"]["counted"].is_number() && result["mechanisms"].is_array());
+    assert_eq!(std::fs::read_to_string(&record).unwrap(), "an earlier record");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}

@@ -27,14 +27,18 @@ fn json_has_its_documented_shape() {
     top.sort_unstable();
     let documented = [
         "base",
+        "claim_score",
         "claims",
         "cost_model",
         "machine",
+        "machines",
+        "mechanism",
         "partial",
         "rows",
         "score",
         "study",
         "topology",
+        "unpredicted",
     ];
     assert_eq!(top, documented);
     assert_eq!(result["study"], "compare");
@@ -47,16 +51,26 @@ fn json_has_its_documented_shape() {
         let mut row_keys = keys(row);
         row_keys.sort_unstable();
         let documented = [
+            "base",
             "baseline",
             "candidate",
             "case",
             "change_pct",
+            "direction",
             "explain",
+            "kind",
             "load",
+            "machine",
             "metric",
+            "noise",
             "p_value",
+            "published_baseline",
+            "published_candidate",
             "published_change_pct",
+            "published_of",
             "published_source",
+            "published_unit",
+            "ratio",
             "significant",
             "variant",
             "verdict",
@@ -159,6 +173,74 @@ source = "nobody"
     assert_eq!(result["rows"][2]["verdict"], "miss");
     assert_eq!(result["rows"][2]["published_source"], "nobody");
     assert_eq!(result["claims"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn figures_of_every_kind_are_shown_and_scored() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kinds.toml");
+    let text = r#"
+name = "kinds"
+about = "figures of several kinds"
+machine = "quad-1s4c"
+base = "v6.2"
+variants = ["+SIS_SHORT"]
+warmup = "1ms"
+duration = "1ms"
+repeats = 2
+[[case]]
+name = "pairs"
+workload = "context_switch1"
+loads = [1, 2]
+metrics = ["throughput", "wakeup_p99_ns"]
+source = "nobody"
+published = [
+    { load = 1, metric = "throughput", base = 34.757, variant = 30.7527, unit = "MB/s" },
+    { load = 2, metric = "wakeup_p99_ns", side = "base", value = 1, unit = "s" },
+    { load = 2, metric = "wakeup_p99_ns", side = "base", runs_above = 0, value = 9, of = 10 },
+]
+[[unpredicted]]
+what = "a game"
+figures = "60 frames"
+reason = "nobody can"
+source = "nobody"
+"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let result = json(&["study", path, "--json"]);
+    let rows = result["rows"].as_array().unwrap();
+    let kinds: Vec<&str> = rows.iter().map(|r| r["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["change", "change", "change", "side", "runs"]);
+    assert_eq!(rows[0]["published_baseline"], 34.757);
+    assert_eq!(rows[3]["verdict"], "miss");
+    assert_eq!(rows[4]["verdict"], "hit");
+    assert_eq!(result["score"]["counted"], 3);
+    assert_eq!(result["unpredicted"][0]["what"], "a game");
+    let table = stdout(&["study", path]);
+    for part in ["34.757 -> 30.7527 MB/s", "base 1s", "base 9 of 10", "a game: 60 frames"] {
+        assert!(table.contains(part), "no `{part}` in {table}");
+    }
+    let shown = stdout(&["studies", path]);
+    for part in ["from 34.757 to 30.7527 MB/s", "baseline 1 s", "above 0 in 9 of 10 runs"] {
+        assert!(shown.contains(part), "no `{part}` in {shown}");
+    }
+    let shown = json(&["studies", path, "--json"]);
+    let published = shown["study"]["cases"][0]["published"].as_array().unwrap();
+    let kinds: Vec<&str> = published.iter().map(|p| p["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["pair", "side", "runs"]);
+}
+
+#[test]
+fn task_groups_are_compared_by_their_settings() {
+    let mut args = small(&["--group", "quota=2ms,period=4ms", "--slice", "1ms", "--json"]);
+    let at = args.iter().position(|a| *a == "+SIS_SHORT,-TTWU_QUEUE").unwrap();
+    args[at] = "burst=2ms";
+    args.extend(["--metric", "throughput", "--metric", "throttled_pct"]);
+    let result = json(&args);
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|r| r["variant"] == "burst=2ms"));
+    assert_eq!(rows[1]["metric"], "throttled_pct (%)");
 }
 
 #[test]
