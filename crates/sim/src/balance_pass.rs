@@ -173,6 +173,7 @@ impl Sim<'_> {
                 break;
             }
             if !self.world.allows(self.world.task(task).affinity, dst)
+                || self.throttled_pair(task, src, dst)
                 || self.cache_hot(task, src, domain, failed)
             {
                 continue;
@@ -219,6 +220,9 @@ impl Sim<'_> {
     /// Moves a waiting task to another queue.
     fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
         self.counters.balance_migrations += 1;
+        if self.bandwidth.is_some() {
+            self.dequeue_groups(task, src);
+        }
         self.advance_cpu(src);
         let t = &mut self.tasks[at(task)];
         t.averages.advance(&self.decay, self.now, false, u64::from(t.weight), 1);
@@ -256,7 +260,10 @@ impl Sim<'_> {
             some: true,
         };
         self.put_back(src);
-        self.move_task(task, src, dst);
+        // Its group may be out of runtime just now: it stays where it is held.
+        if !self.throttled_pair(task, src, dst) {
+            self.move_task(task, src, dst);
+        }
         self.run_next(src, Some(task), Toll::cost(self.cost.migrate_ns));
         self.replan(src);
         true

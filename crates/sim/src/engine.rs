@@ -13,6 +13,7 @@ use reveille_policy::{CpuId, LlcShape, NONE, Policy, TaskId, Tunables, World, Wo
 use reveille_workload::Program;
 
 use crate::balance::Balancer;
+use crate::bandwidth::Bandwidth;
 use crate::channel::{Channel, MessageCosts};
 use crate::clock::{Clock, NEVER};
 use crate::contention::Line;
@@ -83,6 +84,8 @@ pub(crate) struct Sim<'a> {
     /// `sd_llc_shared` of each LLC: has_idle_cores.
     pub(crate) llc_lines: Vec<Line>,
     pub(crate) balancer: Balancer,
+    /// Task groups with quotas; nothing if there are none.
+    pub(crate) bandwidth: Option<Box<Bandwidth>>,
     /// Speed of kernel work by the number of busy siblings.
     pub(crate) speeds: [u64; 8],
     /// The same for computing in user space.
@@ -100,6 +103,7 @@ impl<'a> Sim<'a> {
         machine: &'a Machine,
         program: &'a Program,
         policy: &Policy,
+        bandwidth: Option<Box<Bandwidth>>,
         spec: &RunSpec,
     ) -> Sim<'a> {
         let topology = &machine.topology;
@@ -128,12 +132,13 @@ impl<'a> Sim<'a> {
             tasks: Vec::with_capacity(program.tasks.len()),
             channels: program.channels.iter().map(|&kind| Channel::new(kind)).collect(),
             lists: vec![NONE; program.n_lists as usize],
-            clock: Clock::new(n + 1),
+            clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),
             timers: BinaryHeap::new(),
             timer_number: 0,
             group_line: grouped.then(|| Line::new(n)),
             llc_lines: (0..topology.n_llcs()).map(|_| Line::new(n)).collect(),
             balancer: Balancer::new(machine),
+            bandwidth,
             speeds: smt_speeds(machine.cost.smt_kernel_share),
             user_speeds: smt_speeds(machine.cost.smt_share),
             rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
@@ -171,10 +176,12 @@ impl<'a> Sim<'a> {
             }
             debug_assert!(next >= self.now, "an event in the past: {next} before {}", self.now);
             self.now = next;
-            if slot == timers {
+            if slot < timers {
+                self.cpu_event(slot as CpuId);
+            } else if slot == timers {
                 self.fire_timers();
             } else {
-                self.cpu_event(slot as CpuId);
+                self.fire_bandwidth_timers();
             }
             events += 1;
             if events % STOP_CHECK_EVENTS == 0 {
@@ -316,6 +323,7 @@ impl<'a> Sim<'a> {
             // What was accounted ahead belongs to the measured time.
             cpu.time = cpu.ahead(now);
         }
+        self.forget_groups();
         self.counters = Counters::default();
         self.wakeup_latency = Latency::default();
         self.recorded_latency = Latency::default();
@@ -331,6 +339,7 @@ impl<'a> Sim<'a> {
             let sum = cpu.time.busy_ns + cpu.time.idle_ns + cpu.time.cost_ns;
             assert_eq!(sum, elapsed_ns, "time of CPU {number} is lost or counted twice");
         }
+        let groups = self.group_results();
         RunResult {
             elapsed_ns,
             operations: self.operations,
@@ -338,7 +347,7 @@ impl<'a> Sim<'a> {
             recorded_latency: self.recorded_latency,
             counters: self.counters,
             cpus: self.cpus.iter().map(|c| c.time).collect(),
-            groups: Vec::new(),
+            groups,
         }
     }
 

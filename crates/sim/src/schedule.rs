@@ -23,6 +23,9 @@ impl Sim<'_> {
         t.vruntime += FairTunables::virtual_ns(delta, t.weight);
         self.world.task_mut(task).sum_exec_ns += delta;
         self.cpus[at(cpu)].rq.update_min_vruntime(Some(t.vruntime));
+        if self.bandwidth.is_some() {
+            self.charge_groups(cpu, task, delta);
+        }
     }
 
     /// The current task blocks: dequeue, then the next one or idle.
@@ -53,6 +56,10 @@ impl Sim<'_> {
         let nr = self.world.nr_running(cpu) - 1;
         self.world.set_nr_running(cpu, nr);
         self.world.set_curr(cpu, NONE);
+        if self.bandwidth.is_some() {
+            self.dequeue_groups(task, cpu);
+            self.put_prev_groups(task, cpu);
+        }
         self.cpus[at(cpu)].rq.update_min_vruntime(None);
         let line = self.group_load_moved(cpu, cpu, self.now + wait);
         self.publish_load(cpu);
@@ -99,6 +106,9 @@ impl Sim<'_> {
         t.place = Place::Queued(cpu);
         self.cpus[at(cpu)].rq.insert(task, t.vruntime);
         self.world.set_curr(cpu, NONE);
+        if self.bandwidth.is_some() {
+            self.put_prev_groups(task, cpu);
+        }
         task
     }
 
@@ -178,6 +188,9 @@ impl Sim<'_> {
     /// check_preempt_wakeup(): does the woken task preempt what `dst` runs?
     pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
         let Some(curr) = some_task(self.world.curr(dst)) else { return Toll::default() };
+        if matches!(self.tasks[at(woken)].place, Place::Held(_)) {
+            return Toll::default();
+        }
         let c = &mut self.cpus[at(dst)];
         if c.need_resched || !self.fair.wakeup_preemption {
             return Toll::default();

@@ -19,6 +19,8 @@ pub(crate) enum Place {
     WakeList(CpuId),
     /// Runnable on the queue of a CPU.
     Queued(CpuId),
+    /// Runnable, but its group is throttled on that CPU.
+    Held(CpuId),
     /// Current on a CPU.
     Running(CpuId),
 }

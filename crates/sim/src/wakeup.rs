@@ -267,16 +267,26 @@ impl Sim<'_> {
             c.idle_stamp = 0;
         }
         self.update_curr(dst);
+        let told = self.tell_ran_out(cpu, dst);
         self.enqueue(wakee, dst, true);
         let line = self.group_load_moved(cpu, dst, when + wait);
         let work = Ns::from(self.cost.enqueue_ns) + self.group_level_ns();
         let hold = self.cpus[at(cpu)].stretch(work) + line;
         self.cpus[at(dst)].lock.release(when + wait + hold);
-        Toll { stall: wait + line, cost: work }
+        Toll { stall: wait + line, cost: work + told.cost }
     }
 
-    /// Puts a task on the timeline of `dst`: woken, or moved by balancing.
+    /// Puts a task on the timeline of `dst`, woken or moved by balancing, unless its
+    /// group is throttled there.
+    #[inline]
     pub(crate) fn enqueue(&mut self, task: TaskId, dst: CpuId, woken: bool) {
+        if self.bandwidth.is_none() || self.enqueue_groups(task, dst) {
+            self.put_on_timeline(task, dst, woken);
+        }
+    }
+
+    /// The task joins the timeline of `dst`.
+    pub(crate) fn put_on_timeline(&mut self, task: TaskId, dst: CpuId, woken: bool) {
         self.advance_cpu(dst);
         let t = &mut self.tasks[at(task)];
         let c = &mut self.cpus[at(dst)];
