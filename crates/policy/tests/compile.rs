@@ -64,10 +64,9 @@ fn the_native_build_needs_no_library() {
     let mut compilers = clangs();
     compilers.push("gcc".to_owned());
     for compiler in compilers {
-        for (source, function) in [
-            ("csrc/policy.c", "reveille_select_cpu"),
-            ("csrc/bandwidth.c", "reveille_bw_account"),
-        ] {
+        for (source, function) in
+            [("csrc/policy.c", "reveille_select_cpu"), ("csrc/bandwidth.c", "reveille_bw_account")]
+        {
             let bytes = compile(&compiler, &["-ffreestanding"], source, dir.path());
             let file = object::File::parse(bytes.as_slice()).unwrap();
             let foreign: Vec<String> = undefined(&file)

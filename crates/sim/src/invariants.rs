@@ -77,8 +77,7 @@ impl Sim<'_> {
             }
         }
         for (g, group) in bandwidth.groups.iter().enumerate().rev() {
-            for cpu in 0..n_cpus {
-                let queue = &group.queues[cpu];
+            for (cpu, queue) in group.queues.iter().enumerate() {
                 assert_eq!(queue.entities, entities[g][cpu], "{g} on CPU {cpu}");
                 let on_parent = queue.entities > 0 && !queue.runtime.throttled();
                 assert_eq!(queue.on_parent, on_parent, "{g} on CPU {cpu}");

@@ -251,11 +251,32 @@ fn a_group_without_a_quota_changes_nothing() {
     assert!(none.groups.is_empty());
     let busy: Ns = run.cpus.iter().map(|c| c.busy_ns).sum();
     assert!(run.groups[0].usage_ns >= busy * 99 / 100);
-    assert_eq!(run.groups[0], GroupStats {
-        name: "free".to_owned(),
-        usage_ns: run.groups[0].usage_ns,
-        ..GroupStats::default()
-    });
+    assert_eq!(
+        run.groups[0],
+        GroupStats {
+            name: "free".to_owned(),
+            usage_ns: run.groups[0].usage_ns,
+            ..GroupStats::default()
+        }
+    );
+}
+
+#[test]
+fn a_phase_that_is_not_given_comes_from_the_seed() {
+    let of_seed = |seed| {
+        let free = TaskGroup { phase_ns: None, ..group("free", limits(100, 100, 0), 0) };
+        let groups = Groups { groups: vec![free], ..Groups::default() };
+        let spec = RunSpec { seed, warmup_ns: CYCLE, duration_ns: 10 * CYCLE };
+        let stop = AtomicBool::new(false);
+        let (machine, program) = (box_1000hz(), requests());
+        reveille_sim::run(&machine, &program, &policy(""), &groups, &spec, &stop).expect("a run")
+    };
+    let throttled: Vec<Ns> = (0..12).map(|seed| of_seed(seed).groups[0].throttled_ns).collect();
+    let again: Vec<Ns> = (0..12).map(|seed| of_seed(seed).groups[0].throttled_ns).collect();
+    assert_eq!(throttled, again);
+    // Four of five phases are throttled.
+    let some = throttled.iter().filter(|&&ns| ns > 0).count();
+    assert!((6..12).contains(&some), "{throttled:?}");
 }
 
 #[test]
@@ -268,8 +289,7 @@ fn limits_that_the_kernel_refuses_are_refused() {
             .expect_err("no run")
     };
     let error = refused(group("web", limits(100, 100, 101), 0));
-    let expected =
-        BandwidthError::BurstAboveQuota { burst_ns: 101 * MS, quota_ns: 100 * MS };
+    let expected = BandwidthError::BurstAboveQuota { burst_ns: 101 * MS, quota_ns: 100 * MS };
     assert_eq!(error, SimError::Limits { group: "web".to_owned(), error: expected });
     let own = TaskGroup { parent: Some(0), ..group("own", limits(50, 100, 0), 0) };
     assert_eq!(refused(own), SimError::GroupOrder { group: "own".to_owned(), parent: 0 });
