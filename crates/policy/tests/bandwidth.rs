@@ -53,11 +53,11 @@ impl Ledger {
     fn start(&mut self) {
         if !self.running {
             self.running = true;
-            self.to_next_period();
+            self.next_period();
         }
     }
 
-    fn to_next_period(&mut self) -> i128 {
+    fn next_period(&mut self) -> i128 {
         let mut ended = 0;
         while self.grid <= self.now {
             self.grid += self.period;
@@ -155,7 +155,7 @@ impl Ledger {
 
     fn timers(&mut self) {
         if self.running {
-            let ended = self.to_next_period();
+            let ended = self.next_period();
             if ended > 0 && self.quota.is_none() {
                 self.running = false;
             } else if ended > 0 {
