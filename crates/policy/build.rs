@@ -6,6 +6,7 @@ fn main() {
     println!("cargo:rerun-if-changed=../../policy");
     cc::Build::new()
         .file("csrc/policy.c")
+        .file("csrc/bandwidth.c")
         .std("c11")
         .flag("-ffreestanding")
         .warnings(true)

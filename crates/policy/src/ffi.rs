@@ -1,6 +1,6 @@
-//! The only place where Rust calls the C decision code. Every pointer handed over
-//! comes from a slice that outlives the call, and callers have checked every index
-//! that the C code will follow, so that the wrappers are safe.
+//! The only place, with bandwidth/ffi.rs, where Rust calls the C decision code. Every
+//! pointer handed over comes from a slice that outlives the call, and callers have
+//! checked every index that the C code will follow, so that the wrappers are safe.
 #![allow(unsafe_code)]
 
 use crate::state::{LLC_WORDS, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};

@@ -8,7 +8,7 @@ mod state;
 mod swqueue;
 mod world;
 
-pub use bandwidth::BandwidthLimits;
+pub use bandwidth::{BandwidthError, BandwidthLimits, LocalRuntime, PeriodStep, Pool};
 pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
 };

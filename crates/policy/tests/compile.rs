@@ -64,27 +64,40 @@ fn the_native_build_needs_no_library() {
     let mut compilers = clangs();
     compilers.push("gcc".to_owned());
     for compiler in compilers {
-        let bytes = compile(&compiler, &["-ffreestanding"], "csrc/policy.c", dir.path());
-        let file = object::File::parse(bytes.as_slice()).unwrap();
-        let foreign: Vec<String> =
-            undefined(&file).into_iter().filter(|n| !FREESTANDING.contains(&n.as_str())).collect();
-        assert!(foreign.is_empty(), "{compiler}: {foreign:?}");
-        assert!(file.symbols().any(|s| s.name() == Ok("reveille_select_cpu")), "{compiler}");
+        for (source, function) in
+            [("csrc/policy.c", "reveille_select_cpu"), ("csrc/bandwidth.c", "reveille_bw_account")]
+        {
+            let bytes = compile(&compiler, &["-ffreestanding"], source, dir.path());
+            let file = object::File::parse(bytes.as_slice()).unwrap();
+            let foreign: Vec<String> = undefined(&file)
+                .into_iter()
+                .filter(|n| !FREESTANDING.contains(&n.as_str()))
+                .collect();
+            assert!(foreign.is_empty(), "{compiler} {source}: {foreign:?}");
+            assert!(file.symbols().any(|s| s.name() == Ok(function)), "{compiler} {source}");
+        }
     }
 }
 
 #[test]
 fn bpf_programs_call_nothing() {
+    check_programs("tests/bpf_world.c", &["select_cpu", "enqueue", "quiescent", "update_idle"]);
+    let bandwidth = ["stopping", "tick", "timer", "cgroup_set_bandwidth"];
+    check_programs("tests/bpf_bandwidth.c", &bandwidth);
+}
+
+/// The file compiles for every BPF version to just these programs.
+fn check_programs(source: &str, names: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     for clang in clangs() {
         for cpu in ["-mcpu=v1", "-mcpu=v2", "-mcpu=v3"] {
             let flags = ["-target", "bpf", "-g", cpu];
-            let bytes = compile(&clang, &flags, "tests/bpf_world.c", dir.path());
+            let bytes = compile(&clang, &flags, source, dir.path());
             let file = object::File::parse(bytes.as_slice()).unwrap();
             assert_eq!(file.architecture(), object::Architecture::Bpf);
             assert_eq!(undefined(&file), [""; 0], "{clang} {cpu}");
             assert!(file.section_by_name(".BTF").is_some(), "{clang} {cpu}: no type information");
-            for name in ["select_cpu", "enqueue", "quiescent", "update_idle"] {
+            for name in names {
                 let section = file.section_by_name(&format!("struct_ops/{name}"));
                 let section = section.unwrap_or_else(|| panic!("{clang} {cpu}: no {name}"));
                 assert_eq!(section.kind(), SectionKind::Text);
@@ -94,7 +107,7 @@ fn bpf_programs_call_nothing() {
                 .symbols()
                 .filter(|s| s.kind() == SymbolKind::Text && s.is_definition())
                 .count();
-            assert_eq!(functions, 4, "{clang} {cpu}: every decision is inlined");
+            assert_eq!(functions, names.len(), "{clang} {cpu}: every decision is inlined");
         }
     }
 }

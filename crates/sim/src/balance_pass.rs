@@ -176,6 +176,7 @@ impl Sim<'_> {
                 break;
             }
             if !self.world.allows(self.world.task(task).affinity, dst)
+                || self.throttled_pair(task, src, dst)
                 || self.cache_hot(task, src, domain, failed)
             {
                 continue;
@@ -222,6 +223,9 @@ impl Sim<'_> {
         self.remove_shared_in_balance(dst, task);
         self.counters.balance_migrations += 1;
         self.charge_both(src, dst);
+        if self.bandwidth.is_some() {
+            self.dequeue_groups(task, src);
+        }
         self.advance_cpu(src);
         let t = &mut self.tasks[at(task)];
         t.averages.advance(&self.decay, self.now, false, u64::from(t.weight), 1);
@@ -257,7 +261,10 @@ impl Sim<'_> {
             some: true,
         };
         self.put_back(src);
-        self.move_task(task, src, dst);
+        // Its group may be out of runtime just now: it stays where it is held.
+        if !self.throttled_pair(task, src, dst) {
+            self.move_task(task, src, dst);
+        }
         self.run_next(src, Some(task), Toll::cost(self.cost.migrate_ns));
         self.replan(src);
         true

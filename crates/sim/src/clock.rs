@@ -1,5 +1,5 @@
 //! Which CPU acts next: a winner tree over one deadline per CPU, plus one slot for
-//! sleeping tasks. A CPU has one thing to do at a time, so that a changed plan is
+//! sleeping tasks and one for bandwidth timers. A CPU has one thing to do at a time, so that a changed plan is
 //! an overwritten slot: nothing is queued twice, deleted or skipped.
 
 use reveille_measure::Ns;

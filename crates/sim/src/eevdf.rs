@@ -149,10 +149,10 @@ impl Eevdf {
     }
 
     /// dequeue_entity() of the current task, which sleeps. Returns its lag if it is gone;
-    /// nothing if it stays until it is eligible.
-    pub(crate) fn block(&mut self) -> Option<i64> {
+    /// nothing if it stays until it is eligible, which not everyone `may`.
+    pub(crate) fn block(&mut self, may: bool) -> Option<i64> {
         let entity = self.curr.expect("a task runs").entity;
-        if self.rules.delay_dequeue && !self.eligible(entity.vruntime) {
+        if may && self.rules.delay_dequeue && !self.eligible(entity.vruntime) {
             self.curr = None;
             self.insert(Entity { delayed: true, ..entity });
             return None;

@@ -13,6 +13,7 @@ use reveille_policy::{CpuId, LlcShape, NONE, Policy, TaskId, Tunables, World, Wo
 use reveille_workload::Program;
 
 use crate::balance::Balancer;
+use crate::bandwidth::Bandwidth;
 use crate::channel::{Channel, MessageCosts};
 use crate::clock::{Clock, NEVER};
 use crate::contention::Line;
@@ -89,6 +90,8 @@ pub(crate) struct Sim<'a> {
     /// Shared wake queues (SWQUEUE).
     pub(crate) shared_queues: Option<Box<SharedQueues>>,
     pub(crate) balancer: Balancer,
+    /// Task groups with quotas; nothing if there are none.
+    pub(crate) bandwidth: Option<Box<Bandwidth>>,
     /// Speed of kernel work by the number of busy siblings.
     pub(crate) speeds: [u64; 8],
     /// The same for computing in user space.
@@ -106,6 +109,7 @@ impl<'a> Sim<'a> {
         machine: &'a Machine,
         program: &'a Program,
         policy: &Policy,
+        bandwidth: Option<Box<Bandwidth>>,
         spec: &RunSpec,
     ) -> Sim<'a> {
         let topology = &machine.topology;
@@ -135,7 +139,7 @@ impl<'a> Sim<'a> {
             tasks: Vec::with_capacity(program.tasks.len()),
             channels: program.channels.iter().map(|&kind| Channel::new(kind)).collect(),
             lists: vec![NONE; program.n_lists as usize],
-            clock: Clock::new(n + 1),
+            clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),
             timers: BinaryHeap::new(),
             timer_number: 0,
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
@@ -143,6 +147,7 @@ impl<'a> Sim<'a> {
             llc_lines: (0..topology.n_llcs()).map(|_| Line::new(n)).collect(),
             shared_queues: None,
             balancer: Balancer::new(machine),
+            bandwidth,
             speeds: smt_speeds(machine.cost.smt_kernel_share),
             user_speeds: smt_speeds(machine.cost.smt_share),
             rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
@@ -180,10 +185,12 @@ impl<'a> Sim<'a> {
             }
             debug_assert!(next >= self.now, "an event in the past: {next} before {}", self.now);
             self.now = next;
-            if slot == timers {
+            if slot < timers {
+                self.cpu_event(slot as CpuId);
+            } else if slot == timers {
                 self.fire_timers();
             } else {
-                self.cpu_event(slot as CpuId);
+                self.fire_bandwidth_timers();
             }
             events += 1;
             if events % STOP_CHECK_EVENTS == 0 {
@@ -327,6 +334,7 @@ impl<'a> Sim<'a> {
             // What was accounted ahead belongs to the measured time.
             cpu.time = cpu.ahead(now);
         }
+        self.forget_groups();
         self.counters = Counters::default();
         self.wakeup_latency = Latency::default();
         self.recorded_latency = Latency::default();
@@ -342,6 +350,7 @@ impl<'a> Sim<'a> {
             let sum = cpu.time.busy_ns + cpu.time.idle_ns + cpu.time.cost_ns;
             assert_eq!(sum, elapsed_ns, "time of CPU {number} is lost or counted twice");
         }
+        let groups = self.group_results();
         RunResult {
             elapsed_ns,
             operations: self.operations,
@@ -349,7 +358,7 @@ impl<'a> Sim<'a> {
             recorded_latency: self.recorded_latency,
             counters: self.counters,
             cpus: self.cpus.iter().map(|c| c.time).collect(),
-            groups: Vec::new(),
+            groups,
         }
     }
 

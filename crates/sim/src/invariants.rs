@@ -34,6 +34,11 @@ impl Sim<'_> {
                 seen[at(task)] += 1;
                 assert_eq!(self.tasks[at(task)].place, Place::WakeList(cpu));
             }
+            let held = self.bandwidth.as_ref().map_or(&[][..], |b| &b.held[at(cpu)]);
+            for &task in held {
+                seen[at(task)] += 1;
+                assert_eq!(self.tasks[at(task)].place, Place::Held(cpu));
+            }
             if let Step::Commit { wakee, .. } | Step::Select { wakee, .. } = c.step {
                 seen[at(wakee)] += 1;
                 assert_eq!(self.tasks[at(wakee)].place, Place::Waking);
@@ -57,9 +62,42 @@ impl Sim<'_> {
                 );
             }
         }
+        self.check_group_queues();
         for (task, places) in seen.into_iter().enumerate() {
             let blocked = u32::from(self.tasks[task].place == Place::Blocked);
             assert_eq!(places + blocked, 1, "task {task} is in {} places", places + blocked);
+        }
+    }
+
+    /// Tasks are held exactly where a group around them is throttled, and each group's
+    /// queue holds as many tasks and groups as say so.
+    fn check_group_queues(&self) {
+        let Some(bandwidth) = &self.bandwidth else { return };
+        let n_cpus = self.cpus.len();
+        let mut entities = vec![vec![0u32; n_cpus]; bandwidth.groups.len()];
+        for (number, task) in self.tasks.iter().enumerate() {
+            let (cpu, held) = match task.place {
+                Place::Held(cpu) => (cpu, true),
+                Place::Queued(cpu) | Place::Running(cpu) => (cpu, false),
+                _ => continue,
+            };
+            let group = self.group_of(number as u32);
+            assert_eq!(bandwidth.held_back(group, cpu), held, "task {number} on CPU {cpu}");
+            if let Some(g) = group {
+                entities[g][at(cpu)] += 1;
+            }
+        }
+        for (g, group) in bandwidth.groups.iter().enumerate().rev() {
+            for (cpu, queue) in group.queues.iter().enumerate() {
+                assert_eq!(queue.entities, entities[g][cpu], "{g} on CPU {cpu}");
+                let on_parent = queue.entities > 0 && !queue.runtime.throttled();
+                assert_eq!(queue.on_parent, on_parent, "{g} on CPU {cpu}");
+                if let Some(parent) = group.parent {
+                    entities[parent][cpu] += u32::from(on_parent);
+                }
+                let listed = group.throttled.contains(&(cpu as CpuId));
+                assert_eq!(listed, queue.runtime.throttled(), "{g} on CPU {cpu}");
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod balance;
 mod balance_pass;
+mod bandwidth;
 mod cfs;
 mod channel;
 mod clock;
@@ -26,13 +27,14 @@ mod schedule;
 mod start;
 mod swqueue;
 mod task;
+mod throttle;
 mod wakeup;
 
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::Machine;
 use reveille_measure::{Ns, RunResult};
-use reveille_policy::{BandwidthLimits, Policy};
+use reveille_policy::{BandwidthError, BandwidthLimits, Policy};
 use reveille_workload::Program;
 
 /// How long a run lasts, and its random seed.
@@ -50,7 +52,7 @@ pub struct RunSpec {
 pub const MAX_RUN_NS: Ns = 1 << 47;
 
 /// Why a run has no result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SimError {
     /// `stop` was set.
     #[error("interrupted")]
@@ -64,6 +66,22 @@ pub enum SimError {
         at_ns: Ns,
         /// Number of tasks.
         tasks: usize,
+    },
+    /// The kernel would refuse a group's limits.
+    #[error("group `{group}`: {error}")]
+    Limits {
+        /// Name of the group.
+        group: String,
+        /// Which rule they break.
+        error: BandwidthError,
+    },
+    /// A group lies in one that does not come before it.
+    #[error("group `{group}` lies in group number {parent}, which must come before it")]
+    GroupOrder {
+        /// Name of the group.
+        group: String,
+        /// Index of the group that it should lie in.
+        parent: usize,
     },
 }
 
@@ -79,8 +97,8 @@ pub struct TaskGroup {
     /// Roles of the program whose tasks are in it; empty for all. A task is in one
     /// group at most, the last that names its role.
     pub roles: Vec<u16>,
-    /// When the first period ends, from the start of the run; drawn from the seed,
-    /// uniform over a period, if not given.
+    /// When the first period ends, from the start of the run, modulo the period; drawn
+    /// from the seed, uniform over a period, if not given.
     pub phase_ns: Option<Ns>,
 }
 
@@ -100,7 +118,7 @@ impl Default for Groups {
     }
 }
 
-/// Runs a program on a machine under a policy. The same arguments give the same
+/// Runs a program on a machine under a policy. Errors: see [`SimError`]. The same arguments give the same
 /// result, bit for bit. Stops within some 10 ms of real time once `stop` is set.
 pub fn run(
     machine: &Machine,
@@ -110,6 +128,7 @@ pub fn run(
     spec: &RunSpec,
     stop: &AtomicBool,
 ) -> Result<RunResult, SimError> {
-    let _ = groups;
-    engine::Sim::new(machine, program, policy, spec).run(spec, stop)
+    let n_cpus = machine.topology.n_cpus();
+    let bandwidth = bandwidth::Bandwidth::new(groups, program, n_cpus, spec.seed)?;
+    engine::Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop)
 }

@@ -116,13 +116,14 @@ impl RunQueue {
         }
     }
 
-    /// The current task sleeps. Returns false if it stays queued nevertheless (delayed).
+    /// The current task sleeps. Returns false if it stays queued nevertheless (delayed),
+    /// where it `may`.
     #[inline]
-    pub(crate) fn block(&mut self, t: &mut Task, fair: &FairTunables) -> bool {
+    pub(crate) fn block(&mut self, t: &mut Task, may: bool, fair: &FairTunables) -> bool {
         match &mut self.timeline {
             Timeline::Cfs(cfs) => cfs.update_min_vruntime(None),
             Timeline::Eevdf(eevdf) => {
-                let Some(vlag) = eevdf.block() else {
+                let Some(vlag) = eevdf.block(may) else {
                     self.delayed_running += u32::from(!fair.hides_delayed());
                     return false;
                 };

@@ -24,6 +24,9 @@ impl Sim<'_> {
         self.world.task_mut(task).sum_exec_ns += delta;
         let c = &mut self.cpus[at(cpu)];
         c.need_resched |= c.rq.charge(t, delta);
+        if self.bandwidth.is_some() {
+            self.charge_groups(cpu, task, delta);
+        }
     }
 
     /// The current task blocks: dequeue, then the next one or idle.
@@ -34,6 +37,8 @@ impl Sim<'_> {
         self.counters.lock_wait_ns += wait;
         self.update_curr(cpu);
         self.advance_cpu(cpu);
+        // In a group with a limit nobody is delayed: a throttled queue must be empty.
+        let may_delay = self.group_of(task).is_none();
         let t = &mut self.tasks[at(task)];
         t.averages.advance(&self.decay, self.now, true, u64::from(t.weight), 1);
         let c = &mut self.cpus[at(cpu)];
@@ -45,7 +50,7 @@ impl Sim<'_> {
         } else {
             t.util_est_ewma + (t.util_est - t.util_est_ewma) / 4.0
         };
-        let left = c.rq.block(t, &self.fair);
+        let left = c.rq.block(t, may_delay, &self.fair);
         t.place = if left { Place::Blocked } else { Place::Delayed(cpu) };
         let load = t.averages.load;
         let memory = self.world.task_mut(task);
@@ -60,6 +65,10 @@ impl Sim<'_> {
             true => (self.group_load_moved(cpu, cpu, self.now + wait), self.group_level_ns()),
             false => (0, 0),
         };
+        if self.bandwidth.is_some() {
+            self.dequeue_groups(task, cpu);
+            self.put_prev_groups(task, cpu);
+        }
         self.publish_load(cpu);
         let work = Ns::from(self.cost.dequeue_ns) + group;
         let c = &mut self.cpus[at(cpu)];
@@ -104,6 +113,9 @@ impl Sim<'_> {
         t.place = Place::Queued(cpu);
         self.cpus[at(cpu)].rq.put_back(task, t);
         self.world.set_curr(cpu, NONE);
+        if self.bandwidth.is_some() {
+            self.put_prev_groups(task, cpu);
+        }
         task
     }
 
@@ -215,6 +227,9 @@ impl Sim<'_> {
     /// check_preempt_wakeup(): does the woken task preempt what `dst` runs?
     pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
         let Some(curr) = some_task(self.world.curr(dst)) else { return Toll::default() };
+        if matches!(self.tasks[at(woken)].place, Place::Held(_)) {
+            return Toll::default();
+        }
         let c = &mut self.cpus[at(dst)];
         if c.need_resched || !self.fair.wakeup_preemption {
             return Toll::default();

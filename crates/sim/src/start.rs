@@ -52,6 +52,7 @@ impl Sim<'_> {
         }
         self.set_flip_decay(spec);
         self.replan_timers();
+        self.start_bandwidth();
     }
 
     /// init_entity_runnable_average() and post_init_entity_util_avg().

@@ -22,6 +22,8 @@ pub(crate) enum Place {
     Queued(CpuId),
     /// Asleep, but still on the queue of a CPU until its lag is repaid (EEVDF).
     Delayed(CpuId),
+    /// Runnable, but its group is throttled on that CPU.
+    Held(CpuId),
     /// Current on a CPU.
     Running(CpuId),
 }

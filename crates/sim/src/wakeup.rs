@@ -317,8 +317,16 @@ impl Sim<'_> {
         toll
     }
 
-    /// Puts a task on the timeline of `dst`.
+    /// Puts a task on the timeline of `dst`, unless its group is throttled there.
+    #[inline]
     pub(crate) fn enqueue(&mut self, task: TaskId, dst: CpuId, arrival: Arrival) {
+        if self.bandwidth.is_none() || self.enqueue_groups(task, dst) {
+            self.put_on_timeline(task, dst, arrival);
+        }
+    }
+
+    /// The task joins the timeline of `dst`.
+    pub(crate) fn put_on_timeline(&mut self, task: TaskId, dst: CpuId, arrival: Arrival) {
         self.advance_cpu(dst);
         let t = &mut self.tasks[at(task)];
         let c = &mut self.cpus[at(dst)];

@@ -143,9 +143,9 @@ impl Bench {
                 if delays {
                     self.model.on.push(Entity { delayed: true, ..curr });
                     self.delayed.push(curr.task);
-                    assert_eq!(self.eevdf.block(), None);
+                    assert_eq!(self.eevdf.block(true), None);
                 } else {
-                    assert_eq!(self.eevdf.block(), Some(vlag));
+                    assert_eq!(self.eevdf.block(true), Some(vlag));
                     self.asleep.push((curr.task, Carried { vlag, deadline: None }));
                 }
                 self.pick();

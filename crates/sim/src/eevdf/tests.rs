@@ -99,7 +99,7 @@ fn a_wakeup_that_does_not_preempt_shrinks_the_protection() {
 fn a_task_that_sleeps_in_debt_is_delayed_until_its_turn() {
     let mut eevdf = timeline(rules(), &[BASE, BASE]);
     eevdf.charge(u64::from(MS));
-    assert_eq!(eevdf.block(), None);
+    assert_eq!(eevdf.block(true), None);
     assert!(eevdf.queued().iter().any(|e| e.task == 0 && e.delayed));
     assert_eq!(eevdf.pick(), Some(Next::Run(1)));
     // Task 1 catches up and overtakes: at its next pick task 0 is gone, with no claim.
@@ -115,11 +115,11 @@ fn a_delayed_task_that_wakes_keeps_its_debt_but_no_claim() {
     for (delay_zero, claim) in [(true, 0), (false, i64::from(MS))] {
         let mut eevdf = timeline(EevdfRules { delay_zero, ..rules() }, &[BASE, BASE]);
         eevdf.charge(u64::from(MS));
-        assert_eq!(eevdf.block(), None);
+        assert_eq!(eevdf.block(true), None);
         assert_eq!(eevdf.pick(), Some(Next::Run(1)));
         let mut early = timeline(EevdfRules { delay_zero, ..rules() }, &[BASE, BASE]);
         early.charge(u64::from(MS));
-        assert_eq!(early.block(), None);
+        assert_eq!(early.block(true), None);
         assert_eq!(early.pick(), Some(Next::Run(1)));
         early.wake_delayed(0);
         assert_eq!(early.average() - early.queued()[0].vruntime, -i64::from(MS) / 2);
