@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use miette::Diagnostic;
 use reveille_policy::{BASELINES, FEATURES, Policy, PolicyError};
-use reveille_sim::MAX_RUN_NS;
-use reveille_workload::{Metric, Workload, WorkloadError};
+use reveille_sim::{Groups, MAX_RUN_NS};
+use reveille_workload::{Workload, WorkloadError};
 
-use crate::study::{MAX_REPEATS, Point};
-use crate::{DurationError, Ns, duration_ns};
+use crate::study::{MAX_REPEATS, Point, Variant};
+use crate::{DurationError, Ns, duration_ns, settings};
 
 /// What is wrong, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,19 +131,34 @@ pub(crate) fn base(name: &str) -> Result<Policy, Problem> {
     Policy::baseline(name).map_err(|error| policy_problem(&error))
 }
 
-/// A variant of `base`; `earlier` are those that the study already has.
-pub(crate) fn variant(base: &Policy, edits: &str, earlier: &[Policy]) -> Result<Policy, Problem> {
-    let policy = base.with(edits).map_err(|error| policy_problem(&error))?;
-    match earlier.iter().find(|p| p.features == policy.features) {
-        Some(same) if same.edits == policy.edits => {
-            let text = format!("the variant `{}` is given twice", policy.edits);
+/// A variant of a baseline and its groups; `earlier` are those that the case has.
+/// Its text holds edits of features (`+SIS_SHORT`) and of settings (`burst=100ms`).
+pub(crate) fn variant(
+    base: &Policy,
+    groups: &Groups,
+    text: &str,
+    earlier: &[Variant],
+) -> Result<Variant, Problem> {
+    let items = text.split([' ', ',']).filter(|item| !item.is_empty());
+    let (settings, features): (Vec<&str>, Vec<&str>) = items.partition(|item| item.contains('='));
+    let policy = if settings.is_empty() || !features.is_empty() {
+        base.with(&features.join(" ")).map_err(|error| policy_problem(&error))?
+    } else {
+        base.clone()
+    };
+    let name = [features, settings.clone()].concat().join(" ");
+    let groups = settings::edited(groups, &settings)?;
+    let same = |v: &&Variant| v.policy.features == policy.features && v.groups == groups;
+    match earlier.iter().find(same) {
+        Some(same) if same.name == name => {
+            let text = format!("the variant `{name}` is given twice");
             Err(Problem::new(text, "remove one of them"))
         }
         Some(same) => {
-            let text = format!("`{}` is the same policy as `{}`", policy.edits, same.edits);
+            let text = format!("`{name}` is the same policy as `{}`", same.name);
             Err(Problem::new(text, "remove one of them"))
         }
-        None => Ok(policy),
+        None => Ok(Variant { name, policy, groups }),
     }
 }
 
@@ -167,7 +182,7 @@ fn policy_problem(error: &PolicyError) -> Problem {
         }
         PolicyError::Empty => Problem::new(
             "a variant without an edit is the baseline",
-            "write `+FEATURE`, such as `+SIS_SHORT`",
+            "write `+FEATURE`, such as `+SIS_SHORT`, or a setting, such as `burst=100ms`",
         ),
     }
 }
@@ -179,35 +194,6 @@ pub(crate) fn param(workload: &Workload, name: &str) -> Result<(), Problem> {
     }
     let known: Vec<&str> = workload.params.iter().map(|p| p.name.as_str()).collect();
     Err(Problem::unknown(&format!("parameter of {} called", workload.name), name, &known))
-}
-
-/// The metric that `name` stands for: its full name, or the start of exactly one
-/// that ends at a blank (`p99` for `p99 wakeup latency (ns)`). Without a name, the
-/// workload's first metric.
-pub(crate) fn metric(workload: &Workload, name: Option<&str>) -> Result<Metric, Problem> {
-    let metrics = &workload.metrics;
-    let Some(name) = name else {
-        return metrics.first().cloned().ok_or_else(|| {
-            let text = format!("{} has no metric", workload.name);
-            Problem::new(text, "give the workload one")
-        });
-    };
-    if let Some(same) = metrics.iter().find(|m| m.name == name) {
-        return Ok(same.clone());
-    }
-    let starts = |m: &&Metric| m.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
-    let mut found = metrics.iter().filter(starts);
-    match (found.next(), found.next()) {
-        (Some(one), None) if !name.trim().is_empty() => Ok(one.clone()),
-        (Some(one), Some(other)) => {
-            let text = format!("`{name}` could be `{}` or `{}`", one.name, other.name);
-            Err(Problem::new(text, "write the whole name"))
-        }
-        _ => {
-            let known: Vec<&str> = metrics.iter().map(|m| m.name.as_str()).collect();
-            Err(Problem::unknown(&format!("metric of {} called", workload.name), name, &known))
-        }
-    }
 }
 
 /// Why a workload cannot be built, by what is at fault.

@@ -4,27 +4,49 @@
 use reveille_measure::{CpuTime, Explain, Ns};
 use serde::Serialize;
 
+use crate::Direction;
+
 /// The outcome of one study: every case × load × variant against the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// Name of the study, or `compare` for one given on the command line.
     pub study: String,
-    /// Name of the machine.
+    /// What its figures are about, such as `SIS_SHORT`; null if it does not say.
+    pub mechanism: Option<String>,
+    /// Name of the study's own machine.
     pub machine: String,
-    /// Topology of the machine in words.
+    /// Topology of that machine in words.
     pub topology: String,
     /// Name of the cost model that the machine uses.
     pub cost_model: String,
-    /// Baseline policy, such as `v6.2`.
+    /// Every machine that rows name, the study's own first.
+    pub machines: Vec<MachineUsed>,
+    /// The study's own baseline policy, such as `v6.2`.
     pub base: String,
-    /// One row per case, load, variant and metric, in the order of the study file.
+    /// At least one row per case, load, variant and metric, in the order of the study
+    /// file; several where several figures are published for one.
     pub rows: Vec<Row>,
     /// Statements about a whole curve, such as where throughput peaks.
     pub claims: Vec<Claim>,
+    /// Hits among the claims; no part of the score.
+    pub claim_score: Score,
+    /// What was published as well and cannot be predicted.
+    pub unpredicted: Vec<Unpredicted>,
     /// Hits among the rows that count.
     pub score: Score,
     /// True if the run was interrupted and rows are missing.
     pub partial: bool,
+}
+
+/// A machine that rows were run on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MachineUsed {
+    /// As rows name it.
+    pub name: String,
+    /// Its topology in words.
+    pub topology: String,
+    /// Name of the cost model that it uses.
+    pub cost_model: String,
 }
 
 /// Mean over repeats with its spread.
@@ -41,17 +63,25 @@ pub struct Figure {
 pub struct Row {
     /// Workload, or the name that the study gives this case.
     pub case: String,
+    /// Name of the machine.
+    pub machine: String,
+    /// Baseline policy, such as `v6.2`.
+    pub base: String,
     /// Load in the workload's own unit (pairs, clients, message threads).
     pub load: u64,
     /// The variant, such as `+SIS_SHORT`.
     pub variant: String,
     /// What is compared, with its unit: `throughput (operations/s)`, `p99 (ns)`.
     pub metric: String,
+    /// Which way the metric has to move to be better.
+    pub direction: Direction,
+    /// What is held against a published figure.
+    pub kind: RowKind,
     /// Under the baseline.
     pub baseline: Figure,
     /// Under the variant.
     pub candidate: Figure,
-    /// Change in percent; positive is better, whatever the metric.
+    /// Change in percent; positive is better. Plain where no direction is better.
     pub change_pct: f64,
     /// Two-sided p-value of Welch's t-test; null with fewer than two repeats.
     pub p_value: Option<f64>,
@@ -59,8 +89,22 @@ pub struct Row {
     pub significant: bool,
     /// The published change in percent, positive is better; null if none.
     pub published_change_pct: Option<f64>,
-    /// Where the published change stands; null if none.
+    /// The published figure of the baseline, as printed; null if none.
+    pub published_baseline: Option<f64>,
+    /// The published figure of the variant, as printed; null if none.
+    pub published_candidate: Option<f64>,
+    /// Unit of the two as printed; null if none is stated.
+    pub published_unit: Option<String>,
+    /// How many runs the published number of runs is among; null for other kinds.
+    pub published_of: Option<u32>,
+    /// Where the published figure stands; null if none.
     pub published_source: Option<String>,
+    /// Predicted by published: of the ratios of both sides (higher is better), or of
+    /// the figures where one side is held against its own. 1 is exact; null if nothing
+    /// was published or there is no such number.
+    pub ratio: Option<f64>,
+    /// How the source itself calls the figure noise; null if it does not.
+    pub noise: Option<String>,
     /// Null if nothing was published.
     pub verdict: Option<Verdict>,
     /// The numbers behind the row.
@@ -68,6 +112,20 @@ pub struct Row {
     /// What the plots draw; not part of the JSON.
     #[serde(skip)]
     pub detail: Detail,
+}
+
+/// What a row holds against a published figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowKind {
+    /// The change between both sides; also if nothing was published.
+    Change,
+    /// The size of one side.
+    Side,
+    /// The standard deviation over repeats of both sides.
+    Std,
+    /// How many repeats of one side are above a bound.
+    Runs,
 }
 
 /// The same explaining numbers for both sides.
@@ -94,24 +152,50 @@ pub enum Verdict {
 /// Hits among the counted rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Score {
-    /// Rows that agree.
+    /// Rows (or claims) that agree.
     pub hits: usize,
-    /// Rows that have a published figure and count.
+    /// Rows (or claims) that have a published figure and count.
     pub counted: usize,
+}
+
+impl Score {
+    /// Hits in percent of what counts; `None` if nothing does.
+    pub fn pct(self) -> Option<f64> {
+        (self.counted > 0).then(|| 100.0 * self.hits as f64 / self.counted as f64)
+    }
 }
 
 /// A published statement about a curve, held against the predicted curve.
 #[derive(Clone, Debug, Serialize)]
 pub struct Claim {
+    /// `peak`, `onset`, `fall`, `between` or `steadier`.
+    pub kind: &'static str,
     /// What is claimed, in words.
     pub claim: String,
-    /// The published value.
-    pub published: f64,
-    /// The predicted value.
-    pub predicted: f64,
+    /// The published value, where it is one number.
+    pub published: Option<f64>,
+    /// The least predicted value that agrees; null if there is no such bound.
+    pub low: Option<f64>,
+    /// The largest predicted value that agrees; null if there is no such bound.
+    pub high: Option<f64>,
+    /// The predicted value; null if the curve has none.
+    pub predicted: Option<f64>,
     /// Whether the two agree.
     pub verdict: Verdict,
     /// Where it was published.
+    pub source: String,
+}
+
+/// Something published that no run of the study is held against.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unpredicted {
+    /// What was measured.
+    pub what: String,
+    /// The figures as printed.
+    pub figures: String,
+    /// Why they cannot be predicted.
+    pub reason: String,
+    /// Where they were published.
     pub source: String,
 }
 

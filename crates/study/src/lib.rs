@@ -18,32 +18,43 @@
 
 mod catalogue;
 mod check;
+mod claim;
 mod comparison;
 mod duration;
 mod error;
 mod file;
+mod measure;
 mod parts;
+mod published;
 mod raw;
+mod rows;
 mod runner;
+mod settings;
 pub mod statistics;
 mod study;
+mod summary;
 pub mod verdict;
 
 pub use catalogue::{find, load, names};
 pub use check::nearest;
+pub use claim::{Statement, StatementKind};
 pub use comparison::{
-    Claim, Comparison, Detail, Explanation, Figure, Row, Score, SideDetail, Verdict,
+    Claim, Comparison, Detail, Explanation, Figure, MachineUsed, Row, RowKind, Score, SideDetail,
+    Unpredicted, Verdict,
 };
 pub use duration::{DurationError, duration_ns};
 pub use error::StudyError;
 pub use file::parse;
+pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
 pub use parts::{Parts, compare};
+pub use published::{Published, PublishedFigure, Side};
 pub use reveille_place::FileError;
-pub use runner::run;
+pub use runner::{run, run_all};
 pub use study::{
-    Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Peak,
-    Point, Published, Study,
+    Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point,
+    Study, Variant,
 };
+pub use summary::{MechanismScore, Summary, Total, summary};
 
 /// Nanoseconds of virtual time.
 pub type Ns = reveille_measure::Ns;

@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 
 use miette::Diagnostic;
-use reveille_workload::Workload;
+use reveille_policy::Policy;
+use reveille_sim::Groups;
+use reveille_workload::{Program, Workload};
 
 use crate::check::{self, BuildError, Problem};
-use crate::{Case, Study, StudyError};
+use crate::measure::{self, Measure};
+use crate::{Case, Study, StudyError, Variant, settings};
 
 /// The parts, as text.
 #[derive(Clone, Debug)]
@@ -20,12 +23,16 @@ pub struct Parts<'a> {
     pub load: &'a str,
     /// Baseline: `v6.2`.
     pub base: &'a str,
-    /// Variants: edits such as `+SIS_SHORT,-TTWU_QUEUE`.
+    /// Variants: edits such as `+SIS_SHORT,-TTWU_QUEUE` or `burst=100ms`.
     pub with: &'a [String],
     /// Parameters of the workload: `name=value`.
     pub param: &'a [String],
-    /// Name of the metric; the workload's first if none is given.
-    pub metric: Option<&'a str>,
+    /// Names of metrics; the workload's first if none is given.
+    pub metric: &'a [String],
+    /// Task groups, parents first: `quota=100ms,period=100ms`.
+    pub group: &'a [String],
+    /// What a CPU draws from its group's quota at a time; 5 ms if not given.
+    pub slice: Option<&'a str>,
     /// Runs of each load under each policy.
     pub repeats: u32,
     /// Seed.
@@ -57,29 +64,21 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
         StudyError::option("--workload", Problem::of(&error, help))
     })?;
     let base = check::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
-    let mut variants = Vec::new();
-    for edits in parts.with {
-        let variant = check::variant(&base, edits, &variants);
-        variants.push(variant.map_err(|p| StudyError::option("--with", p))?);
-    }
-    if variants.is_empty() {
-        let problem = Problem::new("no variant is given", "name one, such as `--with +SIS_SHORT`");
-        return Err(StudyError::option("--with", problem));
-    }
-    let case = case(parts, &workload)?;
+    let case = case(parts, &workload, base.clone())?;
     Ok(Study {
         name: "compare".to_owned(),
         about: format!("{} on {}", case.name, machine.name),
-        machine,
+        mechanism: None,
+        machines: vec![machine],
         base,
-        variants,
         seed: parts.seed,
         cases: vec![case],
-        peaks: Vec::new(),
+        statements: Vec::new(),
+        unpredicted: Vec::new(),
     })
 }
 
-fn case(parts: &Parts<'_>, workload: &Workload) -> Result<Case, StudyError> {
+fn case(parts: &Parts<'_>, workload: &Workload, base: Policy) -> Result<Case, StudyError> {
     let loads = loads(parts.load).map_err(|p| StudyError::option("--load", p))?;
     let params = params(workload, parts.param).map_err(|p| StudyError::option("--param", p))?;
     let points = check::points(workload, &loads, &params).map_err(|error| match error {
@@ -90,19 +89,71 @@ fn case(parts: &Parts<'_>, workload: &Workload) -> Result<Case, StudyError> {
         }
         BuildError::Workload(error) => StudyError::Workload(error),
     })?;
-    let metric = check::metric(workload, parts.metric);
+    let groups = groups(parts, &points[0].program)?;
+    let variants = variants(&base, &groups, parts.with);
+    let variants = variants.map_err(|p| StudyError::option("--with", p))?;
+    let metrics = metrics(workload, &groups, parts.metric);
     let repeats = check::repeats(i64::from(parts.repeats));
     let warmup_ns = check::time(parts.warmup).map_err(|p| StudyError::option("--warmup", p))?;
     let duration_ns = check::time(parts.duration).and_then(|ns| check::measured(warmup_ns, ns));
     Ok(Case {
         name: workload.name.clone(),
         workload: workload.name.clone(),
-        metric: metric.map_err(|p| StudyError::option("--metric", p))?,
+        machine: 0,
+        base,
+        groups,
+        variants,
+        metrics: metrics.map_err(|p| StudyError::option("--metric", p))?,
         points,
         repeats: repeats.map_err(|p| StudyError::option("--repeats", p))?,
         warmup_ns,
         duration_ns: duration_ns.map_err(|p| StudyError::option("--duration", p))?,
     })
+}
+
+fn groups(parts: &Parts<'_>, program: &Program) -> Result<Groups, StudyError> {
+    let mut groups = Groups::default();
+    for text in parts.group {
+        let group = settings::parse(&groups.groups, program, text);
+        groups.groups.push(group.map_err(|p| StudyError::option("--group", p))?);
+    }
+    if let Some(slice) = parts.slice {
+        let slice = settings::slice(slice);
+        groups.slice_ns = slice.map_err(|p| StudyError::option("--slice", p))?;
+    }
+    Ok(groups)
+}
+
+fn variants(base: &Policy, groups: &Groups, with: &[String]) -> Result<Vec<Variant>, Problem> {
+    let mut variants = Vec::new();
+    for edits in with {
+        variants.push(check::variant(base, groups, edits, &variants)?);
+    }
+    if variants.is_empty() {
+        let help = "name one, such as `--with +SIS_SHORT`";
+        return Err(Problem::new("no variant is given", help));
+    }
+    Ok(variants)
+}
+
+fn metrics(
+    workload: &Workload,
+    groups: &Groups,
+    names: &[String],
+) -> Result<Vec<Measure>, Problem> {
+    if names.is_empty() {
+        return Ok(vec![measure::find(workload, groups, None)?]);
+    }
+    let mut metrics: Vec<Measure> = Vec::new();
+    for name in names {
+        let metric = measure::find(workload, groups, Some(name))?;
+        if metrics.iter().any(|m| m.name == metric.name) {
+            let problem = format!("`{}` is given twice", metric.name);
+            return Err(Problem::new(problem, "remove one of them"));
+        }
+        metrics.push(metric);
+    }
+    Ok(metrics)
 }
 
 fn loads(text: &str) -> Result<Vec<u64>, Problem> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Variants of the run.
+/// Several texts, such as the variants of a run.
 pub(crate) type Texts = Spanned<Vec<Spanned<String>>>;
 
 #[derive(Deserialize)]
@@ -14,6 +14,7 @@ pub(crate) type Texts = Spanned<Vec<Spanned<String>>>;
 pub(crate) struct RawStudy {
     pub(crate) name: Spanned<String>,
     pub(crate) about: Spanned<String>,
+    pub(crate) mechanism: Option<Spanned<String>>,
     pub(crate) machine: Spanned<String>,
     pub(crate) base: Spanned<String>,
     pub(crate) variants: Texts,
@@ -25,6 +26,8 @@ pub(crate) struct RawStudy {
     pub(crate) cases: Vec<Spanned<RawCase>>,
     #[serde(default, rename = "claim")]
     pub(crate) claims: Vec<Spanned<RawClaim>>,
+    #[serde(default)]
+    pub(crate) unpredicted: Vec<RawUnpredicted>,
 }
 
 #[derive(Deserialize)]
@@ -36,6 +39,18 @@ pub(crate) struct RawCase {
     pub(crate) params: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
     pub(crate) loads: Spanned<Vec<Spanned<i64>>>,
     pub(crate) metric: Option<Spanned<String>>,
+    /// Several metrics of the same runs, in place of `metric`.
+    pub(crate) metrics: Option<Texts>,
+    /// These three in place of the study's own.
+    pub(crate) machine: Option<Spanned<String>>,
+    pub(crate) base: Option<Spanned<String>>,
+    pub(crate) variants: Option<Texts>,
+    /// The only task group.
+    pub(crate) group: Option<Spanned<RawGroup>>,
+    /// Several task groups, parents first, in place of `group`.
+    pub(crate) groups: Option<Spanned<Vec<Spanned<RawGroup>>>>,
+    /// What a CPU draws from its group's quota at a time.
+    pub(crate) slice: Option<Spanned<String>>,
     pub(crate) repeats: Option<Spanned<i64>>,
     pub(crate) warmup: Option<Spanned<String>>,
     pub(crate) duration: Option<Spanned<String>>,
@@ -45,25 +60,62 @@ pub(crate) struct RawCase {
     pub(crate) published: Vec<Spanned<RawPublished>>,
 }
 
+/// A task group under bandwidth control.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawGroup {
+    pub(crate) name: Option<Spanned<String>>,
+    pub(crate) parent: Option<Spanned<String>>,
+    pub(crate) tasks: Option<Texts>,
+    pub(crate) quota: Option<Spanned<String>>,
+    pub(crate) period: Option<Spanned<String>>,
+    pub(crate) burst: Option<Spanned<String>>,
+    pub(crate) phase: Option<Spanned<String>>,
+}
+
+/// A published figure of any kind; which keys go together is checked later.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawPublished {
     pub(crate) load: Spanned<i64>,
-    /// May be left out if the study has one variant only.
-    pub(crate) variant: Option<Spanned<String>>,
-    pub(crate) change_pct: Spanned<f64>,
+    /// Text: the variant that the figure is of. Number: the variant's figure.
+    pub(crate) variant: Option<Spanned<toml::Value>>,
+    /// Names the variant where `variant` is a number.
+    pub(crate) with: Option<Spanned<String>>,
+    pub(crate) metric: Option<Spanned<String>>,
+    pub(crate) change_pct: Option<Spanned<f64>>,
+    pub(crate) base: Option<Spanned<f64>>,
+    pub(crate) side: Option<Spanned<String>>,
+    pub(crate) value: Option<Spanned<f64>>,
+    pub(crate) unit: Option<Spanned<String>>,
+    pub(crate) stat: Option<Spanned<String>>,
+    pub(crate) runs_above: Option<Spanned<toml::Value>>,
+    pub(crate) of: Option<Spanned<i64>>,
     pub(crate) std_base_pct: Option<Spanned<f64>>,
     pub(crate) std_variant_pct: Option<Spanned<f64>>,
+    pub(crate) std_base: Option<Spanned<f64>>,
+    pub(crate) std_variant: Option<Spanned<f64>>,
     pub(crate) noise: Option<Spanned<String>>,
     pub(crate) source: Option<Spanned<String>>,
 }
 
+/// A published statement; which keys go with which kind is checked later.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawClaim {
     pub(crate) kind: RawClaimKind,
     pub(crate) case: Spanned<String>,
-    pub(crate) load: Spanned<i64>,
+    pub(crate) metric: Option<Spanned<String>>,
+    pub(crate) variant: Option<Spanned<String>>,
+    pub(crate) side: Option<Spanned<String>>,
+    pub(crate) load: Option<Spanned<i64>>,
+    pub(crate) from: Option<Spanned<i64>>,
+    pub(crate) to: Option<Spanned<i64>>,
+    pub(crate) above_pct: Option<Spanned<f64>>,
+    pub(crate) factor: Option<Spanned<f64>>,
+    pub(crate) min: Option<Spanned<f64>>,
+    pub(crate) max: Option<Spanned<f64>>,
+    pub(crate) unit: Option<Spanned<String>>,
     pub(crate) source: Spanned<String>,
 }
 
@@ -73,4 +125,22 @@ pub(crate) struct RawClaim {
 pub(crate) enum RawClaimKind {
     /// The baseline's metric is best at `load`.
     Peak,
+    /// The gain starts between the loads `from` and `to`.
+    Onset,
+    /// The metric falls by `factor` at `load`.
+    Fall,
+    /// The metric of one side lies between `min` and `max` at `load`.
+    Between,
+    /// The spread of runs falls by `factor` from load `from` on.
+    Steadier,
+}
+
+/// Something published that is left out on purpose.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawUnpredicted {
+    pub(crate) what: Spanned<String>,
+    pub(crate) figures: Spanned<String>,
+    pub(crate) reason: Spanned<String>,
+    pub(crate) source: Spanned<String>,
 }

@@ -1,5 +1,5 @@
-//! Runs a study: every case × load × policy × repeat, spread over threads, and
-//! folds the runs into rows.
+//! Runs studies: every case × load × policy × repeat, spread over threads, and folds
+//! the runs into comparisons.
 //!
 //! The result does not depend on how many threads there are: each run's seed
 //! comes from its place in the study, and what a run leaves behind is either kept
@@ -10,14 +10,11 @@ use std::sync::{Mutex, OnceLock};
 
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use reveille_measure::{CpuTime, Explain, Latency, RunResult};
-use reveille_policy::Policy;
-use reveille_sim::{Groups, RunSpec, SimError};
-use reveille_workload::MetricKind;
+use reveille_sim::{RunSpec, SimError};
 
-use crate::{
-    Case, Claim, Comparison, Detail, Explanation, Peak, Point, Row, SideDetail, Study, StudyError,
-    statistics, verdict,
-};
+use crate::comparison::MachineUsed;
+use crate::rows::{self, Finished};
+use crate::{Case, Comparison, Point, Study, StudyError, verdict};
 
 /// Runs a study on `jobs` threads (at least one).
 ///
@@ -37,8 +34,39 @@ pub fn run(
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Comparison, StudyError> {
-    let points = matrix(study);
-    let runs: Vec<Run> = points.iter().enumerate().flat_map(|(i, p)| p.runs(i)).collect();
+    let queue = |_: &Slot<'_>| 0;
+    let mut comparisons = run_in_order(&[study], queue, jobs, stop, progress)?;
+    Ok(comparisons.remove(0))
+}
+
+/// Runs several studies as [`run`] runs one, all runs together, so that no thread
+/// waits for the last run of a study. Long runs are begun first.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_all(
+    studies: &[Study],
+    jobs: usize,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<Comparison>, StudyError> {
+    let studies: Vec<&Study> = studies.iter().collect();
+    run_in_order(&studies, |slot| slot.shortness(), jobs, stop, progress)
+}
+
+/// Runs are begun by rising `order` of their slots, and else as they stand in studies.
+fn run_in_order(
+    studies: &[&Study],
+    order: impl Fn(&Slot<'_>) -> u64,
+    jobs: usize,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<Comparison>, StudyError> {
+    let slots: Vec<Slot<'_>> =
+        studies.iter().enumerate().flat_map(|(i, study)| matrix(i, study)).collect();
+    let runs: Vec<Run> = slots.iter().enumerate().flat_map(|(i, p)| p.runs(i)).collect();
+    let mut queue: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
+    queue.sort_by_key(|(_, run)| order(&slots[run.slot]));
     let jobs = jobs.clamp(1, runs.len().max(1));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     let pool = pool.map_err(|e| StudyError::Threads { jobs, reason: e.to_string() })?;
@@ -47,13 +75,13 @@ pub fn run(
     progress(0, runs.len());
     // A bridge hands out runs in order, one by one: after an interruption the
     // first rows are whole.
-    let queue = runs.iter().enumerate().par_bridge();
+    let queue = queue.into_iter().par_bridge();
     pool.install(|| {
         queue.for_each(|(i, run)| {
             if stop.load(Ordering::Relaxed) || failures.before(i) {
                 return;
             }
-            match points[run.point].simulate(study, run, stop) {
+            match slots[run.slot].simulate(run, stop) {
                 Ok(()) => progress(1 + done.fetch_add(1, Ordering::Relaxed), runs.len()),
                 Err(SimError::Interrupted) => {}
                 Err(error) => failures.add(i, error),
@@ -62,21 +90,23 @@ pub fn run(
     });
     if let Some((i, error)) = failures.first() {
         let run = &runs[i];
-        let point = &points[run.point];
+        let slot = &slots[run.slot];
         return Err(StudyError::Run {
-            case: point.case.name.clone(),
-            load: point.point.load,
-            policy: policy_name(policy(study, run.side)),
+            case: slot.case.name.clone(),
+            load: slot.point.load,
+            policy: slot.case.side_name(run.side).to_owned(),
             error,
         });
     }
-    Ok(fold(study, points))
+    let of_study = |i: usize| slots.iter().filter(move |s| s.study_index == i);
+    let fold = |(i, study): (usize, &&Study)| fold(study, &of_study(i).collect::<Vec<_>>());
+    Ok(studies.iter().enumerate().map(fold).collect())
 }
 
 /// One run of the matrix.
 struct Run {
     /// Index into the matrix.
-    point: usize,
+    slot: usize,
     /// From 0.
     repeat: usize,
     /// 0 is the baseline; variant i is i + 1.
@@ -85,16 +115,18 @@ struct Run {
 
 /// One load of one case, and what its runs have left behind so far.
 struct Slot<'a> {
+    study_index: usize,
+    study: &'a Study,
     case_index: usize,
     case: &'a Case,
     point: &'a Point,
-    sides: Vec<Side>,
+    sides: Vec<SideRuns>,
 }
 
 /// All repeats under one policy.
-struct Side {
-    /// Metric and explanation, by repeat.
-    runs: Vec<OnceLock<(f64, Explain)>>,
+struct SideRuns {
+    /// Metrics and explanation, by repeat.
+    runs: Vec<OnceLock<(Vec<f64>, Explain)>>,
     /// The rest of all repeats together.
     pooled: Mutex<Pooled>,
 }
@@ -107,24 +139,15 @@ struct Pooled {
 }
 
 /// Every load of every case, in the order of the study.
-fn matrix(study: &Study) -> Vec<Slot<'_>> {
-    let sides = 1 + study.variants.len();
-    let slot = |case_index, case, point| Slot {
-        case_index,
-        case,
-        point,
-        sides: (0..sides).map(|_| Side::new(case)).collect(),
-    };
-    let cases = study.cases.iter().enumerate();
-    cases.flat_map(|(i, case)| case.points.iter().map(move |p| slot(i, case, p))).collect()
-}
-
-fn policy(study: &Study, side: usize) -> &Policy {
-    if side == 0 { &study.base } else { &study.variants[side - 1] }
-}
-
-fn policy_name(policy: &Policy) -> String {
-    if policy.edits.is_empty() { policy.base.clone() } else { policy.edits.clone() }
+fn matrix(study_index: usize, study: &Study) -> Vec<Slot<'_>> {
+    let mut slots = Vec::new();
+    for (case_index, case) in study.cases.iter().enumerate() {
+        for point in &case.points {
+            let sides = (0..=case.variants.len()).map(|_| SideRuns::new(case)).collect();
+            slots.push(Slot { study_index, study, case_index, case, point, sides });
+        }
+    }
+    slots
 }
 
 /// The seed of a run. The side has no part in it: a pair of runs differs in its
@@ -142,42 +165,45 @@ fn mix(x: u64) -> u64 {
 }
 
 impl Slot<'_> {
-    /// The runs of this slot, which is the matrix's `point`.
-    fn runs(&self, point: usize) -> impl Iterator<Item = Run> + use<> {
+    /// The runs of this slot, which is the matrix's `slot`.
+    fn runs(&self, slot: usize) -> impl Iterator<Item = Run> + use<> {
         let sides = self.sides.len();
         let repeats = self.case.repeats as usize;
-        (0..repeats).flat_map(move |repeat| (0..sides).map(move |side| Run { point, repeat, side }))
+        (0..repeats).flat_map(move |repeat| (0..sides).map(move |side| Run { slot, repeat, side }))
     }
 
-    fn simulate(&self, study: &Study, run: &Run, stop: &AtomicBool) -> Result<(), SimError> {
+    /// Falls as a run of this slot takes longer: real time grows with virtual time and
+    /// with the number of tasks.
+    fn shortness(&self) -> u64 {
+        let virtual_us = (self.case.warmup_ns + self.case.duration_ns) / 1000;
+        u64::MAX - virtual_us.saturating_mul(self.point.program.tasks.len() as u64)
+    }
+
+    fn simulate(&self, run: &Run, stop: &AtomicBool) -> Result<(), SimError> {
+        let (study, case) = (self.study, self.case);
         let spec = RunSpec {
             seed: seed(study.seed, self.case_index, self.point.load, run.repeat),
-            warmup_ns: self.case.warmup_ns,
-            duration_ns: self.case.duration_ns,
+            warmup_ns: case.warmup_ns,
+            duration_ns: case.duration_ns,
         };
-        let policy = policy(study, run.side);
-        let result = reveille_sim::run(
-            &study.machine,
-            &self.point.program,
-            policy,
-            &Groups::default(),
-            &spec,
-            stop,
-        )?;
-        self.sides[run.side].add(run.repeat, self.case.metric.kind, &result);
+        let (policy, groups) = case.setup(run.side);
+        let machine = &study.machines[case.machine];
+        let program = &self.point.program;
+        let result = reveille_sim::run(machine, program, policy, groups, &spec, stop)?;
+        self.sides[run.side].add(run.repeat, case, &result);
         Ok(())
     }
 }
 
-impl Side {
-    fn new(case: &Case) -> Side {
-        Side {
+impl SideRuns {
+    fn new(case: &Case) -> SideRuns {
+        SideRuns {
             runs: (0..case.repeats).map(|_| OnceLock::new()).collect(),
             pooled: Mutex::default(),
         }
     }
 
-    fn add(&self, repeat: usize, metric: MetricKind, result: &RunResult) {
+    fn add(&self, repeat: usize, case: &Case, result: &RunResult) {
         let mut pooled = self.pooled.lock().expect("no other run panics while it adds");
         pooled.wakeup_latency.merge(&result.wakeup_latency);
         pooled.cpus.resize(result.cpus.len(), CpuTime::default());
@@ -186,33 +212,24 @@ impl Side {
             sum.idle_ns += cpu.idle_ns;
             sum.cost_ns += cpu.cost_ns;
         }
-        let run = (sample(metric, result), result.explain());
-        self.runs[repeat].set(run).expect("each repeat is run once");
+        let explain = result.explain();
+        let samples = case.metrics.iter().map(|m| m.sample(result, &explain)).collect();
+        self.runs[repeat].set((samples, explain)).expect("each repeat is run once");
     }
 
-    /// Metric and explanation of every repeat, once all are finished.
-    fn finished(&self) -> Option<(Vec<f64>, Explain)> {
+    /// What all repeats amount to, once all are finished.
+    fn finished(&self, case: &Case) -> Option<Finished> {
         let runs: Option<Vec<_>> = self.runs.iter().map(OnceLock::get).collect();
         let runs = runs?;
+        let of_metric = |m: usize| runs.iter().map(|(samples, _)| samples[m]).collect();
         let explained: Vec<Explain> = runs.iter().map(|(_, e)| e.clone()).collect();
-        Some((runs.iter().map(|(x, _)| *x).collect(), Explain::mean(&explained)))
-    }
-
-    fn detail(&self, samples: Vec<f64>) -> SideDetail {
         let pooled = self.pooled.lock().expect("all runs are over");
-        let latency_cdf = pooled.wakeup_latency.cdf();
-        SideDetail { samples, latency_cdf, cpus: pooled.cpus.clone() }
-    }
-}
-
-/// The metric of one run; NaN if the run was too short to record anything.
-fn sample(metric: MetricKind, result: &RunResult) -> f64 {
-    match metric {
-        MetricKind::Throughput => result.throughput(),
-        MetricKind::RecordedLatency { .. } if result.recorded_latency.count() == 0 => f64::NAN,
-        MetricKind::RecordedLatency { quantile } => {
-            result.recorded_latency.quantile(quantile) as f64
-        }
+        Some(Finished {
+            samples: (0..case.metrics.len()).map(of_metric).collect(),
+            explain: Explain::mean(&explained),
+            latency_cdf: pooled.wakeup_latency.cdf(),
+            cpus: pooled.cpus.clone(),
+        })
     }
 }
 
@@ -239,82 +256,53 @@ impl Failures {
     }
 }
 
-/// What the finished runs amount to.
-fn fold(study: &Study, slots: Vec<Slot<'_>>) -> Comparison {
-    let peaks = study.peaks.iter().filter_map(|peak| claim(study, peak, &slots)).collect();
+/// What the finished runs of a study amount to.
+fn fold(study: &Study, slots: &[&Slot<'_>]) -> Comparison {
+    let finished: Vec<Vec<Option<Finished>>> = slots
+        .iter()
+        .map(|slot| slot.sides.iter().map(|side| side.finished(slot.case)).collect())
+        .collect();
     let mut rows = Vec::new();
-    for slot in &slots {
-        for (i, variant) in study.variants.iter().enumerate() {
-            rows.extend(row(slot, i, variant));
+    let mut partial = false;
+    for (slot, sides) in slots.iter().zip(&finished) {
+        let machine = &study.machines[slot.case.machine].name;
+        for index in 0..slot.case.variants.len() {
+            match (&sides[0], &sides[index + 1]) {
+                (Some(base), Some(candidate)) => {
+                    rows.extend(rows::rows(machine, slot.case, slot.point, index, base, candidate))
+                }
+                _ => partial = true,
+            }
         }
     }
-    let expected = slots.len() * study.variants.len();
+    let claims = study.statements.iter().filter_map(|statement| {
+        let first = slots.iter().position(|s| s.case_index == statement.case)?;
+        let samples = |at: usize, side: usize| {
+            let side = finished[first + at][side].as_ref()?;
+            Some(side.samples[statement.metric].as_slice())
+        };
+        statement.claim(study, &samples)
+    });
+    let claims: Vec<_> = claims.collect();
+    let machines = study.machines.iter().map(|machine| MachineUsed {
+        name: machine.name.clone(),
+        topology: machine.topology.describe(),
+        cost_model: machine.cost_model.clone(),
+    });
+    let machines: Vec<MachineUsed> = machines.collect();
     Comparison {
         study: study.name.clone(),
-        machine: study.machine.name.clone(),
-        topology: study.machine.topology.describe(),
-        cost_model: study.machine.cost_model.clone(),
+        mechanism: study.mechanism.clone(),
+        machine: machines[0].name.clone(),
+        topology: machines[0].topology.clone(),
+        cost_model: machines[0].cost_model.clone(),
+        machines,
         base: study.base.base.clone(),
         score: verdict::score(&rows),
-        partial: rows.len() < expected,
+        claim_score: verdict::count(claims.iter().map(|c| c.verdict)),
+        partial,
         rows,
-        claims: peaks,
+        claims,
+        unpredicted: study.unpredicted.clone(),
     }
-}
-
-/// The row of one variant, if all its runs and all of the baseline's are finished.
-fn row(slot: &Slot<'_>, index: usize, variant: &Policy) -> Option<Row> {
-    let (base, candidate) = (&slot.sides[0], &slot.sides[index + 1]);
-    let (base_samples, base_explain) = base.finished()?;
-    let (candidate_samples, candidate_explain) = candidate.finished()?;
-    let metric = &slot.case.metric;
-    let baseline = statistics::figure(&base_samples);
-    let figure = statistics::figure(&candidate_samples);
-    let change_pct =
-        statistics::change_pct(metric.kind.higher_is_better(), baseline.mean, figure.mean);
-    let p_value = statistics::welch_p(&base_samples, &candidate_samples);
-    let published = slot.point.published.iter().find(|p| p.variant == index);
-    Some(Row {
-        case: slot.case.name.clone(),
-        load: slot.point.load,
-        variant: variant.edits.clone(),
-        metric: metric.name.clone(),
-        baseline,
-        candidate: figure,
-        change_pct,
-        p_value,
-        significant: p_value.is_some_and(|p| p < 0.05),
-        published_change_pct: published.map(|p| p.change_pct),
-        published_source: published.map(|p| p.source.clone()),
-        verdict: published.map(|p| verdict::judge(p, change_pct)),
-        explain: Explanation { baseline: base_explain, candidate: candidate_explain },
-        detail: Detail {
-            baseline: base.detail(base_samples),
-            candidate: candidate.detail(candidate_samples),
-        },
-    })
-}
-
-/// The claim, if the baseline's whole curve has run.
-fn claim(study: &Study, peak: &Peak, slots: &[Slot<'_>]) -> Option<Claim> {
-    let case = &study.cases[peak.case];
-    let mut best: Option<(u64, f64)> = None;
-    for slot in slots.iter().filter(|s| s.case_index == peak.case) {
-        let (samples, _) = slot.sides[0].finished()?;
-        let mean = statistics::figure(&samples).mean;
-        if best.is_none_or(|(_, highest)| mean > highest) {
-            best = Some((slot.point.load, mean));
-        }
-    }
-    let (published, predicted) = (peak.load as f64, best?.0 as f64);
-    Some(Claim {
-        claim: format!(
-            "{}: load of highest {} under {}",
-            case.name, case.metric.name, study.base.base
-        ),
-        published,
-        predicted,
-        verdict: verdict::judge_peak(published, predicted),
-        source: peak.source.clone(),
-    })
 }

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::Figure;
+use crate::{Direction, Figure};
 
 /// Mean of the samples and their standard deviation (n − 1) relative to it.
 ///
@@ -10,7 +10,7 @@ use crate::Figure;
 /// differ: then it is NaN.
 pub fn figure(samples: &[f64]) -> Figure {
     let mean = mean(samples);
-    let std = variance(samples).sqrt();
+    let std = std(samples);
     Figure { mean, rel_std: if std == 0.0 { 0.0 } else { relative(std, mean) } }
 }
 
@@ -41,6 +41,11 @@ fn variance(samples: &[f64]) -> f64 {
     samples.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (samples.len() - 1) as f64
 }
 
+/// Standard deviation of the samples (n − 1), in their own unit; 0 of fewer than two.
+pub fn std(samples: &[f64]) -> f64 {
+    variance(samples).sqrt()
+}
+
 /// Two-sided p-value of Welch's t-test: how likely means at least this far apart
 /// are if both sides are the same. Repeats are taken as independent, although
 /// both sides use the same seeds, so p errs on the large side.
@@ -67,15 +72,19 @@ pub fn welch_p(a: &[f64], b: &[f64]) -> Option<f64> {
 
 /// Change in percent; + is better. Where higher is better (throughput) it is
 /// `candidate / base − 1`; where lower is better (times, latencies) it is
-/// `base / candidate − 1`, so that twice as fast is +100% either way.
+/// `base / candidate − 1`, so that twice as fast is +100% either way. Where neither is
+/// better it is the plain change, `candidate / base − 1`.
 ///
 /// Equal figures have not changed, zeros included; a change from or to zero has
 /// no finite value.
-pub fn change_pct(higher_is_better: bool, base: f64, candidate: f64) -> f64 {
+pub fn change_pct(direction: Direction, base: f64, candidate: f64) -> f64 {
     if base == candidate {
         return 0.0;
     }
-    let ratio = if higher_is_better { candidate / base } else { base / candidate };
+    let ratio = match direction {
+        Direction::Higher | Direction::Neither => candidate / base,
+        Direction::Lower => base / candidate,
+    };
     100.0 * (ratio - 1.0)
 }
 
@@ -136,13 +145,13 @@ mod tests {
 
     #[test]
     fn changes() {
-        assert_eq!(change_pct(true, 100.0, 200.0), 100.0);
-        assert_eq!(change_pct(false, 200.0, 100.0), 100.0);
-        assert_eq!(change_pct(false, 100.0, 200.0), -50.0);
-        assert_eq!(change_pct(true, 0.0, 0.0), 0.0);
-        assert_eq!(change_pct(true, 5.0, 0.0), -100.0);
-        assert!(!change_pct(true, 0.0, 5.0).is_finite());
-        assert!(change_pct(true, f64::NAN, f64::NAN).is_nan());
+        assert_eq!(change_pct(Direction::Higher, 100.0, 200.0), 100.0);
+        assert_eq!(change_pct(Direction::Lower, 200.0, 100.0), 100.0);
+        assert_eq!(change_pct(Direction::Lower, 100.0, 200.0), -50.0);
+        assert_eq!(change_pct(Direction::Higher, 0.0, 0.0), 0.0);
+        assert_eq!(change_pct(Direction::Higher, 5.0, 0.0), -100.0);
+        assert!(!change_pct(Direction::Higher, 0.0, 5.0).is_finite());
+        assert!(change_pct(Direction::Higher, f64::NAN, f64::NAN).is_nan());
     }
 
     fn samples() -> impl Strategy<Value = Vec<f64>> {
@@ -185,10 +194,10 @@ mod tests {
 
         #[test]
         fn changes_there_and_back_cancel(a in 1e-3..1e9f64, b in 1e-3..1e9f64) {
-            let there = change_pct(true, a, b) / 100.0;
-            let back = change_pct(true, b, a) / 100.0;
+            let there = change_pct(Direction::Higher, a, b) / 100.0;
+            let back = change_pct(Direction::Higher, b, a) / 100.0;
             prop_assert!(((1.0 + there) * (1.0 + back) - 1.0).abs() < 1e-9);
-            prop_assert_eq!(change_pct(true, a, b), change_pct(false, b, a));
+            prop_assert_eq!(change_pct(Direction::Higher, a, b), change_pct(Direction::Lower, b, a));
         }
     }
 }

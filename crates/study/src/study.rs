@@ -3,9 +3,14 @@
 
 use reveille_machine::Machine;
 use reveille_policy::Policy;
-use reveille_workload::{Metric, Program};
+use reveille_sim::Groups;
+use reveille_workload::Program;
 
 use crate::check::{self, Problem};
+use crate::claim::Statement;
+use crate::comparison::Unpredicted;
+use crate::measure::Measure;
+use crate::published::Published;
 use crate::{Ns, StudyError};
 
 /// Runs of each load under each policy, unless stated.
@@ -26,18 +31,20 @@ pub struct Study {
     pub name: String,
     /// What it is, in a sentence.
     pub about: String,
-    /// The machine that everything runs on.
-    pub machine: Machine,
-    /// What variants are compared with.
+    /// What its figures are about, such as `SIS_SHORT`; scores are summed by it.
+    pub mechanism: Option<String>,
+    /// Every machine that a case runs on, each once; the first is the study's own.
+    pub machines: Vec<Machine>,
+    /// The study's own baseline; a case may have another.
     pub base: Policy,
-    /// At least one; no two have the same features.
-    pub variants: Vec<Policy>,
     /// All randomness of all runs comes from it.
     pub seed: u64,
     /// At least one; names differ.
     pub cases: Vec<Case>,
     /// Published statements about whole curves.
-    pub peaks: Vec<Peak>,
+    pub statements: Vec<Statement>,
+    /// What was published as well and cannot be predicted.
+    pub unpredicted: Vec<Unpredicted>,
 }
 
 /// One workload over a range of loads.
@@ -47,8 +54,16 @@ pub struct Case {
     pub name: String,
     /// Name of the workload.
     pub workload: String,
-    /// What a run is judged by.
-    pub metric: Metric,
+    /// Index into [`Study::machines`].
+    pub machine: usize,
+    /// What variants are compared with.
+    pub base: Policy,
+    /// Task groups of the baseline.
+    pub groups: Groups,
+    /// At least one; no two are the same.
+    pub variants: Vec<Variant>,
+    /// What runs are judged by; at least one, names differ.
+    pub metrics: Vec<Measure>,
     /// At least one, in the order of the file; loads differ.
     pub points: Vec<Point>,
     /// Runs of each load under each policy; at least one.
@@ -59,6 +74,18 @@ pub struct Case {
     pub duration_ns: Ns,
 }
 
+/// What a baseline is compared with: other features, other settings of its task
+/// groups, or both.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The edits, separated by blanks: `+SIS_SHORT burst=100ms`.
+    pub name: String,
+    /// The baseline's policy with its features edited.
+    pub policy: Policy,
+    /// The case's groups with their settings edited.
+    pub groups: Groups,
+}
+
 /// One load of a case.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -66,39 +93,27 @@ pub struct Point {
     pub load: u64,
     /// The workload at this load.
     pub program: Program,
-    /// At most one for each variant.
+    /// At most one of each kind for each variant, metric and side.
     pub published: Vec<Published>,
 }
 
-/// A published figure: the change that a variant made at one load.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Published {
-    /// Index into [`Study::variants`].
-    pub variant: usize,
-    /// Change in percent; positive is better, whatever the metric. Above -100.
-    pub change_pct: f64,
-    /// Relative standard deviation of the baseline in percent, if published.
-    pub std_base_pct: Option<f64>,
-    /// Relative standard deviation of the variant in percent, if published.
-    pub std_variant_pct: Option<f64>,
-    /// How the source itself calls the figure noise, if it does.
-    pub noise: Option<String>,
-    /// Where it was published.
-    pub source: String,
-}
-
-/// A published statement: the baseline's metric is best at this load.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Peak {
-    /// Index into [`Study::cases`].
-    pub case: usize,
-    /// One of the case's loads, with another on either side.
-    pub load: u64,
-    /// Where it was published.
-    pub source: String,
-}
-
 impl Study {
+    /// The machine that cases run on unless they name another.
+    pub fn machine(&self) -> &Machine {
+        &self.machines[0]
+    }
+
+    /// Names of the variants of all cases, each once.
+    pub fn variants(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for variant in self.cases.iter().flat_map(|c| &c.variants) {
+            if !names.contains(&variant.name.as_str()) {
+                names.push(&variant.name);
+            }
+        }
+        names
+    }
+
     /// The same study with this many repeats of every case.
     ///
     /// # Errors
@@ -110,5 +125,23 @@ impl Study {
             case.repeats = repeats;
         }
         Ok(self)
+    }
+}
+
+impl Case {
+    /// Policy and task groups of a side: 0 is the baseline, variant i is i + 1.
+    pub(crate) fn setup(&self, side: usize) -> (&Policy, &Groups) {
+        match side.checked_sub(1) {
+            None => (&self.base, &self.groups),
+            Some(i) => (&self.variants[i].policy, &self.variants[i].groups),
+        }
+    }
+
+    /// The baseline's name or the variant's edits.
+    pub(crate) fn side_name(&self, side: usize) -> &str {
+        match side.checked_sub(1) {
+            None => &self.base.base,
+            Some(i) => &self.variants[i].name,
+        }
     }
 }

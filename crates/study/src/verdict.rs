@@ -9,28 +9,64 @@
 //!
 //! so +946% (r = 10.5) accepts ×3.2 to ×34, +10% accepts +4.7% to +15.8% or so,
 //! and "no change" about ±5%. A figure whose published standard deviation is above
-//! 30% on either side, or that its source calls noise, is shown but not counted.
+//! 30% on either side, or that its source calls noise, is shown but not counted; so
+//! is a standard deviation itself.
+//!
+//! The figure of one side alone is a hit within a factor of two, for it depends on
+//! the machine more than a ratio does; a quantile of a latency under bandwidth limits
+//! within 10%, for there the limits decide and not the machine.
 
-use crate::{Published, Row, Score, Verdict};
+use crate::{Published, PublishedFigure, Row, Score, Verdict};
 
 /// Published relative standard deviations above this are too noisy to count.
 const NOISY_STD_PCT: f64 = 30.0;
 
 /// The claimed and the predicted peak may differ by this share of the claimed one.
-const PEAK_TOLERANCE: f64 = 0.15;
+pub(crate) const PEAK_TOLERANCE: f64 = 0.15;
 
-/// Judges a predicted change (percent, positive is better) by a published one.
-pub fn judge(published: &Published, predicted_change_pct: f64) -> Verdict {
+/// What a prediction is held against; see [`judge`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Predicted {
+    /// Change of both sides in percent, + is better.
+    pub change_pct: f64,
+    /// The published change, by the direction of the metric.
+    pub published_change_pct: Option<f64>,
+    /// Predicted by published figure of the one side that was published.
+    pub side_ratio: f64,
+    /// Is it a quantile of a latency under bandwidth limits?
+    pub limited_latency: bool,
+}
+
+/// Judges a prediction by a published figure.
+pub fn judge(published: &Published, predicted: &Predicted) -> Verdict {
     let stds = [published.std_base_pct, published.std_variant_pct];
     let std_pct = stds.into_iter().flatten().fold(0.0, f64::max);
-    if published.noise.is_some() || std_pct > NOISY_STD_PCT {
+    let of_spread = matches!(published.figure, PublishedFigure::Std { .. });
+    if published.noise.is_some() || std_pct > NOISY_STD_PCT || of_spread {
         return Verdict::Informative;
     }
-    let ln_published = (1.0 + published.change_pct / 100.0).ln();
-    let ln_predicted = (1.0 + predicted_change_pct / 100.0).ln();
+    match predicted.published_change_pct {
+        Some(change_pct) => judge_change(change_pct, std_pct, predicted.change_pct),
+        None => judge_side(predicted.side_ratio, predicted.limited_latency),
+    }
+}
+
+/// Judges a predicted change (percent, positive is better) by a published one.
+fn judge_change(published_pct: f64, std_pct: f64, predicted_pct: f64) -> Verdict {
+    let ln_published = (1.0 + published_pct / 100.0).ln();
+    let ln_predicted = (1.0 + predicted_pct / 100.0).ln();
     let distance = (ln_predicted - ln_published).abs();
     // NaN, where nothing could be predicted, is no hit.
-    if distance <= tolerance(ln_published, std_pct / 100.0) { Verdict::Hit } else { Verdict::Miss }
+    hit(distance <= tolerance(ln_published, std_pct / 100.0))
+}
+
+/// Judges the size of one side by predicted / published.
+fn judge_side(ratio: f64, limited_latency: bool) -> Verdict {
+    hit(if limited_latency { (0.9..=1.1).contains(&ratio) } else { (0.5..=2.0).contains(&ratio) })
+}
+
+fn hit(hit: bool) -> Verdict {
+    if hit { Verdict::Hit } else { Verdict::Miss }
 }
 
 /// How far the logarithms of both ratios may lie apart.
@@ -38,33 +74,62 @@ fn tolerance(ln_published: f64, rel_std: f64) -> f64 {
     (0.5 * ln_published.abs()).max(0.05).max(2.0 * rel_std)
 }
 
-/// Judges the load at which a curve peaks.
-pub fn judge_peak(published_load: f64, predicted_load: f64) -> Verdict {
-    let distance = (predicted_load - published_load).abs();
-    if distance <= PEAK_TOLERANCE * published_load { Verdict::Hit } else { Verdict::Miss }
+/// Judges a claim by the bounds of what agrees with it.
+pub fn judge_claim(low: Option<f64>, high: Option<f64>, predicted: Option<f64>) -> Verdict {
+    let within = |value: f64| low.is_none_or(|l| value >= l) && high.is_none_or(|h| value <= h);
+    hit(predicted.is_some_and(within))
+}
+
+/// Predicted by published, where two figures that are both nothing agree.
+pub(crate) fn ratio(predicted: f64, published: f64) -> f64 {
+    if predicted == published { 1.0 } else { predicted / published }
 }
 
 /// Hits among the rows that count.
 pub fn score(rows: &[Row]) -> Score {
-    let count = |verdict| rows.iter().filter(|r| r.verdict == Some(verdict)).count();
-    let hits = count(Verdict::Hit);
-    Score { hits, counted: hits + count(Verdict::Miss) }
+    count(rows.iter().filter_map(|r| r.verdict))
+}
+
+/// Hits among verdicts.
+pub(crate) fn count(verdicts: impl Iterator<Item = Verdict>) -> Score {
+    let mut score = Score::default();
+    for verdict in verdicts {
+        score.hits += usize::from(verdict == Verdict::Hit);
+        score.counted += usize::from(verdict != Verdict::Informative);
+    }
+    score
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Direction, Side};
     use proptest::prelude::*;
 
     fn published(change_pct: f64, stds: Option<(f64, f64)>) -> Published {
         Published {
             variant: 0,
-            change_pct,
+            metric: 0,
+            figure: PublishedFigure::Change { change_pct },
             std_base_pct: stds.map(|s| s.0),
             std_variant_pct: stds.map(|s| s.1),
             noise: None,
             source: "a mail".to_owned(),
         }
+    }
+
+    fn judge(p: &Published, change_pct: f64) -> Verdict {
+        judge_as(p, Direction::Higher, change_pct)
+    }
+
+    fn judge_as(p: &Published, direction: Direction, change_pct: f64) -> Verdict {
+        let predicted = Predicted {
+            change_pct,
+            published_change_pct: p.change_pct(direction),
+            side_ratio: f64::NAN,
+            limited_latency: false,
+        };
+        super::judge(p, &predicted)
     }
 
     /// The predicted ratio is a hit just inside, and a miss just outside.
@@ -117,11 +182,33 @@ mod tests {
     }
 
     #[test]
-    fn peaks() {
-        assert_eq!(judge_peak(112.0, 128.0), Verdict::Hit);
-        assert_eq!(judge_peak(112.0, 96.0), Verdict::Hit);
-        assert_eq!(judge_peak(112.0, 129.0), Verdict::Miss);
-        assert_eq!(judge_peak(112.0, 84.0), Verdict::Miss);
+    fn claims_hit_from_bound_to_bound() {
+        let judge = |predicted| judge_claim(Some(95.2), Some(128.8), predicted);
+        assert_eq!(judge(Some(128.0)), Verdict::Hit);
+        assert_eq!(judge(Some(96.0)), Verdict::Hit);
+        assert_eq!(judge(Some(129.0)), Verdict::Miss);
+        assert_eq!(judge(Some(84.0)), Verdict::Miss);
+        assert_eq!(judge(None), Verdict::Miss);
+        assert_eq!(judge_claim(Some(3.0), None, Some(f64::INFINITY)), Verdict::Hit);
+        assert_eq!(judge_claim(Some(3.0), None, Some(f64::NAN)), Verdict::Miss);
+    }
+
+    fn of(figure: PublishedFigure) -> Published {
+        Published { figure, ..published(0.0, None) }
+    }
+
+    #[test]
+    fn standard_deviations_never_count() {
+        let std = of(PublishedFigure::Std { base: 0.78, variant: 0.097, unit: None });
+        assert_eq!(judge_as(&std, Direction::Lower, 700.0), Verdict::Informative);
+        assert_eq!(judge_as(&std, Direction::Lower, -90.0), Verdict::Informative);
+    }
+
+    #[test]
+    fn both_nothing_agree() {
+        assert_eq!(judge_side(ratio(0.0, 0.0), true), Verdict::Hit);
+        assert_eq!(judge_side(ratio(0.1, 0.0), false), Verdict::Miss);
+        assert_eq!(judge_side(ratio(0.0, 0.1), false), Verdict::Miss);
     }
 
     proptest! {
@@ -146,6 +233,48 @@ mod tests {
             let distance = (b / a).ln().abs() - tolerance(a.ln(), 0.0);
             prop_assume!(distance.abs() > 1e-9);
             prop_assert_eq!(there, back);
+        }
+
+        #[test]
+        fn a_pair_is_judged_as_the_change_that_it_shows(
+            base in 0.01..1e4f64,
+            ratio in 0.05..20f64,
+            predicted in -90.0..1e3f64,
+            lower in any::<bool>(),
+        ) {
+            let direction = if lower { Direction::Lower } else { Direction::Higher };
+            let pair = PublishedFigure::Pair { base, variant: base * ratio, unit: None };
+            let r = if lower { 1.0 / ratio } else { ratio };
+            let distance = ((1.0 + predicted / 100.0) / r).ln().abs() - tolerance(r.ln(), 0.0);
+            prop_assume!(distance.abs() > 1e-9);
+            let change = published(100.0 * (r - 1.0), None);
+            prop_assert_eq!(judge_as(&of(pair), direction, predicted), judge(&change, predicted));
+        }
+
+        #[test]
+        fn one_side_hits_within_a_factor(value in 0.01..1e6f64, factor in 0.01..100f64) {
+            let side = of(PublishedFigure::Side {
+                side: Side::Base,
+                value,
+                unit: None,
+                per_unit: 1.0,
+            });
+            let verdict = |limited_latency| {
+                let side_ratio = ratio(value * factor, value);
+                let predicted = Predicted {
+                    change_pct: 0.0,
+                    published_change_pct: side.change_pct(Direction::Lower),
+                    side_ratio,
+                    limited_latency,
+                };
+                super::judge(&side, &predicted)
+            };
+            for (bounds, limited) in [((0.5, 2.0), false), ((0.9, 1.1), true)] {
+                let near = [bounds.0, bounds.1].iter().any(|b| (factor - b).abs() < 1e-9);
+                prop_assume!(!near);
+                let inside = bounds.0 < factor && factor < bounds.1;
+                prop_assert_eq!(verdict(limited), hit(inside));
+            }
         }
     }
 }

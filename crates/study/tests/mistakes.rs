@@ -1,7 +1,7 @@
 //! Every mistake in a study file is refused with its line, its key and a fix.
 
 use miette::Diagnostic;
-use reveille_study::{StudyError, parse};
+use reveille_study::{Direction, PublishedFigure, Side, StatementKind, StudyError, parse};
 
 /// Small, whole and right: mistakes are made in copies of it.
 const GOOD: &str = r#"name = "small"
@@ -46,16 +46,150 @@ source = "somebody, somewhere, 2023"
 fn what_is_right_is_read_as_it_stands() {
     let study = parse("small.toml", GOOD).unwrap();
     assert_eq!((study.name.as_str(), study.seed), ("small", 7));
-    assert_eq!(study.variants.len(), 2);
+    assert_eq!(study.variants(), ["+SIS_SHORT", "-TTWU_QUEUE"]);
     assert_eq!(study.cases[0].repeats, 2);
     assert_eq!(study.cases[1].repeats, 3);
     assert_eq!(study.cases[0].warmup_ns, 1_000_000);
     assert_eq!(study.cases[1].duration_ns, 2_000_000);
     let published = &study.cases[0].points[1].published[0];
-    assert_eq!((published.variant, published.change_pct), (0, 5.5));
+    assert_eq!(published.variant, 0);
+    assert_eq!(published.figure, PublishedFigure::Change { change_pct: 5.5 });
     assert_eq!(published.source, "somebody, somewhere, 2023");
-    assert!(study.cases[1].metric.name.starts_with("p99 "));
-    assert_eq!(study.peaks[0].load, 8);
+    assert!(study.cases[1].metrics[0].name.starts_with("p99 "));
+    assert_eq!(study.statements[0].kind, StatementKind::Peak { load: 8 });
+}
+
+/// One of everything that a study can say beyond [`GOOD`].
+const RICH: &str = r#"name = "rich"
+about = "a study for tests"
+mechanism = "burst"
+machine = "zen4-7950x"
+base = "v6.2"
+variants = ["+SIS_SHORT"]
+
+[[case]]
+name = "latency"
+workload = "schbench"
+machine = "quad-1s4c"
+base = "v5.13"
+variants = ["burst=40ms", "period=200ms,quota=80ms", "-TTWU_QUEUE", "slice=1ms"]
+group = { quota = "40ms", period = "100ms", phase = "97.3ms" }
+metrics = ["p50", "p99", "throttled_pct", "lock_wait_pct"]
+loads = [1, 2, 4]
+source = "somebody"
+published = [
+    { load = 1, metric = "p99", base = 4680, variant = 99.0, with = "burst=40ms", std_base = 46.8, unit = "us" },
+    { load = 1, metric = "p99", side = "base", value = 4.68, unit = "ms" },
+    { load = 1, metric = "p99", side = "variant", variant = "-TTWU_QUEUE", value = 99000 },
+    { load = 2, metric = "p50", stat = "std", base = 0.78, variant = 0.097, with = "burst=40ms" },
+    { load = 2, metric = "p99", side = "base", runs_above = "10ms", value = 6, of = 10 },
+    { load = 2, metric = "throttled_pct", side = "base", runs_above = 0, value = 8, of = 10 },
+    { load = 4, metric = "lock_wait_pct", variant = "-TTWU_QUEUE", change_pct = 3 },
+]
+
+[[case]]
+name = "pairs"
+workload = "context_switch1"
+loads = [4, 8, 16]
+groups = [
+    { name = "all", quota = "max" },
+    { name = "app", parent = "all", quota = "20ms" },
+]
+variants = ["app.burst=20ms"]
+metrics = ["throughput", "app.nr_throttled"]
+
+[[claim]]
+kind = "onset"
+case = "pairs"
+from = 4
+to = 8
+above_pct = 5
+source = "somebody"
+
+[[claim]]
+kind = "fall"
+case = "latency"
+metric = "p99"
+variant = "burst=40ms"
+load = 1
+factor = 20
+source = "somebody"
+
+[[claim]]
+kind = "between"
+case = "latency"
+metric = "p50"
+side = "base"
+load = 1
+min = 10
+max = 50
+unit = "us"
+source = "somebody"
+
+[[claim]]
+kind = "steadier"
+case = "pairs"
+from = 8
+factor = 3
+source = "somebody"
+
+[[unpredicted]]
+what = "a kernel compile"
+figures = "no change"
+reason = "what it does between wakeups is not known"
+source = "somebody"
+"#;
+
+#[test]
+fn a_rich_study_is_read_as_it_stands() {
+    let study = parse("rich.toml", RICH).unwrap();
+    let names: Vec<&str> = study.machines.iter().map(|m| m.name.as_str()).collect();
+    assert_eq!(names, ["zen4-7950x", "quad-1s4c"]);
+    assert_eq!(study.mechanism.as_deref(), Some("burst"));
+    assert_eq!(study.unpredicted[0].what, "a kernel compile");
+    let [latency, pairs] = &study.cases[..] else { panic!("two cases") };
+    assert_eq!((latency.machine, latency.base.base.as_str()), (1, "v5.13"));
+    assert_eq!((pairs.machine, pairs.base.base.as_str()), (0, "v6.2"));
+    assert_eq!(latency.groups.groups[0].phase_ns, Some(97_300_000));
+    let limits = |variant: usize| latency.variants[variant].groups.groups[0].limits;
+    assert_eq!(limits(0).burst_ns, 40_000_000);
+    assert_eq!((limits(1).period_ns, limits(1).quota_ns), (200_000_000, Some(80_000_000)));
+    assert_eq!(latency.variants[1].name, "period=200ms quota=80ms");
+    assert_eq!(limits(2), latency.groups.groups[0].limits);
+    assert_eq!(latency.variants[3].groups.slice_ns, 1_000_000);
+    let directions: Vec<Direction> = latency.metrics.iter().map(|m| m.direction).collect();
+    assert_eq!(directions, [Direction::Lower; 4]);
+    let first = &latency.points[0].published;
+    assert_eq!(first.len(), 3);
+    assert_eq!(first[0].std_base_pct, Some(1.0));
+    // 4680 / 99: times are inverted.
+    assert!((first[0].change_pct(Direction::Lower).unwrap() - 4627.27).abs() < 0.01);
+    let side = PublishedFigure::Side {
+        side: Side::Base,
+        value: 4.68,
+        unit: Some("ms".into()),
+        per_unit: 1e6,
+    };
+    assert_eq!(first[1].figure, side);
+    assert_eq!(first[2].variant, 2);
+    let runs = PublishedFigure::RunsAbove {
+        side: Side::Base,
+        above: 1e7,
+        above_text: "10ms".into(),
+        runs: 6,
+        of: 10,
+    };
+    assert_eq!(latency.points[1].published[1].figure, runs);
+    assert_eq!(pairs.groups.groups[1].parent, Some(0));
+    assert_eq!(pairs.groups.groups[0].limits.quota_ns, None);
+    let between = StatementKind::Between {
+        variant: 0,
+        side: Side::Base,
+        load: 1,
+        min: Some(10_000.0),
+        max: Some(50_000.0),
+    };
+    assert_eq!(study.statements[2].kind, between);
 }
 
 /// (text of [`GOOD`], text in its place, line of the mistake, key, words of the
@@ -69,7 +203,7 @@ const MISTAKES: &[Mistake] = &[
     ("base = \"v6.2\"\n", "", 1, "base", "missing field", "add `base`"),
     ("name = \"small\"", "name = \" \"", 1, "name", "is empty", "fill it in"),
     ("zen4-7950x", "zen4-7590x", 3, "machine", "no machine is called", "Machines: host"),
-    ("v6.2", "v6.1", 4, "base", "no baseline `v6.1`", "did you mean `v6.2`?"),
+    ("v6.2", "v6.1", 4, "base", "no baseline `v6.1`", "did you mean `v6.12`?"),
     ("[\"+SIS_SHORT\"", "[\"+SIS_SHROT\"", 5, "variants", "no feature `SIS_SHROT`", "`SIS_SHORT`?"),
     ("[\"+SIS_SHORT\"", "[\"SIS_SHORT\"", 5, "variants", "has no sign", "write `+SIS_SHORT`"),
     ("\"-TTWU_QUEUE\"", "\"+SIS_SHORT\"", 5, "variants", "given twice", "remove one"),
@@ -121,6 +255,99 @@ const MISTAKES: &[Mistake] = &[
     ("seed = 7", "seed = 7\nseed = 8", 7, "seed", "duplicate key", ""),
     ("seed = 7", "seed = ", 6, "seed", "", "studies/ show"),
 ];
+
+/// (text of [`RICH`], text in its place, key, words of the message, words of the help)
+type RichMistake = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+const RICH_MISTAKES: &[RichMistake] = &[
+    ("mechanism = \"burst\"", "mechanism = \"\"", "mechanism", "is empty", "fill it in"),
+    ("quad-1s4c", "quad-1s4d", "machine", "no machine", "quad-1s4c"),
+    ("v5.13", "v5.12", "base", "no baseline", "did you mean"),
+    ("\"burst=40ms\", \"per", "\"burst=40\", \"per", "variants", "no unit", "such as"),
+    ("\"burst=40ms\", \"per", "\"burst=41ms\", \"per", "variants", "larger than", "quota"),
+    ("\"burst=40ms\", \"per", "\"burst=0ms\", \"per", "variants", "changes nothing", "leave"),
+    ("\"burst=40ms\", \"per", "\"app.burst=1ms\", \"per", "variants", "no task group", "group"),
+    ("\"slice=1ms\"", "\"burst=40ms\"", "variants", "given twice", "remove"),
+    ("app.burst=20ms", "burst=20ms", "variants", "any of all, app", "all.burst=20ms"),
+    ("quota = \"40ms\"", "quta = \"40ms\"", "quta", "unknown field", "`quota`?"),
+    ("quota = \"40ms\"", "quota = \"40\"", "quota", "no unit", "such as"),
+    ("quota = \"40ms\"", "quota = \"4us\"", "group", "too small", "at least 1ms"),
+    ("period = \"100ms\"", "period = \"3s\"", "group", "period", "1ms to 1s"),
+    ("group = {", "groups = []\ngroup = {", "groups", "beside `group`", "keep one"),
+    ("parent = \"all\"", "parent = \"al\"", "parent", "no earlier", "`all`?"),
+    ("name = \"app\"", "name = \"all\"", "name", "two groups", "another"),
+    ("name = \"app\"", "name = \"a b\"", "name", "no name", "letters"),
+    ("parent = \"all\"", "tasks = [\"wroker\"]", "tasks", "no kind of task", ""),
+    ("\"p50\", \"p99\",", "\"p50\", \"p50\",", "metrics", "given twice", "remove"),
+    ("metrics = [\"p50\"", "metric = \"p50\"\nmetrics = [\"p50\"", "metrics", "beside", "keep"),
+    ("app.nr_throttled", "nr_throttled", "metrics", "no metric", "app.nr_throttled"),
+    ("load = 1, metric = \"p99\", base", "load = 1, base", "metric", "several", "add `metric`"),
+    ("metric = \"p99\", base", "metric = \"p98\", base", "metric", "no metric", "p99"),
+    (", with = \"burst=40ms\", std_base", ", std_base", "with", "several variants", "add `with`"),
+    ("with = \"burst=40ms\", std_base", "with = \"burst=1ms\", std_base", "with", "not run", "of"),
+    ("variant = 99.0", "variant = 0", "variant", "no figure", "above 0"),
+    ("base = 4680", "base = -4680", "base", "no figure", "above 0"),
+    ("base = 4680", "base = nan", "base", "no figure", "above 0"),
+    ("std_base = 46.8", "std_base = -1", "std_base", "no standard", "positive"),
+    (
+        "std_base = 46.8",
+        "std_base_pct = 1, std_base = 46.8",
+        "std_base",
+        "beside `std_base_pct`",
+        "keep one",
+    ),
+    ("variant = 99.0, ", "", "published", "no kind", "give `change_pct`"),
+    ("base = 4680", "change_pct = 1, base = 4680", "base", "no meaning", "change_pct"),
+    ("side = \"base\", value = 4.68", "side = \"bas\", value = 4.68", "side", "no side", "`base`?"),
+    ("value = 4.68, ", "", "value", "is missing", "add `value`"),
+    ("value = 4.68", "value = -4.68", "value", "no figure", "positive"),
+    ("unit = \"ms\" },", "unit = \"%\" },", "unit", "cannot be turned", "use ns"),
+    ("value = 99000", "of = 3, value = 99000", "of", "no meaning", "side"),
+    ("stat = \"std\"", "stat = \"mean\"", "stat", "no statistic", "std"),
+    ("runs_above = \"10ms\"", "runs_above = \"10\"", "runs_above", "no unit", "such as"),
+    ("runs_above = \"10ms\"", "runs_above = []", "runs_above", "no bound", "10ms"),
+    ("value = 6, of = 10", "value = 16, of = 10", "value", "cannot be", "up to 10"),
+    ("value = 6, of = 10", "value = 6", "of", "is missing", "add `of`"),
+    ("value = 6, of = 10", "value = 0, of = 0", "of", "no number of runs", "how many"),
+    (
+        "{ load = 1, metric = \"p99\", side = \"variant\", variant = \"-TTWU_QUEUE\", value = 99000 }",
+        "{ load = 1, metric = \"p99\", side = \"base\", value = 99000 }",
+        "load",
+        "two published figures",
+        "keep one",
+    ),
+    ("kind = \"onset\"", "kind = \"offset\"", "kind", "unknown variant", "`onset`?"),
+    ("from = 4\n", "", "from", "is missing", "add `from`"),
+    ("to = 8", "to = 9", "to", "load 9 is not run", "`loads`"),
+    ("from = 4\nto = 8", "from = 8\nto = 4", "to", "below `from`", "exchange"),
+    ("above_pct = 5", "above_pct = nan", "above_pct", "no figure", "positive"),
+    ("above_pct = 5", "above_pct = 5\nfactor = 2", "factor", "kind `onset`", "above_pct"),
+    ("variant = \"burst=40ms\"\n", "", "variant", "several variants", "add `variant`"),
+    ("factor = 20", "factor = 0", "factor", "no figure", "above 0"),
+    ("min = 10\nmax = 50\n", "", "min", "is missing", "`max` or both"),
+    ("min = 10\nmax = 50\n", "min = 10\nmax = 5\n", "max", "below `min`", "exchange"),
+    ("unit = \"us\"\nsource", "unit = \"m\"\nsource", "unit", "cannot be turned", "use ns"),
+    ("reason = \"what", "resaon = \"what", "resaon", "unknown field", "`reason`?"),
+    ("figures = \"no change\"", "figures = \" \"", "figures", "is empty", "fill it in"),
+];
+
+#[test]
+fn each_mistake_in_a_rich_study_names_its_key_and_a_fix() {
+    for (right, wrong, key, message, help) in RICH_MISTAKES {
+        assert!(RICH.contains(right), "{right}");
+        let text = RICH.replacen(right, wrong, 1);
+        let error = parse("rich.toml", &text).expect_err(wrong);
+        let said = error.to_string();
+        let helped = error.help().map(|h| h.to_string()).unwrap_or_default();
+        assert!(error.source_code().is_some() && error.labels().is_some(), "{wrong}: {said}");
+        let place = said.strip_prefix("rich.toml:").and_then(|s| s.split_once(": "));
+        let (line, rest) = place.expect("file, line and key");
+        assert!(line.parse::<usize>().is_ok_and(|n| n > 0), "{wrong}: {said}");
+        assert!(rest.starts_with(&format!("`{key}`: ")), "{wrong}: {said}");
+        assert!(said.contains(message), "{wrong}: {said}");
+        assert!(!helped.is_empty() && helped.contains(help), "{wrong}: {said}; help: {helped}");
+    }
+}
 
 #[test]
 fn each_mistake_names_its_line_its_key_and_a_fix() {

@@ -16,7 +16,9 @@ fn study() -> Study {
         base: "v6.2",
         with: &variants,
         param: &[],
-        metric: None,
+        metric: &[],
+        group: &[],
+        slice: None,
         repeats: 3,
         seed: 7,
         warmup: "1ms",
@@ -132,7 +134,7 @@ source = "nobody"
     assert_eq!(whole.score.counted, 2);
     assert_eq!(whole.score.hits, usize::from(verdicts[0] == Some(Verdict::Hit)));
     assert_eq!(whole.claims.len(), 1);
-    assert_eq!(whole.claims[0].published, 2.0);
+    assert_eq!(whole.claims[0].published, Some(2.0));
 
     let stop = AtomicBool::new(false);
     let tell = |done, _| stop.store(done >= 5, Ordering::Relaxed);

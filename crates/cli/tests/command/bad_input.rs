@@ -55,7 +55,7 @@ fn values_of_options() {
         ("--machine", "missing.toml", &["--machine", "missing.toml", "preset"]),
         ("--machine", "", &["--machine", "Machines: host"]),
         ("--workload", "context_switch", &["--workload", "did you mean `context_switch1`?"]),
-        ("--base", "v6.1", &["--base", "did you mean `v6.2`?"]),
+        ("--base", "v6.1", &["--base", "did you mean `v6.12`?"]),
         ("--with", "+SIS_SHROT", &["--with", "did you mean `SIS_SHORT`?"]),
         ("--with", "SIS_SHORT", &["--with", "no sign", "+SIS_SHORT"]),
         ("--with", "+SIS_UTIL", &["--with", "changes nothing", "leave it out"]),

@@ -1,19 +1,26 @@
 //! Reads study files. Everything that could go wrong in a run is refused here,
 //! with its place in the file, before the first second is spent.
 
+mod claims;
+mod groups;
+mod published;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
 use reveille_machine::{Machine, MachineError};
 use reveille_policy::Policy;
+use reveille_sim::Groups;
 use reveille_workload::{Workload, WorkloadError};
 use toml::Spanned;
 
 use crate::check::{self, BuildError, Problem};
-use crate::raw::{RawCase, RawClaim, RawClaimKind, RawPublished, RawStudy, Texts};
+use crate::comparison::Unpredicted;
+use crate::measure::{self, Measure};
+use crate::raw::{RawCase, RawStudy, RawUnpredicted, Texts};
 use crate::study::{DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP};
-use crate::{Case, Ns, Peak, Point, Published, Study, StudyError};
+use crate::{Case, Ns, Study, StudyError, Variant};
 
 /// Reads a study; `file` names it in messages. Paths of machines and workloads in
 /// it are taken as they stand.
@@ -35,13 +42,18 @@ pub(crate) fn parse_beside(
     let raw: RawStudy = toml::from_str(text).map_err(|error| doc.not_toml(&error))?;
     doc.filled("name", &raw.name)?;
     doc.filled("about", &raw.about)?;
-    let machine = doc.machine(&raw.machine)?;
+    if let Some(mechanism) = &raw.mechanism {
+        doc.filled("mechanism", mechanism)?;
+    }
+    let mut machines = Machines::default();
+    machines.index(&doc, &raw.machine)?;
     let base = doc.at("base", &raw.base, check::base(raw.base.get_ref()))?;
-    let variants = doc.variants(&base, &raw.variants)?;
-    let defaults = Defaults { raw: &raw, base: &base, variants: &variants };
-    let cases = doc.cases(&defaults)?;
-    let peaks = raw.claims.iter().map(|claim| doc.peak(claim, &cases));
-    let peaks = peaks.collect::<Result<Vec<Peak>, StudyError>>()?;
+    let defaults = Defaults { raw: &raw, base: &base };
+    let cases = doc.cases(&defaults, &mut machines)?;
+    let statements = raw.claims.iter().map(|claim| doc.statement(claim, &cases));
+    let statements = statements.collect::<Result<Vec<_>, StudyError>>()?;
+    let unpredicted = raw.unpredicted.iter().map(|u| doc.unpredicted(u));
+    let unpredicted = unpredicted.collect::<Result<Vec<_>, StudyError>>()?;
     let seed = match &raw.seed {
         Some(seed) => doc.at("seed", seed, check::seed(*seed.get_ref()))?,
         None => DEFAULT_SEED,
@@ -49,12 +61,13 @@ pub(crate) fn parse_beside(
     Ok(Study {
         name: raw.name.into_inner(),
         about: raw.about.into_inner(),
-        machine,
+        mechanism: raw.mechanism.map(Spanned::into_inner),
+        machines: machines.machines,
         base,
-        variants,
         seed,
         cases,
-        peaks,
+        statements,
+        unpredicted,
     })
 }
 
@@ -62,7 +75,24 @@ pub(crate) fn parse_beside(
 struct Defaults<'a> {
     raw: &'a RawStudy,
     base: &'a Policy,
-    variants: &'a [Policy],
+}
+
+/// Machines by how the study names them; each is read once.
+#[derive(Default)]
+struct Machines {
+    specs: Vec<String>,
+    machines: Vec<Machine>,
+}
+
+impl Machines {
+    fn index(&mut self, doc: &Document<'_>, spec: &Spanned<String>) -> Result<usize, StudyError> {
+        if let Some(known) = self.specs.iter().position(|s| s == spec.get_ref()) {
+            return Ok(known);
+        }
+        self.machines.push(doc.machine(spec)?);
+        self.specs.push(spec.get_ref().clone());
+        Ok(self.machines.len() - 1)
+    }
 }
 
 /// A file under way: every check reports its place in it.
@@ -148,10 +178,15 @@ impl Document<'_> {
         })
     }
 
-    fn variants(&self, base: &Policy, texts: &Texts) -> Result<Vec<Policy>, StudyError> {
+    fn variants(
+        &self,
+        base: &Policy,
+        groups: &Groups,
+        texts: &Texts,
+    ) -> Result<Vec<Variant>, StudyError> {
         let mut variants = Vec::new();
         for edits in texts.get_ref() {
-            let variant = check::variant(base, edits.get_ref(), &variants);
+            let variant = check::variant(base, groups, edits.get_ref(), &variants);
             variants.push(self.at("variants", edits, variant)?);
         }
         if variants.is_empty() {
@@ -161,7 +196,23 @@ impl Document<'_> {
         Ok(variants)
     }
 
-    fn cases(&self, defaults: &Defaults<'_>) -> Result<Vec<Case>, StudyError> {
+    fn unpredicted(&self, raw: &RawUnpredicted) -> Result<Unpredicted, StudyError> {
+        let text = |key: &str, value: &Spanned<String>| {
+            self.filled(key, value).map(|()| value.get_ref().clone())
+        };
+        Ok(Unpredicted {
+            what: text("what", &raw.what)?,
+            figures: text("figures", &raw.figures)?,
+            reason: text("reason", &raw.reason)?,
+            source: text("source", &raw.source)?,
+        })
+    }
+
+    fn cases(
+        &self,
+        defaults: &Defaults<'_>,
+        machines: &mut Machines,
+    ) -> Result<Vec<Case>, StudyError> {
         let raw = &defaults.raw.cases;
         if raw.is_empty() {
             let help = "add a [[case]] with name, workload and loads";
@@ -173,37 +224,92 @@ impl Document<'_> {
             let problem = Problem::new(text, "give one of them another name");
             return Err(self.wrong(raw[i].get_ref().name.span(), "name", problem));
         }
-        raw.iter().map(|case| self.case(case.get_ref(), defaults)).collect()
+        raw.iter().map(|case| self.case(case.get_ref(), defaults, machines)).collect()
     }
 
-    fn case(&self, raw: &RawCase, defaults: &Defaults<'_>) -> Result<Case, StudyError> {
+    fn case(
+        &self,
+        raw: &RawCase,
+        defaults: &Defaults<'_>,
+        machines: &mut Machines,
+    ) -> Result<Case, StudyError> {
         self.filled("name", &raw.name)?;
+        let machine = raw.machine.as_ref().map_or(Ok(0), |spec| machines.index(self, spec))?;
+        let base = match &raw.base {
+            Some(name) => self.at("base", name, check::base(name.get_ref()))?,
+            None => defaults.base.clone(),
+        };
         let workload = self.workload(&raw.workload)?;
         let params = self.params(raw, &workload)?;
         let loads = self.loads(&raw.loads)?;
-        let name = raw.metric.as_ref().map(|m| m.get_ref().as_str());
-        let metric = check::metric(&workload, name);
-        let place = raw.metric.as_ref().unwrap_or(&raw.workload);
-        let metric = self.at("metric", place, metric)?;
+        let points = check::points(&workload, &loads, &params)
+            .map_err(|error| self.not_built(raw, error))?;
+        let groups = self.groups(raw, &points[0].program)?;
+        let texts = raw.variants.as_ref().unwrap_or(&defaults.raw.variants);
+        let variants = self.variants(&base, &groups, texts)?;
+        let metrics = self.metrics(raw, &workload, &groups)?;
         let repeats = match raw.repeats.as_ref().or(defaults.raw.repeats.as_ref()) {
             Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
             None => DEFAULT_REPEATS,
         };
         let (warmup_ns, duration_ns) = self.times(raw, defaults.raw)?;
-        let mut points = check::points(&workload, &loads, &params)
-            .map_err(|error| self.not_built(raw, error))?;
-        for published in &raw.published {
-            self.add_published(published, raw, defaults, &mut points)?;
-        }
-        Ok(Case {
+        let mut case = Case {
             name: raw.name.get_ref().clone(),
             workload: workload.name,
-            metric,
+            machine,
+            base,
+            groups,
+            variants,
+            metrics,
             points,
             repeats,
             warmup_ns,
             duration_ns,
-        })
+        };
+        for published in &raw.published {
+            self.add_published(published, raw, &mut case)?;
+        }
+        Ok(case)
+    }
+
+    /// What a case is judged by: `metric`, or `metrics`, or its workload's first.
+    fn metrics(
+        &self,
+        raw: &RawCase,
+        workload: &Workload,
+        groups: &Groups,
+    ) -> Result<Vec<Measure>, StudyError> {
+        let find = |key, place: &Spanned<String>| {
+            self.at(key, place, measure::find(workload, groups, Some(place.get_ref())))
+        };
+        match (&raw.metric, &raw.metrics) {
+            (Some(_), Some(several)) => {
+                let problem = Problem::new("stands beside `metric`", "keep one of the two");
+                Err(self.wrong(several.span(), "metrics", problem))
+            }
+            (Some(one), None) => Ok(vec![find("metric", one)?]),
+            (None, None) => {
+                let first = measure::find(workload, groups, None);
+                Ok(vec![self.at("metric", &raw.workload, first)?])
+            }
+            (None, Some(several)) => {
+                let mut metrics: Vec<Measure> = Vec::new();
+                for name in several.get_ref() {
+                    let metric = find("metrics", name)?;
+                    if metrics.iter().any(|m| m.name == metric.name) {
+                        let text = format!("`{}` is given twice", metric.name);
+                        let problem = Problem::new(text, "remove one of them");
+                        return Err(self.wrong(name.span(), "metrics", problem));
+                    }
+                    metrics.push(metric);
+                }
+                if metrics.is_empty() {
+                    let problem = Problem::new("no metric is given", "name one, or leave it out");
+                    return Err(self.wrong(several.span(), "metrics", problem));
+                }
+                Ok(metrics)
+            }
+        }
     }
 
     fn loads(&self, raw: &Spanned<Vec<Spanned<i64>>>) -> Result<Vec<u64>, StudyError> {
@@ -271,120 +377,11 @@ impl Document<'_> {
         let measured = check::measured(warmup_ns, duration_ns);
         Ok((warmup_ns, measured.map_err(|problem| self.wrong(span, "duration", problem))?))
     }
-
-    fn add_published(
-        &self,
-        raw: &Spanned<RawPublished>,
-        case: &RawCase,
-        defaults: &Defaults<'_>,
-        points: &mut [Point],
-    ) -> Result<(), StudyError> {
-        let place = raw.span();
-        let raw = raw.get_ref();
-        let load = *raw.load.get_ref();
-        let point = points.iter_mut().find(|p| i64::try_from(p.load) == Ok(load));
-        let point = self.at("load", &raw.load, point.ok_or_else(|| not_run(load)))?;
-        let variant = self.published_variant(raw, &place, defaults)?;
-        if point.published.iter().any(|p| p.variant == variant) {
-            let text = format!("load {load} has two published figures for one variant");
-            let problem = Problem::new(text, "keep one of them");
-            return Err(self.wrong(place, "load", problem));
-        }
-        let source = raw.source.as_ref().or(case.source.as_ref()).ok_or_else(|| {
-            let help = "add `source` here or to the case: who published it, where and when";
-            self.wrong(place, "source", Problem::new("a published figure needs one", help))
-        })?;
-        self.filled("source", source)?;
-        if let Some(noise) = &raw.noise {
-            self.filled("noise", noise)?;
-        }
-        point.published.push(Published {
-            variant,
-            change_pct: self.change_pct(&raw.change_pct)?,
-            std_base_pct: self.std_pct("std_base_pct", raw.std_base_pct.as_ref())?,
-            std_variant_pct: self.std_pct("std_variant_pct", raw.std_variant_pct.as_ref())?,
-            noise: raw.noise.as_ref().map(|n| n.get_ref().clone()),
-            source: source.get_ref().clone(),
-        });
-        Ok(())
-    }
-
-    /// The position of the variant that a figure was published for.
-    fn published_variant(
-        &self,
-        raw: &RawPublished,
-        place: &Range<usize>,
-        defaults: &Defaults<'_>,
-    ) -> Result<usize, StudyError> {
-        let known: Vec<&str> = defaults.variants.iter().map(|v| v.edits.as_str()).collect();
-        let Some(variant) = &raw.variant else {
-            if known.len() == 1 {
-                return Ok(0);
-            }
-            let help = format!("add `variant`, one of: {}", known.join(", "));
-            let problem = Problem::new("the study has several variants", help);
-            return Err(self.wrong(place.clone(), "variant", problem));
-        };
-        let policy = check::variant(defaults.base, variant.get_ref(), &[]);
-        let policy = self.at("variant", variant, policy)?;
-        let position = defaults.variants.iter().position(|v| v.features == policy.features);
-        let missing = || {
-            let text = format!("the variant `{}` is not run", policy.edits);
-            Problem::new(text, format!("use one of: {}", known.join(", ")))
-        };
-        self.at("variant", variant, position.ok_or_else(missing))
-    }
-
-    fn change_pct(&self, value: &Spanned<f64>) -> Result<f64, StudyError> {
-        let pct = *value.get_ref();
-        if pct.is_finite() && pct > -100.0 {
-            // Sources print `-0.00`; JSON should not.
-            return Ok(pct + 0.0);
-        }
-        let help = "write a number above -100; + is better, so invert changes of times";
-        let problem = Problem::new(format!("{pct} is no change in percent"), help);
-        Err(self.wrong(value.span(), "change_pct", problem))
-    }
-
-    fn std_pct(&self, key: &str, value: Option<&Spanned<f64>>) -> Result<Option<f64>, StudyError> {
-        match value.map(|v| (v, *v.get_ref())) {
-            Some((place, pct)) if !pct.is_finite() || pct < 0.0 => {
-                let text = format!("{pct} is no standard deviation in percent");
-                let problem = Problem::new(text, "write 0 or a positive number, or leave it out");
-                Err(self.wrong(place.span(), key, problem))
-            }
-            Some((_, pct)) => Ok(Some(pct)),
-            None => Ok(None),
-        }
-    }
-
-    fn peak(&self, raw: &Spanned<RawClaim>, cases: &[Case]) -> Result<Peak, StudyError> {
-        let raw = raw.get_ref();
-        let RawClaimKind::Peak = raw.kind;
-        self.filled("source", &raw.source)?;
-        let names: Vec<&str> = cases.iter().map(|c| c.name.as_str()).collect();
-        let name = raw.case.get_ref().as_str();
-        let case = names.iter().position(|n| *n == name);
-        let case =
-            self.at("case", &raw.case, case.ok_or_else(|| Problem::unknown("case", name, &names)))?;
-        if !cases[case].metric.kind.higher_is_better() {
-            let text = format!("the metric of `{name}` is better the lower it is");
-            let problem = Problem::new(text, "claim a peak of a throughput");
-            return Err(self.wrong(raw.case.span(), "case", problem));
-        }
-        let load = *raw.load.get_ref();
-        let mut loads = cases[case].points.iter().map(|p| p.load);
-        let found = loads.clone().find(|l| i64::try_from(*l) == Ok(load));
-        let load = self.at("load", &raw.load, found.ok_or_else(|| not_run(load)))?;
-        if !(loads.clone().any(|l| l < load) && loads.any(|l| l > load)) {
-            let help = "run a lower and a higher load in the case as well";
-            let problem = Problem::new("a peak is seen only between two other loads", help);
-            return Err(self.wrong(raw.load.span(), "load", problem));
-        }
-        Ok(Peak { case, load, source: raw.source.get_ref().clone() })
-    }
 }
 
-fn not_run(load: i64) -> Problem {
-    Problem::new(format!("load {load} is not run"), "add it to the `loads` of the case")
+/// The position of a load among those that a case runs.
+fn load_index(case: &Case, load: i64) -> Result<usize, Problem> {
+    case.points.iter().position(|p| i64::try_from(p.load) == Ok(load)).ok_or_else(|| {
+        Problem::new(format!("load {load} is not run"), "add it to the `loads` of the case")
+    })
 }

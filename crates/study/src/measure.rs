@@ -1,0 +1,283 @@
+//! What a run is judged by: a metric of its workload, one of the numbers that
+//! explain a result, or what bandwidth control did to a task group.
+
+use reveille_measure::{Explain, GroupStats, RunResult};
+use reveille_sim::Groups;
+use reveille_workload::{MetricKind, Workload};
+use serde::Serialize;
+
+use crate::check::Problem;
+use crate::duration_ns;
+
+/// Which way a figure has to move to be better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// A throughput.
+    Higher,
+    /// A time, a latency, a cost.
+    Lower,
+    /// Neither way: a share of idle time, a rate of wakeups. Changes are plain.
+    Neither,
+}
+
+/// What is taken from a run.
+#[derive(Clone, Debug)]
+pub struct Measure {
+    /// Name with its unit in the last parentheses: `p99 wakeup latency (ns)`.
+    pub name: String,
+    /// Which way is better.
+    pub direction: Direction,
+    /// How it is taken.
+    pub from: MeasureFrom,
+}
+
+/// Where a figure comes from.
+#[derive(Clone, Debug)]
+pub enum MeasureFrom {
+    /// The workload's own metric.
+    Workload(MetricKind),
+    /// The explaining number of this name.
+    Explain(&'static str),
+    /// A counter of a task group.
+    Group {
+        /// Index into the groups of the case.
+        group: usize,
+        /// Which counter.
+        figure: &'static GroupFigure,
+    },
+}
+
+/// A figure of a task group.
+#[derive(Debug)]
+pub struct GroupFigure {
+    /// As a study names it, with its unit.
+    pub name: &'static str,
+    /// Which way is better.
+    pub direction: Direction,
+    /// How it is taken from the group's counters.
+    value: fn(&GroupStats) -> f64,
+}
+
+/// What a task group can be judged by. Names follow `cpu.stat`.
+pub const GROUP_FIGURES: [GroupFigure; 7] = [
+    GroupFigure {
+        name: "throttled_pct (%)",
+        direction: Direction::Lower,
+        value: |g| share(g.nr_throttled, g.nr_periods),
+    },
+    GroupFigure {
+        name: "nr_periods (periods)",
+        direction: Direction::Neither,
+        value: |g| g.nr_periods as f64,
+    },
+    GroupFigure {
+        name: "nr_throttled (periods)",
+        direction: Direction::Lower,
+        value: |g| g.nr_throttled as f64,
+    },
+    GroupFigure {
+        name: "throttled_time (ns)",
+        direction: Direction::Lower,
+        value: |g| g.throttled_ns as f64,
+    },
+    GroupFigure {
+        name: "nr_bursts (periods)",
+        direction: Direction::Neither,
+        value: |g| g.nr_bursts as f64,
+    },
+    GroupFigure {
+        name: "burst_time (ns)",
+        direction: Direction::Neither,
+        value: |g| g.burst_ns as f64,
+    },
+    GroupFigure { name: "usage (ns)", direction: Direction::Neither, value: |g| g.usage_ns as f64 },
+];
+
+/// Throttled periods in percent of periods; 0 of none is 0.
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+impl Measure {
+    /// The figure of one run; NaN if the run was too short to record anything.
+    pub(crate) fn sample(&self, result: &RunResult, explain: &Explain) -> f64 {
+        match &self.from {
+            MeasureFrom::Workload(kind) => workload_sample(*kind, result),
+            MeasureFrom::Explain(name) => explain
+                .figures()
+                .into_iter()
+                .find(|(n, _)| n == name)
+                .map_or(f64::NAN, |(_, value)| value),
+            MeasureFrom::Group { group, figure } => {
+                result.groups.get(*group).map_or(f64::NAN, figure.value)
+            }
+        }
+    }
+
+    /// Is it a quantile of a latency?
+    pub(crate) fn is_percentile(&self) -> bool {
+        match &self.from {
+            MeasureFrom::Workload(kind) => matches!(kind, MetricKind::RecordedLatency { .. }),
+            MeasureFrom::Explain(name) => name.starts_with("wakeup_p"),
+            MeasureFrom::Group { .. } => false,
+        }
+    }
+
+    /// The name without its unit.
+    pub fn short_name(&self) -> &str {
+        self.name.rsplit_once(" (").map_or(&self.name, |(name, _)| name)
+    }
+
+    /// The unit in which figures are taken; empty for a bare number.
+    pub fn unit(&self) -> &str {
+        self.name.strip_suffix(')').and_then(|n| n.rsplit_once('(')).map_or("", |(_, unit)| unit)
+    }
+
+    /// How much one `unit` is in the measure's own.
+    pub(crate) fn per_unit(&self, unit: Option<&str>) -> Result<f64, Problem> {
+        let Some(unit) = unit.filter(|u| *u != self.unit()) else {
+            return Ok(1.0);
+        };
+        let ns = |unit: &str| duration_ns(&format!("1{unit}")).ok();
+        match (ns(self.unit()), ns(unit)) {
+            (Some(own), Some(given)) => Ok(given as f64 / own as f64),
+            _ => {
+                let text = format!("`{unit}` cannot be turned into `{}`", self.unit());
+                let help = if ns(self.unit()).is_some() {
+                    "use ns, us, ms or s".to_owned()
+                } else {
+                    "give the figure in the metric's own unit and leave `unit` out".to_owned()
+                };
+                Err(Problem::new(text, help))
+            }
+        }
+    }
+}
+
+/// The workload's metric of one run.
+fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {
+    match kind {
+        MetricKind::Throughput => result.throughput(),
+        MetricKind::RecordedLatency { .. } if result.recorded_latency.count() == 0 => f64::NAN,
+        MetricKind::RecordedLatency { quantile } => {
+            result.recorded_latency.quantile(quantile) as f64
+        }
+    }
+}
+
+/// Everything that a case can be judged by: the workload's metrics first.
+fn all(workload: &Workload, groups: &Groups) -> Vec<Measure> {
+    let own = workload.metrics.iter().map(|m| Measure {
+        name: m.name.clone(),
+        direction: if m.kind.higher_is_better() { Direction::Higher } else { Direction::Lower },
+        from: MeasureFrom::Workload(m.kind),
+    });
+    let mut all: Vec<Measure> = own.collect();
+    let figures = Explain::default().figures();
+    all.extend(figures.into_iter().map(|(name, _)| explained(name)));
+    for (index, group) in groups.groups.iter().enumerate() {
+        all.extend(GROUP_FIGURES.iter().map(|figure| Measure {
+            name: match groups.groups.len() {
+                1 => figure.name.to_owned(),
+                _ => format!("{}.{}", group.name, figure.name),
+            },
+            direction: figure.direction,
+            from: MeasureFrom::Group { group: index, figure },
+        }));
+    }
+    all
+}
+
+/// An explaining number. Rates follow throughput and idle time follows load, so
+/// neither is better by itself.
+fn explained(name: &'static str) -> Measure {
+    let unit = match name {
+        _ if name.ends_with("_pct") => "%",
+        _ if name.ends_with("_per_s") => "1/s",
+        _ if name.ends_with("_ns") => "ns",
+        _ => "CPUs",
+    };
+    let direction = match name {
+        "search_success_pct" => Direction::Higher,
+        "idle_pct" | "idle_task_pct" => Direction::Neither,
+        "stacked_wakeups_per_s" => Direction::Lower,
+        _ if name.ends_with("_per_s") => Direction::Neither,
+        _ => Direction::Lower,
+    };
+    Measure { name: format!("{name} ({unit})"), direction, from: MeasureFrom::Explain(name) }
+}
+
+/// The measure that `name` stands for: its full name, or the start of exactly one
+/// that ends at a blank (`p99` for `p99 wakeup latency (ns)`). Without a name, the
+/// workload's first metric.
+pub(crate) fn find(
+    workload: &Workload,
+    groups: &Groups,
+    name: Option<&str>,
+) -> Result<Measure, Problem> {
+    let all = all(workload, groups);
+    match name {
+        Some(name) => {
+            let what = format!("metric of {} called", workload.name);
+            pick(&all, &what, name).map(|i| all[i].clone())
+        }
+        None if workload.metrics.is_empty() => {
+            let text = format!("{} has no metric", workload.name);
+            Err(Problem::new(text, "give the workload one"))
+        }
+        None => Ok(all[0].clone()),
+    }
+}
+
+/// The position among `measures` of the one that `name` stands for.
+pub(crate) fn pick(measures: &[Measure], what: &str, name: &str) -> Result<usize, Problem> {
+    if let Some(same) = measures.iter().position(|m| m.name == name) {
+        return Ok(same);
+    }
+    let starts = |m: &Measure| m.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
+    let mut found = (0..measures.len()).filter(|&i| starts(&measures[i]));
+    match (found.next(), found.next()) {
+        (Some(one), None) if !name.trim().is_empty() => Ok(one),
+        (Some(one), Some(other)) => {
+            let (one, other) = (&measures[one].name, &measures[other].name);
+            let text = format!("`{name}` could be `{one}` or `{other}`");
+            Err(Problem::new(text, "write the whole name"))
+        }
+        _ => {
+            let known: Vec<&str> = measures.iter().map(|m| m.name.as_str()).collect();
+            Err(Problem::unknown(what, name, &known))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schbench() -> Vec<Measure> {
+        all(&reveille_workload::load("schbench").unwrap(), &Groups::default())
+    }
+
+    #[test]
+    fn every_explaining_number_can_be_asked_for_by_its_name() {
+        let measures = schbench();
+        for (name, _) in Explain::default().figures() {
+            let found = &measures[pick(&measures, "metric", name).unwrap()];
+            assert_eq!(found.short_name(), name);
+        }
+    }
+
+    #[test]
+    fn times_are_turned_into_the_unit_of_the_metric() {
+        let measures = schbench();
+        let p99 = &measures[pick(&measures, "metric", "p99").unwrap()];
+        assert_eq!(p99.per_unit(Some("us")).unwrap(), 1e3);
+        assert_eq!(p99.per_unit(Some("s")).unwrap(), 1e9);
+        assert_eq!(p99.per_unit(None).unwrap(), 1.0);
+        assert!(p99.per_unit(Some("%")).is_err());
+        let lock = &measures[pick(&measures, "metric", "lock_wait_pct").unwrap()];
+        assert_eq!(lock.per_unit(Some("%")).unwrap(), 1.0);
+        assert!(lock.per_unit(Some("ms")).is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! From finished runs to rows: every metric of every load under every variant, with
+//! one row more for each further figure that was published for it.
+
+use reveille_measure::{CpuTime, Explain, Ns};
+
+use crate::comparison::{Detail, Explanation, Figure, Row, RowKind, SideDetail};
+use crate::measure::{Direction, Measure};
+use crate::published::{Published, PublishedFigure, Side};
+use crate::verdict::{self, Predicted};
+use crate::{Case, Point, statistics};
+
+/// All repeats of one load on one side.
+pub(crate) struct Finished {
+    /// By metric of the case and repeat.
+    pub(crate) samples: Vec<Vec<f64>>,
+    /// Mean over repeats.
+    pub(crate) explain: Explain,
+    /// Wakeup latency of all repeats together.
+    pub(crate) latency_cdf: Vec<(Ns, f64)>,
+    /// Sum over repeats, by CPU number.
+    pub(crate) cpus: Vec<CpuTime>,
+}
+
+/// What the rows of one load under one variant have in common.
+struct Pair<'a> {
+    machine: &'a str,
+    case: &'a Case,
+    load: u64,
+    variant: &'a str,
+    base: &'a Finished,
+    candidate: &'a Finished,
+}
+
+/// The rows of one load under the variant at `index`.
+pub(crate) fn rows(
+    machine: &str,
+    case: &Case,
+    point: &Point,
+    index: usize,
+    base: &Finished,
+    candidate: &Finished,
+) -> Vec<Row> {
+    let variant = case.variants[index].name.as_str();
+    let pair = Pair { machine, case, load: point.load, variant, base, candidate };
+    let mut rows: Vec<Row> = Vec::new();
+    for (m, measure) in case.metrics.iter().enumerate() {
+        let of_row = |p: &&Published| p.variant == index && p.metric == m;
+        let published: Vec<&Published> = point.published.iter().filter(of_row).collect();
+        let (of_means, of_runs): (Vec<&Published>, Vec<&Published>) =
+            published.into_iter().partition(|p| kind(p) < KIND_OF_RUNS);
+        if of_means.is_empty() {
+            rows.push(pair.of_means(measure, m, None));
+        }
+        let mut of_means = of_means;
+        of_means.sort_by_key(|p| kind(p));
+        rows.extend(of_means.into_iter().map(|p| pair.of_means(measure, m, Some(p))));
+        rows.extend(of_runs.into_iter().map(|p| pair.of_runs(measure, m, p)));
+    }
+    // The distribution and the CPUs are those of the runs, whatever the metric.
+    if let Some(first) = rows.first_mut() {
+        let whole = |detail: &mut SideDetail, side: &Finished| {
+            detail.latency_cdf.clone_from(&side.latency_cdf);
+            detail.cpus.clone_from(&side.cpus);
+        };
+        whole(&mut first.detail.baseline, base);
+        whole(&mut first.detail.candidate, candidate);
+    }
+    rows
+}
+
+/// Order of the rows of one metric; those from [`KIND_OF_RUNS`] on compare something
+/// other than means.
+fn kind(published: &Published) -> u8 {
+    match published.figure {
+        PublishedFigure::Change { .. } | PublishedFigure::Pair { .. } => 0,
+        PublishedFigure::Side { side: Side::Base, .. } => 1,
+        PublishedFigure::Side { side: Side::Variant, .. } => 2,
+        PublishedFigure::Std { .. } | PublishedFigure::RunsAbove { .. } => KIND_OF_RUNS,
+    }
+}
+
+const KIND_OF_RUNS: u8 = 3;
+
+impl Pair<'_> {
+    /// A row that compares the means of a metric.
+    fn of_means(&self, measure: &Measure, m: usize, published: Option<&Published>) -> Row {
+        let (base, candidate) = (&self.base.samples[m], &self.candidate.samples[m]);
+        let figures = (statistics::figure(base), statistics::figure(candidate));
+        let mut row = self.row(measure.name.clone(), measure.direction, m, figures);
+        row.p_value = statistics::welch_p(base, candidate);
+        row.significant = row.p_value.is_some_and(|p| p < 0.05);
+        if let Some(published) = published {
+            let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
+            hold(&mut row, published, limited);
+        }
+        row
+    }
+
+    /// A row that compares how runs are spread.
+    fn of_runs(&self, measure: &Measure, m: usize, published: &Published) -> Row {
+        let samples = [&self.base.samples[m], &self.candidate.samples[m]];
+        let (name, figures) = match &published.figure {
+            PublishedFigure::RunsAbove { above, above_text, .. } => {
+                let name = format!("runs with {} above {above_text} (runs)", measure.short_name());
+                let count = |s: &Vec<f64>| s.iter().filter(|x| **x > *above).count() as f64;
+                (name, samples.map(count))
+            }
+            _ => (format!("std of {}", measure.name), samples.map(|s| statistics::std(s))),
+        };
+        let [base, candidate] = figures.map(|mean| Figure { mean, rel_std: 0.0 });
+        let mut row = self.row(name, Direction::Lower, m, (base, candidate));
+        hold(&mut row, published, false);
+        row
+    }
+
+    fn row(
+        &self,
+        metric: String,
+        direction: Direction,
+        m: usize,
+        (baseline, candidate): (Figure, Figure),
+    ) -> Row {
+        let detail = |side: &Finished| SideDetail {
+            samples: side.samples[m].clone(),
+            ..SideDetail::default()
+        };
+        Row {
+            case: self.case.name.clone(),
+            machine: self.machine.to_owned(),
+            base: self.case.base.base.clone(),
+            load: self.load,
+            variant: self.variant.to_owned(),
+            metric,
+            direction,
+            kind: RowKind::Change,
+            baseline,
+            candidate,
+            change_pct: statistics::change_pct(direction, baseline.mean, candidate.mean),
+            p_value: None,
+            significant: false,
+            published_change_pct: None,
+            published_baseline: None,
+            published_candidate: None,
+            published_unit: None,
+            published_of: None,
+            published_source: None,
+            ratio: None,
+            noise: None,
+            verdict: None,
+            explain: Explanation {
+                baseline: self.base.explain.clone(),
+                candidate: self.candidate.explain.clone(),
+            },
+            detail: Detail { baseline: detail(self.base), candidate: detail(self.candidate) },
+        }
+    }
+}
+
+/// Holds a row against what was published for it.
+fn hold(row: &mut Row, published: &Published, limited: bool) {
+    let mut side_ratio = f64::NAN;
+    let on_side = |row: &mut Row, side: Side, value: f64| match side {
+        Side::Base => {
+            row.published_baseline = Some(value);
+            row.baseline.mean
+        }
+        Side::Variant => {
+            row.published_candidate = Some(value);
+            row.candidate.mean
+        }
+    };
+    match &published.figure {
+        PublishedFigure::Change { .. } => {}
+        PublishedFigure::Pair { base, variant, unit }
+        | PublishedFigure::Std { base, variant, unit } => {
+            row.published_baseline = Some(*base);
+            row.published_candidate = Some(*variant);
+            row.published_unit.clone_from(unit);
+            if matches!(published.figure, PublishedFigure::Std { .. }) {
+                row.kind = RowKind::Std;
+            }
+        }
+        PublishedFigure::Side { side, value, unit, per_unit } => {
+            row.kind = RowKind::Side;
+            row.published_unit.clone_from(unit);
+            side_ratio = verdict::ratio(on_side(row, *side, *value), value * per_unit);
+        }
+        PublishedFigure::RunsAbove { side, runs, of, .. } => {
+            row.kind = RowKind::Runs;
+            row.published_of = Some(*of);
+            // Shares, for a study may have another number of repeats.
+            let repeats = row.detail.baseline.samples.len() as f64;
+            let predicted = on_side(row, *side, f64::from(*runs)) / repeats;
+            side_ratio = verdict::ratio(predicted, f64::from(*runs) / f64::from(*of));
+        }
+    }
+    row.published_change_pct = published.change_pct(row.direction);
+    row.published_source = Some(published.source.clone());
+    row.noise.clone_from(&published.noise);
+    let ratio = match row.published_change_pct {
+        Some(pct) => (100.0 + row.change_pct) / (100.0 + pct),
+        None => side_ratio,
+    };
+    row.ratio = ratio.is_finite().then_some(ratio);
+    let predicted = Predicted {
+        change_pct: row.change_pct,
+        published_change_pct: row.published_change_pct,
+        side_ratio,
+        limited_latency: limited,
+    };
+    row.verdict = Some(verdict::judge(published, &predicted));
+}

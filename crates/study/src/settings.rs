@@ -1,0 +1,221 @@
+//! Settings of task groups as text: `quota=100ms`. A study file, an option of the
+//! command line and a variant give the same keys, so one place reads them.
+
+use reveille_policy::BandwidthLimits;
+use reveille_sim::{Groups, TaskGroup};
+use reveille_workload::Program;
+
+use crate::Ns;
+use crate::check::{self, Problem};
+
+/// What a group can be given, by key.
+pub(crate) const KEYS: [&str; 4] = ["quota", "period", "burst", "phase"];
+
+/// Name of a group that is given none.
+pub(crate) const DEFAULT_NAME: &str = "group";
+
+/// Bounds of a period, and the least quota (`kernel/sched/core.c`, tg_set_cfs_bandwidth).
+const PERIOD_NS: std::ops::RangeInclusive<Ns> = 1_000_000..=1_000_000_000;
+
+/// A group without limits that all tasks are in.
+pub(crate) fn new_group(name: &str) -> TaskGroup {
+    TaskGroup {
+        name: name.to_owned(),
+        parent: None,
+        limits: BandwidthLimits::default(),
+        roles: Vec::new(),
+        phase_ns: None,
+    }
+}
+
+/// Sets one of [`KEYS`].
+pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), Problem> {
+    match key {
+        "quota" if value.trim() == "max" => group.limits.quota_ns = None,
+        "quota" => group.limits.quota_ns = Some(check::time(value)?),
+        "period" => group.limits.period_ns = check::time(value)?,
+        "burst" => group.limits.burst_ns = check::time(value)?,
+        "phase" => group.phase_ns = Some(check::time(value)?),
+        _ => return Err(Problem::unknown("setting of a group called", key, &KEYS)),
+    }
+    Ok(())
+}
+
+/// Can a kernel be told so?
+pub(crate) fn possible(group: &TaskGroup) -> Result<(), Problem> {
+    let BandwidthLimits { quota_ns, period_ns, burst_ns } = group.limits;
+    if !PERIOD_NS.contains(&period_ns) {
+        return Err(Problem::new("the period is too short or too long", "use 1ms to 1s"));
+    }
+    let Some(quota_ns) = quota_ns else { return Ok(()) };
+    if quota_ns < *PERIOD_NS.start() {
+        return Err(Problem::new("the quota is too small", "use at least 1ms, or `max` for none"));
+    }
+    if burst_ns > quota_ns {
+        return Err(Problem::new("the burst is larger than the quota", "use at most the quota"));
+    }
+    Ok(())
+}
+
+/// Makes the edit `key=value` or `name.key=value`, which a variant consists of.
+fn edit(groups: &mut Groups, text: &str) -> Result<(), Problem> {
+    let (place, value) = text.split_once('=').unwrap_or((text, ""));
+    if place == "slice" {
+        groups.slice_ns = slice(value)?;
+        return Ok(());
+    }
+    let (name, key) = match place.rsplit_once('.') {
+        Some((name, key)) => (Some(name), key),
+        None => (None, place),
+    };
+    let names: Vec<&str> = groups.groups.iter().map(|g| g.name.as_str()).collect();
+    let index = match (name, names.len()) {
+        (_, 0) => {
+            let text = format!("`{text}` sets a task group, and there is none");
+            return Err(Problem::new(text, "give the case a `group` with quota and period"));
+        }
+        (None, 1) => 0,
+        (None, _) => {
+            let problem = format!("`{text}` could mean any of {}", names.join(", "));
+            return Err(Problem::new(problem, format!("write `{}.{text}`", names[0])));
+        }
+        (Some(name), _) => names
+            .iter()
+            .position(|n| *n == name)
+            .ok_or_else(|| Problem::unknown("task group", name, &names))?,
+    };
+    set(&mut groups.groups[index], key, value)
+}
+
+/// The groups with all edits made; each must be possible, and change something.
+pub(crate) fn edited(groups: &Groups, edits: &[&str]) -> Result<Groups, Problem> {
+    let mut edited = groups.clone();
+    for text in edits {
+        let before = edited.clone();
+        edit(&mut edited, text)?;
+        if edited == before {
+            let problem = format!("`{text}` changes nothing: it already is so");
+            return Err(Problem::new(problem, "leave it out"));
+        }
+    }
+    edited.groups.iter().try_for_each(possible)?;
+    Ok(edited)
+}
+
+/// What a CPU draws from its group's quota at a time.
+pub(crate) fn slice(text: &str) -> Result<Ns, Problem> {
+    match check::time(text)? {
+        0 => Err(Problem::new("a slice of nothing lets nothing run", "use 5ms, as kernels do")),
+        ns => Ok(ns),
+    }
+}
+
+/// The position of the role of this name.
+pub(crate) fn role(program: &Program, name: &str) -> Result<u16, Problem> {
+    let names: Vec<&str> = program.roles.iter().map(|r| r.name.as_str()).collect();
+    names
+        .iter()
+        .position(|n| *n == name)
+        .and_then(|i| u16::try_from(i).ok())
+        .ok_or_else(|| Problem::unknown("kind of task called", name, &names))
+}
+
+/// The position of an earlier group of this name.
+pub(crate) fn parent(earlier: &[TaskGroup], name: &str) -> Result<usize, Problem> {
+    let names: Vec<&str> = earlier.iter().map(|g| g.name.as_str()).collect();
+    names
+        .iter()
+        .position(|n| *n == name)
+        .ok_or_else(|| Problem::unknown("earlier task group called", name, &names))
+}
+
+/// A group may have any name that an edit can hold, once.
+pub(crate) fn name(earlier: &[TaskGroup], name: &str) -> Result<(), Problem> {
+    let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '/';
+    if name.is_empty() || !name.chars().all(plain) {
+        let text = format!("`{name}` is no name of a group");
+        return Err(Problem::new(text, "use letters, digits, `-`, `_` and `/`"));
+    }
+    if earlier.iter().any(|g| g.name == name) {
+        let text = format!("two groups are called `{name}`");
+        return Err(Problem::new(text, "give one of them another name"));
+    }
+    Ok(())
+}
+
+/// A group as the command line gives it: `quota=100ms,period=100ms,tasks=worker+message`.
+pub(crate) fn parse(
+    earlier: &[TaskGroup],
+    program: &Program,
+    text: &str,
+) -> Result<TaskGroup, Problem> {
+    let mut group = new_group(DEFAULT_NAME);
+    let mut given: Vec<&str> = Vec::new();
+    for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
+        let (key, value) = item.split_once('=').ok_or_else(|| {
+            let problem = format!("`{item}` has no value");
+            Problem::new(problem, "write key=value, such as `quota=100ms,period=100ms`")
+        })?;
+        if given.contains(&key) {
+            return Err(Problem::new(format!("`{key}` is given twice"), "remove one of them"));
+        }
+        given.push(key);
+        match key {
+            "name" => group.name = value.to_owned(),
+            "parent" => group.parent = Some(parent(earlier, value)?),
+            "tasks" => {
+                let roles = value.split('+').map(|name| role(program, name));
+                group.roles = roles.collect::<Result<_, _>>()?;
+            }
+            _ if KEYS.contains(&key) => set(&mut group, key, value)?,
+            _ => {
+                let known = ["name", "parent", "tasks", "quota", "period", "burst", "phase"];
+                return Err(Problem::unknown("setting of a group called", key, &known));
+            }
+        }
+    }
+    name(earlier, &group.name)?;
+    possible(&group)?;
+    Ok(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(names: &[&str]) -> Groups {
+        let mut groups = Groups::default();
+        groups.groups.extend(names.iter().map(|n| new_group(n)));
+        groups
+    }
+
+    #[test]
+    fn edits_reach_the_group_that_they_name() {
+        let two = groups(&["app", "rest"]);
+        let made = edited(&two, &["rest.quota=50ms", "rest.burst=50ms", "slice=1ms"]).unwrap();
+        assert_eq!(made.groups[1].limits.quota_ns, Some(50_000_000));
+        assert_eq!(made.groups[1].limits.burst_ns, 50_000_000);
+        assert_eq!(made.groups[0], two.groups[0]);
+        assert_eq!(made.slice_ns, 1_000_000);
+        let one = edited(&groups(&["app"]), &["quota=20ms"]).unwrap();
+        assert_eq!(one.groups[0].limits.quota_ns, Some(20_000_000));
+    }
+
+    #[test]
+    fn edits_that_no_kernel_takes_are_refused() {
+        let refused = |names: &[&str], edits: &[&str], words: &str| {
+            let problem = edited(&groups(names), edits).unwrap_err();
+            assert!(problem.text.contains(words), "{problem:?}");
+            assert!(!problem.help.is_empty());
+        };
+        refused(&[], &["burst=1ms"], "there is none");
+        refused(&["a", "b"], &["burst=1ms"], "any of a, b");
+        refused(&["a"], &["b.burst=1ms"], "no task group `b`");
+        refused(&["a"], &["bust=1ms"], "no setting");
+        refused(&["a"], &["period=100ms"], "changes nothing");
+        refused(&["a"], &["period=2s"], "period");
+        refused(&["a"], &["quota=1us"], "too small");
+        refused(&["a"], &["quota=10ms", "burst=11ms"], "larger than the quota");
+        refused(&["a"], &["slice=0ms"], "lets nothing run");
+    }
+}
