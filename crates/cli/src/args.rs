@@ -37,8 +37,15 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct StudyArgs {
     /// A study that `reveille studies` lists, or the path of a .toml file
-    #[arg(value_name = "NAME|FILE.toml")]
-    pub study: String,
+    #[arg(value_name = "NAME|FILE.toml", required_unless_present = "all")]
+    pub study: Option<String>,
+    /// Run every study that `reveille studies` lists, sum their scores, and write the
+    /// record of fidelity
+    #[arg(long, conflicts_with = "study")]
+    pub all: bool,
+    /// Where --all writes the record of fidelity [default: docs/fidelity.md]
+    #[arg(long, value_name = "FILE", conflicts_with = "study")]
+    pub fidelity: Option<PathBuf>,
     /// Runs of each load under each policy, in place of the study's own number
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
@@ -63,16 +70,26 @@ pub struct CompareArgs {
     /// Kernel baseline
     #[arg(long, value_name = "NAME")]
     pub base: String,
-    /// A variant of the baseline: +FEATURE adds one, -FEATURE removes one; separate
-    /// several edits by commas, and repeat the option for several variants
+    /// A variant of the baseline: +FEATURE adds one, -FEATURE removes one, burst=100ms
+    /// changes a setting of the task group; separate several edits by commas, and
+    /// repeat the option for several variants
     #[arg(long, value_name = "EDITS", required = true, allow_hyphen_values = true)]
     pub with: Vec<String>,
     /// A parameter of the workload; repeat the option for several
     #[arg(long, value_name = "NAME=VALUE")]
     pub param: Vec<String>,
-    /// A metric of the workload, by name or its first words [default: its first]
+    /// A metric of the workload, an explaining number or a figure of a task group, by
+    /// name or its first words; repeat the option for several [default: the workload's
+    /// first metric]
     #[arg(long, value_name = "NAME")]
-    pub metric: Option<String>,
+    pub metric: Vec<String>,
+    /// A task group with a limit: quota=100ms,period=100ms,burst=0ms,phase=97ms and, for
+    /// several, name=app,parent=all,tasks=worker+message; repeat the option, parents first
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub group: Vec<String>,
+    /// CPU time that a CPU draws from its task group's quota at a time [default: 5ms]
+    #[arg(long, value_name = "TIME")]
+    pub slice: Option<String>,
     /// Runs of each load under each policy
     #[arg(long, value_name = "N", default_value_t = DEFAULT_REPEATS)]
     pub repeats: u32,

@@ -31,13 +31,13 @@ pub enum CliError {
     #[error("there is no {what} `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
     #[diagnostic(help("{known}"))]
     Unknown { what: &'static str, name: String, nearest: Option<String>, known: String },
-    /// The page could not be written there, found out before the run.
-    #[error("`--html`: cannot write {}: {problem}", path.display())]
+    /// A file could not be written there, found out before the run.
+    #[error("`{option}`: cannot write {}: {problem}", path.display())]
     #[diagnostic(help("{help}"))]
-    HtmlPath { path: PathBuf, problem: String, help: &'static str },
-    /// The page could not be written after the run.
+    OutputPath { option: &'static str, path: PathBuf, problem: String, help: &'static str },
+    /// A file could not be written after the run.
     #[error("cannot write {}: {error}", path.display())]
-    Html { path: PathBuf, error: io::Error },
+    OutputFile { path: PathBuf, error: io::Error },
     /// Standard output cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
@@ -54,7 +54,9 @@ impl CliError {
                 ExitCode::SUCCESS
             }
             CliError::Study(error) if !error.is_input() => ExitCode::FAILURE,
-            CliError::Html { .. } | CliError::Output(_) | CliError::Signals(_) => ExitCode::FAILURE,
+            CliError::OutputFile { .. } | CliError::Output(_) | CliError::Signals(_) => {
+                ExitCode::FAILURE
+            }
             _ => ExitCode::from(WRONG_INPUT),
         }
     }

@@ -3,9 +3,9 @@
 
 mod args;
 mod errors;
-mod html;
 mod list;
 mod output;
+mod output_file;
 mod progress;
 mod study_cmd;
 

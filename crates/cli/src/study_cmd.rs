@@ -1,29 +1,80 @@
 //! `reveille study` and `reveille compare`: two ways to a study, one way to run
 //! and show it.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use reveille_study::{Comparison, Parts, Study};
+use reveille_study::{Comparison, Parts, Study, StudyError, Summary};
 
 use crate::args::{CompareArgs, RunArgs, StudyArgs};
 use crate::errors::{CliError, INTERRUPTED, say};
-use crate::html::HtmlFile;
 use crate::output::{print, width};
+use crate::output_file::OutputFile;
 use crate::progress::Progress;
 
-/// Runs a study by name or from a file.
+/// Where `--all` writes the record of fidelity, unless told otherwise.
+const FIDELITY: &str = "docs/fidelity.md";
+
+/// Runs a study by name or from a file, or all of the catalogue.
 pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
-    let mut study = reveille_study::load(&args.study)?;
+    let Some(spec) = &args.study else {
+        return all(args);
+    };
+    run(&edited(reveille_study::load(spec)?, args)?, &args.run)
+}
+
+/// A study with what the command line says in place of its own.
+fn edited(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     if let Some(repeats) = args.repeats {
         study = study.with_repeats(repeats)?;
     }
     if let Some(seed) = args.seed {
         study.seed = seed;
     }
-    run(&study, &args.run)
+    Ok(study)
+}
+
+/// Runs every shipped study, and records how well predictions and sources agree.
+fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
+    let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
+    let record = OutputFile::prepare("--fidelity", path)?;
+    let html = html_file(&args.run)?;
+    let studies = reveille_study::names()
+        .into_iter()
+        .map(|name| edited(reveille_study::load(name)?, args))
+        .collect::<Result<Vec<Study>, CliError>>()?;
+    let comparisons =
+        watched(&args.run, |jobs, stop, tell| reveille_study::run_all(&studies, jobs, stop, tell))?;
+    let partial = comparisons.iter().any(|c| c.partial);
+    let summary = reveille_study::summary(&comparisons);
+    // A record of half of the studies would pass for a whole one.
+    if !partial {
+        if let Some(html) = html {
+            html.write(&reveille_report::html(&comparisons))?;
+        }
+        record.write(&reveille_report::fidelity(&comparisons, &summary))?;
+        say(format_args!("reveille: wrote {}", record.path().display()));
+    }
+    show_all(&comparisons, &summary, &args.run)?;
+    Ok(exit_code(partial))
+}
+
+fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), CliError> {
+    if args.json {
+        return print(&reveille_report::json_all(cs, summary));
+    }
+    if args.csv {
+        return print(&reveille_report::csv(cs).map_err(std::io::Error::other)?);
+    }
+    let mut text = String::new();
+    for c in cs {
+        text += &reveille_report::table(c, width(), !args.no_explain);
+        text += "\n\n";
+    }
+    print(&(text + &reveille_report::score_table(summary)))
 }
 
 /// Runs a comparison given on the command line.
@@ -35,7 +86,9 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
         base: &args.base,
         with: &args.with,
         param: &args.param,
-        metric: args.metric.as_deref(),
+        metric: &args.metric,
+        group: &args.group,
+        slice: args.slice.as_deref(),
         repeats: args.repeats,
         seed: args.seed,
         warmup: &args.warmup,
@@ -45,31 +98,51 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
 }
 
 fn run(study: &Study, args: &RunArgs) -> Result<ExitCode, CliError> {
-    let html = args.html.as_deref().map(HtmlFile::prepare).transpose()?;
-    let jobs = args.jobs.map_or_else(all_cpus, usize::from);
-    let stop = watch_signals()?;
-    let progress = Progress::new();
-    let tell = |done, total| progress.tell(done, total);
-    let outcome = reveille_study::run(study, jobs, &stop, &tell);
-    progress.finish();
-    let comparison = outcome?;
+    let html = html_file(args)?;
+    let comparison =
+        watched(args, |jobs, stop, tell| reveille_study::run(study, jobs, stop, tell))?;
     // A partial page does not replace a whole one unless there is something on it.
     if let Some(html) = html.filter(|_| !comparison.rows.is_empty()) {
         html.write(&reveille_report::html(std::slice::from_ref(&comparison)))?;
     }
     show(&comparison, args)?;
-    if comparison.partial {
+    Ok(exit_code(comparison.partial))
+}
+
+fn html_file(args: &RunArgs) -> Result<Option<OutputFile>, CliError> {
+    args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()
+}
+
+/// Runs `work` with a bar, until it ends or a signal ends it.
+fn watched<T>(
+    args: &RunArgs,
+    work: impl FnOnce(usize, &AtomicBool, &(dyn Fn(usize, usize) + Sync)) -> Result<T, StudyError>,
+) -> Result<T, CliError> {
+    let jobs = args.jobs.map_or_else(all_cpus, usize::from);
+    let stop = watch_signals()?;
+    let progress = Progress::new();
+    let tell = |done, total| progress.tell(done, total);
+    let outcome = work(jobs, &stop, &tell);
+    progress.finish();
+    Ok(outcome?)
+}
+
+fn exit_code(partial: bool) -> ExitCode {
+    if partial {
         say(format_args!("reveille: interrupted; only the finished rows are shown"));
-        return Ok(ExitCode::from(INTERRUPTED));
+        return ExitCode::from(INTERRUPTED);
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 fn show(comparison: &Comparison, args: &RunArgs) -> Result<(), CliError> {
     if args.json {
         print(&reveille_report::json(comparison))
     } else if args.csv {
-        print(&reveille_report::csv(comparison).map_err(std::io::Error::other)?)
+        print(
+            &reveille_report::csv(std::slice::from_ref(comparison))
+                .map_err(std::io::Error::other)?,
+        )
     } else {
         print(&reveille_report::table(comparison, width(), !args.no_explain))
     }

@@ -260,8 +260,8 @@ function inside(runs, variants, base) {
 }
 
 function caseOf(place) {
-  const { base, cases } = data.comparisons[place.dataset.comparison];
-  const { curves, runs } = cases[place.dataset.case];
+  const { cases } = data.comparisons[place.dataset.comparison];
+  const { base, curves, runs } = cases[place.dataset.case];
   const variants = [...new Set(curves.flatMap((curve) => curve.variants.map((v) => v.variant)))];
   // A variant looks the same in every chart of its case.
   for (const v of curves.flatMap((curve) => curve.variants)) v.style = styleOf(variants.indexOf(v.variant));

@@ -1,7 +1,7 @@
 //! JSON and CSV: every figure at full precision, for programs to read.
 
 use reveille_measure::Explain;
-use reveille_study::{Comparison, Row, Verdict};
+use reveille_study::{Comparison, Direction, Row, RowKind, Verdict};
 
 /// The comparison as indented JSON, ending in a newline.
 ///
@@ -9,7 +9,7 @@ use reveille_study::{Comparison, Row, Verdict};
 /// interface. JSON has no NaN and no infinity: a figure without a finite value
 /// is `null`, as an absent one is. So `null` always reads "there is no such
 /// number" and never stands for zero. It is the usual value of `p_value` (with
-/// one repeat) and of the `published_` keys and `verdict` (nothing published);
+/// one repeat) and of the `published_` keys, `ratio` and `verdict` (nothing published);
 /// elsewhere it appears only where arithmetic has no answer: `change_pct` and
 /// `rel_std` when a mean is zero.
 pub fn json(c: &Comparison) -> String {
@@ -21,8 +21,8 @@ pub fn json(c: &Comparison) -> String {
 
 /// One line per row under one line of column names.
 ///
-/// Each line repeats what names the comparison (study, machine, base and whether
-/// it is partial), so that files of several studies can be joined. After the
+/// Each line repeats what names the comparison (study, mechanism and whether it is
+/// partial) and what it was run on (machine, its cost model, base), so that files of several studies can be joined. After the
 /// row's own figures come the explaining numbers of both sides as
 /// `baseline_<name>` and `candidate_<name>`, with the names of
 /// [`Explain::figures`]. A figure that is absent or not finite is an empty cell.
@@ -30,18 +30,20 @@ pub fn json(c: &Comparison) -> String {
 /// # Errors
 ///
 /// Passes on an error of the CSV writer, which writes to memory.
-pub fn csv(c: &Comparison) -> csv::Result<String> {
+pub fn csv(cs: &[Comparison]) -> csv::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(columns())?;
-    for row in &c.rows {
-        writer.write_record(cells(c, row))?;
+    for c in cs {
+        for row in &c.rows {
+            writer.write_record(cells(c, row))?;
+        }
     }
     let bytes = writer.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
     Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
 }
 
 /// The columns before the explaining numbers.
-const OWN_COLUMNS: [&str; 19] = [
+const OWN_COLUMNS: [&str; 28] = [
     "study",
     "machine",
     "cost_model",
@@ -61,6 +63,15 @@ const OWN_COLUMNS: [&str; 19] = [
     "published_change_pct",
     "published_source",
     "verdict",
+    "mechanism",
+    "direction",
+    "kind",
+    "published_baseline",
+    "published_candidate",
+    "published_unit",
+    "published_of",
+    "ratio",
+    "noise",
 ];
 
 /// The names of all columns.
@@ -77,9 +88,9 @@ fn columns() -> Vec<String> {
 fn cells(c: &Comparison, row: &Row) -> Vec<String> {
     let mut cells = vec![
         c.study.clone(),
-        c.machine.clone(),
-        c.cost_model.clone(),
-        c.base.clone(),
+        row.machine.clone(),
+        cost_model(c, row).to_owned(),
+        row.base.clone(),
         c.partial.to_string(),
         row.case.clone(),
         row.load.to_string(),
@@ -90,11 +101,20 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
         number(row.candidate.mean),
         number(row.candidate.rel_std),
         number(row.change_pct),
-        row.p_value.map_or_else(String::new, number),
+        optional(row.p_value),
         row.significant.to_string(),
-        row.published_change_pct.map_or_else(String::new, number),
+        optional(row.published_change_pct),
         row.published_source.clone().unwrap_or_default(),
         row.verdict.map_or("", verdict_key).into(),
+        c.mechanism.clone().unwrap_or_default(),
+        direction_key(row.direction).into(),
+        kind_key(row.kind).into(),
+        optional(row.published_baseline),
+        optional(row.published_candidate),
+        row.published_unit.clone().unwrap_or_default(),
+        row.published_of.map_or_else(String::new, |of| of.to_string()),
+        optional(row.ratio),
+        row.noise.clone().unwrap_or_default(),
     ];
     for side in [&row.explain.baseline, &row.explain.candidate] {
         cells.extend(side.figures().map(|(_, value)| number(value)));
@@ -102,9 +122,38 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
     cells
 }
 
+/// The cost model of the machine that a row was run on.
+fn cost_model<'a>(c: &'a Comparison, row: &Row) -> &'a str {
+    let used = c.machines.iter().find(|m| m.name == row.machine);
+    used.map_or(&c.cost_model, |m| &m.cost_model)
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(String::new, number)
+}
+
 /// The shortest text that reads back as the same number.
 fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
+}
+
+/// The direction as JSON spells it.
+fn direction_key(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher",
+        Direction::Lower => "lower",
+        Direction::Neither => "neither",
+    }
+}
+
+/// The kind of row as JSON spells it.
+fn kind_key(kind: RowKind) -> &'static str {
+    match kind {
+        RowKind::Change => "change",
+        RowKind::Side => "side",
+        RowKind::Std => "std",
+        RowKind::Runs => "runs",
+    }
 }
 
 /// The verdict as JSON spells it.

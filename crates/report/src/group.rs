@@ -18,6 +18,17 @@ impl<'a> Group<'a> {
         self.rows[0]
     }
 
+    /// One row for each load, for what all rows of a load have in common.
+    pub(crate) fn loads(&self) -> Vec<&'a Row> {
+        let mut seen: Vec<&'a Row> = Vec::new();
+        for row in &self.rows {
+            if seen.iter().all(|s| s.load != row.load) {
+                seen.push(row);
+            }
+        }
+        seen
+    }
+
     /// Where the group's published figures stand, each once.
     pub(crate) fn sources(&self) -> Vec<&'a str> {
         let all = self.rows.iter().filter_map(|r| r.published_source.as_deref());
@@ -44,15 +55,16 @@ pub(crate) fn groups(c: &Comparison) -> Vec<Group<'_>> {
     groups
 }
 
-/// Do both groups look at the same runs?
+/// Does `a` look at all runs that `b` looks at?
 fn same_runs(a: &Group<'_>, b: &Group<'_>) -> bool {
     a.first().case == b.first().case
         && a.first().variant == b.first().variant
-        && a.rows.len() == b.rows.len()
-        && a.rows.iter().zip(&b.rows).all(|(x, y)| {
-            x.load == y.load
-                && x.explain.baseline == y.explain.baseline
-                && x.explain.candidate == y.explain.candidate
+        && b.rows.iter().all(|y| {
+            a.rows.iter().any(|x| {
+                x.load == y.load
+                    && x.explain.baseline == y.explain.baseline
+                    && x.explain.candidate == y.explain.candidate
+            })
         })
 }
 

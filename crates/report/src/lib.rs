@@ -1,5 +1,5 @@
-//! Four views of one [`Comparison`](reveille_study::Comparison): a table for the
-//! terminal, a page for a browser, JSON and CSV. Views decide only how a figure
+//! Views of a [`Comparison`](reveille_study::Comparison): a table for the terminal, a
+//! page for a browser, JSON, CSV, and the record of fidelity of many. Views decide only how a figure
 //! looks; what it is and whether it hits is settled in the study crate, so that
 //! no two views can disagree.
 //!
@@ -13,11 +13,16 @@
 
 mod explain;
 mod export;
+mod fidelity;
 mod group;
 mod html;
 mod number;
+mod printed;
+mod summary;
 mod table;
 
 pub use export::{csv, json};
+pub use fidelity::fidelity;
 pub use html::html;
+pub use summary::{json_all, score_table};
 pub use table::table;

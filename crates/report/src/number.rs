@@ -47,7 +47,7 @@ impl Unit {
 }
 
 /// The text in the last parentheses of a metric's name; empty if it has none.
-fn unit_text(metric: &str) -> &str {
+pub(crate) fn unit_text(metric: &str) -> &str {
     metric.strip_suffix(')').and_then(|m| m.rsplit_once('(')).map_or("", |(_, unit)| unit)
 }
 

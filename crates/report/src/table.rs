@@ -2,11 +2,12 @@
 //! cursor movement, so that a pipe, a mail and a screen show the same bytes.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use reveille_study::{Claim, Comparison, Figure, Row, Verdict};
+use reveille_study::{Claim, Comparison, Figure, Row, RowKind, Unpredicted, Verdict};
 
 use crate::explain;
 use crate::group::{Group, groups};
 use crate::number::{self, Unit};
+use crate::printed::{self, claim_predicted, claimed, score, verdict_word};
 
 /// Below this width the table of rows itself would have to break its cells.
 const NARROWEST: usize = 60;
@@ -36,6 +37,7 @@ pub fn table(c: &Comparison, width: usize, explain: bool) -> String {
         }
     }
     claims(&mut page, &c.claims);
+    unpredicted(&mut page, &c.unpredicted);
     footer(&mut page, c);
     page.text
 }
@@ -85,6 +87,11 @@ fn header(page: &mut Page, c: &Comparison) {
     page.wrapped("topology    ", &c.topology);
     page.wrapped("cost model  ", &c.cost_model);
     page.wrapped("base        ", &c.base);
+    for machine in c.machines.iter().skip(1) {
+        let text =
+            format!("{}: {}; cost model {}", machine.name, machine.topology, machine.cost_model);
+        page.wrapped("also on     ", &text);
+    }
     partial_warning(page, c);
 }
 
@@ -98,26 +105,36 @@ fn partial_warning(page: &mut Page, c: &Comparison) {
 
 fn heading(page: &mut Page, c: &Comparison, group: &Group<'_>) {
     let row = group.first();
-    let text = format!("{}, {}: {} against {}", row.case, row.metric, row.variant, c.base);
+    let text = format!("{}, {}: {}", row.case, row.metric, printed::heading(c, row));
     page.wrapped("", &text);
 }
 
 fn rows_table(group: &Group<'_>) -> Table {
     let mut table = Table::new();
     let unit = Unit::of_metric(&group.first().metric);
-    table.set_header(["load", "baseline", "candidate", "change", "published", "verdict"]);
+    // Figures as their source prints them take a column only where there are any.
+    let as_printed = group.rows.iter().any(|row| printed::printed(row).is_some());
+    let mut heads = vec!["load", "baseline", "candidate", "change"];
+    heads.extend(as_printed.then_some("printed"));
+    heads.extend(["published", "verdict"]);
+    let figures = heads.len() - 1;
+    table.set_header(heads);
     for row in &group.rows {
         let side = |figure: Figure| number::figure(unit, figure, row.p_value.is_some());
-        table.add_row([
+        let mut cells = vec![
             row.load.to_string(),
             side(row.baseline),
             side(row.candidate),
             change_with_star(row),
-            row.published_change_pct.map_or("-".into(), number::change),
-            row.verdict.map_or("-", verdict_word).into(),
-        ]);
+        ];
+        if as_printed {
+            cells.push(printed::printed(row).map_or("-".into(), |text| printable(&text)));
+        }
+        cells.push(row.published_change_pct.map_or("-".into(), number::change));
+        cells.push(row.verdict.map_or("-", verdict_word).into());
+        table.add_row(cells);
     }
-    for column in table.column_iter_mut().take(5) {
+    for column in table.column_iter_mut().take(figures) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
@@ -129,22 +146,13 @@ fn change_with_star(row: &Row) -> String {
     format!("{}{star}", number::change(row.change_pct))
 }
 
-/// MISS is loud because a reader looks for it first.
-fn verdict_word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Hit => "hit",
-        Verdict::Miss => "MISS",
-        Verdict::Informative => "info",
-    }
-}
-
 /// The explaining numbers with one column per load, in as many tables as the
 /// width asks for.
 fn explanation(page: &mut Page, group: &Group<'_>) {
     let label_width = explain::LINES.iter().map(|l| l.label.len()).max().unwrap_or(0) + 3;
     // `1.23M -> 1.23M` is 14 wide and padded by 2; `-> 100µs` may need one more.
     let per_table = ((page.width - label_width) / 18).max(1);
-    for rows in group.rows.chunks(per_table) {
+    for rows in group.loads().chunks(per_table) {
         let mut table = Table::new();
         let loads = rows.iter().map(|r| r.load.to_string());
         table.set_header(std::iter::once("at load".to_string()).chain(loads));
@@ -173,11 +181,22 @@ fn claims(page: &mut Page, claims: &[Claim]) {
         let text = format!(
             "{}: published {}, predicted {} ({})",
             claim.claim,
-            number::si(claim.published),
-            number::si(claim.predicted),
+            claimed(claim),
+            claim_predicted(claim),
             claim.source
         );
         page.wrapped(&format!("  {:4}  ", verdict_word(claim.verdict)), &text);
+    }
+}
+
+fn unpredicted(page: &mut Page, unpredicted: &[Unpredicted]) {
+    if unpredicted.is_empty() {
+        return;
+    }
+    page.line("");
+    page.line("published, but not predicted");
+    for u in unpredicted {
+        page.wrapped("  ", &format!("{}: {} ({})", u.what, u.figures, u.reason));
     }
 }
 
@@ -188,14 +207,6 @@ fn footer(page: &mut Page, c: &Comparison) {
     partial_warning(page, c);
 }
 
-/// How many predictions agree with what was published.
-pub(crate) fn score(c: &Comparison) -> String {
-    match c.score.counted {
-        0 => "score: no published figures to compare with".into(),
-        counted => format!("score: {} of {counted} counted rows hit", c.score.hits),
-    }
-}
-
 /// Explains only the signs that the comparison uses.
 fn legend(c: &Comparison) -> String {
     let mut parts = vec!["+ is better"];
@@ -203,11 +214,13 @@ fn legend(c: &Comparison) -> String {
         parts.push("* p<0.05 (Welch's t-test)");
         parts.push("± standard deviation over repeats");
     }
-    if c.rows.iter().any(|r| r.p_value.is_none()) {
+    // A spread and a number of runs have no spread of their own.
+    let of_means = |r: &&Row| matches!(r.kind, RowKind::Change | RowKind::Side);
+    if c.rows.iter().filter(of_means).any(|r| r.p_value.is_none()) {
         parts.push("without ±: fewer than two repeats");
     }
     if c.rows.iter().any(|r| r.verdict == Some(Verdict::Informative)) {
-        parts.push("info: published figure too noisy to count");
+        parts.push("info: published figure too noisy to count, or a spread");
     }
     if c.rows.iter().any(|r| r.verdict.is_none()) {
         parts.push("- nothing published");

@@ -3,7 +3,8 @@
 mod common;
 
 use reveille_measure::Explain;
-use reveille_report::{csv, json};
+use reveille_report::{csv, json, json_all, score_table};
+use reveille_study::summary;
 
 #[test]
 fn json_has_the_keys_of_the_interface_in_order() {
@@ -11,12 +12,16 @@ fn json_has_the_keys_of_the_interface_in_order() {
     assert!(text.ends_with("}\n"));
     let top = [
         "study",
+        "mechanism",
         "machine",
         "topology",
         "cost_model",
+        "machines",
         "base",
         "rows",
         "claims",
+        "claim_score",
+        "unpredicted",
         "score",
         "partial",
     ];
@@ -65,10 +70,10 @@ fn csv_reads_back() {
     let mut c = common::sample();
     c.rows[0].case = "a \"quoted\", case\nof two lines".into();
     c.rows[1].change_pct = f64::NAN;
-    let text = csv(&c).unwrap();
+    let text = csv(&[c.clone()]).unwrap();
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let names = reader.headers().unwrap().clone();
-    assert_eq!(names.len(), 19 + 2 * 19);
+    assert_eq!(names.len(), 28 + 2 * Explain::default().figures().len());
     let column = |name: &str| names.iter().position(|n| n == name).unwrap();
     let lines: Vec<_> = reader.records().map(Result::unwrap).collect();
     assert_eq!(lines.len(), c.rows.len());
@@ -89,5 +94,46 @@ fn csv_reads_back() {
 fn csv_without_rows_has_its_column_names() {
     let mut c = common::sample();
     c.rows.clear();
-    assert!(csv(&c).unwrap().starts_with("study,machine,"));
+    assert!(csv(&[c.clone()]).unwrap().starts_with("study,machine,"));
+}
+
+#[test]
+fn csv_has_every_kind_of_figure_and_its_own_machine() {
+    let c = common::kinds();
+    let text = csv(&[c.clone(), c]).unwrap();
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let names = reader.headers().unwrap().clone();
+    let column = |name: &str| names.iter().position(|n| n == name).unwrap();
+    let lines: Vec<_> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(lines.len(), 10);
+    let cells = |name: &str| lines[..5].iter().map(|l| &l[column(name)]).collect::<Vec<_>>();
+    assert_eq!(cells("kind"), ["change", "side", "std", "runs", "change"]);
+    assert_eq!(cells("published_baseline"), ["34.757", "", "0.78", "6", ""]);
+    assert_eq!(cells("published_candidate"), ["30.7527", "83.39", "0.097", "", ""]);
+    assert_eq!(cells("published_unit"), ["s", "%", "", "", ""]);
+    assert_eq!(cells("published_of")[3], "10");
+    assert_eq!((cells("machine")[4], cells("cost_model")[4]), ("small", "tiny"));
+    assert_eq!((cells("cost_model")[0], cells("base")[4]), ("spr", "v5.13"));
+}
+
+#[test]
+fn several_studies_have_one_score() {
+    let (mut a, b, mut c) = (common::sample(), common::sample(), common::sample());
+    a.study = "first".into();
+    a.mechanism = None;
+    c.study = "third".into();
+    let counted = a.score.counted;
+    let all = [a, b, c];
+    let summary = summary(&all);
+    assert_eq!(summary.score.counted, 3 * counted);
+    let names: Vec<&str> = summary.mechanisms.iter().map(|m| m.mechanism.as_str()).collect();
+    assert_eq!(names, ["first", "SIS_SHORT"]);
+    assert_eq!(summary.mechanisms[1].counted, 2 * counted);
+    let value: serde_json::Value = serde_json::from_str(&json_all(&all, &summary)).unwrap();
+    assert_eq!(value["studies"].as_array().unwrap().len(), 3);
+    assert_eq!(value["score"]["counted"], 3 * counted);
+    assert_eq!(value["mechanisms"][1]["studies"][1], "third");
+    let text = score_table(&summary);
+    assert!(text.lines().last().unwrap().starts_with("all"), "{text}");
+    assert!(text.contains("sis-short-spr, third"), "{text}");
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use reveille_report::html;
+use reveille_study::Direction;
 
 /// Every place that could make a browser fetch something.
 const FETCHES: [&str; 9] = [
@@ -67,11 +68,13 @@ fn published_values_follow_the_direction_of_the_metric() {
     let mut c = common::sample();
     c.rows.truncate(1);
     let row = &mut c.rows[0];
-    (row.baseline.mean, row.candidate.mean, row.change_pct) = (200.0, 180.0, 10.0);
-    row.published_change_pct = Some(20.0);
+    row.baseline.mean = 200.0;
+    row.published_change_pct = Some(25.0);
+    row.direction = Direction::Lower;
+    // A time that is 25% better is four fifths of what it was.
     assert!(html(&[c.clone()]).contains("\"implied\":160.0"));
-    c.rows[0].candidate.mean = 220.0;
-    assert!(html(&[c]).contains("\"implied\":240.0"));
+    c.rows[0].direction = Direction::Higher;
+    assert!(html(&[c]).contains("\"implied\":250.0"));
 }
 
 #[test]
@@ -122,4 +125,15 @@ fn writes_a_sample_page() {
     let mut partial = common::sample();
     partial.partial = true;
     std::fs::write(dir.join("two.html"), html(&[partial, common::hostile()])).unwrap();
+}
+
+#[test]
+fn shows_figures_of_every_kind() {
+    let page = html(&[common::kinds()]);
+    for text in ["34.757 -&gt; 30.7527s", "variant 83.39%", "base 6 of 10", "v5.13 on small"] {
+        assert!(page.contains(text), "no {text}");
+    }
+    assert!(page.contains("Published, but not predicted"));
+    // A spread at one load is no curve.
+    assert!(!page.contains("\"metric\":\"std of"));
 }

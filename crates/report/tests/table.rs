@@ -15,6 +15,8 @@ fn fits_the_width_it_is_given() {
         for explain in [false, true] {
             let text = table(&common::sample(), width, explain);
             assert!(widest(&text) <= width, "{} of {width} columns:\n{text}", widest(&text));
+            let kinds = table(&common::kinds(), width, explain);
+            assert!(widest(&kinds) <= width, "{} of {width}:\n{kinds}", widest(&kinds));
             let hostile = table(&common::hostile(), width, explain);
             assert!(widest(&hostile) <= width, "{} of {width}:\n{hostile}", widest(&hostile));
         }
@@ -99,4 +101,23 @@ fn a_comparison_without_rows_is_no_error() {
     c.claims.clear();
     c.score = Default::default();
     assert!(table(&c, 80, true).contains("no published figures"));
+}
+
+#[test]
+fn shows_figures_of_every_kind() {
+    let text = table(&common::kinds(), 100, false);
+    for part in [
+        "34.757 -> 30.7527s",
+        "variant 83.39%",
+        "0.78 -> 0.097",
+        "base 6 of 10",
+        "against v5.13 on small",
+        "also on     small: one socket",
+        "kernel compile: no change",
+        "claims: 1 of 2",
+        "published 224, predicted 224",
+        "published at least 46.0,",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
 }

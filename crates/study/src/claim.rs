@@ -144,6 +144,17 @@ impl Statement {
         }
     }
 
+    /// The predicted values that agree with it, in words.
+    pub fn expected(&self) -> String {
+        match (self.kind, self.kind.bounds()) {
+            (StatementKind::Peak { load }, _) => format!("load {load}, within 15%"),
+            (_, (Some(low), Some(high))) => format!("{low} to {high}"),
+            (_, (Some(low), None)) => format!("at least {low}"),
+            (_, (None, Some(high))) => format!("at most {high}"),
+            (_, (None, None)) => "anything".to_owned(),
+        }
+    }
+
     /// The statement held against predicted curves. `samples` gives the metric of every
     /// repeat at a load (by position in the case) on a side: 0 is the baseline, variant
     /// i is i + 1. `None` if one that is needed is missing.

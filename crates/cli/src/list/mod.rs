@@ -5,6 +5,7 @@ mod layout;
 mod machines;
 mod policies;
 mod studies;
+mod study_json;
 mod workloads;
 
 pub use machines::machines;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use reveille_measure::{CpuTime, Ns};
-use reveille_study::{Comparison, Row, SideDetail};
+use reveille_study::{Comparison, Direction, Row, RowKind, SideDetail};
 use serde::Serialize;
 
 use crate::group::{Group, groups, unique};
@@ -30,13 +30,13 @@ struct Block<'a> {
 
 #[derive(Serialize)]
 struct ComparisonData<'a> {
-    base: &'a str,
     cases: Vec<Case<'a>>,
 }
 
 #[derive(Serialize)]
 struct Case<'a> {
     case: &'a str,
+    base: &'a str,
     curves: Vec<Curve<'a>>,
     runs: Vec<Run<'a>>,
 }
@@ -99,7 +99,7 @@ pub(super) fn block(cs: &[Comparison]) -> String {
             let groups = groups(c);
             let names = unique(c.rows.iter().map(|r| r.case.as_str()));
             let cases = names.into_iter().map(|name| case(name, c, &groups, &mut pool)).collect();
-            ComparisonData { base: &c.base, cases }
+            ComparisonData { cases }
         })
         .collect();
     let block = Block { comparisons, sides: pool.sides };
@@ -110,7 +110,9 @@ pub(super) fn block(cs: &[Comparison]) -> String {
 }
 
 fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut Pool) -> Case<'a> {
-    let of_case = || groups.iter().filter(|g| g.first().case == name);
+    // Spreads and numbers of runs are figures of single loads and make no curve.
+    let curve = |g: &&Group<'_>| matches!(g.first().kind, RowKind::Change | RowKind::Side);
+    let of_case = || groups.iter().filter(|g| g.first().case == name).filter(curve);
     let metrics = unique(of_case().map(|g| g.first().metric.as_str()));
     let curves = metrics
         .into_iter()
@@ -118,12 +120,13 @@ fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut P
             let of_metric = of_case().filter(|g| g.first().metric == metric);
             let variants = of_metric.map(|g| Variant {
                 variant: &g.first().variant,
-                points: g.rows.iter().map(|r| point(r)).collect(),
+                points: g.loads().into_iter().map(point).collect(),
             });
             Curve { metric, unit: unit(metric), variants: variants.collect() }
         })
         .collect();
-    Case { case: name, curves, runs: runs(name, c, pool) }
+    let base = c.rows.iter().find(|r| r.case == name).map_or(&c.base, |r| &r.base);
+    Case { case: name, base, curves, runs: runs(name, c, pool) }
 }
 
 /// The unit as the script's formats are named.
@@ -150,18 +153,14 @@ fn point(row: &Row) -> Point {
     }
 }
 
-/// The candidate's value if it had changed by `published` percent. A change is
-/// positive when better; whether better is more or less is read from the row
-/// itself, and from the metric's unit where nothing changed.
+/// The candidate's value if it had changed by `published` percent, which is positive
+/// when better.
 fn implied(row: &Row, published: f64) -> f64 {
-    let grew = row.candidate.mean - row.baseline.mean;
-    let more_is_better = if grew * row.change_pct == 0.0 {
-        !matches!(Unit::of_metric(&row.metric), Unit::Time { .. })
-    } else {
-        grew * row.change_pct > 0.0
-    };
-    let sign = if more_is_better { 1.0 } else { -1.0 };
-    row.baseline.mean * (1.0 + sign * published / 100.0)
+    let ratio = 1.0 + published / 100.0;
+    match row.direction {
+        Direction::Higher | Direction::Neither => row.baseline.mean * ratio,
+        Direction::Lower => row.baseline.mean / ratio,
+    }
 }
 
 /// Every load and variant of the case with something to look into. Rows of

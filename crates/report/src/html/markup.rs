@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use reveille_study::{Claim, Comparison, Row, Verdict};
+use reveille_study::{Claim, Comparison, Row, Unpredicted, Verdict};
 
 use crate::explain;
 use crate::group::{Group, groups, unique};
 use crate::number::{self, Unit};
-use crate::table::score;
+use crate::printed::{self, claim_predicted, claimed, score};
 
 /// `text` as it may stand in an element and in a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
@@ -52,6 +52,7 @@ pub(super) fn comparison(number: usize, c: &Comparison) -> String {
     facts(&mut out, c);
     push(&mut out, format_args!("<p class=\"score\">{}</p>\n", escape(&capitalised(&score(c)))));
     claims(&mut out, &c.claims);
+    unpredicted(&mut out, &c.unpredicted);
     let groups = groups(c);
     for (i, case) in unique(c.rows.iter().map(|r| r.case.as_str())).into_iter().enumerate() {
         let id = format!("study{number}-case{i}");
@@ -85,17 +86,25 @@ const HINT: &str = "Point at a plot, or focus it and use the arrow keys, to read
 const LEGEND: &str = "<p class=\"quiet\">Positive changes are better, whatever the metric. \
     * p&lt;0.05 (Welch's t-test). ± standard deviation over repeats; without it, there were fewer \
     than two. <b>hit</b> and <b>MISS</b>: the predicted change agrees or disagrees with the \
-    published one; <b>info</b>: published, but too noisy at the source to count; –: nothing \
-    published.</p>\n";
+    published one; <b>info</b>: published, but a spread or too noisy at the source to count; –: \
+    nothing published.</p>\n";
 
 fn facts(out: &mut String, c: &Comparison) {
     let variants = unique(c.rows.iter().map(|r| r.variant.as_str())).join(", ");
-    let facts = [
-        ("Compared", format!("{variants} against {}", c.base)),
+    let bases = unique(c.rows.iter().map(|r| r.base.as_str()));
+    let bases = if bases.is_empty() { c.base.clone() } else { bases.join(", ") };
+    let mut facts = vec![
+        ("Compared", format!("{variants} against {bases}")),
         ("Machine", c.machine.clone()),
         ("Topology", c.topology.clone()),
         ("Cost model", c.cost_model.clone()),
     ];
+    facts.extend(c.mechanism.as_ref().map(|m| ("Mechanism", m.clone())));
+    facts.extend(
+        c.machines.iter().skip(1).map(|m| {
+            ("Also on", format!("{}: {}; cost model {}", m.name, m.topology, m.cost_model))
+        }),
+    );
     *out += "<dl class=\"facts\">\n";
     for (name, value) in facts {
         push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(&value)));
@@ -118,8 +127,8 @@ fn claims(out: &mut String, claims: &[Claim]) {
             format_args!(
                 "<tr><th scope=\"row\" class=\"words\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
                 escape(&claim.claim),
-                number::si(claim.published),
-                number::si(claim.predicted),
+                claimed(claim),
+                claim_predicted(claim),
                 badge(Some(claim.verdict)),
                 escape(&claim.source)
             ),
@@ -128,26 +137,48 @@ fn claims(out: &mut String, claims: &[Claim]) {
     *out += CLOSE_TABLE;
 }
 
+/// What the study leaves out on purpose.
+fn unpredicted(out: &mut String, unpredicted: &[Unpredicted]) {
+    if unpredicted.is_empty() {
+        return;
+    }
+    open_table(out, "Published, but not predicted", &["what", "figures", "why not", "source"]);
+    for u in unpredicted {
+        push(
+            out,
+            format_args!(
+                "<tr><th scope=\"row\" class=\"words\">{}</th><td class=\"words\">{}</td><td class=\"words\">{}</td><td class=\"words\">{}</td></tr>\n",
+                escape(&u.what),
+                escape(&u.figures),
+                escape(&u.reason),
+                escape(&u.source)
+            ),
+        );
+    }
+    *out += CLOSE_TABLE;
+}
+
 fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
     let first = group.first();
-    let caption = format!("{}: {} against {}", first.metric, first.variant, c.base);
-    open_table(
-        out,
-        &caption,
-        &["load", "baseline", "candidate", "change", "p", "published", "verdict"],
-    );
+    let caption = format!("{}: {}", first.metric, printed::heading(c, first));
+    let as_printed = group.rows.iter().any(|row| printed::printed(row).is_some());
+    let mut heads = vec!["load", "baseline", "candidate", "change", "p"];
+    heads.extend(as_printed.then_some("printed"));
+    heads.extend(["published", "verdict"]);
+    open_table(out, &caption, &heads);
     let unit = Unit::of_metric(&first.metric);
     for row in &group.rows {
         let repeated = row.p_value.is_some();
         push(
             out,
             format_args!(
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td></tr>\n",
                 row.load,
                 number::figure(unit, row.baseline, repeated),
                 number::figure(unit, row.candidate, repeated),
                 change(row),
                 row.p_value.map_or("–".into(), p_value),
+                if as_printed { cell(printed::printed(row)) } else { String::new() },
                 row.published_change_pct.map_or("–".into(), number::change),
                 badge(row.verdict)
             ),
@@ -160,6 +191,11 @@ fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
     if !group.explained_above {
         explanation(out, group);
     }
+}
+
+/// A cell of text, if there is any.
+fn cell(text: Option<String>) -> String {
+    format!("<td>{}</td>", text.map_or("–".into(), |text| escape(&text)))
 }
 
 /// The sign carries the meaning; the colour only repeats it.
@@ -198,7 +234,8 @@ fn explanation(out: &mut String, group: &Group<'_>) {
             "<details>\n<summary>Why: the numbers behind {variant}, baseline → candidate</summary>\n"
         ),
     );
-    let loads: Vec<String> = group.rows.iter().map(|r| r.load.to_string()).collect();
+    let rows = group.loads();
+    let loads: Vec<String> = rows.iter().map(|r| r.load.to_string()).collect();
     let mut heads = vec!["at load"];
     heads.extend(loads.iter().map(String::as_str));
     open_table(out, "", &heads);
@@ -209,7 +246,7 @@ fn explanation(out: &mut String, group: &Group<'_>) {
             out,
             format_args!("<tr><th scope=\"row\" class=\"{class}\">{}</th>", line.label.trim()),
         );
-        for row in &group.rows {
+        for row in &rows {
             let (before, after) = (&row.explain.baseline, &row.explain.candidate);
             push(out, format_args!("<td>{} → {}</td>", (line.value)(before), (line.value)(after)));
         }
@@ -242,7 +279,7 @@ fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
 }
 
 /// Columns of words, which read from the left; all others hold figures.
-const WORDS: [&str; 2] = ["claim", "source"];
+const WORDS: [&str; 5] = ["claim", "source", "what", "figures", "why not"];
 
 const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
 

@@ -6,7 +6,8 @@
 
 use reveille_measure::{CpuTime, Explain, Ns};
 use reveille_study::{
-    Claim, Comparison, Detail, Explanation, Figure, Row, Score, SideDetail, Verdict,
+    Claim, Comparison, Detail, Direction, Explanation, Figure, MachineUsed, Row, RowKind, Score,
+    SideDetail, Unpredicted, Verdict,
 };
 
 /// CPUs of the sample machine.
@@ -37,27 +38,46 @@ pub fn sample() -> Comparison {
     let counted = hits + rows.iter().filter(|r| r.verdict == Some(Verdict::Miss)).count();
     Comparison {
         study: "sis-short-spr".into(),
+        mechanism: Some("SIS_SHORT".into()),
         machine: "spr-2s".into(),
         topology: "2 sockets × 56 cores × 2 SMT = 224 CPUs, one 105 MB LLC per socket".into(),
         cost_model: "spr".into(),
+        machines: vec![MachineUsed {
+            name: "spr-2s".into(),
+            topology: "2 sockets × 56 cores × 2 SMT = 224 CPUs, one 105 MB LLC per socket".into(),
+            cost_model: "spr".into(),
+        }],
         base: "v6.2".into(),
         rows,
         claims: vec![
             Claim {
+                kind: "peak",
+                low: Some(190.4),
+                high: Some(257.6),
                 claim: "load at which the throughput of netperf TCP_RR peaks".into(),
-                published: 224.0,
-                predicted: 224.0,
+                published: Some(224.0),
+                predicted: Some(224.0),
                 verdict: Verdict::Hit,
                 source: "cover letter of version 8, table 2".into(),
             },
             Claim {
+                kind: "fall",
+                low: Some(46.0),
+                high: None,
                 claim: "largest gain of context_switch1 in percent, whatever the load".into(),
-                published: 46.0,
-                predicted: 31.5,
+                published: Some(46.0),
+                predicted: Some(31.5),
                 verdict: Verdict::Miss,
                 source: "cover letter of version 8, section \"Benchmark\"".into(),
             },
         ],
+        claim_score: Score { hits: 1, counted: 2 },
+        unpredicted: vec![Unpredicted {
+            what: "kernel compile".into(),
+            figures: "no change".into(),
+            reason: "what it does between wakeups is not known".into(),
+            source: "cover letter of version 8".into(),
+        }],
         score: Score { hits, counted },
         partial: false,
     }
@@ -93,9 +113,13 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
     });
     let row = Row {
         case: case.into(),
+        machine: "spr-2s".into(),
+        base: "v6.2".into(),
         load,
         variant: variant.into(),
         metric: metric.into(),
+        direction: if netperf { Direction::Higher } else { Direction::Lower },
+        kind: RowKind::Change,
         baseline: Figure { mean, rel_std: 0.002 + 0.03 * Noise(load).next() },
         candidate: Figure { mean: mean * factor, rel_std: 0.002 + 0.03 * noise.next() },
         change_pct: gain,
@@ -103,6 +127,12 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         significant: gain.abs() > 2.0,
         half_width: f64::NAN,
         published_change_pct: published,
+        published_baseline: None,
+        published_candidate: None,
+        published_unit: None,
+        published_of: None,
+        ratio: published.map(|p| (100.0 + gain) / (100.0 + p)),
+        noise: None,
         published_source: published.map(|_| "cover letter of version 8, table 2".into()),
         verdict,
         explain,
@@ -165,6 +195,49 @@ fn side(full: f64, slow: f64, noise: &mut Noise) -> SideDetail {
     SideDetail { samples: vec![1.0, 2.0, 3.0], latency_cdf, cpus }
 }
 
+/// The sample's first three rows, with one figure of each kind that is no change:
+/// of one side, of both as printed, of their spread and of a number of runs.
+pub fn kinds() -> Comparison {
+    let mut c = sample();
+    c.rows.truncate(5);
+    let [pair, side, std, runs, plain] = &mut c.rows[..] else { unreachable!("five rows") };
+    pair.published_baseline = Some(34.757);
+    pair.published_candidate = Some(30.7527);
+    pair.published_unit = Some("s".into());
+    pair.published_change_pct = Some(13.02);
+    pair.verdict = Some(Verdict::Hit);
+    side.kind = RowKind::Side;
+    side.published_change_pct = None;
+    side.published_candidate = Some(83.39);
+    side.published_unit = Some("%".into());
+    side.ratio = Some(2.345);
+    side.verdict = Some(Verdict::Miss);
+    std.kind = RowKind::Std;
+    std.metric = "std of p99 (ns)".into();
+    std.published_baseline = Some(0.78);
+    std.published_candidate = Some(0.097);
+    std.verdict = Some(Verdict::Informative);
+    runs.kind = RowKind::Runs;
+    runs.metric = "runs with p99 above 10ms (runs)".into();
+    runs.baseline.mean = 2.0;
+    runs.published_baseline = Some(6.0);
+    runs.published_of = Some(10);
+    runs.published_change_pct = None;
+    runs.verdict = Some(Verdict::Hit);
+    plain.machine = "small".into();
+    plain.base = "v5.13".into();
+    plain.case = "elsewhere".into();
+    plain.verdict = None;
+    plain.published_change_pct = None;
+    plain.published_source = None;
+    c.machines.push(MachineUsed {
+        name: "small".into(),
+        topology: "one socket".into(),
+        cost_model: "tiny".into(),
+    });
+    c
+}
+
 /// The sample with text in every name that must not reach a page as markup.
 pub fn hostile() -> Comparison {
     const EVIL: &str = "</script><img src=x onerror=alert(1)>\"'&{{body}}";
@@ -177,9 +250,24 @@ pub fn hostile() -> Comparison {
     c.base = EVIL.into();
     for row in &mut c.rows {
         row.case = EVIL.into();
+        row.machine = EVIL.into();
+        row.base = EVIL.into();
+        row.published_baseline = Some(1.5);
+        row.published_unit = Some(EVIL.into());
         row.variant = EVIL.into();
         row.metric = format!("{EVIL} (operations/s)");
         row.published_source = Some(EVIL.into());
+    }
+    c.machines.push(MachineUsed {
+        name: EVIL.into(),
+        topology: EVIL.into(),
+        cost_model: EVIL.into(),
+    });
+    c.mechanism = Some(EVIL.into());
+    for u in &mut c.unpredicted {
+        u.what = EVIL.into();
+        u.figures = EVIL.into();
+        u.reason = EVIL.into();
     }
     for claim in &mut c.claims {
         claim.claim = EVIL.into();

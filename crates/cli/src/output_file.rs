@@ -1,5 +1,5 @@
-//! The page with plots: refused before the run if it cannot be written, and
-//! written so that a reader never sees half of one.
+//! Files that a run leaves, such as the page with plots: refused before the run if
+//! they cannot be written, and written so that a reader never sees half of one.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -10,27 +10,28 @@ use tempfile::NamedTempFile;
 
 use crate::errors::CliError;
 
-/// A place that a page can be written to.
-pub struct HtmlFile {
+/// A place that text can be written to.
+pub struct OutputFile {
     /// As given.
     given: PathBuf,
     /// With links followed, so that a link stays one.
     target: PathBuf,
 }
 
-impl HtmlFile {
-    /// Makes sure that a page can be written to `path`, and writes nothing.
+impl OutputFile {
+    /// Makes sure that a file can be written to `path`, which `option` gives, and writes
+    /// nothing.
     ///
     /// # Errors
-    /// [`CliError::HtmlPath`] with the reason.
-    pub fn prepare(path: &Path) -> Result<HtmlFile, CliError> {
+    /// [`CliError::OutputPath`] with the reason.
+    pub fn prepare(option: &'static str, path: &Path) -> Result<OutputFile, CliError> {
         let refuse = |problem: String, help| {
-            Err(CliError::HtmlPath { path: path.to_owned(), problem, help })
+            Err(CliError::OutputPath { option, path: path.to_owned(), problem, help })
         };
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         if slash || target.is_dir() || target.file_name().is_none() {
-            return refuse("it is no file name".into(), "name a file, such as report.html");
+            return refuse("it is no file name".into(), "name a file in it, such as report.html");
         }
         if target.exists() {
             if !target.is_file() {
@@ -40,7 +41,7 @@ impl HtmlFile {
                 return refuse(error.to_string(), "make the file writable, or name another");
             }
         }
-        let file = HtmlFile { given: path.to_owned(), target };
+        let file = OutputFile { given: path.to_owned(), target };
         if !file.directory().is_dir() {
             let problem = format!("{} is no directory", file.directory().display());
             return refuse(problem, "make it first, or name a file elsewhere");
@@ -54,14 +55,14 @@ impl HtmlFile {
         }
     }
 
-    /// Writes the page to a file beside the target and then renames it.
+    /// Writes the text to a file beside the target and then renames it.
     ///
     /// # Errors
-    /// [`CliError::Html`] with what the system said.
-    pub fn write(&self, page: &str) -> Result<(), CliError> {
+    /// [`CliError::OutputFile`] with what the system said.
+    pub fn write(&self, text: &str) -> Result<(), CliError> {
         let write = || -> io::Result<()> {
             let mut file = self.temporary()?;
-            file.write_all(page.as_bytes())?;
+            file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             if let Ok(old) = fs::metadata(&self.target) {
                 file.as_file().set_permissions(old.permissions())?;
@@ -69,7 +70,12 @@ impl HtmlFile {
             file.persist(&self.target)?;
             Ok(())
         };
-        write().map_err(|error| CliError::Html { path: self.given.clone(), error })
+        write().map_err(|error| CliError::OutputFile { path: self.given.clone(), error })
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.given
     }
 
     fn directory(&self) -> &Path {
@@ -81,7 +87,6 @@ impl HtmlFile {
     fn temporary(&self) -> io::Result<NamedTempFile> {
         tempfile::Builder::new()
             .prefix(".reveille-")
-            .suffix(".html")
             // As any new file: the user's umask takes its share.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(self.directory())

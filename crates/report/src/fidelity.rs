@@ -1,0 +1,218 @@
+//! The record of fidelity: every published figure beside what is predicted for it,
+//! with every miss and everything that is left out. A Markdown page without a date,
+//! so that it changes only when a prediction or a source does.
+
+use std::fmt::Write;
+
+use reveille_study::{Comparison, MechanismScore, Row, Summary, Verdict};
+
+use crate::group::unique;
+use crate::printed::{claim_predicted, claimed, predicted, published, verdict_word};
+use crate::summary::share;
+
+const HEAD: &str = "\
+# Fidelity
+
+What Reveille predicts, beside what was published. This page is written by
+`reveille study --all` and is not edited by hand; the same model, machine files and
+studies give the same bytes.
+
+Let r be the published ratio of variant to baseline on a scale where higher is better
+(times and latencies inverted), r̂ the predicted one, and s the larger published relative
+standard deviation. A row is a hit if |ln r̂ − ln r| ≤ max(½·|ln r|, 0.05, 2·s). A figure of
+one side alone is a hit within a factor of two, a latency percentile under bandwidth limits
+within 10%; the ratio is then that of the figures themselves. A figure is shown but not
+counted where its published standard deviation is above 30%, where its source calls it
+noise, and where it is a standard deviation itself. Changes are positive where better.
+Claims about whole curves have verdicts of their own and no part in the score.
+
+";
+
+/// Renders the record of `cs`, whose score is `summary`.
+pub fn fidelity(cs: &[Comparison], summary: &Summary) -> String {
+    let mut page = HEAD.to_owned();
+    scores(&mut page, summary);
+    for c in cs {
+        study(&mut page, c);
+    }
+    page
+}
+
+fn scores(page: &mut String, summary: &Summary) {
+    *page += "## Score\n\n";
+    open(page, &["mechanism", "studies", "hits", "counted", "share", "claims"]);
+    for m in &summary.mechanisms {
+        let MechanismScore { mechanism, studies, hits, counted, pct, claim_hits, claims } = m;
+        let claims = format!("{claim_hits} of {claims}");
+        let figures = [hits.to_string(), counted.to_string(), share(*pct), claims];
+        line(page, &[&[mechanism.clone(), studies.join(", ")][..], &figures].concat());
+    }
+    let sum =
+        |get: fn(&MechanismScore) -> usize| -> usize { summary.mechanisms.iter().map(get).sum() };
+    line(
+        page,
+        &[
+            "all".to_owned(),
+            String::new(),
+            summary.score.hits.to_string(),
+            summary.score.counted.to_string(),
+            share(summary.score.pct),
+            format!("{} of {}", sum(|m| m.claim_hits), sum(|m| m.claims)),
+        ],
+    );
+    page.push('\n');
+}
+
+fn study(page: &mut String, c: &Comparison) {
+    push(page, format_args!("## {}\n\n", escape(&c.study)));
+    let machines = c.machines.iter().map(|m| format!("{} ({})", m.name, m.topology));
+    let machines: Vec<String> = machines.collect();
+    push(page, format_args!("On {}.\n", escape(&machines.join("; "))));
+    let (score, claims) = (c.score, c.claim_score);
+    push(page, format_args!("Score: {} of {} counted rows", score.hits, score.counted));
+    push(page, format_args!("; claims: {} of {}.\n\n", claims.hits, claims.counted));
+    let of = |verdicts: &[Verdict]| -> Vec<&Row> {
+        let one_of = |r: &&Row| r.verdict.is_some_and(|v| verdicts.contains(&v));
+        c.rows.iter().filter(one_of).collect()
+    };
+    rows(page, c, "Counted rows", &of(&[Verdict::Hit, Verdict::Miss]));
+    misses(page, c, &of(&[Verdict::Miss]));
+    rows(page, c, "Informative rows", &of(&[Verdict::Informative]));
+    claim_table(page, c);
+    unpredicted(page, c);
+    let sources = unique(c.rows.iter().filter_map(|r| r.published_source.as_deref()));
+    if !sources.is_empty() {
+        *page += "Sources:\n\n";
+        for source in sources {
+            push(page, format_args!("- {}\n", escape(source)));
+        }
+        page.push('\n');
+    }
+}
+
+fn rows(page: &mut String, c: &Comparison, title: &str, rows: &[&Row]) {
+    if rows.is_empty() {
+        return;
+    }
+    push(page, format_args!("### {title}\n\n"));
+    open(page, &["case", "load", "variant", "metric", "published", "predicted", "r̂/r", "verdict"]);
+    for row in rows {
+        let verdict = row.verdict.map_or("", verdict_word);
+        let verdict = match &row.noise {
+            Some(noise) => format!("{verdict}: {noise}"),
+            None => verdict.to_owned(),
+        };
+        line(
+            page,
+            &[
+                case(c, row),
+                row.load.to_string(),
+                row.variant.clone(),
+                row.metric.clone(),
+                published(row),
+                predicted(row),
+                ratio(row),
+                verdict,
+            ],
+        );
+    }
+    page.push('\n');
+}
+
+fn misses(page: &mut String, c: &Comparison, rows: &[&Row]) {
+    if rows.is_empty() {
+        return;
+    }
+    *page += "### Misses\n\n";
+    for row in rows {
+        let text = format!(
+            "{} at load {}, {}, {}: published {}, predicted {}, r̂/r {}",
+            case(c, row),
+            row.load,
+            row.variant,
+            row.metric,
+            published(row),
+            predicted(row),
+            ratio(row)
+        );
+        push(page, format_args!("- {}\n", escape(&text)));
+    }
+    page.push('\n');
+}
+
+fn claim_table(page: &mut String, c: &Comparison) {
+    if c.claims.is_empty() {
+        return;
+    }
+    *page += "### Claims\n\n";
+    open(page, &["claim", "published", "predicted", "verdict", "source"]);
+    for claim in &c.claims {
+        line(
+            page,
+            &[
+                claim.claim.clone(),
+                claimed(claim),
+                claim_predicted(claim),
+                verdict_word(claim.verdict).to_owned(),
+                claim.source.clone(),
+            ],
+        );
+    }
+    page.push('\n');
+}
+
+fn unpredicted(page: &mut String, c: &Comparison) {
+    if c.unpredicted.is_empty() {
+        return;
+    }
+    *page += "### Published, but not predicted\n\n";
+    open(page, &["what", "figures", "why not", "source"]);
+    for u in &c.unpredicted {
+        line(page, &[u.what.clone(), u.figures.clone(), u.reason.clone(), u.source.clone()]);
+    }
+    page.push('\n');
+}
+
+/// The case, with machine and baseline where they are not the study's own.
+fn case(c: &Comparison, row: &Row) -> String {
+    let mut own = Vec::new();
+    if row.machine != c.machine {
+        own.push(row.machine.as_str());
+    }
+    if row.base != c.base {
+        own.push(row.base.as_str());
+    }
+    if own.is_empty() { row.case.clone() } else { format!("{} ({})", row.case, own.join(", ")) }
+}
+
+fn ratio(row: &Row) -> String {
+    row.ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))
+}
+
+fn open(page: &mut String, heads: &[&str]) {
+    push(page, format_args!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len())));
+}
+
+fn line(page: &mut String, cells: &[String]) {
+    let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+    push(page, format_args!("| {} |\n", cells.join(" | ")));
+}
+
+/// `text` as it may stand in a paragraph or a table cell.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for ch in text.chars() {
+        match ch {
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' => out.extend(['\\', ch]),
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            ch if ch.is_control() => out.push(' '),
+            ch => out.push(ch),
+        }
+    }
+    out
+}
+
+fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
+    out.write_fmt(part).expect("writing to a String cannot fail");
+}

@@ -1,0 +1,62 @@
+//! The record of fidelity: complete, the same every time, and safe as Markdown.
+
+mod common;
+
+use reveille_report::fidelity;
+use reveille_study::{Comparison, Verdict, summary};
+
+fn page(cs: &[Comparison]) -> String {
+    fidelity(cs, &summary(cs))
+}
+
+#[test]
+fn has_every_published_row_and_every_miss() {
+    let c = common::sample();
+    let text = page(std::slice::from_ref(&c));
+    let with = |v: Verdict| c.rows.iter().filter(|r| r.verdict == Some(v)).count();
+    assert!(with(Verdict::Miss) > 0 && with(Verdict::Informative) > 0);
+    let lines = |end: &str| text.lines().filter(|l| l.ends_with(end)).count();
+    assert_eq!(lines("| hit |"), with(Verdict::Hit));
+    assert_eq!(lines("| MISS |"), with(Verdict::Miss));
+    assert_eq!(lines("| info |"), with(Verdict::Informative));
+    let misses = text.lines().filter(|l| l.starts_with("- ") && l.contains(", r̂/r ")).count();
+    assert_eq!(misses, with(Verdict::Miss));
+    assert!(text.contains("### Claims") && text.contains("### Published, but not predicted"));
+}
+
+#[test]
+fn shows_figures_of_every_kind() {
+    let text = page(&[common::kinds()]);
+    for part in [
+        "+13.0% (34.757 -> 30.7527s)",
+        "variant 83.39%",
+        "2.345",
+        "base 6 of 10 | base 2 of 3",
+        "at least 46.0",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+}
+
+#[test]
+fn tables_keep_their_columns_whatever_is_named() {
+    let mut c = common::hostile();
+    c.rows[0].case = "a | b\n| c".into();
+    c.rows[0].verdict = Some(Verdict::Hit);
+    let text = page(&[c]);
+    assert!(!text.contains("<img"));
+    let mut columns = 0;
+    for line in text.lines().filter(|l| l.starts_with('|')) {
+        let bars = line.replace("\\|", "").matches('|').count();
+        if line.starts_with("|---") {
+            assert_eq!(bars, columns, "{line}");
+        }
+        columns = if line.starts_with("|---") { columns } else { bars };
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let c = [common::sample(), common::kinds()];
+    assert_eq!(page(&c), page(&c));
+}
