@@ -89,8 +89,7 @@ fn constants(page: &mut Page, fit: &Fit) {
 }
 
 fn rows(page: &mut Page, fit: &Fit) {
-    let changed: Vec<_> =
-        fit.rows.iter().filter(|r| r.verdict_before != r.verdict_after).collect();
+    let changed: Vec<_> = fit.rows.iter().filter(|r| r.verdict_before != r.verdict_after).collect();
     page.line("");
     if changed.is_empty() {
         page.line("no row changed its verdict");

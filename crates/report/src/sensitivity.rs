@@ -182,7 +182,11 @@ pub(crate) fn values(c: &MovedConstant, samples: &[usize]) -> String {
         }
         values.join("/")
     };
-    if samples.is_empty() { "-".into() } else { samples.iter().map(value).collect::<Vec<_>>().join(" ") }
+    if samples.is_empty() {
+        "-".into()
+    } else {
+        samples.iter().map(value).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// What to call a standing in a table.
