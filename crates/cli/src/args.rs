@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use crate::fit_cmd::FitArgs;
+use crate::sensitivity_cmd::SensitivityArgs;
 use clap::{Parser, Subcommand};
 use reveille_study::{DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP};
 
@@ -24,6 +26,10 @@ pub enum Command {
     Study(StudyArgs),
     /// Compare policies on a machine, a workload and loads of your choice
     Compare(CompareArgs),
+    /// Move the constants of a study's machines over their ranges: which verdicts change?
+    Sensitivity(SensitivityArgs),
+    /// Set a machine's fitted constants against everything published for it at once
+    Fit(FitArgs),
     /// List studies, or show one in full
     Studies(ListArgs),
     /// List machines, or show one in full with the source of every constant

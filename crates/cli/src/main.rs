@@ -3,10 +3,12 @@
 
 mod args;
 mod errors;
+mod fit_cmd;
 mod list;
 mod output;
 mod output_file;
 mod progress;
+mod sensitivity_cmd;
 mod study_cmd;
 
 use std::process::ExitCode;
@@ -25,6 +27,8 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Study(args) => study_cmd::study(&args),
         Command::Compare(args) => study_cmd::compare(&args),
+        Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
+        Command::Fit(args) => fit_cmd::fit(&args),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),

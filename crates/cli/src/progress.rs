@@ -18,12 +18,11 @@ impl Progress {
         Progress(ProgressBar::new(0).with_style(style))
     }
 
-    /// `done` of `total` runs are finished; told by any thread, in any order.
+    /// `done` of `total` runs are finished, and `total` may change; told by any thread, in any order.
     pub fn tell(&self, done: usize, total: usize) {
-        if done == 0 {
-            self.0.set_length(total as u64);
-        } else {
-            self.0.inc(1);
+        self.0.set_length(total as u64);
+        if done as u64 > self.0.position() {
+            self.0.set_position(done as u64);
         }
     }
 

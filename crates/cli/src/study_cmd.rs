@@ -46,8 +46,9 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
         .into_iter()
         .map(|name| edited(reveille_study::load(name)?, args))
         .collect::<Result<Vec<Study>, CliError>>()?;
-    let comparisons =
-        watched(&args.run, |jobs, stop, tell| reveille_study::run_all(&studies, jobs, stop, tell))?;
+    let comparisons = watched(args.run.jobs, |jobs, stop, tell| {
+        reveille_study::run_all(&studies, jobs, stop, tell)
+    })?;
     let partial = comparisons.iter().any(|c| c.partial);
     let summary = reveille_study::summary(&comparisons);
     // A record of half of the studies would pass for a whole one.
@@ -100,7 +101,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
 fn run(study: &Study, args: &RunArgs) -> Result<ExitCode, CliError> {
     let html = html_file(args)?;
     let comparison =
-        watched(args, |jobs, stop, tell| reveille_study::run(study, jobs, stop, tell))?;
+        watched(args.jobs, |jobs, stop, tell| reveille_study::run(study, jobs, stop, tell))?;
     // A partial page does not replace a whole one unless there is something on it.
     if let Some(html) = html.filter(|_| !comparison.rows.is_empty()) {
         html.write(&reveille_report::html(std::slice::from_ref(&comparison)))?;
@@ -113,12 +114,12 @@ fn html_file(args: &RunArgs) -> Result<Option<OutputFile>, CliError> {
     args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()
 }
 
-/// Runs `work` with a bar, until it ends or a signal ends it.
-fn watched<T>(
-    args: &RunArgs,
+/// Runs `work` on so many threads with a bar, until it ends or a signal ends it.
+pub fn watched<T>(
+    jobs: Option<u16>,
     work: impl FnOnce(usize, &AtomicBool, &(dyn Fn(usize, usize) + Sync)) -> Result<T, StudyError>,
 ) -> Result<T, CliError> {
-    let jobs = args.jobs.map_or_else(all_cpus, usize::from);
+    let jobs = jobs.map_or_else(all_cpus, usize::from);
     let stop = watch_signals()?;
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);

@@ -27,11 +27,7 @@ pub struct Field {
 impl Field {
     /// Unit for display: `ns`, `count` or `ratio`.
     pub fn unit(&self) -> &'static str {
-        match self.kind {
-            Kind::Time => "ns",
-            Kind::Count => "count",
-            Kind::Ratio => "ratio",
-        }
+        self.kind.unit()
     }
 
     /// Is `value` one that this constant can take?
@@ -39,13 +35,29 @@ impl Field {
     /// # Errors
     /// [`CostError::Kind`], with the reason.
     pub fn check(&self, value: f64) -> Result<(), CostError> {
+        self.kind.check(self.key, value)
+    }
+}
+
+impl Kind {
+    /// Unit for display: `ns`, `count` or `ratio`.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Kind::Time => "ns",
+            Kind::Count => "count",
+            Kind::Ratio => "ratio",
+        }
+    }
+
+    /// Can a number called `key` take this value?
+    pub(crate) fn check(self, key: &str, value: f64) -> Result<(), CostError> {
         let whole = value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value);
-        let (ok, must) = match self.kind {
+        let (ok, must) = match self {
             Kind::Time => (whole, "a whole number of nanoseconds, 0 to 4294967295"),
             Kind::Count => (whole, "a whole number, 0 to 4294967295"),
             Kind::Ratio => (value > 0.0 && value <= 1.0, "more than 0 and at most 1"),
         };
-        if ok { Ok(()) } else { Err(CostError::Kind { key: self.key, value, must }) }
+        if ok { Ok(()) } else { Err(CostError::Kind { key: key.to_owned(), value, must }) }
     }
 }
 
@@ -53,18 +65,18 @@ impl Field {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CostError {
     /// No constant has this name.
-    #[error("no constant is called `{key}`{}", nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
+    #[error("no constant is called `{key}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
         /// The name asked for.
         key: String,
         /// The most similar name, if one is similar.
-        nearest: Option<&'static str>,
+        nearest: Option<String>,
     },
     /// The value is of the wrong kind.
     #[error("`{key}` = {value} must be {must}")]
     Kind {
         /// The constant.
-        key: &'static str,
+        key: String,
         /// The value asked for.
         value: f64,
         /// What is allowed.
@@ -74,7 +86,7 @@ pub enum CostError {
     #[error("`{key}` = {value} lies outside its plausible range [{low}, {high}]")]
     Range {
         /// The constant.
-        key: &'static str,
+        key: String,
         /// The value asked for.
         value: f64,
         /// Lowest plausible value.
@@ -143,7 +155,7 @@ impl CostModel {
     pub fn field(key: &str) -> Result<&'static Field, CostError> {
         Self::FIELDS.iter().find(|f| f.key == key).ok_or_else(|| CostError::Unknown {
             key: key.to_owned(),
-            nearest: nearest(key, Self::KEYS.iter().copied()),
+            nearest: nearest(key, Self::KEYS.iter().copied()).map(str::to_owned),
         })
     }
 }

@@ -72,13 +72,13 @@ pub(crate) fn base_machine(topology: Topology) -> Result<Machine, MachineError> 
 }
 
 /// What a cost model file says: every constant, marked as inherited.
-struct Base {
-    constants: Vec<Constant>,
-    idle: Vec<IdleState>,
+pub(crate) struct Base {
+    pub(crate) constants: Vec<Constant>,
+    pub(crate) idle: Vec<IdleState>,
 }
 
 /// Reads an embedded cost model, which must have every constant.
-fn cost_model(name: &str) -> Result<Base, MachineError> {
+pub(crate) fn cost_model(name: &str) -> Result<Base, MachineError> {
     let file = file_of(name);
     let doc = Document { file: &file, text: cost_model_text(name).unwrap_or("") };
     let raw: RawCostModel = doc.parse()?;

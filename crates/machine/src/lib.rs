@@ -24,6 +24,8 @@ mod presets;
 mod schema;
 mod sysfs;
 mod topology;
+mod tunable;
+mod write;
 
 pub use cost::{CostError, CostModel, Field, Kind};
 pub use cpulist::{CpuListError, parse_cpu_list};
@@ -34,6 +36,7 @@ pub use reveille_place::FileError;
 pub use topology::{
     CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Topology, TopologyError,
 };
+pub use tunable::Tunable;
 
 pub use file::parse_toml;
 pub use hwloc::parse_hwloc;

@@ -115,17 +115,26 @@ impl Machine {
     }
 
     /// Sets a constant within its plausible range, in `cost` and in `constants`:
-    /// to see how a result depends on it.
+    /// to see how a result depends on it. `idle.C1.exit_ns` is the exit latency of
+    /// the idle state C1; see [`Machine::tunables`].
     ///
     /// # Errors
     /// No such constant, or a value that it cannot take or that lies outside its
     /// range.
     pub fn set(&mut self, key: &str, value: f64) -> Result<(), CostError> {
+        if key.starts_with("idle.") {
+            return self.set_exit(key, value);
+        }
         let field = CostModel::field(key)?;
         field.check(value)?;
         for c in self.constants.iter_mut().filter(|c| c.key == key) {
             if value < c.low || value > c.high {
-                return Err(CostError::Range { key: c.key, value, low: c.low, high: c.high });
+                return Err(CostError::Range {
+                    key: c.key.to_owned(),
+                    value,
+                    low: c.low,
+                    high: c.high,
+                });
             }
             c.value = value;
         }

@@ -14,15 +14,19 @@
 mod explain;
 mod export;
 mod fidelity;
+mod fit;
 mod group;
 mod html;
 mod number;
 mod printed;
+mod sensitivity;
 mod summary;
 mod table;
 
 pub use export::{csv, json};
 pub use fidelity::fidelity;
-pub use html::html;
+pub use fit::{fit_json, fit_table};
+pub use html::{html, sensitivity_html};
+pub use sensitivity::{sensitivity_json, sensitivity_table};
 pub use summary::{json_all, score_table};
 pub use table::table;

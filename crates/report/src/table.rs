@@ -10,7 +10,7 @@ use crate::number::{self, Unit};
 use crate::printed::{self, claim_predicted, claimed, score, verdict_word};
 
 /// Below this width the table of rows itself would have to break its cells.
-const NARROWEST: usize = 60;
+pub(crate) const NARROWEST: usize = 60;
 
 /// No frame: a rule under the header is all that a reader needs, and lines stay
 /// easy to cut with text tools.
@@ -43,13 +43,13 @@ pub fn table(c: &Comparison, width: usize, explain: bool) -> String {
 }
 
 /// Text that grows line by line and never gets wider than `width`.
-struct Page {
-    text: String,
-    width: usize,
+pub(crate) struct Page {
+    pub(crate) text: String,
+    pub(crate) width: usize,
 }
 
 impl Page {
-    fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         // Cells keep their places with no-break spaces, which the layout does not
         // trim; text tools want ordinary ones.
         self.text.push_str(line.replace('\u{a0}', " ").trim_end());
@@ -57,7 +57,7 @@ impl Page {
     }
 
     /// `text` after `label`, broken at spaces; further lines hang under the first.
-    fn wrapped(&mut self, label: &str, text: &str) {
+    pub(crate) fn wrapped(&mut self, label: &str, text: &str) {
         let indent = label.chars().count();
         let room = self.width.saturating_sub(indent).max(20);
         for (i, part) in wrap(&printable(text), room).iter().enumerate() {
@@ -66,7 +66,7 @@ impl Page {
         }
     }
 
-    fn table(&mut self, mut table: Table) {
+    pub(crate) fn table(&mut self, mut table: Table) {
         table
             .load_style(PLAIN)
             .set_content_arrangement(ContentArrangement::Dynamic)

@@ -107,6 +107,10 @@ pub struct Row {
     pub noise: Option<String>,
     /// Null if nothing was published.
     pub verdict: Option<Verdict>,
+    /// See [`crate::verdict::half_width`]; NaN if nothing was published. Not part of
+    /// the JSON.
+    #[serde(skip)]
+    pub half_width: f64,
     /// The numbers behind the row.
     pub explain: Explanation,
     /// What the plots draw; not part of the JSON.

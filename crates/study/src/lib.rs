@@ -23,16 +23,22 @@ mod comparison;
 mod duration;
 mod error;
 mod file;
+mod fit;
+mod knob;
 mod measure;
+mod objective;
 mod parts;
 mod published;
 mod raw;
 mod rows;
 mod runner;
+mod sensitivity;
 mod settings;
+mod standing;
 pub mod statistics;
 mod study;
 mod summary;
+mod sweep;
 pub mod verdict;
 
 pub use catalogue::{find, load, names};
@@ -45,12 +51,19 @@ pub use comparison::{
 pub use duration::{DurationError, duration_ns};
 pub use error::StudyError;
 pub use file::parse;
+pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
 pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
+pub use objective::Objective;
 pub use parts::{Parts, compare};
 pub use published::{Published, PublishedFigure, Side};
 pub use reveille_place::FileError;
 pub use reveille_sim::TaskGroup;
 pub use runner::{run, run_all};
+pub use sensitivity::{
+    ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,
+    Sensitivity, SensitivityOptions, sensitivity,
+};
+pub use standing::{Standing, standing};
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point,
     Study, Variant,

@@ -147,6 +147,7 @@ impl Pair<'_> {
             ratio: None,
             noise: None,
             verdict: None,
+            half_width: f64::NAN,
             explain: Explanation {
                 baseline: self.base.explain.clone(),
                 candidate: self.candidate.explain.clone(),
@@ -208,5 +209,6 @@ fn hold(row: &mut Row, published: &Published, limited: bool) {
         side_ratio,
         limited_latency: limited,
     };
+    row.half_width = verdict::half_width(published, &predicted);
     row.verdict = Some(verdict::judge(published, &predicted));
 }

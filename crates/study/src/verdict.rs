@@ -39,15 +39,35 @@ pub struct Predicted {
 
 /// Judges a prediction by a published figure.
 pub fn judge(published: &Published, predicted: &Predicted) -> Verdict {
-    let stds = [published.std_base_pct, published.std_variant_pct];
-    let std_pct = stds.into_iter().flatten().fold(0.0, f64::max);
-    let of_spread = matches!(published.figure, PublishedFigure::Std { .. });
-    if published.noise.is_some() || std_pct > NOISY_STD_PCT || of_spread {
+    if !counts(published) {
         return Verdict::Informative;
     }
     match predicted.published_change_pct {
-        Some(change_pct) => judge_change(change_pct, std_pct, predicted.change_pct),
+        Some(change_pct) => judge_change(change_pct, std_pct(published), predicted.change_pct),
         None => judge_side(predicted.side_ratio, predicted.limited_latency),
+    }
+}
+
+/// Is a figure precise enough to count, whatever is predicted?
+pub(crate) fn counts(published: &Published) -> bool {
+    let of_spread = matches!(published.figure, PublishedFigure::Std { .. });
+    published.noise.is_none() && std_pct(published) <= NOISY_STD_PCT && !of_spread
+}
+
+/// The larger published relative standard deviation, in percent; 0 if there is none.
+fn std_pct(published: &Published) -> f64 {
+    let stds = [published.std_base_pct, published.std_variant_pct];
+    stds.into_iter().flatten().fold(0.0, f64::max)
+}
+
+/// How far the logarithm of predicted by published (of ratios, or of one side's
+/// figures) may lie from 0 for a hit: the unit in which misses can be compared. Where
+/// the rule is not symmetrical, the wider side.
+pub fn half_width(published: &Published, predicted: &Predicted) -> f64 {
+    match predicted.published_change_pct {
+        Some(change_pct) => tolerance((1.0 + change_pct / 100.0).ln(), std_pct(published) / 100.0),
+        None if predicted.limited_latency => -0.9f64.ln(),
+        None => 2.0f64.ln(),
     }
 }
 
@@ -212,6 +232,28 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_hit_lies_within_the_half_width(
+            change in -90.0..1e3f64, predicted in -90.0..1e3f64, ratio in 0.01..100f64,
+            limited_latency: bool, pair: bool,
+        ) {
+            let p = published(change, None);
+            let predicted = Predicted {
+                change_pct: predicted,
+                published_change_pct: pair.then_some(change),
+                side_ratio: ratio,
+                limited_latency,
+            };
+            let off = if pair {
+                ((100.0 + predicted.change_pct) / (100.0 + change)).ln().abs()
+            } else {
+                ratio.ln().abs()
+            };
+            let width = half_width(&p, &predicted);
+            prop_assume!((off - width).abs() > 0.02);
+            prop_assert_eq!(super::judge(&p, &predicted) == Verdict::Hit, off < width);
+        }
+
         #[test]
         fn the_published_figure_itself_hits(change in -99.0..1e5f64) {
             prop_assert_eq!(judge(&published(change, None), change), Verdict::Hit);

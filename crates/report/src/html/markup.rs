@@ -257,7 +257,7 @@ fn explanation(out: &mut String, group: &Group<'_>) {
 }
 
 /// Opens a table inside its own scrolling box, which the keyboard can reach.
-fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
+pub(super) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
     let caption = escape(caption);
     let label = if caption.is_empty() { "Explaining numbers" } else { &caption };
     // Not a caption element: that would scroll sideways with its table.
@@ -281,13 +281,13 @@ fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
 /// Columns of words, which read from the left; all others hold figures.
 const WORDS: [&str; 5] = ["claim", "source", "what", "figures", "why not"];
 
-const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
+pub(super) const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
 
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |ch| ch.to_uppercase().chain(chars).collect())
 }
 
-fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
+pub(super) fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
     out.write_fmt(part).expect("writing to a String cannot fail");
 }

@@ -5,10 +5,13 @@
 
 mod data;
 mod markup;
+mod sensitivity;
 
 use reveille_study::Comparison;
 
 use markup::escape;
+
+pub use sensitivity::sensitivity_html;
 
 const PAGE: &str = include_str!("../../assets/page.html");
 const STYLE: &str = include_str!("../../assets/style.css");

@@ -125,6 +125,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         change_pct: gain,
         p_value: Some(if gain.abs() > 2.0 { 0.0004 } else { 0.31 }),
         significant: gain.abs() > 2.0,
+        half_width: f64::NAN,
         published_change_pct: published,
         published_baseline: None,
         published_candidate: None,

@@ -1,0 +1,119 @@
+//! `reveille fit`: the constants of a machine that nobody has measured, set against
+//! everything that was published for it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use reveille_machine::Machine;
+use reveille_study::{DEFAULT_POINTS, DEFAULT_ROUNDS, Fit, FitOptions, Study};
+
+use crate::errors::{CliError, INTERRUPTED, say};
+use crate::output::{print, width};
+use crate::output_file::OutputFile;
+use crate::study_cmd::watched;
+
+/// Set a machine's fitted constants against everything published for it at once
+///
+/// Moves only constants whose origin is `fitted`, within their plausible ranges, one
+/// after the other to that of a fixed set of points at which the objective is lowest,
+/// until a round changes nothing. The objective is the mean over all counted rows of all
+/// studies on the machine of min(1, (d/w)²), plus 0.01·((x - x0)/range)² for each
+/// constant: d is how far the logarithm of predicted by published lies from 0, w how far
+/// it may for a hit, x0 the shipped value.
+///
+/// There is no way to fit one row or one case, and there should be none: a constant that
+/// is bent for a row says nothing about the machine. Rows that are off by more than
+/// their tolerance all cost the same, so that none of them can pull.
+///
+/// Nothing is written unless -o is given.
+#[derive(clap::Args)]
+pub struct FitArgs {
+    /// A machine that `reveille machines` lists, or the path of a .toml file
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    machine: String,
+    /// Hold it against this study only, by name or path; repeat the option for several
+    /// [default: every study that `reveille studies` lists]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    study: Vec<String>,
+    /// Write the machine with the values found to this file, which must not exist
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+    /// Rounds over all constants, at most
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_ROUNDS)]
+    rounds: u32,
+    /// Points tried across each range, both ends included
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_POINTS)]
+    points: u32,
+    /// Runs of each load under each policy
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeats: u32,
+    /// Worker threads; the result is the same for any number [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Fits a machine and shows every step.
+pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
+    let machine = reveille_machine::load(&args.machine)?;
+    let output = args.output.as_deref().map(|path| new_file(path, &machine)).transpose()?;
+    let specs: Vec<String> = match args.study.as_slice() {
+        [] => reveille_study::names().into_iter().map(str::to_owned).collect(),
+        given => given.to_vec(),
+    };
+    let load = |spec: &String| Ok(reveille_study::load(spec)?.with_repeats(args.repeats)?);
+    let studies = specs.iter().map(load).collect::<Result<Vec<Study>, CliError>>()?;
+    let options = FitOptions { rounds: args.rounds, points: args.points };
+    let fit = watched(args.jobs, |jobs, stop, tell| {
+        reveille_study::fit(&machine, &studies, options, jobs, stop, tell)
+    })?;
+    if args.json {
+        print(&reveille_report::fit_json(&fit))?;
+    } else {
+        print(&reveille_report::fit_table(&fit, width()))?;
+    }
+    if fit.partial {
+        say(format_args!("reveille: interrupted; the best values until then are shown"));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if let Some(output) = output {
+        output.write(&file_text(&fit))?;
+        say(format_args!("reveille: wrote {}", output.path().display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file that is not there yet: a machine file that somebody wrote has comments, and
+/// sources that a fit does not know.
+fn new_file(path: &Path, machine: &Machine) -> Result<OutputFile, CliError> {
+    let refuse = |problem: &str, help| {
+        let (path, problem) = (path.to_owned(), problem.to_owned());
+        Err(CliError::OutputPath { option: "--output", path, problem, help })
+    };
+    if path.exists() {
+        return refuse("it is there already", "name a new file, or remove this one");
+    }
+    if machine.to_toml().is_none() {
+        let help = "leave --output out, or name a machine that has a file";
+        return refuse("the topology is none that a machine file can describe", help);
+    }
+    OutputFile::prepare("--output", path)
+}
+
+/// The machine with a head that says where its fitted values come from.
+fn file_text(fit: &Fit) -> String {
+    let text = fit.moved.as_ref().and_then(|m| m.to_toml()).unwrap_or_default();
+    format!(
+        "# {} with its fitted constants as `reveille fit` found them against {}:\n\
+         # objective {:.4} before, {:.4} after; {} and {} of {} counted rows hit.\n\n{text}",
+        fit.machine,
+        fit.studies.join(", "),
+        fit.before.total,
+        fit.after.total,
+        fit.before.hits,
+        fit.after.hits,
+        fit.after.counted,
+    )
+}

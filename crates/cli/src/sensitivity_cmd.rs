@@ -1,0 +1,87 @@
+//! `reveille sensitivity`: which predictions hang on which constants.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use reveille_study::{DEFAULT_POINTS, SensitivityOptions};
+
+use crate::errors::{CliError, INTERRUPTED, say};
+use crate::output::{print, width};
+use crate::output_file::OutputFile;
+use crate::study_cmd::watched;
+
+/// Move the constants of a study's machines over their ranges: which verdicts change?
+///
+/// Every constant, and the exit latency of every idle state, is moved from the low end
+/// of its plausible range to the high end while all others stay, and the loads with a
+/// published figure that counts are run again. A constant that several machines of the
+/// study have is moved on all of them together, each within its own range. What changes
+/// nothing at either end is not looked at further.
+///
+/// A row is fragile if it hits at the shipped value, but at fewer than half of the
+/// points of some range; near if it misses there, but hits at more than half.
+///
+/// This takes some hundred times as long as the study: --points 3 halves it,
+/// --constant and --case narrow it.
+#[derive(clap::Args)]
+pub struct SensitivityArgs {
+    /// A study that `reveille studies` lists, or the path of a .toml file
+    #[arg(value_name = "NAME|FILE.toml")]
+    study: String,
+    /// Move this constant only, such as switch_ns or idle.C1.exit_ns; repeat the option
+    /// for several
+    #[arg(long, value_name = "NAME")]
+    constant: Vec<String>,
+    /// Look at this case only; repeat the option for several
+    #[arg(long, value_name = "NAME")]
+    case: Vec<String>,
+    /// Points across each range, both ends included
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_POINTS)]
+    points: u32,
+    /// Runs of each load under each policy
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeats: u32,
+    /// Seed of all randomness, in place of the study's own
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Worker threads; the result is the same for any number [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+    /// Write a page with a plot to this file as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Moves the constants of a study by name or from a file.
+pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
+    let mut study = reveille_study::load(&args.study)?.with_repeats(args.repeats)?;
+    if let Some(seed) = args.seed {
+        study.seed = seed;
+    }
+    let html = args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()?;
+    let options = SensitivityOptions {
+        constants: args.constant.clone(),
+        cases: args.case.clone(),
+        points: args.points,
+    };
+    let result = watched(args.jobs, |jobs, stop, tell| {
+        reveille_study::sensitivity(&study, &options, jobs, stop, tell)
+    })?;
+    // A partial page does not replace a whole one unless there is something on it.
+    if let Some(html) = html.filter(|_| !result.rows.is_empty()) {
+        html.write(&reveille_report::sensitivity_html(&result))?;
+    }
+    if args.json {
+        print(&reveille_report::sensitivity_json(&result))?;
+    } else {
+        print(&reveille_report::sensitivity_table(&result, width()))?;
+    }
+    if result.partial {
+        say(format_args!("reveille: interrupted; only the finished constants are shown"));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,124 @@
+//! Writes a machine as a machine file, so that one whose numbers have been moved
+//! can be kept, looked at and run by name like any other.
+
+use std::fmt::Write;
+
+use crate::file::cost_model;
+use crate::{Machine, Origin, Topology};
+
+impl Machine {
+    /// The machine as the text of a machine file: [`parse_toml`](crate::parse_toml)
+    /// reads the same machine from it. Numbers that are as the cost model has them
+    /// are left to it.
+    ///
+    /// `None` if no machine file can describe the topology, as on a host whose
+    /// caches differ in width, or if the cost model is not a shipped one.
+    pub fn to_toml(&self) -> Option<String> {
+        let [sockets, llcs, cores, threads] = uniform(&self.topology)?;
+        let base = cost_model(&self.cost_model).ok()?;
+        let mut text = format!(
+            "name = {}\nabout = {}\nsource = {}\ncost = {}\nhz = {}\n\n[topology]\n\
+             sockets = {sockets}\nllcs_per_socket = {llcs}\ncores_per_llc = {cores}\n\
+             threads = {threads}\n",
+            quoted(&self.name),
+            quoted(&self.about),
+            quoted(&self.source),
+            quoted(&self.cost_model),
+            self.hz,
+        );
+        for c in &self.constants {
+            let same = |b: &crate::Constant| b.key == c.key && b.value == c.value;
+            if c.inherited && base.constants.iter().any(same) {
+                continue;
+            }
+            push(
+                &mut text,
+                format_args!(
+                    "\n[constants.{}]\nvalue = {}\nrange = [{}, {}]\n{}\n",
+                    c.key,
+                    c.value,
+                    c.low,
+                    c.high,
+                    origin(&c.origin)
+                ),
+            );
+        }
+        for s in self.idle.iter().filter(|_| self.idle != base.idle) {
+            push(
+                &mut text,
+                format_args!(
+                    "\n[[idle]]\nname = {}\nexit_ns = {}\nresidency_ns = {}\npolling = {}\n\
+                     range = [{}, {}]\n{}\n",
+                    quoted(&s.name),
+                    s.exit_ns,
+                    s.residency_ns,
+                    s.polling,
+                    s.exit_low_ns,
+                    s.exit_high_ns,
+                    origin(&s.origin)
+                ),
+            );
+        }
+        Some(text)
+    }
+}
+
+/// Sockets, caches per socket, cores per cache and threads per core, if they are the
+/// same everywhere.
+fn uniform(topology: &Topology) -> Option<[u32; 4]> {
+    let counts = [
+        topology.n_sockets(),
+        topology.n_llcs() / topology.n_sockets(),
+        topology.n_cores() / topology.n_llcs(),
+        topology.n_cpus() / topology.n_cores(),
+    ];
+    let [sockets, llcs, cores, threads] = counts.map(|n| u32::try_from(n).unwrap_or(0));
+    let same = Topology::uniform(sockets, llcs, cores, threads).ok()?;
+    (same == *topology).then_some([sockets, llcs, cores, threads])
+}
+
+fn origin(origin: &Origin) -> String {
+    let key = match origin {
+        Origin::Cited(_) => "source",
+        Origin::Estimated(_) => "estimate",
+        Origin::Fitted(_) => "fitted",
+    };
+    format!("{key} = {}", quoted(origin.text()))
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
+    text.write_fmt(part).expect("writing to a String cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{load, parse_toml, preset_names};
+
+    #[test]
+    fn a_written_machine_reads_back_as_it_was() {
+        for name in preset_names() {
+            let machine = load(name).unwrap();
+            let text = machine.to_toml().unwrap();
+            assert_eq!(parse_toml("written.toml", &text).unwrap(), machine, "{name}");
+        }
+    }
+
+    #[test]
+    fn moved_numbers_are_kept_with_their_evidence() {
+        let mut machine = load("spr-2s56c").unwrap();
+        machine.set("cold_llc_ns", 2500.0).unwrap();
+        machine.set("noise", 0.15).unwrap();
+        machine.set("idle.C1E.exit_ns", 1500.0).unwrap();
+        let text = machine.to_toml().unwrap();
+        let read = parse_toml("written.toml", &text).unwrap();
+        assert_eq!((read.cost, read.idle), (machine.cost.clone(), machine.idle.clone()));
+        let moved = read.constants.iter().find(|c| c.key == "cold_llc_ns").unwrap();
+        assert_eq!(moved.origin, machine.constant("cold_llc_ns").unwrap().origin);
+        assert!(!moved.inherited);
+        assert!(!text.contains("ttwu_ns"), "{text}");
+    }
+}

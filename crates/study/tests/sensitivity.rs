@@ -1,0 +1,187 @@
+//! Sensitivity and fit on a machine of two CPUs, where one constant decides a row.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reveille_machine::{Machine, load, parse_toml};
+use reveille_study::{
+    FitOptions, Sensitivity, SensitivityOptions, Standing, Study, StudyError, Verdict, fit, parse,
+    sensitivity,
+};
+
+const MACHINE: &str = r#"
+name = "pair"
+about = "two CPUs"
+source = "a test"
+cost = "generic-x86"
+topology = { sockets = 1, llcs_per_socket = 1, cores_per_llc = 2, threads = 1 }
+"#;
+
+/// One pair on two CPUs makes some 231000 hops a second, each with an idle CPU to be
+/// woken: a switch from idle that costs more than the shipped 0.5 us puts the rate below
+/// half of the first figure, one that costs less lifts it above half of the second.
+fn study() -> Study {
+    let text = r#"
+name = "probe"
+about = "one pair on two CPUs"
+machine = "quad-1s4c"
+base = "v6.2"
+variants = ["+SIS_SHORT"]
+repeats = 1
+warmup = "1ms"
+duration = "4ms"
+[[case]]
+name = "pair"
+workload = "context_switch1"
+loads = [1, 2]
+source = "a test"
+published = [
+    { load = 1, side = "base", value = 450000 },
+    { load = 1, side = "variant", value = 500000 },
+    { load = 2, change_pct = 3.0, noise = "run to run" },
+]
+[[case]]
+name = "silent"
+workload = "context_switch1"
+loads = [1]
+"#;
+    let mut study = parse("probe.toml", text).unwrap();
+    study.machines[0] = machine();
+    study
+}
+
+fn machine() -> Machine {
+    parse_toml("pair.toml", MACHINE).unwrap()
+}
+
+fn options(constants: &[&str], points: u32) -> SensitivityOptions {
+    let constants = constants.iter().map(|c| (*c).to_owned()).collect();
+    SensitivityOptions { constants, cases: Vec::new(), points }
+}
+
+fn run(options: &SensitivityOptions, jobs: usize) -> Result<Sensitivity, StudyError> {
+    sensitivity(&study(), options, jobs, &AtomicBool::new(false), &|_, _| {})
+}
+
+#[test]
+fn the_constant_that_decides_a_row_is_named_and_others_are_not() {
+    let keys = ["switch_idle_ns", "tcp_send_ns", "idle.C1.exit_ns"];
+    let result = run(&options(&keys, 5), 2).unwrap();
+    assert_eq!((result.rows.len(), result.score.counted, result.score.hits), (2, 2, 1));
+    assert_eq!(result.without_influence, ["tcp_send_ns"]);
+    let idle = result.constants.iter().find(|c| c.key == "switch_idle_ns").unwrap();
+    assert_eq!(idle.samples.len(), 5);
+    assert_eq!(idle.samples[0].values, [250.0]);
+    assert_eq!(idle.samples[4].values, [1200.0]);
+    let first = &idle.changed[0];
+    assert_eq!((first.row, first.hit_at.first(), first.miss_at.last()), (0, Some(&0), Some(&4)));
+    assert_eq!(result.rows[0].standing, Standing::Fragile);
+    assert!(result.rows[0].because_of.contains(&"switch_idle_ns".to_owned()));
+    assert_eq!(result.rows[1].verdict, Verdict::Miss);
+    assert!(idle.reach > 0.1 && idle.reach == idle.reach_low.max(idle.reach_high));
+    assert!(!result.partial);
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    let options = options(&["switch_idle_ns", "noise", "switch_ns"], 3);
+    let one = format!("{:?}", run(&options, 1).unwrap());
+    for jobs in [2, 16] {
+        assert_eq!(format!("{:?}", run(&options, jobs).unwrap()), one, "{jobs} threads");
+    }
+}
+
+#[test]
+fn a_study_at_its_shipped_values_is_what_a_run_shows() {
+    let result = run(&options(&["noise"], 2), 2).unwrap();
+    let whole = reveille_study::run(&study(), 2, &AtomicBool::new(false), &|_, _| {}).unwrap();
+    let ratios = whole.rows.iter().filter(|r| r.load == 1 && r.verdict.is_some());
+    assert_eq!(
+        result.rows.iter().map(|r| r.ratio).collect::<Vec<_>>(),
+        ratios.map(|r| r.ratio).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn wrong_options_name_the_fix() {
+    let says = |options: &SensitivityOptions, words: &[&str]| {
+        let error = run(options, 1).unwrap_err();
+        let text = format!("{error:?}");
+        assert!(error.is_input() && words.iter().all(|w| text.contains(w)), "{text}");
+    };
+    says(&options(&["switch_idel_ns"], 5), &["--constant", "did you mean `switch_idle_ns`?"]);
+    says(&options(&["idle.C2.exit_ns"], 5), &["--constant", "idle.C1.exit_ns"]);
+    says(&options(&[], 1), &["--points", "use 2"]);
+    says(&options(&[], 102), &["--points", "101"]);
+    let case = SensitivityOptions { cases: vec!["piar".into()], ..options(&[], 2) };
+    says(&case, &["--case", "did you mean `pair`?"]);
+    let case = SensitivityOptions { cases: vec!["silent".into()], ..options(&[], 2) };
+    says(&case, &["no published figure"]);
+}
+
+#[test]
+fn an_interruption_leaves_whole_constants() {
+    let stop = AtomicBool::new(false);
+    let seen = Mutex::new(Vec::new());
+    // Shipped values and both ends of three constants: two sides of one load each.
+    let tell = |done, total| {
+        seen.lock().unwrap().push((done, total));
+        stop.store(done >= 10, Ordering::Relaxed);
+    };
+    let options = options(&["ttwu_ns", "enqueue_ns", "switch_idle_ns"], 2);
+    let result = sensitivity(&study(), &options, 1, &stop, &tell).unwrap();
+    assert!(result.partial);
+    assert_eq!(result.rows.len(), 2);
+    let mut names: Vec<&str> = result.constants.iter().map(|c| c.key.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["enqueue_ns", "ttwu_ns"]);
+    let stopped = AtomicBool::new(true);
+    let nothing = sensitivity(&study(), &options, 2, &stopped, &|_, _| {}).unwrap();
+    assert!(nothing.partial && nothing.rows.is_empty() && nothing.constants.is_empty());
+}
+
+fn fitted(jobs: usize) -> reveille_study::Fit {
+    let options = FitOptions { rounds: 2, points: 3 };
+    fit(&machine(), &[study()], options, jobs, &AtomicBool::new(false), &|_, _| {}).unwrap()
+}
+
+#[test]
+fn a_fit_moves_fitted_constants_only_and_gains_by_every_step() {
+    let fit = fitted(2);
+    assert!(fit.constants.len() <= reveille_machine::MAX_FITTED);
+    assert!(fit.after.total < fit.before.total, "{:?} {:?}", fit.before, fit.after);
+    assert_eq!((fit.before.hits, fit.after.hits), (1, 2));
+    assert!(!fit.steps.is_empty() && !fit.partial);
+    let mut before = fit.before.total;
+    for step in &fit.steps {
+        assert!(step.objective < before, "{step:?}");
+        before = step.objective;
+    }
+    let (shipped, moved) = (machine(), fit.moved.as_ref().unwrap());
+    for (a, b) in shipped.tunables().iter().zip(moved.tunables()) {
+        assert!(a.value == b.value || a.origin.is_fitted(), "{}", a.key);
+        assert!(b.low <= b.value && b.value <= b.high);
+    }
+    let unmoved = fit.constants.iter().filter(|c| !c.influence);
+    assert!(unmoved.into_iter().all(|c| c.value == c.shipped));
+    assert_eq!(format!("{:?}", fitted(1)), format!("{fit:?}"));
+}
+
+#[test]
+fn a_fit_needs_something_to_move_and_something_to_hold_it_against() {
+    let options = FitOptions { rounds: 1, points: 2 };
+    let go = |machine: &Machine, options| {
+        let stop = AtomicBool::new(false);
+        let error = fit(machine, &[study()], options, 1, &stop, &|_, _| {}).unwrap_err();
+        format!("{error:?}")
+    };
+    let other = load("spr-2s56c").unwrap();
+    assert!(go(&other, options).contains("nothing that counts was published for spr-2s56c"));
+    let mut cited = machine();
+    for c in &mut cited.constants {
+        c.origin = reveille_machine::Origin::Cited("a mail".into());
+    }
+    assert!(go(&cited, options).contains("no constant of pair is fitted"));
+    assert!(go(&machine(), FitOptions { rounds: 0, ..options }).contains("--rounds"));
+    assert!(go(&machine(), FitOptions { points: 1, ..options }).contains("--points"));
+}
