@@ -253,7 +253,7 @@ impl Channel {
         let some_waits = self.writers.any();
         match &mut self.store {
             Store::Pages(pages) => {
-                // Until v6.14 a reader of a full pipe wakes a writer even if it frees no page.
+                // In v6.2 a reader of a full pipe wakes a writer even if it frees no page.
                 let was_full = pages.full();
                 pages.take(bytes);
                 let wakes_writers = if was_full && some_waits { Wakes::One } else { Wakes::None };

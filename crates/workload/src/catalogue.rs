@@ -15,8 +15,12 @@ macro_rules! catalogue {
 const CATALOGUE: &[(&str, &str)] = catalogue![
     "context_switch1",
     "hackbench",
+    "kernel_compile",
+    "reaim",
     "schbench",
     "schbench_classic",
+    "schbench_current",
+    "schbench_current_rate",
     "tbench",
     "tcp_rr",
     "tcp_stream",
