@@ -22,8 +22,9 @@ pub struct RunResult {
     pub operations: u64,
     /// From the wake-up of a task to its first instruction, for every wake-up.
     pub wakeup_latency: Latency,
-    /// The latency that the workload itself records (schbench's), if it does.
-    pub recorded_latency: Latency,
+    /// The latencies that the workload itself records (schbench does), in the order of
+    /// its `records`; empty if it records none.
+    pub recorded_latency: Vec<Latency>,
     /// What the scheduler did.
     pub counters: Counters,
     /// How each CPU spent the measured time, by CPU number.

@@ -2,7 +2,7 @@
 //! CPU goes on; what it does then stands in the module of that step.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,15 +14,17 @@ use reveille_workload::Program;
 
 use crate::balance::Balancer;
 use crate::bandwidth::Bandwidth;
-use crate::channel::{Channel, MessageCosts};
+use crate::channel::Channel;
 use crate::clock::{Clock, NEVER};
 use crate::contention::Line;
 use crate::cpu::{Cpu, FULL_SPEED, Step, at};
 use crate::fair::FairTunables;
+use crate::message_cost::MessageCosts;
 use crate::near::Near;
 use crate::pelt::Decay;
 use crate::runqueue::RunQueue;
 use crate::swqueue::SharedQueues;
+use crate::sync::Mutex;
 use crate::task::Task;
 use crate::{RunSpec, SimError};
 
@@ -78,6 +80,11 @@ pub(crate) struct Sim<'a> {
     pub(crate) channels: Vec<Channel>,
     /// Head of each list that tasks join.
     pub(crate) lists: Vec<TaskId>,
+    pub(crate) mutexes: Vec<Mutex>,
+    /// Who has the lock that belongs to each CPU.
+    pub(crate) cpu_locks: Vec<TaskId>,
+    /// When the requests were sent that each task has not yet taken.
+    pub(crate) requests: Vec<VecDeque<Ns>>,
     pub(crate) clock: Clock,
     pub(crate) timers: BinaryHeap<Reverse<Timer>>,
     pub(crate) timer_number: u64,
@@ -100,7 +107,7 @@ pub(crate) struct Sim<'a> {
     noise: u64,
     pub(crate) counters: Counters,
     pub(crate) wakeup_latency: Latency,
-    pub(crate) recorded_latency: Latency,
+    pub(crate) recorded_latency: Vec<Latency>,
     pub(crate) operations: u64,
 }
 
@@ -139,6 +146,9 @@ impl<'a> Sim<'a> {
             tasks: Vec::with_capacity(program.tasks.len()),
             channels: program.channels.iter().map(|&kind| Channel::new(kind)).collect(),
             lists: vec![NONE; program.n_lists as usize],
+            mutexes: vec![Mutex::default(); program.n_locks as usize],
+            cpu_locks: vec![NONE; n],
+            requests: vec![VecDeque::new(); program.tasks.len()],
             clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),
             timers: BinaryHeap::new(),
             timer_number: 0,
@@ -154,7 +164,7 @@ impl<'a> Sim<'a> {
             noise: (machine.cost.noise * 1024.0) as u64,
             counters: Counters::default(),
             wakeup_latency: Latency::default(),
-            recorded_latency: Latency::default(),
+            recorded_latency: vec![Latency::default(); program.records.len()],
             operations: 0,
         }
     }
@@ -306,6 +316,13 @@ impl<'a> Sim<'a> {
         ((u128::from(self.rng.next_u64()) * u128::from(limit)) >> 64) as Ns
     }
 
+    /// Exponentially distributed with this mean, in whole ns.
+    pub(crate) fn exponential(&mut self, mean: Ns) -> Ns {
+        // Of 53 random bits, and never 0, of which there is no logarithm.
+        let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        (-uniform.ln() * mean as f64) as Ns
+    }
+
     /// Closes the books of every CPU at the present time.
     fn close_books(&mut self) {
         let now = self.now;
@@ -337,7 +354,7 @@ impl<'a> Sim<'a> {
         self.forget_groups();
         self.counters = Counters::default();
         self.wakeup_latency = Latency::default();
-        self.recorded_latency = Latency::default();
+        self.recorded_latency.fill(Latency::default());
         self.operations = 0;
     }
 

@@ -63,6 +63,7 @@ impl Sim<'_> {
             }
         }
         self.check_group_queues();
+        self.channels.iter().for_each(crate::channel::Channel::check);
         for (task, places) in seen.into_iter().enumerate() {
             let blocked = u32::from(self.tasks[task].place == Place::Blocked);
             assert_eq!(places + blocked, 1, "task {task} is in {} places", places + blocked);

@@ -2,25 +2,29 @@
 //! effect: a message is left, a partner is woken, the task blocks or goes on.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId, WAKE_IN_TASK, WAKE_SYNC};
-use reveille_workload::{ChannelKind, Op};
+use reveille_policy::{CpuId, NONE, TaskId, WAKE_IN_TASK};
+use reveille_workload::Op;
 
 use crate::cpu::{Step, at};
 use crate::engine::{Sim, Timer, Toll};
 
+/// Who spins for a lock looks at it this often; the time is the task's own computing.
+const LOCK_POLL_NS: Ns = 1_000;
+
 impl Sim<'_> {
     #[inline]
-    fn op(&self, task: TaskId) -> Op {
+    pub(crate) fn op(&self, task: TaskId) -> Op {
         let t = &self.tasks[at(task)];
         self.program.roles[usize::from(t.spec.role)].ops[usize::from(t.pc)]
     }
 
     #[inline]
-    fn next_op(&mut self, task: TaskId) {
+    pub(crate) fn next_op(&mut self, task: TaskId) {
         let t = &mut self.tasks[at(task)];
         let ops = self.program.roles[usize::from(t.spec.role)].ops.len();
         t.pc = if usize::from(t.pc) + 1 == ops { 0 } else { t.pc + 1 };
         t.resumed = false;
+        t.slept = false;
     }
 
     /// The current task goes on with its program after `toll`: runs through what
@@ -30,6 +34,10 @@ impl Sim<'_> {
         if self.cpus[at(cpu)].need_resched {
             self.tasks[at(task)].saved = crate::task::Saved::default();
             self.yield_to_next(cpu, toll);
+            return;
+        }
+        if self.tasks[at(task)].to_wake != NONE {
+            self.begin(cpu, Step::Op, toll, 0, None);
             return;
         }
         let (mut busy, mut user): (Ns, bool) = (0, false);
@@ -42,35 +50,54 @@ impl Sim<'_> {
                     user = true;
                     break;
                 }
+                Op::RunRandom(mean) => {
+                    busy += self.exponential(mean);
+                    user = true;
+                    break;
+                }
                 Op::Spin(ns) => {
                     self.spin(cpu, task, toll, busy, ns);
                     return;
                 }
                 Op::Send { channel, bytes } => {
-                    let kind = self.channel_of(task, channel).kind;
-                    busy += self.messages.of(kind).send + self.messages.copy(bytes);
+                    let resumed = t.resumed;
+                    let cost = self.messages.of(self.channels[t.spec.channel(channel)].kind);
+                    busy += if resumed {
+                        cost.send_again
+                    } else {
+                        cost.send + self.messages.copy(bytes)
+                    };
                     break;
                 }
                 Op::Recv { channel } => {
-                    let from = self.channel_of(task, channel);
+                    let from = &self.channels[t.spec.channel(channel)];
                     let cost = *self.messages.of(from.kind);
                     // Woken, but another receiver was faster: as if it had just asked.
                     if !t.resumed || from.unread == 0 {
                         busy += cost.receive_begin;
                         break;
                     }
-                    busy += cost.receive_end;
-                    self.take_message(task, channel);
+                    let bytes = self.take_message(task, channel);
+                    busy += cost.receive_end + self.messages.copy(bytes);
                     self.next_op(task);
+                    if self.tasks[at(task)].to_wake != NONE {
+                        break;
+                    }
                 }
-                Op::Sleep { .. } | Op::Wait { .. } if t.resumed => {
+                Op::Sleep { .. }
+                | Op::SleepRandom(_)
+                | Op::Period { .. }
+                | Op::Wait { .. }
+                | Op::Lock { .. }
+                    if t.resumed =>
+                {
                     busy += self.messages.futex.receive_end;
                     if matches!(self.op(task), Op::Wait { .. }) {
                         self.tasks[at(task)].posted = false;
                     }
                     self.next_op(task);
                 }
-                Op::Sleep { .. } | Op::Wait { .. } => {
+                Op::Sleep { .. } | Op::SleepRandom(_) | Op::Period { .. } | Op::Wait { .. } => {
                     busy += self.messages.futex.receive_begin;
                     break;
                 }
@@ -93,12 +120,75 @@ impl Sim<'_> {
                     busy += self.messages.syscall;
                     self.next_op(task);
                 }
-                Op::Record => {
-                    let noted = t.noted_at;
-                    let c = &self.cpus[at(cpu)];
-                    let running_at = self.now + toll.stall + c.stretch(toll.cost + busy);
-                    self.recorded_latency.record(running_at.saturating_sub(noted));
+                Op::Request { .. } => {
+                    if self.next_request_wakes(task) {
+                        busy += self.messages.futex.send;
+                        break;
+                    }
+                    let sent_at = self.running_at(cpu, toll, busy);
+                    self.send_request(task, sent_at);
+                }
+                Op::Serve => {
+                    if !self.take_request(task) {
+                        busy += self.messages.futex.receive_begin;
+                        break;
+                    }
+                    if self.tasks[at(task)].resumed {
+                        busy += self.messages.futex.receive_end;
+                    }
                     self.next_op(task);
+                }
+                Op::Note => {
+                    self.tasks[at(task)].noted_at = self.running_at(cpu, toll, busy);
+                    self.next_op(task);
+                }
+                Op::Record { record, less } => {
+                    let since = self.running_at(cpu, toll, busy).saturating_sub(t.noted_at);
+                    let latency = since.saturating_sub(less);
+                    self.recorded_latency[usize::from(record)].record(latency);
+                    self.next_op(task);
+                }
+                Op::LockCpu => {
+                    if !self.try_lock_cpu(cpu, task) {
+                        busy += LOCK_POLL_NS;
+                        user = true;
+                        break;
+                    }
+                    self.next_op(task);
+                }
+                Op::UnlockCpu => {
+                    self.unlock_cpu(task);
+                    self.next_op(task);
+                }
+                Op::Lock { lock } => {
+                    if !self.try_lock(task, lock) {
+                        busy += self.messages.futex.receive_begin;
+                        break;
+                    }
+                    self.next_op(task);
+                }
+                Op::Unlock { lock } => {
+                    if self.lock_is_awaited(task, lock) {
+                        busy += self.messages.futex.send;
+                        break;
+                    }
+                    self.unlock(task, lock);
+                    self.next_op(task);
+                }
+                Op::Again { back, times, depth } => {
+                    let t = &mut self.tasks[at(task)];
+                    let rounds = &mut t.rounds[usize::from(depth)];
+                    *rounds += 1;
+                    if *rounds < times {
+                        t.pc -= back;
+                    } else {
+                        *rounds = 0;
+                        self.next_op(task);
+                    }
+                }
+                Op::Respawn => {
+                    busy += self.messages.syscall;
+                    break;
                 }
                 Op::Count(n) => {
                     self.operations += u64::from(n);
@@ -149,43 +239,54 @@ impl Sim<'_> {
         true
     }
 
+    /// When the current task of `cpu` goes on, after `toll` and what it is busy with.
+    #[inline]
+    fn running_at(&self, cpu: CpuId, toll: Toll, busy: Ns) -> Ns {
+        self.now + toll.stall + self.cpus[at(cpu)].stretch(toll.cost + busy)
+    }
+
     /// The operation's time is over: it takes effect.
     pub(crate) fn op_end(&mut self, cpu: CpuId) {
         let task = self.world.curr(cpu);
+        if self.tasks[at(task)].to_wake != NONE {
+            self.wake_next(cpu, task);
+            return;
+        }
         match self.op(task) {
-            Op::Run(_) => self.next_op(task),
+            Op::Run(_) | Op::RunRandom(_) => self.next_op(task),
             Op::Spin(_) => {
                 self.tasks[at(task)].spin_until = 0;
                 self.next_op(task);
             }
-            Op::Send { channel, .. } => {
-                self.next_op(task);
-                let index = self.channel_index(task, channel);
-                let channel = &mut self.channels[index];
-                channel.unread += 1;
-                let in_task = channel.kind == ChannelKind::Pipe;
-                if let Some(reader) = channel.wake_one(&self.tasks) {
-                    let flags = WAKE_SYNC | if in_task { WAKE_IN_TASK } else { 0 };
-                    self.wake(cpu, reader, flags);
-                    return;
-                }
-            }
+            Op::Send { channel, bytes } => return self.send(cpu, task, channel, bytes),
             Op::Recv { channel } => {
-                if self.channel_of(task, channel).unread == 0 {
-                    let index = self.channel_index(task, channel);
-                    self.channels[index].wait(&mut self.tasks, task);
-                    self.tasks[at(task)].resumed = true;
-                    self.block(cpu);
-                    return;
-                }
+                let index = self.tasks[at(task)].spec.channel(channel);
                 self.tasks[at(task)].resumed = true;
+                if self.channels[index].unread == 0 {
+                    self.tasks[at(task)].slept = true;
+                    self.channels[index].wait_to_receive(&mut self.tasks, task);
+                    return self.block(cpu);
+                }
             }
             Op::Sleep { time, jitter } => {
                 let time = time + self.random_below(jitter);
-                self.arm_timer(cpu, task, time);
-                self.tasks[at(task)].resumed = true;
-                self.block(cpu);
-                return;
+                return self.sleep(cpu, task, time);
+            }
+            Op::SleepRandom(mean) => {
+                let time = self.exponential(mean);
+                return self.sleep(cpu, task, time);
+            }
+            Op::Period { period, restart } => {
+                let t = &mut self.tasks[at(task)];
+                t.period_at += period;
+                if t.period_at > self.now {
+                    let time = t.period_at - self.now;
+                    return self.sleep(cpu, task, time);
+                }
+                if restart {
+                    t.period_at = self.now;
+                }
+                t.resumed = true;
             }
             Op::Wait { timeout, jitter } => {
                 self.tasks[at(task)].resumed = true;
@@ -195,15 +296,13 @@ impl Sim<'_> {
                         let jitter = self.wait_jitter(task, jitter);
                         self.arm_timer(cpu, task, timeout + jitter);
                     }
-                    self.block(cpu);
-                    return;
+                    return self.block(cpu);
                 }
             }
             Op::Post { task: member } => {
                 let posted = self.tasks[at(task)].spec.task_base + u32::from(member);
                 self.next_op(task);
-                self.post(cpu, posted);
-                return;
+                return self.post(cpu, posted);
             }
             Op::WakeList { .. } => {
                 let t = &mut self.tasks[at(task)];
@@ -212,14 +311,55 @@ impl Sim<'_> {
                 let next = self.tasks[at(posted)].list_next;
                 self.tasks[at(task)].batch = next;
                 self.tasks[at(posted)].noted_at = noted;
-                self.post(cpu, posted);
-                return;
+                return self.post(cpu, posted);
             }
-            Op::Join { .. } | Op::Record | Op::Count(_) => {
+            Op::Request { .. } => {
+                let to = self.send_request(task, self.now);
+                if std::mem::take(&mut self.tasks[at(to)].waits_request) {
+                    return self.wake(cpu, to, WAKE_IN_TASK);
+                }
+            }
+            Op::Serve => {
+                self.tasks[at(task)].resumed = true;
+                if self.requests[at(task)].is_empty() {
+                    self.tasks[at(task)].waits_request = true;
+                    return self.block(cpu);
+                }
+            }
+            Op::Lock { lock } => {
+                if !self.try_lock(task, lock) {
+                    self.wait_for_lock(task, lock);
+                    self.tasks[at(task)].resumed = true;
+                    return self.block(cpu);
+                }
+                self.next_op(task);
+            }
+            Op::Unlock { lock } => {
+                let next = self.unlock(task, lock);
+                self.next_op(task);
+                if let Some(next) = next {
+                    return self.wake(cpu, next, WAKE_IN_TASK);
+                }
+            }
+            Op::LockCpu => {} // looks at the lock again
+            Op::Respawn => return self.respawn(cpu, task),
+            Op::Join { .. }
+            | Op::Note
+            | Op::Record { .. }
+            | Op::UnlockCpu
+            | Op::Again { .. }
+            | Op::Count(_) => {
                 unreachable!("operations without time have no end")
             }
         }
         self.proceed(cpu, Toll::default());
+    }
+
+    /// The task sleeps for `time`.
+    fn sleep(&mut self, cpu: CpuId, task: TaskId, time: Ns) {
+        self.arm_timer(cpu, task, time);
+        self.tasks[at(task)].resumed = true;
+        self.block(cpu);
     }
 
     /// Sets a task's futex, and wakes the task if it waits on it.
@@ -255,22 +395,6 @@ impl Sim<'_> {
             cpu,
         }));
         self.replan_timers();
-    }
-
-    fn channel_index(&self, task: TaskId, channel: u16) -> usize {
-        (self.tasks[at(task)].spec.channel_base + u32::from(channel)) as usize
-    }
-
-    #[inline]
-    fn channel_of(&self, task: TaskId, channel: u16) -> &crate::channel::Channel {
-        &self.channels[self.channel_index(task, channel)]
-    }
-
-    #[inline]
-    fn take_message(&mut self, task: TaskId, channel: u16) {
-        let index = self.channel_index(task, channel);
-        debug_assert!(self.channels[index].unread > 0, "a receiver runs on only with a message");
-        self.channels[index].unread -= 1;
     }
 
     fn list_of(&self, task: TaskId, list: u16) -> usize {

@@ -40,23 +40,28 @@ impl Sim<'_> {
             self.world.add_task(reveille_policy::Task::new(id, cpu));
             self.tasks.push(Task::new(task, cpu));
             self.new_task_averages(id, cpu);
-            // wake_up_new_task() comes with a timer on the CPU that the fork chose.
-            self.timer_number += 1;
-            self.tasks[at(id)].timer = self.timer_number;
-            self.timers.push(std::cmp::Reverse(crate::engine::Timer {
-                at: 1 + number as Ns * interval,
-                task: id,
-                number: self.timer_number,
-                cpu,
-            }));
+            self.begin_task(id, cpu, 1 + number as Ns * interval);
         }
         self.set_flip_decay(spec);
         self.replan_timers();
         self.start_bandwidth();
     }
 
+    /// wake_up_new_task() comes with a timer on the CPU that the fork chose.
+    pub(crate) fn begin_task(&mut self, task: TaskId, cpu: CpuId, at_ns: Ns) {
+        self.timer_number += 1;
+        self.tasks[at(task)].timer = self.timer_number;
+        self.tasks[at(task)].period_at = at_ns;
+        self.timers.push(std::cmp::Reverse(crate::engine::Timer {
+            at: at_ns,
+            task,
+            number: self.timer_number,
+            cpu,
+        }));
+    }
+
     /// init_entity_runnable_average() and post_init_entity_util_avg().
-    fn new_task_averages(&mut self, task: TaskId, cpu: CpuId) {
+    pub(crate) fn new_task_averages(&mut self, task: TaskId, cpu: CpuId) {
         let queue = &mut self.cpus[at(cpu)].averages;
         let weight = f64::from(self.tasks[at(task)].weight);
         let room = (1024.0 - queue.util).max(0.0) / 2.0;

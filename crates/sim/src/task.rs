@@ -4,7 +4,7 @@
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
-use reveille_workload::TaskSpec;
+use reveille_workload::{MAX_DEPTH, TaskSpec};
 
 use crate::eevdf::Carried;
 use crate::pelt::Averages;
@@ -83,8 +83,26 @@ pub(crate) struct Task {
     pub(crate) wait_jitter: Option<Ns>,
     /// Number of its pending timer; a timer with another number is void.
     pub(crate) timer: u64,
-    /// Next task that waits for a message of the same channel.
-    pub(crate) next_reader: TaskId,
+    /// Next task that waits for the same thing, or that the same operation wakes.
+    pub(crate) next_waiter: TaskId,
+    /// First task that its operation still has to wake.
+    pub(crate) to_wake: TaskId,
+    /// Flags of those wake-ups.
+    pub(crate) to_wake_flags: u32,
+    /// Its operation has slept: it did not find at once what it asked for.
+    pub(crate) slept: bool,
+    /// It blocks until it gets a request.
+    pub(crate) waits_request: bool,
+    /// Requests of the operation in progress that are still to be sent.
+    pub(crate) requests_left: u32,
+    /// Whose turn the next request is.
+    pub(crate) request_turn: u32,
+    /// Rounds done of the loops that it is in.
+    pub(crate) rounds: [u32; MAX_DEPTH],
+    /// The CPU whose lock it has.
+    pub(crate) cpu_lock: CpuId,
+    /// When its present period began.
+    pub(crate) period_at: Ns,
     /// Next task on the list that it has joined.
     pub(crate) list_next: TaskId,
     /// Shared wake queue on which it stands, or `NONE`.
@@ -120,7 +138,16 @@ impl Task {
             spin_until: 0,
             wait_jitter: None,
             timer: 0,
-            next_reader: reveille_policy::NONE,
+            next_waiter: reveille_policy::NONE,
+            to_wake: reveille_policy::NONE,
+            to_wake_flags: 0,
+            slept: false,
+            waits_request: false,
+            requests_left: 0,
+            request_turn: 0,
+            rounds: [0; MAX_DEPTH],
+            cpu_lock: reveille_policy::NONE,
+            period_at: 0,
             list_next: reveille_policy::NONE,
             shared_queue: reveille_policy::NONE,
         }

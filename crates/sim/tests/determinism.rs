@@ -16,7 +16,7 @@ fn figures(result: &RunResult) -> String {
         "{} ns, {} operations, {:?}, {:?}",
         result.elapsed_ns, result.operations, result.counters, result.cpus
     );
-    for latency in [&result.wakeup_latency, &result.recorded_latency] {
+    for latency in result.recorded_latency.iter().chain([&result.wakeup_latency]) {
         write!(text, "\n{} of {:?}", latency.count(), latency.cdf()).expect("a string grows");
     }
     text

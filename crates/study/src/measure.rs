@@ -159,9 +159,12 @@ impl Measure {
 fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {
     match kind {
         MetricKind::Throughput => result.throughput(),
-        MetricKind::RecordedLatency { .. } if result.recorded_latency.count() == 0 => f64::NAN,
-        MetricKind::RecordedLatency { quantile } => {
-            result.recorded_latency.quantile(quantile) as f64
+        MetricKind::RecordedLatency { record, quantile } => {
+            match result.recorded_latency.get(usize::from(record)) {
+                Some(latency) if latency.count() > 0 => latency.quantile(quantile) as f64,
+                // The run was too short to record anything.
+                _ => f64::NAN,
+            }
         }
     }
 }

@@ -14,9 +14,6 @@ pub(crate) const KEYS: [&str; 4] = ["quota", "period", "burst", "phase"];
 /// Name of a group that is given none.
 pub(crate) const DEFAULT_NAME: &str = "group";
 
-/// Bounds of a period, and the least quota (`kernel/sched/core.c`, tg_set_cfs_bandwidth).
-const PERIOD_NS: std::ops::RangeInclusive<Ns> = 1_000_000..=1_000_000_000;
-
 /// A group without limits that all tasks are in.
 pub(crate) fn new_group(name: &str) -> TaskGroup {
     TaskGroup {
@@ -43,18 +40,12 @@ pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), P
 
 /// Can a kernel be told so?
 pub(crate) fn possible(group: &TaskGroup) -> Result<(), Problem> {
-    let BandwidthLimits { quota_ns, period_ns, burst_ns } = group.limits;
-    if !PERIOD_NS.contains(&period_ns) {
-        return Err(Problem::new("the period is too short or too long", "use 1ms to 1s"));
-    }
-    let Some(quota_ns) = quota_ns else { return Ok(()) };
-    if quota_ns < *PERIOD_NS.start() {
-        return Err(Problem::new("the quota is too small", "use at least 1ms, or `max` for none"));
-    }
-    if burst_ns > quota_ns {
-        return Err(Problem::new("the burst is larger than the quota", "use at most the quota"));
-    }
-    Ok(())
+    group.limits.check().map_err(|error| {
+        // The rule and its remedy are one sentence.
+        let text = error.to_string();
+        let (problem, fix) = text.split_once("; ").unwrap_or((&text, "see docs/studies.md"));
+        Problem::new(problem, fix)
+    })
 }
 
 /// Makes the edit `key=value` or `name.key=value`, which a variant consists of.

@@ -1,5 +1,5 @@
 //! Numbers and times as files and parameters write them: `16`, `30ms`, `1.5us`,
-//! `$workers`, `$sleeptime/4`. Exact: no value passes through a float.
+//! `$workers`, `$sleeptime/4`, `$workers*2/3`. Exact: no value passes through a float.
 
 use crate::Ns;
 use crate::error::Mistake;
@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Count,
     /// Nanoseconds.
     Time,
+    /// One of some names.
+    Choice,
 }
 
 impl Kind {
@@ -24,6 +26,7 @@ impl Kind {
         match self {
             Kind::Count => "a whole number",
             Kind::Time => "a time",
+            Kind::Choice => "a choice between names",
         }
     }
 
@@ -31,6 +34,7 @@ impl Kind {
         match self {
             Kind::Count => "16",
             Kind::Time => "\"30ms\"",
+            Kind::Choice => "\"pipe\"",
         }
     }
 
@@ -39,6 +43,10 @@ impl Kind {
         match self {
             Kind::Count => parse_count(text),
             Kind::Time => parse_time(text),
+            Kind::Choice => {
+                let fix = "use a parameter with choices where a kind or a process is named";
+                Err(Mistake::new(format!("`{text}` is not a value"), fix))
+            }
         }
     }
 
@@ -49,17 +57,16 @@ impl Kind {
     }
 }
 
-/// A value that may depend on a parameter: `base / divisor`.
+/// A value that may depend on parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Amount {
-    base: Base,
-    divisor: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Base {
+pub(crate) enum Amount {
     Fixed(u64),
     Param(usize),
+    Times(Box<Amount>, Box<Amount>),
+    /// Rounded down.
+    Over(Box<Amount>, Box<Amount>),
+    /// Rounded up.
+    CeilOver(Box<Amount>, Box<Amount>),
 }
 
 /// One parameter as amounts see it.
@@ -67,63 +74,177 @@ enum Base {
 pub(crate) struct ParamKind {
     pub(crate) name: String,
     pub(crate) kind: Kind,
+    /// Of a [`Kind::Choice`]: each name and the word that it stands for.
+    pub(crate) choices: Vec<(String, String)>,
+}
+
+impl ParamKind {
+    /// Reads a value: a number, a time, or the index of a choice.
+    pub(crate) fn parse(&self, text: &str) -> Result<u64, Mistake> {
+        if self.kind != Kind::Choice {
+            return self.kind.parse(text);
+        }
+        let names = self.choices.iter().map(|c| c.0.as_str());
+        match names.clone().position(|name| name == text) {
+            Some(index) => Ok(index as u64),
+            None => Err(Mistake::unknown(&format!("choice of `{}`", self.name), text, names)),
+        }
+    }
 }
 
 impl Amount {
-    /// A value that no parameter changes.
-    pub(crate) fn fixed(value: u64) -> Amount {
-        Amount { base: Base::Fixed(value), divisor: 1 }
-    }
-
-    /// Reads `30ms`, `$param` or either with `/n` behind it.
+    /// Reads products and quotients of numbers, times and parameters: `30ms`, `$workers*2/3`,
+    /// `1s/ceil($rps/8)`. They are taken from left to right, and round down.
     pub(crate) fn parse(text: &str, kind: Kind, params: &[ParamKind]) -> Result<Amount, Mistake> {
-        let (base, divisor) = match text.split_once('/') {
-            Some((base, divisor)) => (base.trim(), parse_divisor(text, divisor.trim())?),
-            None => (text.trim(), 1),
-        };
-        let Some(name) = base.strip_prefix('$') else {
-            return Ok(Amount { base: Base::Fixed(kind.parse(base)?), divisor });
-        };
-        let index = params.iter().position(|p| p.name == name).ok_or_else(|| {
-            Mistake::unknown("parameter", name, params.iter().map(|p| p.name.as_str()))
-        })?;
-        if params[index].kind != kind {
-            return Err(Mistake::new(
-                format!(
-                    "`${name}` is {}, but {} belongs here",
-                    params[index].kind.name(),
-                    kind.name()
-                ),
-                format!("use a parameter whose default looks like {}", kind.example()),
-            ));
+        let mut reader = Reader { text, rest: text, params, depth: 0 };
+        let (amount, found) = reader.product(kind)?;
+        if !reader.rest.is_empty() {
+            return Err(reader.mistake());
         }
-        Ok(Amount { base: Base::Param(index), divisor })
+        debug_assert_eq!(found, kind, "the first factor decides");
+        Ok(amount)
     }
 
     /// The value with the parameters' values filled in.
-    pub(crate) fn value(&self, params: &[u64]) -> u64 {
-        match self.base {
-            Base::Fixed(value) => value / self.divisor,
-            Base::Param(index) => params[index] / self.divisor,
-        }
+    pub(crate) fn value(&self, params: &[u64]) -> Result<u64, Mistake> {
+        Ok(match self {
+            Amount::Fixed(value) => *value,
+            Amount::Param(index) => params[*index],
+            Amount::Times(a, b) => {
+                let (a, b) = (a.value(params)?, b.value(params)?);
+                let fix = "make one of the factors smaller";
+                a.checked_mul(b).ok_or_else(|| Mistake::new("is too large", fix))?
+            }
+            Amount::Over(a, b) => a.value(params)? / divisor(b, params)?,
+            Amount::CeilOver(a, b) => a.value(params)?.div_ceil(divisor(b, params)?),
+        })
     }
 
-    /// Index of the parameter that it depends on.
-    pub(crate) fn param(&self) -> Option<usize> {
-        match self.base {
-            Base::Fixed(_) => None,
-            Base::Param(index) => Some(index),
+    /// Indices of the parameters that it depends on.
+    pub(crate) fn params(&self) -> Vec<usize> {
+        match self {
+            Amount::Fixed(_) => Vec::new(),
+            Amount::Param(index) => vec![*index],
+            Amount::Times(a, b) | Amount::Over(a, b) | Amount::CeilOver(a, b) => {
+                a.params().into_iter().chain(b.params()).collect()
+            }
         }
     }
 }
 
-fn parse_divisor(text: &str, divisor: &str) -> Result<u64, Mistake> {
-    let fix = "divide by a whole number from 1, as in \"$sleeptime/4\"";
-    match parse_count(divisor) {
-        Ok(0) => Err(Mistake::new(format!("`{text}` divides by zero"), fix)),
-        Ok(n) => Ok(n),
-        Err(_) => Err(Mistake::new(format!("`{divisor}` in `{text}` is no divisor"), fix)),
+fn divisor(amount: &Amount, params: &[u64]) -> Result<u64, Mistake> {
+    match amount.value(params)? {
+        0 => Err(Mistake::new("divides by zero", "choose the parameters otherwise")),
+        n => Ok(n),
     }
+}
+
+/// Parentheses may stand in each other this deep.
+const MAX_PARENTHESES: u32 = 8;
+
+/// Reads an amount from left to right.
+struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+    params: &'a [ParamKind],
+    depth: u32,
+}
+
+impl<'a> Reader<'a> {
+    fn product(&mut self, kind: Kind) -> Result<(Amount, Kind), Mistake> {
+        let (mut product, kind) = self.factor(kind)?;
+        while let Some(sign) = self.rest.chars().next().filter(|c| matches!(c, '*' | '/')) {
+            self.skip(1);
+            let factor = if sign == '/' { self.divisor()? } else { self.factor(Kind::Count)?.0 };
+            let (a, b) = (Box::new(product), Box::new(factor));
+            product = if sign == '*' { Amount::Times(a, b) } else { Amount::Over(a, b) };
+        }
+        Ok((product, kind))
+    }
+
+    fn divisor(&mut self) -> Result<Amount, Mistake> {
+        let (text, fix) = (self.text, "divide by a whole number from 1, as in \"$sleeptime/4\"");
+        let begin = self.rest;
+        let divisor = self.factor(Kind::Count).map_err(|mistake| {
+            let divisor = begin[..word_length(begin)].trim();
+            if divisor.starts_with('$') || begin.trim_start().starts_with(['(', 'c']) {
+                return mistake;
+            }
+            Mistake::new(format!("`{divisor}` in `{text}` is no divisor"), fix)
+        })?;
+        if divisor.0 == Amount::Fixed(0) {
+            return Err(Mistake::new(format!("`{text}` divides by zero"), fix));
+        }
+        Ok(divisor.0)
+    }
+
+    fn factor(&mut self, kind: Kind) -> Result<(Amount, Kind), Mistake> {
+        self.skip(0);
+        if let Some(inner) = self.rest.strip_prefix("ceil(") {
+            self.open(inner)?;
+            let (a, kind) = self.factor(kind)?;
+            if !self.rest.starts_with('/') {
+                return Err(self.mistake());
+            }
+            self.skip(1);
+            let amount = Amount::CeilOver(Box::new(a), Box::new(self.divisor()?));
+            return self.close((amount, kind));
+        }
+        if let Some(inner) = self.rest.strip_prefix('(') {
+            self.open(inner)?;
+            let product = self.product(kind)?;
+            return self.close(product);
+        }
+        let (word, rest) = self.rest.split_at(word_length(self.rest));
+        self.rest = rest;
+        let Some(name) = word.trim().strip_prefix('$') else {
+            return Ok((Amount::Fixed(kind.parse(word.trim())?), kind));
+        };
+        let index = self.params.iter().position(|p| p.name == name).ok_or_else(|| {
+            Mistake::unknown("parameter", name, self.params.iter().map(|p| p.name.as_str()))
+        })?;
+        let found = self.params[index].kind;
+        if found != kind {
+            return Err(Mistake::new(
+                format!("`${name}` is {}, but {} belongs here", found.name(), kind.name()),
+                format!("use a parameter whose default looks like {}", kind.example()),
+            ));
+        }
+        Ok((Amount::Param(index), kind))
+    }
+
+    fn open(&mut self, inner: &'a str) -> Result<(), Mistake> {
+        self.depth += 1;
+        if self.depth > MAX_PARENTHESES {
+            return Err(self.mistake());
+        }
+        self.rest = inner;
+        Ok(())
+    }
+
+    fn close(&mut self, inner: (Amount, Kind)) -> Result<(Amount, Kind), Mistake> {
+        if !self.rest.starts_with(')') {
+            return Err(self.mistake());
+        }
+        self.depth -= 1;
+        self.skip(1);
+        Ok(inner)
+    }
+
+    /// Skips so many bytes, and blanks behind them.
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest[bytes..].trim_start();
+    }
+
+    fn mistake(&self) -> Mistake {
+        let fix = "write products and quotients, such as \"$sleeptime/4\", \"$workers*2/3\" or \"1s/ceil($rps/8)\"";
+        Mistake::new(format!("`{}` cannot be read as an amount", self.text), fix)
+    }
+}
+
+/// Bytes up to the next sign or parenthesis.
+fn word_length(text: &str) -> usize {
+    text.find(['*', '/', '(', ')']).unwrap_or(text.len())
 }
 
 fn parse_count(text: &str) -> Result<u64, Mistake> {
@@ -234,15 +355,38 @@ mod tests {
 
     #[test]
     fn amounts_divide_whole_numbers() {
-        let params = [ParamKind { name: "sleeptime".into(), kind: Kind::Time }];
-        let quarter = Amount::parse("$sleeptime/4", Kind::Time, &params).unwrap();
-        assert_eq!(quarter.value(&[30_000_000]), 7_500_000);
-        assert_eq!(quarter.value(&[7]), 1);
-        assert_eq!(Amount::parse("30ms / 4", Kind::Time, &params).unwrap().value(&[0]), 7_500_000);
+        let param = |name: &str, kind| ParamKind { name: name.into(), kind, choices: vec![] };
+        let params = [param("sleeptime", Kind::Time), param("rps", Kind::Count)];
+        let value = |text: &str, kind, values: [u64; 2]| {
+            Amount::parse(text, kind, &params).unwrap().value(&values)
+        };
+        for (text, expected) in [
+            ("$sleeptime/4", 7_500_000),
+            ("30ms / 4", 7_500_000),
+            ("$sleeptime/2/2", 7_500_000),
+            ("$sleeptime * 3 / 4", 22_500_000),
+            ("1s/ceil($rps/(3*2/3))", 200_000_000),
+            ("1s/ceil($rps/4)", 333_333_333),
+            ("(1s/$rps)", 100_000_000),
+        ] {
+            assert_eq!(value(text, Kind::Time, [30_000_000, 10]), Ok(expected), "{text}");
+        }
+        assert_eq!(value("$sleeptime/4", Kind::Time, [7, 0]), Ok(1));
+        assert_eq!(value("$rps*2/3", Kind::Count, [0, 16]), Ok(10));
+        let zero = value("1s/($rps*2/3)", Kind::Time, [0, 1]).unwrap_err().problem;
+        assert_eq!(zero, "divides by zero");
+        let large = value("$rps*$rps", Kind::Count, [0, u64::MAX]).unwrap_err().problem;
+        assert_eq!(large, "is too large");
         for (text, kind, reason) in [
             ("$sleeptime/0", Kind::Time, "divides by zero"),
             ("$sleeptime/x", Kind::Time, "no divisor"),
-            ("$sleeptime/2/2", Kind::Time, "no divisor"),
+            ("$sleeptime/2/", Kind::Time, "no divisor"),
+            ("1s/($rps", Kind::Time, "cannot be read"),
+            ("1s/$rps)", Kind::Time, "cannot be read"),
+            ("ceil(1s*2)", Kind::Time, "cannot be read"),
+            ("2*1s", Kind::Time, "no unit"),
+            ("1s*$sleeptime", Kind::Time, "a whole number belongs here"),
+            ("((((((((((1s))))))))))", Kind::Time, "cannot be read"),
             ("$sleeptme", Kind::Time, "did you mean `sleeptime`"),
             ("$sleeptime", Kind::Count, "a whole number belongs here"),
             ("18446744073709551616", Kind::Count, "too large"),

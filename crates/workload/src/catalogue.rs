@@ -12,7 +12,20 @@ macro_rules! catalogue {
     };
 }
 
-const CATALOGUE: &[(&str, &str)] = catalogue!["context_switch1", "schbench", "tcp_rr", "udp_rr"];
+const CATALOGUE: &[(&str, &str)] = catalogue![
+    "context_switch1",
+    "hackbench",
+    "kernel_compile",
+    "reaim",
+    "schbench",
+    "schbench_classic",
+    "schbench_current",
+    "schbench_current_rate",
+    "tbench",
+    "tcp_rr",
+    "tcp_stream",
+    "udp_rr",
+];
 
 /// Names of the catalogue's workloads, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::error::Mistake;
+use crate::operation::{Code, OpSource, flatten};
 use crate::table::Table;
-use crate::task::{Code, OpSource, TaskSource};
+use crate::task::TaskSource;
 use crate::{MetricKind, Workload, WorkloadError};
 
 impl Workload {
@@ -13,23 +14,28 @@ impl Workload {
     pub(crate) fn check(&self, top: &Table) -> Result<(), WorkloadError> {
         self.check_channels(top)?;
         self.check_lists(top)?;
+        self.check_locks(top)?;
         self.check_params(top)?;
         self.check_metrics(top)?;
         for (role, task) in self.tasks.iter().enumerate() {
             self.check_posts(role, task)?;
+            self.check_requests(role, task)?;
             self.check_joins(task)?;
+            self.check_records(task)?;
+            self.check_held(task)?;
         }
         self.build(1, &BTreeMap::new()).map(drop)
     }
 
     fn any(&self, is: impl Fn(&Code) -> bool) -> bool {
-        self.tasks.iter().flat_map(|task| &task.ops).any(|op| is(&op.code))
+        self.tasks.iter().any(|task| task.any(&is))
     }
 
     fn check_channels(&self, top: &Table) -> Result<(), WorkloadError> {
-        for (index, (name, _)) in self.channels.iter().enumerate() {
-            let sent = self.any(|c| matches!(c, Code::Send { channel, .. } if *channel == index));
-            let received = self.any(|c| matches!(c, Code::Recv { channel } if *channel == index));
+        for (index, channel) in self.channels.iter().enumerate() {
+            let name = &channel.name;
+            let sent = self.any(|c| matches!(c, Code::Send { to, .. } if to.channel == index));
+            let received = self.any(|c| matches!(c, Code::Recv { from } if from.channel == index));
             let lack = match (sent, received) {
                 (true, true) => continue,
                 (false, _) => "sends to",
@@ -54,13 +60,29 @@ impl Workload {
         Ok(())
     }
 
+    fn check_locks(&self, top: &Table) -> Result<(), WorkloadError> {
+        for (index, name) in self.locks.iter().enumerate() {
+            if !self.any(|c| matches!(c, Code::Lock { lock } if *lock == index)) {
+                return Err(unused(top, "locks", &format!("no task takes lock `{name}`")));
+            }
+        }
+        Ok(())
+    }
+
     fn check_params(&self, top: &Table) -> Result<(), WorkloadError> {
+        let mut used: Vec<usize> = Vec::new();
+        for task in &self.tasks {
+            let ops = flatten(&task.ops, 1);
+            let amounts = ops.iter().flat_map(|op| op.code.amounts()).chain([&task.count]);
+            used.extend(amounts.flat_map(|amount| amount.params()));
+            used.extend(task.process.param());
+        }
+        for channel in &self.channels {
+            used.extend(channel.count.params());
+            used.extend(channel.kind.param());
+        }
         for (index, param) in self.params.iter().enumerate() {
-            let used = self.tasks.iter().any(|task| {
-                let amounts = task.ops.iter().flat_map(|op| op.code.amounts());
-                amounts.chain([&task.count]).any(|amount| amount.param() == Some(index))
-            });
-            if !used {
+            if !used.contains(&index) {
                 return Err(unused(top, "params", &format!("nothing uses `${}`", param.name)));
             }
         }
@@ -72,7 +94,7 @@ impl Workload {
             let (there, op) = match metric.kind {
                 MetricKind::Throughput => (self.any(|c| matches!(c, Code::Count(_))), "count"),
                 MetricKind::RecordedLatency { .. } => {
-                    (self.any(|c| matches!(c, Code::Record)), "record")
+                    (self.any(|c| matches!(c, Code::Record { .. })), "record")
                 }
             };
             if !there {
@@ -87,7 +109,7 @@ impl Workload {
     /// Posts go to other tasks, which no list wakes; who waits without limit is woken.
     fn check_posts(&self, role: usize, task: &TaskSource) -> Result<(), WorkloadError> {
         let posted = self.any(|c| matches!(c, Code::Post { role: to } if *to == role));
-        for op in &task.ops {
+        for op in flatten(&task.ops, 1) {
             match op.code {
                 Code::Post { role: to } if to == role => {
                     let problem = "the task would wake itself";
@@ -112,22 +134,36 @@ impl Workload {
         Ok(())
     }
 
-    /// Between two joins a task waits without limit, so that it is on one list at a
-    /// time; it records only what a list has noted.
-    fn check_joins(&self, task: &TaskSource) -> Result<(), WorkloadError> {
-        let Some(first) = task.ops.iter().position(|op| matches!(op.code, Code::Join { .. }))
-        else {
-            return match task.ops.iter().find(|op| matches!(op.code, Code::Record)) {
-                Some(op) => {
-                    let problem = "the task joins no list, so nothing notes when it is woken";
-                    Err(self.op_error(op, problem, "`join` a list before, or leave `record` out"))
+    /// Requests go to other tasks, which serve them.
+    fn check_requests(&self, role: usize, task: &TaskSource) -> Result<(), WorkloadError> {
+        let requested = self.any(|c| matches!(c, Code::Request { role: to, .. } if *to == role));
+        for op in flatten(&task.ops, 1) {
+            match &op.code {
+                Code::Request { role: to, .. } if *to == role => {
+                    let problem = "the task would send itself requests";
+                    return Err(self.op_error(op, problem, "send them to another task"));
                 }
-                None => Ok(()),
-            };
-        };
+                Code::Request { role: to, .. }
+                    if !self.tasks[*to].any(&|c| matches!(c, Code::Serve)) =>
+                {
+                    let problem = format!("task `{}` serves no requests", self.tasks[*to].name);
+                    return Err(self.op_error(op, &problem, "let it `serve = true`"));
+                }
+                Code::Serve if !requested => {
+                    let problem = "nobody sends this task requests";
+                    return Err(self.op_error(op, problem, "let another task `request` it"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Between two joins a task waits without limit, so that it is on one list at a time.
+    fn check_joins(&self, task: &TaskSource) -> Result<(), WorkloadError> {
         let mut on_list = false;
-        // Once round from the first join, and that join again.
-        for op in task.ops.iter().cycle().skip(first).take(task.ops.len() + 1) {
+        let round = flatten(&task.ops, 2);
+        for op in round.iter().chain(&round) {
             match op.code {
                 Code::Join { .. } if on_list => {
                     let problem = "the task could still be on a list";
@@ -141,6 +177,57 @@ impl Workload {
         Ok(())
     }
 
+    /// A task records only the time since something that was noted.
+    fn check_records(&self, task: &TaskSource) -> Result<(), WorkloadError> {
+        let notes = |c: &Code| matches!(c, Code::Join { .. } | Code::Serve | Code::Note);
+        if task.any(&notes) {
+            return Ok(());
+        }
+        for op in flatten(&task.ops, 1) {
+            if matches!(op.code, Code::Record { .. }) {
+                let problem = "the task joins no list, so nothing notes when it is woken";
+                let help = "`join` a list, `serve` or `note` before, or leave `record` out";
+                return Err(self.op_error(op, problem, help));
+            }
+        }
+        Ok(())
+    }
+
+    /// A task takes each lock once before it gives it back, and holds none when it exits
+    /// or starts anew.
+    fn check_held(&self, task: &TaskSource) -> Result<(), WorkloadError> {
+        let mut held: Vec<Option<usize>> = Vec::new();
+        let round = flatten(&task.ops, 2);
+        for op in round.iter().chain(&round) {
+            let (taken, given) = match op.code {
+                Code::LockCpu => (Some(None), None),
+                Code::UnlockCpu => (None, Some(None)),
+                Code::Lock { lock } => (Some(Some(lock)), None),
+                Code::Unlock { lock } => (None, Some(Some(lock))),
+                Code::Respawn if !held.is_empty() => {
+                    let problem = "the task exits with a lock that nobody else could take";
+                    return Err(self.op_error(op, problem, "give the lock back before"));
+                }
+                _ => (None, None),
+            };
+            if let Some(lock) = taken {
+                if held.contains(&lock) {
+                    let problem = "the task has this lock already";
+                    return Err(self.op_error(op, problem, "give it back before"));
+                }
+                held.push(lock);
+            }
+            if let Some(lock) = given {
+                let Some(at) = held.iter().position(|h| *h == lock) else {
+                    let problem = "the task does not have this lock";
+                    return Err(self.op_error(op, problem, "take it before"));
+                };
+                held.remove(at);
+            }
+        }
+        Ok(())
+    }
+
     fn op_error(&self, op: &OpSource, problem: &str, help: &str) -> WorkloadError {
         self.source.error(&op.span, Some(op.key), Mistake::new(problem, help))
     }
@@ -148,7 +235,12 @@ impl Workload {
 
 impl TaskSource {
     fn joins(&self) -> bool {
-        self.ops.iter().any(|op| matches!(op.code, Code::Join { .. }))
+        self.any(&|code| matches!(code, Code::Join { .. }))
+    }
+
+    /// Is there such an operation, in loops as well?
+    pub(crate) fn any(&self, is: &impl Fn(&Code) -> bool) -> bool {
+        flatten(&self.ops, 1).iter().any(|op| is(&op.code))
     }
 }
 

@@ -4,10 +4,12 @@
 use toml::de::DeTable;
 
 use crate::amount::{Kind, ParamKind};
+use crate::channels::{self, ChannelSource};
 use crate::error::{Mistake, Source};
+use crate::operation::{Code, flatten};
 use crate::table::{Entry, Table};
 use crate::task::{self, TaskSource};
-use crate::{ChannelKind, Metric, MetricKind, WorkloadError};
+use crate::{Metric, MetricKind, WorkloadError};
 
 /// A workload as its file describes it: tasks that know neither load nor parameters yet.
 #[derive(Clone, Debug)]
@@ -24,8 +26,11 @@ pub struct Workload {
     pub metrics: Vec<Metric>,
     pub(crate) source: Source,
     pub(crate) param_kinds: Vec<ParamKind>,
-    pub(crate) channels: Vec<(String, ChannelKind)>,
+    pub(crate) channels: Vec<ChannelSource>,
     pub(crate) lists: Vec<String>,
+    pub(crate) locks: Vec<String>,
+    /// Names of the latencies that tasks record, in the order of the file.
+    pub(crate) records: Vec<String>,
     pub(crate) tasks: Vec<TaskSource>,
 }
 
@@ -43,12 +48,16 @@ pub struct Param {
 /// Names that tasks of a file may use.
 pub(crate) struct Names<'a> {
     pub(crate) params: &'a [ParamKind],
-    pub(crate) channels: &'a [(String, ChannelKind)],
+    pub(crate) channels: &'a [ChannelSource],
     pub(crate) lists: &'a [String],
+    pub(crate) locks: &'a [String],
     pub(crate) roles: &'a [String],
 }
 
-const KEYS: [&str; 8] = ["name", "about", "load", "metric", "params", "channels", "lists", "task"];
+const KEYS: [&str; 9] =
+    ["name", "about", "load", "metric", "params", "channels", "lists", "locks", "task"];
+/// A workload records no more latencies than this.
+const MAX_RECORDS: usize = 16;
 
 impl Workload {
     /// Reads a workload file; `file` names it in messages.
@@ -68,21 +77,30 @@ impl Workload {
         let top = Table::document(&source, &document);
         top.only("a workload", &KEYS)?;
         let (params, param_kinds) = params(&top)?;
-        let channels = channels(&top)?;
-        let lists = lists(&top)?;
+        let channels = channels::read(&top, &param_kinds)?;
+        let lists = name_list(&top, "lists", "[\"done\"]")?;
+        let locks = name_list(&top, "locks", "[\"mutex\"]")?;
         let roles = task::role_names(&top)?;
-        let names =
-            Names { params: &param_kinds, channels: &channels, lists: &lists, roles: &roles };
+        let names = Names {
+            params: &param_kinds,
+            channels: &channels,
+            lists: &lists,
+            locks: &locks,
+            roles: &roles,
+        };
         let tasks = task::read(&top, &names)?;
+        let records = records(&source, &tasks)?;
         let workload = Workload {
             name: top.require("name", "\"my-workload\"")?.text("\"my-workload\"")?.to_owned(),
             about: top.require("about", "\"…\"")?.text("\"…\"")?.to_owned(),
             load_unit: top.require("load", "\"pairs\"")?.text("\"pairs\"")?.to_owned(),
-            metrics: metrics(&top)?,
+            metrics: metrics(&top, &records)?,
             params,
             param_kinds,
             channels,
             lists,
+            locks,
+            records,
             tasks,
             source: source.clone(),
         };
@@ -109,12 +127,20 @@ fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
             return Err(top.source.error(&span, Some(param.key), mistake));
         }
         let table = param.table("{ default = 16, about = \"…\" }")?;
-        table.only("a parameter", &["default", "about"])?;
+        table.only("a parameter", &["default", "choices", "about"])?;
         let default = table.require("default", "16")?;
         let text = default.scalar("16")?;
-        let kind = Kind::of_default(&text);
-        kind.parse(&text).map_err(|m| default.error(m))?;
-        kinds.push(ParamKind { name: param.key.to_owned(), kind });
+        let mut choices = Vec::new();
+        if let Some(entry) = table.get("choices") {
+            const EXAMPLE: &str = "{ socket = \"unix\", pipe = \"pipe\" }";
+            for (_, choice) in entry.table(EXAMPLE)?.entries() {
+                choices.push((choice.key.to_owned(), choice.text("\"unix\"")?.to_owned()));
+            }
+        }
+        let kind = if choices.is_empty() { Kind::of_default(&text) } else { Kind::Choice };
+        let of_kind = ParamKind { name: param.key.to_owned(), kind, choices };
+        of_kind.parse(&text).map_err(|m| default.error(m))?;
+        kinds.push(of_kind);
         params.push(Param {
             name: param.key.to_owned(),
             default: text,
@@ -124,41 +150,40 @@ fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
     Ok((params, kinds))
 }
 
-/// `channels = { NAME = "pipe" }`.
-fn channels(top: &Table) -> Result<Vec<(String, ChannelKind)>, WorkloadError> {
-    const KINDS: [(&str, ChannelKind); 3] =
-        [("pipe", ChannelKind::Pipe), ("udp", ChannelKind::Udp), ("tcp", ChannelKind::Tcp)];
-    let Some(entry) = top.get("channels") else {
+/// `lists = ["done"]` or `locks = ["mutex"]`.
+fn name_list(top: &Table, key: &str, example: &str) -> Result<Vec<String>, WorkloadError> {
+    let Some(entry) = top.get(key) else {
         return Ok(Vec::new());
     };
-    let mut channels = Vec::new();
-    for (_, channel) in entry.table("{ request = \"pipe\" }")?.entries() {
-        let text = channel.text("\"pipe\"")?;
-        let (_, kind) = KINDS.iter().find(|(name, _)| *name == text).ok_or_else(|| {
-            channel.error(Mistake::unknown("kind of channel", text, KINDS.iter().map(|k| k.0)))
-        })?;
-        channels.push((channel.key.to_owned(), *kind));
-    }
-    few(entry, channels.len())?;
-    Ok(channels)
-}
-
-/// `lists = ["done"]`.
-fn lists(top: &Table) -> Result<Vec<String>, WorkloadError> {
-    let Some(entry) = top.get("lists") else {
-        return Ok(Vec::new());
-    };
-    let mut lists: Vec<String> = Vec::new();
-    for item in entry.array("[\"done\"]")? {
-        let name = item.text("[\"done\"]")?;
-        if lists.iter().any(|l| l == name) {
+    let mut names: Vec<String> = Vec::new();
+    for item in entry.array(example)? {
+        let name = item.text(example)?;
+        if names.iter().any(|l| l == name) {
             let problem = format!("names `{name}` twice");
             return Err(item.error(Mistake::new(problem, "leave one of them out")));
         }
-        lists.push(name.to_owned());
+        names.push(name.to_owned());
     }
-    few(entry, lists.len())?;
-    Ok(lists)
+    few(entry, names.len())?;
+    Ok(names)
+}
+
+/// What tasks record, each name once.
+fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<String>, WorkloadError> {
+    let mut records: Vec<String> = Vec::new();
+    for op in tasks.iter().flat_map(|task| flatten(&task.ops, 1)) {
+        let Code::Record { record, .. } = &op.code else { continue };
+        if records.contains(record) {
+            continue;
+        }
+        if records.len() == MAX_RECORDS {
+            let fix = format!("record {MAX_RECORDS} different latencies at most");
+            let mistake = Mistake::new("is one latency too many", fix);
+            return Err(source.error(&op.span, Some(op.key), mistake));
+        }
+        records.push(record.clone());
+    }
+    Ok(records)
 }
 
 /// Operations count channels, lists and roles in 16 bits.
@@ -171,21 +196,38 @@ pub(crate) fn few(entry: Entry, n: usize) -> Result<(), WorkloadError> {
 }
 
 /// `[[metric]]`, each with `name` and one way to take it.
-fn metrics(top: &Table) -> Result<Vec<Metric>, WorkloadError> {
+fn metrics(top: &Table, records: &[String]) -> Result<Vec<Metric>, WorkloadError> {
     const EXAMPLE: &str = "[{ name = \"throughput (operations/s)\", throughput = true }]";
     let mut metrics = Vec::new();
     let entry = top.require("metric", EXAMPLE)?;
     for item in entry.array(EXAMPLE)? {
         let table = item.table(EXAMPLE)?;
-        table.only("a metric", &["name", "quantile", "throughput"])?;
+        table.only("a metric", &["name", "quantile", "max", "record", "throughput"])?;
         let name = table.require("name", "\"p99 wakeup latency (ns)\"")?.text("\"…\"")?.to_owned();
-        let kind = match (table.get("throughput"), table.get("quantile")) {
-            (Some(throughput), None) => throughput.yes().map(|()| MetricKind::Throughput)?,
-            (None, Some(quantile)) => {
-                MetricKind::RecordedLatency { quantile: quantile.fraction("0.99")? }
+        let known = records.iter().map(String::as_str);
+        let record = match table.get("record") {
+            None if records.len() > 1 => {
+                let fix = format!("add `record`, one of {}", records.join(", "));
+                let mistake = Mistake::new("does not say which latency it is about", fix);
+                let timed = table.get("quantile").or(table.get("max"));
+                timed.map_or(Ok(0), |entry| Err(entry.error(mistake)))?
             }
+            None => 0,
+            Some(entry) => {
+                let name = entry.text("\"wakeup\"")?;
+                let unknown = || Mistake::unknown("recorded latency", name, known.clone());
+                known.clone().position(|k| k == name).ok_or_else(|| entry.error(unknown()))?
+            }
+        };
+        let latency = |quantile| MetricKind::RecordedLatency { record: record as u8, quantile };
+        let kind = match (table.get("throughput"), table.get("quantile"), table.get("max")) {
+            (Some(throughput), None, None) if table.get("record").is_none() => {
+                throughput.yes().map(|()| MetricKind::Throughput)?
+            }
+            (None, Some(quantile), None) => latency(quantile.fraction("0.99")?),
+            (None, None, Some(max)) => max.yes().map(|()| latency(1.0))?,
             _ => {
-                let fix = "give each metric `throughput = true` or a `quantile`, and not both";
+                let fix = "give each metric `throughput = true`, a `quantile` or `max = true`";
                 return Err(item.error(Mistake::new("is taken in no way, or in two", fix)));
             }
         };

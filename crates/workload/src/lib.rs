@@ -4,9 +4,11 @@
 mod amount;
 mod build;
 mod catalogue;
+mod channels;
 mod check;
 mod error;
 mod file;
+mod operation;
 mod program;
 mod table;
 mod task;
@@ -14,5 +16,7 @@ mod task;
 pub use catalogue::{find, load, names};
 pub use error::WorkloadError;
 pub use file::{Param, Workload};
-pub use program::{ChannelKind, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
+pub use program::{
+    ChannelKind, MAX_DEPTH, Metric, MetricKind, Ns, Op, Port, Program, Role, TaskSpec,
+};
 pub use reveille_place::FileError;

@@ -18,6 +18,10 @@ pub struct Program {
     pub channels: Vec<ChannelKind>,
     /// Number of lists that tasks join to be woken as a batch.
     pub n_lists: u32,
+    /// Number of mutexes.
+    pub n_locks: u32,
+    /// Names of the latencies that tasks record, by the number in [`Op::Record`].
+    pub records: Vec<String>,
     /// What the result of a run is.
     pub metric: Metric,
 }
@@ -44,17 +48,50 @@ pub struct TaskSpec {
     pub list_base: u32,
     /// Task 0 of the task's instance.
     pub task_base: u32,
+    /// Mutex 0 of the task's instance.
+    pub lock_base: u32,
+    /// Number of the task among those of its role and instance, from 0.
+    pub own: u16,
 }
 
-/// How a message travels; its costs are the machine's.
+impl TaskSpec {
+    /// The channel, among all of the run, that a port of this task leads to.
+    #[inline]
+    pub fn channel(&self, port: Port) -> usize {
+        let own = if port.own { u32::from(self.own) } else { 0 };
+        (self.channel_base + u32::from(port.first) + own) as usize
+    }
+}
+
+/// Where a task sends to or receives from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Channel within the instance.
+    pub first: u16,
+    /// `first` begins an array, of which each task of the role uses that with its own number.
+    pub own: bool,
+}
+
+impl From<u16> for Port {
+    fn from(first: u16) -> Port {
+        Port { first, own: false }
+    }
+}
+
+/// How a message travels; its costs are the machine's. A receiver takes one message
+/// at a time and blocks while there is none; a sender blocks while there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelKind {
-    /// A pipe: the writer wakes the reader in process context.
+    /// A pipe of 16 pages. A writer wakes a reader only if the pipe was empty, a reader
+    /// a writer only if it was full; both in process context.
     Pipe,
-    /// UDP over loopback: the wake-up happens in softirq on the sender's CPU.
+    /// UDP over loopback: the wake-up happens in softirq on the sender's CPU. A datagram
+    /// for which the receiver's buffer has no room is lost.
     Udp,
-    /// TCP over loopback: likewise.
+    /// TCP over loopback: likewise, but the sender waits for room.
     Tcp,
+    /// A Unix stream socket: each message wakes a reader that waits, in process context.
+    Unix,
 }
 
 /// One operation of a task. Channels, lists and tasks are counted within the instance.
@@ -62,19 +99,22 @@ pub enum ChannelKind {
 pub enum Op {
     /// Computes for this much CPU time.
     Run(Ns),
+    /// Computes for a random CPU time, exponentially distributed with this mean.
+    RunRandom(Ns),
     /// Spins until this much wall-clock time has passed; preemption counts as work.
     Spin(Ns),
-    /// Sends one message of `bytes`; wakes a receiver that waits for it (sync).
+    /// Sends one message of `bytes`, whole; wakes a receiver as the channel's kind has it
+    /// (sync). Blocks while there is no room.
     Send {
-        /// Channel within the instance.
-        channel: u16,
+        /// To where.
+        channel: Port,
         /// Size of the message.
         bytes: u32,
     },
     /// Receives one message; blocks while there is none.
     Recv {
-        /// Channel within the instance.
-        channel: u16,
+        /// From where.
+        channel: Port,
     },
     /// Sleeps for `time` plus a uniform random part below `jitter`.
     Sleep {
@@ -82,6 +122,17 @@ pub enum Op {
         time: Ns,
         /// Random part is below this; 0 for none.
         jitter: Ns,
+    },
+    /// Sleeps for a random time, exponentially distributed with this mean.
+    SleepRandom(Ns),
+    /// Sleeps until a period has passed since the last time this ended, or since the task
+    /// began; does not sleep if that is over.
+    Period {
+        /// Length of the period.
+        period: Ns,
+        /// Late once, the next period is counted from the lateness on; otherwise the task
+        /// catches up.
+        restart: bool,
     },
     /// Waits on the task's own futex until posted, or until the time is over.
     Wait {
@@ -106,11 +157,62 @@ pub enum Op {
         /// List within the instance.
         list: u16,
     },
-    /// Records the time since the task was noted by a `WakeList`.
-    Record,
+    /// Sends a request, stamped with its time, to each of the next `count` tasks in turn
+    /// of those from `first` on; wakes those that wait for one (not sync).
+    Request {
+        /// First of them within the instance.
+        first: u16,
+        /// How many there are.
+        among: u32,
+        /// To how many requests are sent now.
+        count: u32,
+    },
+    /// Takes the oldest request sent to the task, and notes when it was sent; blocks while
+    /// there is none.
+    Serve,
+    /// Notes the present time for `Record`.
+    Note,
+    /// Records the time since the moment noted last, by the task itself, by `Serve` or for
+    /// it by a `WakeList`.
+    Record {
+        /// Number in [`Program::records`].
+        record: u8,
+        /// This much is taken off; what would be negative is 0.
+        less: Ns,
+    },
+    /// Takes the lock of the CPU that the task runs on, spinning while another task has
+    /// it. A task has one such lock at most.
+    LockCpu,
+    /// Gives that lock back, on whatever CPU the task runs now.
+    UnlockCpu,
+    /// Takes a mutex; blocks while another task has it. First come, first served.
+    Lock {
+        /// Mutex within the instance.
+        lock: u16,
+    },
+    /// Gives a mutex back, and wakes the task that has waited longest (not sync).
+    Unlock {
+        /// Mutex within the instance.
+        lock: u16,
+    },
     /// Counts this many finished operations.
     Count(u32),
+    /// Goes `back` operations, until those have been done `times` times.
+    Again {
+        /// How far.
+        back: u16,
+        /// How often in all; 1 or more.
+        times: u32,
+        /// How many loops this one stands in; below [`MAX_DEPTH`].
+        depth: u8,
+    },
+    /// The task exits, and a new one takes its place: without a past, and where the slow
+    /// path of fork would put a child of the task that exits.
+    Respawn,
 }
+
+/// Loops may stand in each other this deep.
+pub const MAX_DEPTH: usize = 4;
 
 /// What a run is judged by.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,9 +228,11 @@ pub struct Metric {
 pub enum MetricKind {
     /// Counted operations per second; higher is better.
     Throughput,
-    /// This quantile of the recorded latency in ns; lower is better.
+    /// This quantile of a recorded latency in ns; lower is better.
     RecordedLatency {
-        /// Between 0 and 1.
+        /// Number in [`Program::records`].
+        record: u8,
+        /// Above 0; 1 is the largest.
         quantile: f64,
     },
 }

@@ -108,6 +108,11 @@ impl<'a> Entry<'a> {
         matches!(self.value.get_ref(), DeValue::Boolean(_))
     }
 
+    /// Is the value a table?
+    pub(crate) fn is_table(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Table(_))
+    }
+
     /// A number or a text as it would be written for a parameter.
     pub(crate) fn scalar(&self, example: &str) -> Result<String, WorkloadError> {
         match self.value.get_ref() {

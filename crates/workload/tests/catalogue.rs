@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use reveille_workload::{
-    ChannelKind, MetricKind, Op, Program, Workload, WorkloadError, find, load, names,
+    ChannelKind, MetricKind, Op, Port, Program, Workload, WorkloadError, find, load, names,
 };
 
 fn build(name: &str, load: u64) -> Program {
@@ -17,10 +17,18 @@ fn with(workload: &Workload, load: u64, params: &[(&str, &str)]) -> Result<Progr
 }
 
 /// Tasks, processes, channels and lists of one instance.
-const SIZES: [(&str, [usize; 4]); 4] = [
+const SIZES: [(&str, [usize; 4]); 12] = [
     ("context_switch1", [2, 2, 2, 0]),
+    ("hackbench", [40, 40, 20, 0]),
+    ("kernel_compile", [1, 1, 0, 0]),
+    ("reaim", [1, 1, 1, 0]),
     ("schbench", [17, 1, 0, 1]),
+    ("schbench_classic", [17, 1, 0, 0]),
+    ("schbench_current", [17, 1, 0, 1]),
+    ("schbench_current_rate", [17, 1, 0, 0]),
+    ("tbench", [2, 2, 2, 0]),
     ("tcp_rr", [2, 2, 2, 0]),
+    ("tcp_stream", [2, 2, 1, 0]),
     ("udp_rr", [2, 2, 2, 0]),
 ];
 
@@ -35,7 +43,7 @@ fn each_builds_one_instance_per_unit_of_load() {
             assert_eq!(program.channels.len(), channels * load, "{name}");
             assert_eq!(program.n_lists as usize, lists * load, "{name}");
             let found: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
-            let expected = if name == "schbench" { 1 } else { processes * load };
+            let expected = if name.starts_with("schbench") { 1 } else { processes * load };
             assert!(found.into_iter().eq(0..expected as u32), "{name}: processes are dense");
             for (index, task) in program.tasks.iter().enumerate() {
                 let instance = index / tasks;
@@ -52,8 +60,8 @@ fn context_switch1_counts_two_per_round_trip() {
     let program = build("context_switch1", 1);
     let ops: Vec<&[Op]> = program.roles.iter().map(|r| r.ops.as_slice()).collect();
     assert_eq!(program.channels, [ChannelKind::Pipe; 2]);
-    let send = |channel| Op::Send { channel, bytes: 1 };
-    let recv = |channel| Op::Recv { channel };
+    let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 1 };
+    let recv = |channel: u16| Op::Recv { channel: channel.into() };
     // Channels count in the order of the file.
     let (there, back) = (0, 1);
     assert_eq!(ops[0], [send(there), recv(back), Op::Count(2)]);
@@ -66,9 +74,9 @@ fn netperf_exchanges_one_byte_by_default() {
     for (name, kind) in [("tcp_rr", ChannelKind::Tcp), ("udp_rr", ChannelKind::Udp)] {
         let program = build(name, 1);
         assert_eq!(program.channels, [kind; 2]);
-        assert_eq!(program.roles[0].ops[0], Op::Send { channel: 0, bytes: 1 });
+        assert_eq!(program.roles[0].ops[0], Op::Send { channel: Port::from(0), bytes: 1 });
         let large = with(&find(name).unwrap(), 1, &[("bytes", "1400")]).unwrap();
-        assert_eq!(large.roles[1].ops[1], Op::Send { channel: 1, bytes: 1400 });
+        assert_eq!(large.roles[1].ops[1], Op::Send { channel: Port::from(1), bytes: 1400 });
     }
 }
 
@@ -92,14 +100,75 @@ fn schbench_follows_its_options() {
             Op::Join { list: 0 },
             Op::Post { task: 0 },
             Op::Wait { timeout: 0, jitter: 0 },
-            Op::Record,
+            Op::Record { record: 0, less: 0 },
         ]
     );
     assert_eq!(program.metric.name, "p99 wakeup latency (ns)");
-    assert_eq!(program.metric.kind, MetricKind::RecordedLatency { quantile: 0.99 });
+    assert_eq!(program.metric.kind, MetricKind::RecordedLatency { record: 0, quantile: 0.99 });
     assert_eq!(schbench.metrics.len(), 7);
     let defaults: Vec<_> = schbench.params.iter().map(|p| p.default.as_str()).collect();
     assert_eq!(defaults, ["16", "30ms", "30ms"]);
+}
+
+#[test]
+fn hackbench_senders_write_to_every_receiver_of_their_group() {
+    let hackbench = find("hackbench").unwrap();
+    let program = with(&hackbench, 2, &[("transport", "pipe"), ("fds", "3")]).unwrap();
+    assert_eq!(program.channels, [ChannelKind::Pipe; 6]);
+    let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 100 };
+    assert_eq!(program.roles[0].ops, [send(0), send(1), send(2)]);
+    let own = Port { first: 0, own: true };
+    assert_eq!(program.roles[1].ops, [Op::Recv { channel: own }, Op::Count(1)]);
+    let receivers = program.tasks.iter().filter(|t| t.role == 1);
+    assert!(receivers.map(|t| t.channel(own)).eq(0..6), "each has its own");
+    let processes: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
+    assert_eq!(processes.len(), 12);
+    let threads = with(&hackbench, 2, &[("mode", "thread")]).unwrap();
+    assert!(threads.tasks.iter().all(|t| t.process == 0));
+    assert_eq!(threads.channels, [ChannelKind::Unix; 40]);
+    let wrong = with(&hackbench, 1, &[("mode", "fibre")]).unwrap_err().to_string();
+    assert!(wrong.contains("no choice of `mode` is called `fibre`"), "{wrong}");
+}
+
+#[test]
+fn tbench_partners_agree_on_every_exchange() {
+    let program = build("tbench", 1);
+    let count = |role: usize, is: fn(&Op) -> bool| {
+        let ops = &program.roles[role].ops;
+        let mut n = 0;
+        for (at, op) in ops.iter().enumerate().filter(|(_, op)| is(op)) {
+            let of_loop = |(end, again): (usize, &Op)| match again {
+                Op::Again { back, times, .. } if at < end && at + *back as usize >= end => {
+                    Some(*times)
+                }
+                _ => None,
+            };
+            n += ops.iter().enumerate().find_map(of_loop).unwrap_or(1);
+            let _ = op;
+        }
+        n
+    };
+    for role in [0, 1] {
+        assert_eq!(count(role, |op| matches!(op, Op::Send { .. })), 37);
+        assert_eq!(count(role, |op| matches!(op, Op::Recv { .. })), 37);
+    }
+}
+
+#[test]
+fn schbench_classic_sends_batches_at_the_rate_asked_for() {
+    let classic = find("schbench_classic").unwrap();
+    let ops = |workers: &str, rps: &str| {
+        let params = [("workers", workers), ("rps", rps), ("cputime", "80ms")];
+        with(&classic, 1, &params).map(|p| p.roles[0].ops.clone())
+    };
+    let expected = |among, count, time| {
+        [Op::Request { first: 1, among, count }, Op::Sleep { time, jitter: 0 }]
+    };
+    assert_eq!(ops("3", "10").unwrap(), expected(3, 2, 200_000_000));
+    assert_eq!(ops("16", "25").unwrap(), expected(16, 10, 333_333_333));
+    // The program dies of a division by zero with one worker.
+    let problem = ops("1", "10").unwrap_err().to_string();
+    assert!(problem.contains("is 0 (with workers = 1)"), "{problem}");
 }
 
 #[test]
@@ -142,7 +211,7 @@ fn a_large_load_is_built_at_once() {
     let workloads: Vec<Workload> = names().map(|name| find(name).unwrap()).collect();
     let start = Instant::now();
     for workload in &workloads {
-        workload.build(4096, &BTreeMap::new()).unwrap();
+        workload.build(1024, &BTreeMap::new()).unwrap();
     }
     assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
 }

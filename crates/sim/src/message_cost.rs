@@ -1,0 +1,69 @@
+//! What sending and receiving a message costs on a machine, by kind of channel.
+
+use reveille_machine::CostModel;
+use reveille_measure::Ns;
+use reveille_workload::ChannelKind;
+
+/// Kernel work of one message, system calls included, wake-up and switch not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageCost {
+    pub(crate) send: Ns,
+    /// Sending once more after waiting for room: half of it, without the system call.
+    pub(crate) send_again: Ns,
+    /// Receiving up to the point where the task blocks if there is no message.
+    pub(crate) receive_begin: Ns,
+    /// The rest.
+    pub(crate) receive_end: Ns,
+}
+
+/// By kind of channel, and for futexes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageCosts {
+    pipe: MessageCost,
+    udp: MessageCost,
+    tcp: MessageCost,
+    unix: MessageCost,
+    pub(crate) futex: MessageCost,
+    pub(crate) syscall: Ns,
+    copy_kib: Ns,
+}
+
+impl MessageCosts {
+    pub(crate) fn new(cost: &CostModel) -> MessageCosts {
+        let syscall = Ns::from(cost.syscall_ns);
+        let message = |send: u32, receive: u32| {
+            let receive = syscall + Ns::from(receive);
+            MessageCost {
+                send: syscall + Ns::from(send),
+                send_again: Ns::from(send / 2),
+                receive_begin: receive / 2,
+                receive_end: receive - receive / 2,
+            }
+        };
+        MessageCosts {
+            pipe: message(cost.pipe_write_ns, cost.pipe_read_ns),
+            udp: message(cost.udp_send_ns, cost.udp_recv_ns),
+            tcp: message(cost.tcp_send_ns, cost.tcp_recv_ns),
+            unix: message(cost.unix_send_ns, cost.unix_recv_ns),
+            futex: message(cost.futex_wake_ns, cost.futex_wait_ns),
+            syscall,
+            copy_kib: Ns::from(cost.copy_kib_ns),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, kind: ChannelKind) -> &MessageCost {
+        match kind {
+            ChannelKind::Pipe => &self.pipe,
+            ChannelKind::Udp => &self.udp,
+            ChannelKind::Tcp => &self.tcp,
+            ChannelKind::Unix => &self.unix,
+        }
+    }
+
+    /// Copying a message across the kernel boundary.
+    #[inline]
+    pub(crate) fn copy(&self, bytes: u32) -> Ns {
+        self.copy_kib * Ns::from(bytes) / 1024
+    }
+}
