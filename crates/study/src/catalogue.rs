@@ -7,8 +7,14 @@ use crate::check::nearest;
 use crate::file::{parse, parse_beside};
 use crate::{Study, StudyError};
 
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../studies/", $name, ".toml")))),*]
+    };
+}
+
 /// Name and text of every shipped study, in alphabetical order.
-const STUDIES: &[(&str, &str)] = &[("sis-short", include_str!("../../../studies/sis-short.toml"))];
+const STUDIES: &[(&str, &str)] = shipped!["aged-idle", "burst", "first-idle", "sis-short", "swqueue"];
 
 /// Names of the studies that [`load`] knows.
 pub fn names() -> Vec<&'static str> {

@@ -127,8 +127,15 @@ fn longest() -> String {
     format!("a run lasts at most {seconds}s of virtual time, warm-up included; 30ms is usual")
 }
 
-pub(crate) fn base(name: &str) -> Result<Policy, Problem> {
-    Policy::baseline(name).map_err(|error| policy_problem(&error))
+/// A baseline: a kernel's name, and after it edits if any (`v6.4 -TTWU_QUEUE`).
+pub(crate) fn base(text: &str) -> Result<Policy, Problem> {
+    let (name, edits) = text.trim().split_once([' ', ',']).unwrap_or((text, ""));
+    let kernel = Policy::baseline(name).map_err(|error| policy_problem(&error))?;
+    if edits.trim().is_empty() {
+        return Ok(kernel);
+    }
+    let edited = kernel.with(edits).map_err(|error| policy_problem(&error))?;
+    Ok(Policy { base: format!("{name} {}", edited.edits), edits: String::new(), ..edited })
 }
 
 /// A variant of a baseline and its groups; `earlier` are those that the case has.
