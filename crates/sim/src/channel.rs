@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_pipe_holds_sixteen_pages_of_whole_small_messages() {
         for (bytes, messages) in
-            [(1, 65_536), (100, 640), (4096, 16), (4097, 8), (65_536, 1), (3000, 16)]
+            [(1, 65_536), (100, 640), (4096, 16), (4097, 10), (65_536, 1), (3000, 16)]
         {
             assert_eq!(fill(&mut Channel::new(ChannelKind::Pipe), bytes), messages, "{bytes} B");
         }

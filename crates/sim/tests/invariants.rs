@@ -278,7 +278,10 @@ fn tasks_run(
     if warmup == 0 {
         prop_assert!(result.counters.activations >= n_tasks, "{:?}", result.counters);
     }
-    let blocks = |op: &Op| matches!(op, Op::Recv { .. } | Op::Sleep { .. } | Op::Wait { .. });
+    // A sender may wait for room.
+    let blocks = |op: &Op| {
+        matches!(op, Op::Send { .. } | Op::Recv { .. } | Op::Sleep { .. } | Op::Wait { .. })
+    };
     if program.roles.iter().any(|role| !role.ops.iter().any(blocks)) {
         let active: Ns = result.cpus.iter().map(|cpu| result.elapsed_ns - cpu.idle_ns).sum();
         // Until its fork, and where it counts as idle, the first one does not run yet.

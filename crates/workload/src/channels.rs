@@ -111,12 +111,15 @@ fn kind(entry: Entry, params: &[ParamKind]) -> Result<KindSource, WorkloadError>
     known(text).map(KindSource::Fixed).ok_or_else(|| entry.error(unknown()))
 }
 
+/// Index of a parameter with choices, and the choices.
+type Choosing<'a> = (usize, &'a [(String, String)]);
+
 /// The choices of the parameter that `text` names, if it begins with `$`.
 pub(crate) fn choice<'a>(
     entry: Entry,
     text: &str,
     params: &'a [ParamKind],
-) -> Result<Option<(usize, &'a [(String, String)])>, WorkloadError> {
+) -> Result<Option<Choosing<'a>>, WorkloadError> {
     let Some(name) = text.strip_prefix('$') else { return Ok(None) };
     let choosing = params.iter().enumerate().filter(|(_, p)| p.kind == Kind::Choice);
     let names = choosing.clone().map(|(_, p)| p.name.as_str());
