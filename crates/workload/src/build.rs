@@ -181,7 +181,7 @@ impl Workload {
             }
             let wrong = |problem: &str, help: &str| {
                 let amounts = source.code.amounts();
-                self.error(&source.span, Some(source.key), filled.values, amounts, problem, help)
+                self.error(&source.span, Some(&source.key), filled.values, amounts, problem, help)
             };
             match &source.code {
                 Code::Send { to, .. } | Code::Recv { from: to } => {
@@ -243,7 +243,7 @@ impl Workload {
     fn op(&self, op: &OpSource, port: Option<Port>, filled: &Filled) -> Result<Op, WorkloadError> {
         let wrong = |problem: &str, help: &str| {
             let amounts = op.code.amounts();
-            self.error(&op.span, Some(op.key), filled.values, amounts, problem, help)
+            self.error(&op.span, Some(&op.key), filled.values, amounts, problem, help)
         };
         let value =
             |amount: &Amount| amount.value(filled.values).map_err(|m| wrong(&m.problem, &m.help));

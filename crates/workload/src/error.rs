@@ -8,13 +8,14 @@ use miette::Diagnostic;
 use reveille_place::FileError;
 use thiserror::Error;
 
-/// Why [`load`](crate::load), [`Workload::parse`](crate::Workload::parse) or
+/// Why [`load`](crate::load), [`Workload::parse`](crate::Workload::parse),
+/// [`Workload::parse_rtapp`](crate::Workload::parse_rtapp) or
 /// [`Workload::build`](crate::Workload::build) failed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum WorkloadError {
     /// No workload of the catalogue has this name, and it is not a path to a file.
     #[error("no workload is called `{name}`{}", did_you_mean(nearest.as_deref()))]
-    #[diagnostic(help("there are {known}; a path must end in .toml"))]
+    #[diagnostic(help("there are {known}; a path must end in .toml, or in .json for a file of rt-app"))]
     Unknown {
         /// What was asked for.
         name: String,
