@@ -184,7 +184,9 @@ impl Workload {
 
     /// A task records only the time since something that was noted.
     fn check_records(&self, task: &TaskSource) -> Result<(), WorkloadError> {
-        let notes = |c: &Code| matches!(c, Code::Join { .. } | Code::Period { .. } | Code::Serve | Code::Note);
+        let notes = |c: &Code| {
+            matches!(c, Code::Join { .. } | Code::Period { .. } | Code::Serve | Code::Note)
+        };
         if task.any(&notes) {
             return Ok(());
         }

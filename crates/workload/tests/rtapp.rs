@@ -6,48 +6,21 @@ use proptest::prelude::*;
 use reveille_workload::{MetricKind, Op, Program, Workload, WorkloadError};
 
 /// A file as rt-app's users write them; each refusal below is one edit away.
-const GOOD: &str = r#"{
-  /* what a player does */
-  "tasks": {
-    "audio": {
-      "instance": 2, "loop": -1, "priority": -4, // all alike
-      "run": 800,
-      "timer": { "ref": "unique", "period": 4000, "mode": "absolute" },
-    },
-    "video": {
-      "delay": 1500, "priority": -4,
-      "phases": {
-        "light": { "loop": 3, "run0": 2000, "sleep0": 500, "run1": 100, "resume": "render" },
-        "heavy": { "runtime": 5000, "timer1": { "ref": "v", "period": 16000 } }
-      }
-    },
-    "render": { "policy": "SCHED_OTHER", "priority": -4, "suspend": "", "run": 700 },
-    "feeder": {
-      "priority": -4, "lock": "m", "signal": "queue", "unlock": "m", "run": 90, "sleep": 400
-    },
-    "eater": {
-      "priority": -4,
-      "lock": "m", "wait": { "ref": "queue", "mutex": "m" }, "unlock": "m", "run": 60
-    },
-    "off": { "instance": 0, "fork": "audio" }
-  },
-  "resources": { "m": { "type": "mutex" } },
-  "global": { "duration": 6, "default_policy": "SCHED_OTHER", "ftrace": "none", "gnuplot": true }
-}
-"#;
+const GOOD: &str = include_str!("rtapp/player.json");
 
 #[rustfmt::skip]
 const BAD: &[(&str, &str, usize, &str)] = &[
-    ("\"global\": {", "\"global\": ", 31, "is no JSON"),
-    ("\"global\"", "\"globl\"", 31, "`globl`: no object of a file is called `globl`; did you mean `global`?"),
-    ("\"duration\"", "\"durration\"", 31, "`global.durration`: no key of `global` is called `durration`; did you mean `duration`?"),
-    ("\"default_policy\": \"SCHED_OTHER\"", "\"default_policy\": \"SCHED_FIFO\"", 31, "`global.default_policy`: `SCHED_FIFO` is not simulated"),
+    ("\"global\": {", "\"global\": ", 27, "is no JSON"),
+    ("\"global\"", "\"globl\"", 27, "`globl`: no object of a file is called `globl`; did you mean `global`?"),
+    ("\"duration\"", "\"durration\"", 27, "`global.durration`: no key of `global` is called `durration`; did you mean `duration`?"),
+    ("\"default_policy\": \"SCHED_OTHER\"", "\"default_policy\": \"SCHED_FIFO\"", 27, "`global.default_policy`: `SCHED_FIFO` is not simulated"),
     ("\"policy\": \"SCHED_OTHER\"", "\"policy\": \"SCHED_DEADLINE\"", 16, "`tasks.render.policy`: `SCHED_DEADLINE` is not simulated"),
     ("\"suspend\": \"\"", "\"cpus\": [0], \"suspend\": \"\"", 16, "`tasks.render.cpus`: CPU affinity is not simulated"),
     ("\"suspend\": \"\"", "\"taskgroup\": \"/a\", \"suspend\": \"\"", 16, "`tasks.render.taskgroup`: groups of a file"),
     ("\"suspend\": \"\"", "\"util_min\": 3, \"suspend\": \"\"", 16, "`tasks.render.util_min`: utilization clamping"),
     ("\"suspend\": \"\"", "\"sleep\": 4", 12, "`tasks.video.phases.light.resume`: no task ever waits for `render`"),
-    ("\"resume\": \"render\"", "\"resume\": \"rendr\"", 16, "`tasks.render.suspend`: no other task would ever wake who waits for `render`"),
+    ("\"resume\": \"render\"", "\"resume\": \"rendr\"", 12, "`tasks.video.phases.light.resume`: no task ever waits for `rendr`; did you mean `render`?"),
+    ("\"resume\": \"render\"", "\"run\": 3", 16, "`tasks.render.suspend`: no other task would ever wake who waits for `render`"),
     ("\"resume\": \"render\"", "\"resume\": 3", 12, "`tasks.video.phases.light.resume`: is not a text"),
     ("\"sleep0\": 500", "\"barrier\": \"b\"", 12, "`tasks.video.phases.light.barrier`: barriers are not simulated"),
     ("\"sleep0\": 500", "\"mem\": 500", 12, "`tasks.video.phases.light.mem`: memory access"),
@@ -76,7 +49,7 @@ const BAD: &[(&str, &str, usize, &str)] = &[
     ("\"instance\": 2", "\"instance\": -2", 5, "`tasks.audio.instance`: is -2: too small"),
     ("\"instance\": 2", "\"instance\": 1000001", 5, "`tasks.audio.instance`: is 1000001: too large"),
     ("\"instance\": 2, \"loop\": -1, \"priority\": -4", "\"priority\": 0", 10, "`tasks.video.priority`: nice -4 beside nice 0"),
-    ("\"mutex\": \"m\" }", "}", 21, ""),
+    ("\"mutex\": \"m\" }", "}", 22, "`tasks.eater.wait`: has no `mutex`"),
     ("\"lock\": \"m\", \"wait\"", "\"wait\"", 22, "`tasks.eater.wait`: the task does not have this lock"),
     ("\"signal\": \"queue\", ", "", 22, "`tasks.eater.wait`: no other task would ever wake who waits for `queue`"),
     ("\"eater\": {", "\"eater\": { \"instance\": 3,", 18, "`tasks.feeder.signal`: 3 tasks can wait for `queue`"),
@@ -202,16 +175,25 @@ fn each_mistake_is_named_with_its_line_path_and_fix() {
 /// Any JSON, often with keys that rt-app knows.
 fn value() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
-        "tasks", "global", "phases", "loop", "instance", "delay", "run", "run1", "runtime", "sleep",
-        "timer", "ref", "period", "mode", "mutex", "lock", "unlock", "wait", "signal", "broad",
-        "sync", "suspend", "resume", "cpus", "policy", "priority", "a", "",
+        "tasks", "global", "phases", "loop", "instance", "delay", "run", "run1", "runtime",
+        "sleep", "timer", "ref", "period", "mode", "mutex", "lock", "unlock", "wait", "signal",
+        "broad", "sync", "suspend", "resume", "cpus", "policy", "priority", "a", "",
     ]);
     let leaf = prop_oneof![
         (-2..9i64).prop_map(|n| n.to_string()),
         any::<i64>().prop_map(|n| n.to_string()),
         prop::sample::select(vec![
-            "\"\"", "\"a\"", "\"b\"", "\"unique\"", "\"relative\"", "null", "true", "1.5", "1e9",
-            "[0]", "\"\\u00e9\"",
+            "\"\"",
+            "\"a\"",
+            "\"b\"",
+            "\"unique\"",
+            "\"relative\"",
+            "null",
+            "true",
+            "1.5",
+            "1e9",
+            "[0]",
+            "\"\\u00e9\"",
         ])
         .prop_map(str::to_owned),
     ];
@@ -227,8 +209,7 @@ fn value() -> impl Strategy<Value = String> {
 /// The good file with scraps in it.
 fn nearly_good() -> impl Strategy<Value = String> {
     let scraps = ["", "\"", "{", "}", ",", ":", "-1", "0", "null", "/*", "é", "\"run\": 1,", "\n"];
-    let edit =
-        (any::<prop::sample::Index>(), 0..30usize, prop::sample::select(scraps.to_vec()));
+    let edit = (any::<prop::sample::Index>(), 0..30usize, prop::sample::select(scraps.to_vec()));
     prop::collection::vec(edit, 0..5).prop_map(|edits| {
         let mut text = GOOD.to_owned();
         for (at, length, scrap) in edits {

@@ -67,7 +67,11 @@ pub(super) fn time(value: &Node, least_us: i64) -> Result<Amount, WorkloadError>
 
 impl Events<'_> {
     /// The operations of an event.
-    pub(super) fn read(&mut self, event: &str, value: &Node) -> Result<Vec<OpSource>, WorkloadError> {
+    pub(super) fn read(
+        &mut self,
+        event: &str,
+        value: &Node,
+    ) -> Result<Vec<OpSource>, WorkloadError> {
         if let Some((_, problem, help)) = REFUSED.iter().find(|(refused, _, _)| *refused == event) {
             return Err(value.wrong(*problem, help));
         }
@@ -88,7 +92,9 @@ impl Events<'_> {
             }
             "resume" => {
                 let (name, who) = (value.text()?, self.who);
-                vec![Code::WakeList { list: self.waits.waker(Kind::Suspend, name, who, false, value) }]
+                vec![Code::WakeList {
+                    list: self.waits.waker(Kind::Suspend, name, who, false, value),
+                }]
             }
             "signal" | "broad" => {
                 let (name, one) = (value.text()?, event == "signal");
@@ -103,7 +109,8 @@ impl Events<'_> {
                 let (name, list, lock) = self.condition(value)?;
                 self.waits.waker(Kind::Condition, &name, self.who, true, value);
                 let enter = [Code::Lock { lock }, Code::WakeList { list }, Code::Join { list }];
-                let leave = [Code::Unlock { lock }, wait(), Code::Lock { lock }, Code::Unlock { lock }];
+                let leave =
+                    [Code::Unlock { lock }, wait(), Code::Lock { lock }, Code::Unlock { lock }];
                 enter.into_iter().chain(leave).collect()
             }
             _ => {
@@ -178,7 +185,11 @@ impl<'a> Fields<'a> {
     ) -> Result<Self, WorkloadError> {
         let members = value.named()?;
         if let Some((key, node)) = members.iter().find(|(key, _)| !known.contains(key)) {
-            return Err(node.error(Mistake::unknown("key of this event", key, known.iter().copied())));
+            return Err(node.error(Mistake::unknown(
+                "key of this event",
+                key,
+                known.iter().copied(),
+            )));
         }
         Ok(Fields { value, members, example })
     }
