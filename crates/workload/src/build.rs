@@ -428,7 +428,7 @@ impl TaskSource {
     }
 }
 
-/// Does the operation never take time, on any machine?
+/// Can the operation take no time? Locks do not when nobody else has them.
 fn is_bookkeeping(op: &Op) -> bool {
     matches!(
         op,
@@ -437,7 +437,10 @@ fn is_bookkeeping(op: &Op) -> bool {
             | Op::Record { .. }
             | Op::Count(_)
             | Op::Again { .. }
+            | Op::LockCpu
             | Op::UnlockCpu
+            | Op::Lock { .. }
+            | Op::Unlock { .. }
             | Op::Run(0)
             | Op::RunRandom(0)
             | Op::Spin(0)

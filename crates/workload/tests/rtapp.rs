@@ -35,6 +35,7 @@ const BAD: &[(&str, &str, usize, &str)] = &[
     ("\"sleep0\": 500", "\"sleep0\": 3600000001", 12, "is 3600000001: too large"),
     ("\"sleep0\": 500", "\"sleep0\": 99999999999999999999", 12, "is not a whole number"),
     ("\"loop\": 3", "\"loop\": 0", 12, "`tasks.video.phases.light.loop`: would never run"),
+    ("\"runtime\": 5000, \"timer1\": { \"ref\": \"v\", \"period\": 16000 }", "\"loop\": -1, \"lock\": \"m\", \"unlock\": \"m\"", 13, "`tasks.video.phases.heavy`: would loop without taking time"),
     ("\"loop\": 3", "\"loop\": -1", 13, "`tasks.video.phases.heavy`: never begins"),
     ("\"loop\": 3", "\"loop\": 3, \"loop\": 3", 12, "`tasks.video.phases.light.loop`: stands here twice"),
     ("\"loop\": 3", "\"instance\": 3", 12, "no key or event is called `instance`"),
