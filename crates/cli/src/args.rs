@@ -67,7 +67,7 @@ pub struct CompareArgs {
     /// A machine that `reveille machines` lists, `host`, or a path (.toml, or .xml of hwloc)
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: String,
-    /// A workload that `reveille workloads` lists, or the path of a .toml file
+    /// A workload that `reveille workloads` lists, or a path (.toml, or .json of rt-app)
     #[arg(long, value_name = "NAME|FILE")]
     pub workload: String,
     /// Loads in the workload's own unit, separated by commas: 56,112

@@ -279,6 +279,7 @@ impl Sim<'_> {
             Op::Period { period, restart } => {
                 let t = &mut self.tasks[at(task)];
                 t.period_at += period;
+                t.noted_at = t.period_at.max(self.now);
                 if t.period_at > self.now {
                     let time = t.period_at - self.now;
                     return self.sleep(cpu, task, time);

@@ -181,7 +181,7 @@ impl Workload {
             }
             let wrong = |problem: &str, help: &str| {
                 let amounts = source.code.amounts();
-                self.error(&source.span, Some(source.key), filled.values, amounts, problem, help)
+                self.error(&source.span, Some(&source.key), filled.values, amounts, problem, help)
             };
             match &source.code {
                 Code::Send { to, .. } | Code::Recv { from: to } => {
@@ -243,7 +243,7 @@ impl Workload {
     fn op(&self, op: &OpSource, port: Option<Port>, filled: &Filled) -> Result<Op, WorkloadError> {
         let wrong = |problem: &str, help: &str| {
             let amounts = op.code.amounts();
-            self.error(&op.span, Some(op.key), filled.values, amounts, problem, help)
+            self.error(&op.span, Some(&op.key), filled.values, amounts, problem, help)
         };
         let value =
             |amount: &Amount| amount.value(filled.values).map_err(|m| wrong(&m.problem, &m.help));
@@ -428,7 +428,7 @@ impl TaskSource {
     }
 }
 
-/// Does the operation never take time, on any machine?
+/// Can the operation take no time? Locks do not when nobody else has them.
 fn is_bookkeeping(op: &Op) -> bool {
     matches!(
         op,
@@ -437,7 +437,10 @@ fn is_bookkeeping(op: &Op) -> bool {
             | Op::Record { .. }
             | Op::Count(_)
             | Op::Again { .. }
+            | Op::LockCpu
             | Op::UnlockCpu
+            | Op::Lock { .. }
+            | Op::Unlock { .. }
             | Op::Run(0)
             | Op::RunRandom(0)
             | Op::Spin(0)

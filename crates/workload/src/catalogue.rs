@@ -17,6 +17,7 @@ const CATALOGUE: &[(&str, &str)] = catalogue![
     "hackbench",
     "kernel_compile",
     "reaim",
+    "redis",
     "schbench",
     "schbench_classic",
     "schbench_current",
@@ -47,16 +48,21 @@ pub fn find(name: &str) -> Result<Workload, WorkloadError> {
     }
 }
 
-/// A workload by its name in the catalogue, or from the file at a path that ends in `.toml`.
+/// A workload by its name in the catalogue, or from the file at a path that ends in `.toml`,
+/// or in `.json` if it is rt-app's.
 ///
 /// # Errors
-/// As [`find`] and [`Workload::parse`], and [`WorkloadError::Read`] if the file cannot be read.
+/// As [`find`], [`Workload::parse`] and [`Workload::parse_rtapp`], and [`WorkloadError::Read`] if the file cannot be read.
 pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
-    if !spec.ends_with(".toml") {
+    let read = if spec.ends_with(".toml") {
+        Workload::parse
+    } else if spec.ends_with(".json") {
+        Workload::parse_rtapp
+    } else {
         return find(spec);
-    }
+    };
     let path = Path::new(spec);
     let text = std::fs::read_to_string(path)
         .map_err(|error| WorkloadError::Read { path: path.to_owned(), error })?;
-    Workload::parse(spec, &text)
+    read(spec, &text)
 }

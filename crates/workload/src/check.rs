@@ -10,13 +10,18 @@ use crate::task::TaskSource;
 use crate::{MetricKind, Workload, WorkloadError};
 
 impl Workload {
-    /// Checks the file as a whole, then that it can be built with its defaults.
+    /// Checks the file as a whole, then its tasks.
     pub(crate) fn check(&self, top: &Table) -> Result<(), WorkloadError> {
         self.check_channels(top)?;
         self.check_lists(top)?;
         self.check_locks(top)?;
         self.check_params(top)?;
         self.check_metrics(top)?;
+        self.check_tasks()
+    }
+
+    /// Checks each task, then that the workload can be built with its defaults.
+    pub(crate) fn check_tasks(&self) -> Result<(), WorkloadError> {
         for (role, task) in self.tasks.iter().enumerate() {
             self.check_posts(role, task)?;
             self.check_requests(role, task)?;
@@ -179,14 +184,16 @@ impl Workload {
 
     /// A task records only the time since something that was noted.
     fn check_records(&self, task: &TaskSource) -> Result<(), WorkloadError> {
-        let notes = |c: &Code| matches!(c, Code::Join { .. } | Code::Serve | Code::Note);
+        let notes = |c: &Code| {
+            matches!(c, Code::Join { .. } | Code::Period { .. } | Code::Serve | Code::Note)
+        };
         if task.any(&notes) {
             return Ok(());
         }
         for op in flatten(&task.ops, 1) {
             if matches!(op.code, Code::Record { .. }) {
                 let problem = "the task joins no list, so nothing notes when it is woken";
-                let help = "`join` a list, `serve` or `note` before, or leave `record` out";
+                let help = "`join` a list, `serve`, `note` or let a `period` end before, or leave `record` out";
                 return Err(self.op_error(op, problem, help));
             }
         }
@@ -229,7 +236,7 @@ impl Workload {
     }
 
     fn op_error(&self, op: &OpSource, problem: &str, help: &str) -> WorkloadError {
-        self.source.error(&op.span, Some(op.key), Mistake::new(problem, help))
+        self.source.error(&op.span, Some(&op.key), Mistake::new(problem, help))
     }
 }
 

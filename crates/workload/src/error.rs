@@ -8,13 +8,16 @@ use miette::Diagnostic;
 use reveille_place::FileError;
 use thiserror::Error;
 
-/// Why [`load`](crate::load), [`Workload::parse`](crate::Workload::parse) or
+/// Why [`load`](crate::load), [`Workload::parse`](crate::Workload::parse),
+/// [`Workload::parse_rtapp`](crate::Workload::parse_rtapp) or
 /// [`Workload::build`](crate::Workload::build) failed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum WorkloadError {
     /// No workload of the catalogue has this name, and it is not a path to a file.
     #[error("no workload is called `{name}`{}", did_you_mean(nearest.as_deref()))]
-    #[diagnostic(help("there are {known}; a path must end in .toml"))]
+    #[diagnostic(help(
+        "there are {known}; a path must end in .toml, or in .json for a file of rt-app"
+    ))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -133,6 +136,6 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, k)| k.to_owned())
 }
 
-fn did_you_mean(nearest: Option<&str>) -> String {
+pub(crate) fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default()
 }

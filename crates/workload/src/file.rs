@@ -169,7 +169,7 @@ fn name_list(top: &Table, key: &str, example: &str) -> Result<Vec<String>, Workl
 }
 
 /// What tasks record, each name once.
-fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<String>, WorkloadError> {
+pub(crate) fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<String>, WorkloadError> {
     let mut records: Vec<String> = Vec::new();
     for op in tasks.iter().flat_map(|task| flatten(&task.ops, 1)) {
         let Code::Record { record, .. } = &op.code else { continue };
@@ -179,7 +179,7 @@ fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<String>, Workloa
         if records.len() == MAX_RECORDS {
             let fix = format!("record {MAX_RECORDS} different latencies at most");
             let mistake = Mistake::new("is one latency too many", fix);
-            return Err(source.error(&op.span, Some(op.key), mistake));
+            return Err(source.error(&op.span, Some(&op.key), mistake));
         }
         records.push(record.clone());
     }

@@ -1,5 +1,5 @@
-//! Workloads as data: TOML files that describe tasks by a few operations, and
-//! the catalogue of those that Reveille ships.
+//! Workloads as data: TOML files that describe tasks by a few operations, the catalogue
+//! of those that Reveille ships, and rt-app's JSON files read as such.
 
 mod amount;
 mod build;
@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod operation;
 mod program;
+mod rtapp;
 mod table;
 mod task;
 

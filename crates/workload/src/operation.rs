@@ -1,5 +1,6 @@
 //! Reads the operations of a task's program, as a file writes them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::WorkloadError;
@@ -13,7 +14,8 @@ use crate::table::{Entry, Table};
 /// An operation and where it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct OpSource {
-    pub(crate) key: &'static str,
+    /// As messages name it.
+    pub(crate) key: Cow<'static, str>,
     pub(crate) span: Range<usize>,
     pub(crate) code: Code,
 }
@@ -180,7 +182,7 @@ fn operation(item: Entry, names: &Names, depth: usize) -> Result<OpSource, Workl
         return Err(item.error(Mistake::new(problem, "write one operation per table")));
     }
     let code = code(key, value, &Modifiers { table: &table, key, names }, depth)?;
-    Ok(OpSource { key, span: value.span(), code })
+    Ok(OpSource { key: key.into(), span: value.span(), code })
 }
 
 fn code(key: &str, value: Entry, with: &Modifiers, depth: usize) -> Result<Code, WorkloadError> {

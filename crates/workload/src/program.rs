@@ -126,7 +126,8 @@ pub enum Op {
     /// Sleeps for a random time, exponentially distributed with this mean.
     SleepRandom(Ns),
     /// Sleeps until a period has passed since the last time this ended, or since the task
-    /// began; does not sleep if that is over.
+    /// began; does not sleep if that is over. Notes the moment for `Record`: that at which
+    /// the sleep is to end, or the present one if there is none.
     Period {
         /// Length of the period.
         period: Ns,

@@ -99,6 +99,8 @@ const BAD: &[(&str, &str, usize, &str)] = &[
     ("back = \"udp\"", "back = { kind = \"udp\", count = 0 }", 1, "channel `back` has no member"),
     ("back = \"udp\"", "back = \"$pause\"", 4, "no parameter with choices is called `pause`"),
     ("{ count = 2 }", "{ repeat = 3, program = [{ count = 2 }] }", 18, "would loop without taking time"),
+    ("lists = [\"done\"]", "lists = [\"done\"]\nlocks = [\"m\"]", 6, "no task takes lock `m`"),
+    ("{ count = 2 }", "{ count = 2 }, { repeat = 3, program = [{ lock_cpu = true }, { unlock_cpu = true }] }", 18, "would loop without taking time"),
     ("{ count = 2 }", "{ repeat = 3 }", 18, "`repeat`: has nothing to repeat"),
     ("{ count = 2 }", "{ repeat = 0, program = [{ run = \"1us\" }, { count = 2 }] }", 18, "`repeat`: is 0"),
     ("{ count = 2 }", "{ count = 2 }, { serve = true }", 18, "nobody sends this task requests"),

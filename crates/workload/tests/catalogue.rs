@@ -17,11 +17,12 @@ fn with(workload: &Workload, load: u64, params: &[(&str, &str)]) -> Result<Progr
 }
 
 /// Tasks, processes, channels and lists of one instance.
-const SIZES: [(&str, [usize; 4]); 12] = [
+const SIZES: [(&str, [usize; 4]); 13] = [
     ("context_switch1", [2, 2, 2, 0]),
     ("hackbench", [40, 40, 20, 0]),
     ("kernel_compile", [1, 1, 0, 0]),
     ("reaim", [1, 1, 1, 0]),
+    ("redis", [51, 2, 2, 0]),
     ("schbench", [17, 1, 0, 1]),
     ("schbench_classic", [17, 1, 0, 0]),
     ("schbench_current", [17, 1, 0, 1]),
@@ -105,7 +106,7 @@ fn schbench_follows_its_options() {
     );
     assert_eq!(program.metric.name, "p99 wakeup latency (ns)");
     assert_eq!(program.metric.kind, MetricKind::RecordedLatency { record: 0, quantile: 0.99 });
-    assert_eq!(schbench.metrics.len(), 7);
+    assert_eq!(schbench.metrics.len(), 8);
     let defaults: Vec<_> = schbench.params.iter().map(|p| p.default.as_str()).collect();
     assert_eq!(defaults, ["16", "30ms", "30ms"]);
 }

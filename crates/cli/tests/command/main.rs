@@ -4,6 +4,7 @@ mod bad_input;
 mod interrupt;
 mod lists;
 mod results;
+mod rtapp;
 mod sensitivity;
 
 use std::process::{Command, Output};

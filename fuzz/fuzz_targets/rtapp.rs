@@ -1,0 +1,12 @@
+//! Any text as a file of rt-app. One that is accepted can be built, and small ones run.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use reveille_workload::Workload;
+
+fuzz_target!(|text: &str| {
+    match Workload::parse_rtapp("fuzz.json", text) {
+        Ok(workload) => reveille_fuzz::check_workload(&workload, text),
+        Err(error) => reveille_fuzz::show(&error),
+    }
+});
