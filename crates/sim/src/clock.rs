@@ -12,8 +12,9 @@ pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
 /// Deadlines by slot. Equal times are served in slot order, so that the history
 /// of a run depends on nothing but its inputs.
 pub(crate) struct Clock {
-    /// Node i has children 2i and 2i+1; leaves start at `leaves`. Keys are time·slot.
-    tree: Vec<u64>,
+    /// Node i has children 2i and 2i+1, which lie in pair i; leaves start at `leaves`, and
+    /// the root is node 1. Keys are time·slot.
+    pairs: Vec<[u64; 2]>,
     leaves: usize,
 }
 
@@ -21,7 +22,7 @@ impl Clock {
     pub(crate) fn new(slots: usize) -> Clock {
         assert!(slots < 1 << SLOT_BITS, "too many slots");
         let leaves = slots.next_power_of_two().max(2);
-        Clock { tree: vec![u64::MAX; 2 * leaves], leaves }
+        Clock { pairs: vec![[u64::MAX; 2]; leaves], leaves }
     }
 
     /// Sets the deadline of a slot; [`NEVER`] for none.
@@ -31,20 +32,22 @@ impl Clock {
         let mut node = self.leaves + slot;
         // Stops where the subtree's winner stays what it was: most plans are far off.
         while node > 1 {
-            if self.tree[node] == key {
+            let pair = &mut self.pairs[node >> 1];
+            let place = &mut pair[node & 1];
+            if *place == key {
                 return;
             }
-            self.tree[node] = key;
-            key = key.min(self.tree[node ^ 1]);
+            *place = key;
+            key = pair[0].min(pair[1]);
             node >>= 1;
         }
-        self.tree[1] = key;
+        self.pairs[0][1] = key;
     }
 
     /// The earliest deadline and its slot.
     #[inline]
     pub(crate) fn next(&self) -> (Ns, usize) {
-        let key = self.tree[1];
+        let key = self.pairs[0][1];
         (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize)
     }
 }

@@ -16,8 +16,9 @@ use crate::balance::Balancer;
 use crate::bandwidth::Bandwidth;
 use crate::channel::Channel;
 use crate::clock::{Clock, NEVER};
+use crate::code::Code;
 use crate::contention::Line;
-use crate::cpu::{Cpu, FULL_SPEED, Step, at};
+use crate::cpu::{Activity, Cpu, FULL_SPEED, Step, at};
 use crate::fair::FairTunables;
 use crate::message_cost::MessageCosts;
 use crate::near::Near;
@@ -65,6 +66,7 @@ impl std::ops::AddAssign for Toll {
 
 pub(crate) struct Sim<'a> {
     pub(crate) program: &'a Program,
+    pub(crate) code: Code,
     pub(crate) cost: &'a CostModel,
     pub(crate) machine: &'a Machine,
     pub(crate) tunables: Tunables,
@@ -132,6 +134,7 @@ impl<'a> Sim<'a> {
         let grouped = tunables.has(bits::AUTOGROUP);
         Sim {
             program,
+            code: Code::new(program),
             cost: &machine.cost,
             machine,
             tunables,
@@ -223,7 +226,7 @@ impl<'a> Sim<'a> {
             self.tick(cpu);
         } else {
             debug_assert_eq!(c.end, self.now);
-            c.settle(self.now);
+            c.finish(self.now);
             match c.step {
                 Step::Op => self.op_end(cpu),
                 Step::Commit { wakee, pick } => self.commit(cpu, wakee, pick),
@@ -255,15 +258,9 @@ impl<'a> Sim<'a> {
     ) {
         let c = &mut self.cpus[at(cpu)];
         c.step = step;
-        c.activity = crate::cpu::Activity {
-            start: self.now,
-            stall: toll.stall,
-            cost: toll.cost,
-            busy,
-            until,
-            user: false,
-        };
-        c.end = c.activity_end();
+        c.activity = Activity::new(self.now, toll.stall, toll.cost, busy);
+        c.activity.until = until.unwrap_or(0);
+        c.plan_end();
     }
 
     /// `cpu` turns idle or busy: the speed of its siblings follows.
@@ -289,7 +286,7 @@ impl<'a> Sim<'a> {
             }
             (c.speed, c.user_speed) = (speed, user_speed);
             if active {
-                c.end = c.activity_end();
+                c.plan_end();
                 self.replan(sibling);
             }
         }

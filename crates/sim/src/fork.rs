@@ -40,7 +40,7 @@ impl Sim<'_> {
             timer: old.timer,
             wait_jitter: old.wait_jitter,
             on_cpu_until: 0,
-            ..Task::new(old.spec, dst)
+            ..Task::new(old.spec, self.code.begin(old.spec.role), dst)
         };
         self.tasks[at(task)] = successor;
         let flip_decay_j = self.jiffies();

@@ -82,8 +82,8 @@ pub(crate) fn busiest(groups: &[Group], local: usize) -> Option<Group> {
     groups
         .iter()
         .filter(|g| g.index != local && g.nr > 0)
+        .reduce(|best, g| if busier(g, best) { g } else { best })
         .copied()
-        .reduce(|best, g| if busier(&g, &best) { g } else { best })
 }
 
 fn busier(g: &Group, than: &Group) -> bool {

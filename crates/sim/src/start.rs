@@ -38,7 +38,7 @@ impl Sim<'_> {
             let cpu = order[number % order.len()];
             let id = number as TaskId;
             self.world.add_task(reveille_policy::Task::new(id, cpu));
-            self.tasks.push(Task::new(task, cpu));
+            self.tasks.push(Task::new(task, self.code.begin(task.role), cpu));
             self.new_task_averages(id, cpu);
             self.begin_task(id, cpu, 1 + number as Ns * interval);
         }
