@@ -32,6 +32,11 @@ impl Code {
         code
     }
 
+    /// Does some role send or serve requests?
+    pub(crate) fn has_requests(&self) -> bool {
+        self.instructions.iter().any(|i| matches!(i.op, Op::Request { .. } | Op::Serve))
+    }
+
     /// Where a task of this role begins.
     pub(crate) fn begin(&self, role: u16) -> u32 {
         self.begins[usize::from(role)]

@@ -85,7 +85,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) mutexes: Vec<Mutex>,
     /// Who has the lock that belongs to each CPU.
     pub(crate) cpu_locks: Vec<TaskId>,
-    /// When the requests were sent that each task has not yet taken.
+    /// When the requests were sent that each task has not yet taken; empty if no role
+    /// sends any.
     pub(crate) requests: Vec<VecDeque<Ns>>,
     pub(crate) clock: Clock,
     pub(crate) timers: BinaryHeap<Reverse<Timer>>,
@@ -131,10 +132,12 @@ impl<'a> Sim<'a> {
             llcs[llc as usize].cores.push(threads);
         }
         let fair = FairTunables::new(&tunables, n);
+        let code = Code::new(program);
+        let n_serving = if code.has_requests() { program.tasks.len() } else { 0 };
         let grouped = tunables.has(bits::AUTOGROUP);
         Sim {
             program,
-            code: Code::new(program),
+            code,
             cost: &machine.cost,
             machine,
             tunables,
@@ -151,7 +154,7 @@ impl<'a> Sim<'a> {
             lists: vec![NONE; program.n_lists as usize],
             mutexes: vec![Mutex::default(); program.n_locks as usize],
             cpu_locks: vec![NONE; n],
-            requests: vec![VecDeque::new(); program.tasks.len()],
+            requests: vec![VecDeque::new(); n_serving],
             clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),
             timers: BinaryHeap::new(),
             timer_number: 0,
