@@ -232,7 +232,14 @@ impl World {
         self.cpus[cpu as usize].nr_running
     }
 
-    /// Sets that.
+    /// Runnable tasks on a CPU, and [`World::available_idle`], in one look.
+    #[inline]
+    pub fn occupancy(&self, cpu: CpuId) -> (u32, bool) {
+        let c = &self.cpus[cpu as usize];
+        (c.nr_running, c.available_idle != 0)
+    }
+
+    /// Sets the number of runnable tasks.
     #[inline]
     pub fn set_nr_running(&mut self, cpu: CpuId, n: u32) {
         self.cpus[cpu as usize].nr_running = n;

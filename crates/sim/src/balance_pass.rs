@@ -131,16 +131,19 @@ impl Sim<'_> {
             g.load += f64::from(c.load);
             g.util += u64::from(c.util);
             runnable += f64::from(c.runnable);
-            g.nr += u64::from(self.world.nr_running(CpuId::from(cpu)));
-            g.idle += u64::from(self.world.available_idle(CpuId::from(cpu)));
+            let (nr, idle) = self.world.occupancy(CpuId::from(cpu));
+            g.nr += u64::from(nr);
+            g.idle += u64::from(idle);
         }
         let pct = domain.imbalance_pct;
-        let runnable = runnable as i64 as u64;
-        let strained = g.capacity * 100 < g.util * pct || g.capacity * pct < runnable * 100;
-        let spare = g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable * 100;
-        g.kind = if g.nr > g.weight && strained {
+        let runnable = || runnable as i64 as u64;
+        let strained = || g.capacity * 100 < g.util * pct || g.capacity * pct < runnable() * 100;
+        let spare = || g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable() * 100;
+        g.kind = if g.nr < g.weight {
+            GroupType::HasSpare
+        } else if g.nr > g.weight && strained() {
             GroupType::Overloaded
-        } else if g.nr < g.weight || spare {
+        } else if spare() {
             GroupType::HasSpare
         } else {
             GroupType::FullyBusy
