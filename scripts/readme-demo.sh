@@ -79,6 +79,16 @@ def bench():
     for g in result["growth"]:
         figures = (g["cpus"], g["ns_per_activation"], g["bytes_per_cpu_and_task"])
         out.append("| {:,} | {:.0f} | {:,} |".format(*figures))
+    out += [
+        "",
+        "| policy | workload | activations/s | ns per activation |",
+        "|---|---|---:|---:|",
+    ]
+    for m in result["mechanisms"]:
+        quota = f", quota of {m['quota_cpus']} CPUs" if m["quota_cpus"] else ""
+        workload = f"{m['workload']} {m['load']} on {m['machine']}{quota}"
+        rate, ns = m["activations_per_s"] / 1e6, m["ns_per_activation"]
+        out.append(f"| {m['policy']} | {workload} | {rate:.2f} M | {ns:.0f} |")
     return "\n".join(out)
 
 

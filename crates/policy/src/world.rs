@@ -26,6 +26,7 @@ pub struct World {
     llc_cpus: Vec<u16>,
     smt_cpus: Vec<u16>,
     allowed: Vec<u64>,
+    n_affinities: u32,
     smt_active: bool,
 }
 
@@ -57,6 +58,7 @@ impl World {
             llc_cpus: Vec::new(),
             smt_cpus: Vec::new(),
             allowed: Vec::new(),
+            n_affinities: 0,
             smt_active: shape.llcs.iter().flat_map(|l| &l.cores).any(|core| core.len() > 1),
         };
         for (llc, llc_shape) in shape.llcs.iter().enumerate() {
@@ -102,7 +104,8 @@ impl World {
 
     /// Adds an allowed set and returns its index. Call after construction only.
     pub fn add_affinity(&mut self, allow: impl Fn(CpuId) -> bool) -> u32 {
-        let index = self.allowed.len() / (self.llcs.len() * LLC_WORDS);
+        let index = self.n_affinities;
+        self.n_affinities += 1;
         for llc in &self.llcs {
             let mut words = [0u64; LLC_WORDS];
             for position in 0..llc.weight as usize {
@@ -113,7 +116,7 @@ impl World {
             }
             self.allowed.extend(words);
         }
-        index as u32
+        index
     }
 
     /// May a task with this affinity run there?
@@ -197,8 +200,11 @@ impl World {
     /// Sets that.
     #[inline]
     pub fn set_available_idle(&mut self, cpu: CpuId, idle: bool) {
-        self.cpus[cpu as usize].available_idle = u8::from(idle);
-        self.update_usable(cpu);
+        let c = &mut self.cpus[cpu as usize];
+        if c.available_idle != u8::from(idle) {
+            c.available_idle = u8::from(idle);
+            self.update_usable(cpu);
+        }
     }
 
     /// Does the CPU run nothing but SCHED_IDLE tasks?
@@ -226,7 +232,14 @@ impl World {
         self.cpus[cpu as usize].nr_running
     }
 
-    /// Sets that.
+    /// Runnable tasks on a CPU, and [`World::available_idle`], in one look.
+    #[inline]
+    pub fn occupancy(&self, cpu: CpuId) -> (u32, bool) {
+        let c = &self.cpus[cpu as usize];
+        (c.nr_running, c.available_idle != 0)
+    }
+
+    /// Sets the number of runnable tasks.
     #[inline]
     pub fn set_nr_running(&mut self, cpu: CpuId, n: u32) {
         self.cpus[cpu as usize].nr_running = n;
@@ -350,7 +363,7 @@ impl World {
     }
 
     pub(crate) fn knows(&self, affinity: u32) -> bool {
-        (affinity as usize + 1) * self.llcs.len() * LLC_WORDS <= self.allowed.len()
+        affinity < self.n_affinities
     }
 
     #[inline]
@@ -366,7 +379,7 @@ impl World {
             n_llcs: self.llcs.len() as u32,
             n_cpus: self.cpus.len() as u32,
             n_tasks: self.tasks.len() as u32,
-            n_affinities: (self.allowed.len() / (self.llcs.len() * LLC_WORDS)) as u32,
+            n_affinities: self.n_affinities,
             smt_active: u32::from(self.smt_active),
             reserved: 0,
         }

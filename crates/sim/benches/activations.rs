@@ -1,7 +1,8 @@
 //! How fast the simulator is: task activations per second on one core (one
 //! activation = wake, place, run, block) at 224 CPUs and 224 pairs of
 //! context_switch1 with all mechanisms on; how the cost of one grows from 16 to
-//! 4,096 CPUs at one pair per CPU; and what a CPU and a task take in memory.
+//! 4,096 CPUs at one pair per CPU; what a CPU and a task take in memory; and what an
+//! activation costs under other kernels and policies.
 //!
 //! Prints a table and writes `target/bench.json`.
 
@@ -12,13 +13,57 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use reveille_machine::{Machine, Topology};
-use reveille_policy::Policy;
-use reveille_sim::{Groups, RunSpec};
+use reveille_policy::{BandwidthLimits, Policy};
+use reveille_sim::{Groups, RunSpec, TaskGroup};
+use reveille_workload::Program;
 
 /// Repeats of the main figure; the median is reported.
 const REPEATS: usize = 5;
 /// Sizes of the growth series: sockets and cores of two threads per socket.
 const SIZES: [(u32, u32); 5] = [(1, 8), (1, 32), (2, 64), (4, 128), (16, 128)];
+
+/// One row of the other mechanisms.
+struct Case {
+    /// Baseline and edits.
+    policy: &'static str,
+    machine: &'static str,
+    workload: &'static str,
+    params: &'static [(&'static str, &'static str)],
+    load: u64,
+    /// Quota of the group that all tasks are in, in CPUs; 0 for no group.
+    quota_cpus: u64,
+}
+
+const fn pairs(policy: &'static str) -> Case {
+    Case {
+        policy,
+        machine: "spr-2s56c",
+        workload: "context_switch1",
+        params: &[],
+        load: 224,
+        quota_cpus: 0,
+    }
+}
+
+/// What has code of its own on the way of a wake-up.
+const CASES: [Case; 10] = [
+    pairs("v4.5"),
+    pairs("v4.5 +SIS_FIRST"),
+    pairs("v5.13"),
+    pairs("v5.13 +SIS_AGE"),
+    pairs("v6.2"),
+    Case { machine: "icx-2s32c", workload: "udp_rr", load: 128, ..pairs("v6.4 +SWQUEUE") },
+    pairs("v6.12"),
+    pairs("v7.2"),
+    Case { quota_cpus: 112, ..pairs("v6.2 +SIS_SHORT") },
+    Case {
+        machine: "bdw-2s20c",
+        workload: "hackbench",
+        params: &[("transport", "pipe")],
+        load: 40,
+        ..pairs("v6.2")
+    },
+];
 
 /// Counts the bytes in use and their peak.
 struct Counting;
@@ -54,18 +99,34 @@ struct Timed {
     peak_bytes: usize,
 }
 
-fn timed(machine: &Machine, pairs: u64, virtual_ms: u64, seed: u64) -> Timed {
-    let policy = Policy::baseline("v6.2").and_then(|p| p.with("+SIS_SHORT")).expect("known names");
-    let workload = reveille_workload::find("context_switch1").expect("in the catalogue");
-    let program = workload.build(pairs, &BTreeMap::new()).expect("pairs build");
+fn policy(text: &str) -> Policy {
+    let mut words = text.split(' ');
+    let base = Policy::baseline(words.next().unwrap_or_default()).expect("a baseline");
+    words.fold(base, |policy, edit| policy.with(edit).expect("an edit that applies"))
+}
+
+fn program(workload: &str, load: u64, params: &[(&str, &str)]) -> Program {
+    let params: BTreeMap<String, String> =
+        params.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+    let workload = reveille_workload::find(workload).expect("in the catalogue");
+    workload.build(load, &params).expect("the load builds")
+}
+
+fn timed(
+    machine: &Machine,
+    program: &Program,
+    policy: &Policy,
+    groups: &Groups,
+    virtual_ms: u64,
+    seed: u64,
+) -> Timed {
     // The flips of all tasks are forgotten half-way through warm-up: SIS_SHORT is at work.
     let spec = RunSpec { seed, warmup_ns: 20_000_000, duration_ns: virtual_ms * 1_000_000 };
     let before = IN_USE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let started = Instant::now();
     let never = AtomicBool::new(false);
-    let run = reveille_sim::run(machine, &program, &policy, &Groups::default(), &spec, &never)
-        .expect("it runs");
+    let run = reveille_sim::run(machine, program, policy, groups, &spec, &never).expect("it runs");
     let seconds = started.elapsed().as_secs_f64();
     let share = (spec.warmup_ns + spec.duration_ns) as f64 / spec.duration_ns as f64;
     let activations = run.counters.activations as f64 * share;
@@ -76,6 +137,59 @@ fn timed(machine: &Machine, pairs: u64, virtual_ms: u64, seed: u64) -> Timed {
     }
 }
 
+/// Pairs of context_switch1 under v6.2 with SIS_SHORT.
+fn timed_pairs(machine: &Machine, pairs: u64, virtual_ms: u64, seed: u64) -> Timed {
+    let program = program("context_switch1", pairs, &[]);
+    let policy = policy("v6.2 +SIS_SHORT");
+    timed(machine, &program, &policy, &Groups::default(), virtual_ms, seed)
+}
+
+/// All tasks in a group with a quota of so many CPUs, in periods of 10 ms.
+fn quota(cpus: u64) -> Groups {
+    let period_ns = 10_000_000;
+    let limits = BandwidthLimits { quota_ns: Some(cpus * period_ns), period_ns, burst_ns: 0 };
+    let group = TaskGroup {
+        name: "all".to_owned(),
+        parent: None,
+        limits,
+        roles: Vec::new(),
+        phase_ns: None,
+    };
+    Groups { groups: vec![group], ..Groups::default() }
+}
+
+/// Prints a row for each of [`CASES`]; returns them as JSON.
+fn mechanisms() -> String {
+    println!("{:<18} {:>22} {:>14} {:>18}", "", "", "activations/s", "ns per activation");
+    let mut json = String::new();
+    for case in &CASES {
+        let machine = reveille_machine::load(case.machine).expect("a preset");
+        let program = program(case.workload, case.load, case.params);
+        let groups = if case.quota_cpus > 0 { quota(case.quota_cpus) } else { Groups::default() };
+        let policy = policy(case.policy);
+        let runs: Vec<Timed> =
+            (0..3).map(|seed| timed(&machine, &program, &policy, &groups, 30, seed)).collect();
+        let ns = median(runs.iter().map(|t| t.ns_per_activation).collect());
+        let limited = if case.quota_cpus > 0 { ", quota" } else { "" };
+        let what = format!("{} {}{limited}", case.workload, case.load);
+        println!("{:<18} {what:>22} {:>12.2} M {ns:>18.0}", case.policy, 1e3 / ns);
+        let comma = if json.is_empty() { "" } else { ", " };
+        let _ = write!(
+            json,
+            "{comma}{{\"policy\": \"{}\", \"machine\": \"{}\", \"workload\": \"{}\", \
+             \"load\": {}, \"quota_cpus\": {}, \"activations_per_s\": {:.0}, \
+             \"ns_per_activation\": {ns:.1}}}",
+            case.policy,
+            case.machine,
+            case.workload,
+            case.load,
+            case.quota_cpus,
+            1e9 / ns,
+        );
+    }
+    json
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -83,7 +197,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn main() {
     let spr = reveille_machine::load("spr-2s56c").expect("a preset");
-    let main: Vec<Timed> = (0..REPEATS).map(|seed| timed(&spr, 224, 60, seed as u64)).collect();
+    let main: Vec<Timed> =
+        (0..REPEATS).map(|seed| timed_pairs(&spr, 224, 60, seed as u64)).collect();
     let rate = median(main.iter().map(|t| t.activations_per_s).collect());
     println!("224 CPUs, 224 pairs of context_switch1, v6.2 +SIS_SHORT, one core:");
     println!("  {:.2} million activations/s (median of {REPEATS})", rate / 1e6);
@@ -101,7 +216,7 @@ fn main() {
         // About the same number of activations at every size.
         let virtual_ms = (16_384 / cpus as u64).clamp(8, 400);
         let runs: Vec<Timed> =
-            (0..3).map(|seed| timed(&machine, cpus as u64, virtual_ms, seed)).collect();
+            (0..3).map(|seed| timed_pairs(&machine, cpus as u64, virtual_ms, seed)).collect();
         let ns = median(runs.iter().map(|t| t.ns_per_activation).collect());
         let bytes = runs[0].peak_bytes / cpus;
         println!(
@@ -114,7 +229,12 @@ fn main() {
             "{comma}{{\"cpus\": {cpus}, \"ns_per_activation\": {ns:.1}, \"bytes_per_cpu_and_task\": {bytes}}}"
         );
     }
-    let json = format!("{{\"activations_per_s\": {rate:.0}, \"growth\": [{growth}]}}\n");
+    println!();
+    let mechanisms = mechanisms();
+    let json = format!(
+        "{{\"activations_per_s\": {rate:.0}, \"growth\": [{growth}], \
+         \"mechanisms\": [{mechanisms}]}}\n"
+    );
     let target = std::env::var("CARGO_TARGET_DIR")
         .unwrap_or_else(|_| format!("{}/../../target", env!("CARGO_MANIFEST_DIR")));
     let path = format!("{target}/bench.json");

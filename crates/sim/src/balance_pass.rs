@@ -29,8 +29,19 @@ impl Sim<'_> {
             return (Pass::NotOurs, base);
         }
         let read = domain.span.len() as u64 * Ns::from(self.cost.balance_cpu_ns);
+        if kind == Kind::NewIdle && !self.crowded(domain) {
+            // Of two tasks one may come here, a single one stays: whatever the statistics
+            // say, nothing moves, and beyond this they leave nothing behind.
+            self.balancer.overload &= domain.span.len() != self.cpus.len();
+            return (Pass::Balanced, base + read);
+        }
         let (pass, more) = self.pull(dst, level, kind, domain, member.group as usize);
         (pass, base + read + more)
+    }
+
+    /// Has some CPU of the domain two tasks?
+    fn crowded(&self, domain: &Domain) -> bool {
+        domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1)
     }
 
     /// should_we_balance(): the first idle CPU of the local group, else its first.
@@ -90,8 +101,7 @@ impl Sim<'_> {
     ) -> Option<(CpuId, Imbalance)> {
         // At the root every pass, whatever its kind, sees whether some queue is crowded.
         if domain.span.len() == self.cpus.len() {
-            let crowded = |&c: &u16| self.world.nr_running(CpuId::from(c)) > 1;
-            self.balancer.overload = domain.span.iter().any(crowded);
+            self.balancer.overload = self.crowded(domain);
         }
         if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
             self.refresh_nr_idle_scan(dst);
@@ -121,16 +131,19 @@ impl Sim<'_> {
             g.load += f64::from(c.load);
             g.util += u64::from(c.util);
             runnable += f64::from(c.runnable);
-            g.nr += u64::from(self.world.nr_running(CpuId::from(cpu)));
-            g.idle += u64::from(self.world.available_idle(CpuId::from(cpu)));
+            let (nr, idle) = self.world.occupancy(CpuId::from(cpu));
+            g.nr += u64::from(nr);
+            g.idle += u64::from(idle);
         }
         let pct = domain.imbalance_pct;
-        let runnable = runnable as u64;
-        let strained = g.capacity * 100 < g.util * pct || g.capacity * pct < runnable * 100;
-        let spare = g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable * 100;
-        g.kind = if g.nr > g.weight && strained {
+        let runnable = || runnable as i64 as u64;
+        let strained = || g.capacity * 100 < g.util * pct || g.capacity * pct < runnable() * 100;
+        let spare = || g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable() * 100;
+        g.kind = if g.nr < g.weight {
+            GroupType::HasSpare
+        } else if g.nr > g.weight && strained() {
             GroupType::Overloaded
-        } else if g.nr < g.weight || spare {
+        } else if spare() {
             GroupType::HasSpare
         } else {
             GroupType::FullyBusy

@@ -204,6 +204,7 @@ impl Sim<'_> {
 
     /// update_curr() of the groups around the current task of `cpu`, which has run for
     /// `delta`. Out of runtime, it is asked to reschedule.
+    #[cold]
     pub(crate) fn charge_groups(&mut self, cpu: CpuId, task: TaskId, delta: Ns) {
         let group = self.group_of(task);
         let Some(bandwidth) = &mut self.bandwidth else { return };

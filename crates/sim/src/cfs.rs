@@ -57,6 +57,9 @@ impl Cfs {
 
     #[inline]
     pub(crate) fn insert(&mut self, task: TaskId, vruntime: i64) {
+        if self.waiting.is_empty() {
+            return self.waiting.push(Waiting { vruntime, task }); // mostly it is
+        }
         // Equal vruntimes run in order of arrival.
         let at = self.waiting.partition_point(|w| w.vruntime > vruntime);
         self.waiting.insert(at, Waiting { vruntime, task });
@@ -146,6 +149,11 @@ impl Cfs {
     pub(crate) fn pick(&mut self, fair: &FairTunables) -> Option<Waiting> {
         let left = self.leftmost()?;
         let mut choice = self.waiting.len() - 1;
+        if choice == 0 {
+            self.waiting.clear();
+            self.forget_buddy(left.task);
+            return Some(left);
+        }
         for buddy in [self.last_buddy, self.next_buddy] {
             if buddy.0 == NONE || buddy.0 == left.task {
                 continue;

@@ -102,15 +102,14 @@ impl Pages {
         if merges && self.used > 0 && u32::from(self.fill) + odd <= PAGE { odd } else { 0 }
     }
 
+    /// Takes in a message if there is room for all of it.
     #[inline]
-    fn room(&self, bytes: u32, merges: bool) -> bool {
-        let pages = (bytes - self.merged(bytes, merges)).div_ceil(PAGE);
-        usize::from(self.used) + pages as usize <= PIPE_PAGES
-    }
-
-    #[inline]
-    fn put(&mut self, bytes: u32, merges: bool) {
+    fn put(&mut self, bytes: u32, merges: bool) -> bool {
         let merged = self.merged(bytes, merges);
+        let pages = (bytes - merged).div_ceil(PAGE);
+        if usize::from(self.used) + pages as usize > PIPE_PAGES {
+            return false;
+        }
         if merged > 0 {
             let last = usize::from(self.first + self.used - 1) % PIPE_PAGES;
             self.unread[last] += merged as u16;
@@ -124,6 +123,7 @@ impl Pages {
             self.fill = page;
             left -= u32::from(page);
         }
+        true
     }
 
     #[inline]
@@ -210,10 +210,9 @@ impl Channel {
         let was_empty = self.unread == 0;
         let (wakes_reader, wakes_writer) = match &mut self.store {
             Store::Pages(pages) => {
-                if !pages.room(bytes, !slept) {
+                if !pages.put(bytes, !slept) {
                     return Sent::Full;
                 }
-                pages.put(bytes, !slept);
                 (was_empty, slept && !pages.full())
             }
             Store::Buffer { used, limit } => {

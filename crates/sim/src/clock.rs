@@ -1,6 +1,6 @@
 //! Which CPU acts next: a winner tree over one deadline per CPU, plus one slot for
-//! sleeping tasks and one for bandwidth timers. A CPU has one thing to do at a time, so that a changed plan is
-//! an overwritten slot: nothing is queued twice, deleted or skipped.
+//! sleeping tasks and one for bandwidth timers. A CPU has one thing to do at a time, so
+//! that a changed plan is an overwritten slot: nothing is queued twice, deleted or skipped.
 
 use reveille_measure::Ns;
 
@@ -12,39 +12,45 @@ pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
 /// Deadlines by slot. Equal times are served in slot order, so that the history
 /// of a run depends on nothing but its inputs.
 pub(crate) struct Clock {
-    /// Node i has children 2i and 2i+1; leaves start at `leaves`. Keys are time·slot.
-    tree: Vec<u64>,
-    leaves: usize,
+    /// Node i has children 4i+1 to 4i+4, whose keys stand in `children[i]`; node 0 is the
+    /// root. Four to a node are half a cache line, and a path is short. Keys are time·slot.
+    children: Vec<[u64; 4]>,
+    /// The root's key.
+    first: u64,
 }
 
 impl Clock {
     pub(crate) fn new(slots: usize) -> Clock {
         assert!(slots < 1 << SLOT_BITS, "too many slots");
-        let leaves = slots.next_power_of_two().max(2);
-        Clock { tree: vec![u64::MAX; 2 * leaves], leaves }
+        // Each inner node stands for three leaves more than there would be without it.
+        let inner = slots.saturating_sub(1).div_ceil(3).max(1);
+        Clock { children: vec![[u64::MAX; 4]; inner], first: u64::MAX }
     }
 
     /// Sets the deadline of a slot; [`NEVER`] for none.
     #[inline]
     pub(crate) fn set(&mut self, slot: usize, at: Ns) {
         let mut key = if at >= NEVER { u64::MAX } else { (at << SLOT_BITS) | slot as u64 };
-        let mut node = self.leaves + slot;
+        let mut node = self.children.len() + slot;
         // Stops where the subtree's winner stays what it was: most plans are far off.
-        while node > 1 {
-            if self.tree[node] == key {
+        while node > 0 {
+            node -= 1;
+            let siblings = &mut self.children[node >> 2];
+            let place = &mut siblings[node & 3];
+            if *place == key {
                 return;
             }
-            self.tree[node] = key;
-            key = key.min(self.tree[node ^ 1]);
-            node >>= 1;
+            *place = key;
+            key = siblings[0].min(siblings[1]).min(siblings[2].min(siblings[3]));
+            node >>= 2;
         }
-        self.tree[1] = key;
+        self.first = key;
     }
 
     /// The earliest deadline and its slot.
     #[inline]
     pub(crate) fn next(&self) -> (Ns, usize) {
-        let key = self.tree[1];
+        let key = self.first;
         (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize)
     }
 }
@@ -67,5 +73,22 @@ mod tests {
         clock.set(4, NEVER);
         clock.set(3, NEVER);
         assert!(clock.next().0 >= NEVER);
+    }
+
+    #[test]
+    fn any_number_of_slots_keeps_its_earliest() {
+        for slots in 1..70 {
+            let mut clock = Clock::new(slots);
+            let mut times = vec![NEVER; slots];
+            for step in 0..500u64 {
+                let slot = (step * 7919 % slots as u64) as usize;
+                let time = step * 104_729 % 997;
+                times[slot] = if time < 100 { NEVER } else { time };
+                clock.set(slot, times[slot]);
+                let earliest = (0..slots).map(|s| (times[s], s)).min().unwrap();
+                let next = clock.next();
+                assert!(next == earliest || earliest.0 == NEVER && next.0 >= NEVER, "{slots}");
+            }
+        }
     }
 }

@@ -42,10 +42,19 @@ pub(crate) struct Activity {
     pub(crate) stall: Ns,
     pub(crate) cost: Ns,
     pub(crate) busy: Ns,
-    /// The busy part is a spin on the clock until then.
-    pub(crate) until: Option<Ns>,
+    /// The busy part is a spin on the clock until then; 0 if it is not.
+    pub(crate) until: Ns,
+    /// When stall and cost are over at the present speed.
+    overhead_end: Ns,
     /// The busy part computes in user space.
     pub(crate) user: bool,
+}
+
+impl Activity {
+    #[inline]
+    pub(crate) fn new(start: Ns, stall: Ns, cost: Ns, busy: Ns) -> Activity {
+        Activity { start, stall, cost, busy, until: 0, overhead_end: start, user: false }
+    }
 }
 
 pub(crate) struct Cpu {
@@ -102,7 +111,7 @@ impl Cpu {
     pub(crate) fn new(rq: RunQueue) -> Cpu {
         Cpu {
             step: Step::Idle,
-            activity: Activity { start: 0, stall: 0, cost: 0, busy: 0, until: None, user: false },
+            activity: Activity::new(0, 0, 0, 0),
             end: NEVER,
             speed: FULL_SPEED,
             user_speed: FULL_SPEED,
@@ -151,22 +160,34 @@ impl Cpu {
         if self.activity.user { self.user_speed } else { self.speed }
     }
 
-    /// End of the activity at the present speed.
+    /// The activity, or the speed, has changed: so does its end.
     #[inline]
-    pub(crate) fn activity_end(&self) -> Ns {
+    pub(crate) fn plan_end(&mut self) {
         let a = &self.activity;
         let overhead_end = a.start + a.stall + self.stretch(a.cost);
-        match a.until {
-            Some(until) => until.max(overhead_end),
-            None => overhead_end + at_speed(a.busy, self.busy_speed()),
-        }
+        self.end = if a.until != 0 {
+            a.until.max(overhead_end)
+        } else {
+            overhead_end + at_speed(a.busy, self.busy_speed())
+        };
+        self.activity.overhead_end = overhead_end;
     }
 
     /// When the overhead of the activity is over and the task itself goes on.
     #[inline]
     pub(crate) fn busy_from(&self) -> Ns {
+        self.activity.overhead_end
+    }
+
+    /// The activity is over at `now`, its end.
+    #[inline]
+    pub(crate) fn finish(&mut self, now: Ns) {
         let a = &self.activity;
-        a.start + a.stall + self.stretch(a.cost)
+        let elapsed = now - a.start;
+        let overhead = elapsed.min(a.overhead_end - a.start);
+        self.time.cost_ns += overhead;
+        self.time.busy_ns += elapsed - overhead;
+        self.activity = Activity::new(now, 0, 0, 0);
     }
 
     /// Accounts the activity up to `now` and keeps what is left of it.
@@ -189,12 +210,14 @@ impl Cpu {
         let busy_done = (elapsed * self.busy_speed() / FULL_SPEED).min(a.busy);
         self.time.cost_ns += stalled + cost_elapsed;
         self.time.busy_ns += elapsed;
+        let (stall, cost) = (a.stall - stalled, a.cost - cost_done);
         self.activity = Activity {
             start: now,
-            stall: a.stall - stalled,
-            cost: a.cost - cost_done,
+            stall,
+            cost,
             busy: a.busy - busy_done,
             until: a.until,
+            overhead_end: now + stall + self.stretch(cost),
             user: a.user,
         };
     }
@@ -205,7 +228,7 @@ impl Cpu {
         self.settle(now);
         self.activity.stall += stall;
         self.activity.cost += cost;
-        self.end = self.activity_end();
+        self.plan_end();
     }
 
     /// Accounts idle time up to `now`.
@@ -233,7 +256,10 @@ impl Cpu {
     /// max(util_avg, sum of util_est of queued tasks), at most one CPU.
     #[inline]
     pub(crate) fn util(&self) -> u64 {
-        self.averages.util.max(self.util_est).min(1024.0) as u64
+        let (util, expected) = (self.averages.util, self.util_est);
+        let util = if util > expected { util } else { expected };
+        // By way of a signed number, for which there is an instruction.
+        (if util < 1024.0 { util } else { 1024.0 }) as i64 as u64
     }
 
     /// Is it on its way out of idle? What comes now is served when it is out.

@@ -77,7 +77,7 @@ impl Sim<'_> {
 
     /// update_curr() by the hand of `cpu`. If that ends the slice of the task on `dst`, or
     /// its group is out of runtime there, its CPU is told; returns the work of that.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge_for(&mut self, cpu: CpuId, dst: CpuId) -> Ns {
         let known = self.cpus[at(dst)].need_resched;
         self.update_curr(dst);

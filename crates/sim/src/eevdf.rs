@@ -127,7 +127,7 @@ impl Eevdf {
     }
 
     /// update_curr(): the current task has run for `delta`. Is another to run?
-    #[inline]
+    #[inline(never)]
     pub(crate) fn charge(&mut self, delta: Ns) -> bool {
         let Some(curr) = &mut self.curr else { return false };
         let entity = &mut curr.entity;

@@ -16,8 +16,9 @@ use crate::balance::Balancer;
 use crate::bandwidth::Bandwidth;
 use crate::channel::Channel;
 use crate::clock::{Clock, NEVER};
+use crate::code::Code;
 use crate::contention::Line;
-use crate::cpu::{Cpu, FULL_SPEED, Step, at};
+use crate::cpu::{Activity, Cpu, FULL_SPEED, Step, at};
 use crate::fair::FairTunables;
 use crate::message_cost::MessageCosts;
 use crate::near::Near;
@@ -65,6 +66,7 @@ impl std::ops::AddAssign for Toll {
 
 pub(crate) struct Sim<'a> {
     pub(crate) program: &'a Program,
+    pub(crate) code: Code,
     pub(crate) cost: &'a CostModel,
     pub(crate) machine: &'a Machine,
     pub(crate) tunables: Tunables,
@@ -83,7 +85,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) mutexes: Vec<Mutex>,
     /// Who has the lock that belongs to each CPU.
     pub(crate) cpu_locks: Vec<TaskId>,
-    /// When the requests were sent that each task has not yet taken.
+    /// When the requests were sent that each task has not yet taken; empty if no role
+    /// sends any.
     pub(crate) requests: Vec<VecDeque<Ns>>,
     pub(crate) clock: Clock,
     pub(crate) timers: BinaryHeap<Reverse<Timer>>,
@@ -129,9 +132,12 @@ impl<'a> Sim<'a> {
             llcs[llc as usize].cores.push(threads);
         }
         let fair = FairTunables::new(&tunables, n);
+        let code = Code::new(program);
+        let n_serving = if code.has_requests() { program.tasks.len() } else { 0 };
         let grouped = tunables.has(bits::AUTOGROUP);
         Sim {
             program,
+            code,
             cost: &machine.cost,
             machine,
             tunables,
@@ -148,7 +154,7 @@ impl<'a> Sim<'a> {
             lists: vec![NONE; program.n_lists as usize],
             mutexes: vec![Mutex::default(); program.n_locks as usize],
             cpu_locks: vec![NONE; n],
-            requests: vec![VecDeque::new(); program.tasks.len()],
+            requests: vec![VecDeque::new(); n_serving],
             clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),
             timers: BinaryHeap::new(),
             timer_number: 0,
@@ -223,7 +229,7 @@ impl<'a> Sim<'a> {
             self.tick(cpu);
         } else {
             debug_assert_eq!(c.end, self.now);
-            c.settle(self.now);
+            c.finish(self.now);
             match c.step {
                 Step::Op => self.op_end(cpu),
                 Step::Commit { wakee, pick } => self.commit(cpu, wakee, pick),
@@ -255,15 +261,9 @@ impl<'a> Sim<'a> {
     ) {
         let c = &mut self.cpus[at(cpu)];
         c.step = step;
-        c.activity = crate::cpu::Activity {
-            start: self.now,
-            stall: toll.stall,
-            cost: toll.cost,
-            busy,
-            until,
-            user: false,
-        };
-        c.end = c.activity_end();
+        c.activity = Activity::new(self.now, toll.stall, toll.cost, busy);
+        c.activity.until = until.unwrap_or(0);
+        c.plan_end();
     }
 
     /// `cpu` turns idle or busy: the speed of its siblings follows.
@@ -289,7 +289,7 @@ impl<'a> Sim<'a> {
             }
             (c.speed, c.user_speed) = (speed, user_speed);
             if active {
-                c.end = c.activity_end();
+                c.plan_end();
                 self.replan(sibling);
             }
         }

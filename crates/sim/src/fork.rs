@@ -39,7 +39,7 @@ impl Sim<'_> {
             timer: old.timer,
             wait_jitter: old.wait_jitter,
             on_cpu_until: 0,
-            ..Task::new(old.spec, cpu)
+            ..Task::new(old.spec, self.code.begin(old.spec.role), cpu)
         };
         self.tasks[at(task)] = successor;
         let flip_decay_j = self.jiffies();

@@ -86,9 +86,8 @@ impl Sim<'_> {
         c.account_idle(asked);
         c.governor.record(arrival.saturating_sub(entered));
         c.step = Step::IdleExit;
-        c.activity =
-            Activity { start: asked, stall: exit, cost: 0, busy: 0, until: None, user: false };
-        c.end = c.activity_end();
+        c.activity = Activity::new(asked, exit, 0, 0);
+        c.plan_end();
         if c.tick_at == NEVER {
             c.tick_at = (now / self.tick_ns + 1) * self.tick_ns;
         }

@@ -82,8 +82,8 @@ pub(crate) fn busiest(groups: &[Group], local: usize) -> Option<Group> {
     groups
         .iter()
         .filter(|g| g.index != local && g.nr > 0)
+        .reduce(|best, g| if busier(g, best) { g } else { best })
         .copied()
-        .reduce(|best, g| if busier(&g, &best) { g } else { best })
 }
 
 fn busier(g: &Group, than: &Group) -> bool {
@@ -107,9 +107,8 @@ pub(crate) fn imbalance(
     if local.kind > busiest.kind {
         return None;
     }
-    let load: f64 = groups.iter().map(|g| g.load).sum();
-    let capacity: u64 = groups.iter().map(|g| g.capacity).sum();
-    let avg_load = (load * 1024.0 / capacity.max(1) as f64) as u64;
+    // With room here it is tasks that count, not load.
+    let avg_load = if local.kind == GroupType::HasSpare { 0 } else { avg_load(groups) };
     if local.kind == GroupType::Overloaded
         && (local.avg_load() >= busiest.avg_load()
             || local.avg_load() >= avg_load
@@ -127,6 +126,13 @@ pub(crate) fn imbalance(
     }
     let amount = amount(domain, local, busiest, avg_load, dst_idle);
     (!amount.is_none()).then_some(amount)
+}
+
+/// Load per capacity of the whole domain.
+fn avg_load(groups: &[Group]) -> u64 {
+    let load: f64 = groups.iter().map(|g| g.load).sum();
+    let capacity: u64 = groups.iter().map(|g| g.capacity).sum();
+    (load * 1024.0 / capacity.max(1) as f64) as u64
 }
 
 fn amount(

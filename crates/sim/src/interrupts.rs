@@ -177,11 +177,10 @@ impl Sim<'_> {
         self.publish_load(cpu);
         let cost = Ns::from(self.cost.tick_ns) + balancing;
         let c = &mut self.cpus[at(cpu)];
-        if self.now >= c.idle_from + self.tick_ns {
+        if self.now >= c.idle_from {
+            // A pause that a tick ends counts as a long one (menu): no further tick.
             c.tick_stopped = true;
             c.tick_at = NEVER;
-        }
-        if self.now >= c.idle_from {
             c.account_idle(self.now);
             c.time.cost_ns += cost;
             c.idle_accounted = self.now + cost;

@@ -7,6 +7,7 @@ mod bandwidth;
 mod cfs;
 mod channel;
 mod clock;
+mod code;
 mod contention;
 mod cpu;
 mod delayed;

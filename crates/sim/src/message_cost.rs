@@ -19,10 +19,8 @@ pub(crate) struct MessageCost {
 /// By kind of channel, and for futexes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageCosts {
-    pipe: MessageCost,
-    udp: MessageCost,
-    tcp: MessageCost,
-    unix: MessageCost,
+    /// In the order of the kinds.
+    of_kind: [MessageCost; 4],
     pub(crate) futex: MessageCost,
     pub(crate) syscall: Ns,
     copy_kib: Ns,
@@ -40,11 +38,15 @@ impl MessageCosts {
                 receive_end: receive - receive / 2,
             }
         };
+        let of_kind = [ChannelKind::Pipe, ChannelKind::Udp, ChannelKind::Tcp, ChannelKind::Unix]
+            .map(|kind| match kind {
+                ChannelKind::Pipe => message(cost.pipe_write_ns, cost.pipe_read_ns),
+                ChannelKind::Udp => message(cost.udp_send_ns, cost.udp_recv_ns),
+                ChannelKind::Tcp => message(cost.tcp_send_ns, cost.tcp_recv_ns),
+                ChannelKind::Unix => message(cost.unix_send_ns, cost.unix_recv_ns),
+            });
         MessageCosts {
-            pipe: message(cost.pipe_write_ns, cost.pipe_read_ns),
-            udp: message(cost.udp_send_ns, cost.udp_recv_ns),
-            tcp: message(cost.tcp_send_ns, cost.tcp_recv_ns),
-            unix: message(cost.unix_send_ns, cost.unix_recv_ns),
+            of_kind,
             futex: message(cost.futex_wake_ns, cost.futex_wait_ns),
             syscall,
             copy_kib: Ns::from(cost.copy_kib_ns),
@@ -53,12 +55,7 @@ impl MessageCosts {
 
     #[inline]
     pub(crate) fn of(&self, kind: ChannelKind) -> &MessageCost {
-        match kind {
-            ChannelKind::Pipe => &self.pipe,
-            ChannelKind::Udp => &self.udp,
-            ChannelKind::Tcp => &self.tcp,
-            ChannelKind::Unix => &self.unix,
-        }
+        &self.of_kind[kind as usize]
     }
 
     /// Copying a message across the kernel boundary.

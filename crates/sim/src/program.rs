@@ -14,15 +14,13 @@ const LOCK_POLL_NS: Ns = 1_000;
 impl Sim<'_> {
     #[inline]
     pub(crate) fn op(&self, task: TaskId) -> Op {
-        let t = &self.tasks[at(task)];
-        self.program.roles[usize::from(t.spec.role)].ops[usize::from(t.pc)]
+        self.code.op(self.tasks[at(task)].pc)
     }
 
     #[inline]
     pub(crate) fn next_op(&mut self, task: TaskId) {
         let t = &mut self.tasks[at(task)];
-        let ops = self.program.roles[usize::from(t.spec.role)].ops.len();
-        t.pc = if usize::from(t.pc) + 1 == ops { 0 } else { t.pc + 1 };
+        t.pc = self.code.next(t.pc);
         t.resumed = false;
         t.slept = false;
     }
@@ -71,14 +69,15 @@ impl Sim<'_> {
                 }
                 Op::Recv { channel } => {
                     let from = &self.channels[t.spec.channel(channel)];
-                    let cost = *self.messages.of(from.kind);
+                    let cost = self.messages.of(from.kind);
                     // Woken, but another receiver was faster: as if it had just asked.
                     if !t.resumed || from.unread == 0 {
                         busy += cost.receive_begin;
                         break;
                     }
+                    busy += cost.receive_end;
                     let bytes = self.take_message(task, channel);
-                    busy += cost.receive_end + self.messages.copy(bytes);
+                    busy += self.messages.copy(bytes);
                     self.next_op(task);
                     if self.tasks[at(task)].to_wake != NONE {
                         break;
@@ -180,7 +179,7 @@ impl Sim<'_> {
                     let rounds = &mut t.rounds[usize::from(depth)];
                     *rounds += 1;
                     if *rounds < times {
-                        t.pc -= back;
+                        t.pc -= u32::from(back);
                     } else {
                         *rounds = 0;
                         self.next_op(task);
@@ -207,7 +206,7 @@ impl Sim<'_> {
         if user {
             let c = &mut self.cpus[at(cpu)];
             c.activity.user = true;
-            c.end = c.activity_end();
+            c.plan_end();
         }
     }
 
@@ -217,8 +216,8 @@ impl Sim<'_> {
         let until = self.cpus[at(cpu)].end + ns;
         self.tasks[at(task)].spin_until = until;
         let c = &mut self.cpus[at(cpu)];
-        c.activity.until = Some(until);
-        c.end = c.activity_end();
+        c.activity.until = until;
+        c.plan_end();
     }
 
     /// Is there a task left that the batch wake-up in progress, or a new one, wakes?

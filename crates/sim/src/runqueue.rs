@@ -185,7 +185,7 @@ impl RunQueue {
         &mut self,
         (curr, running): (TaskId, &Task),
         (woken, waking): (TaskId, &Task),
-        new: bool,
+        new: impl FnOnce() -> bool,
         fair: &FairTunables,
     ) -> bool {
         match &mut self.timeline {
@@ -196,7 +196,7 @@ impl RunQueue {
                 cfs.set_buddies(woken, curr, fair);
                 true
             }
-            Timeline::Eevdf(eevdf) => eevdf.preempts(woken, new),
+            Timeline::Eevdf(eevdf) => eevdf.preempts(woken, new()),
         }
     }
 

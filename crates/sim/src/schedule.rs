@@ -12,7 +12,7 @@ use crate::task::{Place, Saved};
 
 impl Sim<'_> {
     /// update_curr(): the current task is charged for its time on the CPU.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
         let Some(task) = some_task(self.world.curr(cpu)) else { return };
         let t = &mut self.tasks[at(task)];
@@ -155,8 +155,8 @@ impl Sim<'_> {
             Some(_) => self.now,
             None => self.now + toll.stall + c.stretch(toll.cost),
         };
-        let asked_at = self.now + toll.stall + c.stretch(toll.cost);
-        let unlisted = self.remove_shared(cpu, task, asked_at);
+        let listed = self.tasks[at(task)].shared_queue != NONE;
+        let unlisted = if listed { self.unlist_next(cpu, task, toll) } else { Toll::default() };
         let c = &mut self.cpus[at(cpu)];
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
         c.averages.advance(&self.decay, from, prev.is_some(), weight, nr);
@@ -227,14 +227,14 @@ impl Sim<'_> {
     /// check_preempt_wakeup(): does the woken task preempt what `dst` runs?
     pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
         let Some(curr) = some_task(self.world.curr(dst)) else { return Toll::default() };
-        if matches!(self.tasks[at(woken)].place, Place::Held(_)) {
+        if self.bandwidth.is_some() && matches!(self.tasks[at(woken)].place, Place::Held(_)) {
             return Toll::default();
         }
         let c = &mut self.cpus[at(dst)];
         if c.need_resched || !self.fair.wakeup_preemption {
             return Toll::default();
         }
-        let new = self.world.task(woken).sum_exec_ns == 0;
+        let new = || self.world.task(woken).sum_exec_ns == 0;
         let (running, waking) = (&self.tasks[at(curr)], &self.tasks[at(woken)]);
         if !c.rq.preempts((curr, running), (woken, waking), new, &self.fair) {
             return Toll::default();

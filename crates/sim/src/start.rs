@@ -38,7 +38,7 @@ impl Sim<'_> {
         for (number, &task) in self.program.tasks.iter().enumerate() {
             let id = number as TaskId;
             self.world.add_task(reveille_policy::Task::new(id, FORKER));
-            self.tasks.push(Task::new(task, FORKER));
+            self.tasks.push(Task::new(task, self.code.begin(task.role), FORKER));
             self.fork(id, FORKER, 1 + number as Ns * interval);
         }
         self.set_flip_decay(spec);

@@ -170,6 +170,13 @@ impl Sim<'_> {
         toll
     }
 
+    /// The task that `cpu` runs next, after `toll`, leaves its shared queue.
+    #[inline(never)]
+    pub(crate) fn unlist_next(&mut self, cpu: CpuId, task: TaskId, toll: Toll) -> Toll {
+        let asked_at = self.after(cpu, &toll);
+        self.remove_shared(cpu, task, asked_at)
+    }
+
     /// Takes a task that stops waiting on the runqueue of `of` off its shared queue, if
     /// it is on one. `cpu` asks for the queue's lock at `when`.
     #[inline]

@@ -41,8 +41,8 @@ pub(crate) struct Saved {
 pub(crate) struct Task {
     pub(crate) spec: TaskSpec,
     pub(crate) place: Place,
-    /// Next operation of its role.
-    pub(crate) pc: u16,
+    /// Place of its next operation in the code.
+    pub(crate) pc: u32,
     /// The operation has blocked once and is being completed.
     pub(crate) resumed: bool,
     /// Its futex has been posted and not yet consumed.
@@ -112,11 +112,11 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn new(spec: TaskSpec, cpu: CpuId) -> Task {
+    pub(crate) fn new(spec: TaskSpec, pc: u32, cpu: CpuId) -> Task {
         Task {
             spec,
             place: Place::Blocked,
-            pc: 0,
+            pc,
             resumed: false,
             posted: false,
             waits_futex: false,

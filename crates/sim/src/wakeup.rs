@@ -97,7 +97,7 @@ impl Sim<'_> {
     }
 
     /// Asks the policy, and charges what it looked at.
-    #[inline]
+    #[inline(always)]
     fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) -> (Pick, Toll) {
         let waker = self.world.curr(cpu);
         let now_j = self.jiffies();

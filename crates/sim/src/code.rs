@@ -1,0 +1,54 @@
+//! The operations of all roles in one array, each with the one that follows it: a task
+//! looks at its next operation several times per activation.
+
+use reveille_workload::{Op, Program};
+
+/// An operation, and the place of the next one.
+#[derive(Clone, Copy, Debug)]
+struct Instruction {
+    op: Op,
+    next: u32,
+}
+
+/// Programs of all roles. Places are counted over all of them.
+pub(crate) struct Code {
+    instructions: Vec<Instruction>,
+    /// Place of the first operation of each role.
+    begins: Vec<u32>,
+}
+
+impl Code {
+    pub(crate) fn new(program: &Program) -> Code {
+        let mut code = Code { instructions: Vec::new(), begins: Vec::new() };
+        for role in &program.roles {
+            let begin = code.instructions.len() as u32;
+            code.begins.push(begin);
+            for (number, &op) in role.ops.iter().enumerate() {
+                // The last operation is followed by the first.
+                let next = if number + 1 == role.ops.len() { 0 } else { number as u32 + 1 };
+                code.instructions.push(Instruction { op, next: begin + next });
+            }
+        }
+        code
+    }
+
+    /// Does some role send or serve requests?
+    pub(crate) fn has_requests(&self) -> bool {
+        self.instructions.iter().any(|i| matches!(i.op, Op::Request { .. } | Op::Serve))
+    }
+
+    /// Where a task of this role begins.
+    pub(crate) fn begin(&self, role: u16) -> u32 {
+        self.begins[usize::from(role)]
+    }
+
+    #[inline]
+    pub(crate) fn op(&self, place: u32) -> Op {
+        self.instructions[place as usize].op
+    }
+
+    #[inline]
+    pub(crate) fn next(&self, place: u32) -> u32 {
+        self.instructions[place as usize].next
+    }
+}
