@@ -85,10 +85,13 @@ struct Pages {
     used: u8,
     /// Where the next small write goes on in the last page.
     fill: u16,
+    /// A message of several pages found too few. The kernel would write a part of it and
+    /// fill the pipe; here it waits whole, and the pipe counts as full.
+    refused: bool,
 }
 
 impl Pages {
-    const EMPTY: Pages = Pages { unread: [0; PIPE_PAGES], first: 0, used: 0, fill: 0 };
+    const EMPTY: Pages = Pages { unread: [0; PIPE_PAGES], first: 0, used: 0, fill: 0, refused: false };
 
     #[inline]
     fn full(&self) -> bool {
@@ -107,7 +110,8 @@ impl Pages {
     fn put(&mut self, bytes: u32, merges: bool) -> bool {
         let merged = self.merged(bytes, merges);
         let pages = (bytes - merged).div_ceil(PAGE);
-        if usize::from(self.used) + pages as usize > PIPE_PAGES {
+        self.refused = usize::from(self.used) + pages as usize > PIPE_PAGES;
+        if self.refused {
             return false;
         }
         if merged > 0 {
@@ -253,7 +257,7 @@ impl Channel {
         match &mut self.store {
             Store::Pages(pages) => {
                 // In v6.2 a reader of a full pipe wakes a writer even if it frees no page.
-                let was_full = pages.full();
+                let was_full = pages.full() || pages.refused;
                 pages.take(bytes);
                 let wakes_writers = if was_full && some_waits { Wakes::One } else { Wakes::None };
                 Received { bytes, wakes_reader: slept && self.unread > 0, wakes_writers }
