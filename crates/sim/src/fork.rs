@@ -6,7 +6,7 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
 use crate::cpu::at;
-use crate::engine::Sim;
+use crate::engine::{Sim, Timer};
 use crate::task::Task;
 
 /// An overloaded local group is kept until another has this many percent less load:
@@ -29,9 +29,8 @@ impl Group {
 }
 
 impl Sim<'_> {
-    /// The current task exits; its successor begins where a child would be placed.
+    /// The current task exits; its successor begins where a child of it would be placed.
     pub(crate) fn respawn(&mut self, cpu: CpuId, task: TaskId) {
-        let dst = self.find_idlest_cpu(cpu);
         self.block(cpu);
         self.detach(task, cpu);
         let old = &self.tasks[at(task)];
@@ -40,57 +39,72 @@ impl Sim<'_> {
             timer: old.timer,
             wait_jitter: old.wait_jitter,
             on_cpu_until: 0,
-            ..Task::new(old.spec, self.code.begin(old.spec.role), dst)
+            ..Task::new(old.spec, self.code.begin(old.spec.role), cpu)
         };
         self.tasks[at(task)] = successor;
         let flip_decay_j = self.jiffies();
         let memory = self.world.task_mut(task);
-        *memory = reveille_policy::Task::new(task, dst);
+        *memory = reveille_policy::Task::new(task, cpu);
         memory.wakee_flip_decay_j = flip_decay_j;
-        self.tasks[at(task)].averages.at = self.now;
+        self.fork(task, cpu, self.now + 1);
+        self.replan_timers();
+    }
+
+    /// A task is forked on `cpu` at that time: placed then, and woken where it is placed.
+    pub(crate) fn fork(&mut self, task: TaskId, cpu: CpuId, at_ns: Ns) {
+        self.timer_number += 1;
+        let t = &mut self.tasks[at(task)];
+        t.timer = self.timer_number;
+        t.period_at = at_ns;
+        t.unborn = true;
+        let timer = Timer { at: at_ns, task, number: self.timer_number, cpu };
+        self.timers.push(std::cmp::Reverse(timer));
+    }
+
+    /// sched_fork() and wake_up_new_task() up to the placement: what `cpu` forks begins on
+    /// the CPU returned.
+    pub(crate) fn place_forked(&mut self, task: TaskId, cpu: CpuId) -> CpuId {
+        let dst = self.find_idlest_cpu(cpu);
+        let memory = self.world.task_mut(task);
+        (memory.prev_cpu, memory.recent_used_cpu) = (dst, dst);
+        let t = &mut self.tasks[at(task)];
+        (t.warm_cpu, t.waker_cpu) = (dst, dst);
+        t.averages.at = self.now;
+        t.unborn = false;
         self.advance_cpu(dst);
         self.new_task_averages(task, dst);
-        self.begin_task(task, dst, self.now + 1);
-        self.replan_timers();
+        dst
     }
 
     /// Where a child that is forked on `cpu` goes.
     fn find_idlest_cpu(&self, cpu: CpuId) -> CpuId {
         let topology = &self.machine.topology;
-        let place = &topology.cpus()[at(cpu)];
-        let sockets = 1 + topology.cpus().iter().map(|p| p.socket).max().unwrap_or(0);
-        let socket = self.idlest_group(place.socket, 0..sockets, true, |socket| {
-            topology.cpus().iter().enumerate().filter(move |(_, p)| p.socket == socket)
-        });
-        let llcs = topology.n_llcs() as u32;
-        let llc = self.idlest_group(place.llc, 0..llcs, false, |llc| {
-            let all = topology.cpus().iter().enumerate();
-            all.filter(move |(_, p)| p.llc == llc && p.socket == socket)
-        });
-        let cores = topology.n_cores() as u32;
-        let core = self.idlest_group(place.core, 0..cores, false, |core| {
-            let threads = topology.core_cpus(core).iter().map(|&t| t as usize);
-            threads.map(|t| (t, &topology.cpus()[t])).filter(move |(_, p)| p.llc == llc)
-        });
-        self.idlest_thread(topology.core_cpus(core).iter().map(|&t| t as CpuId))
+        let (all, place) = (topology.cpus(), &topology.cpus()[at(cpu)]);
+        let sockets = 0..topology.n_sockets() as u32;
+        let socket = self.idlest_group(place.socket, sockets, true, |s| topology.socket_cpus(s));
+        let llcs = 0..topology.n_llcs() as u32;
+        let llcs = llcs.filter(|&llc| all[at(topology.llc_cpus(llc)[0])].socket == socket);
+        let llc = self.idlest_group(place.llc, llcs, false, |llc| topology.llc_cpus(llc));
+        let cores = topology.llc_cpus(llc).iter().map(|&cpu| all[at(cpu)].core);
+        let cores = cores
+            .enumerate()
+            .filter(|&(i, core)| topology.core_cpus(core)[0] == topology.llc_cpus(llc)[i]);
+        let cores = cores.map(|(_, core)| core);
+        let core = self.idlest_group(place.core, cores, false, |core| topology.core_cpus(core));
+        self.idlest_thread(topology.core_cpus(core))
     }
 
     /// find_idlest_group() among `groups`, some of which may be empty; `local` is that of
     /// the forking CPU, which may be none of them.
-    fn idlest_group<P>(
+    fn idlest_group<'a>(
         &self,
         local: u32,
-        groups: std::ops::Range<u32>,
+        groups: impl Iterator<Item = u32>,
         numa: bool,
-        members: impl Fn(u32) -> P,
-    ) -> u32
-    where
-        P: Iterator,
-        P::Item: Member,
-    {
+        members: impl Fn(u32) -> &'a [CpuId],
+    ) -> u32 {
         let sum = |group: u32| {
-            members(group).fold(Group::default(), |mut sum, member| {
-                let cpu = member.cpu();
+            members(group).iter().fold(Group::default(), |mut sum, &cpu| {
                 let nr = self.world.nr_running(cpu);
                 sum.cpus += 1;
                 sum.idle += usize::from(nr == 0);
@@ -104,17 +118,19 @@ impl Sim<'_> {
             (a, b) => a > b,
         };
         let mut best: Option<(u32, Group)> = None;
-        for group in groups.filter(|g| *g != local) {
+        let mut here = None;
+        for group in groups {
             let sums = sum(group);
-            if sums.cpus > 0 && best.as_ref().is_none_or(|(_, b)| better(&sums, b)) {
+            if group == local {
+                here = Some(sums);
+                continue;
+            }
+            if best.as_ref().is_none_or(|(_, b)| better(&sums, b)) {
                 best = Some((group, sums));
             }
         }
-        let here = sum(local);
         let Some((other, there)) = best else { return local };
-        if here.cpus == 0 {
-            return other;
-        }
+        let Some(here) = here else { return other };
         let stays = if here.idle > 0 || there.idle > 0 {
             // imb_numa_nr: a node may hold an eighth of its CPUs' number before it spreads.
             let allowed = (here.cpus as u32 / 8).max(1);
@@ -129,9 +145,10 @@ impl Sim<'_> {
 
     /// find_idlest_group_cpu(): the idle thread that wakes fastest, of equals the one idle
     /// for the shortest time; without one the least loaded.
-    fn idlest_thread(&self, threads: impl Iterator<Item = CpuId>) -> CpuId {
-        threads
-            .min_by_key(|&cpu| {
+    fn idlest_thread(&self, threads: &[CpuId]) -> CpuId {
+        *threads
+            .iter()
+            .min_by_key(|&&cpu| {
                 let c = &self.cpus[at(cpu)];
                 let idle = self.world.nr_running(cpu) == 0;
                 let (state, since) =
@@ -140,16 +157,5 @@ impl Sim<'_> {
                 (!idle, state, since, load)
             })
             .expect("a core has threads")
-    }
-}
-
-/// A CPU with its place.
-trait Member {
-    fn cpu(&self) -> CpuId;
-}
-
-impl<T> Member for (usize, T) {
-    fn cpu(&self) -> CpuId {
-        self.0 as CpuId
     }
 }

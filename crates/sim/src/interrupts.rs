@@ -122,7 +122,10 @@ impl Sim<'_> {
             // From here on the wait has timed out: a post no longer wakes it.
             self.tasks[at(timer.task)].timer = 0;
             self.tasks[at(timer.task)].waits_futex = false;
-            let cpu = timer.cpu;
+            let cpu = match self.tasks[at(timer.task)].unborn {
+                true => self.place_forked(timer.task, timer.cpu),
+                false => timer.cpu,
+            };
             match self.cpus[at(cpu)].step {
                 Step::Idle => {
                     self.cpus[at(cpu)].fired.push(timer.task);

@@ -81,6 +81,8 @@ pub(crate) struct Task {
     pub(crate) spin_until: Ns,
     /// Random part of a wait's timeout, drawn once.
     pub(crate) wait_jitter: Option<Ns>,
+    /// It will be forked when its timer fires; it has no place yet.
+    pub(crate) unborn: bool,
     /// Number of its pending timer; a timer with another number is void.
     pub(crate) timer: u64,
     /// Next task that waits for the same thing, or that the same operation wakes.
@@ -137,6 +139,7 @@ impl Task {
             noted_at: 0,
             spin_until: 0,
             wait_jitter: None,
+            unborn: false,
             timer: 0,
             next_waiter: reveille_policy::NONE,
             to_wake: reveille_policy::NONE,

@@ -14,7 +14,8 @@ macro_rules! shipped {
 }
 
 /// Name and text of every shipped study, in alphabetical order.
-const STUDIES: &[(&str, &str)] = shipped!["aged-idle", "burst", "first-idle", "sis-short", "swqueue"];
+const STUDIES: &[(&str, &str)] =
+    shipped!["aged-idle", "burst", "first-idle", "sis-short", "swqueue"];
 
 /// Names of the studies that [`load`] knows.
 pub fn names() -> Vec<&'static str> {

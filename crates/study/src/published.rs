@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::duration::duration_ns;
 use crate::measure::Direction;
 use crate::statistics::change_pct;
 
@@ -91,7 +92,13 @@ impl Published {
     pub fn change_pct(&self, direction: Direction) -> Option<f64> {
         match &self.figure {
             PublishedFigure::Change { change_pct } => Some(*change_pct),
-            PublishedFigure::Pair { base, variant, .. } => {
+            PublishedFigure::Pair { base, variant, unit } => {
+                // Seconds for a given amount of work are the inverse of work per second.
+                let time = unit.as_ref().is_some_and(|u| duration_ns(&format!("1{u}")).is_ok());
+                let direction = match direction {
+                    Direction::Higher if time => Direction::Lower,
+                    direction => direction,
+                };
                 Some(change_pct(direction, *base, *variant))
             }
             PublishedFigure::Std { base, variant, .. } => {
@@ -114,5 +121,27 @@ impl Published {
             _ => false,
         };
         figures && self.variant == other.variant && self.metric == other.metric
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_beside_a_throughput_is_its_inverse() {
+        let pair = |unit: &str| Published {
+            variant: 0,
+            metric: 0,
+            figure: PublishedFigure::Pair { base: 10.0, variant: 8.0, unit: Some(unit.into()) },
+            std_base_pct: None,
+            std_variant_pct: None,
+            noise: None,
+            source: "a mail".into(),
+        };
+        let pct = |unit, direction| pair(unit).change_pct(direction).unwrap().round();
+        assert_eq!(pct("MB/s", Direction::Higher), -20.0);
+        assert_eq!(pct("s", Direction::Higher), 25.0);
+        assert_eq!(pct("us", Direction::Lower), 25.0);
     }
 }
