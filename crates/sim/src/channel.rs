@@ -91,7 +91,8 @@ struct Pages {
 }
 
 impl Pages {
-    const EMPTY: Pages = Pages { unread: [0; PIPE_PAGES], first: 0, used: 0, fill: 0, refused: false };
+    const EMPTY: Pages =
+        Pages { unread: [0; PIPE_PAGES], first: 0, used: 0, fill: 0, refused: false };
 
     #[inline]
     fn full(&self) -> bool {
@@ -110,8 +111,8 @@ impl Pages {
     fn put(&mut self, bytes: u32, merges: bool) -> bool {
         let merged = self.merged(bytes, merges);
         let pages = (bytes - merged).div_ceil(PAGE);
-        self.refused = usize::from(self.used) + pages as usize > PIPE_PAGES;
-        if self.refused {
+        if usize::from(self.used) + pages as usize > PIPE_PAGES {
+            self.refused = !self.full();
             return false;
         }
         if merged > 0 {
@@ -257,7 +258,7 @@ impl Channel {
         match &mut self.store {
             Store::Pages(pages) => {
                 // In v6.2 a reader of a full pipe wakes a writer even if it frees no page.
-                let was_full = pages.full() || pages.refused;
+                let was_full = pages.full() | std::mem::take(&mut pages.refused);
                 pages.take(bytes);
                 let wakes_writers = if was_full && some_waits { Wakes::One } else { Wakes::None };
                 Received { bytes, wakes_reader: slept && self.unread > 0, wakes_writers }
