@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes the measured blocks of README.md anew: <!-- demo --> and <!-- misses --> from
-# runs of target/release/reveille, <!-- bench --> from target/bench.json. Build and
-# `make bench` first. Takes as long as the study does.
+# Writes the measured blocks of README.md anew: <!-- demo -->, <!-- score --> and
+# <!-- misses --> from runs of target/release/reveille, <!-- bench --> from
+# target/bench.json, and docs/fidelity.md. Build and `make bench` first. Takes as long as
+# all studies and the demo do.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,12 +13,13 @@ trap 'rm -rf "$dir"' EXIT
 
 "$reveille" study sis-short --no-explain >"$dir/study.txt"
 "$reveille" compare --machine spr-2s56c --workload context_switch1 --load 224 \
-    --base v6.2 --with +SIS_SHORT >"$dir/compare.txt"
+    --base v6.2 --with +SIS_SHORT --warmup 100ms >"$dir/compare.txt"
+"$reveille" study --all --json >"$dir/all.json"
 
-python3 - "$dir/study.txt" "$dir/compare.txt" "$bench" README.md <<'WRITE'
+python3 - "$dir/study.txt" "$dir/compare.txt" "$dir/all.json" "$bench" README.md <<'WRITE'
 import json, os, re, sys
 
-study_path, compare_path, bench_path, readme_path = sys.argv[1:]
+study_path, compare_path, all_path, bench_path, readme_path = sys.argv[1:]
 
 
 def lines_of(path):
@@ -45,25 +47,51 @@ def demo():
         out += ["", *table]
     out += ["", f"[… {' and '.join(hidden)}, sources, claims, explanations …]", "", *footer]
     out += ["", "$ reveille compare --machine spr-2s56c --workload context_switch1 --load 224 \\",
-            "      --base v6.2 --with +SIS_SHORT", "[…]", *explained, "```"]
+            "      --base v6.2 --with +SIS_SHORT --warmup 100ms", "[…]", *explained, "```"]
     return "\n".join(out)
 
 
+with open(all_path, encoding="utf-8") as file:
+    everything = json.load(file)
+
+
+def share(entry):
+    return f"{entry['hits']} of {entry['counted']} ({entry['pct']:.0f}%)"
+
+
+def score():
+    out = ["| mechanism | study | counted rows that hit | claims |", "|---|---|---:|---:|"]
+    for m in everything["mechanisms"]:
+        claims = f"{m['claim_hits']} of {m['claims']}"
+        out.append(f"| {m['mechanism']} | {', '.join(m['studies'])} | {share(m)} | {claims} |")
+    out.append(f"| **all** | | **{share(everything['score'])}** | |")
+    return "\n".join(out)
+
+
+def percent(change):
+    return "" if change is None else f"{change:+.1f}%"
+
+
 def misses():
-    out = []
-    for case in cases:
-        name = case[0].split(",")[0]
-        for line in case:
-            cells = re.match(r"\s+(\d+) .*?(\S+%)\*?\s+(\S+%)\s+MISS$", line)
-            if cells:
-                load, change, published = cells.groups()
-                out.append(f"| {name} | {load} | {change} | {published} |")
-    for line in "\n".join(" ".join(p) for p in study if p[0] == "claims").split("  "):
-        if line.startswith("MISS"):
-            out.append(f"| {line.removeprefix('MISS').strip()} | | | |")
-    if not out:
-        return "Every counted row is a hit."
-    return "\n".join(["| case | load | predicted | published |", "|---|---:|---:|---:|", *out])
+    out = ["| study | case | load | metric | predicted | published | r̂/r |",
+           "|---|---|---:|---|---:|---:|---:|"]
+    for study in everything["studies"]:
+        for row in study["rows"]:
+            if row["verdict"] != "miss":
+                continue
+            predicted, published = percent(row["change_pct"]), percent(row["published_change_pct"])
+            if row["kind"] == "side":
+                side = "baseline" if row["published_baseline"] is not None else "candidate"
+                predicted = f"{row[side]['mean']:.3g}"
+                published = f"{row['published_' + side]:.4g}"
+            ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
+            cells = (study["study"], row["case"], row["load"], row["metric"])
+            out.append("| {} | {} | {} | {} | ".format(*cells) + f"{predicted} | {published} | {ratio} |")
+    for study in everything["studies"]:
+        for claim in study["claims"]:
+            if claim["verdict"] == "miss":
+                out.append(f"| {study['study']} | {claim['claim']} (claim) | | | | | |")
+    return "\n".join(out)
 
 
 def bench():
@@ -94,7 +122,7 @@ def bench():
 
 with open(readme_path, encoding="utf-8") as file:
     readme = file.read()
-blocks = {"demo": demo(), "misses": misses()}
+blocks = {"demo": demo(), "score": score(), "misses": misses()}
 if os.path.exists(bench_path):
     blocks["bench"] = bench()
 else:

@@ -205,8 +205,8 @@ mod tests {
         refused(&["a"], &["bust=1ms"], "no setting");
         refused(&["a"], &["period=100ms"], "changes nothing");
         refused(&["a"], &["period=2s"], "period");
-        refused(&["a"], &["quota=1us"], "too small");
-        refused(&["a"], &["quota=10ms", "burst=11ms"], "larger than the quota");
+        refused(&["a"], &["quota=1us"], "less than 1 ms");
+        refused(&["a"], &["quota=10ms", "burst=11ms"], "more than the quota");
         refused(&["a"], &["slice=0ms"], "lets nothing run");
     }
 }

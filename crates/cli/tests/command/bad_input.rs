@@ -91,7 +91,7 @@ fn further_options() {
     refused(&["study", "--all", "--fidelity", "no/such/x.md"], &["--fidelity", "no directory"]);
     refused(&["study", "--all", "--fidelity", "/"], &["--fidelity", "no file name"]);
     refused(&small(&["--with", "burst=1ms"]), &["--with", "there is none", "`group`"]);
-    refused(&small(&["--group", "quota=1us"]), &["--group", "too small"]);
+    refused(&small(&["--group", "quota=1us"]), &["--group", "less than 1 ms"]);
     refused(&small(&["--group", "qouta=1ms"]), &["--group", "did you mean `quota`?"]);
     refused(&small(&["--group", "quota"]), &["--group", "no value"]);
     refused(&small(&["--slice", "0ms"]), &["--slice", "5ms"]);

@@ -85,7 +85,7 @@ fn a_study_is_shown_with_its_published_figures() {
     let result = json(&["studies", "sis-short", "--json"]);
     let cases = result["study"]["cases"].as_array().unwrap();
     let published: usize = cases.iter().map(|c| c["published"].as_array().unwrap().len()).sum();
-    assert_eq!(published, 21);
+    assert_eq!(published, 48);
     assert_eq!(result["study"]["peaks"][0]["load"], 112);
 }
 
