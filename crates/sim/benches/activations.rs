@@ -19,6 +19,8 @@ use reveille_workload::Program;
 
 /// Repeats of the main figure; the median is reported.
 const REPEATS: usize = 5;
+/// Virtual time before the timed one.
+const WARMUP_NS: u64 = 100_000_000;
 /// Sizes of the growth series: sockets and cores of two threads per socket.
 const SIZES: [(u32, u32); 5] = [(1, 8), (1, 32), (2, 64), (4, 128), (16, 128)];
 
@@ -120,16 +122,20 @@ fn timed(
     virtual_ms: u64,
     seed: u64,
 ) -> Timed {
-    // The flips of all tasks are forgotten half-way through warm-up: SIS_SHORT is at work.
-    let spec = RunSpec { seed, warmup_ns: 20_000_000, duration_ns: virtual_ms * 1_000_000 };
     let before = IN_USE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let started = Instant::now();
     let never = AtomicBool::new(false);
-    let run = reveille_sim::run(machine, program, policy, groups, &spec, &never).expect("it runs");
-    let seconds = started.elapsed().as_secs_f64();
-    let share = (spec.warmup_ns + spec.duration_ns) as f64 / spec.duration_ns as f64;
-    let activations = run.counters.activations as f64 * share;
+    // Two runs that agree up to the end of the shorter: what lies between is timed, and
+    // neither the start nor the warm-up, in which pairs gather and SIS_SHORT sets in.
+    let run = |duration_ns: u64| {
+        let spec = RunSpec { seed, warmup_ns: WARMUP_NS, duration_ns };
+        let started = Instant::now();
+        let run = reveille_sim::run(machine, program, policy, groups, &spec, &never);
+        (run.expect("it runs").counters.activations, started.elapsed().as_secs_f64())
+    };
+    let (fewer, sooner) = run(1_000_000);
+    let (more, later) = run((1 + virtual_ms) * 1_000_000);
+    let (activations, seconds) = ((more - fewer) as f64, (later - sooner).max(1e-9));
     Timed {
         activations_per_s: activations / seconds,
         ns_per_activation: seconds * 1e9 / activations,
