@@ -6,12 +6,8 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
 use crate::cpu::at;
-use crate::engine::{Sim, Timer};
+use crate::engine::Sim;
 use crate::task::Task;
-
-/// An overloaded local group is kept until another has this many percent less load:
-/// imbalance_pct of the domains above a core.
-const IMBALANCE_PCT: f64 = 117.0;
 
 /// What is compared of a group.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +20,7 @@ struct Group {
 
 impl Group {
     fn avg_load(&self) -> f64 {
-        self.load / self.cpus.max(1) as f64
+        self.load / self.cpus as f64
     }
 }
 
@@ -52,13 +48,10 @@ impl Sim<'_> {
 
     /// A task is forked on `cpu` at that time: placed then, and woken where it is placed.
     pub(crate) fn fork(&mut self, task: TaskId, cpu: CpuId, at_ns: Ns) {
-        self.timer_number += 1;
         let t = &mut self.tasks[at(task)];
-        t.timer = self.timer_number;
         t.period_at = at_ns;
         t.unborn = true;
-        let timer = Timer { at: at_ns, task, number: self.timer_number, cpu };
-        self.timers.push(std::cmp::Reverse(timer));
+        self.set_timer(cpu, task, at_ns);
     }
 
     /// sched_fork() and wake_up_new_task() up to the placement: what `cpu` forks begins on
@@ -85,17 +78,16 @@ impl Sim<'_> {
         let llcs = 0..topology.n_llcs() as u32;
         let llcs = llcs.filter(|&llc| all[at(topology.llc_cpus(llc)[0])].socket == socket);
         let llc = self.idlest_group(place.llc, llcs, false, |llc| topology.llc_cpus(llc));
-        let cores = topology.llc_cpus(llc).iter().map(|&cpu| all[at(cpu)].core);
-        let cores = cores
-            .enumerate()
-            .filter(|&(i, core)| topology.core_cpus(core)[0] == topology.llc_cpus(llc)[i]);
-        let cores = cores.map(|(_, core)| core);
+        let core_of = |&cpu: &CpuId| all[at(cpu)].core;
+        let firsts = topology.llc_cpus(llc).iter();
+        let firsts = firsts.filter(|&cpu| topology.core_cpus(core_of(cpu))[0] == *cpu);
+        let cores = firsts.map(core_of);
         let core = self.idlest_group(place.core, cores, false, |core| topology.core_cpus(core));
         self.idlest_thread(topology.core_cpus(core))
     }
 
-    /// find_idlest_group() among `groups`, some of which may be empty; `local` is that of
-    /// the forking CPU, which may be none of them.
+    /// find_idlest_group() among `groups`; `local` is that of the forking CPU, which may be
+    /// none of them.
     fn idlest_group<'a>(
         &self,
         local: u32,
@@ -136,9 +128,11 @@ impl Sim<'_> {
             let allowed = (here.cpus as u32 / 8).max(1);
             here.idle >= there.idle || numa && here.running <= allowed
         } else {
-            let margin = 1024.0 * (IMBALANCE_PCT - 100.0) / 100.0;
+            // A loaded local group is kept until another has that much less.
+            let pct = f64::from(self.tunables.imbalance_pct);
+            let margin = 1024.0 * (pct - 100.0) / 100.0;
             there.avg_load() + margin >= here.avg_load()
-                || 100.0 * here.avg_load() <= IMBALANCE_PCT * there.avg_load()
+                || 100.0 * here.avg_load() <= pct * there.avg_load()
         };
         if stays { local } else { other }
     }

@@ -1,11 +1,11 @@
 //! What interrupts a CPU: wake-ups sent by others, timers, the scheduler tick.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, bits};
+use reveille_policy::{CpuId, TaskId, bits};
 
 use crate::clock::NEVER;
 use crate::cpu::{Step, at, some_task};
-use crate::engine::{Sim, Toll};
+use crate::engine::{Sim, Timer, Toll};
 
 impl Sim<'_> {
     /// Timers that have fired here, and a NOHZ balance request.
@@ -142,6 +142,14 @@ impl Sim<'_> {
             }
         }
         self.replan_timers();
+    }
+
+    /// The task's timer on `cpu` will fire at that time; an earlier one of it is void.
+    pub(crate) fn set_timer(&mut self, cpu: CpuId, task: TaskId, at_ns: Ns) {
+        self.timer_number += 1;
+        let number = self.timer_number;
+        self.tasks[at(task)].timer = number;
+        self.timers.push(std::cmp::Reverse(Timer { at: at_ns, task, number, cpu }));
     }
 
     pub(crate) fn replan_timers(&mut self) {

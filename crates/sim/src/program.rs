@@ -6,7 +6,7 @@ use reveille_policy::{CpuId, NONE, TaskId, WAKE_IN_TASK};
 use reveille_workload::Op;
 
 use crate::cpu::{Step, at};
-use crate::engine::{Sim, Timer, Toll};
+use crate::engine::{Sim, Toll};
 
 /// Who spins for a lock looks at it this often; the time is the task's own computing.
 const LOCK_POLL_NS: Ns = 1_000;
@@ -386,14 +386,7 @@ impl Sim<'_> {
     /// Wakes the task after `time` and the timer slack of ordinary tasks.
     fn arm_timer(&mut self, cpu: CpuId, task: TaskId, time: Ns) {
         let at_ns = self.now + time + Ns::from(self.cost.timer_slack_ns);
-        self.timer_number += 1;
-        self.tasks[at(task)].timer = self.timer_number;
-        self.timers.push(std::cmp::Reverse(Timer {
-            at: at_ns,
-            task,
-            number: self.timer_number,
-            cpu,
-        }));
+        self.set_timer(cpu, task, at_ns);
         self.replan_timers();
     }
 

@@ -24,6 +24,11 @@ pub enum DurationError {
 const UNITS: [(&str, u128); 5] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
+/// What one `unit` of time is in ns; nothing if it is no unit of time.
+pub(crate) fn unit_ns(unit: &str) -> Option<u128> {
+    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns)
+}
+
 /// Reads a duration such as `30ms`, `1.5s`, `250us` or `40ns`.
 ///
 /// # Errors
@@ -38,13 +43,10 @@ pub fn duration_ns(text: &str) -> Result<Ns, DurationError> {
         return Err(DurationError::Syntax(text.to_owned()));
     }
     let unit = unit.trim_start();
-    let (_, unit_ns) = UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or_else(|| DurationError::Unit(text.to_owned()))?;
+    let unit_ns = unit_ns(unit).ok_or_else(|| DurationError::Unit(text.to_owned()))?;
     let too_long = || DurationError::TooLong(text.to_owned());
     let whole: u64 = whole.parse().map_err(|_| too_long())?;
-    let ns = u128::from(whole) * unit_ns + fraction_ns(text, fraction, *unit_ns)?;
+    let ns = u128::from(whole) * unit_ns + fraction_ns(text, fraction, unit_ns)?;
     Ns::try_from(ns).map_err(|_| too_long())
 }
 

@@ -7,7 +7,7 @@ use reveille_workload::{MetricKind, Workload};
 use serde::Serialize;
 
 use crate::check::Problem;
-use crate::duration_ns;
+use crate::duration::unit_ns;
 
 /// Which way a figure has to move to be better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -139,12 +139,11 @@ impl Measure {
         let Some(unit) = unit.filter(|u| *u != self.unit()) else {
             return Ok(1.0);
         };
-        let ns = |unit: &str| duration_ns(&format!("1{unit}")).ok();
-        match (ns(self.unit()), ns(unit)) {
+        match (unit_ns(self.unit()), unit_ns(unit)) {
             (Some(own), Some(given)) => Ok(given as f64 / own as f64),
             _ => {
                 let text = format!("`{unit}` cannot be turned into `{}`", self.unit());
-                let help = if ns(self.unit()).is_some() {
+                let help = if unit_ns(self.unit()).is_some() {
                     "use ns, us, ms or s".to_owned()
                 } else {
                     "give the figure in the metric's own unit and leave `unit` out".to_owned()

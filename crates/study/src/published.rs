@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::duration::duration_ns;
+use crate::duration::unit_ns;
 use crate::measure::Direction;
 use crate::statistics::change_pct;
 
@@ -94,7 +94,7 @@ impl Published {
             PublishedFigure::Change { change_pct } => Some(*change_pct),
             PublishedFigure::Pair { base, variant, unit } => {
                 // Seconds for a given amount of work are the inverse of work per second.
-                let time = unit.as_ref().is_some_and(|u| duration_ns(&format!("1{u}")).is_ok());
+                let time = unit.as_deref().and_then(unit_ns).is_some();
                 let direction = match direction {
                     Direction::Higher if time => Direction::Lower,
                     direction => direction,
