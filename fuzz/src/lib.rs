@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use reveille_machine::{Machine, Topology};
-use reveille_policy::Policy;
-use reveille_sim::{Groups, RunSpec, SimError};
+use reveille_policy::{Groups, Policy};
+use reveille_measure::RunSpec;
+use reveille_sim::SimError;
 use reveille_workload::Workload;
 
 /// More tasks than this take too long for one input.

@@ -5,10 +5,12 @@
 mod counters;
 mod group;
 mod latency;
+mod spec;
 
 pub use counters::{Counters, CpuTime, Explain};
 pub use group::GroupStats;
 pub use latency::Latency;
+pub use spec::RunSpec;
 
 /// Nanoseconds, of virtual or of real time.
 pub type Ns = u64;

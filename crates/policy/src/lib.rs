@@ -4,6 +4,7 @@
 mod bandwidth;
 mod features;
 mod ffi;
+mod group;
 mod state;
 mod swqueue;
 mod world;
@@ -13,6 +14,7 @@ pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
 };
 pub use ffi::nr_idle_scan;
+pub use group::{Groups, TaskGroup};
 pub use state::{NONE, Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use world::{LlcShape, World, WorldShape};

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use reveille_machine::{Machine, Topology};
-use reveille_policy::{BandwidthLimits, Policy};
-use reveille_sim::{Groups, RunSpec, TaskGroup};
+use reveille_measure::RunSpec;
+use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
 use reveille_workload::Program;
 
 /// Repeats of the main figure; the median is reported.

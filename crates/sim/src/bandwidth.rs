@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use reveille_measure::{GroupStats, Ns};
-use reveille_policy::{CpuId, LocalRuntime, NONE, PeriodStep, Pool, TaskId};
+use reveille_policy::{CpuId, Groups, LocalRuntime, NONE, PeriodStep, Pool, TaskId};
 use reveille_workload::Program;
 
 use crate::clock::NEVER;
 use crate::cpu::{Step, at, some_task};
 use crate::engine::{Sim, Toll};
-use crate::{Groups, SimError};
+
+use crate::SimError;
 
 /// A group's queue on one CPU (`struct cfs_rq` of a task group).
 #[derive(Clone, Debug)]

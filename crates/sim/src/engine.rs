@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use reveille_machine::{CostModel, Machine};
-use reveille_measure::{Counters, Latency, Ns, RunResult};
+use reveille_measure::{Counters, Latency, Ns, RunResult, RunSpec};
 use reveille_policy::{CpuId, LlcShape, NONE, Policy, TaskId, Tunables, World, WorldShape, bits};
 use reveille_workload::Program;
 
@@ -27,7 +27,8 @@ use crate::runqueue::RunQueue;
 use crate::swqueue::SharedQueues;
 use crate::sync::Mutex;
 use crate::task::Task;
-use crate::{RunSpec, SimError};
+
+use crate::SimError;
 
 /// The stop flag is looked at after this many events.
 const STOP_CHECK_EVENTS: u64 = 4096;

@@ -38,20 +38,9 @@ mod wakeup;
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::Machine;
-use reveille_measure::{Ns, RunResult};
-use reveille_policy::{BandwidthError, BandwidthLimits, Policy};
+use reveille_measure::{Ns, RunResult, RunSpec};
+use reveille_policy::{BandwidthError, Groups, Policy};
 use reveille_workload::Program;
-
-/// How long a run lasts, and its random seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunSpec {
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Virtual time before measuring starts.
-    pub warmup_ns: Ns,
-    /// Virtual time measured.
-    pub duration_ns: Ns,
-}
 
 /// The longest virtual time of one run, warm-up included: event times are kept in 48 bits.
 pub const MAX_RUN_NS: Ns = 1 << 47;
@@ -88,39 +77,6 @@ pub enum SimError {
         /// Index of the group that it should lie in.
         parent: usize,
     },
-}
-
-/// A task group with a bandwidth limit, and the tasks in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskGroup {
-    /// Its name in results.
-    pub name: String,
-    /// Index of the group that it lies in; groups come after their parents.
-    pub parent: Option<usize>,
-    /// Quota, period and burst.
-    pub limits: BandwidthLimits,
-    /// Roles of the program whose tasks are in it; empty for all. A task is in one
-    /// group at most, the last that names its role.
-    pub roles: Vec<u16>,
-    /// When the first period ends, from the start of the run, modulo the period; drawn
-    /// from the seed, uniform over a period, if not given.
-    pub phase_ns: Option<Ns>,
-}
-
-/// Task groups of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Groups {
-    /// Parents first.
-    pub groups: Vec<TaskGroup>,
-    /// What a queue draws from its group's quota at a time
-    /// (`sched_cfs_bandwidth_slice_us`); 5 ms by default.
-    pub slice_ns: Ns,
-}
-
-impl Default for Groups {
-    fn default() -> Groups {
-        Groups { groups: Vec::new(), slice_ns: 5_000_000 }
-    }
 }
 
 /// Runs a program on a machine under a policy. Errors: see [`SimError`]. The same arguments give the same

@@ -1,10 +1,9 @@
 //! How a run begins: tasks are forked one after the other and placed where the
 //! fork's slow path would put them, on a machine that has been idle for long.
 
-use reveille_measure::Ns;
+use reveille_measure::{Ns, RunSpec};
 use reveille_policy::{CpuId, TaskId};
 
-use crate::RunSpec;
 use crate::cpu::at;
 use crate::engine::Sim;
 use crate::task::Task;

@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 use common::{MS, assert_near, exact, machine, policy, program, run_seed};
 use proptest::prelude::*;
 use reveille_machine::Machine;
-use reveille_measure::{GroupStats, Ns, RunResult};
-use reveille_policy::{BandwidthError, BandwidthLimits};
-use reveille_sim::{Groups, RunSpec, SimError, TaskGroup};
+use reveille_measure::{GroupStats, Ns, RunResult, RunSpec};
+use reveille_policy::{BandwidthError, BandwidthLimits, Groups, TaskGroup};
+use reveille_sim::SimError;
 use reveille_workload::Program;
 
 /// Requests come this often, and each is 80 ms of wall-clock time for a worker.

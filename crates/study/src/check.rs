@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use miette::Diagnostic;
-use reveille_policy::{BASELINES, FEATURES, Policy, PolicyError};
-use reveille_sim::{Groups, MAX_RUN_NS};
+use reveille_policy::{BASELINES, FEATURES, Groups, Policy, PolicyError};
+use reveille_sim::MAX_RUN_NS;
 use reveille_workload::{Workload, WorkloadError};
 
 use crate::study::{MAX_REPEATS, Point, Variant};

@@ -57,7 +57,7 @@ pub use objective::Objective;
 pub use parts::{Parts, compare};
 pub use published::{Published, PublishedFigure, Side};
 pub use reveille_place::FileError;
-pub use reveille_sim::TaskGroup;
+pub use reveille_policy::TaskGroup;
 pub use runner::{run, run_all};
 pub use sensitivity::{
     ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,

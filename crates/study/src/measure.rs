@@ -2,7 +2,7 @@
 //! explain a result, or what bandwidth control did to a task group.
 
 use reveille_measure::{Explain, GroupStats, RunResult};
-use reveille_sim::Groups;
+use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
 use serde::Serialize;
 

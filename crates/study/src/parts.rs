@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use miette::Diagnostic;
-use reveille_policy::Policy;
-use reveille_sim::Groups;
+use reveille_policy::{Groups, Policy};
 use reveille_workload::{Program, Workload};
 
 use crate::check::{self, BuildError, Problem};

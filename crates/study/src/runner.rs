@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use rayon::iter::{ParallelBridge, ParallelIterator};
-use reveille_measure::{CpuTime, Explain, Latency, RunResult};
-use reveille_sim::{RunSpec, SimError};
+use reveille_measure::{CpuTime, Explain, Latency, RunResult, RunSpec};
+use reveille_sim::SimError;
 
 use crate::comparison::MachineUsed;
 use crate::rows::{self, Finished};

@@ -1,8 +1,7 @@
 //! Settings of task groups as text: `quota=100ms`. A study file, an option of the
 //! command line and a variant give the same keys, so one place reads them.
 
-use reveille_policy::BandwidthLimits;
-use reveille_sim::{Groups, TaskGroup};
+use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_workload::Program;
 
 use crate::Ns;

@@ -2,8 +2,7 @@
 //! be wrong any more, so that running it needs no further questions.
 
 use reveille_machine::Machine;
-use reveille_policy::Policy;
-use reveille_sim::Groups;
+use reveille_policy::{Groups, Policy};
 use reveille_workload::Program;
 
 use crate::check::{self, Problem};

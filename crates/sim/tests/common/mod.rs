@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::{CostModel, Machine, Topology};
-use reveille_measure::{Ns, RunResult};
-use reveille_policy::Policy;
-use reveille_sim::{Groups, RunSpec};
+use reveille_measure::{Ns, RunResult, RunSpec};
+use reveille_policy::{Groups, Policy};
 use reveille_workload::{Program, Workload};
 
 pub const MS: Ns = 1_000_000;

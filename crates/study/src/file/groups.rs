@@ -1,6 +1,6 @@
 //! Task groups of a case.
 
-use reveille_sim::{Groups, TaskGroup};
+use reveille_policy::{Groups, TaskGroup};
 use reveille_workload::Program;
 use toml::Spanned;
 

@@ -10,8 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use reveille_machine::{Machine, MachineError};
-use reveille_policy::Policy;
-use reveille_sim::Groups;
+use reveille_policy::{Groups, Policy};
 use reveille_workload::{Workload, WorkloadError};
 use toml::Spanned;
 
