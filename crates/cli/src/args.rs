@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use crate::bench::BenchCommand;
 use crate::fit_cmd::FitArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
 use clap::{Parser, Subcommand};
@@ -30,6 +31,11 @@ pub enum Command {
     Sensitivity(SensitivityArgs),
     /// Set a machine's fitted constants against everything published for it at once
     Fit(FitArgs),
+    /// Run a benchmark on this host's kernel, with the options of its original
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
     /// List studies, or show one in full
     Studies(ListArgs),
     /// List machines, or show one in full with the source of every constant

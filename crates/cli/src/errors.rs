@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::{Diagnostic, MietteHandlerOpts, Report};
+use reveille_host::HostError;
 use reveille_machine::MachineError;
 use reveille_study::StudyError;
 use reveille_workload::WorkloadError;
@@ -27,6 +28,9 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Workload(#[from] WorkloadError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Host(#[from] HostError),
     /// A name that a list does not have.
     #[error("there is no {what} `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
     #[diagnostic(help("{known}"))]
@@ -54,6 +58,8 @@ impl CliError {
                 ExitCode::SUCCESS
             }
             CliError::Study(error) if !error.is_input() => ExitCode::FAILURE,
+            CliError::Host(HostError::Interrupted) => ExitCode::from(INTERRUPTED),
+            CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::OutputFile { .. } | CliError::Output(_) | CliError::Signals(_) => {
                 ExitCode::FAILURE
             }

@@ -2,6 +2,7 @@
 //! asked for. Everything that decides a figure is in the crates below.
 
 mod args;
+mod bench;
 mod errors;
 mod fit_cmd;
 mod list;
@@ -9,6 +10,7 @@ mod output;
 mod output_file;
 mod progress;
 mod sensitivity_cmd;
+mod signals;
 mod study_cmd;
 
 use std::process::ExitCode;
@@ -19,6 +21,10 @@ use crate::args::{Args, Command};
 use crate::errors::CliError;
 
 fn main() -> ExitCode {
+    // Before anything is set up: the child must have a single thread.
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == reveille_host::CHILD_COMMAND) {
+        return reveille_host::child_main();
+    }
     errors::set_style();
     run(Args::parse().command).unwrap_or_else(errors::report)
 }
@@ -29,6 +35,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Compare(args) => study_cmd::compare(&args),
         Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
         Command::Fit(args) => fit_cmd::fit(&args),
+        Command::Bench { command } => bench::bench(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),

@@ -3,8 +3,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use reveille_study::{Comparison, Parts, Study, StudyError, Summary};
@@ -14,6 +13,7 @@ use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
+use crate::signals::watch_signals;
 
 /// Where `--all` writes the record of fidelity, unless told otherwise.
 const FIDELITY: &str = "docs/fidelity.md";
@@ -151,17 +151,4 @@ fn show(comparison: &Comparison, args: &RunArgs) -> Result<(), CliError> {
 
 fn all_cpus() -> usize {
     thread::available_parallelism().map_or(1, |n| n.get())
-}
-
-/// A flag that the first SIGINT, SIGTERM or SIGHUP sets; a second one ends the
-/// command at once.
-fn watch_signals() -> Result<Arc<AtomicBool>, CliError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-    })?;
-    Ok(stop)
 }

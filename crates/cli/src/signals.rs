@@ -1,0 +1,20 @@
+//! Ctrl-C and its like end a run, not the command: what is finished is shown, and what was
+//! set up is taken down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::errors::{CliError, INTERRUPTED};
+
+/// A flag that the first SIGINT, SIGTERM or SIGHUP sets; a second one ends the
+/// command at once.
+pub fn watch_signals() -> Result<Arc<AtomicBool>, CliError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    })?;
+    Ok(stop)
+}

@@ -1,0 +1,152 @@
+//! The parent's side: starts a child for one job, waits for its answer, and ends it and
+//! all that it started when told to stop.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reveille_policy::CpuId;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::HostError;
+use crate::child::{CHILD_COMMAND, Job, Order};
+
+/// How soon a stop is noticed.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Where a job runs.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// CPUs to run on; all that are allowed if there are none.
+    pub cpus: Vec<CpuId>,
+    /// `cgroup.procs` files of the groups to run in.
+    pub join: Vec<PathBuf>,
+}
+
+/// Runs `job` in a child of `program`, which is the `reveille` command, and returns its
+/// answer. Once `stop` is set, everything that the child started is killed.
+///
+/// # Errors
+/// What the child says; [`HostError::Died`] if it ends without saying anything;
+/// [`HostError::Interrupted`] after a stop.
+pub fn run<J: Job>(
+    program: &Path,
+    place: &Place,
+    job: J,
+    stop: &AtomicBool,
+) -> Result<J::Output, HostError> {
+    let order = Order {
+        supervisor: std::process::id() as i32,
+        cpus: place.cpus.clone(),
+        join: place.join.clone(),
+        job: job.into(),
+    };
+    let mut family = Family::start(program)?;
+    family.tell(&order)?;
+    let answer = family.listen(stop)?;
+    if answer.is_empty() {
+        return Err(family.died());
+    }
+    let answer: Result<serde_json::Value, HostError> = family.parse(&answer)?;
+    serde_json::from_value(answer?).map_err(|e| HostError::Died {
+        who: "the child".to_owned(),
+        how: format!("answered with something else ({e})"),
+    })
+}
+
+/// A child, and all that it starts: they share a process group. Dropped, they are gone.
+struct Family {
+    child: Child,
+    socket: UnixStream,
+}
+
+impl Family {
+    fn start(program: &Path) -> Result<Family, HostError> {
+        let refused = |error| {
+            let doing = format!("start {}", program.display());
+            HostError::system(doing, error, "free memory or processes (ulimit -u)")
+        };
+        let (socket, theirs) = UnixStream::pair().map_err(refused)?;
+        let mut command = Command::new(program);
+        command.arg(CHILD_COMMAND).stdin(OwnedFd::from(theirs));
+        // A group of its own: Ctrl-C comes to this process alone, which ends the rest.
+        command.process_group(0);
+        let child = command.spawn().map_err(refused)?;
+        Ok(Family { child, socket })
+    }
+
+    fn tell(&mut self, order: &Order) -> Result<(), HostError> {
+        let text = serde_json::to_vec(order).expect("orders are plain data");
+        let sent = self.socket.write_all(&text).and_then(|()| {
+            self.socket.shutdown(Shutdown::Write)?;
+            self.socket.set_read_timeout(Some(POLL))
+        });
+        // The child's own end says more than a broken pipe.
+        if sent.is_err() { Err(self.died()) } else { Ok(()) }
+    }
+
+    /// Reads until the child has closed its end.
+    fn listen(&mut self, stop: &AtomicBool) -> Result<Vec<u8>, HostError> {
+        let mut answer = Vec::new();
+        let mut part = vec![0; 1 << 16];
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(HostError::Interrupted);
+            }
+            match self.socket.read(&mut part) {
+                Ok(0) => return Ok(answer),
+                Ok(n) => answer.extend_from_slice(&part[..n]),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    // Grandchildren may hold the socket open after the child has died.
+                    if let Ok(Some(_)) = self.child.try_wait()
+                        && answer.is_empty()
+                    {
+                        return Ok(answer);
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Ok(answer),
+            }
+        }
+    }
+
+    fn parse<T: serde::de::DeserializeOwned>(&mut self, answer: &[u8]) -> Result<T, HostError> {
+        serde_json::from_slice(answer).map_err(|_| self.died())
+    }
+
+    /// What became of a child that does not answer.
+    fn died(&mut self) -> HostError {
+        let how = match self.child.wait() {
+            Ok(status) => ended(status),
+            Err(error) => format!("was lost ({error})"),
+        };
+        HostError::Died { who: "the measuring process".to_owned(), how }
+    }
+}
+
+/// An exit status in words.
+fn ended(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was killed by signal {signal}"),
+        (None, Some(code)) => format!("ended with exit code {code}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        // The group's number stays taken until the child is reaped, so this cannot hit
+        // anybody else; it fails if all have ended.
+        if let Some(group) = Pid::from_raw(self.child.id() as i32) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,119 @@
+//! What the kernel counts for each task, read from /proc: CPU time, time spent waiting for
+//! a CPU, switches and migrations.
+
+use std::fs;
+use std::io;
+use std::ops::{AddAssign, Sub};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Ns;
+
+/// Figures of one task since it began, or of several together over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskUse {
+    /// Time on a CPU.
+    pub cpu_ns: Ns,
+    /// Time runnable and waiting for a CPU.
+    pub run_delay_ns: Ns,
+    /// How often it was put on a CPU.
+    pub timeslices: u64,
+    /// Switches away because it blocked.
+    pub voluntary_switches: u64,
+    /// Switches away because it was preempted.
+    pub involuntary_switches: u64,
+    /// Changes of CPU; 0 where the kernel does not tell (no `CONFIG_SCHED_DEBUG`).
+    pub migrations: u64,
+}
+
+impl TaskUse {
+    /// Of the thread that asks.
+    pub fn of_this_thread() -> io::Result<TaskUse> {
+        TaskUse::read(Path::new("/proc/thread-self"))
+    }
+
+    /// Of a thread of a process.
+    pub fn of_thread(process: u32, thread: u32) -> io::Result<TaskUse> {
+        TaskUse::read(Path::new(&format!("/proc/{process}/task/{thread}")))
+    }
+
+    fn read(task: &Path) -> io::Result<TaskUse> {
+        let schedstat = fs::read_to_string(task.join("schedstat"))?;
+        let mut numbers = schedstat.split_ascii_whitespace().map(str::parse);
+        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+        let (cpu_ns, run_delay_ns, timeslices) = (next(), next(), next());
+        let status = fs::read_to_string(task.join("status"))?;
+        let sched = fs::read_to_string(task.join("sched")).unwrap_or_default();
+        Ok(TaskUse {
+            cpu_ns,
+            run_delay_ns,
+            timeslices,
+            voluntary_switches: value(&status, "voluntary_ctxt_switches"),
+            involuntary_switches: value(&status, "nonvoluntary_ctxt_switches"),
+            migrations: value(&sched, "se.nr_migrations"),
+        })
+    }
+}
+
+/// The number in the line `key : number`; 0 if there is none.
+fn value(text: &str, key: &str) -> u64 {
+    let of_line = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        if name.trim() == key { value.trim().parse().ok() } else { None }
+    };
+    text.lines().find_map(of_line).unwrap_or(0)
+}
+
+impl Sub for TaskUse {
+    type Output = TaskUse;
+
+    /// What was added between `earlier` and this.
+    fn sub(self, earlier: TaskUse) -> TaskUse {
+        TaskUse {
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            run_delay_ns: self.run_delay_ns.saturating_sub(earlier.run_delay_ns),
+            timeslices: self.timeslices.saturating_sub(earlier.timeslices),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(earlier.involuntary_switches),
+            migrations: self.migrations.saturating_sub(earlier.migrations),
+        }
+    }
+}
+
+impl AddAssign for TaskUse {
+    fn add_assign(&mut self, other: TaskUse) {
+        self.cpu_ns += other.cpu_ns;
+        self.run_delay_ns += other.run_delay_ns;
+        self.timeslices += other.timeslices;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+        self.migrations += other.migrations;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_works_uses_cpu_time_and_one_that_sleeps_switches() {
+        let before = TaskUse::of_this_thread().unwrap();
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        crate::sys::clock::spin_until(crate::sys::clock::now() + 5_000_000);
+        let used = TaskUse::of_this_thread().unwrap() - before;
+        assert!(used.voluntary_switches >= 3, "{used:?}");
+        assert!(used.cpu_ns > 0 && used.timeslices >= 3, "{used:?}");
+    }
+
+    #[test]
+    fn reads_lines_of_both_files() {
+        assert_eq!(value("se.nr_migrations      :        12\n", "se.nr_migrations"), 12);
+        assert_eq!(value("x_ctxt_switches:\t7\nctxt_switches:\t9\n", "ctxt_switches"), 9);
+        assert_eq!(value("nothing", "a"), 0);
+    }
+}
