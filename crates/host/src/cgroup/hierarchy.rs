@@ -1,0 +1,188 @@
+//! Where task groups with a CPU limit can be made: in the `cpu` hierarchy of cgroup v1 or
+//! in the unified one of v2, whichever has the controller, below this process's own group.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::HostError;
+
+/// Which interface a hierarchy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V1,
+    V2,
+}
+
+impl Version {
+    /// The file that holds the burst.
+    pub fn burst_file(self) -> &'static str {
+        match self {
+            Version::V1 => "cpu.cfs_burst_us",
+            Version::V2 => "cpu.max.burst",
+        }
+    }
+}
+
+/// The hierarchy with the `cpu` controller.
+#[derive(Debug)]
+pub(super) struct Hierarchy {
+    pub version: Version,
+    /// The group below which new ones are made.
+    base: PathBuf,
+    /// The same in `cpuacct`, where v1 has it in a hierarchy of its own.
+    accounting: Option<PathBuf>,
+}
+
+impl Hierarchy {
+    /// Finds it by what is mounted.
+    pub fn find() -> Result<Hierarchy, HostError> {
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let mounts = read("/proc/self/mountinfo");
+        let own = read("/proc/self/cgroup");
+        if let Some(base) = v1_group(&mounts, &own, "cpu") {
+            let accounting = v1_group(&mounts, &own, "cpuacct").filter(|dir| *dir != base);
+            return Ok(Hierarchy { version: Version::V1, base, accounting });
+        }
+        match v2_group(&mounts, &own).and_then(|group| v2_base(&group)) {
+            Some(base) => Ok(Hierarchy { version: Version::V2, base, accounting: None }),
+            None => Err(HostError::System {
+                doing: "make a task group".to_owned(),
+                reason: "no cgroup hierarchy with the `cpu` controller is mounted for this process"
+                    .to_owned(),
+                help: "mount one (cgroup2, with `cpu` in cgroup.controllers), or run without a \
+                       limit"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// The directories in which a new group gets one of its own.
+    pub fn bases(&self) -> Vec<PathBuf> {
+        [Some(self.base.clone()), self.accounting.clone()].into_iter().flatten().collect()
+    }
+}
+
+/// Lets groups below `parent` have a CPU limit.
+pub(super) fn delegate_cpu(parent: &Path) -> Result<(), HostError> {
+    let file = parent.join("cgroup.subtree_control");
+    let enabled = fs::read_to_string(&file).unwrap_or_default();
+    if has(&enabled, "cpu") {
+        return Ok(());
+    }
+    fs::write(&file, "+cpu").map_err(|error| {
+        let help = "run as root, or below a group that was delegated to you with its controllers";
+        HostError::system(format!("write `+cpu` to {}", file.display()), error, help)
+    })
+}
+
+/// This process's directory in the v1 hierarchy of a controller.
+fn v1_group(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
+    let path = own.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let controllers = fields.nth(1)?;
+        controllers.split(',').any(|c| c == controller).then(|| fields.next())?
+    })?;
+    let mount = mounts.lines().map(Mount::parse).find_map(|mount| {
+        mount.filter(|m| m.kind == "cgroup" && m.options.split(',').any(|o| o == controller))
+    })?;
+    mount.directory(path)
+}
+
+/// This process's directory in the unified hierarchy.
+fn v2_group(mounts: &str, own: &str) -> Option<PathBuf> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mount = mounts.lines().filter_map(Mount::parse).find(|m| m.kind == "cgroup2")?;
+    mount.directory(path)
+}
+
+/// The nearest group at or above `group` whose children can have the `cpu` controller: one
+/// with processes in it can have none, so that is often the parent.
+fn v2_base(group: &Path) -> Option<PathBuf> {
+    let ready = |dir: &&Path| {
+        let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_default();
+        let root = !dir.join("cgroup.type").exists();
+        has(&read("cgroup.subtree_control"), "cpu")
+            || has(&read("cgroup.controllers"), "cpu")
+                && (root || read("cgroup.procs").trim().is_empty())
+    };
+    let inside = |dir: &&Path| dir.join("cgroup.controllers").exists();
+    group.ancestors().take_while(inside).find(ready).map(Path::to_owned)
+}
+
+/// Is `word` among the words of `text`?
+fn has(text: &str, word: &str) -> bool {
+    text.split_ascii_whitespace().any(|w| w == word)
+}
+
+/// A line of `/proc/self/mountinfo`.
+#[derive(Debug, PartialEq)]
+struct Mount<'a> {
+    /// What of the file system is mounted.
+    root: &'a str,
+    at: &'a str,
+    kind: &'a str,
+    /// Options of the file system: for v1 the controllers are among them.
+    options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    fn parse(line: &'a str) -> Option<Mount<'a>> {
+        let (mount, system) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3);
+        let (root, at) = (mount.next()?, mount.next()?);
+        let mut system = system.split(' ');
+        let (kind, options) = (system.next()?, system.nth(1)?);
+        Some(Mount { root, at, kind, options })
+    }
+
+    /// The directory of a group, of which `path` is the way from the root of the hierarchy.
+    fn directory(&self, path: &str) -> Option<PathBuf> {
+        let below = Path::new(path).strip_prefix(self.root).unwrap_or(Path::new(""));
+        let directory = Path::new(self.at).join(below);
+        directory.is_dir().then_some(directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_hierarchy_of_a_controller_among_the_mounts() {
+        let at = tempfile::tempdir().unwrap();
+        fs::create_dir(at.path().join("job")).unwrap();
+        let at = at.path().display();
+        let mounts = format!(
+            "30 23 0:26 / /other rw - cgroup cgroup rw,memory\n\
+             31 23 0:27 / {at} rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+        );
+        let own = "4:memory:/x\n3:cpu,cpuacct:/job\n0::/\n";
+        let group = v1_group(&mounts, own, "cpu").unwrap();
+        assert_eq!(group, Path::new(&format!("{at}/job")));
+        assert_eq!(v1_group(&mounts, own, "cpuacct"), Some(group));
+        assert_eq!(v1_group(&mounts, own, "cpuset"), None);
+        assert_eq!(v2_group(&mounts, own), None);
+    }
+
+    #[test]
+    fn a_unified_group_with_processes_gives_way_to_its_parent() {
+        let root = tempfile::tempdir().unwrap();
+        let group = root.path().join("user/session");
+        fs::create_dir_all(&group).unwrap();
+        let write = |dir: &Path, name: &str, text: &str| fs::write(dir.join(name), text).unwrap();
+        for dir in [root.path(), &root.path().join("user"), &group] {
+            write(dir, "cgroup.controllers", "cpu memory\n");
+            write(dir, "cgroup.subtree_control", "");
+            write(dir, "cgroup.procs", "1\n");
+        }
+        for dir in [&root.path().join("user"), &group] {
+            write(dir, "cgroup.type", "domain\n");
+        }
+        // Only the root may hold processes and limited groups at once.
+        assert_eq!(v2_base(&group).as_deref(), Some(root.path()));
+        write(&root.path().join("user"), "cgroup.subtree_control", "cpu\n");
+        assert_eq!(v2_base(&group), Some(root.path().join("user")));
+        write(&group, "cgroup.procs", "");
+        assert_eq!(v2_base(&group), Some(group));
+    }
+}

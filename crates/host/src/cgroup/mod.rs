@@ -1,0 +1,289 @@
+//! Task groups with a CPU limit on this host: made fresh for a run, below the group that
+//! this process is in, and removed at every end of it, a panic and Ctrl-C included. What a
+//! killed process has left is removed by the next one that makes a group.
+
+mod hierarchy;
+mod remove;
+mod stats;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use reveille_policy::{BandwidthLimits, Groups};
+
+use crate::HostError;
+use hierarchy::{Hierarchy, Version};
+pub use remove::{remove_all, remove_at_panic};
+pub use stats::StatFiles;
+
+/// The task groups of one run, as [`Groups`] describes them. Dropped, they are gone, and
+/// whatever still runs in them has been killed.
+#[derive(Debug)]
+pub struct HostGroups {
+    /// In the order of [`Groups`].
+    groups: Vec<Group>,
+}
+
+/// One task group.
+#[derive(Debug)]
+struct Group {
+    /// Its directory in the `cpu` hierarchy, then that in `cpuacct` if it is another.
+    dirs: Vec<PathBuf>,
+    /// How its files are written.
+    version: Version,
+    name: String,
+}
+
+impl HostGroups {
+    /// Makes the groups and sets their limits, parents first.
+    ///
+    /// # Errors
+    /// [`HostError::Input`] for limits that this kernel does not know;
+    /// [`HostError::System`] if there is no `cpu` controller or no permission. Nothing is
+    /// left then.
+    pub fn create(groups: &Groups) -> Result<HostGroups, HostError> {
+        if groups.groups.is_empty() {
+            return Ok(HostGroups { groups: Vec::new() });
+        }
+        check_slice(groups)?;
+        let hierarchy = Hierarchy::find()?;
+        remove::remove_stale(&hierarchy);
+        let mut made = HostGroups { groups: Vec::new() };
+        for group in &groups.groups {
+            let parents = match group.parent {
+                Some(parent) => made.groups[parent].dirs.clone(),
+                None => hierarchy.bases(),
+            };
+            let group = Group::create(&hierarchy, &parents, &group.name, &group.limits)?;
+            made.groups.push(group);
+        }
+        Ok(made)
+    }
+
+    /// Files into each of which a process writes its id to be in group `index`.
+    pub fn procs_files(&self, index: usize) -> Vec<PathBuf> {
+        self.groups[index].dirs.iter().map(|dir| dir.join("cgroup.procs")).collect()
+    }
+
+    /// Files into each of which a single thread writes its id to be in group `index`; none
+    /// where threads of one process cannot be in several groups (cgroup v2).
+    pub fn thread_files(&self, index: usize) -> Vec<PathBuf> {
+        match self.groups[index].version {
+            Version::V1 => self.groups[index].dirs.iter().map(|dir| dir.join("tasks")).collect(),
+            Version::V2 => Vec::new(),
+        }
+    }
+
+    /// Where the counters of each group can be read.
+    pub fn stat_files(&self) -> Vec<StatFiles> {
+        self.groups.iter().map(|g| StatFiles::new(&g.name, &g.dirs, g.version)).collect()
+    }
+}
+
+impl Drop for HostGroups {
+    fn drop(&mut self) {
+        // Children lie in their parents.
+        while let Some(group) = self.groups.pop() {
+            for dir in &group.dirs {
+                remove::remove(dir);
+            }
+        }
+    }
+}
+
+/// Distinguishes the groups of this process.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Group {
+    fn create(
+        hierarchy: &Hierarchy,
+        parents: &[PathBuf],
+        name: &str,
+        limits: &BandwidthLimits,
+    ) -> Result<Group, HostError> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let directory = format!("{}{}-{number}", remove::PREFIX, std::process::id());
+        let version = hierarchy.version;
+        let mut group = Group { dirs: Vec::new(), version, name: name.to_owned() };
+        let made = parents.iter().try_for_each(|parent| {
+            if version == Version::V2 {
+                hierarchy::delegate_cpu(parent)?;
+            }
+            let dir = parent.join(&directory);
+            make(&dir)?;
+            remove::remember(&dir);
+            group.dirs.push(dir);
+            Ok(())
+        });
+        if let Err(error) = made.and_then(|()| group.limit(limits)) {
+            for dir in &group.dirs {
+                remove::remove(dir);
+            }
+            return Err(error);
+        }
+        Ok(group)
+    }
+
+    /// Sets the limits of a fresh group: first the burst can be nothing else than 0, and
+    /// the burst comes last, for it may not exceed the quota.
+    fn limit(&self, limits: &BandwidthLimits) -> Result<(), HostError> {
+        let Some(quota_ns) = limits.quota_ns else { return Ok(()) };
+        let dir = &self.dirs[0];
+        let (quota_us, period_us) = (quota_ns / 1000, limits.period_ns / 1000);
+        match self.version {
+            Version::V1 => {
+                write(&dir.join("cpu.cfs_period_us"), &period_us.to_string())?;
+                write(&dir.join("cpu.cfs_quota_us"), &quota_us.to_string())?;
+            }
+            Version::V2 => write(&dir.join("cpu.max"), &format!("{quota_us} {period_us}"))?,
+        }
+        if limits.burst_ns > 0 {
+            let file = dir.join(self.version.burst_file());
+            if !file.exists() {
+                let problem = format!("this kernel knows no burst: {} is missing", file.display());
+                return Err(HostError::input(problem, "use Linux 5.14 or later, or burst=0ms"));
+            }
+            write(&file, &(limits.burst_ns / 1000).to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// The slice of a running kernel is one for all groups of the machine.
+fn check_slice(groups: &Groups) -> Result<(), HostError> {
+    let file = Path::new("/proc/sys/kernel/sched_cfs_bandwidth_slice_us");
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let Ok(slice_us) = text.trim().parse::<u64>() else { return Ok(()) };
+    if slice_us * 1000 == groups.slice_ns {
+        return Ok(());
+    }
+    let problem = format!(
+        "this kernel draws {slice_us} us from a quota at a time, not {} us",
+        groups.slice_ns / 1000
+    );
+    let help = format!(
+        "leave the slice out here, or set it for the whole host: echo {} > {}",
+        groups.slice_ns / 1000,
+        file.display()
+    );
+    Err(HostError::input(problem, help))
+}
+
+fn make(dir: &Path) -> Result<(), HostError> {
+    fs::create_dir(dir).map_err(|error| {
+        let help = match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "run as root, or below a group that was delegated to you, or without a limit"
+            }
+            _ => "see that the cgroup hierarchy has room for another group",
+        };
+        HostError::system(format!("make the task group {}", dir.display()), error, help)
+    })
+}
+
+fn write(file: &Path, value: &str) -> Result<(), HostError> {
+    fs::write(file, value).map_err(|error: io::Error| {
+        let help = match error.kind() {
+            ErrorKind::InvalidInput => {
+                "the kernel refuses this value: it may be more than a group around this one has"
+            }
+            _ => "run as root, or below a group that was delegated to you, or without a limit",
+        };
+        HostError::system(format!("write `{value}` to {}", file.display()), error, help)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reveille_policy::TaskGroup;
+
+    fn limited(name: &str, parent: Option<usize>, quota_ms: u64, burst_ms: u64) -> TaskGroup {
+        TaskGroup {
+            name: name.to_owned(),
+            parent,
+            limits: BandwidthLimits {
+                quota_ns: Some(quota_ms * 1_000_000),
+                period_ns: 100_000_000,
+                burst_ns: burst_ms * 1_000_000,
+            },
+            roles: Vec::new(),
+            phase_ns: None,
+        }
+    }
+
+    /// The groups, or why this host cannot have any.
+    fn created(groups: &Groups) -> Option<HostGroups> {
+        match HostGroups::create(groups) {
+            Ok(made) => Some(made),
+            Err(HostError::System { doing, reason, .. }) => {
+                eprintln!("SKIPPED: cannot {doing}: {reason}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn groups_are_made_with_their_limits_and_gone_when_dropped() {
+        let groups = vec![limited("all", None, 50, 0), limited("app", Some(0), 20, 10)];
+        let groups = Groups { groups, ..Groups::default() };
+        let Some(made) = created(&groups) else { return };
+        let dirs: Vec<PathBuf> = made.groups.iter().map(|g| g.dirs[0].clone()).collect();
+        assert!(dirs[1].starts_with(&dirs[0]), "{dirs:?}");
+        let read = |file: &str| fs::read_to_string(dirs[1].join(file)).unwrap();
+        match made.groups[1].version {
+            Version::V1 => {
+                assert_eq!(read("cpu.cfs_quota_us").trim(), "20000");
+                assert_eq!(read("cpu.cfs_period_us").trim(), "100000");
+                assert_eq!(read("cpu.cfs_burst_us").trim(), "10000");
+            }
+            Version::V2 => {
+                assert_eq!(read("cpu.max").trim(), "20000 100000");
+                assert_eq!(read("cpu.max.burst").trim(), "10000");
+            }
+        }
+        let stats = made.stat_files()[1].read().unwrap();
+        assert_eq!((stats.name.as_str(), stats.nr_throttled), ("app", 0));
+        drop(made);
+        assert!(dirs.iter().all(|dir| !dir.exists()), "{dirs:?}");
+    }
+
+    #[test]
+    fn a_group_that_the_kernel_refuses_leaves_nothing() {
+        // A quota that no other test sets.
+        let first = limited("first", None, 13, 0);
+        let groups = Groups { groups: vec![first], ..Groups::default() };
+        let Some(made) = created(&groups) else { return };
+        drop(made);
+        let mut bad = limited("bad", None, 10, 0);
+        // 1 us: a study's own check would have refused it.
+        bad.limits.quota_ns = Some(1000);
+        let groups = vec![groups.groups[0].clone(), bad];
+        let error = HostGroups::create(&Groups { groups, ..Groups::default() }).unwrap_err();
+        assert!(error.to_string().contains("Invalid argument"), "{error}");
+        let base = Hierarchy::find().unwrap().bases().remove(0);
+        for entry in fs::read_dir(base).unwrap().flatten() {
+            let read = |file: &str| fs::read_to_string(entry.path().join(file));
+            let limit = read("cpu.cfs_quota_us").or_else(|_| read("cpu.max")).unwrap_or_default();
+            assert!(!limit.starts_with("13000"), "{}", entry.path().display());
+        }
+    }
+
+    #[test]
+    fn what_runs_in_a_group_ends_with_it() {
+        let groups = Groups { groups: vec![limited("app", None, 50, 0)], ..Groups::default() };
+        let Some(made) = created(&groups) else { return };
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        for file in made.procs_files(0) {
+            fs::write(file, sleeper.id().to_string()).unwrap();
+        }
+        let dir = made.groups[0].dirs[0].clone();
+        let waiter = std::thread::spawn(move || sleeper.wait().unwrap());
+        drop(made);
+        assert!(!waiter.join().unwrap().success());
+        assert!(!dir.exists());
+    }
+}

@@ -1,0 +1,114 @@
+//! The end of task groups. A group can be removed once nothing runs in it, so what does is
+//! killed first. Every group is remembered from when it is made until it is removed, for
+//! the ends at which no destructor runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::hierarchy::Hierarchy;
+
+/// Names of groups begin so, and go on with the id of the process that made them.
+pub(super) const PREFIX: &str = "reveille-";
+
+/// A process that was killed leaves its group when it has been reaped.
+const TRIES: u32 = 200;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// Groups that exist now.
+static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn made() -> MutexGuard<'static, Vec<PathBuf>> {
+    // A panic between two pushes leaves a list that is still right.
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn remember(dir: &Path) {
+    made().push(dir.to_owned());
+}
+
+/// Kills what runs in a group and removes it.
+pub(super) fn remove(dir: &Path) {
+    for _ in 0..TRIES {
+        kill_members(dir);
+        match fs::remove_dir(dir) {
+            Err(_) if dir.exists() => thread::sleep(BETWEEN_TRIES),
+            _ => break,
+        }
+    }
+    made().retain(|d| d != dir);
+}
+
+fn kill_members(dir: &Path) {
+    let members = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    let members = members.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw);
+    for member in members.filter(|m| *m != rustix::process::getpid()) {
+        let _ = kill_process(member, Signal::KILL);
+    }
+}
+
+/// Removes every group that this process has made, the newest first: for an end without
+/// destructors.
+pub fn remove_all() {
+    loop {
+        let last = made().last().cloned();
+        match last {
+            Some(dir) => remove(&dir),
+            None => return,
+        }
+    }
+}
+
+/// Has a panic remove every group before the process aborts.
+pub fn remove_at_panic() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        before(info);
+        remove_all();
+    }));
+}
+
+/// Removes groups whose maker is gone: it was killed by a signal that nothing can handle.
+pub(super) fn remove_stale(hierarchy: &Hierarchy) {
+    for base in hierarchy.bases() {
+        let Ok(entries) = fs::read_dir(&base) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if maker(&name.to_string_lossy()).is_some_and(|pid| test_kill_process(pid).is_err()) {
+                remove_tree(&entry.path());
+            }
+        }
+    }
+}
+
+/// The process that made a group of this name.
+fn maker(name: &str) -> Option<Pid> {
+    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    Pid::from_raw(pid.parse().ok()?)
+}
+
+/// A group lies in another only if both are of one run.
+fn remove_tree(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten().filter(|e| e.path().is_dir()) {
+        remove_tree(&entry.path());
+    }
+    remove(dir);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_who_made_the_group() {
+        assert_eq!(maker("reveille-12-0"), Pid::from_raw(12));
+        for other in ["reveille-12", "reveille-x-0", "reveille-0-0", "user-12-0", "reveille--1-0"] {
+            assert_eq!(maker(other), None, "{other}");
+        }
+    }
+}
