@@ -63,6 +63,7 @@ pub use sensitivity::{
     ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,
     Sensitivity, SensitivityOptions, sensitivity,
 };
+pub use settings::whole_group;
 pub use standing::{Standing, standing};
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point,
