@@ -1,6 +1,8 @@
 # make demo    builds Reveille and runs the SIS_SHORT study
 # make test    everything that must hold before a change is merged
 # make bench   how fast the simulator is
+# make scx     builds scx_reveille, the scheduler for kernels with sched_ext
+# make test-scx  its lints and those tests that need no such kernel
 # make clean   removes what was built
 #
 # Tools that are missing are installed where that needs no question (apt-get as root),
@@ -13,7 +15,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 reveille := target/release/reveille
 
-.PHONY: demo test bench clean build format lint unit study hwloc
+.PHONY: demo test bench clean build format lint unit study hwloc scx test-scx
 .NOTPARALLEL:
 
 demo: build
@@ -33,13 +35,13 @@ format:
 
 lint:
 	@scripts/need.sh cargo cc clippy
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --exclude scx_reveille --all-targets --locked -- -D warnings
 
 # The dev profile has debug assertions: the simulator's invariants are checked. gcc and
 # clang compile policy/ with all warnings as errors, and clang compiles it for BPF.
 unit:
 	@scripts/need.sh cargo cc gcc clang
-	cargo test --workspace --locked --no-fail-fast
+	cargo test --workspace --exclude scx_reveille --locked --no-fail-fast
 
 study: build
 	@scripts/need.sh python3
@@ -53,6 +55,16 @@ bench:
 	@scripts/need.sh cargo cc
 	cargo bench --locked -p reveille-sim --bench activations
 	@printf '\nas JSON: %s\n' '$(CURDIR)/target/bench.json'
+
+# A crate apart: it needs clang for BPF and libelf, which nothing else does.
+scx:
+	@scripts/need.sh cargo cc bpf-clang libelf
+	cargo build --release --locked -p scx_reveille
+
+test-scx:
+	@scripts/need.sh cargo cc bpf-clang libelf clippy
+	cargo clippy -p scx_reveille --all-targets --locked -- -D warnings
+	cargo test -p scx_reveille --locked --no-fail-fast
 
 clean:
 	cargo clean

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that the tools named as arguments are there: cargo cc gcc clang rustfmt
-# clippy python3 lstopo. Installs a missing one with apt-get when run as root on a
+# clippy python3 lstopo bpf-clang libelf. Installs a missing one with apt-get when run as root on a
 # system that has apt-get, and says so; never asks. What it cannot get it names, with
 # the command that gets it, and exits 1.
 set -u
@@ -16,6 +16,8 @@ package_of() {
         clang) newest_clang ;;
         python3) echo python3 ;;
         lstopo) echo hwloc ;;
+        bpf-clang) echo clang-19 ;;
+        libelf) echo libelf-dev zlib1g-dev ;;
         *) return 1 ;;
     esac
 }
@@ -34,6 +36,9 @@ cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
 # Is version $1 at least $2?
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
+# Is lib$1.a where the compiler finds it? It then answers with a path.
+static_library() { [ -e "$("${CC:-cc}" -print-file-name="lib$1.a" 2>/dev/null)" ]; }
+
 is_there() {
     case $1 in
         cargo) local v && v=$(cargo_version) && [ -n "$v" ] && at_least "$v" "$CARGO_AT_LEAST" ;;
@@ -41,6 +46,11 @@ is_there() {
         cc) printf '#include <stddef.h>\nint main(void) { return 0; }\n' |
             "${CC:-cc}" -x c - -o /dev/null 2>/dev/null ;;
         clang) [ -n "${CLANG:-}" ] || compgen -c | grep -qE '^clang(-(1[4-9]|2[0-2]))?$' ;;
+        # crates/scx/build.rs looks for the same.
+        bpf-clang) [ -n "${SCX_CLANG:-}" ] || compgen -c | grep -qE '^clang-(19|2[0-2])$' ;;
+        # Headers and static libraries: scx_reveille carries them along.
+        libelf) static_library elf && static_library z &&
+            printf '#include <gelf.h>\n#include <zlib.h>\n' | "${CC:-cc}" -x c -E - >/dev/null 2>&1 ;;
         rustfmt) cargo fmt --version >/dev/null 2>&1 ;;
         clippy) cargo clippy --version >/dev/null 2>&1 ;;
         *) command -v "$1" >/dev/null 2>&1 ;;
@@ -61,6 +71,8 @@ how_to_get() {
         clippy) say "clippy is missing; run: rustup component add clippy" ;;
         python3) say "python3 is missing; on Debian: apt-get install python3" ;;
         lstopo) say "lstopo is missing; on Debian: apt-get install hwloc" ;;
+        bpf-clang) say "clang-19 or newer is missing; on Debian: apt-get install clang-19" ;;
+        libelf) say "libelf and zlib with headers are missing; on Debian: apt-get install libelf-dev zlib1g-dev" ;;
         *) say "$1 is missing" ;;
     esac
 }

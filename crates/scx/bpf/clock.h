@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Virtual time: who runs next on a CPU. Each CPU's queue has a clock, which is where
+ * the last task stood that was put on the CPU; a task that moves keeps its distance to
+ * it; one that has slept comes back with a bounded credit. CPU time is charged by
+ * weight: the task's own, and where groups have weights, its share of the group's.
+ */
+#ifndef REVEILLE_SCX_CLOCK_H
+#define REVEILLE_SCX_CLOCK_H
+
+#include "group.h"
+
+static __always_inline bool before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+/* To the clock of this CPU, with the distance that it had to the other's. */
+static __always_inline void to_clock_of(struct task_state *t, u32 cpu)
+{
+	if (t->clock_cpu == cpu)
+		return;
+	t->vtime += cpu_of(cpu)->clock - cpu_of(t->clock_cpu)->clock;
+	t->clock_cpu = cpu;
+}
+
+/* GENTLE_FAIR_SLEEPERS halves the credit. */
+static __always_inline void limit_credit(struct task_state *t, u32 cpu)
+{
+	u64 credit_ns = features & POLICY_GENTLE_FAIR_SLEEPERS ? sleeper_credit_ns / 2 :
+								 sleeper_credit_ns;
+	u64 least = cpu_of(cpu)->clock - credit_ns;
+
+	if (before(t->vtime, least))
+		t->vtime = least;
+}
+
+/* The virtual time that so much CPU time costs at this weight (in 1/1024). */
+static __always_inline u64 charged(u64 ran_ns, u64 weight_1024)
+{
+	if (weight_1024 == WEIGHT_DEFAULT << 10)
+		return ran_ns;
+	return weight_1024 ? ran_ns * (WEIGHT_DEFAULT << 10) / weight_1024 : ran_ns;
+}
+
+static __always_inline u64 weight_1024_of(struct task_struct *p, struct task_state *t)
+{
+	return weighted_groups ? weight_in_group(t, p->scx.weight) : (u64)p->scx.weight << 10;
+}
+
+/* What the task has run since it was put on the CPU, or was last asked, is charged. */
+static __always_inline u64 charge(struct task_struct *p, struct task_state *t)
+{
+	u64 ran_ns = p->se.sum_exec_runtime - t->exec_start_ns;
+
+	t->exec_start_ns += ran_ns;
+	t->policy.sum_exec_ns = t->exec_start_ns;
+	t->vtime += charged(ran_ns, weight_1024_of(p, t));
+	return ran_ns;
+}
+
+/* It is on the CPU from here on: the queue's clock is where it stands. */
+static __always_inline void set_clock(struct cpu_state *c, struct task_state *t, u64 now_ns)
+{
+	if (before(c->clock, t->vtime))
+		c->clock = t->vtime;
+	c->curr_vtime = t->vtime;
+	c->running_since_ns = now_ns;
+}
+
+/* Would the kernel's check_preempt_wakeup() throw out the task that runs there? */
+static __always_inline bool preempts(struct task_state *t, u32 cpu, u64 now_ns)
+{
+	struct cpu_state *c = cpu_of(cpu);
+	u64 curr;
+
+	if (!(features & POLICY_WAKEUP_PREEMPTION) || (features & POLICY_EEVDF) || !c->has_curr)
+		return false;
+	curr = c->curr_vtime + (now_ns - c->running_since_ns);
+	return before(t->vtime + wakeup_granularity_ns, curr);
+}
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_reveille: the decisions of policy/ in a running kernel. This file is the table of
+ * callbacks; what they do stands in the headers, which data flows through in the order
+ * select, queue, clock, idle.
+ */
+#include "idle.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Why the kernel ended it, for the loader. */
+struct exit_record {
+	s64 code;
+	u32 kind;
+	u32 written;
+	char reason[128];
+	char message[1024];
+	char dump[65536];
+};
+
+struct exit_record exit_record;
+
+s32 STRUCT_OPS(reveille_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_state *t = task_of(p);
+	enum claim claimed = CLAIM_LOST;
+	u32 cpu;
+
+	if (!t)
+		return prev_cpu;
+	if (wake_flags & SCX(scx_wake_flags, SCX_WAKE_TTWU)) {
+		cpu = place_wakee(p, t, prev_cpu, wake_flags, &claimed);
+	} else {
+		struct allowed_set *set = NULL;
+		bool got;
+
+		if (t->policy.affinity)
+			set = bpf_task_storage_get(&allowed_sets, p, NULL, 0);
+		COUNT(forks);
+		cpu = place_new(t, set, SMP_CPU(), prev_cpu, &got);
+		claimed = got ? CLAIM_IDLE : CLAIM_LOST;
+	}
+	t->migrated = cpu != (u32)prev_cpu;
+	t->claimed = 0;
+	if (claimed == CLAIM_LOST)
+		return cpu;
+	/* Whether its group may run is asked on the CPU where it would. */
+	if (is_limited(t)) {
+		t->claimed = cpu + 1;
+		return cpu;
+	}
+	COUNT(direct);
+	scx_insert(p, SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL), slice_ns,
+		   claimed == CLAIM_SCHED_IDLE ? SCX(scx_enq_flags, SCX_ENQ_PREEMPT) : 0);
+	return cpu;
+}
+
+void STRUCT_OPS(reveille_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_state *t = task_of(p);
+
+	if (!t) {
+		scx_insert(p, SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL), slice_ns, 0);
+		return;
+	}
+	enqueue_task(p, t, scx_bpf_task_cpu(p), enq_flags);
+}
+
+void STRUCT_OPS(reveille_dispatch, s32 cpu, struct task_struct *prev)
+{
+	dispatch_cpu(cpu, prev);
+}
+
+void STRUCT_OPS(reveille_running, struct task_struct *p)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_state *c = cpu_of(cpu);
+	struct task_state *t = task_of(p);
+
+	if (!t)
+		return;
+	to_clock_of(t, cpu);
+	limit_credit(t, cpu);
+	t->exec_start_ns = p->se.sum_exec_runtime;
+	set_clock(c, t, scx_now());
+	c->curr.wakee_flips = t->policy.wakee_flips;
+	c->curr.dur_avg_ns = t->policy.dur_avg_ns;
+	c->curr.load_avg = t->policy.load_avg;
+	c->curr.flags = t->policy.flags;
+	c->curr.id = t->policy.id;
+	c->has_curr = 1;
+	if (weighted_groups)
+		count_task(t, p->scx.weight);
+	if (p->policy == SCHED_IDLE && nr_running(cpu) == 1)
+		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
+	c->stop_at_ns = 0;
+	if (is_limited(t))
+		set_stop(t->group, cpu);
+}
+
+void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_state *c = cpu_of(cpu);
+	struct task_state *t = task_of(p);
+	u64 ran_ns, now_ns = scx_now(), left_ns;
+
+	c->has_curr = 0;
+	c->stop_at_ns = 0;
+	if (!t)
+		return;
+	ran_ns = charge(p, t);
+	if (p->policy == SCHED_IDLE)
+		take_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
+	if (is_limited(t))
+		account(t->group, cpu, ran_ns,
+			runnable ? ACCOUNT_THROTTLE : ACCOUNT_LEAVE | ACCOUNT_THROTTLE, &left_ns);
+	fold_cpu(c, cpu, ran_ns, now_ns);
+	if (runnable)
+		return;
+	policy_task_slept(&t->policy);
+	fold_task(t, p->scx.weight, now_ns);
+	uncount_task(t);
+}
+
+void STRUCT_OPS(reveille_update_idle, s32 cpu, bool idle)
+{
+	if (idle)
+		becomes_idle(cpu);
+	else
+		ends_idle(cpu);
+}
+
+/* A task of a higher class takes the CPU: what waits right there goes elsewhere. */
+void STRUCT_OPS(reveille_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
+		scx_bpf_reenqueue_local();
+}
+
+/* Where the task may run, as words of its caches' positions. */
+static __noinline int note_allowed(struct task_struct *p, struct task_state *t,
+				   const struct cpumask *mask)
+{
+	u64 bits[MAX_CPUS / 64] = {};
+	struct allowed_set *set;
+	bool everywhere = true;
+	u32 n = 0;
+	int i;
+
+	/* What is beyond the kernel's number of CPUs is read, and never asked for. */
+	bpf_probe_read_kernel(bits, sizeof(bits), mask);
+	for_each(i, n_cpu_ids)
+	{
+		if (bits[(i / 64) & (MAX_CPUS / 64 - 1)] >> (i % 64) & 1)
+			n++;
+		else if (place_of(i)->smt_width)
+			everywhere = false;
+	}
+	t->nr_allowed = n;
+	t->policy.flags = (p->flags & PF_KTHREAD) && n == 1 ? POLICY_TASK_PERCPU_KTHREAD : 0;
+	t->policy.affinity = !everywhere;
+	if (everywhere)
+		return 0;
+	set = bpf_task_storage_get(&allowed_sets, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!set)
+		return 0;
+	for_each(i, n_words)
+	{
+		set->words[i & (MAX_WORDS - 1)] = 0;
+	}
+	for_each(i, n_cpu_ids)
+	{
+		const volatile struct cpu_place *place = place_of(i);
+		u32 word = llc_place_of(place->llc)->first_word + place->position / 64;
+
+		if (place->smt_width && (bits[(i / 64) & (MAX_CPUS / 64 - 1)] >> (i % 64) & 1))
+			set->words[word & (MAX_WORDS - 1)] |= 1ull << (place->position % 64);
+	}
+	return 0;
+}
+
+void STRUCT_OPS(reveille_set_cpumask, struct task_struct *p, const struct cpumask *mask)
+{
+	struct task_state *t = task_of(p);
+
+	if (t)
+		note_allowed(p, t, mask);
+}
+
+static __noinline u32 slot_of(struct cgroup *cgrp)
+{
+	struct group_slot *found;
+
+	if (!cgrp)
+		return 0;
+	found = bpf_cgrp_storage_get(&group_slots, cgrp, NULL, 0);
+	return found ? found->slot : 0;
+}
+
+s32 STRUCT_OPS_SLEEPABLE(reveille_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_state *t;
+	u32 cpu = scx_bpf_task_cpu(p);
+
+	t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t)
+		return -12; /* ENOMEM */
+	t->policy.id = p->pid;
+	t->policy.last_wakee = NONE;
+	t->policy.prev_cpu = cpu;
+	t->policy.recent_used_cpu = cpu;
+	t->policy.sum_exec_ns = p->se.sum_exec_runtime;
+	t->policy.prev_sleep_sum_ns = p->se.sum_exec_runtime;
+	t->exec_start_ns = p->se.sum_exec_runtime;
+	t->folded_exec_ns = p->se.sum_exec_runtime;
+	t->folded_ns = scx_now();
+	t->clock_cpu = cpu;
+	/* START_DEBIT: one slice behind those that are there. */
+	t->vtime = cpu_of(cpu)->clock + (features & POLICY_START_DEBIT ? slice_ns : 0);
+	if (bpf_core_field_exists(args->cgroup))
+		t->group = slot_of(args->cgroup);
+	note_allowed(p, t, &p->cpus_mask);
+	return 0;
+}
+
+void STRUCT_OPS(reveille_disable, struct task_struct *p)
+{
+	struct task_state *t = task_of(p);
+
+	if (t)
+		uncount_task(t);
+}
+
+s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	struct group_slot *found;
+	struct group *g = NULL;
+	u32 slot = 0, parent = 0;
+	int i;
+
+	if (cgrp->level > 0) {
+		struct cgroup *above = bpf_cgroup_ancestor(cgrp, cgrp->level - 1);
+
+		if (above) {
+			parent = slot_of(above);
+			bpf_cgroup_release(above);
+		}
+		for_each(i, MAX_GROUPS - 1)
+		{
+			slot = i + 1;
+			g = group_of(slot);
+			if (g && !__sync_val_compare_and_swap(&g->in_use, 0, 1))
+				break;
+			g = NULL;
+		}
+	}
+	found = bpf_cgrp_storage_get(&group_slots, cgrp, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!found) {
+		if (g)
+			g->in_use = 0;
+		return -12; /* ENOMEM */
+	}
+	/* No slot left: its tasks count as its parent's. The loader says so. */
+	if (!g) {
+		found->slot = parent;
+		if (cgrp->level > 0)
+			groups_without_slot++;
+		return 0;
+	}
+	found->slot = slot;
+	g->cgroup_id = cgrp->kn->id;
+	g->parent = parent;
+	g->weight = args->weight;
+	if (g->weight != WEIGHT_DEFAULT)
+		__sync_fetch_and_add(&weighted_groups, 1);
+	if (has_bandwidth) {
+		scx_bpf_create_dsq(PARK_QUEUES + slot, -1);
+		if (bpf_core_field_exists(args->bw_period_us) && args->bw_quota_us != ~0ull)
+			set_limits(slot, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+	}
+	return 0;
+}
+
+void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
+{
+	u32 slot = slot_of(cgrp);
+	struct group *g = group_of(slot);
+
+	if (!g || !slot || g->cgroup_id != cgrp->kn->id)
+		return;
+	if (has_bandwidth) {
+		set_limits(slot, 100000, ~0ull, 0);
+		scx_bpf_destroy_dsq(PARK_QUEUES + slot);
+	}
+	if (g->weight != WEIGHT_DEFAULT)
+		__sync_fetch_and_add(&weighted_groups, -1);
+	g->tasks_weight = 0;
+	g->members = 0;
+	g->groups_weight = 0;
+	g->cgroup_id = 0;
+	__builtin_memset(&g->pool, 0, sizeof(g->pool));
+	g->in_use = 0;
+}
+
+void STRUCT_OPS(reveille_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct task_state *t = task_of(p);
+
+	if (!t)
+		return;
+	uncount_task(t);
+	t->group = slot_of(to);
+}
+
+void STRUCT_OPS(reveille_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	u32 slot = slot_of(cgrp);
+	struct group *g = group_of(slot), *parent;
+	s64 more;
+
+	if (!g || !slot || g->cgroup_id != cgrp->kn->id)
+		return;
+	more = (s64)weight - g->weight;
+	if (g->weight == WEIGHT_DEFAULT && weight != WEIGHT_DEFAULT)
+		__sync_fetch_and_add(&weighted_groups, 1);
+	if (g->weight != WEIGHT_DEFAULT && weight == WEIGHT_DEFAULT)
+		__sync_fetch_and_add(&weighted_groups, -1);
+	parent = group_of(g->parent);
+	if (g->members > 0 && parent)
+		__sync_fetch_and_add(&parent->groups_weight, more);
+	g->weight = weight;
+}
+
+void STRUCT_OPS(reveille_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
+		u64 burst_us)
+{
+	u32 slot = slot_of(cgrp);
+	struct group *g = group_of(slot);
+
+	if (g && slot && g->cgroup_id == cgrp->kn->id)
+		set_limits(slot, period_us, quota_us, burst_us);
+}
+
+static const char new_cpu[] = "a CPU came online that was not there before";
+
+/* CPUs come and go; one that was away when the topology was read has no place in it. */
+void STRUCT_OPS_SLEEPABLE(reveille_cpu_online, s32 cpu)
+{
+	if (!place_of(cpu)->smt_width) {
+		scx_leave(SCX(scx_exit_code, SCX_ECODE_ACT_RESTART) |
+				  SCX(scx_exit_code, SCX_ECODE_RSN_HOTPLUG),
+			  (char *)new_cpu);
+		return;
+	}
+	cpu_of(cpu)->online = 1;
+}
+
+void STRUCT_OPS_SLEEPABLE(reveille_cpu_offline, s32 cpu)
+{
+	struct llc_state *l = llc_of(place_of(cpu)->llc);
+
+	cpu_of(cpu)->online = 0;
+	take_bit(l->idle, place_of(cpu)->position);
+	take_bit(l->sched_idle, place_of(cpu)->position);
+	leave_cpu(cpu);
+}
+
+s32 STRUCT_OPS_SLEEPABLE(reveille_init)
+{
+	struct group_timer *timer;
+	u64 now_ns = scx_now();
+	s32 error;
+	int i;
+
+	for_each(i, n_cpu_ids)
+	{
+		struct cpu_state *c = cpu_of(i);
+		u32 key = i;
+
+		if (!place_of(i)->smt_width)
+			continue;
+		c->online = 1;
+		c->scan.avg_idle_ns = 2 * MAX_IDLE_BALANCE_COST_NS;
+		c->scan.wake_avg_idle_ns = 2 * MAX_IDLE_BALANCE_COST_NS;
+		c->scan.wake_stamp_j = bpf_jiffies64();
+		c->folded_ns = now_ns;
+		error = scx_bpf_create_dsq(i, -1);
+		if (error)
+			return error;
+		timer = bpf_map_lookup_elem(&stop_timers, &key);
+		if (has_bandwidth && timer) {
+			bpf_timer_init(&timer->timer, &stop_timers, CLOCK_MONOTONIC);
+			bpf_timer_set_callback(&timer->timer, stop_timer_fired);
+		}
+	}
+	for_each(i, n_shards)
+	{
+		error = scx_bpf_create_dsq(SHARD_QUEUES + i, -1);
+		if (error)
+			return error;
+	}
+	for_each(i, has_bandwidth ? MAX_GROUPS : 0)
+	{
+		u32 key = i;
+
+		timer = bpf_map_lookup_elem(&group_timers, &key);
+		if (!timer)
+			break;
+		bpf_timer_init(&timer->timer, &group_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&timer->timer, group_timer_fired);
+	}
+	for_each(i, n_llcs)
+	{
+		u32 key = i;
+
+		timer = bpf_map_lookup_elem(&llc_timers, &key);
+		if (!timer)
+			break;
+		bpf_timer_init(&timer->timer, &llc_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&timer->timer, llc_timer_fired);
+		bpf_timer_start(&timer->timer, REFRESH_MIN_NS, 0);
+	}
+	return 0;
+}
+
+void STRUCT_OPS(reveille_exit, struct scx_exit_info *info)
+{
+	bpf_probe_read_kernel_str(exit_record.reason, sizeof(exit_record.reason), info->reason);
+	bpf_probe_read_kernel_str(exit_record.message, sizeof(exit_record.message), info->msg);
+	bpf_probe_read_kernel_str(exit_record.dump, sizeof(exit_record.dump), info->dump);
+	exit_record.code = info->exit_code;
+	exit_record.kind = info->kind;
+	__sync_fetch_and_or(&exit_record.written, 1);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops reveille_ops = {
+	.select_cpu = (void *)reveille_select_cpu,
+	.enqueue = (void *)reveille_enqueue,
+	.dispatch = (void *)reveille_dispatch,
+	.running = (void *)reveille_running,
+	.stopping = (void *)reveille_stopping,
+	.update_idle = (void *)reveille_update_idle,
+	.cpu_release = (void *)reveille_cpu_release,
+	.set_cpumask = (void *)reveille_set_cpumask,
+	.init_task = (void *)reveille_init_task,
+	.disable = (void *)reveille_disable,
+	.cgroup_init = (void *)reveille_cgroup_init,
+	.cgroup_exit = (void *)reveille_cgroup_exit,
+	.cgroup_move = (void *)reveille_cgroup_move,
+	.cgroup_set_weight = (void *)reveille_cgroup_set_weight,
+	.cgroup_set_bandwidth = (void *)reveille_cgroup_set_bandwidth,
+	.cpu_online = (void *)reveille_cpu_online,
+	.cpu_offline = (void *)reveille_cpu_offline,
+	.init = (void *)reveille_init,
+	.exit = (void *)reveille_exit,
+	/* A task whose group is out of runtime must not go on because there is no other. */
+	.flags = SCX_OPS_ENQ_LAST,
+	.name = "reveille",
+};

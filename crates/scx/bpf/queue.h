@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * enqueue and dispatch: a queue for each CPU in order of virtual time, under SWQUEUE one
+ * for each shard of a cache besides. A CPU takes from its own queue, from its cache's
+ * shared one, and when it has no work from other CPUs' queues: those of its own cache,
+ * then the others by distance.
+ */
+#ifndef REVEILLE_SCX_QUEUE_H
+#define REVEILLE_SCX_QUEUE_H
+
+#include "bandwidth.h"
+
+/* What a look for work among other CPUs costs: not worth it where idle ends sooner. */
+#define STEAL_NEAR_NS 5000ull
+#define STEAL_FAR_NS 30000ull
+/* A queue that is so much longer than one's own gives a task away. */
+#define IMBALANCE 2u
+
+static __always_inline u64 shard_queue(u32 llc, u32 shard)
+{
+	return SHARD_QUEUES + llc_place_of(llc)->first_shard + shard;
+}
+
+/* policy_swqueue_shards(), with the size of a shard that the loader was given. */
+static __always_inline u32 shards_of(u32 llc)
+{
+	u32 shards = llc_place_of(llc)->n_shards;
+
+	return features & POLICY_SWQUEUE_SHARD ? shards : 1;
+}
+
+/* An idle CPU of the cache looks for work, if there is one. */
+static __always_inline void call_for_help(u32 llc)
+{
+	struct llc_state *l = llc_of(llc);
+
+	for (u32 i = 0; i < POLICY_LLC_WORDS; i++) {
+		u64 word;
+
+		if (i * 64 >= llc_place_of(llc)->weight)
+			break;
+		word = *(volatile u64 *)word_at(l->idle, i);
+		if (word) {
+			u32 cpu = cpu_at(llc, i * 64 + policy_lowest_bit(word));
+
+			COUNT(helped);
+			scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
+			return;
+		}
+	}
+}
+
+static __always_inline void mark_queued(u32 cpu)
+{
+	struct llc_state *l = llc_of(place_of(cpu)->llc);
+
+	if (!test_bit(l->queued, place_of(cpu)->position))
+		set_bit(l->queued, place_of(cpu)->position);
+}
+
+/* Puts a task of a throttled group aside. Returns whether it did. */
+static __always_inline bool park(struct task_struct *p, struct task_state *t, u32 cpu)
+{
+	u64 left_ns;
+	u32 slot = account(t->group, cpu, 0, ACCOUNT_THROTTLE, &left_ns);
+
+	if (!slot)
+		return false;
+	slot = throttled_by(t->group, cpu);
+	if (!slot)
+		return false;
+	scx_insert(p, PARK_QUEUES + slot, slice_ns, 0);
+	COUNT(parked);
+	return true;
+}
+
+static __always_inline void enqueue_task(struct task_struct *p, struct task_state *t, u32 cpu,
+					 u64 enq_flags)
+{
+	const u64 local = SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL);
+	const u64 preempt = SCX(scx_enq_flags, SCX_ENQ_PREEMPT);
+	bool wakeup = enq_flags & SCX(scx_enq_flags, SCX_ENQ_WAKEUP);
+	struct world w = { .this_cpu = cpu };
+	struct policy_tunables now;
+	bool kept = t->claimed == cpu + 1;
+
+	t->claimed = 0;
+	if (is_limited(t) && park(p, t, cpu)) {
+		if (kept)
+			unclaim(cpu);
+		return;
+	}
+	if (kept || (enq_flags & SCX(scx_enq_flags, SCX_ENQ_LAST)) ||
+	    claim(cpu) == CLAIM_IDLE) {
+		COUNT(direct);
+		scx_insert(p, local, slice_ns, 0);
+		return;
+	}
+	to_clock_of(t, cpu);
+	if (wakeup) {
+		limit_credit(t, cpu);
+		if (preempts(t, cpu, scx_now())) {
+			COUNT(preempted);
+			scx_insert(p, local, slice_ns, preempt);
+			return;
+		}
+		/* A CPU's own kernel threads go first, unless they have had their share. */
+		if ((t->policy.flags & POLICY_TASK_PERCPU_KTHREAD) &&
+		    before(t->vtime, cpu_of(cpu)->clock + slice_ns)) {
+			COUNT(direct);
+			scx_insert(p, local, slice_ns, 0);
+			return;
+		}
+		tunables_now(&now);
+		if (policy_swqueue_appends(&w, &now, cpu, t->nr_allowed, t->migrated)) {
+			u32 llc = place_of(cpu)->llc;
+
+			shared_used = 1;
+			COUNT(shared);
+			scx_insert(p, shard_queue(llc, policy_swqueue_shard(cpu, shards_of(llc))),
+				   slice_ns, 0);
+			return;
+		}
+	}
+	COUNT(queued);
+	scx_insert_vtime(p, cpu, slice_ns, t->vtime, 0);
+	if (t->nr_allowed > 1) {
+		mark_queued(cpu);
+		if (!wakeup)
+			call_for_help(place_of(cpu)->llc);
+	}
+}
+
+/* The head of a queue that may run here; tasks of throttled groups are put aside. */
+static __noinline int take_checked(u64 dsq, u32 cpu)
+{
+	struct task_struct *p;
+	int moved = 0;
+
+	bpf_for_each(scx_dsq, p, dsq, 0)
+	{
+		struct task_state *t = task_of(p);
+		u32 slot = t && t->group ? throttled_by(t->group, cpu) : 0;
+
+		if (slot) {
+			if (scx_move(BPF_FOR_EACH_ITER, p, PARK_QUEUES + slot))
+				COUNT(parked);
+			continue;
+		}
+		if (scx_move(BPF_FOR_EACH_ITER, p, SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL))) {
+			moved = 1;
+			break;
+		}
+	}
+	return moved;
+}
+
+static __always_inline bool take(u64 dsq)
+{
+	return scx_move_to_local(dsq);
+}
+
+/* Off the queue of another CPU of this cache. */
+static __noinline int steal_from(u32 llc, u32 cpu)
+{
+	struct llc_state *l = llc_of(llc);
+
+	for (u32 i = 0; i < POLICY_LLC_WORDS; i++) {
+		u64 word;
+
+		if (i * 64 >= llc_place_of(llc)->weight)
+			break;
+		word = *(volatile u64 *)word_at(l->queued, i);
+		for (u32 k = 0; k < 4 && word; k++) {
+			u32 bit = i * 64 + policy_lowest_bit(word), from = cpu_at(llc, bit);
+
+			word &= word - 1;
+			if (from == cpu)
+				continue;
+			if (take(from))
+				return 1;
+			/* Nothing there that may run here. If nothing at all, nobody need look. */
+			take_bit(l->queued, bit);
+			if (scx_bpf_dsq_nr_queued(from) > 0)
+				set_bit(l->queued, bit);
+		}
+	}
+	return 0;
+}
+
+/* Off the shared queues of this cache: the CPU's own shard, then round. */
+static __noinline int take_shared(u32 llc, u32 cpu)
+{
+	u32 all = llc_place_of(llc)->n_shards, shards = shards_of(llc);
+	u32 own = policy_swqueue_shard(cpu, shards);
+	int k;
+
+	for_each(k, all)
+	{
+		/* Once SWQUEUE_SHARD is unset, the other shards are emptied all the same. */
+		u32 shard = policy_swqueue_shard_tried(own, k, all);
+
+		if (take(shard_queue(llc, shard)))
+			return 1;
+	}
+	return 0;
+}
+
+/* A CPU that is there, in this cache if there is one. */
+static __noinline u32 online_near(u32 llc)
+{
+	int i;
+
+	for_each(i, llc_place_of(llc)->weight)
+	{
+		u32 cpu = cpu_at(llc, i);
+
+		if (cpu_of(cpu)->online)
+			return cpu;
+	}
+	for_each(i, n_cpu_ids)
+	{
+		if (cpu_of(i)->online)
+			return i;
+	}
+	return 0;
+}
+
+/* What waits there waits on that CPU from now on: nobody else will look. */
+static __noinline int drain(u64 dsq, u32 cpu)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq, 0)
+	{
+		struct task_state *t = task_of(p);
+
+		scx_move_vtime(BPF_FOR_EACH_ITER, p, (u64)cpu, t ? t->vtime : 0);
+	}
+	mark_queued(cpu);
+	scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
+	return 0;
+}
+
+/* A CPU goes: its queue, and if it was its cache's last, the shared queues. */
+static __always_inline void leave_cpu(u32 cpu)
+{
+	u32 llc = place_of(cpu)->llc, to = online_near(llc);
+	int i;
+
+	drain(cpu, to);
+	if (place_of(to)->llc == llc)
+		return;
+	for_each(i, llc_place_of(llc)->n_shards)
+	{
+		drain(shard_queue(llc, i), to);
+	}
+}
+
+static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
+{
+	struct cpu_state *c = cpu_of(cpu);
+	u32 llc = place_of(cpu)->llc;
+	struct llc_state *l = llc_of(llc);
+	bool goes_on = prev && (prev->scx.flags & SCX(scx_ent_flags, SCX_TASK_QUEUED));
+	int i;
+
+	/* Where both have work they take turns: neither starves. */
+	if (shared_used && (c->shared_turn++ & 1) && take_shared(llc, cpu)) {
+		COUNT(pulled);
+		return;
+	}
+	/* The longest queue of the cache, as the timer last found it, gives one away. */
+	if (l->busiest_queued >= IMBALANCE && l->busiest != cpu &&
+	    l->busiest_queued >= (u32)scx_bpf_dsq_nr_queued(cpu) + IMBALANCE) {
+		l->busiest_queued = 0;
+		if (take(l->busiest)) {
+			COUNT(stolen_near);
+			return;
+		}
+	}
+	if (throttled_queues ? take_checked(cpu, cpu) : take(cpu))
+		return;
+	if (shared_used && take_shared(llc, cpu)) {
+		COUNT(pulled);
+		return;
+	}
+	if (goes_on) {
+		struct task_state *t = task_of(prev);
+
+		/* Not if its group is out of runtime: enqueue puts it aside. */
+		if (t && is_limited(t))
+			return;
+		COUNT(kept);
+		if (t) {
+			fold_cpu(c, cpu, charge(prev, t), scx_now());
+			set_clock(c, t, scx_now());
+		}
+		scx_set_slice(prev, slice_ns);
+		return;
+	}
+	if (c->scan.avg_idle_ns < STEAL_NEAR_NS)
+		return;
+	if (steal_from(llc, cpu)) {
+		COUNT(stolen_near);
+		return;
+	}
+	if (c->scan.avg_idle_ns < STEAL_FAR_NS)
+		return;
+	for_each(i, n_llcs - 1)
+	{
+		if (steal_from(llc_order[llc & (MAX_LLCS - 1)][i & (MAX_LLCS - 1)], cpu)) {
+			COUNT(stolen_far);
+			return;
+		}
+	}
+}
+
+#endif

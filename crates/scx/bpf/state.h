@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the scheduler knows: of the machine (given by the loader, fixed while it is
+ * loaded), of each CPU, cache and task, and what can be set. What one CPU writes often
+ * stands on cache lines of its own.
+ */
+#ifndef REVEILLE_SCX_STATE_H
+#define REVEILLE_SCX_STATE_H
+
+#include "scx.h"
+
+#include "../../../policy/averages.h"
+#include "../../../policy/bandwidth.h"
+
+/* Powers of two: indices are masked. */
+#define MAX_CPUS 1024
+#define MAX_LLCS 256
+/* Words of 64 CPUs in all caches together: every cache begins a new one. */
+#define MAX_WORDS 256
+#define MAX_GROUPS 1024
+#define NONE POLICY_NONE
+
+#define LINE __attribute__((aligned(64)))
+
+/* Queues: one per CPU by its number, one per shard of a cache, one per parked group. */
+#define SHARD_QUEUES 0x10000ull
+#define PARK_QUEUES 0x20000ull
+
+/* Topology, by CPU number. */
+struct cpu_place {
+	u16 llc;
+	u16 position; /* within the LLC, by number */
+	u16 smt_width; /* 0: no such CPU when the scheduler was loaded */
+	u16 smt[POLICY_SMT_MAX];
+};
+
+struct llc_place {
+	u32 first;	 /* of its CPUs in llc_cpus */
+	u32 weight;
+	u32 first_word;	 /* of an allowed set */
+	u32 first_shard; /* its queues under SWQUEUE */
+	u32 n_shards;	 /* as many as there may ever be */
+};
+
+const volatile struct cpu_place cpu_places[MAX_CPUS];
+const volatile struct llc_place llc_places[MAX_LLCS];
+/* CPU numbers, LLC by LLC, ascending. */
+const volatile u16 llc_cpus[MAX_CPUS];
+/* Other LLCs, nearest first: n_llcs - 1 of them in the LLC's row. */
+const volatile u8 llc_order[MAX_LLCS][MAX_LLCS];
+const volatile u32 n_cpu_ids = 1;
+const volatile u32 n_llcs = 1;
+const volatile u32 n_words = 1;
+const volatile u32 n_shards = 1;
+const volatile u32 smt_active;
+
+/* Tunables that are fixed once loaded. */
+const volatile u64 min_granularity_ns = 3000000;
+const volatile u32 hz = 250;
+const volatile u32 imbalance_pct = 117;
+const volatile u32 smt_imbalance_pct = 110;
+const volatile u64 slice_ns = 3000000;
+const volatile u64 sleeper_credit_ns = 24000000;
+const volatile u64 wakeup_granularity_ns = 4000000;
+const volatile u64 bandwidth_slice_ns = 5000000;
+/* The kernel tells of cpu.max; groups have weights; decisions are recorded. */
+const volatile u32 has_bandwidth;
+const volatile u32 has_groups;
+const volatile u32 record_decisions;
+
+/* What can be set while it runs. */
+volatile u64 features;
+
+/* Rules may be counted by number. */
+#define N_RULES (POLICY_RULE_TARGET + 1)
+
+/* Counters of one CPU; the loader adds them up. */
+struct cpu_stats {
+	u64 wakeups;
+	u64 forks;
+	u64 rules[N_RULES];
+	u64 searches;
+	u64 searched;	   /* CPUs that searches looked at */
+	u64 lost_claims;   /* another waker was faster */
+	u64 direct;	   /* put on an idle CPU at once */
+	u64 queued;	   /* on a CPU's queue */
+	u64 shared;	   /* on a cache's shared queue (SWQUEUE) */
+	u64 preempted;	   /* a wakee took the CPU from the running task */
+	u64 pulled;	   /* off a shared queue */
+	u64 stolen_near;   /* off another CPU's queue, same cache */
+	u64 stolen_far;
+	u64 kept;	   /* the running task went on: there was no other */
+	u64 helped;	   /* an idle CPU was sent for a task that waits */
+	u64 parked;	   /* tasks of throttled groups, put aside */
+	u64 released;
+	u64 dropped;	   /* records for which there was no room */
+} LINE;
+
+struct cpu_stats cpu_stats[MAX_CPUS];
+
+/* One CPU. */
+struct cpu_state {
+	/* Read by others. */
+	struct policy_task curr; /* what decisions ask of the running task */
+	u32 has_curr;
+	u32 load_avg;
+	u32 util_avg;
+	u32 online;
+	u64 clock; /* virtual time of its queue */
+	u64 curr_vtime;
+	/* Its own. */
+	struct policy_scan_state scan LINE;
+	u64 idle_since_ns;
+	u64 running_since_ns;
+	u64 folded_ns;
+	u64 busy_ns;
+	u64 stop_at_ns; /* when the running task's group is out of runtime */
+	u64 stop_timer_ns;
+	u32 idle_seen; /* times that the timer found it idle without its bit */
+	u32 shared_turn;
+} LINE;
+
+struct cpu_state cpus[MAX_CPUS];
+
+/* One last-level cache: sched_domain_shared. Bits are positions. */
+struct llc_state {
+	u64 idle[POLICY_LLC_WORDS] LINE;
+	u64 sched_idle[POLICY_LLC_WORDS] LINE;
+	u64 queued[POLICY_LLC_WORDS] LINE; /* queues from which others may take */
+	u32 has_idle_cores LINE;
+	u32 nr_idle_scan;
+	u32 busiest; /* a CPU with the longest queue, and how long it was */
+	u32 busiest_queued;
+};
+
+struct llc_state llcs[MAX_LLCS];
+
+/* Some task has been put on a shared queue: they must be looked at from now on. */
+u32 shared_used;
+/* CPUs that tasks of throttled groups may have to be kept off; groups with a quota. */
+u32 throttled_queues;
+u32 limited_groups;
+/* Groups for which there was no slot: they count as their parents. */
+u32 groups_without_slot;
+/* Groups whose weight is not the default. */
+u32 weighted_groups;
+
+/* One task, from init_task to its end. */
+struct task_state {
+	struct policy_task policy;
+	u64 vtime;	   /* on the clock of clock_cpu */
+	u64 exec_start_ns; /* CPU time when it was put on the CPU */
+	u64 folded_ns;
+	u64 folded_exec_ns;
+	u32 clock_cpu;
+	u32 group;   /* slot, 0 for the root */
+	u32 counted; /* weight with which it counts in its group, 0 if it does not */
+	u32 nr_allowed;
+	u32 migrated; /* the last wake-up moved it */
+	u32 claimed;  /* ... to a CPU that was claimed for it, plus one */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+/* Where a task may run, by LLC and position; only for those that may not everywhere. */
+struct allowed_set {
+	u64 words[MAX_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct allowed_set);
+} allowed_sets SEC(".maps");
+
+#define SMP_CPU() (bpf_get_smp_processor_id() & (MAX_CPUS - 1))
+#define COUNT(what) (cpu_stats[SMP_CPU()].what++)
+
+static __always_inline struct cpu_state *cpu_of(u32 cpu)
+{
+	return &cpus[cpu & (MAX_CPUS - 1)];
+}
+
+static __always_inline const volatile struct cpu_place *place_of(u32 cpu)
+{
+	return &cpu_places[cpu & (MAX_CPUS - 1)];
+}
+
+static __always_inline struct llc_state *llc_of(u32 llc)
+{
+	return &llcs[llc & (MAX_LLCS - 1)];
+}
+
+static __always_inline const volatile struct llc_place *llc_place_of(u32 llc)
+{
+	return &llc_places[llc & (MAX_LLCS - 1)];
+}
+
+static __always_inline u32 cpu_at(u32 llc, u32 position)
+{
+	return llc_cpus[(llc_place_of(llc)->first + position) & (MAX_CPUS - 1)];
+}
+
+static __always_inline struct task_state *task_of(struct task_struct *p)
+{
+	return bpf_task_storage_get(&tasks, p, NULL, 0);
+}
+
+/* A pointer that the compiler must not fold into one with another. */
+#define word_at(words, i) (&(words)[(i) & (POLICY_LLC_WORDS - 1)])
+
+static __always_inline void set_bit(u64 *words, u32 bit)
+{
+	__sync_fetch_and_or(word_at(words, bit / 64), 1ull << (bit % 64));
+}
+
+/* Clears it; was it set? Of several that ask at a time, one is told so. */
+static __always_inline bool take_bit(u64 *words, u32 bit)
+{
+	u64 mask = 1ull << (bit % 64);
+
+	return __sync_fetch_and_and(word_at(words, bit / 64), ~mask) & mask;
+}
+
+static __always_inline bool test_bit(const u64 *words, u32 bit)
+{
+	return *(volatile const u64 *)word_at(words, bit / 64) >> (bit % 64) & 1;
+}
+
+static __always_inline u32 nr_running(u32 cpu)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	return rq ? rq->nr_running : 0;
+}
+
+/* The default weight of a task or a group. */
+#define WEIGHT_DEFAULT 100
+
+#define for_each(i, n) bpf_for(i, 0, (n))
+
+#endif

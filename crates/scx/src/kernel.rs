@@ -1,0 +1,179 @@
+//! What the running kernel can do, and whether it can be asked to do it now: every reason
+//! to refuse is found before anything is loaded.
+
+use std::fs;
+use std::path::Path;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Struct;
+
+use crate::error::ScxError;
+
+/// The directory of sched_ext; it is there if and only if the kernel has it.
+pub const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What differs between the kernels that can run the scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// Callbacks of this scheduler that the kernel does not know.
+    pub missing: Vec<String>,
+    /// Groups with weights: the kernel tells of cgroups at all (CONFIG_EXT_GROUP_SCHED).
+    pub groups: bool,
+    /// `cpu.max` and `cpu.max.burst`: the kernel tells of limits (6.17).
+    pub bandwidth: bool,
+}
+
+impl Abilities {
+    /// Asks the running kernel's type information.
+    ///
+    /// # Errors
+    /// A kernel whose types cannot be read, or that has another sched_ext.
+    pub fn of_this_kernel(callbacks: &[&str]) -> Result<Abilities, ScxError> {
+        let btf = Btf::from_vmlinux().map_err(|error| {
+            ScxError::refused(
+                format!("the kernel's type information at {BTF} cannot be read: {error}"),
+                "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
+            )
+        })?;
+        let members = |name: &str| -> Vec<String> {
+            let found: Option<Struct<'_>> = btf.type_by_name(name);
+            found.map_or(Vec::new(), |s| {
+                s.iter().filter_map(|m| Some(m.name?.to_string_lossy().into_owned())).collect()
+            })
+        };
+        let known = members("sched_ext_ops");
+        if !known.iter().any(|name| name == "select_cpu") {
+            return Err(ScxError::refused(
+                "the kernel's sched_ext has no `select_cpu`: it is none that this scheduler knows",
+                "boot Linux 6.12 to 7.2",
+            ));
+        }
+        let has = |name: &str| known.iter().any(|member| member == name);
+        let limits = members("scx_cgroup_init_args");
+        Ok(Abilities {
+            missing: callbacks.iter().filter(|c| !has(c)).map(|c| (*c).to_owned()).collect(),
+            groups: has("cgroup_init"),
+            bandwidth: has("cgroup_set_bandwidth") && limits.iter().any(|m| m == "bw_quota_us"),
+        })
+    }
+
+    /// What a user must know of what this kernel lacks, one sentence each.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let mut lacks = Vec::new();
+        if !self.groups {
+            lacks.push(
+                "this kernel tells of no task groups (CONFIG_EXT_GROUP_SCHED): \
+                 cpu.weight and cpu.max have no effect",
+            );
+        } else if !self.bandwidth {
+            lacks.push(
+                "this kernel does not tell of limits (6.17 does): cpu.max and cpu.max.burst \
+                 have NO effect while scx_reveille runs",
+            );
+        }
+        lacks
+    }
+}
+
+/// Can a scheduler be loaded, here and now? `sysfs` is `/sys`, but in tests.
+///
+/// # Errors
+/// The first reason why not, with what mends it.
+pub fn check(sysfs: &Path, is_root: bool) -> Result<(), ScxError> {
+    let sched_ext = sysfs.join("kernel/sched_ext");
+    if !sched_ext.is_dir() {
+        return Err(ScxError::refused(
+            format!(
+                "this kernel ({}) has no sched_ext: {} is missing",
+                release(),
+                sched_ext.display()
+            ),
+            "boot Linux 6.12 or newer with CONFIG_SCHED_CLASS_EXT=y",
+        ));
+    }
+    if !sysfs.join("kernel/btf/vmlinux").is_file() {
+        return Err(ScxError::refused(
+            format!("the kernel's type information {BTF} is missing"),
+            "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
+        ));
+    }
+    if !is_root {
+        return Err(ScxError::refused(
+            "only root may replace the scheduler",
+            "run it with sudo, or by its systemd unit",
+        ));
+    }
+    if let Some(other) = running(&sched_ext) {
+        return Err(ScxError::refused(
+            format!("another sched_ext scheduler is loaded: {other}"),
+            "end it first; `systemctl list-units 'scx*'` may know it",
+        ));
+    }
+    Ok(())
+}
+
+/// The name of the scheduler that is loaded, or what state it is in.
+pub fn running(sched_ext: &Path) -> Option<String> {
+    let state = fs::read_to_string(sched_ext.join("state")).unwrap_or_default();
+    if state.trim() == "disabled" {
+        return None;
+    }
+    match fs::read_to_string(sched_ext.join("root/ops")) {
+        Ok(name) => Some(name.trim().to_owned()),
+        Err(_) => Some(format!("its state is `{}`", state.trim())),
+    }
+}
+
+/// Timer ticks per second: the coarse clock advances once a tick.
+pub fn hz() -> u32 {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    let ns = tick.tv_sec * 1_000_000_000 + tick.tv_nsec;
+    u32::try_from((1_000_000_000 + ns / 2) / ns.max(1)).unwrap_or(250)
+}
+
+fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    fn said(dir: &tempfile::TempDir, is_root: bool) -> String {
+        check(dir.path(), is_root).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn each_reason_to_refuse_is_named() {
+        let none = tree(&[("kernel/btf/vmlinux", "")]);
+        assert!(said(&none, true).contains("no sched_ext"));
+        let state = ("kernel/sched_ext/state", "disabled\n");
+        assert!(said(&tree(&[state]), true).contains("type information"));
+        let btf = ("kernel/btf/vmlinux", "");
+        let good = tree(&[state, btf]);
+        assert!(said(&good, false).contains("root"));
+        check(good.path(), true).unwrap();
+        let other = tree(&[
+            ("kernel/sched_ext/state", "enabled\n"),
+            ("kernel/sched_ext/root/ops", "lavd_1.0\n"),
+            btf,
+        ]);
+        assert!(said(&other, true).contains("lavd_1.0"));
+    }
+
+    #[test]
+    fn the_tick_is_one_that_kernels_have() {
+        assert!([100, 250, 300, 1000].contains(&hz()), "{}", hz());
+    }
+}

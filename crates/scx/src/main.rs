@@ -1,0 +1,170 @@
+//! scx_reveille: loads the BPF scheduler, tells what it does, and takes it out again.
+
+mod args;
+#[allow(missing_docs, clippy::all, dead_code, unsafe_op_in_unsafe_fn)]
+mod bpf {
+    include!(concat!(env!("OUT_DIR"), "/bpf.rs"));
+}
+mod cgroups;
+mod decision;
+mod error;
+mod kernel;
+mod replay;
+mod run;
+mod scheduler;
+mod server;
+mod settings;
+mod stats;
+mod sys;
+mod topology;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use miette::{MietteHandlerOpts, Report};
+
+use crate::args::{Args, Command};
+use crate::error::ScxError;
+use crate::server::{Answer, Request, SOCKET, ask};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    set_style();
+    set_log(args.verbose);
+    match command(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = error.exit_code();
+            let _ = writeln!(io::stderr().lock(), "{:?}", Report::new(error));
+            code
+        }
+    }
+}
+
+fn command(args: &Args) -> Result<(), ScxError> {
+    match &args.command {
+        Some(Command::Set { edits }) => set(&edits.join(" ")),
+        Some(Command::Replay { file, json }) => replay(file, *json),
+        None if args.run.help_stats => print(&stats::help()),
+        None => match args.run.monitor {
+            Some(seconds) => monitor(seconds, args.run.json),
+            None => run::run(&args.run),
+        },
+    }
+}
+
+fn set(edits: &str) -> Result<(), ScxError> {
+    match ask(Path::new(SOCKET), &Request::Set(edits.to_owned()))? {
+        Answer::Features(on) => print(&format!("on: {}\n", on.join(" "))),
+        _ => Err(other_version()),
+    }
+}
+
+fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {
+    let socket = Path::new(SOCKET);
+    let stop = run::watch_signals()?;
+    let stats = || match ask(socket, &Request::Stats)? {
+        Answer::Stats(stats) => Ok(*stats),
+        _ => Err(other_version()),
+    };
+    let mut before = stats()?;
+    loop {
+        let next = Instant::now() + Duration::from_secs_f64(seconds);
+        while Instant::now() < next {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50).min(next - Instant::now().min(next)));
+        }
+        let now = stats()?;
+        run::print_stats(json, &before, &now)?;
+        before = now;
+    }
+}
+
+fn other_version() -> ScxError {
+    ScxError::refused("the scheduler that runs is of another version", "restart it")
+}
+
+fn replay(file: &Path, json: bool) -> Result<(), ScxError> {
+    let found = replay::replay(file)?;
+    if json {
+        let text = serde_json::to_string_pretty(&found).map_err(|error| {
+            ScxError::io("cannot write the result", error.into(), "this is a defect")
+        })?;
+        print(&(text + "\n"))?;
+    } else {
+        let mut text = String::new();
+        for difference in &found.first_differences {
+            text += &format!("{difference}\n");
+        }
+        for (features, n) in &found.by_features {
+            text += &format!("features {features}: {n} decisions\n");
+        }
+        for (rule, n) in &found.by_rule {
+            text += &format!("chosen by {rule}: {n}\n");
+        }
+        text += &format!(
+            "{} decisions replayed, {} identical\n",
+            found.decisions,
+            found.decisions - found.different
+        );
+        print(&text)?;
+    }
+    if found.decisions == 0 {
+        return Err(ScxError::refused(
+            format!("{} holds no decision", file.display()),
+            "record for longer, on a machine with some wakeups",
+        ));
+    }
+    if found.different > 0 {
+        return Err(ScxError::Different { different: found.different, all: found.decisions });
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> Result<(), ScxError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
+        ScxError::io("cannot write to standard output", error, "direct it elsewhere")
+    })
+}
+
+/// Errors are wrapped for a terminal; in a pipe each stays on one line, for `grep`.
+fn set_style() {
+    let style = || {
+        let wrap = io::stderr().is_terminal();
+        MietteHandlerOpts::new().terminal_links(false).wrap_lines(wrap).build()
+    };
+    // Fails only if a style is set already.
+    let _ = miette::set_hook(Box::new(move |_| Box::new(style())));
+}
+
+/// What is done goes to standard error; RUST_LOG says otherwise.
+fn set_log(verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let default = match verbose {
+        0 => "info",
+        1 => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+    libbpf_rs::set_print(Some((
+        if verbose > 1 { libbpf_rs::PrintLevel::Debug } else { libbpf_rs::PrintLevel::Warn },
+        |level, text: String| match level {
+            libbpf_rs::PrintLevel::Debug => tracing::trace!("{}", text.trim_end()),
+            libbpf_rs::PrintLevel::Info => tracing::debug!("{}", text.trim_end()),
+            libbpf_rs::PrintLevel::Warn => tracing::warn!("{}", text.trim_end()),
+        },
+    )));
+}

@@ -1,0 +1,248 @@
+//! A run of the scheduler: from the checks to the last word.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use libbpf_rs::RingBufferBuilder;
+use tracing::{info, warn};
+
+use crate::args::RunArgs;
+use crate::decision::{Header, MAGIC};
+use crate::error::ScxError;
+use crate::kernel::{self, Abilities};
+use crate::scheduler::{Exit, Room, Scheduler, optional_callbacks, this_machine};
+use crate::server::{Answer, Request, SOCKET, Server};
+use crate::settings::{Settings, edited};
+use crate::stats::{self, Stats};
+use crate::topology::Tables;
+
+/// How often the scheduler is looked after.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Loads the scheduler and stays until it ends.
+///
+/// # Errors
+/// Why it was not loaded, or what the kernel ended it for.
+pub fn run(args: &RunArgs) -> Result<(), ScxError> {
+    // Options first: they are wrong on every machine.
+    let online = std::thread::available_parallelism().map_or(1, usize::from);
+    Settings::new(args, online, kernel::hz())?;
+    kernel::check(Path::new("/sys"), rustix::process::geteuid().is_root())?;
+    let abilities = Abilities::of_this_kernel(&optional_callbacks())?;
+    for lack in abilities.lacks() {
+        warn!("{lack}");
+    }
+    let stop = watch_signals()?;
+    let until = args.exit_after.map(|s| Instant::now() + Duration::from_secs_f64(s));
+    let mut recording = None;
+    loop {
+        let tables = this_machine(args.swqueue_shard.max(1))?;
+        let settings = Settings::new(args, tables.n_cpus(), kernel::hz())?;
+        if let (Some(path), None) = (&args.record, &recording) {
+            recording = Some(Recording::new(path, &settings, &tables)?);
+        }
+        let exit = once(args, &settings, &tables, &abilities, &stop, until, recording.as_ref())?;
+        if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
+            info!("loading again: {}", exit.reason);
+            continue;
+        }
+        if let Some(recording) = &recording {
+            recording.finish()?;
+        }
+        return last_words(&exit);
+    }
+}
+
+fn last_words(exit: &Exit) -> Result<(), ScxError> {
+    if exit.is_error() {
+        if !exit.dump.is_empty() {
+            eprintln!("{}", exit.dump);
+        }
+        return Err(ScxError::Ejected(exit.reason.clone()));
+    }
+    if exit.is_asked_for() {
+        info!("ended; every task is back with the kernel's own scheduler");
+    } else {
+        warn!("the kernel has ended the scheduler: {}", exit.reason);
+    }
+    Ok(())
+}
+
+/// From one loading to the end of it.
+fn once(
+    args: &RunArgs,
+    settings: &Settings,
+    tables: &Tables,
+    abilities: &Abilities,
+    stop: &AtomicBool,
+    until: Option<Instant>,
+    recording: Option<&Recording>,
+) -> Result<Exit, ScxError> {
+    let mut room = Room::uninit();
+    let mut scheduler =
+        Scheduler::load(&mut room, settings, tables, abilities, recording.is_some())?;
+    let server = Server::listen(Path::new(SOCKET))?;
+    info!(
+        "scheduling {} CPUs in {} caches as {} {}",
+        tables.n_cpus(),
+        tables.llcs.len(),
+        settings.policy.base,
+        settings.policy.edits
+    );
+    let every = args.stats.map(Duration::from_secs_f64);
+    let mut shown = scheduler.stats();
+    let mut show_at = every.map(|e| Instant::now() + e);
+    let due = |at: Option<Instant>| at.is_some_and(|at| Instant::now() >= at);
+    let mut exit = None;
+    let records = match recording {
+        Some(recording) => {
+            let mut builder = RingBufferBuilder::new();
+            let added = builder.add(scheduler.records(), |bytes| recording.take(bytes));
+            Some(added.and_then(|_| builder.build()).map_err(|e| ScxError::Kernel {
+                what: "the ring of recorded decisions",
+                reason: e.to_string(),
+                help: "run it without --record".to_owned(),
+            })?)
+        }
+        None => None,
+    };
+    while exit.is_none() && !stop.load(Ordering::Relaxed) && !due(until) {
+        let wait = if let Some(ring) = &records {
+            // An interrupted wait is tried again in the next turn.
+            let _ = ring.poll(TURN);
+            if recording.is_some_and(|r| r.is_full(args.record_limit)) {
+                break;
+            }
+            Duration::ZERO
+        } else {
+            TURN
+        };
+        server.serve(wait, |request| answer(&mut scheduler, request));
+        if due(show_at) {
+            let now = scheduler.stats();
+            print_stats(args.json, &shown, &now)?;
+            shown = now;
+            show_at = every.map(|e| Instant::now() + e);
+        }
+        exit = scheduler.ended();
+    }
+    drop(server);
+    let ended = scheduler.end();
+    if let Some(ring) = &records {
+        let _ = ring.consume();
+    }
+    Ok(exit.unwrap_or(ended))
+}
+
+fn answer(scheduler: &mut Scheduler<'_>, request: Request) -> Answer {
+    match request {
+        Request::Stats => Answer::Stats(Box::new(scheduler.stats())),
+        Request::Set(edits) => match edited(&scheduler.policy(), &edits) {
+            Ok(policy) => {
+                scheduler.set_policy(&policy);
+                info!("features are set: {edits}");
+                Answer::Features(policy.names().into_iter().map(str::to_owned).collect())
+            }
+            Err(ScxError::Refused { problem, help }) => Answer::Refused { problem, help },
+            Err(other) => Answer::Refused { problem: other.to_string(), help: String::new() },
+        },
+    }
+}
+
+/// Prints an interval.
+///
+/// # Errors
+/// Standard output that cannot be written.
+pub fn print_stats(json: bool, before: &Stats, now: &Stats) -> Result<(), ScxError> {
+    let text = if json {
+        serde_json::to_string(now).map(|line| line + "\n").map_err(io::Error::from)
+    } else {
+        Ok(stats::show(before, now))
+    };
+    let mut out = io::stdout().lock();
+    text.and_then(|text| out.write_all(text.as_bytes()).and_then(|()| out.flush())).map_err(
+        |error| ScxError::io("cannot write to standard output", error, "direct it elsewhere"),
+    )
+}
+
+/// A flag that SIGINT, SIGTERM and SIGHUP set.
+///
+/// # Errors
+/// Handlers that cannot be set.
+pub fn watch_signals() -> Result<Arc<AtomicBool>, ScxError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).map_err(|error| {
+        ScxError::io("cannot watch signals", io::Error::other(error), "run it again")
+    })?;
+    Ok(stop)
+}
+
+/// The file that decisions go to.
+struct Recording {
+    file: RefCell<BufWriter<File>>,
+    count: Cell<u64>,
+    failed: RefCell<Option<io::Error>>,
+    path: String,
+}
+
+impl Recording {
+    fn new(path: &Path, settings: &Settings, tables: &Tables) -> Result<Recording, ScxError> {
+        let cores = |cpus: &[u16]| -> Vec<Vec<u16>> {
+            let rows = cpus.iter().map(|&cpu| &tables.cpus[usize::from(cpu)].smt);
+            rows.zip(cpus).filter(|(smt, cpu)| smt.first() == Some(cpu)).map(|(s, _)| s.clone()).collect()
+        };
+        let header = Header {
+            llcs: tables.llcs.iter().map(|llc| cores(&llc.cpus)).collect(),
+            min_granularity_ns: settings.tunables.min_granularity_ns,
+            hz: settings.tunables.hz,
+            imbalance_pct: settings.tunables.imbalance_pct,
+            smt_imbalance_pct: settings.tunables.smt_imbalance_pct,
+        };
+        let name = path.display().to_string();
+        let begun = || -> io::Result<BufWriter<File>> {
+            let mut file = BufWriter::new(File::create(path)?);
+            file.write_all(MAGIC.as_bytes())?;
+            serde_json::to_writer(&mut file, &header)?;
+            file.write_all(b"\n")?;
+            Ok(file)
+        };
+        let file = begun().map_err(|e| Recording::error(&name, e))?;
+        Ok(Recording {
+            file: RefCell::new(file),
+            count: Cell::new(0),
+            failed: RefCell::new(None),
+            path: name,
+        })
+    }
+
+    fn error(path: &str, error: io::Error) -> ScxError {
+        ScxError::io(format!("cannot write {path}"), error, "name another file with --record")
+    }
+
+    /// Takes one decision out of the ring.
+    fn take(&self, bytes: &[u8]) -> i32 {
+        if let Err(error) = self.file.borrow_mut().write_all(bytes) {
+            *self.failed.borrow_mut() = Some(error);
+        }
+        self.count.set(self.count.get() + 1);
+        0
+    }
+
+    fn is_full(&self, limit: Option<u64>) -> bool {
+        self.failed.borrow().is_some() || limit.is_some_and(|limit| self.count.get() >= limit)
+    }
+
+    fn finish(&self) -> Result<(), ScxError> {
+        let failed = self.failed.borrow_mut().take();
+        failed.map_or_else(|| self.file.borrow_mut().flush(), Err)
+            .map_err(|e| Recording::error(&self.path, e))?;
+        info!("{} decisions are in {}", self.count.get(), self.path);
+        Ok(())
+    }
+}

@@ -1,0 +1,309 @@
+//! The scheduler in the kernel: set up, loaded, asked, and ended.
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::time::Instant;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+use reveille_policy::Policy;
+
+use crate::bpf::{BpfSkel, BpfSkelBuilder, OpenBpfSkel, types};
+use crate::cgroups::Cgroups;
+use crate::error::ScxError;
+use crate::kernel::Abilities;
+use crate::replay::rule_name;
+use crate::settings::{Settings, policy_of};
+use crate::stats::{Counters, GroupCounters, Stats};
+use crate::sys;
+use crate::topology::{MAX_LLCS, Tables};
+
+/// Groups that can have limits and weights of their own, `MAX_GROUPS` of bpf/state.h.
+const MAX_GROUPS: u32 = 1024;
+/// Room for recorded decisions, bytes: a power of two.
+const RECORD_ROOM: u32 = 1 << 24;
+/// `POLICY_BW_NO_QUOTA`.
+const NO_QUOTA: u64 = u64::MAX;
+/// Exit kinds of the kernel from here on are errors (`SCX_EXIT_ERROR`).
+const FIRST_ERROR: u32 = 1024;
+/// `SCX_EXIT_UNREG`: the loader has ended it itself.
+const EXIT_UNREGISTERED: u32 = 64;
+/// `SCX_ECODE_ACT_RESTART`.
+const ACT_RESTART: i64 = 1 << 48;
+
+/// Callbacks that some kernels from 6.12 on lack or have left out, and how each is unset.
+const OPTIONAL: &[(&str, fn(&mut types::sched_ext_ops))] = &[
+    ("cpu_release", |ops| ops.cpu_release = std::ptr::null_mut()),
+    ("cgroup_init", |ops| ops.cgroup_init = std::ptr::null_mut()),
+    ("cgroup_exit", |ops| ops.cgroup_exit = std::ptr::null_mut()),
+    ("cgroup_move", |ops| ops.cgroup_move = std::ptr::null_mut()),
+    ("cgroup_set_weight", |ops| ops.cgroup_set_weight = std::ptr::null_mut()),
+    ("cgroup_set_bandwidth", |ops| ops.cgroup_set_bandwidth = std::ptr::null_mut()),
+];
+
+/// Names of the callbacks that may be missing.
+pub fn optional_callbacks() -> Vec<&'static str> {
+    OPTIONAL.iter().map(|(name, _)| *name).collect()
+}
+
+/// Where libbpf keeps the opened object.
+pub type Room = MaybeUninit<OpenObject>;
+
+/// How it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exit {
+    kind: u32,
+    code: i64,
+    /// The kernel's words, and the scheduler's.
+    pub reason: String,
+    /// State of all CPUs and tasks at that time; empty but after an error.
+    pub dump: String,
+}
+
+impl Exit {
+    /// Did the kernel find an error?
+    pub fn is_error(&self) -> bool {
+        self.kind >= FIRST_ERROR
+    }
+
+    /// Was it ended by the loader?
+    pub fn is_asked_for(&self) -> bool {
+        self.kind == EXIT_UNREGISTERED
+    }
+
+    /// Is it to be loaded again, for the machine has changed?
+    pub fn is_restart(&self) -> bool {
+        self.code & ACT_RESTART != 0
+    }
+}
+
+/// The loaded scheduler. When it is dropped, tasks return to the kernel's own.
+pub struct Scheduler<'room> {
+    skel: BpfSkel<'room>,
+    link: Option<Link>,
+    since: Instant,
+    cgroups: Cgroups,
+}
+
+impl<'room> Scheduler<'room> {
+    /// Loads it; from then on it schedules.
+    ///
+    /// # Errors
+    /// What the kernel refuses, with its words.
+    pub fn load(
+        room: &'room mut Room,
+        settings: &Settings,
+        tables: &Tables,
+        abilities: &Abilities,
+        record: bool,
+    ) -> Result<Scheduler<'room>, ScxError> {
+        let mut open = BpfSkelBuilder::default()
+            .open(room)
+            .map_err(|e| kernel("the BPF object", &e, "this is a defect: please report it"))?;
+        set_tables(&mut open, tables)?;
+        set_tunables(&mut open, settings, abilities, record)?;
+        set_callbacks(&mut open, settings, abilities)?;
+        let slots = if abilities.bandwidth { MAX_GROUPS } else { 1 };
+        let n_cpu_ids = tables.cpus.len() as u32;
+        let sized = open.maps.group_queues.set_max_entries(slots * n_cpu_ids).and_then(|()| {
+            open.maps.records.set_max_entries(if record { RECORD_ROOM } else { 4096 })
+        });
+        sized.map_err(|e| kernel("the size of a map", &e, "this is a defect: please report it"))?;
+        let mut skel = open.load().map_err(|e| {
+            kernel(
+                "the BPF program",
+                &e,
+                "run it with -vv for the verifier's log, and please report it with the kernel's \
+                 release",
+            )
+        })?;
+        let link = skel.maps.reveille_ops.attach_struct_ops().map_err(|e| {
+            kernel("the scheduler", &e, "`dmesg | tail` has the kernel's reason; please report it")
+        })?;
+        Ok(Scheduler { skel, link: Some(link), since: Instant::now(), cgroups: Cgroups::default() })
+    }
+
+    /// Features that are on.
+    pub fn policy(&self) -> Policy {
+        policy_of(self.skel.maps.bss_data.as_ref().map_or(0, |bss| sys::live(&bss.features)))
+    }
+
+    /// Sets the features that decisions go by from now on.
+    pub fn set_policy(&mut self, policy: &Policy) {
+        if let Some(bss) = &mut self.skel.maps.bss_data {
+            sys::set_live(&mut bss.features, policy.features);
+        }
+    }
+
+    /// Why it has ended, if it has.
+    pub fn ended(&self) -> Option<Exit> {
+        let record = &self.skel.maps.bss_data.as_ref()?.exit_record;
+        (sys::live(&record.written) != 0).then(|| Exit {
+            kind: sys::live(&record.kind),
+            code: sys::live(&record.code),
+            reason: match (text(&record.reason), text(&record.message)) {
+                (reason, message) if message.is_empty() => reason,
+                (reason, message) => format!("{reason} ({message})"),
+            },
+            dump: text(&record.dump),
+        })
+    }
+
+    /// Ends it: every task is back with the kernel's own scheduler when this returns.
+    pub fn end(mut self) -> Exit {
+        drop(self.link.take());
+        self.ended().unwrap_or_default()
+    }
+
+    /// The map of recorded decisions.
+    pub fn records(&self) -> &dyn MapCore {
+        &self.skel.maps.records
+    }
+
+    /// All statistics.
+    pub fn stats(&mut self) -> Stats {
+        let groups = self.groups();
+        let Some(bss) = &self.skel.maps.bss_data else { return Stats::default() };
+        let mut counters = Counters::default();
+        let mut rules: BTreeMap<String, u64> = BTreeMap::new();
+        for cpu in &bss.cpu_stats {
+            let cpu = sys::live(cpu);
+            crate::stats::add_counters!(counters, cpu);
+            for (rule, n) in cpu.rules.iter().enumerate().skip(1) {
+                *rules.entry(rule_name(rule as u8).to_owned()).or_default() += n;
+            }
+        }
+        counters.rules = rules;
+        Stats {
+            at_ms: self.since.elapsed().as_millis() as u64,
+            features: self.policy().names().into_iter().map(str::to_owned).collect(),
+            counters,
+            groups,
+            groups_without_slot: sys::live(&bss.groups_without_slot).into(),
+        }
+    }
+
+    fn groups(&mut self) -> Vec<GroupCounters> {
+        let limited = self.skel.maps.bss_data.as_ref().map(|bss| sys::live(&bss.limited_groups));
+        if limited.unwrap_or(0) == 0 {
+            return Vec::new();
+        }
+        let mut groups = Vec::new();
+        for slot in 1..MAX_GROUPS {
+            let bytes = self.skel.maps.groups.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            let Ok(Some(bytes)) = bytes else { continue };
+            let Some(group) = sys::value_of::<types::group>(&bytes) else { continue };
+            if group.in_use == 0 || group.limited == 0 || group.pool.quota_ns == NO_QUOTA {
+                continue;
+            }
+            groups.push(GroupCounters {
+                cgroup: self.cgroups.name(group.cgroup_id),
+                quota_us: group.pool.quota_ns / 1000,
+                period_us: group.pool.period_ns / 1000,
+                burst_us: group.pool.burst_ns / 1000,
+                nr_periods: group.pool.nr_periods,
+                nr_throttled: group.pool.nr_throttled,
+                throttled_us: group.pool.throttled_ns / 1000,
+                nr_bursts: group.pool.nr_bursts,
+                burst_us_used: group.pool.burst_used_ns / 1000,
+            });
+        }
+        groups
+    }
+}
+
+fn kernel(what: &'static str, error: &libbpf_rs::Error, help: &str) -> ScxError {
+    ScxError::Kernel { what, reason: format!("{error:#}"), help: help.to_owned() }
+}
+
+fn without_data() -> ScxError {
+    ScxError::Kernel {
+        what: "the BPF object",
+        reason: "it has no data".to_owned(),
+        help: "this is a defect: please report it".to_owned(),
+    }
+}
+
+fn set_tables(open: &mut OpenBpfSkel<'_>, tables: &Tables) -> Result<(), ScxError> {
+    let ro = open.maps.rodata_data.as_deref_mut().ok_or_else(without_data)?;
+    for (place, row) in ro.cpu_places.iter_mut().zip(&tables.cpus) {
+        place.llc = row.llc;
+        place.position = row.position;
+        place.smt_width = row.smt.len() as u16;
+        for (to, &cpu) in place.smt.iter_mut().zip(&row.smt) {
+            *to = cpu;
+        }
+    }
+    let mut first = 0;
+    for (llc, row) in tables.llcs.iter().enumerate() {
+        let place = &mut ro.llc_places[llc];
+        place.first = first as u32;
+        place.weight = row.cpus.len() as u32;
+        place.first_word = row.first_word;
+        place.first_shard = row.first_shard;
+        place.n_shards = row.n_shards;
+        ro.llc_cpus[first..first + row.cpus.len()].copy_from_slice(&row.cpus);
+        first += row.cpus.len();
+        ro.llc_order[llc][..row.order.len().min(MAX_LLCS)].copy_from_slice(&row.order);
+    }
+    ro.n_cpu_ids = tables.cpus.len() as u32;
+    ro.n_llcs = tables.llcs.len() as u32;
+    ro.n_words = tables.n_words;
+    ro.n_shards = tables.n_shards;
+    ro.smt_active = tables.smt_active().into();
+    Ok(())
+}
+
+fn set_tunables(
+    open: &mut OpenBpfSkel<'_>,
+    settings: &Settings,
+    abilities: &Abilities,
+    record: bool,
+) -> Result<(), ScxError> {
+    let ro = open.maps.rodata_data.as_deref_mut().ok_or_else(without_data)?;
+    ro.min_granularity_ns = settings.tunables.min_granularity_ns;
+    ro.hz = settings.tunables.hz;
+    ro.imbalance_pct = settings.tunables.imbalance_pct;
+    ro.smt_imbalance_pct = settings.tunables.smt_imbalance_pct;
+    ro.slice_ns = settings.slice_ns;
+    ro.sleeper_credit_ns = settings.sleeper_credit_ns;
+    ro.wakeup_granularity_ns = settings.wakeup_granularity_ns;
+    ro.bandwidth_slice_ns = settings.bandwidth_slice_ns;
+    ro.has_groups = abilities.groups.into();
+    ro.has_bandwidth = abilities.bandwidth.into();
+    ro.record_decisions = record.into();
+    let bss = open.maps.bss_data.as_deref_mut().ok_or_else(without_data)?;
+    bss.features = settings.policy.features;
+    Ok(())
+}
+
+fn set_callbacks(
+    open: &mut OpenBpfSkel<'_>,
+    settings: &Settings,
+    abilities: &Abilities,
+) -> Result<(), ScxError> {
+    let ops = sys::callbacks(open.struct_ops.reveille_ops).ok_or_else(without_data)?;
+    for (name, unset) in OPTIONAL {
+        if abilities.missing.iter().any(|missing| missing == name) {
+            unset(ops);
+        }
+    }
+    ops.timeout_ms = settings.watchdog_ms;
+    Ok(())
+}
+
+/// A C string.
+fn text<T: Copy + Into<i64>>(bytes: &[T]) -> String {
+    let bytes: Vec<u8> =
+        bytes.iter().map(|&b| Into::<i64>::into(b) as u8).take_while(|&b| b != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads this machine.
+///
+/// # Errors
+/// As [`Tables::read`].
+pub fn this_machine(shard_cpus: u32) -> Result<Tables, ScxError> {
+    Tables::read(Path::new("/sys"), shard_cpus)
+}

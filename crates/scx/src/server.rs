@@ -1,0 +1,198 @@
+//! The local socket: statistics and `set`, for root alone. One line of JSON asks, one
+//! line answers.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ScxError;
+use crate::stats::Stats;
+
+/// Where the scheduler that runs listens.
+pub const SOCKET: &str = "/run/scx_reveille/socket";
+/// A client that says nothing for so long is left.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// No request is longer.
+const MAX_REQUEST: u64 = 4096;
+
+/// What a client asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// All statistics.
+    Stats,
+    /// Edits of the features, as `--with` takes them.
+    Set(String),
+}
+
+/// What it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// All statistics.
+    Stats(Box<Stats>),
+    /// Features that are on from now on.
+    Features(Vec<String>),
+    /// What is wrong, and the fix.
+    Refused {
+        /// What is wrong.
+        problem: String,
+        /// The fix.
+        help: String,
+    },
+}
+
+/// The listening end; its files go with it.
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Server {
+    /// Listens at `path`, in a directory that only its owner may enter.
+    ///
+    /// # Errors
+    /// A directory or socket that cannot be made.
+    pub fn listen(path: &Path) -> Result<Server, ScxError> {
+        let failed = |error| {
+            ScxError::io(
+                format!("cannot listen at {}", path.display()),
+                error,
+                "make its directory writable for root",
+            )
+        };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(failed)?;
+        // Of a loader that was killed: no other runs, for no other scheduler is loaded.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Server { listener, path: path.to_owned() })
+    }
+
+    /// Answers who comes within `wait`, by `answer`.
+    pub fn serve(&self, wait: Duration, mut answer: impl FnMut(Request) -> Answer) {
+        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+        // An interrupted wait is as good as one that is over.
+        if !matches!(poll(&mut fds, Some(&timeout)), Ok(1..)) {
+            return;
+        }
+        while let Ok((stream, _)) = self.listener.accept() {
+            // A client that goes away harms nobody but itself.
+            if let Err(error) = converse(&stream, &mut answer) {
+                tracing::debug!("a client of the socket: {error}");
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn converse(stream: &UnixStream, answer: &mut impl FnMut(Request) -> Answer) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(io::Read::take(stream, MAX_REQUEST)).read_line(&mut line)?;
+    let said = match serde_json::from_str(&line) {
+        Ok(request) => answer(request),
+        Err(error) => Answer::Refused {
+            problem: format!("the request is no line of JSON that is known here: {error}"),
+            help: r#"ask "stats" or {"set":"+FEATURE"}"#.to_owned(),
+        },
+    };
+    let mut text = serde_json::to_vec(&said)?;
+    text.push(b'\n');
+    (&mut &*stream).write_all(&text)
+}
+
+/// Asks the scheduler that listens at `path`.
+///
+/// # Errors
+/// Nobody listens there, or not to this user; or what it refuses.
+pub fn ask(path: &Path, request: &Request) -> Result<Answer, ScxError> {
+    let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => ScxError::refused(
+            format!("{} is for root alone", path.display()),
+            "run it with sudo",
+        ),
+        _ => ScxError::refused(
+            format!("no scx_reveille runs here: {}: {error}", path.display()),
+            "start it with: sudo scx_reveille",
+        ),
+    })?;
+    let spoken = || -> io::Result<Answer> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut text = serde_json::to_vec(request)?;
+        text.push(b'\n');
+        (&mut &stream).write_all(&text)?;
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    };
+    match spoken() {
+        Ok(Answer::Refused { problem, help }) => Err(ScxError::Refused { problem, help }),
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(ScxError::io(
+            format!("the scheduler at {} does not answer", path.display()),
+            error,
+            "it may just be ending; ask again",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_answered_and_nonsense_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/socket");
+        let server = Server::listen(&path).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let mode = fs::metadata(path.parent().unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let client = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                let set = ask(&path, &Request::Set("+SWQUEUE".to_owned())).unwrap();
+                let mut raw = UnixStream::connect(&path).unwrap();
+                raw.write_all(b"what?\n").unwrap();
+                let mut line = String::new();
+                BufReader::new(raw).read_line(&mut line).unwrap();
+                (set, line)
+            }
+        });
+        while !client.is_finished() {
+            server.serve(Duration::from_millis(20), |request| match request {
+                Request::Set(edits) => Answer::Features(vec![edits]),
+                Request::Stats => unreachable!("nobody asked"),
+            });
+        }
+        let (set, line) = client.join().unwrap();
+        assert_eq!(set, Answer::Features(vec!["+SWQUEUE".to_owned()]));
+        assert!(line.contains("refused"), "{line}");
+        drop(server);
+        assert!(!path.exists());
+        let error = ask(&path, &Request::Stats).unwrap_err().to_string();
+        assert!(error.contains("no scx_reveille runs here"), "{error}");
+    }
+}

@@ -1,0 +1,154 @@
+//! From options to what the scheduler reads: features that mean something here, and
+//! times within bounds.
+
+use std::ops::RangeInclusive;
+
+use reveille_policy::{Policy, Tunables, bits, scaling_factor};
+
+use crate::args::RunArgs;
+use crate::error::ScxError;
+
+/// Features that have no meaning in a sched_ext scheduler, and why.
+const WITHOUT_MEANING: &[(u64, &str)] = &[
+    (
+        bits::TTWU_QUEUE
+            | bits::TTWU_QUEUE_ON_CPU
+            | bits::TTWU_QUEUE_IDLE
+            | bits::TTWU_PENDING_HELD,
+        "the kernel puts tasks of sched_ext on no wake list, and idle CPUs are claimed atomically",
+    ),
+    (
+        bits::LAST_BUDDY
+            | bits::EEVDF
+            | bits::PLACE_LAG
+            | bits::RUN_TO_PARITY
+            | bits::PREEMPT_SHORT
+            | bits::DELAY_DEQUEUE
+            | bits::DELAY_ZERO
+            | bits::SLICE_PROTECT,
+        "tasks of a CPU run in order of weighted virtual time here",
+    ),
+    (
+        bits::AUTOGROUP | bits::LOAD_AVG_RATELIMIT,
+        "sessions have no groups here, and no group has a load",
+    ),
+    (bits::UTIL_EST, "a CPU's utilisation is what it was used, not what its tasks once used"),
+    (
+        bits::SWQUEUE_NEWIDLE,
+        "a CPU looks at its shared queue when it has no task of its own, and nowhere else",
+    ),
+];
+
+/// Everything that a run is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The baseline with its edits.
+    pub policy: Policy,
+    /// What decisions read.
+    pub tunables: Tunables,
+    /// A task's turn, ns.
+    pub slice_ns: u64,
+    /// A sleeper's credit before GENTLE_FAIR_SLEEPERS halves it, ns.
+    pub sleeper_credit_ns: u64,
+    /// How far ahead a wakee must be to preempt, ns.
+    pub wakeup_granularity_ns: u64,
+    /// What a CPU draws from a quota at a time, ns.
+    pub bandwidth_slice_ns: u64,
+    /// CPUs of a shard.
+    pub shard_cpus: u32,
+    /// The kernel's watchdog, ms.
+    pub watchdog_ms: u32,
+}
+
+impl Settings {
+    /// Checks the options for a machine of so many CPUs and this tick.
+    ///
+    /// # Errors
+    /// Names the option that is wrong.
+    pub fn new(args: &RunArgs, n_cpus: usize, hz: u32) -> Result<Settings, ScxError> {
+        let policy = Policy::baseline(&args.base).map_err(|e| wrong("--base", &e))?;
+        let policy = match &args.with {
+            Some(edits) => edited(&policy, edits).map_err(|e| match e {
+                ScxError::Refused { problem, help } => {
+                    ScxError::refused(format!("--with: {problem}"), help)
+                }
+                other => other,
+            })?,
+            None => policy,
+        };
+        let tunables = policy.tunables(n_cpus, hz);
+        let unit_us = tunables.min_granularity_ns / 1000;
+        // As sched_latency and sched_wakeup_granularity: 6 ms and 1 ms, scaled.
+        let scale = scaling_factor(n_cpus);
+        Ok(Settings {
+            slice_ns: within("--slice-us", args.slice_us.unwrap_or(unit_us), 100..=100_000)?,
+            sleeper_credit_ns: within(
+                "--sleeper-credit-us",
+                args.sleeper_credit_us.unwrap_or(6000 * scale),
+                0..=1_000_000,
+            )?,
+            wakeup_granularity_ns: within(
+                "--wakeup-granularity-us",
+                args.wakeup_granularity_us.unwrap_or(1000 * scale),
+                0..=1_000_000,
+            )?,
+            bandwidth_slice_ns: within(
+                "--bandwidth-slice-us",
+                args.bandwidth_slice_us,
+                1000..=100_000,
+            )?,
+            shard_cpus: checked("--swqueue-shard", args.swqueue_shard.into(), 1..=512)? as u32,
+            watchdog_ms: checked("--watchdog-ms", args.watchdog_ms.into(), 1000..=30_000)? as u32,
+            policy,
+            tunables,
+        })
+    }
+}
+
+/// A policy with edits, of features that mean something here.
+///
+/// # Errors
+/// An unknown feature, an edit that changes nothing, or a feature without meaning.
+pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
+    let edited = policy
+        .with(edits)
+        .map_err(|e| ScxError::refused(e.to_string(), "`reveille policies` lists all features"))?;
+    let changed = edited.features ^ policy.features;
+    for (without, why) in WITHOUT_MEANING {
+        if let Some(name) = name_of(changed & without) {
+            return Err(ScxError::refused(
+                format!("{name} means nothing to scx_reveille: {why}"),
+                "leave it out; `reveille compare` simulates it",
+            ));
+        }
+    }
+    Ok(edited)
+}
+
+/// A policy of these features; the baseline's name is lost on the way through the kernel.
+pub fn policy_of(features: u64) -> Policy {
+    Policy { base: "the scheduler".to_owned(), edits: String::new(), features }
+}
+
+fn name_of(features: u64) -> Option<&'static str> {
+    policy_of(features).names().first().copied()
+}
+
+fn wrong(option: &str, error: &dyn std::error::Error) -> ScxError {
+    ScxError::refused(format!("{option}: {error}"), "`reveille policies` lists all baselines")
+}
+
+fn checked(option: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64, ScxError> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(ScxError::refused(
+        format!("{option} {value} is out of bounds"),
+        format!("give a value from {} to {}", range.start(), range.end()),
+    ))
+}
+
+/// Microseconds in bounds, as nanoseconds.
+fn within(option: &str, us: u64, range: RangeInclusive<u64>) -> Result<u64, ScxError> {
+    checked(option, us, range).map(|us| us * 1000)
+}

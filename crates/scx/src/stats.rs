@@ -1,0 +1,195 @@
+//! What the scheduler counts, what each figure means, and how it is shown.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! counters {
+    ($($name:ident: $about:expr;)*) => {
+        /// Sums over all CPUs since the scheduler was loaded.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct Counters {
+            $(#[doc = $about] pub $name: u64,)*
+            /// Wakeups by the rule that chose the CPU.
+            pub rules: BTreeMap<String, u64>,
+        }
+
+        impl Counters {
+            /// Name and meaning of each figure.
+            pub const MEANINGS: &[(&str, &str)] = &[$((stringify!($name), $about),)*];
+
+            /// What was counted since `before`.
+            pub fn since(&self, before: &Counters) -> Counters {
+                Counters {
+                    $($name: self.$name.saturating_sub(before.$name),)*
+                    rules: self.rules.iter().map(|(rule, n)| {
+                        let then = before.rules.get(rule).copied().unwrap_or(0);
+                        (rule.clone(), n.saturating_sub(then))
+                    }).collect(),
+                }
+            }
+        }
+
+        /// Adds the counters of one CPU.
+        macro_rules! add_counters {
+            ($sum:expr, $cpu:expr) => { $($sum.$name += $cpu.$name;)* };
+        }
+        pub(crate) use add_counters;
+    };
+}
+
+counters! {
+    wakeups: "Decisions of policy/: wakeups of tasks that may run on more than one CPU";
+    forks: "New tasks that were placed";
+    searches: "Wakeups that searched a cache for an idle CPU";
+    searched: "CPUs that these searches looked at";
+    lost_claims: "Idle CPUs that another waker claimed first; the decision was taken anew";
+    direct: "Tasks put straight onto an idle CPU, or their CPU's own kernel threads onto theirs";
+    queued: "Tasks put on a CPU's queue";
+    shared: "Wakees put on a cache's shared queue (SWQUEUE)";
+    preempted: "Wakees that took the CPU from the running task (WAKEUP_PREEMPTION)";
+    pulled: "Tasks that a CPU took off a shared queue";
+    stolen_near: "Tasks taken off another CPU's queue in the same cache";
+    stolen_far: "Tasks taken off a CPU's queue in another cache";
+    kept: "Tasks that ran on at the end of their turn: there was no other";
+    helped: "Idle CPUs that were sent to look for a task that waits";
+    parked: "Tasks of throttled groups that were put aside";
+    released: "Parked tasks that were let go";
+    dropped: "Recorded decisions for which there was no room";
+}
+
+/// A task group with a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupCounters {
+    /// Its directory below the mount of cgroup v2, or its id.
+    pub cgroup: String,
+    /// Quota per period, us.
+    pub quota_us: u64,
+    /// Period, us.
+    pub period_us: u64,
+    /// Burst, us.
+    pub burst_us: u64,
+    /// Periods that ended while it was active.
+    pub nr_periods: u64,
+    /// Those at whose end a CPU of the group was throttled.
+    pub nr_throttled: u64,
+    /// Time that its CPUs were throttled, summed, us.
+    pub throttled_us: u64,
+    /// Refills that found more than a quota used.
+    pub nr_bursts: u64,
+    /// Runtime used beyond a quota per period, us.
+    pub burst_us_used: u64,
+}
+
+const GROUP_MEANINGS: &[(&str, &str)] = &[
+    ("cgroup", "Directory of the group below the mount of cgroup v2"),
+    ("quota_us, period_us, burst_us", "cpu.max and cpu.max.burst"),
+    ("nr_periods", "Periods that ended while the group was active"),
+    ("nr_throttled", "Those at whose end a CPU of the group was throttled"),
+    ("throttled_us", "Time that CPUs of the group were throttled, summed over CPUs"),
+    ("nr_bursts", "Refills that found more than a quota used"),
+    ("burst_us_used", "Runtime used beyond a quota per period"),
+];
+
+/// What `--stats` and `--monitor` show, and what the socket answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Milliseconds since the scheduler was loaded.
+    pub at_ms: u64,
+    /// Features that are on.
+    pub features: Vec<String>,
+    /// Sums since then.
+    pub counters: Counters,
+    /// Task groups with a limit.
+    pub groups: Vec<GroupCounters>,
+    /// Task groups beyond the number that have limits and weights of their own.
+    pub groups_without_slot: u64,
+}
+
+/// Every figure with its meaning.
+pub fn help() -> String {
+    let mut text = String::from("counted since the last line; with --json, since loading:\n");
+    for (name, about) in Counters::MEANINGS {
+        let _ = writeln!(text, "  {name:<14} {about}");
+    }
+    let _ = writeln!(text, "  {:<14} Wakeups by the rule of policy/ that chose the CPU", "rules");
+    text.push_str("of each task group with a limit, since its limit was set:\n");
+    for (name, about) in GROUP_MEANINGS {
+        let _ = writeln!(text, "  {name:<14} {about}");
+    }
+    text
+}
+
+/// One interval, for people: rates per second, and shares of the wakeups.
+pub fn show(before: &Stats, now: &Stats) -> String {
+    let c = now.counters.since(&before.counters);
+    let seconds = now.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
+    let rate = |n: u64| n as f64 / seconds;
+    let share = |n: u64| 100.0 * n as f64 / c.wakeups.max(1) as f64;
+    let mut text = format!(
+        "wakeups/s {:.0}  searches/s {:.0} (looked at {:.1})  direct/s {:.0}  queued/s {:.0}  \
+         shared/s {:.0}  preempted/s {:.0}  stolen/s {:.0}  lost claims/s {:.0}\n",
+        rate(c.wakeups),
+        rate(c.searches),
+        c.searched as f64 / c.searches.max(1) as f64,
+        rate(c.direct),
+        rate(c.queued),
+        rate(c.shared),
+        rate(c.preempted),
+        rate(c.stolen_near + c.stolen_far),
+        rate(c.lost_claims),
+    );
+    let rules: Vec<String> = c
+        .rules
+        .iter()
+        .filter(|(_, n)| **n > 0)
+        .map(|(rule, n)| format!("{rule} {:.1}%", share(*n)))
+        .collect();
+    if !rules.is_empty() {
+        let _ = writeln!(text, "  chosen by   {}", rules.join("  "));
+    }
+    for group in &now.groups {
+        let _ = writeln!(
+            text,
+            "  group {}  {}/{} us burst {} us: throttled in {} of {} periods, {} us; bursts {}, {} us",
+            group.cgroup,
+            group.quota_us,
+            group.period_us,
+            group.burst_us,
+            group.nr_throttled,
+            group.nr_periods,
+            group.throttled_us,
+            group.nr_bursts,
+            group.burst_us_used,
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_shows_rates_and_shares() {
+        let counters = |wakeups, idle| Counters {
+            wakeups,
+            rules: [("idle_cpu".to_owned(), idle)].into(),
+            ..Counters::default()
+        };
+        let before = Stats { at_ms: 1000, counters: counters(100, 50), ..Stats::default() };
+        let now = Stats { at_ms: 3000, counters: counters(300, 100), ..Stats::default() };
+        let text = show(&before, &now);
+        assert!(text.contains("wakeups/s 100 "), "{text}");
+        assert!(text.contains("idle_cpu 25.0%"), "{text}");
+    }
+
+    #[test]
+    fn every_counter_is_described() {
+        let json = serde_json::to_value(Counters::default()).unwrap();
+        for name in json.as_object().unwrap().keys() {
+            assert!(help().contains(name.as_str()), "--help-stats lacks {name}");
+        }
+    }
+}

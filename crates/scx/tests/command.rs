@@ -1,0 +1,115 @@
+//! The command as a user has it: what is refused, how, and with which exit code. Nothing
+//! here loads a scheduler; tests/vm does.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn scx(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scx_reveille")).args(args).output().unwrap()
+}
+
+/// Refused with exit code 2, nothing on standard output, and these words on the other.
+fn refused(args: &[&str], words: &[&str]) {
+    let out = scx(args);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+    assert!(out.stdout.is_empty(), "{args:?} printed something");
+    for word in words {
+        assert!(said.contains(word), "{args:?} does not say `{word}`:\n{said}");
+    }
+}
+
+#[test]
+fn wrong_options_are_named_with_their_fix() {
+    refused(&["--base", "v6.3"], &["--base", "v6.3", "did you mean `v6."]);
+    refused(&["--with", "+SIS_SHROT"], &["--with", "did you mean `SIS_SHORT`"]);
+    refused(&["--with", "SIS_SHORT"], &["write `+SIS_SHORT`"]);
+    refused(&["--with", "+SIS_UTIL"], &["changes nothing"]);
+    refused(&["--with", "-TTWU_QUEUE"], &["TTWU_QUEUE means nothing to scx_reveille", "wake list"]);
+    refused(&["--with", "+EEVDF"], &["EEVDF means nothing", "virtual time"]);
+    refused(&["--slice-us", "99"], &["--slice-us 99", "from 100 to 100000"]);
+    refused(&["--slice-us", "18446744073709551615"], &["from 100 to 100000"]);
+    refused(&["--slice-us", "-1"], &["-1"]);
+    refused(&["--swqueue-shard", "0"], &["--swqueue-shard 0", "from 1 to 512"]);
+    refused(&["--watchdog-ms", "31000"], &["--watchdog-ms 31000"]);
+    refused(&["--bandwidth-slice-us", "1"], &["--bandwidth-slice-us 1"]);
+    refused(&["--exit-after", "0"], &["--exit-after", "0.1 to"]);
+    refused(&["--exit-after", "soon"], &["a number of seconds"]);
+    refused(&["--stats", "NaN"], &["--stats"]);
+    refused(&["--no-such-flag"], &["--no-such-flag"]);
+    refused(&["--monitor", "1", "--stats", "1"], &["cannot be used with"]);
+    refused(&["--record-limit", "5"], &["--record"]);
+}
+
+#[test]
+fn a_kernel_without_sched_ext_is_refused() {
+    if Path::new("/sys/kernel/sched_ext").exists() {
+        eprintln!("SKIPPED: this kernel has sched_ext");
+        return;
+    }
+    refused(&[], &["has no sched_ext", "CONFIG_SCHED_CLASS_EXT=y"]);
+    refused(&["--with", "+SIS_SHORT", "--exit-after", "1"], &["has no sched_ext"]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("decisions");
+    refused(&["--record", file.to_str().unwrap()], &["has no sched_ext"]);
+    assert!(!file.exists(), "nothing is left behind");
+}
+
+#[test]
+fn who_asks_a_scheduler_that_does_not_run_is_told_so() {
+    if Path::new("/run/scx_reveille/socket").exists() {
+        eprintln!("SKIPPED: scx_reveille runs here");
+        return;
+    }
+    refused(&["--monitor", "1"], &["no scx_reveille runs here", "sudo scx_reveille"]);
+    refused(&["set", "+SWQUEUE", "-SIS_UTIL"], &["no scx_reveille runs here"]);
+    refused(&["set"], &["EDITS"]);
+}
+
+#[test]
+fn files_that_hold_no_decisions_are_refused_by_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let path = path.to_str().unwrap();
+    let out = scx(&["replay", path]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("cannot open"));
+    for bytes in [&b""[..], b"scx_reveille decisions 1\n{}\n", b"scx_reveille decisions 9\n", &[0; 5000]] {
+        std::fs::write(path, bytes).unwrap();
+        let out = scx(&["replay", path]);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(said.contains("no file of decisions"), "{said}");
+    }
+    let header = r#"{"llcs":[[[0,1]]],"min_granularity_ns":1,"hz":250,"imbalance_pct":117,"smt_imbalance_pct":110}"#;
+    std::fs::write(path, format!("scx_reveille decisions 1\n{header}\n")).unwrap();
+    refused_replay(path, "holds no decision", 2);
+    std::fs::write(path, format!("scx_reveille decisions 1\n{header}\nhalf a record")).unwrap();
+    refused_replay(path, "cut off", 1);
+    // A record of zeros names CPU 0, where nobody is idle: the kernel's answer, rule 0, is none.
+    let mut bytes = format!("scx_reveille decisions 1\n{header}\n").into_bytes();
+    bytes.extend([0; 952]);
+    std::fs::write(path, bytes).unwrap();
+    refused_replay(path, "1 of 1 decisions differ", 1);
+}
+
+fn refused_replay(path: &str, word: &str, code: i32) {
+    let out = scx(&["replay", path]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{said}");
+    assert!(said.contains(word), "{said}");
+}
+
+#[test]
+fn help_says_what_every_figure_is() {
+    let out = scx(&["--help-stats"]);
+    assert!(out.status.success());
+    let text = String::from_utf8(out.stdout).unwrap();
+    for name in ["wakeups", "lost_claims", "nr_throttled", "burst_us_used"] {
+        assert!(text.contains(name), "{text}");
+    }
+    let help = String::from_utf8(scx(&["--help"]).stdout).unwrap();
+    for word in ["Exit codes", "--swqueue-shard", "--exit-after", "--monitor", "replay"] {
+        assert!(help.contains(word), "{help}");
+    }
+}
