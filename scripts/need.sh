@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Makes sure that the tools named as arguments are there: cargo cc gcc clang rustfmt
-# clippy python3 lstopo. Installs a missing one with apt-get when run as root on a
-# system that has apt-get, and says so; never asks. What it cannot get it names, with
-# the command that gets it, and exits 1.
+# clippy python3 lstopo, and for tests/vm strip qemu busybox bpftool zstd. Installs a
+# missing one with apt-get when run as root on a system that has apt-get, and says so;
+# never asks. What it cannot get it names, with the command that gets it, and exits 1.
 set -u
 
 CARGO_AT_LEAST=1.85
+# Older ones crash guests of many CPUs: tests/vm/boot.py says why.
+QEMU_AT_LEAST=8.1
 
 say() { printf '%s\n' "need: $*" >&2; }
 
@@ -16,6 +18,11 @@ package_of() {
         clang) newest_clang ;;
         python3) echo python3 ;;
         lstopo) echo hwloc ;;
+        strip) echo binutils ;;
+        qemu) echo qemu-system-x86 ;;
+        busybox) echo busybox-static ;;
+        bpftool) echo bpftool ;;
+        zstd) echo zstd ;;
         *) return 1 ;;
     esac
 }
@@ -31,6 +38,8 @@ newest_clang() {
 
 cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
 
+qemu_version() { qemu-system-x86_64 --version 2>/dev/null | sed -n '1s/.*version \([0-9.]*\).*/\1/p'; }
+
 # Is version $1 at least $2?
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
@@ -43,6 +52,9 @@ is_there() {
         clang) [ -n "${CLANG:-}" ] || compgen -c | grep -qE '^clang(-(1[4-9]|2[0-2]))?$' ;;
         rustfmt) cargo fmt --version >/dev/null 2>&1 ;;
         clippy) cargo clippy --version >/dev/null 2>&1 ;;
+        qemu) local v && v=$(qemu_version) && [ -n "$v" ] && at_least "$v" "$QEMU_AT_LEAST" ;;
+        # Debian keeps it where only root looks.
+        bpftool) PATH=$PATH:/usr/sbin:/sbin command -v bpftool >/dev/null 2>&1 ;;
         *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
@@ -61,6 +73,14 @@ how_to_get() {
         clippy) say "clippy is missing; run: rustup component add clippy" ;;
         python3) say "python3 is missing; on Debian: apt-get install python3" ;;
         lstopo) say "lstopo is missing; on Debian: apt-get install hwloc" ;;
+        strip) say "strip is missing; on Debian: apt-get install binutils" ;;
+        qemu)
+            local v && v=$(qemu_version)
+            say "qemu-system-x86_64 ${v:+$v is too old: }version $QEMU_AT_LEAST or newer is needed;" \
+                "on Debian: apt-get install qemu-system-x86, on Debian 12 from bookworm-backports"
+            ;;
+        busybox) say "busybox is missing; on Debian: apt-get install busybox-static" ;;
+        bpftool | zstd) say "$1 is missing; on Debian: apt-get install $1" ;;
         *) say "$1 is missing" ;;
     esac
 }
@@ -78,9 +98,28 @@ install() {
     local packages
     packages=$(package_of "$1")
     [ -n "$packages" ] || return 1
+    if in_backports_only "$1"; then
+        from_backports "$packages"
+        return
+    fi
     say "$1 is missing: installing $packages"
     # shellcheck disable=SC2086 # several packages are several words
     apt-get install -y -qq --no-install-recommends $packages </dev/null >&2
+}
+
+# Debian 12 has a QEMU that is too old, and a newer one in its backports.
+in_backports_only() {
+    [ "$1" = qemu ] || return 1
+    local candidate
+    candidate=$(apt-cache policy qemu-system-x86 | awk '$1 == "Candidate:" { print $2 }')
+    ! at_least "${candidate#*:}" "$QEMU_AT_LEAST"
+}
+
+from_backports() {
+    local codename
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    say "$1 of ${codename:-this system} is too old: installing from $codename-backports"
+    "$(dirname "${BASH_SOURCE[0]}")/debian.py" install "$codename-backports" "$1" >&2
 }
 
 missing=0
