@@ -1,5 +1,6 @@
 # make demo    builds Reveille and runs the SIS_SHORT study
 # make test    everything that must hold before a change is merged
+# make test-vm boots a kernel with sched_ext under emulation and runs tests/vm in it
 # make bench   how fast the simulator is
 # make scx     builds scx_reveille, the scheduler for kernels with sched_ext
 # make test-scx  its lints and those tests that need no such kernel
@@ -15,7 +16,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 reveille := target/release/reveille
 
-.PHONY: demo test bench clean build format lint unit study hwloc scx test-scx
+.PHONY: demo test test-vm bench clean build format lint unit study hwloc scx test-scx
 .NOTPARALLEL:
 
 demo: build
@@ -50,6 +51,10 @@ study: build
 hwloc: build
 	@scripts/need.sh python3
 	scripts/e2e-hwloc.sh $(reveille)
+
+# VM=--if-possible: where the machine cannot be had, say so and go on.
+test-vm: build
+	tests/vm/run.sh $(VM) $(reveille)
 
 bench:
 	@scripts/need.sh cargo cc

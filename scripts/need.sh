@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Makes sure that the tools named as arguments are there: cargo cc gcc clang rustfmt
-# clippy python3 lstopo bpf-clang libelf. Installs a missing one with apt-get when run as root on a
-# system that has apt-get, and says so; never asks. What it cannot get it names, with
-# the command that gets it, and exits 1.
+# clippy python3 lstopo, for tests/vm strip qemu busybox bpftool zstd, for crates/scx
+# bpf-clang libelf. Installs a missing one with apt-get when run as root on a system that
+# has apt-get, and says so; never asks. What it cannot get it names, with the command that
+# gets it, and exits 1.
 set -u
 
 CARGO_AT_LEAST=1.85
+# Older ones crash guests of many CPUs: tests/vm/boot.py says why.
+QEMU_AT_LEAST=8.1
 
 say() { printf '%s\n' "need: $*" >&2; }
 
@@ -18,6 +21,11 @@ package_of() {
         lstopo) echo hwloc ;;
         bpf-clang) echo clang-19 ;;
         libelf) echo libelf-dev zlib1g-dev ;;
+        strip) echo binutils ;;
+        qemu) echo qemu-system-x86 ;;
+        busybox) echo busybox-static ;;
+        bpftool) echo bpftool ;;
+        zstd) echo zstd ;;
         *) return 1 ;;
     esac
 }
@@ -32,6 +40,8 @@ newest_clang() {
 }
 
 cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
+
+qemu_version() { qemu-system-x86_64 --version 2>/dev/null | sed -n '1s/.*version \([0-9.]*\).*/\1/p'; }
 
 # Is version $1 at least $2?
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
@@ -53,6 +63,9 @@ is_there() {
             printf '#include <gelf.h>\n#include <zlib.h>\n' | "${CC:-cc}" -x c -E - >/dev/null 2>&1 ;;
         rustfmt) cargo fmt --version >/dev/null 2>&1 ;;
         clippy) cargo clippy --version >/dev/null 2>&1 ;;
+        qemu) local v && v=$(qemu_version) && [ -n "$v" ] && at_least "$v" "$QEMU_AT_LEAST" ;;
+        # Debian keeps it where only root looks.
+        bpftool) PATH=$PATH:/usr/sbin:/sbin command -v bpftool >/dev/null 2>&1 ;;
         *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
@@ -73,6 +86,14 @@ how_to_get() {
         lstopo) say "lstopo is missing; on Debian: apt-get install hwloc" ;;
         bpf-clang) say "clang-19 or newer is missing; on Debian: apt-get install clang-19" ;;
         libelf) say "libelf and zlib with headers are missing; on Debian: apt-get install libelf-dev zlib1g-dev" ;;
+        strip) say "strip is missing; on Debian: apt-get install binutils" ;;
+        qemu)
+            local v && v=$(qemu_version)
+            say "qemu-system-x86_64 ${v:+$v is too old: }version $QEMU_AT_LEAST or newer is needed;" \
+                "on Debian: apt-get install qemu-system-x86, on Debian 12 from bookworm-backports"
+            ;;
+        busybox) say "busybox is missing; on Debian: apt-get install busybox-static" ;;
+        bpftool | zstd) say "$1 is missing; on Debian: apt-get install $1" ;;
         *) say "$1 is missing" ;;
     esac
 }
@@ -90,9 +111,28 @@ install() {
     local packages
     packages=$(package_of "$1")
     [ -n "$packages" ] || return 1
+    if in_backports_only "$1"; then
+        from_backports "$packages"
+        return
+    fi
     say "$1 is missing: installing $packages"
     # shellcheck disable=SC2086 # several packages are several words
     apt-get install -y -qq --no-install-recommends $packages </dev/null >&2
+}
+
+# Debian 12 has a QEMU that is too old, and a newer one in its backports.
+in_backports_only() {
+    [ "$1" = qemu ] || return 1
+    local candidate
+    candidate=$(apt-cache policy qemu-system-x86 | awk '$1 == "Candidate:" { print $2 }')
+    ! at_least "${candidate#*:}" "$QEMU_AT_LEAST"
+}
+
+from_backports() {
+    local codename
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    say "$1 of ${codename:-this system} is too old: installing from $codename-backports"
+    "$(dirname "${BASH_SOURCE[0]}")/debian.py" install "$codename-backports" "$1" >&2
 }
 
 missing=0

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The tests in a virtual machine: boots a kernel with sched_ext, and runs the scripts of
+# tests/vm/tests in it. Logs and what the guest wrote: target/vm/out.
+#
+#   run.sh [--if-possible] REVEILLE
+#
+# Ends with 1 if a test fails or the machine cannot be had; with --if-possible a machine that
+# cannot be had is said, loudly, and is no failure.
+set -eu -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if_possible=no
+if [ "${1:-}" = --if-possible ]; then
+    if_possible=yes
+    shift
+fi
+reveille=${1:?the path of the reveille command is missing}
+out=target/vm/out
+passed=0
+failed=0
+
+cannot() {
+    if [ "$if_possible" = yes ]; then
+        printf '\n*** SKIPPED: tests in a virtual machine: %s\n\n' "$*" >&2
+        exit 0
+    fi
+    printf '\nFAILED: tests in a virtual machine: %s\n' "$*" >&2
+    exit 1
+}
+
+# boot NAME OPTION... -- TEST...: one boot that runs these tests of tests/vm/tests.
+boot() {
+    local name=$1 arguments=() code=0
+    shift
+    while [ "$1" != -- ]; do
+        arguments+=("$1")
+        shift
+    done
+    shift
+    for test in "$@"; do arguments+=(--script "tests/vm/tests/$test.sh"); done
+    printf '\nvm: %s: %s\n' "$name" "$*"
+    tests/vm/boot.py "${arguments[@]}" --out "$out/$name" 2>&1 | tee "$out/$name.log" || code=$?
+    local good bad
+    good=$(grep -c '^boot.py: passed' "$out/$name.log" || true)
+    bad=$(grep -c '^boot.py: FAILED' "$out/$name.log" || true)
+    if [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
+    passed=$((passed + good))
+    failed=$((failed + bad))
+}
+
+scripts/need.sh python3 cc strip qemu busybox bpftool zstd ||
+    cannot "the tools named above are missing"
+python3 tests/vm/test_host.py
+
+rm -rf "$out"
+mkdir -p "$out"
+tests/vm/kernel.py >/dev/null 2>"$out/kernel.log" || cannot "$(cat "$out/kernel.log")"
+cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/storm/*.c -o target/vm/storm ||
+    cannot "tests/vm/storm does not compile"
+
+boot kernel --timeout 400 --program "$reveille" --program target/vm/storm -- \
+    kernel machine quota storm
+
+printf '\nvm: %d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

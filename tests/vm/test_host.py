@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""What the scripts of this directory do on the host, without a guest."""
+
+import argparse
+import gzip
+import io
+import lzma
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import unittest
+
+import boot
+import kernel
+from initramfs import Initramfs
+
+BTF = b"\x9f\xeb\x01\0 types \0sched_ext_ops\0"
+
+
+def elf_with(section, data, directory):
+    """An object file as a kernel might be, small."""
+    plain, done = (os.path.join(directory, name) for name in ("plain.o", "done.o"))
+    with open(os.path.join(directory, "data"), "wb") as file:
+        file.write(data)
+    subprocess.run(["cc", "-x", "c", "-c", "-", "-o", plain], input=b"int kernel;", check=True)
+    subprocess.run(
+        ["objcopy", "--add-section", f"{section}={file.name}", plain, done], check=True
+    )
+    with open(done, "rb") as file:
+        return file.read()
+
+
+class KernelTest(unittest.TestCase):
+    def test_the_kernel_is_found_in_an_image_however_it_is_packed(self):
+        with tempfile.TemporaryDirectory() as directory:
+            elf = elf_with(".BTF", BTF, directory)
+        zstd = subprocess.run(["zstd", "-cq"], input=elf, stdout=subprocess.PIPE, check=True).stdout
+        # A magic number by chance before the kernel, and other bytes behind it, as in a bzImage.
+        for packed in (zstd, lzma.compress(elf), gzip.compress(elf)):
+            self.assertEqual(kernel.elf_of(b"setup" + packed[:6] + b"code" + packed + b"\1\2\3\4"), elf)
+        self.assertEqual(kernel.elf_of(elf), elf)
+        with self.assertRaises(kernel.NotToBeHad):
+            kernel.elf_of(b"MZ no kernel at all")
+
+    def test_a_section_is_found_by_its_name(self):
+        with tempfile.TemporaryDirectory() as directory:
+            elf = elf_with(".BTF", BTF, directory)
+        self.assertEqual(kernel.section(elf, b".BTF"), BTF)
+        self.assertIsNone(kernel.section(elf, b".BTF_ids"))
+
+    def test_a_kernel_without_sched_ext_is_refused(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "config")
+            options = [f"CONFIG_{name}=y" for name in kernel.NEEDED]
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("\n".join(options))
+            kernel.check_config(path, "7.2")
+            options[options.index("CONFIG_SCHED_CLASS_EXT=y")] = "# CONFIG_SCHED_CLASS_EXT is not set"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("\n".join(options))
+            with self.assertRaisesRegex(kernel.NotToBeHad, "7.2 .*CONFIG_SCHED_CLASS_EXT$"):
+                kernel.check_config(path, "7.2")
+
+    def test_the_newest_kernel_is_chosen_by_number_and_series(self):
+        class Archive:
+            @staticmethod
+            def packages(_prefix):
+                return [
+                    "linux-image-7.2.9+deb13-cloud-amd64", "linux-image-7.2.13+deb13-cloud-amd64",
+                    "linux-image-7.2.14+deb13-cloud-amd64-dbg", "linux-image-7.10.1+deb13-amd64",
+                    "linux-image-cloud-amd64", "linux-image-7.1.20+deb13-cloud-amd64",
+                    "linux-image-6.1.99+deb13-cloud-amd64",
+                ]
+
+        self.assertEqual(kernel.newest(Archive, None), "7.2.13+deb13-cloud-amd64")
+        self.assertEqual(kernel.newest(Archive, "7.1"), "7.1.20+deb13-cloud-amd64")
+        with self.assertRaises(kernel.NotToBeHad):
+            kernel.newest(Archive, "6.12")
+
+
+class BootTest(unittest.TestCase):
+    def test_topologies(self):
+        self.assertEqual(
+            boot.topology("sockets=2,cores=4,threads=2"), {"sockets": 2, "cores": 4, "threads": 2}
+        )
+        for wrong in ("", "16", "sockets=2", "sockets=0,cores=4,threads=2", "cores=1,cores=2,threads=1",
+                      "sockets=2,cores=4,threads=2,", "sockets=2,cores=4,threads=2,dies=1"):
+            with self.assertRaises(argparse.ArgumentTypeError, msg=wrong):
+                boot.topology(wrong)
+
+    def test_complaints(self):
+        for line in (
+            "BUG: kernel NULL pointer dereference, address: 0000000000000000",
+            "WARNING: kernel/sched/core.c:1234 at rq_clock+0x1/0x2, CPU#3: storm/77",
+            "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+            "watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [storm:77]",
+            "INFO: task storm:77 blocked for more than 120 seconds.",
+            'sched_ext: BPF scheduler "reveille" disabled (runnable task stall)',
+        ):
+            self.assertRegex(line, boot.COMPLAINT)
+        for line in (
+            'sched_ext: BPF scheduler "reveille" enabled',
+            'sched_ext: BPF scheduler "reveille" disabled (unregistered from user space)',
+            "smpboot: CPU 3 is now offline",
+            "clocksource: tsc: mask: 0xffffffffffffffff",
+        ):
+            self.assertNotRegex(line, boot.COMPLAINT)
+
+    def test_only_files_come_back_and_only_to_their_place(self):
+        with tempfile.TemporaryDirectory() as directory:
+            results, out = (os.path.join(directory, name) for name in ("results", "deep/out"))
+            with tarfile.open(results, "w") as archive:
+                for name in ("./in/place", "../../outside"):
+                    member = tarfile.TarInfo(name)
+                    member.size = 4
+                    archive.addfile(member, io.BytesIO(b"data"))
+                link = tarfile.TarInfo("link")
+                link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+                archive.addfile(link)
+            boot.collect(results, out)
+            found = [os.path.relpath(os.path.join(at, name), directory)
+                     for at, _, names in os.walk(directory) for name in names]
+            self.assertEqual(sorted(found), ["deep/out/in/place", "deep/out/outside", "results"])
+
+    def test_a_guest_that_brought_nothing_back_has_no_result(self):
+        with tempfile.TemporaryDirectory() as directory:
+            results = os.path.join(directory, "results")
+            with open(results, "wb"):
+                pass
+            with self.assertRaises(boot.NoResult):
+                boot.collect(results, directory)
+
+
+class InitramfsTest(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("cpio"), "cpio is not here")
+    def test_cpio_unpacks_it(self):
+        with tempfile.TemporaryDirectory() as directory:
+            files = Initramfs()
+            files.file(__file__, "tests/deep/test")
+            files.program("/bin/sh", "bin/dash")
+            path = os.path.join(directory, "initramfs")
+            files.write(path)
+            with open(path, "rb") as archive:
+                subprocess.run(["cpio", "-i", "-d", "--quiet"], stdin=archive, cwd=directory, check=True)
+            with open(__file__, "rb") as one, open(os.path.join(directory, "tests/deep/test"), "rb") as two:
+                self.assertEqual(one.read(), two.read())
+            self.assertTrue(os.access(os.path.join(directory, "init"), os.X_OK))
+            # The copy runs on the libraries that were packed with it.
+            done = subprocess.run(
+                [os.path.join(directory, "lib64/ld-linux-x86-64.so.2"), "--library-path",
+                 os.path.join(directory, "lib/x86_64-linux-gnu"), os.path.join(directory, "bin/dash"),
+                 "-c", "exit 7"], check=False,
+            )
+            self.assertEqual(done.returncode, 7)
+
+
+if __name__ == "__main__":
+    unittest.main()
