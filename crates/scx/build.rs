@@ -15,7 +15,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=SCX_CLANG");
     let skeleton = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("bpf.rs");
     let built = SkeletonBuilder::new()
-        .source("bpf/main.bpf.c")
+        .source("bpf/reveille.bpf.c")
         .clang(clang())
         // From v3 on there are atomics that return what was there before.
         .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-Wno-unused-function"])

@@ -102,12 +102,13 @@ fn once(
     let records = match recording {
         Some(recording) => {
             let mut builder = RingBufferBuilder::new();
-            let added = builder.add(scheduler.records(), |bytes| recording.take(bytes));
-            Some(added.and_then(|_| builder.build()).map_err(|e| ScxError::Kernel {
+            let failed = |e: libbpf_rs::Error| ScxError::Kernel {
                 what: "the ring of recorded decisions",
                 reason: e.to_string(),
                 help: "run it without --record".to_owned(),
-            })?)
+            };
+            builder.add(scheduler.records(), |bytes| recording.take(bytes)).map_err(failed)?;
+            Some(builder.build().map_err(failed)?)
         }
         None => None,
     };

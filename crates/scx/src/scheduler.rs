@@ -9,7 +9,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 use reveille_policy::Policy;
 
-use crate::bpf::{BpfSkel, BpfSkelBuilder, OpenBpfSkel, types};
+use crate::bpf::{ReveilleSkel, ReveilleSkelBuilder, OpenReveilleSkel, types};
 use crate::cgroups::Cgroups;
 use crate::error::ScxError;
 use crate::kernel::Abilities;
@@ -80,7 +80,7 @@ impl Exit {
 
 /// The loaded scheduler. When it is dropped, tasks return to the kernel's own.
 pub struct Scheduler<'room> {
-    skel: BpfSkel<'room>,
+    skel: ReveilleSkel<'room>,
     link: Option<Link>,
     since: Instant,
     cgroups: Cgroups,
@@ -98,7 +98,7 @@ impl<'room> Scheduler<'room> {
         abilities: &Abilities,
         record: bool,
     ) -> Result<Scheduler<'room>, ScxError> {
-        let mut open = BpfSkelBuilder::default()
+        let mut open = ReveilleSkelBuilder::default()
             .open(room)
             .map_err(|e| kernel("the BPF object", &e, "this is a defect: please report it"))?;
         set_tables(&mut open, tables)?;
@@ -191,8 +191,8 @@ impl<'room> Scheduler<'room> {
         }
         let mut groups = Vec::new();
         for slot in 1..MAX_GROUPS {
-            let bytes = self.skel.maps.groups.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
-            let Ok(Some(bytes)) = bytes else { continue };
+            let looked = self.skel.maps.groups.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            let Some(bytes) = looked.ok().flatten() else { continue };
             let Some(group) = sys::value_of::<types::group>(&bytes) else { continue };
             if group.in_use == 0 || group.limited == 0 || group.pool.quota_ns == NO_QUOTA {
                 continue;
@@ -225,7 +225,7 @@ fn without_data() -> ScxError {
     }
 }
 
-fn set_tables(open: &mut OpenBpfSkel<'_>, tables: &Tables) -> Result<(), ScxError> {
+fn set_tables(open: &mut OpenReveilleSkel<'_>, tables: &Tables) -> Result<(), ScxError> {
     let ro = open.maps.rodata_data.as_deref_mut().ok_or_else(without_data)?;
     for (place, row) in ro.cpu_places.iter_mut().zip(&tables.cpus) {
         place.llc = row.llc;
@@ -256,7 +256,7 @@ fn set_tables(open: &mut OpenBpfSkel<'_>, tables: &Tables) -> Result<(), ScxErro
 }
 
 fn set_tunables(
-    open: &mut OpenBpfSkel<'_>,
+    open: &mut OpenReveilleSkel<'_>,
     settings: &Settings,
     abilities: &Abilities,
     record: bool,
@@ -279,7 +279,7 @@ fn set_tunables(
 }
 
 fn set_callbacks(
-    open: &mut OpenBpfSkel<'_>,
+    open: &mut OpenReveilleSkel<'_>,
     settings: &Settings,
     abilities: &Abilities,
 ) -> Result<(), ScxError> {
