@@ -14,6 +14,7 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::program::RunProgram;
 use crate::sys::{cpu, process};
 use crate::{HostError, TaskUse};
 
@@ -36,6 +37,8 @@ pub trait Job: Into<AnyJob> {
 pub enum AnyJob {
     /// Does nothing, for tests of the way there and back.
     Nothing(Nothing),
+    /// Runs a workload.
+    RunProgram(Box<RunProgram>),
 }
 
 impl AnyJob {
@@ -43,6 +46,7 @@ impl AnyJob {
     fn run(self) -> Result<serde_json::Value, HostError> {
         match self {
             AnyJob::Nothing(job) => job.run().map(value),
+            AnyJob::RunProgram(job) => job.run().map(value),
         }
     }
 }
