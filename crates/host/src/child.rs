@@ -14,8 +14,8 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::HostError;
 use crate::sys::{cpu, process};
+use crate::{HostError, peers};
 
 /// The command's first argument that makes it a child; no user types it.
 pub const CHILD_COMMAND: &str = "__host-child";
@@ -31,6 +31,16 @@ pub trait Job: Into<AnyJob> {
 pub enum AnyJob {
     /// Does nothing, for tests of the way there and back.
     Nothing(Nothing),
+    /// hackbench.
+    Hackbench(peers::Hackbench),
+    /// `perf bench sched pipe`.
+    SchedPipe(peers::SchedPipe),
+    /// context_switch1 of will-it-scale.
+    ContextSwitch(peers::ContextSwitch),
+    /// TCP_RR and UDP_RR of netperf.
+    RequestResponse(peers::RequestResponse),
+    /// tbench.
+    Tbench(peers::Tbench),
 }
 
 impl AnyJob {
@@ -38,6 +48,11 @@ impl AnyJob {
     fn run(self) -> Result<serde_json::Value, HostError> {
         match self {
             AnyJob::Nothing(job) => job.run().map(value),
+            AnyJob::Hackbench(job) => job.run().map(value),
+            AnyJob::SchedPipe(job) => job.run().map(value),
+            AnyJob::ContextSwitch(job) => job.run().map(value),
+            AnyJob::RequestResponse(job) => job.run().map(value),
+            AnyJob::Tbench(job) => job.run().map(value),
         }
     }
 }
