@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::RunProgram;
 use crate::sys::{cpu, process};
-use crate::{HostError, TaskUse};
+use crate::{HostError, TaskUse, peers};
 
 /// The command's first argument that makes it a child; no user types it.
 pub const CHILD_COMMAND: &str = "__host-child";
@@ -39,6 +39,16 @@ pub enum AnyJob {
     Nothing(Nothing),
     /// Runs a workload.
     RunProgram(Box<RunProgram>),
+    /// hackbench.
+    Hackbench(peers::Hackbench),
+    /// `perf bench sched pipe`.
+    SchedPipe(peers::SchedPipe),
+    /// context_switch1 of will-it-scale.
+    ContextSwitch(peers::ContextSwitch),
+    /// TCP_RR and UDP_RR of netperf.
+    RequestResponse(peers::RequestResponse),
+    /// tbench.
+    Tbench(peers::Tbench),
 }
 
 impl AnyJob {
@@ -47,6 +57,11 @@ impl AnyJob {
         match self {
             AnyJob::Nothing(job) => job.run().map(value),
             AnyJob::RunProgram(job) => job.run().map(value),
+            AnyJob::Hackbench(job) => job.run().map(value),
+            AnyJob::SchedPipe(job) => job.run().map(value),
+            AnyJob::ContextSwitch(job) => job.run().map(value),
+            AnyJob::RequestResponse(job) => job.run().map(value),
+            AnyJob::Tbench(job) => job.run().map(value),
         }
     }
 }

@@ -8,6 +8,7 @@ mod child;
 mod context;
 mod error;
 pub mod program;
+pub mod peers;
 pub mod supervise;
 mod sys;
 mod task_use;

@@ -5,4 +5,5 @@ pub mod clock;
 pub mod cpu;
 pub mod futex;
 pub mod process;
+pub mod realtime;
 pub mod shared;

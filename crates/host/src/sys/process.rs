@@ -1,11 +1,14 @@
 //! Processes: fork, the end with the parent, signals to a whole group.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::process::{self, Pid, Signal, WaitOptions};
 
 /// Which side of a fork this is.
-pub enum Fork {
+enum Fork {
     /// The new process.
     Child,
     /// The old one, with the new one's id.
@@ -17,7 +20,7 @@ pub enum Fork {
 /// # Safety
 /// This process must have a single thread: a copy has the memory of all threads and runs
 /// one, so a lock that another held would stay taken for ever.
-pub unsafe fn fork() -> io::Result<Fork> {
+unsafe fn fork() -> io::Result<Fork> {
     // SAFETY: the caller answers for there being no other thread.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -63,6 +66,26 @@ impl Alone {
     }
 }
 
+/// Starts a process that runs `body` on a copy of this one's memory, dies with this one,
+/// and ends with what `body` returns; it never gets past this call. Dropping what `body`
+/// owns is left to the parent.
+///
+/// # Errors
+/// What fork says; an error as well if this process has more than one thread.
+pub fn spawn(body: impl FnOnce() -> i32) -> io::Result<Pid> {
+    let parent = process::getpid();
+    match Alone::check()?.fork()? {
+        Fork::Parent(pid) => Ok(pid),
+        Fork::Child => {
+            if die_with(parent).is_err() {
+                exit_now(PANICKED);
+            }
+            // A panic must not run on into the parent's code.
+            exit_now(catch_unwind(AssertUnwindSafe(body)).unwrap_or(PANICKED))
+        }
+    }
+}
+
 /// Ends the process when dropped in a panic: what a copy of a process would do on the way
 /// up the stack is the business of the original alone.
 #[derive(Debug)]
@@ -71,10 +94,13 @@ pub struct NoUnwinding;
 impl Drop for NoUnwinding {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            exit_now(101);
+            exit_now(PANICKED);
         }
     }
 }
+
+/// Exit code of a process whose body panicked, as that of any Rust program.
+pub const PANICKED: i32 = 101;
 
 /// Has the kernel kill this process when `parent` ends; at once if it has ended.
 pub fn die_with(parent: Pid) -> io::Result<()> {
