@@ -5,12 +5,14 @@
 
 pub mod cgroup;
 mod child;
+mod context;
 mod error;
 pub mod supervise;
 mod sys;
 mod task_use;
 
 pub use child::{AnyJob, CHILD_COMMAND, Job, Nothing, child_main};
+pub use context::{Watch, kernel_version};
 pub use error::HostError;
 pub use task_use::TaskUse;
 

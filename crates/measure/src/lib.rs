@@ -4,11 +4,13 @@
 
 mod counters;
 mod group;
+mod host;
 mod latency;
 mod spec;
 
 pub use counters::{Counters, CpuTime, Explain};
 pub use group::GroupStats;
+pub use host::HostContext;
 pub use latency::Latency;
 pub use spec::RunSpec;
 
