@@ -7,6 +7,7 @@ pub mod cgroup;
 mod child;
 mod context;
 mod error;
+pub mod features;
 pub mod supervise;
 mod sys;
 mod task_use;
