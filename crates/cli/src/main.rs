@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         return reveille_host::child_main();
     }
     errors::set_style();
+    reveille_host::cgroup::remove_at_panic();
     run(Args::parse().command).unwrap_or_else(errors::report)
 }
 

@@ -13,6 +13,7 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, CliError> {
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
+            reveille_host::cgroup::remove_all();
             std::process::exit(i32::from(INTERRUPTED));
         }
     })?;

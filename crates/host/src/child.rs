@@ -14,8 +14,8 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::HostError;
 use crate::sys::{cpu, process};
+use crate::{HostError, TaskUse};
 
 /// The command's first argument that makes it a child; no user types it.
 pub const CHILD_COMMAND: &str = "__host-child";
@@ -24,6 +24,11 @@ pub const CHILD_COMMAND: &str = "__host-child";
 pub trait Job: Into<AnyJob> {
     /// What it answers.
     type Output: DeserializeOwned;
+
+    /// What its tasks used, if the answer says so.
+    fn tasks(_output: &Self::Output) -> Option<&TaskUse> {
+        None
+    }
 }
 
 /// Every job.

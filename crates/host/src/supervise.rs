@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::HostError;
 use crate::child::{CHILD_COMMAND, Job, Order};
+use crate::sys::cpu;
 
 /// How soon a stop is noticed.
 const POLL: Duration = Duration::from_millis(20);
@@ -27,6 +28,24 @@ pub struct Place {
     pub cpus: Vec<CpuId>,
     /// `cgroup.procs` files of the groups to run in.
     pub join: Vec<PathBuf>,
+}
+
+/// Are these CPUs that this process may use?
+///
+/// # Errors
+/// [`HostError::Input`] naming one that it may not, and those that it may.
+pub fn check_cpus(cpus: &[CpuId]) -> Result<(), HostError> {
+    let allowed = cpu::allowed().map_err(|error| {
+        HostError::system("read the CPUs of this process", error, "run without --cpus")
+    })?;
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => {
+            let allowed: Vec<String> = allowed.iter().map(CpuId::to_string).collect();
+            let problem = format!("CPU {cpu} is not online, or not allowed here");
+            Err(HostError::input(problem, format!("use some of {}", allowed.join(","))))
+        }
+    }
 }
 
 /// Runs `job` in a child of `program`, which is the `reveille` command, and returns its

@@ -77,6 +77,7 @@ pub use sensitivity::{
     ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,
     Sensitivity, SensitivityOptions, sensitivity,
 };
+pub use settings::whole_group;
 pub use standing::{Standing, standing};
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS,

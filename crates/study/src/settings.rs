@@ -4,8 +4,8 @@
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_workload::Program;
 
-use crate::Ns;
 use crate::check::{self, Problem};
+use crate::{Ns, StudyError};
 
 /// What a group can be given, by key.
 pub(crate) const KEYS: [&str; 4] = ["quota", "period", "burst", "phase"];
@@ -139,6 +139,36 @@ pub(crate) fn parse(
     program: &Program,
     text: &str,
 ) -> Result<TaskGroup, Problem> {
+    let group = parse_keys(text, |group, key, value| match key {
+        "name" => {
+            group.name = value.to_owned();
+            Ok(())
+        }
+        "parent" => {
+            group.parent = Some(parent(earlier, value)?);
+            Ok(())
+        }
+        "tasks" => {
+            let roles = value.split('+').map(|name| role(program, name));
+            group.roles = roles.collect::<Result<_, _>>()?;
+            Ok(())
+        }
+        _ if KEYS.contains(&key) => set(group, key, value),
+        _ => {
+            let known = ["name", "parent", "tasks", "quota", "period", "burst", "phase"];
+            Err(Problem::unknown("setting of a group called", key, &known))
+        }
+    })?;
+    name(earlier, &group.name)?;
+    possible(&group)?;
+    Ok(group)
+}
+
+/// A group with each `key=value` of `text` set by `set`, every key once.
+fn parse_keys(
+    text: &str,
+    set: impl Fn(&mut TaskGroup, &str, &str) -> Result<(), Problem>,
+) -> Result<TaskGroup, Problem> {
     let mut group = new_group(DEFAULT_NAME);
     let mut given: Vec<&str> = Vec::new();
     for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
@@ -150,23 +180,29 @@ pub(crate) fn parse(
             return Err(Problem::new(format!("`{key}` is given twice"), "remove one of them"));
         }
         given.push(key);
-        match key {
-            "name" => group.name = value.to_owned(),
-            "parent" => group.parent = Some(parent(earlier, value)?),
-            "tasks" => {
-                let roles = value.split('+').map(|name| role(program, name));
-                group.roles = roles.collect::<Result<_, _>>()?;
-            }
-            _ if KEYS.contains(&key) => set(&mut group, key, value)?,
-            _ => {
-                let known = ["name", "parent", "tasks", "quota", "period", "burst", "phase"];
-                return Err(Problem::unknown("setting of a group called", key, &known));
-            }
-        }
+        set(&mut group, key, value)?;
     }
-    name(earlier, &group.name)?;
-    possible(&group)?;
     Ok(group)
+}
+
+/// A group around everything that runs, as `reveille bench --cgroup` gives it:
+/// `quota=100ms,period=100ms,burst=0ms`.
+///
+/// # Errors
+/// [`StudyError::Option`] naming `option`, what is wrong with its text and the fix.
+pub fn whole_group(option: &'static str, text: &str) -> Result<Groups, StudyError> {
+    let wrong = |problem| StudyError::option(option, problem);
+    let group = parse_keys(text, |group, key, value| match key {
+        "quota" | "period" | "burst" => set(group, key, value),
+        _ => Err(Problem::unknown("setting of a group called", key, &KEYS[..3])),
+    });
+    let group = group.map_err(wrong)?;
+    possible(&group).map_err(wrong)?;
+    if group.limits.quota_ns.is_none() {
+        let problem = format!("`{text}` limits nothing");
+        return Err(wrong(Problem::new(problem, "give a quota, such as `quota=100ms`")));
+    }
+    Ok(Groups { groups: vec![group], ..Groups::default() })
 }
 
 #[cfg(test)]

@@ -1,10 +1,16 @@
-//! Where a benchmark runs: on which CPUs, in which task group. Every benchmark takes the
-//! same options for it, and starts its job through [`run`].
+//! Where a benchmark runs, on which CPUs and in which task group, and what the host did
+//! meanwhile. Every benchmark takes the same options for it, and starts its job through
+//! [`run`].
 
+use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
-use reveille_host::{HostError, Job};
+use reveille_host::{HostError, Job, Watch};
+use reveille_machine::parse_cpu_list;
+use reveille_measure::{GroupStats, HostContext};
+use reveille_policy::Groups;
+use serde::Serialize;
 
-use crate::errors::CliError;
+use crate::errors::{CliError, say};
 use crate::signals::watch_signals;
 
 #[derive(clap::Args)]
@@ -18,13 +24,97 @@ pub struct PlaceArgs {
     pub cgroup: Option<String>,
 }
 
+/// What a job answered, and what the host did meanwhile.
+#[derive(Debug, Serialize)]
+pub struct Ran<T> {
+    /// The answer.
+    pub result: T,
+    /// What it was measured on.
+    pub host: HostContext,
+    /// What the limit of its task group did, if it had one.
+    pub group: Option<GroupStats>,
+}
+
 /// Runs a job there, in a process of its own, until it ends or a signal ends it.
-pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<J::Output, CliError> {
-    let stop = watch_signals()?;
+pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError> {
+    let cpus = cpus(args)?;
+    let groups = match &args.cgroup {
+        Some(text) => reveille_study::whole_group("--cgroup", text)?,
+        None => Groups::default(),
+    };
     let program = std::env::current_exe().map_err(|error| {
         HostError::system("find this command's own file", error, "start it by its path")
     })?;
-    let place = Place::default();
-    let _ = args;
-    Ok(supervise::run(&program, &place, job, &stop)?)
+    // Before there is anything that a signal would leave behind.
+    let stop = watch_signals()?;
+    let groups = HostGroups::create(&groups)?;
+    let stats = groups.stat_files();
+    let join = if stats.is_empty() { Vec::new() } else { groups.procs_files(0) };
+    let watch = Watch::begin();
+    let result = supervise::run(&program, &Place { cpus, join }, job, &stop)?;
+    let host = watch.end(J::tasks(&result).map(|tasks| tasks.cpu_ns));
+    let group = stats.first().map(|files| {
+        files.read().map_err(|error| {
+            let help = "it was removed from outside while the benchmark ran: run it again";
+            HostError::system("read the counters of the task group", error, help)
+        })
+    });
+    Ok(Ran { result, host, group: group.transpose()? })
+}
+
+fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
+    let Some(text) = &args.cpus else { return Ok(Vec::new()) };
+    let wrong = |problem: String| {
+        HostError::input(format!("`--cpus`: {problem}"), "write a list such as 0-3,8")
+    };
+    let cpus = parse_cpu_list(text).map_err(|error| wrong(error.to_string()))?;
+    if cpus.is_empty() {
+        return Err(wrong("the list is empty".to_owned()).into());
+    }
+    supervise::check_cpus(&cpus)?;
+    Ok(cpus)
+}
+
+impl<T> Ran<T> {
+    /// Says below a benchmark's own lines, on standard error, what it was measured on and
+    /// what its tasks and its group did.
+    pub fn say_context<J: Job<Output = T>>(&self) {
+        let host = &self.host;
+        let under = host.virtualisation.as_ref().map(|v| format!(", a guest of {v}"));
+        let governor = host.governor.as_ref().map(|g| format!(", governor {g}"));
+        let scheduler = host.sched_ext.as_ref().map(|s| format!(", scheduler {s}"));
+        say(format_args!(
+            "host: Linux {}, {} CPUs, {}{}{}{}",
+            host.kernel,
+            host.cpus,
+            host.cpu,
+            under.unwrap_or_default(),
+            governor.unwrap_or_default(),
+            scheduler.unwrap_or_default(),
+        ));
+        if let Some(tasks) = J::tasks(&self.result) {
+            say(format_args!(
+                "tasks: {:.3} s on CPU, {:.3} s waiting for one, {} switches ({} preempted), \
+                 {} migrations",
+                tasks.cpu_ns as f64 / 1e9,
+                tasks.run_delay_ns as f64 / 1e9,
+                tasks.voluntary_switches + tasks.involuntary_switches,
+                tasks.involuntary_switches,
+                tasks.migrations,
+            ));
+        }
+        if let Some(group) = &self.group {
+            say(format_args!(
+                "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all",
+                group.nr_periods,
+                group.nr_throttled,
+                group.throttled_ns as f64 / 1e9,
+                group.nr_bursts,
+                group.burst_ns as f64 / 1e9,
+            ));
+        }
+        for warning in &host.warnings {
+            say(format_args!("warning: {warning}"));
+        }
+    }
 }
