@@ -47,6 +47,7 @@ pub mod statistics;
 mod study;
 mod summary;
 mod sweep;
+mod this_host;
 pub mod verdict;
 
 pub use agree::{Stage, agree};
@@ -84,6 +85,7 @@ pub use study::{
     DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point, Study, Variant,
 };
 pub use summary::{MechanismScore, Summary, Total, summary};
+pub use this_host::ThisHost;
 
 /// Nanoseconds, of virtual or of real time.
 pub type Ns = reveille_measure::Ns;

@@ -1,5 +1,6 @@
 //! Where the runs of a study take place.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// Predicted, measured, or both side by side.
@@ -18,6 +19,16 @@ impl On {
     /// Does anything run on this host?
     pub fn measures(self) -> bool {
         self != On::Sim
+    }
+}
+
+impl fmt::Display for On {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            On::Sim => "sim",
+            On::Host => "host",
+            On::Both => "sim,host",
+        })
     }
 }
 
@@ -45,6 +56,9 @@ mod tests {
         assert_eq!("host".parse(), Ok(On::Host));
         assert_eq!("sim, host".parse(), Ok(On::Both));
         assert_eq!("host,sim".parse(), Ok(On::Both));
+        for on in [On::Sim, On::Host, On::Both] {
+            assert_eq!(on.to_string().parse(), Ok(on));
+        }
         for wrong in ["", "sim,sim", "here", "sim,host,sim"] {
             assert!(wrong.parse::<On>().unwrap_err().contains("sim,host"), "{wrong}");
         }
