@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod errors;
 mod fit_cmd;
+mod host_study;
 mod list;
 mod output;
 mod output_file;

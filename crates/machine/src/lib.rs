@@ -21,6 +21,7 @@ mod found;
 mod hwloc;
 mod machine;
 mod presets;
+mod restrict;
 mod schema;
 mod sysfs;
 mod topology;
@@ -32,6 +33,7 @@ pub use cpulist::{CpuListError, parse_cpu_list};
 pub use error::MachineError;
 pub use machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Origin};
 pub use presets::{cost_model_names, load, preset_names};
+pub use restrict::{RestrictError, cpu_list};
 pub use reveille_place::FileError;
 pub use topology::{
     CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Topology, TopologyError,

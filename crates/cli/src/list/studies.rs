@@ -44,6 +44,9 @@ fn full_text(s: &Study) -> String {
     }
     text += &entry(0, "machine", &s.machine().name);
     text += &entry(0, "base", &s.base.base);
+    if s.on.measures() {
+        text += &entry(0, "on", &s.on.to_string());
+    }
     text += &entry(0, "variants", &s.variants().join(", "));
     text += &entry(0, "seed", &s.seed.to_string());
     for case in &s.cases {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reveille_measure::GroupStats;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,11 @@ impl StatFiles {
             usage,
             in_us: version == Version::V2,
         }
+    }
+
+    /// The file of the limit's counters.
+    pub fn cpu_stat(&self) -> &Path {
+        &self.stat
     }
 
     /// The counters since the group was made.

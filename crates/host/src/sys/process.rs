@@ -1,14 +1,12 @@
 //! Processes: fork, the end with the parent, signals to a whole group.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::process::{self, Pid, Signal, WaitOptions};
 
 /// Which side of a fork this is.
-enum Fork {
+pub enum Fork {
     /// The new process.
     Child,
     /// The old one, with the new one's id.
