@@ -2,6 +2,7 @@
 //! options of the program whose name it bears.
 
 mod place;
+mod schbench;
 
 use std::process::ExitCode;
 
@@ -11,9 +12,15 @@ use crate::errors::CliError;
 
 /// The benchmarks.
 #[derive(Subcommand)]
-pub enum BenchCommand {}
+pub enum BenchCommand {
+    /// schbench, in any of its three forms: message threads wake workers that think; how
+    /// long do the woken wait for a CPU?
+    Schbench(schbench::SchbenchArgs),
+}
 
 /// Runs one.
 pub fn bench(command: &BenchCommand) -> Result<ExitCode, CliError> {
-    match *command {}
+    match command {
+        BenchCommand::Schbench(args) => schbench::run(args),
+    }
 }
