@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::program::RunProgram;
+use crate::schbench::Schbench;
 use crate::sys::{cpu, process};
 use crate::{HostError, TaskUse, peers};
 
@@ -49,6 +50,8 @@ pub enum AnyJob {
     RequestResponse(peers::RequestResponse),
     /// tbench.
     Tbench(peers::Tbench),
+    /// Runs schbench.
+    Schbench(Schbench),
 }
 
 impl AnyJob {
@@ -62,6 +65,7 @@ impl AnyJob {
             AnyJob::ContextSwitch(job) => job.run().map(value),
             AnyJob::RequestResponse(job) => job.run().map(value),
             AnyJob::Tbench(job) => job.run().map(value),
+            AnyJob::Schbench(job) => job.run().map(value),
         }
     }
 }

@@ -10,6 +10,7 @@ mod error;
 pub mod features;
 pub mod peers;
 pub mod program;
+pub mod schbench;
 pub mod supervise;
 mod sys;
 mod task_use;

@@ -4,9 +4,7 @@
 use reveille_measure::HostContext;
 use reveille_report::{agreement_csv, agreement_html, agreement_json, agreement_table};
 use reveille_study::verdict::measured::{Rule, Runs};
-use reveille_study::{
-    Agreement, AgreementKind, AgreementRow, Direction, Score, Spread, Verdict,
-};
+use reveille_study::{Agreement, AgreementKind, AgreementRow, Direction, Score, Spread, Verdict};
 
 fn row(metric: &str, predicted: &[f64], measured: &[f64]) -> AgreementRow {
     AgreementRow {

@@ -214,9 +214,8 @@ pub(crate) fn variant(
     };
     let name = [features, settings.clone(), places].concat().join(" ");
     let groups = settings::edited(groups, &settings)?;
-    let same = |v: &&Variant| {
-        v.policy.features == policy.features && v.groups == groups && v.cpus == cpus
-    };
+    let same =
+        |v: &&Variant| v.policy.features == policy.features && v.groups == groups && v.cpus == cpus;
     match earlier.iter().find(same) {
         Some(same) if same.name == name => {
             let text = format!("the variant `{name}` is given twice");

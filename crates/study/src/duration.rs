@@ -33,9 +33,9 @@ pub(crate) fn unit_ns(unit: &str) -> Option<u128> {
 pub(crate) fn duration_text(ns: f64) -> String {
     let units = UNITS.iter().rev().filter(|(name, _)| *name != "µs");
     let mut whole = units.filter(|(_, unit)| ns >= *unit as f64 && ns % *unit as f64 == 0.0);
-    whole.next().map_or_else(|| format!("{ns}ns"), |(name, unit)| {
-        format!("{}{name}", ns / *unit as f64)
-    })
+    whole
+        .next()
+        .map_or_else(|| format!("{ns}ns"), |(name, unit)| format!("{}{name}", ns / *unit as f64))
 }
 
 /// Reads a duration such as `30ms`, `1.5s`, `250us` or `40ns`.

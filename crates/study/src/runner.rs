@@ -4,8 +4,8 @@
 //! The result does not depend on how many threads there are: each run's seed
 //! comes from its place in the study, and so does what it leaves behind.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use reveille_sim::SimError;
@@ -64,9 +64,8 @@ fn run_in_order(
         studies.iter().enumerate().flat_map(|(i, study)| matrix(i, study)).collect();
     run_slots(&slots, order, jobs, stop, progress)?;
     let of_study = |i: usize| slots.iter().filter(move |s| s.study_index == i);
-    let fold = |(i, study): (usize, &&Study)| {
-        comparison(study, &of_study(i).collect::<Vec<_>>(), None)
-    };
+    let fold =
+        |(i, study): (usize, &&Study)| comparison(study, &of_study(i).collect::<Vec<_>>(), None);
     Ok(studies.iter().enumerate().map(fold).collect())
 }
 

@@ -112,15 +112,17 @@ fn check_switches(switches: &[Switch]) -> Result<(), HostError> {
     }
     match KernelFeatures::of_this_kernel() {
         Ok(features) => features.check(switches),
-        Err(error) => match switches.iter().find(|(name, _)| !SWITCHABLE.contains(&name.as_str())) {
-            None => Err(error),
-            Some((name, _)) => {
-                let help = "on a host, vary the CPUs (cpus=0-1), the settings of a task group \
+        Err(error) => {
+            match switches.iter().find(|(name, _)| !SWITCHABLE.contains(&name.as_str())) {
+                None => Err(error),
+                Some((name, _)) => {
+                    let help = "on a host, vary the CPUs (cpus=0-1), the settings of a task group \
                             (quota=, period=, burst=), or, as root with debugfs, features that \
                             its kernel can switch";
-                let problem = format!("a running kernel cannot be given or denied {name}");
-                Err(HostError::input(problem, format!("{help}: {}", SWITCHABLE.join(", "))))
+                    let problem = format!("a running kernel cannot be given or denied {name}");
+                    Err(HostError::input(problem, format!("{help}: {}", SWITCHABLE.join(", "))))
+                }
             }
-        },
+        }
     }
 }

@@ -7,6 +7,7 @@ mod peer_output;
 mod pipe;
 mod place;
 mod request_response;
+mod schbench;
 mod tbench;
 
 use std::process::ExitCode;
@@ -34,6 +35,9 @@ pub enum BenchCommand {
     UdpRr(request_response::RrArgs),
     /// Clients play a file server's network traffic to servers of their own (tbench)
     Tbench(tbench::TbenchArgs),
+    /// schbench, in any of its three forms: message threads wake workers that think; how
+    /// long do the woken wait for a CPU?
+    Schbench(schbench::SchbenchArgs),
 }
 
 /// Runs one.
@@ -45,5 +49,6 @@ pub fn bench(command: &BenchCommand) -> Result<ExitCode, CliError> {
         BenchCommand::TcpRr(args) => request_response::request_response(args, Protocol::Tcp),
         BenchCommand::UdpRr(args) => request_response::request_response(args, Protocol::Udp),
         BenchCommand::Tbench(args) => tbench::tbench(args),
+        BenchCommand::Schbench(args) => schbench::run(args),
     }
 }

@@ -78,6 +78,13 @@ impl Doorbell {
         self.0.store(BLOCKED, Ordering::SeqCst);
     }
 
+    /// Takes it that a post came: until the next reset or wait, those who post need not
+    /// wake anybody. For the thread that waits on it.
+    #[inline]
+    pub fn hold(&self) {
+        self.0.store(RUNNING, Ordering::Release);
+    }
+
     /// Waits for a post, at most `timeout`, and takes it. False if the time was over.
     #[inline]
     pub fn wait(&self, scope: Scope, timeout: Option<Ns>) -> bool {

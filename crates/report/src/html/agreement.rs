@@ -87,9 +87,8 @@ fn table(out: &mut String, block: &[&AgreementRow]) {
 fn range(block: &[&AgreementRow]) -> Option<(f64, f64)> {
     let samples = block.iter().flat_map(|r| r.predicted.samples.iter().chain(&r.measured.samples));
     let logs = samples.filter(|x| x.is_finite() && **x > 0.0).map(|x| x.ln());
-    let (low, high) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
-        (low.min(x), high.max(x))
-    });
+    let (low, high) =
+        logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     (high > low).then_some((low, high))
 }
 

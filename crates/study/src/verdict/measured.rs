@@ -164,8 +164,7 @@ fn by_phases(quantity: Quantity, predicted: &Spread, measured: &Spread) -> Judge
         _ => (predicted.min * (1.0 - WIDENED), predicted.max * (1.0 + WIDENED)),
     };
     let within = (low..=high).contains(&measured.median);
-    let widened =
-        if quantity == Quantity::ThrottledPct { "by 10 points" } else { "by 10%" };
+    let widened = if quantity == Quantity::ThrottledPct { "by 10 points" } else { "by 10%" };
     let reason = format!(
         "the measured median lies {} the range predicted over {} phases, widened {widened}",
         if within { "within" } else { "outside" },
@@ -317,9 +316,7 @@ mod tests {
 
     #[test]
     fn runs_may_differ_by_chance() {
-        let judge = |above, of, m, n| {
-            runs(Runs { above, of }, Runs { above: m, of: n }).verdict
-        };
+        let judge = |above, of, m, n| runs(Runs { above, of }, Runs { above: m, of: n }).verdict;
         assert_eq!(judge(16, 20, 4, 5), Hit);
         assert_eq!(judge(16, 20, 2, 5), Hit);
         assert_eq!(judge(16, 20, 0, 5), Miss);
