@@ -85,7 +85,7 @@ pub enum StudyError {
         /// The baseline's name or the variant's edits.
         policy: String,
         /// What went wrong.
-        error: HostError,
+        error: Box<HostError>,
     },
     /// This host cannot do what a side of a case asks for.
     #[error("case `{case}`: `{policy}` cannot be run on this host: {error}")]
@@ -96,7 +96,7 @@ pub enum StudyError {
         /// The baseline's name or the variant's edits.
         policy: String,
         /// What is missing.
-        error: HostError,
+        error: Box<HostError>,
     },
     /// Worker threads could not be started.
     #[error("cannot start {jobs} worker threads: {reason}")]

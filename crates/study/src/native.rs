@@ -82,7 +82,7 @@ pub(crate) fn check(study: &Study, host: &dyn HostRunner) -> Result<(), StudyErr
             let refused = |error| StudyError::NotHere {
                 case: case.name.clone(),
                 policy: case.side_name(side).to_owned(),
-                error,
+                error: Box::new(error),
             };
             if side > 0 && only_phases_differ(case, side) {
                 let problem = "the phase of a period cannot be set on a kernel";
@@ -144,7 +144,7 @@ pub(crate) fn run_in_turns(
                         case: slot.case.name.clone(),
                         load: slot.point.load,
                         policy: slot.case.side_name(run.side).to_owned(),
-                        error,
+                        error: Box::new(error),
                     });
                     return;
                 }

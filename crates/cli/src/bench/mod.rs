@@ -37,7 +37,7 @@ pub enum BenchCommand {
     Tbench(tbench::TbenchArgs),
     /// schbench, in any of its three forms: message threads wake workers that think; how
     /// long do the woken wait for a CPU?
-    Schbench(schbench::SchbenchArgs),
+    Schbench(Box<schbench::SchbenchArgs>),
 }
 
 /// Runs one.

@@ -8,7 +8,7 @@ use reveille_host::Job;
 use reveille_host::peers::{Span, Spread, Tasks, Timed};
 use serde::Serialize;
 
-use super::place::{self, PlaceArgs};
+use super::place::{self, PlaceArgs, Ran};
 use crate::errors::CliError;
 use crate::output::{print, print_json};
 
@@ -28,7 +28,8 @@ pub struct OutputArgs {
 struct Document<'a, J, R> {
     benchmark: &'a str,
     options: J,
-    result: R,
+    #[serde(flatten)]
+    ran: Ran<R>,
 }
 
 /// Runs a job and prints what came of it: `text` says how, for people.
@@ -43,11 +44,12 @@ where
     J: Job + Clone + Serialize,
     J::Output: Serialize,
 {
-    let result = place::run(place, job.clone())?;
+    let ran = place::run(place, job.clone())?;
     if output.json {
-        print_json(&Document { benchmark, options: job, result })?;
+        print_json(&Document { benchmark, options: job, ran })?;
     } else {
-        print(&text(&job, &result))?;
+        print(&text(&job, &ran.result))?;
+        ran.say_context();
     }
     Ok(ExitCode::SUCCESS)
 }

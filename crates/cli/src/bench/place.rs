@@ -77,8 +77,8 @@ fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
 
 impl<T> Ran<T> {
     /// Says below a benchmark's own lines, on standard error, what it was measured on and
-    /// what its tasks and its group did.
-    pub fn say_context<J: Job<Output = T>>(&self) {
+    /// what the limit of its group did.
+    pub fn say_context(&self) {
         let host = &self.host;
         let under = host.virtualisation.as_ref().map(|v| format!(", a guest of {v}"));
         let governor = host.governor.as_ref().map(|g| format!(", governor {g}"));
@@ -92,17 +92,6 @@ impl<T> Ran<T> {
             governor.unwrap_or_default(),
             scheduler.unwrap_or_default(),
         ));
-        if let Some(tasks) = J::tasks(&self.result) {
-            say(format_args!(
-                "tasks: {:.3} s on CPU, {:.3} s waiting for one, {} switches ({} preempted), \
-                 {} migrations",
-                tasks.cpu_ns as f64 / 1e9,
-                tasks.run_delay_ns as f64 / 1e9,
-                tasks.voluntary_switches + tasks.involuntary_switches,
-                tasks.involuntary_switches,
-                tasks.migrations,
-            ));
-        }
         if let Some(group) = &self.group {
             say(format_args!(
                 "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all",

@@ -132,13 +132,15 @@ pub fn run(args: &SchbenchArgs) -> Result<ExitCode, CliError> {
         None | Some("-") => None,
         Some(path) => Some(OutputFile::prepare("-j", Path::new(path))?),
     };
-    let outcome = place::run(&args.place, job.clone())?;
-    print(args, &job, &outcome)?;
+    let ran = place::run(&args.place, job.clone())?;
+    let outcome = &ran.result;
+    print(args, &job, outcome)?;
+    ran.say_context();
     if args.json.is_some() {
         let command_line: Vec<_> =
             std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
         let header = Header { jobname: args.jobname.clone(), command_line: command_line.join(" ") };
-        let document = host::document(&job, &outcome, &header);
+        let document = host::document(&job, outcome, &header);
         match file {
             Some(file) => file.write(&document)?,
             None => std::io::stdout().lock().write_all(document.as_bytes())?,

@@ -19,9 +19,9 @@ use super::lines::Lines;
 use super::phase::{Phase, PhaseWord};
 use super::tasks::Tasks;
 use super::timed::{PATIENCE, Pairs, Span, Timed, measure};
-use crate::HostError;
 use crate::child::{AnyJob, Job};
 use crate::sys::{cpu, process};
+use crate::{HostError, TaskUse};
 
 /// The fix for most that can go wrong.
 const FEWER: &str = "use fewer pairs (-t)";
@@ -69,6 +69,10 @@ pub struct ContextSwitchRun {
 
 impl Job for ContextSwitch {
     type Output = ContextSwitchRun;
+
+    fn tasks(run: &ContextSwitchRun) -> Option<&TaskUse> {
+        Some(&run.tasks.total)
+    }
 }
 
 impl From<ContextSwitch> for AnyJob {

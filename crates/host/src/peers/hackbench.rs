@@ -16,7 +16,7 @@ use super::lines::Lines;
 use super::tasks::{Spread, Tasks, use_of};
 use crate::child::{AnyJob, Job};
 use crate::sys::{clock, realtime};
-use crate::{HostError, Ns};
+use crate::{HostError, Ns, TaskUse};
 
 /// The original keeps the message on its stack, which ends here by default.
 const MAX_BYTES: u32 = 8 << 20;
@@ -63,6 +63,10 @@ pub struct HackbenchRun {
 
 impl Job for Hackbench {
     type Output = HackbenchRun;
+
+    fn tasks(run: &HackbenchRun) -> Option<&TaskUse> {
+        Some(&run.tasks.total)
+    }
 }
 
 impl From<Hackbench> for AnyJob {

@@ -49,6 +49,10 @@ pub struct SchedPipeRun {
 
 impl Job for SchedPipe {
     type Output = SchedPipeRun;
+
+    fn tasks(run: &SchedPipeRun) -> Option<&TaskUse> {
+        Some(&run.tasks.total)
+    }
 }
 
 impl From<SchedPipe> for AnyJob {

@@ -18,8 +18,8 @@ use super::lines::Lines;
 use super::phase::{Phase, PhaseWord};
 use super::tasks::Tasks;
 use super::timed::{PATIENCE, Pairs, Span, Timed, measure};
-use crate::HostError;
 use crate::child::{AnyJob, Job};
+use crate::{HostError, TaskUse};
 
 /// The largest datagram that IPv4 carries.
 const MAX_BYTES: u32 = 65_507;
@@ -65,6 +65,10 @@ pub struct RequestResponseRun {
 
 impl Job for RequestResponse {
     type Output = RequestResponseRun;
+
+    fn tasks(run: &RequestResponseRun) -> Option<&TaskUse> {
+        Some(&run.tasks.total)
+    }
 }
 
 impl From<RequestResponse> for AnyJob {

@@ -68,7 +68,8 @@ pub(super) fn live(run: &'static Run, tasks: &[u32], alone: Alone) -> ! {
         worker.go_on(Some(&alone));
         process::exit_now(0);
     }
-    drop(alone);
+    // From here on there are several.
+    let Alone { .. } = alone;
     for &task in tasks {
         let worker = move || {
             let _guard = NoUnwinding;

@@ -25,7 +25,7 @@ use super::tasks::Tasks;
 use super::timed::{PATIENCE, Pairs, Span, Timed, measure};
 use crate::child::{AnyJob, Job};
 use crate::sys::shared::SharedSlice;
-use crate::{HostError, Ns};
+use crate::{HostError, Ns, TaskUse};
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,10 @@ pub struct TbenchOperation {
 
 impl Job for Tbench {
     type Output = TbenchRun;
+
+    fn tasks(run: &TbenchRun) -> Option<&TaskUse> {
+        Some(&run.tasks.total)
+    }
 }
 
 impl From<Tbench> for AnyJob {
