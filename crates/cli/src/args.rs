@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::bench::BenchCommand;
+use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
 use clap::{Parser, Subcommand};
@@ -35,6 +36,8 @@ pub enum Command {
     Sensitivity(SensitivityArgs),
     /// Set a machine's fitted constants against everything published for it at once
     Fit(FitArgs),
+    /// Measure what this host's mechanisms cost, and write a machine file of it
+    Calibrate(CalibrateArgs),
     /// Run a benchmark on this host's kernel, with the options of its original
     Bench {
         #[command(subcommand)]

@@ -14,6 +14,7 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::calibrate::Probe;
 use crate::program::RunProgram;
 use crate::schbench::Schbench;
 use crate::sys::{cpu, process};
@@ -52,6 +53,8 @@ pub enum AnyJob {
     Tbench(peers::Tbench),
     /// Runs schbench.
     Schbench(Schbench),
+    /// Measures one thing for `reveille calibrate`.
+    Probe(Probe),
 }
 
 impl AnyJob {
@@ -66,6 +69,7 @@ impl AnyJob {
             AnyJob::RequestResponse(job) => job.run().map(value),
             AnyJob::Tbench(job) => job.run().map(value),
             AnyJob::Schbench(job) => job.run().map(value),
+            AnyJob::Probe(job) => job.run().map(value),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Whatever puts load on the host runs in a child process of its own ([`supervise`]): the
 //! parent can put it in a task group, end all of it, and clean up, however the child ends.
 
+pub mod calibrate;
 pub mod cgroup;
 mod child;
 mod context;

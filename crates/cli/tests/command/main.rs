@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench_peers;
+mod calibrate;
 mod interrupt;
 mod lists;
 mod results;
