@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reveille_host::HostError;
@@ -94,34 +95,14 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
                        or cores differ in width, or CPUs are numbered in an unusual order";
         return Err(HostError::input(problem, "use `--machine host`, with default costs").into());
     }
-    let host = Host::here();
-    let pairs = pairs(&base.topology, &allowed_cpus()?);
-    let (time, rounds) = if args.quick { QUICK } else { FULL };
-    let probes = plan(&pairs, rounds, time.as_nanos() as u64);
-
     let stop = watch_signals()?;
-    let program = std::env::current_exe().map_err(|error| {
-        HostError::system("find this command's own file", error, "start it by its path")
-    })?;
-    let watched = CpuTimes::now()?;
-    std::thread::sleep(WATCH);
-    let before = CpuTimes::now()?;
-    let noise_before = Noise::between(watched, before, 0.0);
-    for complaint in noise_before.complaints() {
-        say(format_args!("reveille: before measuring, {complaint}"));
-    }
-    let progress = Progress::new();
-    let measured = measure(&program, &probes, &stop, &|done| progress.tell(done, probes.len()));
-    progress.finish();
-    let measured = measured?;
-    let noise = Noise::between(before, CpuTimes::now()?, Noise::spread_of(&measured));
-    let complaints = noise.complaints();
+    let taken = take(base, if args.quick { QUICK } else { FULL }, &stop)?;
+    let Taken { mut found, host, measured, noise_before, noise, complaints, rounds } = taken;
     if args.strict && !complaints.is_empty() {
         return Err(CliError::Noisy { complaints: complaints.join("; ") });
     }
-
-    let mut found = derive(base, &host, &pairs, &measured);
-    describe(&mut found.machine, &host, &args.output, rounds, &complaints);
+    found.machine.name = stem(&args.output);
+    describe(&mut found.machine, &host, rounds, &complaints);
     let text = file_text(&found).ok_or_else(|| {
         HostError::input("the machine found cannot be written", "report it with the --json output")
     })?;
@@ -159,6 +140,56 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// This host with the costs that a full measurement finds, which takes less than a minute.
+///
+/// # Errors
+/// As [`calibrate`]; [`HostError::Interrupted`] once `stop` is set.
+pub fn calibrated(stop: &AtomicBool) -> Result<Machine, CliError> {
+    let taken = take(reveille_machine::load("host")?, FULL, stop)?;
+    let Taken { mut found, host, complaints, rounds, .. } = taken;
+    describe(&mut found.machine, &host, rounds, &complaints);
+    Ok(found.machine)
+}
+
+/// One measurement of everything.
+struct Taken {
+    found: Calibration,
+    host: Host,
+    measured: Vec<Measurement>,
+    noise_before: Noise,
+    noise: Noise,
+    complaints: Vec<String>,
+    rounds: u32,
+}
+
+fn take(
+    base: Machine,
+    (time, rounds): (Duration, u32),
+    stop: &AtomicBool,
+) -> Result<Taken, CliError> {
+    let host = Host::here();
+    let pairs = pairs(&base.topology, &allowed_cpus()?);
+    let probes = plan(&pairs, rounds, time.as_nanos() as u64);
+    let program = std::env::current_exe().map_err(|error| {
+        HostError::system("find this command's own file", error, "start it by its path")
+    })?;
+    let watched = CpuTimes::now()?;
+    std::thread::sleep(WATCH);
+    let before = CpuTimes::now()?;
+    let noise_before = Noise::between(watched, before, 0.0);
+    for complaint in noise_before.complaints() {
+        say(format_args!("reveille: before measuring, {complaint}"));
+    }
+    let progress = Progress::labelled("calibrating ");
+    let measured = measure(&program, &probes, stop, &|done| progress.tell(done, probes.len()));
+    progress.finish();
+    let measured = measured?;
+    let noise = Noise::between(before, CpuTimes::now()?, Noise::spread_of(&measured));
+    let complaints = noise.complaints();
+    let found = derive(base, &host, &pairs, &measured);
+    Ok(Taken { found, host, measured, noise_before, noise, complaints, rounds })
+}
+
 /// A file that a machine can be loaded from, and that nobody loses anything by.
 fn new_file(path: &Path, force: bool) -> Result<OutputFile, CliError> {
     let refuse = |problem: &str, help| {
@@ -175,10 +206,14 @@ fn new_file(path: &Path, force: bool) -> Result<OutputFile, CliError> {
     Ok(file)
 }
 
-/// Gives the machine its names; the file's own is the machine's.
-fn describe(machine: &mut Machine, host: &Host, path: &Path, rounds: u32, complaints: &[String]) {
+/// The machine's name: that of its file.
+fn stem(path: &Path) -> String {
     let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
-    machine.name = stem.filter(|s| !s.trim().is_empty()).unwrap_or_else(|| "host".to_owned());
+    stem.filter(|s| !s.trim().is_empty()).unwrap_or_else(|| "host".to_owned())
+}
+
+/// Says of the machine what it is, and how it was measured.
+fn describe(machine: &mut Machine, host: &Host, rounds: u32, complaints: &[String]) {
     let guest = if host.guest { ", virtual machine" } else { "" };
     machine.about = format!("{}{guest}, Linux {}", host.processor, host.kernel);
     let noise = match complaints {

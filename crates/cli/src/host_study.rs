@@ -3,11 +3,13 @@
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use reveille_host::HostError;
-use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost};
+use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_host};
 
 use crate::args::{RunArgs, StudyArgs};
+use crate::calibrate_cmd::calibrated;
 use crate::errors::{CliError, say};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
@@ -29,7 +31,6 @@ pub fn placed(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     if let Some(spec) = spec {
         study = study.on_machine(reveille_machine::load(spec)?)?;
     }
-    say_costs(&study);
     Ok(study)
 }
 
@@ -45,14 +46,38 @@ pub fn machine(on: On, given: Option<&str>) -> Result<&str, CliError> {
     }
 }
 
-/// Says so if this host is predicted by costs that nobody measured on it.
-pub fn say_costs(study: &Study) {
-    if study.on == On::Both && study.machine().source.starts_with("sysfs of this host") {
+/// What to do about a host whose costs nobody has measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Costs {
+    /// Measure them first.
+    Calibrate,
+    /// Take those of the default model, and say so.
+    Default,
+}
+
+/// The study on a machine with costs to predict by.
+fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, CliError> {
+    let machine = study.machine();
+    if machine.name != "host" || machine.constants.iter().any(|c| !c.inherited) {
+        return Ok(study);
+    }
+    let file = "`reveille calibrate -o host.toml` and --machine host.toml";
+    if costs == Costs::Default {
+        let model = &machine.cost_model;
         say(format_args!(
-            "reveille: this host is predicted with the default cost model, {}; a machine file \
-             of its own costs (--machine FILE.toml) predicts it better",
-            study.machine().cost_model
+            "reveille: this host is predicted with the default costs, {model}; {file} predict it \
+             with its own"
         ));
+        return Ok(study);
+    }
+    say(format_args!(
+        "reveille: measuring this host's costs first, which takes a minute; {file} spare it"
+    ));
+    match calibrated(stop) {
+        Ok(machine) => Ok(study.on_machine(machine)?),
+        // The result will say that it is partial.
+        Err(CliError::Host(HostError::Interrupted)) => Ok(study),
+        Err(error) => Err(error),
     }
 }
 
@@ -76,12 +101,15 @@ pub fn measured(study: &Study) -> Result<Comparison, CliError> {
 
 /// Predicts and measures a study, and shows one beside the other.
 pub fn agreed(
-    study: &Study,
+    study: Study,
+    costs: Costs,
     args: &RunArgs,
     html: Option<OutputFile>,
 ) -> Result<ExitCode, CliError> {
     let host = this_host()?;
+    check_host(&study, &host)?;
     let stop = watch_signals()?;
+    let study = with_costs(study, costs, &stop)?;
     let bars = [OnceLock::new(), OnceLock::new()];
     let tell = |stage, done, total| {
         let (bar, label) = match stage {
@@ -93,7 +121,7 @@ pub fn agreed(
         };
         bar.get_or_init(|| Progress::labelled(label)).tell(done, total);
     };
-    let outcome = reveille_study::agree(study, threads(args.jobs), &host, &stop, &tell);
+    let outcome = reveille_study::agree(&study, threads(args.jobs), &host, &stop, &tell);
     bars.iter().filter_map(OnceLock::get).for_each(Progress::finish);
     let agreement = outcome?;
     // A partial page does not replace a whole one unless there is something on it.

@@ -10,7 +10,7 @@ use reveille_study::{Comparison, On, Parts, Study, StudyError, Summary};
 
 use crate::args::{CompareArgs, RunArgs, StudyArgs};
 use crate::errors::{CliError, INTERRUPTED, say};
-use crate::host_study;
+use crate::host_study::{self, Costs};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
         return all(args);
     };
     let study = host_study::placed(edited(reveille_study::load(spec)?, args)?, args)?;
-    run(&study, &args.run)
+    run(study, Costs::Calibrate, &args.run)
 }
 
 /// A study with what the command line says in place of its own.
@@ -100,18 +100,17 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
         warmup: args.warmup.as_deref(),
         duration: args.duration.as_deref(),
     })?;
-    host_study::say_costs(&study);
-    run(&study, &args.run)
+    run(study, Costs::Default, &args.run)
 }
 
-fn run(study: &Study, args: &RunArgs) -> Result<ExitCode, CliError> {
+fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError> {
     let html = html_file(args)?;
     let comparison = match study.on {
         On::Sim => {
-            watched(args.jobs, |jobs, stop, tell| reveille_study::run(study, jobs, stop, tell))?
+            watched(args.jobs, |jobs, stop, tell| reveille_study::run(&study, jobs, stop, tell))?
         }
-        On::Host => host_study::measured(study)?,
-        On::Both => return host_study::agreed(study, args, html),
+        On::Host => host_study::measured(&study)?,
+        On::Both => return host_study::agreed(study, costs, args, html),
     };
     // A partial page does not replace a whole one unless there is something on it.
     if let Some(html) = html.filter(|_| !comparison.rows.is_empty()) {

@@ -10,7 +10,7 @@ use crate::agreement::{Agreement, AgreementKind, AgreementRow};
 use crate::matrix::{Slot, matrix};
 use crate::measure::{Measure, MeasureFrom};
 use crate::modes::Spread;
-use crate::native::{HostRunner, check, run_in_turns};
+use crate::native::{HostRunner, check_host, run_in_turns};
 use crate::rows::Finished;
 use crate::runner::run_slots;
 use crate::verdict::measured::{self, Judged, Pair, Quantity, Runs};
@@ -42,7 +42,7 @@ pub fn agree(
     stop: &AtomicBool,
     progress: &(dyn Fn(Stage, usize, usize) + Sync),
 ) -> Result<Agreement, StudyError> {
-    check(study, host)?;
+    check_host(study, host)?;
     let phased = over_phases(study);
     let predicted = matrix(0, &phased);
     let tell = |done, all| progress(Stage::Predicting, done, all);

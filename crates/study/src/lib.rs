@@ -66,7 +66,7 @@ pub use file::parse;
 pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
 pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
 pub use modes::{Mode, Spread, modes};
-pub use native::{HostRunner, HostSide, measure};
+pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;
 pub use on::On;
 pub use parts::{Parts, compare};

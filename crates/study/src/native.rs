@@ -62,7 +62,7 @@ pub fn measure(
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Comparison, StudyError> {
-    check(study, host)?;
+    check_host(study, host)?;
     let slots = matrix(0, study);
     let context = run_in_turns(&slots, host, stop, progress)?;
     let kernel = format!("Linux {}", context.kernel);
@@ -75,8 +75,11 @@ pub fn measure(
     Ok(comparison)
 }
 
-/// Refuses a study with a side that this host cannot do.
-pub(crate) fn check(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
+/// Refuses a study with a side that this host cannot do; nothing runs.
+///
+/// # Errors
+/// [`StudyError::NotHere`] with the case, the side, and what can be done here.
+pub fn check_host(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
     for case in &study.cases {
         for side in 0..=case.variants.len() {
             let refused = |error| StudyError::NotHere {
