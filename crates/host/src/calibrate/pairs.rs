@@ -6,14 +6,13 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use reveille_policy::CpuId;
-use rustix::process::getpid;
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Sketch, alone};
 use super::{Cpus, pin};
 use crate::sys::class::{self, Class};
 use crate::sys::futex::{Doorbell, Scope};
-use crate::sys::process::{Fork, die_with, exit_now, fork, kill_and_reap};
+use crate::sys::process;
 use crate::sys::shared::OwnLine;
 use crate::sys::{clock, cpu, usage};
 use crate::{HostError, Ns};
@@ -175,24 +174,17 @@ fn pipe_hop((here, there): Cpus, threads: bool, time: Ns) -> io::Result<(Samples
             times
         });
     }
-    let parent = getpid();
-    // SAFETY: a job starts with a single thread, and this one has started no other.
-    match unsafe { fork()? } {
-        Fork::Child => {
-            drop((there_in, back_out));
-            let ready = die_with(parent).and_then(|()| cpu::pin(&[there]));
-            if ready.is_ok() {
-                answer(&there_out, &back_in);
-            }
-            exit_now(0)
+    let child = process::spawn(|| {
+        if cpu::pin(&[there]).is_ok() {
+            answer(&there_out, &back_in);
         }
-        Fork::Parent(child) => {
-            drop((there_out, back_in));
-            let times = trips(&there_in, &back_out);
-            kill_and_reap(child);
-            times
-        }
-    }
+        0
+    })?;
+    // So that a child that has died is noticed as the end of the pipe.
+    drop((there_out, back_in));
+    let times = trips(&there_in, &back_out);
+    process::kill_and_reap(child);
+    times
 }
 
 /// Two threads that give way to each other: a switch without a wake-up. `alone` is the same

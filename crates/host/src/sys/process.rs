@@ -3,7 +3,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rustix::process::{self, Pid, Signal};
+use rustix::process::{self, Pid, Signal, WaitOptions};
 
 /// Which side of a fork this is.
 pub enum Fork {
@@ -113,4 +113,10 @@ pub fn die_with(parent: Pid) -> io::Result<()> {
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: ends the process; nothing runs after it.
     unsafe { libc::_exit(code) }
+}
+
+/// Kills a child and takes its remains.
+pub fn kill_and_reap(pid: Pid) {
+    let _ = process::kill_process(pid, Signal::KILL);
+    let _ = process::waitpid(Some(pid), WaitOptions::empty());
 }
