@@ -1,6 +1,7 @@
 //! The built command, used as a user would.
 
 mod bad_input;
+mod bench_schbench;
 mod interrupt;
 mod lists;
 mod results;
