@@ -3,6 +3,7 @@
 mod bad_input;
 mod bench_peers;
 mod calibrate;
+mod bench_schbench;
 mod interrupt;
 mod lists;
 mod results;
