@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
+use crate::program::RunProgram;
 use crate::sys::{cpu, process};
 
 /// The command's first argument that makes it a child; no user types it.
@@ -31,6 +32,8 @@ pub trait Job: Into<AnyJob> {
 pub enum AnyJob {
     /// Does nothing, for tests of the way there and back.
     Nothing(Nothing),
+    /// Runs a workload.
+    RunProgram(Box<RunProgram>),
 }
 
 impl AnyJob {
@@ -38,6 +41,7 @@ impl AnyJob {
     fn run(self) -> Result<serde_json::Value, HostError> {
         match self {
             AnyJob::Nothing(job) => job.run().map(value),
+            AnyJob::RunProgram(job) => job.run().map(value),
         }
     }
 }

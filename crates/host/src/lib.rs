@@ -5,6 +5,7 @@
 
 mod child;
 mod error;
+pub mod program;
 pub mod supervise;
 mod sys;
 mod task_use;

@@ -1,6 +1,7 @@
 //! Futexes, raw: one word in memory that a thread waits on. Private ones serve the threads
 //! of one process and are cheaper; shared ones serve several processes.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
@@ -41,6 +42,18 @@ pub fn wait(word: &AtomicU32, value: u32, scope: Scope, timeout: Option<Ns>) -> 
 #[inline]
 pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> u32 {
     futex::wake(word, scope.flags(), count).unwrap_or(0) as u32
+}
+
+/// Sleeps while the word is `value`, until a wake-up of one of the bits `of`.
+#[inline]
+pub fn wait_bits(word: &AtomicU32, value: u32, of: NonZeroU32, scope: Scope) {
+    let _ = futex::wait_bitset(word, scope.flags(), value, None, of);
+}
+
+/// Wakes all that wait for one of the bits `of`.
+#[inline]
+pub fn wake_bits(word: &AtomicU32, of: NonZeroU32, scope: Scope) {
+    let _ = futex::wake_bitset(word, scope.flags(), i32::MAX as u32, of);
 }
 
 const BLOCKED: u32 = 0;

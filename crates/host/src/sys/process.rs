@@ -26,6 +26,56 @@ pub unsafe fn fork() -> io::Result<Fork> {
     }
 }
 
+/// Says that this process has a single thread. Who starts a thread gives it up.
+#[derive(Debug)]
+pub struct Alone(());
+
+impl Alone {
+    /// Counts the threads.
+    ///
+    /// # Errors
+    /// There are several, or the kernel does not say.
+    pub fn check() -> io::Result<Alone> {
+        match std::fs::read_dir("/proc/self/task")?.count() {
+            1 => Ok(Alone(())),
+            n => Err(io::Error::other(format!("the process has {n} threads"))),
+        }
+    }
+
+    /// Starts a copy of this process. The copy, too, is alone.
+    pub fn fork(&self) -> io::Result<Fork> {
+        // SAFETY: no other thread holds a lock, because there is none.
+        unsafe { fork() }
+    }
+
+    /// Starts a copy of this process that is not its child but its sibling, so that it
+    /// lives on when this one ends and has the same parent to be reaped by. C libraries do
+    /// not learn of it: the copy should not start threads.
+    pub fn fork_sibling(&self) -> io::Result<Fork> {
+        let flags = libc::CLONE_PARENT | libc::SIGCHLD;
+        // SAFETY: without CLONE_VM this is a fork, on a copy of this stack; there is no other
+        // thread whose locks would stay taken.
+        match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => Ok(Fork::Child),
+            pid => Ok(Fork::Parent(Pid::from_raw(pid as i32).expect("an id above 0"))),
+        }
+    }
+}
+
+/// Ends the process when dropped in a panic: what a copy of a process would do on the way
+/// up the stack is the business of the original alone.
+#[derive(Debug)]
+pub struct NoUnwinding;
+
+impl Drop for NoUnwinding {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            exit_now(101);
+        }
+    }
+}
+
 /// Has the kernel kill this process when `parent` ends; at once if it has ended.
 pub fn die_with(parent: Pid) -> io::Result<()> {
     process::set_parent_process_death_signal(Some(Signal::KILL))?;
