@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reveille_host::HostError;
-use reveille_host::program::{GroupFiles, Setting};
+use reveille_host::program::{GroupFiles, HostRun, Setting};
 use reveille_workload::Program;
 
 use crate::{MS, program, run_until, two_counts};
@@ -32,7 +32,7 @@ fn group(dir: &Path, threads: bool) -> GroupFiles {
     }
 }
 
-/// A group of the first version that may use 2 of each 10 ms, removed when dropped.
+/// A group of the first version that may use 1 of each 20 ms, removed when dropped.
 struct Limited(PathBuf);
 
 impl Limited {
@@ -40,8 +40,8 @@ impl Limited {
     fn new(name: &str) -> Option<Limited> {
         let dir = format!("/sys/fs/cgroup/cpu/reveille-test-{name}-{}", std::process::id());
         let made = fs::create_dir(&dir).map(|()| Limited((&dir).into())).and_then(|limited| {
-            fs::write(format!("{dir}/cpu.cfs_period_us"), "10000")?;
-            fs::write(format!("{dir}/cpu.cfs_quota_us"), "2000")?;
+            fs::write(format!("{dir}/cpu.cfs_period_us"), "20000")?;
+            fs::write(format!("{dir}/cpu.cfs_quota_us"), "1000")?;
             Ok(limited)
         });
         made.inspect_err(|e| eprintln!("SKIPPED: no task group of the first version: {e}")).ok()
@@ -68,13 +68,18 @@ fn a_quota_holds_those_whose_role_is_in_the_group() {
         let setting =
             Setting { cpus: Vec::new(), groups: vec![group(&limited.0, process == "run")] };
         let stop = AtomicBool::new(false);
-        let host = run_until(&runners(process), &setting, (20, 150), &stop).unwrap();
+        let run = || run_until(&runners(process), &setting, (20, 200), &stop).unwrap();
+        let throttled = |host: &HostRun| {
+            let stats = &host.result.groups[0];
+            stats.nr_throttled > 0 && stats.throttled_ns > 0
+        };
+        // On a busy machine the tasks may get less than they are allowed.
+        let host = (0..5).map(|_| run()).find(throttled).expect("throttled once in five runs");
         let [stats] = &host.result.groups[..] else { panic!("one group") };
         assert_eq!(stats.name, "limit");
-        assert!(stats.nr_throttled > 0 && stats.nr_periods >= stats.nr_throttled, "{stats:?}");
-        assert!(stats.throttled_ns > 0);
+        assert!(stats.nr_periods >= stats.nr_throttled, "{stats:?}");
         // What each CPU drew before may be used besides.
-        let most = host.result.elapsed_ns / 5 + 25 * MS;
+        let most = host.result.elapsed_ns / 20 + 25 * MS;
         assert!((1..most).contains(&stats.usage_ns), "{stats:?} in {} ns", host.result.elapsed_ns);
         let (_, free) = two_counts(host.result.operations);
         assert!(free > 0, "the other task did not go on");

@@ -79,7 +79,8 @@ pub struct HostRun {
     /// What all tasks together used in the measured time; nothing if tasks are replaced
     /// (`respawn`), who take their figures with them.
     pub tasks: Option<TaskUse>,
-    /// Rounds of the computing loop per us: the speed at which `run` was calibrated.
+    /// Rounds of the computing loop (six dependent operations) per us: the speed at which
+    /// `run` was calibrated.
     pub loops_per_us: f64,
 }
 

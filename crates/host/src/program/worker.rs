@@ -68,8 +68,6 @@ pub(super) fn live(run: &'static Run, tasks: &[u32], alone: Alone) -> ! {
         worker.go_on(Some(&alone));
         process::exit_now(0);
     }
-    // From here on there are several.
-    let Alone { .. } = alone;
     for &task in tasks {
         let worker = move || {
             let _guard = NoUnwinding;
@@ -221,14 +219,17 @@ impl Worker {
                     }
                     *rounds = 0;
                 }
-                Op::Respawn => match alone {
-                    Some(alone) => {
-                        self.succeed_by_process(alone);
-                        at = 0;
-                        continue;
+                Op::Respawn => {
+                    self.respawn_in_time();
+                    match alone {
+                        Some(alone) => {
+                            self.succeed_by_process(alone);
+                            at = 0;
+                            continue;
+                        }
+                        None => return self.succeed_by_thread(),
                     }
-                    None => return self.succeed_by_thread(),
-                },
+                }
             }
             at += 1;
             if at == self.ops.len() {
@@ -322,6 +323,14 @@ impl Worker {
                 return;
             }
             lock.store(0, Ordering::Release);
+        }
+    }
+
+    /// A new task owes nothing for what those before it have had: a chain of short ones must
+    /// not go on for ever where it keeps from running who would end it.
+    fn respawn_in_time(&self) {
+        while !self.run.arena.respawns() {
+            clock::sleep(1_000_000_000);
         }
     }
 
