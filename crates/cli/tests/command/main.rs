@@ -2,8 +2,8 @@
 
 mod bad_input;
 mod bench_peers;
-mod calibrate;
 mod bench_schbench;
+mod calibrate;
 mod interrupt;
 mod lists;
 mod results;

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reveille_host::HostError;
-use reveille_host::program::{GroupFiles, HostRun, Setting};
+use reveille_host::cgroup::{GroupFiles, StatFiles};
+use reveille_host::program::{HostRun, Setting};
 use reveille_workload::Program;
 
 use crate::{MS, program, run_until, two_counts};
@@ -25,10 +26,9 @@ fn group(dir: &Path, threads: bool) -> GroupFiles {
         name: "limit".into(),
         parent: None,
         roles: vec![0],
-        procs: dir.join("cgroup.procs"),
-        threads: threads.then(|| dir.join("tasks")),
-        cpu_stat: dir.join("cpu.stat"),
-        usage: None,
+        procs: vec![dir.join("cgroup.procs")],
+        threads: threads.then(|| dir.join("tasks")).into_iter().collect(),
+        stats: StatFiles { cpu_stat: dir.join("cpu.stat"), usage: None },
     }
 }
 
@@ -94,7 +94,7 @@ fn a_group_that_cannot_be_entered_is_named_as_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("cpu.stat"), "nr_periods 0\nusage_usec 0\n").unwrap();
     let mut own = group(dir.path(), false);
-    own.procs = dir.path().join("none/cgroup.procs");
+    own.procs = vec![dir.path().join("none/cgroup.procs")];
     let try_with = |program: &Program, group: &GroupFiles| {
         let setting = Setting { cpus: Vec::new(), groups: vec![group.clone()] };
         run_until(program, &setting, (1, 10), &AtomicBool::new(false)).unwrap_err()
@@ -107,7 +107,7 @@ fn a_group_that_cannot_be_entered_is_named_as_the_reason() {
     assert!(matches!(error, HostError::Input { .. }), "{error}");
     assert!(error.to_string().contains("in different task groups"), "{error}");
 
-    own.cpu_stat = dir.path().join("none/cpu.stat");
+    own.stats.cpu_stat = dir.path().join("none/cpu.stat");
     let error = try_with(&runners("own"), &own);
     assert!(error.to_string().contains("none/cpu.stat"), "{error}");
 }

@@ -9,11 +9,11 @@ use rustix::process::{
 };
 
 use super::arena::Phase;
-use super::sample::{self, CpuSample};
+use super::sample::CpuSample;
 use super::{HostRun, Run, histogram, worker};
 use crate::sys::clock;
 use crate::sys::process::{Alone, Fork};
-use crate::{HostError, Ns, TaskUse};
+use crate::{HostError, Ns, TaskUse, cgroup};
 
 /// How often the coordinator looks after the processes.
 const LOOK_NS: Ns = 20_000_000;
@@ -63,7 +63,7 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
     let elapsed_ns = end - begin;
     let used = used(&uses, &uses_after, elapsed_ns);
     let tasks = used.as_ref().map(total);
-    let groups = groups.iter().zip(&groups_after).map(|(a, b)| sample::added(b, a)).collect();
+    let groups = groups.iter().zip(&groups_after).map(|(a, b)| cgroup::added(b, a)).collect();
     let cpu_times = cpus_after.times_since(&cpus, elapsed_ns);
     Ok(HostRun {
         result: RunResult {
@@ -214,7 +214,7 @@ impl Drop for Crew {
 }
 
 fn group_stats(run: &Run) -> Result<Vec<GroupStats>, HostError> {
-    run.groups.iter().map(sample::group_stats).collect()
+    run.groups.iter().map(|group| group.stats.read(&group.name)).collect()
 }
 
 /// What each task used, and the share of it that falls into the measured time: it was asked

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -71,10 +72,8 @@ pub(super) fn live(run: &'static Run, tasks: &[u32], alone: Alone) -> ! {
     for &task in tasks {
         let worker = move || {
             let _guard = NoUnwinding;
-            if let (None, Some(own)) = (group, run.group_of(task))
-                && let Some(file) = &run.groups[own].threads
-            {
-                enter(run, task, file);
+            if let (None, Some(own)) = (group, run.group_of(task)) {
+                enter(run, task, &run.groups[own].threads);
             }
             let mut worker = Worker::new(run, task);
             worker.begin();
@@ -93,9 +92,10 @@ fn start_thread(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).map(drop)
 }
 
-/// Puts the calling thread or process into a task group.
-fn enter(run: &Run, task: u32, file: &std::path::Path) {
-    if let Err(error) = fs::write(file, gettid().as_raw_nonzero().to_string()) {
+/// Puts the calling thread or process into a task group, by its files.
+fn enter(run: &Run, task: u32, files: &[PathBuf]) {
+    let id = gettid().as_raw_nonzero().to_string();
+    if let Err(error) = files.iter().try_for_each(|file| fs::write(file, &id)) {
         fail(run, Fault::system(Doing::Enter, task, &error));
     }
 }
