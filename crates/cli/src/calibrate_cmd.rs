@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::signals::watch_signals;
 
 /// Measuring time in all, and in how many rounds everything is measured.
-const FULL: (Duration, u32) = (Duration::from_secs(42), 6);
+const FULL: (Duration, u32) = (Duration::from_secs(42), 12);
 const QUICK: (Duration, u32) = (Duration::from_secs(3), 1);
 /// How long the host is watched before anything is measured.
 const WATCH: Duration = Duration::from_millis(300);

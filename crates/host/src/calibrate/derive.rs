@@ -236,6 +236,11 @@ fn futexes(found: &mut Constants, figures: &Figures<'_>) {
             return;
         }
     }
+    found.warnings.push(
+        "futex_wake_ns and futex_wait_ns are those without a sleeper: round trips by futex were \
+         not measured, or took less than their parts"
+            .to_owned(),
+    );
     found.measured("futex_wake_ns", wake, "FUTEX_WAKE without a sleeper less syscall");
     found.measured("futex_wait_ns", wait, "FUTEX_WAIT that finds another value less syscall");
 }

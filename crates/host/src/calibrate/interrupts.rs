@@ -5,7 +5,6 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use reveille_policy::CpuId;
 use rustix::thread::{MembarrierCommand, current_timer_slack, membarrier, set_current_timer_slack};
 
 use super::samples::{Samples, Sketch, alone};
@@ -57,8 +56,7 @@ fn gaps(end: Ns) -> (Vec<Gap>, Ns) {
 
 /// The tick: its frequency, which is that of the coarse clock, and how long it keeps a busy
 /// CPU.
-pub(crate) fn tick(cpu: CpuId, time: Ns) -> Result<Vec<Sketch>, HostError> {
-    pin(cpu)?;
+pub(crate) fn tick(time: Ns) -> Result<Vec<Sketch>, HostError> {
     let period = clock::tick_period();
     let (gaps, step) = gaps(clock::now() + time);
     let ticks = on_grid(&gaps, period);
@@ -178,8 +176,7 @@ fn without_target(time: Ns, send: &dyn Fn() -> bool) -> Samples {
 }
 
 /// How late a sleep ends, with the default timer slack and with the least.
-pub(crate) fn slack(cpu: CpuId, time: Ns) -> Result<Vec<Sketch>, HostError> {
-    pin(cpu)?;
+pub(crate) fn slack(time: Ns) -> Result<Vec<Sketch>, HostError> {
     let granted = current_timer_slack()
         .map_err(|e| HostError::system("read the timer slack", e, "report it"))?;
     let oversleep = || {

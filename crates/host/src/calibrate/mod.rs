@@ -77,7 +77,7 @@ pub enum What {
 pub struct Probe {
     /// What.
     pub what: What,
-    /// The CPU of probes that need one.
+    /// The CPU that tells how fast the host is meanwhile, and that of probes that need one.
     pub home: CpuId,
     /// How far apart two CPUs are, as names have it: `same`, `smt`, `llc`, `socket`,
     /// `remote`.
@@ -88,21 +88,31 @@ pub struct Probe {
 
 impl Probe {
     pub(crate) fn run(self) -> Result<Vec<Sketch>, HostError> {
-        let Probe { what, home, place, time_ns: time } = self;
+        let home = self.home;
+        pin(home)?;
+        let before = noise::speed();
+        let sketches = self.sketches()?;
+        pin(home)?;
+        let speed = [before, noise::speed()];
+        Ok(sketches.into_iter().map(|s| s.at_speed(speed)).collect())
+    }
+
+    fn sketches(self) -> Result<Vec<Sketch>, HostError> {
+        let Probe { what, place, time_ns: time, .. } = self;
         match what {
-            What::Spin => pin(home).map(|()| noise::spin(time)),
-            What::Calls => pin(home).map(|()| calls::calls(time)),
-            What::Messages(kind) => pin(home).and_then(|()| calls::messages(kind, time)),
+            What::Spin => Ok(noise::spin(time)),
+            What::Calls => Ok(calls::calls(time)),
+            What::Messages(kind) => calls::messages(kind, time),
             What::Hop(by, cpus) => pairs::hop(by, cpus, &place, time),
-            What::Yields => pairs::yields(home, time),
-            What::WakeCall => pairs::wake_call(home, time),
+            What::Yields => pairs::yields(time),
+            What::WakeCall => pairs::wake_call(time),
             What::Wake(cpus, meanwhile, gap) => pairs::wake(cpus, &place, gap, meanwhile, time),
             What::Line(cpus) => caches::line(cpus, &place, time),
             What::Cold(cpus) => caches::cold(cpus, &place, time),
             What::Smt(cpus) => caches::smt(cpus, time),
             What::Ipi(cpus) => interrupts::ipi(cpus, &place, time),
-            What::Tick => interrupts::tick(home, time),
-            What::Slack => interrupts::slack(home, time),
+            What::Tick => interrupts::tick(time),
+            What::Slack => interrupts::slack(time),
         }
     }
 }

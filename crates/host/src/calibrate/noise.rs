@@ -17,7 +17,7 @@ pub const MOST_FOREIGN: f64 = 0.10;
 pub const MOST_SPREAD: f64 = 0.10;
 
 /// What the fixed loop is called among the measurements.
-const SPIN: &str = "spin";
+pub(super) const SPIN: &str = "spin";
 
 /// Times since boot, of all CPUs together, in clock ticks of the kernel's interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -112,23 +112,31 @@ impl Noise {
     }
 }
 
-/// A fixed loop of some 20 us, again and again, interruptions included.
+/// A fixed loop of some 20 us; returns how long it took.
+fn fixed_loop() -> Ns {
+    let start = clock::now();
+    let mut value = 1u64;
+    for _ in 0..10_000 {
+        value = std::hint::black_box(value).wrapping_mul(6_364_136_223_846_793_005) | 1;
+    }
+    clock::now() - start
+}
+
+/// That loop again and again, interruptions included.
 pub(crate) fn spin(time: Ns) -> Vec<Sketch> {
     let mut samples = Samples::default();
     let end = clock::now() + time;
-    let mut value = 1u64;
     loop {
-        let start = clock::now();
-        for _ in 0..10_000 {
-            value = std::hint::black_box(value).wrapping_mul(6_364_136_223_846_793_005) | 1;
-        }
-        let stop = clock::now();
-        samples.push((stop - start) as f64);
-        if stop >= end {
-            break;
+        samples.push(fixed_loop() as f64);
+        if clock::now() >= end {
+            return vec![samples.sketch(SPIN, "10,000 dependent multiplications")];
         }
     }
-    vec![samples.sketch(SPIN, "10,000 dependent multiplications")]
+}
+
+/// What that loop takes at present at best: the speed at which this CPU runs.
+pub(crate) fn speed() -> Ns {
+    (0..20).map(|_| fixed_loop()).min().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -158,6 +166,15 @@ mod tests {
         let said = Noise::between(before, loud, 0.3).complaints();
         assert_eq!(said.len(), 3, "{said:?}");
         assert!(said[1].contains("40.0%"), "{said:?}");
+    }
+
+    #[test]
+    fn the_fixed_loop_takes_time() {
+        let speed = speed();
+        // 10,000 multiplications of one to a hundred ns.
+        assert!((5_000..1_000_000).contains(&speed), "{speed} ns");
+        let found = super::super::samples::pool(spin(5_000_000));
+        assert!(Noise::spread_of(&found) >= 0.0 && found[0].median >= 0.5 * speed as f64);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use reveille_policy::CpuId;
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Sketch, alone};
@@ -189,9 +188,8 @@ fn pipe_hop((here, there): Cpus, threads: bool, time: Ns) -> io::Result<(Samples
 
 /// Two threads that give way to each other: a switch without a wake-up. `alone` is the same
 /// call when nobody else is there.
-pub(crate) fn yields(cpu: CpuId, time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn yields(time: Ns) -> Result<Vec<Sketch>, HostError> {
     const YIELDS: u32 = 64;
-    pin(cpu)?;
     let alone = alone(time / 4, YIELDS, || (0..YIELDS).for_each(|_| rustix::thread::sched_yield()));
     let over = AtomicBool::new(false);
     let (mut pairs, mut shares) = (Samples::default(), Samples::default());
@@ -228,8 +226,7 @@ pub(crate) fn yields(cpu: CpuId, time: Ns) -> Result<Vec<Sketch>, HostError> {
 
 /// What the waker's call takes: threads that sleep on the waker's own CPU and do not
 /// preempt it.
-pub(crate) fn wake_call(cpu: CpuId, time: Ns) -> Result<Vec<Sketch>, HostError> {
-    pin(cpu)?;
+pub(crate) fn wake_call(time: Ns) -> Result<Vec<Sketch>, HostError> {
     let bells: Vec<OwnLine<Doorbell>> = (0..SLEEPERS).map(|_| Default::default()).collect();
     let over = AtomicBool::new(false);
     let asleep = AtomicU32::new(0);

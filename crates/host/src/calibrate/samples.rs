@@ -4,11 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::noise::SPIN;
 use crate::Ns;
 use crate::sys::{clock, usage};
 
 /// Below this many samples a median says nothing.
 const FEWEST: u64 = 10;
+/// Loops that differ by no more than this share ran at one speed.
+const SAME_SPEED: f64 = 0.15;
 /// Order statistics that stand for the samples of one round.
 const POINTS: usize = 64;
 
@@ -45,19 +48,45 @@ pub struct Sketch {
     discarded: u64,
     /// Read, not sampled: one is enough.
     reading: bool,
+    /// What a fixed loop took just before and after, in ns.
+    speed: [Ns; 2],
 }
 
 impl Sketch {
+    /// With what a fixed loop took before and after.
+    pub(crate) fn at_speed(self, speed: [Ns; 2]) -> Sketch {
+        Sketch { speed, ..self }
+    }
+
     /// Something that the system says, or that all samples of a round make together.
     pub(crate) fn reading(unit: &str, name: &str, about: &str, value: f64) -> Sketch {
         let (name, about, unit) = (name.to_owned(), about.to_owned(), unit.to_owned());
-        Sketch { name, about, unit, points: vec![value], samples: 1, discarded: 0, reading: true }
+        Sketch {
+            name,
+            about,
+            unit,
+            points: vec![value],
+            samples: 1,
+            discarded: 0,
+            reading: true,
+            speed: [0; 2],
+        }
     }
 }
 
 /// Pools the rounds, in the order of first appearance. What has too few samples in all of
 /// them is left out.
+///
+/// A host that shares its cores with others has two speeds and goes from one to the other. A
+/// difference of two sums that were measured at different speeds means nothing; so only
+/// rounds at the usual speed count, unless a thing has none.
 pub(crate) fn pool(rounds: Vec<Sketch>) -> Vec<Measurement> {
+    let mut speeds: Vec<Ns> = rounds.iter().flat_map(|s| s.speed).collect();
+    speeds.sort_unstable();
+    let usual_ns = speeds.get(speeds.len() / 2).copied().unwrap_or(0) as f64;
+    let usual = |s: &Sketch| {
+        s.speed.iter().all(|&ns| (ns as f64 - usual_ns).abs() <= SAME_SPEED * usual_ns)
+    };
     let mut groups: Vec<Vec<Sketch>> = Vec::new();
     for sketch in rounds {
         match groups.iter_mut().find(|g| g[0].name == sketch.name) {
@@ -65,12 +94,23 @@ pub(crate) fn pool(rounds: Vec<Sketch>) -> Vec<Measurement> {
             None => groups.push(vec![sketch]),
         }
     }
-    groups.iter().filter_map(|group| pooled(group)).collect()
+    let pool = |group: Vec<Sketch>| {
+        // The fixed loop itself tells that there are two speeds.
+        let (at_usual, others): (Vec<_>, Vec<_>) =
+            group.into_iter().partition(|s| s.name == SPIN || usual(s));
+        let left_out: u64 = others.iter().map(|s| s.samples).sum();
+        match pooled(&at_usual) {
+            Some(m) => Some(Measurement { discarded: m.discarded + left_out, ..m }),
+            None => pooled(&[at_usual, others].concat()),
+        }
+    };
+    groups.into_iter().filter_map(pool).collect()
 }
 
 fn pooled(rounds: &[Sketch]) -> Option<Measurement> {
+    let first = rounds.first()?;
     let samples = rounds.iter().map(|s| s.samples).sum();
-    if samples == 0 || (samples < FEWEST && !rounds[0].reading) {
+    if samples == 0 || (samples < FEWEST && !first.reading) {
         return None;
     }
     let mut weighed: Vec<(f64, f64)> = Vec::new();
@@ -87,7 +127,6 @@ fn pooled(rounds: &[Sketch]) -> Option<Measurement> {
         });
         reached.or(weighed.last()).map_or(0.0, |(point, _)| *point)
     };
-    let first = &rounds[0];
     Some(Measurement {
         name: first.name.clone(),
         about: first.about.clone(),
@@ -139,6 +178,7 @@ impl Samples {
             samples: n as u64,
             discarded: self.discarded,
             reading: false,
+            speed: [0; 2],
         }
     }
 
@@ -202,6 +242,28 @@ mod tests {
         assert_eq!((a.median, a.p90), (1.0, 1.0));
         let a = &pool(vec![sketch("a", (0..100).map(|_| 1)), sketch("a", (0..900).map(|_| 5))])[0];
         assert_eq!((a.p10, a.median), (1.0, 5.0));
+    }
+
+    #[test]
+    fn rounds_at_another_speed_are_left_out_unless_there_is_no_other() {
+        let fast = |name: &str| sketch(name, 100..120).at_speed([1000, 1050]);
+        let slow = |name: &str| sketch(name, 200..220).at_speed([2000, 2000]);
+        let mixed = |name: &str| sketch(name, 150..170).at_speed([1000, 2000]);
+        let found = pool(vec![
+            fast("a"),
+            slow("a"),
+            mixed("a"),
+            fast("b"),
+            fast("b"),
+            slow("c"),
+            slow(SPIN),
+            fast(SPIN),
+        ]);
+        let of = |name: &str| found.iter().find(|m| m.name == name).unwrap();
+        assert_eq!((of("a").p90 < 120.0, of("a").samples, of("a").discarded), (true, 20, 40));
+        assert_eq!((of("b").samples, of("b").discarded), (40, 0));
+        assert_eq!((of("c").p10 > 199.0, of("c").samples), (true, 20));
+        assert_eq!(of(SPIN).samples, 40);
     }
 
     #[test]
