@@ -32,11 +32,11 @@ def interleave(run_a, run_b, pairs):
 
 
 def ratio(pairs):
-    """median(b) / median(a) of [(a, b)]; NaN if a's median is 0 and b's is not."""
+    """median(b) / median(a) of [(a, b)]; infinite if a's median alone is 0."""
     a = statistics.median(a for a, _ in pairs)
     b = statistics.median(b for _, b in pairs)
     if a == 0:
-        return 1.0 if b == 0 else float("nan")
+        return 1.0 if b == 0 else float("inf")
     return b / a
 
 

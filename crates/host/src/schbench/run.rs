@@ -370,6 +370,21 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_cannot_be_set_up_calls_the_run_off() {
+        let mut job = Schbench::new(Era::Current);
+        job.message_threads = 2;
+        // The last CPU that can be named; whoever has it may start here.
+        let places = Places { message: None, workers: Some(vec![1023]) };
+        if cpu::allowed().unwrap().contains(&1023) {
+            return;
+        }
+        // Returns at all only if every thread that was started has ended.
+        let error = Crew::start(job, 3, places).err().expect("no such CPU");
+        assert!(matches!(error, HostError::System { .. }), "{error}");
+        assert!(error.to_string().contains("run on CPUs [1023]"), "{error}");
+    }
+
+    #[test]
     fn a_list_names_cpus_that_may_be_used() {
         let mut job = Schbench::new(Era::Current);
         job.worker_cpus = Cpus::List(vec![4, 7]);
