@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench_peers;
+mod both_worlds;
 mod calibrate;
 mod interrupt;
 mod lists;
