@@ -258,7 +258,8 @@ fn table(found: &Calibration) -> String {
             note.to_owned(),
         ]
     });
-    let idle = found.machine.idle.iter().map(|s| {
+    let measured = |s: &&IdleState| s.origin.kind() == "measured";
+    let idle = found.machine.idle.iter().filter(measured).map(|s| {
         [
             format!("idle.{}.exit_ns", s.name),
             format!("{} ns", s.exit_ns),

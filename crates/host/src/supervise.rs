@@ -79,7 +79,8 @@ pub fn run<J: Job>(
     })
 }
 
-/// A child, and all that it starts: they share a process group. Dropped, they are gone.
+/// A child, and all that it starts: what does not share its process group dies with it.
+/// Dropped, they are gone.
 struct Family {
     child: Child,
     socket: UnixStream,

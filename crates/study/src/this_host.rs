@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use reveille_host::cgroup::HostGroups;
 use reveille_host::features::{KernelFeatures, Switch};
-use reveille_host::program::{self, GroupFiles, Setting};
+use reveille_host::program::{self, Setting};
 use reveille_host::{HostError, Watch, supervise};
 use reveille_measure::{HostContext, RunResult, RunSpec};
-use reveille_policy::Groups;
 use reveille_workload::Program;
 
 use crate::native::{HostRunner, HostSide};
@@ -71,8 +70,7 @@ impl HostRunner for ThisHost {
             switches => Some(KernelFeatures::of_this_kernel()?.switch(switches)?),
         };
         let made = HostGroups::create(side.groups)?;
-        let groups = group_files(side.groups, &made);
-        let setting = Setting { cpus: side.cpus.to_vec(), groups };
+        let setting = Setting { cpus: side.cpus.to_vec(), groups: made.files(side.groups) };
         Ok(program::run(&self.command, program, &setting, spec, stop)?.result)
     }
 
@@ -90,20 +88,6 @@ impl HostRunner for ThisHost {
         }
         context
     }
-}
-
-/// The files of each group.
-fn group_files(groups: &Groups, made: &HostGroups) -> Vec<GroupFiles> {
-    let files = |(i, group): (usize, &reveille_policy::TaskGroup)| GroupFiles {
-        name: group.name.clone(),
-        parent: group.parent,
-        roles: group.roles.clone(),
-        procs: made.procs_files(i).swap_remove(0),
-        threads: made.thread_files(i).into_iter().next(),
-        cpu_stat: made.stat_files()[i].cpu_stat().to_owned(),
-        usage: None,
-    };
-    groups.groups.iter().enumerate().map(files).collect()
 }
 
 fn check_switches(switches: &[Switch]) -> Result<(), HostError> {

@@ -47,19 +47,14 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     })?;
     // Before there is anything that a signal would leave behind.
     let stop = watch_signals()?;
-    let groups = HostGroups::create(&groups)?;
-    let stats = groups.stat_files();
-    let join = if stats.is_empty() { Vec::new() } else { groups.procs_files(0) };
+    let made = HostGroups::create(&groups)?;
+    let group = made.files(&groups).pop();
+    let join = group.as_ref().map(|group| group.procs.clone()).unwrap_or_default();
     let watch = Watch::begin();
     let result = supervise::run(&program, &Place { cpus, join }, job, &stop)?;
     let host = watch.end(J::tasks(&result).map(|tasks| tasks.cpu_ns));
-    let group = stats.first().map(|files| {
-        files.read().map_err(|error| {
-            let help = "it was removed from outside while the benchmark ran: run it again";
-            HostError::system("read the counters of the task group", error, help)
-        })
-    });
-    Ok(Ran { result, host, group: group.transpose()? })
+    let group = group.map(|group| group.stats.read(&group.name)).transpose()?;
+    Ok(Ran { result, host, group })
 }
 
 fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench_peers;
+mod bench_schbench;
 mod both_worlds;
 mod calibrate;
 mod interrupt;

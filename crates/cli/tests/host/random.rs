@@ -1,13 +1,8 @@
 //! Any workload that can be built runs here: it ends in time, counts, and loses no task.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
-
 use proptest::prelude::*;
-use reveille_host::program::Setting;
-use reveille_measure::RunSpec;
 
-use crate::{MS, program};
+use crate::{MS, program, run};
 
 /// A part of a workload; names end in its number.
 #[derive(Clone, Debug)]
@@ -160,19 +155,15 @@ proptest! {
     })]
 
     #[test]
-    fn any_workload_runs(parts in prop::collection::vec(part(), 1..4), seed in any::<u64>()) {
+    fn any_workload_runs(parts in prop::collection::vec(part(), 1..4)) {
         let mut top: [String; 3] = Default::default();
         let tasks: String = parts.iter().enumerate().map(|(n, p)| p.write(n, &mut top)).collect();
         let [channels, lists, locks] = top.map(|list| list.trim_end_matches(", ").to_owned());
         let program = program(&format!(
             "channels = {{ {channels} }}\nlists = [{lists}]\nlocks = [{locks}]\n{tasks}"
         ));
-        let spec = RunSpec { seed, warmup_ns: 5 * MS, duration_ns: 25 * MS };
-        let exe = Path::new(env!("CARGO_BIN_EXE_reveille"));
-        let stop = AtomicBool::new(false);
         // Success says that all tasks were there at the end.
-        let host = reveille_host::program::run(exe, &program, &Setting::default(), &spec, &stop);
-        let host = host.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let host = run(&program, 5, 25);
         let result = &host.result;
         prop_assert!(result.elapsed_ns >= 25 * MS);
         prop_assert!(result.operations > 0, "{:?}", parts);

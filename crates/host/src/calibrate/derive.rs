@@ -17,6 +17,8 @@ pub(super) const LOOKED_ACROSS: f64 = 2.0;
 /// with the lock's own.
 pub(super) const WAKE_LIST_LINES: f64 = 2.0;
 const REMOTE_ENQUEUE_LINES: f64 = 4.0;
+/// Timer frequencies that a machine file can have.
+const HZ: [u32; 4] = [100, 250, 300, 1000];
 /// A switch is this share of the path from blocking to running, at least and at most.
 const SWITCH_SHARE: std::ops::RangeInclusive<f64> = 0.15..=0.75;
 
@@ -240,12 +242,14 @@ fn futexes(found: &mut Constants, figures: &Figures<'_>) {
 
 /// The tick and timers.
 fn time(found: &mut Constants, figures: &Figures<'_>) {
-    match figures.get("tick").zip(figures.get("hz")) {
-        Some((tick, hz)) => {
-            found.machine.hz = hz.mid as u32;
-            found.measured("tick_ns", tick, "pause of a busy loop at each tick");
-        }
-        None => found.warn("tick_ns", "no regular pause was seen; hz is the default's too"),
+    match figures.get("hz").map(|hz| hz.mid as u32) {
+        Some(hz) if HZ.contains(&hz) => found.machine.hz = hz,
+        Some(hz) => found.warn("hz", format_args!("{hz} is none that a machine file can have")),
+        None => found.warn("hz", "no hz"),
+    }
+    match figures.get("tick") {
+        Some(tick) => drop(found.measured("tick_ns", tick, "pause of a busy loop at each tick")),
+        None => found.warn("tick_ns", "no regular pause was seen"),
     }
     let sleeps = ["timer_slack", "oversleep", "oversleep_exact"].map(|name| figures.get(name));
     if let [Some(slack), Some(usual), Some(exact)] = sleeps {

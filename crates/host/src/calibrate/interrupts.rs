@@ -17,16 +17,14 @@ use crate::{HostError, Ns};
 
 /// A pause of the clock longer than this is an interrupt and not the loop: five readings.
 const GAP_READINGS: u64 = 5;
-/// So large a share of a frequency's ticks must be seen for it to be the host's: the rest
-/// fell into times when others ran.
+/// If fewer of the ticks were seen than this share, others ran most of the time, and what was
+/// seen may be theirs.
 const LEAST_TICKS: f64 = 0.4;
 /// A longer pause is not the tick's own: it handed the CPU to another task.
 const MOST_TICK_NS: Ns = 100_000;
 /// Longer than a loop takes that reads the clock and fetches a line from the other CPU,
 /// shorter than any interrupt.
 const LINE_AND_CLOCK_NS: Ns = 300;
-/// Timer frequencies that kernels have.
-const HZ: [u64; 4] = [100, 250, 300, 1000];
 
 /// A time in which the clock's reader did not run.
 #[derive(Clone, Copy, Debug)]
@@ -57,33 +55,29 @@ fn gaps(end: Ns) -> (Vec<Gap>, Ns) {
     (gaps, step)
 }
 
-/// The tick: its frequency, and how long it keeps a busy CPU.
+/// The tick: its frequency, which is that of the coarse clock, and how long it keeps a busy
+/// CPU.
 pub(crate) fn tick(cpu: CpuId, time: Ns) -> Result<Vec<Sketch>, HostError> {
     pin(cpu)?;
+    let period = clock::tick_period();
     let (gaps, step) = gaps(clock::now() + time);
-    // Of two grids that share moments, the true one has more of its own filled.
-    let filled = |hz: u64| {
-        let ticks = on_grid(&gaps, hz, time);
-        (ticks.len() as f64 / (time * hz) as f64 * 1e9, hz, ticks)
-    };
-    let best = HZ.into_iter().map(filled).max_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((_, hz, ticks)) = best.filter(|(share, ..)| *share >= LEAST_TICKS) else {
-        return Ok(Vec::new());
-    };
+    let ticks = on_grid(&gaps, period);
     let mut lengths = Samples::default();
-    for gap in ticks.iter().filter(|gap| gap.length < MOST_TICK_NS) {
-        lengths.push(gap.length.saturating_sub(step) as f64);
+    if ticks.len() as f64 >= LEAST_TICKS * (time / period) as f64 {
+        for gap in ticks.iter().filter(|gap| gap.length < MOST_TICK_NS) {
+            lengths.push(gap.length.saturating_sub(step) as f64);
+        }
     }
+    let hz = (1e9 / period as f64).round();
     Ok(vec![
+        Sketch::reading("Hz", "hz", "clock_getres(CLOCK_MONOTONIC_COARSE), which is a tick", hz),
         lengths.sketch("tick", "pause of a busy loop at each tick"),
-        Sketch::reading("Hz", "hz", "frequency of those pauses", hz as f64),
     ])
 }
 
-/// The gaps on the grid of that frequency, at the phase where most are.
-fn on_grid(gaps: &[Gap], hz: u64, time: Ns) -> Vec<Gap> {
+/// The gaps on the grid of that period, at the phase where most are.
+fn on_grid(gaps: &[Gap], period: Ns) -> Vec<Gap> {
     const PHASES: u64 = 100;
-    let period = 1_000_000_000 / hz;
     let phase = |gap: &Gap| (gap.from % period) * PHASES / period;
     let mut counts = [0u64; PHASES as usize];
     gaps.iter().for_each(|g| counts[phase(g) as usize] += 1);
@@ -99,8 +93,7 @@ fn on_grid(gaps: &[Gap], hz: u64, time: Ns) -> Vec<Gap> {
             None => ticks.push(*gap),
         }
     }
-    // Rather many gaps at random are no grid.
-    if around(best as usize) > 2 * (time / period + 1) { Vec::new() } else { ticks }
+    ticks
 }
 
 /// The interrupt that membarrier(2) sends: until its handler runs, how long the handler
@@ -209,4 +202,30 @@ pub(crate) fn slack(cpu: CpuId, time: Ns) -> Result<Vec<Sketch>, HostError> {
         usual.sketch("oversleep", "how late a sleep of 200 us ends"),
         least.sketch("oversleep_exact", "the same with a timer slack of 1 ns"),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_found_among_other_pauses() {
+        let period = 4_000_000;
+        let at = |from: Ns, length: Ns| Gap { from, length };
+        let mut gaps: Vec<Gap> = (0..50).map(|i| at(1_234_567 + i * period, 5_000 + i)).collect();
+        // Something else right after each tick, and at random moments.
+        gaps.extend((0..50).map(|i| at(1_240_000 + i * period, 600)));
+        gaps.extend((0..40).map(|i| at(i * 4_777_777, 9_000)));
+        gaps.sort_by_key(|g| g.from);
+        let ticks = on_grid(&gaps, period);
+        assert!((48..=52).contains(&ticks.len()), "{}", ticks.len());
+        assert!(ticks.iter().filter(|g| (5_000..5_050).contains(&g.length)).count() >= 45);
+        assert!(on_grid(&[], period).is_empty());
+    }
+
+    #[test]
+    fn the_tick_is_one_that_kernels_have() {
+        let hz = 1_000_000_000 / clock::tick_period();
+        assert!([100, 250, 300, 1000].contains(&hz), "{hz}");
+    }
 }

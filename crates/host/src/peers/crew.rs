@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::clock;
 use crate::sys::futex::{self, Doorbell, Scope};
-use crate::sys::process::{PANICKED, spawn};
+use crate::sys::process::{PANICKED, kill_and_reap, spawn};
 use crate::sys::shared::{OwnLine, SharedSlice};
 use crate::{HostError, Ns};
 
@@ -224,10 +224,10 @@ impl Crew {
     }
 
     /// Lets threads exit and takes the remains of processes, after [`Crew::wait`].
-    pub fn dismiss(self) -> Result<(), HostError> {
+    pub fn dismiss(mut self) -> Result<(), HostError> {
         self.board.cells[RELEASED].store(1, Ordering::SeqCst);
         futex::wake(&self.board.cells[RELEASED], u32::MAX >> 1, Scope::Shared);
-        for member in self.members {
+        for member in std::mem::take(&mut self.members) {
             match member.handle {
                 Handle::Process(pid) => {
                     waitpid(Some(pid), WaitOptions::empty()).map_err(|e| lost(&member.who, e))?;
@@ -238,6 +238,16 @@ impl Crew {
             }
         }
         Ok(())
+    }
+}
+
+/// A run that fails leaves no process, not even a dead one for init to reap. Threads end
+/// with the process.
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for (_, pid) in self.processes() {
+            kill_and_reap(pid);
+        }
     }
 }
 

@@ -122,7 +122,7 @@ impl Hackbench {
             return Err(HostError::input(problem, "send smaller messages"));
         }
         let receivers = u64::from(self.groups) * u64::from(self.fds);
-        allow_tasks(2 * receivers, FEWER)?;
+        allow_tasks(receivers.saturating_mul(2), FEWER)?;
         match self.mode {
             // Of its own group a process has the ends to write to, and one to read from.
             Mode::Process => allow_files(u64::from(self.fds) + 1, FEWER),

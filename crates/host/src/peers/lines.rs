@@ -9,7 +9,7 @@ use crate::{HostError, Ns};
 
 /// How many messages pass between two looks at the CPU that a task runs on: rare enough
 /// to cost nothing, often enough for hundreds of looks in a second.
-const LOOK_EVERY: u64 = 1024;
+pub(crate) const LOOK_EVERY: u64 = 1024;
 
 const TASK: usize = 0;
 const COUNT: usize = 1;
@@ -89,8 +89,13 @@ impl Line<'_> {
     #[inline]
     pub fn look(self, message: u64) {
         if message % LOOK_EVERY == 1 {
-            self.set(CPU, u64::from(cpu::current()));
+            self.note_cpu();
         }
+    }
+
+    /// Notes the CPU.
+    pub fn note_cpu(self) {
+        self.set(CPU, u64::from(cpu::current()));
     }
 
     /// For the other side of the pair: compares the CPU with that which `first` noted at
@@ -98,10 +103,15 @@ impl Line<'_> {
     #[inline]
     pub fn compare(self, message: u64, first: Line<'_>) {
         if message % LOOK_EVERY == 2 {
-            let same = first.get(CPU) == u64::from(cpu::current());
-            self.set(SAME_CPU, self.get(SAME_CPU) + u64::from(same));
-            self.set(LOOKS, self.get(LOOKS) + 1);
+            self.compare_cpu(first);
         }
+    }
+
+    /// Compares the CPU with that which `first` noted last.
+    pub fn compare_cpu(self, first: Line<'_>) {
+        let same = first.get(CPU) == u64::from(cpu::current());
+        self.set(SAME_CPU, self.get(SAME_CPU) + u64::from(same));
+        self.set(LOOKS, self.get(LOOKS) + 1);
     }
 
     /// Says how long an exchange took.

@@ -5,13 +5,13 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::io::{Errno, read, retry_on_intr, write};
+use rustix::io::{Errno, read, write};
 use serde::{Deserialize, Serialize};
 
 use super::channel::Transport;
 use super::crew::{Crew, Mode};
 use super::limits::at_least_one;
-use super::lines::Lines;
+use super::lines::{LOOK_EVERY, Lines};
 use super::tasks::{Tasks, use_of};
 use super::timed::PATIENCE;
 use crate::child::{AnyJob, Job};
@@ -149,12 +149,12 @@ impl Common {
         line.introduce();
         let (reader, writer) = (ends.reader.as_fd(), ends.writer.as_fd());
         let mut number = [0; 4];
-        for trip in 1..=self.loops {
-            whole(retry_on_intr(|| write(writer, &number))?)?;
-            whole(retry_on_intr(|| read(reader, &mut number))?)?;
-            line.count(trip);
-            line.look(trip);
-        }
+        let message = || {
+            whole(|| write(writer, &number))?;
+            whole(|| read(reader, &mut number))
+        };
+        in_stretches(self.loops, 1, message, || line.note_cpu())?;
+        line.count(self.loops);
         Ok(())
     }
 
@@ -163,12 +163,12 @@ impl Common {
         line.introduce();
         let (reader, writer) = (ends.reader.as_fd(), ends.writer.as_fd());
         let mut number = [0; 4];
-        for trip in 1..=self.loops {
-            whole(retry_on_intr(|| read(reader, &mut number))?)?;
-            whole(retry_on_intr(|| write(writer, &number))?)?;
-            line.count(trip);
-            line.compare(trip, first);
-        }
+        let message = || {
+            whole(|| read(reader, &mut number))?;
+            whole(|| write(writer, &number))
+        };
+        in_stretches(self.loops, 2, message, || line.compare_cpu(first))?;
+        line.count(self.loops);
         Ok(())
     }
 
@@ -195,8 +195,39 @@ impl Common {
     }
 }
 
+/// Passes so many messages, and looks after the first `stretch` of them and from then on
+/// every so often. The loop itself has nothing else to do.
+#[inline(always)]
+fn in_stretches(
+    messages: u64,
+    stretch: u64,
+    mut message: impl FnMut() -> Result<(), Errno>,
+    look: impl Fn(),
+) -> Result<(), Errno> {
+    let (mut left, mut stretch) = (messages, stretch);
+    while left >= stretch {
+        for _ in 0..stretch {
+            message()?;
+        }
+        look();
+        left -= stretch;
+        stretch = LOOK_EVERY;
+    }
+    for _ in 0..left {
+        message()?;
+    }
+    Ok(())
+}
+
 /// The number travels whole, or the other side is gone.
-#[inline]
-fn whole(bytes: usize) -> Result<(), Errno> {
-    if bytes == 4 { Ok(()) } else { Err(Errno::PIPE) }
+#[inline(always)]
+fn whole(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<(), Errno> {
+    loop {
+        match call() {
+            Ok(4) => return Ok(()),
+            Ok(_) => return Err(Errno::PIPE),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }

@@ -7,7 +7,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{RecvFlags, SendFlags, Shutdown, accept, recv, recvfrom, send, sendto, shutdown};
+use rustix::net::{
+    RecvFlags, SendFlags, Shutdown, accept, connect, recv, recvfrom, send, sendto, shutdown,
+};
 use serde::{Deserialize, Serialize};
 
 use super::channel::{Transport, connect_to, datagram_socket, listener, no_channel};
@@ -30,7 +32,7 @@ const MAX_BYTES: u32 = 65_507;
 pub enum Protocol {
     /// A connection, with the kernel's default options.
     Tcp,
-    /// Datagrams between sockets that are not connected.
+    /// Datagrams; clients connect their socket, servers do not, as netperf's.
     Udp,
 }
 
@@ -133,29 +135,37 @@ impl Common {
             Protocol::Tcp => self.tcp_server(client, socket),
             Protocol::Udp => self.udp_server(client, &socket),
         })?;
-        crew.process(format!("client {}", client + 1), || match self.job.protocol {
-            Protocol::Tcp => self.tcp_client(client, address),
-            Protocol::Udp => self.udp_client(client, address),
-        })
+        crew.process(format!("client {}", client + 1), || self.client(client, address))
     }
 
-    fn tcp_client(&self, client: usize, server: SocketAddrV4) -> Result<(), Errno> {
+    fn client(&self, client: usize, server: SocketAddrV4) -> Result<(), Errno> {
         let line = self.lines.of(2 * client);
         line.introduce();
-        let connection = connect_to(server)?;
+        let socket = match self.job.protocol {
+            Protocol::Tcp => connect_to(server)?,
+            Protocol::Udp => {
+                let (socket, _) = datagram_socket()?;
+                connect(&socket, &server)?;
+                socket
+            }
+        };
         let (request, mut response) = self.job.buffers();
         self.gate.pass()?;
         let mut transactions = 0;
         while self.phase.goes_on() {
-            send_all(&connection, &request)?;
-            if !recv_all(&connection, &mut response)? {
+            send_all(&socket, &request)?;
+            if !recv_all(&socket, &mut response)? {
                 return Err(Errno::CONNRESET);
             }
             transactions += 1;
             line.count(transactions);
             line.look(transactions);
         }
-        shutdown(&connection, Shutdown::Write)
+        match self.job.protocol {
+            Protocol::Tcp => shutdown(&socket, Shutdown::Write),
+            // An empty datagram ends the server.
+            Protocol::Udp => retry_on_intr(|| send(&socket, &[], SendFlags::empty())).map(drop),
+        }
     }
 
     fn tcp_server(&self, client: usize, listener: OwnedFd) -> Result<(), Errno> {
@@ -173,24 +183,6 @@ impl Common {
             line.compare(transactions, first);
         }
         Ok(())
-    }
-
-    fn udp_client(&self, client: usize, server: SocketAddrV4) -> Result<(), Errno> {
-        let line = self.lines.of(2 * client);
-        line.introduce();
-        let (socket, _) = datagram_socket()?;
-        let (request, mut response) = self.job.buffers();
-        self.gate.pass()?;
-        let mut transactions = 0;
-        while self.phase.goes_on() {
-            retry_on_intr(|| sendto(&socket, &request, SendFlags::empty(), &server))?;
-            retry_on_intr(|| recvfrom(&socket, &mut response[..], RecvFlags::empty()))?;
-            transactions += 1;
-            line.count(transactions);
-            line.look(transactions);
-        }
-        // An empty datagram ends the server.
-        retry_on_intr(|| sendto(&socket, &[], SendFlags::empty(), &server)).map(drop)
     }
 
     fn udp_server(&self, client: usize, socket: &OwnedFd) -> Result<(), Errno> {

@@ -11,6 +11,7 @@ use super::fault::{Fault, FaultCell};
 use super::histogram::CELLS;
 use super::sync::Turns;
 use crate::Ns;
+use crate::sys::clock;
 use crate::sys::futex::{self, Doorbell, Scope};
 use crate::sys::shared::{OwnLine, SharedSlice, shareable};
 
@@ -67,6 +68,8 @@ shareable! {
 pub(super) struct Arena {
     phase: SharedSlice<OwnLine<AtomicU32>>,
     ready: SharedSlice<OwnLine<AtomicU32>>,
+    /// When tasks are replaced no more.
+    last_respawn_at: SharedSlice<OwnLine<AtomicU64>>,
     fault: SharedSlice<OwnLine<FaultCell>>,
     /// By task.
     pub(super) own: SharedSlice<OwnLine<Own>>,
@@ -110,6 +113,7 @@ impl Arena {
         Ok(Arena {
             phase: SharedSlice::new(1)?,
             ready: SharedSlice::new(1)?,
+            last_respawn_at: SharedSlice::new(1)?,
             fault: SharedSlice::new(1)?,
             own: SharedSlice::new(tasks)?,
             inbox: SharedSlice::new(tasks)?,
@@ -145,6 +149,17 @@ impl Arena {
         if phase == Phase::WarmUp {
             futex::wake(&self.phase[0], i32::MAX as u32, Scope::Shared);
         }
+    }
+
+    /// Tasks are replaced until `at`, and not for ever if the coordinator should not come
+    /// to end them.
+    pub(super) fn respawn_until(&self, at: Ns) {
+        self.last_respawn_at[0].store(at, Ordering::Relaxed);
+    }
+
+    /// May a task be replaced now?
+    pub(super) fn respawns(&self) -> bool {
+        clock::now() < self.last_respawn_at[0].load(Ordering::Relaxed)
     }
 
     /// Are latencies recorded now?

@@ -2,23 +2,25 @@
 //! at both ends of the measured time, and ends them. While they run it sleeps, but for a
 //! look every now and then at whether all are still there.
 
-use reveille_measure::{GroupStats, Latency, Observed, RunResult, RunSpec};
+use reveille_measure::{Counters, GroupStats, Latency, Observed, RunResult, RunSpec};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process_group, setpgid, wait, waitpid,
 };
 
 use super::arena::Phase;
-use super::sample::{self, CpuSample};
+use super::sample::CpuSample;
 use super::{HostRun, Run, histogram, worker};
 use crate::sys::clock;
 use crate::sys::process::{Alone, Fork};
-use crate::{HostError, Ns, TaskUse};
+use crate::{HostError, Ns, TaskUse, cgroup};
 
 /// How often the coordinator looks after the processes.
 const LOOK_NS: Ns = 20_000_000;
 /// The same while they are being made.
 const LOOK_AT_START_NS: Ns = 500_000;
+/// Tasks are replaced until so long after the end, if nobody ends them then.
+const LATE_NS: Ns = 1_000_000_000;
 
 /// Runs it.
 pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, HostError> {
@@ -28,8 +30,10 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
         clock::sleep(LOOK_AT_START_NS);
         crew.look_after()?;
     }
+    let start = clock::now();
+    arena.respawn_until(start + spec.warmup_ns + spec.duration_ns + LATE_NS);
     arena.enter(Phase::WarmUp);
-    crew.sleep_until(clock::now() + spec.warmup_ns)?;
+    crew.sleep_until(start + spec.warmup_ns)?;
 
     let uses = crew.uses()?;
     let cpus = CpuSample::now(&run.cpus)?;
@@ -42,6 +46,13 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
 
     arena.enter(Phase::End);
     let end = clock::now();
+    if run.respawns && !arena.respawns() {
+        return Err(HostError::system(
+            "end the run in time",
+            std::io::Error::other("its coordinator did not come to run for a second"),
+            "run fewer tasks, or nothing else beside them",
+        ));
+    }
     let operations = arena.counted().wrapping_sub(counted);
     let groups_after = group_stats(run)?;
     let cpus_after = CpuSample::now(&run.cpus)?;
@@ -51,7 +62,9 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
 
     let elapsed_ns = end - begin;
     let used = used(&uses, &uses_after, elapsed_ns);
-    let groups = groups.iter().zip(&groups_after).map(|(a, b)| sample::added(b, a)).collect();
+    let tasks = used.as_ref().map(total);
+    let groups = groups.iter().zip(&groups_after).map(|(a, b)| cgroup::added(b, a)).collect();
+    let cpu_times = cpus_after.times_since(&cpus, elapsed_ns);
     Ok(HostRun {
         result: RunResult {
             elapsed_ns,
@@ -59,25 +72,19 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
             wakeup_latency: Latency::default(),
             recorded_latency: recorded(run),
             observed: Observed::FromOutside {
-                migrations: if run.kernel_tells_migrations {
-                    used.as_ref().map(|used| total(used).migrations)
-                } else {
-                    None
-                },
+                migrations: tasks
+                    .filter(|_| run.kernel_tells_migrations)
+                    .map(|tasks| tasks.migrations),
             },
-            counters: reveille_measure::Counters {
+            counters: Counters {
                 context_switches: cpus_after.switches_since(&cpus),
-                idle_task_ns: cpus_after
-                    .times_since(&cpus, elapsed_ns)
-                    .iter()
-                    .map(|time| time.idle_ns)
-                    .sum(),
-                ..Default::default()
+                idle_task_ns: cpu_times.iter().map(|time| time.idle_ns).sum(),
+                ..Counters::default()
             },
-            cpus: cpus_after.times_since(&cpus, elapsed_ns),
+            cpus: cpu_times,
             groups: with_usage(run, groups, used.as_deref()),
         },
-        tasks: used.as_deref().map(total),
+        tasks,
         loops_per_us: run.speed.rounds_per_ns * 1e3,
     })
 }
@@ -207,47 +214,60 @@ impl Drop for Crew {
 }
 
 fn group_stats(run: &Run) -> Result<Vec<GroupStats>, HostError> {
-    run.groups.iter().map(sample::group_stats).collect()
+    run.groups.iter().map(|group| group.stats.read(&group.name)).collect()
 }
 
-/// What each task used in the measured time: it was asked some time before its begin and
-/// some time after its end, and is taken to have used as much per time.
+/// What each task used, and the share of it that falls into the measured time: it was asked
+/// some time before its begin and some time after its end, and is taken to have used as much
+/// per time.
 fn used(
     before: &Option<Vec<(Ns, TaskUse)>>,
     after: &Option<Vec<(Ns, TaskUse)>>,
     elapsed_ns: Ns,
-) -> Option<Vec<TaskUse>> {
+) -> Option<Vec<(TaskUse, f64)>> {
     let pairs = before.as_ref()?.iter().zip(after.as_ref()?);
-    Some(pairs.map(|(a, b)| share(b.1 - a.1, elapsed_ns, b.0 - a.0)).collect())
+    let share = |whole: Ns| elapsed_ns as f64 / whole.max(1) as f64;
+    Some(pairs.map(|(a, b)| (b.1 - a.1, share(b.0 - a.0))).collect())
 }
 
-fn share(used: TaskUse, part: Ns, whole: Ns) -> TaskUse {
-    let of = |n: u64| (u128::from(n) * u128::from(part) / u128::from(whole.max(1))) as u64;
+/// The shares of several tasks together; rounded once, since many a task does little.
+fn total<'a>(used: impl IntoIterator<Item = &'a (TaskUse, f64)>) -> TaskUse {
+    let mut sums = [0.0; 6];
+    for (used, share) in used {
+        let figures = [
+            used.cpu_ns,
+            used.run_delay_ns,
+            used.timeslices,
+            used.voluntary_switches,
+            used.involuntary_switches,
+            used.migrations,
+        ];
+        for (sum, figure) in sums.iter_mut().zip(figures) {
+            *sum += figure as f64 * share;
+        }
+    }
+    let [cpu_ns, run_delay_ns, timeslices, voluntary, involuntary, migrations] =
+        sums.map(|sum| sum.round() as u64);
     TaskUse {
-        cpu_ns: of(used.cpu_ns),
-        run_delay_ns: of(used.run_delay_ns),
-        timeslices: of(used.timeslices),
-        voluntary_switches: of(used.voluntary_switches),
-        involuntary_switches: of(used.involuntary_switches),
-        migrations: of(used.migrations),
+        cpu_ns,
+        run_delay_ns,
+        timeslices,
+        voluntary_switches: voluntary,
+        involuntary_switches: involuntary,
+        migrations,
     }
-}
-
-fn total(used: &[TaskUse]) -> TaskUse {
-    let mut total = TaskUse::default();
-    for &task in used {
-        total += task;
-    }
-    total
 }
 
 /// The same with the CPU time of tasks where no file tells that of the group.
-fn with_usage(run: &Run, groups: Vec<GroupStats>, used: Option<&[TaskUse]>) -> Vec<GroupStats> {
-    let mut groups = groups;
+fn with_usage(
+    run: &Run,
+    mut groups: Vec<GroupStats>,
+    used: Option<&[(TaskUse, f64)]>,
+) -> Vec<GroupStats> {
     for (index, group) in groups.iter_mut().enumerate().filter(|(i, _)| !run.usage_told[*i]) {
         let inside = |task: usize| run.is_in_group(task as u32, index);
         let used = used.unwrap_or(&[]).iter().enumerate().filter(|(task, _)| inside(*task));
-        group.usage_ns = used.map(|(_, used)| used.cpu_ns).sum();
+        group.usage_ns = total(used.map(|(_, used)| used)).cpu_ns;
     }
     groups
 }
@@ -263,4 +283,19 @@ fn recorded(run: &Run) -> Vec<Latency> {
         }
     }
     latencies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_added_before_they_are_rounded() {
+        let once = TaskUse { voluntary_switches: 1, cpu_ns: 1000, ..TaskUse::default() };
+        let before = Some(vec![(0, TaskUse::default()); 8]);
+        let after = Some(vec![(400, once); 8]);
+        let total = total(&used(&before, &after, 100).unwrap());
+        assert_eq!((total.voluntary_switches, total.cpu_ns, total.migrations), (2, 2000, 0));
+        assert!(used(&None, &after, 100).is_none());
+    }
 }

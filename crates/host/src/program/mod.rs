@@ -17,7 +17,7 @@ mod work;
 mod worker;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use reveille_measure::{RunResult, RunSpec};
@@ -26,6 +26,7 @@ use reveille_workload::{Op, Program, TaskSpec};
 use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::GroupFiles;
 use crate::child::{AnyJob, Job};
 use crate::supervise::{self, Place};
 use crate::sys::cpu;
@@ -45,30 +46,6 @@ pub struct Setting {
     pub groups: Vec<GroupFiles>,
 }
 
-/// A task group by the files that the kernel shows of it. Its limits are set already; when
-/// its periods begin cannot be set, so that the `phase_ns` of a
-/// [`TaskGroup`](reveille_policy::TaskGroup) has no meaning here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupFiles {
-    /// Its name in results.
-    pub name: String,
-    /// Index of the group that it lies in.
-    pub parent: Option<usize>,
-    /// Roles of the program whose tasks are in it; empty for all.
-    pub roles: Vec<u16>,
-    /// `cgroup.procs`, where a process writes its id to enter.
-    pub procs: PathBuf,
-    /// Where a thread writes its id to enter: `tasks` of a group of the first version, or
-    /// `cgroup.threads` of a threaded one of the second. Only needed if the tasks of a
-    /// process are in different groups.
-    pub threads: Option<PathBuf>,
-    /// `cpu.stat`, of either version.
-    pub cpu_stat: PathBuf,
-    /// `cpuacct.usage`, for a group of the first version. Without one, and without
-    /// `usage_usec` in `cpu_stat`, what its tasks used is added up.
-    pub usage: Option<PathBuf>,
-}
-
 /// The result of a run on the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostRun {
@@ -79,7 +56,8 @@ pub struct HostRun {
     /// What all tasks together used in the measured time; nothing if tasks are replaced
     /// (`respawn`), who take their figures with them.
     pub tasks: Option<TaskUse>,
-    /// Rounds of the computing loop per us: the speed at which `run` was calibrated.
+    /// Rounds of the computing loop (six dependent operations) per us: the speed at which
+    /// `run` was calibrated.
     pub loops_per_us: f64,
 }
 
@@ -168,7 +146,7 @@ impl Run {
         let processes = processes(&program);
         let respawns = program.roles.iter().any(|role| role.ops.contains(&Op::Respawn));
         let usage_told: Vec<bool> =
-            groups.iter().map(sample::tells_usage).collect::<Result<_, _>>()?;
+            groups.iter().map(|group| group.stats.tell_usage()).collect::<Result<_, _>>()?;
         let cpus = cpu::allowed()
             .map_err(|error| HostError::system("read the affinity", error, "report it"))?;
         let run = Run {
@@ -198,7 +176,7 @@ impl Run {
             let own = |task: &&u32| self.group_of(**task).is_some();
             let Some(&task) = tasks.iter().find(own) else { continue };
             let mixed = self.common_group(tasks).is_none();
-            let stuck = |group: usize| self.groups[group].threads.is_none();
+            let stuck = |group: usize| self.groups[group].threads.is_empty();
             if mixed && tasks.iter().filter_map(|&t| self.group_of(t)).any(stuck) {
                 let role = usize::from(self.program.tasks[task as usize].role);
                 let problem = format!(

@@ -1,13 +1,12 @@
-//! What the kernel tells of the time that was measured: CPUs and context switches from
-//! /proc/stat, task groups from their `cpu.stat`.
+//! What the kernel tells of the time that was measured: idle time of CPUs and context
+//! switches, from /proc/stat.
 
 use std::fs;
 use std::path::Path;
 
-use reveille_measure::{CpuTime, GroupStats};
+use reveille_measure::CpuTime;
 use reveille_policy::CpuId;
 
-use super::GroupFiles;
 use crate::{HostError, Ns};
 
 /// Idle time and context switches since boot.
@@ -54,45 +53,6 @@ fn idle_ticks(text: &str, cpu: CpuId) -> Option<u64> {
     Some(idle + iowait)
 }
 
-/// The counters of a task group since it was made. `usage_ns` is 0 if no file tells.
-pub(super) fn group_stats(group: &GroupFiles) -> Result<GroupStats, HostError> {
-    let text = read(&group.cpu_stat)?;
-    // The second hierarchy counts in us.
-    let us = |key: &str| value(&text, key).map(|us| us * 1000);
-    let ns = |old: &str, new: &str| value(&text, old).or_else(|| us(new)).unwrap_or(0);
-    let usage_ns = match &group.usage {
-        Some(file) => read(file)?.trim().parse().unwrap_or(0),
-        None => us("usage_usec").unwrap_or(0),
-    };
-    Ok(GroupStats {
-        name: group.name.clone(),
-        usage_ns,
-        nr_periods: value(&text, "nr_periods").unwrap_or(0),
-        nr_throttled: value(&text, "nr_throttled").unwrap_or(0),
-        throttled_ns: ns("throttled_time", "throttled_usec"),
-        nr_bursts: value(&text, "nr_bursts").unwrap_or(0),
-        burst_ns: ns("burst_time", "burst_usec"),
-    })
-}
-
-/// Does a file tell the CPU time of a group?
-pub(super) fn tells_usage(group: &GroupFiles) -> Result<bool, HostError> {
-    Ok(group.usage.is_some() || value(&read(&group.cpu_stat)?, "usage_usec").is_some())
-}
-
-/// What was added between `earlier` and `later`.
-pub(super) fn added(later: &GroupStats, earlier: &GroupStats) -> GroupStats {
-    GroupStats {
-        name: later.name.clone(),
-        usage_ns: later.usage_ns.saturating_sub(earlier.usage_ns),
-        nr_periods: later.nr_periods.saturating_sub(earlier.nr_periods),
-        nr_throttled: later.nr_throttled.saturating_sub(earlier.nr_throttled),
-        throttled_ns: later.throttled_ns.saturating_sub(earlier.throttled_ns),
-        nr_bursts: later.nr_bursts.saturating_sub(earlier.nr_bursts),
-        burst_ns: later.burst_ns.saturating_sub(earlier.burst_ns),
-    }
-}
-
 /// The number in the line `key number`.
 fn value(text: &str, key: &str) -> Option<u64> {
     let mut words = text.lines().map(str::split_ascii_whitespace);
@@ -101,7 +61,7 @@ fn value(text: &str, key: &str) -> Option<u64> {
 
 fn read(file: &Path) -> Result<String, HostError> {
     fs::read_to_string(file).map_err(|error| {
-        let help = "mount /proc, and name a task group that exists";
+        let help = "mount /proc";
         HostError::system(format!("read {}", file.display()), error, help)
     })
 }
@@ -109,40 +69,6 @@ fn read(file: &Path) -> Result<String, HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_both_forms_of_cpu_stat() {
-        let dir = tempfile::tempdir().unwrap();
-        let group = |text: &str, usage: Option<&str>| {
-            let file = |name: &str, text: &str| {
-                let path = dir.path().join(name);
-                fs::write(&path, text).unwrap();
-                path
-            };
-            GroupFiles {
-                name: "g".into(),
-                parent: None,
-                roles: Vec::new(),
-                procs: "unused".into(),
-                threads: None,
-                cpu_stat: file("cpu.stat", text),
-                usage: usage.map(|text| file("cpuacct.usage", text)),
-            }
-        };
-        let first =
-            "nr_periods 10\nnr_throttled 3\nthrottled_time 7000\nnr_bursts 2\nburst_time 5000\n";
-        let v1 = group(first, Some("9000\n"));
-        assert!(tells_usage(&v1).unwrap());
-        let stats = group_stats(&v1).unwrap();
-        assert_eq!((stats.usage_ns, stats.nr_periods, stats.nr_throttled), (9000, 10, 3));
-        assert_eq!((stats.throttled_ns, stats.nr_bursts, stats.burst_ns), (7000, 2, 5000));
-        assert!(!tells_usage(&group(first, None)).unwrap());
-        let second = "usage_usec 9\nuser_usec 8\nsystem_usec 1\nnr_periods 10\nnr_throttled 3\nthrottled_usec 7\nnr_bursts 2\nburst_usec 5\n";
-        let v2 = group(second, None);
-        assert!(tells_usage(&v2).unwrap());
-        assert_eq!(group_stats(&v2).unwrap(), stats);
-        assert_eq!(added(&stats, &stats).nr_periods, 0);
-    }
 
     #[test]
     fn reads_this_machine() {

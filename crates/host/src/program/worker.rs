@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -68,15 +69,11 @@ pub(super) fn live(run: &'static Run, tasks: &[u32], alone: Alone) -> ! {
         worker.go_on(Some(&alone));
         process::exit_now(0);
     }
-    // From here on there are several.
-    let Alone { .. } = alone;
     for &task in tasks {
         let worker = move || {
             let _guard = NoUnwinding;
-            if let (None, Some(own)) = (group, run.group_of(task))
-                && let Some(file) = &run.groups[own].threads
-            {
-                enter(run, task, file);
+            if let (None, Some(own)) = (group, run.group_of(task)) {
+                enter(run, task, &run.groups[own].threads);
             }
             let mut worker = Worker::new(run, task);
             worker.begin();
@@ -95,9 +92,10 @@ fn start_thread(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).map(drop)
 }
 
-/// Puts the calling thread or process into a task group.
-fn enter(run: &Run, task: u32, file: &std::path::Path) {
-    if let Err(error) = fs::write(file, gettid().as_raw_nonzero().to_string()) {
+/// Puts the calling thread or process into a task group, by its files.
+fn enter(run: &Run, task: u32, files: &[PathBuf]) {
+    let id = gettid().as_raw_nonzero().to_string();
+    if let Err(error) = files.iter().try_for_each(|file| fs::write(file, &id)) {
         fail(run, Fault::system(Doing::Enter, task, &error));
     }
 }
@@ -221,14 +219,17 @@ impl Worker {
                     }
                     *rounds = 0;
                 }
-                Op::Respawn => match alone {
-                    Some(alone) => {
-                        self.succeed_by_process(alone);
-                        at = 0;
-                        continue;
+                Op::Respawn => {
+                    self.respawn_in_time();
+                    match alone {
+                        Some(alone) => {
+                            self.succeed_by_process(alone);
+                            at = 0;
+                            continue;
+                        }
+                        None => return self.succeed_by_thread(),
                     }
-                    None => return self.succeed_by_thread(),
-                },
+                }
             }
             at += 1;
             if at == self.ops.len() {
@@ -322,6 +323,14 @@ impl Worker {
                 return;
             }
             lock.store(0, Ordering::Release);
+        }
+    }
+
+    /// A new task owes nothing for what those before it have had: a chain of short ones must
+    /// not go on for ever where it keeps from running who would end it.
+    fn respawn_in_time(&self) {
+        while !self.run.arena.respawns() {
+            clock::sleep(1_000_000_000);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 use crate::Ns;
 
@@ -13,6 +13,12 @@ use crate::Ns;
 pub fn now() -> Ns {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as Ns * 1_000_000_000 + time.tv_nsec as Ns
+}
+
+/// The time between two ticks: what the kernel's coarse clock resolves.
+pub fn tick_period() -> Ns {
+    let period = clock_getres(ClockId::MonotonicCoarse);
+    (period.tv_sec as Ns * 1_000_000_000 + period.tv_nsec as Ns).max(1)
 }
 
 /// Spins until `end`; time in which the thread does not run passes as well.

@@ -108,3 +108,22 @@ impl Doorbell {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_post_is_kept_once_until_it_is_taken() {
+        let bell = Doorbell::default();
+        assert!(!bell.wait(Scope::Private, Some(0)));
+        bell.post(Scope::Private);
+        bell.post(Scope::Private);
+        assert!(bell.wait(Scope::Private, None) && !bell.wait(Scope::Private, Some(1000)));
+        bell.hold();
+        assert!(bell.wait(Scope::Private, None) && !bell.wait(Scope::Private, Some(0)));
+        bell.hold();
+        bell.reset();
+        assert!(!bell.wait(Scope::Private, Some(0)));
+    }
+}
