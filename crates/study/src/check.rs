@@ -170,7 +170,8 @@ fn cpus(text: &str) -> Result<Vec<u32>, Problem> {
     Ok(cpus)
 }
 
-/// A machine has the CPUs of a variant, and more.
+/// A machine has the CPUs of a variant, and more; one that has a single CPU can have no
+/// more, and studies of any host must load there too.
 pub(crate) fn runs_on(variant: &Variant, machine: &Machine) -> Result<(), Problem> {
     if variant.cpus.is_empty() {
         return Ok(());
@@ -179,7 +180,8 @@ pub(crate) fn runs_on(variant: &Variant, machine: &Machine) -> Result<(), Proble
     let part = machine.restricted(&variant.cpus).map_err(|error| {
         Problem::new(format!("{text}: {error}"), "name some of the CPUs that it has")
     })?;
-    if part.topology.n_cpus() == machine.topology.n_cpus() {
+    let cpus = machine.topology.n_cpus();
+    if cpus > 1 && part.topology.n_cpus() == cpus {
         let problem = format!("{text} changes nothing: {} has no other CPU", machine.name);
         return Err(Problem::new(problem, "leave it out"));
     }

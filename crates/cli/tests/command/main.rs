@@ -3,6 +3,7 @@
 mod bad_input;
 mod bench_peers;
 mod bench_schbench;
+mod both_worlds;
 mod calibrate;
 mod interrupt;
 mod lists;
