@@ -51,8 +51,10 @@ def interval(pairs):
 def ratio_table(name_a, name_b, results, tolerances):
     """Prints a row for each metric of `tolerances`: medians, ratio b/a, its interval.
 
-    A metric is within its tolerance t (0.10: 10%) if the ratio lies in 1/(1+t) .. 1+t. None
-    as tolerance shows the metric and asks nothing of it. Returns whether all are within.
+    A metric is within its tolerance t (0.10: 10%) if the ratio lies in 1/(1+t) .. 1+t. If it
+    does not, but part of its interval does, these pairs cannot tell: "unsure", for more
+    pairs or a quieter machine. None as tolerance shows the metric and asks nothing of it.
+    Returns whether all are within.
     """
     width = max(len(metric) for metric in tolerances)
     print(f"  {'':{width}}  {name_a:>12}  {name_b:>12}  ratio  interval        within")
@@ -61,9 +63,13 @@ def ratio_table(name_a, name_b, results, tolerances):
         pairs = [(a[metric], b[metric]) for a, b in results]
         middle = ratio(pairs)
         low, high = interval(pairs)
-        within = tolerance is None or 1 / (1 + tolerance) <= middle <= 1 + tolerance
-        good = good and within
-        verdict = "-" if tolerance is None else f"{'yes' if within else 'NO'} ({tolerance:.0%})"
+        verdict = "-"
+        if tolerance is not None:
+            least, most = 1 / (1 + tolerance), 1 + tolerance
+            within = least <= middle <= most
+            unsure = low <= most and high >= least
+            good = good and within
+            verdict = f"{'yes' if within else 'unsure' if unsure else 'NO'} ({tolerance:.0%})"
         a, b = (statistics.median(side) for side in zip(*pairs))
         print(f"  {metric:{width}}  {a:12.2f}  {b:12.2f}  {middle:5.3f}  "
               f"{low:5.3f} .. {high:5.3f}  {verdict}")

@@ -36,7 +36,7 @@ pub fn agreement_table(a: &Agreement, width: usize, explain: bool) -> String {
 }
 
 const LEGEND: &str = "median [least..largest] over repeats; where repeats form several modes, the \
-                      centre and share of each; ratio: predicted by measured; info: shown, not \
+                      centre of each (and its share); ratio: predicted by measured; info: shown, not \
                       counted";
 
 /// What was compared, on what.
@@ -154,7 +154,7 @@ fn spread(unit: Unit, s: &Spread) -> String {
     };
     if s.is_multimodal() {
         let mode = |m: &reveille_study::Mode| {
-            format!("{} {:.0}%", figure(m.centre), 100.0 * m.share).replace(' ', "\u{a0}")
+            format!("{} ({:.0}%)", figure(m.centre), 100.0 * m.share).replace(' ', "\u{a0}")
         };
         return s.modes.iter().map(mode).collect::<Vec<_>>().join(" | ");
     }

@@ -18,7 +18,7 @@ use crate::{Case, Study, StudyError, duration_text, statistics, verdict};
 
 /// Least number of predictions under a bandwidth limit: each has a phase of its own, and
 /// their range is what a measurement is held against.
-const PHASES: u32 = 20;
+const PHASES: u32 = 100;
 
 /// What is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
