@@ -4,7 +4,7 @@
 
 use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
-use reveille_host::{HostError, Job, Watch};
+use reveille_host::{HostError, Job, TaskUse, Watch};
 use reveille_machine::parse_cpu_list;
 use reveille_measure::{GroupStats, HostContext};
 use reveille_policy::Groups;
@@ -101,4 +101,18 @@ impl<T> Ran<T> {
             say(format_args!("warning: {warning}"));
         }
     }
+}
+
+/// Says on standard error what the tasks of a benchmark used, for one whose own lines
+/// don't.
+pub fn say_tasks(tasks: &TaskUse) {
+    say(format_args!(
+        "tasks: {:.3} s on a CPU, {:.3} s waiting for one; switches: {} blocked, {} \
+         preempted; {} migrations",
+        tasks.cpu_ns as f64 / 1e9,
+        tasks.run_delay_ns as f64 / 1e9,
+        tasks.voluntary_switches,
+        tasks.involuntary_switches,
+        tasks.migrations,
+    ));
 }

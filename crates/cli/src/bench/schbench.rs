@@ -135,12 +135,13 @@ pub fn run(args: &SchbenchArgs) -> Result<ExitCode, CliError> {
     let ran = place::run(&args.place, job.clone())?;
     let outcome = &ran.result;
     print(args, &job, outcome)?;
+    place::say_tasks(&outcome.tasks);
     ran.say_context();
     if args.json.is_some() {
         let command_line: Vec<_> =
             std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
         let header = Header { jobname: args.jobname.clone(), command_line: command_line.join(" ") };
-        let document = host::document(&job, outcome, &header);
+        let document = host::document(&job, outcome, &ran.host, ran.group.as_ref(), &header);
         match file {
             Some(file) => file.write(&document)?,
             None => std::io::stdout().lock().write_all(document.as_bytes())?,

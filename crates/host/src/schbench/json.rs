@@ -4,6 +4,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use reveille_measure::{GroupStats, HostContext};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
@@ -58,29 +59,45 @@ struct Document {
 }
 
 /// A run as one line of JSON, with a line feed.
-pub fn document(job: &Schbench, outcome: &Outcome, header: &Header) -> String {
+pub fn document(
+    job: &Schbench,
+    outcome: &Outcome,
+    host: &HostContext,
+    group: Option<&GroupStats>,
+    header: &Header,
+) -> String {
     let document = Document {
-        normal: normal(job, header),
-        int: int(job, outcome),
+        normal: normal(job, host, header),
+        int: int(job, outcome, group),
         float: float(job, outcome),
     };
     serde_json::to_string(&document).expect("plain data") + "\n"
 }
 
-fn normal(job: &Schbench, header: &Header) -> Ordered {
+fn normal(job: &Schbench, host: &HostContext, header: &Header) -> Ordered {
     let mut normal = Ordered::default();
-    normal.add("version", line_of("/proc/sys/kernel/osrelease").unwrap_or_default());
+    normal.add("version", host.kernel.as_str());
     if let Some(jobname) = &header.jobname {
         normal.add("jobname", jobname.as_str());
     }
     normal.add("hostname", line_of("/proc/sys/kernel/hostname").unwrap_or_default());
-    normal.add("sched_ext", sched_ext().unwrap_or_else(|| "disabled".to_owned()));
+    normal.add("sched_ext", host.sched_ext.as_deref().unwrap_or("disabled"));
     normal.add("cmdline", header.command_line.as_str());
     normal.add("era", job.era.name());
+    normal.add("processor", host.cpu.as_str());
+    if let Some(governor) = &host.governor {
+        normal.add("governor", governor.as_str());
+    }
+    if let Some(hypervisor) = &host.virtualisation {
+        normal.add("virtualisation", hypervisor.as_str());
+    }
+    if !host.warnings.is_empty() {
+        normal.add("warnings", host.warnings.join("; "));
+    }
     normal
 }
 
-fn int(job: &Schbench, outcome: &Outcome) -> Ordered {
+fn int(job: &Schbench, outcome: &Outcome, group: Option<&GroupStats>) -> Ordered {
     let mut int = Ordered::default();
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
     int.add("time", time);
@@ -107,6 +124,19 @@ fn int(job: &Schbench, outcome: &Outcome) -> Ordered {
     int.add("measured_ns", outcome.measured_ns);
     int.add("message_sched_delay_ns", outcome.message_delay_ns);
     int.add("worker_sched_delay_ns", outcome.worker_delay_ns);
+    let tasks = &outcome.tasks;
+    int.add("cpu_ns", tasks.cpu_ns);
+    int.add("run_delay_ns", tasks.run_delay_ns);
+    int.add("voluntary_switches", tasks.voluntary_switches);
+    int.add("involuntary_switches", tasks.involuntary_switches);
+    int.add("migrations", tasks.migrations);
+    if let Some(group) = group {
+        int.add("nr_periods", group.nr_periods);
+        int.add("nr_throttled", group.nr_throttled);
+        int.add("throttled_ns", group.throttled_ns);
+        int.add("nr_bursts", group.nr_bursts);
+        int.add("burst_ns", group.burst_ns);
+    }
     int
 }
 
@@ -127,12 +157,6 @@ fn float(job: &Schbench, outcome: &Outcome) -> Ordered {
         }
     }
     float
-}
-
-/// Name of the BPF scheduler that runs now.
-fn sched_ext() -> Option<String> {
-    let state = line_of("/sys/kernel/sched_ext/state")?;
-    if state == "disabled" { None } else { line_of("/sys/kernel/sched_ext/root/ops") }
 }
 
 fn line_of(path: &str) -> Option<String> {

@@ -22,8 +22,8 @@ pub use json::{Header, document};
 pub use options::{Cpus, Era, Schbench, Stream, Think};
 pub use text::{closing, rps_line, transfer_line};
 
-use crate::Ns;
 use crate::child::{AnyJob, Job};
+use crate::{Ns, TaskUse};
 
 /// What a run measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,8 @@ pub struct Outcome {
     pub message_delay_ns: Ns,
     /// The same of workers.
     pub worker_delay_ns: Ns,
+    /// What all threads used from their start to the end, warm-up included.
+    pub tasks: TaskUse,
 }
 
 impl Outcome {
@@ -70,6 +72,10 @@ impl Outcome {
 
 impl Job for Schbench {
     type Output = Outcome;
+
+    fn tasks(outcome: &Outcome) -> Option<&TaskUse> {
+        Some(&outcome.tasks)
+    }
 }
 
 impl From<Schbench> for AnyJob {

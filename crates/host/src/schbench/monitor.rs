@@ -13,7 +13,7 @@ use super::threads::Worker;
 use super::{Outcome, text};
 use crate::Ns;
 use crate::sys::clock;
-use crate::task_use::mean_run_delay;
+use crate::task_use::{TaskUse, mean_run_delay};
 
 const SECOND: Ns = 1_000_000_000;
 
@@ -24,6 +24,7 @@ pub(super) struct Watched {
     skipped: u64,
     rps: Counts,
     delays_ns: [Ns; 2],
+    tasks: TaskUse,
 }
 
 impl Watched {
@@ -47,6 +48,7 @@ impl Watched {
             rps_goal: crew.shared.goal.get(),
             message_delay_ns: self.delays_ns[0],
             worker_delay_ns: self.delays_ns[1],
+            tasks: self.tasks,
         }
     }
 }
@@ -79,6 +81,16 @@ impl Crew {
             let sum: Ns = threads.iter().map(|&thread| mean_run_delay(thread)).sum();
             sum / threads.len().max(1) as Ns
         })
+    }
+
+    /// What all threads have used since they began, warm-up included; read while they are
+    /// there, too.
+    fn tasks(&self) -> TaskUse {
+        let mut sum = TaskUse::default();
+        let threads = self.message_threads.iter().chain(&self.worker_threads);
+        let process = std::process::id();
+        threads.filter_map(|&t| TaskUse::of_thread(process, t).ok()).for_each(|used| sum += used);
+        sum
     }
 }
 
@@ -192,6 +204,7 @@ impl Watch<'_> {
             skipped: self.crew.skipped() - self.skipped_before,
             rps: self.rps,
             delays_ns: self.crew.delays_ns(),
+            tasks: self.crew.tasks(),
         }
     }
 }

@@ -146,6 +146,7 @@ mod tests {
             rps_goal: 0,
             message_delay_ns: 7_900,
             worker_delay_ns: 12_000,
+            tasks: crate::TaskUse::default(),
         }
     }
 
