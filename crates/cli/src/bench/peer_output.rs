@@ -48,8 +48,7 @@ where
     if output.json {
         print_json(&Document { benchmark, options: job, ran })?;
     } else {
-        print(&text(&job, &ran.result))?;
-        ran.say_context();
+        print(&(text(&job, &ran.result) + &ran.context()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,13 +4,13 @@
 
 use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
-use reveille_host::{HostError, Job, TaskUse, Watch};
+use reveille_host::{HostError, Job, Watch};
 use reveille_machine::parse_cpu_list;
 use reveille_measure::{GroupStats, HostContext};
 use reveille_policy::Groups;
 use serde::Serialize;
 
-use crate::errors::{CliError, say};
+use crate::errors::CliError;
 use crate::signals::watch_signals;
 
 #[derive(clap::Args)]
@@ -71,48 +71,35 @@ fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
 }
 
 impl<T> Ran<T> {
-    /// Says below a benchmark's own lines, on standard error, what it was measured on and
-    /// what the limit of its group did.
-    pub fn say_context(&self) {
+    /// Lines below a benchmark's own: what it was measured on, what the limit of its group
+    /// did, and what may have disturbed it.
+    pub fn context(&self) -> String {
         let host = &self.host;
-        let under = host.virtualisation.as_ref().map(|v| format!(", a guest of {v}"));
-        let governor = host.governor.as_ref().map(|g| format!(", governor {g}"));
-        let scheduler = host.sched_ext.as_ref().map(|s| format!(", scheduler {s}"));
-        say(format_args!(
-            "host: Linux {}, {} CPUs, {}{}{}{}",
+        let part = |before: &str, text: &Option<String>| {
+            text.as_ref().map(|text| format!("{before}{text}")).unwrap_or_default()
+        };
+        let mut lines = format!(
+            "host: Linux {}, {} CPUs, {}{}{}{}\n",
             host.kernel,
             host.cpus,
             host.cpu,
-            under.unwrap_or_default(),
-            governor.unwrap_or_default(),
-            scheduler.unwrap_or_default(),
-        ));
+            part(", a guest of ", &host.virtualisation),
+            part(", governor ", &host.governor),
+            part(", scheduler ", &host.sched_ext),
+        );
         if let Some(group) = &self.group {
-            say(format_args!(
-                "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all",
+            lines += &format!(
+                "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all\n",
                 group.nr_periods,
                 group.nr_throttled,
                 group.throttled_ns as f64 / 1e9,
                 group.nr_bursts,
                 group.burst_ns as f64 / 1e9,
-            ));
+            );
         }
         for warning in &host.warnings {
-            say(format_args!("warning: {warning}"));
+            lines += &format!("warning: {warning}\n");
         }
+        lines
     }
-}
-
-/// Says on standard error what the tasks of a benchmark used, for one whose own lines
-/// don't.
-pub fn say_tasks(tasks: &TaskUse) {
-    say(format_args!(
-        "tasks: {:.3} s on a CPU, {:.3} s waiting for one; switches: {} blocked, {} \
-         preempted; {} migrations",
-        tasks.cpu_ns as f64 / 1e9,
-        tasks.run_delay_ns as f64 / 1e9,
-        tasks.voluntary_switches,
-        tasks.involuntary_switches,
-        tasks.migrations,
-    ));
 }

@@ -135,8 +135,17 @@ pub fn run(args: &SchbenchArgs) -> Result<ExitCode, CliError> {
     let ran = place::run(&args.place, job.clone())?;
     let outcome = &ran.result;
     print(args, &job, outcome)?;
-    place::say_tasks(&outcome.tasks);
-    ran.say_context();
+    let tasks = &outcome.tasks;
+    say(format_args!(
+        "tasks: {:.3} s on a CPU, {:.3} s waiting for one; switches: {} blocked, {} preempted; {} \
+         migrations\n{}",
+        tasks.cpu_ns as f64 / 1e9,
+        tasks.run_delay_ns as f64 / 1e9,
+        tasks.voluntary_switches,
+        tasks.involuntary_switches,
+        tasks.migrations,
+        ran.context().trim_end(),
+    ));
     if args.json.is_some() {
         let command_line: Vec<_> =
             std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();

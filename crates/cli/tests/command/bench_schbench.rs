@@ -13,10 +13,17 @@ fn run(args: &[&str]) -> Output {
     let output = reveille(&["bench", "schbench"]).args(args).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {:?} {errors}", output.status);
+    for context in &CONTEXT[..2] {
+        let said = errors.lines().filter(|line| line.starts_with(context)).count();
+        assert_eq!(said, 1, "{args:?}: `{context}` in {errors}");
+    }
     output
 }
 
-/// Lines of a stream with every number as `#` and blanks as one.
+/// Lines that come after the original's: what was used, and what it was measured on.
+const CONTEXT: [&str; 4] = ["tasks: ", "host: Linux ", "group: ", "warning: "];
+
+/// The original's lines of a stream with every number as `#` and blanks as one.
 fn shape(stream: &[u8]) -> Vec<String> {
     let text = String::from_utf8(stream.to_vec()).unwrap();
     let of_line = |line: &str| {
@@ -30,7 +37,8 @@ fn shape(stream: &[u8]) -> Vec<String> {
         }
         shape
     };
-    text.lines().map(of_line).collect()
+    let own = |line: &&str| !CONTEXT.iter().any(|prefix| line.starts_with(prefix));
+    text.lines().filter(own).map(of_line).collect()
 }
 
 /// Runs with `--json` and returns the document.
