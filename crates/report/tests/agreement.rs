@@ -88,7 +88,7 @@ fn the_table_has_modes_and_no_mean_of_them() {
     let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap();
     assert!(line("1  baseline").contains("415k [410k..420k]"), "{text}");
     let two = line("2  baseline");
-    assert!(two.contains("4.95k 60% | 33.5k 40%") && two.contains("MISS"), "{text}");
+    assert!(two.contains("4.95k (60%) | 33.5k (40%)") && two.contains("MISS"), "{text}");
     assert!(!two.contains('['), "a range stands for one mode: {two}");
     assert!(text.contains("12 of 20") && text.contains("2 of 3") && text.contains("+12.3%"));
     assert!(text.contains("MISS at 2: baseline: the measured mode of 40%"), "{text}");

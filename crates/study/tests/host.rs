@@ -162,7 +162,7 @@ fn predictions_stand_beside_measurements() {
     }
     for row in of(AgreementKind::Runs) {
         let (p, m) = (row.predicted_runs.unwrap(), row.measured_runs.unwrap());
-        assert_eq!((p.of, m.of), (20, 4), "every phase is predicted");
+        assert_eq!((p.of, m.of), (100, 4), "every phase is predicted");
     }
     // The fake ran the same model with the same seeds, all CPUs included.
     let same = of(AgreementKind::Value).filter(|r| r.case == "pairs" && r.variant.is_none());

@@ -193,9 +193,11 @@ fn tbench_plays_a_load_file() {
     let writes = counts["WriteX"];
     assert!(writes > 0 && counts["ReadX"].abs_diff(2 * writes) <= 2, "{counts:?}");
     assert!(counts["Deltree"].abs_diff(writes) <= 1 && counts["Close"].abs_diff(writes) <= 1);
-    // Five exchanges carry 2000 bytes.
+    // Five exchanges carry 2000 bytes. Both are read while the client goes on, so that on a
+    // busy machine some rounds lie between.
     let bytes = number(&result["operations"]);
-    assert!(bytes.abs_diff(2000 * writes) <= 4000, "{bytes} bytes in {writes} rounds");
+    let between = 4000 + 2000 * writes / 50;
+    assert!(bytes.abs_diff(2000 * writes) <= between, "{bytes} bytes in {writes} rounds");
 }
 
 /// Runs with these, which must be refused with all of `words` in the message.
