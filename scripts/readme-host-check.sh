@@ -13,7 +13,7 @@ trap 'rm -rf "$dir"' EXIT
 "$reveille" study host-check --machine "$dir/host.toml" --json >"$dir/agreement.json"
 
 python3 - "$dir/agreement.json" README.md <<'WRITE'
-import json, os, re, sys
+import json, os, re, sys, textwrap
 
 agreement_path, readme_path = sys.argv[1:]
 with open(agreement_path, encoding="utf-8") as file:
@@ -44,11 +44,9 @@ def row(r):
     unit = unit.rstrip(")")
     if r["kind"] == "runs":
         sides = [f"{r[w]['above']} of {r[w]['of']} runs" for w in ("predicted_runs", "measured_runs")]
-        name += " above " + number(r["bound"], unit)
     elif r["kind"] == "change":
         sides = [f"{r[w]:+.1f}%" if r[w] is not None else "–"
                  for w in ("predicted_change_pct", "measured_change_pct")]
-        name = "change of " + name
     else:
         sides = [cell(r["predicted"], unit), cell(r["measured"], unit)]
     ratio = f"{r['ratio']:.2f}" if r["ratio"] is not None else "–"
@@ -64,7 +62,7 @@ head = (f"One such run, of a study with {score['counted']} rows that count: **{s
         f"{host['cpus']} CPUs of a virtual machine{under}, predicted as {agreement['base']} with "
         "costs calibrated just before; medians, with the range of the repeats, or the modes that "
         "they form.")
-lines = [head, "",
+lines = [*textwrap.wrap(head, 92, break_on_hyphens=False), "",
          "| case | load | variant | metric | predicted | measured | ratio | |",
          "|---|---:|---|---|---:|---:|---:|---|",
          *map(row, agreement["rows"])]
