@@ -31,8 +31,9 @@ pub fn allowed() -> io::Result<Vec<CpuId>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&c| set.is_set(c)).map(|c| c as CpuId).collect())
 }
 
-/// The signature of the hypervisor that this runs under, such as `KVMKVMKVM`, from the
-/// processor's own words; `None` on hardware and where processors are not asked so.
+/// The hypervisor that this runs under, by the signature that it shows as a processor: a
+/// name, or the signature if it is none of the common ones. `None` on hardware and where
+/// processors are not asked so.
 #[cfg(target_arch = "x86_64")]
 pub fn hypervisor() -> Option<String> {
     use std::arch::x86_64::__cpuid;
@@ -49,7 +50,15 @@ pub fn hypervisor() -> Option<String> {
     }
     let bytes = [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).concat();
     let text = String::from_utf8_lossy(&bytes).trim_matches(['\0', ' ']).to_owned();
-    (!text.is_empty()).then_some(text)
+    let name = match text.as_str() {
+        "" => return None,
+        "KVMKVMKVM" => "KVM",
+        "Microsoft Hv" => "Hyper-V",
+        "VMwareVMware" => "VMware",
+        "XenVMMXenVMM" => "Xen",
+        other => other,
+    };
+    Some(name.to_owned())
 }
 
 /// As above.
