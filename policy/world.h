@@ -17,41 +17,41 @@
 struct world;
 
 /* Running the idle task, nothing queued, no wake-up pending. */
-static inline bool world_available_idle(const struct world *w, u32 cpu);
+POLICY_INLINE bool world_available_idle(const struct world *w, u32 cpu);
 /* The above, or running nothing but SCHED_IDLE tasks. */
-static inline bool world_usable(const struct world *w, u32 cpu);
+POLICY_INLINE bool world_usable(const struct world *w, u32 cpu);
 /* Runnable tasks of all classes, the running one included. */
-static inline u32 world_nr_running(const struct world *w, u32 cpu);
+POLICY_INLINE u32 world_nr_running(const struct world *w, u32 cpu);
 /* The task running there; null for the idle task. */
-static inline const struct policy_task *world_curr(const struct world *w, u32 cpu);
+POLICY_INLINE const struct policy_task *world_curr(const struct world *w, u32 cpu);
 /* PELT load of its root queue, as last updated. */
-static inline u32 world_cfs_load(const struct world *w, u32 cpu);
+POLICY_INLINE u32 world_cfs_load(const struct world *w, u32 cpu);
 /* 1024 less what real-time work and interrupts take. */
-static inline u32 world_capacity(const struct world *w, u32 cpu);
+POLICY_INLINE u32 world_capacity(const struct world *w, u32 cpu);
 
 /* Topology: fixed while a scheduler is loaded. */
-static inline u32 world_llc(const struct world *w, u32 cpu);
-static inline u32 world_llc_weight(const struct world *w, u32 llc);
-static inline u32 world_llc_position(const struct world *w, u32 cpu);
-static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position);
+POLICY_INLINE u32 world_llc(const struct world *w, u32 cpu);
+POLICY_INLINE u32 world_llc_weight(const struct world *w, u32 llc);
+POLICY_INLINE u32 world_llc_position(const struct world *w, u32 cpu);
+POLICY_INLINE u32 world_llc_cpu(const struct world *w, u32 llc, u32 position);
 /* Some core of the machine has two threads. */
-static inline bool world_smt_active(const struct world *w);
-static inline u32 world_smt_width(const struct world *w, u32 cpu);
+POLICY_INLINE bool world_smt_active(const struct world *w);
+POLICY_INLINE u32 world_smt_width(const struct world *w, u32 cpu);
 /* k-th hardware thread of the CPU's core, by CPU number, itself included. */
-static inline u32 world_smt_cpu(const struct world *w, u32 cpu, u32 k);
+POLICY_INLINE u32 world_smt_cpu(const struct world *w, u32 cpu, u32 k);
 
 /* Word i of the LLC: positions that are usable, and positions p may run on. */
-static inline u64 world_usable_word(const struct world *w, u32 llc, u32 i);
-static inline u64 world_allowed_word(const struct world *w, const struct policy_task *p,
+POLICY_INLINE u64 world_usable_word(const struct world *w, u32 llc, u32 i);
+POLICY_INLINE u64 world_allowed_word(const struct world *w, const struct policy_task *p,
 				     u32 llc, u32 i);
-static inline bool world_allowed(const struct world *w, const struct policy_task *p, u32 cpu);
+POLICY_INLINE bool world_allowed(const struct world *w, const struct policy_task *p, u32 cpu);
 
 /* State shared by an LLC (sched_domain_shared). */
-static inline bool world_has_idle_cores(const struct world *w, u32 llc);
-static inline void world_clear_idle_cores(struct world *w, u32 llc);
-static inline u32 world_nr_idle_scan(const struct world *w, u32 llc);
+POLICY_INLINE bool world_has_idle_cores(const struct world *w, u32 llc);
+POLICY_INLINE void world_clear_idle_cores(struct world *w, u32 llc);
+POLICY_INLINE u32 world_nr_idle_scan(const struct world *w, u32 llc);
 
 /* The CPU's own memory of idle time and searches; never null. */
-static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu);
+POLICY_INLINE struct policy_scan_state *world_scan_state(struct world *w, u32 cpu);
 
 #endif

@@ -3,12 +3,17 @@
 //! the same rules.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use crate::bench::BenchCommand;
+use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
 use clap::{Parser, Subcommand};
-use reveille_study::{DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP};
+use reveille_study::{
+    DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS, DEFAULT_SEED,
+    DEFAULT_WARMUP, On,
+};
 
 /// What does a wakeup policy do to a workload on a machine that you need not own?
 ///
@@ -31,6 +36,8 @@ pub enum Command {
     Sensitivity(SensitivityArgs),
     /// Set a machine's fitted constants against everything published for it at once
     Fit(FitArgs),
+    /// Measure what this host's mechanisms cost, and write a machine file of it
+    Calibrate(CalibrateArgs),
     /// Run a benchmark on this host's kernel, with the options of its original
     Bench {
         #[command(subcommand)]
@@ -64,28 +71,40 @@ pub struct StudyArgs {
     /// Seed of all randomness, in place of the study's own
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Where it runs, in place of the study's own: sim, host (measured on this host's
+    /// kernel), or sim,host (predicted and measured, side by side)
+    #[arg(long, value_name = "WHERE", conflicts_with = "all", value_parser = On::from_str)]
+    pub on: Option<On>,
+    /// Machine to predict for, in place of the study's own
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "all")]
+    pub machine: Option<String>,
     #[command(flatten)]
     pub run: RunArgs,
 }
 
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// A machine that `reveille machines` lists, `host`, or a path (.toml, or .xml of hwloc)
-    #[arg(long, value_name = "NAME|FILE")]
-    pub machine: String,
+    /// Where it runs: sim, host (measured on this host's kernel), or sim,host (predicted
+    /// and measured, side by side) [default: sim]
+    #[arg(long, value_name = "WHERE", value_parser = On::from_str)]
+    pub on: Option<On>,
+    /// A machine that `reveille machines` lists, `host`, or a path (.toml, or .xml of
+    /// hwloc); `host` where --on is given
+    #[arg(long, value_name = "NAME|FILE", required_unless_present = "on")]
+    pub machine: Option<String>,
     /// A workload that `reveille workloads` lists, or a path (.toml, or .json of rt-app)
     #[arg(long, value_name = "NAME|FILE")]
     pub workload: String,
     /// Loads in the workload's own unit, separated by commas: 56,112
     #[arg(long, value_name = "N,…", allow_hyphen_values = true)]
     pub load: String,
-    /// Kernel baseline
-    #[arg(long, value_name = "NAME")]
-    pub base: String,
+    /// Kernel baseline, or `host` for that of the running kernel, as where --on is given
+    #[arg(long, value_name = "NAME", required_unless_present = "on")]
+    pub base: Option<String>,
     /// A variant of the baseline: +FEATURE adds one, -FEATURE removes one, burst=100ms
-    /// changes a setting of the task group; separate several edits by commas, and
-    /// repeat the option for several variants
-    #[arg(long, value_name = "EDITS", required = true, allow_hyphen_values = true)]
+    /// changes a setting of the task group, cpus=0-1 leaves these CPUs; separate several
+    /// edits by commas, and repeat the option for several variants
+    #[arg(long, value_name = "EDITS", required_unless_present = "on", allow_hyphen_values = true)]
     pub with: Vec<String>,
     /// A parameter of the workload; repeat the option for several
     #[arg(long, value_name = "NAME=VALUE")]
@@ -108,19 +127,32 @@ pub struct CompareArgs {
     /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SEED)]
     pub seed: u64,
-    /// Virtual time before measuring starts
-    #[arg(long, value_name = "TIME", default_value = DEFAULT_WARMUP)]
-    pub warmup: String,
-    /// Virtual time measured
-    #[arg(long, value_name = "TIME", default_value = DEFAULT_DURATION)]
-    pub duration: String,
+    #[arg(long, value_name = "TIME", help = warmup_help())]
+    pub warmup: Option<String>,
+    #[arg(long, value_name = "TIME", help = duration_help())]
+    pub duration: Option<String>,
     #[command(flatten)]
     pub run: RunArgs,
 }
 
+fn warmup_help() -> String {
+    format!(
+        "Time before measuring starts, virtual or real [default: {DEFAULT_WARMUP}; on the host \
+         {DEFAULT_HOST_WARMUP}]"
+    )
+}
+
+fn duration_help() -> String {
+    format!(
+        "Time measured, virtual or real [default: {DEFAULT_DURATION}; on the host \
+         {DEFAULT_HOST_DURATION}]"
+    )
+}
+
 #[derive(clap::Args)]
 pub struct RunArgs {
-    /// Worker threads; the result is the same for any number [default: one per CPU]
+    /// Simulations at a time; the result is the same for any number [default: one per CPU].
+    /// On the host runs take turns
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// Print JSON, and nothing else, on standard output

@@ -42,6 +42,10 @@ pub enum CliError {
     /// A file could not be written after the run.
     #[error("cannot write {}: {error}", path.display())]
     OutputFile { path: PathBuf, error: io::Error },
+    /// Measured on a host that was not quiet, which the user does not accept.
+    #[error("`--strict`: the host is too noisy to trust its times: {complaints}")]
+    #[diagnostic(help("stop what else runs and try again; without --strict the file is written"))]
+    Noisy { complaints: String },
     /// Standard output cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
@@ -60,9 +64,10 @@ impl CliError {
             CliError::Study(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Host(HostError::Interrupted) => ExitCode::from(INTERRUPTED),
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
-            CliError::OutputFile { .. } | CliError::Output(_) | CliError::Signals(_) => {
-                ExitCode::FAILURE
-            }
+            CliError::OutputFile { .. }
+            | CliError::Noisy { .. }
+            | CliError::Output(_)
+            | CliError::Signals(_) => ExitCode::FAILURE,
             _ => ExitCode::from(WRONG_INPUT),
         }
     }

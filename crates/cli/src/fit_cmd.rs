@@ -60,7 +60,7 @@ pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
     let machine = reveille_machine::load(&args.machine)?;
     let output = args.output.as_deref().map(|path| new_file(path, &machine)).transpose()?;
     let specs: Vec<String> = match args.study.as_slice() {
-        [] => reveille_study::names().into_iter().map(str::to_owned).collect(),
+        [] => reveille_study::predicted_names().into_iter().map(str::to_owned).collect(),
         given => given.to_vec(),
     };
     let load = |spec: &String| Ok(reveille_study::load(spec)?.with_repeats(args.repeats)?);

@@ -3,8 +3,10 @@
 
 mod args;
 mod bench;
+mod calibrate_cmd;
 mod errors;
 mod fit_cmd;
+mod host_study;
 mod list;
 mod output;
 mod output_file;
@@ -36,6 +38,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Compare(args) => study_cmd::compare(&args),
         Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
         Command::Fit(args) => fit_cmd::fit(&args),
+        Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
         Command::Bench { command } => bench::bench(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),

@@ -10,12 +10,17 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// Starts a bar if standard error is a terminal.
     pub fn new() -> Progress {
+        Progress::labelled("")
+    }
+
+    /// The same with a word before it that says what is under way.
+    pub fn labelled(label: &'static str) -> Progress {
         if !io::stderr().is_terminal() {
             return Progress(ProgressBar::hidden());
         }
-        let template = "{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
+        let template = "{prefix}{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
         let style = ProgressStyle::with_template(template).expect("the template is constant");
-        Progress(ProgressBar::new(0).with_style(style))
+        Progress(ProgressBar::new(0).with_style(style).with_prefix(label))
     }
 
     /// `done` of `total` runs are finished, and `total` may change; told by any thread, in any order.
@@ -27,7 +32,7 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub fn finish(self) {
+    pub fn finish(&self) {
         self.0.finish_and_clear();
     }
 }

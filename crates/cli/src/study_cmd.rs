@@ -1,15 +1,16 @@
 //! `reveille study` and `reveille compare`: two ways to a study, one way to run
-//! and show it.
+//! and show it. `host_study` has what is measured.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use reveille_study::{Comparison, Parts, Study, StudyError, Summary};
+use reveille_study::{Comparison, On, Parts, Study, StudyError, Summary};
 
 use crate::args::{CompareArgs, RunArgs, StudyArgs};
 use crate::errors::{CliError, INTERRUPTED, say};
+use crate::host_study::{self, Costs};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
@@ -23,7 +24,8 @@ pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let Some(spec) = &args.study else {
         return all(args);
     };
-    run(&edited(reveille_study::load(spec)?, args)?, &args.run)
+    let study = host_study::placed(edited(reveille_study::load(spec)?, args)?, args)?;
+    run(study, Costs::Calibrate, &args.run)
 }
 
 /// A study with what the command line says in place of its own.
@@ -42,7 +44,7 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
     let record = OutputFile::prepare("--fidelity", path)?;
     let html = html_file(&args.run)?;
-    let studies = reveille_study::names()
+    let studies = reveille_study::predicted_names()
         .into_iter()
         .map(|name| edited(reveille_study::load(name)?, args))
         .collect::<Result<Vec<Study>, CliError>>()?;
@@ -80,28 +82,36 @@ fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), 
 
 /// Runs a comparison given on the command line.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
+    let on = args.on.unwrap_or_default();
+    let machine = host_study::machine(on, args.machine.as_deref())?;
     let study = reveille_study::compare(&Parts {
-        machine: &args.machine,
+        machine,
         workload: &args.workload,
         load: &args.load,
-        base: &args.base,
+        base: args.base.as_deref().unwrap_or("host"),
         with: &args.with,
         param: &args.param,
         metric: &args.metric,
         group: &args.group,
         slice: args.slice.as_deref(),
+        on,
         repeats: args.repeats,
         seed: args.seed,
-        warmup: &args.warmup,
-        duration: &args.duration,
+        warmup: args.warmup.as_deref(),
+        duration: args.duration.as_deref(),
     })?;
-    run(&study, &args.run)
+    run(study, Costs::Default, &args.run)
 }
 
-fn run(study: &Study, args: &RunArgs) -> Result<ExitCode, CliError> {
+fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError> {
     let html = html_file(args)?;
-    let comparison =
-        watched(args.jobs, |jobs, stop, tell| reveille_study::run(study, jobs, stop, tell))?;
+    let comparison = match study.on {
+        On::Sim => {
+            watched(args.jobs, |jobs, stop, tell| reveille_study::run(&study, jobs, stop, tell))?
+        }
+        On::Host => host_study::measured(&study)?,
+        On::Both => return host_study::agreed(study, costs, args, html),
+    };
     // A partial page does not replace a whole one unless there is something on it.
     if let Some(html) = html.filter(|_| !comparison.rows.is_empty()) {
         html.write(&reveille_report::html(std::slice::from_ref(&comparison)))?;
@@ -119,7 +129,7 @@ pub fn watched<T>(
     jobs: Option<u16>,
     work: impl FnOnce(usize, &AtomicBool, &(dyn Fn(usize, usize) + Sync)) -> Result<T, StudyError>,
 ) -> Result<T, CliError> {
-    let jobs = jobs.map_or_else(all_cpus, usize::from);
+    let jobs = threads(jobs);
     let stop = watch_signals()?;
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
@@ -128,7 +138,12 @@ pub fn watched<T>(
     Ok(outcome?)
 }
 
-fn exit_code(partial: bool) -> ExitCode {
+/// How many simulations run at a time.
+pub fn threads(jobs: Option<u16>) -> usize {
+    jobs.map_or_else(all_cpus, usize::from)
+}
+
+pub fn exit_code(partial: bool) -> ExitCode {
     if partial {
         say(format_args!("reveille: interrupted; only the finished rows are shown"));
         return ExitCode::from(INTERRUPTED);

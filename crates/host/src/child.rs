@@ -14,8 +14,11 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::calibrate::Probe;
+use crate::program::RunProgram;
+use crate::schbench::Schbench;
 use crate::sys::{cpu, process};
-use crate::{HostError, TaskUse};
+use crate::{HostError, TaskUse, peers};
 
 /// The command's first argument that makes it a child; no user types it.
 pub const CHILD_COMMAND: &str = "__host-child";
@@ -36,6 +39,22 @@ pub trait Job: Into<AnyJob> {
 pub enum AnyJob {
     /// Does nothing, for tests of the way there and back.
     Nothing(Nothing),
+    /// Runs a workload.
+    RunProgram(Box<RunProgram>),
+    /// hackbench.
+    Hackbench(peers::Hackbench),
+    /// `perf bench sched pipe`.
+    SchedPipe(peers::SchedPipe),
+    /// context_switch1 of will-it-scale.
+    ContextSwitch(peers::ContextSwitch),
+    /// TCP_RR and UDP_RR of netperf.
+    RequestResponse(peers::RequestResponse),
+    /// tbench.
+    Tbench(peers::Tbench),
+    /// Runs schbench.
+    Schbench(Schbench),
+    /// Measures one thing for `reveille calibrate`.
+    Probe(Probe),
 }
 
 impl AnyJob {
@@ -43,6 +62,14 @@ impl AnyJob {
     fn run(self) -> Result<serde_json::Value, HostError> {
         match self {
             AnyJob::Nothing(job) => job.run().map(value),
+            AnyJob::RunProgram(job) => job.run().map(value),
+            AnyJob::Hackbench(job) => job.run().map(value),
+            AnyJob::SchedPipe(job) => job.run().map(value),
+            AnyJob::ContextSwitch(job) => job.run().map(value),
+            AnyJob::RequestResponse(job) => job.run().map(value),
+            AnyJob::Tbench(job) => job.run().map(value),
+            AnyJob::Schbench(job) => job.run().map(value),
+            AnyJob::Probe(job) => job.run().map(value),
         }
     }
 }

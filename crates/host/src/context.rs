@@ -8,7 +8,10 @@ use reveille_measure::HostContext;
 use rustix::param::clock_ticks_per_second;
 
 use crate::Ns;
-use crate::sys::clock;
+use crate::sys::{clock, cpu};
+
+/// A hypervisor of which the files say nothing more.
+const UNNAMED: &str = "a hypervisor that has no name";
 
 /// More stolen time than this share of all CPU time is worth a warning.
 const STEAL_PCT: f64 = 1.0;
@@ -32,6 +35,10 @@ impl Watch {
     /// used itself, if it is known: what was used beyond it is other load.
     pub fn end(&self, own_cpu_ns: Option<Ns>) -> HostContext {
         let mut context = identify(Path::new("/"));
+        if context.virtualisation.as_deref() == Some(UNNAMED) {
+            // Small hypervisors show no firmware tables.
+            context.virtualisation = cpu::hypervisor().or(context.virtualisation);
+        }
         let elapsed_ns = clock::now() - self.began_ns;
         let used = CpuTicks::read().since(&self.before);
         context.warnings = noise(&used, context.cpus, elapsed_ns, own_cpu_ns);
@@ -66,9 +73,8 @@ fn identify(root: &Path) -> HostContext {
     let cpus = stat.lines().filter(|l| l.starts_with("cpu") && !l.starts_with("cpu ")).count();
     let guest = field("flags").is_some_and(|f| f.split(' ').any(|flag| flag == "hypervisor"));
     let product = || read("sys/class/dmi/id/product_name").or(read("sys/class/dmi/id/sys_vendor"));
-    let hypervisor = read("sys/hypervisor/type").or_else(|| {
-        guest.then(|| product().unwrap_or_else(|| "a hypervisor that has no name".to_owned()))
-    });
+    let hypervisor = read("sys/hypervisor/type")
+        .or_else(|| guest.then(|| product().unwrap_or_else(|| UNNAMED.to_owned())));
     HostContext {
         kernel: read("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
         cpu: field("model name").unwrap_or_else(|| "unknown".to_owned()),
@@ -152,7 +158,7 @@ mod tests {
         let bare = identify(root.path());
         assert_eq!((bare.kernel.as_str(), bare.cpu.as_str(), bare.cpus), ("6.12.1", "Some CPU", 2));
         assert_eq!((&bare.governor, &bare.sched_ext), (&None, &None));
-        assert_eq!(bare.virtualisation.as_deref(), Some("a hypervisor that has no name"));
+        assert_eq!(bare.virtualisation.as_deref(), Some(UNNAMED));
         write("sys/class/dmi/id/product_name", "Standard PC\n");
         write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
         write("sys/kernel/sched_ext/root/ops", "simple\n");

@@ -3,10 +3,15 @@
 //! Whatever puts load on the host runs in a child process of its own ([`supervise`]): the
 //! parent can put it in a task group, end all of it, and clean up, however the child ends.
 
+pub mod calibrate;
 pub mod cgroup;
 mod child;
 mod context;
 mod error;
+pub mod features;
+pub mod peers;
+pub mod program;
+pub mod schbench;
 pub mod supervise;
 mod sys;
 mod task_use;

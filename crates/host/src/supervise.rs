@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reveille_policy::CpuId;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::HostError;
 use crate::child::{CHILD_COMMAND, Job, Order};
@@ -79,7 +79,8 @@ pub fn run<J: Job>(
     })
 }
 
-/// A child, and all that it starts: they share a process group. Dropped, they are gone.
+/// A child, and all that it starts: what does not share its process group dies with it.
+/// Dropped, they are gone.
 struct Family {
     child: Child,
     socket: UnixStream,
@@ -114,6 +115,7 @@ impl Family {
     fn listen(&mut self, stop: &AtomicBool) -> Result<Vec<u8>, HostError> {
         let mut answer = Vec::new();
         let mut part = vec![0; 1 << 16];
+        let mut over = false;
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(HostError::Interrupted);
@@ -122,17 +124,24 @@ impl Family {
                 Ok(0) => return Ok(answer),
                 Ok(n) => answer.extend_from_slice(&part[..n]),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    // Grandchildren may hold the socket open after the child has died.
-                    if let Ok(Some(_)) = self.child.try_wait()
-                        && answer.is_empty()
-                    {
+                    // Grandchildren may hold the socket open after the child has died. What
+                    // it said before is read first: it may have come since the last look.
+                    if over {
                         return Ok(answer);
                     }
+                    over = self.has_ended();
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return Ok(answer),
             }
         }
+    }
+
+    /// Has the child ended? It is not reaped: its number, which is the group's, stays taken.
+    fn has_ended(&self) -> bool {
+        let child = Pid::from_raw(self.child.id() as i32).expect("a child's id is above 0");
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(child), look), Ok(None))
     }
 
     fn parse<T: serde::de::DeserializeOwned>(&mut self, answer: &[u8]) -> Result<T, HostError> {

@@ -39,10 +39,7 @@ impl TaskUse {
     }
 
     fn read(task: &Path) -> io::Result<TaskUse> {
-        let schedstat = fs::read_to_string(task.join("schedstat"))?;
-        let mut numbers = schedstat.split_ascii_whitespace().map(str::parse);
-        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
-        let (cpu_ns, run_delay_ns, timeslices) = (next(), next(), next());
+        let [cpu_ns, run_delay_ns, timeslices] = schedstat(task)?;
         let status = fs::read_to_string(task.join("status"))?;
         let sched = fs::read_to_string(task.join("sched")).unwrap_or_default();
         Ok(TaskUse {
@@ -54,6 +51,21 @@ impl TaskUse {
             migrations: value(&sched, "se.nr_migrations"),
         })
     }
+}
+
+/// Time on a CPU, time waiting for one, and how often it was put on one.
+fn schedstat(task: &Path) -> io::Result<[u64; 3]> {
+    let text = fs::read_to_string(task.join("schedstat"))?;
+    let mut numbers = text.split_ascii_whitespace().map(str::parse);
+    Ok([(); 3].map(|()| numbers.next().and_then(Result::ok).unwrap_or(0)))
+}
+
+/// How long a thread of this process has waited for a CPU each time that it was put on
+/// one, on average; 0 if it never was, and after its end.
+pub(crate) fn mean_run_delay(thread: u32) -> Ns {
+    let task = format!("/proc/self/task/{thread}");
+    let [_, run_delay_ns, timeslices] = schedstat(Path::new(&task)).unwrap_or_default();
+    run_delay_ns.checked_div(timeslices).unwrap_or(0)
 }
 
 /// The number in the line `key : number`; 0 if there is none.
@@ -108,6 +120,17 @@ mod tests {
         let used = TaskUse::of_this_thread().unwrap() - before;
         assert!(used.voluntary_switches >= 3, "{used:?}");
         assert!(used.cpu_ns > 0 && used.timeslices >= 3, "{used:?}");
+    }
+
+    #[test]
+    fn a_thread_that_never_ran_or_has_ended_has_no_delay() {
+        // No thread has this number; one that has not run yet reads the same: 0 of 0.
+        assert_eq!(mean_run_delay(u32::MAX), 0);
+        let this = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let [_, run_delay_ns, timeslices] = schedstat(Path::new("/proc/thread-self")).unwrap();
+        assert!(timeslices > 0);
+        // Either may have grown by the second reading.
+        assert!(mean_run_delay(this) <= (run_delay_ns + 1_000_000_000) / timeslices);
     }
 
     #[test]

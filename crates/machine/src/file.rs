@@ -8,10 +8,12 @@ use toml::Spanned;
 
 use crate::cost::nearest;
 use crate::presets::{DEFAULT_COST_MODEL, cost_model_names, cost_model_text, file_of};
-use crate::schema::{RawConstant, RawConstants, RawCostModel, RawIdle, RawMachine, RawTopology};
+use crate::schema::{
+    RawConstant, RawConstants, RawCostModel, RawIdle, RawMachine, RawMeasured, RawTopology,
+};
 use crate::{
-    Constant, CostModel, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, MachineError, Origin,
-    Topology, TopologyError,
+    Constant, CostModel, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, MachineError, Measured,
+    Origin, Topology, TopologyError,
 };
 
 const HZ: [u32; 4] = [100, 250, 300, 1000];
@@ -21,7 +23,7 @@ const HZ: [u32; 4] = [100, 250, 300, 1000];
 /// # Errors
 /// [`MachineError::File`] for anything that is not a machine: unknown or missing
 /// keys, a value outside its range, a range that runs backwards, a number without
-/// `source` or `fitted`, more than [`MAX_FITTED`] fitted numbers, an impossible
+/// `source`, `estimate`, `measured` or `fitted`, more than [`MAX_FITTED`] fitted numbers, an impossible
 /// topology, a timer frequency that kernels do not have.
 pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
     let doc = Document { file, text };
@@ -215,7 +217,12 @@ impl Document<'_> {
             unit: field.unit(),
             low: raw.range[0],
             high: raw.range[1],
-            origin: self.origin(&span, name, [&raw.source, &raw.estimate, &raw.fitted])?,
+            origin: self.origin(
+                &span,
+                name,
+                [&raw.source, &raw.estimate, &raw.fitted],
+                raw.measured.as_ref(),
+            )?,
             meaning: field.meaning,
             inherited: false,
         })
@@ -246,23 +253,45 @@ impl Document<'_> {
         span: &Range<usize>,
         key: &str,
         texts: [&Option<String>; 3],
+        measured: Option<&RawMeasured>,
     ) -> Result<Origin, MachineError> {
+        let measured = measured.map(|m| self.measured(span, key, m)).transpose()?;
         let kinds = [Origin::Cited, Origin::Estimated, Origin::Fitted];
-        let mut said = kinds.into_iter().zip(texts).filter_map(|(kind, text)| {
+        let said = kinds.into_iter().zip(texts).filter_map(|(kind, text)| {
             text.as_ref().filter(|t| !t.trim().is_empty()).map(|t| kind(t.clone()))
         });
+        let mut said = said.chain(measured);
         let (problem, help) = match (said.next(), said.next()) {
             (Some(origin), None) => return Ok(origin),
             (None, _) => (
                 "has no source",
-                "add source = \"commit, mail or manual\", estimate = \"from what, and how\", or \
-                 fitted = \"why, and against what\"",
+                "add source = \"commit, mail or manual\", estimate = \"from what, and how\", \
+                 measured = { how, p10, p90, samples } or fitted = \"why, and against what\"",
             ),
             (Some(_), Some(_)) => (
-                "has more than one of `source`, `estimate` and `fitted`",
+                "has more than one of `source`, `estimate`, `measured` and `fitted`",
                 "keep `source` if somebody measured it, `estimate` if it follows from a source, \
-                 `fitted` if neither",
+                 `measured` if it was on this very machine, `fitted` if none of these",
             ),
+        };
+        Err(self.wrong(span.clone(), Some(key), problem, help))
+    }
+
+    fn measured(
+        &self,
+        span: &Range<usize>,
+        key: &str,
+        raw: &RawMeasured,
+    ) -> Result<Origin, MachineError> {
+        let RawMeasured { how, p10, p90, samples } = raw.clone();
+        let (problem, help) = if how.trim().is_empty() {
+            ("does not say how it was measured", "fill `how`")
+        } else if samples == 0 {
+            ("rests on no sample", "`samples` is at least 1")
+        } else if !(p10.is_finite() && p90.is_finite() && p10 <= p90) {
+            ("has a p90 that is not above its p10", "write p10 = lower, p90 = higher")
+        } else {
+            return Ok(Origin::Measured(Measured { how, p10, p90, samples }));
         };
         Err(self.wrong(span.clone(), Some(key), problem, help))
     }
@@ -284,8 +313,8 @@ impl Document<'_> {
                 let help = "list idle states from the lightest to the deepest";
                 return Err(self.wrong(span, Some("idle"), problem, help));
             }
-            let origin =
-                self.origin(&span, "idle", [&state.source, &state.estimate, &state.fitted])?;
+            let texts = [&state.source, &state.estimate, &state.fitted];
+            let origin = self.origin(&span, "idle", texts, state.measured.as_ref())?;
             states.push(IdleState {
                 name: state.name.clone(),
                 exit_ns: state.exit_ns,

@@ -3,7 +3,8 @@
 //! there.
 //!
 //! Machines are plain files (`machines/*.toml`): every constant has a unit, a
-//! value, a plausible range and a public source, an estimate from one, or the word `fitted`.
+//! value, a plausible range and a public source, an estimate from one, a measurement on the
+//! machine itself, or the word `fitted`.
 //! [`load`] finds one by preset name, by path, or by reading this host.
 //!
 //! ```
@@ -21,6 +22,7 @@ mod found;
 mod hwloc;
 mod machine;
 mod presets;
+mod restrict;
 mod schema;
 mod sysfs;
 mod topology;
@@ -30,8 +32,9 @@ mod write;
 pub use cost::{CostError, CostModel, Field, Kind};
 pub use cpulist::{CpuListError, parse_cpu_list};
 pub use error::MachineError;
-pub use machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Origin};
+pub use machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Measured, Origin};
 pub use presets::{cost_model_names, load, preset_names};
+pub use restrict::{RestrictError, cpu_list};
 pub use reveille_place::FileError;
 pub use topology::{
     CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Topology, TopologyError,

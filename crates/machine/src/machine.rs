@@ -10,13 +10,28 @@ pub const DEFAULT_HZ: u32 = 250;
 /// [`Origin::Fitted`]: with more free numbers a model can be bent to any result.
 pub const MAX_FITTED: usize = 8;
 
+/// What somebody measured, and how far it spread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// On what, how, and by which arithmetic.
+    pub how: String,
+    /// A tenth of the samples lies below, in the constant's unit.
+    pub p10: f64,
+    /// A tenth of the samples lies above.
+    pub p90: f64,
+    /// How many samples there are, at least 1.
+    pub samples: u64,
+}
+
 /// Where a number comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     /// A public source: commit, mail, manual, repository.
     Cited(String),
     /// Worked out from something cited: from what, and how.
     Estimated(String),
+    /// Measured on the machine itself; the value is the median.
+    Measured(Measured),
     /// Nobody has measured it: the reason for the value, and what it was set against.
     Fitted(String),
 }
@@ -26,14 +41,16 @@ impl Origin {
     pub fn text(&self) -> &str {
         match self {
             Origin::Cited(text) | Origin::Estimated(text) | Origin::Fitted(text) => text,
+            Origin::Measured(measured) => &measured.how,
         }
     }
 
-    /// `cited`, `estimated` or `fitted`.
+    /// `cited`, `estimated`, `measured` or `fitted`.
     pub fn kind(&self) -> &'static str {
         match self {
             Origin::Cited(_) => "cited",
             Origin::Estimated(_) => "estimated",
+            Origin::Measured(_) => "measured",
             Origin::Fitted(_) => "fitted",
         }
     }
@@ -66,7 +83,7 @@ pub struct Constant {
 }
 
 /// A state that an idle CPU can wait in, lightest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IdleState {
     /// Name, as in sysfs: `POLL`, `C1`, `C1E`, …
     pub name: String,

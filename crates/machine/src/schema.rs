@@ -49,6 +49,7 @@ pub(crate) struct RawConstant {
     pub range: [f64; 2],
     pub source: Option<String>,
     pub estimate: Option<String>,
+    pub measured: Option<RawMeasured>,
     pub fitted: Option<String>,
 }
 
@@ -62,5 +63,15 @@ pub(crate) struct RawIdle {
     pub range: [u32; 2],
     pub source: Option<String>,
     pub estimate: Option<String>,
+    pub measured: Option<RawMeasured>,
     pub fitted: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawMeasured {
+    pub how: String,
+    pub p10: f64,
+    pub p90: f64,
+    pub samples: u64,
 }

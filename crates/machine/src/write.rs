@@ -82,6 +82,13 @@ fn origin(origin: &Origin) -> String {
         Origin::Cited(_) => "source",
         Origin::Estimated(_) => "estimate",
         Origin::Fitted(_) => "fitted",
+        Origin::Measured(m) => {
+            let how = quoted(&m.how);
+            let (p10, p90, samples) = (m.p10, m.p90, m.samples);
+            return format!(
+                "measured = {{ how = {how}, p10 = {p10:?}, p90 = {p90:?}, samples = {samples} }}"
+            );
+        }
     };
     format!("{key} = {}", quoted(origin.text()))
 }

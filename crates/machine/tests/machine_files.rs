@@ -4,7 +4,7 @@ use std::fs;
 
 use miette::Diagnostic;
 use proptest::prelude::*;
-use reveille_machine::{CostModel, FileError, MachineError, Origin, load, parse_toml};
+use reveille_machine::{CostModel, FileError, MachineError, Measured, Origin, load, parse_toml};
 
 const GOOD: &str = r#"
 name = "lab"
@@ -78,6 +78,21 @@ fn refuses_bad_constants() {
     refuses("\"a mail\"", "\" \"", "line_llc_ns", "has no source");
     refuses("\"a mail\"", "\"a\", fitted = \"b\"", "line_llc_ns", "more than one of");
     refuses("\"a mail\"", "\"a\", estimate = \"b\"", "line_llc_ns", "more than one of");
+    let measured = "measured = { how = \"a loop\", p10 = 58, p90 = 64.5, samples = 9 }";
+    let source = "source = \"a mail\"";
+    let both = format!("{source}, {measured}");
+    refuses(source, &both, "line_llc_ns", "more than one of");
+    let mistakes = [
+        ("a loop", " ", "does not say how"),
+        ("= 9", "= 0", "no sample"),
+        ("p10 = 58", "p10 = 65", "p90 that is not above"),
+        ("64.5", "nan", "p90 that is not above"),
+        ("samples", "sample", "unknown field"),
+    ];
+    for (from, to, says) in mistakes {
+        let key = if from == "samples" { "sample" } else { "line_llc_ns" };
+        refuses(source, &measured.replacen(from, to, 1), key, says);
+    }
     refuses("value = 60", "value = 60.5", "line_llc_ns", "whole number");
     refuses("value = 60", "value = -60", "line_llc_ns", "whole number");
     refuses("value = 60", "value = nan", "line_llc_ns", "whole number");
@@ -85,6 +100,26 @@ fn refuses_bad_constants() {
     refuses("value = 0.7", "value = 1.7", "smt_share", "at most 1");
     refuses("value = 60", "value = \"60\"", "line_llc_ns", "invalid type");
     refuses("value = 60", "valeu = 60", "valeu", "unknown field");
+}
+
+#[test]
+fn a_measured_constant_has_its_spread_and_is_not_fitted() {
+    let measured = "measured = { how = \"a loop\", p10 = 58, p90 = 64.5, samples = 9 }";
+    let text =
+        GOOD.replace("source = \"a mail\"", measured).replace("source = \"a table\"", measured);
+    let machine = parse_toml("lab.toml", &text).expect("good");
+    let expected =
+        Origin::Measured(Measured { how: "a loop".into(), p10: 58.0, p90: 64.5, samples: 9 });
+    let own = machine.constant("line_llc_ns").expect("constant");
+    assert_eq!(
+        (&own.origin, own.origin.kind(), own.origin.text()),
+        (&expected, "measured", "a loop")
+    );
+    assert_eq!(machine.idle[0].origin, expected);
+    let good = parse_toml("lab.toml", GOOD).expect("good");
+    assert_eq!(machine.fitted(), good.fitted());
+    let written = machine.to_toml().expect("uniform");
+    assert_eq!(parse_toml("lab.toml", &written).expect("good"), machine, "{written}");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Counters of one run and the figures derived from them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{Ns, RunResult};
+use crate::{Ns, Observed, RunResult};
 
 /// What the scheduler did in the measured time. All are counts unless named `_ns`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Wake-ups placed on the CPU where the wakee last ran, or on the waker's own.
     pub wakeups_same_cpu: u64,
@@ -52,7 +52,7 @@ pub struct Counters {
 }
 
 /// How one CPU spent the measured time. The three add up to the elapsed time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// Doing the workload's own work, system calls included.
     pub busy_ns: Ns,
@@ -62,8 +62,9 @@ pub struct CpuTime {
     pub cost_ns: Ns,
 }
 
-/// The numbers that explain a result: shown below each row of a comparison.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The numbers that explain a result: shown below each row of a comparison. A number that
+/// was not observed is NaN, which is another thing than 0; JSON has it as null.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Explain {
     /// Share of all CPU time spent idle, in percent.
     pub idle_pct: f64,
@@ -116,14 +117,66 @@ pub struct Explain {
     pub wakeup_max_ns: f64,
 }
 
+impl PartialEq for Explain {
+    /// Are all figures the same? What is unknown in both is.
+    fn eq(&self, other: &Explain) -> bool {
+        let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
+        self.figures().iter().zip(other.figures()).all(|(a, b)| same(a.1, b.1))
+    }
+}
+
 /// `part` of `whole` in percent; 0 of nothing is 0.
 fn pct(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { 100.0 * part / whole }
 }
 
 impl Explain {
+    /// What is known of a run of which nothing was observed.
+    const UNKNOWN: Explain = Explain {
+        idle_pct: f64::NAN,
+        idle_task_pct: f64::NAN,
+        cost_pct: f64::NAN,
+        wakeups_same_cpu_per_s: f64::NAN,
+        wakeups_sibling_per_s: f64::NAN,
+        wakeups_same_llc_per_s: f64::NAN,
+        wakeups_remote_per_s: f64::NAN,
+        idle_searches_per_s: f64::NAN,
+        cpus_per_search: f64::NAN,
+        search_success_pct: f64::NAN,
+        stacked_wakeups_per_s: f64::NAN,
+        migrations_per_s: f64::NAN,
+        ipis_per_s: f64::NAN,
+        context_switches_per_s: f64::NAN,
+        lock_wait_pct: f64::NAN,
+        hot_line_wait_pct: f64::NAN,
+        swqueue_append_wait_pct: f64::NAN,
+        swqueue_remove_wait_pct: f64::NAN,
+        swqueue_wait_busy_pct: f64::NAN,
+        swqueue_pulls_per_s: f64::NAN,
+        wakeup_p50_ns: f64::NAN,
+        wakeup_p99_ns: f64::NAN,
+        wakeup_max_ns: f64::NAN,
+    };
+
     /// Derives the figures of one run.
     pub fn of(run: &RunResult) -> Explain {
+        let all = Explain::of_counters(run);
+        let Observed::FromOutside { migrations } = run.observed else { return all };
+        let migrations_per_s = match (migrations, run.elapsed_ns) {
+            (None, _) => f64::NAN,
+            (Some(_), 0) => 0.0,
+            (Some(count), elapsed) => count as f64 * 1e9 / elapsed as f64,
+        };
+        Explain {
+            idle_task_pct: all.idle_task_pct,
+            context_switches_per_s: all.context_switches_per_s,
+            migrations_per_s,
+            ..Explain::UNKNOWN
+        }
+    }
+
+    /// Derives the figures of a run of which everything was observed.
+    fn of_counters(run: &RunResult) -> Explain {
         let c = &run.counters;
         let cpu_time = (run.elapsed_ns as f64) * run.cpus.len() as f64;
         let per_s = |count: u64| {
@@ -220,5 +273,47 @@ impl Explain {
             wakeup_p99_ns: mean_of(|e| e.wakeup_p99_ns),
             wakeup_max_ns: mean_of(|e| e.wakeup_max_ns),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(observed: Observed) -> RunResult {
+        let counters = Counters {
+            idle_task_ns: 500,
+            context_switches: 30,
+            wakeup_migrations: 4,
+            ..Counters::default()
+        };
+        RunResult {
+            elapsed_ns: 1000,
+            operations: 1,
+            wakeup_latency: crate::Latency::default(),
+            recorded_latency: Vec::new(),
+            observed,
+            counters,
+            cpus: vec![CpuTime::default(); 2],
+            groups: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_not_observed_is_no_number_and_not_zero() {
+        let seen = run(Observed::FromOutside { migrations: Some(7) }).explain();
+        let known = ["idle_task_pct", "context_switches_per_s", "migrations_per_s"];
+        for (name, value) in seen.figures() {
+            assert_eq!(known.contains(&name), value.is_finite(), "{name} is {value}");
+        }
+        assert_eq!((seen.idle_task_pct, seen.migrations_per_s), (25.0, 7e6));
+        assert!(
+            run(Observed::FromOutside { migrations: None }).explain().migrations_per_s.is_nan()
+        );
+        let all = run(Observed::Everything).explain();
+        assert!(all.figures().iter().all(|(_, value)| value.is_finite()));
+        assert_eq!(all.migrations_per_s, 4e6);
+        assert_eq!(seen, seen.clone());
+        assert_ne!(seen, all);
     }
 }

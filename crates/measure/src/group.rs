@@ -1,11 +1,11 @@
 //! What bandwidth control did to a task group: the figures of `cpu.stat`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Ns;
 
 /// Counters of one task group over the measured time, named as `cpu.stat` names them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStats {
     /// The group's name.
     pub name: String,

@@ -2,11 +2,13 @@
 //! every wake-up of a simulated machine.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::Ns;
 
 /// Latencies in nanoseconds; values keep two significant digits (error < 1%).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<(Ns, u64)>", into = "Vec<(Ns, u64)>")]
 pub struct Latency(Histogram<u64>);
 
 /// The largest latency kept apart; longer ones are counted at this value.
@@ -18,11 +20,35 @@ impl Default for Latency {
     }
 }
 
+impl From<Vec<(Ns, u64)>> for Latency {
+    /// Of lengths, and how often each was counted.
+    fn from(counts: Vec<(Ns, u64)>) -> Latency {
+        let mut latency = Latency::default();
+        for (ns, n) in counts {
+            latency.record_n(ns, n);
+        }
+        latency
+    }
+}
+
+impl From<Latency> for Vec<(Ns, u64)> {
+    /// The lengths that occur, as far as they are kept apart, and how often each does.
+    fn from(latency: Latency) -> Vec<(Ns, u64)> {
+        let steps = latency.0.iter_recorded();
+        steps.map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+    }
+}
+
 impl Latency {
     /// Counts one latency.
     #[inline]
     pub fn record(&mut self, ns: Ns) {
         self.0.saturating_record(ns.min(MAX_NS));
+    }
+
+    /// Counts `n` latencies of the same length.
+    pub fn record_n(&mut self, ns: Ns, n: u64) {
+        self.0.saturating_record_n(ns.min(MAX_NS), n);
     }
 
     /// Adds all of `other`.
@@ -56,5 +82,26 @@ impl Latency {
                 (step.value_iterated_to(), seen as f64 / total)
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn travels_without_loss() {
+        let mut latency = Latency::default();
+        for n in 0..2000u64 {
+            latency.record(n * n * n * 37);
+            latency.record_n(n, n % 3);
+        }
+        latency.record(Ns::MAX);
+        let counts: Vec<(Ns, u64)> = latency.clone().into();
+        let back = Latency::from(counts);
+        assert_eq!(back.count(), latency.count());
+        assert_eq!(back.max(), latency.max());
+        assert_eq!(back.cdf(), latency.cdf());
+        assert_eq!(Latency::from(Vec::new()).count(), 0);
     }
 }

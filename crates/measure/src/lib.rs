@@ -6,29 +6,36 @@ mod counters;
 mod group;
 mod host;
 mod latency;
+mod observed;
 mod spec;
+
+use serde::{Deserialize, Serialize};
 
 pub use counters::{Counters, CpuTime, Explain};
 pub use group::GroupStats;
 pub use host::HostContext;
 pub use latency::Latency;
+pub use observed::Observed;
 pub use spec::RunSpec;
 
 /// Nanoseconds, of virtual or of real time.
 pub type Ns = u64;
 
 /// The result of one run of one workload under one policy with one seed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
     /// Measured time after warm-up.
     pub elapsed_ns: Ns,
     /// Operations that the workload counted in that time.
     pub operations: u64,
-    /// From the wake-up of a task to its first instruction, for every wake-up.
+    /// From the wake-up of a task to its first instruction, for every wake-up; empty if that
+    /// was not observed.
     pub wakeup_latency: Latency,
     /// The latencies that the workload itself records (schbench does), in the order of
     /// its `records`; empty if it records none.
     pub recorded_latency: Vec<Latency>,
+    /// What of the scheduler's doings was observed; the rest of `counters` means nothing.
+    pub observed: Observed,
     /// What the scheduler did.
     pub counters: Counters,
     /// How each CPU spent the measured time, by CPU number.

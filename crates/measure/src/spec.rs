@@ -1,9 +1,11 @@
 //! How long to run, and with which randomness.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Ns;
 
 /// How long a run lasts, and its random seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// Seed of every random choice.
     pub seed: u64,

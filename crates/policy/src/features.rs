@@ -144,6 +144,20 @@ pub const BASELINES: &[Baseline] = &[
     },
 ];
 
+impl Baseline {
+    /// Release that it stands for: (6, 12).
+    pub fn release(&self) -> (u32, u32) {
+        let mut numbers = self.name.trim_start_matches('v').split('.').map(str::parse);
+        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+        (next(), next())
+    }
+
+    /// The newest baseline that is not newer than a kernel of this release.
+    pub fn of_release(release: (u32, u32)) -> Option<&'static Baseline> {
+        BASELINES.iter().rev().find(|b| b.release() <= release)
+    }
+}
+
 /// Features and tunables, as `policy/` reads them (`struct policy_tunables`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -321,6 +335,18 @@ mod tests {
         assert!(matches!(base.with(" , "), Err(PolicyError::Empty)));
         let unknown = Policy::baseline("v6.3").unwrap_err().to_string();
         assert!(unknown.contains("did you mean `v6."), "{unknown}");
+    }
+
+    #[test]
+    fn a_kernel_has_the_nearest_baseline_that_is_not_newer() {
+        let of = |release| Baseline::of_release(release).map(|b| b.name);
+        assert_eq!(of((6, 18)), Some("v6.12"));
+        assert_eq!(of((6, 12)), Some("v6.12"));
+        assert_eq!(of((6, 3)), Some("v6.2"));
+        assert_eq!(of((7, 0)), Some("v6.12"));
+        assert_eq!(of((8, 1)), Some("v7.2"));
+        assert_eq!(of((4, 4)), None);
+        assert!(BASELINES.windows(2).all(|w| w[0].release() < w[1].release()));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use reveille_measure::Explain;
 use reveille_study::Row;
 
-use crate::number::{percent, si, time};
+use crate::number;
 
 /// One explaining number: what it is called and how it is read off.
 pub(crate) struct Line {
@@ -47,14 +47,34 @@ const SHARED_QUEUE: [Line; 4] = [
     Line { label: "  waits of busy time", value: |e| percent(e.swqueue_wait_busy_pct) },
 ];
 
-/// The lines that say something about these rows.
+/// What stands for a number that was not observed.
+const NOT_OBSERVED: &str = "–";
+
+fn si(value: f64) -> String {
+    observed(value, number::si)
+}
+
+fn percent(value: f64) -> String {
+    observed(value, number::percent)
+}
+
+fn time(ns: f64) -> String {
+    observed(ns, number::time)
+}
+
+fn observed(value: f64, format: fn(f64) -> String) -> String {
+    if value.is_nan() { NOT_OBSERVED.into() } else { format(value) }
+}
+
+/// The lines that say something about these rows: not those of which neither side of any
+/// row observed anything.
 pub(crate) fn lines<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<&'static Line> {
-    let shared_queue = rows.into_iter().any(|row| {
-        let sides = [&row.explain.baseline, &row.explain.candidate];
-        sides.iter().any(|e| e.swqueue_wait_busy_pct > 0.0)
-    });
+    let sides: Vec<&Explain> =
+        rows.into_iter().flat_map(|row| [&row.explain.baseline, &row.explain.candidate]).collect();
+    let shared_queue = sides.iter().any(|e| e.swqueue_wait_busy_pct > 0.0);
     let more: &[Line] = if shared_queue { &SHARED_QUEUE } else { &[] };
-    LINES.iter().chain(more).collect()
+    let known = |line: &&Line| sides.iter().any(|e| (line.value)(e) != NOT_OBSERVED);
+    LINES.iter().chain(more).filter(known).collect()
 }
 
 /// All wake-ups per second.

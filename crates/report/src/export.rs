@@ -128,17 +128,17 @@ fn cost_model<'a>(c: &'a Comparison, row: &Row) -> &'a str {
     used.map_or(&c.cost_model, |m| &m.cost_model)
 }
 
-fn optional(value: Option<f64>) -> String {
+pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(String::new, number)
 }
 
 /// The shortest text that reads back as the same number.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }
 
 /// The direction as JSON spells it.
-fn direction_key(direction: Direction) -> &'static str {
+pub(crate) fn direction_key(direction: Direction) -> &'static str {
     match direction {
         Direction::Higher => "higher",
         Direction::Lower => "lower",
@@ -157,7 +157,7 @@ fn kind_key(kind: RowKind) -> &'static str {
 }
 
 /// The verdict as JSON spells it.
-fn verdict_key(verdict: Verdict) -> &'static str {
+pub(crate) fn verdict_key(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Hit => "hit",
         Verdict::Miss => "miss",

@@ -11,6 +11,7 @@
 //! All views say so in the same way and never print a number in its place: the
 //! terminal and the page show `n/a`, JSON has `null`, CSV an empty cell.
 
+mod agreement;
 mod explain;
 mod export;
 mod fidelity;
@@ -23,10 +24,11 @@ mod sensitivity;
 mod summary;
 mod table;
 
+pub use agreement::{agreement_csv, agreement_json, agreement_table};
 pub use export::{csv, json};
 pub use fidelity::fidelity;
 pub use fit::{fit_json, fit_table};
-pub use html::{html, sensitivity_html};
+pub use html::{agreement_html, html, sensitivity_html};
 pub use sensitivity::{sensitivity_json, sensitivity_table};
 pub use summary::{json_all, score_table};
 pub use table::table;

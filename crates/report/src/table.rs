@@ -4,6 +4,7 @@
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use reveille_study::{Claim, Comparison, Figure, Row, RowKind, Unpredicted, Verdict};
 
+use crate::agreement;
 use crate::explain;
 use crate::group::{Group, groups};
 use crate::number::{self, Unit};
@@ -85,7 +86,15 @@ fn header(page: &mut Page, c: &Comparison) {
     page.wrapped("study       ", &c.study);
     page.wrapped("machine     ", &c.machine);
     page.wrapped("topology    ", &c.topology);
-    page.wrapped("cost model  ", &c.cost_model);
+    match &c.host {
+        Some(host) => {
+            for (name, text) in agreement::host_facts(host) {
+                page.wrapped(&format!("{:<12}", name.to_lowercase()), &text);
+            }
+            agreement::warnings(page, host);
+        }
+        None => page.wrapped("cost model  ", &c.cost_model),
+    }
     page.wrapped("base        ", &c.base);
     for machine in c.machines.iter().skip(1) {
         let text =

@@ -73,6 +73,24 @@ fn explains_every_run_once() {
 }
 
 #[test]
+fn what_was_not_observed_is_no_number() {
+    let mut c = common::sample();
+    for row in &mut c.rows {
+        row.explain.baseline.wakeup_max_ns = f64::NAN;
+        row.explain.baseline.cost_pct = f64::NAN;
+        row.explain.candidate.cost_pct = f64::NAN;
+    }
+    let text = table(&c, 100, true);
+    let lines = |label: &str| text.lines().filter(|line| line.contains(label)).collect::<Vec<_>>();
+    assert!(!lines("wakeup max").is_empty());
+    assert!(lines("wakeup max").iter().all(|line| line.contains("– ->")), "{text}");
+    assert!(lines("scheduling cost").is_empty(), "neither side knows it:\n{text}");
+    assert!(!text.contains("NaN"));
+    // The second metric of schbench still looks at the same runs.
+    assert_eq!(text.matches("at load").count(), 8, "{text}");
+}
+
+#[test]
 fn holds_no_control_characters_or_odd_spaces() {
     let mut c = common::sample();
     c.study = "\x1b[31mred\u{7}".into();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use reveille_machine::{CostModel, Machine};
-use reveille_measure::{Counters, Latency, Ns, RunResult, RunSpec};
+use reveille_measure::{Counters, Latency, Ns, Observed, RunResult, RunSpec};
 use reveille_policy::{CpuId, LlcShape, NONE, Policy, TaskId, Tunables, World, WorldShape, bits};
 use reveille_workload::Program;
 
@@ -374,6 +374,7 @@ impl<'a> Sim<'a> {
             operations: self.operations,
             wakeup_latency: self.wakeup_latency,
             recorded_latency: self.recorded_latency,
+            observed: Observed::Everything,
             counters: self.counters,
             cpus: self.cpus.iter().map(|c| c.time).collect(),
             groups,

@@ -15,11 +15,19 @@ macro_rules! shipped {
 
 /// Name and text of every shipped study, in alphabetical order.
 const STUDIES: &[(&str, &str)] =
-    shipped!["aged-idle", "burst", "first-idle", "sis-short", "swqueue"];
+    shipped!["aged-idle", "burst", "first-idle", "host-check", "sis-short", "swqueue"];
+
+/// Shipped studies that measure this host: what they show differs from host to host.
+const MEASURED: &[&str] = &["host-check"];
 
 /// Names of the studies that [`load`] knows.
 pub fn names() -> Vec<&'static str> {
     STUDIES.iter().map(|(name, _)| *name).collect()
+}
+
+/// Names of the shipped studies that hold predictions against published figures.
+pub fn predicted_names() -> Vec<&'static str> {
+    names().into_iter().filter(|name| !MEASURED.contains(name)).collect()
 }
 
 /// The text of a shipped study.
@@ -52,12 +60,14 @@ pub fn load(spec: &str) -> Result<Study, StudyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::On;
 
     #[test]
     fn every_shipped_study_loads_and_bears_its_file_name() {
         for name in names() {
             let study = load(name).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(study.name, name);
+            assert_eq!(study.on == On::Sim, predicted_names().contains(&name), "{name}");
         }
     }
 

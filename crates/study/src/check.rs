@@ -5,12 +5,17 @@
 use std::collections::BTreeMap;
 
 use miette::Diagnostic;
-use reveille_policy::{BASELINES, FEATURES, Groups, Policy, PolicyError};
+use reveille_host::kernel_version;
+use reveille_machine::{Machine, cpu_list, parse_cpu_list};
+use reveille_policy::{BASELINES, Baseline, FEATURES, Groups, Policy, PolicyError};
 use reveille_sim::MAX_RUN_NS;
 use reveille_workload::{Workload, WorkloadError};
 
 use crate::study::{MAX_REPEATS, Point, Variant};
-use crate::{DurationError, Ns, duration_ns, settings};
+use crate::{DurationError, Ns, On, duration_ns, settings};
+
+/// The name of this host where that of a machine or a baseline can stand.
+pub(crate) const HOST: &str = "host";
 
 /// What is wrong, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,8 +133,10 @@ fn longest() -> String {
 }
 
 /// A baseline: a kernel's name, and after it edits if any (`v6.4 -TTWU_QUEUE`).
+/// `host` is that of the running kernel.
 pub(crate) fn base(text: &str) -> Result<Policy, Problem> {
     let (name, edits) = text.trim().split_once([' ', ',']).unwrap_or((text, ""));
+    let name = if name == HOST { host_baseline(kernel_version())? } else { name };
     let kernel = Policy::baseline(name).map_err(|error| policy_problem(&error))?;
     if edits.trim().is_empty() {
         return Ok(kernel);
@@ -138,8 +145,52 @@ pub(crate) fn base(text: &str) -> Result<Policy, Problem> {
     Ok(Policy { base: format!("{name} {}", edited.edits), edits: String::new(), ..edited })
 }
 
+/// Where a study runs.
+pub(crate) fn on(text: &str) -> Result<On, Problem> {
+    text.parse().map_err(|text: String| Problem::new(text, "`sim` is usual, and the default"))
+}
+
+/// The nearest baseline that is not newer than a kernel.
+fn host_baseline(release: (u32, u32)) -> Result<&'static str, Problem> {
+    Baseline::of_release(release).map(|b| b.name).ok_or_else(|| {
+        let (major, minor) = release;
+        let text = format!("Linux {major}.{minor} of this host is older than every baseline");
+        Problem::new(text, format!("name one, such as `{}`", BASELINES[0].name))
+    })
+}
+
+/// CPUs as the kernel writes them, but for semicolons: commas separate edits.
+fn cpus(text: &str) -> Result<Vec<u32>, Problem> {
+    let fix = "write `cpus=0-1` or `cpus=0-3;8`";
+    let cpus = parse_cpu_list(&text.replace(';', ","));
+    let cpus = cpus.map_err(|error| Problem::new(format!("`cpus={text}`: {error}"), fix))?;
+    if cpus.is_empty() {
+        return Err(Problem::new(format!("`cpus={text}` names no CPU"), fix));
+    }
+    Ok(cpus)
+}
+
+/// A machine has the CPUs of a variant, and more; one that has a single CPU can have no
+/// more, and studies of any host must load there too.
+pub(crate) fn runs_on(variant: &Variant, machine: &Machine) -> Result<(), Problem> {
+    if variant.cpus.is_empty() {
+        return Ok(());
+    }
+    let text = format!("`cpus={}`", cpu_list(&variant.cpus).replace(',', ";"));
+    let part = machine.restricted(&variant.cpus).map_err(|error| {
+        Problem::new(format!("{text}: {error}"), "name some of the CPUs that it has")
+    })?;
+    let cpus = machine.topology.n_cpus();
+    if cpus > 1 && part.topology.n_cpus() == cpus {
+        let problem = format!("{text} changes nothing: {} has no other CPU", machine.name);
+        return Err(Problem::new(problem, "leave it out"));
+    }
+    Ok(())
+}
+
 /// A variant of a baseline and its groups; `earlier` are those that the case has.
-/// Its text holds edits of features (`+SIS_SHORT`) and of settings (`burst=100ms`).
+/// Its text holds edits of features (`+SIS_SHORT`), of settings (`burst=100ms`), and
+/// the CPUs to run on (`cpus=0-1`).
 pub(crate) fn variant(
     base: &Policy,
     groups: &Groups,
@@ -148,14 +199,25 @@ pub(crate) fn variant(
 ) -> Result<Variant, Problem> {
     let items = text.split([' ', ',']).filter(|item| !item.is_empty());
     let (settings, features): (Vec<&str>, Vec<&str>) = items.partition(|item| item.contains('='));
-    let policy = if settings.is_empty() || !features.is_empty() {
-        base.with(&features.join(" ")).map_err(|error| policy_problem(&error))?
-    } else {
-        base.clone()
+    let (places, settings): (Vec<&str>, Vec<&str>) =
+        settings.into_iter().partition(|item| item.starts_with("cpus="));
+    let cpus = match places.as_slice() {
+        [] => Vec::new(),
+        [one] => cpus(&one["cpus=".len()..])?,
+        [_, again, ..] => {
+            let problem = format!("`{again}` names CPUs for a second time");
+            return Err(Problem::new(problem, "write one list, such as `cpus=0-3;8`"));
+        }
     };
-    let name = [features, settings.clone()].concat().join(" ");
+    let policy = if features.is_empty() && !(settings.is_empty() && places.is_empty()) {
+        base.clone()
+    } else {
+        base.with(&features.join(" ")).map_err(|error| policy_problem(&error))?
+    };
+    let name = [features, settings.clone(), places].concat().join(" ");
     let groups = settings::edited(groups, &settings)?;
-    let same = |v: &&Variant| v.policy.features == policy.features && v.groups == groups;
+    let same =
+        |v: &&Variant| v.policy.features == policy.features && v.groups == groups && v.cpus == cpus;
     match earlier.iter().find(same) {
         Some(same) if same.name == name => {
             let text = format!("the variant `{name}` is given twice");
@@ -165,14 +227,14 @@ pub(crate) fn variant(
             let text = format!("`{name}` is the same policy as `{}`", same.name);
             Err(Problem::new(text, "remove one of them"))
         }
-        None => Ok(Variant { name, policy, groups }),
+        None => Ok(Variant { name, policy, groups, cpus }),
     }
 }
 
 fn policy_problem(error: &PolicyError) -> Problem {
     match error {
         PolicyError::UnknownBaseline { name, .. } => {
-            let known: Vec<&str> = BASELINES.iter().map(|b| b.name).collect();
+            let known: Vec<&str> = BASELINES.iter().map(|b| b.name).chain([HOST]).collect();
             Problem::unknown("baseline", name, &known)
         }
         PolicyError::UnknownFeature { name, .. } => {

@@ -1,7 +1,7 @@
 //! The value that a study produces. Terminal table, HTML page, JSON and CSV are
 //! views of it; what is serialised here is the stable JSON interface.
 
-use reveille_measure::{CpuTime, Explain, Ns};
+use reveille_measure::{CpuTime, Explain, HostContext, Ns};
 use serde::Serialize;
 
 use crate::Direction;
@@ -34,8 +34,11 @@ pub struct Comparison {
     pub unpredicted: Vec<Unpredicted>,
     /// Hits among the rows that count.
     pub score: Score,
-    /// True if the run was interrupted and rows are missing.
+    /// True if the run was interrupted and rows, or repeats of them, are missing.
     pub partial: bool,
+    /// The host that the figures were measured on; absent if they are predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostContext>,
 }
 
 /// A machine that rows were run on.

@@ -29,6 +29,15 @@ pub(crate) fn unit_ns(unit: &str) -> Option<u128> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns)
 }
 
+/// A duration in the largest unit that leaves a whole number: `10ms`.
+pub(crate) fn duration_text(ns: f64) -> String {
+    let units = UNITS.iter().rev().filter(|(name, _)| *name != "µs");
+    let mut whole = units.filter(|(_, unit)| ns >= *unit as f64 && ns % *unit as f64 == 0.0);
+    whole
+        .next()
+        .map_or_else(|| format!("{ns}ns"), |(name, unit)| format!("{}{name}", ns / *unit as f64))
+}
+
 /// Reads a duration such as `30ms`, `1.5s`, `250us` or `40ns`.
 ///
 /// # Errors
@@ -79,6 +88,14 @@ mod tests {
         assert_eq!(duration_ns("0.1s"), Ok(100_000_000));
         assert_eq!(duration_ns("0ms"), Ok(0));
         assert_eq!(duration_ns("18446744073709551615ns"), Ok(u64::MAX));
+    }
+
+    #[test]
+    fn durations_are_written_as_they_are_read() {
+        for text in ["10ms", "1s", "250us", "40ns", "1500ms"] {
+            assert_eq!(duration_text(duration_ns(text).unwrap() as f64), text);
+        }
+        assert_eq!(duration_text(0.5), "0.5ns");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use miette::Diagnostic;
+use reveille_host::HostError;
 use reveille_machine::MachineError;
 use reveille_place::FileError;
 use reveille_sim::SimError;
@@ -73,6 +74,30 @@ pub enum StudyError {
         /// What the simulator said.
         error: SimError,
     },
+    /// A run on this host had no result.
+    #[error("case `{case}` at load {load} under {policy}, on this host: {error}")]
+    #[diagnostic(help("{}", host_help(error)))]
+    HostRun {
+        /// The case.
+        case: String,
+        /// The load.
+        load: u64,
+        /// The baseline's name or the variant's edits.
+        policy: String,
+        /// What went wrong.
+        error: Box<HostError>,
+    },
+    /// This host cannot do what a side of a case asks for.
+    #[error("case `{case}`: `{policy}` cannot be run on this host: {error}")]
+    #[diagnostic(help("{}", host_help(error)))]
+    NotHere {
+        /// The case.
+        case: String,
+        /// The baseline's name or the variant's edits.
+        policy: String,
+        /// What is missing.
+        error: Box<HostError>,
+    },
     /// Worker threads could not be started.
     #[error("cannot start {jobs} worker threads: {reason}")]
     #[diagnostic(help("ask for fewer with --jobs"))]
@@ -84,10 +109,19 @@ pub enum StudyError {
     },
 }
 
+/// The fix that a host's error names.
+fn host_help(error: &HostError) -> String {
+    error.help().map_or_else(|| "run it again".to_owned(), |help| help.to_string())
+}
+
 impl StudyError {
     /// Is the input wrong, rather than something that happened while running?
     pub fn is_input(&self) -> bool {
-        !matches!(self, StudyError::Run { .. } | StudyError::Threads { .. })
+        match self {
+            StudyError::Run { .. } | StudyError::Threads { .. } => false,
+            StudyError::HostRun { error, .. } => error.is_input(),
+            _ => true,
+        }
     }
 
     /// A mistake at `span` (bytes) of a study file.

@@ -1,5 +1,6 @@
 //! A study: machine × workload × policy variants × loads, run with repeats and
-//! held against what was published.
+//! held against what was published. It runs in virtual time ([`run`]), on this host
+//! ([`measure`](measure())), or in both worlds, one held against the other ([`agree`](agree())).
 //!
 //! A [`Study`] comes from a file ([`load`], [`parse`]) or from command-line parts
 //! ([`compare`]); [`run`] turns it into a [`Comparison`], which every view shows.
@@ -16,6 +17,8 @@
 //! # Ok::<(), reveille_study::StudyError>(())
 //! ```
 
+mod agree;
+mod agreement;
 mod catalogue;
 mod check;
 mod claim;
@@ -24,9 +27,14 @@ mod duration;
 mod error;
 mod file;
 mod fit;
+mod fold;
 mod knob;
+mod matrix;
 mod measure;
+mod modes;
+mod native;
 mod objective;
+mod on;
 mod parts;
 mod published;
 mod raw;
@@ -39,21 +47,28 @@ pub mod statistics;
 mod study;
 mod summary;
 mod sweep;
+mod this_host;
 pub mod verdict;
 
-pub use catalogue::{find, load, names};
+pub use agree::{Stage, agree};
+pub use agreement::{Agreement, AgreementKind, AgreementRow};
+pub use catalogue::{find, load, names, predicted_names};
 pub use check::nearest;
 pub use claim::{Statement, StatementKind};
 pub use comparison::{
     Claim, Comparison, Detail, Explanation, Figure, MachineUsed, Row, RowKind, Score, SideDetail,
     Unpredicted, Verdict,
 };
+pub(crate) use duration::duration_text;
 pub use duration::{DurationError, duration_ns};
 pub use error::StudyError;
 pub use file::parse;
 pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
 pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
+pub use modes::{Mode, Spread, modes};
+pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;
+pub use on::On;
 pub use parts::{Parts, compare};
 pub use published::{Published, PublishedFigure, Side};
 pub use reveille_place::FileError;
@@ -66,10 +81,11 @@ pub use sensitivity::{
 pub use settings::whole_group;
 pub use standing::{Standing, standing};
 pub use study::{
-    Case, DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point,
-    Study, Variant,
+    Case, DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS,
+    DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point, Study, Variant,
 };
 pub use summary::{MechanismScore, Summary, Total, summary};
+pub use this_host::ThisHost;
 
-/// Nanoseconds of virtual time.
+/// Nanoseconds, of virtual or of real time.
 pub type Ns = reveille_measure::Ns;

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use miette::Diagnostic;
+use reveille_machine::Machine;
 use reveille_policy::{Groups, Policy};
 use reveille_workload::{Program, Workload};
 
 use crate::check::{self, BuildError, Problem};
 use crate::measure::{self, Measure};
-use crate::{Case, Study, StudyError, Variant, settings};
+use crate::study::default_times;
+use crate::{Case, On, Study, StudyError, Variant, settings};
 
 /// The parts, as text.
 #[derive(Clone, Debug)]
@@ -32,14 +34,16 @@ pub struct Parts<'a> {
     pub group: &'a [String],
     /// What a CPU draws from its group's quota at a time; 5 ms if not given.
     pub slice: Option<&'a str>,
+    /// Where it runs.
+    pub on: On,
     /// Runs of each load under each policy.
     pub repeats: u32,
     /// Seed.
     pub seed: u64,
-    /// Virtual time before measuring starts.
-    pub warmup: &'a str,
-    /// Virtual time measured.
-    pub duration: &'a str,
+    /// Time before measuring starts, virtual or real; as is usual there if not given.
+    pub warmup: Option<&'a str>,
+    /// Time measured; likewise.
+    pub duration: Option<&'a str>,
 }
 
 /// Puts a study together that is named `compare`.
@@ -63,13 +67,14 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
         StudyError::option("--workload", Problem::of(&error, help))
     })?;
     let base = check::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
-    let case = case(parts, &workload, base.clone())?;
+    let case = case(parts, &machine, &workload, base.clone())?;
     Ok(Study {
         name: "compare".to_owned(),
         about: format!("{} on {}", case.name, machine.name),
         mechanism: None,
         machines: vec![machine],
         base,
+        on: parts.on,
         seed: parts.seed,
         cases: vec![case],
         statements: Vec::new(),
@@ -77,7 +82,12 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
     })
 }
 
-fn case(parts: &Parts<'_>, workload: &Workload, base: Policy) -> Result<Case, StudyError> {
+fn case(
+    parts: &Parts<'_>,
+    machine: &Machine,
+    workload: &Workload,
+    base: Policy,
+) -> Result<Case, StudyError> {
     let loads = loads(parts.load).map_err(|p| StudyError::option("--load", p))?;
     let params = params(workload, parts.param).map_err(|p| StudyError::option("--param", p))?;
     let points = check::points(workload, &loads, &params).map_err(|error| match error {
@@ -89,12 +99,15 @@ fn case(parts: &Parts<'_>, workload: &Workload, base: Policy) -> Result<Case, St
         BuildError::Workload(error) => StudyError::Workload(error),
     })?;
     let groups = groups(parts, &points[0].program)?;
-    let variants = variants(&base, &groups, parts.with);
+    let variants = variants(&base, &groups, machine, parts);
     let variants = variants.map_err(|p| StudyError::option("--with", p))?;
     let metrics = metrics(workload, &groups, parts.metric);
     let repeats = check::repeats(i64::from(parts.repeats));
-    let warmup_ns = check::time(parts.warmup).map_err(|p| StudyError::option("--warmup", p))?;
-    let duration_ns = check::time(parts.duration).and_then(|ns| check::measured(warmup_ns, ns));
+    let (usual_warmup, usual_duration) = default_times(parts.on);
+    let warmup_ns = check::time(parts.warmup.unwrap_or(usual_warmup));
+    let warmup_ns = warmup_ns.map_err(|p| StudyError::option("--warmup", p))?;
+    let duration_ns = check::time(parts.duration.unwrap_or(usual_duration));
+    let duration_ns = duration_ns.and_then(|ns| check::measured(warmup_ns, ns));
     Ok(Case {
         name: workload.name.clone(),
         workload: workload.name.clone(),
@@ -123,12 +136,20 @@ fn groups(parts: &Parts<'_>, program: &Program) -> Result<Groups, StudyError> {
     Ok(groups)
 }
 
-fn variants(base: &Policy, groups: &Groups, with: &[String]) -> Result<Vec<Variant>, Problem> {
+fn variants(
+    base: &Policy,
+    groups: &Groups,
+    machine: &Machine,
+    parts: &Parts<'_>,
+) -> Result<Vec<Variant>, Problem> {
     let mut variants = Vec::new();
-    for edits in with {
-        variants.push(check::variant(base, groups, edits, &variants)?);
+    for edits in parts.with {
+        let variant = check::variant(base, groups, edits, &variants)?;
+        check::runs_on(&variant, machine)?;
+        variants.push(variant);
     }
-    if variants.is_empty() {
+    // Prediction and measurement of the baseline alone can be compared.
+    if variants.is_empty() && parts.on != On::Both {
         let help = "name one, such as `--with +SIS_SHORT`";
         return Err(Problem::new("no variant is given", help));
     }

@@ -18,6 +18,7 @@ pub(crate) struct RawStudy {
     pub(crate) machine: Spanned<String>,
     pub(crate) base: Spanned<String>,
     pub(crate) variants: Texts,
+    pub(crate) on: Option<Spanned<String>>,
     pub(crate) seed: Option<Spanned<i64>>,
     pub(crate) repeats: Option<Spanned<i64>>,
     pub(crate) warmup: Option<Spanned<String>>,

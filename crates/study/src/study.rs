@@ -1,6 +1,8 @@
 //! A study with every name resolved and every number checked: nothing in it can
 //! be wrong any more, so that running it needs no further questions.
 
+use std::borrow::Cow;
+
 use reveille_machine::Machine;
 use reveille_policy::{Groups, Policy};
 use reveille_workload::Program;
@@ -10,7 +12,7 @@ use crate::claim::Statement;
 use crate::comparison::Unpredicted;
 use crate::measure::Measure;
 use crate::published::Published;
-use crate::{Ns, StudyError};
+use crate::{Ns, On, StudyError};
 
 /// Runs of each load under each policy, unless stated.
 pub const DEFAULT_REPEATS: u32 = 5;
@@ -22,6 +24,18 @@ pub const DEFAULT_SEED: u64 = 1;
 pub const DEFAULT_WARMUP: &str = "60ms";
 /// Virtual time measured, unless stated.
 pub const DEFAULT_DURATION: &str = "30ms";
+/// Time before measuring starts where runs are real, unless stated.
+pub const DEFAULT_HOST_WARMUP: &str = "200ms";
+/// Time measured where runs are real, unless stated.
+pub const DEFAULT_HOST_DURATION: &str = "1s";
+
+/// Warm-up and measured time of a run that states none.
+pub(crate) fn default_times(on: On) -> (&'static str, &'static str) {
+    match on {
+        On::Sim => (DEFAULT_WARMUP, DEFAULT_DURATION),
+        On::Host | On::Both => (DEFAULT_HOST_WARMUP, DEFAULT_HOST_DURATION),
+    }
+}
 
 /// A study that is ready to [`run`](crate::run).
 #[derive(Clone, Debug)]
@@ -36,6 +50,8 @@ pub struct Study {
     pub machines: Vec<Machine>,
     /// The study's own baseline; a case may have another.
     pub base: Policy,
+    /// Where it runs, unless told otherwise.
+    pub on: On,
     /// All randomness of all runs comes from it.
     pub seed: u64,
     /// At least one; names differ.
@@ -59,7 +75,7 @@ pub struct Case {
     pub base: Policy,
     /// Task groups of the baseline.
     pub groups: Groups,
-    /// At least one; no two are the same.
+    /// At least one, but for studies that run on [`On::Both`]; no two are the same.
     pub variants: Vec<Variant>,
     /// What runs are judged by; at least one, names differ.
     pub metrics: Vec<Measure>,
@@ -83,6 +99,8 @@ pub struct Variant {
     pub policy: Policy,
     /// The case's groups with their settings edited.
     pub groups: Groups,
+    /// CPUs to run on, by their numbers on the machine; all of them if there are none.
+    pub cpus: Vec<u32>,
 }
 
 /// One load of a case.
@@ -125,6 +143,20 @@ impl Study {
         }
         Ok(self)
     }
+
+    /// The same study with all cases on one machine.
+    ///
+    /// # Errors
+    /// [`StudyError::Option`] if a variant names CPUs that the machine does not have.
+    pub fn on_machine(mut self, machine: Machine) -> Result<Study, StudyError> {
+        for variant in self.cases.iter().flat_map(|c| &c.variants) {
+            let runs = check::runs_on(variant, &machine);
+            runs.map_err(|problem| StudyError::option("--machine", problem))?;
+        }
+        self.cases.iter_mut().for_each(|case| case.machine = 0);
+        self.machines = vec![machine];
+        Ok(self)
+    }
 }
 
 impl Case {
@@ -133,6 +165,20 @@ impl Case {
         match side.checked_sub(1) {
             None => (&self.base, &self.groups),
             Some(i) => (&self.variants[i].policy, &self.variants[i].groups),
+        }
+    }
+
+    /// CPUs that a side runs on, by their numbers on the machine; all if there are none.
+    pub(crate) fn cpus(&self, side: usize) -> &[u32] {
+        side.checked_sub(1).map_or(&[], |i| &self.variants[i].cpus)
+    }
+
+    /// The case's machine as far as a side uses it.
+    pub(crate) fn machine_of<'a>(&self, machines: &'a [Machine], side: usize) -> Cow<'a, Machine> {
+        let machine = &machines[self.machine];
+        match self.cpus(side) {
+            [] => Cow::Borrowed(machine),
+            cpus => Cow::Owned(machine.restricted(cpus).expect("its CPUs were checked")),
         }
     }
 

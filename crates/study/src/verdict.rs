@@ -15,6 +15,11 @@
 //! The figure of one side alone is a hit within a factor of two, for it depends on
 //! the machine more than a ratio does; a quantile of a latency under bandwidth limits
 //! within 10%, for there the limits decide and not the machine.
+//!
+//! What this host measures is held against predictions by the rule in
+//! [`measured`](self::measured).
+
+pub mod measured;
 
 use crate::{Published, PublishedFigure, Row, Score, Verdict};
 

@@ -4,7 +4,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reveille_study::{Comparison, Parts, RowKind, Study, Verdict, compare, parse, run, run_all};
+use reveille_study::{
+    Comparison, On, Parts, RowKind, Study, Verdict, compare, parse, run, run_all,
+};
 
 /// Three loads, two variants, three repeats: 27 short runs.
 fn study() -> Study {
@@ -19,10 +21,11 @@ fn study() -> Study {
         metric: &[],
         group: &[],
         slice: None,
+        on: On::Sim,
         repeats: 3,
         seed: 7,
-        warmup: "1ms",
-        duration: "1ms",
+        warmup: Some("1ms"),
+        duration: Some("1ms"),
     })
     .unwrap()
 }
@@ -286,10 +289,11 @@ fn settings_of_groups_reach_the_runs() {
         metric: &["throughput".to_owned(), "throttled_pct".to_owned()],
         group: &groups,
         slice: Some("1ms"),
+        on: On::Sim,
         repeats: 1,
         seed: 7,
-        warmup: "1ms",
-        duration: "1ms",
+        warmup: Some("1ms"),
+        duration: Some("1ms"),
     })
     .unwrap();
     let case = &study.cases[0];

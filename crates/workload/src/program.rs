@@ -2,11 +2,13 @@
 //! short programs in a loop, and the channels, futexes and lists they share. The
 //! simulator and the host runner interpret the same value.
 
+use serde::{Deserialize, Serialize};
+
 /// Nanoseconds.
 pub type Ns = u64;
 
 /// A workload with all numbers filled in, ready to run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// Name of the workload.
     pub name: String,
@@ -27,7 +29,7 @@ pub struct Program {
 }
 
 /// A task program: its operations are repeated until the run ends.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
     /// Such as `worker`.
     pub name: String,
@@ -36,7 +38,7 @@ pub struct Role {
 }
 
 /// One task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// Index into [`Program::roles`].
     pub role: u16,
@@ -64,7 +66,7 @@ impl TaskSpec {
 }
 
 /// Where a task sends to or receives from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     /// Channel within the instance.
     pub first: u16,
@@ -80,7 +82,7 @@ impl From<u16> for Port {
 
 /// How a message travels; its costs are the machine's. A receiver takes one message
 /// at a time and blocks while there is none; a sender blocks while there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ChannelKind {
     /// A pipe of 16 pages. A writer wakes a reader only if the pipe was empty, a reader
     /// a writer only if it was full; both in process context.
@@ -95,7 +97,7 @@ pub enum ChannelKind {
 }
 
 /// One operation of a task. Channels, lists and tasks are counted within the instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     /// Computes for this much CPU time.
     Run(Ns),
@@ -216,7 +218,7 @@ pub enum Op {
 pub const MAX_DEPTH: usize = 4;
 
 /// What a run is judged by.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Name with unit, such as `throughput (round trips/s)` or `p99 wakeup latency (ns)`.
     pub name: String,
@@ -225,7 +227,7 @@ pub struct Metric {
 }
 
 /// How a metric is taken from a run's result.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MetricKind {
     /// Counted operations per second; higher is better.
     Throughput,

@@ -10,7 +10,7 @@ use reveille_measure::{GroupStats, HostContext};
 use reveille_policy::Groups;
 use serde::Serialize;
 
-use crate::errors::{CliError, say};
+use crate::errors::CliError;
 use crate::signals::watch_signals;
 
 #[derive(clap::Args)]
@@ -47,19 +47,14 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     })?;
     // Before there is anything that a signal would leave behind.
     let stop = watch_signals()?;
-    let groups = HostGroups::create(&groups)?;
-    let stats = groups.stat_files();
-    let join = if stats.is_empty() { Vec::new() } else { groups.procs_files(0) };
+    let made = HostGroups::create(&groups)?;
+    let group = made.files(&groups).pop();
+    let join = group.as_ref().map(|group| group.procs.clone()).unwrap_or_default();
     let watch = Watch::begin();
     let result = supervise::run(&program, &Place { cpus, join }, job, &stop)?;
     let host = watch.end(J::tasks(&result).map(|tasks| tasks.cpu_ns));
-    let group = stats.first().map(|files| {
-        files.read().map_err(|error| {
-            let help = "it was removed from outside while the benchmark ran: run it again";
-            HostError::system("read the counters of the task group", error, help)
-        })
-    });
-    Ok(Ran { result, host, group: group.transpose()? })
+    let group = group.map(|group| group.stats.read(&group.name)).transpose()?;
+    Ok(Ran { result, host, group })
 }
 
 fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
@@ -76,45 +71,35 @@ fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
 }
 
 impl<T> Ran<T> {
-    /// Says below a benchmark's own lines, on standard error, what it was measured on and
-    /// what its tasks and its group did.
-    pub fn say_context<J: Job<Output = T>>(&self) {
+    /// Lines below a benchmark's own: what it was measured on, what the limit of its group
+    /// did, and what may have disturbed it.
+    pub fn context(&self) -> String {
         let host = &self.host;
-        let under = host.virtualisation.as_ref().map(|v| format!(", a guest of {v}"));
-        let governor = host.governor.as_ref().map(|g| format!(", governor {g}"));
-        let scheduler = host.sched_ext.as_ref().map(|s| format!(", scheduler {s}"));
-        say(format_args!(
-            "host: Linux {}, {} CPUs, {}{}{}{}",
+        let part = |before: &str, text: &Option<String>| {
+            text.as_ref().map(|text| format!("{before}{text}")).unwrap_or_default()
+        };
+        let mut lines = format!(
+            "host: Linux {}, {} CPUs, {}{}{}{}\n",
             host.kernel,
             host.cpus,
             host.cpu,
-            under.unwrap_or_default(),
-            governor.unwrap_or_default(),
-            scheduler.unwrap_or_default(),
-        ));
-        if let Some(tasks) = J::tasks(&self.result) {
-            say(format_args!(
-                "tasks: {:.3} s on CPU, {:.3} s waiting for one, {} switches ({} preempted), \
-                 {} migrations",
-                tasks.cpu_ns as f64 / 1e9,
-                tasks.run_delay_ns as f64 / 1e9,
-                tasks.voluntary_switches + tasks.involuntary_switches,
-                tasks.involuntary_switches,
-                tasks.migrations,
-            ));
-        }
+            part(", a guest of ", &host.virtualisation),
+            part(", governor ", &host.governor),
+            part(", scheduler ", &host.sched_ext),
+        );
         if let Some(group) = &self.group {
-            say(format_args!(
-                "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all",
+            lines += &format!(
+                "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all\n",
                 group.nr_periods,
                 group.nr_throttled,
                 group.throttled_ns as f64 / 1e9,
                 group.nr_bursts,
                 group.burst_ns as f64 / 1e9,
-            ));
+            );
         }
         for warning in &host.warnings {
-            say(format_args!("warning: {warning}"));
+            lines += &format!("warning: {warning}\n");
         }
+        lines
     }
 }

@@ -78,11 +78,21 @@ struct ConstantJson<'a> {
     origin: OriginJson<'a>,
 }
 
-/// `kind` is `cited`, `estimated` or `fitted`.
+/// `kind` is `cited`, `estimated`, `measured` or `fitted`.
 #[derive(Serialize)]
 struct OriginJson<'a> {
     kind: &'static str,
     text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spread: Option<SpreadJson>,
+}
+
+/// Of something measured: a tenth of the samples lies below `p10`, a tenth above `p90`.
+#[derive(Serialize)]
+struct SpreadJson {
+    p10: f64,
+    p90: f64,
+    samples: u64,
 }
 
 /// Lists machines, or shows one.
@@ -149,7 +159,7 @@ fn idle_text(s: &IdleState) -> String {
         "  {}: exit {} ns ({} to {}), worth it from {} ns{polling}",
         s.name, s.exit_ns, s.exit_low_ns, s.exit_high_ns, s.residency_ns
     );
-    text + &entry(4, s.origin.kind(), s.origin.text())
+    text + &origin_text(&s.origin)
 }
 
 fn constant_text(c: &Constant) -> String {
@@ -158,7 +168,18 @@ fn constant_text(c: &Constant) -> String {
     let _ =
         writeln!(text, "  {} = {} {} ({} to {}){inherited}", c.key, c.value, c.unit, c.low, c.high);
     text += &entry(4, "meaning", c.meaning);
-    text + &entry(4, c.origin.kind(), c.origin.text())
+    text + &origin_text(&c.origin)
+}
+
+fn origin_text(origin: &Origin) -> String {
+    let text = entry(4, origin.kind(), origin.text());
+    match origin {
+        Origin::Measured(m) => {
+            let spread = format!("p10 {:.6}, p90 {:.6}", m.p10, m.p90);
+            text + &entry(4, "spread", &format!("{spread}, {} samples", m.samples))
+        }
+        _ => text,
+    }
 }
 
 fn full_json(m: &Machine) -> FullMachine<'_> {
@@ -208,5 +229,9 @@ fn constant_json(c: &Constant) -> ConstantJson<'_> {
 }
 
 fn origin_json(origin: &Origin) -> OriginJson<'_> {
-    OriginJson { kind: origin.kind(), text: origin.text() }
+    let spread = match origin {
+        Origin::Measured(m) => Some(SpreadJson { p10: m.p10, p90: m.p90, samples: m.samples }),
+        _ => None,
+    };
+    OriginJson { kind: origin.kind(), text: origin.text(), spread }
 }

@@ -8,6 +8,7 @@ mod studies;
 mod study_json;
 mod workloads;
 
+pub use layout::columns;
 pub use machines::machines;
 pub use policies::policies;
 pub use studies::studies;

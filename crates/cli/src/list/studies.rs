@@ -8,7 +8,7 @@ use reveille_study::{Case, Point, Published, PublishedFigure, Side, Study};
 use super::layout::{columns, entry};
 use super::study_json::{StudiesJson, StudyJson, full_json, line};
 use crate::args::ListArgs;
-use crate::errors::CliError;
+use crate::errors::{CliError, say};
 use crate::output::{print, print_json};
 
 /// Lists studies, or shows one.
@@ -22,10 +22,15 @@ pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let studies = reveille_study::names()
-        .into_iter()
-        .map(|name| reveille_study::load(name).map(line))
-        .collect::<Result<Vec<_>, _>>()?;
+    // One that measures this host needs to know it; where it cannot, the others are listed.
+    let readable = |name: &&str| match reveille_study::load(name) {
+        Ok(study) => Some(line(study)),
+        Err(error) => {
+            say(format_args!("reveille: the study {name} cannot be read here: {error}"));
+            None
+        }
+    };
+    let studies: Vec<_> = reveille_study::names().iter().filter_map(readable).collect();
     if args.json {
         print_json(&StudiesJson { studies })?;
     } else {
@@ -44,6 +49,9 @@ fn full_text(s: &Study) -> String {
     }
     text += &entry(0, "machine", &s.machine().name);
     text += &entry(0, "base", &s.base.base);
+    if s.on.measures() {
+        text += &entry(0, "on", &s.on.to_string());
+    }
     text += &entry(0, "variants", &s.variants().join(", "));
     text += &entry(0, "seed", &s.seed.to_string());
     for case in &s.cases {

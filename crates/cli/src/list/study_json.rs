@@ -18,6 +18,8 @@ pub struct StudyLine {
     pub name: String,
     pub about: String,
     pub machine: String,
+    /// `sim`, `host` or `sim,host`.
+    pub on: String,
     /// Null if the study names none.
     pub mechanism: Option<String>,
 }
@@ -35,6 +37,7 @@ pub struct FullStudy {
     mechanism: Option<String>,
     machine: String,
     base: String,
+    on: String,
     variants: Vec<String>,
     seed: u64,
     cases: Vec<CaseJson>,
@@ -127,7 +130,8 @@ struct ClaimJson {
 /// A study's line in the list.
 pub fn line(s: Study) -> StudyLine {
     let machine = s.machine().name.clone();
-    StudyLine { name: s.name, about: s.about, machine, mechanism: s.mechanism }
+    let on = s.on.to_string();
+    StudyLine { name: s.name, about: s.about, machine, on, mechanism: s.mechanism }
 }
 
 /// A study in full.
@@ -138,6 +142,7 @@ pub fn full_json(s: &Study) -> FullStudy {
         mechanism: s.mechanism.clone(),
         machine: s.machine().name.clone(),
         base: s.base.base.clone(),
+        on: s.on.to_string(),
         variants: s.variants().into_iter().map(str::to_owned).collect(),
         seed: s.seed,
         cases: s.cases.iter().map(|c| case_json(s, c)).collect(),

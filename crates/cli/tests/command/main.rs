@@ -1,6 +1,10 @@
 //! The built command, used as a user would.
 
 mod bad_input;
+mod bench_peers;
+mod bench_schbench;
+mod both_worlds;
+mod calibrate;
 mod interrupt;
 mod lists;
 mod results;

@@ -11,12 +11,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use reveille_policy::{BandwidthLimits, Groups};
+use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
+use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use hierarchy::{Hierarchy, Version};
 pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
+pub(crate) use stats::added;
 
 /// The task groups of one run, as [`Groups`] describes them. Dropped, they are gone, and
 /// whatever still runs in them has been killed.
@@ -33,7 +35,6 @@ struct Group {
     dirs: Vec<PathBuf>,
     /// How its files are written.
     version: Version,
-    name: String,
 }
 
 impl HostGroups {
@@ -56,30 +57,49 @@ impl HostGroups {
                 Some(parent) => made.groups[parent].dirs.clone(),
                 None => hierarchy.bases(),
             };
-            let group = Group::create(&hierarchy, &parents, &group.name, &group.limits)?;
+            let group = Group::create(&hierarchy, &parents, &group.limits)?;
             made.groups.push(group);
         }
         Ok(made)
     }
 
-    /// Files into each of which a process writes its id to be in group `index`.
-    pub fn procs_files(&self, index: usize) -> Vec<PathBuf> {
-        self.groups[index].dirs.iter().map(|dir| dir.join("cgroup.procs")).collect()
+    /// The files of each, by which a program enters them; `groups` are those that these were
+    /// made from.
+    pub fn files(&self, groups: &Groups) -> Vec<GroupFiles> {
+        let files = |(made, group): (&Group, &TaskGroup)| GroupFiles {
+            name: group.name.clone(),
+            parent: group.parent,
+            roles: group.roles.clone(),
+            procs: made.dirs.iter().map(|dir| dir.join("cgroup.procs")).collect(),
+            threads: match made.version {
+                Version::V1 => made.dirs.iter().map(|dir| dir.join("tasks")).collect(),
+                // Its threads would have to be in groups of one threaded subtree.
+                Version::V2 => Vec::new(),
+            },
+            stats: StatFiles::of(&made.dirs),
+        };
+        self.groups.iter().zip(&groups.groups).map(files).collect()
     }
+}
 
-    /// Files into each of which a single thread writes its id to be in group `index`; none
-    /// where threads of one process cannot be in several groups (cgroup v2).
-    pub fn thread_files(&self, index: usize) -> Vec<PathBuf> {
-        match self.groups[index].version {
-            Version::V1 => self.groups[index].dirs.iter().map(|dir| dir.join("tasks")).collect(),
-            Version::V2 => Vec::new(),
-        }
-    }
-
-    /// Where the counters of each group can be read.
-    pub fn stat_files(&self) -> Vec<StatFiles> {
-        self.groups.iter().map(|g| StatFiles::new(&g.name, &g.dirs, g.version)).collect()
-    }
+/// A task group by the files that the kernel shows of it. Its limits are set already; when
+/// its periods begin cannot be set, so that the `phase_ns` of a [`TaskGroup`] has no meaning
+/// here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupFiles {
+    /// Its name in results.
+    pub name: String,
+    /// Index of the group that it lies in.
+    pub parent: Option<usize>,
+    /// Roles of the program whose tasks are in it; empty for all.
+    pub roles: Vec<u16>,
+    /// Files into each of which a process writes its id to enter: `cgroup.procs`.
+    pub procs: Vec<PathBuf>,
+    /// Files into each of which a thread writes its id to enter, `tasks` of the first
+    /// version; none where threads of one process cannot be in several groups.
+    pub threads: Vec<PathBuf>,
+    /// Where its counters are.
+    pub stats: StatFiles,
 }
 
 impl Drop for HostGroups {
@@ -100,13 +120,12 @@ impl Group {
     fn create(
         hierarchy: &Hierarchy,
         parents: &[PathBuf],
-        name: &str,
         limits: &BandwidthLimits,
     ) -> Result<Group, HostError> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = format!("{}{}-{number}", remove::PREFIX, std::process::id());
         let version = hierarchy.version;
-        let mut group = Group { dirs: Vec::new(), version, name: name.to_owned() };
+        let mut group = Group { dirs: Vec::new(), version };
         let made = parents.iter().try_for_each(|parent| {
             if version == Version::V2 {
                 hierarchy::delegate_cpu(parent)?;
@@ -198,7 +217,6 @@ fn write(file: &Path, value: &str) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reveille_policy::TaskGroup;
 
     fn limited(name: &str, parent: Option<usize>, quota_ms: u64, burst_ms: u64) -> TaskGroup {
         TaskGroup {
@@ -245,8 +263,9 @@ mod tests {
                 assert_eq!(read("cpu.max.burst").trim(), "10000");
             }
         }
-        let stats = made.stat_files()[1].read().unwrap();
-        assert_eq!((stats.name.as_str(), stats.nr_throttled), ("app", 0));
+        let files = made.files(&groups);
+        assert_eq!((files[1].name.as_str(), files[1].parent), ("app", Some(0)));
+        assert_eq!(files[1].stats.read("app").unwrap().nr_throttled, 0);
         drop(made);
         assert!(dirs.iter().all(|dir| !dir.exists()), "{dirs:?}");
     }
@@ -277,7 +296,7 @@ mod tests {
         let groups = Groups { groups: vec![limited("app", None, 50, 0)], ..Groups::default() };
         let Some(made) = created(&groups) else { return };
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        for file in made.procs_files(0) {
+        for file in &made.files(&groups)[0].procs {
             fs::write(file, sleeper.id().to_string()).unwrap();
         }
         let dir = made.groups[0].dirs[0].clone();

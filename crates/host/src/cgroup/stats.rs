@@ -1,76 +1,92 @@
 //! The counters of a task group, as `cpu.stat` shows them.
 
 use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reveille_measure::GroupStats;
 use serde::{Deserialize, Serialize};
 
-use super::hierarchy::Version;
-use crate::Ns;
+use crate::HostError;
 
-/// Where to read them; a process in the group can, without knowing more about it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Where the counters of a group can be read; a process in the group can, without knowing
+/// more about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatFiles {
-    name: String,
-    stat: PathBuf,
-    /// `cpuacct.usage`, in ns: v1 has the usage in no other place.
-    usage: Option<PathBuf>,
-    /// v2 counts in us and names its keys so.
-    in_us: bool,
+    /// `cpu.stat`, of either version.
+    pub cpu_stat: PathBuf,
+    /// `cpuacct.usage`, for a group of the first version, whose `cpu.stat` has no usage.
+    pub usage: Option<PathBuf>,
 }
 
 impl StatFiles {
-    pub(super) fn new(name: &str, dirs: &[PathBuf], version: Version) -> StatFiles {
+    /// Those of a group that has these directories, that of `cpu` first.
+    pub(super) fn of(dirs: &[PathBuf]) -> StatFiles {
         let usage = dirs.iter().map(|dir| dir.join("cpuacct.usage")).find(|file| file.exists());
-        StatFiles {
-            name: name.to_owned(),
-            stat: dirs[0].join("cpu.stat"),
-            usage,
-            in_us: version == Version::V2,
-        }
+        StatFiles { cpu_stat: dirs[0].join("cpu.stat"), usage }
     }
 
-    /// The counters since the group was made.
-    pub fn read(&self) -> io::Result<GroupStats> {
-        let text = fs::read_to_string(&self.stat)?;
-        let usage_ns = match &self.usage {
-            Some(file) => fs::read_to_string(file)?.trim().parse().unwrap_or(0),
-            None => 0,
-        };
-        Ok(GroupStats { usage_ns, ..parse(&self.name, &text, self.in_us) })
+    /// Does a file tell the CPU time that the group has used?
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the group is gone.
+    pub fn tell_usage(&self) -> Result<bool, HostError> {
+        Ok(self.usage.is_some() || value(&read(&self.cpu_stat)?, "usage_usec").is_some())
     }
 
-    /// What `later` counts more than `earlier`.
-    pub fn between(earlier: &GroupStats, later: &GroupStats) -> GroupStats {
-        GroupStats {
-            name: later.name.clone(),
-            usage_ns: later.usage_ns.saturating_sub(earlier.usage_ns),
-            nr_periods: later.nr_periods.saturating_sub(earlier.nr_periods),
-            nr_throttled: later.nr_throttled.saturating_sub(earlier.nr_throttled),
-            throttled_ns: later.throttled_ns.saturating_sub(earlier.throttled_ns),
-            nr_bursts: later.nr_bursts.saturating_sub(earlier.nr_bursts),
-            burst_ns: later.burst_ns.saturating_sub(earlier.burst_ns),
-        }
+    /// The counters since the group was made, under this name. The usage is 0 if no file
+    /// tells it.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the group is gone.
+    pub fn read(&self, name: &str) -> Result<GroupStats, HostError> {
+        let text = read(&self.cpu_stat)?;
+        let stats = parse(name, &text);
+        Ok(match &self.usage {
+            Some(file) => GroupStats { usage_ns: read(file)?.trim().parse().unwrap_or(0), ..stats },
+            None => stats,
+        })
     }
 }
 
-fn parse(name: &str, text: &str, in_us: bool) -> GroupStats {
-    let value = |key: &str| -> u64 {
-        let of_line = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
-        text.lines().find_map(of_line).unwrap_or(0)
-    };
-    let time = |v1: &str, v2: &str| -> Ns { if in_us { 1000 * value(v2) } else { value(v1) } };
+/// What `later` counts more than `earlier`.
+pub(crate) fn added(later: &GroupStats, earlier: &GroupStats) -> GroupStats {
+    GroupStats {
+        name: later.name.clone(),
+        usage_ns: later.usage_ns.saturating_sub(earlier.usage_ns),
+        nr_periods: later.nr_periods.saturating_sub(earlier.nr_periods),
+        nr_throttled: later.nr_throttled.saturating_sub(earlier.nr_throttled),
+        throttled_ns: later.throttled_ns.saturating_sub(earlier.throttled_ns),
+        nr_bursts: later.nr_bursts.saturating_sub(earlier.nr_bursts),
+        burst_ns: later.burst_ns.saturating_sub(earlier.burst_ns),
+    }
+}
+
+/// Both versions: the second counts in us, and its keys say so.
+fn parse(name: &str, text: &str) -> GroupStats {
+    let us = |key: &str| value(text, key).map(|us| us * 1000);
+    let ns = |first: &str, second: &str| value(text, first).or_else(|| us(second)).unwrap_or(0);
     GroupStats {
         name: name.to_owned(),
-        usage_ns: time("usage", "usage_usec"),
-        nr_periods: value("nr_periods"),
-        nr_throttled: value("nr_throttled"),
-        throttled_ns: time("throttled_time", "throttled_usec"),
-        nr_bursts: value("nr_bursts"),
-        burst_ns: time("burst_time", "burst_usec"),
+        usage_ns: us("usage_usec").unwrap_or(0),
+        nr_periods: value(text, "nr_periods").unwrap_or(0),
+        nr_throttled: value(text, "nr_throttled").unwrap_or(0),
+        throttled_ns: ns("throttled_time", "throttled_usec"),
+        nr_bursts: value(text, "nr_bursts").unwrap_or(0),
+        burst_ns: ns("burst_time", "burst_usec"),
     }
+}
+
+/// The number in the line `key number`.
+fn value(text: &str, key: &str) -> Option<u64> {
+    let mut words = text.lines().map(str::split_ascii_whitespace);
+    words.find_map(|mut line| (line.next()? == key).then(|| line.next()?.parse().ok())?)
+}
+
+fn read(file: &Path) -> Result<String, HostError> {
+    fs::read_to_string(file).map_err(|error| {
+        let help = "name a task group that exists; one that was removed meanwhile has no result";
+        HostError::system(format!("read {}", file.display()), error, help)
+    })
 }
 
 #[cfg(test)]
@@ -79,16 +95,31 @@ mod tests {
 
     #[test]
     fn both_versions_say_the_same_in_their_own_units() {
-        let v1 = "nr_periods 20\nnr_throttled 3\nthrottled_time 4000000\nnr_bursts 2\n\
-                  burst_time 5000\nwait_sum 1\n";
-        let v2 = "usage_usec 9\nuser_usec 5\nnr_periods 20\nnr_throttled 3\n\
-                  throttled_usec 4000\nnr_bursts 2\nburst_usec 5\n";
-        let one = parse("g", v1, false);
-        let two = parse("g", v2, true);
-        assert_eq!(one.throttled_ns, 4_000_000);
-        assert_eq!((one.burst_ns, two.usage_ns), (5000, 9000));
-        assert_eq!(GroupStats { usage_ns: 0, ..two.clone() }, one);
-        let none = StatFiles::between(&two, &two);
-        assert_eq!((none.nr_periods, none.usage_ns), (0, 0));
+        let dir = tempfile::tempdir().unwrap();
+        let files = |cpu_stat: &str, usage: Option<&str>| {
+            let file = |name: &str, text: &str| {
+                let path = dir.path().join(name);
+                fs::write(&path, text).unwrap();
+                path
+            };
+            let usage = usage.map(|text| file("cpuacct.usage", text));
+            StatFiles { cpu_stat: file("cpu.stat", cpu_stat), usage }
+        };
+        let first = "nr_periods 20\nnr_throttled 3\nthrottled_time 4000000\nnr_bursts 2\n\
+                     burst_time 5000\nwait_sum 1\n";
+        let v1 = files(first, Some("9000\n"));
+        assert!(v1.tell_usage().unwrap());
+        let one = v1.read("g").unwrap();
+        assert_eq!((one.usage_ns, one.nr_periods, one.nr_throttled), (9000, 20, 3));
+        assert_eq!((one.throttled_ns, one.nr_bursts, one.burst_ns), (4_000_000, 2, 5000));
+        assert!(!files(first, None).tell_usage().unwrap());
+        let second = "usage_usec 9\nuser_usec 5\nnr_periods 20\nnr_throttled 3\n\
+                      throttled_usec 4000\nnr_bursts 2\nburst_usec 5\n";
+        let v2 = files(second, None);
+        assert!(v2.tell_usage().unwrap());
+        assert_eq!(v2.read("g").unwrap(), one);
+        assert_eq!(added(&one, &one), GroupStats { name: "g".into(), ..GroupStats::default() });
+        let gone = StatFiles { cpu_stat: dir.path().join("none"), usage: None };
+        assert!(gone.read("g").unwrap_err().to_string().contains("none"));
     }
 }

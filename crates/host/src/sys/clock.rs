@@ -2,7 +2,9 @@
 //! thread's CPU clock instead would charge its runtime up to date and make the kernel
 //! enforce quotas more exactly than it does.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::io::Errno;
+use rustix::thread::{NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative};
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 use crate::Ns;
 
@@ -13,10 +15,36 @@ pub fn now() -> Ns {
     time.tv_sec as Ns * 1_000_000_000 + time.tv_nsec as Ns
 }
 
+/// The time between two ticks: what the kernel's coarse clock resolves.
+pub fn tick_period() -> Ns {
+    let period = clock_getres(ClockId::MonotonicCoarse);
+    (period.tv_sec as Ns * 1_000_000_000 + period.tv_nsec as Ns).max(1)
+}
+
 /// Spins until `end`; time in which the thread does not run passes as well.
 #[inline]
 pub fn spin_until(end: Ns) {
     while now() < end {
         std::hint::spin_loop();
     }
+}
+
+/// Sleeps for this long; a signal does not shorten it.
+pub fn sleep(ns: Ns) {
+    let mut left = timespec(ns);
+    while let NanosleepRelativeResult::Interrupted(rest) =
+        clock_nanosleep_relative(ClockId::Monotonic, &left)
+    {
+        left = rest;
+    }
+}
+
+/// Sleeps until `end`.
+pub fn sleep_until(end: Ns) {
+    let end = timespec(end);
+    while clock_nanosleep_absolute(ClockId::Monotonic, &end) == Err(Errno::INTR) {}
+}
+
+fn timespec(ns: Ns) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }

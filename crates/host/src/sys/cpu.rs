@@ -30,3 +30,39 @@ pub fn allowed() -> io::Result<Vec<CpuId>> {
     let set = thread::sched_getaffinity(None::<Pid>)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&c| set.is_set(c)).map(|c| c as CpuId).collect())
 }
+
+/// The hypervisor that this runs under, by the signature that it shows as a processor: a
+/// name, or the signature if it is none of the common ones. `None` on hardware and where
+/// processors are not asked so.
+#[cfg(target_arch = "x86_64")]
+pub fn hypervisor() -> Option<String> {
+    use std::arch::x86_64::__cpuid;
+    /// Bit of leaf 1, ECX: set by hypervisors, never by hardware.
+    const GUEST: u32 = 1 << 31;
+    /// Leaf of the signature, by convention of all hypervisors.
+    const SIGNATURE: u32 = 0x4000_0000;
+    // SAFETY: every x86-64 processor has the instruction, and it touches no memory. Newer
+    // compilers know that and want no `unsafe`.
+    #[allow(unused_unsafe)]
+    let (first, leaf) = unsafe { (__cpuid(1), __cpuid(SIGNATURE)) };
+    if first.ecx & GUEST == 0 {
+        return None;
+    }
+    let bytes = [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).concat();
+    let text = String::from_utf8_lossy(&bytes).trim_matches(['\0', ' ']).to_owned();
+    let name = match text.as_str() {
+        "" => return None,
+        "KVMKVMKVM" => "KVM",
+        "Microsoft Hv" => "Hyper-V",
+        "VMwareVMware" => "VMware",
+        "XenVMMXenVMM" => "Xen",
+        other => other,
+    };
+    Some(name.to_owned())
+}
+
+/// As above.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn hypervisor() -> Option<String> {
+    None
+}

@@ -1,6 +1,7 @@
 //! Futexes, raw: one word in memory that a thread waits on. Private ones serve the threads
 //! of one process and are cheaper; shared ones serve several processes.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
@@ -43,6 +44,18 @@ pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> u32 {
     futex::wake(word, scope.flags(), count).unwrap_or(0) as u32
 }
 
+/// Sleeps while the word is `value`, until a wake-up of one of the bits `of`.
+#[inline]
+pub fn wait_bits(word: &AtomicU32, value: u32, of: NonZeroU32, scope: Scope) {
+    let _ = futex::wait_bitset(word, scope.flags(), value, None, of);
+}
+
+/// Wakes all that wait for one of the bits `of`.
+#[inline]
+pub fn wake_bits(word: &AtomicU32, of: NonZeroU32, scope: Scope) {
+    let _ = futex::wake_bitset(word, scope.flags(), i32::MAX as u32, of);
+}
+
 const BLOCKED: u32 = 0;
 const RUNNING: u32 = 1;
 
@@ -63,6 +76,13 @@ impl Doorbell {
     #[inline]
     pub fn reset(&self) {
         self.0.store(BLOCKED, Ordering::SeqCst);
+    }
+
+    /// Takes it that a post came: until the next reset or wait, those who post need not
+    /// wake anybody. For the thread that waits on it.
+    #[inline]
+    pub fn hold(&self) {
+        self.0.store(RUNNING, Ordering::Release);
     }
 
     /// Waits for a post, at most `timeout`, and takes it. False if the time was over.
@@ -86,5 +106,24 @@ impl Doorbell {
         if self.0.swap(RUNNING, Ordering::SeqCst) == BLOCKED {
             wake(&self.0, 1, scope);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_post_is_kept_once_until_it_is_taken() {
+        let bell = Doorbell::default();
+        assert!(!bell.wait(Scope::Private, Some(0)));
+        bell.post(Scope::Private);
+        bell.post(Scope::Private);
+        assert!(bell.wait(Scope::Private, None) && !bell.wait(Scope::Private, Some(1000)));
+        bell.hold();
+        assert!(bell.wait(Scope::Private, None) && !bell.wait(Scope::Private, Some(0)));
+        bell.hold();
+        bell.reset();
+        assert!(!bell.wait(Scope::Private, Some(0)));
     }
 }

@@ -1,6 +1,7 @@
 //! Processes: fork, the end with the parent, signals to a whole group.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::process::{self, Pid, Signal, WaitOptions};
 
@@ -17,7 +18,7 @@ pub enum Fork {
 /// # Safety
 /// This process must have a single thread: a copy has the memory of all threads and runs
 /// one, so a lock that another held would stay taken for ever.
-pub unsafe fn fork() -> io::Result<Fork> {
+unsafe fn fork() -> io::Result<Fork> {
     // SAFETY: the caller answers for there being no other thread.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -25,6 +26,79 @@ pub unsafe fn fork() -> io::Result<Fork> {
         pid => Ok(Fork::Parent(Pid::from_raw(pid).expect("fork gives a child's id above 0"))),
     }
 }
+
+/// Says that this process has a single thread. Who starts a thread gives it up.
+#[derive(Debug)]
+pub struct Alone(());
+
+impl Alone {
+    /// Counts the threads.
+    ///
+    /// # Errors
+    /// There are several, or the kernel does not say.
+    pub fn check() -> io::Result<Alone> {
+        match std::fs::read_dir("/proc/self/task")?.count() {
+            1 => Ok(Alone(())),
+            n => Err(io::Error::other(format!("the process has {n} threads"))),
+        }
+    }
+
+    /// Starts a copy of this process. The copy, too, is alone.
+    pub fn fork(&self) -> io::Result<Fork> {
+        // SAFETY: no other thread holds a lock, because there is none.
+        unsafe { fork() }
+    }
+
+    /// Starts a copy of this process that is not its child but its sibling, so that it
+    /// lives on when this one ends and has the same parent to be reaped by. C libraries do
+    /// not learn of it: the copy should not start threads.
+    pub fn fork_sibling(&self) -> io::Result<Fork> {
+        let flags = libc::CLONE_PARENT | libc::SIGCHLD;
+        // SAFETY: without CLONE_VM this is a fork, on a copy of this stack; there is no other
+        // thread whose locks would stay taken.
+        match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => Ok(Fork::Child),
+            pid => Ok(Fork::Parent(Pid::from_raw(pid as i32).expect("an id above 0"))),
+        }
+    }
+}
+
+/// Starts a process that runs `body` on a copy of this one's memory, dies with this one,
+/// and ends with what `body` returns; it never gets past this call. Dropping what `body`
+/// owns is left to the parent.
+///
+/// # Errors
+/// What fork says; an error as well if this process has more than one thread.
+pub fn spawn(body: impl FnOnce() -> i32) -> io::Result<Pid> {
+    let parent = process::getpid();
+    match Alone::check()?.fork()? {
+        Fork::Parent(pid) => Ok(pid),
+        Fork::Child => {
+            if die_with(parent).is_err() {
+                exit_now(PANICKED);
+            }
+            // A panic must not run on into the parent's code.
+            exit_now(catch_unwind(AssertUnwindSafe(body)).unwrap_or(PANICKED))
+        }
+    }
+}
+
+/// Ends the process when dropped in a panic: what a copy of a process would do on the way
+/// up the stack is the business of the original alone.
+#[derive(Debug)]
+pub struct NoUnwinding;
+
+impl Drop for NoUnwinding {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            exit_now(PANICKED);
+        }
+    }
+}
+
+/// Exit code of a process whose body panicked, as that of any Rust program.
+pub const PANICKED: i32 = 101;
 
 /// Has the kernel kill this process when `parent` ends; at once if it has ended.
 pub fn die_with(parent: Pid) -> io::Result<()> {

@@ -38,6 +38,30 @@ unsafe impl<T: Shareable> Shareable for OwnLine<T> {}
 // SAFETY: each element is.
 unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
 
+/// Declares a struct of shareable fields that is itself [`Shareable`].
+macro_rules! shareable {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $type:ty,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Default)]
+        $vis struct $name {
+            $($(#[$field_meta])* $field_vis $field: $type,)*
+        }
+
+        // SAFETY: each field is shareable, which the bounds check, and there is nothing else.
+        unsafe impl $crate::sys::shared::Shareable for $name
+        where
+            $($type: $crate::sys::shared::Shareable,)*
+        {
+        }
+    };
+}
+pub(crate) use shareable;
+
 /// A slice of zeroed values that stays shared over a fork. Pages that are never touched
 /// take no memory.
 #[derive(Debug)]

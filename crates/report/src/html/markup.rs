@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use reveille_study::{Claim, Comparison, Row, Unpredicted, Verdict};
 
+use crate::agreement::host_facts;
 use crate::explain;
 use crate::group::{Group, groups, unique};
 use crate::number::{self, Unit};
@@ -97,8 +98,11 @@ fn facts(out: &mut String, c: &Comparison) {
         ("Compared", format!("{variants} against {bases}")),
         ("Machine", c.machine.clone()),
         ("Topology", c.topology.clone()),
-        ("Cost model", c.cost_model.clone()),
     ];
+    match &c.host {
+        Some(host) => facts.extend(host_facts(host)),
+        None => facts.push(("Cost model", c.cost_model.clone())),
+    }
     facts.extend(c.mechanism.as_ref().map(|m| ("Mechanism", m.clone())));
     facts.extend(
         c.machines.iter().skip(1).map(|m| {
@@ -110,6 +114,9 @@ fn facts(out: &mut String, c: &Comparison) {
         push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(&value)));
     }
     *out += "</dl>\n";
+    for warning in c.host.iter().flat_map(|h| &h.warnings) {
+        push(out, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
+    }
 }
 
 fn claims(out: &mut String, claims: &[Claim]) {
@@ -217,7 +224,7 @@ fn p_value(p: f64) -> String {
     }
 }
 
-fn badge(verdict: Option<Verdict>) -> &'static str {
+pub(super) fn badge(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         Some(Verdict::Hit) => "<span class=\"badge hit\">hit</span>",
         Some(Verdict::Miss) => "<span class=\"badge miss\">MISS</span>",

@@ -3,6 +3,7 @@
 //! opened years later. Tables are written here as markup and need no script;
 //! plots are drawn by a small script from the data block at the page's end.
 
+mod agreement;
 mod data;
 mod markup;
 mod sensitivity;
@@ -11,6 +12,7 @@ use reveille_study::Comparison;
 
 use markup::escape;
 
+pub use agreement::agreement_html;
 pub use sensitivity::sensitivity_html;
 
 const PAGE: &str = include_str!("../../assets/page.html");

@@ -80,6 +80,7 @@ pub fn sample() -> Comparison {
         }],
         score: Score { hits, counted },
         partial: false,
+        host: None,
     }
 }
 

@@ -18,8 +18,8 @@ use crate::check::{self, BuildError, Problem};
 use crate::comparison::Unpredicted;
 use crate::measure::{self, Measure};
 use crate::raw::{RawCase, RawStudy, RawUnpredicted, Texts};
-use crate::study::{DEFAULT_DURATION, DEFAULT_REPEATS, DEFAULT_SEED, DEFAULT_WARMUP};
-use crate::{Case, Ns, Study, StudyError, Variant};
+use crate::study::{DEFAULT_REPEATS, DEFAULT_SEED, default_times};
+use crate::{Case, Ns, On, Study, StudyError, Variant};
 
 /// Reads a study; `file` names it in messages. Paths of machines and workloads in
 /// it are taken as they stand.
@@ -47,7 +47,11 @@ pub(crate) fn parse_beside(
     let mut machines = Machines::default();
     machines.index(&doc, &raw.machine)?;
     let base = doc.at("base", &raw.base, check::base(raw.base.get_ref()))?;
-    let defaults = Defaults { raw: &raw, base: &base };
+    let on = match &raw.on {
+        Some(on) => doc.at("on", on, check::on(on.get_ref()))?,
+        None => On::Sim,
+    };
+    let defaults = Defaults { raw: &raw, base: &base, on };
     let cases = doc.cases(&defaults, &mut machines)?;
     let statements = raw.claims.iter().map(|claim| doc.statement(claim, &cases));
     let statements = statements.collect::<Result<Vec<_>, StudyError>>()?;
@@ -63,6 +67,7 @@ pub(crate) fn parse_beside(
         mechanism: raw.mechanism.map(Spanned::into_inner),
         machines: machines.machines,
         base,
+        on,
         seed,
         cases,
         statements,
@@ -74,6 +79,7 @@ pub(crate) fn parse_beside(
 struct Defaults<'a> {
     raw: &'a RawStudy,
     base: &'a Policy,
+    on: On,
 }
 
 /// Machines by how the study names them; each is read once.
@@ -181,14 +187,19 @@ impl Document<'_> {
         &self,
         base: &Policy,
         groups: &Groups,
+        machine: &Machine,
         texts: &Texts,
+        on: On,
     ) -> Result<Vec<Variant>, StudyError> {
         let mut variants = Vec::new();
         for edits in texts.get_ref() {
             let variant = check::variant(base, groups, edits.get_ref(), &variants);
-            variants.push(self.at("variants", edits, variant)?);
+            let variant = self.at("variants", edits, variant)?;
+            self.at("variants", edits, check::runs_on(&variant, machine))?;
+            variants.push(variant);
         }
-        if variants.is_empty() {
+        // Prediction and measurement of the baseline alone can be compared.
+        if variants.is_empty() && on != On::Both {
             let problem = Problem::new("no variant is given", "name one, such as `+SIS_SHORT`");
             return Err(self.wrong(texts.span(), "variants", problem));
         }
@@ -245,13 +256,14 @@ impl Document<'_> {
             .map_err(|error| self.not_built(raw, error))?;
         let groups = self.groups(raw, &points[0].program)?;
         let texts = raw.variants.as_ref().unwrap_or(&defaults.raw.variants);
-        let variants = self.variants(&base, &groups, texts)?;
+        let on = defaults.on;
+        let variants = self.variants(&base, &groups, &machines.machines[machine], texts, on)?;
         let metrics = self.metrics(raw, &workload, &groups)?;
         let repeats = match raw.repeats.as_ref().or(defaults.raw.repeats.as_ref()) {
             Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
             None => DEFAULT_REPEATS,
         };
-        let (warmup_ns, duration_ns) = self.times(raw, defaults.raw)?;
+        let (warmup_ns, duration_ns) = self.times(raw, defaults)?;
         let mut case = Case {
             name: raw.name.get_ref().clone(),
             workload: workload.name,
@@ -363,15 +375,16 @@ impl Document<'_> {
     }
 
     /// Warm-up and measured time of a case.
-    fn times(&self, case: &RawCase, study: &RawStudy) -> Result<(Ns, Ns), StudyError> {
+    fn times(&self, case: &RawCase, defaults: &Defaults<'_>) -> Result<(Ns, Ns), StudyError> {
+        let (study, (usual_warmup, usual_duration)) = (defaults.raw, default_times(defaults.on));
         let time = |key, given: Option<&Spanned<String>>, default: &str| match given {
             Some(text) => self.at(key, text, check::time(text.get_ref())),
             None => check::time(default).map_err(|problem| self.wrong(0..0, key, problem)),
         };
         let warmup = case.warmup.as_ref().or(study.warmup.as_ref());
         let duration = case.duration.as_ref().or(study.duration.as_ref());
-        let warmup_ns = time("warmup", warmup, DEFAULT_WARMUP)?;
-        let duration_ns = time("duration", duration, DEFAULT_DURATION)?;
+        let warmup_ns = time("warmup", warmup, usual_warmup)?;
+        let duration_ns = time("duration", duration, usual_duration)?;
         let span = duration.or(warmup).map_or(0..0, Spanned::span);
         let measured = check::measured(warmup_ns, duration_ns);
         Ok((warmup_ns, measured.map_err(|problem| self.wrong(span, "duration", problem))?))

@@ -304,7 +304,9 @@ impl Document<'_> {
 pub(super) fn variant_index(case: &Case, name: &str) -> Result<usize, Problem> {
     let wanted = check::variant(&case.base, &case.groups, name, &[])?;
     let same = |v: &crate::Variant| {
-        v.policy.features == wanted.policy.features && v.groups == wanted.groups
+        v.policy.features == wanted.policy.features
+            && v.groups == wanted.groups
+            && v.cpus == wanted.cpus
     };
     case.variants.iter().position(same).ok_or_else(|| {
         let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();

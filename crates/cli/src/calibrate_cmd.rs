@@ -1,0 +1,289 @@
+//! `reveille calibrate`: this host as a machine file, from which the simulator predicts it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use reveille_host::HostError;
+use reveille_host::calibrate::{
+    Calibration, CpuTimes, Derived, Host, Measurement, Noise, allowed_cpus, derive, measure, pairs,
+    plan,
+};
+use reveille_machine::{IdleState, Machine};
+use serde::Serialize;
+
+use crate::errors::{CliError, say};
+use crate::list::columns;
+use crate::output::{print, print_json};
+use crate::output_file::OutputFile;
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+
+/// Measuring time in all, and in how many rounds everything is measured.
+const FULL: (Duration, u32) = (Duration::from_secs(42), 12);
+const QUICK: (Duration, u32) = (Duration::from_secs(3), 1);
+/// How long the host is watched before anything is measured.
+const WATCH: Duration = Duration::from_millis(300);
+
+/// Measure what this host's mechanisms cost, and write a machine file of it
+///
+/// Measures, for less than a minute, wake-ups over every distance between CPUs, switches,
+/// system calls, messages, cache lines, interrupts, the tick and the exit from idle, and
+/// derives from them the constants of the cost model. What is not measured stays as the
+/// default model has it. `reveille machines FILE` shows every constant with its spread.
+///
+/// Needs no privilege, and no other load: what disturbs it is told on standard error and in
+/// the file. With --strict a noisy host is an error (exit code 1), and nothing is written.
+#[derive(clap::Args)]
+pub struct CalibrateArgs {
+    /// Write the machine to this file, which must not exist
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Measure for some 3 seconds in all: rough figures
+    #[arg(long)]
+    quick: bool,
+    /// Write nothing, and exit with code 1, if the host is too noisy
+    #[arg(long)]
+    strict: bool,
+    /// Print everything that was measured as JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything, for --json.
+#[derive(Serialize)]
+struct CalibrationJson<'a> {
+    output: String,
+    machine: &'a str,
+    topology: String,
+    hz: u32,
+    host: &'a Host,
+    noisy: bool,
+    complaints: &'a [String],
+    /// Before measuring; its spread is not known and 0.
+    noise_before: Noise,
+    noise: Noise,
+    measurements: &'a [Measurement],
+    constants: &'a [Derived],
+    idle: Vec<IdleJson<'a>>,
+    defaults: &'a [&'static str],
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct IdleJson<'a> {
+    name: &'a str,
+    exit_ns: u32,
+    exit_low_ns: u32,
+    exit_high_ns: u32,
+    residency_ns: u32,
+    polling: bool,
+    kind: &'static str,
+    how: &'a str,
+}
+
+/// Measures this host and writes the file.
+pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
+    let output = new_file(&args.output, args.force)?;
+    let base = reveille_machine::load("host")?;
+    if base.to_toml().is_none() {
+        let problem = "this host's topology is none that a machine file can describe: its caches \
+                       or cores differ in width, or CPUs are numbered in an unusual order";
+        return Err(HostError::input(problem, "use `--machine host`, with default costs").into());
+    }
+    let stop = watch_signals()?;
+    let taken = take(base, if args.quick { QUICK } else { FULL }, &stop)?;
+    let Taken { mut found, host, measured, noise_before, noise, complaints, rounds } = taken;
+    if args.strict && !complaints.is_empty() {
+        return Err(CliError::Noisy { complaints: complaints.join("; ") });
+    }
+    found.machine.name = stem(&args.output);
+    describe(&mut found.machine, &host, rounds, &complaints);
+    let text = file_text(&found).ok_or_else(|| {
+        HostError::input("the machine found cannot be written", "report it with the --json output")
+    })?;
+    if args.json {
+        print_json(&CalibrationJson {
+            output: output.path().display().to_string(),
+            machine: &found.machine.name,
+            topology: found.machine.topology.describe(),
+            hz: found.machine.hz,
+            host: &host,
+            noisy: !complaints.is_empty(),
+            complaints: &complaints,
+            noise_before,
+            noise,
+            measurements: &measured,
+            constants: &found.derived,
+            idle: found.machine.idle.iter().map(idle_json).collect(),
+            defaults: &found.defaults,
+            warnings: &found.warnings,
+        })?;
+    } else {
+        print(&table(&found))?;
+    }
+    output.write(&text)?;
+    for warning in &found.warnings {
+        say(format_args!("reveille: {warning}"));
+    }
+    if !complaints.is_empty() {
+        let said = complaints.join("; ");
+        say(format_args!("reveille: the host was noisy ({said}): measure again when it is quiet"));
+    }
+    if !args.json {
+        say(format_args!("reveille: wrote {}", output.path().display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// This host with the costs that a full measurement finds, which takes less than a minute.
+///
+/// # Errors
+/// As [`calibrate`]; [`HostError::Interrupted`] once `stop` is set.
+pub fn calibrated(stop: &AtomicBool) -> Result<Machine, CliError> {
+    let taken = take(reveille_machine::load("host")?, FULL, stop)?;
+    let Taken { mut found, host, complaints, rounds, .. } = taken;
+    describe(&mut found.machine, &host, rounds, &complaints);
+    Ok(found.machine)
+}
+
+/// One measurement of everything.
+struct Taken {
+    found: Calibration,
+    host: Host,
+    measured: Vec<Measurement>,
+    noise_before: Noise,
+    noise: Noise,
+    complaints: Vec<String>,
+    rounds: u32,
+}
+
+fn take(
+    base: Machine,
+    (time, rounds): (Duration, u32),
+    stop: &AtomicBool,
+) -> Result<Taken, CliError> {
+    let host = Host::here();
+    let pairs = pairs(&base.topology, &allowed_cpus()?);
+    let probes = plan(&pairs, rounds, time.as_nanos() as u64);
+    let program = std::env::current_exe().map_err(|error| {
+        HostError::system("find this command's own file", error, "start it by its path")
+    })?;
+    let watched = CpuTimes::now()?;
+    std::thread::sleep(WATCH);
+    let before = CpuTimes::now()?;
+    let noise_before = Noise::between(watched, before, 0.0);
+    for complaint in noise_before.complaints() {
+        say(format_args!("reveille: before measuring, {complaint}"));
+    }
+    let progress = Progress::labelled("calibrating ");
+    let measured = measure(&program, &probes, stop, &|done| progress.tell(done, probes.len()));
+    progress.finish();
+    let measured = measured?;
+    let noise = Noise::between(before, CpuTimes::now()?, Noise::spread_of(&measured));
+    let complaints = noise.complaints();
+    let found = derive(base, &host, &pairs, &measured);
+    Ok(Taken { found, host, measured, noise_before, noise, complaints, rounds })
+}
+
+/// A file that a machine can be loaded from, and that nobody loses anything by.
+fn new_file(path: &Path, force: bool) -> Result<OutputFile, CliError> {
+    let refuse = |problem: &str, help| {
+        let (path, problem) = (path.to_owned(), problem.to_owned());
+        Err(CliError::OutputPath { option: "--output", path, problem, help })
+    };
+    let file = OutputFile::prepare("--output", path)?;
+    if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("toml")) {
+        return refuse("a machine file is named .toml", "name it so: host.toml");
+    }
+    if path.exists() && !force {
+        return refuse("it is there already", "name a new file, or give --force");
+    }
+    Ok(file)
+}
+
+/// The machine's name: that of its file.
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
+    stem.filter(|s| !s.trim().is_empty()).unwrap_or_else(|| "host".to_owned())
+}
+
+/// Says of the machine what it is, and how it was measured.
+fn describe(machine: &mut Machine, host: &Host, rounds: u32, complaints: &[String]) {
+    let guest = if host.guest { ", virtual machine" } else { "" };
+    machine.about = format!("{}{guest}, Linux {}", host.processor, host.kernel);
+    let noise = match complaints {
+        [] => String::new(),
+        said => format!("; NOISY, measure again: {}", said.join("; ")),
+    };
+    machine.source = format!(
+        "measured on this host by `reveille calibrate` {}, {rounds} round{}{noise}",
+        env!("CARGO_PKG_VERSION"),
+        if rounds == 1 { "" } else { "s" },
+    );
+}
+
+/// The machine with a head that says what is in it.
+fn file_text(found: &Calibration) -> Option<String> {
+    let text = found.machine.to_toml()?;
+    let defaults = match found.defaults.as_slice() {
+        [] => "none".to_owned(),
+        keys => keys.join(", "),
+    };
+    let defaults = textwrap::fill(
+        &format!("Not measured here, and as the default model has them: {defaults}."),
+        textwrap::Options::new(98).initial_indent("# ").subsequent_indent("# "),
+    );
+    Some(format!(
+        "# This host's costs. Values are medians, ranges run from p10 to p90 of what was\n\
+         # measured; docs/calibrate.md has the arithmetic.\n{defaults}\n\n{text}"
+    ))
+}
+
+/// What was found, against the default.
+fn table(found: &Calibration) -> String {
+    let head = ["constant", "here", "p10 to p90", "default", ""].map(str::to_owned);
+    let constants = found.derived.iter().map(|d| {
+        let unit = if d.unit == "ns" { " ns" } else { "" };
+        let note = if d.kind == "measured" { "" } else { d.kind };
+        [
+            d.key.clone(),
+            format!("{}{unit}", d.value),
+            format!("{} to {}", d.low, d.high),
+            format!("{}{unit}", d.default),
+            note.to_owned(),
+        ]
+    });
+    let measured = |s: &&IdleState| s.origin.kind() == "measured";
+    let idle = found.machine.idle.iter().filter(measured).map(|s| {
+        [
+            format!("idle.{}.exit_ns", s.name),
+            format!("{} ns", s.exit_ns),
+            format!("{} to {}", s.exit_low_ns, s.exit_high_ns),
+            String::new(),
+            match s.residency_ns / 1000 {
+                0 => "after short sleeps".to_owned(),
+                us => format!("after sleeps from {us} us on"),
+            },
+        ]
+    });
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(constants).chain(idle).collect();
+    columns(&rows)
+}
+
+fn idle_json(s: &IdleState) -> IdleJson<'_> {
+    IdleJson {
+        name: &s.name,
+        exit_ns: s.exit_ns,
+        exit_low_ns: s.exit_low_ns,
+        exit_high_ns: s.exit_high_ns,
+        residency_ns: s.residency_ns,
+        polling: s.polling,
+        kind: s.origin.kind(),
+        how: s.origin.text(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Studies whose runs are real: which machine predictions are made for, progress of both
+//! worlds, and the views of both.
+
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+
+use reveille_host::HostError;
+use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_host};
+
+use crate::args::{RunArgs, StudyArgs};
+use crate::calibrate_cmd::calibrated;
+use crate::errors::{CliError, say};
+use crate::output::{print, width};
+use crate::output_file::OutputFile;
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+use crate::study_cmd::{exit_code, threads};
+
+/// A study with the place and the machine that the command line gives it. One that is
+/// moved to this host is predicted for this host too.
+pub fn placed(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
+    let moved = args.on.is_some_and(|on| on != study.on);
+    study.on = args.on.unwrap_or(study.on);
+    let spec = match (&args.machine, study.on) {
+        (given, On::Host) => Some(machine(On::Host, given.as_deref())?),
+        (Some(given), _) => Some(given.as_str()),
+        (None, On::Both) if moved => Some("host"),
+        (None, _) => None,
+    };
+    if let Some(spec) = spec {
+        study = study.on_machine(reveille_machine::load(spec)?)?;
+    }
+    Ok(study)
+}
+
+/// The machine that an option names; this host if it names none.
+pub fn machine(on: On, given: Option<&str>) -> Result<&str, CliError> {
+    match given {
+        Some(other) if on == On::Host && other != "host" => {
+            let problem = format!("`--machine {other}`: with `--on host` nothing is predicted");
+            let help = "leave it out, or add the prediction: --on sim,host";
+            Err(HostError::input(problem, help).into())
+        }
+        given => Ok(given.unwrap_or("host")),
+    }
+}
+
+/// What to do about a host whose costs nobody has measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Costs {
+    /// Measure them first.
+    Calibrate,
+    /// Take those of the default model, and say so.
+    Default,
+}
+
+/// The study on a machine with costs to predict by.
+fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, CliError> {
+    let machine = study.machine();
+    if machine.name != "host" || machine.constants.iter().any(|c| !c.inherited) {
+        return Ok(study);
+    }
+    let file = "`reveille calibrate -o host.toml` and --machine host.toml";
+    if costs == Costs::Default {
+        let model = &machine.cost_model;
+        say(format_args!(
+            "reveille: this host is predicted with the default costs, {model}; {file} predict it \
+             with its own"
+        ));
+        return Ok(study);
+    }
+    say(format_args!(
+        "reveille: measuring this host's costs first, which takes a minute; {file} spare it"
+    ));
+    match calibrated(stop) {
+        Ok(machine) => Ok(study.on_machine(machine)?),
+        // The result will say that it is partial.
+        Err(CliError::Host(HostError::Interrupted)) => Ok(study),
+        Err(error) => Err(error),
+    }
+}
+
+fn this_host() -> Result<ThisHost, CliError> {
+    let command = std::env::current_exe().map_err(|error| {
+        HostError::system("find this command's own file", error, "start it by its path")
+    })?;
+    Ok(ThisHost::new(command))
+}
+
+/// Measures a study.
+pub fn measured(study: &Study) -> Result<Comparison, CliError> {
+    let host = this_host()?;
+    let stop = watch_signals()?;
+    let progress = Progress::labelled("measuring ");
+    let tell = |done, total| progress.tell(done, total);
+    let outcome = reveille_study::measure(study, &host, &stop, &tell);
+    progress.finish();
+    Ok(outcome?)
+}
+
+/// Predicts and measures a study, and shows one beside the other.
+pub fn agreed(
+    study: Study,
+    costs: Costs,
+    args: &RunArgs,
+    html: Option<OutputFile>,
+) -> Result<ExitCode, CliError> {
+    let host = this_host()?;
+    check_host(&study, &host)?;
+    let stop = watch_signals()?;
+    let study = with_costs(study, costs, &stop)?;
+    let bars = [OnceLock::new(), OnceLock::new()];
+    let tell = |stage, done, total| {
+        let (bar, label) = match stage {
+            Stage::Predicting => (&bars[0], "predicting "),
+            Stage::Measuring => {
+                bars[0].get().map(Progress::finish);
+                (&bars[1], "measuring ")
+            }
+        };
+        bar.get_or_init(|| Progress::labelled(label)).tell(done, total);
+    };
+    let outcome = reveille_study::agree(&study, threads(args.jobs), &host, &stop, &tell);
+    bars.iter().filter_map(OnceLock::get).for_each(Progress::finish);
+    let agreement = outcome?;
+    // A partial page does not replace a whole one unless there is something on it.
+    if let Some(html) = html.filter(|_| !agreement.rows.is_empty()) {
+        html.write(&reveille_report::agreement_html(&agreement))?;
+    }
+    show(&agreement, args)?;
+    Ok(exit_code(agreement.partial))
+}
+
+fn show(agreement: &Agreement, args: &RunArgs) -> Result<(), CliError> {
+    if args.json {
+        print(&reveille_report::agreement_json(agreement))
+    } else if args.csv {
+        print(&reveille_report::agreement_csv(agreement).map_err(std::io::Error::other)?)
+    } else {
+        print(&reveille_report::agreement_table(agreement, width(), !args.no_explain))
+    }
+}

@@ -1,0 +1,156 @@
+//! `--on host` and `--on sim,host`: real runs of some milliseconds, in every form, and what
+//! is refused or interrupted. Nothing is said about speed, for the host may be busy.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{json, output, reveille, stdout};
+
+/// One pair for some milliseconds, twice.
+const PAIR: [&str; 11] = [
+    "compare",
+    "--workload",
+    "context_switch1",
+    "--load",
+    "1",
+    "--repeats",
+    "2",
+    "--warmup",
+    "10ms",
+    "--duration",
+    "50ms",
+];
+
+fn pair<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    PAIR.into_iter().chain(more.iter().copied()).collect()
+}
+
+fn kernel() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    release.trim().to_owned()
+}
+
+#[test]
+fn a_pair_is_predicted_and_measured() {
+    let result = json(&pair(&["--on", "sim,host", "--machine", "quad-1s4c", "--json"]));
+    assert_eq!(result["partial"], false);
+    assert_eq!(result["host"]["kernel"], kernel());
+    assert!(result["host"]["warnings"].is_array());
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "the baseline's throughput");
+    let row = &rows[0];
+    assert_eq!((&row["kind"], &row["variant"]), (&Value::from("value"), &Value::Null));
+    for world in ["predicted", "measured"] {
+        let samples = row[world]["samples"].as_array().unwrap();
+        assert_eq!(samples.len(), 2, "{world}");
+        assert!(samples.iter().all(|s| s.as_f64().unwrap() > 0.0), "{world}: {samples:?}");
+        assert!(!row[world]["modes"].as_array().unwrap().is_empty());
+    }
+    let verdict = row["verdict"].as_str().unwrap();
+    assert!(["hit", "miss", "informative"].contains(&verdict));
+    let counted = usize::from(verdict != "informative");
+    assert_eq!(result["score"]["counted"], counted);
+}
+
+#[test]
+fn a_study_is_shown_as_table_page_and_csv() {
+    let directory = tempfile::tempdir().unwrap();
+    let study = directory.path().join("short.toml");
+    let text = r#"
+name = "short"
+about = "one client in both worlds"
+machine = "quad-1s4c"
+base = "host"
+on = "sim,host"
+variants = []
+repeats = 1
+warmup = "0ms"
+duration = "100ms"
+[[case]]
+name = "request"
+workload = "udp_rr"
+loads = [1]
+"#;
+    std::fs::write(&study, text).unwrap();
+    let page = directory.path().join("page.html");
+    let path = study.to_str().unwrap();
+    let table = stdout(&["study", path, "--html", page.to_str().unwrap()]);
+    for word in ["short", &kernel(), "request, throughput", "predicted", "measured", "score:"] {
+        assert!(table.contains(word), "{word} in {table}");
+    }
+    assert!(table.lines().all(|l| l.chars().count() <= 100), "{table}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert_eq!(page.matches("<circle").count() % 2, 0);
+    assert!(page.contains("request") && page.ends_with("</html>\n"));
+    let csv = stdout(&["study", path, "--csv"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].ends_with("measured_above,measured_change_pct"), "{csv}");
+    assert!([",hit,", ",miss,", ",informative,"].iter().any(|v| lines[1].contains(v)), "{csv}");
+    // One world alone.
+    let simulated = json(&["study", path, "--on", "sim", "--json"]);
+    assert!(simulated["host"].is_null() && simulated["rows"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn measured_figures_name_the_kernel_and_not_a_baseline() {
+    let result = json(&pair(&["--on", "host", "--with", "cpus=0", "--json"]));
+    assert_eq!(result["host"]["kernel"], kernel());
+    assert_eq!(result["base"], format!("Linux {}", kernel()));
+    let row = &result["rows"][0];
+    assert_eq!(row["base"], result["base"]);
+    assert!(row["baseline"]["mean"].as_f64().unwrap() > 0.0);
+    assert!(row["candidate"]["mean"].as_f64().unwrap() > 0.0);
+    let table = stdout(&pair(&["--on", "host", "--with", "cpus=0"]));
+    assert!(table.contains("measured") && !table.contains("cost model"), "{table}");
+}
+
+#[test]
+fn what_this_host_cannot_do_is_refused_at_once() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--on", "host", "--with", "+SIS_SHORT"], &["`+SIS_SHORT`", "this host", "SIS_SHORT"]),
+        (&["--on", "host", "--with", "cpus=0-7000"], &["--with", "cpus=0-7000", "host has no CPU"]),
+        (&["--on", "host", "--with", "cpus=x"], &["--with", "cpus=x", "cpus=0-1"]),
+        (&["--on", "host", "--with", "cpus="], &["--with", "no CPU"]),
+        (&["--on", "host", "--with", "cpus=0 cpus=1"], &["--with", "second time"]),
+        (&["--on", "host"], &["--with", "no variant"]),
+        (&["--on", "moon"], &["--on", "`moon`", "sim,host"]),
+        (&["--on", "host", "--machine", "spr-2s56c", "--with", "cpus=0"], &["--machine", "--on"]),
+        (&["--on", "host", "--base", "hots", "--with", "cpus=0"], &["--base", "`host`"]),
+        (&["--with", "cpus=0"], &["--machine", "--base"]),
+    ];
+    for (more, words) in cases {
+        let output = output(&pair(more));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{more:?}");
+        for word in *words {
+            assert!(errors.contains(word), "{more:?}: `{word}` in {errors}");
+        }
+    }
+    let all = output(&["study", "--all", "--on", "host"]);
+    assert_eq!(all.status.code(), Some(2));
+}
+
+#[test]
+fn an_interrupted_measurement_shows_its_whole_passes() {
+    let more = ["--on", "host", "--with", "cpus=0", "--json"];
+    let mut args = pair(&more);
+    args[6] = "1000";
+    let piped = Stdio::piped;
+    let child = reveille(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
+    sleep(Duration::from_millis(2500));
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let sent = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
+    assert_eq!(output.status.code(), Some(130));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["partial"], true);
+    assert_eq!(result["rows"].as_array().unwrap().len(), 1);
+    assert!(result["rows"][0]["candidate"]["mean"].as_f64().unwrap() > 0.0);
+}

@@ -1,0 +1,59 @@
+//! `reveille calibrate` refuses what it cannot write before it measures, and leaves nothing
+//! behind when it is interrupted.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::{output, reveille};
+
+#[test]
+fn refuses_bad_outputs_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let there = directory.path().join("there.toml");
+    std::fs::write(&there, "somebody's work").unwrap();
+    let other = directory.path().join("host.json");
+    let folder = directory.path().join("no/host.toml");
+    let cases = [
+        (there.to_str().unwrap(), "it is there already", "--force"),
+        (other.to_str().unwrap(), "named .toml", "host.toml"),
+        (folder.to_str().unwrap(), "is no directory", "make it first"),
+        (directory.path().to_str().unwrap(), "no file name", "name a file"),
+    ];
+    for (path, problem, help) in cases {
+        let start = Instant::now();
+        let output = output(&["calibrate", "-o", path]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("--output") && errors.contains(problem), "{errors}");
+        assert!(errors.contains(help), "{errors}");
+        assert!(output.stdout.is_empty());
+        assert!(start.elapsed() < Duration::from_secs(2), "measures for nothing");
+    }
+    assert_eq!(std::fs::read_to_string(&there).unwrap(), "somebody's work");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(output(&["calibrate"]).status.code(), Some(2), "without --output");
+}
+
+#[test]
+fn an_interrupt_ends_it_and_all_that_it_started() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("host.toml");
+    let mut command = reveille(&["calibrate", "-o", path.to_str().unwrap()]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    sleep(Duration::from_millis(900));
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let started = std::fs::read_to_string(children).unwrap_or_default();
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let sent = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.is_empty());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    for pid in started.split_ascii_whitespace() {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(!command.contains(reveille_host::CHILD_COMMAND), "{pid} still runs");
+    }
+}

@@ -1,0 +1,181 @@
+//! What one task alone pays: system calls, futexes nobody sleeps on, and messages that it
+//! sends and receives itself, so that nobody is woken.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicU32;
+
+use rustix::process::getppid;
+use serde::{Deserialize, Serialize};
+
+use super::samples::{Samples, Sketch, alone};
+use crate::sys::futex::{self, Scope};
+use crate::sys::{clock, usage};
+use crate::{HostError, Ns};
+
+const BATCH: u32 = 64;
+/// Messages in a channel at a time.
+const QUEUED: u32 = 16;
+/// A page: the larger size that the cost of copying is taken from.
+const PAGE: usize = 4096;
+
+/// A way to send a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A pipe, one byte.
+    Pipe,
+    /// A pipe, a page.
+    PipePage,
+    /// A Unix stream socket, 100 bytes.
+    Unix,
+    /// UDP over loopback, one byte.
+    Udp,
+    /// TCP over loopback, one byte each way.
+    Tcp,
+}
+
+/// The clock, an empty system call, and futex calls without a sleeper.
+pub(crate) fn calls(time: Ns) -> Vec<Sketch> {
+    let word = AtomicU32::new(1);
+    let each = time / 4;
+    let repeat = |call: &dyn Fn()| alone(each, BATCH, || (0..BATCH).for_each(|_| call()));
+    let clock = repeat(&|| {
+        std::hint::black_box(clock::now());
+    });
+    let syscall = repeat(&|| {
+        std::hint::black_box(getppid());
+    });
+    let wake = repeat(&|| {
+        std::hint::black_box(futex::wake(&word, 1, Scope::Private));
+    });
+    let wait = repeat(&|| {
+        std::hint::black_box(futex::wait(&word, 0, Scope::Private, None));
+    });
+    vec![
+        clock.sketch("clock", "clock_gettime(CLOCK_MONOTONIC) in a loop"),
+        syscall.sketch("syscall", "getppid in a loop"),
+        wake.sketch("futex_wake", "FUTEX_WAKE, nobody waits, entry included"),
+        wait.sketch("futex_wait", "FUTEX_WAIT that finds another value, entry included"),
+    ]
+}
+
+/// What sending and receiving takes, each with its system call.
+pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>, HostError> {
+    let (name, about, sides) = match kind {
+        Kind::Pipe => ("pipe", "1 byte, a pipe", pipe(1, QUEUED, time)),
+        Kind::PipePage => ("pipe_page", "4096 bytes, a pipe", pipe(PAGE, QUEUED / 2, time)),
+        Kind::Unix => ("unix", "100 bytes, a Unix stream socket", unix(time)),
+        Kind::Udp => ("udp", "1 byte, UDP over loopback", udp(time)),
+        Kind::Tcp => ("tcp", "1 byte, TCP over loopback, each way in turn", tcp(time)),
+    };
+    let (send, receive) = sides.map_err(|e| {
+        let help = "is the loopback interface up, and are there free file descriptors?";
+        HostError::system(format!("send {about}"), e, help)
+    })?;
+    Ok(vec![
+        send.sketch(&format!("{name}_send"), &format!("send of {about}, by one task alone")),
+        receive.sketch(&format!("{name}_recv"), &format!("receipt of {about}, by one task alone")),
+    ])
+}
+
+/// A channel under way: its result, or why it could not be made.
+type Sides = io::Result<(Samples, Samples)>;
+
+/// `queued` sends, then as many receipts, again and again.
+fn in_turns(
+    time: Ns,
+    queued: u32,
+    mut send: impl FnMut() -> io::Result<()>,
+    mut receive: impl FnMut() -> io::Result<()>,
+) -> Sides {
+    let (mut sends, mut receipts) = (Samples::default(), Samples::default());
+    let end = clock::now() + time;
+    for turn in 0u64.. {
+        let before = usage::switches();
+        let start = clock::now();
+        (0..queued).try_for_each(|_| send())?;
+        let sent = clock::now();
+        (0..queued).try_for_each(|_| receive())?;
+        let received = clock::now();
+        if turn >= 2 {
+            if usage::switches() == before {
+                sends.push((sent - start) as f64 / f64::from(queued));
+                receipts.push((received - sent) as f64 / f64::from(queued));
+            } else {
+                sends.discard();
+                receipts.discard();
+            }
+        }
+        if received >= end {
+            break;
+        }
+    }
+    Ok((sends, receipts))
+}
+
+fn pipe(bytes: usize, queued: u32, time: Ns) -> Sides {
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let mut buffer = vec![0; bytes];
+    let message = buffer.clone();
+    let send = || Ok(rustix::io::write(&writer, &message).map(drop)?);
+    in_turns(time, queued, send, || Ok(rustix::io::read(&reader, &mut buffer[..]).map(drop)?))
+}
+
+fn unix(time: Ns) -> Sides {
+    let (mut here, mut there) = UnixStream::pair()?;
+    let mut buffer = [0; 100];
+    in_turns(time, QUEUED, || here.write_all(&[0; 100]), || there.read_exact(&mut buffer))
+}
+
+fn udp(time: Ns) -> Sides {
+    let (here, there) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    here.connect(there.local_addr()?)?;
+    // A datagram that got lost must not stop the run.
+    there.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
+    let mut buffer = [0; 16];
+    in_turns(time, QUEUED, || here.send(&[0]).map(drop), || there.recv(&mut buffer).map(drop))
+}
+
+/// One message each way in turn, as requests and answers go: acknowledgements ride on them.
+fn tcp(time: Ns) -> Sides {
+    let (mut here, mut there) = tcp_pair()?;
+    let (mut sends, mut receipts) = (Samples::default(), Samples::default());
+    let mut clock = alone(time / 20, BATCH, || {
+        (0..BATCH).for_each(|_| _ = std::hint::black_box(clock::now()));
+    });
+    let clock = clock.quantile(0.5);
+    let end = clock::now() + time;
+    let mut buffer = [0];
+    for turn in 0u64.. {
+        let before = usage::switches();
+        let start = clock::now();
+        here.write_all(&[0])?;
+        let sent = clock::now();
+        there.read_exact(&mut buffer)?;
+        let received = clock::now();
+        std::mem::swap(&mut here, &mut there);
+        if turn >= 100 {
+            if usage::switches() == before {
+                sends.push((sent - start) as f64 - clock);
+                receipts.push((received - sent) as f64 - clock);
+            } else {
+                sends.discard();
+                receipts.discard();
+            }
+        }
+        if received >= end {
+            break;
+        }
+    }
+    Ok((sends, receipts))
+}
+
+fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let here = TcpStream::connect(listener.local_addr()?)?;
+    let there = listener.accept()?.0;
+    here.set_nodelay(true)?;
+    there.set_nodelay(true)?;
+    Ok((here, there))
+}

@@ -1,0 +1,143 @@
+//! The constants that have been found so far, each put into the machine with its range and
+//! its provenance, unless it makes no sense.
+
+use reveille_machine::{Constant, CostModel, Machine, Measured, Origin};
+use serde::Serialize;
+
+use super::value::Value;
+
+/// A measured constant may lie outside the default's plausible range, which is that of
+/// another machine, by this factor: beyond, the measurement went wrong.
+const STRETCH: f64 = 2.5;
+/// In a guest these go through the hypervisor: their upper limit is stretched by this.
+const GUEST_STRETCH: f64 = 12.0;
+const IN_HYPERVISOR: [&str; 5] =
+    ["ipi_send_ns", "ipi_flight_ns", "ipi_remote_ns", "irq_ns", "tick_ns"];
+
+/// One constant as it was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Derived {
+    /// Its name.
+    pub key: String,
+    /// `measured`, or `estimated` if only a factor common to several was.
+    pub kind: &'static str,
+    /// Value, in `unit`.
+    pub value: f64,
+    /// `ns`, `count` or `ratio`.
+    pub unit: &'static str,
+    /// Lower end of its spread, or of its range if estimated.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The default model's value.
+    pub default: f64,
+    /// From what, by which arithmetic.
+    pub how: String,
+}
+
+/// A machine in which constants are replaced.
+pub(super) struct Constants {
+    pub machine: Machine,
+    pub derived: Vec<Derived>,
+    pub warnings: Vec<String>,
+    guest: bool,
+}
+
+impl Constants {
+    pub fn new(machine: Machine, guest: bool) -> Constants {
+        Constants { machine, derived: Vec::new(), warnings: Vec::new(), guest }
+    }
+
+    /// The value at present: measured, or the default.
+    pub fn now(&self, key: &str) -> Value {
+        Value::exact(self.machine.cost.get(key).unwrap_or(0.0))
+    }
+
+    /// Says that something stays as it was.
+    pub fn warn(&mut self, what: &str, why: impl std::fmt::Display) {
+        self.warnings.push(format!("{what} keeps its default: {why}"));
+    }
+
+    /// Sets a constant to what was measured. True if it made sense.
+    pub fn measured(&mut self, key: &'static str, value: Value, how: &str) -> bool {
+        let (low, high) = self.plausible(key);
+        if !(low..=high).contains(&value.mid) {
+            let unit = CostModel::field(key).map_or("", |f| f.unit());
+            let mid = if unit == "ratio" { value.mid } else { value.mid.round() };
+            self.warn(key, format!("{mid} {unit} ({how}) is outside of {low} to {high}"));
+            return false;
+        }
+        let origin = Origin::Measured(Measured {
+            how: how.to_owned(),
+            p10: tenths(value.low().max(0.0)),
+            p90: tenths(value.high()),
+            samples: value.samples,
+        });
+        self.put(key, value.mid, value.low(), value.high(), origin)
+    }
+
+    /// Sets a constant to `factor` times its default: software that was not measured by
+    /// itself, on a host that is so much faster or slower on the same path.
+    pub fn scaled(&mut self, key: &'static str, factor: f64, how: &str) -> bool {
+        let Some(default) = self.machine.constant(key).cloned() else { return false };
+        let how =
+            format!("the default of {} {} times {factor:.3}, {how}", default.value, default.unit);
+        let (low, high) = (default.low * factor, default.high * factor);
+        self.put(key, default.value * factor, low, high, Origin::Estimated(how))
+    }
+
+    /// The same with the value of another constant.
+    pub fn same_as(&mut self, key: &'static str, other: &'static str, how: &str) -> bool {
+        let Some(of) = self.machine.constant(other).cloned() else { return false };
+        let Some(default) = self.machine.constant(key).cloned() else { return false };
+        let low = default.low.min(of.low);
+        self.put(key, of.value, low, default.high.max(of.high), Origin::Estimated(how.to_owned()))
+    }
+
+    fn put(&mut self, key: &'static str, value: f64, low: f64, high: f64, origin: Origin) -> bool {
+        let Some(at) = self.machine.constants.iter().position(|c| c.key == key) else {
+            return false;
+        };
+        let default = self.machine.constants[at].clone();
+        let ratio = default.unit == "ratio";
+        let round = |x: f64| if ratio { (x * 1000.0).round() / 1000.0 } else { x.round() };
+        let value = round(value);
+        let [low, high] = match ratio {
+            true => [round(low).clamp(0.001, value), round(high).clamp(value, 1.0)],
+            false => [low.floor().clamp(0.0, value), high.ceil().max(value)],
+        };
+        if let Err(error) = self.machine.cost.set(key, value) {
+            self.warn(key, error);
+            return false;
+        }
+        self.derived.push(Derived {
+            key: key.to_owned(),
+            kind: origin.kind(),
+            value,
+            unit: default.unit,
+            low,
+            high,
+            default: default.value,
+            how: origin.text().to_owned(),
+        });
+        self.machine.constants[at] =
+            Constant { value, low, high, origin, inherited: false, ..default };
+        true
+    }
+
+    fn plausible(&self, key: &str) -> (f64, f64) {
+        let Some(default) = self.machine.constant(key) else { return (0.0, 0.0) };
+        let up = match self.guest && IN_HYPERVISOR.contains(&key) {
+            true => GUEST_STRETCH,
+            false => STRETCH,
+        };
+        let most = if default.unit == "ratio" { 1.0 } else { f64::MAX };
+        (default.low / STRETCH, (default.high * up).min(most))
+    }
+}
+
+/// Times to a tenth of a nanosecond, ratios to a thousandth.
+pub(super) fn tenths(x: f64) -> f64 {
+    let unit = if x.abs() < 10.0 { 1000.0 } else { 10.0 };
+    (x * unit).round() / unit
+}

@@ -1,0 +1,113 @@
+//! What the arithmetic needs to know about the host besides times: which scheduler its
+//! kernel has, how its CPUs wait, in how many groups the measured tasks were.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// A host, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// The processor's name.
+    pub processor: String,
+    /// The kernel's release: `6.18.4`.
+    pub kernel: String,
+    /// A virtual machine: interrupts and idle CPUs go through the hypervisor.
+    pub guest: bool,
+    /// The processor has MWAIT, so that a CPU without a cpuidle driver watches its
+    /// need-resched word; otherwise it halts.
+    pub mwait: bool,
+    /// A cpuidle driver chooses idle states.
+    pub cpuidle: bool,
+    /// Task groups around the tasks that are measured, the root's not counted.
+    pub group_levels: u32,
+}
+
+impl Host {
+    /// This host. What /proc and /sys do not say is left at its usual value.
+    pub fn here() -> Host {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let cpuinfo = read("/proc/cpuinfo");
+        let value = |key: &str| {
+            let of = |line: &str| {
+                let (name, value) = line.split_once(':')?;
+                (name.trim() == key).then(|| value.trim().to_owned())
+            };
+            cpuinfo.lines().find_map(of).unwrap_or_default()
+        };
+        let flags = value("flags");
+        let has = |flag: &str| flags.split(' ').any(|f| f == flag);
+        let processor = value("model name");
+        Host {
+            processor: if processor.is_empty() { "unknown processor".into() } else { processor },
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            guest: has("hypervisor"),
+            mwait: has("monitor"),
+            cpuidle: Path::new("/sys/devices/system/cpu/cpu0/cpuidle").exists(),
+            group_levels: match group_levels(&read("/proc/self/cgroup"), |group| {
+                Path::new("/sys/fs/cgroup").join(group).join("cpu.weight").exists()
+            }) {
+                // In the root group a session has an automatic one.
+                0 if read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1" => 1,
+                levels => levels,
+            },
+        }
+    }
+
+    /// Does a task that sleeps on a shared CPU stay queued (DELAY_DEQUEUE, from v6.12 on)?
+    pub fn delays_dequeue(&self) -> bool {
+        let mut numbers = self.kernel.split(['.', '-']).map(|n| n.parse().unwrap_or(0));
+        let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        version >= (6, 12)
+    }
+}
+
+/// Groups with a CPU controller that /proc/PID/cgroup names; `controlled` says so of a path
+/// below the root of the second version's tree.
+fn group_levels(cgroup: &str, controlled: impl Fn(&str) -> bool) -> u32 {
+    let parts = |path: &str| path.split('/').filter(|p| !p.is_empty()).count() as u32;
+    let mut unified = 0;
+    for line in cgroup.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        if controllers.split(',').any(|c| c == "cpu") {
+            return parts(path);
+        }
+        if controllers.is_empty() {
+            let path = path.trim_start_matches('/');
+            let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+            unified = ends.filter(|&end| end > 0 && controlled(&path[..end])).count() as u32;
+        }
+    }
+    unified
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_groups_of_both_versions() {
+        let first = "5:devices:/a\n1:cpu,cpuacct:/a/b/c\n0::/x\n";
+        assert_eq!(group_levels(first, |_| true), 3);
+        assert_eq!(group_levels("1:cpu:/\n0::/\n", |_| true), 0);
+        let second = "0::/user.slice/session.scope/app\n";
+        assert_eq!(group_levels(second, |_| true), 3);
+        assert_eq!(group_levels(second, |g| g == "user.slice"), 1);
+        assert_eq!(group_levels("", |_| true), 0);
+    }
+
+    #[test]
+    fn kernels_before_6_12_dequeue_at_once() {
+        let host = Host::here();
+        let on = |kernel: &str| Host { kernel: kernel.into(), ..host.clone() }.delays_dequeue();
+        assert!(on("6.12.0") && on("6.18.44-fc") && on("7.0-rc1"));
+        assert!(!on("6.11.9") && !on("5.15.0-91-generic") && !on("strange"));
+    }
+
+    #[test]
+    fn this_host_has_a_kernel() {
+        assert!(Host::here().kernel.contains('.'));
+    }
+}

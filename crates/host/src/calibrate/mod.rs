@@ -1,0 +1,356 @@
+//! Measures what this host's mechanisms cost, and makes a machine of it: from which the
+//! simulator predicts this host. Each probe runs in a child of its own; what constants
+//! follow from their figures, and how, is in `derive`.
+
+mod caches;
+mod calls;
+mod constants;
+mod derive;
+mod host;
+mod idle_states;
+mod interrupts;
+mod noise;
+mod pairs;
+mod samples;
+mod value;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use reveille_machine::{Distance, Topology};
+use reveille_policy::CpuId;
+use serde::{Deserialize, Serialize};
+
+pub use calls::Kind;
+pub use constants::Derived;
+pub use derive::{Calibration, derive};
+pub use host::Host;
+pub use noise::{CpuTimes, MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
+pub use pairs::{By, Meanwhile};
+pub use samples::{Measurement, Sketch};
+
+use crate::child::{AnyJob, Job};
+use crate::supervise::{self, Place};
+use crate::sys::cpu;
+use crate::{HostError, Ns};
+
+/// The CPU of the task that measures, and that of its partner: the host's numbers.
+pub type Cpus = (CpuId, CpuId);
+
+/// How long tasks have slept that are woken on an idle CPU: from what a ping-pong leaves to
+/// what no host polls for.
+pub const GAPS_NS: [Ns; 5] = [20_000, 100_000, 300_000, 1_000_000, 3_000_000];
+
+/// One thing to measure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// A fixed loop, for noise.
+    Spin,
+    /// System calls and futexes without a sleeper.
+    Calls,
+    /// Messages that a task sends itself.
+    Messages(Kind),
+    /// Round trips of two tasks.
+    Hop(By, Cpus),
+    /// Switches without wake-ups.
+    Yields,
+    /// The waker's call on its own CPU.
+    WakeCall,
+    /// A wake-up on another CPU, after a sleep of so many ns.
+    Wake(Cpus, Meanwhile, Ns),
+    /// A modified line.
+    Line(Cpus),
+    /// A working set left behind.
+    Cold(Cpus),
+    /// What threads of a core take from each other.
+    Smt(Cpus),
+    /// An interrupt from another CPU.
+    Ipi(Cpus),
+    /// The tick.
+    Tick,
+    /// Sleeps that end late.
+    Slack,
+}
+
+/// A job: one thing, on one CPU or two, for some time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Probe {
+    /// What.
+    pub what: What,
+    /// The CPU that tells how fast the host is meanwhile, and that of probes that need one.
+    pub home: CpuId,
+    /// How far apart two CPUs are, as names have it: `same`, `smt`, `llc`, `socket`,
+    /// `remote`.
+    pub place: String,
+    /// Time to measure for, in ns; the probe takes somewhat longer.
+    pub time_ns: Ns,
+}
+
+impl Probe {
+    pub(crate) fn run(self) -> Result<Vec<Sketch>, HostError> {
+        let home = self.home;
+        pin(home)?;
+        let before = noise::speed();
+        let sketches = self.sketches()?;
+        pin(home)?;
+        let speed = [before, noise::speed()];
+        Ok(sketches.into_iter().map(|s| s.at_speed(speed)).collect())
+    }
+
+    fn sketches(self) -> Result<Vec<Sketch>, HostError> {
+        let Probe { what, place, time_ns: time, .. } = self;
+        match what {
+            What::Spin => Ok(noise::spin(time)),
+            What::Calls => Ok(calls::calls(time)),
+            What::Messages(kind) => calls::messages(kind, time),
+            What::Hop(by, cpus) => pairs::hop(by, cpus, &place, time),
+            What::Yields => pairs::yields(time),
+            What::WakeCall => pairs::wake_call(time),
+            What::Wake(cpus, meanwhile, gap) => pairs::wake(cpus, &place, gap, meanwhile, time),
+            What::Line(cpus) => caches::line(cpus, &place, time),
+            What::Cold(cpus) => caches::cold(cpus, &place, time),
+            What::Smt(cpus) => caches::smt(cpus, time),
+            What::Ipi(cpus) => interrupts::ipi(cpus, &place, time),
+            What::Tick => interrupts::tick(time),
+            What::Slack => interrupts::slack(time),
+        }
+    }
+}
+
+impl Job for Probe {
+    /// What one round says.
+    type Output = Vec<Sketch>;
+}
+
+impl From<Probe> for AnyJob {
+    fn from(job: Probe) -> AnyJob {
+        AnyJob::Probe(job)
+    }
+}
+
+/// Ties this thread to one CPU.
+fn pin(cpu: CpuId) -> Result<(), HostError> {
+    cpu::pin(&[cpu]).map_err(|e| {
+        HostError::system(format!("run on CPU {cpu}"), e, "allow it, with taskset or cpuset")
+    })
+}
+
+/// The CPUs that this process may run on.
+///
+/// # Errors
+/// The system does not say.
+pub fn allowed_cpus() -> Result<Vec<CpuId>, HostError> {
+    cpu::allowed().map_err(|e| HostError::system("read the affinity", e, "report it"))
+}
+
+/// What the word for a distance is in names of measurements.
+pub fn place_name(distance: Distance) -> &'static str {
+    match distance {
+        Distance::Same => "same",
+        Distance::Smt => "smt",
+        Distance::Llc => "llc",
+        Distance::Socket => "socket",
+        Distance::Remote => "remote",
+    }
+}
+
+/// One pair of CPUs for each distance that the host has among the CPUs in `allowed`,
+/// nearest first; each by the host's own number.
+pub fn pairs(topology: &Topology, allowed: &[CpuId]) -> Vec<(Distance, Cpus)> {
+    let cpus: Vec<CpuId> = (0..topology.n_cpus() as CpuId)
+        .filter(|&c| allowed.contains(&topology.cpus()[c as usize].os_cpu))
+        .collect();
+    let Some(&home) = cpus.get(1).or(cpus.first()) else { return Vec::new() };
+    let os = |c: CpuId| topology.cpus()[c as usize].os_cpu;
+    let mut pairs = vec![(Distance::Same, (os(home), os(home)))];
+    for distance in [Distance::Smt, Distance::Llc, Distance::Socket, Distance::Remote] {
+        let at = |a: CpuId| cpus.iter().find(|&&b| topology.distance(a, b) == distance);
+        // The usual home first, any other if that has no such neighbour.
+        let found = std::iter::once(&home).chain(&cpus).find_map(|&a| at(a).map(|&b| (a, b)));
+        pairs.extend(found.map(|(a, b)| (distance, (os(a), os(b)))));
+    }
+    pairs
+}
+
+/// Everything to measure on such a host, once.
+fn round(pairs: &[(Distance, Cpus)]) -> Vec<(&'static str, What)> {
+    let mut list = vec![("same", What::Spin), ("same", What::Calls)];
+    for kind in [Kind::Pipe, Kind::PipePage, Kind::Unix, Kind::Udp, Kind::Tcp] {
+        list.push(("same", What::Messages(kind)));
+    }
+    list.extend([("same", What::Yields), ("same", What::WakeCall)]);
+    for &(distance, cpus) in pairs {
+        let place = place_name(distance);
+        list.push((place, What::Hop(By::Futex, cpus)));
+        list.push((place, What::Hop(By::PipeProcesses, cpus)));
+        if distance == Distance::Same {
+            list.push((place, What::Hop(By::PipeThreads, cpus)));
+            continue;
+        }
+        list.push((place, What::Line(cpus)));
+        list.push((place, What::Cold(cpus)));
+        list.push((place, What::Ipi(cpus)));
+        list.push((place, What::Wake(cpus, Meanwhile::Spinner, GAPS_NS[0])));
+        if distance == Distance::Smt {
+            list.push((place, What::Smt(cpus)));
+        }
+    }
+    if let Some((distance, cpus)) = idle_pair(pairs) {
+        let wakes = GAPS_NS.map(|gap| What::Wake(cpus, Meanwhile::Idle, gap));
+        list.extend(wakes.map(|what| (place_name(distance), what)));
+    }
+    list.extend([("same", What::Tick), ("same", What::Slack)]);
+    list
+}
+
+/// Leaving idle does not depend on who wakes: one pair is enough, the nearest that are no
+/// siblings, of which one would slow the other.
+fn idle_pair(pairs: &[(Distance, Cpus)]) -> Option<(Distance, Cpus)> {
+    pairs.iter().find(|(d, _)| *d > Distance::Smt).or(pairs.get(1)).copied()
+}
+
+/// Everything to measure, in so many rounds, within `total` of measuring time.
+pub fn plan(pairs: &[(Distance, Cpus)], rounds: u32, total: Ns) -> Vec<Probe> {
+    let Some(&(_, (home, _))) = pairs.first() else { return Vec::new() };
+    let round = round(pairs);
+    let time_ns = total / u64::from(rounds) / round.len() as u64;
+    let probe =
+        |(place, what): (&str, What)| Probe { what, home, place: place.to_owned(), time_ns };
+    (0..rounds).flat_map(|_| round.clone()).map(probe).collect()
+}
+
+/// Runs the probes one after the other, telling `tell` how many are done.
+///
+/// # Errors
+/// As [`supervise::run`]; the first one ends it.
+pub fn measure(
+    program: &Path,
+    probes: &[Probe],
+    stop: &AtomicBool,
+    tell: &dyn Fn(usize),
+) -> Result<Vec<Measurement>, HostError> {
+    let mut sketches = Vec::new();
+    for (done, probe) in probes.iter().enumerate() {
+        tell(done);
+        sketches.extend(supervise::run(program, &Place::default(), probe.clone(), stop)?);
+    }
+    tell(probes.len());
+    Ok(samples::pool(sketches))
+}
+
+#[cfg(test)]
+mod tests {
+    use reveille_machine::load;
+
+    use super::*;
+
+    /// Rounds of 40 ms until everything has samples enough: others load the host as well.
+    fn run(what: What, place: &str, home: CpuId) -> Vec<Measurement> {
+        let probe = Probe { what, home, place: place.to_owned(), time_ns: 40_000_000 };
+        let mut sketches = Vec::new();
+        for _ in 0..25 {
+            let round = probe.clone().run().unwrap();
+            let things = round.len();
+            sketches.extend(round);
+            let pooled = samples::pool(sketches.clone());
+            if pooled.len() == things {
+                return pooled;
+            }
+        }
+        samples::pool(sketches)
+    }
+
+    fn get(found: &[Measurement], name: &str) -> Measurement {
+        let found = found.iter().find(|m| m.name == name);
+        found.unwrap_or_else(|| panic!("no {name}")).clone()
+    }
+
+    #[test]
+    fn a_pair_for_each_distance_that_there_is() {
+        let spr = load("spr-2s56c").unwrap().topology;
+        let all: Vec<CpuId> = (0..224).collect();
+        let found = pairs(&spr, &all);
+        let distances: Vec<Distance> = found.iter().map(|(d, _)| *d).collect();
+        assert_eq!(distances, [Distance::Same, Distance::Smt, Distance::Llc, Distance::Remote]);
+        for (distance, (a, b)) in found {
+            assert_eq!(spr.distance(a, b), distance);
+        }
+        // Only CPUs that are allowed; a lone one has itself.
+        let few = pairs(&spr, &[3, 115]);
+        assert_eq!(few, [(Distance::Same, (115, 115)), (Distance::Smt, (115, 3))]);
+        assert_eq!(pairs(&spr, &[7]), [(Distance::Same, (7, 7))]);
+        assert!(pairs(&spr, &[]).is_empty() && plan(&[], 1, 1_000_000).is_empty());
+    }
+
+    #[test]
+    fn a_plan_has_every_distance_in_every_round_and_keeps_its_time() {
+        let spr = load("spr-2s56c").unwrap().topology;
+        let pairs = pairs(&spr, &(0..224).collect::<Vec<_>>());
+        let plan = plan(&pairs, 3, 3_000_000_000);
+        let lines = |place: &str| {
+            let is = |p: &&Probe| p.place == place && matches!(p.what, What::Line(_));
+            plan.iter().filter(is).count()
+        };
+        assert_eq!(["smt", "llc", "socket", "remote"].map(lines), [3, 3, 0, 3]);
+        assert!(plan.iter().map(|p| p.time_ns).sum::<Ns>() <= 3_000_000_000);
+        let idle = plan.iter().filter(|p| matches!(p.what, What::Wake(_, Meanwhile::Idle, _)));
+        assert_eq!(idle.count(), 3 * GAPS_NS.len());
+    }
+
+    // Each on CPUs that the test may use; what is compared is measured at the same time.
+
+    #[test]
+    fn calls_cost_more_than_the_clock_and_messages_more_than_calls() {
+        let home = allowed_cpus().unwrap()[0];
+        let calls = run(What::Calls, "same", home);
+        let syscall = get(&calls, "syscall").median;
+        assert!(syscall > 10.0 && get(&calls, "futex_wake").p90 > 10.0);
+        for kind in [Kind::Pipe, Kind::PipePage, Kind::Unix, Kind::Udp, Kind::Tcp] {
+            let found = run(What::Messages(kind), "same", home);
+            assert_eq!(found.len(), 2, "{kind:?}");
+            assert!(found.iter().all(|m| m.median > 10.0 && m.samples >= 10), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn round_trips_switch_between_their_tasks() {
+        let home = allowed_cpus().unwrap()[0];
+        for by in [By::Futex, By::PipeThreads] {
+            let found = run(What::Hop(by, (home, home)), "same", home);
+            assert_eq!(found.len(), 2, "{found:?}");
+            let hop = &found[0];
+            // No switch takes less than a tenth of a microsecond.
+            assert!(hop.name.ends_with("hop_same") && hop.median > 100.0, "{hop:?}");
+        }
+        let found = run(What::Yields, "same", home);
+        assert!(get(&found, "yield_switch").median > 50.0);
+        assert!(get(&found, "yield_share").median > 0.5, "they give way to each other");
+        let call = get(&run(What::WakeCall, "same", home), "futex_wake_call_same");
+        assert!(call.median > 50.0, "{call:?}");
+    }
+
+    #[test]
+    fn neighbours_are_woken_and_interrupted() {
+        let host = load("host").unwrap();
+        let pairs = pairs(&host.topology, &allowed_cpus().unwrap());
+        let Some((distance, cpus)) = idle_pair(&pairs) else { return };
+        let place = place_name(distance);
+        let line = get(&run(What::Line(cpus), place, cpus.0), &format!("line_{place}"));
+        assert!(line.median > 1.0, "{line:?}");
+        let wake = run(What::Wake(cpus, Meanwhile::Spinner, 20_000), place, cpus.0);
+        let latency = get(&wake, &format!("wake_busy_{place}"));
+        assert!(latency.median > line.median, "{latency:?} {line:?}");
+        let hop = run(What::Hop(By::Futex, cpus), place, cpus.0);
+        assert!(get(&hop, &format!("futex_hop_{place}")).median > line.median);
+    }
+
+    #[test]
+    fn sleeps_are_later_with_the_usual_slack() {
+        let home = allowed_cpus().unwrap()[0];
+        let found = run(What::Slack, "same", home);
+        let slack = get(&found, "timer_slack").median;
+        let (usual, exact) = (get(&found, "oversleep"), get(&found, "oversleep_exact"));
+        // Threads of a process have the slack that their maker had.
+        assert!(slack > 1.0 && usual.p10 + 1.0 >= exact.p10, "{usual:?} {exact:?}");
+    }
+}

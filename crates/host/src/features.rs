@@ -1,0 +1,199 @@
+//! The scheduler features of the running kernel, which debugfs shows and switches: set for
+//! one run and put back after it, however this process ends.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::HostError;
+
+/// Where kernels since v5.13 have them.
+const FILE: &str = "/sys/kernel/debug/sched/features";
+/// Where earlier ones do.
+const OLD_FILE: &str = "/sys/kernel/debug/sched_features";
+
+/// The scheduler features of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelFeatures {
+    file: PathBuf,
+    /// Name, and whether it is on.
+    state: Vec<(String, bool)>,
+}
+
+/// A feature by its kernel's name, switched on or off.
+pub type Switch = (String, bool);
+
+impl KernelFeatures {
+    /// Those of the running kernel.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if debugfs does not show them: it is not mounted, this is not
+    /// root, or the kernel was built without `CONFIG_SCHED_DEBUG`.
+    pub fn of_this_kernel() -> Result<KernelFeatures, HostError> {
+        let file = if Path::new(OLD_FILE).exists() { OLD_FILE } else { FILE };
+        KernelFeatures::read(Path::new(file))
+    }
+
+    /// Those in a file of that form: names, with `NO_` before each that is off.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if it cannot be read.
+    pub fn read(file: &Path) -> Result<KernelFeatures, HostError> {
+        let text = fs::read_to_string(file).map_err(|error| {
+            let help = "run as root with debugfs mounted (mount -t debugfs none \
+                        /sys/kernel/debug), or compare something else than features";
+            HostError::system(format!("read {}", file.display()), error, help)
+        })?;
+        let state = text.split_ascii_whitespace().map(|word| match word.strip_prefix("NO_") {
+            Some(name) => (name.to_owned(), false),
+            None => (word.to_owned(), true),
+        });
+        Ok(KernelFeatures { file: file.to_owned(), state: state.collect() })
+    }
+
+    /// Refuses switches that this kernel does not have, and those that change nothing.
+    ///
+    /// # Errors
+    /// [`HostError::Input`] naming the feature and what there is.
+    pub fn check(&self, switches: &[Switch]) -> Result<(), HostError> {
+        for (name, on) in switches {
+            let sign = if *on { '+' } else { '-' };
+            match self.state.iter().find(|(known, _)| known == name) {
+                None => {
+                    let names: Vec<&str> = self.state.iter().map(|(n, _)| n.as_str()).collect();
+                    let problem = format!("this kernel has no feature {name} to switch");
+                    return Err(HostError::input(
+                        problem,
+                        format!("it can switch {}", names.join(", ")),
+                    ));
+                }
+                Some((_, now)) if now == on => {
+                    let problem = format!("`{sign}{name}` changes nothing: this kernel is so");
+                    return Err(HostError::input(problem, "leave it out"));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Switches features until the result is dropped.
+    ///
+    /// # Errors
+    /// As [`KernelFeatures::check`]; [`HostError::System`] if the kernel refuses. Nothing
+    /// is changed then.
+    pub fn switch(&self, switches: &[Switch]) -> Result<Switched, HostError> {
+        self.check(switches)?;
+        let back: Vec<Switch> = switches.iter().map(|(name, on)| (name.clone(), !on)).collect();
+        let switched = Switched { guard: self.guard(&back)? };
+        for switch in switches {
+            fs::write(&self.file, word(switch)).map_err(|error| {
+                let doing = format!("write `{}` to {}", word(switch), self.file.display());
+                HostError::system(doing, error, "run as root")
+            })?;
+        }
+        Ok(switched)
+    }
+
+    /// A process that switches back once its input ends, which it does however this
+    /// process ends. Without features there is nothing to watch.
+    fn guard(&self, back: &[Switch]) -> Result<Option<Child>, HostError> {
+        if back.is_empty() {
+            return Ok(None);
+        }
+        const SCRIPT: &str =
+            "trap '' HUP INT TERM; read _; for word; do echo \"$word\" >\"$0\"; done";
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(SCRIPT).arg(&self.file).args(back.iter().map(word));
+        // A group of its own: Ctrl-C comes to this process alone.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.spawn().map(Some).map_err(|error| {
+            let help = "features are put back by a shell of their own: see that /bin/sh starts";
+            HostError::system("start /bin/sh", error, help)
+        })
+    }
+}
+
+/// As the kernel reads it.
+fn word((name, on): &Switch) -> String {
+    if *on { name.clone() } else { format!("NO_{name}") }
+}
+
+/// Features that are switched; dropped, they are as they were.
+#[derive(Debug)]
+pub struct Switched {
+    guard: Option<Child>,
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        if let Some(mut guard) = self.guard.take() {
+            let mut input = guard.stdin.take();
+            let _ = input.as_mut().map(|input| input.write_all(b"\n"));
+            drop(input);
+            let _ = guard.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn file(directory: &tempfile::TempDir) -> PathBuf {
+        let file = directory.path().join("features");
+        fs::write(&file, "PLACE_LAG NO_HRTICK TTWU_QUEUE WA_IDLE\n").unwrap();
+        file
+    }
+
+    fn switch(name: &str, on: bool) -> Switch {
+        (name.to_owned(), on)
+    }
+
+    #[test]
+    fn what_cannot_be_switched_is_refused_with_what_can() {
+        let directory = tempfile::tempdir().unwrap();
+        let features = KernelFeatures::read(&file(&directory)).unwrap();
+        features.check(&[switch("TTWU_QUEUE", false), switch("HRTICK", true)]).unwrap();
+        let error = features.check(&[switch("SIS_SHORT", true)]).unwrap_err();
+        assert!(error.to_string().contains("no feature SIS_SHORT"), "{error}");
+        let HostError::Input { help, .. } = error else { panic!("{error}") };
+        assert!(help.contains("HRTICK, TTWU_QUEUE"), "{help}");
+        let same = features.check(&[switch("HRTICK", false)]).unwrap_err();
+        assert!(same.to_string().contains("`-HRTICK` changes nothing"), "{same}");
+        let missing = KernelFeatures::read(&directory.path().join("nothing")).unwrap_err();
+        assert!(missing.to_string().contains("nothing"), "{missing}");
+    }
+
+    #[test]
+    fn features_are_put_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = file(&directory);
+        let features = KernelFeatures::read(&file).unwrap();
+        let switched = features.switch(&[switch("WA_IDLE", false)]).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "NO_WA_IDLE");
+        drop(switched);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "WA_IDLE\n");
+        drop(features.switch(&[]).unwrap());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "WA_IDLE\n");
+    }
+
+    #[test]
+    fn features_are_put_back_by_another_process_if_this_one_cannot() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = file(&directory);
+        let features = KernelFeatures::read(&file).unwrap();
+        let mut switched = features.switch(&[switch("HRTICK", true)]).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "HRTICK");
+        // What the kernel does to a killed process's pipe.
+        drop(switched.guard.as_mut().unwrap().stdin.take());
+        let end = Instant::now() + Duration::from_secs(5);
+        while fs::read_to_string(&file).unwrap() != "NO_HRTICK\n" {
+            assert!(Instant::now() < end, "nobody put it back");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

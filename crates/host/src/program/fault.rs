@@ -1,0 +1,114 @@
+//! Why a task could not go on: a word in shared memory, since the task may be a process of
+//! its own, and its last one.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use reveille_workload::Program;
+use rustix::io::Errno;
+
+use super::arena::MAX_REQUESTS;
+use crate::HostError;
+use crate::sys::shared::shareable;
+
+/// What a task was doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Doing {
+    /// Entering its task group.
+    Enter = 1,
+    /// Starting a thread.
+    StartThread,
+    /// Sending.
+    Send,
+    /// Receiving.
+    Receive,
+    /// Sending a request to a task that is too many behind.
+    Request,
+    /// Starting its successor.
+    Respawn,
+}
+
+const DOINGS: [Doing; 6] =
+    [Doing::Enter, Doing::StartThread, Doing::Send, Doing::Receive, Doing::Request, Doing::Respawn];
+
+/// Who could not do what, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// What it was doing.
+    pub(super) doing: Doing,
+    /// Number of the task.
+    pub(super) task: u32,
+    /// What the system said; 0 if it was not asked.
+    pub(super) errno: u16,
+}
+
+impl Fault {
+    /// What the system refused a task.
+    pub(super) fn system(doing: Doing, task: u32, error: &io::Error) -> Fault {
+        Fault { doing, task, errno: error.raw_os_error().unwrap_or(0) as u16 }
+    }
+
+    /// The same for a user.
+    pub(super) fn error(self, program: &Program) -> HostError {
+        let role = usize::from(program.tasks[self.task as usize].role);
+        let who = format!("task {} ({})", self.task, program.roles[role].name);
+        let (what, help) = match self.doing {
+            Doing::Request => {
+                let problem = format!("{who} is {MAX_REQUESTS} requests behind: it is overloaded");
+                let help = "send requests at a lower rate, or to more tasks";
+                return HostError::input(problem, help);
+            }
+            Doing::Enter => ("put into its task group", "run as root, or delegate the group"),
+            Doing::StartThread | Doing::Respawn => {
+                ("started", "allow more processes (ulimit -u), or run fewer tasks")
+            }
+            Doing::Send => ("given room for a message", "run it again; if it recurs, report it"),
+            Doing::Receive => ("given a message", "run it again; if it recurs, report it"),
+        };
+        let reason = io::Error::from(Errno::from_raw_os_error(self.errno.into()));
+        HostError::system(format!("have {who} {what}"), reason, help)
+    }
+}
+
+shareable! {
+    /// The first fault of a run.
+    pub(super) struct FaultCell {
+        word: AtomicU64,
+    }
+}
+
+impl FaultCell {
+    pub(super) fn set(&self, fault: Fault) {
+        let word = u64::from(fault.doing as u8) << 48
+            | u64::from(fault.errno) << 32
+            | u64::from(fault.task);
+        let _ = self.word.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> Option<Fault> {
+        let word = self.word.load(Ordering::Acquire);
+        let doing = *DOINGS.iter().find(|doing| **doing as u64 == word >> 48)?;
+        Some(Fault { doing, task: word as u32, errno: (word >> 32) as u16 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_fault_is_the_one_that_counts() {
+        let cell = FaultCell::default();
+        assert_eq!(cell.get(), None);
+        for (doing, task) in DOINGS.into_iter().zip([7, 1, 2, 3, 4, 5]) {
+            let fault = Fault { doing, task, errno: 104 };
+            FaultCell::default().set(fault);
+            cell.set(fault);
+            let own = FaultCell::default();
+            own.set(fault);
+            assert_eq!(own.get(), Some(fault));
+        }
+        assert_eq!(cell.get().map(|fault| fault.task), Some(7));
+    }
+}

@@ -1,0 +1,398 @@
+//! One task: interprets its role's operations in real time. Between the operations that the
+//! original program would do there is nothing but a few instructions: no allocation, no
+//! system call, no cache line that others write.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use reveille_workload::{MAX_DEPTH, Op, Port, TaskSpec};
+use rustix::thread::gettid;
+
+use super::arena::{Inbox, Own};
+use super::fault::{Doing, Fault};
+use super::{Run, histogram, sync, work};
+use crate::Ns;
+use crate::sys::futex::Scope;
+use crate::sys::process::{self, Alone, Fork, NoUnwinding};
+use crate::sys::{clock, cpu};
+
+/// A thread of a task of several in a process needs little.
+const STACK_BYTES: usize = 128 << 10;
+/// Exit code of a process whose task could not go on.
+const FAULTY: i32 = 3;
+
+/// A task and what it remembers.
+pub(super) struct Worker {
+    run: &'static Run,
+    number: u32,
+    spec: TaskSpec,
+    ops: &'static [Op],
+    own: &'static Own,
+    inbox: &'static Inbox,
+    /// Who else uses the futexes of its instance.
+    scope: Scope,
+    rng: Xoshiro256PlusPlus,
+    /// When its last period ended.
+    period_at: Ns,
+    /// Rounds done in each loop.
+    rounds: [u32; MAX_DEPTH],
+    /// To whom of those it sends requests the next one goes.
+    request_turn: u32,
+    /// Requests that it has taken.
+    served: u64,
+    /// What it has drawn for its waits.
+    wait_jitter: Option<Ns>,
+    /// The CPU whose lock it has.
+    cpu_lock: usize,
+    /// Messages come from here and go there.
+    buffer: Vec<u8>,
+}
+
+/// Runs the tasks of a process that has just been forked: one in its first thread, several
+/// each in a thread of its own.
+pub(super) fn live(run: &'static Run, tasks: &[u32], alone: Alone) -> ! {
+    let _guard = NoUnwinding;
+    if process::die_with(run.coordinator).is_err() {
+        process::exit_now(FAULTY);
+    }
+    let group = run.common_group(tasks);
+    if let Some(group) = group {
+        enter(run, tasks[0], &run.groups[group].procs);
+    }
+    if let [task] = *tasks {
+        let mut worker = Worker::new(run, task);
+        worker.begin();
+        worker.go_on(Some(&alone));
+        process::exit_now(0);
+    }
+    for &task in tasks {
+        let worker = move || {
+            let _guard = NoUnwinding;
+            if let (None, Some(own)) = (group, run.group_of(task)) {
+                enter(run, task, &run.groups[own].threads);
+            }
+            let mut worker = Worker::new(run, task);
+            worker.begin();
+            worker.go_on(None);
+        };
+        if let Err(error) = start_thread(worker) {
+            fail(run, Fault::system(Doing::StartThread, task, &error));
+        }
+    }
+    loop {
+        std::thread::park();
+    }
+}
+
+fn start_thread(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).map(drop)
+}
+
+/// Puts the calling thread or process into a task group, by its files.
+fn enter(run: &Run, task: u32, files: &[PathBuf]) {
+    let id = gettid().as_raw_nonzero().to_string();
+    if let Err(error) = files.iter().try_for_each(|file| fs::write(file, &id)) {
+        fail(run, Fault::system(Doing::Enter, task, &error));
+    }
+}
+
+fn fail(run: &Run, fault: Fault) -> ! {
+    run.arena.set_fault(fault);
+    process::exit_now(FAULTY)
+}
+
+impl Worker {
+    fn new(run: &'static Run, number: u32) -> Worker {
+        let index = number as usize;
+        let spec = run.program.tasks[index];
+        let ops: &'static [Op] = &run.program.roles[usize::from(spec.role)].ops;
+        let buffer = ops.iter().filter_map(|op| match *op {
+            Op::Send { channel, .. } | Op::Recv { channel } => {
+                Some(run.channels[spec.channel(channel)].buffer())
+            }
+            _ => None,
+        });
+        let seed = run.seed ^ (u64::from(number) << 32);
+        Worker {
+            run,
+            number,
+            spec,
+            ops,
+            own: &run.arena.own[index],
+            inbox: &run.arena.inbox[index],
+            scope: run.scope_of(&spec),
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            period_at: 0,
+            rounds: [0; MAX_DEPTH],
+            request_turn: 0,
+            served: 0,
+            wait_jitter: None,
+            cpu_lock: 0,
+            buffer: vec![1; buffer.max().unwrap_or(0)],
+        }
+    }
+
+    /// Waits until all tasks are there.
+    fn begin(&mut self) {
+        let arena = &self.run.arena;
+        histogram::touch(&arena.latencies[arena.histograms(self.number as usize, self.spec.role)]);
+        self.introduce();
+        arena.wait_for_start();
+        self.start_anew();
+    }
+
+    /// Says which thread it is.
+    fn introduce(&self) {
+        self.own.process.store(std::process::id(), Ordering::Relaxed);
+        self.own.thread.store(gettid().as_raw_nonzero().get() as u32, Ordering::Release);
+    }
+
+    /// Forgets its past.
+    fn start_anew(&mut self) {
+        let now = clock::now();
+        self.period_at = now;
+        self.rounds = [0; MAX_DEPTH];
+        self.request_turn = 0;
+        self.inbox.noted.store(now, Ordering::Relaxed);
+    }
+
+    /// Interprets the operations again and again. Returns if another thread has taken its
+    /// place; a process that is replaced ends. `alone`: the task has a process to itself.
+    fn go_on(mut self, alone: Option<&Alone>) {
+        let run = self.run;
+        let arena = &run.arena;
+        let mut at = 0;
+        loop {
+            match self.ops[at] {
+                Op::Run(ns) => work::compute(run.speed.rounds(ns)),
+                Op::RunRandom(mean) => work::compute(run.speed.rounds(self.exponential(mean))),
+                Op::Spin(ns) => clock::spin_until(clock::now() + ns),
+                Op::Send { channel, bytes } => self.send(channel, bytes),
+                Op::Recv { channel } => self.receive(channel),
+                Op::Sleep { time, jitter } => clock::sleep(time + self.random_below(jitter)),
+                Op::SleepRandom(mean) => clock::sleep(self.exponential(mean)),
+                Op::Period { period, restart } => self.period(period, restart),
+                Op::Wait { timeout, jitter } => {
+                    let limit = (timeout > 0).then(|| timeout + self.wait_jitter(jitter));
+                    self.inbox.bell.wait(self.scope, limit);
+                }
+                Op::Post { task } => {
+                    let posted = self.spec.task_base + u32::from(task);
+                    arena.inbox[posted as usize].bell.post(self.scope);
+                }
+                Op::Join { list } => sync::join(arena, self.list(list), self.number),
+                Op::WakeList { list } => {
+                    self.inbox.bell.reset();
+                    sync::wake_list(arena, self.list(list), clock::now, self.scope);
+                }
+                Op::Request { first, among, count } => self.request(first, among, count),
+                Op::Serve => {
+                    let ring = arena.ring(self.number as usize);
+                    let sent = sync::serve(self.inbox, ring, self.served, self.scope);
+                    self.served += 1;
+                    self.inbox.noted.store(sent, Ordering::Relaxed);
+                }
+                Op::Note => self.inbox.noted.store(clock::now(), Ordering::Relaxed),
+                Op::Record { record, less } => {
+                    if arena.measures() {
+                        self.record(record, less);
+                    }
+                }
+                Op::LockCpu => self.lock_cpu(),
+                Op::UnlockCpu => arena.cpu_locks[self.cpu_lock].store(0, Ordering::Release),
+                Op::Lock { lock } => arena.locks[self.lock(lock)].take(self.scope),
+                Op::Unlock { lock } => arena.locks[self.lock(lock)].give(self.scope),
+                Op::Count(n) => {
+                    let count = self.own.count.load(Ordering::Relaxed) + u64::from(n);
+                    self.own.count.store(count, Ordering::Relaxed);
+                }
+                Op::Again { back, times, depth } => {
+                    let rounds = &mut self.rounds[usize::from(depth)];
+                    *rounds += 1;
+                    if *rounds < times {
+                        at -= usize::from(back);
+                        continue;
+                    }
+                    *rounds = 0;
+                }
+                Op::Respawn => {
+                    self.respawn_in_time();
+                    match alone {
+                        Some(alone) => {
+                            self.succeed_by_process(alone);
+                            at = 0;
+                            continue;
+                        }
+                        None => return self.succeed_by_thread(),
+                    }
+                }
+            }
+            at += 1;
+            if at == self.ops.len() {
+                at = 0;
+            }
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, port: Port, bytes: u32) {
+        let number = self.spec.channel(port);
+        let channel = &self.run.channels[number];
+        let turns = channel.senders_take_turns.then(|| &self.run.arena.senders[number]);
+        if let Some(turns) = turns {
+            turns.take(self.run.scope);
+        }
+        if let Err(error) = channel.send(bytes, &mut self.buffer) {
+            fail(self.run, Fault::system(Doing::Send, self.number, &error.into()));
+        }
+        if let Some(turns) = turns {
+            turns.give(self.run.scope);
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, port: Port) {
+        let number = self.spec.channel(port);
+        let channel = &self.run.channels[number];
+        let turns = channel.receivers_take_turns.then(|| &self.run.arena.receivers[number]);
+        if let Some(turns) = turns {
+            turns.take(self.run.scope);
+        }
+        if let Err(error) = channel.receive(&mut self.buffer) {
+            fail(self.run, Fault::system(Doing::Receive, self.number, &error.into()));
+        }
+        if let Some(turns) = turns {
+            turns.give(self.run.scope);
+        }
+    }
+
+    fn period(&mut self, period: Ns, restart: bool) {
+        self.period_at += period;
+        let now = clock::now();
+        self.inbox.noted.store(self.period_at.max(now), Ordering::Relaxed);
+        if self.period_at > now {
+            clock::sleep_until(self.period_at);
+        } else if restart {
+            self.period_at = now;
+        }
+    }
+
+    fn request(&mut self, first: u16, among: u32, count: u32) {
+        for _ in 0..count {
+            // Another request operation may have gone round among more.
+            let to = self.spec.task_base + u32::from(first) + self.request_turn % among;
+            self.request_turn = (self.request_turn + 1) % among;
+            let (inbox, ring) =
+                (&self.run.arena.inbox[to as usize], self.run.arena.ring(to as usize));
+            if !sync::request(inbox, ring, clock::now(), self.scope) {
+                fail(self.run, Fault { doing: Doing::Request, task: to, errno: 0 });
+            }
+        }
+    }
+
+    #[inline]
+    fn record(&self, record: u8, less: Ns) {
+        let since = clock::now().saturating_sub(self.inbox.noted.load(Ordering::Relaxed));
+        let arena = &self.run.arena;
+        let cells = arena.histograms(self.number as usize, self.spec.role);
+        let own = &arena.recorded_by[usize::from(self.spec.role)];
+        let nth = own.iter().position(|&r| r == record).unwrap_or(0);
+        let first = cells.start + nth * histogram::CELLS;
+        histogram::record(
+            &arena.latencies[first..first + histogram::CELLS],
+            since.saturating_sub(less),
+        );
+    }
+
+    /// As schbench does: tries until it has the lock of the CPU that it is on, and once more
+    /// if it is on another by then.
+    fn lock_cpu(&mut self) {
+        let locks = &self.run.arena.cpu_locks;
+        loop {
+            let here = cpu::current() as usize % locks.len();
+            let lock: &AtomicU32 = &locks[here];
+            while lock.load(Ordering::Relaxed) != 0 || lock.swap(1, Ordering::Acquire) != 0 {
+                std::hint::spin_loop();
+            }
+            if here == cpu::current() as usize % locks.len() {
+                self.cpu_lock = here;
+                return;
+            }
+            lock.store(0, Ordering::Release);
+        }
+    }
+
+    /// A new task owes nothing for what those before it have had: a chain of short ones must
+    /// not go on for ever where it keeps from running who would end it.
+    fn respawn_in_time(&self) {
+        while !self.run.arena.respawns() {
+            clock::sleep(1_000_000_000);
+        }
+    }
+
+    /// A copy of this process takes its place.
+    fn succeed_by_process(&mut self, alone: &Alone) {
+        match alone.fork_sibling() {
+            Ok(Fork::Parent(_)) => process::exit_now(0),
+            Ok(Fork::Child) => {
+                if process::die_with(self.run.coordinator).is_err() {
+                    process::exit_now(FAULTY);
+                }
+                self.introduce();
+                self.inbox.bell.reset();
+                self.start_anew();
+            }
+            Err(error) => fail(self.run, Fault::system(Doing::Respawn, self.number, &error)),
+        }
+    }
+
+    /// A new thread takes its place.
+    fn succeed_by_thread(mut self) {
+        let (run, number) = (self.run, self.number);
+        let started = start_thread(move || {
+            let _guard = NoUnwinding;
+            self.introduce();
+            self.inbox.bell.reset();
+            self.start_anew();
+            self.go_on(None);
+        });
+        if let Err(error) = started {
+            fail(run, Fault::system(Doing::Respawn, number, &error));
+        }
+    }
+
+    fn wait_jitter(&mut self, jitter: Ns) -> Ns {
+        if let Some(drawn) = self.wait_jitter {
+            return drawn;
+        }
+        let drawn = self.random_below(jitter);
+        self.wait_jitter = Some(drawn);
+        drawn
+    }
+
+    fn random_below(&mut self, limit: Ns) -> Ns {
+        if limit == 0 {
+            return 0;
+        }
+        ((u128::from(self.rng.next_u64()) * u128::from(limit)) >> 64) as Ns
+    }
+
+    /// Exponentially distributed with this mean.
+    fn exponential(&mut self, mean: Ns) -> Ns {
+        // Never 0, of which there is no logarithm.
+        let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        (-uniform.ln() * mean as f64) as Ns
+    }
+
+    fn list(&self, list: u16) -> usize {
+        (self.spec.list_base + u32::from(list)) as usize
+    }
+
+    fn lock(&self, lock: u16) -> usize {
+        (self.spec.lock_base + u32::from(lock)) as usize
+    }
+}

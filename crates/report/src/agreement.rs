@@ -1,0 +1,240 @@
+//! Views of an [`Agreement`]: predicted and measured side by side, for a terminal and for
+//! programs. Where repeats form several modes, the modes are shown and no single figure.
+
+use comfy_table::{CellAlignment, Table};
+use reveille_measure::HostContext;
+use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
+
+use crate::export::{direction_key, number as cell, optional, verdict_key};
+use crate::number::{self, UNDEFINED, Unit};
+use crate::printed::verdict_word;
+use crate::table::{NARROWEST, Page};
+
+/// Renders `a` for a terminal of `width` columns (less than 60 is taken as 60). With
+/// `explain`, every row that is no hit says why.
+pub fn agreement_table(a: &Agreement, width: usize, explain: bool) -> String {
+    let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
+    for (name, text) in facts(a) {
+        page.wrapped(&format!("{:<12}", name.to_lowercase()), &text);
+    }
+    warnings(&mut page, &a.host);
+    partial(&mut page, a);
+    for block in blocks(a) {
+        page.line("");
+        page.wrapped("", &format!("{}, {}", block[0].case, block[0].metric));
+        page.table(rows(&block));
+        for row in block.iter().filter(|r| explain && r.verdict != Verdict::Hit) {
+            let label = format!("  {} at {}: ", verdict_word(row.verdict), row.load);
+            page.wrapped(&label, &format!("{}: {}", side(row), row.reason));
+        }
+    }
+    page.line("");
+    page.line(&score(a));
+    page.wrapped("", LEGEND);
+    partial(&mut page, a);
+    page.text
+}
+
+const LEGEND: &str = "median [least..largest] over repeats; where repeats form several modes, the \
+                      centre of each (and its share); ratio: predicted by measured; info: shown, not \
+                      counted";
+
+/// What was compared, on what.
+pub(crate) fn facts(a: &Agreement) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("Study", a.study.clone())];
+    facts.extend(host_facts(&a.host));
+    facts.push(("Predicted", format!("as {} on {}, {}", a.base, a.machine, a.topology)));
+    facts.push(("Costs", format!("{}; {}", a.cost_model, a.machine_source)));
+    facts
+}
+
+/// What was measured.
+pub(crate) fn host_facts(host: &HostContext) -> Vec<(&'static str, String)> {
+    let cpus = if host.cpus == 1 { "CPU" } else { "CPUs" };
+    let mut facts = vec![
+        ("Measured", format!("on Linux {}, {} {cpus}", host.kernel, host.cpus)),
+        ("Processor", host.cpu.clone()),
+    ];
+    facts.extend(host.governor.iter().map(|g| ("Governor", g.clone())));
+    facts.extend(host.virtualisation.iter().map(|v| ("Guest of", v.clone())));
+    facts.extend(host.sched_ext.iter().map(|s| ("sched_ext", s.clone())));
+    facts
+}
+
+/// What may have disturbed the figures.
+pub(crate) fn warnings(page: &mut Page, host: &HostContext) {
+    for warning in &host.warnings {
+        page.wrapped("! ", warning);
+    }
+}
+
+fn partial(page: &mut Page, a: &Agreement) {
+    if a.partial {
+        page.line("");
+        page.wrapped("!!! ", "PARTIAL RESULT: the run was interrupted, repeats are missing !!!");
+    }
+}
+
+/// How many rows agree.
+pub(crate) fn score(a: &Agreement) -> String {
+    match a.score.counted {
+        0 => "score: nothing to compare".to_owned(),
+        counted => format!("score: {} of {counted} counted rows hit", a.score.hits),
+    }
+}
+
+/// Rows of one case and metric, in the order in which the first of each appears.
+pub(crate) fn blocks(a: &Agreement) -> Vec<Vec<&AgreementRow>> {
+    let mut blocks: Vec<Vec<&AgreementRow>> = Vec::new();
+    for row in &a.rows {
+        let same = |b: &&mut Vec<&AgreementRow>| {
+            b[0].case == row.case && b[0].metric == row.metric && b[0].kind == row.kind
+        };
+        match blocks.iter_mut().find(same) {
+            Some(block) => block.push(row),
+            None => blocks.push(vec![row]),
+        }
+    }
+    blocks
+}
+
+fn rows(block: &[&AgreementRow]) -> Table {
+    let mut table = Table::new();
+    table.set_header(["load", "policy", "predicted", "measured", "ratio", "verdict"]);
+    for row in block {
+        let [predicted, measured] = figures(row);
+        let verdict = verdict_word(row.verdict).to_owned();
+        table.add_row([
+            row.load.to_string(),
+            printable(side(row)),
+            predicted,
+            measured,
+            ratio(row),
+            verdict,
+        ]);
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        if matches!(i, 0 | 2 | 3 | 4) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// The side that a row is of.
+pub(crate) fn side(row: &AgreementRow) -> &str {
+    row.variant.as_deref().unwrap_or("baseline")
+}
+
+/// Predicted by measured.
+pub(crate) fn ratio(row: &AgreementRow) -> String {
+    row.ratio.map_or("-".into(), number::si)
+}
+
+/// The predicted and the measured figure of a row.
+pub(crate) fn figures(row: &AgreementRow) -> [String; 2] {
+    match row.kind {
+        AgreementKind::Value => {
+            let unit = Unit::of_metric(&row.metric);
+            [spread(unit, &row.predicted), spread(unit, &row.measured)]
+        }
+        AgreementKind::Runs => [row.predicted_runs, row.measured_runs]
+            .map(|runs| runs.map_or("-".into(), |r| format!("{} of {}", r.above, r.of))),
+        AgreementKind::Change => [row.predicted_change_pct, row.measured_change_pct]
+            .map(|pct| pct.map_or("-".into(), number::change)),
+    }
+}
+
+/// `4.90k 60% | 33.0k 40%`, or `34.1k [33.0k..34.9k]` where there is one mode.
+fn spread(unit: Unit, s: &Spread) -> String {
+    let figure = |value: f64| match unit {
+        // The heading says per what.
+        Unit::Rate => number::si(value),
+        unit => unit.format(value),
+    };
+    if s.is_multimodal() {
+        let mode = |m: &reveille_study::Mode| {
+            format!("{} ({:.0}%)", figure(m.centre), 100.0 * m.share).replace(' ', "\u{a0}")
+        };
+        return s.modes.iter().map(mode).collect::<Vec<_>>().join(" | ");
+    }
+    match s.samples.len() {
+        0 => UNDEFINED.into(),
+        _ if s.min == s.max || !s.median.is_finite() => figure(s.median),
+        _ => format!("{} [{}..{}]", figure(s.median), figure(s.min), figure(s.max)),
+    }
+}
+
+/// A control character in a name could drive the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
+}
+
+/// The agreement as indented JSON, ending in a newline; as for a comparison, a figure
+/// without a finite value is `null`.
+pub fn agreement_json(a: &Agreement) -> String {
+    let mut text = serde_json::to_string_pretty(a)
+        .expect("an agreement has only text keys, so it can be serialised");
+    text.push('\n');
+    text
+}
+
+/// One line per row under one line of column names; a figure that is absent or not finite
+/// is an empty cell. Modes stand as `centre:share`, separated by blanks.
+///
+/// # Errors
+///
+/// Passes on an error of the CSV writer, which writes to memory.
+pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let worlds = ["predicted", "measured"];
+    let spread = ["median", "q1", "q3", "min", "max", "samples", "modes", "above", "change_pct"];
+    let head = ["study", "machine", "base", "kernel", "partial", "case", "load", "variant"];
+    let mut columns: Vec<String> = head.iter().chain(&COLUMNS).map(|s| (*s).into()).collect();
+    columns.extend(worlds.iter().flat_map(|w| spread.iter().map(move |s| format!("{w}_{s}"))));
+    writer.write_record(columns)?;
+    for row in &a.rows {
+        let mut cells = vec![
+            a.study.clone(),
+            a.machine.clone(),
+            a.base.clone(),
+            a.host.kernel.clone(),
+            a.partial.to_string(),
+            row.case.clone(),
+            row.load.to_string(),
+            row.variant.clone().unwrap_or_default(),
+            row.metric.clone(),
+            direction_key(row.direction).into(),
+            kind_key(row.kind).into(),
+            optional(row.ratio),
+            verdict_key(row.verdict).into(),
+            row.reason.clone(),
+        ];
+        let predicted = (&row.predicted, row.predicted_runs, row.predicted_change_pct);
+        for (s, runs, change) in
+            [predicted, (&row.measured, row.measured_runs, row.measured_change_pct)]
+        {
+            cells.extend([s.median, s.q1, s.q3, s.min, s.max].map(cell));
+            let modes = s.modes.iter().map(|m| format!("{}:{}", m.centre, m.share));
+            cells.push(s.samples.len().to_string());
+            cells.push(modes.collect::<Vec<_>>().join(" "));
+            cells.push(runs.map_or_else(String::new, |r| r.above.to_string()));
+            cells.push(optional(change));
+        }
+        writer.write_record(cells)?;
+    }
+    let bytes = writer.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
+    Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
+}
+
+/// The columns between what names a row and its figures.
+const COLUMNS: [&str; 6] = ["metric", "direction", "kind", "ratio", "verdict", "reason"];
+
+/// The kind of row as JSON spells it.
+fn kind_key(kind: AgreementKind) -> &'static str {
+    match kind {
+        AgreementKind::Value => "value",
+        AgreementKind::Runs => "runs",
+        AgreementKind::Change => "change",
+    }
+}

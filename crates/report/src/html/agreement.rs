@@ -1,0 +1,124 @@
+//! The page of an agreement: tables, and for each figure a strip with every repeat of both
+//! worlds, so that modes are seen and not only told. It needs no script.
+
+use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread};
+
+use super::markup::{CLOSE_TABLE, badge, escape, open_table, push};
+use super::{STYLE, fill};
+use crate::agreement::{blocks, facts, figures, ratio, score, side};
+use crate::number::Unit;
+
+const PAGE: &str = include_str!("../../assets/plain.html");
+
+/// Renders a page with the host, the score, and every figure predicted and measured. It
+/// fetches nothing.
+pub fn agreement_html(a: &Agreement) -> String {
+    let title = format!("Reveille: {}, predicted and measured", a.study);
+    let mut body = format!("<article>\n<h1>{}: predicted and measured</h1>\n", escape(&a.study));
+    if a.partial {
+        body += "<p class=\"partial\" role=\"alert\"><strong>Partial result.</strong> \
+                 The run was interrupted and repeats are missing.</p>\n";
+    }
+    body += "<dl class=\"facts\">\n";
+    for (name, value) in facts(a) {
+        let value = escape(&value);
+        push(&mut body, format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
+    }
+    body += "</dl>\n";
+    for warning in &a.host.warnings {
+        push(&mut body, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
+    }
+    push(&mut body, format_args!("<p class=\"score\">{}</p>\n", escape(&score(a))));
+    let mut case = "";
+    for block in blocks(a) {
+        if block[0].case != case {
+            case = &block[0].case;
+            push(&mut body, format_args!("<h2>{}</h2>\n", escape(case)));
+        }
+        table(&mut body, &block);
+    }
+    body += LEGEND;
+    body += "</article>\n";
+    fill(PAGE, &[("title", &escape(&title)), ("style", STYLE), ("body", &body)])
+}
+
+const LEGEND: &str = "<p class=\"quiet\">Median [least..largest] over repeats; where repeats form \
+    several modes, the centre and share of each. Strips show every repeat on a logarithmic axis: \
+    predicted above, measured below. <b>ratio</b>: predicted by measured. <b>info</b>: shown, not \
+    counted.</p>\n";
+
+fn table(out: &mut String, block: &[&AgreementRow]) {
+    let strips = block[0].kind == AgreementKind::Value;
+    let range = strips.then(|| range(block)).flatten();
+    let mut heads = vec!["load", "policy", "predicted", "measured", "ratio", "verdict", "reason"];
+    if range.is_some() {
+        heads.insert(4, "repeats");
+    }
+    open_table(out, &block[0].metric, &heads);
+    for row in block {
+        let [predicted, measured] = figures(row);
+        push(
+            out,
+            format_args!(
+                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>",
+                row.load,
+                escape(side(row)),
+                escape(&predicted),
+                escape(&measured)
+            ),
+        );
+        if let Some(range) = range {
+            push(out, format_args!("<td>{}</td>", strip(row, range)));
+        }
+        push(
+            out,
+            format_args!(
+                "<td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
+                ratio(row),
+                badge(Some(row.verdict)),
+                escape(&row.reason)
+            ),
+        );
+    }
+    *out += CLOSE_TABLE;
+}
+
+/// Logarithms of the least and the largest figure of a block; none without two.
+fn range(block: &[&AgreementRow]) -> Option<(f64, f64)> {
+    let samples = block.iter().flat_map(|r| r.predicted.samples.iter().chain(&r.measured.samples));
+    let logs = samples.filter(|x| x.is_finite() && **x > 0.0).map(|x| x.ln());
+    let (low, high) =
+        logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    (high > low).then_some((low, high))
+}
+
+/// Width of a strip, and what is left free at either end.
+const WIDTH: f64 = 220.0;
+const EDGE: f64 = 6.0;
+
+fn strip(row: &AgreementRow, (low, high): (f64, f64)) -> String {
+    let unit = Unit::of_metric(&row.metric);
+    let mut out = format!(
+        "<svg viewBox=\"0 0 {WIDTH} 28\" width=\"{WIDTH}\" height=\"28\" role=\"img\" \
+         aria-label=\"Repeats, predicted above and measured below\">\
+         <line class=\"grid\" x1=\"0\" x2=\"{WIDTH}\" y1=\"14\" y2=\"14\"/>"
+    );
+    let dots = |out: &mut String, world: &str, spread: &Spread, y: f64, class: &str| {
+        for value in spread.samples.iter().filter(|x| x.is_finite()) {
+            // Nothing lies left of everything.
+            let place = (value.max(low.exp()).ln() - low) / (high - low);
+            let x = EDGE + place * (WIDTH - 2.0 * EDGE);
+            push(
+                out,
+                format_args!(
+                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y}\" r=\"3\" \
+                     fill-opacity=\"0.6\"><title>{world} {}</title></circle>",
+                    escape(&unit.format(*value))
+                ),
+            );
+        }
+    };
+    dots(&mut out, "predicted", &row.predicted, 7.0, "busy");
+    dots(&mut out, "measured", &row.measured, 21.0, "cost");
+    out + "</svg>"
+}

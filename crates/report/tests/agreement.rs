@@ -1,0 +1,169 @@
+//! Predicted beside measured: modes in place of means, every view the same figures, and
+//! nothing from a name that a terminal or a browser would obey.
+
+use reveille_measure::HostContext;
+use reveille_report::{agreement_csv, agreement_html, agreement_json, agreement_table};
+use reveille_study::verdict::measured::{Rule, Runs};
+use reveille_study::{Agreement, AgreementKind, AgreementRow, Direction, Score, Spread, Verdict};
+
+fn row(metric: &str, predicted: &[f64], measured: &[f64]) -> AgreementRow {
+    AgreementRow {
+        case: "context_switch1".into(),
+        load: 1,
+        variant: None,
+        metric: metric.into(),
+        direction: Direction::Higher,
+        kind: AgreementKind::Value,
+        predicted: Spread::of(predicted),
+        measured: Spread::of(measured),
+        ratio: Some(1.07),
+        bound: None,
+        predicted_runs: None,
+        measured_runs: None,
+        predicted_change_pct: None,
+        measured_change_pct: None,
+        rule: Rule::Factor,
+        verdict: Verdict::Hit,
+        reason: "medians differ by a factor of 1.07".into(),
+    }
+}
+
+/// One row of each kind, and one with two modes.
+fn sample() -> Agreement {
+    let one = row("throughput (operations/s)", &[4.1e5, 4.2e5], &[3.9e5, 3.8e5, 4.0e5]);
+    let two = AgreementRow {
+        load: 2,
+        ratio: None,
+        rule: Rule::Modes,
+        verdict: Verdict::Miss,
+        reason: "the measured mode of 40% of repeats has no predicted one near".into(),
+        ..row("throughput (operations/s)", &[4.1e5], &[4900.0, 5000.0, 4950.0, 3.3e4, 3.4e4])
+    };
+    let runs = AgreementRow {
+        kind: AgreementKind::Runs,
+        case: "burst".into(),
+        direction: Direction::Lower,
+        metric: "runs with p99 request latency above 10ms (runs)".into(),
+        predicted_runs: Some(Runs { above: 12, of: 20 }),
+        measured_runs: Some(Runs { above: 2, of: 3 }),
+        bound: Some(1e7),
+        ratio: None,
+        ..row("", &[2e7], &[2.1e7])
+    };
+    let change = AgreementRow {
+        kind: AgreementKind::Change,
+        variant: Some("cpus=0".into()),
+        metric: "change of throughput (operations/s)".into(),
+        predicted_change_pct: Some(12.34),
+        measured_change_pct: None,
+        ratio: None,
+        verdict: Verdict::Informative,
+        ..row("", &[1.0], &[f64::NAN])
+    };
+    Agreement {
+        study: "host-check".into(),
+        machine: "host".into(),
+        topology: "1 socket x 2 cores x 1 thread = 2 CPUs, 1 LLC of 2 CPUs".into(),
+        cost_model: "generic-x86".into(),
+        machine_source: "sysfs".into(),
+        base: "v6.12".into(),
+        host: HostContext {
+            kernel: "6.18.1".into(),
+            cpu: "Some CPU".into(),
+            cpus: 2,
+            governor: Some("powersave".into()),
+            virtualisation: Some("KVM".into()),
+            sched_ext: None,
+            warnings: vec!["the hypervisor stole 3.0% of the CPU time".into()],
+        },
+        rows: vec![one, two, runs, change],
+        score: Score { hits: 2, counted: 3 },
+        partial: false,
+    }
+}
+
+#[test]
+fn the_table_has_modes_and_no_mean_of_them() {
+    let text = agreement_table(&sample(), 100, true);
+    let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap();
+    assert!(line("1  baseline").contains("415k [410k..420k]"), "{text}");
+    let two = line("2  baseline");
+    assert!(two.contains("4.95k (60%) | 33.5k (40%)") && two.contains("MISS"), "{text}");
+    assert!(!two.contains('['), "a range stands for one mode: {two}");
+    assert!(text.contains("12 of 20") && text.contains("2 of 3") && text.contains("+12.3%"));
+    assert!(text.contains("MISS at 2: baseline: the measured mode of 40%"), "{text}");
+    for word in ["6.18.1", "v6.12", "powersave", "KVM", "stole 3.0%", "2 of 3 counted rows hit"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+    assert!(!agreement_table(&sample(), 100, false).contains("MISS at"));
+}
+
+#[test]
+fn it_fits_the_width_that_it_is_given() {
+    for width in [60, 80, 100, 140] {
+        let text = agreement_table(&sample(), width, true);
+        let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
+        assert!(widest <= width, "{widest} of {width}:\n{text}");
+    }
+}
+
+#[test]
+fn json_has_every_repeat_and_null_where_there_is_none() {
+    let json: serde_json::Value = serde_json::from_str(&agreement_json(&sample())).unwrap();
+    assert_eq!(json["rows"][1]["measured"]["modes"][1]["share"], 0.4);
+    assert_eq!(json["rows"][1]["measured"]["samples"].as_array().unwrap().len(), 5);
+    assert!(json["rows"][1]["ratio"].is_null() && json["rows"][0]["variant"].is_null());
+    assert!(json["rows"][3]["measured"]["median"].is_null());
+    assert_eq!(json["rows"][2]["predicted_runs"]["of"], 20);
+    assert_eq!(json["rows"][2]["kind"], "runs");
+    assert_eq!(json["rows"][1]["rule"], "modes");
+    assert_eq!(json["host"]["kernel"], "6.18.1");
+    assert!(json["host"]["sched_ext"].is_null());
+}
+
+#[test]
+fn csv_has_a_cell_for_every_name() {
+    let text = agreement_csv(&sample()).unwrap();
+    let mut lines = csv::Reader::from_reader(text.as_bytes());
+    let names = lines.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = lines.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 4);
+    let cell = |row: usize, name: &str| {
+        rows[row].get(names.iter().position(|n| n == name).unwrap()).unwrap()
+    };
+    assert_eq!(cell(1, "measured_modes"), "4950:0.6 33500:0.4");
+    assert_eq!(cell(1, "measured_samples"), "5");
+    assert_eq!((cell(2, "predicted_above"), cell(2, "kind")), ("12", "runs"));
+    assert_eq!((cell(3, "predicted_change_pct"), cell(3, "measured_median")), ("12.34", ""));
+}
+
+#[test]
+fn the_page_shows_every_repeat_and_says_when_it_is_partial() {
+    let page = agreement_html(&sample());
+    assert_eq!(page.matches("<circle").count(), 2 + 3 + 1 + 5);
+    assert!(page.contains("stole 3.0%") && !page.contains("Partial result"));
+    assert!(page.ends_with("</html>\n") && !page.contains("<script"));
+    let partial = Agreement { partial: true, ..sample() };
+    assert!(agreement_html(&partial).contains("Partial result"));
+    assert!(agreement_table(&partial, 80, true).matches("PARTIAL").count() == 2);
+    let none = Agreement { rows: Vec::new(), score: Score::default(), ..sample() };
+    assert!(agreement_table(&none, 80, true).contains("nothing to compare"));
+}
+
+#[test]
+fn names_are_text_and_nothing_else() {
+    const EVIL: &str = "</td><script>alert(1)</script>\u{1b}[2J&{{body}}";
+    let mut a = sample();
+    (a.study, a.machine, a.host.cpu) = (EVIL.into(), EVIL.into(), EVIL.into());
+    a.host.warnings.push(EVIL.into());
+    for row in &mut a.rows {
+        row.case = EVIL.into();
+        row.variant = Some(EVIL.into());
+        row.metric = format!("{EVIL} (operations/s)");
+        row.reason = EVIL.into();
+    }
+    assert!(!agreement_html(&a).contains("<script"));
+    let text = agreement_table(&a, 100, true);
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+}

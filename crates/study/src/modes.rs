@@ -1,0 +1,174 @@
+//! Repeats that fall into several clusters. One workload can settle in either of two
+//! states (a pair stacked on one CPU or spread over two), and a mean of both is a figure
+//! that no run ever had.
+
+use serde::Serialize;
+
+/// Neighbours that lie apart by this factor belong to different modes.
+const GAP: f64 = 1.5;
+/// Fewer repeats than two make a mode only if they are this share of all.
+const LEAST_SHARE: f64 = 0.15;
+
+/// A cluster of repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Mode {
+    /// Median of its repeats.
+    pub centre: f64,
+    /// Its part of all repeats, from 0 to 1.
+    pub share: f64,
+}
+
+/// The modes of some repeats, in rising order: clusters on a logarithmic axis with a gap
+/// of a factor of 1.5 or more between them, each of two repeats or 15% of all at least.
+/// Repeats without a value are left out.
+pub fn modes(samples: &[f64]) -> Vec<Mode> {
+    let sorted = sorted(samples);
+    let all = sorted.len() as f64;
+    let clusters = sorted.chunk_by(|a, b| a == b || *a > 0.0 && *b < a * GAP);
+    let modes = clusters.map(|c| (c.len(), quantile(c, 0.5), c.len() as f64 / all));
+    let modes = modes.filter(|(n, _, share)| *n >= 2 || *share >= LEAST_SHARE);
+    modes.map(|(_, centre, share)| Mode { centre, share }).collect()
+}
+
+/// How repeats are distributed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Half of the repeats lie below it.
+    pub median: f64,
+    /// Lower quartile.
+    pub q1: f64,
+    /// Upper quartile.
+    pub q3: f64,
+    /// Least.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// The figure of every repeat, in the order in which they ran.
+    pub samples: Vec<f64>,
+    /// See [`modes`].
+    pub modes: Vec<Mode>,
+}
+
+impl Spread {
+    /// Of these repeats; its figures are NaN if none has a value.
+    pub fn of(samples: &[f64]) -> Spread {
+        let sorted = sorted(samples);
+        let at = |q| quantile(&sorted, q);
+        Spread {
+            median: at(0.5),
+            q1: at(0.25),
+            q3: at(0.75),
+            min: at(0.0),
+            max: at(1.0),
+            samples: samples.to_vec(),
+            modes: modes(samples),
+        }
+    }
+
+    /// Do the repeats form more than one cluster?
+    pub fn is_multimodal(&self) -> bool {
+        self.modes.len() > 1
+    }
+}
+
+/// The samples that have a value, in rising order.
+fn sorted(samples: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = samples.iter().copied().filter(|x| x.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// A quantile of sorted samples, between neighbours by their distance; NaN of none.
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = q * last as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn centres(samples: &[f64]) -> Vec<f64> {
+        modes(samples).iter().map(|m| m.centre).collect()
+    }
+
+    #[test]
+    fn stacked_and_spread_pairs_are_two_modes() {
+        let rates = [4.9, 33.0, 5.0, 32.0, 4.8, 5.1, 34.0, 4.9, 5.0, 33.5];
+        let found = modes(&rates);
+        assert_eq!(found.len(), 2);
+        assert!((found[0].centre - 4.95).abs() < 1e-9 && found[0].share == 0.6, "{found:?}");
+        assert!((found[1].centre - 33.25).abs() < 1e-9 && found[1].share == 0.4, "{found:?}");
+        assert!(Spread::of(&rates).is_multimodal());
+    }
+
+    #[test]
+    fn one_outlier_among_many_is_no_mode() {
+        let mut rates = vec![10.0; 9];
+        rates.push(100.0);
+        assert_eq!(centres(&rates), [10.0]);
+        // Among few repeats nobody can tell.
+        assert_eq!(centres(&[10.0, 10.0, 100.0]), [10.0, 100.0]);
+    }
+
+    #[test]
+    fn nothing_and_something_are_apart() {
+        assert_eq!(centres(&[0.0, 0.0, 1e-9, 1e-9]), [0.0, 1e-9]);
+        assert_eq!(centres(&[0.0, 0.0]), [0.0]);
+        assert_eq!(centres(&[f64::NAN, 7.0]), [7.0]);
+        assert!(modes(&[]).is_empty() && Spread::of(&[f64::NAN]).median.is_nan());
+    }
+
+    #[test]
+    fn quartiles_lie_between_neighbours() {
+        let spread = Spread::of(&[4.0, 1.0, 2.0, 3.0]);
+        assert_eq!((spread.q1, spread.median, spread.q3), (1.75, 2.5, 3.25));
+        assert_eq!((spread.min, spread.max), (1.0, 4.0));
+        assert_eq!(spread.samples, [4.0, 1.0, 2.0, 3.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn modes_lie_apart_and_within_the_repeats(
+            samples in proptest::collection::vec(0.001..1e6f64, 0..40)
+        ) {
+            let found = modes(&samples);
+            let spread = Spread::of(&samples);
+            prop_assert!(found.iter().map(|m| m.share).sum::<f64>() <= 1.0 + 1e-9);
+            prop_assert!(found.windows(2).all(|w| w[1].centre >= w[0].centre * GAP));
+            for mode in &found {
+                prop_assert!(mode.centre >= spread.min && mode.centre <= spread.max);
+                let least = (2.0 / samples.len() as f64).min(LEAST_SHARE);
+                prop_assert!(mode.share >= least - 1e-9, "{mode:?}");
+            }
+        }
+
+        #[test]
+        fn the_scale_and_the_order_do_not_matter(
+            mut samples in proptest::collection::vec(1.0..1e4f64, 1..30), shift in -8i32..8
+        ) {
+            // A power of two scales without rounding.
+            let factor = 2f64.powi(shift);
+            let scaled: Vec<f64> = samples.iter().rev().map(|x| x * factor).collect();
+            samples.sort_by(f64::total_cmp);
+            let (a, b) = (modes(&samples), modes(&scaled));
+            prop_assert_eq!(a.len(), b.len());
+            for (a, b) in a.iter().zip(&b) {
+                prop_assert!((a.centre * factor - b.centre).abs() <= 1e-9 * b.centre);
+                prop_assert_eq!(a.share, b.share);
+            }
+        }
+
+        #[test]
+        fn repeats_close_together_are_one_mode(
+            centre in 1e-3..1e9f64, offsets in proptest::collection::vec(1.0..1.49f64, 1..30)
+        ) {
+            let samples: Vec<f64> = offsets.iter().map(|o| o * centre).collect();
+            prop_assert_eq!(modes(&samples).len(), 1);
+            prop_assert_eq!(modes(&samples)[0].share, 1.0);
+        }
+    }
+}
