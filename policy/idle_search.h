@@ -47,42 +47,35 @@ POLICY_INLINE u64 policy_below_bit(u64 word, u32 bit)
 POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 start,
 				   u32 budget, struct policy_pick *pick)
 {
-	u32 words = (world_llc_weight(w, llc) + 63) / 64;
-	u32 i = start / 64, looked = 0;
+	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
 
 	if (words > POLICY_LLC_WORDS)
 		words = POLICY_LLC_WORDS;
-	for (u32 step = 0; step <= POLICY_LLC_WORDS && step <= words; step++) {
-		u64 allowed = world_allowed_word(w, p, llc, i);
-		u64 usable;
-		u32 before;
+	POLICY_FOR(step, words + 1) {
+		u32 i = first + step < words ? first + step : first + step - words, bit;
+		u64 allowed = world_allowed_word(w, p, llc, i), usable;
 
 		if (step == 0)
 			allowed = policy_from_bit(allowed, start % 64);
 		else if (step == words)
 			allowed = policy_below_bit(allowed, start % 64);
 		usable = world_usable_word(w, llc, i) & allowed;
-		if (usable) {
-			u32 bit = policy_lowest_bit(usable);
-
-			before = policy_popcount(policy_below_bit(allowed, bit));
-			if (looked + before >= budget) {
-				pick->exhausted = 1;
-				looked = budget;
-				break;
-			}
-			pick->searched = (u16)(looked + before + 1);
-			return world_llc_cpu(w, llc, i * 64 + bit);
-		}
-		looked += policy_popcount(allowed);
-		if (looked > budget) {
-			pick->exhausted = 1;
+		if (!usable) {
+			pick->searched += policy_popcount(allowed);
+			if (pick->searched <= budget)
+				continue;
 			break;
 		}
-		if (++i == words)
-			i = 0;
+		bit = policy_lowest_bit(usable);
+		pick->searched += policy_popcount(policy_below_bit(allowed, bit)) + 1;
+		if (pick->searched <= budget)
+			return world_llc_cpu(w, llc, i * 64 + bit);
+		break;
 	}
-	pick->searched = (u16)(looked < budget ? looked : budget);
+	if (pick->searched > budget) {
+		pick->exhausted = 1;
+		pick->searched = budget;
+	}
 	return POLICY_NONE;
 }
 
@@ -97,7 +90,7 @@ POLICY_INLINE bool policy_look_at_core(struct world *w, const struct policy_task
 	u32 width = world_smt_width(w, cpu);
 	bool idle = true;
 
-	for (u32 k = 0; k < POLICY_SMT_MAX && k < width; k++) {
+	POLICY_FOR(k, width) {
 		u32 thread = world_smt_cpu(w, cpu, k);
 		bool available = world_available_idle(w, thread);
 
@@ -118,49 +111,54 @@ POLICY_INLINE bool policy_look_at_core(struct world *w, const struct policy_task
 	return idle;
 }
 
+/* Has the walk from `start` met another allowed thread of the core before this one? */
+POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task *p, u32 cpu,
+				       u32 position, u32 start)
+{
+	u32 width = world_smt_width(w, cpu);
+
+	POLICY_FOR(k, width) {
+		u32 thread = world_smt_cpu(w, cpu, k);
+		u32 at = world_llc_position(w, thread);
+
+		/* Positions below the start come after those above it. */
+		if ((at < start) == (position < start) ? at >= position : at < start)
+			continue;
+		if (world_allowed(w, p, thread))
+			return true;
+	}
+	return false;
+}
+
 /* First fully idle core in wrap order from position `start`; no budget (v5.13+). */
 POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p, u32 llc,
 				    u32 start, u32 *fallback, struct policy_pick *pick)
 {
-	u64 left[POLICY_LLC_WORDS];
-	u32 weight = world_llc_weight(w, llc);
-	u32 words = (weight + 63) / 64;
-	u32 position = start;
+	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
 
 	if (words > POLICY_LLC_WORDS)
 		words = POLICY_LLC_WORDS;
-	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
-		left[i] = i < words ? world_allowed_word(w, p, llc, i) : 0;
+	/* As in policy_scan_cpus(). */
+	POLICY_FOR(step, words + 1) {
+		u32 i = first + step < words ? first + step : first + step - words;
+		u64 allowed = world_allowed_word(w, p, llc, i);
 
-	/* Each step visits a core or passes a word; a core is removed when visited. */
-	for (u32 step = 0; step < POLICY_LLC_CPUS + 2 * POLICY_LLC_WORDS; step++) {
-		u32 i = (position / 64) & (POLICY_LLC_WORDS - 1);
-		u64 ahead = policy_from_bit(left[i], position % 64);
-		u32 cpu, width;
+		if (step == 0)
+			allowed = policy_from_bit(allowed, start % 64);
+		else if (step == words)
+			allowed = policy_below_bit(allowed, start % 64);
+		POLICY_FOR(n, 64) {
+			u32 position, cpu;
 
-		if (!ahead) {
-			/* Nothing left in this word: the next one, wrapping once. */
-			position = (i + 1) * 64;
-			if (position >= words * 64) {
-				u64 rest = 0;
-
-				for (u32 k = 0; k < POLICY_LLC_WORDS; k++)
-					rest |= left[k];
-				if (!rest)
-					break;
-				position = 0;
-			}
-			continue;
-		}
-		position = i * 64 + policy_lowest_bit(ahead);
-		cpu = world_llc_cpu(w, llc, position);
-		if (policy_look_at_core(w, p, cpu, fallback, pick))
-			return cpu;
-		width = world_smt_width(w, cpu);
-		for (u32 k = 0; k < POLICY_SMT_MAX && k < width; k++) {
-			u32 at = world_llc_position(w, world_smt_cpu(w, cpu, k));
-
-			left[(at / 64) & (POLICY_LLC_WORDS - 1)] &= ~(1ull << (at % 64));
+			if (!allowed)
+				break;
+			position = i * 64 + policy_lowest_bit(allowed);
+			allowed &= allowed - 1;
+			cpu = world_llc_cpu(w, llc, position);
+			if (policy_core_was_met(w, p, cpu, position, start))
+				continue;
+			if (policy_look_at_core(w, p, cpu, fallback, pick))
+				return cpu;
 		}
 	}
 	return POLICY_NONE;

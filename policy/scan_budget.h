@@ -32,7 +32,9 @@ POLICY_INLINE bool policy_scan_by_cost(const struct policy_tunables *t)
 POLICY_INLINE void policy_wake_avg_idle_age(struct policy_scan_state *s, u64 now_j)
 {
 	/* 64 halvings leave nothing; the stamp stays where nothing was left. */
-	for (u32 i = 0; i < 64 && s->wake_stamp_j < now_j && s->wake_avg_idle_ns; i++) {
+	POLICY_FOR(i, 64) {
+		if (s->wake_stamp_j >= now_j || !s->wake_avg_idle_ns)
+			break;
 		s->wake_stamp_j++;
 		s->wake_avg_idle_ns >>= 1;
 	}

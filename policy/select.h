@@ -89,35 +89,54 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 }
 
 /*
- * Where a waking task runs. `waker` is the task current on this_cpu, null for the
- * idle task; it is charged with the wake-up even from an interrupt.
+ * Where the search for an idle CPU starts (pick->target), and what is remembered of who
+ * wakes whom. `waker` is the task current on this_cpu, null for the idle task; it is
+ * charged with the wake-up even from an interrupt.
  */
+POLICY_INLINE void policy_select_target(struct world *w, const struct policy_tunables *t,
+					const struct policy_task *p, struct policy_task *waker,
+					u32 this_cpu, u32 flags, u64 now_j,
+					struct policy_pick *pick)
+{
+	u32 prev = p->prev_cpu, weight = world_llc_weight(w, world_llc(w, this_cpu));
+	bool sync = (flags & POLICY_WAKE_SYNC) != 0;
+
+	if (waker)
+		policy_record_wakee(waker, p->id, now_j, t->hz);
+	pick->affine = !policy_wake_wide(waker ? waker->wakee_flips : 0, p->wakee_flips, weight) &&
+		       world_allowed(w, p, this_cpu);
+	pick->target = prev;
+	if (pick->affine && this_cpu != prev)
+		pick->target = policy_wake_affine(w, t, p, this_cpu, prev, sync, pick);
+}
+
+/* An idle CPU near pick->target, or the target: the second half of a decision. */
+POLICY_INLINE void policy_select_idle(struct world *w, const struct policy_tunables *t,
+				      struct policy_task *p, struct policy_task *waker,
+				      u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
+{
+	if (policy_sis_v45(t)) {
+		pick->cpu = policy_select_idle_sibling_v45(w, t, p, pick->target, pick);
+		return;
+	}
+	pick->cpu = policy_select_idle_sibling(w, t, p, waker, this_cpu, pick->target, flags,
+					       now_j, pick);
+	/* v5.13 notes where the waker runs, for the day when it is woken itself. */
+	if (pick->affine && waker && policy_has(t, POLICY_RECENT_USED_CPU) &&
+	    policy_scan_by_cost(t))
+		waker->recent_used_cpu = this_cpu;
+}
+
+/* Where a waking task runs. A verifier that cannot take it whole takes the halves. */
 POLICY_INLINE struct policy_pick policy_select_cpu(struct world *w,
 						   const struct policy_tunables *t,
 						   struct policy_task *p, struct policy_task *waker,
 						   u32 this_cpu, u32 flags, u64 now_j)
 {
 	struct policy_pick pick = { 0 };
-	u32 prev = p->prev_cpu;
-	u32 weight = world_llc_weight(w, world_llc(w, this_cpu));
-	bool sync = (flags & POLICY_WAKE_SYNC) != 0, affine;
 
-	if (waker)
-		policy_record_wakee(waker, p->id, now_j, t->hz);
-	affine = !policy_wake_wide(waker ? waker->wakee_flips : 0, p->wakee_flips, weight) &&
-		 world_allowed(w, p, this_cpu);
-	pick.target = prev;
-	if (affine && this_cpu != prev)
-		pick.target = policy_wake_affine(w, t, p, this_cpu, prev, sync, &pick);
-	if (policy_sis_v45(t)) {
-		pick.cpu = policy_select_idle_sibling_v45(w, t, p, pick.target, &pick);
-		return pick;
-	}
-	pick.cpu = policy_select_idle_sibling(w, t, p, waker, this_cpu, pick.target, flags, now_j,
-					      &pick);
-	/* v5.13 notes where the waker runs, for the day when it is woken itself. */
-	if (affine && waker && policy_has(t, POLICY_RECENT_USED_CPU) && policy_scan_by_cost(t))
-		waker->recent_used_cpu = this_cpu;
+	policy_select_target(w, t, p, waker, this_cpu, flags, now_j, &pick);
+	policy_select_idle(w, t, p, waker, this_cpu, flags, now_j, &pick);
 	return pick;
 }
 

@@ -22,15 +22,18 @@ POLICY_INLINE u32 policy_first_idle(struct world *w, const struct policy_task *p
 {
 	u32 words = (world_llc_weight(w, llc) + 63) / 64;
 
-	for (u32 i = 0; i < POLICY_LLC_WORDS && i < words; i++) {
+	POLICY_FOR(i, words) {
 		u64 allowed = world_allowed_word(w, p, llc, i);
 		u64 usable = world_usable_word(w, llc, i) & allowed;
 
 		/* Usable comprises CPUs with SCHED_IDLE tasks, which v4.5 takes for busy. */
-		for (u32 k = 0; k < 64 && usable; k++) {
-			u32 bit = policy_lowest_bit(usable);
-			u32 cpu = world_llc_cpu(w, llc, i * 64 + bit);
+		POLICY_FOR(k, 64) {
+			u32 bit, cpu;
 
+			if (!usable)
+				break;
+			bit = policy_lowest_bit(usable);
+			cpu = world_llc_cpu(w, llc, i * 64 + bit);
 			if (world_available_idle(w, cpu)) {
 				pick->searched += policy_popcount(policy_below_bit(allowed, bit)) + 1;
 				return cpu;
@@ -76,18 +79,17 @@ POLICY_INLINE u32 policy_group_of_cores(struct world *w, const struct policy_tas
 					u32 target, struct policy_pick *pick)
 {
 	u32 weight = world_llc_weight(w, llc);
-	u32 position = world_llc_position(w, world_smt_cpu(w, target, 0));
+	u32 start = world_llc_position(w, world_smt_cpu(w, target, 0));
 
-	for (u32 step = 0; step < POLICY_LLC_CPUS && step < weight; step++) {
-		u32 cpu = world_llc_cpu(w, llc, position);
+	POLICY_FOR(step, weight) {
+		u32 position = start + step;
+		u32 cpu = world_llc_cpu(w, llc, position < weight ? position : position - weight);
 
-		if (world_smt_cpu(w, cpu, 0) == cpu) {
-			cpu = policy_idle_group(w, p, cpu, target, pick);
-			if (cpu != POLICY_NONE)
-				return cpu;
-		}
-		if (++position == weight)
-			position = 0;
+		if (world_smt_cpu(w, cpu, 0) != cpu)
+			continue;
+		cpu = policy_idle_group(w, p, cpu, target, pick);
+		if (cpu != POLICY_NONE)
+			return cpu;
 	}
 	return POLICY_NONE;
 }

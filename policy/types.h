@@ -32,6 +32,14 @@ typedef __INT64_TYPE__ s64;
  */
 #define POLICY_INLINE static inline __attribute__((always_inline))
 
+/*
+ * A loop of `n` rounds that is too long to be unrolled. BPF brings its own, for the
+ * verifier must see that it ends without going through every round.
+ */
+#ifndef POLICY_FOR
+#define POLICY_FOR(i, n) for (u32 i = 0; i < (n); i++)
+#endif
+
 /* No task, no CPU. */
 #define POLICY_NONE 0xffffffffu
 
@@ -98,6 +106,7 @@ struct policy_pick {
 	u8 core_search;	/* ... for a whole idle core */
 	u8 cleared;	/* ... which failed, and has_idle_cores was cleared */
 	u8 exhausted;	/* ... which its budget ended, with CPUs left to look at */
+	u8 affine;	/* the waker's CPU was among those to choose from */
 };
 
 #endif

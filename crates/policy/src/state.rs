@@ -173,6 +173,7 @@ pub struct Pick {
     core_search: u8,
     cleared: u8,
     exhausted: u8,
+    affine: u8,
 }
 
 impl Pick {

@@ -73,60 +73,67 @@ static __always_inline bool really_idle(u32 cpu)
 	return rq && !rq->nr_running && (u64)rq->curr == (u64)rq->idle;
 }
 
+/* One CPU of the cache, by its position: what the timer finds there. */
+static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey *found, u64 now_ns)
+{
+	struct llc_state *l = llc_of(llc);
+	u32 cpu = cpu_at(llc, position);
+	struct cpu_state *c = cpu_of(cpu);
+	u64 since_ns = now_ns - c->folded_ns;
+	s32 n;
+
+	if (!c->online)
+		return;
+	if (really_idle(cpu)) {
+		found->idle++;
+		/* A claim that nothing came of, or a time when nobody told of idle CPUs. */
+		if (!test_bit(l->idle, position) && c->idle_seen++ > 0)
+			set_bit(l->idle, position);
+		found->sum_util += decayed(c->util_avg, since_ns);
+	} else {
+		c->idle_seen = 0;
+		found->sum_util += moved_towards(c->util_avg, POLICY_CAPACITY_SCALE, since_ns);
+	}
+	n = scx_bpf_dsq_nr_queued(cpu);
+	if (n <= 0)
+		return;
+	/* A thief that was too early may have said that there is nothing. */
+	if (!test_bit(l->queued, position))
+		set_bit(l->queued, position);
+	/* One that waits on an idle CPU was overlooked. */
+	if (test_bit(l->idle, position))
+		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
+	if (n > (s32)found->longest) {
+		found->longest = n;
+		found->busiest = cpu;
+	}
+}
+
 static int llc_timer_fired(void *map, u32 *key, struct group_timer *timer)
 {
-	u32 llc = *key, weight = llc_place_of(llc)->weight, busiest = 0, longest = 0, idle = 0;
+	u32 llc = *key, weight = llc_place_of(llc)->weight;
 	struct llc_state *l = llc_of(llc);
-	u64 now_ns = scx_now(), sum_util = 0, next_ns;
-	bool waiting = false;
+	struct llc_survey *found = &l->survey;
+	u64 now_ns = scx_now(), next_ns;
 	int i;
 
+	__builtin_memset(found, 0, sizeof(*found));
 	for_each(i, weight)
 	{
-		u32 cpu = cpu_at(llc, i);
-		struct cpu_state *c = cpu_of(cpu);
-		u64 since_ns = now_ns - c->folded_ns;
-		s32 n;
-
-		if (!c->online)
-			continue;
-		if (really_idle(cpu)) {
-			idle++;
-			/* A claim that nothing came of, or a time when nobody told of idle CPUs. */
-			if (!test_bit(l->idle, i) && c->idle_seen++ > 0)
-				set_bit(l->idle, i);
-			sum_util += decayed(c->util_avg, since_ns);
-		} else {
-			c->idle_seen = 0;
-			sum_util += moved_towards(c->util_avg, POLICY_CAPACITY_SCALE, since_ns);
-		}
-		n = scx_bpf_dsq_nr_queued(cpu);
-		if (n > 0) {
-			waiting = true;
-			/* A thief that was too early may have said that there is nothing. */
-			if (!test_bit(l->queued, i))
-				set_bit(l->queued, i);
-			/* One that waits on an idle CPU was overlooked. */
-			if (test_bit(l->idle, i))
-				scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
-		}
-		if (n > (s32)longest) {
-			longest = n;
-			busiest = cpu;
-		}
+		survey_cpu(llc, i, found, now_ns);
 	}
 	if (weight)
-		l->nr_idle_scan = policy_nr_idle_scan(sum_util, weight, imbalance_pct);
-	l->busiest = busiest;
-	l->busiest_queued = longest;
-	if (waiting && idle)
+		l->nr_idle_scan = policy_nr_idle_scan(found->sum_util, weight, imbalance_pct);
+	l->busiest = found->busiest;
+	l->busiest_queued = found->longest;
+	if (found->longest && found->idle)
 		call_for_help(llc);
 	next_ns = weight * 1000000ull;
 	if (next_ns < REFRESH_MIN_NS)
 		next_ns = REFRESH_MIN_NS;
 	if (next_ns > REFRESH_MAX_NS)
 		next_ns = REFRESH_MAX_NS;
-	if (idle == weight)
+	if (found->idle == weight)
 		next_ns = REFRESH_IDLE_NS;
 	bpf_timer_start(&timer->timer, next_ns, 0);
 	return 0;

@@ -31,13 +31,10 @@ s32 STRUCT_OPS(reveille_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (wake_flags & SCX(scx_wake_flags, SCX_WAKE_TTWU)) {
 		cpu = place_wakee(p, t, prev_cpu, wake_flags, &claimed);
 	} else {
-		struct allowed_set *set = NULL;
 		bool got;
 
-		if (t->policy.affinity)
-			set = bpf_task_storage_get(&allowed_sets, p, NULL, 0);
 		COUNT(forks);
-		cpu = place_new(t, set, SMP_CPU(), prev_cpu, &got);
+		cpu = place_new(set_of(p, t), SMP_CPU(), prev_cpu, &got);
 		claimed = got ? CLAIM_IDLE : CLAIM_LOST;
 	}
 	t->migrated = cpu != (u32)prev_cpu;
@@ -144,23 +141,21 @@ static __noinline int note_allowed(struct task_struct *p, struct task_state *t,
 {
 	u64 bits[MAX_CPUS / 64] = {};
 	struct allowed_set *set;
-	bool everywhere = true;
-	u32 n = 0;
+	bool all = true;
 	int i;
 
 	/* What is beyond the kernel's number of CPUs is read, and never asked for. */
 	bpf_probe_read_kernel(bits, sizeof(bits), mask);
 	for_each(i, n_cpu_ids)
 	{
-		if (bits[(i / 64) & (MAX_CPUS / 64 - 1)] >> (i % 64) & 1)
-			n++;
-		else if (place_of(i)->smt_width)
-			everywhere = false;
+		if (place_of(i)->smt_width && !(bits[(i / 64) & (MAX_CPUS / 64 - 1)] >> (i % 64) & 1))
+			all = false;
 	}
-	t->nr_allowed = n;
-	t->policy.flags = (p->flags & PF_KTHREAD) && n == 1 ? POLICY_TASK_PERCPU_KTHREAD : 0;
-	t->policy.affinity = !everywhere;
-	if (everywhere)
+	t->nr_allowed = p->nr_cpus_allowed;
+	t->policy.flags =
+		(p->flags & PF_KTHREAD) && t->nr_allowed == 1 ? POLICY_TASK_PERCPU_KTHREAD : 0;
+	t->policy.affinity = !all;
+	if (all)
 		return 0;
 	set = bpf_task_storage_get(&allowed_sets, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!set)
@@ -171,11 +166,8 @@ static __noinline int note_allowed(struct task_struct *p, struct task_state *t,
 	}
 	for_each(i, n_cpu_ids)
 	{
-		const volatile struct cpu_place *place = place_of(i);
-		u32 word = llc_place_of(place->llc)->first_word + place->position / 64;
-
-		if (place->smt_width && (bits[(i / 64) & (MAX_CPUS / 64 - 1)] >> (i % 64) & 1))
-			set->words[word & (MAX_WORDS - 1)] |= 1ull << (place->position % 64);
+		if (place_of(i)->smt_width && (bits[(i / 64) & (MAX_CPUS / 64 - 1)] >> (i % 64) & 1))
+			allow(set, i);
 	}
 	return 0;
 }
@@ -381,6 +373,7 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		if (!place_of(i)->smt_width)
 			continue;
 		c->online = 1;
+		allow(&everywhere, i);
 		c->scan.avg_idle_ns = 2 * MAX_IDLE_BALANCE_COST_NS;
 		c->scan.wake_avg_idle_ns = 2 * MAX_IDLE_BALANCE_COST_NS;
 		c->scan.wake_stamp_j = bpf_jiffies64();

@@ -20,6 +20,11 @@
 /* The iterator of a bpf_for_each() loop, inside it. */
 #define BPF_FOR_EACH_ITER (&___it)
 
+/* The rounds of policy/'s longer loops are the verifier's own iterator. */
+#define POLICY_FOR(i, n) \
+	u32 i;           \
+	bpf_for(i, 0, (n))
+
 /* A flag's value in the running kernel. */
 #define SCX(type, name) bpf_core_enum_value(enum type, name)
 

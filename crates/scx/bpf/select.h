@@ -13,11 +13,6 @@
 /* Claims that may be lost before the wakee goes where it was headed all the same. */
 #define CLAIM_TRIES 3
 
-/* What only kernels before v6.0 decide by. */
-#define OLD_KERNELS                                                                     \
-	(POLICY_SIS_GROUP | POLICY_SIS_FIRST | POLICY_SIS_PROP | POLICY_SIS_AGE |        \
-	 POLICY_WA_EFFECTIVE_LOAD)
-
 struct wakeup {
 	u64 features;
 	u64 now_j;
@@ -25,44 +20,60 @@ struct wakeup {
 	u32 flags;
 };
 
-static __always_inline void choose(struct policy_task *p, struct policy_task *waker,
-				   struct allowed_set *set, struct wakeup *wakeup, u64 mask,
-				   struct policy_pick *pick)
-{
-	struct world w = {
-		.waker = waker,
-		.allowed = set ? set->words : NULL,
-		.this_cpu = wakeup->this_cpu,
-		.seen = true,
-	};
-	struct policy_tunables t;
+#define WORLD_OF(wakeup, by, set)                        \
+	{                                                 \
+		.waker = (by),                            \
+		.allowed = (set),                         \
+		.this_cpu = (wakeup)->this_cpu,           \
+		.seen = true,                             \
+	}
 
-	tunables_now(&t);
-	t.features = wakeup->features & mask;
-	*pick = policy_select_cpu(&w, &t, p, waker, wakeup->this_cpu, wakeup->flags,
-				  wakeup->now_j);
+static __always_inline void tunables_of(struct policy_tunables *t, const struct wakeup *wakeup)
+{
+	tunables_now(t);
+	t->features = wakeup->features;
 }
 
 /*
- * The same code twice, each verified on its own: with the old kernels' features known
- * to be off, newer ones do not pay for them. Global, so that the verifier looks at a
- * search once and not at every way that leads to it.
+ * A decision in two halves, the second of them once for each kind of search: with the
+ * others known to be off, none pays for them. Global functions, so that the verifier
+ * looks at each once and not at every way that leads to it.
  */
-__noinline int choose_recent(struct policy_task *p __arg_nonnull, struct policy_task *waker,
-			     struct allowed_set *set, struct wakeup *wakeup __arg_nonnull,
+__noinline int choose_target(struct policy_task *p __arg_nonnull, struct policy_task *waker,
+			     struct allowed_set *set __arg_nonnull,
+			     struct wakeup *wakeup __arg_nonnull,
 			     struct policy_pick *pick __arg_nonnull)
 {
-	choose(p, waker, set, wakeup, ~OLD_KERNELS, pick);
+	struct world w = WORLD_OF(wakeup, waker, set);
+	struct policy_tunables t;
+
+	tunables_of(&t, wakeup);
+	policy_select_target(&w, &t, p, waker, wakeup->this_cpu, wakeup->flags, wakeup->now_j,
+			     pick);
 	return 0;
 }
 
-__noinline int choose_old(struct policy_task *p __arg_nonnull, struct policy_task *waker,
-			  struct allowed_set *set, struct wakeup *wakeup __arg_nonnull,
-			  struct policy_pick *pick __arg_nonnull)
-{
-	choose(p, waker, set, wakeup, ~0ull, pick);
-	return 0;
-}
+#define CHOOSE_IDLE(name, known)                                                           \
+	__noinline int name(struct policy_task *p __arg_nonnull, struct policy_task *waker, \
+			    struct allowed_set *set __arg_nonnull,                          \
+			    struct wakeup *wakeup __arg_nonnull,                            \
+			    struct policy_pick *pick __arg_nonnull)                         \
+	{                                                                                   \
+		struct world w = WORLD_OF(wakeup, waker, set);                              \
+		struct policy_tunables t;                                                   \
+                                                                                            \
+		/* What is not used would be passed as garbage, which the verifier minds. */ \
+		asm volatile("" ::"r"(waker));                                              \
+		tunables_of(&t, wakeup);                                                    \
+		if (known)                                                                  \
+			policy_select_idle(&w, &t, p, waker, wakeup->this_cpu,              \
+					   wakeup->flags, wakeup->now_j, pick);             \
+		return 0;                                                                   \
+	}
+
+CHOOSE_IDLE(choose_v45, policy_sis_v45(&t))
+CHOOSE_IDLE(choose_by_cost, !policy_sis_v45(&t) && policy_scan_by_cost(&t))
+CHOOSE_IDLE(choose_by_util, !policy_sis_v45(&t) && !policy_scan_by_cost(&t))
 
 static __always_inline bool is_claimable(u8 rule)
 {
@@ -102,8 +113,7 @@ static void see_cpu(struct seen_cpu *s, u32 cpu)
 	s->curr = c->curr;
 }
 
-static void see_llc(struct seen_llc *s, u32 llc, const struct policy_task *p,
-		    const struct allowed_set *set)
+static void see_llc(struct seen_llc *s, u32 llc, const struct allowed_set *set)
 {
 	struct llc_state *l = llc_of(llc);
 
@@ -113,12 +123,7 @@ static void see_llc(struct seen_llc *s, u32 llc, const struct policy_task *p,
 	for (u32 i = 0; i < POLICY_LLC_WORDS; i++) {
 		s->idle[i] = l->idle[i];
 		s->sched_idle[i] = l->sched_idle[i];
-		if (!p->affinity)
-			s->allowed[i] = whole_word(llc, i);
-		else
-			s->allowed[i] =
-				set ? set->words[(llc_place_of(llc)->first_word + i) & (MAX_WORDS - 1)] :
-				      0;
+		s->allowed[i] = allowed_word(set, llc, i);
 		if (i * 64 >= llc_place_of(llc)->weight)
 			s->idle[i] = s->sched_idle[i] = s->allowed[i] = 0;
 	}
@@ -141,8 +146,8 @@ static __noinline void record_before(struct task_state *t, struct policy_task *w
 	d->scan = cpu_of(wakeup->this_cpu)->scan;
 	see_cpu(&d->cpus[0], wakeup->this_cpu);
 	see_cpu(&d->cpus[1], t->policy.prev_cpu);
-	see_llc(&d->llcs[0], place_of(wakeup->this_cpu)->llc, &t->policy, set);
-	see_llc(&d->llcs[1], place_of(t->policy.prev_cpu)->llc, &t->policy, set);
+	see_llc(&d->llcs[0], place_of(wakeup->this_cpu)->llc, set);
+	see_llc(&d->llcs[1], place_of(t->policy.prev_cpu)->llc, set);
 }
 
 static __noinline void record_after(struct task_state *t, struct policy_task *waker,
@@ -173,36 +178,25 @@ static __always_inline void decide(struct task_state *t, struct policy_task *wak
 
 	if (record_decisions)
 		record_before(t, waker, set, wakeup);
-	if (wakeup->features & OLD_KERNELS) {
-		began_ns = timed ? bpf_ktime_get_ns() : 0;
-		choose_old(&t->policy, waker, set, wakeup, pick);
-		if (record_decisions)
-			record_after(t, waker, wakeup, pick);
-		if (timed)
-			policy_scan_done(&w, &now, wakeup->this_cpu, pick,
-					 bpf_ktime_get_ns() - began_ns);
-		return;
-	}
-	choose_recent(&t->policy, waker, set, wakeup, pick);
+	__builtin_memset(pick, 0, sizeof(*pick));
+	choose_target(&t->policy, waker, set, wakeup, pick);
+	began_ns = timed ? bpf_ktime_get_ns() : 0;
+	if (timed)
+		choose_by_cost(&t->policy, waker, set, wakeup, pick);
+	else if (policy_sis_v45(&now))
+		choose_v45(&t->policy, waker, set, wakeup, pick);
+	else
+		choose_by_util(&t->policy, waker, set, wakeup, pick);
 	if (record_decisions)
 		record_after(t, waker, wakeup, pick);
-}
-
-static __always_inline bool allows(const struct task_state *t, const struct allowed_set *set,
-				   u32 cpu)
-{
-	u32 at = llc_place_of(place_of(cpu)->llc)->first_word + place_of(cpu)->position / 64;
-
-	if (!t->policy.affinity)
-		return true;
-	return set && set->words[at & (MAX_WORDS - 1)] >> (place_of(cpu)->position % 64) & 1;
+	if (timed)
+		policy_scan_done(&w, &now, wakeup->this_cpu, pick, bpf_ktime_get_ns() - began_ns);
 }
 
 /* Claims an idle CPU of the LLC where the task may run; NONE if there is none. */
-static __noinline u32 claim_in_llc(u32 llc, struct allowed_set *set)
+static __noinline u32 claim_in_llc(u32 llc, const struct allowed_set *set)
 {
 	struct llc_state *l = llc_of(llc);
-	u32 first_word = llc_place_of(llc)->first_word;
 
 	for (u32 i = 0; i < POLICY_LLC_WORDS; i++) {
 		u64 word;
@@ -210,9 +204,7 @@ static __noinline u32 claim_in_llc(u32 llc, struct allowed_set *set)
 
 		if (i * 64 >= llc_place_of(llc)->weight)
 			break;
-		word = *(volatile u64 *)word_at(l->idle, i);
-		if (set)
-			word &= set->words[(first_word + i) & (MAX_WORDS - 1)];
+		word = *(volatile u64 *)word_at(l->idle, i) & allowed_word(set, llc, i);
 		if (!word)
 			continue;
 		bit = i * 64 + policy_lowest_bit(word);
@@ -223,20 +215,17 @@ static __noinline u32 claim_in_llc(u32 llc, struct allowed_set *set)
 }
 
 /* The CPU of the LLC with the fewest runnable tasks, from `from` on. */
-static __noinline u32 shortest_queue(u32 llc, u32 from, struct task_state *t,
-				     struct allowed_set *set)
+static __noinline u32 shortest_queue(u32 llc, u32 from, const struct allowed_set *set)
 {
 	u32 weight = llc_place_of(llc)->weight, best = NONE, least = ~0u;
 	int i;
 
-	if (!t)
-		return NONE;
 	for_each(i, weight)
 	{
 		u32 at = place_of(from)->position + i, cpu, n;
 
 		cpu = cpu_at(llc, at >= weight ? at - weight : at);
-		if (!cpu_of(cpu)->online || !allows(t, set, cpu))
+		if (!cpu_of(cpu)->online || !allows(set, cpu))
 			continue;
 		n = nr_running(cpu);
 		if (n < least) {
@@ -248,29 +237,24 @@ static __noinline u32 shortest_queue(u32 llc, u32 from, struct task_state *t,
 }
 
 /* A new task: an idle CPU, the nearest first; else the shortest queue here. */
-static __always_inline u32 place_new(struct task_state *t, struct allowed_set *set, u32 this_cpu,
-				     u32 prev, bool *claimed)
+static __always_inline u32 place_new(const struct allowed_set *set, u32 this_cpu, u32 prev,
+				     bool *claimed)
 {
 	u32 home = place_of(this_cpu)->llc, cpu;
 	int i;
 
 	*claimed = true;
-	if (t->policy.affinity && !set) {
-		*claimed = false;
-		return prev;
-	}
-	cpu = claim_in_llc(home, t->policy.affinity ? set : NULL);
+	cpu = claim_in_llc(home, set);
 	if (cpu != NONE)
 		return cpu;
 	for_each(i, n_llcs - 1)
 	{
-		cpu = claim_in_llc(llc_order[home & (MAX_LLCS - 1)][i & (MAX_LLCS - 1)],
-				   t->policy.affinity ? set : NULL);
+		cpu = claim_in_llc(llc_order[home & (MAX_LLCS - 1)][i & (MAX_LLCS - 1)], set);
 		if (cpu != NONE)
 			return cpu;
 	}
 	*claimed = false;
-	cpu = shortest_queue(home, this_cpu, t, set);
+	cpu = shortest_queue(home, this_cpu, set);
 	return cpu == NONE ? prev : cpu;
 }
 
@@ -295,7 +279,7 @@ static __always_inline u32 place_wakee(struct task_struct *p, struct task_state 
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct task_state *by = task_of(current);
 	struct policy_task *waker = by ? &by->policy : NULL;
-	struct allowed_set *set = NULL;
+	struct allowed_set *set = set_of(p, t);
 	struct cpu_stats *stats = &cpu_stats[SMP_CPU()];
 	struct policy_pick pick = {};
 	u32 recent = t->policy.recent_used_cpu;
@@ -309,8 +293,6 @@ static __always_inline u32 place_wakee(struct task_struct *p, struct task_state 
 		wakeup.flags |= POLICY_WAKE_SYNC;
 	if (waker && (waker->flags & POLICY_TASK_PERCPU_KTHREAD))
 		wakeup.flags |= context_flags();
-	if (t->policy.affinity)
-		set = bpf_task_storage_get(&allowed_sets, p, NULL, 0);
 	t->policy.prev_cpu = prev;
 	*claimed = CLAIM_LOST;
 	for (u32 i = 0; i < CLAIM_TRIES; i++) {

@@ -122,6 +122,14 @@ struct cpu_state {
 
 struct cpu_state cpus[MAX_CPUS];
 
+/* What a cache's timer finds. In memory, not on the stack: its loop is then soon verified. */
+struct llc_survey {
+	u64 sum_util;
+	u32 idle;
+	u32 busiest; /* the CPU with the longest queue, and how long it is */
+	u32 longest;
+};
+
 /* One last-level cache: sched_domain_shared. Bits are positions. */
 struct llc_state {
 	u64 idle[POLICY_LLC_WORDS] LINE;
@@ -131,6 +139,7 @@ struct llc_state {
 	u32 nr_idle_scan;
 	u32 busiest; /* a CPU with the longest queue, and how long it was */
 	u32 busiest_queued;
+	struct llc_survey survey;
 };
 
 struct llc_state llcs[MAX_LLCS];
@@ -167,10 +176,14 @@ struct {
 	__type(value, struct task_state);
 } tasks SEC(".maps");
 
-/* Where a task may run, by LLC and position; only for those that may not everywhere. */
+/* Where a task may run, by LLC and position. */
 struct allowed_set {
 	u64 words[MAX_WORDS];
 };
+
+/* For tasks that may run on every CPU; for those whose set could not be stored. */
+struct allowed_set everywhere;
+struct allowed_set nowhere;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -210,6 +223,39 @@ static __always_inline u32 cpu_at(u32 llc, u32 position)
 static __always_inline struct task_state *task_of(struct task_struct *p)
 {
 	return bpf_task_storage_get(&tasks, p, NULL, 0);
+}
+
+/* Where it may run: never null. */
+static __always_inline struct allowed_set *set_of(struct task_struct *p, const struct task_state *t)
+{
+	struct allowed_set *set = &everywhere;
+
+	if (t->policy.affinity) {
+		set = bpf_task_storage_get(&allowed_sets, p, NULL, 0);
+		if (!set)
+			set = &nowhere;
+	}
+	return set;
+}
+
+static __always_inline u64 allowed_word(const struct allowed_set *set, u32 llc, u32 i)
+{
+	return set->words[(llc_place_of(llc)->first_word + i) & (MAX_WORDS - 1)];
+}
+
+static __always_inline bool allows(const struct allowed_set *set, u32 cpu)
+{
+	u32 at = place_of(cpu)->position;
+
+	return allowed_word(set, place_of(cpu)->llc, at / 64) >> (at % 64) & 1;
+}
+
+static __always_inline void allow(struct allowed_set *set, u32 cpu)
+{
+	const volatile struct cpu_place *place = place_of(cpu);
+	u32 word = llc_place_of(place->llc)->first_word + place->position / 64;
+
+	set->words[word & (MAX_WORDS - 1)] |= 1ull << (place->position % 64);
 }
 
 /* A pointer that the compiler must not fold into one with another. */

@@ -11,7 +11,7 @@
 
 struct world {
 	struct policy_task *waker;
-	const u64 *allowed; /* words of the wakee's set, if it has one */
+	const struct allowed_set *allowed; /* where the wakee may run */
 	u32 this_cpu;
 	bool seen; /* read the recorded copy */
 };
@@ -128,24 +128,10 @@ static inline u32 world_capacity(const struct world *w, u32 cpu)
 	return POLICY_CAPACITY_SCALE;
 }
 
-/* Every CPU of the LLC in this word. */
-static __always_inline u64 whole_word(u32 llc, u32 i)
-{
-	u32 weight = llc_place_of(llc)->weight;
-
-	if (weight >= (i + 1) * 64)
-		return ~0ull;
-	return weight <= i * 64 ? 0 : (1ull << (weight - i * 64)) - 1;
-}
-
 static inline u64 world_allowed_word(const struct world *w, const struct policy_task *p, u32 llc,
 				     u32 i)
 {
-	if (SEEN(w))
-		return *word_at(seen_llc(w, llc)->allowed, i);
-	if (!p->affinity)
-		return whole_word(llc, i);
-	return w->allowed ? w->allowed[(llc_place_of(llc)->first_word + i) & (MAX_WORDS - 1)] : 0;
+	return SEEN(w) ? *word_at(seen_llc(w, llc)->allowed, i) : allowed_word(w->allowed, llc, i);
 }
 
 static inline bool world_allowed(const struct world *w, const struct policy_task *p, u32 cpu)
