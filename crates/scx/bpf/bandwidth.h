@@ -117,7 +117,8 @@ static __noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *l
 			goto up;
 		bpf_spin_lock(&g->lock);
 		policy_bw_account(&g->pool, q, delta_ns, bandwidth_slice_ns, now_ns);
-		if (flags & ACCOUNT_LEAVE)
+		/* A group around a throttled one does not keep what nobody uses here, either. */
+		if ((flags & ACCOUNT_LEAVE) || stopped)
 			policy_bw_return(&g->pool, q, bandwidth_slice_ns, now_ns);
 		if ((flags & ACCOUNT_THROTTLE) && policy_bw_throttle(&g->pool, q, now_ns))
 			stand_in_line(g, cpu);
@@ -290,7 +291,9 @@ static int group_timer_fired(void *map, u32 *key, struct group_timer *timer)
 	if (pay)
 		pay_waiting(slot);
 	/* Also what was parked just as its group was released. */
+	bpf_rcu_read_lock();
 	release_parked(slot);
+	bpf_rcu_read_unlock();
 	bpf_spin_lock(&g->lock);
 	at_ns = next_timer(g);
 	g->timer_ns = at_ns;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Struct;
+use libbpf_rs::btf::types::{Func, FuncProto, Struct};
 
 use crate::error::ScxError;
 
@@ -21,6 +21,10 @@ pub struct Abilities {
     pub groups: bool,
     /// `cpu.max` and `cpu.max.burst`: the kernel tells of limits (6.17).
     pub bandwidth: bool,
+    /// Tasks of a CPU that comes or goes are not forgotten while a scheduler that knows of
+    /// hotplug is loaded. In the tests 6.16 and 6.17 left some on the CPU's queue; 7.3 does
+    /// not. The mark is what 6.19 brought.
+    pub hotplug: bool,
 }
 
 impl Abilities {
@@ -48,11 +52,23 @@ impl Abilities {
                 "boot Linux 6.12 to 7.2",
             ));
         }
+        if shows_implicit_arguments(&btf) {
+            return Err(ScxError::refused(
+                format!(
+                    "the type information of this kernel ({}) shows arguments that only the kernel \
+                     passes: it was built with pahole older than 1.26, and no BPF scheduler \
+                     can be loaded",
+                    release()
+                ),
+                "boot another build of the kernel",
+            ));
+        }
         let has = |name: &str| known.iter().any(|member| member == name);
         let limits = members("scx_cgroup_init_args");
         Ok(Abilities {
             missing: callbacks.iter().filter(|c| !has(c)).map(|c| (*c).to_owned()).collect(),
             groups: has("cgroup_init"),
+            hotplug: btf.type_by_name::<Func<'_>>("scx_bpf_task_set_slice").is_some(),
             bandwidth: has("cgroup_set_bandwidth") && limits.iter().any(|m| m == "bw_quota_us"),
         })
     }
@@ -71,8 +87,22 @@ impl Abilities {
                  have NO effect while scx_reveille runs",
             );
         }
+        if !self.hotplug {
+            lacks.push(
+                "this kernel may forget tasks of a CPU that goes (6.19 does not): \
+                 on CPU hotplug the scheduler is ended and loaded again",
+            );
+        }
         lacks
     }
+}
+
+/// Since 7.1 some kernel functions have an argument that programs do not pass, and a build
+/// with too old tools does not hide (kernel commit 9edd04c4189e).
+fn shows_implicit_arguments(btf: &Btf<'_>) -> bool {
+    let function: Option<Func<'_>> = btf.type_by_name("bpf_iter_scx_dsq_new");
+    let proto = function.and_then(|f| FuncProto::try_from(f.next_type()?).ok());
+    proto.is_some_and(|proto| proto.iter().any(|p| p.name.is_some_and(|name| name == "aux")))
 }
 
 /// Can a scheduler be loaded, here and now? `sysfs` is `/sys`, but in tests.

@@ -103,7 +103,7 @@ impl<'room> Scheduler<'room> {
             .map_err(|e| kernel("the BPF object", &e, "this is a defect: please report it"))?;
         set_tables(&mut open, tables)?;
         set_tunables(&mut open, settings, abilities, record)?;
-        set_callbacks(&mut open, settings, abilities)?;
+        set_callbacks(&mut open, settings, abilities, tables.hotplug_seq)?;
         let slots = if abilities.bandwidth { MAX_GROUPS } else { 1 };
         let n_cpu_ids = tables.cpus.len() as u32;
         let sized = open.maps.group_queues.set_max_entries(slots * n_cpu_ids).and_then(|()| {
@@ -282,6 +282,7 @@ fn set_callbacks(
     open: &mut OpenReveilleSkel<'_>,
     settings: &Settings,
     abilities: &Abilities,
+    hotplug_seq: u64,
 ) -> Result<(), ScxError> {
     let ops = sys::callbacks(open.struct_ops.reveille_ops).ok_or_else(without_data)?;
     for (name, unset) in OPTIONAL {
@@ -289,6 +290,11 @@ fn set_callbacks(
             unset(ops);
         }
     }
+    if !abilities.hotplug {
+        ops.cpu_online = std::ptr::null_mut();
+        ops.cpu_offline = std::ptr::null_mut();
+    }
+    ops.hotplug_seq = hotplug_seq;
     ops.timeout_ms = settings.watchdog_ms;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! This machine as the BPF scheduler's tables have it: by the kernel's own CPU numbers.
 
+use std::fs;
 use std::path::Path;
 
 use reveille_machine::{Distance, Topology, read_sysfs};
@@ -50,6 +51,9 @@ pub struct Tables {
     pub n_words: u32,
     /// Shared queues of all caches.
     pub n_shards: u32,
+    /// How often CPUs had come or gone before the machine was read: the kernel does not
+    /// take a scheduler for whom that is out of date. 0 if it does not tell.
+    pub hotplug_seq: u64,
 }
 
 impl Tables {
@@ -58,13 +62,16 @@ impl Tables {
     /// # Errors
     /// Files that are missing or make no sense; a machine beyond the tables.
     pub fn read(root: &Path, shard_cpus: u32) -> Result<Tables, ScxError> {
+        let seq = fs::read_to_string(root.join("kernel/sched_ext/hotplug_seq"));
         let machine = read_sysfs(root).map_err(|error| {
             ScxError::refused(
                 format!("the topology of this machine cannot be read: {error}"),
                 "mount sysfs at /sys",
             )
         })?;
-        Tables::of(&machine.topology, shard_cpus)
+        let mut tables = Tables::of(&machine.topology, shard_cpus)?;
+        tables.hotplug_seq = seq.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        Ok(tables)
     }
 
     /// The tables of a topology.

@@ -9,13 +9,20 @@ set -eu
 # waker for many, crowds, tasks that may run on few CPUs, new ones, sleepers and hogs.
 wake() {
     cpus=$(nproc)
+    reveille bench context_switch1 --no-affinity -t $((cpus / 4)) -s 1000 >/dev/null 2>&1 &
+    pairs=$!
+    turn=0
     while kill -0 "$loader" 2>/dev/null; do
-        reveille bench context_switch1 --no-affinity --warmup 0 -s 0.5 -t $((cpus / 4))
-        reveille bench schbench --era classic -m 2 -t $((cpus / 2)) -r 1 -c 300
-        reveille bench hackbench -g 1 -f 8 -l 20
-        reveille bench context_switch1 --no-affinity --warmup 0 -s 0.5 -t $((cpus * 2))
-        storm --seconds 1 affinity fork
-    done >/dev/null 2>&1
+        case $((turn % 4)) in
+            0) reveille bench schbench --era classic -m 2 -t $((cpus / 2)) -r 1 -c 300 ;;
+            1) reveille bench hackbench -g 1 -f 8 -l 20 ;;
+            2) storm --seconds 1 affinity fork ;;
+            3) reveille bench context_switch1 --no-affinity --warmup 0 -s 1 -t $((cpus * 2)) ;;
+        esac >/dev/null 2>&1
+        turn=$((turn + 1))
+    done
+    kill -INT $pairs
+    wait $pairs || true
 }
 
 decide() {
@@ -29,7 +36,7 @@ decide() {
         cat log
         exit 1
     }
-    echo "decisions of $*:"
+    echo "decisions of $*, at $(cut -d. -f1 /proc/uptime) s:"
     scx_reveille replay decisions
     scx_reveille replay --json decisions >"$OUT/decisions.$(echo "$*" | tr -c 'A-Za-z0-9.\n' _).json"
 }
