@@ -43,8 +43,7 @@ pub fn agree(
     stop: &AtomicBool,
     progress: &(dyn Fn(Stage, usize, usize) + Sync),
 ) -> Result<Agreement, StudyError> {
-    study.cases.iter().try_for_each(predictable)?;
-    check_host(study, host)?;
+    check_both(study, host)?;
     let phased = over_phases(study);
     let predicted = matrix(0, &phased);
     let tell = |done, all| progress(Stage::Predicting, done, all);
@@ -54,6 +53,16 @@ pub fn agree(
     let mut context = run_in_turns(&measured, host, stop, &tell)?;
     context.warnings.extend(doubts(study, &context));
     Ok(agreement(study, &predicted, &measured, context))
+}
+
+/// Refuses a study with a side that cannot be predicted, or that this host cannot do;
+/// nothing runs.
+///
+/// # Errors
+/// [`StudyError::Unpredictable`], and as [`check_host`](crate::check_host).
+pub fn check_both(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
+    study.cases.iter().try_for_each(predictable)?;
+    check_host(study, host)
 }
 
 /// The study with a range of phases for each case under a limit.

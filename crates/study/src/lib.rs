@@ -51,7 +51,7 @@ mod sweep;
 mod this_host;
 pub mod verdict;
 
-pub use agree::{Stage, agree};
+pub use agree::{Stage, agree, check_both};
 pub use agreement::{Agreement, AgreementKind, AgreementRow};
 pub use catalogue::{find, load, names, predicted_names};
 pub use check::nearest;

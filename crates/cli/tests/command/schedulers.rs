@@ -55,7 +55,7 @@ fn what_means_nothing_to_a_scheduler_is_refused_everywhere() {
     let cases: &[(&str, &[&str])] = &[
         ("scx:-TTWU_QUEUE", &["--with", "TTWU_QUEUE means nothing to scx_reveille", "`scx:`"]),
         ("scx:+SIS_SHROT", &["--with", "`SIS_SHROT`", "SIS_SHORT"]),
-        ("scx:v6.3", &["--with", "`v6.3`", "v6.2"]),
+        ("scx:v6.3", &["--with", "`v6.3`", "v6.4"]),
         ("scx:SIS_SHORT", &["--with", "`SIS_SHORT`"]),
         ("scx:scx_bpfland,+SIS_SHORT", &["--with", "`+SIS_SHORT`", "scx_bpfland"]),
         ("scx:scx_reveille", &["--with", "`scx:` alone"]),

@@ -46,8 +46,9 @@ pub struct Loaded {
     log: File,
     /// As the kernel calls it.
     name: String,
-    /// [`SchedExt::loads`] once it was there.
-    loads: Option<String>,
+    /// [`SchedExt::loads`] before it was there: the kernel counts it some time after it says
+    /// that it is.
+    loads_before: Option<u64>,
 }
 
 impl SchedExt {
@@ -78,7 +79,7 @@ impl SchedExt {
             status: None,
             log,
             name: String::new(),
-            loads: None,
+            loads_before: self.loads(),
         };
         loaded.wait_until_enabled(stop)?;
         Ok(loaded)
@@ -143,7 +144,7 @@ impl Loaded {
                     let other = format!("another sched_ext scheduler was loaded: {name}");
                     return Err(HostError::input(other, "end it first"));
                 }
-                (self.name, self.loads) = (name, self.kernel.loads());
+                self.name = name;
                 return Ok(());
             }
             if begin.elapsed() > LOADING {
@@ -174,8 +175,14 @@ impl Loaded {
         let state = self.kernel.state();
         let there = state == "enabled" && self.kernel.ops().as_ref() == Some(&self.name);
         if there && self.has_ended().is_none() {
-            let again = self.kernel.loads() != self.loads;
-            return again.then(|| "it was loaded again, for the machine has changed".to_owned());
+            let loads = self
+                .kernel
+                .loads()
+                .zip(self.loads_before)
+                .map(|(now, then)| now.saturating_sub(then));
+            return loads
+                .is_some_and(|n| n > 1)
+                .then(|| "it was loaded again, for the machine has changed".to_owned());
         }
         let begin = Instant::now();
         while self.has_ended().is_none() && begin.elapsed() < LAST_WORDS {

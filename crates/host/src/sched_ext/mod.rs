@@ -143,8 +143,8 @@ impl SchedExt {
     }
 
     /// How often any scheduler was loaded since boot; not every kernel tells.
-    fn loads(&self) -> Option<String> {
-        self.read("enable_seq")
+    fn loads(&self) -> Option<u64> {
+        self.read("enable_seq")?.parse().ok()
     }
 
     fn read(&self, file: &str) -> Option<String> {

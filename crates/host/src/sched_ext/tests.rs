@@ -12,7 +12,7 @@ use super::*;
 /// What each script begins with: it enables sched_ext, and disables it when told to end.
 const GOOD: &str = r#"
 put() { echo "$2" >"$dir/$1.new"; mv "$dir/$1.new" "$dir/$1"; }
-enable() { mkdir -p "$dir/root"; put root/ops "$1"; put enable_seq "${2:-1}"; put state enabled; }
+enable() { mkdir -p "$dir/root"; put root/ops "$1"; put state enabled; sleep 0.02; put enable_seq "${2:-8}"; }
 disable() { rm -rf "$dir/root"; put state disabled; }
 wait_for_end() { while :; do sleep 0.01; done; }
 trap 'disable; exit 0' TERM
@@ -33,6 +33,7 @@ impl Fake {
         fs::create_dir(&dir).unwrap();
         fs::create_dir(&bin).unwrap();
         fs::write(dir.join("state"), "disabled\n").unwrap();
+        fs::write(dir.join("enable_seq"), "7\n").unwrap();
         let text = format!("#!/bin/sh\ndir='{}'\n{GOOD}\n{script}\n", dir.display());
         fs::write(root.path().join("script"), text).unwrap();
         // Another thread's fork may hold a file open for writing that this process wrote, and
@@ -158,9 +159,9 @@ fn a_scheduler_that_the_kernel_ends_is_an_error_with_its_reason() {
     assert_eq!(who, "scx_reveille");
     assert!(how.contains("runnable task stall (yes[12])"), "{how}");
     // Loaded twice is not loaded all the time.
-    let fake = Fake::new("enable reveille; sleep 0.1; enable reveille 2; wait_for_end");
+    let fake = Fake::new("enable reveille; sleep 0.1; enable reveille 9; wait_for_end");
     let loaded = fake.load().unwrap();
-    assert!(within(Duration::from_secs(5), || fake.file("enable_seq") == "2"));
+    assert!(within(Duration::from_secs(5), || fake.file("enable_seq") == "9"));
     let error = loaded.unload().unwrap_err();
     assert!(error.to_string().contains("loaded again"), "{error}");
     assert_eq!(fake.file("state"), "disabled");
