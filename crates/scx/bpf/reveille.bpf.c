@@ -210,8 +210,12 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init_task, struct task_struct *p, struct scx_i
 	t->clock_cpu = cpu;
 	/* START_DEBIT: one slice behind those that are there. */
 	t->vtime = cpu_of(cpu)->clock + (features & POLICY_START_DEBIT ? slice_ns : 0);
-	if (bpf_core_field_exists(args->cgroup))
+	if (bpf_core_field_exists(args->cgroup)) {
+		/* It is the task's own, and stays; the verifier trusts it in here only. */
+		bpf_rcu_read_lock();
 		t->group = slot_of(args->cgroup);
+		bpf_rcu_read_unlock();
+	}
 	note_allowed(p, t, &p->cpus_mask);
 	return 0;
 }
@@ -261,6 +265,8 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 		return 0;
 	}
 	found->slot = slot;
+	if (slot > last_slot)
+		last_slot = slot;
 	g->cgroup_id = cgrp->kn->id;
 	g->parent = parent;
 	g->weight = args->weight;
@@ -268,8 +274,11 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 		__sync_fetch_and_add(&weighted_groups, 1);
 	if (has_bandwidth) {
 		scx_bpf_create_dsq(PARK_QUEUES + slot, -1);
-		if (bpf_core_field_exists(args->bw_period_us) && args->bw_quota_us != ~0ull)
+		if (bpf_core_field_exists(args->bw_period_us) && args->bw_quota_us != ~0ull) {
+			bpf_rcu_read_lock();
 			set_limits(slot, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+			bpf_rcu_read_unlock();
+		}
 	}
 	return 0;
 }
@@ -282,7 +291,9 @@ void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 	if (!g || !slot || g->cgroup_id != cgrp->kn->id)
 		return;
 	if (has_bandwidth) {
+		bpf_rcu_read_lock();
 		set_limits(slot, 100000, ~0ull, 0);
+		bpf_rcu_read_unlock();
 		scx_bpf_destroy_dsq(PARK_QUEUES + slot);
 	}
 	if (g->weight != WEIGHT_DEFAULT)
@@ -334,7 +345,8 @@ void STRUCT_OPS(reveille_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_u
 		set_limits(slot, period_us, quota_us, burst_us);
 }
 
-static const char new_cpu[] = "a CPU came online that was not there before";
+/* The kernel asks for one that could be written. */
+static char new_cpu[] = "a CPU came online that was not there before";
 
 /* CPUs come and go; one that was away when the topology was read has no place in it. */
 void STRUCT_OPS_SLEEPABLE(reveille_cpu_online, s32 cpu)
@@ -342,7 +354,7 @@ void STRUCT_OPS_SLEEPABLE(reveille_cpu_online, s32 cpu)
 	if (!place_of(cpu)->smt_width) {
 		scx_leave(SCX(scx_exit_code, SCX_ECODE_ACT_RESTART) |
 				  SCX(scx_exit_code, SCX_ECODE_RSN_HOTPLUG),
-			  (char *)new_cpu);
+			  new_cpu);
 		return;
 	}
 	cpu_of(cpu)->online = 1;
@@ -355,7 +367,9 @@ void STRUCT_OPS_SLEEPABLE(reveille_cpu_offline, s32 cpu)
 	cpu_of(cpu)->online = 0;
 	take_bit(l->idle, place_of(cpu)->position);
 	take_bit(l->sched_idle, place_of(cpu)->position);
+	bpf_rcu_read_lock();
 	leave_cpu(cpu);
+	bpf_rcu_read_unlock();
 }
 
 s32 STRUCT_OPS_SLEEPABLE(reveille_init)
