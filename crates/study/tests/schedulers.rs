@@ -10,9 +10,12 @@ use reveille_measure::{HostContext, RunResult, RunSpec};
 use reveille_study::{HostRunner, HostSide, StudyError, measure, parse, run};
 use reveille_workload::Program;
 
-/// Notes what it is asked, and has nothing measured.
+/// What to load for a side, and what to switch in the kernel's own scheduler.
+type Told = (Option<Loader>, Vec<(String, bool)>);
+
+/// Notes what it is told, and has nothing measured.
 #[derive(Default)]
-struct Notes(Mutex<Vec<(Option<Loader>, Vec<(String, bool)>)>>);
+struct Notes(Mutex<Vec<Told>>);
 
 impl HostRunner for Notes {
     fn check(&self, side: &HostSide<'_>) -> Result<(), HostError> {
@@ -46,7 +49,7 @@ fn told(base: &str, variants: &str) -> Vec<String> {
     let study = parse("told.toml", &text).unwrap_or_else(|e| panic!("{e:?}"));
     let notes = Notes::default();
     measure(&study, &notes, &AtomicBool::new(false), &|_, _| {}).unwrap();
-    let side = |(loader, switches): (Option<Loader>, Vec<(String, bool)>)| match loader {
+    let side = |(loader, switches): Told| match loader {
         Some(loader) => {
             assert!(switches.is_empty(), "{switches:?}");
             loader.command()

@@ -17,13 +17,12 @@ until_state() {
     fail "the state is $(state), not $1"
 }
 no_loader() { ! pidof scx_reveille >/dev/null || fail "the loader is left: $(pidof scx_reveille)"; }
-# compare OPTION...
-compare() {
-    reveille compare --on host --base v6.2 --workload context_switch1 --load 1 --warmup 100ms "$@"
-}
+# By name, so that a command in the background is reveille itself and no shell around it.
+compare="reveille compare --on host --base v6.2 --workload context_switch1 --load 1 --warmup 100ms"
+
 [ "$(state)" = disabled ] || fail "something is loaded: $(cat $sched_ext/root/ops)"
 before=$(cat $sched_ext/enable_seq)
-compare --with scx:+SIS_SHORT --with scx: --repeats 2 --duration 1s --json >"$OUT/compare.json" &
+$compare --with scx:+SIS_SHORT --with scx: --repeats 2 --duration 1s --json >"$OUT/compare.json" &
 measuring=$!
 seen=
 while kill -0 $measuring 2>/dev/null; do
@@ -52,7 +51,7 @@ loads=$(($(cat $sched_ext/enable_seq) - before))
 until_state disabled
 
 # Stopped while the variant is measured: nothing is left, and it says so.
-compare --with scx: --repeats 1 --duration 4s >log 2>&1 &
+$compare --with scx: --repeats 1 --duration 4s >log 2>&1 &
 measuring=$!
 until_state enabled
 kill -TERM $measuring
@@ -67,7 +66,7 @@ scx_reveille 2>other &
 other=$!
 until_state enabled
 code=0
-compare --with scx:+SIS_SHORT --repeats 1 --duration 1s 2>refused || code=$?
+$compare --with scx:+SIS_SHORT --repeats 1 --duration 1s 2>refused || code=$?
 [ $code = 2 ] || fail "beside another scheduler it ended with $code"
 grep -q 'another sched_ext scheduler is loaded: reveille' refused || fail "$(cat refused)"
 [ "$(state)" = enabled ] || fail "the other scheduler was thrown out"
@@ -76,7 +75,7 @@ grep -q 'another sched_ext scheduler is loaded: reveille' refused || fail "$(cat
 kill -TERM $other
 wait $other || fail "the other ended with $?: $(cat other)"
 until_state disabled
-compare --with scx: --repeats 1 --duration 5s >log 2>&1 &
+$compare --with scx: --repeats 1 --duration 5s >log 2>&1 &
 measuring=$!
 until_state enabled
 kill -KILL "$(pidof scx_reveille)"
@@ -87,7 +86,7 @@ grep -q 'scx_reveille did not schedule until the end of the run' log || fail "$(
 until_state disabled
 
 # Killed itself, it leaves the kernel's own scheduler in charge.
-compare --with scx: --repeats 1 --duration 4s >log 2>&1 &
+$compare --with scx: --repeats 1 --duration 4s >log 2>&1 &
 measuring=$!
 until_state enabled
 kill -KILL $measuring
