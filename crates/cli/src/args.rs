@@ -98,12 +98,14 @@ pub struct CompareArgs {
     /// Loads in the workload's own unit, separated by commas: 56,112
     #[arg(long, value_name = "N,…", allow_hyphen_values = true)]
     pub load: String,
-    /// Kernel baseline, or `host` for that of the running kernel, as where --on is given
+    /// Kernel baseline, or `host` for that of the running kernel, as where --on is given;
+    /// scx:v6.2 is scx_reveille with that placement, loaded on the host for both sides
     #[arg(long, value_name = "NAME", required_unless_present = "on")]
     pub base: Option<String>,
     /// A variant of the baseline: +FEATURE adds one, -FEATURE removes one, burst=100ms
     /// changes a setting of the task group, cpus=0-1 leaves these CPUs; separate several
-    /// edits by commas, and repeat the option for several variants
+    /// edits by commas, and repeat the option for several variants. scx:+FEATURE is the
+    /// same in scx_reveille, which is loaded for the variant's runs on the host (root)
     #[arg(long, value_name = "EDITS", required_unless_present = "on", allow_hyphen_values = true)]
     pub with: Vec<String>,
     /// A parameter of the workload; repeat the option for several

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use reveille_host::HostError;
-use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_host};
+use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_both};
 
 use crate::args::{RunArgs, StudyArgs};
 use crate::calibrate_cmd::calibrated;
@@ -107,7 +107,7 @@ pub fn agreed(
     html: Option<OutputFile>,
 ) -> Result<ExitCode, CliError> {
     let host = this_host()?;
-    check_host(&study, &host)?;
+    check_both(&study, &host)?;
     let stop = watch_signals()?;
     let study = with_costs(study, costs, &stop)?;
     let bars = [OnceLock::new(), OnceLock::new()];

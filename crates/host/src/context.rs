@@ -82,6 +82,7 @@ fn identify(root: &Path) -> HostContext {
         governor: read("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         virtualisation: hypervisor,
         sched_ext: read("sys/kernel/sched_ext/root/ops"),
+        loaded: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -12,6 +12,7 @@ pub mod features;
 pub mod peers;
 pub mod program;
 pub mod schbench;
+pub mod sched_ext;
 pub mod supervise;
 mod sys;
 mod task_use;

@@ -159,7 +159,7 @@ impl Family {
 }
 
 /// An exit status in words.
-fn ended(status: ExitStatus) -> String {
+pub(crate) fn ended(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("was killed by signal {signal}"),
         (None, Some(code)) => format!("ended with exit code {code}"),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use counters::{Counters, CpuTime, Explain};
 pub use group::GroupStats;
-pub use host::HostContext;
+pub use host::{HostContext, LoadedScheduler};
 pub use latency::Latency;
 pub use observed::Observed;
 pub use spec::RunSpec;

@@ -5,6 +5,7 @@ mod bandwidth;
 mod features;
 mod ffi;
 mod group;
+mod scx;
 mod state;
 mod swqueue;
 mod world;
@@ -15,6 +16,7 @@ pub use features::{
 };
 pub use ffi::nr_idle_scan;
 pub use group::{Groups, TaskGroup};
+pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_without_meaning};
 pub use state::{NONE, Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use world::{LlcShape, World, WorldShape};

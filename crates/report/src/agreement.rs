@@ -2,7 +2,7 @@
 //! programs. Where repeats form several modes, the modes are shown and no single figure.
 
 use comfy_table::{CellAlignment, Table};
-use reveille_measure::HostContext;
+use reveille_measure::{HostContext, LoadedScheduler};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
 use crate::export::{direction_key, number as cell, optional, verdict_key};
@@ -58,6 +58,8 @@ pub(crate) fn host_facts(host: &HostContext) -> Vec<(&'static str, String)> {
     facts.extend(host.governor.iter().map(|g| ("Governor", g.clone())));
     facts.extend(host.virtualisation.iter().map(|v| ("Guest of", v.clone())));
     facts.extend(host.sched_ext.iter().map(|s| ("sched_ext", s.clone())));
+    let loaded = |l: &LoadedScheduler| ("Loaded", format!("{} by {}", l.name, l.command));
+    facts.extend(host.loaded.iter().map(loaded));
     facts
 }
 

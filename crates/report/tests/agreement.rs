@@ -1,7 +1,7 @@
 //! Predicted beside measured: modes in place of means, every view the same figures, and
 //! nothing from a name that a terminal or a browser would obey.
 
-use reveille_measure::HostContext;
+use reveille_measure::{HostContext, LoadedScheduler};
 use reveille_report::{agreement_csv, agreement_html, agreement_json, agreement_table};
 use reveille_study::verdict::measured::{Rule, Runs};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Direction, Score, Spread, Verdict};
@@ -74,6 +74,10 @@ fn sample() -> Agreement {
             governor: Some("powersave".into()),
             virtualisation: Some("KVM".into()),
             sched_ext: None,
+            loaded: vec![LoadedScheduler {
+                name: "reveille".into(),
+                command: "scx_reveille --base v6.2".into(),
+            }],
             warnings: vec!["the hypervisor stole 3.0% of the CPU time".into()],
         },
         rows: vec![one, two, runs, change],
@@ -92,7 +96,15 @@ fn the_table_has_modes_and_no_mean_of_them() {
     assert!(!two.contains('['), "a range stands for one mode: {two}");
     assert!(text.contains("12 of 20") && text.contains("2 of 3") && text.contains("+12.3%"));
     assert!(text.contains("MISS at 2: baseline: the measured mode of 40%"), "{text}");
-    for word in ["6.18.1", "v6.12", "powersave", "KVM", "stole 3.0%", "2 of 3 counted rows hit"] {
+    for word in [
+        "6.18.1",
+        "v6.12",
+        "powersave",
+        "KVM",
+        "stole 3.0%",
+        "2 of 3 counted rows hit",
+        "reveille by scx_reveille --base v6.2",
+    ] {
         assert!(text.contains(word), "{word} in {text}");
     }
     assert!(!agreement_table(&sample(), 100, false).contains("MISS at"));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use reveille_policy::SCX_DEFAULT_BASE;
 
 /// A sched_ext scheduler that takes the placement decisions of Reveille's policy/
 ///
@@ -51,7 +52,7 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct RunArgs {
     /// Kernel baseline whose placement is used; `reveille policies` lists them
-    #[arg(long, value_name = "NAME", default_value = "v6.4")]
+    #[arg(long, value_name = "NAME", default_value = SCX_DEFAULT_BASE)]
     pub base: String,
     /// Edits of the baseline: +FEATURE adds one, -FEATURE removes one; separate several
     /// by commas

@@ -3,41 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use reveille_policy::{Policy, Tunables, bits, scaling_factor};
+use reveille_policy::{Policy, Tunables, scaling_factor, scx_without_meaning};
 
 use crate::args::RunArgs;
 use crate::error::ScxError;
-
-/// Features that have no meaning in a sched_ext scheduler, and why.
-const WITHOUT_MEANING: &[(u64, &str)] = &[
-    (
-        bits::TTWU_QUEUE
-            | bits::TTWU_QUEUE_ON_CPU
-            | bits::TTWU_QUEUE_IDLE
-            | bits::TTWU_PENDING_HELD,
-        "the kernel puts tasks of sched_ext on no wake list, and idle CPUs are claimed atomically",
-    ),
-    (
-        bits::LAST_BUDDY
-            | bits::EEVDF
-            | bits::PLACE_LAG
-            | bits::RUN_TO_PARITY
-            | bits::PREEMPT_SHORT
-            | bits::DELAY_DEQUEUE
-            | bits::DELAY_ZERO
-            | bits::SLICE_PROTECT,
-        "tasks of a CPU run in order of weighted virtual time here",
-    ),
-    (
-        bits::AUTOGROUP | bits::LOAD_AVG_RATELIMIT,
-        "sessions have no groups here, and no group has a load",
-    ),
-    (bits::UTIL_EST, "a CPU's utilisation is what it was used, not what its tasks once used"),
-    (
-        bits::SWQUEUE_NEWIDLE,
-        "a CPU looks at its shared queue when it has no task of its own, and nowhere else",
-    ),
-];
 
 /// Everything that a run is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,13 +83,11 @@ pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
         .with(edits)
         .map_err(|e| ScxError::refused(e.to_string(), "`reveille policies` lists all features"))?;
     let changed = edited.features ^ policy.features;
-    for (without, why) in WITHOUT_MEANING {
-        if let Some(name) = name_of(changed & without) {
-            return Err(ScxError::refused(
-                format!("{name} means nothing to scx_reveille: {why}"),
-                "leave it out; `reveille compare` simulates it",
-            ));
-        }
+    if let Some(found) = scx_without_meaning(changed) {
+        return Err(ScxError::refused(
+            format!("{} means nothing to scx_reveille: {}", found.feature, found.why),
+            "leave it out; `reveille compare` simulates it",
+        ));
     }
     Ok(edited)
 }
@@ -128,10 +95,6 @@ pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
 /// A policy of these features; the baseline's name is lost on the way through the kernel.
 pub fn policy_of(features: u64) -> Policy {
     Policy { base: "the scheduler".to_owned(), edits: String::new(), features }
-}
-
-fn name_of(features: u64) -> Option<&'static str> {
-    policy_of(features).names().first().copied()
 }
 
 fn wrong(option: &str, error: &dyn std::error::Error) -> ScxError {

@@ -12,7 +12,8 @@ use crate::measure::{Measure, MeasureFrom};
 use crate::modes::Spread;
 use crate::native::{HostRunner, check_host, run_in_turns};
 use crate::rows::Finished;
-use crate::runner::run_slots;
+use crate::runner::{predictable, run_slots};
+use crate::scheduler::Scheduler;
 use crate::verdict::measured::{self, Judged, Pair, Quantity, Runs};
 use crate::{Case, Study, StudyError, duration_text, statistics, verdict};
 
@@ -42,7 +43,7 @@ pub fn agree(
     stop: &AtomicBool,
     progress: &(dyn Fn(Stage, usize, usize) + Sync),
 ) -> Result<Agreement, StudyError> {
-    check_host(study, host)?;
+    check_both(study, host)?;
     let phased = over_phases(study);
     let predicted = matrix(0, &phased);
     let tell = |done, all| progress(Stage::Predicting, done, all);
@@ -52,6 +53,16 @@ pub fn agree(
     let mut context = run_in_turns(&measured, host, stop, &tell)?;
     context.warnings.extend(doubts(study, &context));
     Ok(agreement(study, &predicted, &measured, context))
+}
+
+/// Refuses a study with a side that cannot be predicted, or that this host cannot do;
+/// nothing runs.
+///
+/// # Errors
+/// [`StudyError::Unpredictable`], and as [`check_host`](crate::check_host).
+pub fn check_both(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
+    study.cases.iter().try_for_each(predictable)?;
+    check_host(study, host)
 }
 
 /// The study with a range of phases for each case under a limit.
@@ -71,13 +82,26 @@ fn is_limited(groups: &Groups) -> bool {
 fn doubts(study: &Study, context: &HostContext) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(nearest) = Baseline::of_release(kernel_version()) {
-        let mut others: Vec<&str> = study.cases.iter().map(|c| c.base.base.as_str()).collect();
+        let kernels = study.cases.iter().filter(|c| c.scheduler == Scheduler::Kernel);
+        let mut others: Vec<&str> = kernels.map(|c| c.base.base.as_str()).collect();
         others.retain(|base| base.split(' ').next() != Some(nearest.name));
         others.dedup();
         for base in others {
             doubts.push(format!(
                 "predicted as {base}, although this kernel ({}) is nearest to {}: base = \"host\"",
                 context.kernel, nearest.name
+            ));
+        }
+    }
+    for case in &study.cases {
+        let sides = (0..=case.variants.len()).filter(|s| *case.scheduler(*s) != Scheduler::Kernel);
+        let names: Vec<&str> = sides.map(|side| case.side_name(side)).collect();
+        if !names.is_empty() {
+            doubts.push(format!(
+                "{}: {} predicted in the kernel's own order of tasks; scx_reveille has the same \
+                 placement, and an order of its own (crates/scx/README.md)",
+                case.name,
+                names.join(", ")
             ));
         }
     }

@@ -11,6 +11,7 @@ use reveille_policy::{BASELINES, Baseline, FEATURES, Groups, Policy, PolicyError
 use reveille_sim::MAX_RUN_NS;
 use reveille_workload::{Workload, WorkloadError};
 
+use crate::scheduler::{self, Scheduler};
 use crate::study::{MAX_REPEATS, Point, Variant};
 use crate::{DurationError, Ns, On, duration_ns, settings};
 
@@ -133,16 +134,31 @@ fn longest() -> String {
 }
 
 /// A baseline: a kernel's name, and after it edits if any (`v6.4 -TTWU_QUEUE`).
-/// `host` is that of the running kernel.
-pub(crate) fn base(text: &str) -> Result<Policy, Problem> {
+/// `host` is that of the running kernel. Behind `scx:` it is scx_reveille's.
+pub(crate) fn base(text: &str) -> Result<(Policy, Scheduler), Problem> {
+    let Some(text) = scheduler::prefixed(text) else {
+        return Ok((kernel_base(text)?, Scheduler::Kernel));
+    };
+    let (name, edits) = text.trim().split_once([' ', ',']).unwrap_or((text.trim(), ""));
+    let base = edited_base(scheduler::baseline(name)?, edits)?;
+    scheduler::meaningful(&base)?;
+    Ok((Policy { base: scheduler::named(&base.base), ..base }, Scheduler::Reveille))
+}
+
+/// [`base`] of the kernel's own scheduler.
+pub(crate) fn kernel_base(text: &str) -> Result<Policy, Problem> {
     let (name, edits) = text.trim().split_once([' ', ',']).unwrap_or((text, ""));
     let name = if name == HOST { host_baseline(kernel_version())? } else { name };
-    let kernel = Policy::baseline(name).map_err(|error| policy_problem(&error))?;
+    edited_base(Policy::baseline(name).map_err(|error| policy_problem(&error))?, edits)
+}
+
+/// A baseline with edits that are part of its name.
+fn edited_base(base: Policy, edits: &str) -> Result<Policy, Problem> {
     if edits.trim().is_empty() {
-        return Ok(kernel);
+        return Ok(base);
     }
-    let edited = kernel.with(edits).map_err(|error| policy_problem(&error))?;
-    Ok(Policy { base: format!("{name} {}", edited.edits), edits: String::new(), ..edited })
+    let edited = base.with(edits).map_err(|error| policy_problem(&error))?;
+    Ok(Policy { base: format!("{} {}", base.base, edited.edits), edits: String::new(), ..edited })
 }
 
 /// Where a study runs.
@@ -190,15 +206,24 @@ pub(crate) fn runs_on(variant: &Variant, machine: &Machine) -> Result<(), Proble
 
 /// A variant of a baseline and its groups; `earlier` are those that the case has.
 /// Its text holds edits of features (`+SIS_SHORT`), of settings (`burst=100ms`), and
-/// the CPUs to run on (`cpus=0-1`).
+/// the CPUs to run on (`cpus=0-1`); `scx:` before them loads a scheduler (see `scheduler`).
+/// Without it a variant has the scheduler of its baseline.
 pub(crate) fn variant(
-    base: &Policy,
+    (base, of_base): (&Policy, &Scheduler),
     groups: &Groups,
     text: &str,
     earlier: &[Variant],
 ) -> Result<Variant, Problem> {
-    let items = text.split([' ', ',']).filter(|item| !item.is_empty());
-    let (settings, features): (Vec<&str>, Vec<&str>) = items.partition(|item| item.contains('='));
+    let loaded = scheduler::prefixed(text);
+    let items = loaded.unwrap_or(text).split([' ', ',']).filter(|item| !item.is_empty());
+    let items: Vec<&str> = items.collect();
+    let (scheduler, policy, edits) = match loaded {
+        Some(_) => scheduler::of_variant(base, &items)?,
+        None => (of_base.clone(), base.clone(), items.as_slice()),
+    };
+    let head = items[..items.len() - edits.len()].iter().copied();
+    let (settings, features): (Vec<&str>, Vec<&str>) =
+        edits.iter().copied().partition(|item| item.contains('='));
     let (places, settings): (Vec<&str>, Vec<&str>) =
         settings.into_iter().partition(|item| item.starts_with("cpus="));
     let cpus = match places.as_slice() {
@@ -209,25 +234,37 @@ pub(crate) fn variant(
             return Err(Problem::new(problem, "write one list, such as `cpus=0-3;8`"));
         }
     };
-    let policy = if features.is_empty() && !(settings.is_empty() && places.is_empty()) {
-        base.clone()
+    let nothing_else = settings.is_empty() && places.is_empty() && loaded.is_none();
+    let policy = if features.is_empty() && !nothing_else {
+        policy
     } else {
-        base.with(&features.join(" ")).map_err(|error| policy_problem(&error))?
+        policy.with(&features.join(" ")).map_err(|error| policy_problem(&error))?
     };
-    let name = [features, settings.clone(), places].concat().join(" ");
-    let groups = settings::edited(groups, &settings)?;
-    let same =
-        |v: &&Variant| v.policy.features == policy.features && v.groups == groups && v.cpus == cpus;
-    match earlier.iter().find(same) {
-        Some(same) if same.name == name => {
-            let text = format!("the variant `{name}` is given twice");
+    if scheduler == Scheduler::Reveille {
+        scheduler::meaningful(&policy)?;
+    }
+    let name = [head.collect(), features, settings.clone(), places].concat().join(" ");
+    let name = loaded.map_or_else(|| name.clone(), |_| scheduler::named(&name));
+    let edited = settings::edited(groups, &settings)?;
+    let variant = Variant { name, policy, groups: edited, cpus, scheduler };
+    let is_base = variant.policy.features == base.features
+        && variant.groups == *groups
+        && variant.cpus.is_empty()
+        && variant.scheduler == *of_base;
+    if loaded.is_some() && is_base {
+        let text = format!("`{}` changes nothing: the baseline is so", variant.name);
+        return Err(Problem::new(text, "leave it out"));
+    }
+    match earlier.iter().find(|v| v.does_as(&variant)) {
+        Some(same) if same.name == variant.name => {
+            let text = format!("the variant `{}` is given twice", same.name);
             Err(Problem::new(text, "remove one of them"))
         }
         Some(same) => {
-            let text = format!("`{name}` is the same policy as `{}`", same.name);
+            let text = format!("`{}` is the same policy as `{}`", variant.name, same.name);
             Err(Problem::new(text, "remove one of them"))
         }
-        None => Ok(Variant { name, policy, groups, cpus }),
+        None => Ok(variant),
     }
 }
 

@@ -98,6 +98,17 @@ pub enum StudyError {
         /// What is missing.
         error: Box<HostError>,
     },
+    /// Nothing is known of what a side of a case runs under.
+    #[error("case `{case}`: `{policy}` cannot be predicted: nothing is known of {scheduler}")]
+    #[diagnostic(help("measure it: `--on host`"))]
+    Unpredictable {
+        /// The case.
+        case: String,
+        /// The variant's edits.
+        policy: String,
+        /// The scheduler's program.
+        scheduler: String,
+    },
     /// Worker threads could not be started.
     #[error("cannot start {jobs} worker threads: {reason}")]
     #[diagnostic(help("ask for fewer with --jobs"))]

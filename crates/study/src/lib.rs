@@ -40,6 +40,7 @@ mod published;
 mod raw;
 mod rows;
 mod runner;
+mod scheduler;
 mod sensitivity;
 mod settings;
 mod standing;
@@ -50,7 +51,7 @@ mod sweep;
 mod this_host;
 pub mod verdict;
 
-pub use agree::{Stage, agree};
+pub use agree::{Stage, agree, check_both};
 pub use agreement::{Agreement, AgreementKind, AgreementRow};
 pub use catalogue::{find, load, names, predicted_names};
 pub use check::nearest;
@@ -74,6 +75,7 @@ pub use published::{Published, PublishedFigure, Side};
 pub use reveille_place::FileError;
 pub use reveille_policy::TaskGroup;
 pub use runner::{run, run_all};
+pub use scheduler::Scheduler;
 pub use sensitivity::{
     ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,
     Sensitivity, SensitivityOptions, sensitivity,

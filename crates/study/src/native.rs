@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille_host::HostError;
 use reveille_host::features::Switch;
+use reveille_host::sched_ext::Loader;
 use reveille_measure::{HostContext, RunResult, RunSpec};
-use reveille_policy::{FEATURES, Groups, Policy};
+use reveille_policy::Groups;
 use reveille_workload::Program;
 
 use crate::fold::comparison;
 use crate::matrix::{Run, Slot, matrix};
+use crate::scheduler;
 use crate::{Case, Comparison, Study, StudyError};
 
 /// One side of a case, as a kernel can be told.
@@ -21,8 +23,11 @@ pub struct HostSide<'a> {
     pub groups: &'a Groups,
     /// CPUs to run on, by the kernel's numbers; all of them if there are none.
     pub cpus: &'a [u32],
-    /// Scheduler features in which the side differs from its baseline.
+    /// Scheduler features in which the side differs from the kernel that it begins with, if
+    /// the kernel's own scheduler runs it.
     pub switches: Vec<Switch>,
+    /// The sched_ext scheduler to load for it, if any.
+    pub loader: Option<Loader>,
 }
 
 /// What can run a program on a host.
@@ -67,10 +72,14 @@ pub fn measure(
     let context = run_in_turns(&slots, host, stop, progress)?;
     let kernel = format!("Linux {}", context.kernel);
     let mut comparison = comparison(study, &slots.iter().collect::<Vec<_>>(), Some(context));
-    // A baseline is a model's: what ran was this kernel.
-    comparison.base.clone_from(&kernel);
+    // A baseline is a model's: what ran was this kernel, or what was loaded into it.
+    let ran = |base: &str| match scheduler::prefixed(base) {
+        Some(_) => format!("{base}, {kernel}"),
+        None => kernel.clone(),
+    };
+    comparison.base = ran(&comparison.base);
     for row in &mut comparison.rows {
-        row.base.clone_from(&kernel);
+        row.base = ran(&row.base);
     }
     Ok(comparison)
 }
@@ -104,22 +113,17 @@ fn only_phases_differ(case: &Case, side: usize) -> bool {
     let pairs = groups.groups.iter_mut().zip(&case.groups.groups);
     pairs.for_each(|(group, base)| group.phase_ns = base.phase_ns);
     let (policy, _) = case.setup(side);
-    groups == case.groups && policy.features == case.base.features && case.cpus(side).is_empty()
+    groups == case.groups
+        && policy.features == case.base.features
+        && case.cpus(side).is_empty()
+        && case.scheduler(side) == case.scheduler(0)
 }
 
 fn host_side(case: &Case, side: usize) -> HostSide<'_> {
     let (policy, groups) = case.setup(side);
-    HostSide { groups, cpus: case.cpus(side), switches: switches(policy) }
-}
-
-/// Features in which a policy differs from the kernel baseline that it begins with.
-fn switches(policy: &Policy) -> Vec<Switch> {
-    let kernel = policy.base.split(' ').next().unwrap_or_default();
-    let Ok(stock) = Policy::baseline(kernel) else { return Vec::new() };
-    let differ = policy.features ^ stock.features;
-    let of = |bit: u64| policy.features & bit != 0;
-    let features = FEATURES.iter().filter(|f| differ & f.bit != 0);
-    features.map(|f| (f.name.to_owned(), of(f.bit))).collect()
+    let loader = case.scheduler(side).loader(policy);
+    let switches = if loader.is_none() { scheduler::edits(policy) } else { Vec::new() };
+    HostSide { groups, cpus: case.cpus(side), switches, loader }
 }
 
 /// Runs everything; what was finished before a stop is kept.

@@ -10,6 +10,7 @@ use reveille_workload::{Program, Workload};
 
 use crate::check::{self, BuildError, Problem};
 use crate::measure::{self, Measure};
+use crate::scheduler::Scheduler;
 use crate::study::default_times;
 use crate::{Case, On, Study, StudyError, Variant, settings};
 
@@ -66,8 +67,8 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
         let help = "`reveille workloads` lists them";
         StudyError::option("--workload", Problem::of(&error, help))
     })?;
-    let base = check::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
-    let case = case(parts, &machine, &workload, base.clone())?;
+    let (base, scheduler) = check::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
+    let case = case(parts, &machine, &workload, (base.clone(), scheduler))?;
     Ok(Study {
         name: "compare".to_owned(),
         about: format!("{} on {}", case.name, machine.name),
@@ -86,7 +87,7 @@ fn case(
     parts: &Parts<'_>,
     machine: &Machine,
     workload: &Workload,
-    base: Policy,
+    (base, scheduler): (Policy, Scheduler),
 ) -> Result<Case, StudyError> {
     let loads = loads(parts.load).map_err(|p| StudyError::option("--load", p))?;
     let params = params(workload, parts.param).map_err(|p| StudyError::option("--param", p))?;
@@ -99,7 +100,7 @@ fn case(
         BuildError::Workload(error) => StudyError::Workload(error),
     })?;
     let groups = groups(parts, &points[0].program)?;
-    let variants = variants(&base, &groups, machine, parts);
+    let variants = variants((&base, &scheduler), &groups, machine, parts);
     let variants = variants.map_err(|p| StudyError::option("--with", p))?;
     let metrics = metrics(workload, &groups, parts.metric);
     let repeats = check::repeats(i64::from(parts.repeats));
@@ -113,6 +114,7 @@ fn case(
         workload: workload.name.clone(),
         machine: 0,
         base,
+        scheduler,
         groups,
         variants,
         metrics: metrics.map_err(|p| StudyError::option("--metric", p))?,
@@ -137,7 +139,7 @@ fn groups(parts: &Parts<'_>, program: &Program) -> Result<Groups, StudyError> {
 }
 
 fn variants(
-    base: &Policy,
+    base: (&Policy, &Scheduler),
     groups: &Groups,
     machine: &Machine,
     parts: &Parts<'_>,

@@ -12,7 +12,8 @@ use reveille_sim::SimError;
 
 use crate::fold::comparison;
 use crate::matrix::{Run, Slot, matrix};
-use crate::{Comparison, Study, StudyError};
+use crate::scheduler::Scheduler;
+use crate::{Case, Comparison, Study, StudyError};
 
 /// Runs a study on `jobs` threads (at least one).
 ///
@@ -77,6 +78,7 @@ pub(crate) fn run_slots(
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<(), StudyError> {
+    slots.iter().try_for_each(|slot| predictable(slot.case))?;
     let runs: Vec<Run> = slots.iter().enumerate().flat_map(|(i, p)| p.runs(i)).collect();
     let mut queue: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     queue.sort_by_key(|(_, run)| order(&slots[run.slot]));
@@ -110,6 +112,23 @@ pub(crate) fn run_slots(
             policy: slot.case.side_name(run.side).to_owned(),
             error,
         });
+    }
+    Ok(())
+}
+
+/// Refuses a case with a side whose scheduler has no model.
+///
+/// # Errors
+/// [`StudyError::Unpredictable`] naming it.
+pub(crate) fn predictable(case: &Case) -> Result<(), StudyError> {
+    for side in 0..=case.variants.len() {
+        if let Scheduler::Other(scheduler) = case.scheduler(side) {
+            return Err(StudyError::Unpredictable {
+                case: case.name.clone(),
+                policy: case.side_name(side).to_owned(),
+                scheduler: scheduler.clone(),
+            });
+        }
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::claim::Statement;
 use crate::comparison::Unpredicted;
 use crate::measure::Measure;
 use crate::published::Published;
+use crate::scheduler::Scheduler;
 use crate::{Ns, On, StudyError};
 
 /// Runs of each load under each policy, unless stated.
@@ -73,6 +74,8 @@ pub struct Case {
     pub machine: usize,
     /// What variants are compared with.
     pub base: Policy,
+    /// Who schedules the baseline's tasks where runs are real.
+    pub scheduler: Scheduler,
     /// Task groups of the baseline.
     pub groups: Groups,
     /// At least one, but for studies that run on [`On::Both`]; no two are the same.
@@ -101,6 +104,18 @@ pub struct Variant {
     pub groups: Groups,
     /// CPUs to run on, by their numbers on the machine; all of them if there are none.
     pub cpus: Vec<u32>,
+    /// Who schedules its tasks where runs are real.
+    pub scheduler: Scheduler,
+}
+
+impl Variant {
+    /// Do runs of both differ in nothing?
+    pub(crate) fn does_as(&self, other: &Variant) -> bool {
+        self.policy.features == other.policy.features
+            && self.groups == other.groups
+            && self.cpus == other.cpus
+            && self.scheduler == other.scheduler
+    }
 }
 
 /// One load of a case.
@@ -166,6 +181,11 @@ impl Case {
             None => (&self.base, &self.groups),
             Some(i) => (&self.variants[i].policy, &self.variants[i].groups),
         }
+    }
+
+    /// Who schedules a side's tasks where runs are real.
+    pub(crate) fn scheduler(&self, side: usize) -> &Scheduler {
+        side.checked_sub(1).map_or(&self.scheduler, |i| &self.variants[i].scheduler)
     }
 
     /// CPUs that a side runs on, by their numbers on the machine; all if there are none.

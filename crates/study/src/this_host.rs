@@ -2,6 +2,7 @@
 //! run, and all of it is gone after it.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use std::time::Duration;
 use reveille_host::cgroup::HostGroups;
 use reveille_host::features::{KernelFeatures, Switch};
 use reveille_host::program::{self, Setting};
+use reveille_host::sched_ext::{Loaded, Loader, SCX_REVEILLE, SchedExt};
 use reveille_host::{HostError, Watch, supervise};
-use reveille_measure::{HostContext, RunResult, RunSpec};
+use reveille_measure::{HostContext, LoadedScheduler, RunResult, RunSpec};
 use reveille_workload::Program;
 
 use crate::native::{HostRunner, HostSide};
@@ -38,15 +40,35 @@ const SWITCHABLE: [&str; 15] = [
 ];
 
 /// The host that this process runs on.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ThisHost {
     command: PathBuf,
+    sched_ext: SchedExt,
+    /// What was loaded until now, and what its loader warned of.
+    loaded: Mutex<Vec<(LoadedScheduler, Vec<String>)>>,
 }
 
 impl ThisHost {
     /// `command` is the `reveille` command: every run has a process of its own.
     pub fn new(command: PathBuf) -> ThisHost {
-        ThisHost { command }
+        ThisHost { command, sched_ext: SchedExt::of_this_kernel(), loaded: Mutex::default() }
+    }
+
+    /// Loads a scheduler for one run, and takes note of it.
+    fn load(&self, loader: &Loader, stop: &AtomicBool) -> Result<Loaded, HostError> {
+        let loaded = self.sched_ext.load(loader, stop)?;
+        let name = loaded.name().to_owned();
+        let seen = LoadedScheduler { name, command: loader.command() };
+        let mut warnings = loaded.warnings();
+        if loader.program != SCX_REVEILLE {
+            let program = &loader.program;
+            warnings.push(format!("{program} has rules of its own: nothing is predicted for it"));
+        }
+        let mut all = self.loaded.lock().expect("nothing panics under this lock");
+        if all.iter().all(|(other, _)| *other != seen) {
+            all.push((seen, warnings));
+        }
+        Ok(loaded)
     }
 }
 
@@ -54,6 +76,9 @@ impl HostRunner for ThisHost {
     fn check(&self, side: &HostSide<'_>) -> Result<(), HostError> {
         supervise::check_cpus(side.cpus)?;
         check_switches(&side.switches)?;
+        if let Some(loader) = &side.loader {
+            self.sched_ext.check(loader)?;
+        }
         // Made and gone again: a kernel says best what it can do.
         HostGroups::create(side.groups).map(drop)
     }
@@ -71,7 +96,16 @@ impl HostRunner for ThisHost {
         };
         let made = HostGroups::create(side.groups)?;
         let setting = Setting { cpus: side.cpus.to_vec(), groups: made.files(side.groups) };
-        Ok(program::run(&self.command, program, &setting, spec, stop)?.result)
+        let loaded = side.loader.as_ref().map(|loader| self.load(loader, stop)).transpose()?;
+        let ran = program::run(&self.command, program, &setting, spec, stop);
+        if let Some(loaded) = loaded {
+            match (loaded.unload(), &ran) {
+                (Err(_), Err(HostError::Interrupted)) => {}
+                // A scheduler that was lost explains what went wrong with the run as well.
+                (unloaded, _) => unloaded?,
+            }
+        }
+        Ok(ran?.result)
     }
 
     fn observe(&self, work: &mut dyn FnMut()) -> HostContext {
@@ -81,6 +115,15 @@ impl HostRunner for ThisHost {
         let watch = Watch::begin();
         work();
         let mut context = watch.end(None);
+        let loaded = self.loaded.lock().expect("nothing panics under this lock").clone();
+        for (scheduler, warnings) in loaded {
+            context.loaded.push(scheduler);
+            for warning in warnings {
+                if !context.warnings.contains(&warning) {
+                    context.warnings.push(warning);
+                }
+            }
+        }
         for warning in before.into_iter().map(|w| format!("before the first run: {w}")) {
             if warning.contains("other programs") {
                 context.warnings.push(warning);

@@ -9,6 +9,7 @@ mod interrupt;
 mod lists;
 mod results;
 mod rtapp;
+mod schedulers;
 mod sensitivity;
 
 use std::process::{Command, Output};

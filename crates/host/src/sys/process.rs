@@ -1,7 +1,9 @@
 //! Processes: fork, the end with the parent, signals to a whole group.
 
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Child, Command};
 
 use rustix::process::{self, Pid, Signal, WaitOptions};
 
@@ -107,6 +109,27 @@ pub fn die_with(parent: Pid) -> io::Result<()> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// Starts another program that the kernel kills when the thread that calls this ends, or its
+/// process, in whatever way.
+///
+/// # Errors
+/// As [`Command::spawn`].
+pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
+    let parent = process::getpid();
+    let bind = move || {
+        process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // Its parent may have ended before it was bound.
+        match process::getppid() {
+            Some(now) if now == parent => Ok(()),
+            _ => Err(io::Error::from(rustix::io::Errno::SRCH)),
+        }
+    };
+    // SAFETY: between fork and exec `bind` makes two system calls, and neither allocates nor
+    // takes a lock that another thread may have held at the fork.
+    unsafe { command.pre_exec(bind) };
+    command.spawn()
 }
 
 /// Ends this process at once: no destructors, no buffers, no handlers.

@@ -18,6 +18,7 @@ use crate::check::{self, BuildError, Problem};
 use crate::comparison::Unpredicted;
 use crate::measure::{self, Measure};
 use crate::raw::{RawCase, RawStudy, RawUnpredicted, Texts};
+use crate::scheduler::Scheduler;
 use crate::study::{DEFAULT_REPEATS, DEFAULT_SEED, default_times};
 use crate::{Case, Ns, On, Study, StudyError, Variant};
 
@@ -46,12 +47,12 @@ pub(crate) fn parse_beside(
     }
     let mut machines = Machines::default();
     machines.index(&doc, &raw.machine)?;
-    let base = doc.at("base", &raw.base, check::base(raw.base.get_ref()))?;
+    let (base, scheduler) = doc.at("base", &raw.base, check::base(raw.base.get_ref()))?;
     let on = match &raw.on {
         Some(on) => doc.at("on", on, check::on(on.get_ref()))?,
         None => On::Sim,
     };
-    let defaults = Defaults { raw: &raw, base: &base, on };
+    let defaults = Defaults { raw: &raw, base: (&base, &scheduler), on };
     let cases = doc.cases(&defaults, &mut machines)?;
     let statements = raw.claims.iter().map(|claim| doc.statement(claim, &cases));
     let statements = statements.collect::<Result<Vec<_>, StudyError>>()?;
@@ -78,7 +79,7 @@ pub(crate) fn parse_beside(
 /// What the whole study says, for cases that do not say otherwise.
 struct Defaults<'a> {
     raw: &'a RawStudy,
-    base: &'a Policy,
+    base: (&'a Policy, &'a Scheduler),
     on: On,
 }
 
@@ -185,7 +186,7 @@ impl Document<'_> {
 
     fn variants(
         &self,
-        base: &Policy,
+        base: (&Policy, &Scheduler),
         groups: &Groups,
         machine: &Machine,
         texts: &Texts,
@@ -245,9 +246,9 @@ impl Document<'_> {
     ) -> Result<Case, StudyError> {
         self.filled("name", &raw.name)?;
         let machine = raw.machine.as_ref().map_or(Ok(0), |spec| machines.index(self, spec))?;
-        let base = match &raw.base {
+        let (base, scheduler) = match &raw.base {
             Some(name) => self.at("base", name, check::base(name.get_ref()))?,
-            None => defaults.base.clone(),
+            None => (defaults.base.0.clone(), defaults.base.1.clone()),
         };
         let workload = self.workload(&raw.workload)?;
         let params = self.params(raw, &workload)?;
@@ -257,7 +258,8 @@ impl Document<'_> {
         let groups = self.groups(raw, &points[0].program)?;
         let texts = raw.variants.as_ref().unwrap_or(&defaults.raw.variants);
         let on = defaults.on;
-        let variants = self.variants(&base, &groups, &machines.machines[machine], texts, on)?;
+        let machine_of = &machines.machines[machine];
+        let variants = self.variants((&base, &scheduler), &groups, machine_of, texts, on)?;
         let metrics = self.metrics(raw, &workload, &groups)?;
         let repeats = match raw.repeats.as_ref().or(defaults.raw.repeats.as_ref()) {
             Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
@@ -269,6 +271,7 @@ impl Document<'_> {
             workload: workload.name,
             machine,
             base,
+            scheduler,
             groups,
             variants,
             metrics,

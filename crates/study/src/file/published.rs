@@ -302,13 +302,8 @@ impl Document<'_> {
 
 /// The position of a variant that the case runs.
 pub(super) fn variant_index(case: &Case, name: &str) -> Result<usize, Problem> {
-    let wanted = check::variant(&case.base, &case.groups, name, &[])?;
-    let same = |v: &crate::Variant| {
-        v.policy.features == wanted.policy.features
-            && v.groups == wanted.groups
-            && v.cpus == wanted.cpus
-    };
-    case.variants.iter().position(same).ok_or_else(|| {
+    let wanted = check::variant((&case.base, &case.scheduler), &case.groups, name, &[])?;
+    case.variants.iter().position(|v| v.does_as(&wanted)).ok_or_else(|| {
         let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
         let text = format!("the variant `{}` is not run", wanted.name);
         Problem::new(text, format!("use one of: {}", known.join(", ")))

@@ -1,0 +1,75 @@
+//! What a policy means to scx_reveille. Its loader and those who predict what it does go by
+//! the same rules, so they stand here.
+
+use crate::features::{FEATURES, bits};
+
+/// The baseline that scx_reveille takes unless told otherwise.
+pub const SCX_DEFAULT_BASE: &str = "v6.4";
+
+/// Features that have no meaning in a sched_ext scheduler, and why.
+const WITHOUT_MEANING: &[(u64, &str)] = &[
+    (
+        bits::TTWU_QUEUE
+            | bits::TTWU_QUEUE_ON_CPU
+            | bits::TTWU_QUEUE_IDLE
+            | bits::TTWU_PENDING_HELD,
+        "the kernel puts tasks of sched_ext on no wake list, and idle CPUs are claimed atomically",
+    ),
+    (
+        bits::LAST_BUDDY
+            | bits::EEVDF
+            | bits::PLACE_LAG
+            | bits::RUN_TO_PARITY
+            | bits::PREEMPT_SHORT
+            | bits::DELAY_DEQUEUE
+            | bits::DELAY_ZERO
+            | bits::SLICE_PROTECT,
+        "tasks of a CPU run in order of weighted virtual time there",
+    ),
+    (
+        bits::AUTOGROUP | bits::LOAD_AVG_RATELIMIT,
+        "sessions have no groups there, and no group has a load",
+    ),
+    (bits::UTIL_EST, "a CPU's utilisation is what it was used, not what its tasks once used"),
+    (
+        bits::SWQUEUE_NEWIDLE,
+        "a CPU looks at its shared queue when it has no task of its own, and nowhere else",
+    ),
+];
+
+/// A feature that an edit may not touch under scx_reveille.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutMeaning {
+    /// Its name.
+    pub feature: &'static str,
+    /// Why it means nothing there.
+    pub why: &'static str,
+}
+
+/// The first of `changed` features that means nothing to scx_reveille. Baselines have such
+/// features all the same; only to set or unset one is a mistake.
+pub fn scx_without_meaning(changed: u64) -> Option<WithoutMeaning> {
+    let (bits, why) = WITHOUT_MEANING.iter().find(|(bits, _)| bits & changed != 0)?;
+    let feature = FEATURES.iter().find(|f| f.bit & bits & changed != 0)?;
+    Some(WithoutMeaning { feature: feature.name, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Policy;
+
+    #[test]
+    fn what_queues_and_order_are_made_of_means_nothing() {
+        let found = scx_without_meaning(bits::SIS_SHORT | bits::PLACE_LAG | bits::EEVDF).unwrap();
+        assert_eq!(found.feature, "EEVDF");
+        assert!(found.why.contains("virtual time"));
+        let none = bits::SIS_SHORT | bits::SWQUEUE | bits::SIS_UTIL | bits::WAKEUP_PREEMPTION;
+        assert_eq!(scx_without_meaning(none), None);
+        for (bits, why) in WITHOUT_MEANING {
+            let feature = scx_without_meaning(*bits).unwrap();
+            assert_eq!(feature.why, *why);
+        }
+        Policy::baseline(SCX_DEFAULT_BASE).unwrap();
+    }
+}

@@ -1,0 +1,132 @@
+//! Who schedules the tasks of a side where runs are real, and how a variant or a baseline
+//! names it: `scx:` loads a sched_ext scheduler for the side's runs.
+//!
+//! `scx:[BASELINE|default] [EDITS]` is scx_reveille with that policy, edits being made to the
+//! baseline named or else to the comparison's; `scx:scx_NAME` is another program that loads a
+//! scheduler, of which nothing can be predicted.
+
+use reveille_host::features::Switch;
+use reveille_host::sched_ext::{Loader, SCX_REVEILLE};
+use reveille_policy::{FEATURES, Policy, SCX_DEFAULT_BASE, scx_without_meaning};
+
+use crate::check::{self, Problem};
+
+/// What a side that a sched_ext scheduler runs begins with.
+const PREFIX: &str = "scx:";
+/// The name of scx_reveille's own baseline, where that of a kernel can stand.
+const DEFAULT: &str = "default";
+
+/// Who schedules the tasks of a side where runs are real.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The kernel's own, with the features that it has.
+    #[default]
+    Kernel,
+    /// scx_reveille, with the side's policy.
+    Reveille,
+    /// Another sched_ext scheduler, by its program: `scx_bpfland`. Nothing is known of it.
+    Other(String),
+}
+
+impl Scheduler {
+    /// What loads it to run a policy; `None` if nothing is to be loaded.
+    pub(crate) fn loader(&self, policy: &Policy) -> Option<Loader> {
+        let (program, args) = match self {
+            Scheduler::Kernel => return None,
+            Scheduler::Other(program) => (program.as_str(), Vec::new()),
+            Scheduler::Reveille => {
+                let edits: Vec<String> = edits(policy).iter().map(signed).collect();
+                let base = ["--base".to_owned(), kernel_of(policy).to_owned()];
+                let with = ["--with".to_owned(), edits.join(",")];
+                let with = with.into_iter().filter(|_| !edits.is_empty());
+                (SCX_REVEILLE, base.into_iter().chain(with).collect())
+            }
+        };
+        Some(Loader { program: program.to_owned(), args })
+    }
+}
+
+/// Takes `scx:` off a baseline or a variant; `None` if it does not begin with it.
+pub(crate) fn prefixed(text: &str) -> Option<&str> {
+    text.trim_start().strip_prefix(PREFIX)
+}
+
+/// The name of a baseline under scx_reveille.
+pub(crate) fn named(base: &str) -> String {
+    format!("{PREFIX}{base}")
+}
+
+/// Name of the kernel that a policy begins with: `v6.4` of `scx:v6.4 -WA_IDLE`.
+pub(crate) fn kernel_of(policy: &Policy) -> &str {
+    let base = prefixed(&policy.base).unwrap_or(&policy.base);
+    base.split(' ').next().unwrap_or_default()
+}
+
+/// Features in which a policy differs from the kernel that it begins with.
+pub(crate) fn edits(policy: &Policy) -> Vec<Switch> {
+    let Ok(stock) = Policy::baseline(kernel_of(policy)) else { return Vec::new() };
+    let differ = policy.features ^ stock.features;
+    let of = |bit: u64| policy.features & bit != 0;
+    let features = FEATURES.iter().filter(|f| differ & f.bit != 0);
+    features.map(|f| (f.name.to_owned(), of(f.bit))).collect()
+}
+
+fn signed((name, on): &Switch) -> String {
+    format!("{}{name}", if *on { '+' } else { '-' })
+}
+
+/// Refuses a policy with edits that mean nothing to scx_reveille.
+pub(crate) fn meaningful(policy: &Policy) -> Result<(), Problem> {
+    let Ok(stock) = Policy::baseline(kernel_of(policy)) else { return Ok(()) };
+    match scx_without_meaning(policy.features ^ stock.features) {
+        None => Ok(()),
+        Some(found) => Err(Problem::new(
+            format!("{} means nothing to {SCX_REVEILLE}: {}", found.feature, found.why),
+            format!("leave it out, or predict it without `{PREFIX}`"),
+        )),
+    }
+}
+
+/// What `scx:` is followed by in a variant: who schedules and the policy that edits are made
+/// to, which is `base` if none is named; and the rest of the items.
+pub(crate) fn of_variant<'a, 'i>(
+    base: &Policy,
+    items: &'a [&'i str],
+) -> Result<(Scheduler, Policy, &'a [&'i str]), Problem> {
+    match items.split_first() {
+        Some((&name, rest)) if !name.starts_with(['+', '-']) && !name.contains('=') => {
+            if name.starts_with("scx_") {
+                return Ok((other(name, rest)?, base.clone(), rest));
+            }
+            Ok((Scheduler::Reveille, baseline(name)?, rest))
+        }
+        _ => Ok((Scheduler::Reveille, base.clone(), items)),
+    }
+}
+
+/// A baseline after `scx:`.
+pub(crate) fn baseline(name: &str) -> Result<Policy, Problem> {
+    if name.starts_with("scx_") {
+        let problem = format!("`{name}` is a scheduler, and a baseline is a policy");
+        let help = format!("compare with it as a variant: `--with {PREFIX}{name}`");
+        return Err(Problem::new(problem, help));
+    }
+    check::kernel_base(if name == DEFAULT { SCX_DEFAULT_BASE } else { name })
+}
+
+fn other(name: &str, rest: &[&str]) -> Result<Scheduler, Problem> {
+    let known = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if !name.chars().all(known) {
+        let problem = format!("`{name}` is no name of a program");
+        return Err(Problem::new(problem, "write it without a path, such as `scx:scx_bpfland`"));
+    }
+    if name == SCX_REVEILLE {
+        let help = format!("`{PREFIX}` alone is it; `{PREFIX}{DEFAULT}` has its own baseline");
+        return Err(Problem::new(format!("`{name}` need not be named"), help));
+    }
+    if let Some(edit) = rest.iter().find(|item| !item.contains('=')) {
+        let problem = format!("`{edit}` is no edit that can be made to {name}");
+        return Err(Problem::new(problem, format!("leave it out, or leave out {name}")));
+    }
+    Ok(Scheduler::Other(name.to_owned()))
+}
