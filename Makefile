@@ -15,6 +15,7 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 reveille := target/release/reveille
+scx_reveille := target/release/scx_reveille
 
 .PHONY: demo test test-vm bench clean build format lint unit study hwloc scx test-scx
 .NOTPARALLEL:
@@ -54,7 +55,7 @@ hwloc: build
 
 # VM=--if-possible: where the machine cannot be had, say so and go on.
 test-vm: build
-	tests/vm/run.sh $(VM) $(reveille)
+	tests/vm/run.sh $(VM) $(reveille) $(scx_reveille)
 
 bench:
 	@scripts/need.sh cargo cc

@@ -2,7 +2,7 @@
 # The tests in a virtual machine: boots a kernel with sched_ext, and runs the scripts of
 # tests/vm/tests in it. Logs and what the guest wrote: target/vm/out.
 #
-#   run.sh [--if-possible] REVEILLE
+#   run.sh [--if-possible] REVEILLE SCX_REVEILLE
 #
 # Ends with 1 if a test fails or the machine cannot be had; with --if-possible a machine that
 # cannot be had is said, loudly, and is no failure.
@@ -15,6 +15,7 @@ if [ "${1:-}" = --if-possible ]; then
     shift
 fi
 reveille=${1:?the path of the reveille command is missing}
+scx_reveille=${2:?the path of scx_reveille is missing}
 out=target/vm/out
 passed=0
 failed=0
@@ -58,8 +59,14 @@ tests/vm/kernel.py >/dev/null 2>"$out/kernel.log" || cannot "$(cat "$out/kernel.
 cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/storm/*.c -o target/vm/storm ||
     cannot "tests/vm/storm does not compile"
 
-boot kernel --timeout 400 --program "$reveille" --program target/vm/storm -- \
-    kernel machine quota storm
+programs=(--program "$reveille" --program "$scx_reveille" --program target/vm/storm)
+few=(--smp sockets=1,cores=2,threads=2 --memory 1G)
+boot kernel --timeout 400 "${programs[@]}" -- kernel machine quota storm
+boot scx --timeout 400 "${programs[@]}" -- scx-load
+boot scx-shares --timeout 400 "${few[@]}" "${programs[@]}" -- scx-fair scx-quota
+# What the kernel does not know of its command line becomes the environment of init.
+boot scx-decisions --timeout 900 --append "RECORDS=${RECORDS:-10000}" "${programs[@]}" -- scx-decisions
+boot scx-compare --timeout 400 "${few[@]}" "${programs[@]}" -- scx-compare
 
 printf '\nvm: %d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -320,14 +320,12 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 	}
 	if (goes_on && t)
 		goes_on = may_go_on(prev, t, cpu);
-	if (scx_bpf_dsq_nr_queued(cpu) > 0) {
-		if (goes_on && t && !before(first_vtime(cpu), t->vtime)) {
-			go_on(prev, t, cpu);
-			return;
-		}
-		if (throttled_queues ? take_checked(cpu, cpu) : take(cpu))
-			return;
+	if (goes_on && t && scx_bpf_dsq_nr_queued(cpu) > 0 && !before(first_vtime(cpu), t->vtime)) {
+		go_on(prev, t, cpu);
+		return;
 	}
+	if (throttled_queues ? take_checked(cpu, cpu) : take(cpu))
+		return;
 	if (shared_used && take_shared(llc, cpu)) {
 		COUNT(pulled);
 		return;

@@ -3,7 +3,7 @@
 # features; pipes, storms and hogs wake and are woken meanwhile.
 set -eu
 
-: "${RECORDS:=20000}"
+: "${RECORDS:=10000}"
 
 # Wakers of many kinds, until the recording is full: pairs fewer and more than CPUs, one
 # waker for many, crowds, tasks that may run on few CPUs, new ones, sleepers and hogs.
