@@ -257,12 +257,51 @@ static __always_inline void leave_cpu(u32 cpu)
 	}
 }
 
+/*
+ * The task on the CPU has used up its slice: may it have another? It is charged for the
+ * one that it had; not if its group is out of runtime: enqueue then puts it aside.
+ */
+static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t, u32 cpu)
+{
+	u64 ran_ns = charge(prev, t), left_ns;
+
+	fold_cpu(cpu_of(cpu), cpu, ran_ns, scx_now());
+	return !is_limited(t) || !account(t->group, cpu, ran_ns, ACCOUNT_THROTTLE, &left_ns);
+}
+
+static __always_inline void go_on(struct task_struct *prev, struct task_state *t, u32 cpu)
+{
+	COUNT(kept);
+	set_clock(cpu_of(cpu), t, scx_now());
+	if (is_limited(t))
+		set_stop(t->group, cpu);
+	scx_set_slice(prev, slice_ns);
+}
+
+/* Where the first in the CPU's queue stands; far ahead if there is none. */
+static __noinline u64 first_vtime(u32 cpu)
+{
+	struct task_struct *p;
+	u64 vtime = cpu_of(cpu)->clock + (1ull << 62);
+
+	bpf_for_each(scx_dsq, p, cpu, 0)
+	{
+		struct task_state *t = task_of(p);
+
+		if (t)
+			vtime = t->vtime;
+		break;
+	}
+	return vtime;
+}
+
 static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	u32 llc = place_of(cpu)->llc;
 	struct llc_state *l = llc_of(llc);
 	bool goes_on = prev && (prev->scx.flags & SCX(scx_ent_flags, SCX_TASK_QUEUED));
+	struct task_state *t = goes_on ? task_of(prev) : NULL;
 	int i;
 
 	/* Where both have work they take turns: neither starves. */
@@ -279,24 +318,23 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (throttled_queues ? take_checked(cpu, cpu) : take(cpu))
-		return;
+	if (goes_on && t)
+		goes_on = may_go_on(prev, t, cpu);
+	if (scx_bpf_dsq_nr_queued(cpu) > 0) {
+		if (goes_on && t && !before(first_vtime(cpu), t->vtime)) {
+			go_on(prev, t, cpu);
+			return;
+		}
+		if (throttled_queues ? take_checked(cpu, cpu) : take(cpu))
+			return;
+	}
 	if (shared_used && take_shared(llc, cpu)) {
 		COUNT(pulled);
 		return;
 	}
 	if (goes_on) {
-		struct task_state *t = task_of(prev);
-
-		/* Not if its group is out of runtime: enqueue puts it aside. */
-		if (t && is_limited(t))
-			return;
-		COUNT(kept);
-		if (t) {
-			fold_cpu(c, cpu, charge(prev, t), scx_now());
-			set_clock(c, t, scx_now());
-		}
-		scx_set_slice(prev, slice_ns);
+		if (t)
+			go_on(prev, t, cpu);
 		return;
 	}
 	if (c->scan.avg_idle_ns < STEAL_NEAR_NS)

@@ -265,6 +265,8 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 		return 0;
 	}
 	found->slot = slot;
+	if (slot > last_slot)
+		last_slot = slot;
 	g->cgroup_id = cgrp->kn->id;
 	g->parent = parent;
 	g->weight = args->weight;

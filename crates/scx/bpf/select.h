@@ -145,9 +145,16 @@ static __noinline void record_before(struct task_state *t, struct policy_task *w
 		d->waker = *waker;
 	d->scan = cpu_of(wakeup->this_cpu)->scan;
 	see_cpu(&d->cpus[0], wakeup->this_cpu);
-	see_cpu(&d->cpus[1], t->policy.prev_cpu);
 	see_llc(&d->llcs[0], place_of(wakeup->this_cpu)->llc, set);
-	see_llc(&d->llcs[1], place_of(t->policy.prev_cpu)->llc, set);
+	/* What is the same is looked at once: it may change in between. */
+	if (t->policy.prev_cpu == wakeup->this_cpu)
+		d->cpus[1] = d->cpus[0];
+	else
+		see_cpu(&d->cpus[1], t->policy.prev_cpu);
+	if (place_of(t->policy.prev_cpu)->llc == d->llcs[0].llc)
+		d->llcs[1] = d->llcs[0];
+	else
+		see_llc(&d->llcs[1], place_of(t->policy.prev_cpu)->llc, set);
 }
 
 static __noinline void record_after(struct task_state *t, struct policy_task *waker,

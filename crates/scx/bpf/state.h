@@ -149,6 +149,8 @@ u32 shared_used;
 /* CPUs that tasks of throttled groups may have to be kept off; groups with a quota. */
 u32 throttled_queues;
 u32 limited_groups;
+/* No group ever had a slot above this one. */
+u32 last_slot;
 /* Groups for which there was no slot: they count as their parents. */
 u32 groups_without_slot;
 /* Groups whose weight is not the default. */

@@ -48,6 +48,10 @@ pub enum ScxError {
         /// Decisions that were replayed.
         all: usize,
     },
+    /// Standard output took no more.
+    #[error("cannot write to standard output: {0}")]
+    #[diagnostic(help("direct it elsewhere"))]
+    Output(io::Error),
     /// Reading or writing failed.
     #[error("{doing}: {error}")]
     #[diagnostic(help("{help}"))]
@@ -70,6 +74,11 @@ impl ScxError {
     /// Reading or writing failed.
     pub fn io(doing: impl Into<String>, error: io::Error, help: &'static str) -> ScxError {
         ScxError::Io { doing: doing.into(), error, help }
+    }
+
+    /// Whoever read the output has enough: nobody need be told.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, ScxError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// 2 for what was refused before anything happened, 1 for what failed later.

@@ -9,8 +9,7 @@ use libbpf_rs::btf::types::Struct;
 
 use crate::error::ScxError;
 
-/// The directory of sched_ext; it is there if and only if the kernel has it.
-pub const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+/// The kernel's types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// What differs between the kernels that can run the scheduler.

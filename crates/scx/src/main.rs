@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     set_log(args.verbose);
     match command(&args) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             let code = error.exit_code();
             let _ = writeln!(io::stderr().lock(), "{:?}", Report::new(error));
@@ -129,9 +130,7 @@ fn replay(file: &Path, json: bool) -> Result<(), ScxError> {
 
 fn print(text: &str) -> Result<(), ScxError> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
-        ScxError::io("cannot write to standard output", error, "direct it elsewhere")
-    })
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(ScxError::Output)
 }
 
 /// Errors are wrapped for a terminal; in a pipe each stays on one line, for `grep`.

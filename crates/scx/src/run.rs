@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
         warn!("{lack}");
     }
     let stop = watch_signals()?;
-    let until = args.exit_after.map(|s| Instant::now() + Duration::from_secs_f64(s));
+    let mut until = None;
     let mut recording = None;
     loop {
         let tables = this_machine(args.swqueue_shard.max(1))?;
@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
         if let (Some(path), None) = (&args.record, &recording) {
             recording = Some(Recording::new(path, &settings, &tables)?);
         }
-        let exit = once(args, &settings, &tables, &abilities, &stop, until, recording.as_ref())?;
+        let exit = once(args, &settings, &tables, &abilities, &stop, &mut until, recording.as_ref())?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
             info!("loading again: {}", exit.reason);
             continue;
@@ -80,7 +80,7 @@ fn once(
     tables: &Tables,
     abilities: &Abilities,
     stop: &AtomicBool,
-    until: Option<Instant>,
+    until: &mut Option<Instant>,
     recording: Option<&Recording>,
 ) -> Result<Exit, ScxError> {
     let mut room = Room::uninit();
@@ -94,6 +94,10 @@ fn once(
         settings.policy.base,
         settings.policy.edits
     );
+    // From the first loading on: a restart does not begin anew.
+    if let (None, Some(seconds)) = (*until, args.exit_after) {
+        *until = Some(Instant::now() + Duration::from_secs_f64(seconds));
+    }
     let every = args.stats.map(Duration::from_secs_f64);
     let mut shown = scheduler.stats();
     let mut show_at = every.map(|e| Instant::now() + e);
@@ -112,7 +116,7 @@ fn once(
         }
         None => None,
     };
-    while exit.is_none() && !stop.load(Ordering::Relaxed) && !due(until) {
+    while exit.is_none() && !stop.load(Ordering::Relaxed) && !due(*until) {
         let wait = if let Some(ring) = &records {
             // An interrupted wait is tried again in the next turn.
             let _ = ring.poll(TURN);
@@ -166,9 +170,8 @@ pub fn print_stats(json: bool, before: &Stats, now: &Stats) -> Result<(), ScxErr
         Ok(stats::show(before, now))
     };
     let mut out = io::stdout().lock();
-    text.and_then(|text| out.write_all(text.as_bytes()).and_then(|()| out.flush())).map_err(
-        |error| ScxError::io("cannot write to standard output", error, "direct it elsewhere"),
-    )
+    text.and_then(|text| out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+        .map_err(ScxError::Output)
 }
 
 /// A flag that SIGINT, SIGTERM and SIGHUP set.

@@ -185,12 +185,12 @@ impl<'room> Scheduler<'room> {
     }
 
     fn groups(&mut self) -> Vec<GroupCounters> {
-        let limited = self.skel.maps.bss_data.as_ref().map(|bss| sys::live(&bss.limited_groups));
-        if limited.unwrap_or(0) == 0 {
+        let Some(bss) = self.skel.maps.bss_data.as_ref() else { return Vec::new() };
+        if sys::live(&bss.limited_groups) == 0 {
             return Vec::new();
         }
         let mut groups = Vec::new();
-        for slot in 1..MAX_GROUPS {
+        for slot in 1..=sys::live(&bss.last_slot).min(MAX_GROUPS - 1) {
             let looked = self.skel.maps.groups.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
             let Some(bytes) = looked.ok().flatten() else { continue };
             let Some(group) = sys::value_of::<types::group>(&bytes) else { continue };

@@ -17,7 +17,7 @@ use crate::stats::Stats;
 /// Where the scheduler that runs listens.
 pub const SOCKET: &str = "/run/scx_reveille/socket";
 /// A client that says nothing for so long is left.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// No request is longer.
 const MAX_REQUEST: u64 = 4096;
 

@@ -3,16 +3,26 @@
 # features; pipes, storms and hogs wake and are woken meanwhile.
 set -eu
 
-: "${RECORDS:=100000}"
+: "${RECORDS:=20000}"
+
+# Wakers of many kinds, until the recording is full: pairs fewer and more than CPUs, one
+# waker for many, crowds, tasks that may run on few CPUs, new ones, sleepers and hogs.
+wake() {
+    cpus=$(nproc)
+    while kill -0 "$loader" 2>/dev/null; do
+        reveille bench context_switch1 --no-affinity --warmup 0 -s 0.5 -t $((cpus / 4))
+        reveille bench schbench --era classic -m 2 -t $((cpus / 2)) -r 1 -c 300
+        reveille bench hackbench -g 1 -f 8 -l 20
+        reveille bench context_switch1 --no-affinity --warmup 0 -s 0.5 -t $((cpus * 2))
+        storm --seconds 1 affinity fork
+    done >/dev/null 2>&1
+}
 
 decide() {
     rm -f decisions
     scx_reveille "$@" --record decisions --record-limit "$RECORDS" 2>log &
     loader=$!
-    while kill -0 $loader 2>/dev/null; do
-        for _ in 1 2 3 4 5 6; do (timeout 2 yes | cat | cat >/dev/null) & done
-        storm --seconds 2 affinity fork >/dev/null
-    done
+    wake
     code=0
     wait $loader || code=$?
     [ $code = 0 ] || {
