@@ -66,6 +66,10 @@ clang=${SCX_CLANG:-$clang}
 
 # NAME COMMAND, a line for each scheduler.
 echo "calibration /etc/calibration.bpf.o" >$work/list
+for name in ${only//,/ }; do
+    [[ " ${VARIANTS[*]%% *} ${PEERS[*]%@*} " == *" $name "* ]] ||
+        fail "--only $name: there are ${VARIANTS[*]%% *} ${PEERS[*]%@*}"
+done
 programs=(--program $work/wakeups --program "$(PATH=$PATH:/usr/sbin:/sbin command -v bpftool)"
     --program "$reveille:/bin/scx_reveille")
 for variant in "${VARIANTS[@]}"; do
@@ -94,6 +98,7 @@ for boot in $(seq "$boots"); do
     rm -rf "$out"
     mkdir -p "$out"
     printf 'cost: boot %s of %s\n' "$boot" "$boots" >&2
+    # Most of the time is the verifier's, at work on the largest of them.
     tests/vm/boot.py --icount --smp $SMP --memory 1G --timeout 1800 \
         --script tests/vm/tests/cost.sh --out "$out" "${programs[@]}" \
         --file $work/list:/etc/cost --file $work/conf:/etc/cost.conf \
@@ -101,4 +106,4 @@ for boot in $(seq "$boots"); do
         fail "boot $boot: $out.log"
     results+=("$out")
 done
-tests/vm/cost/table.py ${json:+--json "$json"} --peers "${PEERS[*]}" "${results[@]}"
+tests/vm/cost_table.py ${json:+--json "$json"} --peers "${PEERS[*]}" "${results[@]}"

@@ -147,6 +147,7 @@ int main(int argc, char **argv)
 	uint64_t from, from_kernel, all, all_kernel;
 	double from_s, from_idle_s;
 	int nr_pairs;
+	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	long warmup_ms, window_ms;
 
 	if (argc != 4) {
@@ -192,10 +193,10 @@ int main(int argc, char **argv)
 
 	signal(SIGTERM, SIG_IGN);
 	kill(0, SIGTERM);
-	printf("{\"pairs\": %d, \"wakeups\": %lu, \"kernel_wakeups\": %lu, \"seconds\": %.6f, "
+	printf("{\"cpus\": %ld, \"pairs\": %d, \"wakeups\": %lu, \"kernel_wakeups\": %lu, \"seconds\": %.6f, "
 	       "\"idle_share\": %.4f}\n",
-	       nr_pairs, all, all_kernel, from_s,
-	       from_idle_s / from_s / (double)sysconf(_SC_NPROCESSORS_ONLN));
+	       nr_cpus, nr_pairs, all, all_kernel, from_s,
+	       from_idle_s / from_s / (double)nr_cpus);
 	while (wait(NULL) > 0)
 		;
 	return all ? 0 : 1;

@@ -18,7 +18,7 @@ THOUSAND = 1000
 # The callbacks of a wakeup, in their order; whatever else ran is `other`.
 COLUMNS = ("select_cpu", "runnable", "enqueue", "dispatch", "running", "stopping", "quiescent",
            "update_idle", "other")
-# Of the instructions' length; a longer one means that CPUs were interrupted all the time.
+# Nanoseconds of an instruction, at most: beyond, CPUs were interrupted all the time.
 LONGEST = 1.3
 
 
@@ -57,9 +57,9 @@ def yardstick(directory, regime):
 
 
 def column_of(program):
-    # The longer first: `running` is not `runnable`, but an `enqueue` is also in `dequeue_enqueue`.
+    """`bpfland_select_cpu` is of the column select_cpu."""
     for column in COLUMNS[:-1]:
-        if program.endswith(column):
+        if program.endswith("_" + column):
             return column
     return "other"
 
@@ -97,7 +97,7 @@ def table(results):
         used = [column for column in COLUMNS
                 if any(column in boot["by_callback"] for row in rows for boot in row["boots"])]
         first = rows[0]["boots"][0]
-        lines += ["", f"{regime}: {first['pairs']} pairs on 8 CPUs, "
+        lines += ["", f"{regime}: {first['pairs']} pairs on {first['cpus']} CPUs, "
                   f"{first['idle_share'] * 100:.0f}% idle; instructions per wakeup",
                   "  ".join([f"{'scheduler':<16}", f"{'all':>6}", f"{'boots':>13}",
                              *(f"{column:>11}" for column in used)])]
