@@ -4,6 +4,7 @@
 # make bench   how fast the simulator is
 # make scx     builds scx_reveille, the scheduler for kernels with sched_ext
 # make test-scx  its lints and those tests that need no such kernel
+# make cost-vm  what a wakeup costs in instructions: scx_reveille, and others beside it
 # make clean   removes what was built
 #
 # Tools that are missing are installed where that needs no question (apt-get as root),
@@ -17,7 +18,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 reveille := target/release/reveille
 scx_reveille := target/release/scx_reveille
 
-.PHONY: demo test test-vm bench clean build format lint unit study hwloc scx test-scx
+.PHONY: demo test test-vm bench clean build format lint unit study hwloc scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -71,6 +72,12 @@ test-scx:
 	@scripts/need.sh cargo cc bpf-clang libelf clippy
 	cargo clippy -p scx_reveille --all-targets --locked -- -D warnings
 	cargo test -p scx_reveille --locked --no-fail-fast
+
+# Half an hour; COST= takes options of tests/vm/cost.sh, such as --only v6.4,scx_bpfland.
+# --peers builds schedulers of others from the crate registry.
+COST ?= --peers --json target/vm/cost.json
+cost-vm: scx
+	tests/vm/cost.sh $(COST) target/release/scx_reveille
 
 clean:
 	cargo clean

@@ -4,6 +4,7 @@
 import argparse
 import gzip
 import io
+import json
 import lzma
 import os
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import unittest
 
 import boot
+import cost_table
 import kernel
 from initramfs import Initramfs
 
@@ -154,6 +156,49 @@ class InitramfsTest(unittest.TestCase):
                  "-c", "exit 7"], check=False,
             )
             self.assertEqual(done.returncode, 7)
+
+
+class CostTest(unittest.TestCase):
+    """What is read from a boot that was made up: 40 ns per call, 1.1 ns per instruction."""
+
+    def bring_back(self, directory, name, programs, wakeups=1000, kernel_wakeups=1003):
+        files = {
+            "before": [{"id": 7, "name": "x_running", "run_time_ns": 10**9, "run_cnt": 10**6}],
+            "after": [
+                {"id": 7, "name": "x_running", "run_time_ns": 10**9, "run_cnt": 10**6},
+                *({"id": 20 + number, "name": program, "run_time_ns": ns, "run_cnt": calls}
+                  for number, (program, calls, ns) in enumerate(programs)),
+            ],
+            "wakeups": {"cpus": 8, "pairs": 2, "wakeups": wakeups, "idle_share": 0.5,
+                        "kernel_wakeups": kernel_wakeups, "seconds": 0.1},
+        }
+        for suffix, content in files.items():
+            with open(os.path.join(directory, f"{name}.idle.{suffix}"), "w", encoding="utf-8") as file:
+                json.dump(content, file)
+
+    def test_the_statistics_and_the_turns_of_other_cpus_are_taken_out(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.bring_back(directory, "calibration", [("empty", 10, 400), ("thousand", 10, 11400)])
+            self.bring_back(directory, "x", [("x_select_cpu", 1000, 40000 + 550000),
+                                             ("x_select_cpu", 500, 20000 + 110000),
+                                             ("fexit_futex_wake", 2000, 80000 + 220000)])
+            costs = cost_table.costs(directory, "x", "idle")
+            self.assertAlmostEqual(costs["by_callback"]["select_cpu"], 600)
+            self.assertAlmostEqual(costs["by_callback"]["other"], 200)
+            self.assertAlmostEqual(costs["instructions_per_wakeup"], 800)
+            # What did not run in the window does not count.
+            self.assertNotIn("running", costs["by_callback"])
+
+    def test_figures_that_say_nothing_are_refused(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.bring_back(directory, "calibration", [("empty", 10, 400), ("thousand", 10, 90000)])
+            self.bring_back(directory, "x", [("x_enqueue", 1000, 500000)])
+            with self.assertRaisesRegex(cost_table.Bad, "a thousand instructions took 8960 ns"):
+                cost_table.costs(directory, "x", "idle")
+            self.bring_back(directory, "calibration", [("empty", 10, 400), ("thousand", 10, 11400)])
+            self.bring_back(directory, "x", [("x_enqueue", 1000, 500000)], kernel_wakeups=2000)
+            with self.assertRaisesRegex(cost_table.Bad, "others woke too"):
+                cost_table.costs(directory, "x", "idle")
 
 
 if __name__ == "__main__":
