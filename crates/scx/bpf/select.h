@@ -168,7 +168,8 @@ static __noinline void record_after(struct task_state *t, struct policy_task *wa
 	if (waker)
 		d->waker_after = *waker;
 	d->scan_after = cpu_of(wakeup->this_cpu)->scan;
-	d->idle_cores_after = world_has_idle_cores(&w, place_of(pick->target)->llc);
+	d->idle_cores_after =
+		!pick->cleared && world_has_idle_cores(&w, place_of(pick->target)->llc);
 	if (bpf_ringbuf_output(&records, d, sizeof(*d), 0))
 		COUNT(dropped);
 }

@@ -148,8 +148,7 @@ static inline bool world_has_idle_cores(const struct world *w, u32 llc)
 
 static inline void world_clear_idle_cores(struct world *w, u32 llc)
 {
-	if (SEEN(w))
-		seen_llc(w, llc)->has_idle_cores = 0;
+	/* Not in the recorded copy, which tells what was there before. */
 	llc_of(llc)->has_idle_cores = 0;
 }
 

@@ -13,11 +13,13 @@ wake() {
     pairs=$!
     turn=0
     while kill -0 "$loader" 2>/dev/null; do
-        case $((turn % 4)) in
+        case $((turn % 5)) in
             0) reveille bench schbench --era classic -m 2 -t $((cpus / 2)) -r 1 -c 300 ;;
             1) reveille bench hackbench -g 1 -f 8 -l 20 ;;
-            2) storm --seconds 1 affinity fork ;;
+            # So short, a storm may not come to anything.
+            2) storm --seconds 1 affinity fork || true ;;
             3) reveille bench context_switch1 --no-affinity --warmup 0 -s 1 -t $((cpus * 2)) ;;
+            4) reveille bench pipe -l 5000 ;;
         esac >/dev/null 2>&1
         turn=$((turn + 1))
     done

@@ -3,7 +3,7 @@
 # instance, and leaves the kernel's own scheduler in charge however it ends.
 set -eu
 
-: "${STORM_SECONDS:=3}"
+: "${STORM_SECONDS:=6}"
 state() { cat /sys/kernel/sched_ext/state; }
 fail() {
     echo "scx-load: $*"
@@ -43,13 +43,18 @@ code=0
 scx_reveille 2>second || code=$?
 [ "$code" = 2 ] && grep -q 'already\|another sched_ext scheduler is loaded: reveille' second ||
     fail "a second instance ended with $code: $(cat second)"
-for _ in 1 2 3 4; do (timeout 3 yes | cat >/dev/null) & done
 scx_reveille --monitor 1 --json >monitor &
 monitor=$!
 storm --seconds "$STORM_SECONDS" affinity fork cgroup
 kill -INT $monitor
 wait $monitor || fail "--monitor ended with $?"
 grep -q '"wakeups":[1-9]' monitor || fail "no wakeup was counted: $(cat monitor)"
+for bench in "schbench -m 2 -t 2 -r 2 -n 1" "hackbench -g 1 -f 5 -l 20" \
+    "context_switch1 --warmup 0 -s 2 -t 4 --no-affinity"; do
+    # shellcheck disable=SC2086 # an option is a word
+    reveille bench $bench --json >bench.json || fail "bench $bench ended with $?"
+    echo "scx-load: bench $bench: done"
+done
 scx_reveille set +SWQUEUE -SIS_UTIL || fail "set was refused"
 storm --seconds "$STORM_SECONDS" fork affinity
 code=0

@@ -97,7 +97,8 @@ hog $root/a 1
 hog $root/b 2
 hog $root/b 3
 sleep 2
-# Less if the group around is out of runtime first, which on emulated CPUs happens.
+# Less if the group around is out of runtime while this one has some: the phase between their
+# periods decides, as in the kernel.
 within "nested: 20 ms within 50 ms" "$(share $root/a)" 0.2 15
 within "nested: 50 ms around all" "$(share $root)" 0.5
 clear_all
