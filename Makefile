@@ -54,7 +54,8 @@ hwloc: build
 	@scripts/need.sh python3
 	scripts/e2e-hwloc.sh $(reveille)
 
-# VM=--if-possible: where the machine cannot be had, say so and go on.
+# VM=--if-possible: where the machine cannot be had, say so and go on. It makes scx and
+# test-scx itself, once it knows that what they need is there.
 test-vm: build
 	tests/vm/run.sh $(VM) $(reveille) $(scx_reveille)
 

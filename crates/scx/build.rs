@@ -13,7 +13,8 @@ fn main() {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-changed=../../policy");
     println!("cargo:rerun-if-env-changed=SCX_CLANG");
-    let skeleton = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("bpf.rs");
+    let skeleton =
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("bpf.rs");
     let built = SkeletonBuilder::new()
         .source("bpf/reveille.bpf.c")
         .clang(clang())

@@ -4,6 +4,8 @@
 #
 #   run.sh [--if-possible] REVEILLE SCX_REVEILLE
 #
+# SCX_REVEILLE is built first, and its tests that need no such kernel are run.
+# RECORDS=N in the environment: decisions that are recorded for each set of features.
 # Ends with 1 if a test fails or the machine cannot be had; with --if-possible a machine that
 # cannot be had is said, loudly, and is no failure.
 set -eu -o pipefail
@@ -49,9 +51,10 @@ boot() {
     failed=$((failed + bad))
 }
 
-scripts/need.sh python3 cc strip qemu busybox bpftool zstd ||
+scripts/need.sh python3 cc strip qemu busybox bpftool zstd bpf-clang libelf ||
     cannot "the tools named above are missing"
 python3 tests/vm/test_host.py
+make --no-print-directory scx test-scx
 
 rm -rf "$out"
 mkdir -p "$out"
@@ -61,11 +64,13 @@ cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/storm/*.c -o target/vm/
 
 programs=(--program "$reveille" --program "$scx_reveille" --program target/vm/storm)
 few=(--smp sockets=1,cores=2,threads=2 --memory 1G)
+some=(--smp sockets=2,cores=2,threads=2)
 boot kernel --timeout 400 "${programs[@]}" -- kernel machine quota storm
 boot scx --timeout 400 "${programs[@]}" -- scx-load
 boot scx-shares --timeout 400 "${few[@]}" "${programs[@]}" -- scx-fair scx-quota
 # What the kernel does not know of its command line becomes the environment of init.
-boot scx-decisions --timeout 900 --append "RECORDS=${RECORDS:-10000}" "${programs[@]}" -- scx-decisions
+boot scx-decisions --timeout "${DECISIONS_TIMEOUT:-900}" --append "RECORDS=${RECORDS:-10000}" \
+    "${some[@]}" "${programs[@]}" -- scx-decisions
 boot scx-compare --timeout 400 "${few[@]}" "${programs[@]}" -- scx-compare
 
 printf '\nvm: %d passed, %d failed\n' "$passed" "$failed"

@@ -278,7 +278,12 @@ pub fn read_record(file: &mut impl Read) -> io::Result<Option<[u8; RECORD_BYTES]
     while filled < bytes.len() {
         match file.read(&mut bytes[filled..])? {
             0 if filled == 0 => return Ok(None),
-            0 => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the last record is cut off")),
+            0 => {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the last record is cut off",
+                ));
+            }
             n => filled += n,
         }
     }

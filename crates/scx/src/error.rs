@@ -41,7 +41,9 @@ pub enum ScxError {
     Ejected(String),
     /// A replayed decision was taken otherwise.
     #[error("{different} of {all} decisions differ")]
-    #[diagnostic(help("the first are shown above; policy/ was compiled into both programs from other files, or one of the worlds is wrong"))]
+    #[diagnostic(help(
+        "the first are shown above; policy/ was compiled into both programs from other files, or one of the worlds is wrong"
+    ))]
     Different {
         /// Decisions that differ.
         different: usize,

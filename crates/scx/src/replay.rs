@@ -115,7 +115,9 @@ impl Replayer {
 
     fn dense(&self, cpu: u32) -> std::io::Result<u32> {
         let found = self.numbers.binary_search(&cpu);
-        found.map(|i| i as u32).map_err(|_| nonsense(format!("it names CPU {cpu}, which the header lacks")))
+        found
+            .map(|i| i as u32)
+            .map_err(|_| nonsense(format!("it names CPU {cpu}, which the header lacks")))
     }
 
     fn set_llc(&mut self, seen: &SeenLlc) -> std::io::Result<()> {
@@ -227,8 +229,16 @@ impl Replayer {
 /// A rule's name, by its number in policy/types.h.
 pub fn rule_name(rule: u8) -> &'static str {
     const NAMES: [&str; 10] = [
-        "none", "target_idle", "prev_idle", "kthread", "recent_idle", "sibling_idle", "idle_core",
-        "idle_cpu", "short", "target",
+        "none",
+        "target_idle",
+        "prev_idle",
+        "kthread",
+        "recent_idle",
+        "sibling_idle",
+        "idle_core",
+        "idle_cpu",
+        "short",
+        "target",
     ];
     NAMES.get(usize::from(rule)).copied().unwrap_or("unknown")
 }
@@ -280,7 +290,9 @@ mod tests {
             b.u32(llc).u32(4).u32(0).u32(0);
             for word in [idle, 0, 0b1111] {
                 b.u64(word);
-                (1..8).for_each(|_| drop(b.u64(0)));
+                for _ in 1..8 {
+                    b.u64(0);
+                }
             }
         }
         // The waker's flips decay, for a second has passed; its last wakee is the same.

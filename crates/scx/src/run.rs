@@ -46,7 +46,8 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
         if let (Some(path), None) = (&args.record, &recording) {
             recording = Some(Recording::new(path, &settings, &tables)?);
         }
-        let exit = once(args, &settings, &tables, &abilities, &stop, &mut until, recording.as_ref())?;
+        let exit =
+            once(args, &settings, &tables, &abilities, &stop, &mut until, recording.as_ref())?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
             info!("loading again: {}", exit.reason);
             continue;
@@ -199,7 +200,10 @@ impl Recording {
     fn new(path: &Path, settings: &Settings, tables: &Tables) -> Result<Recording, ScxError> {
         let cores = |cpus: &[u16]| -> Vec<Vec<u16>> {
             let rows = cpus.iter().map(|&cpu| &tables.cpus[usize::from(cpu)].smt);
-            rows.zip(cpus).filter(|(smt, cpu)| smt.first() == Some(cpu)).map(|(s, _)| s.clone()).collect()
+            rows.zip(cpus)
+                .filter(|(smt, cpu)| smt.first() == Some(cpu))
+                .map(|(s, _)| s.clone())
+                .collect()
         };
         let header = Header {
             llcs: tables.llcs.iter().map(|llc| cores(&llc.cpus)).collect(),
@@ -244,7 +248,8 @@ impl Recording {
 
     fn finish(&self) -> Result<(), ScxError> {
         let failed = self.failed.borrow_mut().take();
-        failed.map_or_else(|| self.file.borrow_mut().flush(), Err)
+        failed
+            .map_or_else(|| self.file.borrow_mut().flush(), Err)
             .map_err(|e| Recording::error(&self.path, e))?;
         info!("{} decisions are in {}", self.count.get(), self.path);
         Ok(())

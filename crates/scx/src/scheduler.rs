@@ -9,7 +9,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 use reveille_policy::Policy;
 
-use crate::bpf::{ReveilleSkel, ReveilleSkelBuilder, OpenReveilleSkel, types};
+use crate::bpf::{OpenReveilleSkel, ReveilleSkel, ReveilleSkelBuilder, types};
 use crate::cgroups::Cgroups;
 use crate::error::ScxError;
 use crate::kernel::Abilities;
@@ -32,8 +32,11 @@ const EXIT_UNREGISTERED: u32 = 64;
 /// `SCX_ECODE_ACT_RESTART`.
 const ACT_RESTART: i64 = 1 << 48;
 
+/// Takes a callback out of the table.
+type Unset = fn(&mut types::sched_ext_ops);
+
 /// Callbacks that some kernels from 6.12 on lack or have left out, and how each is unset.
-const OPTIONAL: &[(&str, fn(&mut types::sched_ext_ops))] = &[
+const OPTIONAL: &[(&str, Unset)] = &[
     ("cpu_release", |ops| ops.cpu_release = std::ptr::null_mut()),
     ("cgroup_init", |ops| ops.cgroup_init = std::ptr::null_mut()),
     ("cgroup_exit", |ops| ops.cgroup_exit = std::ptr::null_mut()),

@@ -83,7 +83,8 @@ impl Server {
 
     /// Answers who comes within `wait`, by `answer`.
     pub fn serve(&self, wait: Duration, mut answer: impl FnMut(Request) -> Answer) {
-        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let timeout =
+            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
         // An interrupted wait is as good as one that is over.
         if !matches!(poll(&mut fds, Some(&timeout)), Ok(1..)) {
@@ -128,10 +129,9 @@ fn converse(stream: &UnixStream, answer: &mut impl FnMut(Request) -> Answer) -> 
 /// Nobody listens there, or not to this user; or what it refuses.
 pub fn ask(path: &Path, request: &Request) -> Result<Answer, ScxError> {
     let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => ScxError::refused(
-            format!("{} is for root alone", path.display()),
-            "run it with sudo",
-        ),
+        io::ErrorKind::PermissionDenied => {
+            ScxError::refused(format!("{} is for root alone", path.display()), "run it with sudo")
+        }
         _ => ScxError::refused(
             format!("no scx_reveille runs here: {}: {error}", path.display()),
             "start it with: sudo scx_reveille",

@@ -110,8 +110,11 @@ impl Tables {
             return Err(too_large(highest + 1, topology.n_llcs()));
         }
         for cpu in 0..topology.n_cpus() as u32 {
-            let mut smt: Vec<u16> =
-                topology.core_cpus(topology.cpus()[cpu as usize].core).iter().map(|&sibling| os(sibling) as u16).collect();
+            let mut smt: Vec<u16> = topology
+                .core_cpus(topology.cpus()[cpu as usize].core)
+                .iter()
+                .map(|&sibling| os(sibling) as u16)
+                .collect();
             smt.sort_unstable();
             tables.cpus[os(cpu) as usize].smt = smt;
         }
@@ -142,7 +145,10 @@ fn nearest(topology: &Topology, llc: u32) -> Vec<u8> {
 fn too_large(cpus: usize, llcs: usize) -> ScxError {
     ScxError::refused(
         format!("this machine has CPU numbers up to {} and {llcs} last-level caches", cpus - 1),
-        format!("scx_reveille is built for CPUs 0 to {} and {MAX_LLCS} caches; raise MAX_CPUS and MAX_LLCS in bpf/state.h and src/topology.rs", MAX_CPUS - 1),
+        format!(
+            "scx_reveille is built for CPUs 0 to {} and {MAX_LLCS} caches; raise MAX_CPUS and MAX_LLCS in bpf/state.h and src/topology.rs",
+            MAX_CPUS - 1
+        ),
     )
 }
 

@@ -74,7 +74,9 @@ fn files_that_hold_no_decisions_are_refused_by_replay() {
     let out = scx(&["replay", path]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains("cannot open"));
-    for bytes in [&b""[..], b"scx_reveille decisions 1\n{}\n", b"scx_reveille decisions 9\n", &[0; 5000]] {
+    for bytes in
+        [&b""[..], b"scx_reveille decisions 1\n{}\n", b"scx_reveille decisions 9\n", &[0; 5000]]
+    {
         std::fs::write(path, bytes).unwrap();
         let out = scx(&["replay", path]);
         let said = String::from_utf8_lossy(&out.stderr);
