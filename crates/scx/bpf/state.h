@@ -89,7 +89,7 @@ struct cpu_stats {
 	u64 pulled;	   /* off a shared queue */
 	u64 stolen_near;   /* off another CPU's queue, same cache */
 	u64 stolen_far;
-	u64 kept;	   /* the running task went on: there was no other */
+	u64 kept;	   /* the running task went on: no other was before it */
 	u64 helped;	   /* an idle CPU was sent for a task that waits */
 	u64 parked;	   /* tasks of throttled groups, put aside */
 	u64 released;

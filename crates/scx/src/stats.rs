@@ -52,7 +52,7 @@ counters! {
     pulled: "Tasks that a CPU took off a shared queue";
     stolen_near: "Tasks taken off another CPU's queue in the same cache";
     stolen_far: "Tasks taken off a CPU's queue in another cache";
-    kept: "Tasks that ran on at the end of their turn: there was no other";
+    kept: "Tasks that ran on at the end of their turn: no other was before them";
     helped: "Idle CPUs that were sent to look for a task that waits";
     parked: "Tasks of throttled groups that were put aside";
     released: "Parked tasks that were let go";
