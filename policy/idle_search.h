@@ -2,8 +2,9 @@
 /*
  * select_idle_cpu(): the walk through a last-level cache in CPU order, for a
  * whole idle core while there may be one, else for any idle thread within a
- * budget (SIS_UTIL of v6.0, or SIS_PROP of v5.13). The kernel walks CPU by CPU; here the idle state is in words, and what
- * the walk would have looked at is computed from them.
+ * budget (SIS_UTIL of v6.0, or SIS_PROP of v5.13). The kernel walks CPU by CPU;
+ * here the idle state is in words, and what the walk would have looked at is
+ * computed from them.
  */
 #ifndef REVEILLE_POLICY_IDLE_SEARCH_H
 #define REVEILLE_POLICY_IDLE_SEARCH_H
