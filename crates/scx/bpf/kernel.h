@@ -27,7 +27,6 @@ typedef _Bool bool;
 
 /* include/uapi/linux/bpf.h */
 enum {
-	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -35,7 +34,6 @@ enum {
 };
 #define BPF_F_NO_PREALLOC (1u << 0)
 #define BPF_LOCAL_STORAGE_GET_F_CREATE (1ull << 0)
-#define BPF_F_TIMER_ABS (1ull << 0)
 #define BPF_F_TIMER_CPU_PIN (1ull << 1)
 #define CLOCK_MONOTONIC 1
 

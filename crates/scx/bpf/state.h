@@ -63,9 +63,8 @@ const volatile u64 slice_ns = 3000000;
 const volatile u64 sleeper_credit_ns = 24000000;
 const volatile u64 wakeup_granularity_ns = 4000000;
 const volatile u64 bandwidth_slice_ns = 5000000;
-/* The kernel tells of cpu.max; groups have weights; decisions are recorded. */
+/* The kernel tells of cpu.max; decisions are recorded. */
 const volatile u32 has_bandwidth;
-const volatile u32 has_groups;
 const volatile u32 record_decisions;
 
 /* What can be set while it runs. */

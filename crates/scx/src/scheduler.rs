@@ -273,7 +273,6 @@ fn set_tunables(
     ro.sleeper_credit_ns = settings.sleeper_credit_ns;
     ro.wakeup_granularity_ns = settings.wakeup_granularity_ns;
     ro.bandwidth_slice_ns = settings.bandwidth_slice_ns;
-    ro.has_groups = abilities.groups.into();
     ro.has_bandwidth = abilities.bandwidth.into();
     ro.record_decisions = record.into();
     let bss = open.maps.bss_data.as_deref_mut().ok_or_else(without_data)?;

@@ -2,9 +2,12 @@
 //! interruption, and the rows of both worlds. The host is a fake that notes what it is
 //! asked, and simulates.
 
+mod notes;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use notes::Notes;
 use reveille_host::HostError;
 use reveille_measure::{HostContext, RunResult, RunSpec};
 use reveille_policy::Policy;
@@ -259,34 +262,15 @@ fn a_stop_while_predicting_measures_nothing() {
 
 #[test]
 fn features_that_differ_from_the_baseline_are_what_a_kernel_is_told() {
-    struct Switches(Mutex<Vec<Vec<(String, bool)>>>);
-    impl HostRunner for Switches {
-        fn check(&self, side: &HostSide<'_>) -> Result<(), HostError> {
-            self.0.lock().unwrap().push(side.switches.clone());
-            Ok(())
-        }
-        fn run(
-            &self,
-            _: &HostSide<'_>,
-            _: &Program,
-            _: &RunSpec,
-            _: &AtomicBool,
-        ) -> Result<RunResult, HostError> {
-            Err(HostError::Interrupted)
-        }
-        fn observe(&self, work: &mut dyn FnMut()) -> HostContext {
-            work();
-            HostContext::default()
-        }
-    }
     let mut study = study();
     let base = Policy::baseline("v6.12").unwrap().with("-WA_IDLE").unwrap();
     study.cases.truncate(1);
     let case = &mut study.cases[0];
     case.variants[0].policy = base.with("+WA_IDLE -TTWU_QUEUE").unwrap();
     case.base = Policy { base: "v6.12 -WA_IDLE".into(), edits: String::new(), ..base };
-    let host = Switches(Mutex::default());
+    let host = Notes::default();
     measure(&study, &host, &go(), &|_, _| {}).unwrap();
     let off = |name: &str| (name.to_owned(), false);
-    assert_eq!(host.0.into_inner().unwrap(), [vec![off("WA_IDLE")], vec![off("TTWU_QUEUE")]]);
+    let switches: Vec<_> = host.told().into_iter().map(|(_, switches)| switches).collect();
+    assert_eq!(switches, [vec![off("WA_IDLE")], vec![off("TTWU_QUEUE")]]);
 }

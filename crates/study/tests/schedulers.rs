@@ -1,43 +1,12 @@
 //! What a host is told of a side that begins with `scx:`: the scheduler to load, and nothing
 //! to switch in the kernel's own.
 
-use std::sync::Mutex;
+mod notes;
+
 use std::sync::atomic::AtomicBool;
 
-use reveille_host::HostError;
-use reveille_host::sched_ext::Loader;
-use reveille_measure::{HostContext, RunResult, RunSpec};
-use reveille_study::{HostRunner, HostSide, StudyError, measure, parse, run};
-use reveille_workload::Program;
-
-/// What to load for a side, and what to switch in the kernel's own scheduler.
-type Told = (Option<Loader>, Vec<(String, bool)>);
-
-/// Notes what it is told, and has nothing measured.
-#[derive(Default)]
-struct Notes(Mutex<Vec<Told>>);
-
-impl HostRunner for Notes {
-    fn check(&self, side: &HostSide<'_>) -> Result<(), HostError> {
-        self.0.lock().unwrap().push((side.loader.clone(), side.switches.clone()));
-        Ok(())
-    }
-
-    fn run(
-        &self,
-        _: &HostSide<'_>,
-        _: &Program,
-        _: &RunSpec,
-        _: &AtomicBool,
-    ) -> Result<RunResult, HostError> {
-        Err(HostError::Interrupted)
-    }
-
-    fn observe(&self, work: &mut dyn FnMut()) -> HostContext {
-        work();
-        HostContext::default()
-    }
-}
+use notes::{Notes, Told};
+use reveille_study::{StudyError, measure, parse, run};
 
 /// The command that loads each side's scheduler, and what is switched in the kernel's own.
 fn told(base: &str, variants: &str) -> Vec<String> {
@@ -56,7 +25,7 @@ fn told(base: &str, variants: &str) -> Vec<String> {
         }
         None => format!("{switches:?}"),
     };
-    notes.0.into_inner().unwrap().into_iter().map(side).collect()
+    notes.told().into_iter().map(side).collect()
 }
 
 #[test]

@@ -1,5 +1,5 @@
 # scx_reveille loads and passes the verifier, schedules pipes, sleepers and storms without a
-# stall (the watchdog at its shortest), is asked and set while it runs, refuses a second
+# stall (README.md says why the watchdog has 10 s), is asked and set while it runs, refuses a second
 # instance, and leaves the kernel's own scheduler in charge however it ends.
 set -eu
 
