@@ -3,6 +3,7 @@
 //! or real, returns this same value.
 
 mod counters;
+mod duration;
 mod group;
 mod host;
 mod latency;
@@ -12,6 +13,7 @@ mod spec;
 use serde::{Deserialize, Serialize};
 
 pub use counters::{Counters, CpuTime, Explain};
+pub use duration::{DurationError, duration_ns, duration_text, unit_ns};
 pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};
 pub use latency::Latency;

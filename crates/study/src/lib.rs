@@ -23,7 +23,6 @@ mod catalogue;
 mod check;
 mod claim;
 mod comparison;
-mod duration;
 mod error;
 mod file;
 mod fit;
@@ -60,8 +59,6 @@ pub use comparison::{
     Claim, Comparison, Detail, Explanation, Figure, MachineUsed, Row, RowKind, Score, SideDetail,
     Unpredicted, Verdict,
 };
-pub(crate) use duration::duration_text;
-pub use duration::{DurationError, duration_ns};
 pub use error::StudyError;
 pub use file::parse;
 pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
@@ -72,6 +69,8 @@ pub use objective::Objective;
 pub use on::On;
 pub use parts::{Parts, compare};
 pub use published::{Published, PublishedFigure, Side};
+pub use reveille_measure::{DurationError, duration_ns};
+pub(crate) use reveille_measure::{duration_text, unit_ns};
 pub use reveille_place::FileError;
 pub use reveille_policy::TaskGroup;
 pub use runner::{run, run_all};

@@ -7,7 +7,7 @@ use reveille_workload::{MetricKind, Workload};
 use serde::Serialize;
 
 use crate::check::Problem;
-use crate::duration::unit_ns;
+use crate::unit_ns;
 
 /// Which way a figure has to move to be better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

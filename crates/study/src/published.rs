@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::duration::unit_ns;
 use crate::measure::Direction;
 use crate::statistics::change_pct;
+use crate::unit_ns;
 
 /// Which of the two compared sides a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

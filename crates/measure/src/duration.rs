@@ -25,12 +25,12 @@ const UNITS: [(&str, u128); 5] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// What one `unit` of time is in ns; nothing if it is no unit of time.
-pub(crate) fn unit_ns(unit: &str) -> Option<u128> {
+pub fn unit_ns(unit: &str) -> Option<u128> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns)
 }
 
 /// A duration in the largest unit that leaves a whole number: `10ms`.
-pub(crate) fn duration_text(ns: f64) -> String {
+pub fn duration_text(ns: f64) -> String {
     let units = UNITS.iter().rev().filter(|(name, _)| *name != "µs");
     let mut whole = units.filter(|(_, unit)| ns >= *unit as f64 && ns % *unit as f64 == 0.0);
     whole

@@ -1,0 +1,74 @@
+//! Why there is no plan: what was asked for cannot be had, or the run failed.
+
+use miette::Diagnostic;
+use reveille_sim::SimError;
+use thiserror::Error;
+
+/// Why there is no plan.
+#[derive(Debug, Error, Diagnostic)]
+pub enum PlanError {
+    /// An option is wrong.
+    #[error("`{option}`: {problem}")]
+    #[diagnostic(help("{help}"))]
+    Option {
+        /// The option, such as `--goal`.
+        option: &'static str,
+        /// What is wrong.
+        problem: String,
+        /// The fix.
+        help: String,
+    },
+    /// No setting reaches a goal.
+    #[error("`--goal {goal}` cannot be reached: {problem}")]
+    #[diagnostic(help("{help}"))]
+    Impossible {
+        /// The goal as it was given.
+        goal: String,
+        /// Why not.
+        problem: String,
+        /// The fix.
+        help: String,
+    },
+    /// The recording cannot be planned with.
+    #[error("{name}: {problem}")]
+    #[diagnostic(help("{help}"))]
+    Recording {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: String,
+        /// The fix.
+        help: String,
+    },
+    /// `stop` was set.
+    #[error("interrupted")]
+    Interrupted,
+    /// The simulator could not finish a run.
+    #[error("the simulation failed: {0}")]
+    Sim(SimError),
+    /// No threads.
+    #[error("cannot start {jobs} threads: {reason}")]
+    #[diagnostic(help("use fewer: --jobs 1"))]
+    Threads {
+        /// How many were asked for.
+        jobs: usize,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl From<SimError> for PlanError {
+    fn from(error: SimError) -> PlanError {
+        match error {
+            SimError::Interrupted => PlanError::Interrupted,
+            other => PlanError::Sim(other),
+        }
+    }
+}
+
+impl PlanError {
+    /// Is it what was asked for that is wrong, rather than what happened?
+    pub fn is_input(&self) -> bool {
+        !matches!(self, PlanError::Interrupted | PlanError::Sim(_) | PlanError::Threads { .. })
+    }
+}
