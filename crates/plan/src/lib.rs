@@ -2,6 +2,7 @@
 //! who pays? A recording of the group's demand is replayed in the simulator under many
 //! settings, at many phases of the period, and resampled. docs/plan.md says how.
 
+pub mod circle;
 mod error;
 mod limits;
 mod plan;

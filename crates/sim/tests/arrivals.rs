@@ -15,19 +15,10 @@ use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Op, Program, Role
 
 /// Tasks that each do the work that arrives for them.
 fn program(of_task: Vec<Vec<Arrival>>, span_ns: Ns, work: Op) -> Program {
-    let task = TaskSpec {
-        role: 0,
-        process: 0,
-        channel_base: 0,
-        list_base: 0,
-        task_base: 0,
-        lock_base: 0,
-        own: 0,
-    };
     Program {
         name: "arrivals".into(),
         roles: vec![Role { name: "worker".into(), ops: vec![Op::Arrive, work, Op::Answer] }],
-        tasks: vec![task; of_task.len()],
+        tasks: vec![TaskSpec::of_role(0); of_task.len()],
         channels: Vec::new(),
         n_lists: 0,
         n_locks: 0,

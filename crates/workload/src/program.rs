@@ -60,6 +60,19 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
+    /// The only task of its kind, which shares nothing with others.
+    pub fn of_role(role: u16) -> TaskSpec {
+        TaskSpec {
+            role,
+            process: 0,
+            channel_base: 0,
+            list_base: 0,
+            task_base: 0,
+            lock_base: 0,
+            own: 0,
+        }
+    }
+
     /// The channel, among all of the run, that a port of this task leads to.
     #[inline]
     pub fn channel(&self, port: Port) -> usize {

@@ -4,6 +4,7 @@
 mod context_switch1;
 mod hackbench;
 mod peer_output;
+mod phase;
 mod pipe;
 mod place;
 mod request_response;
@@ -35,6 +36,8 @@ pub enum BenchCommand {
     UdpRr(request_response::RrArgs),
     /// Clients play a file server's network traffic to servers of their own (tbench)
     Tbench(tbench::TbenchArgs),
+    /// How late a batch is by its phase in the period of a quota, against the closed form
+    Phase(phase::PhaseArgs),
     /// schbench, in any of its three forms: message threads wake workers that think; how
     /// long do the woken wait for a CPU?
     Schbench(Box<schbench::SchbenchArgs>),
@@ -49,6 +52,7 @@ pub fn bench(command: &BenchCommand) -> Result<ExitCode, CliError> {
         BenchCommand::TcpRr(args) => request_response::request_response(args, Protocol::Tcp),
         BenchCommand::UdpRr(args) => request_response::request_response(args, Protocol::Udp),
         BenchCommand::Tbench(args) => tbench::tbench(args),
+        BenchCommand::Phase(args) => phase::phase(args),
         BenchCommand::Schbench(args) => schbench::run(args),
     }
 }

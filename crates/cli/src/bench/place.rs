@@ -2,6 +2,8 @@
 //! meanwhile. Every benchmark takes the same options for it, and starts its job through
 //! [`run`].
 
+use std::path::PathBuf;
+
 use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
 use reveille_host::{HostError, Job, Watch};
@@ -42,9 +44,7 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
         Some(text) => reveille_study::whole_group("--cgroup", text)?,
         None => Groups::default(),
     };
-    let program = std::env::current_exe().map_err(|error| {
-        HostError::system("find this command's own file", error, "start it by its path")
-    })?;
+    let program = this_command()?;
     // Before there is anything that a signal would leave behind.
     let stop = watch_signals()?;
     let made = HostGroups::create(&groups)?;
@@ -55,6 +55,13 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     let host = watch.end(J::tasks(&result).map(|tasks| tasks.cpu_ns));
     let group = group.map(|group| group.stats.read(&group.name)).transpose()?;
     Ok(Ran { result, host, group })
+}
+
+/// This command's own file, of which every run on the host is a child.
+pub fn this_command() -> Result<PathBuf, HostError> {
+    std::env::current_exe().map_err(|error| {
+        HostError::system("find this command's own file", error, "start it by its path")
+    })
 }
 
 fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {

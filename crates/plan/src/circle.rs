@@ -1,0 +1,151 @@
+//! The burst mail's experiment with its phase controlled: two threads are asked for 80 ms of
+//! wall-clock time every 200 ms, under a quota and a period of 100 ms. How late they are is a
+//! closed form of where in the period they are asked, which a simulation and a kernel can be
+//! held against point by point, as runs with a random phase cannot.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use reveille_host::HostError;
+use reveille_host::cgroup::HostGroups;
+use reveille_host::program::{self, Setting};
+use reveille_machine::Machine;
+use reveille_measure::{RunResult, RunSpec, UNANSWERED};
+use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
+use reveille_workload::{
+    Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec,
+};
+use serde::Serialize;
+
+use crate::PlanError;
+
+const MS: Ns = 1_000_000;
+/// Quota and period; the threads use up the quota in half of it.
+const PERIOD_NS: Ns = 100 * MS;
+const CYCLE_NS: Ns = 200 * MS;
+const WORK_NS: Ns = 80 * MS;
+const THREADS: usize = 2;
+/// Threads are there before they are asked.
+const BEGIN_NS: Ns = 20 * MS;
+
+/// One phase, and how late the threads are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CirclePoint {
+    /// From the start of a period to the moment at which the threads are asked.
+    pub phase_ns: Ns,
+    /// As the closed form has it.
+    pub closed_form_ns: f64,
+    /// As simulated: the median over cycles and threads.
+    pub simulated_ns: f64,
+    /// As measured on this kernel: the same.
+    pub measured_ns: Option<f64>,
+}
+
+/// How late the threads are by the closed form: without slices, enforced at once, never
+/// overrun. [80 ms of wall-clock time that begin before 20 ms into the period end while
+/// throttled, until the period does; those that begin after 70 ms into it use up the next
+/// quota 50 ms later, and end while throttled, too.]
+pub fn closed_form_ns(phase_ns: Ns) -> f64 {
+    let phase_ns = phase_ns % PERIOD_NS;
+    let spent_in = PERIOD_NS / THREADS as Ns;
+    let end = phase_ns + WORK_NS;
+    // The quota of the period that it ends in is used up: at what time from that one's start?
+    let (used_up, refilled) = match end <= PERIOD_NS {
+        true => (phase_ns + spent_in, PERIOD_NS),
+        false => (PERIOD_NS + spent_in, 2 * PERIOD_NS),
+    };
+    if end > used_up { (refilled - end) as f64 } else { 0.0 }
+}
+
+/// Where the closed form jumps, at 70 ms: what it would throttle at its very end escapes for
+/// as long as what a CPU holds of the earlier refill lasts, a slice less a tick at most.
+pub fn at_the_edge(phase_ns: Ns) -> bool {
+    (70 * MS..=75 * MS).contains(&(phase_ns % PERIOD_NS))
+}
+
+/// Simulates one phase for `cycles`.
+///
+/// # Errors
+/// [`PlanError::Interrupted`], [`PlanError::Sim`].
+pub fn simulate_phase(
+    machine: &Machine,
+    policy: &Policy,
+    phase_ns: Ns,
+    cycles: u32,
+    stop: &AtomicBool,
+) -> Result<f64, PlanError> {
+    let (program, groups, spec) = experiment(phase_ns, cycles);
+    let run = reveille_sim::run(machine, &program, policy, &groups, &spec, stop)?;
+    Ok(lateness_ns(&run))
+}
+
+/// Measures one phase on this host; `command` is the `reveille` command.
+///
+/// # Errors
+/// [`HostError`]: no task group can be made here, the phase cannot be seen, or the run fails.
+pub fn measure_phase(
+    command: &Path,
+    phase_ns: Ns,
+    cycles: u32,
+    stop: &AtomicBool,
+) -> Result<f64, HostError> {
+    let (program, groups, spec) = experiment(phase_ns, cycles);
+    let made = HostGroups::create(&groups)?;
+    let setting = Setting { cpus: Vec::new(), groups: made.files(&groups)? };
+    let run = program::run(command, &program, &setting, &spec, stop)?;
+    Ok(lateness_ns(&run.result))
+}
+
+/// The program, its group, and how long it runs.
+fn experiment(phase_ns: Ns, cycles: u32) -> (Program, Groups, RunSpec) {
+    let span_ns = CYCLE_NS * Ns::from(cycles);
+    let asked = |cycle: u32| Arrival { at_ns: CYCLE_NS * Ns::from(cycle), work_ns: WORK_NS };
+    let own: Vec<Arrival> = (0..cycles).map(asked).collect();
+    let ops = vec![Op::Arrive, Op::SpinArrived, Op::Answer];
+    let program = Program {
+        name: "phase".into(),
+        roles: vec![Role { name: "thread".into(), ops }],
+        tasks: vec![TaskSpec::of_role(0); THREADS],
+        channels: Vec::new(),
+        n_lists: 0,
+        n_locks: 0,
+        arrivals: Arrivals { begin_ns: BEGIN_NS, span_ns, of_task: vec![own; THREADS] },
+        records: Vec::new(),
+        metric: Metric { name: "lateness".into(), kind: MetricKind::Throughput },
+    };
+    let group = TaskGroup {
+        name: "phase".into(),
+        parent: None,
+        limits: BandwidthLimits {
+            quota_ns: Some(PERIOD_NS),
+            period_ns: PERIOD_NS,
+            burst_ns: 0,
+        },
+        roles: Vec::new(),
+        phase_ns: Some((BEGIN_NS + PERIOD_NS - phase_ns % PERIOD_NS) % PERIOD_NS),
+    };
+    let spec = RunSpec { seed: 1, warmup_ns: BEGIN_NS / 2, duration_ns: span_ns + BEGIN_NS / 4 };
+    (program, Groups { groups: vec![group], ..Groups::default() }, spec)
+}
+
+/// The median over cycles and threads.
+fn lateness_ns(run: &RunResult) -> f64 {
+    let mut took: Vec<Ns> = run.answers.iter().copied().filter(|ns| *ns != UNANSWERED).collect();
+    took.sort_unstable();
+    took.get(took.len() / 2).map_or(f64::INFINITY, |took| took.saturating_sub(WORK_NS) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closed_form_is_that_of_the_burst_experiment() {
+        let ms = |phase: Ns| closed_form_ns(phase * MS) / 1e6;
+        let expected = [(0, 20.0), (10, 10.0), (20, 0.0), (35, 0.0), (60, 0.0), (70, 0.0)];
+        for (phase, late) in expected.into_iter().chain([(71, 49.0), (90, 30.0), (99, 21.0)]) {
+            assert_eq!(ms(phase), late, "at {phase} ms");
+        }
+        assert_eq!(ms(105), ms(5));
+    }
+}
