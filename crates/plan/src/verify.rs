@@ -1,0 +1,308 @@
+//! Is it so? The same load is replayed in a real task group on this host under each setting,
+//! and held against what was predicted over phases, one of which the kernel will have had.
+//!
+//! What the host itself does to the load is measured first, without any limit: what the
+//! kernel charges for a piece of work beyond what was asked (waking, switching, interrupts)
+//! goes into the prediction, and how far latencies stray from it widens the range.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use reveille_host::cgroup::HostGroups;
+use reveille_host::program::{self, Setting};
+use reveille_machine::Machine;
+use reveille_measure::{RunResult, RunSpec};
+use reveille_policy::{CpuId, Groups, Policy};
+use reveille_usage::Usage;
+use serde::Serialize;
+
+use crate::load::Load;
+use crate::plan::{Figures, Range};
+use crate::replay::{Outcome, Phase, Stage, cpus_like};
+use crate::{Limits, Ns, PlanError};
+
+/// Before measuring begins so much is replayed.
+const WARMUP_NS: Ns = 1_000_000_000;
+
+/// What is to be held against this host.
+#[derive(Clone, Debug)]
+pub struct Trial<'a> {
+    /// The load.
+    pub usage: &'a Usage,
+    /// Settings to try, one after the other.
+    pub settings: Vec<Limits>,
+    /// Whose costs, tick and idle states to predict with.
+    pub machine: &'a Machine,
+    /// CPUs of this host to run on.
+    pub cpus: Vec<CpuId>,
+    /// The kernel.
+    pub policy: Policy,
+    /// What a CPU draws at a time.
+    pub slice_ns: Ns,
+    /// Phases of a prediction.
+    pub phases: u32,
+    /// Runs under each setting, each in a fresh group with a phase of its own.
+    pub repeats: u32,
+    /// Runs without a limit, before all others.
+    pub controls: u32,
+    /// Seed of the simulation.
+    pub seed: u64,
+}
+
+/// What one run on the host came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// Its figures.
+    pub figures: Figures<f64>,
+    /// CPUs that others used meanwhile: what disturbs.
+    pub others_cpus: f64,
+}
+
+/// What this host does to the load without any limit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Control {
+    /// As predicted.
+    pub predicted: Figures<Range>,
+    /// As measured.
+    pub measured: Vec<Measured>,
+    /// CPU time that the kernel charges for a piece of work beyond what it asks for.
+    pub charged_beyond_ns: Ns,
+    /// p99 as measured by p99 as predicted: the least and the most.
+    pub p99_stretch: [f64; 2],
+}
+
+/// A setting as predicted and as measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verified {
+    /// The setting.
+    pub limits: Limits,
+    /// Over phases.
+    pub predicted: Figures<Range>,
+    /// Each run.
+    pub measured: Vec<Measured>,
+    /// Runs whose share of throttled periods lies within the range, to one period.
+    pub throttled_inside: u32,
+    /// Runs whose p99 lies within the range as it stands.
+    pub p99_inside: u32,
+    /// Runs whose p99 lies within the range stretched as the control was.
+    pub p99_inside_stretched: u32,
+    /// The middle run's share of throttled periods less the range's median.
+    pub throttled_off: f64,
+    /// The middle run's p99 by the range's median, less 1.
+    pub p99_off: f64,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verification {
+    /// Name of the load.
+    pub name: String,
+    /// Without a limit.
+    pub control: Option<Control>,
+    /// Each setting.
+    pub settings: Vec<Verified>,
+}
+
+/// Predicts and measures; `command` is the `reveille` command, and `progress` is told how
+/// many runs on the host are done, and of how many.
+///
+/// # Errors
+/// [`PlanError::Host`]: no task group can be made here, or a run fails; nothing is left then.
+pub fn verify(
+    trial: &Trial<'_>,
+    command: &Path,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Verification, PlanError> {
+    let stage = Stage {
+        machine: cpus_like(trial.machine, trial.cpus.len() as u32)?,
+        policy: trial.policy.clone(),
+        slice_ns: trial.slice_ns,
+        within: None,
+        neighbours: Vec::new(),
+        goals: &[],
+        seed: trial.seed,
+        stop,
+        runs: AtomicU64::new(0),
+        simulated_ns: AtomicU64::new(0),
+        tell: &|| (),
+    };
+    let host = Host { trial, stage: &stage, command, stop };
+    let total = trial.controls as usize + trial.settings.len() * trial.repeats as usize;
+    let mut done = 0;
+    let mut tell = || {
+        done += 1;
+        progress(done, total);
+    };
+    let load = Load::new(&[trial.usage]);
+    let control = host.control(&load, &mut tell)?;
+    let beyond_ns = control.as_ref().map_or(0, |control| control.charged_beyond_ns);
+    let charged = Load::new(&[&charged(trial.usage, beyond_ns)]);
+    let settings = trial.settings.iter().map(|&limits| {
+        let predicted = host.predicted(&charged, Some(limits))?;
+        let mut measured = Vec::with_capacity(trial.repeats as usize);
+        for _ in 0..trial.repeats {
+            measured.push(host.measured(&load, Some(limits))?);
+            tell();
+        }
+        Ok(held_against(limits, predicted, measured, control.as_ref(), trial.usage.span_ns))
+    });
+    let settings = settings.collect::<Result<Vec<Verified>, PlanError>>()?;
+    Ok(Verification { name: trial.usage.name.clone(), control, settings })
+}
+
+/// The same work, each piece of it longer by what the kernel charges beside it.
+fn charged(usage: &Usage, beyond_ns: Ns) -> Usage {
+    let mut charged = usage.clone();
+    for demand in &mut charged.demands {
+        demand.cpu_ns += beyond_ns;
+    }
+    charged
+}
+
+struct Host<'a> {
+    trial: &'a Trial<'a>,
+    stage: &'a Stage<'a>,
+    command: &'a Path,
+    stop: &'a AtomicBool,
+}
+
+impl Host<'_> {
+    /// Runs without a limit; nothing if none are asked for.
+    fn control(
+        &self,
+        load: &Load,
+        tell: &mut impl FnMut(),
+    ) -> Result<Option<Control>, PlanError> {
+        let mut measured = Vec::new();
+        for _ in 0..self.trial.controls {
+            measured.push(self.measured(load, None)?);
+            tell();
+        }
+        if measured.is_empty() {
+            return Ok(None);
+        }
+        let used = middle(measured.iter().map(|run| run.figures.cpus_used));
+        let beyond = (used - self.trial.usage.mean_cpus()) * self.trial.usage.span_ns as f64;
+        let pieces = self.trial.usage.demands.len().max(1) as f64;
+        let charged_beyond_ns = (beyond / pieces).max(0.0) as Ns;
+        let charged = Load::new(&[&charged(self.trial.usage, charged_beyond_ns)]);
+        let predicted = self.predicted(&charged, None)?;
+        let stretch = measured.iter().map(|run| run.figures.p99_ns / predicted.p99_ns.median);
+        let (least, most) = stretch.fold((f64::INFINITY, 0.0_f64), |(least, most), stretch| {
+            (least.min(stretch), most.max(stretch))
+        });
+        Ok(Some(Control { predicted, measured, charged_beyond_ns, p99_stretch: [least, most] }))
+    }
+
+    fn predicted(&self, load: &Load, limits: Option<Limits>) -> Result<Figures<Range>, PlanError> {
+        let phases = self.trial.phases;
+        let runs = (0..phases).into_par_iter().map(|index| {
+            let outcome = self.stage.replay(load, limits, Phase::of_grid(index, phases))?;
+            Ok(self.stage.figures(load, &outcome, 0.0))
+        });
+        let runs: Vec<Figures<f64>> = runs.collect::<Result<_, PlanError>>()?;
+        Ok(Figures::over(&runs, Range::over))
+    }
+
+    /// One run in a fresh group.
+    fn measured(&self, load: &Load, limits: Option<Limits>) -> Result<Measured, PlanError> {
+        let mut groups: Groups = self.stage.groups(load, limits, Phase::of_grid(0, 1));
+        for group in &mut groups.groups {
+            // Left to the kernel, as for everybody.
+            group.phase_ns = None;
+        }
+        let made = HostGroups::create(&groups)?;
+        let setting = Setting { cpus: self.trial.cpus.clone(), groups: made.files(&groups)? };
+        let span_ns = load.span_ns();
+        let spec =
+            RunSpec { seed: self.trial.seed, warmup_ns: WARMUP_NS.min(span_ns), duration_ns: span_ns };
+        let ran = program::run(self.command, &load.program, &setting, &spec, self.stop)?;
+        let others_cpus = others(&ran.result);
+        let outcome = Outcome::of(ran.result);
+        Ok(Measured { figures: self.stage.figures(load, &outcome, 0.0), others_cpus })
+    }
+}
+
+/// CPUs that were busy with something else than the group.
+fn others(run: &RunResult) -> f64 {
+    let busy: Ns = run.cpus.iter().map(|cpu| cpu.busy_ns + cpu.cost_ns).sum();
+    let own: Ns = run.groups.iter().map(|group| group.usage_ns).sum();
+    busy.saturating_sub(own) as f64 / run.elapsed_ns.max(1) as f64
+}
+
+fn held_against(
+    limits: Limits,
+    predicted: Figures<Range>,
+    measured: Vec<Measured>,
+    control: Option<&Control>,
+    span_ns: Ns,
+) -> Verified {
+    let count = |inside: &dyn Fn(&Figures<f64>) -> bool| {
+        measured.iter().filter(|run| inside(&run.figures)).count() as u32
+    };
+    let one_period = limits.period_ns as f64 / span_ns as f64;
+    let [least, most] = control.map_or([1.0, 1.0], |control| control.p99_stretch);
+    let (throttled, p99) = (predicted.throttled_share, predicted.p99_ns);
+    let within = |value: f64, low: f64, high: f64| value >= low && value <= high;
+    let throttled_inside = count(&|run| {
+        within(run.throttled_share, throttled.min - one_period, throttled.max + one_period)
+    });
+    let p99_inside = count(&|run| within(run.p99_ns, p99.min, p99.max));
+    let p99_inside_stretched =
+        count(&|run| within(run.p99_ns, p99.min * least.min(1.0), p99.max * most.max(1.0)));
+    let middle_throttled = middle(measured.iter().map(|run| run.figures.throttled_share));
+    let middle_p99 = middle(measured.iter().map(|run| run.figures.p99_ns));
+    Verified {
+        limits,
+        throttled_inside,
+        p99_inside,
+        p99_inside_stretched,
+        throttled_off: middle_throttled - throttled.median,
+        p99_off: middle_p99 / p99.median - 1.0,
+        predicted,
+        measured,
+    }
+}
+
+/// The median; the lower one of an even number.
+fn middle(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(p99_ns: f64, throttled_share: f64) -> Measured {
+        let figures = Figures { p99_ns, throttled_share, ..Figures::default() };
+        Measured { figures, others_cpus: 0.0 }
+    }
+
+    #[test]
+    fn a_run_is_inside_or_it_is_not() {
+        let limits = Limits { quota_ns: Some(50_000_000), period_ns: 100_000_000, burst_ns: 0 };
+        let predicted = Figures {
+            p99_ns: Range { min: 10.0, median: 20.0, max: 40.0 },
+            throttled_share: Range { min: 0.1, median: 0.2, max: 0.3 },
+            ..Figures::default()
+        };
+        // 100 periods: one is a hundredth.
+        let span_ns = 10_000_000_000;
+        let runs = vec![run(40.5, 0.315), run(22.0, 0.305), run(9.0, 0.05)];
+        let alone = held_against(limits, predicted.clone(), runs.clone(), None, span_ns);
+        assert_eq!((alone.p99_inside, alone.p99_inside_stretched, alone.throttled_inside), (1, 1, 1));
+        assert!((alone.p99_off - 0.1).abs() < 1e-9 && (alone.throttled_off - 0.105).abs() < 1e-9);
+        let control = Control {
+            predicted: Figures::default(),
+            measured: Vec::new(),
+            charged_beyond_ns: 0,
+            p99_stretch: [0.85, 1.02],
+        };
+        let stretched = held_against(limits, predicted, runs, Some(&control), span_ns);
+        assert_eq!((stretched.p99_inside, stretched.p99_inside_stretched), (1, 3));
+    }
+}

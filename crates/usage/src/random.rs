@@ -1,0 +1,71 @@
+//! A load by the rules of queueing theory: what a recording could be where there is none.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+use crate::{Demand, Ns, Origin, Usage};
+
+/// No piece of work is shorter.
+const SHORTEST_NS: f64 = 10_000.0;
+
+impl Usage {
+    /// Work that arrives at each of `threads` as a Poisson process and takes an exponentially
+    /// distributed time of the mean `work_ns`, for `cpus` on average over `span_ns`: exactly,
+    /// since all of it is stretched by what a sample of few is off.
+    pub fn random(name: &str, threads: u32, cpus: f64, work_ns: Ns, span_ns: Ns, seed: u64) -> Usage {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut exponential = |mean: f64| {
+            // Of 53 random bits, and never 0, of which there is no logarithm.
+            let uniform = ((rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+            -uniform.ln() * mean
+        };
+        let work = work_ns as f64;
+        let gap = work * f64::from(threads) / cpus;
+        let mut demands = Vec::new();
+        for thread in 0..threads {
+            let mut at = exponential(gap);
+            while at < span_ns as f64 {
+                let cpu_ns = exponential(work).max(SHORTEST_NS) as Ns;
+                demands.push(Demand { at_ns: at as Ns, cpu_ns, thread, done_ns: None });
+                at += exponential(gap);
+            }
+        }
+        demands.sort_by_key(|demand| (demand.at_ns, demand.thread));
+        let sum: Ns = demands.iter().map(|demand| demand.cpu_ns).sum();
+        let stretch = cpus * span_ns as f64 / sum.max(1) as f64;
+        for demand in &mut demands {
+            demand.cpu_ns = (demand.cpu_ns as f64 * stretch) as Ns;
+        }
+        Usage {
+            name: name.to_owned(),
+            origin: Origin::Requests,
+            span_ns,
+            threads,
+            demands,
+            samples: Vec::new(),
+            limits: None,
+            host_cpus: None,
+            began_unix_ns: None,
+            overhead: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_load_asks_for_what_it_should() {
+        let of = |seed| Usage::random("load", 3, 0.6, 5_000_000, 10_000_000_000, seed);
+        let usage = of(1);
+        assert!((usage.mean_cpus() - 0.6).abs() < 1e-3, "{}", usage.mean_cpus());
+        let (n, threads) = (usage.demands.len(), usage.demands.iter().map(|d| d.thread));
+        assert!((1000..1400).contains(&n), "{n}");
+        assert_eq!(threads.max(), Some(2));
+        assert!(usage.demands.is_sorted_by_key(|d| d.at_ns));
+        assert_eq!(usage, of(1));
+        assert_ne!(usage, of(2));
+    }
+}
