@@ -265,8 +265,7 @@ fn demands(
         for thread in 0..count {
             let share_ns = up_to_thread(thread + 1) - up_to_thread(thread);
             // Used up to a moment of the step; exact in sum.
-            let up_to =
-                |ns: Ns| (share_ns * u128::from(ns) / u128::from(length_ns)) as Ns;
+            let up_to = |ns: Ns| (share_ns * u128::from(ns) / u128::from(length_ns)) as Ns;
             // Threads take turns, so that their slots do not begin all at once.
             let mut begin_ns = 0;
             let mut end_ns = slot_ns * (thread + 1) / count;
