@@ -41,7 +41,7 @@ fn requests_without_threads_take_the_one_that_is_free_first() {
         (threads, usage.warnings.len())
     };
     assert_eq!(threads(None), (vec![0, 1, 2, 1, 1, 2], 0));
-    assert_eq!(threads(Some(2)), (vec![0, 1, 1, 1, 0, 1], 1));
+    assert_eq!(threads(Some(2)), (vec![0, 1, 1, 1, 1, 0], 1));
     assert_eq!(threads(Some(1)), (vec![0; 6], 1));
 }
 
