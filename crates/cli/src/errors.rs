@@ -70,9 +70,8 @@ impl CliError {
                 ExitCode::SUCCESS
             }
             CliError::Study(error) if !error.is_input() => ExitCode::FAILURE,
-            CliError::Plan(PlanError::Interrupted) | CliError::Host(HostError::Interrupted) => {
-                ExitCode::from(INTERRUPTED)
-            }
+            CliError::Plan(PlanError::Interrupted | PlanError::Host(HostError::Interrupted))
+            | CliError::Host(HostError::Interrupted) => ExitCode::from(INTERRUPTED),
             CliError::Plan(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::OutputFile { .. }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use reveille_plan::{Goal, Limits, Neighbour, PlanError, Request};
-use reveille_policy::Baseline;
+use reveille_policy::{Baseline, Policy};
 use reveille_usage::{CsvOptions, Origin, Usage, UsageError};
 
 use crate::errors::CliError;
@@ -140,6 +140,11 @@ fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The policy of the running kernel, or of a usual one if no baseline is as old.
+pub fn running_kernel() -> Result<Policy, CliError> {
+    Ok(reveille_study::kernel(running_base())?)
 }
 
 /// The baseline of the running kernel.

@@ -12,9 +12,7 @@ use reveille_host::program::{self, Setting};
 use reveille_machine::Machine;
 use reveille_measure::{RunResult, RunSpec, UNANSWERED};
 use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
-use reveille_workload::{
-    Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec,
-};
+use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
 use serde::Serialize;
 
 use crate::PlanError;
@@ -116,11 +114,7 @@ fn experiment(phase_ns: Ns, cycles: u32) -> (Program, Groups, RunSpec) {
     let group = TaskGroup {
         name: "phase".into(),
         parent: None,
-        limits: BandwidthLimits {
-            quota_ns: Some(PERIOD_NS),
-            period_ns: PERIOD_NS,
-            burst_ns: 0,
-        },
+        limits: BandwidthLimits { quota_ns: Some(PERIOD_NS), period_ns: PERIOD_NS, burst_ns: 0 },
         roles: Vec::new(),
         phase_ns: Some((BEGIN_NS + PERIOD_NS - phase_ns % PERIOD_NS) % PERIOD_NS),
     };

@@ -1,6 +1,7 @@
 //! Why there is no plan: what was asked for cannot be had, or the run failed.
 
 use miette::Diagnostic;
+use reveille_host::HostError;
 use reveille_sim::SimError;
 use thiserror::Error;
 
@@ -46,6 +47,10 @@ pub enum PlanError {
     /// The simulator could not finish a run.
     #[error("the simulation failed: {0}")]
     Sim(SimError),
+    /// A run on the host failed, or could not be had.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Host(#[from] HostError),
     /// No threads.
     #[error("cannot start {jobs} threads: {reason}")]
     #[diagnostic(help("use fewer: --jobs 1"))]
@@ -69,6 +74,10 @@ impl From<SimError> for PlanError {
 impl PlanError {
     /// Is it what was asked for that is wrong, rather than what happened?
     pub fn is_input(&self) -> bool {
-        !matches!(self, PlanError::Interrupted | PlanError::Sim(_) | PlanError::Threads { .. })
+        match self {
+            PlanError::Interrupted | PlanError::Sim(_) | PlanError::Threads { .. } => false,
+            PlanError::Host(error) => error.is_input(),
+            _ => true,
+        }
     }
 }

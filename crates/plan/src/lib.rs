@@ -14,6 +14,7 @@ mod range;
 mod replay;
 mod resample;
 mod search;
+mod verify;
 mod worst_case;
 
 pub use error::PlanError;
@@ -25,4 +26,6 @@ pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
 };
+pub use replay::cpus_like;
 pub use reveille_measure::Ns;
+pub use verify::{Control, Measured, Trial, Verification, Verified, verify};

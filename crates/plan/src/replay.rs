@@ -41,7 +41,10 @@ pub(crate) struct Stage<'a> {
 
 /// So many CPUs without SMT, with costs, tick and idle states of `like`: CPU time as it was
 /// recorded has the effects of SMT and of noise in it.
-pub(crate) fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
+///
+/// # Errors
+/// [`PlanError::Option`] for a number of CPUs that no machine has.
+pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
     let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| PlanError::Option {
         option: "--cpus",
         problem: error.to_string(),
@@ -193,6 +196,11 @@ impl Stage<'_> {
 }
 
 impl Outcome {
+    /// Of a run elsewhere than in the simulator.
+    pub(crate) fn of(result: RunResult) -> Outcome {
+        Outcome { result }
+    }
+
     /// Latency of each piece of work of a recording.
     pub(crate) fn latencies<'o>(&'o self, load: &Load, recording: usize) -> &'o [Ns] {
         &self.result.answers[load.answers[recording].clone()]

@@ -170,11 +170,7 @@ struct Host<'a> {
 
 impl Host<'_> {
     /// Runs without a limit; nothing if none are asked for.
-    fn control(
-        &self,
-        load: &Load,
-        tell: &mut impl FnMut(),
-    ) -> Result<Option<Control>, PlanError> {
+    fn control(&self, load: &Load, tell: &mut impl FnMut()) -> Result<Option<Control>, PlanError> {
         let mut measured = Vec::new();
         for _ in 0..self.trial.controls {
             measured.push(self.measured(load, None)?);
@@ -216,8 +212,11 @@ impl Host<'_> {
         let made = HostGroups::create(&groups)?;
         let setting = Setting { cpus: self.trial.cpus.clone(), groups: made.files(&groups)? };
         let span_ns = load.span_ns();
-        let spec =
-            RunSpec { seed: self.trial.seed, warmup_ns: WARMUP_NS.min(span_ns), duration_ns: span_ns };
+        let spec = RunSpec {
+            seed: self.trial.seed,
+            warmup_ns: WARMUP_NS.min(span_ns),
+            duration_ns: span_ns,
+        };
         let ran = program::run(self.command, &load.program, &setting, &spec, self.stop)?;
         let others_cpus = others(&ran.result);
         let outcome = Outcome::of(ran.result);
@@ -294,7 +293,10 @@ mod tests {
         let span_ns = 10_000_000_000;
         let runs = vec![run(40.5, 0.315), run(22.0, 0.305), run(9.0, 0.05)];
         let alone = held_against(limits, predicted.clone(), runs.clone(), None, span_ns);
-        assert_eq!((alone.p99_inside, alone.p99_inside_stretched, alone.throttled_inside), (1, 1, 1));
+        assert_eq!(
+            (alone.p99_inside, alone.p99_inside_stretched, alone.throttled_inside),
+            (1, 1, 1)
+        );
         assert!((alone.p99_off - 0.1).abs() < 1e-9 && (alone.throttled_off - 0.105).abs() < 1e-9);
         let control = Control {
             predicted: Figures::default(),

@@ -7,6 +7,7 @@ mod decimal;
 mod error;
 mod parquet_file;
 mod prometheus;
+mod random;
 mod recording;
 mod replay;
 mod sampled;

@@ -12,7 +12,14 @@ impl Usage {
     /// Work that arrives at each of `threads` as a Poisson process and takes an exponentially
     /// distributed time of the mean `work_ns`, for `cpus` on average over `span_ns`: exactly,
     /// since all of it is stretched by what a sample of few is off.
-    pub fn random(name: &str, threads: u32, cpus: f64, work_ns: Ns, span_ns: Ns, seed: u64) -> Usage {
+    pub fn random(
+        name: &str,
+        threads: u32,
+        cpus: f64,
+        work_ns: Ns,
+        span_ns: Ns,
+        seed: u64,
+    ) -> Usage {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut exponential = |mean: f64| {
             // Of 53 random bits, and never 0, of which there is no logarithm.

@@ -7,6 +7,7 @@ mod peer_output;
 mod phase;
 mod pipe;
 mod place;
+mod quota;
 mod request_response;
 mod schbench;
 mod tbench;
@@ -38,6 +39,8 @@ pub enum BenchCommand {
     Tbench(tbench::TbenchArgs),
     /// How late a batch is by its phase in the period of a quota, against the closed form
     Phase(phase::PhaseArgs),
+    /// What quota, period and burst do to a random load, predicted and measured
+    Quota(quota::QuotaArgs),
     /// schbench, in any of its three forms: message threads wake workers that think; how
     /// long do the woken wait for a CPU?
     Schbench(Box<schbench::SchbenchArgs>),
@@ -53,6 +56,7 @@ pub fn bench(command: &BenchCommand) -> Result<ExitCode, CliError> {
         BenchCommand::UdpRr(args) => request_response::request_response(args, Protocol::Udp),
         BenchCommand::Tbench(args) => tbench::tbench(args),
         BenchCommand::Phase(args) => phase::phase(args),
+        BenchCommand::Quota(args) => quota::quota(args),
         BenchCommand::Schbench(args) => schbench::run(args),
     }
 }

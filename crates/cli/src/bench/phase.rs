@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use reveille_plan::circle::{self, CirclePoint};
-use reveille_policy::{Baseline, Policy};
 use reveille_study::On;
 use serde::Serialize;
 
 use super::place::this_command;
 use crate::errors::CliError;
 use crate::output::{print, print_json};
+use crate::plan_cmd::running_kernel;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
@@ -46,18 +46,15 @@ struct Circle {
 
 pub fn phase(args: &PhaseArgs) -> Result<ExitCode, CliError> {
     let (stop, command) = (watch_signals()?, this_command()?);
-    // As this kernel is; where none is known, as the newest.
-    let base = Baseline::of_release(reveille_host::kernel_version()).map_or("v6.12", |b| b.name);
-    let policy = Policy::baseline(base).expect("the name of a baseline");
-    let machine = { let mut m = reveille_machine::Machine { topology: reveille_machine::Topology::uniform(1,1,2,1).unwrap(), ..reveille_machine::load("host")? }; m.cost.noise = 0.0; m };
+    let policy = running_kernel()?;
+    let machine = reveille_plan::cpus_like(&reveille_machine::load("host")?, 2)?;
     let phases: Vec<u64> = (0..PERIOD_MS).step_by(args.step as usize).collect();
     let progress = Progress::labelled("phases ");
     let mut points = Vec::with_capacity(phases.len());
     for (done, phase) in phases.iter().enumerate() {
         progress.tell(done, phases.len());
         let phase_ns = phase * 1_000_000;
-        let simulated_ns =
-            circle::simulate_phase(&machine, &policy, phase_ns, args.cycles, &stop)?;
+        let simulated_ns = circle::simulate_phase(&machine, &policy, phase_ns, args.cycles, &stop)?;
         let measured_ns = match args.on.measures() {
             true => Some(circle::measure_phase(&command, phase_ns, args.cycles, &stop)?),
             false => None,
@@ -77,7 +74,11 @@ pub fn phase(args: &PhaseArgs) -> Result<ExitCode, CliError> {
         measured_off_ns: off(&|p| p.measured_ns),
         points,
     };
-    if args.json { print_json(&circle)? } else { print(&text(&circle))? }
+    if args.json {
+        print_json(&circle)?
+    } else {
+        print(&text(&circle))?
+    }
     Ok(ExitCode::SUCCESS)
 }
 

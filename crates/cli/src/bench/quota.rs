@@ -1,0 +1,240 @@
+//! `reveille bench quota`: what quota, period and burst do to a random load, predicted over
+//! phases and measured on this host's kernel, setting by setting.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use reveille_plan::{Limits, Trial, Verification, Verified, cpus_like, verify};
+use reveille_usage::Usage;
+use serde::Serialize;
+
+use super::place::this_command;
+use crate::errors::CliError;
+use crate::output::{print, print_json};
+use crate::plan_cmd::running_kernel;
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+
+const MS: u64 = 1_000_000;
+
+#[derive(clap::Args)]
+pub struct QuotaArgs {
+    /// Threads of the load; one may use up to half a CPU, more together up to one
+    #[arg(long, value_name = "N,…", default_value = "1,3", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: Vec<u32>,
+    /// Average use in percent of the quota
+    #[arg(long = "use", value_name = "PCT,…", default_value = "40,60,80", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..=99))]
+    shares: Vec<u32>,
+    /// Periods in ms
+    #[arg(long, value_name = "MS,…", default_value = "10,50,100,200", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(2..=1000))]
+    periods: Vec<u64>,
+    /// Bursts in percent of the quota
+    #[arg(long, value_name = "PCT,…", default_value = "0,50,100", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(0..=100))]
+    bursts: Vec<u64>,
+    /// Mean CPU time of a piece of work, in ms
+    #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    work: u64,
+    /// Seconds measured under each setting
+    #[arg(long = "for", value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// Phases of a prediction
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    phases: u32,
+    /// Runs under each setting
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeats: u32,
+    /// Runs of each load without a limit, which show what the host itself does to it
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=100))]
+    controls: u32,
+    /// Seed of the load
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// The object of `--json`.
+#[derive(Serialize)]
+struct Trials {
+    seconds: u64,
+    phases: u32,
+    loads: Vec<Verification>,
+    summaries: Vec<Summary>,
+}
+
+/// Settings with the same number of threads.
+#[derive(Debug, PartialEq, Serialize)]
+struct Summary {
+    threads: u32,
+    runs: u32,
+    throttled_inside: u32,
+    p99_inside: u32,
+    p99_inside_stretched: u32,
+    /// Medians over settings.
+    throttled_off_points: f64,
+    p99_off_pct: f64,
+    /// The same that nine of ten settings keep.
+    p99_off_pct_of_9_in_10: f64,
+}
+
+pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
+    let (stop, command) = (watch_signals()?, this_command()?);
+    let machine = reveille_machine::load("host")?;
+    let cpus: Vec<u32> = (0..machine.topology.n_cpus() as u32).collect();
+    cpus_like(&machine, cpus.len() as u32)?;
+    let policy = running_kernel()?;
+    let progress = Progress::new();
+    let (mut loads, mut summaries) = (Vec::new(), Vec::new());
+    let n_loads = args.threads.len() * args.shares.len();
+    for &threads in &args.threads {
+        let reserved = if threads == 1 { 0.5 } else { 1.0 };
+        let settings = settings(args, reserved);
+        let first = loads.len();
+        for &share in &args.shares {
+            let mean = reserved * f64::from(share) / 100.0;
+            let name = format!("{threads} threads at {share}% of {reserved} CPUs");
+            let (work_ns, span_ns) = (args.work * MS, args.seconds * 1000 * MS);
+            let seed = args.seed ^ u64::from(threads * 100 + share);
+            let usage = Usage::random(&name, threads, mean, work_ns, span_ns, seed);
+            let trial = Trial {
+                usage: &usage,
+                settings: settings.clone(),
+                machine: &machine,
+                cpus: cpus.clone(),
+                policy: policy.clone(),
+                slice_ns: 5 * MS,
+                phases: args.phases,
+                repeats: args.repeats,
+                controls: args.controls,
+                seed: args.seed,
+            };
+            let before = loads.len();
+            let tell = |done, of| progress.tell(before * of + done, n_loads * of);
+            loads.push(verify(&trial, &command, &stop, &tell)?);
+        }
+        summaries.push(summary(threads, &loads[first..]));
+    }
+    progress.finish();
+    let trials = Trials { seconds: args.seconds, phases: args.phases, loads, summaries };
+    if args.json {
+        print_json(&trials)?
+    } else {
+        print(&text(&trials))?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every period with every burst.
+fn settings(args: &QuotaArgs, reserved: f64) -> Vec<Limits> {
+    let setting = |period: u64, burst: u64| {
+        let quota_ns = (reserved * (period * MS) as f64) as u64;
+        let burst_ns = quota_ns * burst / 100;
+        Limits { quota_ns: Some(quota_ns), period_ns: period * MS, burst_ns }
+    };
+    let of_period = |&period| args.bursts.iter().map(move |&burst| setting(period, burst));
+    args.periods.iter().flat_map(of_period).collect()
+}
+
+fn summary(threads: u32, loads: &[Verification]) -> Summary {
+    let all: Vec<&Verified> = loads.iter().flat_map(|load| &load.settings).collect();
+    let sorted = |of: &dyn Fn(&Verified) -> f64| {
+        let mut off: Vec<f64> = all.iter().map(|v| of(v).abs()).collect();
+        off.sort_by(f64::total_cmp);
+        off
+    };
+    let (throttled, p99) = (sorted(&|v| v.throttled_off), sorted(&|v| v.p99_off));
+    let at = |sorted: &[f64], share: f64| {
+        let rank = (share * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.max(1) - 1).map_or(f64::NAN, |off| 100.0 * off)
+    };
+    let sum = |of: &dyn Fn(&Verified) -> u32| all.iter().map(|v| of(v)).sum();
+    Summary {
+        threads,
+        runs: sum(&|v| v.measured.len() as u32),
+        throttled_inside: sum(&|v| v.throttled_inside),
+        p99_inside: sum(&|v| v.p99_inside),
+        p99_inside_stretched: sum(&|v| v.p99_inside_stretched),
+        throttled_off_points: at(&throttled, 0.5),
+        p99_off_pct: at(&p99, 0.5),
+        p99_off_pct_of_9_in_10: at(&p99, 0.9),
+    }
+}
+
+fn text(trials: &Trials) -> String {
+    let mut text = format!(
+        "# What a quota does to a random load: measured for {} s, predicted as the least, median\n\
+         # and most over {} phases. Throttled periods in %, latency in ms.\n",
+        trials.seconds, trials.phases
+    );
+    for load in &trials.loads {
+        let _ = write!(text, "\n{}", verification(load));
+    }
+    text.push('\n');
+    for s in &trials.summaries {
+        let _ = writeln!(
+            text,
+            "{} threads: of {} runs {} have their share of throttled periods inside the range; {} \
+             their p99, {} with the range as wide as the control's\n  off the median, in the middle \
+             of settings: throttled {:.2} points, p99 {:.1}% (nine in ten settings: {:.1}%)",
+            s.threads,
+            s.runs,
+            s.throttled_inside,
+            s.p99_inside,
+            s.p99_inside_stretched,
+            s.throttled_off_points,
+            s.p99_off_pct,
+            s.p99_off_pct_of_9_in_10,
+        );
+    }
+    text
+}
+
+/// One load under its settings.
+fn verification(load: &Verification) -> String {
+    let mut text = format!("{}\n", load.name);
+    if let Some(control) = &load.control {
+        let [least, most] = control.p99_stretch;
+        let _ = writeln!(
+            text,
+            "  without a limit: p99 is {least:.3} to {most:.3} times as predicted; the kernel \
+             charges {:.1} us more per piece of work than asked",
+            control.charged_beyond_ns as f64 / 1e3
+        );
+    }
+    text.push_str(
+        "  quota period  burst   throttled  predicted            p99  predicted                 off  others\n",
+    );
+    for v in &load.settings {
+        let (t, p) = (&v.predicted.throttled_share, &v.predicted.p99_ns);
+        let ms = |ns: f64| ns / 1e6;
+        for run in &v.measured {
+            let inside = |yes: bool| if yes { ' ' } else { '!' };
+            let figures = &run.figures;
+            let _ = writeln!(
+                text,
+                "{:>7.1}{:>7.0}{:>7.1}{:>12.1}{} {:>5.1} {:>5.1} {:>5.1}{:>11.1}{} {:>6.1} {:>6.1} {:>6.1}{:>+9.1}%{:>7.2}",
+                ms(v.limits.quota_ns.unwrap_or(0) as f64),
+                ms(v.limits.period_ns as f64),
+                ms(v.limits.burst_ns as f64),
+                100.0 * figures.throttled_share,
+                inside(v.throttled_inside == v.measured.len() as u32),
+                100.0 * t.min,
+                100.0 * t.median,
+                100.0 * t.max,
+                ms(figures.p99_ns),
+                inside(v.p99_inside_stretched == v.measured.len() as u32),
+                ms(p.min),
+                ms(p.median),
+                ms(p.max),
+                100.0 * (figures.p99_ns / p.median - 1.0),
+                run.others_cpus,
+            );
+        }
+    }
+    text
+}
