@@ -130,7 +130,7 @@ mod tests {
     fn two_groups_at_p95_are_both_within_in_90_percent_and_both_beyond_in_a_quarter_percent() {
         // All pairs of periods of two groups occur once in 400.
         let (a, b) = (usage("a", |p| p % 20 == 7), usage("b", |p| p / 20 == 3));
-        let limits = |burst_ms| {
+        let limits = |burst_ms: u64| {
             Some(Limits {
                 quota_ns: Some(50_000_000),
                 period_ns: 100_000_000,

@@ -12,6 +12,7 @@ mod neighbours;
 mod plan;
 mod range;
 mod replay;
+mod replica;
 mod search;
 mod worst_case;
 
