@@ -4,6 +4,7 @@
 
 pub mod circle;
 mod error;
+mod fluid;
 mod goal;
 mod limits;
 mod load;
@@ -12,7 +13,7 @@ mod neighbours;
 mod plan;
 mod range;
 mod replay;
-mod resample;
+mod replica;
 mod search;
 mod verify;
 mod worst_case;
@@ -20,7 +21,6 @@ mod worst_case;
 pub use error::PlanError;
 pub use goal::{Goal, Subject};
 pub use limits::Limits;
-pub(crate) use make::mean_cpus;
 pub use make::{Neighbour, Request, plan};
 pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,

@@ -8,7 +8,7 @@ use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
 use crate::plan::{Counts, Figures};
 use crate::replay::{Outcome, Phase, Stage};
-use crate::resample::resampled;
+use crate::replica::Replicas;
 use crate::{Limits, Ns, PlanError};
 
 const MS: Ns = 1_000_000;
@@ -61,6 +61,7 @@ pub(crate) struct Search<'a> {
     pub(crate) stage: &'a Stage<'a>,
     pub(crate) usage: &'a Usage,
     pub(crate) neighbours: &'a [&'a Usage],
+    pub(crate) replicas: Replicas<'a>,
     /// The recording as it is.
     pub(crate) load: Load,
     /// The neighbours alone, and their runs at the phases of the grid and of the draws;
@@ -117,6 +118,7 @@ impl<'a> Search<'a> {
         let alone_draws: Result<_, PlanError> = runs(DRAWS, &Phase::of_draw);
         Ok(Search {
             load: all(usage),
+            replicas: Replicas::new(usage),
             alone_grid: alone_grid?,
             alone_draws: alone_draws?,
             alone,
@@ -150,10 +152,8 @@ impl<'a> Search<'a> {
         limits: Option<Limits>,
         draw: u32,
     ) -> Result<Figures<f64>, PlanError> {
-        let period_ns = limits.map_or(0, |limits| limits.period_ns);
-        let block_ns = (10 * period_ns).max(1000 * MS);
         let seed = self.stage.seed.wrapping_add(u64::from(draw));
-        let replica = resampled(self.usage, block_ns, seed);
+        let replica = self.replicas.draw(seed);
         let mut all = vec![&replica];
         all.extend(self.neighbours);
         let load = Load::new(&all);
@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
 
     /// Quotas of the grid in thousandths of a CPU, rising.
     fn ladder(&self) -> Vec<u64> {
-        let least = 1000.0 * crate::mean_cpus(self.usage) * 1.01;
+        let least = 1000.0 * self.usage.mean_cpus() * 1.01;
         let most = self.most_millicpus as f64;
         let step = |k: u32| least * (most / least).powf(f64::from(k) / f64::from(QUOTAS - 1));
         let mut ladder: Vec<u64> = (0..QUOTAS).map(|k| step(k).ceil() as u64).collect();
