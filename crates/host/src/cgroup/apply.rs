@@ -18,6 +18,9 @@ use super::order::{self, Rules, Write};
 use super::{Group, remove};
 use crate::HostError;
 
+/// Who writes.
+type Sink<'a> = dyn FnMut(Write) -> Result<(), HostError> + 'a;
+
 /// What has to be written so that a live group has other limits. Nothing is written before
 /// [`Change::make`].
 #[derive(Clone, Debug)]
@@ -137,6 +140,11 @@ impl Change {
     /// else changes it: it says whether the limits from before are in force again, and which
     /// are if not. Limits that somebody else has set meanwhile are left to them.
     pub fn make(&self, stop: &AtomicBool) -> Result<BandwidthLimits, HostError> {
+        self.make_with(stop, &mut |write| self.write(write))
+    }
+
+    /// The same, with who writes given: tests put a kernel's peculiarities there.
+    fn make_with(&self, stop: &AtomicBool, sink: &mut Sink) -> Result<BandwidthLimits, HostError> {
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         if stop.load(Ordering::Relaxed) {
             return Err(HostError::Interrupted);
@@ -155,22 +163,27 @@ impl Change {
         }
         let mut reached = now;
         for &write in &self.writes {
-            if let Err(failure) = self.step(write, &mut reached) {
-                return Err(self.undo(&reached, failure));
+            if let Err(failure) = self.step(write, &mut reached, sink) {
+                return Err(self.undo(&reached, failure, sink));
             }
         }
         if reached != self.to {
             // Only the burst can be behind: cpu.max was written last.
-            if let Err(failure) = self.step(Write::Burst(self.to.burst_ns), &mut reached) {
-                return Err(self.undo(&reached, failure));
+            if let Err(failure) = self.step(Write::Burst(self.to.burst_ns), &mut reached, sink) {
+                return Err(self.undo(&reached, failure, sink));
             }
         }
         Ok(reached)
     }
 
     /// One write, and what is set then.
-    fn step(&self, write: Write, reached: &mut BandwidthLimits) -> Result<(), HostError> {
-        self.write(write)?;
+    fn step(
+        &self,
+        write: Write,
+        reached: &mut BandwidthLimits,
+        sink: &mut Sink,
+    ) -> Result<(), HostError> {
+        sink(write)?;
         let spoilt = reached.burst_ns / 1000 / 1000 * 1000;
         *reached = write.after(*reached);
         let now = self.group.limits()?.limits;
@@ -215,9 +228,9 @@ impl Change {
 
     /// Takes back what this change has set, `reached`, and adds to the failure what is in
     /// force then.
-    fn undo(&self, reached: &BandwidthLimits, failure: HostError) -> HostError {
+    fn undo(&self, reached: &BandwidthLimits, failure: HostError, sink: &mut Sink) -> HostError {
         let HostError::System { doing, reason, help } = failure else { return failure };
-        let (then, lines) = match self.restore(reached) {
+        let (then, lines) = match self.restore(reached, sink) {
             Ok(now) if now == self.from.limits => {
                 (format!("what was set before is in force again: {now}"), Vec::new())
             }
@@ -252,7 +265,11 @@ impl Change {
 
     /// Sets what this change has set to what it was before, and leaves alone what differs
     /// from both.
-    fn restore(&self, reached: &BandwidthLimits) -> Result<BandwidthLimits, HostError> {
+    fn restore(
+        &self,
+        reached: &BandwidthLimits,
+        sink: &mut Sink,
+    ) -> Result<BandwidthLimits, HostError> {
         let now = self.group.limits()?.limits;
         let before = &self.from.limits;
         let target = BandwidthLimits {
@@ -269,9 +286,9 @@ impl Change {
             HostError::input(format!("the kernel would refuse {target}"), "restore it by hand")
         })?;
         let mut reached = now;
-        writes.into_iter().try_for_each(|write| self.step(write, &mut reached))?;
+        writes.into_iter().try_for_each(|write| self.step(write, &mut reached, sink))?;
         if reached != target {
-            self.step(Write::Burst(target.burst_ns), &mut reached)?;
+            self.step(Write::Burst(target.burst_ns), &mut reached, sink)?;
         }
         Ok(reached)
     }
