@@ -21,6 +21,7 @@ use crate::HostError;
 pub use apply::{Change, burst_is_capped};
 use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
+pub use order::lines_from_anything;
 pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
 pub(crate) use stats::added;

@@ -216,6 +216,14 @@ pub(super) fn from_anything(to: &BandwidthLimits, version: Version) -> Vec<Write
     writes
 }
 
+/// Commands of a shell that set limits for the group of this directory, whatever it had before,
+/// in an order that the kernel always accepts. For a group that can be looked at,
+/// [`Change`](super::Change) finds fewer.
+pub fn lines_from_anything(limits: &BandwidthLimits, v1: bool, dir: &Path) -> Vec<String> {
+    let version = if v1 { Version::V1 } else { Version::V2 };
+    from_anything(limits, version).into_iter().map(|write| write.line(version, dir)).collect()
+}
+
 /// A word of a shell that stands for exactly this text.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_.:@+-,=".contains(c);
