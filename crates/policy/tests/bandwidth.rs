@@ -379,6 +379,96 @@ fn settings_are_accepted_as_the_kernel_accepts_them() {
     assert!(text.contains("10001000 ns") && text.contains("lower the burst"), "{text}");
 }
 
+/// What Linux 6.18 said, cgroup v1, 2 CPUs: the setting that a write would have led to, and
+/// whether it was accepted. All refusals are EINVAL, and the old setting stays.
+const KERNEL_SAID: &[(Option<u64>, u64, u64, bool)] = &[
+    // Without a quota any burst is accepted, and kept.
+    (None, 100_000, 0, true),
+    (None, 100_000, 1, true),
+    (None, 100_000, 1000, true),
+    (None, 100_000, 18_446_744_073_709_551, true),
+    (None, 100_000, 10_000, true),
+    // It stands in the way of a quota then.
+    (Some(5000), 100_000, 10_000, false),
+    // Quotas.
+    (Some(0), 100_000, 0, false),
+    (Some(1), 100_000, 0, false),
+    (Some(999), 100_000, 0, false),
+    (Some(1000), 100_000, 0, true),
+    (Some(1001), 100_000, 0, true),
+    (Some(100_000), 100_000, 0, true),
+    (Some(200_000), 100_000, 0, true),
+    (Some(17_592_186_043), 100_000, 0, true),
+    (Some(17_592_186_044), 100_000, 0, true),
+    (Some(17_592_186_045), 100_000, 0, true),
+    (Some(18_446_744_073_709_551), 100_000, 0, false),
+    // Periods.
+    (None, 0, 0, false),
+    (None, 1, 0, false),
+    (None, 999, 0, false),
+    (None, 1000, 0, true),
+    (None, 1001, 0, true),
+    (None, 1_000_000, 0, true),
+    (None, 1_000_001, 0, false),
+    (None, 18_446_744_073_709_551, 0, false),
+    // Bursts.
+    (Some(10_000), 100_000, 0, true),
+    (Some(10_000), 100_000, 1, true),
+    (Some(10_000), 100_000, 999, true),
+    (Some(10_000), 100_000, 5000, true),
+    (Some(10_000), 100_000, 10_000, true),
+    (Some(10_000), 100_000, 10_001, false),
+    (Some(10_000), 100_000, 100_000, false),
+    (Some(50_000), 100_000, 40_000, true),
+    (Some(17_592_186_044), 100_000, 17_592_186_044, true),
+    (Some(8_796_093_022), 100_000, 8_796_093_022, true),
+    // A period moves neither quota nor burst.
+    (Some(20_000), 10_000, 20_000, true),
+    (Some(20_000), 1000, 20_000, true),
+];
+
+#[test]
+fn every_verdict_of_a_kernel_is_met() {
+    for &(quota, period, burst, accepted) in KERNEL_SAID {
+        let verdict = set_us(quota, period, burst);
+        assert_eq!(verdict.is_ok(), accepted, "{quota:?} {period} {burst}: {verdict:?}");
+    }
+}
+
+/// The same for a group of cgroup v1 in another: outer and inner quota and period, in us.
+#[test]
+fn every_verdict_of_a_kernel_on_nested_groups_is_met() {
+    let said = [
+        ((50_000, 100_000), (Some(40_000), 100_000), true),
+        ((50_000, 100_000), (Some(50_000), 100_000), true),
+        ((50_000, 100_000), (Some(50_001), 100_000), false),
+        ((50_000, 100_000), (Some(60_000), 100_000), false),
+        ((50_000, 100_000), (None, 100_000), true),
+        ((50_000, 100_000), (Some(40_000), 50_000), false),
+        // The outer one lowered.
+        ((30_000, 100_000), (Some(40_000), 100_000), false),
+    ];
+    for (outer, inner, accepted) in said {
+        let limits = |quota: Option<u64>, period: u64| BandwidthLimits {
+            quota_ns: quota.map(|us| us * 1000),
+            period_ns: period * 1000,
+            // Bursts are not compared: 40 ms each were accepted.
+            burst_ns: quota.map_or(0, |us| us * 1000),
+        };
+        let outer = limits(Some(outer.0), outer.1);
+        let verdict = limits(inner.0, inner.1).check_in(&[outer]);
+        assert_eq!(verdict.is_ok(), accepted, "{outer} around {inner:?}: {verdict:?}");
+    }
+}
+
+#[test]
+fn limits_are_written_in_the_unit_of_the_files() {
+    let odd = BandwidthLimits { quota_ns: Some(33_333_333), period_ns: 99_999_501, burst_ns: 1 };
+    assert_eq!(odd.to_string(), "quota 33333.333 us per 99999.501 us, burst 0.001 us");
+    assert_eq!(odd.in_whole_us().to_string(), "quota 33333 us per 100000 us, burst 0 us");
+    assert_eq!(BandwidthLimits::default().to_string(), "no quota, period 100000 us, burst 0 us");
+}
+
 #[test]
 fn a_group_has_no_more_than_those_around_it() {
     let of = |quota_us: Option<u64>, period_us: u64| BandwidthLimits {

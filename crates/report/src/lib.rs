@@ -12,6 +12,7 @@
 //! terminal and the page show `n/a`, JSON has `null`, CSV an empty cell.
 
 mod agreement;
+pub mod emit;
 mod explain;
 mod export;
 mod fidelity;

@@ -2,8 +2,11 @@
 //! this process is in, and removed at every end of it, a panic and Ctrl-C included. What a
 //! killed process has left is removed by the next one that makes a group.
 
+mod apply;
 mod hierarchy;
 mod phase;
+mod live;
+mod order;
 mod remove;
 mod stats;
 
@@ -18,6 +21,9 @@ use serde::{Deserialize, Serialize};
 use crate::{HostError, Ns};
 use hierarchy::{Hierarchy, Version};
 pub use phase::Phase;
+pub use apply::{Change, burst_is_capped};
+pub use live::{LiveGroup, LiveLimits};
+pub use order::lines_from_anything;
 pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
 pub(crate) use stats::added;
@@ -243,10 +249,15 @@ fn write(file: &Path, value: &str) -> Result<(), HostError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn limited(name: &str, parent: Option<usize>, quota_ms: u64, burst_ms: u64) -> TaskGroup {
+    pub(super) fn limited(
+        name: &str,
+        parent: Option<usize>,
+        quota_ms: u64,
+        burst_ms: u64,
+    ) -> TaskGroup {
         TaskGroup {
             name: name.to_owned(),
             parent,
@@ -261,7 +272,7 @@ mod tests {
     }
 
     /// The groups, or why this host cannot have any.
-    fn created(groups: &Groups) -> Option<HostGroups> {
+    pub(super) fn created(groups: &Groups) -> Option<HostGroups> {
         match HostGroups::create(groups) {
             Ok(made) => Some(made),
             Err(HostError::System { doing, reason, .. }) => {
@@ -312,7 +323,9 @@ mod tests {
         let error = HostGroups::create(&Groups { groups, ..Groups::default() }).unwrap_err();
         assert!(error.to_string().contains("Invalid argument"), "{error}");
         let base = Hierarchy::find().unwrap().bases().remove(0);
-        for entry in fs::read_dir(base).unwrap().flatten() {
+        let own = format!("{}{}-", remove::PREFIX, std::process::id());
+        let entries = fs::read_dir(base).unwrap().flatten();
+        for entry in entries.filter(|e| e.file_name().to_string_lossy().starts_with(&own)) {
             let read = |file: &str| fs::read_to_string(entry.path().join(file));
             let limit = read("cpu.cfs_quota_us").or_else(|_| read("cpu.max")).unwrap_or_default();
             assert!(!limit.starts_with("13000"), "{}", entry.path().display());
