@@ -10,6 +10,7 @@ mod context;
 mod error;
 pub mod features;
 pub mod peers;
+pub mod record;
 pub mod program;
 pub mod schbench;
 pub mod sched_ext;
