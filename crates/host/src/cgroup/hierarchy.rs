@@ -62,6 +62,53 @@ impl Hierarchy {
     }
 }
 
+/// Where the hierarchy with the `cpu` controller is mounted, whatever group this process is
+/// in.
+#[derive(Debug, PartialEq)]
+pub(super) struct Mounted {
+    /// Its highest directory.
+    pub at: PathBuf,
+    /// Of which group that is the directory: `/`, or what a container sees.
+    root: PathBuf,
+    /// The same of `cpuacct`, where v1 has it in a hierarchy of its own.
+    pub accounting: Option<PathBuf>,
+}
+
+impl Mounted {
+    /// The ways from the highest directory that the name of a group can mean: from there, or
+    /// from the root of the hierarchy.
+    pub fn relative(&self, name: &Path) -> Vec<PathBuf> {
+        let root = self.root.strip_prefix("/").unwrap_or(&self.root);
+        let from_root = name.strip_prefix(root).ok().map(Path::to_owned);
+        [Some(name.to_owned()), from_root].into_iter().flatten().collect()
+    }
+}
+
+/// Finds the hierarchy in which limits are set.
+pub(super) fn mounted_cpu() -> Result<Mounted, HostError> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounted_in(&mounts).ok_or_else(|| HostError::System {
+        doing: "look for a task group".to_owned(),
+        reason: "no cgroup hierarchy with the `cpu` controller is mounted".to_owned(),
+        help: "mount one: mount -t cgroup2 none /sys/fs/cgroup".to_owned(),
+    })
+}
+
+fn mounted_in(mounts: &str) -> Option<Mounted> {
+    let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
+    let v1 = |controller: &str| {
+        let has = |m: &&Mount| m.kind == "cgroup" && m.options.split(',').any(|o| o == controller);
+        mounts.iter().find(has)
+    };
+    let cpu = v1("cpu").or_else(|| mounts.iter().find(|m| m.kind == "cgroup2"))?;
+    let accounting = v1("cpuacct").filter(|mount| cpu.kind == "cgroup" && mount.at != cpu.at);
+    Some(Mounted {
+        at: cpu.at.into(),
+        root: cpu.root.into(),
+        accounting: accounting.map(|mount| mount.at.into()),
+    })
+}
+
 /// Lets groups below `parent` have a CPU limit.
 pub(super) fn delegate_cpu(parent: &Path) -> Result<(), HostError> {
     let file = parent.join("cgroup.subtree_control");
@@ -162,6 +209,27 @@ mod tests {
         assert_eq!(v1_group(&mounts, own, "cpuacct"), Some(group));
         assert_eq!(v1_group(&mounts, own, "cpuset"), None);
         assert_eq!(v2_group(&mounts, own), None);
+    }
+
+    #[test]
+    fn finds_where_limits_are_set_whichever_hierarchy_has_the_controller() {
+        let unified = "40 23 0:30 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let mounted = mounted_in(unified).unwrap();
+        assert_eq!((mounted.at.as_path(), mounted.accounting), (Path::new("/sys/fs/cgroup"), None));
+        let split = format!(
+            "{unified}31 23 0:27 / /c/cpu rw - cgroup cgroup rw,cpu\n\
+             32 23 0:28 / /c/cpuacct rw - cgroup cgroup rw,cpuacct\n"
+        );
+        let mounted = mounted_in(&split).unwrap();
+        assert_eq!(mounted.at, Path::new("/c/cpu"));
+        assert_eq!(mounted.accounting, Some(PathBuf::from("/c/cpuacct")));
+        // One hierarchy for both, of which a container sees its own group.
+        let both = "31 23 0:27 /docker/abc /c/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+        let mounted = mounted_in(both).unwrap();
+        assert_eq!(mounted.accounting, None);
+        let inside = mounted.relative(Path::new("docker/abc/job"));
+        assert_eq!(inside, [Path::new("docker/abc/job"), Path::new("job")]);
+        assert_eq!(mounted_in(""), None);
     }
 
     #[test]

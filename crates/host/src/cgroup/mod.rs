@@ -3,6 +3,7 @@
 //! killed process has left is removed by the next one that makes a group.
 
 mod hierarchy;
+mod live;
 mod remove;
 mod stats;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use hierarchy::{Hierarchy, Version};
+pub use live::{LiveGroup, LiveLimits};
 pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
 pub(crate) use stats::added;
@@ -215,10 +217,15 @@ fn write(file: &Path, value: &str) -> Result<(), HostError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn limited(name: &str, parent: Option<usize>, quota_ms: u64, burst_ms: u64) -> TaskGroup {
+    pub(super) fn limited(
+        name: &str,
+        parent: Option<usize>,
+        quota_ms: u64,
+        burst_ms: u64,
+    ) -> TaskGroup {
         TaskGroup {
             name: name.to_owned(),
             parent,
@@ -233,7 +240,7 @@ mod tests {
     }
 
     /// The groups, or why this host cannot have any.
-    fn created(groups: &Groups) -> Option<HostGroups> {
+    pub(super) fn created(groups: &Groups) -> Option<HostGroups> {
         match HostGroups::create(groups) {
             Ok(made) => Some(made),
             Err(HostError::System { doing, reason, .. }) => {

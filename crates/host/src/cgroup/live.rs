@@ -1,0 +1,289 @@
+//! A task group that exists already and belongs to somebody else: found by its name or its
+//! directory, its limits and counters read. Nothing here writes; `change.rs` does.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use reveille_measure::GroupStats;
+use reveille_policy::BandwidthLimits;
+
+use super::hierarchy::{self, Version};
+use super::stats::StatFiles;
+use crate::{HostError, Ns};
+
+/// A live task group with the `cpu` controller.
+#[derive(Clone, Debug)]
+pub struct LiveGroup {
+    name: String,
+    version: Version,
+    /// Its directory in the `cpu` hierarchy, then that in `cpuacct` if it is another.
+    dirs: Vec<PathBuf>,
+}
+
+/// What is set for a live group, in whole microseconds as its files have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveLimits {
+    /// Quota, period and burst in force; a burst of 0 if the kernel knows none.
+    pub limits: BandwidthLimits,
+    /// Does this kernel know a burst? Since Linux 5.14, and some vendors' before.
+    pub has_burst: bool,
+}
+
+impl LiveGroup {
+    /// Finds a group: by its path below the mounted `cpu` hierarchy as `/proc/PID/cgroup`
+    /// has it (`docker/abc` or `/docker/abc`), or by its directory.
+    ///
+    /// # Errors
+    /// [`HostError::Input`] if there is no such group, if it has no `cpu` controller, or if
+    /// it is the root, which has no limits.
+    pub fn open(name: &str) -> Result<LiveGroup, HostError> {
+        let given = Path::new(name);
+        if given.components().any(|part| part == Component::ParentDir) {
+            let problem = format!("`{name}` is no name of a task group: it has `..` in it");
+            return Err(HostError::input(problem, "give its path from the root of the hierarchy"));
+        }
+        let mounted = hierarchy::mounted_cpu()?;
+        let below = given.strip_prefix("/").unwrap_or(given);
+        let directory = given.is_absolute().then(|| given.to_owned());
+        let found = directory.filter(|dir| version_of(dir).is_some()).or_else(|| {
+            let relative = mounted.relative(below);
+            relative.into_iter().map(|part| mounted.at.join(part)).find(|dir| dir.is_dir())
+        });
+        let Some(dir) = found else {
+            if given.is_absolute() && given.is_dir() {
+                return Err(without_controller(name, given));
+            }
+            let problem = format!(
+                "there is no task group `{name}`: neither is {} one, nor a directory of that name",
+                mounted.at.join(below).display()
+            );
+            let help = format!(
+                "give its path as `cat /proc/PID/cgroup` shows it, or its directory below {}",
+                mounted.at.display()
+            );
+            return Err(HostError::input(problem, help));
+        };
+        let mut group = LiveGroup::at(&dir)?;
+        group.name = name.to_owned();
+        if let Ok(part) = dir.strip_prefix(&mounted.at) {
+            let accounting = mounted.accounting.map(|at| at.join(part));
+            group.dirs.extend(accounting.filter(|dir| dir.is_dir()));
+        }
+        Ok(group)
+    }
+
+    /// The group that has this directory.
+    ///
+    /// # Errors
+    /// As [`LiveGroup::open`].
+    pub fn at(dir: &Path) -> Result<LiveGroup, HostError> {
+        let name = dir.display().to_string();
+        if is_root(dir) {
+            let problem = format!("`{name}` is the root group, which the kernel never limits");
+            return Err(HostError::input(problem, "name a group below it"));
+        }
+        match version_of(dir) {
+            Some(version) => Ok(LiveGroup { name, version, dirs: vec![dir.to_owned()] }),
+            None => Err(without_controller(&name, dir)),
+        }
+    }
+
+    /// As it was asked for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its directory in the `cpu` hierarchy, where its limits are.
+    pub fn directory(&self) -> &Path {
+        &self.dirs[0]
+    }
+
+    /// Its directories: that of `cpu`, and that of `cpuacct` if cgroup v1 has it elsewhere.
+    pub fn directories(&self) -> &[PathBuf] {
+        &self.dirs
+    }
+
+    /// Is it one of cgroup v1?
+    pub fn is_v1(&self) -> bool {
+        self.version == Version::V1
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The limits in force.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the group is gone, may not be read, or its files have
+    /// something else in them than a kernel writes.
+    pub fn limits(&self) -> Result<LiveLimits, HostError> {
+        read_limits(self.directory(), self.version)
+    }
+
+    /// The limits of the groups that it lies in, the nearest first, with their directories.
+    ///
+    /// # Errors
+    /// As [`LiveGroup::limits`].
+    pub fn around(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
+        let outer = self.directory().ancestors().skip(1);
+        let outer = outer.take_while(|dir| version_of(dir) == Some(self.version) && !is_root(dir));
+        outer.map(|dir| Ok((dir.to_owned(), read_limits(dir, self.version)?.limits))).collect()
+    }
+
+    /// The limited groups within it, of each way down the first.
+    ///
+    /// # Errors
+    /// As [`LiveGroup::limits`]; a group that goes meanwhile is none.
+    pub fn within(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
+        let mut found = Vec::new();
+        let mut open = subgroups(self.directory());
+        while let Some(dir) = open.pop() {
+            match read_limits(&dir, self.version) {
+                Ok(live) if live.limits.quota_ns.is_some() => found.push((dir, live.limits)),
+                Ok(_) => open.extend(subgroups(&dir)),
+                Err(error) if dir.is_dir() && version_of(&dir).is_some() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(found)
+    }
+
+    /// CPUs that it can use at most, by its own limits and those around it; `None` without
+    /// any.
+    ///
+    /// # Errors
+    /// As [`LiveGroup::limits`].
+    pub fn effective_cpus(&self) -> Result<Option<f64>, HostError> {
+        let around: Vec<_> = self.around()?.into_iter().map(|(_, limits)| limits).collect();
+        Ok(self.limits()?.limits.effective_cpus(&around))
+    }
+
+    /// Where its counters are.
+    pub fn stat_files(&self) -> StatFiles {
+        StatFiles::of(&self.dirs)
+    }
+
+    /// Its counters since it was made.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the group is gone.
+    pub fn stats(&self) -> Result<GroupStats, HostError> {
+        self.stat_files().read(&self.name)
+    }
+
+    /// How many threads are in it and in the groups within it.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the group is gone.
+    pub fn threads(&self) -> Result<usize, HostError> {
+        let file = match self.version {
+            Version::V1 => "tasks",
+            Version::V2 => "cgroup.threads",
+        };
+        let mut count = read(&self.directory().join(file))?.lines().count();
+        let mut open = subgroups(self.directory());
+        while let Some(dir) = open.pop() {
+            open.extend(subgroups(&dir));
+            count += fs::read_to_string(dir.join(file)).unwrap_or_default().lines().count();
+        }
+        Ok(count)
+    }
+}
+
+/// Which interface the group of this directory has; `None` without the `cpu` controller.
+fn version_of(dir: &Path) -> Option<Version> {
+    if dir.join("cpu.max").exists() {
+        return Some(Version::V2);
+    }
+    dir.join("cpu.cfs_quota_us").exists().then_some(Version::V1)
+}
+
+/// Is it the root of a hierarchy, and not only of what this process sees of it? In v1 the root
+/// alone has a release agent, in v2 every group but the root a type.
+fn is_root(dir: &Path) -> bool {
+    dir.join("release_agent").exists()
+        || dir.join("cgroup.controllers").exists() && !dir.join("cgroup.type").exists()
+}
+
+fn without_controller(name: &str, dir: &Path) -> HostError {
+    if !dir.join("cgroup.procs").exists() {
+        let problem = format!("`{name}` is no task group: {} has no cgroup.procs", dir.display());
+        return HostError::input(problem, "name a directory of a cgroup hierarchy");
+    }
+    let problem = format!("`{name}` has no `cpu` controller: there is no cpu.max in it");
+    let parent = dir.parent().unwrap_or(dir).join("cgroup.subtree_control");
+    HostError::input(problem, format!("enable it: echo +cpu > {}", parent.display()))
+}
+
+fn subgroups(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+/// The limits of the group in `dir`.
+pub(super) fn read_limits(dir: &Path, version: Version) -> Result<LiveLimits, HostError> {
+    let (quota, period) = match version {
+        Version::V1 => {
+            let period_file = dir.join("cpu.cfs_period_us");
+            let period = number(&period_file, &read(&period_file)?)?;
+            let quota_file = dir.join("cpu.cfs_quota_us");
+            let text = read(&quota_file)?;
+            let quota = match text.trim().starts_with('-') {
+                true => None,
+                false => Some(number(&quota_file, &text)?),
+            };
+            (quota, period)
+        }
+        Version::V2 => {
+            let file = dir.join("cpu.max");
+            let text = read(&file)?;
+            let Some((quota, period)) = text.trim().split_once(' ') else {
+                return Err(unreadable(&file, &text));
+            };
+            let quota = (quota != "max").then(|| number(&file, quota)).transpose()?;
+            (quota, number(&file, period)?)
+        }
+    };
+    let burst_file = dir.join(version.burst_file());
+    let burst = match fs::read_to_string(&burst_file) {
+        Ok(text) => Some(number(&burst_file, &text)?),
+        Err(error) if error.kind() == ErrorKind::NotFound && dir.is_dir() => None,
+        Err(error) => return Err(not_read(&burst_file, error)),
+    };
+    let limits =
+        BandwidthLimits { quota_ns: quota, period_ns: period, burst_ns: burst.unwrap_or(0) };
+    Ok(LiveLimits { limits, has_burst: burst.is_some() })
+}
+
+/// A file's microseconds, in nanoseconds. What a kernel keeps has room in them.
+fn number(file: &Path, text: &str) -> Result<Ns, HostError> {
+    let us: u64 = text.trim().parse().map_err(|_| unreadable(file, text))?;
+    Ok(us.saturating_mul(1000))
+}
+
+fn unreadable(file: &Path, text: &str) -> HostError {
+    HostError::System {
+        doing: format!("read {}", file.display()),
+        reason: format!("`{}` is not what a kernel writes there", text.trim()),
+        help: "name a directory of a cgroup hierarchy with the `cpu` controller".to_owned(),
+    }
+}
+
+fn read(file: &Path) -> Result<String, HostError> {
+    fs::read_to_string(file).map_err(|error| not_read(file, error))
+}
+
+fn not_read(file: &Path, error: std::io::Error) -> HostError {
+    let help = match error.kind() {
+        ErrorKind::PermissionDenied => "run as somebody who may read the group's files",
+        _ => "see that the task group still exists",
+    };
+    HostError::system(format!("read {}", file.display()), error, help)
+}
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;
