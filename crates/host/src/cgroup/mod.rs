@@ -20,7 +20,7 @@ use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
 pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
-pub(crate) use stats::added;
+pub(crate) use stats::{added, parse as parse_stats};
 
 /// The task groups of one run, as [`Groups`] describes them. Dropped, they are gone, and
 /// whatever still runs in them has been killed.

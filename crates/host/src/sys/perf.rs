@@ -149,14 +149,12 @@ impl Drop for Ring {
 }
 
 fn open(cpu: u32, tracepoint: u64, ring_bytes: usize) -> io::Result<OwnedFd> {
-    let mut attr = perf_event_attr {
-        type_: bindings::PERF_TYPE_TRACEPOINT,
-        size: size_of::<perf_event_attr>() as u32,
-        config: tracepoint,
-        sample_type: u64::from(bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW),
-        clockid: libc::CLOCK_MONOTONIC,
-        ..perf_event_attr::default()
-    };
+    let mut attr = perf_event_attr::default();
+    attr.type_ = bindings::PERF_TYPE_TRACEPOINT;
+    attr.size = size_of::<perf_event_attr>() as u32;
+    attr.config = tracepoint;
+    attr.sample_type = u64::from(bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW);
+    attr.clockid = libc::CLOCK_MONOTONIC;
     attr.__bindgen_anon_1.sample_period = 1;
     attr.__bindgen_anon_2.wakeup_watermark = (ring_bytes / 2) as u32;
     attr.set_disabled(1);
