@@ -3,6 +3,8 @@
 
 mod ffi;
 
+use std::fmt;
+
 use crate::Ns;
 
 /// Stands for "no quota" in C.
@@ -22,6 +24,18 @@ pub struct BandwidthLimits {
 impl Default for BandwidthLimits {
     fn default() -> BandwidthLimits {
         BandwidthLimits { quota_ns: None, period_ns: 100_000_000, burst_ns: 0 }
+    }
+}
+
+/// In microseconds, the unit of the kernel's files: `quota 20000 us per 100000 us, burst 0 us`.
+impl fmt::Display for BandwidthLimits {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let us = |ns: Ns| ns as f64 / 1e3;
+        match self.quota_ns {
+            Some(quota) => write!(f, "quota {} us per {} us", us(quota), us(self.period_ns))?,
+            None => write!(f, "no quota, period {} us", us(self.period_ns))?,
+        }
+        write!(f, ", burst {} us", us(self.burst_ns))
     }
 }
 
@@ -129,6 +143,17 @@ impl BandwidthLimits {
         let all = around.iter().map(BandwidthLimits::ratio);
         let least = all.fold(self.ratio(), |a, b| CpuRatio(ffi::effective(a.0, b.0)));
         (least.0 != NO_QUOTA).then(|| least.cpus())
+    }
+
+    /// The same in whole microseconds, as the kernel's files have them: quota and burst are
+    /// rounded down, so that the burst stays within the quota; the period to the nearest.
+    pub fn in_whole_us(&self) -> BandwidthLimits {
+        let down = |ns: Ns| ns / 1000 * 1000;
+        BandwidthLimits {
+            quota_ns: self.quota_ns.map(down),
+            period_ns: down(self.period_ns.saturating_add(500)),
+            burst_ns: down(self.burst_ns),
+        }
     }
 
     fn ratio(&self) -> CpuRatio {

@@ -2,8 +2,10 @@
 //! this process is in, and removed at every end of it, a panic and Ctrl-C included. What a
 //! killed process has left is removed by the next one that makes a group.
 
+mod apply;
 mod hierarchy;
 mod live;
+mod order;
 mod remove;
 mod stats;
 
@@ -16,6 +18,7 @@ use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
+pub use apply::{Change, burst_is_capped};
 use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
 pub use remove::{remove_all, remove_at_panic};
@@ -291,7 +294,9 @@ pub(super) mod tests {
         let error = HostGroups::create(&Groups { groups, ..Groups::default() }).unwrap_err();
         assert!(error.to_string().contains("Invalid argument"), "{error}");
         let base = Hierarchy::find().unwrap().bases().remove(0);
-        for entry in fs::read_dir(base).unwrap().flatten() {
+        let own = format!("{}{}-", remove::PREFIX, std::process::id());
+        let entries = fs::read_dir(base).unwrap().flatten();
+        for entry in entries.filter(|e| e.file_name().to_string_lossy().starts_with(&own)) {
             let read = |file: &str| fs::read_to_string(entry.path().join(file));
             let limit = read("cpu.cfs_quota_us").or_else(|_| read("cpu.max")).unwrap_or_default();
             assert!(!limit.starts_with("13000"), "{}", entry.path().display());

@@ -52,8 +52,9 @@ fn kill_members(dir: &Path) {
 }
 
 /// Removes every group that this process has made, the newest first: for an end without
-/// destructors.
+/// destructors. Limits of a live group that are being written are written first.
 pub fn remove_all() {
+    super::apply::wait_for_changes();
     loop {
         let last = made().last().cloned();
         match last {

@@ -1,0 +1,230 @@
+//! In which order to write limits. The kernel looks at the whole setting at every write, so
+//! that the way from one to another leads through settings that it must accept too, and that
+//! should not limit the group more than either end does, not even for a moment.
+//!
+//! A setting between has each of quota, period and burst from one end or the other, or no
+//! quota at all, which no parent and no child ever speaks against. That is a dozen settings:
+//! the shortest way through those that are allowed is searched, not argued.
+
+use std::fmt;
+use std::path::Path;
+
+use reveille_policy::{BandwidthError, BandwidthLimits};
+
+use super::hierarchy::Version;
+use crate::Ns;
+
+/// One write into a file of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Write {
+    /// v1: `cpu.cfs_period_us`.
+    Period(Ns),
+    /// v1: `cpu.cfs_quota_us`.
+    Quota(Option<Ns>),
+    /// v2: `cpu.max`, quota and period at once.
+    Max(Option<Ns>, Ns),
+    /// The burst, of either.
+    Burst(Ns),
+}
+
+impl Write {
+    /// The file's name.
+    pub fn file(self, version: Version) -> &'static str {
+        match self {
+            Write::Period(_) => "cpu.cfs_period_us",
+            Write::Quota(_) => "cpu.cfs_quota_us",
+            Write::Max(..) => "cpu.max",
+            Write::Burst(_) => version.burst_file(),
+        }
+    }
+
+    /// As a command of a shell; `dir` is the group's directory.
+    pub fn line(self, version: Version, dir: &Path) -> String {
+        let text = self.to_string();
+        let file = dir.join(self.file(version));
+        format!("echo {} > {}", word(&text), word(&file.to_string_lossy()))
+    }
+
+    /// What is set after it.
+    pub fn after(self, before: BandwidthLimits) -> BandwidthLimits {
+        match self {
+            Write::Period(period_ns) => BandwidthLimits { period_ns, ..before },
+            Write::Quota(quota_ns) => BandwidthLimits { quota_ns, ..before },
+            Write::Max(quota_ns, period_ns) => BandwidthLimits { quota_ns, period_ns, ..before },
+            Write::Burst(burst_ns) => BandwidthLimits { burst_ns, ..before },
+        }
+    }
+}
+
+/// What is written.
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match *self {
+            Write::Quota(None) => write!(f, "-1"),
+            Write::Max(None, period_ns) => write!(f, "max {}", period_ns / 1000),
+            Write::Max(Some(quota_ns), period_ns) => {
+                write!(f, "{} {}", quota_ns / 1000, period_ns / 1000)
+            }
+            Write::Period(ns) | Write::Quota(Some(ns)) | Write::Burst(ns) => {
+                write!(f, "{}", ns / 1000)
+            }
+        }
+    }
+}
+
+/// What decides whether the kernel accepts a setting of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub version: Version,
+    /// Must the burst not be above the quota? So it is in mainline kernels.
+    pub capped: bool,
+    /// Limits of the groups around, the nearest first, and of the nearest within. Only v1
+    /// compares them.
+    pub around: Vec<BandwidthLimits>,
+    pub within: Vec<BandwidthLimits>,
+}
+
+impl Rules {
+    /// Why the kernel would refuse a setting, if it would.
+    pub fn check(&self, limits: &BandwidthLimits) -> Result<(), BandwidthError> {
+        match limits.check() {
+            Err(BandwidthError::BurstAboveQuota { .. }) if !self.capped => {}
+            verdict => verdict?,
+        }
+        if self.version == Version::V2 {
+            return Ok(());
+        }
+        limits.check_in(&self.around)?;
+        if limits.quota_ns.is_none() {
+            return Ok(());
+        }
+        self.within.iter().try_for_each(|child| child.check_in(&[*limits]))
+    }
+}
+
+/// What one more write costs the group, a refill, against all that follows.
+const WRITE: u32 = 1000;
+/// To have no limit for a moment, where neither end has none.
+const UNLIMITED: u32 = 100;
+/// To have more CPU for a moment than either end allows.
+const ABOVE_BOTH: u32 = 10;
+/// To write `cpu.max` when the burst is set already: Linux 5.14 to 6.9 spoil it.
+const BURST_FIRST: u32 = 1;
+
+/// The writes that lead from one setting to another, as few as possible; `None` if the
+/// kernel refuses the latter.
+pub(super) fn order(
+    from: &BandwidthLimits,
+    to: &BandwidthLimits,
+    rules: &Rules,
+) -> Option<Vec<Write>> {
+    struct Reached {
+        limits: BandwidthLimits,
+        cost: u32,
+        writes: Vec<Write>,
+        done: bool,
+    }
+    let start = Reached { limits: *from, cost: 0, writes: Vec::new(), done: false };
+    let mut reached = vec![start];
+    loop {
+        let open = reached.iter_mut().filter(|r| !r.done);
+        let next = open.min_by_key(|r| r.cost)?;
+        if next.limits == *to {
+            return Some(std::mem::take(&mut next.writes));
+        }
+        next.done = true;
+        let (limits, cost, writes) = (next.limits, next.cost, next.writes.clone());
+        for write in writes_between(from, to, rules.version) {
+            let after = write.after(limits);
+            if after == limits || rules.check(&after).is_err() {
+                continue;
+            }
+            let Some(extra) = extra_cost(&after, write, from, to) else { continue };
+            let cost = cost + WRITE + extra;
+            let writes = [writes.as_slice(), &[write]].concat();
+            match reached.iter_mut().find(|r| r.limits == after) {
+                Some(known) if known.cost <= cost => {}
+                Some(known) => (known.cost, known.writes) = (cost, writes),
+                None => reached.push(Reached { limits: after, cost, writes, done: false }),
+            }
+        }
+    }
+}
+
+/// All writes that may be on the way.
+fn writes_between(from: &BandwidthLimits, to: &BandwidthLimits, version: Version) -> Vec<Write> {
+    let bursts = [from, to].map(|limits| Write::Burst(limits.burst_ns));
+    match version {
+        Version::V1 => {
+            let periods = [from, to].map(|limits| Write::Period(limits.period_ns));
+            let quotas = [from.quota_ns, to.quota_ns, None].map(Write::Quota);
+            [periods.as_slice(), &quotas, &bursts].concat()
+        }
+        Version::V2 => {
+            let max = [from, to].map(|limits| Write::Max(limits.quota_ns, limits.period_ns));
+            [max.as_slice(), &bursts].concat()
+        }
+    }
+}
+
+/// What speaks against being in this setting on the way; `None` for one that limits the
+/// group more than both ends.
+fn extra_cost(
+    now: &BandwidthLimits,
+    write: Write,
+    from: &BandwidthLimits,
+    to: &BandwidthLimits,
+) -> Option<u32> {
+    if less(now, from) && less(now, to) {
+        return None;
+    }
+    let ends_limited = from.quota_ns.is_some() && to.quota_ns.is_some();
+    let above = less(from, now) && less(to, now);
+    let spoilt = matches!(write, Write::Max(..)) && now.burst_ns > 0 && now.burst_ns == to.burst_ns;
+    Some(match now.quota_ns {
+        None if ends_limited => UNLIMITED,
+        _ if above => ABOVE_BOTH,
+        _ if spoilt => BURST_FIRST,
+        _ => 0,
+    })
+}
+
+/// Has a group with limits `a` less CPU than with `b`, leaving bursts aside?
+fn less(a: &BandwidthLimits, b: &BandwidthLimits) -> bool {
+    match (a.quota_ns, b.quota_ns) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(qa), Some(qb)) => {
+            u128::from(qa) * u128::from(b.period_ns) < u128::from(qb) * u128::from(a.period_ns)
+        }
+    }
+}
+
+/// The writes that set limits whatever was set before, in an order that the kernel accepts
+/// from every setting: without burst and quota, no rule is left that a period could break.
+pub(super) fn from_anything(to: &BandwidthLimits, version: Version) -> Vec<Write> {
+    let burst = (to.burst_ns > 0).then_some(Write::Burst(to.burst_ns));
+    let mut writes = vec![Write::Burst(0)];
+    match version {
+        Version::V1 => {
+            writes.extend([Write::Quota(None), Write::Period(to.period_ns)]);
+            writes.extend(to.quota_ns.map(|quota| Write::Quota(Some(quota))));
+        }
+        Version::V2 => writes.push(Write::Max(to.quota_ns, to.period_ns)),
+    }
+    writes.extend(burst);
+    writes
+}
+
+/// A word of a shell that stands for exactly this text.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/_.:@+-,=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod tests;
