@@ -292,6 +292,7 @@ mod tests {
             operations: 1,
             wakeup_latency: crate::Latency::default(),
             recorded_latency: Vec::new(),
+            answers: Vec::new(),
             observed,
             counters,
             cpus: vec![CpuTime::default(); 2],

@@ -21,6 +21,9 @@ pub use spec::RunSpec;
 /// Nanoseconds, of virtual or of real time.
 pub type Ns = u64;
 
+/// Stands for work that was not done in the measured time.
+pub const UNANSWERED: Ns = Ns::MAX;
+
 /// The result of one run of one workload under one policy with one seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
@@ -34,6 +37,9 @@ pub struct RunResult {
     /// The latencies that the workload itself records (schbench does), in the order of
     /// its `records`; empty if it records none.
     pub recorded_latency: Vec<Latency>,
+    /// Work that arrived from outside: how long each piece of it took from its arrival to
+    /// its end, or [`UNANSWERED`]; task by task, in the order of arrival. Empty if none did.
+    pub answers: Vec<Ns>,
     /// What of the scheduler's doings was observed; the rest of `counters` means nothing.
     pub observed: Observed,
     /// What the scheduler did.

@@ -12,6 +12,7 @@ use reveille_measure::{Counters, Latency, Ns, Observed, RunResult, RunSpec};
 use reveille_policy::{CpuId, LlcShape, NONE, Policy, TaskId, Tunables, World, WorldShape, bits};
 use reveille_workload::Program;
 
+use crate::arrivals::Answers;
 use crate::balance::Balancer;
 use crate::bandwidth::Bandwidth;
 use crate::channel::Channel;
@@ -112,6 +113,7 @@ pub(crate) struct Sim<'a> {
     pub(crate) counters: Counters,
     pub(crate) wakeup_latency: Latency,
     pub(crate) recorded_latency: Vec<Latency>,
+    pub(crate) answers: Answers,
     pub(crate) operations: u64,
 }
 
@@ -172,6 +174,7 @@ impl<'a> Sim<'a> {
             counters: Counters::default(),
             wakeup_latency: Latency::default(),
             recorded_latency: vec![Latency::default(); program.records.len()],
+            answers: Answers::new(&program.arrivals),
             operations: 0,
         }
     }
@@ -356,6 +359,7 @@ impl<'a> Sim<'a> {
         self.counters = Counters::default();
         self.wakeup_latency = Latency::default();
         self.recorded_latency.fill(Latency::default());
+        self.answers.forget();
         self.operations = 0;
     }
 
@@ -374,6 +378,7 @@ impl<'a> Sim<'a> {
             operations: self.operations,
             wakeup_latency: self.wakeup_latency,
             recorded_latency: self.recorded_latency,
+            answers: self.answers.took_ns,
             observed: Observed::Everything,
             counters: self.counters,
             cpus: self.cpus.iter().map(|c| c.time).collect(),

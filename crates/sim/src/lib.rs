@@ -1,6 +1,7 @@
 //! Virtual time: the kernel's wakeup path, runqueues, idle states and balancing
 //! on a modelled machine.
 
+mod arrivals;
 mod balance;
 mod balance_pass;
 mod bandwidth;

@@ -57,6 +57,19 @@ impl Sim<'_> {
                     self.spin(cpu, task, toll, busy, ns);
                     return;
                 }
+                Op::RunArrived => {
+                    // What was recorded has its variation already.
+                    let work = self.arrival_of(task).work_ns;
+                    let busy = self.varied(busy) + work;
+                    self.begin(cpu, Step::Op, toll, busy, None);
+                    self.compute(cpu, true);
+                    return;
+                }
+                Op::SpinArrived => {
+                    let work = self.arrival_of(task).work_ns;
+                    self.spin(cpu, task, toll, busy, work);
+                    return;
+                }
                 Op::Send { channel, bytes } => {
                     let resumed = t.resumed;
                     let cost = self.messages.of(self.channels[t.spec.channel(channel)].kind);
@@ -86,6 +99,7 @@ impl Sim<'_> {
                 Op::Sleep { .. }
                 | Op::SleepRandom(_)
                 | Op::Period { .. }
+                | Op::Arrive
                 | Op::Wait { .. }
                 | Op::Lock { .. }
                     if t.resumed =>
@@ -96,7 +110,11 @@ impl Sim<'_> {
                     }
                     self.next_op(task);
                 }
-                Op::Sleep { .. } | Op::SleepRandom(_) | Op::Period { .. } | Op::Wait { .. } => {
+                Op::Sleep { .. }
+                | Op::SleepRandom(_)
+                | Op::Period { .. }
+                | Op::Arrive
+                | Op::Wait { .. } => {
                     busy += self.messages.futex.receive_begin;
                     break;
                 }
@@ -145,6 +163,11 @@ impl Sim<'_> {
                     let since = self.running_at(cpu, toll, busy).saturating_sub(t.noted_at);
                     let latency = since.saturating_sub(less);
                     self.recorded_latency[usize::from(record)].record(latency);
+                    self.next_op(task);
+                }
+                Op::Answer => {
+                    let after = self.running_at(cpu, toll, busy).saturating_sub(t.noted_at);
+                    self.answer(task, after);
                     self.next_op(task);
                 }
                 Op::LockCpu => {
@@ -252,8 +275,8 @@ impl Sim<'_> {
             return;
         }
         match self.op(task) {
-            Op::Run(_) | Op::RunRandom(_) => self.next_op(task),
-            Op::Spin(_) => {
+            Op::Run(_) | Op::RunRandom(_) | Op::RunArrived => self.next_op(task),
+            Op::Spin(_) | Op::SpinArrived => {
                 self.tasks[at(task)].spin_until = 0;
                 self.next_op(task);
             }
@@ -287,6 +310,16 @@ impl Sim<'_> {
                     t.period_at = self.now;
                 }
                 t.resumed = true;
+            }
+            Op::Arrive => {
+                self.tasks[at(task)].resumed = true;
+                let due = self.next_arrival(task);
+                if due > self.now {
+                    // It comes from outside, where no timer slack delays it.
+                    self.set_timer(cpu, task, due);
+                    self.replan_timers();
+                    return self.block(cpu);
+                }
             }
             Op::Wait { timeout, jitter } => {
                 self.tasks[at(task)].resumed = true;
@@ -346,6 +379,7 @@ impl Sim<'_> {
             Op::Join { .. }
             | Op::Note
             | Op::Record { .. }
+            | Op::Answer
             | Op::UnlockCpu
             | Op::Again { .. }
             | Op::Count(_) => {

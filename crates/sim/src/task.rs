@@ -103,6 +103,8 @@ pub(crate) struct Task {
     pub(crate) rounds: [u32; MAX_DEPTH],
     /// The CPU whose lock it has.
     pub(crate) cpu_lock: CpuId,
+    /// Work that has arrived for it so far.
+    pub(crate) arrived: u64,
     /// When its present period began.
     pub(crate) period_at: Ns,
     /// Next task on the list that it has joined.
@@ -150,6 +152,7 @@ impl Task {
             request_turn: 0,
             rounds: [0; MAX_DEPTH],
             cpu_lock: reveille_policy::NONE,
+            arrived: 0,
             period_at: 0,
             list_next: reveille_policy::NONE,
             shared_queue: reveille_policy::NONE,

@@ -95,7 +95,7 @@ impl HostRunner for ThisHost {
             switches => Some(KernelFeatures::of_this_kernel()?.switch(switches)?),
         };
         let made = HostGroups::create(side.groups)?;
-        let setting = Setting { cpus: side.cpus.to_vec(), groups: made.files(side.groups) };
+        let setting = Setting { cpus: side.cpus.to_vec(), groups: made.files(side.groups)? };
         let loaded = side.loader.as_ref().map(|loader| self.load(loader, stop)).transpose()?;
         let ran = program::run(&self.command, program, &setting, spec, stop);
         if let Some(loaded) = loaded {

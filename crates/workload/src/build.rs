@@ -9,7 +9,7 @@ use crate::channels::{ChannelRef, Which};
 use crate::error::Mistake;
 use crate::operation::{Code, OpSource, flatten};
 use crate::task::{Process, TaskSource};
-use crate::{ChannelKind, Op, Port, Program, Role, TaskSpec, Workload, WorkloadError};
+use crate::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec, Workload, WorkloadError};
 
 /// A run has no more tasks, channels or lists than this.
 const MAX_TASKS: u64 = 1_000_000;
@@ -79,6 +79,7 @@ impl Workload {
             channels: kinds.repeat(load as usize),
             n_lists: load as u32 * self.lists.len() as u32,
             n_locks: load as u32 * self.locks.len() as u32,
+            arrivals: Arrivals::default(),
             records: self.records.clone(),
             metric: self.metrics[0].clone(),
         })

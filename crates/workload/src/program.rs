@@ -22,6 +22,9 @@ pub struct Program {
     pub n_lists: u32,
     /// Number of mutexes.
     pub n_locks: u32,
+    /// Work that arrives from outside; empty if the tasks make all of theirs.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Names of the latencies that tasks record, by the number in [`Op::Record`].
     pub records: Vec<String>,
     /// What the result of a run is.
@@ -62,6 +65,48 @@ impl TaskSpec {
     pub fn channel(&self, port: Port) -> usize {
         let own = if port.own { u32::from(self.own) } else { 0 };
         (self.channel_base + u32::from(port.first) + own) as usize
+    }
+}
+
+/// Work that comes at given times, whatever has become of earlier work: an open load, as a
+/// recording has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// After this time all of it comes again, and so on for ever; not 0 if there is any.
+    pub span_ns: Ns,
+    /// By task, in rising order and before `span_ns`. A task without any must not ask.
+    pub of_task: Vec<Vec<Arrival>>,
+}
+
+/// A piece of work for one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// When it comes, from the start of the run or of the repetition.
+    pub at_ns: Ns,
+    /// The time that it takes: of a CPU, or on the wall, as the operation has it.
+    pub work_ns: Ns,
+}
+
+impl Arrivals {
+    /// Does any work arrive?
+    pub fn some(&self) -> bool {
+        self.of_task.iter().any(|arrivals| !arrivals.is_empty())
+    }
+
+    /// Where a task's work begins if that of all tasks lies one after the other.
+    pub fn first_of_task(&self) -> Vec<usize> {
+        let mut next = 0;
+        let begins = self.of_task.iter().map(|own| {
+            let begin = next;
+            next += own.len();
+            begin
+        });
+        begins.collect()
+    }
+
+    /// How many pieces there are.
+    pub fn count(&self) -> usize {
+        self.of_task.iter().map(Vec::len).sum()
     }
 }
 
@@ -137,6 +182,15 @@ pub enum Op {
         /// catches up.
         restart: bool,
     },
+    /// Sleeps until the task's next arrival (see [`Arrivals`]); does not sleep if that has
+    /// come already. Notes when it came for `Record` and `Answer`.
+    Arrive,
+    /// Computes for the CPU time that this arrival takes.
+    RunArrived,
+    /// Spins for as much wall-clock time; preemption counts as work.
+    SpinArrived,
+    /// Keeps the time since this arrival with it, for the result of the run.
+    Answer,
     /// Waits on the task's own futex until posted, or until the time is over.
     Wait {
         /// 0 waits without limit.

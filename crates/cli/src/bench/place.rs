@@ -48,7 +48,7 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     // Before there is anything that a signal would leave behind.
     let stop = watch_signals()?;
     let made = HostGroups::create(&groups)?;
-    let group = made.files(&groups).pop();
+    let group = made.files(&groups)?.pop();
     let join = group.as_ref().map(|group| group.procs.clone()).unwrap_or_default();
     let watch = Watch::begin();
     let result = supervise::run(&program, &Place { cpus, join }, job, &stop)?;

@@ -28,6 +28,7 @@ fn group(dir: &Path, threads: bool) -> GroupFiles {
         roles: vec![0],
         procs: vec![dir.join("cgroup.procs")],
         threads: threads.then(|| dir.join("tasks")).into_iter().collect(),
+        phase: None,
         stats: StatFiles { cpu_stat: dir.join("cpu.stat"), usage: None },
     }
 }

@@ -6,6 +6,7 @@ mod apply;
 mod hierarchy;
 mod live;
 mod order;
+mod phase;
 mod remove;
 mod stats;
 
@@ -17,10 +18,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use serde::{Deserialize, Serialize};
 
-use crate::HostError;
+use crate::{HostError, Ns};
 pub use apply::{Change, burst_is_capped};
 use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
+pub use phase::Phase;
 pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
 pub(crate) use stats::{added, parse as parse_stats};
@@ -69,27 +71,32 @@ impl HostGroups {
     }
 
     /// The files of each, by which a program enters them; `groups` are those that these were
-    /// made from.
-    pub fn files(&self, groups: &Groups) -> Vec<GroupFiles> {
-        let files = |(made, group): (&Group, &TaskGroup)| GroupFiles {
-            name: group.name.clone(),
-            parent: group.parent,
-            roles: group.roles.clone(),
-            procs: made.dirs.iter().map(|dir| dir.join("cgroup.procs")).collect(),
-            threads: match made.version {
-                Version::V1 => made.dirs.iter().map(|dir| dir.join("tasks")).collect(),
-                // Its threads would have to be in groups of one threaded subtree.
-                Version::V2 => Vec::new(),
-            },
-            stats: StatFiles::of(&made.dirs),
+    /// made from. Where one is to have a certain phase, this waits until a period of it ends.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if no end of a period could be seen.
+    pub fn files(&self, groups: &Groups) -> Result<Vec<GroupFiles>, HostError> {
+        let files = |(made, group): (&Group, &TaskGroup)| {
+            Ok(GroupFiles {
+                name: group.name.clone(),
+                parent: group.parent,
+                roles: group.roles.clone(),
+                procs: made.dirs.iter().map(|dir| dir.join("cgroup.procs")).collect(),
+                threads: match made.version {
+                    Version::V1 => made.dirs.iter().map(|dir| dir.join("tasks")).collect(),
+                    // Its threads would have to be in groups of one threaded subtree.
+                    Version::V2 => Vec::new(),
+                },
+                phase: made.phase(group)?,
+                stats: StatFiles::of(&made.dirs),
+            })
         };
         self.groups.iter().zip(&groups.groups).map(files).collect()
     }
 }
 
-/// A task group by the files that the kernel shows of it. Its limits are set already; when
-/// its periods begin cannot be set, so that the `phase_ns` of a [`TaskGroup`] has no meaning
-/// here.
+/// A task group by the files that the kernel shows of it. Its limits are set already. When
+/// its periods begin cannot be set: a run that is to have a certain phase waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupFiles {
     /// Its name in results.
@@ -103,6 +110,9 @@ pub struct GroupFiles {
     /// Files into each of which a thread writes its id to enter, `tasks` of the first
     /// version; none where threads of one process cannot be in several groups.
     pub threads: Vec<PathBuf>,
+    /// When its periods end, and where in one a run is to begin; nothing if that is left to
+    /// chance.
+    pub phase: Option<Phase>,
     /// Where its counters are.
     pub stats: StatFiles,
 }
@@ -150,19 +160,37 @@ impl Group {
         Ok(group)
     }
 
+    /// When its periods end, if a run is to begin at a certain time in one.
+    fn phase(&self, group: &TaskGroup) -> Result<Option<Phase>, HostError> {
+        let limits = &group.limits;
+        let (Some(phase_ns), Some(quota_ns)) = (group.phase_ns, limits.quota_ns) else {
+            return Ok(None);
+        };
+        let restart = || self.write_quota(quota_ns, limits.period_ns);
+        let stats = StatFiles::of(&self.dirs);
+        let refill_at_ns = phase::see_refill(&stats, limits.period_ns, restart)?;
+        Ok(Some(Phase { refill_at_ns, period_ns: limits.period_ns, phase_ns }))
+    }
+
+    /// Sets quota and period of a group whose burst is no more than the quota.
+    fn write_quota(&self, quota_ns: Ns, period_ns: Ns) -> Result<(), HostError> {
+        let dir = &self.dirs[0];
+        let (quota_us, period_us) = (quota_ns / 1000, period_ns / 1000);
+        match self.version {
+            Version::V1 => {
+                write(&dir.join("cpu.cfs_period_us"), &period_us.to_string())?;
+                write(&dir.join("cpu.cfs_quota_us"), &quota_us.to_string())
+            }
+            Version::V2 => write(&dir.join("cpu.max"), &format!("{quota_us} {period_us}")),
+        }
+    }
+
     /// Sets the limits of a fresh group: first the burst can be nothing else than 0, and
     /// the burst comes last, for it may not exceed the quota.
     fn limit(&self, limits: &BandwidthLimits) -> Result<(), HostError> {
         let Some(quota_ns) = limits.quota_ns else { return Ok(()) };
+        self.write_quota(quota_ns, limits.period_ns)?;
         let dir = &self.dirs[0];
-        let (quota_us, period_us) = (quota_ns / 1000, limits.period_ns / 1000);
-        match self.version {
-            Version::V1 => {
-                write(&dir.join("cpu.cfs_period_us"), &period_us.to_string())?;
-                write(&dir.join("cpu.cfs_quota_us"), &quota_us.to_string())?;
-            }
-            Version::V2 => write(&dir.join("cpu.max"), &format!("{quota_us} {period_us}"))?,
-        }
         if limits.burst_ns > 0 {
             let file = dir.join(self.version.burst_file());
             if !file.exists() {
@@ -273,7 +301,7 @@ pub(super) mod tests {
                 assert_eq!(read("cpu.max.burst").trim(), "10000");
             }
         }
-        let files = made.files(&groups);
+        let files = made.files(&groups).unwrap();
         assert_eq!((files[1].name.as_str(), files[1].parent), ("app", Some(0)));
         assert_eq!(files[1].stats.read("app").unwrap().nr_throttled, 0);
         drop(made);
@@ -308,7 +336,7 @@ pub(super) mod tests {
         let groups = Groups { groups: vec![limited("app", None, 50, 0)], ..Groups::default() };
         let Some(made) = created(&groups) else { return };
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        for file in &made.files(&groups)[0].procs {
+        for file in &made.files(&groups).unwrap()[0].procs {
             fs::write(file, sleeper.id().to_string()).unwrap();
         }
         let dir = made.groups[0].dirs[0].clone();

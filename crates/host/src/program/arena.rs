@@ -68,6 +68,8 @@ shareable! {
 pub(super) struct Arena {
     phase: SharedSlice<OwnLine<AtomicU32>>,
     ready: SharedSlice<OwnLine<AtomicU32>>,
+    /// When the run begins.
+    started_at: SharedSlice<OwnLine<AtomicU64>>,
     /// When tasks are replaced no more.
     last_respawn_at: SharedSlice<OwnLine<AtomicU64>>,
     fault: SharedSlice<OwnLine<FaultCell>>,
@@ -95,6 +97,10 @@ pub(super) struct Arena {
     pub(super) latencies_of: Vec<usize>,
     /// By role: the latencies that it records, in the order of its histograms.
     pub(super) recorded_by: Vec<Vec<u8>>,
+    /// How long each piece of work that arrived took, task by task; 0 if it was not done.
+    pub(super) answers: SharedSlice<AtomicU64>,
+    /// By task: where its pieces begin.
+    pub(super) answers_of: Vec<usize>,
 }
 
 impl Arena {
@@ -113,6 +119,7 @@ impl Arena {
         Ok(Arena {
             phase: SharedSlice::new(1)?,
             ready: SharedSlice::new(1)?,
+            started_at: SharedSlice::new(1)?,
             last_respawn_at: SharedSlice::new(1)?,
             fault: SharedSlice::new(1)?,
             own: SharedSlice::new(tasks)?,
@@ -127,6 +134,8 @@ impl Arena {
             latencies: SharedSlice::new(n_histograms * CELLS)?,
             latencies_of,
             recorded_by,
+            answers: SharedSlice::new(program.arrivals.count())?,
+            answers_of: program.arrivals.first_of_task(),
         })
     }
 
@@ -149,6 +158,16 @@ impl Arena {
         if phase == Phase::WarmUp {
             futex::wake(&self.phase[0], i32::MAX as u32, Scope::Shared);
         }
+    }
+
+    /// The run is about to begin, at `at`.
+    pub(super) fn start_at(&self, at: Ns) {
+        self.started_at[0].store(at, Ordering::Release);
+    }
+
+    /// When it begins.
+    pub(super) fn started_at(&self) -> Ns {
+        self.started_at[0].load(Ordering::Acquire)
     }
 
     /// Tasks are replaced until `at`, and not for ever if the coordinator should not come

@@ -2,7 +2,9 @@
 //! at both ends of the measured time, and ends them. While they run it sleeps, but for a
 //! look every now and then at whether all are still there.
 
-use reveille_measure::{Counters, GroupStats, Latency, Observed, RunResult, RunSpec};
+use std::sync::atomic::Ordering;
+
+use reveille_measure::{Counters, GroupStats, Latency, Observed, RunResult, RunSpec, UNANSWERED};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process_group, setpgid, wait, waitpid,
@@ -30,7 +32,9 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
         clock::sleep(LOOK_AT_START_NS);
         crew.look_after()?;
     }
-    let start = clock::now();
+    let start = run.start_after(clock::now());
+    crew.sleep_until(start)?;
+    arena.start_at(start);
     arena.respawn_until(start + spec.warmup_ns + spec.duration_ns + LATE_NS);
     arena.enter(Phase::WarmUp);
     crew.sleep_until(start + spec.warmup_ns)?;
@@ -71,6 +75,7 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
             operations,
             wakeup_latency: Latency::default(),
             recorded_latency: recorded(run),
+            answers: answers(run),
             observed: Observed::FromOutside {
                 migrations: tasks
                     .filter(|_| run.kernel_tells_migrations)
@@ -283,6 +288,15 @@ fn recorded(run: &Run) -> Vec<Latency> {
         }
     }
     latencies
+}
+
+/// How long the work that arrived took.
+fn answers(run: &Run) -> Vec<Ns> {
+    let took = run.arena.answers.iter().map(|took| match took.load(Ordering::Relaxed) {
+        0 => UNANSWERED,
+        ns => ns,
+    });
+    took.collect()
 }
 
 #[cfg(test)]

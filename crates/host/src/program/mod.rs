@@ -31,7 +31,7 @@ use crate::child::{AnyJob, Job};
 use crate::supervise::{self, Place};
 use crate::sys::cpu;
 use crate::sys::futex::Scope;
-use crate::{HostError, TaskUse};
+use crate::{HostError, Ns, TaskUse};
 use arena::Arena;
 use channel::Channel;
 use work::Speed;
@@ -198,6 +198,12 @@ impl Run {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The first moment from `now` on at which the group whose phase is to be kept is in it:
+    /// the first one that names any.
+    fn start_after(&self, now: Ns) -> Ns {
+        self.groups.iter().find_map(|group| group.phase).map_or(now, |phase| phase.start_after(now))
     }
 
     /// The group that a task enters.

@@ -4,15 +4,16 @@
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use reveille_workload::{MAX_DEPTH, Op, Port, TaskSpec};
-use rustix::thread::gettid;
+use reveille_workload::{Arrival, MAX_DEPTH, Op, Port, TaskSpec};
+use rustix::thread::{gettid, set_current_timer_slack};
 
-use super::arena::{Inbox, Own};
+use super::arena::{Inbox, Own, stamp};
 use super::fault::{Doing, Fault};
 use super::{Run, histogram, sync, work};
 use crate::Ns;
@@ -22,6 +23,8 @@ use crate::sys::{clock, cpu};
 
 /// A thread of a task of several in a process needs little.
 const STACK_BYTES: usize = 128 << 10;
+/// The least slack that a thread's timers can have.
+const NO_SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
 /// Exit code of a process whose task could not go on.
 const FAULTY: i32 = 3;
 
@@ -38,6 +41,8 @@ pub(super) struct Worker {
     rng: Xoshiro256PlusPlus,
     /// When its last period ended.
     period_at: Ns,
+    /// Work that has arrived for it so far.
+    arrived: u64,
     /// Rounds done in each loop.
     rounds: [u32; MAX_DEPTH],
     /// To whom of those it sends requests the next one goes.
@@ -127,6 +132,7 @@ impl Worker {
             scope: run.scope_of(&spec),
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             period_at: 0,
+            arrived: 0,
             rounds: [0; MAX_DEPTH],
             request_turn: 0,
             served: 0,
@@ -141,6 +147,10 @@ impl Worker {
         let arena = &self.run.arena;
         histogram::touch(&arena.latencies[arena.histograms(self.number as usize, self.spec.role)]);
         self.introduce();
+        if self.run.program.arrivals.some() {
+            // Work comes from outside, where no timer slack delays it.
+            let _ = set_current_timer_slack(NO_SLACK);
+        }
         arena.wait_for_start();
         self.start_anew();
     }
@@ -176,6 +186,10 @@ impl Worker {
                 Op::Sleep { time, jitter } => clock::sleep(time + self.random_below(jitter)),
                 Op::SleepRandom(mean) => clock::sleep(self.exponential(mean)),
                 Op::Period { period, restart } => self.period(period, restart),
+                Op::Arrive => self.arrive(),
+                Op::RunArrived => work::compute(run.speed.rounds(self.arrival().1.work_ns)),
+                Op::SpinArrived => clock::spin_until(clock::now() + self.arrival().1.work_ns),
+                Op::Answer => self.answer(),
                 Op::Wait { timeout, jitter } => {
                     let limit = (timeout > 0).then(|| timeout + self.wait_jitter(jitter));
                     self.inbox.bell.wait(self.scope, limit);
@@ -278,6 +292,37 @@ impl Worker {
             clock::sleep_until(self.period_at);
         } else if restart {
             self.period_at = now;
+        }
+    }
+
+    /// Waits for its next piece of work, if that has not come yet.
+    fn arrive(&mut self) {
+        self.arrived += 1;
+        let (round, arrival) = self.arrival();
+        let arrivals = &self.run.program.arrivals;
+        let due = self.run.arena.started_at() + round * arrivals.span_ns + arrival.at_ns;
+        self.inbox.noted.store(due, Ordering::Relaxed);
+        if due > clock::now() {
+            clock::sleep_until(due);
+        }
+    }
+
+    /// The piece of work that arrived last, and in which repetition.
+    fn arrival(&self) -> (u64, Arrival) {
+        let own = &self.run.program.arrivals.of_task[self.number as usize];
+        let number = self.arrived - 1;
+        (number / own.len() as u64, own[(number % own.len() as u64) as usize])
+    }
+
+    /// Keeps how long that took.
+    fn answer(&self) {
+        let arena = &self.run.arena;
+        if arena.measures() {
+            let own = self.run.program.arrivals.of_task[self.number as usize].len() as u64;
+            let piece =
+                arena.answers_of[self.number as usize] + ((self.arrived - 1) % own) as usize;
+            let took = clock::now().saturating_sub(self.inbox.noted.load(Ordering::Relaxed));
+            arena.answers[piece].store(stamp(took), Ordering::Relaxed);
         }
     }
 

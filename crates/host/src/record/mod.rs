@@ -11,8 +11,10 @@ mod traced;
 mod tracepoints;
 mod tracer;
 
+use std::fs;
 use std::sync::atomic::AtomicBool;
 
+use reveille_machine::parse_cpu_list;
 use reveille_measure::GroupStats;
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
@@ -216,6 +218,16 @@ fn span_until(start_ns: Ns, ended: Ended, options: &RecordOptions, now_ns: Ns) -
         Ended::Whole => options.span_ns,
         Ended::Stopped | Ended::Vanished => (now_ns - start_ns).clamp(1, options.span_ns),
     }
+}
+
+/// The host's CPUs.
+fn online() -> Result<Vec<u32>, HostError> {
+    let file = "/sys/devices/system/cpu/online";
+    let text = fs::read_to_string(file).map_err(|error| {
+        HostError::system(format!("read {file}"), error, "record with --how sample")
+    })?;
+    parse_cpu_list(text.trim())
+        .map_err(|error| HostError::input(format!("{file}: {error}"), "record with --how sample"))
 }
 
 fn own_cpu_ns() -> Ns {

@@ -11,7 +11,7 @@ use reveille_measure::GroupStats;
 use reveille_usage::{Origin, Sample, Usage};
 
 use super::members::is_gone;
-use super::{Begun, Ended, RecordCost, Recording, Session, cost, span_until};
+use super::{Begun, Ended, RecordCost, Recording, Session, cost, online, span_until};
 use crate::cgroup::parse_stats;
 use crate::sys::clock;
 use crate::{HostError, Ns};
@@ -73,7 +73,6 @@ pub(super) fn record(
         event_ns: None,
         span_ns,
     };
-    let resolution_ns = step_ns.unwrap_or(0).max(typical_gap_ns(&samples));
     let mut warnings = begun.warnings(ended, span_ns);
     if step_ns.is_none() {
         warnings.push(
@@ -82,27 +81,25 @@ pub(super) fn record(
                 .to_owned(),
         );
     }
-    let usage = Usage {
-        name: session.group.name().to_owned(),
-        origin: Origin::Sampled { resolution_ns },
-        span_ns,
-        threads: 0,
-        demands: Vec::new(),
-        samples,
-        limits: Some(begun.limits),
-        host_cpus: std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u32),
-        began_unix_ns: begun.clocks.unix_ns(),
-        overhead: Some(cost.cpus()),
-        warnings,
-    };
+    let name = session.group.name();
+    let made = Usage::from_samples(name, samples, Some(begun.limits));
+    let mut usage = made.map_err(|error| HostError::System {
+        doing: format!("record `{name}`"),
+        reason: error.to_string(),
+        help: "record a group that runs, and for longer".to_owned(),
+    })?;
+    if let Origin::Sampled { resolution_ns } = &mut usage.origin {
+        *resolution_ns = (*resolution_ns).max(step_ns.unwrap_or(0));
+    }
+    usage.warnings.extend(warnings);
+    usage.host_cpus = online_cpus();
+    usage.began_unix_ns = begun.clocks.unix_ns();
+    usage.overhead = Some(cost.cpus());
     Ok(Recording { usage, ended, cost, counters: last })
 }
 
-/// The median time from one reading to the next.
-fn typical_gap_ns(samples: &[Sample]) -> Ns {
-    let mut gaps: Vec<Ns> = samples.windows(2).map(|two| two[1].at_ns - two[0].at_ns).collect();
-    gaps.sort_unstable();
-    gaps.get(gaps.len() / 2).copied().unwrap_or(0)
+fn online_cpus() -> Option<u32> {
+    Some(online().ok()?.len() as u32)
 }
 
 /// The files of a group's counters, kept open: finding them takes longer than reading them.

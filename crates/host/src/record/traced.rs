@@ -4,14 +4,13 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use reveille_machine::parse_cpu_list;
 use reveille_measure::GroupStats;
 use reveille_usage::{Origin, Usage};
 
 use super::activations::{Activations, Activity};
 use super::tracepoints::{Event, Kind};
 use super::tracer::Tracer;
-use super::{Begun, Ended, RecordCost, Recording, Session, cost, members, seconds, span_until};
+use super::{Begun, Ended, RecordCost, Recording, Session, cost, members, online, seconds, span_until};
 use crate::sys::clock;
 use crate::{HostError, Ns};
 
@@ -47,15 +46,6 @@ pub(super) fn prepare() -> Result<Tracer, HostError> {
         });
     }
     Tracer::open(&online()?)
-}
-
-fn online() -> Result<Vec<u32>, HostError> {
-    let file = "/sys/devices/system/cpu/online";
-    let text = fs::read_to_string(file).map_err(|error| {
-        HostError::system(format!("read {file}"), error, "record with --how sample")
-    })?;
-    parse_cpu_list(text.trim())
-        .map_err(|error| HostError::input(format!("{file}: {error}"), "record with --how sample"))
 }
 
 /// One past the largest thread id.

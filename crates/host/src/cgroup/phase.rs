@@ -1,0 +1,90 @@
+//! When the periods of a group end. The kernel draws the phase of the period timer at random
+//! when it makes a group and shows it nowhere, but it counts periods: whoever looks often
+//! enough sees one end. The grid then stays: a timer that has stopped starts again on it.
+
+use serde::{Deserialize, Serialize};
+
+use super::StatFiles;
+use crate::sys::clock;
+use crate::{HostError, Ns};
+
+/// Two looks further apart than this do not tell the end of a period well enough.
+const SHARP_NS: Ns = 100_000;
+/// How often it is tried to see one.
+const TRIES: u32 = 20;
+/// A run begins no earlier than this after it is ready to.
+const LEAD_NS: Ns = 1_000_000;
+
+/// When the periods of a group end, and when in one a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// A moment at which one has ended, by the monotonic clock.
+    pub refill_at_ns: Ns,
+    /// Length of a period.
+    pub period_ns: Ns,
+    /// From the start of the run to the next end of a period.
+    pub phase_ns: Ns,
+}
+
+impl Phase {
+    /// The first moment after `now` at which a run can begin.
+    pub fn start_after(&self, now: Ns) -> Ns {
+        let soonest = now + LEAD_NS;
+        let wanted = self.refill_at_ns + self.period_ns - self.phase_ns % self.period_ns;
+        // Both lie on the grid of the wanted phase.
+        let first = wanted % self.period_ns;
+        soonest + (first + self.period_ns - soonest % self.period_ns) % self.period_ns
+    }
+}
+
+/// Sees a period of the group end: a moment between two looks at its counter, at most
+/// [`SHARP_NS`] apart. `restart` makes a timer run that has stopped, as it does when nobody
+/// has used the group for two periods.
+///
+/// # Errors
+/// [`HostError::System`] if the group cannot be read, or nothing sharp was seen.
+pub(super) fn see_refill(
+    stats: &StatFiles,
+    period_ns: Ns,
+    restart: impl Fn() -> Result<(), HostError>,
+) -> Result<Ns, HostError> {
+    for _ in 0..TRIES {
+        restart()?;
+        let limit = clock::now() + 2 * period_ns;
+        let (mut before, counted) = (clock::now(), stats.read("")?.nr_periods);
+        while before < limit {
+            let looked = clock::now();
+            if stats.read("")?.nr_periods != counted {
+                if clock::now() - before <= SHARP_NS {
+                    return Ok(before);
+                }
+                break;
+            }
+            before = looked;
+        }
+    }
+    Err(HostError::System {
+        doing: "see a period of a task group end".to_owned(),
+        reason: format!("no end was seen to within {} us in {TRIES} tries", SHARP_NS / 1000),
+        help: "run nothing else beside this, or leave the phase out".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_begins_so_long_before_the_end_of_a_period() {
+        let period_ns = 100_000_000;
+        for phase_ns in [0, 1, 30_000_000, 99_999_999, 250_000_000] {
+            let phase = Phase { refill_at_ns: 1_234_567_890, period_ns, phase_ns };
+            for now in [0, 1_000_000_000, 1_234_567_890, 7_777_777_777] {
+                let start = phase.start_after(now);
+                assert!(start >= now + LEAD_NS && start < now + LEAD_NS + period_ns);
+                let to_refill = (phase.refill_at_ns + 100 * period_ns - start) % period_ns;
+                assert_eq!(to_refill, phase_ns % period_ns);
+            }
+        }
+    }
+}

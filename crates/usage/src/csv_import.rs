@@ -1,0 +1,362 @@
+//! A table of requests becomes a recording: when each arrived, what CPU time it took and,
+//! where that is known, which thread did it and when it was done.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use csv::StringRecord;
+
+use crate::decimal::nanoseconds;
+use crate::error::Mistake;
+use crate::valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};
+use crate::{Demand, Ns, Origin, Usage, UsageError};
+
+/// As many threads as requests without threads are spread over, unless more are asked for.
+pub const DEFAULT_THREADS: u32 = 1024;
+/// A line that is this much earlier than one above it means a clock that was set back, or
+/// a file in another order than that of time.
+const STEP_BACK_NS: i128 = 1_000_000_000;
+
+const UNITS: [(&str, Ns); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+const HEADER: &str =
+    "write a header such as at_ms,cpu_us (and thread, done_ms); units are s, ms, us, ns";
+
+/// How a table of requests is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// Threads at most that requests are spread over where the table names none;
+    /// [`DEFAULT_THREADS`] if not given.
+    pub threads: Option<u32>,
+    /// Lines need not be in the order of time.
+    pub unordered: bool,
+}
+
+/// A column with times, and what one of its units is.
+#[derive(Clone, Debug)]
+struct TimeColumn {
+    index: usize,
+    name: String,
+    unit_ns: Ns,
+}
+
+/// Where what stands.
+struct Header {
+    at: TimeColumn,
+    cpu: TimeColumn,
+    done: Option<TimeColumn>,
+    thread: Option<usize>,
+}
+
+/// A line, in the clock of the file.
+struct Request {
+    at: i128,
+    cpu_ns: Ns,
+    done: Option<i128>,
+    thread: u32,
+}
+
+impl Usage {
+    /// Reads a table of requests: columns `at` and `cpu`, and perhaps `thread` and `done`,
+    /// with units in their names. Errors name it `file`; the recording is called `name`.
+    ///
+    /// The recording begins with the first arrival, and ends one mean gap after the last,
+    /// so that it can be repeated. Without threads, a request goes to the thread that would
+    /// be free first on unlimited CPUs, and to a new one while all are busy.
+    ///
+    /// # Errors
+    /// [`UsageError`] with the line, the column and the fix.
+    pub fn from_csv(
+        file: &str,
+        name: &str,
+        bytes: &[u8],
+        options: CsvOptions,
+    ) -> Result<Usage, UsageError> {
+        if options.threads.is_some_and(|n| n == 0 || n > MAX_THREADS) {
+            let fix = format!("use 1 to {MAX_THREADS}");
+            return Err(Mistake::new("that number of threads is not possible", fix).in_file(file));
+        }
+        let (header, mut requests) = Reader { file, unordered: options.unordered }.read(bytes)?;
+        requests.sort_by_key(|request| request.at);
+        let usage = recording(name, &header, &requests, options.threads)
+            .map_err(|mistake| mistake.in_file(file))?;
+        usage.first_mistake().map_or(Ok(usage), |mistake| Err(mistake.in_file(file)))
+    }
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    unordered: bool,
+}
+
+impl Reader<'_> {
+    fn read(&self, bytes: &[u8]) -> Result<(Header, Vec<Request>), UsageError> {
+        let mut builder = csv::ReaderBuilder::new();
+        let mut reader = builder.trim(csv::Trim::All).from_reader(bytes);
+        let names = reader.headers().map_err(|error| self.unread(error))?.clone();
+        let header = header(&names).map_err(|mistake| mistake.at_line(self.file, 1, None))?;
+        let mut requests = Vec::new();
+        let mut threads = HashMap::new();
+        // By thread: the latest arrival so far, and on which line.
+        let mut latest: Vec<(i128, u64)> = Vec::new();
+        let mut line = StringRecord::new();
+        while reader.read_record(&mut line).map_err(|error| self.unread(error))? {
+            let number = line.position().map_or(0, csv::Position::line);
+            let request = self.request(&header, &line, number, &mut threads)?;
+            let thread = request.thread as usize;
+            latest.resize(latest.len().max(thread + 1), (i128::MIN, 0));
+            let (before, before_line) = latest[thread];
+            if request.at >= before {
+                latest[thread] = (request.at, number);
+            } else if before - request.at > STEP_BACK_NS && !self.unordered {
+                let back_s = (before - request.at) as f64 / 1e9;
+                let problem = format!("{back_s:.3} s earlier than line {before_line}");
+                let fix = "if lines are in no order, add --unordered; if a clock was set back, \
+                           import the lines before and those from here on as files of their own";
+                let mistake = Mistake::new(problem, fix);
+                return Err(mistake.at_line(self.file, number, Some(&header.at.name)));
+            }
+            if requests.len() == MAX_ROWS {
+                let mistake = Mistake::new(
+                    format!("more than {MAX_ROWS} requests"),
+                    "import a shorter part of it",
+                );
+                return Err(mistake.at_line(self.file, number, None));
+            }
+            requests.push(request);
+        }
+        Ok((header, requests))
+    }
+
+    fn request(
+        &self,
+        header: &Header,
+        line: &StringRecord,
+        number: u64,
+        threads: &mut HashMap<String, u32>,
+    ) -> Result<Request, UsageError> {
+        let time = |column: &TimeColumn| {
+            let text = line.get(column.index).unwrap_or_default();
+            time(text, column).map_err(|m| m.at_line(self.file, number, Some(&column.name)))
+        };
+        let refuse = |column: &str, problem: String, fix: &str| {
+            Err(Mistake::new(problem, fix).at_line(self.file, number, Some(column)))
+        };
+        let (at, cpu) = (time(&header.at)?, time(&header.cpu)?);
+        if cpu > i128::from(MAX_SPAN_NS) {
+            let fix = "look whether the unit in the header is right";
+            return refuse(&header.cpu.name, "more than 31 days of CPU time".into(), fix);
+        }
+        let done = match &header.done {
+            Some(column) if !line.get(column.index).unwrap_or_default().is_empty() => {
+                let done = time(column)?;
+                if done < at {
+                    let problem = "earlier than the arrival".to_owned();
+                    let fix = "`done` is a time on the clock of `at`, not a duration; leave it \
+                               empty where it is not known";
+                    return refuse(&column.name, problem, fix);
+                }
+                Some(done)
+            }
+            _ => None,
+        };
+        let thread = match header.thread.map(|index| line.get(index).unwrap_or_default()) {
+            None => 0,
+            Some("") => {
+                let fix = "name the thread in every line, or leave the column out";
+                return refuse("thread", "is empty".into(), fix);
+            }
+            Some(name) => match threads.get(name) {
+                Some(&thread) => thread,
+                None if threads.len() == MAX_THREADS as usize => {
+                    let fix = "leave the column out: requests are then spread over --threads";
+                    return refuse("thread", format!("more than {MAX_THREADS} threads"), fix);
+                }
+                None => {
+                    let thread = threads.len() as u32;
+                    threads.insert(name.to_owned(), thread);
+                    thread
+                }
+            },
+        };
+        Ok(Request { at, cpu_ns: cpu as Ns, done, thread })
+    }
+
+    fn unread(&self, error: csv::Error) -> UsageError {
+        let line = error.position().map_or(1, csv::Position::line);
+        let mistake = match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                let problem = format!("{len} fields, and the header has {expected_len}");
+                Mistake::new(problem, "write as many fields as the header has")
+            }
+            csv::ErrorKind::Utf8 { .. } => {
+                Mistake::new("is no UTF-8 text", "save the table as CSV in UTF-8")
+            }
+            _ => Mistake::new(format!("cannot be read: {error}"), HEADER),
+        };
+        mistake.at_line(self.file, line, None)
+    }
+}
+
+fn header(names: &StringRecord) -> Result<Header, Mistake> {
+    let (mut at, mut cpu, mut done, mut thread) = (None, None, None, None);
+    for (index, name) in names.iter().enumerate() {
+        let lower = name.trim_start_matches('\u{feff}').to_lowercase();
+        if lower == "thread" {
+            if thread.replace(index).is_some() {
+                return Err(Mistake::new("two columns `thread`", "leave one of them"));
+            }
+            continue;
+        }
+        let (what, unit) = lower.split_once('_').unwrap_or((&lower, ""));
+        let slot = match what {
+            "at" => &mut at,
+            "cpu" => &mut cpu,
+            "done" => &mut done,
+            _ => continue,
+        };
+        let Some(&(_, unit_ns)) = UNITS.iter().find(|(known, _)| *known == unit) else {
+            let problem = match unit {
+                "" => format!("column `{name}` has no unit"),
+                _ => format!("column `{name}` has no unit that is known here"),
+            };
+            return Err(Mistake::new(
+                problem,
+                format!("call it {what}_s, {what}_ms, {what}_us or {what}_ns"),
+            ));
+        };
+        if slot.replace(TimeColumn { index, name: lower.clone(), unit_ns }).is_some() {
+            return Err(Mistake::new(format!("two columns for `{what}`"), "leave one of them"));
+        }
+    }
+    let missing = |what: &str| {
+        let here: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let here = if here.is_empty() { "nothing".into() } else { here.join(", ") };
+        Mistake::new(format!("no column for `{what}`; the header has {here}"), HEADER)
+    };
+    let (at, cpu) = (at.ok_or_else(|| missing("at"))?, cpu.ok_or_else(|| missing("cpu"))?);
+    Ok(Header { at, cpu, done, thread })
+}
+
+/// A cell with a time.
+fn time(text: &str, column: &TimeColumn) -> Result<i128, Mistake> {
+    let fix = "write a plain number, such as 12 or 0.5";
+    if text.is_empty() {
+        return Err(Mistake::new("is empty", "write a number, or leave the whole line out"));
+    }
+    let shown: String = text.chars().take(40).collect();
+    match nanoseconds(text, column.unit_ns) {
+        None => Err(Mistake::new(format!("`{shown}` is not a number"), fix)),
+        Some(_) if text.starts_with('-') => {
+            Err(Mistake::new(format!("`{shown}` is negative"), "no time here can be"))
+        }
+        Some(ns) => Ok(ns),
+    }
+}
+
+/// The recording of requests in the order of their arrival.
+fn recording(
+    name: &str,
+    header: &Header,
+    requests: &[Request],
+    threads: Option<u32>,
+) -> Result<Usage, Mistake> {
+    let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
+        return Err(Mistake::new("has no requests", "write a line for each, below the header"));
+    };
+    let length = last.at - first.at;
+    if length == 0 {
+        let fix = "a recording needs arrivals at different times; look whether the unit is right";
+        return Err(Mistake::new("all requests arrive at one time", fix));
+    }
+    if length > i128::from(MAX_SPAN_NS) {
+        let fix = "look whether the unit in the header is right, and for a single wrong time";
+        return Err(Mistake::new("the arrivals are more than 31 days apart", fix));
+    }
+    let mut demands = Vec::with_capacity(requests.len());
+    let mut pool = ThreadPool::new(threads.unwrap_or(DEFAULT_THREADS));
+    for request in requests {
+        let at_ns = (request.at - first.at) as Ns;
+        let thread = match header.thread {
+            Some(_) => request.thread,
+            None => pool.take(at_ns, request.cpu_ns),
+        };
+        let done_ns = request.done.map(|done| (done - first.at).min(u64::MAX.into()) as Ns);
+        demands.push(Demand { at_ns, cpu_ns: request.cpu_ns, thread, done_ns });
+    }
+    let threads = 1 + demands.iter().map(|demand| demand.thread).max().unwrap_or(0);
+    let mean_gap_ns = (length as Ns).div_ceil(demands.len() as Ns - 1).max(1);
+    Ok(Usage {
+        name: name.to_owned(),
+        origin: Origin::Requests,
+        span_ns: length as Ns + mean_gap_ns,
+        threads,
+        warnings: warnings(&demands, length as Ns, header, pool.queued),
+        demands,
+        samples: Vec::new(),
+        limits: None,
+        host_cpus: None,
+        // A clock that counts from a start of its own is no date.
+        began_unix_ns: u64::try_from(first.at).ok().filter(|&ns| ns > YEAR_2000_NS),
+        overhead: None,
+    })
+}
+
+const YEAR_2000_NS: u64 = 946_684_800_000_000_000;
+
+fn warnings(demands: &[Demand], length_ns: Ns, header: &Header, queued: usize) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let total = demands.len();
+    let fast = |d: &&Demand| d.done_ns.is_some_and(|done| done - d.at_ns < d.cpu_ns);
+    let fast = demands.iter().filter(fast).count();
+    if fast > 0 {
+        warnings.push(format!(
+            "{fast} of {total} requests took more CPU time than passed until they were done: is \
+             the unit of `{}` right?",
+            header.cpu.name
+        ));
+    }
+    if queued > 0 {
+        warnings.push(format!(
+            "{queued} of {total} requests arrived while all threads were busy, and wait for one."
+        ));
+    }
+    let gap = demands.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).max().unwrap_or(0);
+    if total > 10 && gap > length_ns / 2 {
+        warnings.push(format!(
+            "Nothing arrives for {:.3} s, more than half of the recording: was a clock set forward?",
+            gap as f64 / 1e9
+        ));
+    }
+    warnings
+}
+
+/// Threads on unlimited CPUs, each of which does its work in order.
+struct ThreadPool {
+    limit: u32,
+    /// When each is free, and its number.
+    free_at: BinaryHeap<Reverse<(Ns, u32)>>,
+    /// Requests that no thread was free for.
+    queued: usize,
+}
+
+impl ThreadPool {
+    fn new(limit: u32) -> ThreadPool {
+        ThreadPool { limit, free_at: BinaryHeap::new(), queued: 0 }
+    }
+
+    /// The thread that does a request which arrives at `at_ns`.
+    fn take(&mut self, at_ns: Ns, cpu_ns: Ns) -> u32 {
+        let count = self.free_at.len() as u32;
+        let all_busy = self.free_at.peek().is_none_or(|Reverse((free_ns, _))| *free_ns > at_ns);
+        let (free_ns, thread) = match self.free_at.peek() {
+            Some(&Reverse(first)) if !all_busy || count >= self.limit => {
+                self.free_at.pop();
+                self.queued += usize::from(all_busy);
+                first
+            }
+            _ => (at_ns, count),
+        };
+        self.free_at.push(Reverse((free_ns.max(at_ns).saturating_add(cpu_ns), thread)));
+        thread
+    }
+}

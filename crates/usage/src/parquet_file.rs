@@ -1,0 +1,122 @@
+//! A recording as a Parquet file: one flat table of demands and samples, told apart by
+//! `kind`, that any tool for such files can read; everything else stands as JSON in the
+//! footer.
+
+mod read;
+mod write;
+
+use reveille_policy::BandwidthLimits;
+use serde::{Deserialize, Serialize};
+
+use crate::{Ns, Origin, Usage};
+
+/// First and last bytes of every Parquet file.
+pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
+/// Where in the footer the rest of a recording stands.
+const KEY: &str = "reveille.usage";
+/// Goes up when a reader of the version before would misread a file.
+const VERSION: u32 = 1;
+
+/// The columns besides `kind`, all of them whole numbers; `at_ns` is never empty.
+const COLUMNS: [&str; 9] = [
+    "at_ns",
+    "thread",
+    "cpu_ns",
+    "done_ns",
+    "runtime_ns",
+    "runnable",
+    "nr_periods",
+    "nr_throttled",
+    "throttled_ns",
+];
+
+/// A row's numbers, in the order of [`COLUMNS`].
+type Row = [Option<u64>; COLUMNS.len()];
+
+/// What `kind` says of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Demand,
+    Sample,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Demand => "demand",
+            Kind::Sample => "sample",
+        }
+    }
+}
+
+/// The version alone: the rest may look different in a later one.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// What stands in the footer.
+#[derive(Serialize, Deserialize)]
+struct About {
+    version: u32,
+    name: String,
+    origin: Origin,
+    span_ns: Ns,
+    threads: u32,
+    limits: Option<Limits>,
+    host_cpus: Option<u32>,
+    began_unix_ns: Option<u64>,
+    overhead: Option<f64>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Limits {
+    quota_ns: Option<Ns>,
+    period_ns: Ns,
+    burst_ns: Ns,
+}
+
+impl About {
+    fn of(usage: &Usage) -> About {
+        let limits = |l: BandwidthLimits| Limits {
+            quota_ns: l.quota_ns,
+            period_ns: l.period_ns,
+            burst_ns: l.burst_ns,
+        };
+        About {
+            version: VERSION,
+            name: usage.name.clone(),
+            origin: usage.origin,
+            span_ns: usage.span_ns,
+            threads: usage.threads,
+            limits: usage.limits.map(limits),
+            host_cpus: usage.host_cpus,
+            began_unix_ns: usage.began_unix_ns,
+            overhead: usage.overhead,
+            warnings: usage.warnings.clone(),
+        }
+    }
+
+    /// A recording without its rows.
+    fn into_usage(self) -> Usage {
+        let limits = |l: Limits| BandwidthLimits {
+            quota_ns: l.quota_ns,
+            period_ns: l.period_ns,
+            burst_ns: l.burst_ns,
+        };
+        Usage {
+            name: self.name,
+            origin: self.origin,
+            span_ns: self.span_ns,
+            threads: self.threads,
+            demands: Vec::new(),
+            samples: Vec::new(),
+            limits: self.limits.map(limits),
+            host_cpus: self.host_cpus,
+            began_unix_ns: self.began_unix_ns,
+            overhead: self.overhead,
+            warnings: self.warnings,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! From the bytes of a file to a recording. The file may have been through other tools,
+//! which leave out columns, turn whole numbers into floats or reorder rows.
+
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use parquet::basic::{LogicalType, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::FileMetaData;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+
+use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version};
+use crate::error::Mistake;
+use crate::valid::MAX_ROWS;
+use crate::{Demand, Sample, Usage, UsageError};
+
+/// Rows read at a time.
+const BATCH: usize = 1 << 16;
+
+const ANEW: &str =
+    "record again with `reveille usage record`, or import with `reveille usage import`";
+
+impl Usage {
+    /// Reads a recording from a Parquet file.
+    ///
+    /// # Errors
+    /// [`UsageError`] with the file, what is wrong with it, and the fix.
+    pub fn read(path: &Path) -> Result<Usage, UsageError> {
+        let bytes = fs::read(path).map_err(UsageError::read(path))?;
+        Usage::from_parquet(&path.display().to_string(), bytes)
+    }
+
+    /// Reads a recording from the bytes of a Parquet file; errors name it `file`.
+    ///
+    /// # Errors
+    /// [`UsageError::File`].
+    pub fn from_parquet(file: &str, bytes: Vec<u8>) -> Result<Usage, UsageError> {
+        decode(bytes).map_err(|mistake| mistake.in_file(file))
+    }
+}
+
+fn decode(bytes: Vec<u8>) -> Result<Usage, Mistake> {
+    if !bytes.starts_with(MAGIC) {
+        return Err(Mistake::new("is no Parquet file", ANEW));
+    }
+    if bytes.len() < 3 * MAGIC.len() || !bytes.ends_with(MAGIC) {
+        let fix = "copy it again: Reveille writes whole files or none";
+        return Err(Mistake::new("is a Parquet file that is cut off", fix));
+    }
+    let reader = SerializedFileReader::new(Bytes::from(bytes)).map_err(broken)?;
+    let metadata = reader.metadata().file_metadata();
+    let mut usage = about(metadata)?.into_usage();
+    let columns = Columns::find(metadata)?;
+    let rows = usize::try_from(metadata.num_rows()).unwrap_or(usize::MAX);
+    if rows > MAX_ROWS {
+        let problem = format!("has {rows} rows, more than the {MAX_ROWS} that can be read");
+        return Err(Mistake::new(problem, "take a shorter part of the recording"));
+    }
+    for group in 0..reader.num_row_groups() {
+        columns.read(&*reader.get_row_group(group).map_err(broken)?, &mut usage)?;
+    }
+    // Other tools may have changed the order; equal times keep theirs.
+    usage.demands.sort_by_key(|demand| demand.at_ns);
+    usage.samples.sort_by_key(|sample| sample.at_ns);
+    usage.first_mistake().map_or(Ok(usage), Err)
+}
+
+fn broken(error: ParquetError) -> Mistake {
+    let fix = "copy it again, or record again; `snappy` is the compression that can be read";
+    Mistake::new(format!("cannot be read as Parquet: {error}"), fix)
+}
+
+/// What stands in the footer.
+fn about(metadata: &FileMetaData) -> Result<About, Mistake> {
+    let entries = metadata.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
+    let text = entries.iter().find(|entry| entry.key == KEY).and_then(|entry| entry.value.as_ref());
+    let Some(text) = text else {
+        let problem = format!("is no recording: its metadata have no `{KEY}`");
+        let fix = "a table of requests is imported as CSV: `reveille usage import`; tools that \
+                   copy a recording must keep its key-value metadata";
+        return Err(Mistake::new(problem, fix));
+    };
+    let unread = |error: serde_json::Error| {
+        Mistake::new(format!("`{KEY}` in its metadata cannot be read: {error}"), ANEW)
+    };
+    let Version { version } = serde_json::from_str(text).map_err(unread)?;
+    if version != VERSION {
+        let problem =
+            format!("is of version {version} of the format; this reveille reads {VERSION}");
+        return Err(Mistake::new(
+            problem,
+            "read it with the reveille that wrote it, or a newer one",
+        ));
+    }
+    serde_json::from_str(text).map_err(unread)
+}
+
+/// Where in the file the columns are.
+struct Columns {
+    kind: usize,
+    numbers: [usize; COLUMNS.len()],
+}
+
+impl Columns {
+    fn find(metadata: &FileMetaData) -> Result<Columns, Mistake> {
+        let schema = metadata.schema_descr();
+        let find = |name: &str| {
+            let here: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
+            let flat = |n: &usize| schema.column(*n).path().parts() == [name];
+            let Some(number) = (0..here.len()).find(flat) else {
+                let problem = format!("has no column `{name}`; it has {}", here.join(", "));
+                let fix = "keep all columns of a recording, under their names";
+                return Err(Mistake::new(problem, fix));
+            };
+            let column = schema.column(number);
+            let (physical, logical) = (column.physical_type(), column.logical_type_ref());
+            let text = physical == Physical::BYTE_ARRAY;
+            let whole = matches!(physical, Physical::INT32 | Physical::INT64)
+                && matches!(logical, None | Some(LogicalType::Integer(_)));
+            let wanted = if name == "kind" { text } else { whole };
+            if !wanted || column.max_rep_level() > 0 || column.max_def_level() > 1 {
+                let type_name = logical.map_or(physical.to_string(), |l| format!("{l:?}"));
+                let problem = format!("column `{name}` is of type {type_name}");
+                let want = if name == "kind" { "text" } else { "64-bit whole numbers" };
+                return Err(Mistake::new(problem, format!("write it as {want}")));
+            }
+            Ok(number)
+        };
+        let mut numbers = [0; COLUMNS.len()];
+        for (number, name) in numbers.iter_mut().zip(COLUMNS) {
+            *number = find(name)?;
+        }
+        Ok(Columns { kind: find("kind")?, numbers })
+    }
+
+    /// Adds the rows of a group to `usage`.
+    fn read(&self, group: &dyn RowGroupReader, usage: &mut Usage) -> Result<(), Mistake> {
+        let open = |number| group.get_column_reader(number).map_err(broken);
+        let ColumnReader::ByteArrayColumnReader(mut kinds) = open(self.kind)? else {
+            return Err(Mistake::new("column `kind` is no text", ANEW));
+        };
+        let mut numbers = Vec::with_capacity(COLUMNS.len());
+        for number in self.numbers {
+            numbers.push(open(number)?);
+        }
+        loop {
+            let kinds = batch::<ByteArrayType>(&mut kinds)?;
+            let mut cells = Vec::with_capacity(COLUMNS.len());
+            for (reader, name) in numbers.iter_mut().zip(COLUMNS) {
+                cells.push(whole_numbers(reader, name)?);
+            }
+            if cells.iter().any(|cells| cells.len() != kinds.len()) {
+                return Err(Mistake::new("has columns of different lengths", ANEW));
+            }
+            if kinds.is_empty() {
+                return Ok(());
+            }
+            if usage.demands.len() + usage.samples.len() + kinds.len() > MAX_ROWS {
+                let fix = "take a shorter part of the recording";
+                return Err(Mistake::new(format!("has more than {MAX_ROWS} rows"), fix));
+            }
+            for (index, kind) in kinds.iter().enumerate() {
+                add(usage, kind.as_ref(), std::array::from_fn(|c| cells[c][index]))?;
+            }
+        }
+    }
+}
+
+/// Adds a row to `usage`.
+fn add(usage: &mut Usage, kind: Option<&ByteArray>, row: Row) -> Result<(), Mistake> {
+    let number = 1 + usage.demands.len() + usage.samples.len();
+    let kind = match kind.map(ByteArray::data) {
+        Some(b"demand") => Kind::Demand,
+        Some(b"sample") => Kind::Sample,
+        other => {
+            let name = other.map_or("empty".into(), |name| {
+                format!("`{}`", String::from_utf8_lossy(&name[..name.len().min(40)]))
+            });
+            let fix = "rows are of kind `demand` or `sample`";
+            return Err(Mistake::new(format!("row {number}: `kind` is {name}"), fix));
+        }
+    };
+    let cell = |column: usize| {
+        row[column].ok_or_else(|| {
+            let (kind, name) = (kind.name(), COLUMNS[column]);
+            Mistake::new(format!("row {number}: a {kind} without `{name}`"), ANEW)
+        })
+    };
+    let small = |column: usize, value: u64| {
+        u32::try_from(value).map_err(|_| {
+            let problem = format!("row {number}: `{}` is {value}, beyond 32 bits", COLUMNS[column]);
+            Mistake::new(problem, ANEW)
+        })
+    };
+    match kind {
+        Kind::Demand => usage.demands.push(Demand {
+            at_ns: cell(0)?,
+            thread: small(1, cell(1)?)?,
+            cpu_ns: cell(2)?,
+            done_ns: row[3],
+        }),
+        Kind::Sample => usage.samples.push(Sample {
+            at_ns: cell(0)?,
+            runtime_ns: cell(4)?,
+            runnable: row[5].map(|runnable| small(5, runnable)).transpose()?,
+            nr_periods: cell(6)?,
+            nr_throttled: cell(7)?,
+            throttled_ns: cell(8)?,
+        }),
+    }
+    Ok(())
+}
+
+fn whole_numbers(reader: &mut ColumnReader, name: &str) -> Result<Vec<Option<u64>>, Mistake> {
+    let cells: Vec<Option<i64>> = match reader {
+        ColumnReader::Int64ColumnReader(reader) => batch(reader)?,
+        ColumnReader::Int32ColumnReader(reader) => {
+            batch(reader)?.into_iter().map(|cell| cell.map(i64::from)).collect()
+        }
+        _ => return Err(Mistake::new(format!("column `{name}` has no whole numbers"), ANEW)),
+    };
+    let negative = |value: i64| {
+        Mistake::new(format!("column `{name}`: {value} is negative"), "no time and no count is")
+    };
+    let whole = |cell: Option<i64>| {
+        cell.map(|value| u64::try_from(value).map_err(|_| negative(value))).transpose()
+    };
+    cells.into_iter().map(whole).collect()
+}
+
+/// The next rows of a column; none at its end.
+fn batch<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Vec<Option<T::T>>, Mistake> {
+    let (mut present, mut values) = (Vec::new(), Vec::new());
+    let (rows, _, _) =
+        reader.read_records(BATCH, Some(&mut present), None, &mut values).map_err(broken)?;
+    let mut values = values.into_iter();
+    if present.is_empty() {
+        // A column that is never empty.
+        return Ok(values.map(Some).collect());
+    }
+    let cells = present.iter().take(rows);
+    Ok(cells.map(|&level| if level > 0 { values.next() } else { None }).collect())
+}

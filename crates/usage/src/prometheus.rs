@@ -1,0 +1,285 @@
+//! What a monitoring system keeps of a container becomes a recording: the answers of
+//! Prometheus to range queries for the usual counters. They say how much CPU time each
+//! step took, and nothing about when in it.
+
+mod answer;
+mod series;
+
+use reveille_policy::BandwidthLimits;
+
+use crate::error::Mistake;
+use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
+use answer::points;
+use series::{Counter, Series};
+
+const USAGE: &str = "container_cpu_usage_seconds_total";
+const PERIODS: &str = "container_cpu_cfs_periods_total";
+const THROTTLED: &str = "container_cpu_cfs_throttled_periods_total";
+const THROTTLED_TIME: &str = "container_cpu_cfs_throttled_seconds_total";
+const QUOTA: &str = "container_spec_cpu_quota";
+const PERIOD: &str = "container_spec_cpu_period";
+const NAMES: [&str; 6] = [USAGE, PERIODS, THROTTLED, THROTTLED_TIME, QUOTA, PERIOD];
+
+/// Demand within a step comes as one demand per thread and this time.
+const SLOT_NS: Ns = 10_000_000;
+/// More demands than this are not made of averages: slots become longer.
+const MAX_DEMANDS: u128 = 2_000_000;
+/// No more threads than this in all steps together: each has a demand at least.
+const MAX_SHARES: u128 = 5_000_000;
+
+/// A label and its value, which picks one series among several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Select {
+    /// Such as `pod`.
+    pub label: String,
+    /// What it must be.
+    pub value: String,
+}
+
+impl std::str::FromStr for Select {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Select, String> {
+        match text.split_once('=') {
+            Some((label, value)) if !label.is_empty() => {
+                Ok(Select { label: label.into(), value: value.trim_matches('"').into() })
+            }
+            _ => Err(format!("`{text}` is not LABEL=VALUE, such as pod=web-0")),
+        }
+    }
+}
+
+impl Usage {
+    /// Reads answers of Prometheus to range queries for a container's counters, from files
+    /// given by name and content; each holds one answer or an array of them.
+    /// `container_cpu_usage_seconds_total` must be there, what tells of limits and
+    /// throttling may be.
+    ///
+    /// # Errors
+    /// [`UsageError::File`]; where several series answer, it lists them.
+    pub fn from_prometheus(
+        name: &str,
+        files: &[(String, Vec<u8>)],
+        select: &[Select],
+    ) -> Result<Usage, UsageError> {
+        let mut all = Vec::new();
+        for (file, bytes) in files {
+            all.extend(points(bytes).map_err(|mistake| mistake.in_file(file))?);
+        }
+        let files: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
+        let usage = picked(all, select).and_then(|picked| recording(name, picked));
+        let usage = usage.map_err(|mistake| mistake.in_file(&files.join(", ")))?;
+        usage.first_mistake().map_or(Ok(usage), |m| Err(m.in_file(&files.join(", "))))
+    }
+}
+
+/// The one series of each name; nothing where there is none.
+type Picked = [Option<Series>; NAMES.len()];
+
+fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
+    for Select { label, value } in select {
+        let mut seen: Vec<&str> =
+            all.iter().filter_map(|s| s.labels.get(label)).map(String::as_str).collect();
+        if !seen.contains(&value.as_str()) {
+            seen.sort_unstable();
+            seen.dedup();
+            let fix = match seen.len() {
+                0 => format!("no series has a label `{label}`; leave it out"),
+                _ => format!("`{label}` is one of {}", seen.join(", ")),
+            };
+            return Err(Mistake::new(format!("no series has {label}={value}"), fix));
+        }
+    }
+    // A series without the label is not told apart by it.
+    let fits = |series: &Series| {
+        let other = |s: &Select| series.labels.get(&s.label).is_some_and(|v| *v != s.value);
+        !select.iter().any(other)
+    };
+    let mut picked: Picked = Default::default();
+    for (slot, name) in picked.iter_mut().zip(NAMES) {
+        let mut fitting: Vec<Series> = Vec::new();
+        for series in all.iter().filter(|s| s.name == name && fits(s)) {
+            match fitting.iter_mut().find(|known| known.labels == series.labels) {
+                // A long range, asked for in parts.
+                Some(known) => known.points.extend(&series.points),
+                None => fitting.push(series.clone()),
+            }
+        }
+        if fitting.len() > 1 {
+            return Err(several(name, &fitting));
+        }
+        *slot = fitting.pop();
+    }
+    if picked[0].is_none() {
+        let mut seen: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let here = match seen.as_slice() {
+            [] => "nothing".to_owned(),
+            [""] => "series without a name, as rate() leaves them".to_owned(),
+            names => names.join(", "),
+        };
+        let fix = format!("query {USAGE} itself over a range, without rate() or sum()");
+        return Err(Mistake::new(format!("no {USAGE} here, but {here}"), fix));
+    }
+    Ok(picked)
+}
+
+fn several(name: &str, series: &[Series]) -> Mistake {
+    let first = &series[0].labels;
+    let same = |label: &String| series.iter().all(|s| s.labels.get(label) == first.get(label));
+    let mut lines = Vec::new();
+    for one in series.iter().take(20) {
+        let labels = one.labels.iter().filter(|(label, _)| !same(label));
+        let labels: Vec<String> = labels.map(|(label, value)| format!("{label}={value}")).collect();
+        lines.push(if labels.is_empty() { "(no more labels)".into() } else { labels.join(" ") });
+    }
+    if series.len() > lines.len() {
+        lines.push(format!("and {} more", series.len() - lines.len()));
+    }
+    let problem = format!("{} series of {name}: {}", series.len(), lines.join("; "));
+    Mistake::new(problem, "choose one by --select LABEL=VALUE, which may be given several times")
+}
+
+fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
+    let [usage, periods, throttled, throttled_time, quota, period] = picked;
+    let usage = usage.expect("`picked` refuses answers without it").counter()?;
+    let (first_ns, last_ns) = usage.range();
+    let step_ns = usage.step_ns();
+    let mut warnings = vec![format!(
+        "These are averages over {}: bursts shorter than that, any latency, and throttling within \
+         it cannot be seen. Demand is spread evenly, so limits that follow from it are too low; \
+         goals of latency need `reveille usage record`.",
+        seconds(step_ns)
+    )];
+    warnings.extend(usage.warnings(step_ns));
+    let counter = |series: Option<Series>| series.map(Series::counter).transpose();
+    let (periods, throttled, throttled_time) =
+        (counter(periods)?, counter(throttled)?, counter(throttled_time)?);
+    let since = |counter: &Option<Counter>, at_ns, unit: f64| {
+        let counter = counter.as_ref();
+        counter.map_or(0, |c| ((c.at(at_ns) - c.at(first_ns)) * unit).round() as u64)
+    };
+    let samples = usage.steps().map(|(_, until_ns, used_s)| Sample {
+        at_ns: until_ns - first_ns,
+        runtime_ns: (used_s * 1e9).round() as Ns,
+        runnable: None,
+        nr_periods: since(&periods, until_ns, 1.0),
+        nr_throttled: since(&throttled, until_ns, 1.0),
+        throttled_ns: since(&throttled_time, until_ns, 1e9),
+    });
+    let samples: Vec<Sample> = samples.collect();
+    if since(&throttled, last_ns, 1.0) > 0 {
+        warnings.push(
+            "It was throttled while it was watched: what it would have used without a limit is \
+             more than what is recorded."
+                .into(),
+        );
+    }
+    let limits = limits(quota, period, &mut warnings)?;
+    let (threads, demands) = demands(&usage, first_ns, &mut warnings)?;
+    Ok(Usage {
+        name: name.to_owned(),
+        origin: Origin::Averaged { step_ns },
+        span_ns: last_ns - first_ns,
+        threads,
+        demands,
+        samples,
+        limits,
+        host_cpus: None,
+        began_unix_ns: Some(first_ns),
+        overhead: None,
+        warnings,
+    })
+}
+
+fn seconds(ns: Ns) -> String {
+    format!("{} s", ns as f64 / 1e9)
+}
+
+/// The limits at the end.
+fn limits(
+    quota: Option<Series>,
+    period: Option<Series>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<BandwidthLimits>, Mistake> {
+    let mut last = |series: Option<Series>, what: &str| {
+        let series = series?;
+        let changed = series.points.iter().any(|p| p.1 != series.points[0].1);
+        if changed {
+            warnings.push(format!("The {what} changed on the way; the last one is kept."));
+        }
+        series.points.last().map(|point| point.1)
+    };
+    let (quota_us, period_us) = (last(quota, "quota"), last(period, "period"));
+    let default = BandwidthLimits::default();
+    let period_ns = period_us.map_or(default.period_ns, |us| (us * 1e3).max(0.0) as Ns);
+    let limits = match quota_us {
+        None => return Ok(None),
+        Some(us) if us <= 0.0 => BandwidthLimits { quota_ns: None, period_ns, burst_ns: 0 },
+        Some(us) => BandwidthLimits { quota_ns: Some((us * 1e3) as Ns), period_ns, burst_ns: 0 },
+    };
+    let fix = format!("{QUOTA} and {PERIOD} are in microseconds; leave them out if they are wrong");
+    limits.check().map_err(|error| Mistake::new(format!("impossible limits: {error}"), fix))?;
+    Ok(Some(limits))
+}
+
+/// Spreads what each step took over as many threads as it needs, and over slots of time.
+fn demands(
+    usage: &Counter,
+    first_ns: Ns,
+    warnings: &mut Vec<String>,
+) -> Result<(u32, Vec<Demand>), Mistake> {
+    let parts = |from_ns: Ns, until_ns: Ns, used_s: f64| {
+        let cpus = used_s * 1e9 / (until_ns - from_ns) as f64;
+        // A counter that is read a moment late does not make a thread.
+        (cpus - 1e-6).ceil().max(1.0)
+    };
+    let (mut thread_time_ns, mut shares) = (0, 0);
+    let mut threads = 1;
+    for (from_ns, until_ns, used_s) in usage.steps() {
+        let count = parts(from_ns, until_ns, used_s);
+        if count > f64::from(crate::MAX_THREADS) {
+            let problem =
+                format!("a step took {used_s} s of CPU time in {}", seconds(until_ns - from_ns));
+            return Err(Mistake::new(problem, "query the counter of one container, in seconds"));
+        }
+        threads = threads.max(count as u32);
+        thread_time_ns += u128::from(until_ns - from_ns) * count as u128;
+        shares += count as u128;
+    }
+    if shares > MAX_SHARES {
+        let problem = format!("has {shares} steps times threads, more than {MAX_SHARES}");
+        return Err(Mistake::new(problem, "query with a longer step, or a shorter range"));
+    }
+    let times = (thread_time_ns / u128::from(SLOT_NS)).div_ceil(MAX_DEMANDS).max(1) as Ns;
+    let slot_ns = SLOT_NS * times;
+    if times > 1 {
+        warnings.push(format!("To stay small, it has one demand in {} ms.", slot_ns / 1_000_000));
+    }
+    let mut demands = Vec::new();
+    for (from_ns, until_ns, used_s) in usage.steps() {
+        let count = parts(from_ns, until_ns, used_s) as Ns;
+        let (length_ns, used_ns) = (until_ns - from_ns, (used_s * 1e9).round() as u128);
+        let up_to_thread = |thread: Ns| used_ns * u128::from(thread) / u128::from(count);
+        for thread in 0..count {
+            let share_ns = up_to_thread(thread + 1) - up_to_thread(thread);
+            // Used up to a moment of the step; exact in sum.
+            let up_to = |ns: Ns| (share_ns * u128::from(ns) / u128::from(length_ns)) as Ns;
+            // Threads take turns, so that their slots do not begin all at once.
+            let mut begin_ns = 0;
+            let mut end_ns = slot_ns * (thread + 1) / count;
+            while begin_ns < length_ns {
+                end_ns = end_ns.min(length_ns);
+                let cpu_ns = up_to(end_ns) - up_to(begin_ns);
+                let at_ns = from_ns - first_ns + begin_ns;
+                if cpu_ns > 0 {
+                    demands.push(Demand { at_ns, cpu_ns, thread: thread as u32, done_ns: None });
+                }
+                (begin_ns, end_ns) = (end_ns, end_ns + slot_ns);
+            }
+        }
+    }
+    demands.sort_by_key(|demand| demand.at_ns);
+    Ok((threads, demands))
+}

@@ -1,0 +1,106 @@
+//! What every recording keeps to, so that whoever computes with one need not look again.
+
+use crate::error::Mistake;
+use crate::{Ns, Origin, Usage, UsageError};
+
+/// No recording is longer than 31 days, and no time in one is later. Sums of a billion
+/// such times still fit 128 bits, differences 63.
+pub const MAX_SPAN_NS: Ns = 31 * 86_400 * 1_000_000_000;
+/// No recording has more threads.
+pub const MAX_THREADS: u32 = 65_536;
+/// No recording has more demands and samples together.
+pub const MAX_ROWS: usize = 50_000_000;
+
+impl Usage {
+    /// Is this a recording that can be written, resampled and replayed? Readers and
+    /// importers of this crate give no other.
+    ///
+    /// # Errors
+    /// [`UsageError::File`] with the first rule that it breaks, by the recording's name.
+    pub fn validate(&self) -> Result<(), UsageError> {
+        self.first_mistake().map_or(Ok(()), |mistake| Err(mistake.in_file(&self.name)))
+    }
+
+    pub(crate) fn first_mistake(&self) -> Option<Mistake> {
+        let mistake = |problem: String, help: &str| Some(Mistake::new(problem, help));
+        let (span_ns, threads) = (self.span_ns, self.threads);
+        if span_ns == 0 || span_ns > MAX_SPAN_NS {
+            return mistake(
+                format!("a length of {span_ns} ns is not between 1 ns and 31 days"),
+                "record again, or correct the times that it was made from",
+            );
+        }
+        if threads > MAX_THREADS {
+            let fix = "use --threads when importing, or record fewer tasks";
+            return mistake(format!("{threads} threads are more than {MAX_THREADS}"), fix);
+        }
+        if self.demands.len().saturating_add(self.samples.len()) > MAX_ROWS {
+            let fix = "take a shorter part of the recording";
+            return mistake(format!("more than {MAX_ROWS} demands and samples"), fix);
+        }
+        match self.origin {
+            Origin::Sampled { resolution_ns: 0 } | Origin::Averaged { step_ns: 0 } => {
+                return mistake("its resolution is 0 ns".into(), "say how far apart readings are");
+            }
+            _ => {}
+        }
+        if let Some(Err(error)) = self.limits.map(|limits| limits.check()) {
+            let fix = "record the group again: no kernel accepts such limits";
+            return mistake(format!("its limits cannot have been in force: {error}"), fix);
+        }
+        if self.overhead.is_some_and(|cpus| !cpus.is_finite() || cpus < 0.0) {
+            return mistake("its overhead is no number of CPUs".into(), "leave it out");
+        }
+        self.mistaken_demand().or_else(|| self.mistaken_sample())
+    }
+
+    fn mistaken_demand(&self) -> Option<Mistake> {
+        let mut before_ns = 0;
+        for (number, demand) in self.demands.iter().enumerate() {
+            let (at_ns, thread) = (demand.at_ns, demand.thread);
+            let problem = if at_ns < before_ns {
+                format!("arrives at {at_ns} ns, before the one ahead of it")
+            } else if at_ns >= self.span_ns {
+                format!("arrives at {at_ns} ns, after the end at {} ns", self.span_ns)
+            } else if demand.cpu_ns > MAX_SPAN_NS {
+                format!("takes {} ns of CPU time, more than 31 days", demand.cpu_ns)
+            } else if thread >= self.threads {
+                format!("belongs to thread {thread}, and there are {}", self.threads)
+            } else if demand.done_ns.is_some_and(|done| done < at_ns) {
+                "was done before it arrived".into()
+            } else if demand.done_ns.is_some_and(|done| done > 2 * MAX_SPAN_NS) {
+                "was done more than 62 days after the start".into()
+            } else {
+                before_ns = at_ns;
+                continue;
+            };
+            let fix = "correct what wrote it: demands stand in order, within the recording";
+            return Some(Mistake::new(format!("demand {number} {problem}"), fix));
+        }
+        None
+    }
+
+    fn mistaken_sample(&self) -> Option<Mistake> {
+        for (number, sample) in self.samples.iter().enumerate() {
+            let before = number.checked_sub(1).map(|n| &self.samples[n]);
+            let counters = |of: &crate::Sample| [of.nr_periods, of.nr_throttled, of.throttled_ns];
+            let fell = |before| counters(sample).iter().zip(counters(before)).any(|(n, b)| *n < b);
+            let problem = if before.is_some_and(|before| sample.at_ns <= before.at_ns) {
+                format!("was taken at {} ns, not after the one ahead of it", sample.at_ns)
+            } else if sample.at_ns > self.span_ns {
+                format!("was taken at {} ns, after the end at {}", sample.at_ns, self.span_ns)
+            } else if before.is_some_and(fell) {
+                "has a counter that is below that of the one ahead of it".into()
+            } else if sample.runtime_ns > MAX_SPAN_NS {
+                format!("has a run time of {} ns, more than 31 days", sample.runtime_ns)
+            } else if counters(sample).iter().any(|&n| n > i64::MAX as u64) {
+                "has a counter of 2^63 or more".into()
+            } else {
+                continue;
+            };
+            let fix = "correct what wrote it: samples stand in order, and their counters rise";
+            return Some(Mistake::new(format!("sample {number} {problem}"), fix));
+        }
+        None
+    }
+}
