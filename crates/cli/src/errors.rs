@@ -8,6 +8,7 @@ use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
 use reveille_machine::MachineError;
 use reveille_study::StudyError;
+use reveille_usage::UsageError;
 use reveille_workload::WorkloadError;
 use thiserror::Error;
 
@@ -31,6 +32,9 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Host(#[from] HostError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Usage(#[from] UsageError),
     /// A name that a list does not have.
     #[error("there is no {what} `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
     #[diagnostic(help("{known}"))]

@@ -14,6 +14,8 @@ mod progress;
 mod sensitivity_cmd;
 mod signals;
 mod study_cmd;
+mod usage_cmd;
+mod usage_record;
 
 use std::process::ExitCode;
 
@@ -40,6 +42,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Fit(args) => fit_cmd::fit(&args),
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
         Command::Bench { command } => bench::bench(&command),
+        Command::Usage { command } => usage_cmd::usage(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),

@@ -5,6 +5,7 @@
 mod apply;
 mod hierarchy;
 mod live;
+mod near;
 mod order;
 mod phase;
 mod remove;
