@@ -100,10 +100,17 @@ pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
         return Err(error);
     }
     show(args, &recording, bytes.len())?;
+    let after_s = recording.usage.span_ns as f64 / 1e9;
     Ok(match recording.ended {
         Ended::Whole => ExitCode::SUCCESS,
-        Ended::Stopped => ExitCode::from(INTERRUPTED),
-        Ended::Vanished => ExitCode::FAILURE,
+        Ended::Stopped => {
+            say(format_args!("interrupted: the recording ends after {after_s:.3} s"));
+            ExitCode::from(INTERRUPTED)
+        }
+        Ended::Vanished => {
+            say(format_args!("`{}` was removed after {after_s:.3} s", args.cgroup));
+            ExitCode::FAILURE
+        }
     })
 }
 
@@ -116,7 +123,10 @@ fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
     let (span_ns, sample_ns) = (time("--for", &args.span)?, time("--sample", &args.sample)?);
     let refuse = |problem: String, help: &str| Err(HostError::input(problem, help).into());
     if span_ns == 0 || span_ns > MAX_SPAN_NS {
-        return refuse(format!("`--for`: {} is not between 1 ns and 31 days", args.span), "use 60s");
+        return refuse(
+            format!("`--for`: {} is not between 1 ns and 31 days", args.span),
+            "use 60s",
+        );
     }
     if !(SHORTEST_SAMPLE_NS..=span_ns).contains(&sample_ns) {
         let problem = format!("`--sample`: {} is not between 100us and --for", args.sample);
@@ -137,14 +147,13 @@ fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
 
 /// A recording that cannot be written where it should be is not lost for that.
 fn keep_elsewhere(bytes: &[u8]) {
-    let kept = tempfile::Builder::new()
-        .prefix("reveille-usage-")
-        .suffix(".parquet")
-        .tempfile()
-        .and_then(|mut file| {
-            std::io::Write::write_all(&mut file, bytes)?;
-            Ok(file.keep()?.1)
-        });
+    let kept =
+        tempfile::Builder::new().prefix("reveille-usage-").suffix(".parquet").tempfile().and_then(
+            |mut file| {
+                std::io::Write::write_all(&mut file, bytes)?;
+                Ok(file.keep()?.1)
+            },
+        );
     match kept {
         Ok(path) => say(format_args!("the recording was kept as {}", path.display())),
         Err(error) => say(format_args!("and it could not be kept elsewhere: {error}")),

@@ -11,6 +11,7 @@ mod results;
 mod rtapp;
 mod schedulers;
 mod sensitivity;
+mod usage_record;
 
 use std::process::{Command, Output};
 

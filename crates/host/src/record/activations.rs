@@ -18,10 +18,14 @@ const OUTSIDE: u32 = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Not seen since it came in, or since events were lost.
-    Unknown { since_ns: Ns },
+    Unknown {
+        since_ns: Ns,
+    },
     Blocked,
     Runnable,
-    Running { since_ns: Ns },
+    Running {
+        since_ns: Ns,
+    },
 }
 
 impl State {

@@ -23,7 +23,8 @@ pub(super) struct Clocks {
 
 impl Clocks {
     pub fn read() -> Clocks {
-        let ns = |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+        let ns =
+            |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
         Clocks {
             monotonic_ns: ns(clock_gettime(ClockId::Monotonic)),
             wall_ns: ns(clock_gettime(ClockId::Realtime)),

@@ -17,10 +17,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// A fresh group; `None` where none can be made.
 fn group(quota_ms: Option<u64>) -> Option<(HostGroups, LiveGroup)> {
-    let limits = BandwidthLimits {
-        quota_ns: quota_ms.map(|ms| ms * MS),
-        ..BandwidthLimits::default()
-    };
+    let limits =
+        BandwidthLimits { quota_ns: quota_ms.map(|ms| ms * MS), ..BandwidthLimits::default() };
     let (name, roles) = ("recorded".to_owned(), Vec::new());
     let group = TaskGroup { name, parent: None, limits, roles, phase_ns: None };
     let groups = Groups { groups: vec![group], ..Groups::default() };

@@ -10,7 +10,9 @@ use reveille_usage::{Origin, Usage};
 use super::activations::{Activations, Activity};
 use super::tracepoints::{Event, Kind};
 use super::tracer::Tracer;
-use super::{Begun, Ended, RecordCost, Recording, Session, cost, members, online, seconds, span_until};
+use super::{
+    Begun, Ended, RecordCost, Recording, Session, cost, members, online, seconds, span_until,
+};
 use crate::sys::clock;
 use crate::{HostError, Ns};
 

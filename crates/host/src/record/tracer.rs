@@ -98,10 +98,8 @@ impl Tracer {
         let rings = self.rings.iter().map(|one| one.ring.readable());
         let files = rings.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
         let mut files: Vec<PollFd<'_>> = files.collect();
-        let time = Timespec {
-            tv_sec: (ns / 1_000_000_000) as i64,
-            tv_nsec: (ns % 1_000_000_000) as i64,
-        };
+        let time =
+            Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
         // A signal ends the wait as well.
         let _ = poll(&mut files, Some(&time));
     }

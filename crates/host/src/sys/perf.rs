@@ -57,9 +57,8 @@ impl Ring {
         let length = page_size() + bytes;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
-        let map = unsafe {
-            mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, &events[0], 0)?
-        };
+        let map =
+            unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, &events[0], 0)? };
         let map = NonNull::new(map.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let ring = Ring { events, map, bytes, whole: Vec::new() };
         for event in &ring.events[1..] {
