@@ -48,6 +48,8 @@ for rate in 100 1000 10000; do
 		python3 "$work/load.py" $((rate / 10)) 0.00002 $groups &
 		loads="$loads $!"
 	done
+	# Python takes a while to start.
+	while [ "$(wc -l <"${groups%% *}/cgroup.procs")" -lt 10 ]; do sleep 0.1; done
 	sleep 0.5
 	for way in trace sample; do
 		"$reveille" usage record --cgroup "$name" -o "$work/usage.parquet" --force \

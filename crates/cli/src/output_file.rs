@@ -59,7 +59,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// [`CliError::OutputFile`] with what the system said.
-    pub fn write(&self, content: impl AsRef<[u8]>) -> Result<(), CliError> {
+    pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
         let write = || -> io::Result<()> {
             let mut file = self.temporary()?;
             file.write_all(content.as_ref())?;

@@ -32,9 +32,10 @@ pub struct UsageRecordArgs {
     /// How long to record; Ctrl-C ends it sooner and writes what there is
     #[arg(long = "for", value_name = "TIME", default_value = "60s")]
     pub span: String,
-    /// Time from one sample to the next
-    #[arg(long, value_name = "TIME", default_value = "1ms")]
-    pub sample: String,
+    /// Time from one sample to the next [default: 1ms; without tracing, as often as the
+    /// kernel charges a thread that runs on]
+    #[arg(long, value_name = "TIME")]
+    pub sample: Option<String>,
     /// By tracing every wakeup and sleep, by reading the group's counters, or by whichever
     /// of them is allowed, in this order
     #[arg(long, value_name = "WAY", value_enum, default_value_t = Way::Auto)]
@@ -120,7 +121,8 @@ fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
             HostError::input(format!("`{option}`: {error}"), "write a time such as 60s or 1ms")
         })
     };
-    let (span_ns, sample_ns) = (time("--for", &args.span)?, time("--sample", &args.sample)?);
+    let span_ns = time("--for", &args.span)?;
+    let sample_ns = args.sample.as_deref().map(|text| time("--sample", text)).transpose()?;
     let refuse = |problem: String, help: &str| Err(HostError::input(problem, help).into());
     if span_ns == 0 || span_ns > MAX_SPAN_NS {
         return refuse(
@@ -128,13 +130,15 @@ fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
             "use 60s",
         );
     }
-    if !(SHORTEST_SAMPLE_NS..=span_ns).contains(&sample_ns) {
-        let problem = format!("`--sample`: {} is not between 100us and --for", args.sample);
+    let shortest = SHORTEST_SAMPLE_NS..=span_ns;
+    if sample_ns.is_some_and(|ns| !shortest.contains(&ns)) {
+        let problem = "`--sample`: it is not between 100us and --for".to_owned();
         return refuse(problem, "use 1ms");
     }
     // Half of a recording's rows are left for its demands.
-    if span_ns / sample_ns > MAX_ROWS as u64 / 2 {
-        let problem = format!("`--sample`: {} are too many samples", span_ns / sample_ns);
+    let samples = span_ns / sample_ns.unwrap_or(1_000_000);
+    if samples > MAX_ROWS as u64 / 2 {
+        let problem = format!("`--sample`: {samples} are too many samples");
         return refuse(problem, "record for a shorter time, or with a longer --sample");
     }
     let how = match args.how {

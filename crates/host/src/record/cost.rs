@@ -1,5 +1,5 @@
 //! What recording costs whom it watches, and how exactly the kernel's counters follow a
-//! running thread: both measured on this host, in some 50 ms before a recording.
+//! running thread: both measured on this host, in less than 100 ms before a recording.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -10,9 +10,9 @@ use crate::sys::{clock, cpu};
 use crate::{HostError, Ns};
 
 /// Exchanges of a byte in one measurement.
-const EXCHANGES: u32 = 250;
+const EXCHANGES: u32 = 100;
 /// Measurements with and without tracing; the fastest of each counts.
-const REPEATS: u32 = 8;
+const REPEATS: u32 = 20;
 
 /// Time that a tracepoint takes whoever passes it: two threads on one CPU exchange bytes,
 /// with and without tracing. `None` if that cannot be had here.

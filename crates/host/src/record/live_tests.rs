@@ -30,7 +30,7 @@ fn group(quota_ms: Option<u64>) -> Option<(HostGroups, LiveGroup)> {
         }
         Err(error) => panic!("{error}"),
     };
-    let procs: PathBuf = made.files(&groups)[0].procs[0].clone();
+    let procs: PathBuf = made.files(&groups).unwrap()[0].procs[0].clone();
     let live = LiveGroup::open(procs.parent().unwrap().to_str().unwrap()).unwrap();
     Some((made, live))
 }
@@ -63,7 +63,8 @@ fn work(times: u32) -> Ns {
     used_ns() - begun_ns
 }
 
-const TRACE: RecordOptions = RecordOptions { span_ns: 700 * MS, sample_ns: MS, how: How::Trace };
+const TRACE: RecordOptions =
+    RecordOptions { span_ns: 700 * MS, sample_ns: Some(MS), how: How::Trace };
 
 /// A recording of a group while `load` runs on a thread of its own, told of the group; `None`
 /// where that cannot be.
@@ -128,7 +129,7 @@ fn every_piece_of_work_is_one_demand() {
     let tick = clock::tick_period() * 2;
     assert!(traced.abs_diff(counted) <= counted / 50 + tick, "{traced} and {counted}");
     assert!(traced <= used_ns + used_ns / 10 + 3 * MS, "{traced} of {used_ns}");
-    assert_eq!(usage.samples.len() as u64, TRACE.span_ns / TRACE.sample_ns);
+    assert_eq!(usage.samples.len() as u64, TRACE.span_ns / MS);
     assert_eq!(usage.samples.iter().map(|sample| sample.runtime_ns).sum::<Ns>(), traced);
 }
 
@@ -166,7 +167,7 @@ fn a_group_that_goes_leaves_what_was_seen() {
             return;
         }
         let stop = AtomicBool::new(false);
-        let options = RecordOptions { span_ns: 60_000 * MS, sample_ns: MS, how };
+        let options = RecordOptions { span_ns: 60_000 * MS, sample_ns: Some(MS), how };
         let result = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::scope(|scope| {
@@ -220,7 +221,7 @@ fn it_ends_when_told_to_and_says_what_was_changed() {
         true => ("cpu.cfs_quota_us", "70000"),
         false => ("cpu.max", "70000 100000"),
     };
-    let options = RecordOptions { span_ns: 60_000 * MS, sample_ns: MS, how: How::Auto };
+    let options = RecordOptions { span_ns: 60_000 * MS, sample_ns: Some(MS), how: How::Auto };
     let mut progress = |ns: Ns| {
         if ns > 200 * MS {
             std::fs::write(live.directory().join(file.0), file.1).unwrap();

@@ -43,11 +43,18 @@ pub enum How {
 pub struct RecordOptions {
     /// For how long.
     pub span_ns: Ns,
-    /// Time from one sample to the next.
-    pub sample_ns: Ns,
+    /// Time from one sample to the next; nothing for 1 ms when traced and, when sampled, as
+    /// often as the kernel charges a thread that runs on.
+    pub sample_ns: Option<Ns>,
     /// How.
     pub how: How,
 }
+
+/// Time from one sample to the next unless told otherwise.
+const SAMPLE_NS: Ns = 1_000_000;
+
+/// More CPUs than this for a recording deserve a warning.
+const DEAR: f64 = 0.01;
 
 /// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -192,10 +199,10 @@ impl Begun {
     }
 
     /// What whoever uses the recording has to know of its circumstances.
-    fn warnings(&self, ended: Ended, span_ns: Ns) -> Vec<String> {
+    fn warnings(&self, ended: Ended, cost: &RecordCost) -> Vec<String> {
         let mut warnings = Vec::new();
         if ended == Ended::Vanished {
-            let after = seconds(span_ns);
+            let after = seconds(cost.span_ns);
             warnings.push(format!("The group was removed after {after}: it ends there."));
         }
         if let Some((at_ns, to)) = &self.changed {
@@ -208,6 +215,12 @@ impl Begun {
             ));
         }
         warnings.extend(self.clocks.steps());
+        if cost.cpus() > DEAR {
+            warnings.push(format!(
+                "Recording took {:.1}% of a CPU: a longer --sample takes less.",
+                100.0 * cost.cpus()
+            ));
+        }
         warnings
     }
 }

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille_measure::GroupStats;
 use reveille_usage::{Origin, Sample, Usage};
 
 use super::members::is_gone;
-use super::{Begun, Ended, RecordCost, Recording, Session, cost, online, span_until};
+use super::{Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, online, span_until};
 use crate::cgroup::parse_stats;
 use crate::sys::clock;
 use crate::{HostError, Ns};
@@ -21,6 +21,11 @@ use crate::{HostError, Ns};
 const STAT_NS: Ns = 10_000_000;
 /// How often the limits are read, and progress is told.
 const SLOW_NS: Ns = 500_000_000;
+/// The shortest time between readings unless told otherwise, for waking costs more than
+/// reading, and the longest.
+const USUAL_SAMPLE_NS: [Ns; 2] = [SAMPLE_NS, 10 * SAMPLE_NS];
+/// How soon a stop is noticed.
+const POLL_NS: Ns = 100_000_000;
 
 /// Records.
 pub(super) fn record(
@@ -29,6 +34,10 @@ pub(super) fn record(
 ) -> Result<Recording, HostError> {
     let options = session.options;
     let step_ns = cost::charging_step_ns();
+    let sample_ns = options.sample_ns.unwrap_or_else(|| {
+        let [shortest, longest] = USUAL_SAMPLE_NS;
+        step_ns.unwrap_or(0).clamp(shortest, longest)
+    });
     let mut counters = Counters::open(session)?;
     let mut begun = Begun::now(session.group)?;
     let start_ns = begun.start_ns();
@@ -37,8 +46,8 @@ pub(super) fn record(
     let mut slow_at_ns = start_ns;
     let ended = loop {
         // After a delay the readings that were missed are not made up for.
-        let number = (clock::now() - start_ns) / options.sample_ns + 1;
-        clock::sleep_until(start_ns + (number * options.sample_ns).min(options.span_ns));
+        let number = (clock::now() - start_ns) / sample_ns + 1;
+        wait(start_ns + (number * sample_ns).min(options.span_ns), session.stop);
         let now_ns = clock::now();
         let Some(read) = counters.read(now_ns)? else { break Ended::Vanished };
         let read = begun.since(&read);
@@ -73,7 +82,7 @@ pub(super) fn record(
         event_ns: None,
         span_ns,
     };
-    let mut warnings = begun.warnings(ended, span_ns);
+    let mut warnings = begun.warnings(ended, &cost);
     if step_ns.is_none() {
         warnings.push(
             "How often the kernel charges a running thread could not be measured: the resolution \
@@ -100,6 +109,13 @@ pub(super) fn record(
 
 fn online_cpus() -> Option<u32> {
     Some(online().ok()?.len() as u32)
+}
+
+/// Sleeps until then, or until told to stop.
+fn wait(end_ns: Ns, stop: &AtomicBool) {
+    while clock::now() < end_ns && !stop.load(Ordering::Relaxed) {
+        clock::sleep_until(end_ns.min(clock::now() + POLL_NS));
+    }
 }
 
 /// The files of a group's counters, kept open: finding them takes longer than reading them.

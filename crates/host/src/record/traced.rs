@@ -11,7 +11,8 @@ use super::activations::{Activations, Activity};
 use super::tracepoints::{Event, Kind};
 use super::tracer::Tracer;
 use super::{
-    Begun, Ended, RecordCost, Recording, Session, cost, members, online, seconds, span_until,
+    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online, seconds,
+    span_until,
 };
 use crate::sys::clock;
 use crate::{HostError, Ns};
@@ -71,9 +72,9 @@ pub(super) fn record(
     };
     tracer.visit_cpus();
     let begun = Begun::now(session.group)?;
+    let sample_ns = session.options.sample_ns.unwrap_or(SAMPLE_NS);
     let last_cpu = cpus.iter().max().map_or(0, |&cpu| cpu as usize);
-    let mut activations =
-        Activations::new(begun.start_ns(), session.options.sample_ns, id_limit(), last_cpu + 1);
+    let mut activations = Activations::new(begun.start_ns(), sample_ns, id_limit(), last_cpu + 1);
     for &thread in &threads {
         enter(&mut activations, thread, begun.start_ns());
     }
@@ -210,7 +211,7 @@ impl Run<'_> {
             });
         }
         let activity = self.activations.finish(end_ns);
-        let mut warnings = self.begun.warnings(ended, span_ns);
+        let mut warnings = self.begun.warnings(ended, &cost);
         if cost.lost > 0 {
             warnings.push(format!(
                 "{} of {} events of the scheduler were lost: some demands are wrong.",

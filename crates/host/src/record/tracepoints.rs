@@ -179,7 +179,7 @@ impl Format {
     }
 
     /// Finds a field in a line such as
-    /// `field:pid_t prev_pid;	offset:24;	size:4;	signed:1;`.
+    /// `field:pid_t prev_pid; offset:24; size:4; signed:1;`.
     fn field(&self, name: &str) -> Result<Field, HostError> {
         let field = self.text.lines().find_map(|line| {
             let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
