@@ -47,7 +47,7 @@ pub enum Command {
         #[command(subcommand)]
         command: BenchCommand,
     },
-    /// Import and show recordings of what CPU time a task group asks for
+    /// Record, import and show what CPU time a task group asks for
     Usage {
         #[command(subcommand)]
         command: UsageCommand,

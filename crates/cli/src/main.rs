@@ -17,6 +17,7 @@ mod signals;
 mod study_cmd;
 mod usage_cmd;
 mod usage_import;
+mod usage_record;
 mod usage_show;
 
 use std::process::ExitCode;

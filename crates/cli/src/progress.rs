@@ -23,6 +23,15 @@ impl Progress {
         Progress(ProgressBar::new(0).with_style(style).with_prefix(label))
     }
 
+    /// A bar of milliseconds that pass.
+    pub fn of_time() -> Progress {
+        if !io::stderr().is_terminal() {
+            return Progress(ProgressBar::hidden());
+        }
+        let style = ProgressStyle::with_template("{wide_bar} {elapsed}, {eta} left");
+        Progress(ProgressBar::new(0).with_style(style.expect("the template is constant")))
+    }
+
     /// `done` of `total` runs are finished, and `total` may change; told by any thread, in any order.
     pub fn tell(&self, done: usize, total: usize) {
         self.0.set_length(total as u64);

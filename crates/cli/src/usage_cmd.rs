@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::errors::CliError;
 use crate::usage_import::{UsageImportArgs, usage_import};
+use crate::usage_record::{UsageRecordArgs, usage_record};
 use crate::usage_show::{UsageShowArgs, usage_show};
 
 /// What to do with recordings.
@@ -15,6 +16,8 @@ pub enum UsageCommand {
     Import(UsageImportArgs),
     /// Show a recording at a glance, and what it is too short to say
     Show(UsageShowArgs),
+    /// Record a live task group's demand for CPU time
+    Record(UsageRecordArgs),
 }
 
 /// Does it.
@@ -22,5 +25,6 @@ pub fn usage(command: &UsageCommand) -> Result<ExitCode, CliError> {
     match command {
         UsageCommand::Import(args) => usage_import(args),
         UsageCommand::Show(args) => usage_show(args),
+        UsageCommand::Record(args) => usage_record(args),
     }
 }

@@ -11,6 +11,7 @@ mod error;
 pub mod features;
 pub mod peers;
 pub mod program;
+pub mod record;
 pub mod schbench;
 pub mod sched_ext;
 pub mod supervise;

@@ -13,6 +13,7 @@ mod rtapp;
 mod schedulers;
 mod sensitivity;
 mod usage;
+mod usage_record;
 
 use std::process::{Command, Output};
 

@@ -9,6 +9,7 @@ use reveille_measure::GroupStats;
 use reveille_policy::BandwidthLimits;
 
 use super::hierarchy::{self, Version};
+use super::near::near;
 use super::stats::StatFiles;
 use crate::{HostError, Ns};
 
@@ -58,8 +59,12 @@ impl LiveGroup {
                 "there is no task group `{name}`: neither is {} one, nor a directory of that name",
                 mounted.at.join(below).display()
             );
+            let near = match near(&mounted.at, name) {
+                names if names.is_empty() => String::new(),
+                names => format!("did you mean {}? Else ", names.join(" or ")),
+            };
             let help = format!(
-                "give its path as `cat /proc/PID/cgroup` shows it, or its directory below {}",
+                "{near}give its path as `cat /proc/PID/cgroup` shows it, or its directory below {}",
                 mounted.at.display()
             );
             return Err(HostError::input(problem, help));

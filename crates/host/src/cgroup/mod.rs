@@ -4,9 +4,11 @@
 
 mod apply;
 mod hierarchy;
-mod phase;
 mod live;
+mod near;
 mod order;
+mod phase;
+mod phase;
 mod remove;
 mod stats;
 
@@ -19,14 +21,14 @@ use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use serde::{Deserialize, Serialize};
 
 use crate::{HostError, Ns};
-use hierarchy::{Hierarchy, Version};
-pub use phase::Phase;
 pub use apply::{Change, burst_is_capped};
+use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
 pub use order::lines_from_anything;
+pub use phase::Phase;
 pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
-pub(crate) use stats::added;
+pub(crate) use stats::{added, parse as parse_stats};
 
 /// The task groups of one run, as [`Groups`] describes them. Dropped, they are gone, and
 /// whatever still runs in them has been killed.

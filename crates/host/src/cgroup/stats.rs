@@ -62,7 +62,7 @@ pub(crate) fn added(later: &GroupStats, earlier: &GroupStats) -> GroupStats {
 }
 
 /// Both versions: the second counts in us, and its keys say so.
-fn parse(name: &str, text: &str) -> GroupStats {
+pub(crate) fn parse(name: &str, text: &str) -> GroupStats {
     let us = |key: &str| value(text, key).map(|us| us * 1000);
     let ns = |first: &str, second: &str| value(text, first).or_else(|| us(second)).unwrap_or(0);
     GroupStats {

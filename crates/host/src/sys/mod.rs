@@ -5,6 +5,7 @@ pub mod class;
 pub mod clock;
 pub mod cpu;
 pub mod futex;
+pub mod perf;
 pub mod process;
 pub mod realtime;
 pub mod shared;

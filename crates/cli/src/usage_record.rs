@@ -1,0 +1,229 @@
+//! `reveille usage record`: records a live group's demand for CPU time and writes it to a
+//! file. What was recorded is written however the recording ends.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use reveille_host::HostError;
+use reveille_host::cgroup::LiveGroup;
+use reveille_host::record::{Ended, How, RecordCost, RecordOptions, Recording, record};
+use reveille_study::duration_ns;
+use reveille_usage::{MAX_ROWS, MAX_SPAN_NS, Ns, Origin, Summary};
+use serde::Serialize;
+
+use crate::errors::{CliError, INTERRUPTED, say};
+use crate::output;
+use crate::output_file::OutputFile;
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+
+/// Samples closer than this cost more than they tell.
+const SHORTEST_SAMPLE_NS: Ns = 100_000;
+
+#[derive(clap::Args)]
+pub struct UsageRecordArgs {
+    /// The task group: its path as `cat /proc/PID/cgroup` shows it, or its directory
+    #[arg(long, value_name = "NAME")]
+    pub cgroup: String,
+    /// File to write, in Parquet
+    #[arg(short, long, value_name = "FILE.parquet")]
+    pub output: PathBuf,
+    /// How long to record; Ctrl-C ends it sooner and writes what there is
+    #[arg(long = "for", value_name = "TIME", default_value = "60s")]
+    pub span: String,
+    /// Time from one sample to the next [default: 1ms; without tracing, as often as the
+    /// kernel charges a thread that runs on]
+    #[arg(long, value_name = "TIME")]
+    pub sample: Option<String>,
+    /// By tracing every wakeup and sleep, by reading the group's counters, or by whichever
+    /// of them is allowed, in this order
+    #[arg(long, value_name = "WAY", value_enum, default_value_t = Way::Auto)]
+    pub how: Way,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// Write the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How to record.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Way {
+    Auto,
+    Trace,
+    Sample,
+}
+
+/// What `--json` shows.
+#[derive(Serialize)]
+struct Shown<'a> {
+    file: String,
+    bytes: usize,
+    ended: Ended,
+    usage: &'a Summary,
+    cost: &'a RecordCost,
+    overhead_cpus: f64,
+}
+
+/// Records, writes, and says what it was.
+pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
+    let options = options(args)?;
+    let file = OutputFile::prepare("--output", &args.output)?;
+    if args.output.exists() && !args.force {
+        return Err(CliError::OutputPath {
+            option: "--output",
+            path: args.output.clone(),
+            problem: "it exists".to_owned(),
+            help: "name another file, or overwrite it with --force",
+        });
+    }
+    let group = LiveGroup::open(&args.cgroup)?;
+    if group.threads()? == 0 {
+        say(format_args!("warning: there is no thread in `{}` yet", group.name()));
+    }
+    let stop = watch_signals()?;
+    let progress = Progress::of_time();
+    let span_ms = (options.span_ns / 1_000_000) as usize;
+    let mut tell = |ns: Ns| progress.tell((ns / 1_000_000) as usize, span_ms);
+    let recording = record(&group, &options, &stop, &mut tell);
+    progress.finish();
+    let recording = recording?;
+    if recording.usage.demands.is_empty() {
+        let problem = format!("nothing ran in `{}`, so there is nothing to write", args.cgroup);
+        let help = "record while its load runs; see that its threads are in this group";
+        return Err(HostError::input(problem, help).into());
+    }
+    let bytes = recording.usage.to_parquet()?;
+    if let Err(error) = file.write(&bytes) {
+        keep_elsewhere(&bytes);
+        return Err(error);
+    }
+    show(args, &recording, bytes.len())?;
+    let after_s = recording.usage.span_ns as f64 / 1e9;
+    Ok(match recording.ended {
+        Ended::Whole => ExitCode::SUCCESS,
+        Ended::Stopped => {
+            say(format_args!("interrupted: the recording ends after {after_s:.3} s"));
+            ExitCode::from(INTERRUPTED)
+        }
+        Ended::Vanished => {
+            say(format_args!("`{}` was removed after {after_s:.3} s", args.cgroup));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
+    let time = |option: &str, text: &str| {
+        duration_ns(text).map_err(|error| {
+            HostError::input(format!("`{option}`: {error}"), "write a time such as 60s or 1ms")
+        })
+    };
+    let span_ns = time("--for", &args.span)?;
+    let sample_ns = args.sample.as_deref().map(|text| time("--sample", text)).transpose()?;
+    let refuse = |problem: String, help: &str| Err(HostError::input(problem, help).into());
+    if span_ns == 0 || span_ns > MAX_SPAN_NS {
+        return refuse(
+            format!("`--for`: {} is not between 1 ns and 31 days", args.span),
+            "use 60s",
+        );
+    }
+    let shortest = SHORTEST_SAMPLE_NS..=span_ns;
+    if sample_ns.is_some_and(|ns| !shortest.contains(&ns)) {
+        let problem = "`--sample`: it is not between 100us and --for".to_owned();
+        return refuse(problem, "use 1ms");
+    }
+    // Half of a recording's rows are left for its demands.
+    let samples = span_ns / sample_ns.unwrap_or(1_000_000);
+    if samples > MAX_ROWS as u64 / 2 {
+        let problem = format!("`--sample`: {samples} are too many samples");
+        return refuse(problem, "record for a shorter time, or with a longer --sample");
+    }
+    let how = match args.how {
+        Way::Auto => How::Auto,
+        Way::Trace => How::Trace,
+        Way::Sample => How::Sample,
+    };
+    Ok(RecordOptions { span_ns, sample_ns, how })
+}
+
+/// A recording that cannot be written where it should be is not lost for that.
+fn keep_elsewhere(bytes: &[u8]) {
+    let kept =
+        tempfile::Builder::new().prefix("reveille-usage-").suffix(".parquet").tempfile().and_then(
+            |mut file| {
+                std::io::Write::write_all(&mut file, bytes)?;
+                Ok(file.keep()?.1)
+            },
+        );
+    match kept {
+        Ok(path) => say(format_args!("the recording was kept as {}", path.display())),
+        Err(error) => say(format_args!("and it could not be kept elsewhere: {error}")),
+    }
+}
+
+fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(), CliError> {
+    let (usage, cost) = (recording.usage.summary(), &recording.cost);
+    if args.json {
+        return output::print_json(&Shown {
+            file: args.output.display().to_string(),
+            bytes,
+            ended: recording.ended,
+            usage: &usage,
+            cost,
+            overhead_cpus: cost.cpus(),
+        });
+    }
+    let way = match usage.origin {
+        Origin::Sampled { resolution_ns } => {
+            format!("sampled, with a resolution of {:.1} ms", resolution_ns as f64 / 1e6)
+        }
+        _ => "traced".to_owned(),
+    };
+    let mut text = format!(
+        "{} for {:.3} s, {way}: {} demands of {} threads, {:.3} CPUs on average\n",
+        usage.name,
+        usage.span_ns as f64 / 1e9,
+        usage.demands,
+        usage.threads,
+        usage.mean_cpus,
+    );
+    text += &match usage.limits.and_then(|limits| Some((limits.quota_ns?, limits))) {
+        None => "no limit\n".to_owned(),
+        Some((quota_ns, limits)) => format!(
+            "limit {} ms per {} ms, burst {} ms: {} of {} periods throttled, for {:.3} s in all\n",
+            quota_ns as f64 / 1e6,
+            limits.period_ns as f64 / 1e6,
+            limits.burst_ns as f64 / 1e6,
+            usage.nr_throttled,
+            usage.nr_periods,
+            usage.throttled_ns as f64 / 1e9,
+        ),
+    };
+    text += &overhead(cost);
+    text += &format!("written: {} ({} bytes)\n", args.output.display(), bytes);
+    for warning in &usage.warnings {
+        text += &format!("warning: {warning}\n");
+    }
+    output::print(&text)
+}
+
+/// What recording took: measured for the recorder, estimated for those that it watched.
+fn overhead(cost: &RecordCost) -> String {
+    let percent = |cpus: f64| format!("{:.2}%", 100.0 * cpus);
+    let mut text = format!("overhead: {} of a CPU", percent(cost.cpus()));
+    if let Some(event_ns) = cost.event_ns.filter(|_| cost.events > 0) {
+        text += &format!(
+            ": {} for the recorder, and about {} for {} events of the host's scheduling ({} of \
+             them the group's), at {:.0} ns each",
+            percent(cost.recorder_cpus()),
+            percent(cost.event_cpus()),
+            cost.events,
+            cost.group_events,
+            event_ns,
+        );
+    }
+    text + "\n"
+}

@@ -1,0 +1,157 @@
+//! `reveille usage record`: what it refuses before it records, and what it leaves however a
+//! recording ends. Real groups; skipped, with the reason, where none can be made.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use reveille_usage::{Origin, Usage};
+
+use super::{output, reveille};
+
+/// A group made for a test, in each hierarchy that counts, with a process in it that computes
+/// for 2 ms and sleeps for some.
+struct Loaded {
+    name: String,
+    dirs: Vec<PathBuf>,
+    load: Child,
+}
+
+const LOAD: &str = "while :; do \
+                    i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sleep 0.008; done";
+
+impl Loaded {
+    fn new(test: &str) -> Option<Loaded> {
+        let name = format!("reveille-record-{test}-{}", std::process::id());
+        let v1 = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct"];
+        let roots: Vec<&str> = match Path::new(v1[0]).join("cpu.cfs_quota_us").exists()
+            || Path::new(v1[0]).join("cgroup.procs").exists()
+        {
+            true => v1.to_vec(),
+            false => vec!["/sys/fs/cgroup"],
+        };
+        let dirs: Vec<PathBuf> = roots.iter().map(|root| Path::new(root).join(&name)).collect();
+        for dir in &dirs {
+            match fs::create_dir(dir) {
+                Ok(()) => {}
+                Err(error) if dir.is_dir() => assert_eq!(error.to_string(), "", "it is another's"),
+                Err(error) => {
+                    eprintln!("SKIPPED: cannot make {}: {error}", dir.display());
+                    return None;
+                }
+            }
+        }
+        let mut command = Command::new("sh");
+        let load = command.args(["-c", LOAD]).stdout(Stdio::null()).spawn().unwrap();
+        for dir in &dirs {
+            fs::write(dir.join("cgroup.procs"), load.id().to_string()).unwrap();
+        }
+        Some(Loaded { name, dirs, load })
+    }
+
+    /// Ends the load, and then removes the group, as a container runtime does.
+    fn remove(&mut self) {
+        let _ = self.load.kill();
+        let _ = self.load.wait();
+        let begun = Instant::now();
+        for dir in &self.dirs {
+            // A process of the load may still be on its way out.
+            while dir.exists() && begun.elapsed() < Duration::from_secs(5) {
+                let _ = fs::remove_dir(dir);
+                sleep(Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn refused(args: &[&str]) -> String {
+    let output = output(&[&["usage", "record"], args].concat());
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_before_it_begins() {
+    let Some(group) = Loaded::new("refused") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usage.parquet");
+    let file = file.to_str().unwrap();
+    let slip = group.name.replace("record", "recrod");
+    let error = refused(&["--cgroup", &slip, "-o", file]);
+    assert!(error.contains("did you mean") && error.contains(&group.name), "{error}");
+    let of = ["--cgroup", group.name.as_str(), "-o", file];
+    let error = refused(&[&of[..], &["--for", "0s"]].concat());
+    assert!(error.contains("--for"), "{error}");
+    let error = refused(&[&of[..], &["--sample", "1us"]].concat());
+    assert!(error.contains("--sample"), "{error}");
+    let error = refused(&["--cgroup", "/", "-o", file]);
+    assert!(error.contains("root"), "{error}");
+    fs::write(file, "precious").unwrap();
+    let begun = Instant::now();
+    let error = refused(&of);
+    assert!(error.contains("it exists") && error.contains("--force"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "before the recording");
+    assert_eq!(fs::read_to_string(file).unwrap(), "precious");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+/// Starts a long recording and lets it see something.
+fn start(group: &Loaded, file: &Path, how: &str) -> Child {
+    let args = ["usage", "record", "--cgroup", &group.name, "--for", "600s", "--how", how, "-o"];
+    let mut command = reveille(&args);
+    let child = command.arg(file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    sleep(Duration::from_millis(1200));
+    child
+}
+
+fn checked(output: &Output, code: i32, file: &Path) -> Usage {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    let usage = Usage::read(file).unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(&format!("{} demands", usage.demands.len())), "{text}");
+    assert!(text.contains("overhead: ") && usage.overhead.is_some(), "{text}");
+    assert!(usage.span_ns < 300_000_000_000 && !usage.demands.is_empty());
+    usage
+}
+
+#[test]
+fn ctrl_c_ends_it_and_what_was_seen_is_written() {
+    let Some(group) = Loaded::new("stopped") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    for how in ["auto", "sample"] {
+        let file = directory.path().join(format!("{how}.parquet"));
+        let child = start(&group, &file, how);
+        let kill = format!("kill -INT {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let usage = checked(&output, 130, &file);
+        assert!(how == "auto" || matches!(usage.origin, Origin::Sampled { .. }));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("interrupted"), "{errors}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_group_that_is_removed_leaves_its_recording() {
+    let Some(mut group) = Loaded::new("removed") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usage.parquet");
+    let child = start(&group, &file, "auto");
+    group.remove();
+    let output = child.wait_with_output().unwrap();
+    let usage = checked(&output, 1, &file);
+    assert!(usage.warnings.iter().any(|text| text.contains("removed")), "{:?}", usage.warnings);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("was removed"), "{errors}");
+}

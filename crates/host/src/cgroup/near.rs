@@ -1,0 +1,49 @@
+//! Groups whose name is near one that does not exist.
+
+use std::fs;
+use std::path::Path;
+
+/// So many are looked at, and so many are named.
+const MOST: [usize; 2] = [10_000, 3];
+
+/// Names of groups below `root` that are near `name`, the nearest first. A group's own name
+/// counts, and so does its whole path.
+pub(super) fn near(root: &Path, name: &str) -> Vec<String> {
+    let name = name.trim_matches('/');
+    let own = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut found: Vec<(f64, String)> = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || found.len() >= MOST[0] {
+                continue;
+            }
+            let path = entry.path();
+            if let Some(below) = path.strip_prefix(root).ok().and_then(Path::to_str) {
+                let whole = strsim::jaro_winkler(below, name);
+                let last = strsim::jaro_winkler(&own(below), &own(name));
+                found.push((whole.max(last), below.to_owned()));
+            }
+            open.push(path);
+        }
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    // Less alike, and two names have little to do with each other.
+    found.into_iter().filter(|(like, _)| *like > 0.8).map(|(_, name)| name).take(MOST[1]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_and_a_missing_parent_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["docker/web-1", "docker/db", "system.slice/cron.service"] {
+            fs::create_dir_all(root.path().join(name)).unwrap();
+        }
+        assert_eq!(near(root.path(), "/docker/wbe-1"), ["docker/web-1"]);
+        assert_eq!(near(root.path(), "cron.service"), ["system.slice/cron.service"]);
+        assert!(near(root.path(), "zzz").is_empty());
+    }
+}

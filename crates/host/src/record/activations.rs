@@ -1,0 +1,416 @@
+//! From what CPUs did to what threads wanted: an activation of a thread goes from when it
+//! could run until it blocks, however often it is preempted or throttled meanwhile, and
+//! takes the CPU time that it had in between.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use reveille_measure::GroupStats;
+use reveille_usage::{Demand, Sample};
+
+use super::tracepoints::{Event, Kind, Left};
+use crate::Ns;
+
+/// In place of an index: the thread is not of the group.
+const OUTSIDE: u32 = 0;
+
+/// Where a thread of the group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not seen since it came in, or since events were lost.
+    Unknown {
+        since_ns: Ns,
+    },
+    Blocked,
+    Runnable,
+    Running {
+        since_ns: Ns,
+    },
+}
+
+impl State {
+    fn counts_as_runnable(self) -> bool {
+        matches!(self, State::Runnable | State::Running { .. })
+    }
+}
+
+/// A thread of the group.
+#[derive(Clone, Debug)]
+struct Thread {
+    id: u32,
+    state: State,
+    /// Its number among the demands, from its first activation on.
+    number: Option<u32>,
+    /// Its activation under way: when it began, and its CPU time so far.
+    active: Option<(Ns, Ns)>,
+    /// How often a list of the group's threads has missed it.
+    missed: u32,
+}
+
+/// What a CPU runs, if that is known.
+#[derive(Clone, Copy, Debug)]
+struct OnCpu {
+    thread: Option<u32>,
+    since_ns: Ns,
+}
+
+/// What the threads of a group did, as it becomes known.
+#[derive(Debug)]
+pub(super) struct Activations {
+    /// The recording's start on the monotonic clock.
+    start_ns: Ns,
+    sample_ns: Ns,
+    /// Time up to which events were taken.
+    now_ns: Ns,
+    /// By thread id: its index in `threads` + 1, or [`OUTSIDE`].
+    index: Vec<u32>,
+    threads: Vec<Thread>,
+    /// Places in `threads` to be used again.
+    vacant: Vec<usize>,
+    cpus: Vec<OnCpu>,
+    /// Numbers of threads that have ended, the lowest first; a later thread takes one.
+    free_numbers: BinaryHeap<Reverse<u32>>,
+    /// Numbers given out so far.
+    numbers: u32,
+    demands: Vec<Demand>,
+    running: u32,
+    runnable: u32,
+    /// CPU time since the last sample.
+    charged_ns: Ns,
+    /// The same since the start.
+    total_ns: Ns,
+    samples: Vec<Sample>,
+    /// Readings of the counters that no sample shows yet, and when they were taken.
+    readings: VecDeque<(Ns, GroupStats)>,
+    counters: GroupStats,
+    /// Events in which the group had a part.
+    own_events: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Activity {
+    /// In the order of their arrival.
+    pub demands: Vec<Demand>,
+    pub samples: Vec<Sample>,
+    pub threads: u32,
+    /// CPU time of all threads.
+    pub cpu_ns: Ns,
+    pub own_events: u64,
+}
+
+impl Activations {
+    /// Of a recording that starts at `start_ns` with a sample every `sample_ns`; thread ids
+    /// are below `ids`, CPU numbers below `cpus`.
+    pub fn new(start_ns: Ns, sample_ns: Ns, ids: usize, cpus: usize) -> Activations {
+        Activations {
+            start_ns,
+            sample_ns,
+            now_ns: start_ns,
+            index: vec![OUTSIDE; ids],
+            threads: Vec::new(),
+            vacant: Vec::new(),
+            cpus: vec![OnCpu { thread: None, since_ns: start_ns }; cpus],
+            free_numbers: BinaryHeap::new(),
+            numbers: 0,
+            demands: Vec::new(),
+            running: 0,
+            runnable: 0,
+            charged_ns: 0,
+            total_ns: 0,
+            samples: Vec::new(),
+            readings: VecDeque::new(),
+            counters: GroupStats::default(),
+            own_events: 0,
+        }
+    }
+
+    /// Takes what happened next. What is from before the recording's start only says where
+    /// threads are.
+    pub fn take(&mut self, event: &Event) {
+        // Two CPUs may differ by a little in when they write what they did.
+        let at_ns = event.at_ns.max(self.now_ns);
+        self.advance(at_ns);
+        match event.kind {
+            Kind::Switch { prev, left, next } => self.switch(event.cpu, prev, left, next),
+            Kind::Wakeup { thread } => {
+                if let Some(i) = self.find(thread) {
+                    self.own_events += 1;
+                    self.wake(i);
+                }
+            }
+            Kind::Fork { parent, child } => {
+                if self.find(parent).is_some() {
+                    self.own_events += 1;
+                    let i = self.enter(child);
+                    if let State::Unknown { .. } = self.threads[i].state {
+                        self.set(i, State::Blocked);
+                    }
+                }
+            }
+            Kind::Entered { thread } => {
+                self.enter(thread);
+            }
+            Kind::Moved => {}
+            Kind::Lost => self.lose(event.cpu),
+        }
+    }
+
+    /// A reading of the group's counters, since the recording's start.
+    pub fn read(&mut self, at_ns: Ns, counters: GroupStats) {
+        self.readings.push_back((at_ns, counters));
+    }
+
+    /// Is it one of the group's threads?
+    pub fn knows(&self, thread: u32) -> bool {
+        self.find(thread).is_some()
+    }
+
+    /// Time up to which events were taken.
+    pub fn now_ns(&self) -> Ns {
+        self.now_ns
+    }
+
+    /// The group's threads by a list of them: whom it misses twice has left. `listed` is in
+    /// rising order.
+    pub fn keep_only(&mut self, listed: &[u32]) {
+        for i in 0..self.threads.len() {
+            let thread = &mut self.threads[i];
+            if self.index[thread.id as usize] != i as u32 + 1 {
+                continue;
+            }
+            if listed.binary_search(&thread.id).is_ok() {
+                thread.missed = 0;
+                continue;
+            }
+            thread.missed += 1;
+            if thread.missed > 1 {
+                self.leave(i);
+            }
+        }
+    }
+
+    /// Ends the recording at `end_ns`.
+    pub fn finish(mut self, end_ns: Ns) -> Activity {
+        self.advance(end_ns.max(self.now_ns));
+        let last_ns = self.samples.last().map_or(0, |sample| sample.at_ns);
+        if self.now_ns - self.start_ns > last_ns {
+            self.sample(self.now_ns);
+        }
+        for i in 0..self.threads.len() {
+            self.settle(i);
+            let thread = &self.threads[i];
+            if let (Some((at_ns, cpu_ns @ 1..)), Some(number)) = (thread.active, thread.number) {
+                self.demands.push(Demand { at_ns, cpu_ns, thread: number, done_ns: None });
+            }
+        }
+        self.demands.sort_by_key(|demand| (demand.at_ns, demand.thread));
+        Activity {
+            demands: self.demands,
+            samples: self.samples,
+            threads: self.numbers,
+            cpu_ns: self.total_ns,
+            own_events: self.own_events,
+        }
+    }
+
+    fn find(&self, thread: u32) -> Option<usize> {
+        match self.index.get(thread as usize).copied() {
+            None | Some(OUTSIDE) => None,
+            Some(i) => Some(i as usize - 1),
+        }
+    }
+
+    /// A thread is of the group from now on, if it was not before.
+    fn enter(&mut self, id: u32) -> usize {
+        if let Some(i) = self.find(id) {
+            return i;
+        }
+        let on_cpu = self.cpus.iter().any(|cpu| cpu.thread == Some(id));
+        let state = match on_cpu {
+            true => State::Running { since_ns: self.now_ns },
+            false => State::Unknown { since_ns: self.now_ns },
+        };
+        let active = None;
+        let thread = Thread { id, state: State::Blocked, number: None, active, missed: 0 };
+        let i = match self.vacant.pop() {
+            Some(i) => {
+                self.threads[i] = thread;
+                i
+            }
+            None => {
+                self.threads.push(thread);
+                self.threads.len() - 1
+            }
+        };
+        if id as usize >= self.index.len() {
+            self.index.resize(id as usize + 1, OUTSIDE);
+        }
+        self.index[id as usize] = i as u32 + 1;
+        if on_cpu {
+            self.begin(i, self.now_ns);
+        }
+        self.set(i, state);
+        i
+    }
+
+    fn switch(&mut self, cpu: u32, prev: u32, left: Left, next: u32) {
+        let now = OnCpu { thread: Some(next), since_ns: self.now_ns };
+        let Some(on_cpu) = self.cpus.get_mut(cpu as usize) else { return };
+        let before = std::mem::replace(on_cpu, now);
+        self.own_events += u64::from(self.knows(prev) || self.knows(next));
+        if let Some(i) = self.find(prev) {
+            if let State::Unknown { since_ns } = self.threads[i].state {
+                // It has run since it came here, which nobody saw.
+                let since_ns = since_ns.max(before.since_ns);
+                self.begin(i, since_ns);
+                self.set(i, State::Running { since_ns: self.now_ns });
+                self.charge(i, self.now_ns - since_ns.min(self.now_ns), true);
+            }
+            self.settle(i);
+            match left {
+                Left::Runnable => self.set(i, State::Runnable),
+                Left::Blocked | Left::Dead => {
+                    self.done(i);
+                    self.set(i, State::Blocked);
+                }
+            }
+            if left == Left::Dead {
+                self.leave(i);
+            }
+        }
+        if let Some(i) = self.find(next) {
+            match self.threads[i].state {
+                // It has waited since it came here.
+                State::Unknown { since_ns } => self.begin(i, since_ns),
+                _ => self.begin(i, self.now_ns),
+            }
+            self.settle(i);
+            self.set(i, State::Running { since_ns: self.now_ns });
+        }
+    }
+
+    fn wake(&mut self, i: usize) {
+        // A thread that is woken before it has blocked runs on.
+        if self.threads[i].active.is_none() {
+            self.begin(i, self.now_ns);
+        }
+        if !self.threads[i].state.counts_as_runnable() {
+            self.set(i, State::Runnable);
+        }
+    }
+
+    /// Events of this CPU were lost: nobody knows what it runs.
+    fn lose(&mut self, cpu: u32) {
+        let Some(on_cpu) = self.cpus.get_mut(cpu as usize) else { return };
+        let thread = on_cpu.thread.take();
+        on_cpu.since_ns = self.now_ns;
+        if let Some(i) = thread.and_then(|id| self.find(id)) {
+            self.settle(i);
+            self.set(i, State::Unknown { since_ns: self.now_ns });
+        }
+    }
+
+    /// A thread is no longer of the group.
+    fn leave(&mut self, i: usize) {
+        self.settle(i);
+        self.done(i);
+        self.set(i, State::Blocked);
+        let thread = &mut self.threads[i];
+        self.free_numbers.extend(thread.number.take().map(Reverse));
+        self.index[thread.id as usize] = OUTSIDE;
+        self.vacant.push(i);
+    }
+
+    /// An activation begins, if none is under way.
+    fn begin(&mut self, i: usize, at_ns: Ns) {
+        let thread = &mut self.threads[i];
+        if thread.active.is_some() {
+            return;
+        }
+        thread.active = Some((at_ns.saturating_sub(self.start_ns), 0));
+        if thread.number.is_none() {
+            let next = self.numbers;
+            let number = self.free_numbers.pop().map_or(next, |Reverse(number)| number);
+            self.numbers = self.numbers.max(number + 1);
+            thread.number = Some(number);
+        }
+    }
+
+    /// The activation under way is over.
+    fn done(&mut self, i: usize) {
+        let thread = &mut self.threads[i];
+        let (Some((at_ns, cpu_ns)), Some(number)) = (thread.active.take(), thread.number) else {
+            return;
+        };
+        // What was over at the start is none of this recording.
+        if self.now_ns > self.start_ns {
+            let done_ns = Some(self.now_ns - self.start_ns);
+            self.demands.push(Demand { at_ns, cpu_ns, thread: number, done_ns });
+        }
+    }
+
+    /// Gives a running thread its CPU time up to now. The sum for samples grows by itself.
+    fn settle(&mut self, i: usize) {
+        if let State::Running { since_ns } = self.threads[i].state {
+            self.charge(i, self.now_ns - since_ns, false);
+            self.threads[i].state = State::Running { since_ns: self.now_ns };
+        }
+    }
+
+    fn charge(&mut self, i: usize, cpu_ns: Ns, unseen: bool) {
+        if let Some((_, sum_ns)) = &mut self.threads[i].active {
+            *sum_ns += cpu_ns;
+        }
+        if unseen {
+            self.charged_ns += cpu_ns;
+            self.total_ns += cpu_ns;
+        }
+    }
+
+    fn set(&mut self, i: usize, state: State) {
+        let old = std::mem::replace(&mut self.threads[i].state, state);
+        let runs = |state| u32::from(matches!(state, State::Running { .. }));
+        self.running = self.running + runs(state) - runs(old);
+        self.runnable += u32::from(state.counts_as_runnable());
+        self.runnable -= u32::from(old.counts_as_runnable());
+    }
+
+    /// Time passes, over the moments of samples.
+    fn advance(&mut self, to_ns: Ns) {
+        loop {
+            let next_ns = self.start_ns + (self.samples.len() as Ns + 1) * self.sample_ns;
+            if next_ns > to_ns {
+                break;
+            }
+            self.pass(next_ns);
+            self.sample(next_ns);
+        }
+        self.pass(to_ns);
+    }
+
+    fn pass(&mut self, to_ns: Ns) {
+        let ns = (to_ns - self.now_ns) * Ns::from(self.running);
+        self.charged_ns += ns;
+        self.total_ns += ns;
+        self.now_ns = to_ns;
+    }
+
+    fn sample(&mut self, at_ns: Ns) {
+        while self.readings.front().is_some_and(|&(read_ns, _)| read_ns <= at_ns) {
+            self.counters = self.readings.pop_front().expect("one is in front").1;
+        }
+        self.samples.push(Sample {
+            at_ns: at_ns - self.start_ns,
+            runtime_ns: std::mem::take(&mut self.charged_ns),
+            runnable: Some(self.runnable),
+            nr_periods: self.counters.nr_periods,
+            nr_throttled: self.counters.nr_throttled,
+            throttled_ns: self.counters.throttled_ns,
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "activations_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+//! What recording costs whom it watches, and how exactly the kernel's counters follow a
+//! running thread: both measured on this host, in less than 100 ms before a recording.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use super::tracer::Tracer;
+use crate::sys::{clock, cpu};
+use crate::{HostError, Ns};
+
+/// Exchanges of a byte in one measurement.
+const EXCHANGES: u32 = 100;
+/// Measurements with and without tracing; the fastest of each counts.
+const REPEATS: u32 = 20;
+
+/// Time that a tracepoint takes whoever passes it: two threads on one CPU exchange bytes,
+/// with and without tracing. `None` if that cannot be had here.
+///
+/// # Errors
+/// [`HostError::System`] if the kernel no longer lets trace.
+pub(super) fn event_cost_ns(tracer: &mut Tracer) -> Result<Option<f64>, HostError> {
+    let Some(cpu) = cpu::allowed().ok().and_then(|cpus| cpus.first().copied()) else {
+        return Ok(None);
+    };
+    let (mut plain_ns, mut traced) = (Ns::MAX, (Ns::MAX, 1));
+    for _ in 0..REPEATS {
+        let Ok(ns) = exchange(cpu) else { return Ok(None) };
+        plain_ns = plain_ns.min(ns);
+        tracer.enable_on(cpu, true)?;
+        let result = exchange(cpu);
+        tracer.enable_on(cpu, false)?;
+        let events = tracer.read();
+        tracer.forget();
+        let Ok(ns) = result else { return Ok(None) };
+        traced = traced.min((ns, events.max(1)));
+    }
+    Ok(Some(traced.0.saturating_sub(plain_ns) as f64 / traced.1 as f64))
+}
+
+/// How long two threads on this CPU take for the exchange.
+fn exchange(cpu: u32) -> io::Result<Ns> {
+    let (mut here, mut there) = UnixStream::pair()?;
+    std::thread::scope(|scope| {
+        let answers = scope.spawn(move || -> io::Result<()> {
+            cpu::pin(&[cpu])?;
+            let mut byte = [0];
+            for _ in 0..=EXCHANGES {
+                there.read_exact(&mut byte)?;
+                there.write_all(&byte)?;
+            }
+            Ok(())
+        });
+        let asks = scope.spawn(move || -> io::Result<Ns> {
+            cpu::pin(&[cpu])?;
+            let mut byte = [0];
+            let mut ask = || -> io::Result<()> {
+                here.write_all(&byte)?;
+                here.read_exact(&mut byte)
+            };
+            ask()?;
+            let start_ns = clock::now();
+            (0..EXCHANGES).try_for_each(|_| ask())?;
+            Ok(clock::now() - start_ns)
+        });
+        let ended = || io::Error::other("a thread has ended");
+        let ns = asks.join().map_err(|_| ended())?;
+        answers.join().map_err(|_| ended())??;
+        ns
+    })
+}
+
+/// For this long a thread spins to see its counter grow.
+const SPIN_NS: Ns = 50_000_000;
+
+/// Steps in which the kernel charges CPU time to a thread that runs on, and with it to its
+/// group: as a rule a tick. `None` if the kernel does not show a thread's CPU time.
+pub(super) fn charging_step_ns() -> Option<Ns> {
+    let used = || -> Option<Ns> {
+        let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        text.split(' ').next()?.parse().ok()
+    };
+    let end_ns = clock::now() + SPIN_NS;
+    let mut last = used()?;
+    let mut steps = Vec::new();
+    while clock::now() < end_ns {
+        let now = used()?;
+        if now > last {
+            steps.push(now - last);
+            last = now;
+        }
+    }
+    steps.sort_unstable();
+    steps.get(steps.len() / 2).copied()
+}

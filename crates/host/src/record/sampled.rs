@@ -1,0 +1,189 @@
+//! The sampled way: the group's counters, read again and again. It needs no privilege, and
+//! sees no more than the kernel's account, which follows a running thread in steps.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reveille_measure::GroupStats;
+use reveille_usage::{Origin, Sample, Usage};
+
+use super::members::is_gone;
+use super::{Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, online, span_until};
+use crate::cgroup::parse_stats;
+use crate::sys::clock;
+use crate::{HostError, Ns};
+
+/// How often the counters of bandwidth control are read, where they stand in another file
+/// than the usage.
+const STAT_NS: Ns = 10_000_000;
+/// How often the limits are read, and progress is told.
+const SLOW_NS: Ns = 500_000_000;
+/// The shortest time between readings unless told otherwise, for waking costs more than
+/// reading, and the longest.
+const USUAL_SAMPLE_NS: [Ns; 2] = [SAMPLE_NS, 10 * SAMPLE_NS];
+/// How soon a stop is noticed.
+const POLL_NS: Ns = 100_000_000;
+
+/// Records.
+pub(super) fn record(
+    session: &Session<'_>,
+    progress: &mut dyn FnMut(Ns),
+) -> Result<Recording, HostError> {
+    let options = session.options;
+    let step_ns = cost::charging_step_ns();
+    let sample_ns = options.sample_ns.unwrap_or_else(|| {
+        let [shortest, longest] = USUAL_SAMPLE_NS;
+        step_ns.unwrap_or(0).clamp(shortest, longest)
+    });
+    let mut counters = Counters::open(session)?;
+    let mut begun = Begun::now(session.group)?;
+    let start_ns = begun.start_ns();
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut last = GroupStats::default();
+    let mut slow_at_ns = start_ns;
+    let ended = loop {
+        // After a delay the readings that were missed are not made up for.
+        let number = (clock::now() - start_ns) / sample_ns + 1;
+        wait(start_ns + (number * sample_ns).min(options.span_ns), session.stop);
+        let now_ns = clock::now();
+        let Some(read) = counters.read(now_ns)? else { break Ended::Vanished };
+        let read = begun.since(&read);
+        let at_ns = (now_ns - start_ns).min(options.span_ns);
+        samples.push(Sample {
+            at_ns,
+            runtime_ns: read.usage_ns.saturating_sub(last.usage_ns),
+            runnable: None,
+            nr_periods: read.nr_periods,
+            nr_throttled: read.nr_throttled,
+            throttled_ns: read.throttled_ns,
+        });
+        last = read;
+        if now_ns >= slow_at_ns {
+            begun.compare_limits(session.group);
+            progress(at_ns);
+            slow_at_ns = now_ns + SLOW_NS;
+        }
+        if session.stop.load(Ordering::Relaxed) {
+            break Ended::Stopped;
+        }
+        if at_ns >= options.span_ns {
+            break Ended::Whole;
+        }
+    };
+    let span_ns = span_until(start_ns, ended, options, clock::now());
+    let cost = RecordCost {
+        recorder_ns: begun.own_cpu_ns(),
+        events: 0,
+        group_events: 0,
+        lost: 0,
+        event_ns: None,
+        span_ns,
+    };
+    let mut warnings = begun.warnings(ended, &cost);
+    if step_ns.is_none() {
+        warnings.push(
+            "How often the kernel charges a running thread could not be measured: the resolution \
+             is that of the readings alone."
+                .to_owned(),
+        );
+    }
+    let name = session.group.name();
+    let made = Usage::from_samples(name, samples, Some(begun.limits));
+    let mut usage = made.map_err(|error| HostError::System {
+        doing: format!("record `{name}`"),
+        reason: error.to_string(),
+        help: "record a group that runs, and for longer".to_owned(),
+    })?;
+    if let Origin::Sampled { resolution_ns } = &mut usage.origin {
+        *resolution_ns = (*resolution_ns).max(step_ns.unwrap_or(0));
+    }
+    usage.warnings.extend(warnings);
+    usage.host_cpus = online_cpus();
+    usage.began_unix_ns = begun.clocks.unix_ns();
+    usage.overhead = Some(cost.cpus());
+    Ok(Recording { usage, ended, cost, counters: last })
+}
+
+fn online_cpus() -> Option<u32> {
+    Some(online().ok()?.len() as u32)
+}
+
+/// Sleeps until then, or until told to stop.
+fn wait(end_ns: Ns, stop: &AtomicBool) {
+    while clock::now() < end_ns && !stop.load(Ordering::Relaxed) {
+        clock::sleep_until(end_ns.min(clock::now() + POLL_NS));
+    }
+}
+
+/// The files of a group's counters, kept open: finding them takes longer than reading them.
+struct Counters {
+    name: String,
+    stat: File,
+    /// Where the usage stands in a file of its own.
+    usage: Option<File>,
+    text: [u8; 4096],
+    last: GroupStats,
+    /// When `stat` is to be read again.
+    stat_at_ns: Ns,
+}
+
+impl Counters {
+    fn open(session: &Session<'_>) -> Result<Counters, HostError> {
+        let files = session.group.stat_files();
+        if !files.tell_usage()? {
+            return Err(HostError::input(
+                format!("no file tells the CPU time of `{}`", session.group.name()),
+                "mount the `cpuacct` hierarchy as well, or record with --how trace",
+            ));
+        }
+        let open = |file: &Path| File::open(file).map_err(|error| not_read(file, error));
+        Ok(Counters {
+            name: session.group.name().to_owned(),
+            stat: open(&files.cpu_stat)?,
+            usage: files.usage.as_deref().map(open).transpose()?,
+            text: [0; 4096],
+            last: GroupStats::default(),
+            stat_at_ns: 0,
+        })
+    }
+
+    /// What they count now; `None` if the group is gone.
+    fn read(&mut self, now_ns: Ns) -> Result<Option<GroupStats>, HostError> {
+        match self.try_read(now_ns) {
+            Ok(()) => Ok(Some(self.last.clone())),
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) => Err(not_read(Path::new("the counters of the group"), error)),
+        }
+    }
+
+    fn try_read(&mut self, now_ns: Ns) -> io::Result<()> {
+        if self.usage.is_none() || now_ns >= self.stat_at_ns {
+            let usage_ns = self.last.usage_ns;
+            let text = text(&self.stat, &mut self.text)?;
+            self.last = parse_stats(&self.name, text);
+            if self.usage.is_some() {
+                self.last.usage_ns = usage_ns;
+            }
+            self.stat_at_ns = now_ns + STAT_NS;
+        }
+        if let Some(file) = &self.usage {
+            let text = text(file, &mut self.text)?.trim();
+            self.last.usage_ns = text.parse().map_err(|_| io::ErrorKind::InvalidData)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a file holds now.
+fn text<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a str> {
+    let length = file.read_at(buffer, 0)?;
+    std::str::from_utf8(&buffer[..length]).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+fn not_read(file: &Path, error: io::Error) -> HostError {
+    let help = "see that the group still exists and that its files may be read";
+    HostError::system(format!("read {}", file.display()), error, help)
+}

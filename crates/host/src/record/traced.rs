@@ -1,0 +1,275 @@
+//! The traced way: every wakeup, switch and fork of the host is read in batches, and what
+//! threads of the group did becomes demands.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use reveille_measure::GroupStats;
+use reveille_usage::{Origin, Usage};
+
+use super::activations::{Activations, Activity};
+use super::tracepoints::{Event, Kind};
+use super::tracer::Tracer;
+use super::{
+    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online, seconds,
+    span_until,
+};
+use crate::sys::clock;
+use crate::{HostError, Ns};
+
+/// How often the rings are read if none fills sooner, and the group's counters.
+const BATCH_NS: Ns = 100_000_000;
+/// How often the limits are read, and the list of threads if none was seen to move.
+const LIST_NS: Ns = 1_000_000_000;
+/// Listing the threads may take this part of the time at most.
+const LIST_SHARE: Ns = 1000;
+
+/// A recording that has lost more than this share of its events is refused.
+const MOST_LOST: f64 = 0.01;
+/// Where the kernel's own account differs by more than this, and by more than a few ticks,
+/// that is said.
+const ACCOUNT_SHARE: f64 = 0.05;
+/// Ticks by which the kernel's account may lag, on each CPU.
+const ACCOUNT_TICKS: u64 = 4;
+
+/// The number of the first namespace of process ids, in which tracepoints count
+/// (`PROC_PID_INIT_INO` of include/linux/proc_ns.h).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Finds out whether tracing is allowed: opens what it needs.
+pub(super) fn prepare() -> Result<Tracer, HostError> {
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    if namespace.as_os_str() != FIRST_NAMESPACE {
+        return Err(HostError::System {
+            doing: "trace the scheduler".to_owned(),
+            reason: "this process is in a container, whose thread ids are not those of the \
+                     kernel's tracepoints"
+                .to_owned(),
+            help: "record on the host itself, or with --how sample".to_owned(),
+        });
+    }
+    Tracer::open(&online()?)
+}
+
+/// One past the largest thread id.
+fn id_limit() -> usize {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(1 << 22) + 1
+}
+
+/// Records.
+pub(super) fn record(
+    session: &Session<'_>,
+    mut tracer: Tracer,
+    progress: &mut dyn FnMut(Ns),
+) -> Result<Recording, HostError> {
+    let cpus = online()?;
+    let event_ns = cost::event_cost_ns(&mut tracer)?;
+    // Where everybody is becomes known before the recording starts.
+    tracer.enable(true)?;
+    let Some(threads) = members::thread_ids(session.group)? else {
+        return Err(vanished(session.group.name()));
+    };
+    tracer.visit_cpus();
+    let begun = Begun::now(session.group)?;
+    let sample_ns = session.options.sample_ns.unwrap_or(SAMPLE_NS);
+    let last_cpu = cpus.iter().max().map_or(0, |&cpu| cpu as usize);
+    let mut activations = Activations::new(begun.start_ns(), sample_ns, id_limit(), last_cpu + 1);
+    for &thread in &threads {
+        enter(&mut activations, thread, begun.start_ns());
+    }
+    let mut run = Run { session, tracer, activations, begun, counters: GroupStats::default() };
+    let ended = run.until_the_end(progress)?;
+    run.finish(ended, &cpus, event_ns)
+}
+
+fn enter(activations: &mut Activations, thread: u32, at_ns: Ns) {
+    activations.take(&Event { at_ns, cpu: 0, kind: Kind::Entered { thread } });
+}
+
+/// A recording under way.
+struct Run<'a> {
+    session: &'a Session<'a>,
+    tracer: Tracer,
+    activations: Activations,
+    begun: Begun,
+    /// The last reading, since the start.
+    counters: GroupStats,
+}
+
+impl Run<'_> {
+    fn until_the_end(&mut self, progress: &mut dyn FnMut(Ns)) -> Result<Ended, HostError> {
+        let start_ns = self.begun.start_ns();
+        let end_ns = start_ns + self.session.options.span_ns;
+        let mut count_at_ns = start_ns;
+        let mut list_at_ns = start_ns + LIST_NS;
+        loop {
+            let now_ns = clock::now();
+            if now_ns >= count_at_ns {
+                if !self.count()? {
+                    return Ok(Ended::Vanished);
+                }
+                count_at_ns = now_ns + BATCH_NS;
+                progress((now_ns - start_ns).min(end_ns - start_ns));
+            }
+            let listed_ns = clock::now();
+            let listed = if now_ns >= list_at_ns { self.list()? } else { None };
+            let read_ns = clock::now();
+            if listed.is_some() {
+                self.begun.compare_limits(self.session.group);
+                list_at_ns = read_ns + LIST_NS.max((read_ns - listed_ns) * LIST_SHARE);
+            }
+            self.tracer.read();
+            if let Some(listed) = listed {
+                self.compare(&listed, true);
+            } else if self.tracer.moved_ns().is_some() {
+                let Some(listed) = self.list()? else { return Ok(Ended::Vanished) };
+                self.compare(&listed, false);
+            }
+            let Run { tracer, activations, .. } = self;
+            tracer.take(read_ns.min(end_ns), read_ns >= end_ns, |event| activations.take(event));
+            if self.session.stop.load(Ordering::Relaxed) {
+                return Ok(Ended::Stopped);
+            }
+            if read_ns >= end_ns {
+                return Ok(Ended::Whole);
+            }
+            let next_ns = count_at_ns.min(end_ns);
+            self.tracer.wait(next_ns.saturating_sub(clock::now()).max(1));
+        }
+    }
+
+    /// Reads the counters; false if the group is gone.
+    fn count(&mut self) -> Result<bool, HostError> {
+        match self.session.group.stats() {
+            Ok(counters) => {
+                self.counters = self.begun.since(&counters);
+                self.activations.read(clock::now(), self.counters.clone());
+                Ok(true)
+            }
+            Err(_) if !self.session.group.directory().exists() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self) -> Result<Option<Vec<u32>>, HostError> {
+        members::thread_ids(self.session.group)
+    }
+
+    /// Threads that came in otherwise than by a fork are of the group from when one was
+    /// seen to move, or from now on. Those of a list that began before the rings were read
+    /// (`settled`) are all that are left.
+    fn compare(&mut self, listed: &[u32], settled: bool) {
+        let at_ns = self.tracer.moved_ns().unwrap_or(self.activations.now_ns());
+        for &thread in listed {
+            if !self.activations.knows(thread) {
+                self.tracer.add(Event { at_ns, cpu: 0, kind: Kind::Entered { thread } });
+            }
+        }
+        if settled {
+            self.activations.keep_only(listed);
+        }
+    }
+
+    fn finish(
+        mut self,
+        ended: Ended,
+        cpus: &[u32],
+        event_ns: Option<f64>,
+    ) -> Result<Recording, HostError> {
+        let options = self.session.options;
+        let start_ns = self.begun.start_ns();
+        let span_ns = span_until(start_ns, ended, options, clock::now());
+        let end_ns = start_ns + span_ns;
+        if ended != Ended::Vanished {
+            self.count()?;
+        }
+        self.tracer.enable(false)?;
+        self.tracer.read();
+        let Run { tracer, activations, .. } = &mut self;
+        tracer.take(end_ns, true, |event| activations.take(event));
+        let cost = RecordCost {
+            recorder_ns: self.begun.own_cpu_ns(),
+            events: self.tracer.events,
+            group_events: 0,
+            lost: self.tracer.lost,
+            event_ns,
+            span_ns,
+        };
+        let lost_share = cost.lost as f64 / (cost.events + cost.lost).max(1) as f64;
+        if lost_share > MOST_LOST {
+            return Err(HostError::System {
+                doing: "record".to_owned(),
+                reason: format!(
+                    "{} of {} events of the scheduler were lost ({:.1}%): the recorder had no \
+                     CPU for too long",
+                    cost.lost,
+                    cost.events + cost.lost,
+                    100.0 * lost_share
+                ),
+                help: "run it with `chrt -f 1`, or record with --how sample".to_owned(),
+            });
+        }
+        let activity = self.activations.finish(end_ns);
+        let mut warnings = self.begun.warnings(ended, &cost);
+        if cost.lost > 0 {
+            warnings.push(format!(
+                "{} of {} events of the scheduler were lost: some demands are wrong.",
+                cost.lost,
+                cost.events + cost.lost
+            ));
+        }
+        if online().is_ok_and(|now| now != cpus) {
+            warnings.push("CPUs came or went in between: what ran on those is missing.".to_owned());
+        }
+        warnings.extend(about(&activity, &self.counters, span_ns, cpus.len() as u64));
+        Ok(Recording {
+            ended,
+            cost: RecordCost { group_events: activity.own_events, ..cost },
+            counters: self.counters,
+            usage: Usage {
+                name: self.session.group.name().to_owned(),
+                origin: Origin::Traced,
+                span_ns,
+                threads: activity.threads,
+                demands: activity.demands,
+                samples: activity.samples,
+                limits: Some(self.begun.limits),
+                host_cpus: Some(cpus.len() as u32),
+                began_unix_ns: self.begun.clocks.unix_ns(),
+                overhead: Some(cost.cpus()),
+                warnings,
+            },
+        })
+    }
+}
+
+/// What is to be known of what was seen.
+fn about(activity: &Activity, counters: &GroupStats, span_ns: Ns, cpus: u64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let open = activity.demands.iter().filter(|demand| demand.done_ns.is_none());
+    let endless = open.filter(|demand| demand.at_ns <= span_ns / 2).count();
+    if endless > 0 {
+        let threads = if endless == 1 { "thread has" } else { "threads have" };
+        warnings.push(format!(
+            "{endless} {threads} not slept during its second half: what they would use without a \
+             limit is not known, and their demand is the CPU time that they had."
+        ));
+    }
+    let (traced, counted) = (activity.cpu_ns, counters.usage_ns);
+    let lag_ns = ACCOUNT_TICKS * clock::tick_period() * cpus;
+    let off_ns = traced.abs_diff(counted);
+    if counted > 0 && off_ns > lag_ns && off_ns as f64 > ACCOUNT_SHARE * counted as f64 {
+        warnings.push(format!(
+            "The trace shows {} of CPU time and the kernel's own account {}: interrupts, or time \
+             that a hypervisor took, are in one and not in the other.",
+            seconds(traced),
+            seconds(counted)
+        ));
+    }
+    warnings
+}
+
+fn vanished(name: &str) -> HostError {
+    HostError::input(format!("the task group `{name}` is gone"), "name a group that exists")
+}

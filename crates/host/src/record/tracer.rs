@@ -1,0 +1,181 @@
+//! The rings of all CPUs, read together: what happened on the host, in the order of time.
+
+use std::io::{self, ErrorKind};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::Timespec;
+
+use super::tracepoints::{Event, Kind, Tracepoints};
+use crate::sys::perf::{Record, Ring};
+use crate::sys::{clock, cpu};
+use crate::{HostError, Ns};
+
+/// Rings of all CPUs together: half of it is what the host may do while the reader waits
+/// for a CPU.
+const ALL_RINGS: usize = 128 << 20;
+/// The largest ring of a CPU, and the smallest.
+const RING: [usize; 2] = [4 << 20, 64 << 10];
+
+/// Events of this age are in their ring for certain: the kernel notes the time before it
+/// writes, and a hypervisor may stop it in between.
+const SETTLED_NS: Ns = 10_000_000;
+
+/// Everything that this process sees of the host's scheduling.
+#[derive(Debug)]
+pub(super) struct Tracer {
+    points: Tracepoints,
+    rings: Vec<CpuRing>,
+    /// Read, but not old enough to be in order.
+    pending: Vec<Event>,
+    /// Events read so far.
+    pub events: u64,
+    /// Events that did not fit into a ring.
+    pub lost: u64,
+}
+
+#[derive(Debug)]
+struct CpuRing {
+    cpu: u32,
+    ring: Ring,
+    /// Time of the last event that was read.
+    last_ns: Ns,
+}
+
+impl Tracer {
+    /// Opens a ring for each of these CPUs, not yet enabled.
+    ///
+    /// # Errors
+    /// [`HostError::System`] without the permission to trace, or on a kernel without
+    /// tracepoints.
+    pub fn open(cpus: &[u32]) -> Result<Tracer, HostError> {
+        let points = Tracepoints::find()?;
+        let ids = points.ids();
+        allow_files(cpus.len() * ids.len());
+        let [largest, smallest] = RING;
+        let share = ALL_RINGS / cpus.len().max(1);
+        let mut bytes = largest.min(1 << share.max(1).ilog2()).max(smallest);
+        let rings = loop {
+            let open = cpus.iter().map(|&cpu| {
+                Ok(CpuRing { cpu, ring: Ring::open(cpu, &ids, bytes)?, last_ns: clock::now() })
+            });
+            match open.collect::<io::Result<Vec<CpuRing>>>() {
+                Ok(rings) => break rings,
+                // Locked memory is limited for those who may trace and no more.
+                Err(error) if is_short(&error) && bytes > smallest => bytes /= 2,
+                Err(error) => return Err(refused(error)),
+            }
+        };
+        Ok(Tracer { points, rings, pending: Vec::new(), events: 0, lost: 0 })
+    }
+
+    /// From now on events are written, or no longer.
+    ///
+    /// # Errors
+    /// [`HostError::System`] with what the kernel says.
+    pub fn enable(&self, on: bool) -> Result<(), HostError> {
+        self.rings.iter().try_for_each(|one| one.ring.enable(on)).map_err(refused)
+    }
+
+    /// The same for one CPU.
+    pub fn enable_on(&self, cpu: u32, on: bool) -> Result<(), HostError> {
+        let mut rings = self.rings.iter().filter(|one| one.cpu == cpu);
+        rings.try_for_each(|one| one.ring.enable(on)).map_err(refused)
+    }
+
+    /// Runs this thread on each CPU for a moment, so that each switches to it and from it
+    /// and so says what it runs. CPUs that it may not use are left out.
+    pub fn visit_cpus(&self) {
+        let Ok(allowed) = cpu::allowed() else { return };
+        for one in &self.rings {
+            let _ = cpu::pin(&[one.cpu]);
+        }
+        let _ = cpu::pin(&allowed);
+    }
+
+    /// Waits until a ring is half full, for at most this long.
+    pub fn wait(&self, ns: Ns) {
+        let rings = self.rings.iter().map(|one| one.ring.readable());
+        let files = rings.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
+        let mut files: Vec<PollFd<'_>> = files.collect();
+        let time =
+            Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+        // A signal ends the wait as well.
+        let _ = poll(&mut files, Some(&time));
+    }
+
+    /// Reads what is there, and says how many events it was. They stay until
+    /// [`Tracer::take`].
+    pub fn read(&mut self) -> u64 {
+        let before = self.events;
+        let Tracer { points, rings, pending, events, lost } = self;
+        for CpuRing { cpu, ring, last_ns } in rings {
+            let cpu = *cpu;
+            ring.drain(|record| match record {
+                Record::Passed { at_ns, fields } => {
+                    *events += 1;
+                    *last_ns = at_ns;
+                    if let Some(kind) = points.decode(fields) {
+                        pending.push(Event { at_ns, cpu, kind });
+                    }
+                }
+                Record::Lost(count) => {
+                    *lost += count;
+                    pending.push(Event { at_ns: *last_ns, cpu, kind: Kind::Lost });
+                }
+            });
+        }
+        self.events - before
+    }
+
+    /// When threads first moved between groups, among what was read and not yet taken.
+    pub fn moved_ns(&self) -> Option<Ns> {
+        self.pending.iter().filter(|e| e.kind == Kind::Moved).map(|e| e.at_ns).min()
+    }
+
+    /// Puts an event among those that were read.
+    pub fn add(&mut self, event: Event) {
+        self.pending.push(event);
+    }
+
+    /// Gives out, in the order of time, what is from before `read_ns`, at which the last
+    /// reading began, and old enough; with `last`, all that is from before it.
+    pub fn take(&mut self, read_ns: Ns, last: bool, mut each: impl FnMut(&Event)) {
+        // It is made of pieces in order, one of each CPU.
+        self.pending.sort_by_key(|event| event.at_ns);
+        let until_ns = if last { read_ns } else { read_ns.saturating_sub(SETTLED_NS) };
+        let count = self.pending.partition_point(|event| event.at_ns < until_ns);
+        self.pending.drain(..count).for_each(|event| each(&event));
+    }
+
+    /// Forgets what was read.
+    pub fn forget(&mut self) {
+        self.pending.clear();
+        (self.events, self.lost) = (0, 0);
+    }
+}
+
+fn is_short(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::OutOfMemory)
+}
+
+fn refused(error: io::Error) -> HostError {
+    let help = match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "run as root or with CAP_PERFMON, or record with --how sample, which needs no privilege"
+        }
+        _ => "record with --how sample",
+    };
+    HostError::system("trace the scheduler (perf_event_open)", error, help)
+}
+
+/// Raises the soft limit of open files as far as it has to be and may be.
+fn allow_files(more: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    // Beside those that are open already.
+    let wanted = more as u64 + 256;
+    if let Some(current) = limit.current.filter(|&current| current < wanted) {
+        let raised = limit.maximum.map_or(wanted, |most| most.min(wanted)).max(current);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit });
+    }
+}
