@@ -35,7 +35,7 @@ fn mistakes_name_their_key_and_a_fix() {
         ("step_pct = 20\n", "", "step_pct", "is missing", "add `step_pct`"),
         ("groups = 3", "groups = 0", "groups", "not possible", "use 1 to"),
         ("periods = 4000", "periods = 0", "periods", "not possible", "use 1 to"),
-        ("periods = 4000", "load_is = \"usage\"", "load_is", "no load", "`use`?"),
+        ("periods = 4000", "load_is = \"usage\"", "load_is", "no load", "use, quantile"),
         ("periods = 4000", "cpus = -1.0", "cpus", "no figure", "above 0"),
         ("[50, 90]", "[50, 90, 20000000]", "loads", "cannot be simulated", "smaller load"),
         ("periods = 4000", "load_is = \"quantile\"\nloads_ = 1", "loads_", "unknown field", "load"),
