@@ -78,7 +78,7 @@ def check_row(row, where):
     if not keys(row, ROW, where):
         return
     check(isinstance(row["load"], int) and row["load"] >= 1, where, f"load {row['load']}")
-    check(row["kind"] in ("change", "side", "std", "runs"), where, f"kind {row['kind']}")
+    check(row["kind"] in ("change", "side", "std", "runs", "interference"), where, f"kind {row['kind']}")
     check(row["direction"] in ("higher", "lower", "neither"), where, row["direction"])
     # The throughput of a workload is never nothing; shares and counts may be.
     least = 0 if row["kind"] in ("std", "runs") or row["direction"] != "higher" else 1e-9
@@ -109,7 +109,8 @@ def check_row(row, where):
     check(row["significant"] == significant, where, "significant does not follow from p_value")
     check_published(row, where)
     if keys(row["explain"], {"baseline", "candidate"}, where):
-        for side in ("baseline", "candidate"):
+        # Groups that share a fluid wake nobody.
+        for side in ("baseline", "candidate") if row["kind"] != "interference" else ():
             check_explain(row["explain"][side], f"{where} explain.{side}")
 
 
@@ -131,6 +132,7 @@ def check_published(row, where):
         "std": (set(names),),
         "side": ({"baseline"}, {"candidate"}),
         "runs": ({"baseline"}, {"candidate"}),
+        "interference": ({"baseline"}, {"candidate"}),
     }[row["kind"]]
     check(given in expected, where, f"published: {given} of a row of kind {row['kind']}")
     check((row["published_of"] is None) == (row["kind"] != "runs"), where, "published_of")
@@ -141,6 +143,13 @@ def check_published(row, where):
         distance = abs(math.log1p(change / 100) - wanted)
         # Wider only by the source's own spread, which is at most 30% where a row counts.
         check(distance <= max(abs(wanted) / 2, 0.6), where, "no such distance is a hit")
+    if row["kind"] == "interference":
+        side = "baseline" if "baseline" in given else "candidate"
+        rest, floor = (0, 1) if row["metric"].endswith("(% of periods)") else (0, 0.01)
+        rest = 1 if "WCET] (periods)" in row["metric"] else rest
+        published, predicted = figures[side] - rest, row[side]["mean"] - rest
+        within = abs(predicted - published) <= max(0.25 * published, floor) + 1e-12
+        check(verdict == ("hit" if within else "miss"), where, "verdict")
     if verdict in ("hit", "miss") and row["kind"] in ("side", "runs"):
         within = row["ratio"] is not None and 0.5 <= row["ratio"] <= 2
         check(within or verdict == "miss", where, "no such ratio is a hit")
@@ -181,13 +190,14 @@ def check_against_study(result, study):
     for key in ("machine", "base", "mechanism"):
         check(result[key] == study[key], "result", f"{key} {result[key]} is not the study's")
     check(result["study"] == study["name"], "result", "is of another study")
+    cases = study["cases"] + study["interference"]
     # Every metric of every load has a row of means, and at most one more for each side.
     wanted = {
         (case["name"], case["machine"], case["base"], load, variant, metric["name"])
-        for case in study["cases"] for load in case["loads"] for variant in case["variants"]
+        for case in cases for load in case["loads"] for variant in case["variants"]
         for metric in case["metrics"]
     }
-    means = [row for row in result["rows"] if row["kind"] in ("change", "side")]
+    means = [row for row in result["rows"] if row["kind"] not in ("std", "runs")]
     found = {
         (row["case"], row["machine"], row["base"], row["load"], row["variant"], row["metric"])
         for row in means
@@ -197,7 +207,7 @@ def check_against_study(result, study):
     published = [
         (case["name"], p["load"], p["variant"], kinds.get(p["kind"], p["kind"]),
          p["base"], p["variant_value"], p["source"])
-        for case in study["cases"] for p in case["published"]
+        for case in cases for p in case["published"]
     ]
     shown = [
         (row["case"], row["load"], row["variant"], row["kind"],

@@ -57,7 +57,7 @@ pub enum Costs {
 
 /// The study on a machine with costs to predict by.
 fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, CliError> {
-    let machine = study.machine();
+    let Some(machine) = study.machine() else { return Ok(study) };
     if machine.name != "host" || machine.constants.iter().any(|c| !c.inherited) {
         return Ok(study);
     }

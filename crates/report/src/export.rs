@@ -153,6 +153,7 @@ fn kind_key(kind: RowKind) -> &'static str {
         RowKind::Side => "side",
         RowKind::Std => "std",
         RowKind::Runs => "runs",
+        RowKind::Interference => "interference",
     }
 }
 

@@ -21,7 +21,9 @@ Let r be the published ratio of variant to baseline on a scale where higher is b
 (times and latencies inverted), r̂ the predicted one, and s the larger published relative
 standard deviation. A row is a hit if |ln r̂ − ln r| ≤ max(½·|ln r|, 0.05, 2·s). A figure of
 one side alone is a hit within a factor of two, a latency percentile under bandwidth limits
-within 10%; the ratio is then that of the figures themselves. A figure is shown but not
+within 10%; the ratio is then that of the figures themselves. What groups that share CPUs do
+to each other is a hit within 25% or one point (of a mean number of periods, within 25% of
+what it is above 1, or 0.01). A figure is shown but not
 counted where its published standard deviation is above 30%, where its source calls it
 noise, and where it is a standard deviation itself. Changes are positive where better.
 Claims about whole curves have verdicts of their own and no part in the score.

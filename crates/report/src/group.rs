@@ -1,14 +1,14 @@
 //! Rows that belong in one block: the same case, metric and variant, over all
 //! loads. Table and page both show a comparison block by block.
 
-use reveille_study::{Comparison, Row};
+use reveille_study::{Comparison, Row, RowKind};
 
 /// The rows of one case, metric and variant, in the order of the study.
 pub(crate) struct Group<'a> {
     /// Never empty.
     pub(crate) rows: Vec<&'a Row>,
     /// An earlier group has the same explaining numbers (the same runs, seen
-    /// through another metric), so they need not be shown again.
+    /// through another metric), so they need not be shown again; or it has none.
     pub(crate) explained_above: bool,
 }
 
@@ -46,11 +46,14 @@ pub(crate) fn groups(c: &Comparison) -> Vec<Group<'_>> {
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.rows.push(row),
-            None => groups.push(Group { rows: vec![row], explained_above: false }),
+            None => {
+                let explained_above = row.kind == RowKind::Interference;
+                groups.push(Group { rows: vec![row], explained_above });
+            }
         }
     }
     for i in 1..groups.len() {
-        groups[i].explained_above = groups[..i].iter().any(|g| same_runs(g, &groups[i]));
+        groups[i].explained_above |= groups[..i].iter().any(|g| same_runs(g, &groups[i]));
     }
     groups
 }

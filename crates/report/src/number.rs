@@ -14,6 +14,10 @@ pub(crate) enum Unit {
     Rate,
     /// A share in percent.
     Percent,
+    /// A share of periods in percent, of which small ones matter.
+    PeriodShare,
+    /// A mean number of periods, of which small differences matter.
+    Periods,
     /// Anything else: a bare number.
     Count,
 }
@@ -27,6 +31,8 @@ impl Unit {
             "ms" => Unit::Time { to_ns: 1e6 },
             "s" => Unit::Time { to_ns: 1e9 },
             "%" => Unit::Percent,
+            "% of periods" => Unit::PeriodShare,
+            "periods" => Unit::Periods,
             unit if unit.ends_with("/s") => Unit::Rate,
             _ => Unit::Count,
         }
@@ -41,6 +47,8 @@ impl Unit {
             Unit::Time { to_ns } => time(value * to_ns),
             Unit::Rate => format!("{}/s", si(value)),
             Unit::Percent => percent(value),
+            Unit::PeriodShare => format!("{value:.2}%"),
+            Unit::Periods => format!("{value:.4}"),
             Unit::Count => si(value),
         }
     }
@@ -149,6 +157,8 @@ mod tests {
         assert_eq!(Unit::of_metric("p99 (ns)").format(1500.0), "1.50µs");
         assert_eq!(Unit::of_metric("runtime (s)").format(12.0), "12.0s");
         assert_eq!(Unit::of_metric("idle (mean) (%)").format(12.0), "12.0%");
+        assert_eq!(Unit::of_metric("E[WCET] (periods)").format(1.00018), "1.0002");
+        assert_eq!(Unit::of_metric("P(WCET>1) (% of periods)").format(0.0149), "0.01%");
         assert_eq!(Unit::of_metric("score").format(12.0), "12.0");
     }
 

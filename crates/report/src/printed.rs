@@ -30,6 +30,8 @@ fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "" => value.to_string(),
         "%" | "ns" | "us" | "µs" | "ms" | "s" => format!("{value}{unit}"),
+        "% of periods" => format!("{value}%"),
+        "periods" => value.to_string(),
         unit => format!("{value} {unit}"),
     }
 }
@@ -41,7 +43,7 @@ pub(crate) fn predicted(row: &Row) -> String {
     let figure = if row.published_baseline.is_some() { row.baseline } else { row.candidate };
     match row.kind {
         RowKind::Change => number::change(row.change_pct),
-        RowKind::Side => format!("{side} {}", unit.format(figure.mean)),
+        RowKind::Side | RowKind::Interference => format!("{side} {}", unit.format(figure.mean)),
         RowKind::Std => {
             let sides = [row.baseline, row.candidate].map(|f| unit.format(f.mean));
             format!("{} -> {} ({})", sides[0], sides[1], number::change(row.change_pct))

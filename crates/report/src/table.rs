@@ -225,7 +225,7 @@ fn legend(c: &Comparison) -> String {
         parts.push("± standard deviation over repeats");
     }
     // A spread and a number of runs have no spread of their own.
-    let of_means = |r: &&Row| matches!(r.kind, RowKind::Change | RowKind::Side);
+    let of_means = |r: &&Row| !matches!(r.kind, RowKind::Std | RowKind::Runs);
     if c.rows.iter().filter(of_means).any(|r| r.p_value.is_none()) {
         parts.push("without ±: fewer than two repeats");
     }

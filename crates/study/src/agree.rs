@@ -133,14 +133,16 @@ fn agreement(
         partial |= worlds.predicted.iter().any(Option::is_none);
         rows.extend(worlds.rows());
     }
-    let machine = study.machine();
+    let (Some(machine), Some(base)) = (study.machine(), &study.base) else {
+        unreachable!("what cannot be measured was refused")
+    };
     Agreement {
         study: study.name.clone(),
         machine: machine.name.clone(),
         topology: machine.topology.describe(),
         cost_model: machine.cost_model.clone(),
         machine_source: machine.source.clone(),
-        base: study.base.base.clone(),
+        base: base.base.clone(),
         host,
         score: verdict::count(rows.iter().map(|r: &AgreementRow| r.verdict)),
         rows,

@@ -14,8 +14,15 @@ macro_rules! shipped {
 }
 
 /// Name and text of every shipped study, in alphabetical order.
-const STUDIES: &[(&str, &str)] =
-    shipped!["aged-idle", "burst", "first-idle", "host-check", "sis-short", "swqueue"];
+const STUDIES: &[(&str, &str)] = shipped![
+    "aged-idle",
+    "burst",
+    "first-idle",
+    "host-check",
+    "interference",
+    "sis-short",
+    "swqueue"
+];
 
 /// Shipped studies that measure this host: what they show differs from host to host.
 const MEASURED: &[&str] = &["host-check"];

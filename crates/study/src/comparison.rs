@@ -133,6 +133,8 @@ pub enum RowKind {
     Std,
     /// How many repeats of one side are above a bound.
     Runs,
+    /// What groups that share CPUs do to each other; also if nothing was published.
+    Interference,
 }
 
 /// The same explaining numbers for both sides.

@@ -3,6 +3,7 @@
 use reveille_measure::HostContext;
 
 use crate::comparison::MachineUsed;
+use crate::interference::{self, NO_BURST};
 use crate::matrix::Slot;
 use crate::rows::{self, Finished};
 use crate::{Comparison, Study, verdict};
@@ -53,7 +54,8 @@ pub(crate) fn comparison(
         topology: machine.topology.describe(),
         cost_model: machine.cost_model.clone(),
     });
-    let machines: Vec<MachineUsed> = machines.collect();
+    let fluid = (!study.interference.is_empty()).then(interference::fluid);
+    let machines: Vec<MachineUsed> = machines.chain(fluid).collect();
     Comparison {
         study: study.name.clone(),
         mechanism: study.mechanism.clone(),
@@ -61,7 +63,7 @@ pub(crate) fn comparison(
         topology: machines[0].topology.clone(),
         cost_model: machines[0].cost_model.clone(),
         machines,
-        base: study.base.base.clone(),
+        base: study.base.as_ref().map_or(NO_BURST, |base| &base.base).to_owned(),
         score: verdict::score(&rows),
         claim_score: verdict::count(claims.iter().map(|c| c.verdict)),
         partial,

@@ -27,6 +27,7 @@ mod error;
 mod file;
 mod fit;
 mod fold;
+mod interference;
 mod knob;
 mod matrix;
 mod measure;
@@ -62,6 +63,10 @@ pub use comparison::{
 pub use error::StudyError;
 pub use file::parse;
 pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
+pub use interference::{
+    BurstVariant, DEFAULT_PERIODS, DemandKind, FLUID, InterferenceCase, JOINT_MEASURES,
+    JointMeasure, JointPublished, LoadIs, NO_BURST,
+};
 pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
 pub use modes::{Mode, Spread, modes};
 pub use native::{HostRunner, HostSide, check_host, measure};

@@ -60,7 +60,7 @@ pub(crate) fn matrix(study_index: usize, study: &Study) -> Vec<Slot<'_>> {
 
 /// The seed of a run. The side has no part in it: a pair of runs differs in its
 /// policy and in nothing else.
-fn seed(study_seed: u64, case: usize, load: u64, repeat: usize) -> u64 {
+pub(crate) fn seed(study_seed: u64, case: usize, load: u64, repeat: usize) -> u64 {
     [case as u64, load, repeat as u64].into_iter().fold(mix(study_seed), |s, x| mix(s ^ mix(x)))
 }
 
@@ -78,6 +78,11 @@ impl Slot<'_> {
         let sides = self.sides.len();
         let repeats = self.case.repeats as usize;
         (0..repeats).flat_map(move |repeat| (0..sides).map(move |side| Run { slot, repeat, side }))
+    }
+
+    /// How many runs this slot has.
+    pub(crate) fn n_runs(&self) -> usize {
+        self.sides.len() * self.case.repeats as usize
     }
 
     /// Falls as a run of this slot takes longer: real time grows with virtual time and

@@ -11,6 +11,7 @@ use reveille_measure::{HostContext, RunResult, RunSpec};
 use reveille_policy::Groups;
 use reveille_workload::Program;
 
+use crate::check::Problem;
 use crate::fold::comparison;
 use crate::matrix::{Run, Slot, matrix};
 use crate::scheduler;
@@ -89,6 +90,11 @@ pub fn measure(
 /// # Errors
 /// [`StudyError::NotHere`] with the case, the side, and what can be done here.
 pub fn check_host(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
+    if let Some(case) = study.interference.first() {
+        let text = format!("the groups of `{}` are numbers, not tasks", case.name);
+        let problem = Problem::new(text, "leave it out: the study is predicted");
+        return Err(StudyError::option("--on", problem));
+    }
     for case in &study.cases {
         for side in 0..=case.variants.len() {
             let refused = |error| StudyError::NotHere {

@@ -90,10 +90,11 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
         about: format!("{} on {}", case.name, machine.name),
         mechanism: None,
         machines: vec![machine],
-        base,
+        base: Some(base),
         on: parts.on,
         seed: parts.seed,
         cases: vec![case],
+        interference: Vec::new(),
         statements: Vec::new(),
         unpredicted: Vec::new(),
     })

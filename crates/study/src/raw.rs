@@ -15,9 +15,10 @@ pub(crate) struct RawStudy {
     pub(crate) name: Spanned<String>,
     pub(crate) about: Spanned<String>,
     pub(crate) mechanism: Option<Spanned<String>>,
-    pub(crate) machine: Spanned<String>,
-    pub(crate) base: Spanned<String>,
-    pub(crate) variants: Texts,
+    /// These three of every study that has cases with workloads.
+    pub(crate) machine: Option<Spanned<String>>,
+    pub(crate) base: Option<Spanned<String>>,
+    pub(crate) variants: Option<Texts>,
     pub(crate) on: Option<Spanned<String>>,
     pub(crate) seed: Option<Spanned<i64>>,
     pub(crate) repeats: Option<Spanned<i64>>,
@@ -25,6 +26,8 @@ pub(crate) struct RawStudy {
     pub(crate) duration: Option<Spanned<String>>,
     #[serde(default, rename = "case")]
     pub(crate) cases: Vec<Spanned<RawCase>>,
+    #[serde(default)]
+    pub(crate) interference: Vec<Spanned<RawInterference>>,
     #[serde(default, rename = "claim")]
     pub(crate) claims: Vec<Spanned<RawClaim>>,
     #[serde(default)]
@@ -97,6 +100,42 @@ pub(crate) struct RawPublished {
     pub(crate) std_base: Option<Spanned<f64>>,
     pub(crate) std_variant: Option<Spanned<f64>>,
     pub(crate) noise: Option<Spanned<String>>,
+    pub(crate) source: Option<Spanned<String>>,
+}
+
+/// Groups that share CPUs by chance.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawInterference {
+    pub(crate) name: Spanned<String>,
+    pub(crate) demand: Spanned<String>,
+    /// One request in percent of the quota, of `poisson` demand.
+    pub(crate) step_pct: Option<Spanned<f64>>,
+    /// The power of the tail, of `pareto` demand.
+    pub(crate) alpha: Option<Spanned<f64>>,
+    pub(crate) groups: Spanned<i64>,
+    pub(crate) cpus: Option<Spanned<f64>>,
+    pub(crate) load_is: Option<Spanned<String>>,
+    pub(crate) loads: Spanned<Vec<Spanned<i64>>>,
+    pub(crate) variants: Texts,
+    pub(crate) metrics: Texts,
+    pub(crate) periods: Option<Spanned<i64>>,
+    pub(crate) repeats: Option<Spanned<i64>>,
+    /// Of all published figures that state none.
+    pub(crate) source: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) published: Vec<Spanned<RawJointPublished>>,
+}
+
+/// A published figure of such groups.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawJointPublished {
+    pub(crate) load: Spanned<i64>,
+    pub(crate) variant: Spanned<String>,
+    pub(crate) metric: Spanned<String>,
+    pub(crate) side: Spanned<String>,
+    pub(crate) value: Spanned<f64>,
     pub(crate) source: Option<Spanned<String>>,
 }
 

@@ -11,9 +11,10 @@ use rayon::iter::{ParallelBridge, ParallelIterator};
 use reveille_sim::SimError;
 
 use crate::fold::comparison;
+use crate::interference::JointRuns;
 use crate::matrix::{Run, Slot, matrix};
 use crate::scheduler::Scheduler;
-use crate::{Case, Comparison, Study, StudyError};
+use crate::{Case, Comparison, Study, StudyError, verdict};
 
 /// Runs a study on `jobs` threads (at least one).
 ///
@@ -63,10 +64,26 @@ fn run_in_order(
 ) -> Result<Vec<Comparison>, StudyError> {
     let slots: Vec<Slot<'_>> =
         studies.iter().enumerate().flat_map(|(i, study)| matrix(i, study)).collect();
-    run_slots(&slots, order, jobs, stop, progress)?;
+    let joint = JointRuns::new(studies);
+    let joint_runs = joint.len();
+    run_slots(&slots, order, jobs, stop, &|done, all| progress(done, all + joint_runs))?;
+    let of_slots: usize = slots.iter().map(Slot::n_runs).sum();
+    let done = AtomicUsize::new(of_slots);
+    let pool = pool(jobs.clamp(1, joint_runs.max(1)))?;
+    pool.install(|| {
+        joint.run(stop, &|| {
+            progress(1 + done.fetch_add(1, Ordering::Relaxed), of_slots + joint_runs);
+        });
+    });
     let of_study = |i: usize| slots.iter().filter(move |s| s.study_index == i);
-    let fold =
-        |(i, study): (usize, &&Study)| comparison(study, &of_study(i).collect::<Vec<_>>(), None);
+    let fold = |(i, study): (usize, &&Study)| {
+        let mut comparison = comparison(study, &of_study(i).collect::<Vec<_>>(), None);
+        let (rows, partial) = joint.rows(i);
+        comparison.rows.extend(rows);
+        comparison.partial |= partial;
+        comparison.score = verdict::score(&comparison.rows);
+        comparison
+    };
     Ok(studies.iter().enumerate().map(fold).collect())
 }
 
@@ -83,8 +100,7 @@ pub(crate) fn run_slots(
     let mut queue: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     queue.sort_by_key(|(_, run)| order(&slots[run.slot]));
     let jobs = jobs.clamp(1, runs.len().max(1));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
-    let pool = pool.map_err(|e| StudyError::Threads { jobs, reason: e.to_string() })?;
+    let pool = pool(jobs)?;
     let failures = Failures::default();
     let done = AtomicUsize::new(0);
     progress(0, runs.len());
@@ -114,6 +130,11 @@ pub(crate) fn run_slots(
         });
     }
     Ok(())
+}
+
+fn pool(jobs: usize) -> Result<rayon::ThreadPool, StudyError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
+    pool.map_err(|e| StudyError::Threads { jobs, reason: e.to_string() })
 }
 
 /// Refuses a case with a side whose scheduler has no model.

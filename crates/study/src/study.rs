@@ -10,6 +10,7 @@ use reveille_workload::Program;
 use crate::check::{self, Problem};
 use crate::claim::Statement;
 use crate::comparison::Unpredicted;
+use crate::interference::InterferenceCase;
 use crate::measure::Measure;
 use crate::published::Published;
 use crate::scheduler::Scheduler;
@@ -47,16 +48,21 @@ pub struct Study {
     pub about: String,
     /// What its figures are about, such as `SIS_SHORT`; scores are summed by it.
     pub mechanism: Option<String>,
-    /// Every machine that a case runs on, each once; the first is the study's own.
+    /// Every machine that a case runs on, each once; the first is the study's own. None if
+    /// there is no case with a workload.
     pub machines: Vec<Machine>,
-    /// The study's own baseline; a case may have another.
-    pub base: Policy,
+    /// The study's own baseline; a case may have another. `None` if there is no case with
+    /// a workload.
+    pub base: Option<Policy>,
     /// Where it runs, unless told otherwise.
     pub on: On,
     /// All randomness of all runs comes from it.
     pub seed: u64,
-    /// At least one; names differ.
+    /// Cases with a workload; there is at least one of these or of the next, and all
+    /// names differ.
     pub cases: Vec<Case>,
+    /// Cases of groups that share CPUs by chance.
+    pub interference: Vec<InterferenceCase>,
     /// Published statements about whole curves.
     pub statements: Vec<Statement>,
     /// What was published as well and cannot be predicted.
@@ -131,16 +137,18 @@ pub struct Point {
 
 impl Study {
     /// The machine that cases run on unless they name another.
-    pub fn machine(&self) -> &Machine {
-        &self.machines[0]
+    pub fn machine(&self) -> Option<&Machine> {
+        self.machines.first()
     }
 
     /// Names of the variants of all cases, each once.
     pub fn variants(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for variant in self.cases.iter().flat_map(|c| &c.variants) {
-            if !names.contains(&variant.name.as_str()) {
-                names.push(&variant.name);
+        let of_cases = self.cases.iter().flat_map(|c| &c.variants).map(|v| &v.name);
+        let of_bursts = self.interference.iter().flat_map(|c| &c.variants).map(|v| &v.name);
+        for name in of_cases.chain(of_bursts) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
             }
         }
         names
@@ -156,14 +164,21 @@ impl Study {
         for case in &mut self.cases {
             case.repeats = repeats;
         }
+        self.interference.iter_mut().for_each(|case| case.repeats = repeats);
         Ok(self)
     }
 
     /// The same study with all cases on one machine.
     ///
     /// # Errors
-    /// [`StudyError::Option`] if a variant names CPUs that the machine does not have.
+    /// [`StudyError::Option`] if a variant names CPUs that the machine does not have, or
+    /// nothing in the study runs on a machine.
     pub fn on_machine(mut self, machine: Machine) -> Result<Study, StudyError> {
+        if self.cases.is_empty() {
+            let text = "nothing in the study runs on a machine: its groups share a fluid";
+            let problem = Problem::new(text, "leave it out, and any --on");
+            return Err(StudyError::option("--machine", problem));
+        }
         for variant in self.cases.iter().flat_map(|c| &c.variants) {
             let runs = check::runs_on(variant, &machine);
             runs.map_err(|problem| StudyError::option("--machine", problem))?;

@@ -47,6 +47,8 @@ impl Sweep {
         let reduced = |study: &Study| {
             let mut reduced = study.clone();
             reduced.statements.clear();
+            // Machines have no part in it.
+            reduced.interference.clear();
             for case in &mut reduced.cases {
                 let kept = keep(study, case);
                 case.points.retain(|p| kept && p.published.iter().any(verdict::counts));

@@ -16,6 +16,11 @@
 //! the machine more than a ratio does; a quantile of a latency under bandwidth limits
 //! within 10%, for there the limits decide and not the machine.
 //!
+//! What groups that share CPUs do to each other follows from distributions and from no
+//! machine, so the rule is narrower: a share of periods is a hit within 25% of the
+//! published one or one point, a number of periods within 25% of what it is above its
+//! rest (1 for a time until something is done in time, else 0) or 0.01.
+//!
 //! What this host measures is held against predictions by the rule in
 //! [`measured`](self::measured).
 
@@ -88,6 +93,16 @@ fn judge_change(published_pct: f64, std_pct: f64, predicted_pct: f64) -> Verdict
 /// Judges the size of one side by predicted / published.
 fn judge_side(ratio: f64, limited_latency: bool) -> Verdict {
     hit(if limited_latency { (0.9..=1.1).contains(&ratio) } else { (0.5..=2.0).contains(&ratio) })
+}
+
+/// The share of a published figure of interference that a prediction may be off.
+pub const INTERFERENCE_SHARE: f64 = 0.25;
+
+/// Judges a figure of interference by the published one, both from where nobody is
+/// disturbed; `floor` is a difference that is as good as none.
+pub fn judge_interference(published: f64, predicted: f64, floor: f64) -> Verdict {
+    // A difference in the last digit of a sum is rounding, where the rule is met exactly.
+    hit((predicted - published).abs() <= (INTERFERENCE_SHARE * published).max(floor) + 1e-12)
 }
 
 fn hit(hit: bool) -> Verdict {
@@ -227,6 +242,19 @@ mod tests {
         let std = of(PublishedFigure::Std { base: 0.78, variant: 0.097, unit: None });
         assert_eq!(judge_as(&std, Direction::Lower, 700.0), Verdict::Informative);
         assert_eq!(judge_as(&std, Direction::Lower, -90.0), Verdict::Informative);
+    }
+
+    #[test]
+    fn interference_hits_within_a_quarter_or_the_floor() {
+        let judge = |published, predicted| judge_interference(published, predicted, 1.0);
+        for (published, low, high) in [(20.0, 15.0, 25.0), (2.0, 1.0, 3.0), (0.0, 0.0, 1.0)] {
+            assert_eq!(judge(published, low), Verdict::Hit);
+            assert_eq!(judge(published, high), Verdict::Hit);
+            assert_eq!(judge(published, high + 0.01), Verdict::Miss);
+            assert_eq!(judge(published, low - 0.01), hit(published == 0.0));
+        }
+        assert_eq!(judge(20.0, f64::NAN), Verdict::Miss);
+        assert_eq!(judge_interference(0.3042, 0.39, 0.01), Verdict::Miss);
     }
 
     #[test]

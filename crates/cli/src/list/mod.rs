@@ -1,6 +1,7 @@
 //! What there is: one line each, or one in full, as text or as JSON. Each list
 //! keeps its own JSON shape beside its text, so that the two stay together.
 
+mod interference;
 mod layout;
 mod machines;
 mod policies;

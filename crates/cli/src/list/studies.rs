@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use reveille_study::{Case, Point, Published, PublishedFigure, Side, Study};
+use reveille_study::{Case, FLUID, NO_BURST, Point, Published, PublishedFigure, Side, Study};
 
+use super::interference;
 use super::layout::{columns, entry};
 use super::study_json::{StudiesJson, StudyJson, full_json, line};
 use crate::args::ListArgs;
@@ -40,6 +41,16 @@ pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the study's own machine is called.
+pub(super) fn machine_name(s: &Study) -> &str {
+    s.machine().map_or(FLUID, |machine| &machine.name)
+}
+
+/// What the study's own baseline is called.
+pub(super) fn base_name(s: &Study) -> &str {
+    s.base.as_ref().map_or(NO_BURST, |base| &base.base)
+}
+
 fn full_text(s: &Study) -> String {
     let mut text = String::new();
     text += &entry(0, "study", &s.name);
@@ -47,8 +58,8 @@ fn full_text(s: &Study) -> String {
     if let Some(mechanism) = &s.mechanism {
         text += &entry(0, "mechanism", mechanism);
     }
-    text += &entry(0, "machine", &s.machine().name);
-    text += &entry(0, "base", &s.base.base);
+    text += &entry(0, "machine", machine_name(s));
+    text += &entry(0, "base", base_name(s));
     if s.on.measures() {
         text += &entry(0, "on", &s.on.to_string());
     }
@@ -57,6 +68,10 @@ fn full_text(s: &Study) -> String {
     for case in &s.cases {
         text += "\n";
         text += &case_text(s, case);
+    }
+    for case in &s.interference {
+        text += "\n";
+        text += &interference::text(case);
     }
     for statement in &s.statements {
         text += "\n";
@@ -82,7 +97,7 @@ fn case_text(s: &Study, c: &Case) -> String {
     if c.machine != 0 {
         text += &entry(2, "machine", &s.machines[c.machine].name);
     }
-    if c.base != s.base {
+    if Some(&c.base) != s.base.as_ref() {
         text += &entry(2, "base", &c.base.base);
     }
     for group in &c.groups.groups {

@@ -4,7 +4,8 @@ use reveille_study::{Case, Direction, Point, Published, PublishedFigure, Side};
 use reveille_study::{Statement, StatementKind, Study, Unpredicted};
 use serde::Serialize;
 
-use super::studies::published;
+use super::interference::{self, InterferenceJson};
+use super::studies::{base_name, machine_name, published};
 
 /// JSON of the list.
 #[derive(Serialize)]
@@ -41,6 +42,7 @@ pub struct FullStudy {
     variants: Vec<String>,
     seed: u64,
     cases: Vec<CaseJson>,
+    interference: Vec<InterferenceJson>,
     peaks: Vec<PeakJson>,
     claims: Vec<ClaimJson>,
     unpredicted: Vec<Unpredicted>,
@@ -129,7 +131,7 @@ struct ClaimJson {
 
 /// A study's line in the list.
 pub fn line(s: Study) -> StudyLine {
-    let machine = s.machine().name.clone();
+    let machine = machine_name(&s).to_owned();
     let on = s.on.to_string();
     StudyLine { name: s.name, about: s.about, machine, on, mechanism: s.mechanism }
 }
@@ -140,12 +142,13 @@ pub fn full_json(s: &Study) -> FullStudy {
         name: s.name.clone(),
         about: s.about.clone(),
         mechanism: s.mechanism.clone(),
-        machine: s.machine().name.clone(),
-        base: s.base.base.clone(),
+        machine: machine_name(s).to_owned(),
+        base: base_name(s).to_owned(),
         on: s.on.to_string(),
         variants: s.variants().into_iter().map(str::to_owned).collect(),
         seed: s.seed,
         cases: s.cases.iter().map(|c| case_json(s, c)).collect(),
+        interference: s.interference.iter().map(interference::json).collect(),
         peaks: s.statements.iter().filter_map(|p| peak_json(s, p)).collect(),
         claims: s.statements.iter().map(|p| claim_json(s, p)).collect(),
         unpredicted: s.unpredicted.clone(),

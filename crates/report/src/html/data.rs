@@ -111,7 +111,7 @@ pub(super) fn block(cs: &[Comparison]) -> String {
 
 fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut Pool) -> Case<'a> {
     // Spreads and numbers of runs are figures of single loads and make no curve.
-    let curve = |g: &&Group<'_>| matches!(g.first().kind, RowKind::Change | RowKind::Side);
+    let curve = |g: &&Group<'_>| !matches!(g.first().kind, RowKind::Std | RowKind::Runs);
     let of_case = || groups.iter().filter(|g| g.first().case == name).filter(curve);
     let metrics = unique(of_case().map(|g| g.first().metric.as_str()));
     let curves = metrics
@@ -134,8 +134,8 @@ fn unit(metric: &str) -> (&'static str, f64) {
     match Unit::of_metric(metric) {
         Unit::Time { to_ns } => ("time", to_ns),
         Unit::Rate => ("rate", 1.0),
-        Unit::Percent => ("percent", 1.0),
-        Unit::Count => ("count", 1.0),
+        Unit::Percent | Unit::PeriodShare => ("percent", 1.0),
+        Unit::Count | Unit::Periods => ("count", 1.0),
     }
 }
 

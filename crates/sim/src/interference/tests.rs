@@ -108,8 +108,11 @@ fn what_cannot_be_simulated_is_refused() {
         joint(&[good.clone(), group], 1.0, 10, 1).unwrap_err()
     };
     assert_eq!(joint(&[], 1.0, 10, 1), Err(InterferenceError::NoGroup));
-    assert_eq!(joint(&[good.clone()], 1.0, 0, 1), Err(InterferenceError::NoPeriod));
-    assert_eq!(joint(&[good.clone()], 0.0, 1, 1), Err(InterferenceError::Capacity(0.0)));
+    assert_eq!(joint(std::slice::from_ref(&good), 1.0, 0, 1), Err(InterferenceError::NoPeriod));
+    assert_eq!(
+        joint(std::slice::from_ref(&good), 0.0, 1, 1),
+        Err(InterferenceError::Capacity(0.0))
+    );
     assert_eq!(apart(&[], 1.0, 10, 1), Err(InterferenceError::NoGroup));
     let quota = with(|g| g.quota = -1.0);
     assert_eq!(quota, InterferenceError::Quota { index: 1, quota: -1.0 });

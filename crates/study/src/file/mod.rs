@@ -3,6 +3,7 @@
 
 mod claims;
 mod groups;
+mod interference;
 mod published;
 
 use std::collections::BTreeMap;
@@ -46,14 +47,26 @@ pub(crate) fn parse_beside(
         doc.filled("mechanism", mechanism)?;
     }
     let mut machines = Machines::default();
-    machines.index(&doc, &raw.machine)?;
-    let (base, scheduler) = doc.at("base", &raw.base, check::base(raw.base.get_ref()))?;
     let on = match &raw.on {
         Some(on) => doc.at("on", on, check::on(on.get_ref()))?,
         None => On::Sim,
     };
-    let defaults = Defaults { raw: &raw, base: (&base, &scheduler), on };
-    let cases = doc.cases(&defaults, &mut machines)?;
+    let interference = doc.interference(&raw, on)?;
+    let base = match doc.own(&raw)? {
+        None => None,
+        Some((machine, base, variants)) => {
+            machines.index(&doc, machine)?;
+            let (base, scheduler) = doc.at("base", base, check::base(base.get_ref()))?;
+            Some((base, scheduler, variants))
+        }
+    };
+    let cases = match &base {
+        None => Vec::new(),
+        Some((base, scheduler, variants)) => {
+            let defaults = Defaults { raw: &raw, base: (base, scheduler), variants, on };
+            doc.cases(&defaults, &mut machines)?
+        }
+    };
     let statements = raw.claims.iter().map(|claim| doc.statement(claim, &cases));
     let statements = statements.collect::<Result<Vec<_>, StudyError>>()?;
     let unpredicted = raw.unpredicted.iter().map(|u| doc.unpredicted(u));
@@ -62,6 +75,7 @@ pub(crate) fn parse_beside(
         Some(seed) => doc.at("seed", seed, check::seed(*seed.get_ref()))?,
         None => DEFAULT_SEED,
     };
+    let base = base.map(|(base, _, _)| base);
     Ok(Study {
         name: raw.name.into_inner(),
         about: raw.about.into_inner(),
@@ -71,6 +85,7 @@ pub(crate) fn parse_beside(
         on,
         seed,
         cases,
+        interference,
         statements,
         unpredicted,
     })
@@ -80,8 +95,12 @@ pub(crate) fn parse_beside(
 struct Defaults<'a> {
     raw: &'a RawStudy,
     base: (&'a Policy, &'a Scheduler),
+    variants: &'a Texts,
     on: On,
 }
+
+/// Machine, baseline and variants as a study gives them.
+type Own<'r> = (&'r Spanned<String>, &'r Spanned<String>, &'r Texts);
 
 /// Machines by how the study names them; each is read once.
 #[derive(Default)]
@@ -219,6 +238,28 @@ impl Document<'_> {
         })
     }
 
+    /// Machine, baseline and variants of a study: all three, unless all of its cases are
+    /// of groups that share CPUs by chance.
+    fn own<'r>(&self, raw: &'r RawStudy) -> Result<Option<Own<'r>>, StudyError> {
+        if raw.cases.is_empty() && !raw.interference.is_empty() {
+            let place = raw.machine.as_ref().map(|m| ("machine", m.span()));
+            let place = place.or(raw.base.as_ref().map(|b| ("base", b.span())));
+            let place = place.or(raw.variants.as_ref().map(|v| ("variants", v.span())));
+            let Some((key, span)) = place else { return Ok(None) };
+            let problem = Problem::new("has no meaning without a [[case]]", "leave it out");
+            return Err(self.wrong(span, key, problem));
+        }
+        let missing = |key: &'static str| {
+            let problem = Problem::new(format!("missing field `{key}`"), format!("add `{key}`"));
+            self.wrong(0..0, key, problem)
+        };
+        Ok(Some((
+            raw.machine.as_ref().ok_or_else(|| missing("machine"))?,
+            raw.base.as_ref().ok_or_else(|| missing("base"))?,
+            raw.variants.as_ref().ok_or_else(|| missing("variants"))?,
+        )))
+    }
+
     fn cases(
         &self,
         defaults: &Defaults<'_>,
@@ -256,7 +297,7 @@ impl Document<'_> {
         let points = check::points(&workload, &loads, &params)
             .map_err(|error| self.not_built(raw, error))?;
         let groups = self.groups(raw, &points[0].program)?;
-        let texts = raw.variants.as_ref().unwrap_or(&defaults.raw.variants);
+        let texts = raw.variants.as_ref().unwrap_or(defaults.variants);
         let on = defaults.on;
         let machine_of = &machines.machines[machine];
         let variants = self.variants((&base, &scheduler), &groups, machine_of, texts, on)?;

@@ -1,0 +1,133 @@
+//! Cases of groups that share CPUs by chance, in `reveille studies`.
+
+use std::fmt::Write;
+
+use reveille_study::{DemandKind, Direction, FLUID, InterferenceCase, JointPublished};
+use reveille_study::{LoadIs, NO_BURST, Side};
+use serde::Serialize;
+
+use super::layout::entry;
+
+/// Such a case as JSON.
+#[derive(Serialize)]
+pub struct InterferenceJson {
+    name: String,
+    /// `fluid`.
+    machine: &'static str,
+    /// `burst=0%`.
+    base: &'static str,
+    /// `exponential`, `poisson` or `pareto`.
+    demand: &'static str,
+    /// One request in percent of the quota; null unless `poisson`.
+    step_pct: Option<f64>,
+    /// Null unless `pareto`.
+    alpha: Option<f64>,
+    groups: usize,
+    cpus: f64,
+    /// `use` or `quantile`.
+    load_is: &'static str,
+    loads: Vec<u64>,
+    variants: Vec<String>,
+    metrics: Vec<JointMetricJson>,
+    periods: u64,
+    repeats: u32,
+    published: Vec<JointPublishedJson>,
+}
+
+#[derive(Serialize)]
+struct JointMetricJson {
+    key: &'static str,
+    name: &'static str,
+    direction: Direction,
+}
+
+#[derive(Serialize)]
+struct JointPublishedJson {
+    /// `interference`.
+    kind: &'static str,
+    load: u64,
+    variant: String,
+    metric: &'static str,
+    base: Option<f64>,
+    variant_value: Option<f64>,
+    source: String,
+}
+
+/// One case as JSON.
+pub fn json(c: &InterferenceCase) -> InterferenceJson {
+    let (demand, step_pct, alpha) = match c.demand {
+        DemandKind::Exponential => ("exponential", None, None),
+        DemandKind::Poisson { step } => ("poisson", Some(100.0 * step), None),
+        DemandKind::Pareto { alpha } => ("pareto", None, Some(alpha)),
+    };
+    let metric = |m: &&reveille_study::JointMeasure| JointMetricJson {
+        key: m.key,
+        name: m.name,
+        direction: m.direction,
+    };
+    let published = |p: &JointPublished| JointPublishedJson {
+        kind: "interference",
+        load: c.loads[p.load],
+        variant: c.variants[p.variant].name.clone(),
+        metric: c.metrics[p.metric].name,
+        base: (p.side == Side::Base).then_some(p.value),
+        variant_value: (p.side == Side::Variant).then_some(p.value),
+        source: p.source.clone(),
+    };
+    InterferenceJson {
+        name: c.name.clone(),
+        machine: FLUID,
+        base: NO_BURST,
+        demand,
+        step_pct,
+        alpha,
+        groups: c.groups,
+        cpus: c.cpus,
+        load_is: load_is(c),
+        loads: c.loads.clone(),
+        variants: c.variants.iter().map(|v| v.name.clone()).collect(),
+        metrics: c.metrics.iter().map(metric).collect(),
+        periods: c.periods,
+        repeats: c.repeats,
+        published: c.published.iter().map(published).collect(),
+    }
+}
+
+fn load_is(c: &InterferenceCase) -> &'static str {
+    match c.load_is {
+        LoadIs::Use => "use",
+        LoadIs::Quantile => "quantile",
+    }
+}
+
+/// One case as text.
+pub fn text(c: &InterferenceCase) -> String {
+    let demand = match c.demand {
+        DemandKind::Exponential => "exponential".to_owned(),
+        DemandKind::Poisson { step } => format!("Poisson, steps of {}% of quota", 100.0 * step),
+        DemandKind::Pareto { alpha } => format!("Pareto, alpha {alpha}"),
+    };
+    let loads: Vec<String> = c.loads.iter().map(u64::to_string).collect();
+    let loads = match c.load_is {
+        LoadIs::Use => format!("{} (mean demand, % of quota)", loads.join(", ")),
+        LoadIs::Quantile => format!("{} (quantile of demand that is the quota)", loads.join(", ")),
+    };
+    let metrics: Vec<&str> = c.metrics.iter().map(|m| m.name).collect();
+    let mut text = entry(0, "interference", &c.name);
+    text += &entry(2, "demand", &demand);
+    text += &entry(2, "groups", &format!("{} on {} CPUs", c.groups, c.cpus));
+    text += &entry(2, "metric", &metrics.join(", "));
+    text += &entry(2, "loads", &loads);
+    text += &entry(2, "runs", &format!("{} of {} periods each", c.repeats, c.periods));
+    let mut last_source = None;
+    for p in &c.published {
+        if last_source != Some(&p.source) {
+            text += &entry(2, "published", &p.source);
+            last_source = Some(&p.source);
+        }
+        let side = if p.side == Side::Base { NO_BURST } else { &c.variants[p.variant].name };
+        let (load, metric) = (c.loads[p.load], c.metrics[p.metric].name);
+        let _ = writeln!(text, "    load {load}, {side}: {}, {metric}", p.value);
+    }
+    text
+}
