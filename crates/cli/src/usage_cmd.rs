@@ -12,19 +12,19 @@ use crate::usage_show::{UsageShowArgs, usage_show};
 /// What to do with recordings.
 #[derive(Subcommand)]
 pub enum UsageCommand {
+    /// Record a live task group's demand for CPU time
+    Record(UsageRecordArgs),
     /// Make a recording of a table of requests, or of what Prometheus keeps of a container
     Import(UsageImportArgs),
     /// Show a recording at a glance, and what it is too short to say
     Show(UsageShowArgs),
-    /// Record a live task group's demand for CPU time
-    Record(UsageRecordArgs),
 }
 
 /// Does it.
 pub fn usage(command: &UsageCommand) -> Result<ExitCode, CliError> {
     match command {
+        UsageCommand::Record(args) => usage_record(args),
         UsageCommand::Import(args) => usage_import(args),
         UsageCommand::Show(args) => usage_show(args),
-        UsageCommand::Record(args) => usage_record(args),
     }
 }

@@ -39,7 +39,7 @@ fn somebodys() -> Option<(HostGroups, LiveGroup)> {
         }
         Err(error) => panic!("{error}"),
     };
-    let procs = made.files(&groups)[0].procs[0].clone();
+    let procs = made.files(&groups).unwrap()[0].procs[0].clone();
     let live = LiveGroup::open(procs.parent().unwrap().to_str().unwrap()).unwrap();
     Some((made, live))
 }

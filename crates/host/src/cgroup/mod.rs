@@ -8,7 +8,6 @@ mod live;
 mod near;
 mod order;
 mod phase;
-mod phase;
 mod remove;
 mod stats;
 
