@@ -33,7 +33,8 @@ pub(super) fn record(
     progress: &mut dyn FnMut(Ns),
 ) -> Result<Recording, HostError> {
     let options = session.options;
-    let step_ns = cost::charging_step_ns();
+    // On a busy host the thread that measures it is switched sooner than at a tick.
+    let step_ns = cost::charging_step_ns().map(|ns| ns.max(clock::tick_period()));
     let sample_ns = options.sample_ns.unwrap_or_else(|| {
         let [shortest, longest] = USUAL_SAMPLE_NS;
         step_ns.unwrap_or(0).clamp(shortest, longest)
