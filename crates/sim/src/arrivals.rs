@@ -35,7 +35,7 @@ impl Sim<'_> {
         let t = &mut self.tasks[at(task)];
         let (round, piece) = (t.arrived / own.len() as u64, t.arrived % own.len() as u64);
         t.arrived += 1;
-        t.noted_at = round * arrivals.span_ns + own[piece as usize].at_ns;
+        t.noted_at = arrivals.begin_ns + round * arrivals.span_ns + own[piece as usize].at_ns;
         t.noted_at
     }
 

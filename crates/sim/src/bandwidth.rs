@@ -52,6 +52,24 @@ pub(crate) struct Bandwidth {
     pub(crate) held: Vec<Vec<TaskId>>,
     /// Earliest timer of any group.
     timer_at: Ns,
+    /// What happened to the groups, if that is to be known.
+    pub(crate) history: Option<Vec<GroupMoment>>,
+}
+
+/// A group's pool at a moment at which something happened to it: just before and after a
+/// refill, and just after a queue was throttled or runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMoment {
+    /// Virtual time since the start of the run, warm-up included.
+    pub at_ns: Ns,
+    /// Index of the group.
+    pub group: usize,
+    /// What could be drawn.
+    pub runtime_ns: Ns,
+    /// CPU time charged to it so far.
+    pub usage_ns: Ns,
+    /// CPUs on which it was throttled.
+    pub throttled_cpus: u32,
 }
 
 impl Bandwidth {
@@ -110,6 +128,7 @@ impl Bandwidth {
             of_role,
             held: vec![Vec::new(); n_cpus],
             timer_at: NEVER,
+            history: None,
         })))
     }
 
@@ -167,6 +186,19 @@ impl Bandwidth {
             (group.timer_at, group.timer_cpu) = (at, cpu);
             self.timer_at = self.timer_at.min(at);
         }
+    }
+
+    /// Something happened to this group.
+    pub(crate) fn note(&mut self, g: usize, now: Ns) {
+        let Some(history) = &mut self.history else { return };
+        let group = &self.groups[g];
+        history.push(GroupMoment {
+            at_ns: now,
+            group: g,
+            runtime_ns: group.pool.runtime_ns(),
+            usage_ns: group.usage_ns,
+            throttled_cpus: group.throttled.len() as u32,
+        });
     }
 
     fn figures(&self, g: usize, now: Ns) -> GroupStats {
@@ -233,6 +265,8 @@ impl Sim<'_> {
                 continue;
             }
             let cpu = group.timer_cpu;
+            bandwidth.note(g, now);
+            let group = &mut bandwidth.groups[g];
             let mut distribute = false;
             while group.pool.refill_at_ns().is_some_and(|due| due <= now) {
                 distribute |= group.pool.period_timer(now) == PeriodStep::Distribute;
@@ -240,6 +274,7 @@ impl Sim<'_> {
             if group.pool.slack_at_ns().is_some_and(|due| due <= now) {
                 distribute |= group.pool.slack_timer(slice, now);
             }
+            bandwidth.note(g, now);
             let mut toll = Toll::cost(self.cost.irq_ns);
             if distribute {
                 toll += self.distribute(g, cpu);

@@ -14,7 +14,7 @@ use reveille_workload::Program;
 
 use crate::arrivals::Answers;
 use crate::balance::Balancer;
-use crate::bandwidth::Bandwidth;
+use crate::bandwidth::{Bandwidth, GroupMoment};
 use crate::channel::Channel;
 use crate::clock::{Clock, NEVER};
 use crate::code::Code;
@@ -179,14 +179,19 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// Runs warm-up and measured time.
-    pub(crate) fn run(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<RunResult, SimError> {
+    /// Runs warm-up and measured time; also returns what happened to groups, if that is noted.
+    pub(crate) fn run(
+        mut self,
+        spec: &RunSpec,
+        stop: &AtomicBool,
+    ) -> Result<(RunResult, Vec<GroupMoment>), SimError> {
         self.start(spec);
         self.advance_to(spec.warmup_ns, stop)?;
         self.forget();
         let end = spec.warmup_ns + spec.duration_ns;
         self.advance_to(end, stop)?;
-        Ok(self.result(spec.duration_ns))
+        let history = self.bandwidth.as_mut().and_then(|bandwidth| bandwidth.history.take());
+        Ok((self.result(spec.duration_ns), history.unwrap_or_default()))
     }
 
     /// Serves every deadline before `end`.

@@ -43,6 +43,8 @@ use reveille_measure::{Ns, RunResult, RunSpec};
 use reveille_policy::{BandwidthError, Groups, Policy};
 use reveille_workload::Program;
 
+pub use bandwidth::GroupMoment;
+
 /// The longest virtual time of one run, warm-up included: event times are kept in 48 bits.
 pub const MAX_RUN_NS: Ns = 1 << 47;
 
@@ -92,5 +94,23 @@ pub fn run(
 ) -> Result<RunResult, SimError> {
     let n_cpus = machine.topology.n_cpus();
     let bandwidth = bandwidth::Bandwidth::new(groups, program, n_cpus, spec.seed)?;
+    engine::Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.0)
+}
+
+/// The same, and what happened to the groups meanwhile, in the order in which it did.
+/// Errors: see [`SimError`].
+pub fn run_with_history(
+    machine: &Machine,
+    program: &Program,
+    policy: &Policy,
+    groups: &Groups,
+    spec: &RunSpec,
+    stop: &AtomicBool,
+) -> Result<(RunResult, Vec<GroupMoment>), SimError> {
+    let n_cpus = machine.topology.n_cpus();
+    let mut bandwidth = bandwidth::Bandwidth::new(groups, program, n_cpus, spec.seed)?;
+    if let Some(bandwidth) = &mut bandwidth {
+        bandwidth.history = Some(Vec::new());
+    }
     engine::Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop)
 }

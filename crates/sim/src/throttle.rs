@@ -89,6 +89,8 @@ impl Sim<'_> {
         }
         let group = &mut bandwidth.groups[g];
         group.throttled.push_back(cpu);
+        bandwidth.note(g, self.now);
+        let group = &mut bandwidth.groups[g];
         if std::mem::take(&mut group.queues[at(cpu)].on_parent) {
             let parent = group.parent;
             bandwidth.leave_queues(parent, cpu, self.now);
@@ -143,9 +145,11 @@ impl Sim<'_> {
         group.throttled.pop_front();
         let queue = &mut group.queues[at(cpu)];
         group.pool.unthrottle(&mut queue.runtime, self.now);
+        bandwidth.note(g, self.now);
+        let queue = &mut bandwidth.groups[g].queues[at(cpu)];
         if queue.entities > 0 && !queue.on_parent {
             queue.on_parent = true;
-            let parent = group.parent;
+            let parent = bandwidth.groups[g].parent;
             self.join_queues(parent, cpu);
         }
         let mut toll = Toll::cost(self.cost.enqueue_ns);

@@ -31,7 +31,7 @@ fn program(of_task: Vec<Vec<Arrival>>, span_ns: Ns, work: Op) -> Program {
         channels: Vec::new(),
         n_lists: 0,
         n_locks: 0,
-        arrivals: Arrivals { span_ns, of_task },
+        arrivals: Arrivals { begin_ns: 0, span_ns, of_task },
         records: Vec::new(),
         metric: Metric { name: "answers".into(), kind: MetricKind::Throughput },
     }
@@ -124,6 +124,48 @@ fn what_a_quota_never_lets_run_is_unanswered() {
     let program = program(vec![own], 100 * MS, Op::RunArrived);
     let run = simulate(&cpus(1), &program, &group(10, 100, 0, 0), 0, 500 * MS);
     assert_eq!(run.answers, [UNANSWERED]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Between any two moments a group uses no more than what it had, what periods added, and
+    /// what CPUs held or overran: a slice and a tick on each.
+    #[test]
+    fn quota_and_burst_are_never_exceeded(
+        gaps in prop::collection::vec((0u64..60, 1u64..40), 4..40),
+        quota_ms in 2u64..100,
+        period_ms in 5u64..150,
+        burst in 0u64..=100,
+    ) {
+        let (mut at_ns, mut of_task) = (0, vec![Vec::new(); 3]);
+        for (number, (gap, work)) in gaps.into_iter().enumerate() {
+            at_ns += gap * MS / 2;
+            of_task[number % 3].push(Arrival { at_ns, work_ns: work * MS });
+        }
+        let program = program(of_task, at_ns + MS, Op::RunArrived);
+        let groups = group(quota_ms, period_ms, quota_ms * burst / 100, 0);
+        let limits = groups.groups[0].limits;
+        let spec = RunSpec { seed: 1, warmup_ns: 0, duration_ns: 2000 * MS };
+        let (machine, stop) = (cpus(2), AtomicBool::new(false));
+        let policy = baseline("v6.12");
+        let (_, history) =
+            reveille_sim::run_with_history(&machine, &program, &policy, &groups, &spec, &stop)
+                .unwrap();
+        let quota_ns = limits.quota_ns.unwrap();
+        let held = 2 * (groups.slice_ns + MS);
+        for moment in &history {
+            prop_assert!(moment.runtime_ns <= quota_ns + limits.burst_ns + held, "{moment:?}");
+        }
+        for (k, from) in history.iter().enumerate() {
+            for to in &history[k..] {
+                let periods = (to.at_ns - from.at_ns) / limits.period_ns + 1;
+                let most = quota_ns * (periods + 1) + limits.burst_ns + held;
+                let used = to.usage_ns - from.usage_ns;
+                prop_assert!(used <= most, "{used} > {most} from {from:?} to {to:?}");
+            }
+        }
+    }
 }
 
 proptest! {

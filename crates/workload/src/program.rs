@@ -72,6 +72,9 @@ impl TaskSpec {
 /// recording has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrivals {
+    /// The first repetition begins so long after the run does.
+    #[serde(default)]
+    pub begin_ns: Ns,
     /// After this time all of it comes again, and so on for ever; not 0 if there is any.
     pub span_ns: Ns,
     /// By task, in rising order and before `span_ns`. A task without any must not ask.

@@ -28,6 +28,25 @@ pub(super) fn compute(rounds: u64) {
     black_box(x);
 }
 
+/// Two looks at the clock lie further apart than this only if the thread did not run between
+/// them, or its CPU was interrupted for longer than a tick takes.
+const GAP_NS: Ns = 20_000;
+
+/// Computes until the thread has had a CPU for `ns`: by the clock, from which the gaps are
+/// taken in which it did not run. A quota counts time and not rounds, whatever the processor's
+/// frequency; asking the kernel how long it has run would charge it on the spot, and let no
+/// quota be overrun.
+pub(super) fn compute_for(ns: Ns) {
+    let (mut had, mut last) = (0, clock::now());
+    while had < ns {
+        let now = clock::now();
+        if now - last <= GAP_NS {
+            had += now - last;
+        }
+        last = now;
+    }
+}
+
 /// How fast this is on a CPU of this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {

@@ -187,7 +187,7 @@ impl Worker {
                 Op::SleepRandom(mean) => clock::sleep(self.exponential(mean)),
                 Op::Period { period, restart } => self.period(period, restart),
                 Op::Arrive => self.arrive(),
-                Op::RunArrived => work::compute(run.speed.rounds(self.arrival().1.work_ns)),
+                Op::RunArrived => work::compute_for(self.arrival().1.work_ns),
                 Op::SpinArrived => clock::spin_until(clock::now() + self.arrival().1.work_ns),
                 Op::Answer => self.answer(),
                 Op::Wait { timeout, jitter } => {
@@ -300,7 +300,8 @@ impl Worker {
         self.arrived += 1;
         let (round, arrival) = self.arrival();
         let arrivals = &self.run.program.arrivals;
-        let due = self.run.arena.started_at() + round * arrivals.span_ns + arrival.at_ns;
+        let begin = self.run.arena.started_at() + arrivals.begin_ns;
+        let due = begin + round * arrivals.span_ns + arrival.at_ns;
         self.inbox.noted.store(due, Ordering::Relaxed);
         if due > clock::now() {
             clock::sleep_until(due);
