@@ -8,6 +8,7 @@ use std::str::FromStr;
 use crate::bench::BenchCommand;
 use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
+use crate::plan_cmd::PlanArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
 use clap::{Parser, Subcommand};
 use reveille_study::{
@@ -36,6 +37,8 @@ pub enum Command {
     Sensitivity(SensitivityArgs),
     /// Set a machine's fitted constants against everything published for it at once
     Fit(FitArgs),
+    /// Which quota, period and burst meet a goal, what does that cost, and who pays?
+    Plan(PlanArgs),
     /// Measure what this host's mechanisms cost, and write a machine file of it
     Calibrate(CalibrateArgs),
     /// Run a benchmark on this host's kernel, with the options of its original

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
 use reveille_machine::MachineError;
+use reveille_plan::PlanError;
 use reveille_study::StudyError;
+use reveille_usage::UsageError;
 use reveille_workload::WorkloadError;
 use thiserror::Error;
 
@@ -31,6 +33,12 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Host(#[from] HostError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Usage(#[from] UsageError),
     /// A name that a list does not have.
     #[error("there is no {what} `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
     #[diagnostic(help("{known}"))]
@@ -62,7 +70,10 @@ impl CliError {
                 ExitCode::SUCCESS
             }
             CliError::Study(error) if !error.is_input() => ExitCode::FAILURE,
-            CliError::Host(HostError::Interrupted) => ExitCode::from(INTERRUPTED),
+            CliError::Plan(PlanError::Interrupted) | CliError::Host(HostError::Interrupted) => {
+                ExitCode::from(INTERRUPTED)
+            }
+            CliError::Plan(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::OutputFile { .. }
             | CliError::Noisy { .. }

@@ -10,6 +10,7 @@ mod host_study;
 mod list;
 mod output;
 mod output_file;
+mod plan_cmd;
 mod progress;
 mod sensitivity_cmd;
 mod signals;
@@ -39,6 +40,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
         Command::Fit(args) => fit_cmd::fit(&args),
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
+        Command::Plan(args) => plan_cmd::plan(&args),
         Command::Bench { command } => bench::bench(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),

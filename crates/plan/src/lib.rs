@@ -3,11 +3,23 @@
 //! settings, at many phases of the period, and resampled. docs/plan.md says how.
 
 mod error;
+mod goal;
 mod limits;
+mod load;
+mod make;
+mod neighbours;
 mod plan;
+mod range;
+mod replay;
+mod resample;
+mod search;
+mod worst_case;
 
 pub use error::PlanError;
+pub use goal::{Goal, Subject};
 pub use limits::Limits;
+pub(crate) use make::mean_cpus;
+pub use make::{Neighbour, Request, plan};
 pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,

@@ -67,7 +67,7 @@ pub use modes::{Mode, Spread, modes};
 pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;
 pub use on::On;
-pub use parts::{Parts, compare};
+pub use parts::{Parts, compare, kernel, machine};
 pub use published::{Published, PublishedFigure, Side};
 pub use reveille_measure::{DurationError, duration_ns};
 pub(crate) use reveille_measure::{duration_text, unit_ns};

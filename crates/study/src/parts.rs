@@ -47,19 +47,35 @@ pub struct Parts<'a> {
     pub duration: Option<&'a str>,
 }
 
+/// The machine that `--machine` names.
+///
+/// # Errors
+/// [`StudyError::Option`], or the place in its file.
+pub fn machine(spec: &str) -> Result<Machine, StudyError> {
+    reveille_machine::load(spec).map_err(|error| {
+        if error.source_code().is_some() {
+            return StudyError::Machine(Box::new(error));
+        }
+        let help = "`reveille machines` lists them";
+        StudyError::option("--machine", Problem::of(&error, help))
+    })
+}
+
+/// The kernel's scheduler that `--base` names: `v6.12`, `v6.4 -TTWU_QUEUE`, or `host`.
+///
+/// # Errors
+/// [`StudyError::Option`].
+pub fn kernel(base: &str) -> Result<Policy, StudyError> {
+    check::kernel_base(base).map_err(|problem| StudyError::option("--base", problem))
+}
+
 /// Puts a study together that is named `compare`.
 ///
 /// # Errors
 /// [`StudyError::Option`] naming the option, what is wrong with it and the fix; a
 /// mistake in a machine or workload file has its own place.
 pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
-    let machine = reveille_machine::load(parts.machine).map_err(|error| {
-        if error.source_code().is_some() {
-            return StudyError::Machine(Box::new(error));
-        }
-        let help = "`reveille machines` lists them";
-        StudyError::option("--machine", Problem::of(&error, help))
-    })?;
+    let machine = machine(parts.machine)?;
     let workload = reveille_workload::load(parts.workload).map_err(|error| {
         if error.source_code().is_some() {
             return StudyError::Workload(Box::new(error));

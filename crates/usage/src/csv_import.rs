@@ -144,7 +144,7 @@ impl Reader<'_> {
         let (at, cpu) = (time(&header.at)?, time(&header.cpu)?);
         if cpu > i128::from(MAX_SPAN_NS) {
             let fix = "look whether the unit in the header is right";
-            return refuse(&header.cpu.name, "more than 400 days of CPU time".into(), fix);
+            return refuse(&header.cpu.name, "more than 31 days of CPU time".into(), fix);
         }
         let done = match &header.done {
             Some(column) if !line.get(column.index).unwrap_or_default().is_empty() => {
@@ -270,7 +270,7 @@ fn recording(
     }
     if length > i128::from(MAX_SPAN_NS) {
         let fix = "look whether the unit in the header is right, and for a single wrong time";
-        return Err(Mistake::new("the arrivals are more than 400 days apart", fix));
+        return Err(Mistake::new("the arrivals are more than 31 days apart", fix));
     }
     let mut demands = Vec::with_capacity(requests.len());
     let mut pool = ThreadPool::new(threads.unwrap_or(DEFAULT_THREADS));

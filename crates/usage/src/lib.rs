@@ -1,16 +1,22 @@
 //! Recordings of what CPU time a group of tasks asked for, and when: the one value that
 //! recorders fill in, files hold, and the planner and the replay start from.
 
+mod bootstrap;
 mod csv_import;
 mod decimal;
 mod error;
 mod parquet_file;
 mod prometheus;
 mod recording;
+mod replay;
+mod sampled;
+mod statistics;
 mod valid;
 
 pub use csv_import::{CsvOptions, DEFAULT_THREADS};
 pub use error::UsageError;
 pub use prometheus::Select;
 pub use recording::{Demand, Ns, Origin, Sample, Usage};
+pub use replay::program;
+pub use statistics::{LimitsSummary, PeriodUse, Summary};
 pub use valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};

@@ -3,9 +3,9 @@
 use crate::error::Mistake;
 use crate::{Ns, Origin, Usage, UsageError};
 
-/// No recording is longer than 400 days, and no time in one is later. Sums of a billion
+/// No recording is longer than 31 days, and no time in one is later. Sums of a billion
 /// such times still fit 128 bits, differences 63.
-pub const MAX_SPAN_NS: Ns = 400 * 86_400 * 1_000_000_000;
+pub const MAX_SPAN_NS: Ns = 31 * 86_400 * 1_000_000_000;
 /// No recording has more threads.
 pub const MAX_THREADS: u32 = 65_536;
 /// No recording has more demands and samples together.
@@ -26,7 +26,7 @@ impl Usage {
         let (span_ns, threads) = (self.span_ns, self.threads);
         if span_ns == 0 || span_ns > MAX_SPAN_NS {
             return mistake(
-                format!("a length of {span_ns} ns is not between 1 ns and 400 days"),
+                format!("a length of {span_ns} ns is not between 1 ns and 31 days"),
                 "record again, or correct the times that it was made from",
             );
         }
@@ -63,13 +63,13 @@ impl Usage {
             } else if at_ns >= self.span_ns {
                 format!("arrives at {at_ns} ns, after the end at {} ns", self.span_ns)
             } else if demand.cpu_ns > MAX_SPAN_NS {
-                format!("takes {} ns of CPU time, more than 400 days", demand.cpu_ns)
+                format!("takes {} ns of CPU time, more than 31 days", demand.cpu_ns)
             } else if thread >= self.threads {
                 format!("belongs to thread {thread}, and there are {}", self.threads)
             } else if demand.done_ns.is_some_and(|done| done < at_ns) {
                 "was done before it arrived".into()
             } else if demand.done_ns.is_some_and(|done| done > 2 * MAX_SPAN_NS) {
-                "was done more than 800 days after the start".into()
+                "was done more than 62 days after the start".into()
             } else {
                 before_ns = at_ns;
                 continue;
@@ -92,7 +92,7 @@ impl Usage {
             } else if before.is_some_and(fell) {
                 "has a counter that is below that of the one ahead of it".into()
             } else if sample.runtime_ns > MAX_SPAN_NS {
-                format!("has a run time of {} ns, more than 400 days", sample.runtime_ns)
+                format!("has a run time of {} ns, more than 31 days", sample.runtime_ns)
             } else if counters(sample).iter().any(|&n| n > i64::MAX as u64) {
                 "has a counter of 2^63 or more".into()
             } else {

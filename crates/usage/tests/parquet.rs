@@ -84,7 +84,7 @@ fn usage() -> impl Strategy<Value = Usage> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
     #[test]
     fn what_is_written_is_read(usage in usage()) {

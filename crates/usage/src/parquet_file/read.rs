@@ -6,12 +6,13 @@ use std::path::Path;
 
 use bytes::Bytes;
 use parquet::basic::{LogicalType, Type as Physical};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
+use super::pages::{Sound, check_place};
 use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version};
 use crate::error::Mistake;
 use crate::valid::MAX_ROWS;
@@ -50,6 +51,7 @@ fn decode(bytes: Vec<u8>) -> Result<Usage, Mistake> {
         let fix = "copy it again: Reveille writes whole files or none";
         return Err(Mistake::new("is a Parquet file that is cut off", fix));
     }
+    let length = bytes.len();
     let reader = SerializedFileReader::new(Bytes::from(bytes)).map_err(broken)?;
     let metadata = reader.metadata().file_metadata();
     let mut usage = about(metadata)?.into_usage();
@@ -60,7 +62,8 @@ fn decode(bytes: Vec<u8>) -> Result<Usage, Mistake> {
         return Err(Mistake::new(problem, "take a shorter part of the recording"));
     }
     for group in 0..reader.num_row_groups() {
-        columns.read(&*reader.get_row_group(group).map_err(broken)?, &mut usage)?;
+        let group = reader.get_row_group(group).map_err(broken)?;
+        columns.read(&*group, length, &mut usage)?;
     }
     // Other tools may have changed the order; equal times keep theirs.
     usage.demands.sort_by_key(|demand| demand.at_ns);
@@ -137,8 +140,19 @@ impl Columns {
     }
 
     /// Adds the rows of a group to `usage`.
-    fn read(&self, group: &dyn RowGroupReader, usage: &mut Usage) -> Result<(), Mistake> {
-        let open = |number| group.get_column_reader(number).map_err(broken);
+    fn read(
+        &self,
+        group: &dyn RowGroupReader,
+        file_length: usize,
+        usage: &mut Usage,
+    ) -> Result<(), Mistake> {
+        let open = |number| {
+            check_place(group.metadata().column(number), file_length)?;
+            let column = group.metadata().schema_descr().column(number);
+            let pages = Sound::new(group.get_column_page_reader(number)?, &column);
+            Ok(get_column_reader(column, Box::new(pages)))
+        };
+        let open = |number| open(number).map_err(broken);
         let ColumnReader::ByteArrayColumnReader(mut kinds) = open(self.kind)? else {
             return Err(Mistake::new("column `kind` is no text", ANEW));
         };

@@ -39,7 +39,7 @@ impl Series {
             return Err(Mistake::new(format!("{name} has a single value"), fix));
         };
         if last_ns - first_ns > MAX_SPAN_NS {
-            let problem = format!("{name} goes over more than 400 days");
+            let problem = format!("{name} goes over more than 31 days");
             return Err(Mistake::new(problem, "query a shorter range"));
         }
         let (mut resets, mut base, mut before) = (0, 0.0, 0.0);

@@ -1,0 +1,263 @@
+//! `reveille plan`: from a recording and goals to a setting, its alternatives, and who pays.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use reveille_plan::{Goal, Limits, Neighbour, PlanError, Request};
+use reveille_policy::Baseline;
+use reveille_usage::{CsvOptions, Origin, Usage, UsageError};
+
+use crate::errors::CliError;
+use crate::output::{print, print_json};
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+use crate::study_cmd::threads;
+
+/// The kernel where the running one is older than every baseline.
+const USUAL_BASE: &str = "v6.12";
+
+/// Which quota, period and burst meet a goal, what does that cost, and who pays?
+///
+/// The recording is replayed in the simulator under some 1,000 settings, at several phases
+/// of the period, which nobody controls on a kernel, and resampled in blocks, as it might
+/// have been as well. The setting that reserves least and keeps the goals in 95% of the
+/// draws is recommended.
+#[derive(clap::Args)]
+pub struct PlanArgs {
+    /// A recording: Parquet as `reveille usage` writes it, or what `reveille usage import`
+    /// takes (CSV of requests, JSON of Prometheus)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// What is to be reached: p99=20ms (any quantile), max<50ms, throttled<0.1% of periods,
+    /// lost<1% of time, tardiness<5ms of neighbours; repeat the option for several
+    #[arg(long, value_name = "GOAL")]
+    goal: Vec<String>,
+    /// Another group on the same CPUs: a recording, and its limits if they differ from those
+    /// recorded (other.parquet:quota=50ms,period=100ms,burst=0ms); repeat the option
+    #[arg(long, value_name = "FILE[:LIMITS]")]
+    neighbours: Vec<String>,
+    /// CPUs that the group may run on [default: those of the recorded host, or of --machine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    cpus: Option<u32>,
+    /// Today's setting: quota=50ms,period=100ms,burst=0ms, or quota=max [default: the limits
+    /// in the recording]
+    #[arg(long, value_name = "LIMITS")]
+    today: Option<String>,
+    /// A limit around the group: quota=200ms,period=100ms
+    #[arg(long, value_name = "LIMITS")]
+    within: Option<String>,
+    /// CPUs that the quotas of the group and its neighbours may reserve together [default: all
+    /// CPUs if there are neighbours, else any number]
+    #[arg(long, value_name = "CPUS")]
+    quota_sum: Option<f64>,
+    /// Machine whose costs and tick are taken, as `reveille machines` lists them [default:
+    /// host]
+    #[arg(long, value_name = "NAME|FILE", default_value = "host", hide_default_value = true)]
+    machine: String,
+    /// Kernel baseline [default: that of the running kernel]
+    #[arg(long, value_name = "NAME")]
+    base: Option<String>,
+    /// CPU time that a CPU draws from its group's quota at a time, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 5000,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    slice_us: u32,
+    /// Phases of the period at which each setting that is shown is simulated
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    phases: u32,
+    /// Share of the draws in which the goals must hold
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
+    confidence: f64,
+    /// Simulate every setting of the grid, also those below one that fails clearly
+    #[arg(long)]
+    exhaustive: bool,
+    /// Seed of all randomness
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Simulations at a time; the result is the same for any number [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Plans for a recording.
+pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
+    let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
+    let limits = |option, text: &Option<String>| {
+        text.as_deref().map(|text| Limits::parse(option, text)).transpose()
+    };
+    let (today, within) = (limits("--today", &args.today)?, limits("--within", &args.within)?);
+    check_numbers(args)?;
+    let machine = reveille_study::machine(&args.machine)?;
+    let usage = read(&args.file)?;
+    let neighbours = args.neighbours.iter().map(|text| neighbour(text));
+    let neighbours = neighbours.collect::<Result<Vec<Neighbour>, CliError>>()?;
+    let host_cpus = usage.host_cpus.unwrap_or(machine.topology.n_cpus() as u32);
+    let request = Request {
+        usage: &usage,
+        goals,
+        neighbours,
+        today,
+        machine: &machine,
+        cpus: args.cpus.unwrap_or(host_cpus),
+        policy: reveille_study::kernel(args.base.as_deref().unwrap_or(running_base()))?,
+        slice_ns: u64::from(args.slice_us) * 1000,
+        within,
+        quota_sum_cpus: args.quota_sum,
+        phases: args.phases,
+        confidence: args.confidence,
+        seed: args.seed,
+        exhaustive: args.exhaustive,
+    };
+    let stop = watch_signals()?;
+    let progress = Progress::new();
+    let tell = |done, total| progress.tell(done, total);
+    let plan = reveille_plan::plan(&request, threads(args.jobs), &stop, &tell);
+    progress.finish();
+    let plan = plan?;
+    if args.json {
+        print_json(&plan)?;
+    } else {
+        print(&text(&plan))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
+    let wrong = |option, problem: String, help: &str| {
+        Err(PlanError::Option { option, problem, help: help.to_owned() })
+    };
+    if !(args.confidence > 0.0 && args.confidence <= 1.0) {
+        let problem = format!("{} is no share", args.confidence);
+        return wrong("--confidence", problem, "give more than 0 and at most 1; 0.95 is usual");
+    }
+    match args.quota_sum {
+        Some(cpus) if !(cpus > 0.0 && cpus.is_finite()) => {
+            wrong("--quota-sum", format!("{cpus} is no number of CPUs"), "give CPUs, such as 3.5")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The baseline of the running kernel.
+fn running_base() -> &'static str {
+    let known = Baseline::of_release(reveille_host::kernel_version());
+    known.map_or(USUAL_BASE, |_| "host")
+}
+
+/// A recording, and limits behind a colon if it is no part of the name.
+fn neighbour(text: &str) -> Result<Neighbour, CliError> {
+    let (file, limits) = match text.rsplit_once(':') {
+        Some((file, limits)) if limits.contains('=') && !Path::new(text).exists() => {
+            (file, Some(Limits::parse("--neighbours", limits)?))
+        }
+        _ => (text, None),
+    };
+    Ok(Neighbour { usage: read(Path::new(file))?, limits })
+}
+
+/// Reads a recording by its content.
+fn read(path: &Path) -> Result<Usage, CliError> {
+    let file = path.display().to_string();
+    let bytes =
+        fs::read(path).map_err(|error| UsageError::Read { path: path.to_owned(), error })?;
+    let name = path.file_stem().map_or(file.clone(), |stem| stem.to_string_lossy().into_owned());
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    Ok(match first {
+        Some(b'{' | b'[') => Usage::from_prometheus(&name, &[(file, bytes)], &[])?,
+        _ if bytes.starts_with(b"PAR1") || path.extension().is_some_and(|e| e == "parquet") => {
+            Usage::from_parquet(&file, bytes)?
+        }
+        _ => Usage::from_csv(&file, &name, &bytes, CsvOptions::default())?,
+    })
+}
+
+/// A plain table.
+fn text(plan: &reveille_plan::Plan) -> String {
+    use std::fmt::Write;
+    let mut out = String::new();
+    let ms = |ns: f64| {
+        if ns.is_finite() { format!("{:.1}", ns / 1e6) } else { "never".to_owned() }
+    };
+    let range =
+        |r: &reveille_plan::Range| format!("{} ({}…{})", ms(r.median), ms(r.min), ms(r.max));
+    let percent = |r: &reveille_plan::Range| {
+        format!("{:.1} ({:.1}…{:.1})", 100.0 * r.median, 100.0 * r.min, 100.0 * r.max)
+    };
+    let r = &plan.recording;
+    let kind = match r.origin {
+        Origin::Traced => "traced",
+        Origin::Sampled { .. } => "sampled",
+        Origin::Requests => "requests",
+        Origin::Averaged { .. } => "averages",
+    };
+    let _ = writeln!(
+        out,
+        "{}: {:.1} s, {kind}, {} threads, {} pieces of work, {:.3} CPUs on average, longest {} ms",
+        r.name,
+        r.span_ns as f64 / 1e9,
+        r.threads,
+        r.demands,
+        r.mean_cpus,
+        ms(r.longest_ns as f64),
+    );
+    let _ = writeln!(out, "goals: {}", plan.goals.join(", "));
+    let mut shown = |label: &str, s: &reveille_plan::Shown| {
+        let reserved = s.reserved_cpus.map_or("no limit".into(), |cpus| format!("{cpus:.3} CPUs"));
+        let _ = writeln!(out, "\n{label}: {} ({reserved})", s.limits);
+        let e = &s.effect;
+        for (name, figure) in [
+            ("p50 ms", range(&e.p50_ns)),
+            ("p99 ms", range(&e.p99_ns)),
+            ("max ms", range(&e.max_ns)),
+            ("throttled periods %", percent(&e.throttled_share)),
+            ("time lost %", percent(&e.lost_share)),
+        ] {
+            let _ = writeln!(out, "  {name:<22}{figure}");
+        }
+        if let Some(w) = &s.worst_case {
+            let bound = w.bound_ns.map_or("none".into(), |ns| ms(ns as f64));
+            let _ =
+                writeln!(out, "  {:<22}{} (bound {bound})", "worst case ms", ms(w.simulated_ns));
+        }
+        let _ = writeln!(out, "  {:<22}{:.0}%", "goals hold in draws", 100.0 * s.holds_share);
+        for n in &s.neighbours {
+            let _ = writeln!(
+                out,
+                "  {}: misses periods % {}, by the burst % {}, tardiness mean ms {}, worst ms {}",
+                n.name,
+                percent(&n.missed_share),
+                percent(&n.missed_by_burst_share),
+                range(&n.mean_tardiness_ns),
+                range(&n.worst_tardiness_ns),
+            );
+        }
+    };
+    if let Some(today) = &plan.today {
+        shown("today", today);
+    }
+    if let Some(recommended) = &plan.recommended {
+        shown("recommended", recommended);
+    }
+    for alternative in &plan.alternatives {
+        shown(&format!("or {:?}", alternative.change), &alternative.shown);
+    }
+    let c = &plan.counts;
+    let _ = writeln!(
+        out,
+        "\n{} settings of the grid, {} simulated, {} left out below one that fails clearly; \
+         {} runs, {:.0} s of virtual time",
+        c.settings,
+        c.simulated,
+        c.pruned,
+        c.runs,
+        c.simulated_ns as f64 / 1e9
+    );
+    for warning in &plan.warnings {
+        let _ = writeln!(out, "warning: {warning}");
+    }
+    out
+}

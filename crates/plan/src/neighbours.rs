@@ -1,0 +1,190 @@
+//! Who pays: what a setting does to others on the same CPUs, simulated together, and what
+//! can be said of them without simulating.
+
+use reveille_measure::UNANSWERED;
+use reveille_usage::Usage;
+
+use crate::goal::quantile_of;
+use crate::load::Load;
+use crate::plan::{ClosedForm, NeighbourEffect, Pair, Range};
+use crate::replay::{Outcome, as_f64};
+use crate::{Limits, Ns};
+
+/// Period of a neighbour without limits: the kernel's default.
+const USUAL_PERIOD_NS: Ns = 100_000_000;
+
+/// How late one neighbour is in one run against another run.
+struct Lateness {
+    missed_share: f64,
+    mean_ns: f64,
+    worst_ns: f64,
+}
+
+/// Each piece of work that takes longer than in `before` is late by the difference; a period
+/// is missed if a piece that arrived in it is late by more than `tolerance_ns`.
+fn lateness(
+    arrivals: &[Ns],
+    before: &[Ns],
+    after: &[Ns],
+    period_ns: Ns,
+    tolerance_ns: Ns,
+) -> Lateness {
+    let (mut sum_ns, mut worst_ns) = (0.0, 0.0f64);
+    let mut periods: Vec<(Ns, bool)> = Vec::with_capacity(arrivals.len());
+    for ((&at_ns, &before), &after) in arrivals.iter().zip(before).zip(after) {
+        // What is not done without the group either is not made late by it.
+        let late_ns = match (before, after) {
+            (UNANSWERED, _) => 0.0,
+            (_, UNANSWERED) => f64::INFINITY,
+            _ => after.saturating_sub(before) as f64,
+        };
+        sum_ns += late_ns;
+        worst_ns = worst_ns.max(late_ns);
+        periods.push((at_ns / period_ns, late_ns > tolerance_ns as f64));
+    }
+    // Threads come one after the other: a period with a late piece sorts that one last.
+    periods.sort_unstable();
+    let missed = periods.chunk_by(|a, b| a.0 == b.0).map(|of| of.iter().any(|(_, late)| *late));
+    let (all, missed) = missed.fold((0u32, 0u32), |(all, n), late| (all + 1, n + u32::from(late)));
+    Lateness {
+        missed_share: f64::from(missed) / f64::from(all.max(1)),
+        mean_ns: sum_ns / arrivals.len().max(1) as f64,
+        worst_ns,
+    }
+}
+
+/// Worst lateness over all neighbours of a run against one without the group.
+pub(crate) fn worst_tardiness_ns(load: &Load, alone: (&Load, &Outcome), joint: &Outcome) -> f64 {
+    let mut worst_ns = 0.0f64;
+    for recording in 1..load.answers.len() {
+        let before = alone.1.latencies(alone.0, recording);
+        let after = joint.latencies(load, recording);
+        for (&before, &after) in before.iter().zip(after) {
+            if before != UNANSWERED {
+                worst_ns = worst_ns.max(as_f64(after) - as_f64(before));
+            }
+        }
+    }
+    worst_ns
+}
+
+/// Runs at one phase.
+pub(crate) struct Runs<'a> {
+    /// Without the group.
+    pub(crate) alone: (&'a Load, &'a Outcome),
+    /// With it, and its burst 0.
+    pub(crate) without_burst: &'a Outcome,
+    /// With it.
+    pub(crate) joint: &'a Outcome,
+}
+
+/// What the runs, one per phase, say about the neighbour that has this number, from 1.
+pub(crate) fn effect(
+    usage: &Usage,
+    number: usize,
+    limits: Option<Limits>,
+    load: &Load,
+    runs: &[Runs<'_>],
+    tolerance_ns: Ns,
+) -> NeighbourEffect {
+    let period_ns = limits.map_or(USUAL_PERIOD_NS, |limits| limits.period_ns);
+    let arrivals = load.arrivals_of(number);
+    let mut figures: [Vec<f64>; 7] = Default::default();
+    for run in runs {
+        let before = run.alone.1.latencies(run.alone.0, number);
+        let bursting = run.without_burst.latencies(load, number);
+        let after = run.joint.latencies(load, number);
+        let by_us = lateness(&arrivals, before, after, period_ns, tolerance_ns);
+        let by_burst = lateness(&arrivals, bursting, after, period_ns, tolerance_ns);
+        let p99 = |of: &[Ns]| as_f64(quantile_of(&mut of.to_vec(), 0.99));
+        let row = [
+            by_us.missed_share,
+            by_burst.missed_share,
+            by_us.mean_ns,
+            by_us.worst_ns,
+            by_burst.worst_ns,
+            p99(before),
+            p99(after),
+        ];
+        for (all, figure) in figures.iter_mut().zip(row) {
+            all.push(figure);
+        }
+    }
+    let [missed, by_burst, mean, worst, worst_by_burst, without, with] =
+        figures.map(|all| Range::over(&all));
+    NeighbourEffect {
+        name: usage.name.clone(),
+        missed_share: missed,
+        missed_by_burst_share: by_burst,
+        mean_tardiness_ns: mean,
+        worst_tardiness_ns: worst,
+        worst_tardiness_by_burst_ns: worst_by_burst,
+        p99_without_ns: without,
+        p99_ns: with,
+    }
+}
+
+/// CPU time that arrives in each whole period of the span.
+fn per_period(usage: &Usage, period_ns: Ns) -> Vec<Ns> {
+    let mut demand = vec![0; (usage.span_ns / period_ns) as usize];
+    for piece in &usage.demands {
+        if let Some(period) = demand.get_mut((piece.at_ns / period_ns) as usize) {
+            *period += piece.cpu_ns;
+        }
+    }
+    demand
+}
+
+/// Groups on so many CPUs, by their recordings and limits.
+pub(crate) fn closed_form(groups: &[(&Usage, Option<Limits>)], cpus: u32) -> ClosedForm {
+    let quota_cpus = |limits: &Option<Limits>| limits.and_then(|limits| limits.cpus());
+    let reserved_cpus: f64 = groups.iter().filter_map(|(_, limits)| quota_cpus(limits)).sum();
+    let mean_cpus: f64 = groups.iter().map(|(usage, _)| crate::mean_cpus(usage)).sum();
+    let within = |(usage, limits): &(&Usage, Option<Limits>)| {
+        quota_cpus(limits).is_some_and(|quota| crate::mean_cpus(usage) < quota)
+    };
+    let stable = groups.iter().all(within) && reserved_cpus <= f64::from(cpus);
+    let bursts_ns = groups.iter().filter_map(|(_, limits)| *limits).map(|limits| limits.burst_ns);
+    let mut pairs = Vec::new();
+    for (number, a) in groups.iter().enumerate() {
+        pairs.extend(groups[number + 1..].iter().filter_map(|b| pair(a, b)));
+    }
+    ClosedForm {
+        reserved_cpus,
+        mean_cpus,
+        stable,
+        tardiness_bound_ns: stable.then(|| bursts_ns.sum()),
+        pairs,
+    }
+}
+
+/// Two groups with a quota each.
+fn pair(a: &(&Usage, Option<Limits>), b: &(&Usage, Option<Limits>)) -> Option<Pair> {
+    let ((a, of_a), (b, of_b)) = ((a.0, a.1?), (b.0, b.1?));
+    let period_ns = of_a.period_ns.max(of_b.period_ns);
+    let quota = |limits: Limits| limits.cpus().map(|cpus| cpus * period_ns as f64);
+    let (quota_a, quota_b) = (quota(of_a)?, quota(of_b)?);
+    let beyond = |usage: &Usage, quota: f64| -> Vec<bool> {
+        per_period(usage, period_ns).into_iter().map(|demand| demand as f64 > quota).collect()
+    };
+    let (beyond_a, beyond_b) = (beyond(a, quota_a), beyond(b, quota_b));
+    let seen = beyond_a.len().min(beyond_b.len());
+    if seen == 0 {
+        return None;
+    }
+    let share = |n: usize, of: usize| n as f64 / of as f64;
+    let within = |of: &[bool]| share(of.iter().filter(|beyond| !**beyond).count(), of.len());
+    let both = |what: bool| {
+        let pairs = beyond_a.iter().zip(&beyond_b);
+        share(pairs.filter(|(a, b)| **a == what && **b == what).count(), seen)
+    };
+    let (within_a, within_b) = (within(&beyond_a), within(&beyond_b));
+    Some(Pair {
+        groups: [a.name.clone(), b.name.clone()],
+        within: [within_a, within_b],
+        both_within: within_a * within_b,
+        both_within_seen: both(false),
+        both_beyond: (1.0 - within_a) * (1.0 - within_b),
+        both_beyond_seen: both(true),
+    })
+}

@@ -1,0 +1,210 @@
+//! One run of the simulator: recordings under limits at one phase of the period, and the
+//! figures that a goal can be about.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use reveille_machine::{Machine, Topology};
+use reveille_measure::{RunResult, RunSpec, UNANSWERED};
+use reveille_policy::{Groups, Policy, TaskGroup};
+use reveille_sim::MAX_RUN_NS;
+
+use crate::goal::{Goal, Subject, quantile_of};
+use crate::load::Load;
+use crate::plan::Figures;
+use crate::{Limits, Ns, PlanError};
+
+/// Before measuring begins so much is replayed at least, and so many periods: banks and
+/// what is left over are then as in the middle of a long run.
+const WARMUP_NS: Ns = 2_000_000_000;
+const WARMUP_PERIODS: Ns = 5;
+
+/// Golden ratio: multiples of it are spread evenly over the circle, however many there are.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
+/// Where everything is simulated.
+pub(crate) struct Stage<'a> {
+    pub(crate) machine: Machine,
+    pub(crate) policy: Policy,
+    pub(crate) slice_ns: Ns,
+    pub(crate) within: Option<Limits>,
+    /// Limits of the neighbours, in the order of their recordings.
+    pub(crate) neighbours: Vec<Option<Limits>>,
+    pub(crate) goals: &'a [Goal],
+    pub(crate) seed: u64,
+    pub(crate) stop: &'a AtomicBool,
+    /// Runs so far, and their virtual time.
+    pub(crate) runs: AtomicU64,
+    pub(crate) simulated_ns: AtomicU64,
+    /// Told after each run.
+    pub(crate) tell: &'a (dyn Fn() + Sync),
+}
+
+/// So many CPUs without SMT, with costs, tick and idle states of `like`: CPU time as it was
+/// recorded has the effects of SMT and of noise in it.
+pub(crate) fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
+    let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| PlanError::Option {
+        option: "--cpus",
+        problem: error.to_string(),
+        help: "name as many CPUs as the group may run on".into(),
+    })?;
+    let mut machine = Machine { topology, ..like.clone() };
+    machine.cost.noise = 0.0;
+    Ok(machine)
+}
+
+/// Phases of one run, as parts of each group's period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Phase {
+    /// Of the group itself.
+    pub(crate) own: f64,
+    /// Of others, one after the other from here on.
+    pub(crate) others: f64,
+}
+
+impl Phase {
+    /// The middle of one of `of` equal parts.
+    pub(crate) fn of_grid(index: u32, of: u32) -> Phase {
+        let own = (f64::from(index) + 0.5) / f64::from(of);
+        Phase { own, others: (f64::from(index) * GOLDEN).fract() }
+    }
+
+    /// Of an unlimited number of draws.
+    pub(crate) fn of_draw(draw: u32) -> Phase {
+        let own = (f64::from(draw) * GOLDEN).fract();
+        Phase { own, others: (f64::from(draw) * GOLDEN * GOLDEN + 0.5).fract() }
+    }
+}
+
+/// A run's latencies and counters.
+pub(crate) struct Outcome {
+    result: RunResult,
+}
+
+impl Stage<'_> {
+    /// Replays the load under `limits`; without any, there is no group of its own.
+    pub(crate) fn replay(
+        &self,
+        load: &Load,
+        limits: Option<Limits>,
+        phase: Phase,
+    ) -> Result<Outcome, PlanError> {
+        let groups = self.groups(load, limits, phase);
+        let longest = groups.groups.iter().map(|g| g.limits.period_ns).max().unwrap_or(0);
+        let warmup_ns = WARMUP_NS.max(WARMUP_PERIODS * longest);
+        let spec = RunSpec { seed: self.seed, warmup_ns, duration_ns: load.span_ns() };
+        self.run(load, &groups, &spec)
+    }
+
+    /// A single run.
+    pub(crate) fn run(
+        &self,
+        load: &Load,
+        groups: &Groups,
+        spec: &RunSpec,
+    ) -> Result<Outcome, PlanError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(PlanError::Interrupted);
+        }
+        let (machine, program) = (&self.machine, &load.program);
+        let result = reveille_sim::run(machine, program, &self.policy, groups, spec, self.stop)?;
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        self.simulated_ns.fetch_add(spec.warmup_ns + spec.duration_ns, Ordering::Relaxed);
+        (self.tell)();
+        Ok(Outcome { result })
+    }
+
+    /// The groups of a run: a limit around, the group's own, and the neighbours'.
+    pub(crate) fn groups(&self, load: &Load, limits: Option<Limits>, phase: Phase) -> Groups {
+        let mut groups = Groups { slice_ns: self.slice_ns, groups: Vec::new() };
+        let mut add = |name: &str, parent, limits: Limits, role: usize, part: f64| {
+            groups.groups.push(TaskGroup {
+                name: name.to_owned(),
+                parent,
+                limits: limits.into(),
+                roles: vec![role as u16],
+                phase_ns: Some((part * limits.period_ns as f64) as Ns),
+            });
+        };
+        let role = &load.program.roles[0].name;
+        if let Some(within) = self.within {
+            add("around", None, within, 0, phase.others);
+        }
+        let parent = self.within.is_some().then_some(0);
+        add(role, parent, limits.unwrap_or_else(Limits::none), 0, phase.own);
+        for (number, limits) in self.neighbours.iter().enumerate() {
+            let Some(limits) = limits else { continue };
+            let part = (phase.others + (number + 1) as f64 * GOLDEN).fract();
+            let recording = number + 1;
+            // What has no work here is not there.
+            if let Some(role) = load.program.roles.get(recording) {
+                add(&role.name, None, *limits, recording, part);
+            }
+        }
+        groups
+    }
+
+    /// Time between two ticks.
+    pub(crate) fn tick_ns(&self) -> Ns {
+        1_000_000_000 / Ns::from(self.machine.hz)
+    }
+
+    /// Number of the group's own figures among those of all groups.
+    fn own(&self) -> usize {
+        usize::from(self.within.is_some())
+    }
+
+    /// The figures of a run; `tardiness_ns` is what the neighbours suffer.
+    pub(crate) fn figures(
+        &self,
+        load: &Load,
+        outcome: &Outcome,
+        tardiness_ns: f64,
+    ) -> Figures<f64> {
+        let mut took = outcome.latencies(load, 0).to_vec();
+        let mut latency = |quantile: f64| as_f64(quantile_of(&mut took, quantile));
+        let group = &outcome.result.groups[self.own()];
+        let elapsed_ns = outcome.result.elapsed_ns as f64;
+        let throttled_share = group.nr_throttled as f64 / group.nr_periods.max(1) as f64;
+        let lost_share = group.throttled_ns as f64 / elapsed_ns;
+        let goals = self.goals.iter().map(|goal| match goal.subject {
+            Subject::Latency(quantile) => latency(quantile),
+            Subject::Throttled => throttled_share,
+            Subject::Lost => lost_share,
+            Subject::Tardiness => tardiness_ns,
+        });
+        let goals = goals.collect();
+        Figures {
+            p50_ns: latency(0.5),
+            p90_ns: latency(0.9),
+            p99_ns: latency(0.99),
+            p999_ns: latency(0.999),
+            max_ns: latency(1.0),
+            throttled_share,
+            lost_share,
+            cpus_used: group.usage_ns as f64 / elapsed_ns,
+            goals,
+        }
+    }
+
+    /// Do all goals hold?
+    pub(crate) fn hold(&self, figures: &Figures<f64>) -> bool {
+        self.goals.iter().zip(&figures.goals).all(|(goal, figure)| goal.holds(*figure))
+    }
+}
+
+impl Outcome {
+    /// Latency of each piece of work of a recording.
+    pub(crate) fn latencies<'o>(&'o self, load: &Load, recording: usize) -> &'o [Ns] {
+        &self.result.answers[load.answers[recording].clone()]
+    }
+}
+
+/// Nanoseconds, or infinite for what was not done.
+pub(crate) fn as_f64(took: Ns) -> f64 {
+    if took == UNANSWERED { f64::INFINITY } else { took as f64 }
+}
+
+/// Is a run of this length possible?
+pub(crate) fn fits(span_ns: Ns) -> bool {
+    span_ns < MAX_RUN_NS / 2
+}

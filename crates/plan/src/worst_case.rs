@@ -1,0 +1,89 @@
+//! The longest piece of work, alone, at the moment when the bank has been emptied: how long
+//! can it take?
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use reveille_measure::RunSpec;
+use reveille_usage::{Demand, Usage};
+
+use crate::load::Load;
+use crate::plan::WorstCase;
+use crate::replay::{Phase, Stage, as_f64};
+use crate::{Limits, Ns, PlanError};
+
+/// So many phases of the period, and as many amounts of work that empty the bank.
+const PHASES: u32 = 8;
+const DRAINS: u64 = 8;
+
+/// How long the longest piece takes at worst; nothing if there is no work.
+pub(crate) fn worst_case(
+    stage: &Stage<'_>,
+    usage: &Usage,
+    limits: Limits,
+) -> Result<Option<WorstCase>, PlanError> {
+    let work_ns = usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0);
+    if work_ns == 0 {
+        return Ok(None);
+    }
+    let Some(quota_ns) = limits.quota_ns else {
+        let simulated_ns = work_ns as f64;
+        return Ok(Some(WorstCase { work_ns, simulated_ns, bound_ns: None }));
+    };
+    let bound_ns = bound_ns(work_ns, quota_ns, limits.period_ns, stage.tick_ns());
+    let empty = Usage { demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
+    let threads = usage.threads.min(stage.machine.topology.n_cpus() as u32).max(1);
+    let runs: Vec<(u32, u64)> =
+        (0..PHASES).flat_map(|phase| (0..DRAINS).map(move |drain| (phase, drain))).collect();
+    let took = runs.into_par_iter().map(|(phase, drain)| {
+        let phase = Phase { own: (f64::from(phase) + 0.9) / f64::from(PHASES), others: 0.5 };
+        // From exactly a quota on to less than two.
+        let each_ns = (quota_ns + quota_ns * drain / DRAINS) / u64::from(threads);
+        let empty_at = replay(stage, &empty, limits, phase, (threads, each_ns), None, bound_ns)?;
+        let Some(at_ns) = empty_at else { return Ok(f64::INFINITY) };
+        let piece = Some((at_ns, work_ns));
+        let took = replay(stage, &empty, limits, phase, (threads, each_ns), piece, bound_ns)?;
+        Ok(took.map_or(f64::INFINITY, |ns| ns as f64))
+    });
+    let took: Vec<f64> = took.collect::<Result<_, PlanError>>()?;
+    let simulated_ns = took.into_iter().fold(0.0, f64::max);
+    Ok(Some(WorstCase { work_ns, simulated_ns, bound_ns: Some(bound_ns) }))
+}
+
+/// All threads empty the bank, then the piece comes on the first. Returns how long the piece
+/// took, or without one when the first thread was done.
+fn replay(
+    stage: &Stage<'_>,
+    usage: &Usage,
+    limits: Limits,
+    phase: Phase,
+    (threads, each_ns): (u32, Ns),
+    piece: Option<(Ns, Ns)>,
+    bound_ns: Ns,
+) -> Result<Option<Ns>, PlanError> {
+    // Later than the tasks are forked.
+    const BEGIN_NS: Ns = 1_000_000;
+    let drain = |thread| Demand { at_ns: BEGIN_NS, cpu_ns: each_ns, thread, done_ns: None };
+    let mut demands: Vec<Demand> = (0..threads).map(drain).collect();
+    let mut span_ns = BEGIN_NS + 8 * limits.period_ns + 4 * u64::from(threads) * each_ns;
+    if let Some((at_ns, cpu_ns)) = piece {
+        demands.push(Demand { at_ns, cpu_ns, thread: 0, done_ns: None });
+        span_ns = span_ns.max(at_ns) + 2 * bound_ns;
+    }
+    let alone = Usage { demands, threads, span_ns, ..usage.clone() };
+    let load = Load::new(&[&alone]);
+    let spec = RunSpec { seed: stage.seed, warmup_ns: 0, duration_ns: span_ns };
+    let outcome = stage.run(&load, &stage.groups(&load, Some(limits), phase), &spec)?;
+    // Of the first thread: the drain, then the piece.
+    let took = outcome.latencies(&load, 0)[usize::from(piece.is_some())];
+    let done = as_f64(took).is_finite();
+    Ok(done.then(|| if piece.is_some() { took } else { BEGIN_NS + took }))
+}
+
+/// A closed form: the piece and the debt of one tick are paid from as many refills as they
+/// need, the first of which is a period away, and after the last it runs to its end.
+fn bound_ns(work_ns: Ns, quota_ns: Ns, period_ns: Ns, tick_ns: Ns) -> Ns {
+    // One thread uses no more than a period in a period.
+    let each_ns = quota_ns.min(period_ns);
+    let owed_ns = work_ns + tick_ns;
+    let refills = owed_ns.div_ceil(each_ns);
+    refills * period_ns + owed_ns - (refills - 1) * each_ns
+}

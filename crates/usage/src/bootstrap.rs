@@ -1,0 +1,71 @@
+//! Recordings like this one, as they might have been: how far a result hangs on chance.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+use crate::{Demand, Ns, Usage};
+
+impl Usage {
+    /// A recording of equal length, put together of blocks of this one that begin at random
+    /// (a circular block bootstrap). Demands that arrive in a block move with it and keep
+    /// their thread; what lies closer together than a block mostly stays together. The last
+    /// block is cut where the recording ends. Samples cannot move, and are left out.
+    ///
+    /// The same seed gives the same recording.
+    ///
+    /// # Panics
+    /// If `block_ns` is 0.
+    pub fn resampled(&self, block_ns: Ns, seed: u64) -> Usage {
+        assert!(block_ns > 0, "blocks have a length");
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut demands = Vec::with_capacity(self.demands.len());
+        let mut to_ns = 0;
+        while to_ns < self.span_ns {
+            let length_ns = block_ns.min(self.span_ns - to_ns);
+            let from_ns = below(&mut random, self.span_ns);
+            let (end_ns, wrapped) = match from_ns + length_ns {
+                end if end <= self.span_ns => (end, 0),
+                end => (self.span_ns, end - self.span_ns),
+            };
+            let moved = |demand: &Demand, at_ns: Ns| Demand {
+                at_ns,
+                done_ns: demand.done_ns.map(|done| at_ns + (done - demand.at_ns)),
+                ..*demand
+            };
+            let first = self.arriving(from_ns, end_ns);
+            demands.extend(first.iter().map(|d| moved(d, to_ns + (d.at_ns - from_ns))));
+            let rest = self.arriving(0, wrapped);
+            demands.extend(rest.iter().map(|d| moved(d, to_ns + (end_ns - from_ns) + d.at_ns)));
+            to_ns += length_ns;
+        }
+        Usage { demands, ..self.outline() }
+    }
+
+    /// Demands that arrive from one moment on and before another.
+    fn arriving(&self, from_ns: Ns, before_ns: Ns) -> &[Demand] {
+        let position = |ns: Ns| self.demands.partition_point(|demand| demand.at_ns < ns);
+        &self.demands[position(from_ns)..position(before_ns)]
+    }
+
+    /// All but its rows.
+    fn outline(&self) -> Usage {
+        Usage {
+            name: self.name.clone(),
+            origin: self.origin,
+            span_ns: self.span_ns,
+            threads: self.threads,
+            demands: Vec::new(),
+            samples: Vec::new(),
+            limits: self.limits,
+            host_cpus: self.host_cpus,
+            began_unix_ns: self.began_unix_ns,
+            overhead: self.overhead,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Uniform below `n`: the high half of a product is biased by less than n/2^64.
+fn below(random: &mut Xoshiro256PlusPlus, n: Ns) -> Ns {
+    ((u128::from(random.next_u64()) * u128::from(n)) >> 64) as Ns
+}

@@ -1,0 +1,155 @@
+//! Pages of a column, looked at before they are decoded: the decoder takes for granted
+//! what a damaged file may not keep to, and would end the program.
+
+use parquet::basic::{Encoding, Type};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::schema::types::ColumnDescriptor;
+
+/// Is the column where the file is? `bytes` is the file's length.
+pub(super) fn check_place(column: &ColumnChunkMetaData, bytes: usize) -> Result<()> {
+    let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    let end = begin.checked_add(column.compressed_size());
+    let within = end.is_some_and(|end| end <= bytes as i64);
+    if begin < 0 || column.compressed_size() < 0 || column.num_values() < 0 || !within {
+        return Err(damaged("a column lies outside of it"));
+    }
+    Ok(())
+}
+
+/// Hands on pages that can be decoded.
+pub(super) struct Sound {
+    inner: Box<dyn PageReader>,
+    /// Of text rather than numbers; no cell of it may be empty.
+    text: bool,
+    /// Pages begin with which cells are empty.
+    optional: bool,
+    dictionary_seen: bool,
+}
+
+impl Sound {
+    /// The pages of a column.
+    pub(super) fn new(inner: Box<dyn PageReader>, column: &ColumnDescriptor) -> Sound {
+        let text = column.physical_type() == Type::BYTE_ARRAY;
+        Sound { inner, text, optional: column.max_def_level() > 0, dictionary_seen: false }
+    }
+
+    fn checked(&mut self, mut page: Page) -> Result<Page> {
+        let (values, count) = (self.values(&page)?, page.num_values());
+        match page.encoding() {
+            _ if matches!(page, Page::DictionaryPage { .. }) => {
+                if self.text {
+                    check_texts(values, count)?;
+                }
+                self.dictionary_seen = true;
+            }
+            Encoding::PLAIN if self.text => check_texts(values, count)?,
+            Encoding::PLAIN => {}
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
+                if !self.dictionary_seen {
+                    return Err(damaged("a page refers to a dictionary that is not there"));
+                }
+            }
+            Encoding::DELTA_BINARY_PACKED if !self.text => {
+                // No numbers at all: the decoder would count below zero if asked for one.
+                if delta_count(values).is_none_or(|count| count == 0) {
+                    match &mut page {
+                        Page::DataPage { encoding, .. } | Page::DataPageV2 { encoding, .. } => {
+                            *encoding = Encoding::PLAIN;
+                        }
+                        Page::DictionaryPage { .. } => {}
+                    }
+                }
+            }
+            other => return Err(damaged(&format!("a page has the encoding {other}"))),
+        }
+        Ok(page)
+    }
+
+    /// What follows the levels of a page.
+    fn values<'a>(&self, page: &'a Page) -> Result<&'a [u8]> {
+        let (bytes, levels) = match page {
+            Page::DictionaryPage { buf, .. } => (buf, 0),
+            Page::DataPage { def_level_encoding, .. } if *def_level_encoding != Encoding::RLE => {
+                return Err(damaged("its empty cells are in an encoding that no writer uses"));
+            }
+            Page::DataPage { buf, .. } if self.optional => {
+                let length = buf.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
+                (buf, length.map_or(usize::MAX, |length| length as usize + 4))
+            }
+            Page::DataPage { buf, .. } => (buf, 0),
+            Page::DataPageV2 {
+                buf,
+                num_values,
+                num_nulls,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
+            } => {
+                if num_nulls > num_values {
+                    return Err(damaged("a page has more empty cells than cells"));
+                }
+                (buf, *def_levels_byte_len as usize + *rep_levels_byte_len as usize)
+            }
+        };
+        bytes.get(levels..).ok_or_else(|| damaged("a page is shorter than it says"))
+    }
+}
+
+/// Are there so many texts, each behind its length?
+fn check_texts(mut values: &[u8], count: u32) -> Result<()> {
+    for _ in 0..count {
+        let text = values
+            .split_first_chunk::<4>()
+            .and_then(|(length, rest)| rest.get(u32::from_le_bytes(*length) as usize..));
+        values = text.ok_or_else(|| damaged("a page has less text than it says"))?;
+    }
+    Ok(())
+}
+
+/// How many numbers the header of a delta encoding announces: the third of its numbers.
+fn delta_count(values: &[u8]) -> Option<u64> {
+    let mut bytes = values.iter();
+    let mut number = || {
+        let mut number = 0;
+        for shift in (0..63).step_by(7) {
+            let byte = *bytes.next()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    };
+    number()?;
+    number()?;
+    number()
+}
+
+fn damaged(how: &str) -> ParquetError {
+    ParquetError::General(format!("it is damaged: {how}"))
+}
+
+impl Iterator for Sound {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Result<Page>> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Sound {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.inner.get_next_page()?;
+        page.map(|page| self.checked(page)).transpose()
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.inner.skip_next_page()
+    }
+}

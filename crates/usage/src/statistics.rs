@@ -1,0 +1,269 @@
+//! What a recording says at a glance, and what it is too short to say.
+
+use serde::Serialize;
+
+use crate::{Ns, Origin, Usage};
+
+/// Beyond a quantile there must be as many demands as this for it to mean something.
+const EXCEEDANCES: f64 = 10.0;
+/// The period that kernels and container runtimes take unless told otherwise.
+const DEFAULT_PERIOD_NS: Ns = 100_000_000;
+
+/// A stretch of a thread's work on unlimited CPUs.
+struct Run {
+    begin_ns: Ns,
+    end_ns: Ns,
+}
+
+/// CPU time in periods of 100 ms on unlimited CPUs, as a share of one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PeriodUse {
+    /// Half of the periods need no more.
+    pub p50: f64,
+    /// 95% of them need no more.
+    pub p95: f64,
+    /// 99% of them need no more.
+    pub p99: f64,
+    /// None needs more.
+    pub max: f64,
+}
+
+/// A recording at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// What it is called.
+    pub name: String,
+    /// How it came about.
+    pub origin: Origin,
+    /// Its length.
+    pub span_ns: Ns,
+    /// Number of threads.
+    pub threads: u32,
+    /// Number of demands.
+    pub demands: usize,
+    /// Number of samples.
+    pub samples: usize,
+    /// CPUs that it needs on average.
+    pub mean_cpus: f64,
+    /// Threads that are busy at once, at most, on unlimited CPUs.
+    pub max_parallel: u32,
+    /// How use varies between periods; nothing if it is shorter than one.
+    pub period_use: Option<PeriodUse>,
+    /// Limits while it was recorded, if known.
+    pub limits: Option<LimitsSummary>,
+    /// Periods seen while it was recorded.
+    pub nr_periods: u64,
+    /// Those of them that were throttled.
+    pub nr_throttled: u64,
+    /// Time throttled, summed over CPUs.
+    pub throttled_ns: Ns,
+    /// CPUs of the host, if known.
+    pub host_cpus: Option<u32>,
+    /// When it began, in nanoseconds of Unix time, if known.
+    pub began_unix_ns: Option<u64>,
+    /// CPUs that recording used, if measured.
+    pub overhead: Option<f64>,
+    /// Of its own, and of [`Usage::check`].
+    pub warnings: Vec<String>,
+}
+
+/// Limits in force while a recording was made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LimitsSummary {
+    /// Nothing for no limit.
+    pub quota_ns: Option<Ns>,
+    /// Length of a period.
+    pub period_ns: Ns,
+    /// Unused quota that may be kept.
+    pub burst_ns: Ns,
+}
+
+impl Usage {
+    /// CPUs that it needs on average.
+    pub fn mean_cpus(&self) -> f64 {
+        let cpu_ns: u128 = self.demands.iter().map(|demand| u128::from(demand.cpu_ns)).sum();
+        cpu_ns as f64 / self.span_ns as f64
+    }
+
+    /// Threads that are busy at once, at most, were there a CPU for each and no limit.
+    pub fn max_parallel(&self) -> u32 {
+        let runs: Vec<Run> = self.runs().filter(|run| run.end_ns > run.begin_ns).collect();
+        let mut begins: Vec<Ns> = runs.iter().map(|run| run.begin_ns).collect();
+        let mut ends: Vec<Ns> = runs.iter().map(|run| run.end_ns).collect();
+        begins.sort_unstable();
+        ends.sort_unstable();
+        let (mut ended, mut most) = (0, 0);
+        for (begun, begin_ns) in begins.iter().enumerate() {
+            while ends[ended] <= *begin_ns {
+                ended += 1;
+            }
+            most = most.max(begun + 1 - ended);
+        }
+        most as u32
+    }
+
+    /// CPU time that it would use in each period of `period_ns`, were there a CPU for each
+    /// thread and no limit. The first period begins at `phase_ns`. The recording is taken as
+    /// a circle; a last period that would not be whole is left out.
+    ///
+    /// # Panics
+    /// If `period_ns` is 0.
+    pub fn per_period(&self, period_ns: Ns, phase_ns: Ns) -> Vec<Ns> {
+        let span_ns = self.span_ns;
+        let mut used = vec![0; (span_ns / period_ns) as usize];
+        let phase_ns = phase_ns % span_ns;
+        let mut everywhere: Ns = 0;
+        for Run { begin_ns, end_ns } in self.runs() {
+            // Work beyond the end is done while the repetition runs.
+            let mut at_ns = (begin_ns % span_ns + (span_ns - phase_ns)) % span_ns;
+            everywhere = everywhere.saturating_add((end_ns - begin_ns) / span_ns);
+            let mut left_ns = (end_ns - begin_ns) % span_ns;
+            while left_ns > 0 {
+                let period = at_ns / period_ns;
+                let end_ns = ((period + 1) * period_ns).min(span_ns);
+                let here_ns = left_ns.min(end_ns - at_ns);
+                if let Some(used) = used.get_mut(period as usize) {
+                    *used += here_ns;
+                }
+                left_ns -= here_ns;
+                at_ns = (at_ns + here_ns) % span_ns;
+            }
+        }
+        for used in &mut used {
+            *used = used.saturating_add(everywhere.saturating_mul(period_ns));
+        }
+        used
+    }
+
+    /// Each thread's work, done in order and at once.
+    fn runs(&self) -> impl Iterator<Item = Run> {
+        let mut free_at = vec![0; self.threads as usize];
+        self.demands.iter().map(move |demand| {
+            let free = &mut free_at[demand.thread as usize];
+            let begin_ns = demand.at_ns.max(*free);
+            let end_ns = begin_ns.saturating_add(demand.cpu_ns);
+            *free = end_ns;
+            Run { begin_ns, end_ns }
+        })
+    }
+
+    /// Is it long enough to speak of this quantile of its latencies? At least ten demands
+    /// must lie beyond it.
+    ///
+    /// # Errors
+    /// Why not, and what would be needed: whole sentences.
+    pub fn enough_for(&self, quantile: f64) -> Result<(), String> {
+        let percent = format!("p{}", (quantile * 1e8).round() / 1e6);
+        if let Origin::Averaged { step_ns } = self.origin {
+            return Err(format!(
+                "Averages over {} s say nothing about {percent}: use `reveille usage record`.",
+                step_ns as f64 / 1e9
+            ));
+        }
+        if quantile >= 1.0 {
+            return Err("No recording is long enough for the largest of all latencies; a longer \
+                        one can always hold a larger one."
+                .into());
+        }
+        let (count, beyond) = (self.demands.len() as f64, 1.0 - quantile);
+        // Not to be undone by rounding: 1,000 demands are enough for p99.
+        if count * beyond >= EXCEEDANCES - 1e-6 {
+            return Ok(());
+        }
+        let needed = (EXCEEDANCES / beyond - 1e-6).ceil();
+        if count == 0.0 {
+            return Err(format!("It has no demands; {percent} needs {needed} of them."));
+        }
+        let span_s = self.span_ns as f64 / 1e9;
+        Err(format!(
+            "It is too short for {percent}: {count} demands in {span_s:.3} s, and {needed} are \
+             needed for {EXCEEDANCES} beyond it, which is about {:.0} s at that rate.",
+            (span_s * needed / count).ceil()
+        ))
+    }
+
+    /// What in it deserves a warning besides what its recorder said.
+    pub fn check(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.demands.iter().all(|demand| demand.cpu_ns == 0) {
+            warnings.push("It needs no CPU time at all.".into());
+            return warnings;
+        }
+        if self.span_ns < 100 * DEFAULT_PERIOD_NS {
+            warnings.push(format!(
+                "It is {:.3} s long, fewer than a hundred periods of 100 ms.",
+                self.span_ns as f64 / 1e9
+            ));
+        }
+        if !matches!(self.origin, Origin::Averaged { .. }) {
+            warnings.extend(self.enough_for(0.99).err());
+        }
+        if let Origin::Sampled { resolution_ns } = self.origin {
+            if resolution_ns > 2_000_000 {
+                warnings.push(format!(
+                    "It was sampled every {} ms: shorter pieces of work run together.",
+                    resolution_ns as f64 / 1e6
+                ));
+            }
+        }
+        let overloaded = self.overloaded();
+        if overloaded > 0 {
+            warnings.push(format!(
+                "{overloaded} of {} threads have more work than time: repeated, it is never done.",
+                self.threads
+            ));
+        }
+        warnings
+    }
+
+    /// Threads with more CPU time than the recording is long.
+    fn overloaded(&self) -> usize {
+        let mut cpu_ns = vec![0; self.threads as usize];
+        for demand in &self.demands {
+            cpu_ns[demand.thread as usize] += u128::from(demand.cpu_ns);
+        }
+        cpu_ns.iter().filter(|&&cpu_ns| cpu_ns > u128::from(self.span_ns)).count()
+    }
+
+    /// The recording at a glance.
+    pub fn summary(&self) -> Summary {
+        let last = self.samples.last().copied().unwrap_or_default();
+        Summary {
+            name: self.name.clone(),
+            origin: self.origin,
+            span_ns: self.span_ns,
+            threads: self.threads,
+            demands: self.demands.len(),
+            samples: self.samples.len(),
+            mean_cpus: self.mean_cpus(),
+            max_parallel: self.max_parallel(),
+            period_use: period_use(self.per_period(DEFAULT_PERIOD_NS, 0)),
+            limits: self.limits.map(|limits| LimitsSummary {
+                quota_ns: limits.quota_ns,
+                period_ns: limits.period_ns,
+                burst_ns: limits.burst_ns,
+            }),
+            nr_periods: last.nr_periods,
+            nr_throttled: last.nr_throttled,
+            throttled_ns: last.throttled_ns,
+            host_cpus: self.host_cpus,
+            began_unix_ns: self.began_unix_ns,
+            overhead: self.overhead,
+            warnings: self.warnings.iter().cloned().chain(self.check()).collect(),
+        }
+    }
+}
+
+fn period_use(mut used: Vec<Ns>) -> Option<PeriodUse> {
+    used.sort_unstable();
+    let max = used.last()?;
+    let share = |ns: Ns| ns as f64 / DEFAULT_PERIOD_NS as f64;
+    // The least that so many do not exceed.
+    let quantile = |q: f64| share(used[((q * used.len() as f64).ceil() as usize).max(1) - 1]);
+    Some(PeriodUse {
+        p50: quantile(0.5),
+        p95: quantile(0.95),
+        p99: quantile(0.99),
+        max: share(*max),
+    })
+}

@@ -1,0 +1,219 @@
+//! Recordings from tables of requests and from Prometheus: what users get, and what is
+//! refused with which place and fix.
+
+use miette::Diagnostic;
+use reveille_policy::BandwidthLimits;
+use reveille_usage::{CsvOptions, Demand, Origin, Select, Usage, UsageError};
+
+const MS: u64 = 1_000_000;
+
+fn csv(text: &str) -> Result<Usage, UsageError> {
+    Usage::from_csv("a.csv", "a", text.as_bytes(), CsvOptions::default())
+}
+
+fn demand(at_ms: u64, cpu_us: u64, thread: u32, done_ms: Option<u64>) -> Demand {
+    Demand { at_ns: at_ms * MS, cpu_ns: cpu_us * 1_000, thread, done_ns: done_ms.map(|t| t * MS) }
+}
+
+#[test]
+fn a_table_with_all_columns() {
+    let text = "thread,at_s,CPU_us,note,done_ms\n\
+                web-1,1000.010, 500,x,1000012\n\
+                web-0,1000.000,1500,y,1000003\n\
+                web-1,1000.030,2e3,z,\n";
+    let usage = csv(text).unwrap();
+    assert_eq!(
+        usage.demands,
+        [demand(0, 1500, 1, Some(3)), demand(10, 500, 0, Some(12)), demand(30, 2000, 0, None)]
+    );
+    // Two gaps in 30 ms: the third is after the last arrival.
+    assert_eq!((usage.span_ns, usage.threads, usage.origin), (45 * MS, 2, Origin::Requests));
+    assert_eq!((usage.began_unix_ns, usage.warnings), (None, vec![]));
+}
+
+#[test]
+fn requests_without_threads_take_the_one_that_is_free_first() {
+    let text = "at_ms,cpu_ms\n0,10\n1,2\n2,5\n4,1\n11,1\n20,1\n";
+    let threads = |most| {
+        let options = CsvOptions { threads: most, ..CsvOptions::default() };
+        let usage = Usage::from_csv("a.csv", "a", text.as_bytes(), options).unwrap();
+        let threads: Vec<u32> = usage.demands.iter().map(|demand| demand.thread).collect();
+        (threads, usage.warnings.len())
+    };
+    assert_eq!(threads(None), (vec![0, 1, 2, 1, 1, 2], 0));
+    assert_eq!(threads(Some(2)), (vec![0, 1, 1, 1, 1, 0], 1));
+    assert_eq!(threads(Some(1)), (vec![0; 6], 1));
+}
+
+#[test]
+fn the_order_of_lines_is_free_within_a_second_or_if_asked_for() {
+    let usage = csv("at_s,cpu_ms\n5,1\n4.5,1\n6,1\n").unwrap();
+    assert_eq!(usage.demands[1].at_ns, 500 * MS);
+    let text = "at_s,cpu_ms\n5,1\n3.5,1\n6,1\n";
+    let error = csv(text).unwrap_err();
+    assert_eq!(error.to_string(), "a.csv:3: column `at_s`: 1.500 s earlier than line 2");
+    assert!(error.help().unwrap().to_string().contains("--unordered"));
+    let options = CsvOptions { unordered: true, ..CsvOptions::default() };
+    assert_eq!(
+        Usage::from_csv("a.csv", "a", text.as_bytes(), options).unwrap().span_ns,
+        3_750 * MS
+    );
+    // One log after the other, each of a thread, is in order.
+    csv("at_s,cpu_ms,thread\n5,1,a\n9,1,a\n5,1,b\n9,1,b\n").unwrap();
+}
+
+#[test]
+fn tables_that_are_wrong() {
+    for (text, words) in [
+        ("", "a.csv:1: no column for `at`; the header has nothing"),
+        ("at,cpu\n1,1\n", "a.csv:1: column `at` has no unit"),
+        ("at_min,cpu_s\n1,1\n", "a.csv:1: column `at_min` has no unit that is known"),
+        ("at_s,cost\n1,1\n", "no column for `cpu`; the header has `at_s`, `cost`"),
+        ("at_s,cpu_s,at_ms\n1,1,1\n", "two columns for `at`"),
+        ("at_s,cpu_s\n", "a.csv: has no requests"),
+        ("at_s,cpu_s\n1,1\n", "all requests arrive at one time"),
+        ("at_s,cpu_s\n1,1\n2,NaN\n", "a.csv:3: column `cpu_s`: `NaN` is not a number"),
+        ("at_s,cpu_s\n1,1\ninf,1\n", "a.csv:3: column `at_s`: `inf` is not a number"),
+        ("at_s,cpu_s\n1,1\n2,-3\n", "a.csv:3: column `cpu_s`: `-3` is negative"),
+        ("at_s,cpu_s\n-1,1\n2,3\n", "a.csv:2: column `at_s`: `-1` is negative"),
+        ("at_s,cpu_s\n1,\n2,3\n", "a.csv:2: column `cpu_s`: is empty"),
+        ("at_s,cpu_s\n1,1\n2\n", "a.csv:3: 1 fields, and the header has 2"),
+        ("at_s,cpu_s\n1,1\n2,1,1\n", "a.csv:3: 3 fields, and the header has 2"),
+        ("at_s,cpu_s\n1,1\n2,1e9\n", "a.csv:3: column `cpu_s`: more than 31 days"),
+        ("at_s,cpu_s\n1,1\n1e8,1\n", "a.csv: the arrivals are more than 31 days apart"),
+        ("at_s,cpu_s,done_s\n1,1,2\n2,1,1\n", "a.csv:3: column `done_s`: earlier than the arrival"),
+        ("at_s,cpu_s,thread\n1,1,a\n2,1,\n", "a.csv:3: column `thread`: is empty"),
+    ] {
+        let error = csv(text).unwrap_err();
+        assert!(error.to_string().contains(words), "{text:?}: {error}");
+        assert!(error.help().is_some_and(|help| !help.to_string().is_empty()), "{text:?}");
+    }
+    let error = Usage::from_csv("a.csv", "a", b"at_s,cpu_s\n1,\xff\n", CsvOptions::default());
+    assert!(error.unwrap_err().to_string().contains("a.csv:2: is no UTF-8"));
+}
+
+#[test]
+fn suspicious_tables_are_read_with_a_warning() {
+    let usage = csv("at_ms,cpu_s,done_ms\n0,1,2\n9,1,12\n").unwrap();
+    assert!(usage.warnings[0].contains("is the unit of `cpu_s` right"), "{:?}", usage.warnings);
+    let mut text = String::from("at_s,cpu_ms\n");
+    (0..12).for_each(|i| text += &format!("{},1\n", if i < 6 { i } else { 1000 + i }));
+    assert!(csv(&text).unwrap().warnings[0].contains("Nothing arrives for 1001.000 s"));
+}
+
+/// An answer with a series for each of `values` and its labels.
+fn answer(name: &str, series: &[(&str, &[(u64, &str)])]) -> String {
+    let series = series.iter().map(|(labels, values)| {
+        let values: Vec<String> = values.iter().map(|(t, v)| format!("[{t}.5,\"{v}\"]")).collect();
+        let comma = if labels.is_empty() { "" } else { "," };
+        format!(
+            r#"{{"metric":{{"__name__":"{name}"{comma}{labels}}},"values":[{}]}}"#,
+            values.join(",")
+        )
+    });
+    let series: Vec<String> = series.collect();
+    format!(
+        r#"{{"status":"success","data":{{"resultType":"matrix","result":[{}]}}}}"#,
+        series.join(",")
+    )
+}
+
+const USED: &str = "container_cpu_usage_seconds_total";
+
+fn prometheus(texts: &[&str], select: &[&str]) -> Result<Usage, UsageError> {
+    let file = |(n, text): (usize, &&str)| (format!("{n}.json"), text.as_bytes().to_vec());
+    let files: Vec<_> = texts.iter().enumerate().map(file).collect();
+    let select: Vec<Select> = select.iter().map(|s| s.parse().unwrap()).collect();
+    Usage::from_prometheus("web", &files, &select)
+}
+
+#[test]
+fn counters_of_a_container() {
+    // 0.5 CPUs, then 1.5; then it starts over, and uses 3 s of 15.
+    let used = answer(USED, &[("", &[(100, "1000"), (115, "1007.5"), (130, "1030"), (145, "3")])]);
+    let counters = [
+        answer("container_cpu_cfs_periods_total", &[("", &[(100, "50"), (130, "350")])]),
+        answer("container_cpu_cfs_throttled_periods_total", &[("", &[(100, "5"), (130, "35")])]),
+        answer("container_cpu_cfs_throttled_seconds_total", &[("", &[(100, "1"), (130, "2.5")])]),
+        answer("container_spec_cpu_quota", &[("", &[(100, "200000"), (130, "150000")])]),
+        answer("container_spec_cpu_period", &[("", &[(100, "100000")])]),
+    ];
+    let usage = prometheus(&[&used, &format!("[{}]", counters.join(","))], &[]).unwrap();
+    assert_eq!(usage.origin, Origin::Averaged { step_ns: 15_000 * MS });
+    assert_eq!((usage.span_ns, usage.threads), (45_000 * MS, 2));
+    assert_eq!(usage.began_unix_ns, Some(100_500 * MS));
+    let limits = BandwidthLimits { quota_ns: Some(150 * MS), period_ns: 100 * MS, burst_ns: 0 };
+    assert_eq!(usage.limits, Some(limits));
+    let in_steps = usage.per_period(15_000 * MS, 0);
+    assert_eq!(in_steps, [7_500 * MS, 22_500 * MS, 3_000 * MS]);
+    // One demand in 10 ms of each thread: one thread, two, and one.
+    assert_eq!(usage.demands.len(), 1500 + (1500 + 1501) + 1500);
+    assert_eq!(usage.demands[7], demand(70, 5_000, 0, None));
+    let last = usage.samples.last().unwrap();
+    assert_eq!((last.nr_periods, last.nr_throttled, last.throttled_ns), (300, 30, 1_500 * MS));
+    assert_eq!(usage.samples[1].runtime_ns, 22_500 * MS);
+    for (warning, words) in usage.warnings.iter().zip([
+        "averages over 15 s",
+        "started over 1 times",
+        "throttled while it was watched",
+        "quota changed",
+    ]) {
+        assert!(warning.contains(words), "{warning}");
+    }
+    assert!(usage.enough_for(0.5).unwrap_err().contains("Averages over 15 s"));
+}
+
+#[test]
+fn several_containers_are_told_apart_by_their_labels() {
+    let values: &[(u64, &str)] = &[(0, "1"), (15, "2")];
+    let two = answer(
+        USED,
+        &[(r#""pod":"a","node":"n","cpu":"total""#, values), (r#""pod":"b","node":"n""#, values)],
+    );
+    let error = prometheus(&[&two], &[]).unwrap_err();
+    assert!(error.to_string().contains("0.json: 2 series of"), "{error}");
+    assert!(error.to_string().contains("cpu=total pod=a; pod=b"), "{error}");
+    assert!(error.help().unwrap().to_string().contains("--select"));
+    prometheus(&[&two], &["pod=b"]).unwrap();
+    prometheus(&[&two], &["pod=a", "node=n"]).unwrap();
+    let error = prometheus(&[&two], &["pod=c"]).unwrap_err();
+    assert!(error.help().unwrap().to_string().contains("`pod` is one of a, b"));
+    // A range that was asked for in two parts, which share an end.
+    let later = answer(USED, &[(r#""pod":"b","node":"n""#, &[(15, "2"), (30, "3")])]);
+    assert_eq!(prometheus(&[&later, &two], &["pod=b"]).unwrap().span_ns, 30_000 * MS);
+}
+
+#[test]
+fn answers_that_are_wrong() {
+    let values = |first: &str, second: &str| answer(USED, &[("", &[(0, first), (15, second)])]);
+    let vector = values("1", "2").replace("matrix", "vector");
+    let rate = values("1", "2").replace(r#""__name__":"container_cpu_usage_seconds_total""#, "");
+    let failed = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
+    for (text, words) in [
+        ("{}", "0.json: has no `data`"),
+        ("{\"data\":", "0.json: is no answer of Prometheus"),
+        ("[{}]", "0.json: answer 1: has no `data`"),
+        (failed, "answered with an error: parse error"),
+        (&vector, "resultType `vector`"),
+        (&rate, "series without a name, as rate() leaves them"),
+        (&values("1", "NaN"), "value 2: `NaN` is not a finite number"),
+        (&values("+Inf", "1"), "value 1: `+Inf` is not a finite number"),
+        (&values("1", "-1"), "value 2: `-1` is negative"),
+        (&values("1", "x"), "value 2: `x` is not a number"),
+        (&values("1", "1e9"), "a step took 999999999 s of CPU time"),
+        (&answer(USED, &[("", &[(0, "1")])]), "has a single value"),
+        (&answer(USED, &[("", &[(0, "1"), (0, "2"), (9, "3")])]), "two values at 0.5 s"),
+        (&answer(USED, &[]), "no container_cpu_usage_seconds_total here, but nothing"),
+        (&answer("up", &[("", &[(0, "1")])]), "here, but up"),
+    ] {
+        let error = prometheus(&[text], &[]).unwrap_err();
+        assert!(error.to_string().contains(words), "{text}: {error}");
+        assert!(error.help().is_some(), "{text}");
+    }
+    let quota = answer("container_spec_cpu_quota", &[("", &[(0, "12")])]);
+    let error = prometheus(&[&values("1", "2"), &quota], &[]).unwrap_err();
+    assert!(error.to_string().contains("0.json, 1.json: impossible limits"), "{error}");
+    let none = quota.replace("12", "-1");
+    let limits = prometheus(&[&values("1", "2"), &none], &[]).unwrap().limits;
+    assert_eq!(limits, Some(BandwidthLimits::default()));
+}
