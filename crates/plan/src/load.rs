@@ -47,7 +47,7 @@ impl Load {
             channels: Vec::new(),
             n_lists: 0,
             n_locks: 0,
-            arrivals: Arrivals { span_ns, of_task },
+            arrivals: Arrivals { begin_ns: 0, span_ns, of_task },
             records: Vec::new(),
             metric: Metric { name: "answers".into(), kind: MetricKind::Throughput },
         };
