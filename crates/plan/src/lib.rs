@@ -8,6 +8,7 @@ mod limits;
 mod load;
 mod make;
 mod neighbours;
+mod picture;
 mod plan;
 mod range;
 mod replay;
@@ -20,6 +21,7 @@ pub use goal::{Goal, Subject};
 pub use limits::Limits;
 pub(crate) use make::mean_cpus;
 pub use make::{Neighbour, Request, plan};
+pub use picture::{Picture, Strip, pictures};
 pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,

@@ -48,7 +48,8 @@ pub(super) struct Column<'a> {
 pub(super) fn columns(plan: &Plan) -> Vec<Column<'_>> {
     let today = plan.today.iter().map(|shown| Column { name: "today", shown });
     let best = plan.recommended.iter().map(|shown| Column { name: "recommended", shown });
-    let others = plan.alternatives.iter().map(|a| Column { name: change(a.change), shown: &a.shown });
+    let others =
+        plan.alternatives.iter().map(|a| Column { name: change(a.change), shown: &a.shown });
     today.chain(best).chain(others).collect()
 }
 
@@ -65,10 +66,7 @@ pub(super) fn blocks(plan: &Plan) -> Vec<Block> {
     for (number, given) in plan.neighbours.iter().enumerate() {
         let limits = given.limits.as_ref().map_or("no quota".into(), setting);
         let mean = cpus(given.recording.mean_cpus);
-        let title = format!(
-            "neighbour {}: {limits}, {mean} CPUs on average",
-            given.recording.name
-        );
+        let title = format!("neighbour {}: {limits}, {mean} CPUs on average", given.recording.name);
         blocks.push(Block { title: Some(title), rows: neighbour(plan, &columns, number) });
     }
     if columns.iter().any(|column| column.shown.closed_form.is_some()) {
@@ -102,7 +100,9 @@ fn settings(columns: &[Column<'_>]) -> Vec<Row> {
         row("burst ms", columns, |shown| with_quota(&|s| in_ms(s.limits.burst_ns), shown)),
         row("cpu.max", columns, |shown| plain(files(&shown.limits)[0].clone())),
         row("cpu.max.burst", columns, |shown| with_quota(&|s| files(&s.limits)[1].clone(), shown)),
-        row("CPUs reserved", columns, |shown| plain(shown.reserved_cpus.map_or("all".into(), cpus))),
+        row("CPUs reserved", columns, |shown| {
+            plain(shown.reserved_cpus.map_or("all".into(), cpus))
+        }),
     ]
 }
 

@@ -4,9 +4,7 @@
 use reveille_plan::Plan;
 
 use super::rows::{Block, Cell, Column, Row, Tone, blocks, columns};
-use super::words::{
-    ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, recording, today,
-};
+use super::words::{ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, recording, today};
 use crate::table::{NARROWEST, Page, printable, wrap};
 
 /// Between two columns.
@@ -51,7 +49,10 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     }
     if let Some(shown) = &plan.recommended {
         page.line("");
-        page.wrapped("by hand    ", &format!("in the group's directory: {}", by_hand(&shown.limits)));
+        page.wrapped(
+            "by hand    ",
+            &format!("in the group's directory: {}", by_hand(&shown.limits)),
+        );
         page.wrapped(
             "or again   ",
             "with --apply cgroup:NAME, which compares first and reads back, or --emit cgroup2, \
@@ -181,7 +182,8 @@ impl Grid {
                 return vec![whole(cell)];
             }
             let [first, second] = parts(cell);
-            let first = if two { vec![first] } else { first.into_iter().map(|p| vec![p]).collect() };
+            let first =
+                if two { vec![first] } else { first.into_iter().map(|p| vec![p]).collect() };
             let lines = first.into_iter().chain((!second.is_empty()).then_some(second));
             lines.flat_map(|line| pieces(&line, self.room)).collect()
         };

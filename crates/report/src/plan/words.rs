@@ -187,8 +187,7 @@ pub(super) fn footnote(plan: &Plan) -> String {
 }
 
 /// What is said of neighbours.
-pub(super) const ABOUT_NEIGHBOURS: &str =
-    "P(miss): share of a neighbour's periods with work done more than a tick later than without \
+pub(super) const ABOUT_NEIGHBOURS: &str = "P(miss): share of a neighbour's periods with work done more than a tick later than without \
      this group; late: by how much, over all of its work; (by burst): against the same setting \
      with a burst of 0. Closed form: nobody is later than the sum of the bursts while every \
      average stays below its quota and the quotas fit the CPUs; within, beyond: periods in \
