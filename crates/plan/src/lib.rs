@@ -3,6 +3,7 @@
 //! settings, at many phases of the period, and resampled. docs/plan.md says how.
 
 mod error;
+mod fluid;
 mod goal;
 mod limits;
 mod load;
@@ -12,14 +13,12 @@ mod picture;
 mod plan;
 mod range;
 mod replay;
-mod resample;
 mod search;
 mod worst_case;
 
 pub use error::PlanError;
 pub use goal::{Goal, Subject};
 pub use limits::Limits;
-pub(crate) use make::mean_cpus;
 pub use make::{Neighbour, Request, plan};
 pub use picture::{Picture, Strip, pictures};
 pub use plan::{

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use reveille_usage::{Demand, Usage};
-use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
+use reveille_usage::Usage;
+use reveille_workload::{Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
 
 /// A group's own work and that of its neighbours, ready to be replayed.
 pub(crate) struct Load {
@@ -22,15 +22,8 @@ impl Load {
         let mut next = 0;
         for (role, usage) in recordings.iter().enumerate() {
             let begin = next;
-            let mut threads: Vec<Vec<Arrival>> = vec![Vec::new(); usage.threads as usize];
-            for at_ns in (0..span_ns).step_by(usage.span_ns.max(1) as usize) {
-                let inside = |demand: &&Demand| demand.at_ns < span_ns - at_ns;
-                for demand in usage.demands.iter().take_while(inside) {
-                    let (at_ns, work_ns) = (at_ns + demand.at_ns, demand.cpu_ns);
-                    threads[demand.thread as usize].push(Arrival { at_ns, work_ns });
-                    next += 1;
-                }
-            }
+            let threads = usage.arrivals(span_ns);
+            next += threads.iter().map(Vec::len).sum::<usize>();
             // A thread without work must not ask for any.
             for own in threads.into_iter().filter(|own| !own.is_empty()) {
                 tasks.push(task(role as u16));

@@ -8,8 +8,9 @@ use reveille_machine::Machine;
 use reveille_policy::Policy;
 use reveille_usage::{Origin, Usage};
 
+use crate::fluid::closed_form;
 use crate::goal::{Goal, Subject};
-use crate::neighbours::{Runs, closed_form, effect};
+use crate::neighbours::{Runs, effect};
 use crate::plan::{
     Alternative, Change, Figures, Interval, Map, Model, NeighbourGiven, Plan, Range, Recording,
     Shown,
@@ -61,12 +62,6 @@ pub struct Request<'a> {
     pub seed: u64,
     /// Simulate every setting of the grid, also those below one that fails clearly.
     pub exhaustive: bool,
-}
-
-/// CPUs that a recording asks for on average.
-pub(crate) fn mean_cpus(usage: &Usage) -> f64 {
-    let sum: u128 = usage.demands.iter().map(|demand| u128::from(demand.cpu_ns)).sum();
-    sum as f64 / usage.span_ns as f64
 }
 
 /// Finds settings on `jobs` threads; the result is the same for any number. `progress` is
@@ -172,7 +167,7 @@ fn check(request: &Request<'_>) -> Result<(), PlanError> {
             let (name, problem) = (usage.name.clone(), problem.to_owned());
             Err(PlanError::Recording { name, problem, help: help.to_owned() })
         };
-        if mean_cpus(usage) == 0.0 {
+        if usage.mean_cpus() == 0.0 {
             let help = "record it while it works; a group that only sleeps needs no quota";
             return refuse("asks for no CPU time at all", help);
         }
@@ -195,9 +190,9 @@ fn check(request: &Request<'_>) -> Result<(), PlanError> {
 /// The largest reservation that is looked at, in thousandths of a CPU.
 fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result<u64, PlanError> {
     let usage = request.usage;
-    let mean = mean_cpus(usage);
+    let mean = usage.mean_cpus();
     let (cpus, others): (f64, f64) =
-        (f64::from(request.cpus), request.neighbours.iter().map(|n| mean_cpus(&n.usage)).sum());
+        (f64::from(request.cpus), request.neighbours.iter().map(|n| n.usage.mean_cpus()).sum());
     let goal = || request.goals[0].text.clone();
     if mean + others >= cpus {
         let with = if others > 0.0 { " and its neighbours ask" } else { " asks" };
@@ -211,7 +206,11 @@ fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result<u64, PlanE
             help: "give more CPUs: --cpus".into(),
         });
     }
-    let threads = f64::from(threads(usage)).min(cpus);
+    // Nobody is throttled who may use all CPUs that its threads do at once; neighbours make
+    // them meet that would not.
+    let alone = request.neighbours.is_empty();
+    let threads = if alone { usage.max_parallel() } else { threads(usage) };
+    let threads = f64::from(threads).min(cpus);
     // Slices that stay on other CPUs are lost to a period: a quarter more loses nothing.
     let mut most = threads * 1.25;
     let sum = request.quota_sum_cpus.or((!request.neighbours.is_empty()).then_some(cpus));
@@ -347,7 +346,7 @@ impl<'a> Exhibit<'a> {
             worst_case: worst_case(search.stage, search.usage, limits)?,
             latency: distribution(latencies.map(|&took| as_f64(took)).collect()),
             neighbours,
-            closed_form: (groups.len() > 1).then(|| closed_form(&groups, cpus)),
+            closed_form: closed_form(&groups, cpus, search.stage.seed),
         })
     }
 
@@ -378,7 +377,7 @@ fn recording(usage: &Usage) -> Recording {
         span_ns: usage.span_ns,
         threads: threads(usage),
         demands: usage.demands.len(),
-        mean_cpus: mean_cpus(usage),
+        mean_cpus: usage.mean_cpus(),
         longest_ns: usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0),
         limits: recorded(usage),
     }
@@ -411,7 +410,10 @@ fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
     let mut warnings = usage.warnings.clone();
     for goal in &request.goals {
         if let Subject::Latency(quantile) = goal.subject {
-            warnings.extend(enough_for(usage, quantile).err());
+            if quantile < 1.0 {
+                let short = usage.enough_for(quantile).err();
+                warnings.extend(short.map(|why| format!("{}: {why}", goal.text)));
+            }
             if let Origin::Sampled { resolution_ns } = usage.origin {
                 if goal.limit < 3.0 * resolution_ns as f64 {
                     warnings.push(format!(
@@ -443,20 +445,4 @@ fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
         Some(_) => {}
     }
     warnings
-}
-
-/// Are there as many pieces of work as a quantile needs: some ten beyond it?
-fn enough_for(usage: &Usage, quantile: f64) -> Result<(), String> {
-    const BEYOND: f64 = 10.0;
-    let beyond = (1.0 - quantile) * usage.demands.len() as f64;
-    if beyond >= BEYOND || quantile == 1.0 {
-        return Ok(());
-    }
-    let longer = usage.span_ns as f64 / 1e9 * BEYOND / beyond;
-    Err(format!(
-        "The recording is too short for p{}: it has {} pieces of work, of which {beyond:.1} are \
-         beyond it; record at least {longer:.0} s.",
-        100.0 * quantile,
-        usage.demands.len()
-    ))
 }

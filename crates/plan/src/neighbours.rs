@@ -1,17 +1,16 @@
-//! Who pays: what a setting does to others on the same CPUs, simulated together, and what
-//! can be said of them without simulating.
+//! Who pays: what a setting does to others on the same CPUs, simulated together.
 
 use reveille_measure::UNANSWERED;
 use reveille_usage::Usage;
 
 use crate::goal::quantile_of;
 use crate::load::Load;
-use crate::plan::{ClosedForm, NeighbourEffect, Pair, Range};
+use crate::plan::{NeighbourEffect, Range};
 use crate::replay::{Outcome, as_f64};
 use crate::{Limits, Ns};
 
 /// Period of a neighbour without limits: the kernel's default.
-const USUAL_PERIOD_NS: Ns = 100_000_000;
+pub(crate) const USUAL_PERIOD_NS: Ns = 100_000_000;
 
 /// How late one neighbour is in one run against another run.
 struct Lateness {
@@ -122,69 +121,4 @@ pub(crate) fn effect(
         p99_without_ns: without,
         p99_ns: with,
     }
-}
-
-/// CPU time that arrives in each whole period of the span.
-fn per_period(usage: &Usage, period_ns: Ns) -> Vec<Ns> {
-    let mut demand = vec![0; (usage.span_ns / period_ns) as usize];
-    for piece in &usage.demands {
-        if let Some(period) = demand.get_mut((piece.at_ns / period_ns) as usize) {
-            *period += piece.cpu_ns;
-        }
-    }
-    demand
-}
-
-/// Groups on so many CPUs, by their recordings and limits.
-pub(crate) fn closed_form(groups: &[(&Usage, Option<Limits>)], cpus: u32) -> ClosedForm {
-    let quota_cpus = |limits: &Option<Limits>| limits.and_then(|limits| limits.cpus());
-    let reserved_cpus: f64 = groups.iter().filter_map(|(_, limits)| quota_cpus(limits)).sum();
-    let mean_cpus: f64 = groups.iter().map(|(usage, _)| crate::mean_cpus(usage)).sum();
-    let within = |(usage, limits): &(&Usage, Option<Limits>)| {
-        quota_cpus(limits).is_some_and(|quota| crate::mean_cpus(usage) < quota)
-    };
-    let stable = groups.iter().all(within) && reserved_cpus <= f64::from(cpus);
-    let bursts_ns = groups.iter().filter_map(|(_, limits)| *limits).map(|limits| limits.burst_ns);
-    let mut pairs = Vec::new();
-    for (number, a) in groups.iter().enumerate() {
-        pairs.extend(groups[number + 1..].iter().filter_map(|b| pair(a, b)));
-    }
-    ClosedForm {
-        reserved_cpus,
-        mean_cpus,
-        stable,
-        tardiness_bound_ns: stable.then(|| bursts_ns.sum()),
-        pairs,
-    }
-}
-
-/// Two groups with a quota each.
-fn pair(a: &(&Usage, Option<Limits>), b: &(&Usage, Option<Limits>)) -> Option<Pair> {
-    let ((a, of_a), (b, of_b)) = ((a.0, a.1?), (b.0, b.1?));
-    let period_ns = of_a.period_ns.max(of_b.period_ns);
-    let quota = |limits: Limits| limits.cpus().map(|cpus| cpus * period_ns as f64);
-    let (quota_a, quota_b) = (quota(of_a)?, quota(of_b)?);
-    let beyond = |usage: &Usage, quota: f64| -> Vec<bool> {
-        per_period(usage, period_ns).into_iter().map(|demand| demand as f64 > quota).collect()
-    };
-    let (beyond_a, beyond_b) = (beyond(a, quota_a), beyond(b, quota_b));
-    let seen = beyond_a.len().min(beyond_b.len());
-    if seen == 0 {
-        return None;
-    }
-    let share = |n: usize, of: usize| n as f64 / of as f64;
-    let within = |of: &[bool]| share(of.iter().filter(|beyond| !**beyond).count(), of.len());
-    let both = |what: bool| {
-        let pairs = beyond_a.iter().zip(&beyond_b);
-        share(pairs.filter(|(a, b)| **a == what && **b == what).count(), seen)
-    };
-    let (within_a, within_b) = (within(&beyond_a), within(&beyond_b));
-    Some(Pair {
-        groups: [a.name.clone(), b.name.clone()],
-        within: [within_a, within_b],
-        both_within: within_a * within_b,
-        both_within_seen: both(false),
-        both_beyond: (1.0 - within_a) * (1.0 - within_b),
-        both_beyond_seen: both(true),
-    })
 }

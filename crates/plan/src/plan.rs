@@ -109,18 +109,27 @@ pub struct Pair {
     pub both_beyond_seen: f64,
 }
 
-/// What can be said of groups on one host without simulating them.
+/// Groups on one host by their demand per period, as though CPU time were a fluid: what
+/// follows from their limits, and what many periods of chance make of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClosedForm {
+    /// The longest of the groups' periods, in which all is counted.
+    pub period_ns: Ns,
     /// CPUs that the quotas reserve together; groups without a quota are left out.
     pub reserved_cpus: f64,
     /// CPUs that all ask for on average.
     pub mean_cpus: f64,
-    /// Every group asks for less than its quota on average, and the quotas fit the CPUs.
+    /// Every group asks for less than its quota on average, and all for less than the CPUs.
     pub stable: bool,
-    /// If it is stable: nobody is later than the sum of the bursts of all groups.
+    /// If the quotas fit the CPUs: no more CPU time than this is owed to anybody at the end
+    /// of a period, the sum of the bursts.
     pub tardiness_bound_ns: Option<Ns>,
-    /// Groups by two, in time of the longer of their periods.
+    /// Simulated, each period of each group drawn by chance: share of periods in which not
+    /// everybody can have what his quota and burst allow.
+    pub overcommitted_share: f64,
+    /// The most that was owed in it.
+    pub worst_owed_ns: Ns,
+    /// Groups by two.
     pub pairs: Vec<Pair>,
 }
 
@@ -147,7 +156,7 @@ pub struct Shown {
     pub latency: Vec<CdfPoint>,
     /// What it does to each neighbour.
     pub neighbours: Vec<NeighbourEffect>,
-    /// This group and its neighbours, without a simulation.
+    /// This group and its neighbours by their demand per period.
     pub closed_form: Option<ClosedForm>,
 }
 

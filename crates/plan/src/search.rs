@@ -8,7 +8,6 @@ use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
 use crate::plan::{Counts, Figures};
 use crate::replay::{Outcome, Phase, Stage};
-use crate::resample::resampled;
 use crate::{Limits, Ns, PlanError};
 
 const MS: Ns = 1_000_000;
@@ -153,7 +152,7 @@ impl<'a> Search<'a> {
         let period_ns = limits.map_or(0, |limits| limits.period_ns);
         let block_ns = (10 * period_ns).max(1000 * MS);
         let seed = self.stage.seed.wrapping_add(u64::from(draw));
-        let replica = resampled(self.usage, block_ns, seed);
+        let replica = self.usage.resampled(block_ns, seed);
         let mut all = vec![&replica];
         all.extend(self.neighbours);
         let load = Load::new(&all);
@@ -183,7 +182,7 @@ impl<'a> Search<'a> {
 
     /// Quotas of the grid in thousandths of a CPU, rising.
     fn ladder(&self) -> Vec<u64> {
-        let least = 1000.0 * crate::mean_cpus(self.usage) * 1.01;
+        let least = 1000.0 * self.usage.mean_cpus() * 1.01;
         let most = self.most_millicpus as f64;
         let step = |k: u32| least * (most / least).powf(f64::from(k) / f64::from(QUOTAS - 1));
         let mut ladder: Vec<u64> = (0..QUOTAS).map(|k| step(k).ceil() as u64).collect();

@@ -68,7 +68,7 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
 
 impl Usage {
     /// What arrives before `until_ns` if it starts over again and again, by thread.
-    fn arrivals(&self, until_ns: Ns) -> Vec<Vec<Arrival>> {
+    pub fn arrivals(&self, until_ns: Ns) -> Vec<Vec<Arrival>> {
         let mut of_thread = vec![Vec::new(); self.threads as usize];
         for round in 0..until_ns.div_ceil(self.span_ns) {
             for demand in &self.demands {

@@ -1,0 +1,228 @@
+//! Plans for recordings whose answers are known.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use reveille_machine::Machine;
+use reveille_plan::{Goal, Limits, Neighbour, Plan, PlanError, Request, plan};
+use reveille_policy::Policy;
+use reveille_usage::{Demand, Origin, Usage};
+
+const MS: u64 = 1_000_000;
+
+fn usage(name: &str, span_ms: u64, demands: Vec<Demand>) -> Usage {
+    let threads = 1 + demands.iter().map(|demand| demand.thread).max().unwrap_or(0);
+    Usage {
+        name: name.into(),
+        origin: Origin::Requests,
+        span_ns: span_ms * MS,
+        threads,
+        demands,
+        samples: Vec::new(),
+        limits: None,
+        host_cpus: None,
+        began_unix_ns: None,
+        overhead: None,
+        warnings: Vec::new(),
+    }
+}
+
+/// Every `every_ms` one piece of `cpu_us` for each thread, `rounds` times.
+fn regular(name: &str, threads: u32, every_ms: u64, cpu_us: u64, rounds: u64) -> Usage {
+    let piece = |round: u64, thread: u32| Demand {
+        at_ns: round * every_ms * MS,
+        cpu_ns: cpu_us * 1000,
+        thread,
+        done_ns: None,
+    };
+    let demands = (0..rounds).flat_map(|r| (0..threads).map(move |t| piece(r, t))).collect();
+    usage(name, every_ms * rounds, demands)
+}
+
+fn machine() -> Machine {
+    reveille_machine::load("skx-2s20c").unwrap()
+}
+
+fn request<'a>(machine: &'a Machine, usage: &'a Usage, goals: &[&str]) -> Request<'a> {
+    Request {
+        usage,
+        goals: goals.iter().map(|text| Goal::parse(text).unwrap()).collect(),
+        neighbours: Vec::new(),
+        today: None,
+        machine,
+        cpus: 2,
+        policy: Policy::baseline("v6.12").unwrap(),
+        slice_ns: 5 * MS,
+        within: None,
+        quota_sum_cpus: None,
+        phases: 20,
+        confidence: 0.95,
+        seed: 1,
+        exhaustive: false,
+    }
+}
+
+fn made(request: &Request<'_>, jobs: usize) -> Result<Plan, PlanError> {
+    plan(request, jobs, &AtomicBool::new(false), &|_, _| {})
+}
+
+fn limits(text: &str) -> Limits {
+    Limits::parse("--today", text).unwrap()
+}
+
+/// The burst mail's load: two threads of 80 ms every 200 ms, quota and period 100 ms.
+#[test]
+fn the_burst_mails_load_is_throttled_today_and_meets_its_goal_as_recommended() {
+    let (machine, usage) = (machine(), regular("mail", 2, 200, 80_000, 20));
+    let mut request = request(&machine, &usage, &["p99=82ms"]);
+    request.today = Some(limits("quota=100ms,period=100ms"));
+    let plan = made(&request, 2).unwrap();
+    let today = plan.today.as_ref().unwrap();
+    // Between 0 and 50 ms late, by phase: the closed form of the experiment.
+    assert!(today.effect.p99_ns.min < 81e6, "{:?}", today.effect.p99_ns);
+    assert!((122e6..132e6).contains(&today.effect.p99_ns.max), "{:?}", today.effect.p99_ns);
+    assert!(today.effect.throttled_share.median > 0.3);
+    assert!(!today.meets_goals && today.holds_share < 0.9, "{}", today.holds_share);
+    let recommended = plan.recommended.as_ref().unwrap();
+    assert!(recommended.meets_goals && recommended.holds_share >= 0.95);
+    assert!(recommended.effect.p99_ns.max <= 82e6, "{:?}", recommended.effect.p99_ns);
+    let cpus = recommended.reserved_cpus.unwrap();
+    // A bank of a quota carries 160 ms over two periods at little above the mean of 0.8.
+    assert!((0.8..1.1).contains(&cpus), "{cpus}");
+    for alternative in &plan.alternatives {
+        assert!(alternative.shown.meets_goals, "{alternative:?}");
+        assert!(alternative.shown.reserved_cpus.unwrap() * 1.021 >= cpus);
+    }
+    let worst = recommended.worst_case.unwrap();
+    assert!(worst.simulated_ns >= worst.work_ns as f64);
+    assert!(worst.simulated_ns <= worst.bound_ns.unwrap() as f64, "{worst:?}");
+    assert_eq!(plan.counts.settings, plan.counts.simulated + plan.counts.pruned);
+    assert!(plan.counts.settings >= 900, "{:?}", plan.counts);
+    let map = plan.map.as_ref().unwrap();
+    assert_eq!((map.p99_ns.len(), map.p99_ns[0].len()), (8, 5));
+}
+
+#[test]
+fn the_same_request_gives_the_same_plan_on_any_number_of_threads() {
+    let (machine, usage) = (machine(), regular("few", 2, 50, 10_000, 20));
+    let mut request = request(&machine, &usage, &["p99=20ms", "throttled<20%"]);
+    request.phases = 3;
+    let one = made(&request, 1).unwrap();
+    assert_eq!(one, made(&request, 2).unwrap());
+    let text = |plan: &Plan| serde_json::to_string(plan).unwrap();
+    assert_eq!(text(&one), text(&made(&request, 3).unwrap()));
+    request.seed = 2;
+    let other = made(&request, 2).unwrap();
+    assert_ne!(one, other);
+}
+
+#[test]
+fn what_cannot_be_reached_says_why() {
+    let (machine, busy) = (machine(), regular("busy", 3, 50, 35_000, 20));
+    let refused = |request: &Request<'_>, what: &str| {
+        let error = made(request, 2).unwrap_err();
+        assert!(error.is_input(), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(what), "{text:?} does not say {what:?}");
+    };
+    refused(&request(&machine, &busy, &["p99=50ms"]), "asks for 2.10 CPUs on average");
+    let usage = regular("app", 1, 100, 35_000, 20);
+    refused(&request(&machine, &usage, &["p99<35ms"]), "takes 35.000 ms of CPU time");
+    refused(&request(&machine, &usage, &["tardiness<5ms"]), "no neighbours");
+    refused(&request(&machine, &usage, &[]), "no goal");
+    let averaged = Usage { origin: Origin::Averaged { step_ns: 15_000 * MS }, ..usage.clone() };
+    refused(&request(&machine, &averaged, &["p99<50ms"]), "averages over 15s");
+    let mut crowded = request(&machine, &usage, &["p99<50ms"]);
+    let limits = Some(limits("quota=190ms"));
+    crowded.neighbours = vec![Neighbour { usage: regular("other", 1, 100, 20_000, 20), limits }];
+    refused(&crowded, "leave 0.10");
+    let idle = regular("idle", 1, 100, 0, 20);
+    refused(&request(&machine, &idle, &["p99<50ms"]), "no CPU time");
+}
+
+#[test]
+fn a_stop_ends_it() {
+    let (machine, usage) = (machine(), regular("few", 2, 50, 10_000, 20));
+    let (stop, runs) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let progress = |done: usize, total: usize| {
+        assert!(done <= total);
+        runs.fetch_max(done, Ordering::Relaxed);
+        stop.store(done >= 20, Ordering::Relaxed);
+    };
+    let outcome = plan(&request(&machine, &usage, &["p99=20ms"]), 2, &stop, &progress);
+    assert!(matches!(outcome, Err(PlanError::Interrupted)), "{outcome:?}");
+    assert!(runs.load(Ordering::Relaxed) < 30);
+}
+
+#[test]
+fn a_neighbour_pays_for_a_burst_and_a_goal_protects_it() {
+    // The neighbour's 30 ms every 50 ms fill most of one CPU; bursts of the group wait there.
+    let machine = machine();
+    let usage = regular("app", 2, 400, 60_000, 6);
+    let neighbour =
+        |threads| Neighbour { usage: regular("other", threads, 50, 20_000, 48), limits: None };
+    let mut request = request(&machine, &usage, &["p99<200ms"]);
+    request.neighbours = vec![neighbour(2)];
+    request.phases = 4;
+    request.today = Some(limits("quota=60ms,period=100ms,burst=60ms"));
+    let plan = made(&request, 2).unwrap();
+    let today = plan.today.as_ref().unwrap();
+    let effect = &today.neighbours[0];
+    assert!(effect.missed_share.median > 0.05, "{effect:?}");
+    assert!(effect.worst_tardiness_ns.max > 4e6, "{effect:?}");
+    assert!(effect.mean_tardiness_ns.max <= effect.worst_tardiness_ns.max);
+    assert!(effect.p99_ns.median > effect.p99_without_ns.median, "{effect:?}");
+    let closed = today.closed_form.as_ref().unwrap();
+    assert!((closed.mean_cpus - 1.1).abs() < 0.01, "{closed:?}");
+    assert_eq!(closed.tardiness_bound_ns, None, "the neighbour has no quota");
+}
+
+/// Work of a small server: three threads, some 300 pieces a second, in waves.
+fn server(seconds: u64) -> Usage {
+    let mut state = 7u64;
+    let mut random = move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as f64 + 0.5) / (1u64 << 31) as f64
+    };
+    let mut demands = Vec::new();
+    for thread in 0..3 {
+        let mut at = 0.0;
+        loop {
+            // Four times as much in one third of a second in five.
+            let wave = if (at * 3.0) as u64 % 15 == 0 { 2.5 } else { 0.9 };
+            at += -f64::ln(random()) / (100.0 * wave);
+            if at >= seconds as f64 {
+                break;
+            }
+            // Mean 2 ms, with a tail.
+            let cpu_ms = 0.4 - 1.6 * f64::ln(random());
+            let (at_ns, cpu_ns) = ((at * 1e9) as u64, (cpu_ms * 1e6) as u64);
+            demands.push(Demand { at_ns, cpu_ns, thread, done_ns: None });
+        }
+    }
+    demands.sort_by_key(|demand| demand.at_ns);
+    usage("server", seconds * 1000, demands)
+}
+
+/// `cargo test --profile quick -p reveille-plan -- --ignored --nocapture`
+#[test]
+#[ignore = "of a minute of usage, for optimised builds"]
+fn a_thousand_settings_of_a_minute_take_less_than_a_minute_on_two_threads() {
+    let (machine, usage) = (machine(), server(60));
+    let mut request = request(&machine, &usage, &["p99=20ms"]);
+    request.exhaustive = true;
+    request.today = Some(limits("quota=90ms,period=100ms"));
+    let begun = std::time::Instant::now();
+    let plan = made(&request, 2).unwrap();
+    let took = begun.elapsed();
+    println!("{:?} {took:?}", plan.counts);
+    for shown in [&plan.today, &plan.recommended].into_iter().flatten() {
+        println!("{} {} {:?}", shown.limits, shown.holds_share, shown.effect.p99_ns);
+    }
+    for alternative in &plan.alternatives {
+        let shown = &alternative.shown;
+        println!("{:?} {} {:?}", alternative.change, shown.limits, shown.effect.p99_ns);
+    }
+    assert!(plan.counts.simulated >= 1000);
+    assert!(took.as_secs() < 60, "{took:?}");
+}
