@@ -27,7 +27,7 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
         channels: Vec::new(),
         n_lists: 0,
         n_locks: 0,
-        arrivals: Arrivals { span_ns, of_task: Vec::new() },
+        arrivals: Arrivals { begin_ns: 0, span_ns, of_task: Vec::new() },
         metric: Metric {
             name: "p99 latency (ns)".into(),
             kind: MetricKind::RecordedLatency { record: 0, quantile: 0.99 },

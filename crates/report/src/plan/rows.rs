@@ -5,7 +5,7 @@ use reveille_plan::{
     ClosedForm, Figures, Goal, Interval, NeighbourEffect, Plan, Range, Shown, Subject,
 };
 
-use super::words::{change, cpus, exact, files, ms, percent, setting};
+use super::words::{change, cpus, files, ms, percent, setting};
 
 /// What a value means for the reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(super) fn blocks(plan: &Plan) -> Vec<Block> {
         blocks.push(Block { title: Some(title), rows: neighbour(plan, &columns, number) });
     }
     if columns.iter().any(|column| column.shown.closed_form.is_some()) {
-        let title = Some("all groups, by the closed form".to_owned());
+        let title = Some("all groups, as a fluid".to_owned());
         blocks.push(Block { title, rows: closed_form(plan, &columns) });
     }
     blocks
@@ -263,10 +263,15 @@ fn closed_form(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
         row(&format!("quotas, of {total} CPUs"), columns, |shown| {
             of(shown, &|form| plain(cpus(form.reserved_cpus)))
         }),
-        row("late at most", columns, |shown| {
-            of(shown, &|form| match form.tardiness_bound_ns {
-                Some(bound) => plain(exact(bound)),
-                None => Cell { value: "no bound".into(), tone: Tone::Bad, ..Cell::default() },
+        row("overcommitted %", columns, |shown| {
+            of(shown, &|form| plain(percent(form.overcommitted_share)))
+        }),
+        row("owed, worst ms", columns, |shown| {
+            of(shown, &|form| {
+                let bound = form.tardiness_bound_ns.map(|bound| format!("≤ {}", ms(bound as f64)));
+                let tone = if bound.is_some() { Tone::Plain } else { Tone::Bad };
+                let bound = bound.or(Some("no bound".into()));
+                Cell { value: ms(form.worst_owed_ns as f64), range: bound, interval: None, tone }
             })
         }),
     ];

@@ -189,7 +189,8 @@ pub(super) fn footnote(plan: &Plan) -> String {
 /// What is said of neighbours.
 pub(super) const ABOUT_NEIGHBOURS: &str = "P(miss): share of a neighbour's periods with work done more than a tick later than without \
      this group; late: by how much, over all of its work; (by burst): against the same setting \
-     with a burst of 0. Closed form: nobody is later than the sum of the bursts while every \
-     average stays below its quota and the quotas fit the CPUs; within, beyond: periods in \
-     which this group and the neighbour both ask for no more, or both for more, than their \
-     quotas, if they are independent, and as recorded.";
+     with a burst of 0. As a fluid: demand per period without threads and slices; overcommitted: \
+     periods in which not everybody can have what quota and burst allow; owed: CPU time at the end \
+     of a period, no more than the sum of the bursts while the quotas fit the CPUs; within, \
+     beyond: periods in which this group and the neighbour both ask for no more, or both for \
+     more, than their quotas, if they are independent, and as recorded.";

@@ -177,6 +177,9 @@ pub fn with_neighbours(names: &[&str]) -> Plan {
         let reserved_cpus = shown.reserved_cpus.unwrap_or_default() + 0.5 * names.len() as f64;
         let stable = shown.reserved_cpus.is_some() && reserved_cpus <= 4.0;
         shown.closed_form = Some(ClosedForm {
+            period_ns: shown.limits.period_ns.max(100 * MS),
+            overcommitted_share: 0.0003,
+            worst_owed_ns: burst_ns / 3,
             reserved_cpus,
             mean_cpus: 0.412 * all.len() as f64,
             stable,
