@@ -37,3 +37,10 @@ pub fn width() -> usize {
     }
     terminal_size::terminal_size_of(stdout).map_or(PIPE_WIDTH, |(w, _)| usize::from(w.0))
 }
+
+/// Does standard output show colours, and does its user want them (<https://no-color.org>)?
+pub fn colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stdout().is_terminal() && !refused && !dumb
+}

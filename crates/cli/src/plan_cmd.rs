@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use reveille_plan::{Goal, Limits, Neighbour, PlanError, Request};
 use reveille_policy::{Baseline, Policy};
-use reveille_usage::{CsvOptions, Origin, Usage, UsageError};
+use reveille_usage::{CsvOptions, Usage, UsageError};
 
 use crate::errors::CliError;
-use crate::output::{print, print_json};
+use crate::output::{colour, print, print_json, width};
+use crate::output_file::OutputFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::study_cmd::threads;
@@ -81,10 +82,14 @@ pub struct PlanArgs {
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,
+    /// Write a page with plots to this file as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Plans for a recording.
 pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
+    let html = args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()?;
     let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
     let limits = |option, text: &Option<String>| {
         text.as_deref().map(|text| Limits::parse(option, text)).transpose()
@@ -118,10 +123,14 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let plan = reveille_plan::plan(&request, threads(args.jobs), &stop, &tell);
     progress.finish();
     let plan = plan?;
+    if let Some(html) = html {
+        let pictures = reveille_plan::pictures(&request, &plan, threads(args.jobs), &stop)?;
+        html.write(&reveille_report::plan_html(&plan, &pictures))?;
+    }
     if args.json {
         print_json(&plan)?;
     } else {
-        print(&text(&plan))?;
+        print(&reveille_report::plan_table(&plan, width(), colour()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -178,91 +187,4 @@ fn read(path: &Path) -> Result<Usage, CliError> {
         }
         _ => Usage::from_csv(&file, &name, &bytes, CsvOptions::default())?,
     })
-}
-
-/// A plain table.
-fn text(plan: &reveille_plan::Plan) -> String {
-    use std::fmt::Write;
-    let mut out = String::new();
-    let ms = |ns: f64| {
-        if ns.is_finite() { format!("{:.1}", ns / 1e6) } else { "never".to_owned() }
-    };
-    let range =
-        |r: &reveille_plan::Range| format!("{} ({}…{})", ms(r.median), ms(r.min), ms(r.max));
-    let percent = |r: &reveille_plan::Range| {
-        format!("{:.1} ({:.1}…{:.1})", 100.0 * r.median, 100.0 * r.min, 100.0 * r.max)
-    };
-    let r = &plan.recording;
-    let kind = match r.origin {
-        Origin::Traced => "traced",
-        Origin::Sampled { .. } => "sampled",
-        Origin::Requests => "requests",
-        Origin::Averaged { .. } => "averages",
-    };
-    let _ = writeln!(
-        out,
-        "{}: {:.1} s, {kind}, {} threads, {} pieces of work, {:.3} CPUs on average, longest {} ms",
-        r.name,
-        r.span_ns as f64 / 1e9,
-        r.threads,
-        r.demands,
-        r.mean_cpus,
-        ms(r.longest_ns as f64),
-    );
-    let _ = writeln!(out, "goals: {}", plan.goals.join(", "));
-    let mut shown = |label: &str, s: &reveille_plan::Shown| {
-        let reserved = s.reserved_cpus.map_or("no limit".into(), |cpus| format!("{cpus:.3} CPUs"));
-        let _ = writeln!(out, "\n{label}: {} ({reserved})", s.limits);
-        let e = &s.effect;
-        for (name, figure) in [
-            ("p50 ms", range(&e.p50_ns)),
-            ("p99 ms", range(&e.p99_ns)),
-            ("max ms", range(&e.max_ns)),
-            ("throttled periods %", percent(&e.throttled_share)),
-            ("time lost %", percent(&e.lost_share)),
-        ] {
-            let _ = writeln!(out, "  {name:<22}{figure}");
-        }
-        if let Some(w) = &s.worst_case {
-            let bound = w.bound_ns.map_or("none".into(), |ns| ms(ns as f64));
-            let _ =
-                writeln!(out, "  {:<22}{} (bound {bound})", "worst case ms", ms(w.simulated_ns));
-        }
-        let _ = writeln!(out, "  {:<22}{:.0}%", "goals hold in draws", 100.0 * s.holds_share);
-        for n in &s.neighbours {
-            let _ = writeln!(
-                out,
-                "  {}: misses periods % {}, by the burst % {}, tardiness mean ms {}, worst ms {}",
-                n.name,
-                percent(&n.missed_share),
-                percent(&n.missed_by_burst_share),
-                range(&n.mean_tardiness_ns),
-                range(&n.worst_tardiness_ns),
-            );
-        }
-    };
-    if let Some(today) = &plan.today {
-        shown("today", today);
-    }
-    if let Some(recommended) = &plan.recommended {
-        shown("recommended", recommended);
-    }
-    for alternative in &plan.alternatives {
-        shown(&format!("or {:?}", alternative.change), &alternative.shown);
-    }
-    let c = &plan.counts;
-    let _ = writeln!(
-        out,
-        "\n{} settings of the grid, {} simulated, {} left out below one that fails clearly; \
-         {} runs, {:.0} s of virtual time",
-        c.settings,
-        c.simulated,
-        c.pruned,
-        c.runs,
-        c.simulated_ns as f64 / 1e9
-    );
-    for warning in &plan.warnings {
-        let _ = writeln!(out, "warning: {warning}");
-    }
-    out
 }

@@ -10,6 +10,7 @@ mod limits;
 mod load;
 mod make;
 mod neighbours;
+mod picture;
 mod plan;
 mod range;
 mod replay;
@@ -22,6 +23,7 @@ pub use error::PlanError;
 pub use goal::{Goal, Subject};
 pub use limits::Limits;
 pub use make::{Neighbour, Request, plan};
+pub use picture::{Picture, Strip, pictures};
 pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,

@@ -95,20 +95,7 @@ fn planned(
         let done = 1 + done.fetch_add(1, Ordering::Relaxed) as usize;
         progress(done, USUAL_RUNS.max(done + done / 8));
     };
-    let neighbour_limits = request.neighbours.iter().map(|n| n.limits.or(recorded(&n.usage)));
-    let stage = Stage {
-        machine: cpus_like(request.machine, request.cpus)?,
-        policy: request.policy.clone(),
-        slice_ns: request.slice_ns,
-        within: request.within,
-        neighbours: neighbour_limits.collect(),
-        goals: &request.goals,
-        seed: request.seed,
-        stop,
-        runs: AtomicU64::new(0),
-        simulated_ns: AtomicU64::new(0),
-        tell: &tell,
-    };
+    let stage = stage(request, stop, &tell)?;
     let today = request.today.or(recorded(usage));
     let others: Vec<&Usage> = request.neighbours.iter().map(|n| &n.usage).collect();
     let mut search = Search::new(&stage, usage, &others)?;
@@ -144,6 +131,28 @@ fn planned(
     };
     plan.warnings = warnings(request, &plan);
     Ok(plan)
+}
+
+/// Where a request is simulated.
+pub(crate) fn stage<'a>(
+    request: &'a Request<'_>,
+    stop: &'a AtomicBool,
+    tell: &'a (dyn Fn() + Sync),
+) -> Result<Stage<'a>, PlanError> {
+    let neighbour_limits = request.neighbours.iter().map(|n| n.limits.or(recorded(&n.usage)));
+    Ok(Stage {
+        machine: cpus_like(request.machine, request.cpus)?,
+        policy: request.policy.clone(),
+        slice_ns: request.slice_ns,
+        within: request.within,
+        neighbours: neighbour_limits.collect(),
+        goals: &request.goals,
+        seed: request.seed,
+        stop,
+        runs: AtomicU64::new(0),
+        simulated_ns: AtomicU64::new(0),
+        tell,
+    })
 }
 
 /// Limits that were in force while it was recorded.

@@ -92,10 +92,15 @@ impl Stage<'_> {
         phase: Phase,
     ) -> Result<Outcome, PlanError> {
         let groups = self.groups(load, limits, phase);
+        let spec = self.spec(load, &groups);
+        self.run(load, &groups, &spec)
+    }
+
+    /// One whole span, after as much as it takes to be in the middle of a long run.
+    pub(crate) fn spec(&self, load: &Load, groups: &Groups) -> RunSpec {
         let longest = groups.groups.iter().map(|g| g.limits.period_ns).max().unwrap_or(0);
         let warmup_ns = WARMUP_NS.max(WARMUP_PERIODS * longest);
-        let spec = RunSpec { seed: self.seed, warmup_ns, duration_ns: load.span_ns() };
-        self.run(load, &groups, &spec)
+        RunSpec { seed: self.seed, warmup_ns, duration_ns: load.span_ns() }
     }
 
     /// A single run.
@@ -152,7 +157,7 @@ impl Stage<'_> {
     }
 
     /// Number of the group's own figures among those of all groups.
-    fn own(&self) -> usize {
+    pub(crate) fn own(&self) -> usize {
         usize::from(self.within.is_some())
     }
 

@@ -87,13 +87,29 @@ const mark = (shape, x, y, classes) =>
 const key = (text, classes, ...swatch) =>
   tag("li", {}, svg("svg", { viewBox: "0 0 32 16", class: classes, "aria-hidden": "true" }, ...swatch), text);
 
+// Classes and shapes of the variants, repeated with dashes after the fifth.
+const STYLES = ["square", "up", "down", "bar", "flat"].map((shape, i) => ({ shape, color: `v${i + 1}` }));
+function styleOf(index) {
+  const { shape, color } = STYLES[index % STYLES.length];
+  return { shape, color, dash: index < STYLES.length ? "none" : "6 3" };
+}
+const BASE = { shape: "circle", color: "base", dash: "none" };
+const seriesKey = (text, { shape, color, dash }) =>
+  key(text, color, svg("path", { class: "line", d: "M0,8H32", "stroke-dasharray": dash }), mark(shape, 16, 8, ""));
+
+function titled(node, text) {
+  node.prepend(svg("title", {}, text));
+  return node;
+}
+
 const redraws = new WeakMap();
 const watcher = new ResizeObserver((entries) => {
   for (const { target } of entries) redraws.get(target)?.();
 });
 
 // spec: {title, label, keys, height, x, y, columns, draw(plot)}; an axis is
-// {name, low, high, log, ticks: [[value, text]]}. `draw` places things with
+// {name, low, high, log, ticks: [[value, text]]}; `chars` is the room for the ticks of y, so
+// that charts above each other have one x. `draw` places things with
 // plot.x and plot.y, adds nodes with plot.add and announces what the readout
 // walks through with plot.item, in the order of the arrow keys. With `columns`,
 // the nearest item is searched along x only and shown by a line.
@@ -112,7 +128,7 @@ function chart(spec) {
     width = now;
     items = [];
     canvas.setAttribute("viewBox", `0 0 ${width} ${spec.height}`);
-    const label = Math.max(...spec.y.ticks.map(([, text]) => text.length));
+    const label = spec.chars ?? Math.max(...spec.y.ticks.map(([, text]) => text.length));
     const box = { left: label * 7 + 10, right: width - 14, top: 24, bottom: spec.height - 38 };
     const x = scale(spec.x, box.left, box.right);
     const y = scale(spec.y, box.bottom, box.top);

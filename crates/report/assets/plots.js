@@ -3,21 +3,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
-// Classes and shapes of the variants, repeated with dashes after the fifth.
-const STYLES = ["square", "up", "down", "bar", "flat"].map((shape, i) => ({ shape, color: `v${i + 1}` }));
-function styleOf(index) {
-  const { shape, color } = STYLES[index % STYLES.length];
-  return { shape, color, dash: index < STYLES.length ? "none" : "6 3" };
-}
-const BASE = { shape: "circle", color: "base", dash: "none" };
-const seriesKey = (text, { shape, color, dash }) =>
-  key(text, color, svg("path", { class: "line", d: "M0,8H32", "stroke-dasharray": dash }), mark(shape, 16, 8, ""));
 const publishedKey = () => key("published", "base", mark("diamond", 16, 8, "open"));
-
-function titled(node, text) {
-  node.prepend(svg("title", {}, text));
-  return node;
-}
 
 // Loads on a linear axis, or a logarithmic one when they span a wide range.
 function loadAxis(curve) {

@@ -1,5 +1,6 @@
 //! Views of a [`Comparison`](reveille_study::Comparison): a table for the terminal, a
-//! page for a browser, JSON, CSV, and the record of fidelity of many. Views decide only how a figure
+//! page for a browser, JSON, CSV, and the record of fidelity of many; and of a
+//! [`Plan`](reveille_plan::Plan). Views decide only how a figure
 //! looks; what it is and whether it hits is settled in the study crate, so that
 //! no two views can disagree.
 //!
@@ -20,6 +21,7 @@ mod fit;
 mod group;
 mod html;
 mod number;
+mod plan;
 mod printed;
 mod sensitivity;
 mod summary;
@@ -30,6 +32,7 @@ pub use export::{csv, json};
 pub use fidelity::fidelity;
 pub use fit::{fit_json, fit_table};
 pub use html::{agreement_html, html, sensitivity_html};
+pub use plan::{plan_html, plan_table};
 pub use sensitivity::{sensitivity_json, sensitivity_table};
 pub use summary::{json_all, score_table};
 pub use table::table;

@@ -240,12 +240,12 @@ fn legend(c: &Comparison) -> String {
 
 /// Names come from files that anybody may have written; a control character in
 /// one could drive the terminal.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
 }
 
 /// Breaks at spaces; a word longer than `room` is cut.
-fn wrap(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ').filter(|w| !w.is_empty()) {

@@ -11,7 +11,7 @@ use crate::number::{self, Unit};
 use crate::printed::{self, claim_predicted, claimed, score};
 
 /// `text` as it may stand in an element and in a quoted attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for ch in text.chars() {
         match ch {
@@ -27,7 +27,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// A line per comparison with its score, for a page that has several.
-pub(super) fn overview(cs: &[Comparison]) -> String {
+pub(crate) fn overview(cs: &[Comparison]) -> String {
     let mut out = String::from("<nav aria-label=\"Studies\"><ul class=\"overview\">\n");
     for (number, c) in cs.iter().enumerate() {
         let partial = if c.partial { " <strong class=\"miss\">partial</strong>" } else { "" };
@@ -44,7 +44,7 @@ pub(super) fn overview(cs: &[Comparison]) -> String {
 }
 
 /// One comparison; `number` is its place on the page and in the data block.
-pub(super) fn comparison(number: usize, c: &Comparison) -> String {
+pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
     let mut out = format!("<article id=\"study{number}\">\n<h1>{}</h1>\n", escape(&c.study));
     if c.partial {
         out += "<p class=\"partial\" role=\"alert\"><strong>Partial result.</strong> \
@@ -224,7 +224,7 @@ fn p_value(p: f64) -> String {
     }
 }
 
-pub(super) fn badge(verdict: Option<Verdict>) -> &'static str {
+pub(crate) fn badge(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         Some(Verdict::Hit) => "<span class=\"badge hit\">hit</span>",
         Some(Verdict::Miss) => "<span class=\"badge miss\">MISS</span>",
@@ -264,7 +264,7 @@ fn explanation(out: &mut String, group: &Group<'_>) {
 }
 
 /// Opens a table inside its own scrolling box, which the keyboard can reach.
-pub(super) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
+pub(crate) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
     let caption = escape(caption);
     let label = if caption.is_empty() { "Explaining numbers" } else { &caption };
     // Not a caption element: that would scroll sideways with its table.
@@ -288,13 +288,13 @@ pub(super) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
 /// Columns of words, which read from the left; all others hold figures.
 const WORDS: [&str; 5] = ["claim", "source", "what", "figures", "why not"];
 
-pub(super) const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
+pub(crate) const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
 
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |ch| ch.to_uppercase().chain(chars).collect())
 }
 
-pub(super) fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
+pub(crate) fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
     out.write_fmt(part).expect("writing to a String cannot fail");
 }

@@ -5,7 +5,7 @@
 
 mod agreement;
 mod data;
-mod markup;
+pub(crate) mod markup;
 mod sensitivity;
 
 use reveille_study::Comparison;
@@ -15,9 +15,9 @@ use markup::escape;
 pub use agreement::agreement_html;
 pub use sensitivity::sensitivity_html;
 
-const PAGE: &str = include_str!("../../assets/page.html");
-const STYLE: &str = include_str!("../../assets/style.css");
-const CHART: &str = include_str!("../../assets/chart.js");
+pub(crate) const PAGE: &str = include_str!("../../assets/page.html");
+pub(crate) const STYLE: &str = include_str!("../../assets/style.css");
+pub(crate) const CHART: &str = include_str!("../../assets/chart.js");
 const PLOTS: &str = include_str!("../../assets/plots.js");
 
 /// Renders one page with all comparisons of `cs`, in their order.
@@ -51,7 +51,7 @@ pub fn html(cs: &[Comparison]) -> String {
 
 /// Replaces every `{{name}}` of the template in one pass, so that a name from a
 /// study file that looks like a placeholder stays what it is.
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut page = String::new();
     let mut pieces = template.split("{{");
     page.push_str(pieces.next().unwrap_or_default());

@@ -1,0 +1,379 @@
+//! What happens to the group under a setting, over the time of the recording: CPU used, what
+//! is in the bank, and when it is throttled. Only a page needs it, so it is made when asked for.
+
+use std::sync::atomic::AtomicBool;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use reveille_sim::GroupMoment;
+use reveille_usage::Usage;
+
+use crate::load::Load;
+use crate::make::stage;
+use crate::plan::Plan;
+use crate::replay::{Phase, Stage};
+use crate::{Limits, Ns, PlanError, Request};
+
+/// Parts of time that a strip is cut into, at most.
+const BINS: u64 = 600;
+/// A closer look is this long.
+const CLOSE_NS: [Ns; 2] = [2_000_000_000, 5_000_000_000];
+/// Or so many periods, if that lies between.
+const CLOSE_PERIODS: Ns = 20;
+/// Period of a quota that nobody reaches; it is there to have moments to look at.
+const WATCH_NS: Ns = 10_000_000;
+
+/// A setting over time, at the phase whose p99 is the median of all phases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// The setting.
+    pub limits: Limits,
+    /// Where in its period the group's timer was when the run began, from 0 to 1.
+    pub phase: f64,
+    /// All of the recording.
+    pub whole: Strip,
+    /// The worst part of it; the same for all settings. Nothing if the recording is short.
+    pub close: Option<Strip>,
+}
+
+/// A time of the recording, cut into equal parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Strip {
+    /// Where in the recording it begins.
+    pub from_ns: Ns,
+    /// Length of a part.
+    pub step_ns: f64,
+    /// CPUs used, on average over each part.
+    pub used_cpus: Vec<f64>,
+    /// The least that could be drawn during each part; nothing without a quota.
+    pub least_ns: Vec<f64>,
+    /// The most.
+    pub most_ns: Vec<f64>,
+    /// Share of each part in which the group was throttled on some CPU.
+    pub throttled_share: Vec<f64>,
+}
+
+/// The plan's settings over time: today's, and the recommended one, as far as there are such.
+///
+/// # Errors
+/// [`PlanError`]: interrupted by `stop`, or no threads.
+pub fn pictures(
+    request: &Request<'_>,
+    plan: &Plan,
+    jobs: usize,
+    stop: &AtomicBool,
+) -> Result<Vec<Picture>, PlanError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+    let pool = pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })?;
+    pool.install(|| {
+        let stage = stage(request, stop, &|| ())?;
+        let mut all: Vec<&Usage> = vec![request.usage];
+        all.extend(request.neighbours.iter().map(|neighbour| &neighbour.usage));
+        let load = Load::new(&all);
+        let limits: Vec<Limits> =
+            plan.today.iter().chain(&plan.recommended).map(|shown| shown.limits).collect();
+        let runs = limits.iter().map(|&limits| Ran::new(&stage, &load, limits, request.phases));
+        let runs = runs.collect::<Result<Vec<Ran>, PlanError>>()?;
+        let span_ns = load.span_ns();
+        let whole: Vec<Strip> = runs.iter().map(|run| run.strip(0, span_ns)).collect();
+        let close = whole.first().and_then(|first| worst(first, &limits, span_ns));
+        let pictures = runs.iter().zip(whole).map(|(run, whole)| Picture {
+            limits: run.limits,
+            phase: run.phase.own,
+            whole,
+            close: close.map(|(from, length)| run.strip(from, length)),
+        });
+        Ok(pictures.collect())
+    })
+}
+
+/// Where the group was throttled most, or else used most: a beginning and a length. The same
+/// part shows what another setting makes of the same demand.
+fn worst(whole: &Strip, limits: &[Limits], span_ns: Ns) -> Option<(Ns, Ns)> {
+    let longest = limits.iter().map(|limits| limits.period_ns).max()?;
+    let length_ns = (CLOSE_PERIODS * longest).clamp(CLOSE_NS[0], CLOSE_NS[1]);
+    if span_ns < 2 * length_ns {
+        return None;
+    }
+    let bins = ((length_ns as f64 / whole.step_ns) as usize).max(1);
+    let score = |first: usize| {
+        let sum = |of: &[f64]| of.iter().skip(first).take(bins).sum::<f64>();
+        (sum(&whole.throttled_share), sum(&whole.used_cpus))
+    };
+    let firsts = 0..whole.used_cpus.len().saturating_sub(bins) + 1;
+    let first = firsts.max_by(|&a, &b| {
+        let ((a, a_used), (b, b_used)) = (score(a), score(b));
+        a.total_cmp(&b).then(a_used.total_cmp(&b_used))
+    })?;
+    // The beginning of its bin; the last window ends with the recording.
+    Some(((first as f64 * whole.step_ns) as Ns, length_ns))
+        .map(|(from, length)| (from.min(span_ns - length), length))
+}
+
+/// A run of the median phase.
+struct Ran {
+    limits: Limits,
+    phase: Phase,
+    /// Its moments that were measured, by the time in the recording.
+    spans: Vec<Span>,
+}
+
+/// From one moment to the next.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from_ns: f64,
+    to_ns: f64,
+    used_ns: f64,
+    /// What could be drawn at its ends.
+    bank_ns: [f64; 2],
+    throttled: bool,
+}
+
+impl Ran {
+    fn new(stage: &Stage<'_>, load: &Load, limits: Limits, phases: u32) -> Result<Ran, PlanError> {
+        let phase = match limits.quota_ns {
+            None => Phase::of_grid(0, phases),
+            Some(_) => median_phase(stage, load, limits, phases)?,
+        };
+        // Only groups with a quota have moments.
+        let watched = match limits.quota_ns {
+            Some(_) => limits,
+            None => {
+                let all_ns = 2 * WATCH_NS * stage.machine.topology.n_cpus() as Ns;
+                Limits { quota_ns: Some(all_ns), period_ns: WATCH_NS, burst_ns: 0 }
+            }
+        };
+        let groups = stage.groups(load, Some(watched), phase);
+        let spec = stage.spec(load, &groups);
+        let (_, history) = reveille_sim::run_with_history(
+            &stage.machine,
+            &load.program,
+            &stage.policy,
+            &groups,
+            &spec,
+            stage.stop,
+        )?;
+        let own = stage.own();
+        let moments: Vec<GroupMoment> = history.into_iter().filter(|m| m.group == own).collect();
+        let spans = spans(&moments, watched.period_ns, spec.warmup_ns, load.span_ns());
+        Ok(Ran { limits, phase, spans })
+    }
+
+    fn strip(&self, from_ns: Ns, length_ns: Ns) -> Strip {
+        let bins = BINS as usize;
+        let mut strip = Strip {
+            from_ns,
+            step_ns: length_ns as f64 / bins as f64,
+            used_cpus: vec![0.0; bins],
+            least_ns: vec![f64::INFINITY; bins],
+            most_ns: vec![f64::NEG_INFINITY; bins],
+            throttled_share: vec![0.0; bins],
+        };
+        for span in &self.spans {
+            strip.add(span);
+        }
+        if self.limits.quota_ns.is_none() {
+            (strip.least_ns, strip.most_ns) = (Vec::new(), Vec::new());
+            return strip;
+        }
+        // Where nothing happened, it stays as it was; at the very beginning, it is full.
+        let mut before = (self.limits.quota_ns.unwrap_or(0) + self.limits.burst_ns) as f64;
+        for (least, most) in strip.least_ns.iter_mut().zip(&mut strip.most_ns) {
+            if *least > *most {
+                (*least, *most) = (before, before);
+            }
+            before = *most;
+        }
+        strip
+    }
+}
+
+/// The phase whose p99 is the median.
+fn median_phase(
+    stage: &Stage<'_>,
+    load: &Load,
+    limits: Limits,
+    phases: u32,
+) -> Result<Phase, PlanError> {
+    let p99 = (0..phases).into_par_iter().map(|index| {
+        let outcome = stage.replay(load, Some(limits), Phase::of_grid(index, phases))?;
+        Ok((stage.figures(load, &outcome, 0.0).p99_ns, index))
+    });
+    let mut p99: Vec<(f64, u32)> = p99.collect::<Result<_, PlanError>>()?;
+    p99.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    Ok(Phase::of_grid(p99[p99.len() / 2].1, phases))
+}
+
+/// What happened between the moments that were measured, by the time in the recording.
+fn spans(moments: &[GroupMoment], period_ns: Ns, warmup_ns: Ns, span_ns: Ns) -> Vec<Span> {
+    let mut spans = Vec::new();
+    for pair in moments.windows(2) {
+        let (a, b) = (&pair[0], &pair[1]);
+        let mut from_ns = a.at_ns;
+        let mut bank = a.runtime_ns as f64;
+        // With nothing to do the timer stops; it starts a period before its next moment.
+        let begins_ns = b.at_ns.saturating_sub(period_ns);
+        if a.throttled_cpus == 0 && begins_ns > from_ns {
+            let full = Span {
+                from_ns: from_ns as f64,
+                to_ns: begins_ns as f64,
+                used_ns: 0.0,
+                bank_ns: [bank, bank],
+                throttled: false,
+            };
+            cut(&mut spans, full, warmup_ns, span_ns);
+            from_ns = begins_ns;
+        }
+        // A refill is a jump within no time.
+        if from_ns == b.at_ns {
+            bank = b.runtime_ns as f64;
+        }
+        let span = Span {
+            from_ns: from_ns as f64,
+            to_ns: b.at_ns as f64,
+            used_ns: (b.usage_ns - a.usage_ns) as f64,
+            bank_ns: [bank, b.runtime_ns as f64],
+            throttled: a.throttled_cpus > 0,
+        };
+        cut(&mut spans, span, warmup_ns, span_ns);
+    }
+    spans
+}
+
+/// Adds what of `span` was measured, cut where the recording begins again.
+fn cut(spans: &mut Vec<Span>, span: Span, warmup_ns: Ns, span_ns: Ns) {
+    let (begin, end) = (warmup_ns as f64, (warmup_ns + span_ns) as f64);
+    let length = span_ns as f64;
+    // The end of the recording lies somewhere between: before it, and after it.
+    let again = (warmup_ns.div_ceil(span_ns) * span_ns) as f64;
+    for (low, high) in [(begin, again), (again, end)] {
+        let part = span.between(low, high);
+        if part.to_ns > part.from_ns {
+            let shift = ((part.from_ns + 0.5).max(low) / length).floor() * length;
+            spans.push(Span { from_ns: part.from_ns - shift, to_ns: part.to_ns - shift, ..part });
+        }
+    }
+}
+
+impl Span {
+    /// The part of it from `low` to `high`.
+    fn between(&self, low: f64, high: f64) -> Span {
+        let (from_ns, to_ns) = (self.from_ns.max(low), self.to_ns.min(high));
+        let length = (self.to_ns - self.from_ns).max(1.0);
+        let bank = |at: f64| {
+            let part = ((at - self.from_ns) / length).clamp(0.0, 1.0);
+            self.bank_ns[0] + part * (self.bank_ns[1] - self.bank_ns[0])
+        };
+        Span {
+            from_ns,
+            to_ns,
+            used_ns: self.used_ns * ((to_ns - from_ns) / length).max(0.0),
+            bank_ns: [bank(from_ns), bank(to_ns)],
+            throttled: self.throttled,
+        }
+    }
+}
+
+impl Strip {
+    fn add(&mut self, span: &Span) {
+        let (from, bins) = (self.from_ns as f64, self.used_cpus.len());
+        let place = |at: f64| (at - from) / self.step_ns;
+        if place(span.to_ns) <= 0.0 || place(span.from_ns) >= bins as f64 {
+            return;
+        }
+        let first = place(span.from_ns).max(0.0) as usize;
+        let last = (place(span.to_ns).ceil() as usize).min(bins);
+        for bin in first..last {
+            let low = from + bin as f64 * self.step_ns;
+            let part = span.between(low, low + self.step_ns);
+            let length = part.to_ns - part.from_ns;
+            if length <= 0.0 {
+                continue;
+            }
+            self.used_cpus[bin] += part.used_ns / self.step_ns;
+            for bank in part.bank_ns {
+                self.least_ns[bin] = self.least_ns[bin].min(bank);
+                self.most_ns[bin] = self.most_ns[bin].max(bank);
+            }
+            if part.throttled {
+                self.throttled_share[bin] += length / self.step_ns;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Ns = 1_000_000;
+
+    fn moment(at_ms: Ns, runtime_ms: Ns, usage_ms: Ns, throttled_cpus: u32) -> GroupMoment {
+        let (at_ns, runtime_ns, usage_ns) = (at_ms * MS, runtime_ms * MS, usage_ms * MS);
+        GroupMoment { at_ns, group: 0, runtime_ns, usage_ns, throttled_cpus }
+    }
+
+    fn ran(moments: &[GroupMoment], warmup_ms: Ns, span_ms: Ns) -> Ran {
+        let limits = Limits { quota_ns: Some(50 * MS), period_ns: 100 * MS, burst_ns: 0 };
+        let spans = spans(moments, 100 * MS, warmup_ms * MS, span_ms * MS);
+        Ran { limits, phase: Phase::of_grid(0, 1), spans }
+    }
+
+    /// 50 ms are used in the first half of a period, then it is throttled until the refill.
+    #[test]
+    fn use_bank_and_throttling_are_where_they_were() {
+        let moments = [
+            moment(0, 50, 0, 0),
+            moment(50, 0, 50, 1),
+            moment(100, 0, 50, 1),
+            moment(100, 50, 50, 0),
+            moment(600, 50, 50, 0),
+        ];
+        let strip = ran(&moments, 0, 600).strip(0, 600 * MS);
+        // 1 ms each.
+        assert!((strip.used_cpus[10] - 1.0).abs() < 1e-9 && strip.used_cpus[60] == 0.0);
+        assert!((strip.used_cpus.iter().sum::<f64>() - 50.0).abs() < 1e-6);
+        assert!((strip.throttled_share.iter().sum::<f64>() - 50.0).abs() < 1e-6);
+        assert_eq!((strip.throttled_share[49], strip.throttled_share[50]), (0.0, 1.0));
+        assert_eq!((strip.least_ns[75], strip.most_ns[75]), (0.0, 0.0));
+        assert!((strip.least_ns[25] - 24.0 * MS as f64).abs() < 1.0);
+        assert_eq!((strip.least_ns[300], strip.most_ns[599]), (50.0 * MS as f64, 50.0 * MS as f64));
+    }
+
+    /// The timer stopped: what was used was used in the period before the next moment.
+    #[test]
+    fn use_after_idle_time_is_at_its_end() {
+        let strip = ran(&[moment(0, 50, 0, 0), moment(600, 30, 20, 0)], 0, 600).strip(0, 600 * MS);
+        assert_eq!(strip.used_cpus[499], 0.0);
+        assert!((strip.used_cpus[550] - 0.2).abs() < 1e-9);
+    }
+
+    /// What is measured begins in the middle of the recording and goes on from its beginning.
+    #[test]
+    fn time_is_that_of_the_recording() {
+        let moments = [moment(150, 50, 0, 0), moment(250, 50, 100, 0), moment(350, 50, 100, 0)];
+        let strip = ran(&moments, 200, 300).strip(0, 300 * MS);
+        // Before 200 nothing was measured; 200 to 250 is 200 to 250 of the recording.
+        let used =
+            |from: usize, to: usize| strip.used_cpus[2 * from..2 * to].iter().sum::<f64>() * 0.5;
+        assert!((used(200, 250) - 50.0).abs() < 1e-6, "{}", used(200, 250));
+        assert!((used(0, 300) - 50.0).abs() < 1e-6);
+        let longer = [moment(250, 50, 0, 0), moment(350, 50, 100, 0)];
+        let strip = ran(&longer, 200, 300).strip(0, 300 * MS);
+        let used =
+            |from: usize, to: usize| strip.used_cpus[2 * from..2 * to].iter().sum::<f64>() * 0.5;
+        assert!((used(250, 300) - 50.0).abs() < 1e-6 && (used(0, 50) - 50.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_worst_part_is_where_it_is_throttled() {
+        let mut whole = Strip { step_ns: 100.0 * MS as f64, ..Strip::default() };
+        whole.used_cpus = vec![0.5; 600];
+        whole.throttled_share = vec![0.0; 600];
+        whole.throttled_share[300..310].fill(1.0);
+        let limits = [Limits { quota_ns: Some(50 * MS), period_ns: 100 * MS, burst_ns: 0 }];
+        let (from, length) = worst(&whole, &limits, 60_000 * MS).unwrap();
+        assert_eq!(length, 2000 * MS);
+        assert!(from <= 30_000 * MS && from + length >= 31_000 * MS, "{from}");
+        assert_eq!(worst(&whole, &limits, 3000 * MS), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! What the page's script draws: latency of each setting, and settings over time.
+
+use reveille_plan::{Goal, Picture, Plan, Shown, Strip, Subject};
+use serde::Serialize;
+
+use super::rows::{Column, columns};
+use super::words::setting;
+
+/// Everything, as the script names it.
+#[derive(Serialize)]
+struct Block<'a> {
+    settings: Vec<Setting<'a>>,
+    goals: Vec<Mark>,
+    pictures: Vec<Pictured>,
+}
+
+#[derive(Serialize)]
+struct Setting<'a> {
+    name: &'a str,
+    today: bool,
+    /// Nanoseconds and share, what is never done left out.
+    cdf: Vec<(f64, f64)>,
+    /// Of this distribution; null if it is never reached.
+    p50: Option<f64>,
+    p99: Option<f64>,
+    /// Share that is never done.
+    never: f64,
+}
+
+/// A goal about latency.
+#[derive(Serialize)]
+struct Mark {
+    text: String,
+    share: f64,
+    ns: f64,
+}
+
+#[derive(Serialize)]
+struct Pictured {
+    name: &'static str,
+    setting: String,
+    quota_cpus: Option<f64>,
+    quota_ns: Option<u64>,
+    burst_ns: u64,
+    whole: Drawn,
+    close: Option<Drawn>,
+}
+
+#[derive(Serialize)]
+struct Drawn {
+    from: u64,
+    step: f64,
+    used: Vec<f64>,
+    least: Vec<f64>,
+    most: Vec<f64>,
+    throttled: Vec<f64>,
+}
+
+/// The plan and its pictures as JSON that no script element ends in.
+pub(super) fn block(plan: &Plan, pictures: &[Picture]) -> String {
+    let columns = columns(plan);
+    let block = Block {
+        settings: columns.iter().map(latency).collect(),
+        goals: plan.goals.iter().filter_map(|text| goal(text)).collect(),
+        pictures: pictures.iter().map(|picture| pictured(&columns, picture)).collect(),
+    };
+    let json = serde_json::to_string(&block).expect("the block has only text keys");
+    json.replace('<', "\\u003c")
+}
+
+fn latency<'a>(column: &Column<'a>) -> Setting<'a> {
+    let points = &column.shown.latency;
+    let done: Vec<(f64, f64)> = points
+        .iter()
+        .filter(|point| point.latency_ns.is_finite())
+        .map(|point| (point.latency_ns.max(1.0).round(), point.share))
+        .collect();
+    let never = 1.0 - done.last().map_or(0.0, |point| point.1);
+    let at = |share: f64| done.iter().find(|point| point.1 >= share).map(|point| point.0);
+    Setting {
+        name: column.name,
+        today: column.name == "today",
+        p50: at(0.5),
+        p99: at(0.99),
+        cdf: done,
+        never,
+    }
+}
+
+fn goal(text: &str) -> Option<Mark> {
+    let goal = Goal::parse(text).ok()?;
+    match goal.subject {
+        Subject::Latency(share) => Some(Mark { text: text.into(), share, ns: goal.limit }),
+        _ => None,
+    }
+}
+
+fn pictured(columns: &[Column<'_>], picture: &Picture) -> Pictured {
+    let of = |shown: &Shown| shown.limits == picture.limits;
+    let limits = picture.limits;
+    Pictured {
+        name: columns.iter().find(|c| of(c.shown)).map_or("setting", |column| column.name),
+        setting: setting(&limits),
+        quota_cpus: limits.cpus(),
+        quota_ns: limits.quota_ns,
+        burst_ns: limits.burst_ns,
+        whole: drawn(&picture.whole),
+        close: picture.close.as_ref().map(drawn),
+    }
+}
+
+fn drawn(strip: &Strip) -> Drawn {
+    // No more digits than can be seen.
+    let cpus = |of: &[f64]| of.iter().map(|v| (v * 1000.0).round() / 1000.0).collect();
+    let us = |of: &[f64]| of.iter().map(|v| (v / 1000.0).round() * 1000.0).collect();
+    Drawn {
+        from: strip.from_ns,
+        step: strip.step_ns,
+        used: cpus(&strip.used_cpus),
+        least: us(&strip.least_ns),
+        most: us(&strip.most_ns),
+        throttled: cpus(&strip.throttled_share),
+    }
+}

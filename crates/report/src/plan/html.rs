@@ -1,0 +1,361 @@
+//! The plan as one file for a browser: the answer, the table of the terminal, what happens
+//! over time, latency, and a map of p99. Tables need no script; charts are drawn by one.
+
+use reveille_plan::{Goal, Map, Picture, Plan, Shown, Subject};
+
+use super::data;
+use super::rows::{Cell, Tone, blocks, columns};
+use super::words::{
+    ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, recording, setting,
+    thousands, today,
+};
+use crate::html::markup::{escape, push};
+use crate::html::{CHART, PAGE, STYLE, fill};
+
+const PLAN: &str = include_str!("../../assets/plan.js");
+
+/// Renders a page of `plan`, and of what its settings do over time as far as `pictures` has
+/// it. It fetches nothing.
+pub fn plan_html(plan: &Plan, pictures: &[Picture]) -> String {
+    let title = answer(plan);
+    let mut body = format!("<article>\n<h1>{}</h1>\n", escape(&title));
+    let cost = cost(plan).map_or(String::new(), |cost| format!("{cost} "));
+    push(
+        &mut body,
+        format_args!(
+            "<p class=\"score\">{}</p>\n<p>Today: {}.</p>\n",
+            escape(&cost),
+            escape(&today(plan))
+        ),
+    );
+    for warning in &plan.warnings {
+        push(&mut body, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
+    }
+    table(&mut body, plan);
+    over_time(&mut body, pictures);
+    if !columns(plan).is_empty() {
+        section(&mut body, "by-latency", "Latency");
+        body += HINT;
+        body += "<div id=\"latency\"></div>\n</section>\n";
+    }
+    if let Some(map) = &plan.map {
+        heat_map(&mut body, plan, map);
+    }
+    pairs(&mut body, plan);
+    apply(&mut body, plan);
+    provenance(&mut body, plan);
+    body += "</article>\n";
+    fill(
+        PAGE,
+        &[
+            ("title", &escape(&title)),
+            ("style", STYLE),
+            ("overview", ""),
+            ("body", &body),
+            ("data", &data::block(plan, pictures)),
+            ("chart", CHART),
+            ("plots", PLAN),
+        ],
+    )
+}
+
+/// Shown by the script, with the plots.
+const HINT: &str = "<p class=\"hint quiet\" hidden>Point at a plot, or focus it and use the \
+    arrow keys, to read values below it.</p>\n";
+
+fn section(out: &mut String, id: &str, name: &str) {
+    push(out, format_args!("<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n"));
+}
+
+/// Opens a table of this class in its own scrolling box.
+fn scroll(out: &mut String, class: &str, label: &str) {
+    push(
+        out,
+        format_args!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n\
+             <table class=\"{class}\">\n"
+        ),
+    );
+}
+
+/// The same rows as in the terminal.
+fn table(out: &mut String, plan: &Plan) {
+    let columns = columns(plan);
+    if columns.is_empty() {
+        return;
+    }
+    section(out, "settings", "Settings");
+    scroll(out, "plan", "Settings and what they do");
+    *out += "<thead><tr><th scope=\"col\"><span class=\"quiet\">setting</span></th>";
+    let chosen = |name: &str| if name == "recommended" { " class=\"chosen\"" } else { "" };
+    for column in &columns {
+        let name = column.name;
+        push(out, format_args!("<th scope=\"col\"{}>{name}</th>", chosen(name)));
+    }
+    *out += "</tr></thead>\n";
+    for block in blocks(plan) {
+        *out += "<tbody>\n";
+        if let Some(title) = &block.title {
+            push(
+                out,
+                format_args!(
+                    "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
+                    columns.len() + 1,
+                    escape(title)
+                ),
+            );
+        }
+        for row in &block.rows {
+            let class = if row.label.starts_with(' ') { " class=\"part\"" } else { "" };
+            let label = escape(row.label.trim());
+            push(out, format_args!("<tr><th scope=\"row\"{class}>{label}</th>"));
+            for (column, cell) in columns.iter().zip(&row.cells) {
+                push(out, format_args!("<td{}>{}</td>", chosen(column.name), value(cell)));
+            }
+            *out += "</tr>\n";
+        }
+        *out += "</tbody>\n";
+    }
+    *out += "</table>\n</div>\n";
+    push(out, format_args!("<p class=\"quiet\">{}</p>\n", escape(&footnote(plan))));
+    if !plan.neighbours.is_empty() {
+        push(out, format_args!("<p class=\"quiet\">{}</p>\n", escape(ABOUT_NEIGHBOURS)));
+    }
+    *out += "</section>\n";
+}
+
+fn value(cell: &Cell) -> String {
+    let text = escape(&cell.value);
+    let mut out = match cell.tone {
+        Tone::Plain => text,
+        Tone::Good => format!("<span class=\"better\">{text}</span>"),
+        Tone::Bad => format!("<span class=\"worse\">{text}</span>"),
+    };
+    for part in cell.range.iter().chain(&cell.interval) {
+        push(&mut out, format_args!(" <span class=\"quiet\">{}</span>", escape(part)));
+    }
+    out
+}
+
+fn over_time(out: &mut String, pictures: &[Picture]) {
+    if pictures.is_empty() {
+        return;
+    }
+    section(out, "time", "Over time");
+    *out += "<p class=\"quiet\">Each setting at the phase of its period whose p99 is the median \
+             of all phases. Above the quota line, more is used than flows in: the bank below \
+             pays for it, until it is empty and the group is throttled.</p>\n";
+    *out += HINT;
+    *out += "<div id=\"over-time\"></div>\n</section>\n";
+}
+
+/// Nearest row and column of a setting, and whether it lies there exactly.
+fn place(map: &Map, shown: &Shown) -> Option<((usize, usize), bool)> {
+    let quota = shown.limits.quota_ns? as f64;
+    let (period, burst) = (shown.limits.period_ns as f64, shown.limits.burst_ns as f64 / quota);
+    let nearest = |distances: Vec<f64>| {
+        let all = distances.into_iter().enumerate();
+        all.min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let row = nearest(map.periods_ns.iter().map(|&p| (p as f64 / period).ln().abs()).collect())?;
+    let column = nearest(map.burst_shares.iter().map(|share| (share - burst).abs()).collect())?;
+    // Limits are whole microseconds.
+    Some(((row.0, column.0), row.1 < 1e-6 && column.1 < 1e-3))
+}
+
+fn heat_map(out: &mut String, plan: &Plan, map: &Map) {
+    let known = || map.p99_ns.iter().flatten().flatten().copied();
+    let finite = || known().filter(|ns| ns.is_finite() && *ns > 0.0);
+    if known().next().is_none() {
+        return;
+    }
+    let (low, high) = finite().fold((f64::INFINITY, 0.0f64), |(l, h), ns| (l.min(ns), h.max(ns)));
+    let heat = |ns: f64| match (high / low).ln() {
+        _ if !ns.is_finite() => 100.0,
+        width if width > 0.0 => 100.0 * (ns.max(low) / low).ln() / width,
+        _ => 0.0,
+    };
+    let mut goals = plan.goals.iter().filter_map(|text| Goal::parse(text).ok());
+    let goal = goals.find(|goal| goal.subject == Subject::Latency(0.99));
+    let here = plan.recommended.as_ref().and_then(|shown| place(map, shown));
+    let was = plan.today.as_ref().and_then(|shown| place(map, shown));
+    section(out, "map", "p99 over period and burst");
+    push(
+        out,
+        format_args!(
+            "<p class=\"quiet\">p99 in ms of settings that reserve {} CPUs, the median of three \
+             phases; darker is longer.</p>\n",
+            cpus(map.cpus)
+        ),
+    );
+    scroll(out, "heat", "p99 in ms over period and burst");
+    *out += "<thead><tr><th scope=\"col\">period \\ burst</th>";
+    for share in &map.burst_shares {
+        push(out, format_args!("<th scope=\"col\">{:.0}%</th>", 100.0 * share));
+    }
+    *out += "</tr></thead>\n<tbody>\n";
+    for (number, (period, row)) in map.periods_ns.iter().zip(&map.p99_ns).enumerate() {
+        push(out, format_args!("<tr><th scope=\"row\">{}</th>", exact(*period)));
+        for (column, cell) in row.iter().enumerate() {
+            let at = |place: &Option<((usize, usize), bool)>| {
+                place.is_some_and(|(place, _)| place == (number, column))
+            };
+            let Some(ns) = *cell else {
+                *out += "<td class=\"none\" title=\"no kernel accepts it\">–</td>";
+                continue;
+            };
+            let (class, name) = match (at(&here), at(&was)) {
+                (true, true) => ("here", "<small>recommended, today</small>"),
+                (true, false) => ("here", "<small>recommended</small>"),
+                (false, true) => ("was", "<small>today</small>"),
+                (false, false) => ("", ""),
+            };
+            let holds = goal.as_ref().is_some_and(|goal| goal.holds(ns));
+            let tick = if holds { " ✓" } else { "" };
+            push(
+                out,
+                format_args!(
+                    "<td class=\"{class}\" style=\"--heat:{:.0}%\">{}{tick}{name}</td>",
+                    heat(ns),
+                    ms(ns)
+                ),
+            );
+        }
+        *out += "</tr>\n";
+    }
+    *out += "</tbody>\n</table>\n</div>\n";
+    let mut notes = Vec::new();
+    if let Some(goal) = &goal {
+        notes.push(format!("✓ meets {} in the median.", goal.text));
+    }
+    if was.is_some() {
+        let reserved = plan.today.as_ref().and_then(|today| today.reserved_cpus);
+        notes.extend(reserved.map(|reserved| {
+            format!(
+                "Today's setting reserves {} CPUs; only its period and burst are shown.",
+                cpus(reserved)
+            )
+        }));
+    }
+    if [here, was].iter().flatten().any(|(_, exactly)| !exactly) {
+        notes.push("A setting between two fields is shown in the nearest.".into());
+    }
+    push(out, format_args!("<p class=\"quiet\">{}</p>\n</section>\n", escape(&notes.join(" "))));
+}
+
+/// Every two groups under the recommended setting, or else today's.
+fn pairs(out: &mut String, plan: &Plan) {
+    let shown = plan.recommended.as_ref().or(plan.today.as_ref());
+    let form = shown.and_then(|shown| shown.closed_form.as_ref());
+    let Some(form) = form.filter(|form| !form.pairs.is_empty()) else { return };
+    let under =
+        if plan.recommended.is_some() { "the recommended setting" } else { "today's setting" };
+    section(out, "pairs", "Groups by two");
+    push(
+        out,
+        format_args!(
+            "<p class=\"quiet\">Share of periods in which both groups ask for no more than their \
+             quota, and in which both ask for more, under {under}: as it would be if they were \
+             independent, and as recorded.</p>\n"
+        ),
+    );
+    scroll(out, "", "Groups by two");
+    *out += "<thead><tr>";
+    for head in ["groups", "each within", "both within", "recorded", "both beyond", "recorded"] {
+        push(out, format_args!("<th scope=\"col\">{head}</th>"));
+    }
+    *out += "</tr></thead>\n<tbody>\n";
+    let share = |share: f64| format!("{:.2}%", 100.0 * share);
+    for pair in &form.pairs {
+        push(
+            out,
+            format_args!(
+                "<tr><th scope=\"row\">{} and {}</th><td>{}, {}</td>",
+                escape(&pair.groups[0]),
+                escape(&pair.groups[1]),
+                share(pair.within[0]),
+                share(pair.within[1])
+            ),
+        );
+        let shares =
+            [pair.both_within, pair.both_within_seen, pair.both_beyond, pair.both_beyond_seen];
+        for of in shares {
+            push(out, format_args!("<td>{}</td>", share(of)));
+        }
+        *out += "</tr>\n";
+    }
+    *out += "</tbody>\n</table>\n</div>\n</section>\n";
+}
+
+fn apply(out: &mut String, plan: &Plan) {
+    let Some(shown) = &plan.recommended else { return };
+    section(out, "apply", "To apply it");
+    push(
+        out,
+        format_args!(
+            "<p>In the group's directory (cgroup v2), in an order that kernels accept whatever \
+             was set before:</p>\n<pre tabindex=\"0\">{}</pre>\n\
+             <p class=\"quiet\">Every write refills the group: write once. <code>reveille plan … \
+             --apply cgroup:NAME</code> compares first and reads back; <code>--emit</code> gives \
+             the lines for cgroup2, k8s, oci, koordinator and systemd.</p>\n</section>\n",
+            escape(&by_hand(&shown.limits).replace("; ", "\n"))
+        ),
+    );
+}
+
+fn provenance(out: &mut String, plan: &Plan) {
+    section(out, "made", "How it was made");
+    *out += "<dl class=\"facts\">\n";
+    let mut fact = |name: &str, value: &str| {
+        push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(value)));
+    };
+    let of = &plan.recording;
+    fact("Recording", &format!("{}: {}", of.name, recording(of)));
+    if let Some(limits) = &of.limits {
+        fact("Limits while recorded", &setting(limits));
+    }
+    fact(
+        "Goals",
+        &format!("{}, in {:.0}% of the draws", goals(plan), 100.0 * plan.model.confidence),
+    );
+    for given in &plan.neighbours {
+        let limits = given.limits.as_ref().map_or("no quota".into(), setting);
+        let of = &given.recording;
+        fact("Neighbour", &format!("{}: {limits}; {}", of.name, recording(of)));
+    }
+    let model = &plan.model;
+    fact(
+        "Model",
+        &format!(
+            "{} CPUs of {}, {} ticks/s, kernel {}, slice {}",
+            model.cpus,
+            model.machine,
+            model.hz,
+            model.base,
+            exact(model.slice_ns)
+        ),
+    );
+    if let Some(within) = &model.within {
+        fact("Within", &setting(within));
+    }
+    if let Some(sum) = model.quota_sum_cpus {
+        fact("Quotas together", &format!("at most {} CPUs", cpus(sum)));
+    }
+    let counts = &plan.counts;
+    fact(
+        "Search",
+        &format!(
+            "{} settings, {} simulated, {} left out below one that fails clearly; {} runs, {:.0} s \
+             of virtual time",
+            thousands(counts.settings.into()),
+            thousands(counts.simulated.into()),
+            thousands(counts.pruned.into()),
+            thousands(counts.runs),
+            counts.simulated_ns as f64 / 1e9
+        ),
+    );
+    fact("Draws", &model.draws.to_string());
+    fact("Seed", &model.seed.to_string());
+    fact("Version", concat!("reveille ", env!("CARGO_PKG_VERSION")));
+    *out += "</dl>\n</section>\n";
+}

@@ -1,0 +1,220 @@
+//! The plan as one screen of a terminal: the answer, a column per setting, what ranges mean,
+//! warnings, and how to apply it. Colours repeat what words say; a pipe gets none.
+
+use reveille_plan::Plan;
+
+use super::rows::{Block, Cell, Column, Row, Tone, blocks, columns};
+use super::words::{ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, recording, today};
+use crate::table::{NARROWEST, Page, printable, wrap};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// Below this width of a column, the table is cut into several.
+const NARROW: usize = 13;
+/// Labels wider than this are broken.
+const LABEL: usize = 18;
+
+/// Renders `plan` for a terminal of `width` columns (less than 60 is taken as 60).
+///
+/// With `colour`, bold, dim, green and red repeat what the text says anyway, by escape
+/// sequences that only a terminal understands.
+pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
+    let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
+    let of = &plan.recording;
+    page.wrapped("recording  ", &format!("{}, {}", of.name, recording(of)));
+    page.wrapped("goals      ", &goals(plan));
+    page.wrapped("today      ", &today(plan));
+    let cost = cost(plan).map_or(String::new(), |cost| format!(" {cost}"));
+    let ink = Ink { colour };
+    let mut answer_page = Page { text: String::new(), width: page.width };
+    answer_page.wrapped("answer     ", &format!("{}.{cost}", answer(plan)));
+    for line in answer_page.text.lines() {
+        page.text.push_str(&ink.paint("1", line));
+        page.text.push('\n');
+    }
+    table(&mut page, plan, ink);
+    page.line("");
+    page.wrapped("", &footnote(plan));
+    if !plan.neighbours.is_empty() {
+        page.wrapped("", ABOUT_NEIGHBOURS);
+    }
+    if !plan.warnings.is_empty() {
+        page.line("");
+    }
+    for warning in &plan.warnings {
+        let from = page.text.len();
+        page.wrapped("warning  ", warning);
+        let painted = ink.paint("33", "warning");
+        page.text.replace_range(from..from + "warning".len(), &painted);
+    }
+    if let Some(shown) = &plan.recommended {
+        page.line("");
+        page.wrapped(
+            "by hand    ",
+            &format!("in the group's directory: {}", by_hand(&shown.limits)),
+        );
+        page.wrapped(
+            "or again   ",
+            "with --apply cgroup:NAME, which compares first and reads back, or --emit cgroup2, \
+             k8s, oci, koordinator or systemd",
+        );
+    }
+    page.text
+}
+
+/// Puts escape sequences around text, or does not.
+#[derive(Clone, Copy)]
+struct Ink {
+    colour: bool,
+}
+
+impl Ink {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// A piece of a line, and how it is painted.
+type Piece = (String, &'static str);
+
+const PLAIN: &str = "0";
+const BOLD: &str = "1";
+const DIM: &str = "2";
+
+/// The table, in as many parts as the width asks for.
+fn table(page: &mut Page, plan: &Plan, ink: Ink) {
+    let (columns, blocks) = (columns(plan), blocks(plan));
+    if columns.is_empty() {
+        return;
+    }
+    let longest = blocks.iter().flat_map(|b| &b.rows).map(|r| r.label.chars().count()).max();
+    let label = longest.unwrap_or(0).min(LABEL) + GAP;
+    let at_once = ((page.width - label) / NARROW).max(1);
+    let room = (page.width - label) / columns.len().min(at_once);
+    let room = room.min(widest(&columns, &blocks)) - GAP;
+    for first in (0..columns.len()).step_by(at_once) {
+        let part = first..columns.len().min(first + at_once);
+        let grid = Grid { label, room, ink };
+        page.line("");
+        let heads = columns[part.clone()].iter().map(|c| pieces(&[(c.name.into(), BOLD)], room));
+        grid.lines(page, "", &heads.collect::<Vec<_>>());
+        for (number, block) in blocks.iter().enumerate() {
+            if let Some(title) = &block.title {
+                page.line("");
+                let from = page.text.len();
+                page.wrapped("", title);
+                let painted = ink.paint(BOLD, page.text[from..].trim_end());
+                page.text.replace_range(from.., &(painted + "\n"));
+            } else if number > 0 {
+                page.line("");
+            }
+            for row in &block.rows {
+                grid.row(page, row, &row.cells[part.clone()]);
+            }
+        }
+    }
+}
+
+/// Columns are no wider than their widest cell asks for: a wide terminal makes lines fewer,
+/// not sparser.
+fn widest(columns: &[Column<'_>], blocks: &[Block]) -> usize {
+    let cells = blocks.iter().flat_map(|block| &block.rows).flat_map(|row| &row.cells);
+    let heads = columns.iter().map(|column| column.name.len());
+    cells.map(|cell| chars(&whole(cell))).chain(heads).max().unwrap_or(0) + GAP
+}
+
+fn chars(pieces: &[Piece]) -> usize {
+    let sum: usize = pieces.iter().map(|(text, _)| text.chars().count()).sum();
+    sum + pieces.len().saturating_sub(1)
+}
+
+/// The value with its range, and its interval.
+fn parts(cell: &Cell) -> [Vec<Piece>; 2] {
+    let tone = match cell.tone {
+        Tone::Plain => PLAIN,
+        Tone::Good => "32",
+        Tone::Bad => "31",
+    };
+    let mut first = vec![(cell.value.clone(), tone)];
+    first.extend(cell.range.clone().map(|range| (range, DIM)));
+    [first, cell.interval.clone().map(|interval| (interval, DIM)).into_iter().collect()]
+}
+
+fn whole(cell: &Cell) -> Vec<Piece> {
+    parts(cell).concat()
+}
+
+/// Pieces as lines of at most `room` columns, broken between pieces and at spaces.
+fn pieces(of: &[Piece], room: usize) -> Vec<Vec<Piece>> {
+    let mut lines: Vec<Vec<Piece>> = Vec::new();
+    for (text, code) in of {
+        match lines.last_mut() {
+            Some(line) if chars(line) + 1 + text.chars().count() <= room => {
+                line.push((text.clone(), code));
+            }
+            _ => lines.extend(wrap(text, room).into_iter().map(|part| vec![(part, *code)])),
+        }
+    }
+    lines
+}
+
+struct Grid {
+    /// Columns for labels, the gap included.
+    label: usize,
+    /// Columns for a cell, without the gap.
+    room: usize,
+    ink: Ink,
+}
+
+impl Grid {
+    /// All cells of a row are broken at the same places: all in one line, or the interval in
+    /// the next, or each part in its own.
+    fn row(&self, page: &mut Page, row: &Row, cells: &[Cell]) {
+        let fits = |of: &dyn Fn(&Cell) -> usize| cells.iter().all(|cell| of(cell) <= self.room);
+        let one = fits(&|cell| chars(&whole(cell)));
+        let two = fits(&|cell| parts(cell).iter().map(|part| chars(part)).max().unwrap_or(0));
+        let broken = |cell: &Cell| -> Vec<Vec<Piece>> {
+            if one {
+                return vec![whole(cell)];
+            }
+            let [first, second] = parts(cell);
+            let first =
+                if two { vec![first] } else { first.into_iter().map(|p| vec![p]).collect() };
+            let lines = first.into_iter().chain((!second.is_empty()).then_some(second));
+            lines.flat_map(|line| pieces(&line, self.room)).collect()
+        };
+        self.lines(page, &row.label, &cells.iter().map(broken).collect::<Vec<_>>());
+    }
+
+    /// A row of cells that have several lines each.
+    fn lines(&self, page: &mut Page, label: &str, cells: &[Vec<Vec<Piece>>]) {
+        // A label that is part of the one above keeps its indent.
+        let indent = label.chars().take_while(|c| *c == ' ').count();
+        let labels = wrap(&printable(label), self.label - GAP - indent);
+        let count = cells.iter().map(Vec::len).chain([labels.len()]).max().unwrap_or(0);
+        for number in 0..count {
+            let text = labels.get(number).map_or("", String::as_str);
+            let mut line = format!("{:indent$}{text}", "");
+            // What is written so far, painted and as columns.
+            let mut at = line.chars().count();
+            for (column, cell) in cells.iter().enumerate() {
+                let Some(pieces) = cell.get(number).filter(|pieces| !pieces.is_empty()) else {
+                    continue;
+                };
+                let from = self.label + column * (self.room + GAP);
+                line.push_str(&" ".repeat(from.saturating_sub(at)));
+                let painted = pieces.iter().map(|(text, code)| match *code {
+                    PLAIN => text.clone(),
+                    code => self.ink.paint(code, text),
+                });
+                line.push_str(&painted.collect::<Vec<_>>().join(" "));
+                at = from.max(at) + chars(pieces);
+            }
+            page.line(&line);
+        }
+    }
+}

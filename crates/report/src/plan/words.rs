@@ -1,0 +1,196 @@
+//! What a plan says in sentences, and how its figures are written: milliseconds and percent
+//! with three significant digits, so that a row needs its unit once.
+
+use reveille_measure::duration_text;
+use reveille_plan::{Change, Limits, Plan, Range, Recording};
+use reveille_usage::Origin;
+
+/// What is not done in the time simulated.
+pub(super) const NEVER: &str = "never";
+
+/// Three significant digits at most, no trailing unit.
+fn digits(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        v if v < 0.01 => "<0.01".into(),
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// Milliseconds without their unit.
+pub(super) fn ms(ns: f64) -> String {
+    if ns.is_finite() { digits(ns / 1e6) } else { NEVER.into() }
+}
+
+/// Percent without its sign.
+pub(super) fn percent(share: f64) -> String {
+    // 99.97% is not all.
+    if (0.9995..1.0).contains(&share) { ">99.9".into() } else { digits(100.0 * share) }
+}
+
+/// CPUs; quotas are found to less than a hundredth.
+pub(super) fn cpus(cpus: f64) -> String {
+    format!("{cpus:.3}")
+}
+
+/// A time with its unit, exact: `62.5ms`.
+pub(super) fn exact(ns: u64) -> String {
+    let text = duration_text(ns as f64);
+    let end = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    // Microseconds by the hundred read better as milliseconds.
+    match &text[end..] {
+        "us" if ns >= 1_000_000 => format!("{} ms", ns as f64 / 1e6),
+        unit => format!("{} {unit}", &text[..end]),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub(super) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(n), if n == 1 { one } else { many })
+}
+
+/// A setting in words: `60 ms per 100 ms with a burst of 30 ms`.
+pub(super) fn setting(limits: &Limits) -> String {
+    let Some(quota) = limits.quota_ns else { return "no quota".into() };
+    let burst = match limits.burst_ns {
+        0 => "without a burst".into(),
+        burst => format!("with a burst of {}", exact(burst)),
+    };
+    format!("{} per {} {burst}", exact(quota), exact(limits.period_ns))
+}
+
+/// The recording in a line, without its name.
+pub(super) fn recording(of: &Recording) -> String {
+    let origin = match of.origin {
+        Origin::Traced => "traced".into(),
+        Origin::Sampled { resolution_ns } => format!("sampled every {}", exact(resolution_ns)),
+        Origin::Requests => "of requests".into(),
+        Origin::Averaged { step_ns } => format!("of averages over {}", exact(step_ns)),
+    };
+    format!(
+        "{:.1} s {origin}; {} on {}: {} CPUs on average, the longest piece {} ms",
+        of.span_ns as f64 / 1e9,
+        counted(of.demands as u64, "piece of work", "pieces of work"),
+        counted(u64::from(of.threads), "thread", "threads"),
+        cpus(of.mean_cpus),
+        ms(of.longest_ns as f64),
+    )
+}
+
+/// The goals as they were asked for.
+pub(super) fn goals(plan: &Plan) -> String {
+    plan.goals.join(" and ")
+}
+
+/// The answer as a sentence.
+pub(super) fn answer(plan: &Plan) -> String {
+    let (name, goals) = (&plan.recording.name, goals(plan));
+    let Some(shown) = &plan.recommended else {
+        return format!("No setting was found with which {name} meets {goals}");
+    };
+    let how = if shown.meets_goals { "meets" } else { "comes nearest to" };
+    match (shown.limits.quota_ns, shown.meets_goals) {
+        (None, true) => format!("{name} meets {goals} only without a quota"),
+        _ => format!("{name} {how} {goals} with {}", setting(&shown.limits)),
+    }
+}
+
+/// What the answer costs, as the rest of the sentence; nothing without an answer.
+pub(super) fn cost(plan: &Plan) -> Option<String> {
+    let reserved = plan.recommended.as_ref()?.reserved_cpus?;
+    let today = plan.today.as_ref().and_then(|today| today.reserved_cpus);
+    let against = match today.map(|today| reserved - today) {
+        None => String::new(),
+        Some(more) if more.abs() < 0.0005 => ", as today".into(),
+        Some(more) if more > 0.0 => format!(", {} more than today", cpus(more)),
+        Some(less) => format!(", {} less than today", cpus(-less)),
+    };
+    Some(format!("It reserves {} CPUs{against}.", cpus(reserved)))
+}
+
+/// What today's setting does.
+pub(super) fn today(plan: &Plan) -> String {
+    let Some(today) = &plan.today else {
+        return "not known: no limits in the recording, and no --today".into();
+    };
+    let effect = &today.effect;
+    let with = |range: &Range, text: fn(f64) -> String| text(range.median);
+    format!(
+        "{}: {}% of periods throttled, p99 {}, goals met in {}% of draws",
+        setting(&today.limits),
+        with(&effect.throttled_share, percent),
+        with_ms(effect.p99_ns.median),
+        percent(today.holds_share)
+    )
+}
+
+/// Milliseconds with their unit.
+pub(super) fn with_ms(ns: f64) -> String {
+    if ns.is_finite() { format!("{} ms", ms(ns)) } else { NEVER.into() }
+}
+
+/// A column's head for an alternative.
+pub(super) fn change(change: Change) -> &'static str {
+    match change {
+        Change::Burst => "with a burst",
+        Change::LongerPeriod => "longer period",
+        Change::Quota => "larger quota",
+    }
+}
+
+/// How to write the recommended setting to a group by hand, in an order that every kernel
+/// accepts whatever was set before.
+pub(super) fn by_hand(limits: &Limits) -> String {
+    let [max, burst] = files(limits);
+    let first = "echo 0 >cpu.max.burst; ";
+    match limits.burst_ns {
+        0 => format!("{first}echo {max} >cpu.max"),
+        _ => format!("{first}echo {max} >cpu.max; echo {burst} >cpu.max.burst"),
+    }
+}
+
+/// Contents of `cpu.max` and `cpu.max.burst`.
+pub(super) fn files(limits: &Limits) -> [String; 2] {
+    let us = |ns: u64| (ns / 1000).to_string();
+    let quota = limits.quota_ns.map_or("max".into(), us);
+    [format!("{quota} {}", us(limits.period_ns)), us(limits.burst_ns)]
+}
+
+/// What ranges and intervals are.
+pub(super) fn footnote(plan: &Plan) -> String {
+    let shown = plan.recommended.as_ref().or(plan.today.as_ref());
+    let phases = shown.map_or(0, |shown| shown.phases);
+    let mut note = format!(
+        "12.3 (4.5…67.8): median and range over {phases} phases of the period, which nobody \
+         chooses on a kernel. [3.4…78.9]: 90% of {} draws of a phase and a resampled recording; \
+         goals met: share of these draws in which all goals hold, {}% asked for.",
+        plan.model.draws,
+        percent(plan.model.confidence)
+    );
+    note += " Worst case: the longest piece of work, alone, when the bank is empty; ≤: by the \
+             closed form.";
+    note
+}
+
+/// What is said of neighbours.
+pub(super) const ABOUT_NEIGHBOURS: &str = "P(miss): share of a neighbour's periods with work done more than a tick later than without \
+     this group; late: by how much, over all of its work; (by burst): against the same setting \
+     with a burst of 0. As a fluid: demand per period without threads and slices; overcommitted: \
+     periods in which not everybody can have what quota and burst allow; owed: CPU time at the end \
+     of a period, no more than the sum of the bursts while the quotas fit the CPUs; within, \
+     beyond: periods in which this group and the neighbour both ask for no more, or both for \
+     more, than their quotas, if they are independent, and as recorded.";

@@ -1,0 +1,188 @@
+//! The plan as a screen of a terminal and as a page: what they must say in every case, and
+//! that names from files stay names.
+
+#[path = "common/plan.rs"]
+mod plans;
+
+use reveille_plan::{Picture, Plan, Strip};
+use reveille_report::{plan_html, plan_table};
+
+/// Every case that a view has to cope with.
+fn cases() -> Vec<(&'static str, Plan)> {
+    let mut no_today = plans::service();
+    no_today.today = None;
+    let mut hostile = plans::with_neighbours(&[HOSTILE]);
+    hostile.recording.name = HOSTILE.into();
+    hostile.warnings.push(HOSTILE.into());
+    vec![
+        ("service", plans::service()),
+        ("one-neighbour", plans::with_neighbours(&["batch"])),
+        ("three-neighbours", plans::with_neighbours(&["batch", "search", "a-name-that-is-long"])),
+        ("no-today", no_today),
+        ("nothing", plans::nothing()),
+        ("without-quota", plans::without_quota()),
+        ("hostile", hostile),
+    ]
+}
+
+const HOSTILE: &str = "</script><script>alert(1)</script>\u{1b}[31m{{body}}";
+
+/// A group that is throttled in the middle of its recording.
+fn pictures(plan: &Plan) -> Vec<Picture> {
+    let shown = plan.today.iter().chain(&plan.recommended);
+    shown
+        .map(|shown| {
+            let quota = shown.limits.quota_ns.map(|quota| quota as f64);
+            let full = quota.map(|quota| quota + shown.limits.burst_ns as f64);
+            let strip = |from_ns: u64, length_ns: f64| {
+                let wave = |i: usize| ((i as f64) / 40.0).sin().abs();
+                Strip {
+                    from_ns,
+                    step_ns: length_ns / 600.0,
+                    used_cpus: (0..600).map(|i| 0.2 + 0.5 * wave(i)).collect(),
+                    least_ns: full.map_or(Vec::new(), |f| {
+                        (0..600).map(|i| f * (0.6 - 0.6 * wave(i))).collect()
+                    }),
+                    most_ns: full.map_or(Vec::new(), |f| {
+                        (0..600).map(|i| f * (1.0 - 0.5 * wave(i))).collect()
+                    }),
+                    throttled_share: (0..600)
+                        .map(|i| if wave(i) > 0.97 { 0.7 } else { 0.0 })
+                        .collect(),
+                }
+            };
+            Picture {
+                limits: shown.limits,
+                phase: 0.5,
+                whole: strip(0, 59.9e9),
+                close: Some(strip(31_200_000_000, 2e9)),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_pipe_gets_this_screen() {
+    let expected = include_str!("expected/plan-100.txt");
+    let screen = plan_table(&plans::service(), 100, false);
+    assert!(screen == expected, "expected\n{expected}\ngot\n{screen}");
+}
+
+#[test]
+fn a_screen_has_room_at_any_width() {
+    for (name, plan) in cases() {
+        for width in [60, 72, 80, 100, 132, 200] {
+            let screen = plan_table(&plan, width, false);
+            for line in screen.lines() {
+                assert!(line.chars().count() <= width, "{name} at {width}: `{line}`");
+                assert!(!line.contains('\u{1b}') && line == line.trim_end(), "{name}: `{line}`");
+            }
+        }
+    }
+    // One screen: no more lines than a terminal of usual size has.
+    let lines = |plan: &Plan, width| plan_table(plan, width, false).lines().count();
+    assert!(lines(&plans::service(), 100) <= 48, "{}", lines(&plans::service(), 100));
+    assert!(lines(&plans::service(), 160) <= lines(&plans::service(), 100));
+}
+
+#[test]
+fn colours_only_repeat_the_text() {
+    for (name, plan) in cases() {
+        let (plain, painted) = (plan_table(&plan, 100, false), plan_table(&plan, 100, true));
+        assert!(painted.contains("\u{1b}[1m"), "{name}");
+        let mut stripped = String::new();
+        for (i, piece) in painted.split('\u{1b}').enumerate() {
+            let rest = if i == 0 { piece } else { piece.split_once('m').unwrap().1 };
+            stripped.push_str(rest);
+        }
+        assert_eq!(stripped, plain, "{name}");
+    }
+}
+
+#[test]
+fn a_screen_says_what_is_and_what_is_not() {
+    let screen = |plan: &Plan| plan_table(plan, 100, false);
+    let nothing = screen(&plans::nothing());
+    assert!(nothing.contains("No setting was found with which checkout meets p99=20ms"));
+    assert!(nothing.contains("not known") && !nothing.contains("cpu.max"));
+    let without = screen(&plans::without_quota());
+    assert!(without.contains("only without a quota") && without.contains("never"));
+    assert!(!without.contains("inf"));
+    let neighbours = screen(&plans::with_neighbours(&["batch"]));
+    assert!(neighbours.contains("neighbour batch") && neighbours.contains("P(miss) %"));
+    assert!(!screen(&plans::service()).contains("P(miss)"));
+}
+
+/// Every place that could make a browser fetch something.
+const FETCHES: [&str; 8] =
+    [" src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest", "<link", "<iframe"];
+
+#[test]
+fn the_page_fetches_nothing_and_escapes_names() {
+    for (name, plan) in cases() {
+        let page = plan_html(&plan, &pictures(&plan));
+        let rest = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!rest.contains("http://") && !rest.contains("https://"), "{name}");
+        for fetch in FETCHES {
+            assert!(!page.contains(fetch), "{name}: {fetch}");
+        }
+        assert!(page.contains("default-src 'none'"));
+        // The data block and the script.
+        assert_eq!(page.matches("</script>").count(), 2, "{name}");
+        assert_eq!(page.matches("<script").count(), 2, "{name}");
+        assert!(page.len() < 400_000, "{name}: {} bytes", page.len());
+        assert_eq!(page, plan_html(&plan, &pictures(&plan)));
+    }
+}
+
+#[test]
+fn the_data_block_is_json() {
+    for (name, plan) in cases() {
+        let page = plan_html(&plan, &pictures(&plan));
+        let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+        let end = start + page[start..].find("</script>").unwrap();
+        let data: serde_json::Value = serde_json::from_str(&page[start..end]).unwrap();
+        let settings = data["settings"].as_array().unwrap();
+        let shown =
+            plan.today.iter().count() + plan.recommended.iter().count() + plan.alternatives.len();
+        assert_eq!(settings.len(), shown, "{name}");
+        // What is never done is no point of a curve.
+        for setting in settings {
+            assert!(setting["cdf"].as_array().unwrap().iter().all(|p| p[0].is_number()), "{name}");
+        }
+    }
+    let page = plan_html(&plans::without_quota(), &[]);
+    assert!(page.contains("\"p99\":null"));
+}
+
+#[test]
+fn the_page_says_the_answer_and_shows_only_what_there_is() {
+    let page = |plan: &Plan| plan_html(plan, &pictures(plan));
+    let service = page(&plans::service());
+    let title = "checkout meets p99=20ms and throttled&lt;0.1% with 60 ms per 100 ms with a burst \
+                 of 45 ms";
+    assert!(service.contains(&format!("<title>{title}</title>")), "{}", &service[..600]);
+    assert!(service.contains("echo 60000 100000 &gt;cpu.max"));
+    assert!(service.contains("<small>recommended</small>") && service.contains("<small>today"));
+    assert!(!service.contains("Groups by two") && !service.contains("P(miss)"));
+    let neighbours = page(&plans::with_neighbours(&["batch", "search"]));
+    // checkout with each, and both with each other.
+    assert!(neighbours.contains("Groups by two") && neighbours.contains("batch and search"));
+    let nothing = page(&plans::nothing());
+    for absent in ["id=\"over-time\"", "id=\"latency\"", "id=\"map\"", "id=\"apply\"", "<pre"] {
+        assert!(!nothing.contains(absent), "{absent}");
+    }
+    assert!(!plan_html(&plans::service(), &[]).contains("id=\"over-time\""));
+}
+
+/// Leaves pages to look at in the target directory's `tmp`.
+#[test]
+fn writes_sample_pages() {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, plan) in cases() {
+        let page = plan_html(&plan, &pictures(&plan));
+        std::fs::write(dir.join(format!("plan-{name}.html")), page).unwrap();
+        std::fs::write(dir.join(format!("plan-{name}.txt")), plan_table(&plan, 100, false))
+            .unwrap();
+    }
+}
