@@ -10,6 +10,7 @@ mod host_study;
 mod list;
 mod output;
 mod output_file;
+mod plan_act;
 mod plan_cmd;
 mod progress;
 mod sensitivity_cmd;

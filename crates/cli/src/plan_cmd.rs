@@ -4,13 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reveille_plan::{Goal, Limits, Neighbour, PlanError, Request};
+use reveille_plan::{Goal, Limits, Neighbour, Plan, PlanError, Request, Verification};
 use reveille_policy::{Baseline, Policy};
+use reveille_report::verification_table;
 use reveille_usage::{CsvOptions, Usage, UsageError};
+use serde::Serialize;
 
 use crate::errors::CliError;
 use crate::output::{colour, print, print_json, width};
 use crate::output_file::OutputFile;
+use crate::plan_act::{ActArgs, Applied};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::study_cmd::threads;
@@ -85,6 +88,19 @@ pub struct PlanArgs {
     /// Write a page with plots to this file as well
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    act: ActArgs,
+}
+
+/// The object of `--json`: the plan, and what was done with it.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verification: Option<&'a Verification>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<&'a Applied>,
 }
 
 /// Plans for a recording.
@@ -96,6 +112,9 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     };
     let (today, within) = (limits("--today", &args.today)?, limits("--within", &args.within)?);
     check_numbers(args)?;
+    let group = args.act.group()?;
+    let live = group.as_ref().map(|group| group.limits()).transpose()?;
+    let today = today.or(live.map(|live| live.limits.into()));
     let machine = reveille_study::machine(&args.machine)?;
     let usage = read(&args.file)?;
     let neighbours = args.neighbours.iter().map(|text| neighbour(text));
@@ -127,10 +146,21 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         let pictures = reveille_plan::pictures(&request, &plan, threads(args.jobs), &stop)?;
         html.write(&reveille_report::plan_html(&plan, &pictures))?;
     }
-    if args.json {
-        print_json(&plan)?;
-    } else {
+    if let Some(emitted) = args.act.emitted(&plan)? {
+        print(&emitted.text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.json {
         print(&reveille_report::plan_table(&plan, width(), colour()))?;
+    }
+    let verification = args.act.verified(&plan, &request, &stop)?;
+    let applied = args.act.applied(&plan, group.as_ref(), &stop)?;
+    let (verification, applied) = (verification.as_ref(), applied.as_ref());
+    if args.json {
+        print_json(&Document { plan: &plan, verification, applied })?;
+    } else {
+        let tried = verification.map(|v| format!("\n{}", verification_table(v)));
+        print(&(tried.unwrap_or_default() + &applied.map(Applied::text).unwrap_or_default()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,6 +26,7 @@ mod printed;
 mod sensitivity;
 mod summary;
 mod table;
+mod verification;
 
 pub use agreement::{agreement_csv, agreement_json, agreement_table};
 pub use export::{csv, json};
@@ -36,3 +37,4 @@ pub use plan::{plan_html, plan_table};
 pub use sensitivity::{sensitivity_json, sensitivity_table};
 pub use summary::{json_all, score_table};
 pub use table::table;
+pub use verification::verification_table;

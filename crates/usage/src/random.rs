@@ -9,6 +9,15 @@ use crate::{Demand, Ns, Origin, Usage};
 const SHORTEST_NS: f64 = 10_000.0;
 
 impl Usage {
+    /// The beginning of a recording, no longer than `span_ns`.
+    pub fn first(&self, span_ns: Ns) -> Usage {
+        let span_ns = span_ns.min(self.span_ns);
+        let mut first = Usage { span_ns, ..self.clone() };
+        first.demands.retain(|demand| demand.at_ns < span_ns);
+        first.samples.retain(|sample| sample.at_ns <= span_ns);
+        first
+    }
+
     /// Work that arrives at each of `threads` as a Poisson process and takes an exponentially
     /// distributed time of the mean `work_ns`, for `cpus` on average over `span_ns`: exactly,
     /// since all of it is stretched by what a sample of few is off.

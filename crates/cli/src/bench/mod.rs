@@ -12,6 +12,7 @@ mod request_response;
 mod schbench;
 mod tbench;
 
+pub use place::this_command;
 use std::process::ExitCode;
 
 use clap::Subcommand;

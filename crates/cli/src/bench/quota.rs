@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use reveille_plan::{Limits, Trial, Verification, Verified, cpus_like, verify};
+use reveille_report::verification_table;
 use reveille_usage::Usage;
 use serde::Serialize;
 
@@ -172,7 +173,7 @@ fn text(trials: &Trials) -> String {
         trials.seconds, trials.phases
     );
     for load in &trials.loads {
-        let _ = write!(text, "\n{}", verification(load));
+        let _ = write!(text, "\n{}", verification_table(load));
     }
     text.push('\n');
     for s in &trials.summaries {
@@ -190,51 +191,6 @@ fn text(trials: &Trials) -> String {
             s.p99_off_pct,
             s.p99_off_pct_of_9_in_10,
         );
-    }
-    text
-}
-
-/// One load under its settings.
-fn verification(load: &Verification) -> String {
-    let mut text = format!("{}\n", load.name);
-    if let Some(control) = &load.control {
-        let [least, most] = control.p99_stretch;
-        let _ = writeln!(
-            text,
-            "  without a limit: p99 is {least:.3} to {most:.3} times as predicted; the kernel \
-             charges {:.1} us more per piece of work than asked",
-            control.charged_beyond_ns as f64 / 1e3
-        );
-    }
-    text.push_str(
-        "  quota period  burst   throttled  predicted            p99  predicted                 off  others\n",
-    );
-    for v in &load.settings {
-        let (t, p) = (&v.predicted.throttled_share, &v.predicted.p99_ns);
-        let ms = |ns: f64| ns / 1e6;
-        for run in &v.measured {
-            let inside = |yes: bool| if yes { ' ' } else { '!' };
-            let figures = &run.figures;
-            let _ = writeln!(
-                text,
-                "{:>7.1}{:>7.0}{:>7.1}{:>12.1}{} {:>5.1} {:>5.1} {:>5.1}{:>11.1}{} {:>6.1} {:>6.1} {:>6.1}{:>+9.1}%{:>7.2}",
-                ms(v.limits.quota_ns.unwrap_or(0) as f64),
-                ms(v.limits.period_ns as f64),
-                ms(v.limits.burst_ns as f64),
-                100.0 * figures.throttled_share,
-                inside(v.throttled_inside == v.measured.len() as u32),
-                100.0 * t.min,
-                100.0 * t.median,
-                100.0 * t.max,
-                ms(figures.p99_ns),
-                inside(v.p99_inside_stretched == v.measured.len() as u32),
-                ms(p.min),
-                ms(p.median),
-                ms(p.max),
-                100.0 * (figures.p99_ns / p.median - 1.0),
-                run.others_cpus,
-            );
-        }
     }
     text
 }

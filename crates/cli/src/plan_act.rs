@@ -1,0 +1,184 @@
+//! What `reveille plan` does with its answer: lines for a runtime, a change of a live group,
+//! or a trial on this host's kernel.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use reveille_host::HostError;
+use reveille_host::cgroup::{Change, LiveGroup};
+use reveille_measure::duration_ns;
+use reveille_plan::{Plan, Request, Trial, Verification, verify};
+use reveille_policy::BandwidthLimits;
+use reveille_report::emit::{Emitted, Target};
+use serde::Serialize;
+
+use crate::bench::this_command;
+use crate::errors::{CliError, say};
+use crate::progress::Progress;
+
+/// Options that do something with the recommended setting.
+#[derive(clap::Args)]
+pub struct ActArgs {
+    /// Print the lines that set the recommended setting: cgroup2, cgroup1, k8s, oci,
+    /// koordinator or systemd; what they cannot say goes to standard error
+    #[arg(long, value_name = "TARGET", value_parser = target, conflicts_with_all = ["json", "apply", "verify"])]
+    pub emit: Option<Target>,
+    /// Name of the group, container or unit in those lines
+    #[arg(long, value_name = "NAME", requires = "emit")]
+    pub name: Option<String>,
+    /// Show what would be written to give the recommended setting to a live task group:
+    /// cgroup:NAME, by name or directory. Its limits are those of today, unless given
+    #[arg(long, value_name = "cgroup:NAME", value_parser = group_name)]
+    pub apply: Option<String>,
+    /// Write it: compared first, read back after, and undone if anything fails
+    #[arg(long, requires = "apply")]
+    pub write: bool,
+    /// Replay the recording in a real task group on this host under each setting shown, and
+    /// hold what happens against the prediction
+    #[arg(long)]
+    pub verify: bool,
+    /// Runs of that under each setting
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "verify",
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub verify_repeats: u32,
+    /// No more than so much of the recording, from its start [default: all of it]
+    #[arg(long, value_name = "TIME", requires = "verify", value_parser = duration_ns)]
+    pub verify_for: Option<u64>,
+}
+
+fn target(name: &str) -> Result<Target, String> {
+    Target::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Target::ALL.into_iter().map(Target::name).collect();
+        format!("there is no such target: use {}", names.join(", "))
+    })
+}
+
+fn group_name(text: &str) -> Result<String, String> {
+    match text.strip_prefix("cgroup:") {
+        Some(name) if !name.is_empty() => Ok(name.to_owned()),
+        _ => Err("name a task group: cgroup:NAME".to_owned()),
+    }
+}
+
+/// What was or would be written to a live group.
+#[derive(Debug, Serialize)]
+pub struct Applied {
+    group: String,
+    from: String,
+    to: String,
+    /// The writes, as commands of a shell, in their order.
+    writes: Vec<String>,
+    notes: Vec<String>,
+    /// They have been made, and read back.
+    written: bool,
+}
+
+impl ActArgs {
+    /// The live group, which must be there before anything is computed.
+    pub fn group(&self) -> Result<Option<LiveGroup>, CliError> {
+        Ok(self.apply.as_deref().map(LiveGroup::open).transpose()?)
+    }
+
+    /// The lines of `--emit`.
+    pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
+        let Some(target) = self.emit else { return Ok(None) };
+        let emitted = target.emit(&recommended(plan)?, self.name.as_deref());
+        for note in &emitted.notes {
+            say(format_args!("{note}"));
+        }
+        Ok(Some(emitted))
+    }
+
+    /// Gives the recommended setting to `group`, or says what that would write.
+    pub fn applied(
+        &self,
+        plan: &Plan,
+        group: Option<&LiveGroup>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Applied>, CliError> {
+        let Some(group) = group else { return Ok(None) };
+        let change = Change::plan(group, &recommended(plan)?.in_whole_us())?;
+        let mut applied = Applied {
+            group: group.name().to_owned(),
+            from: change.from().to_string(),
+            to: change.to().to_string(),
+            writes: change.lines(),
+            notes: change.notes(),
+            written: false,
+        };
+        if self.write {
+            change.make(stop)?;
+            applied.written = true;
+        }
+        Ok(Some(applied))
+    }
+
+    /// Tries every setting that the plan shows on this host.
+    pub fn verified(
+        &self,
+        plan: &Plan,
+        request: &Request<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Verification>, CliError> {
+        if !self.verify {
+            return Ok(None);
+        }
+        let shown = plan.today.iter().chain(&plan.recommended);
+        let shown = shown.chain(plan.alternatives.iter().map(|other| &other.shown));
+        let settings = shown.map(|shown| shown.limits).filter(|l| l.quota_ns.is_some()).collect();
+        let usage = match self.verify_for {
+            Some(span_ns) => request.usage.first(span_ns),
+            None => request.usage.clone(),
+        };
+        let trial = Trial {
+            usage: &usage,
+            settings,
+            machine: request.machine,
+            cpus: (0..request.cpus).collect(),
+            policy: request.policy.clone(),
+            slice_ns: request.slice_ns,
+            phases: request.phases,
+            repeats: self.verify_repeats,
+            controls: 2,
+            seed: request.seed,
+        };
+        let progress = Progress::labelled("verify ");
+        let tell = |done, total| progress.tell(done, total);
+        let verification = verify(&trial, &this_command()?, stop, &tell);
+        progress.finish();
+        Ok(Some(verification?))
+    }
+}
+
+fn recommended(plan: &Plan) -> Result<BandwidthLimits, HostError> {
+    let shown = plan.recommended.as_ref();
+    shown.map(|shown| shown.limits.into()).ok_or_else(|| {
+        let help = "ask for less, or give more CPUs: --cpus";
+        HostError::input("no setting was found that meets the goals", help)
+    })
+}
+
+impl Applied {
+    /// For people.
+    pub fn text(&self) -> String {
+        let Applied { group, from, to, .. } = self;
+        let mut text = format!("\n{group}: {from} -> {to}\n");
+        if self.writes.is_empty() {
+            text.push_str(
+                "  it is so already; nothing is written, for every write refills the group\n",
+            );
+        }
+        for line in &self.writes {
+            let _ = writeln!(text, "  {line}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "  note: {note}");
+        }
+        match (self.written, self.writes.is_empty()) {
+            (_, true) => {}
+            (true, _) => text.push_str("  written, and read back\n"),
+            (false, _) => text.push_str("  nothing is written yet: add --write\n"),
+        }
+        text
+    }
+}
