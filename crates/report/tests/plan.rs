@@ -159,8 +159,8 @@ fn the_data_block_is_json() {
 fn the_page_says_the_answer_and_shows_only_what_there_is() {
     let page = |plan: &Plan| plan_html(plan, &pictures(plan));
     let service = page(&plans::service());
-    let title = "checkout meets p99=20ms and throttled&lt;0.1% with 60 ms per 100 ms with a burst \
-                 of 45 ms";
+    let title = "checkout meets p99=20ms and throttled&lt;0.1% with 60 ms per 100 ms and a burst of \
+                 45 ms";
     assert!(service.contains(&format!("<title>{title}</title>")), "{}", &service[..600]);
     assert!(service.contains("echo 60000 100000 &gt;cpu.max"));
     assert!(service.contains("<small>recommended</small>") && service.contains("<small>today"));

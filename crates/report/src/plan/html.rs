@@ -6,8 +6,8 @@ use reveille_plan::{Goal, Map, Picture, Plan, Shown, Subject};
 use super::data;
 use super::rows::{Cell, Tone, blocks, columns};
 use super::words::{
-    ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, recording, setting,
-    thousands, today,
+    ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, of_draws, recording,
+    setting, thousands, today,
 };
 use crate::html::markup::{escape, push};
 use crate::html::{CHART, PAGE, STYLE, fill};
@@ -131,8 +131,11 @@ fn value(cell: &Cell) -> String {
         Tone::Good => format!("<span class=\"better\">{text}</span>"),
         Tone::Bad => format!("<span class=\"worse\">{text}</span>"),
     };
-    for part in cell.range.iter().chain(&cell.interval) {
-        push(&mut out, format_args!(" <span class=\"quiet\">{}</span>", escape(part)));
+    if let Some(range) = &cell.range {
+        push(&mut out, format_args!(" <span class=\"quiet\">{}</span>", escape(range)));
+    }
+    if let Some(interval) = &cell.interval {
+        push(&mut out, format_args!("<br><span class=\"quiet\">{}</span>", escape(interval)));
     }
     out
 }
@@ -314,10 +317,7 @@ fn provenance(out: &mut String, plan: &Plan) {
     if let Some(limits) = &of.limits {
         fact("Limits while recorded", &setting(limits));
     }
-    fact(
-        "Goals",
-        &format!("{}, in {:.0}% of the draws", goals(plan), 100.0 * plan.model.confidence),
-    );
+    fact("Goals", &format!("{}, in {} of the draws", goals(plan), of_draws(plan.model.confidence)));
     for given in &plan.neighbours {
         let limits = given.limits.as_ref().map_or("no quota".into(), setting);
         let of = &given.recording;

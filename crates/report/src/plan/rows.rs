@@ -2,10 +2,10 @@
 //! differ only in how they draw it.
 
 use reveille_plan::{
-    ClosedForm, Figures, Goal, Interval, NeighbourEffect, Plan, Range, Shown, Subject,
+    ClosedForm, Figures, Goal, Interval, NeighbourEffect, Pair, Plan, Range, Shown, Subject,
 };
 
-use super::words::{change, cpus, files, ms, percent, setting};
+use super::words::{change, cpus, files, ms, of_draws, percent, setting, with_ms};
 
 /// What a value means for the reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,12 @@ pub(super) fn blocks(plan: &Plan) -> Vec<Block> {
     for (number, given) in plan.neighbours.iter().enumerate() {
         let limits = given.limits.as_ref().map_or("no quota".into(), setting);
         let mean = cpus(given.recording.mean_cpus);
-        let title = format!("neighbour {}: {limits}, {mean} CPUs on average", given.recording.name);
+        let effect = columns.iter().find_map(|column| column.shown.neighbours.get(number));
+        let alone = effect.map_or(String::new(), |effect| {
+            format!(", p99 {} without this group", with_ms(effect.p99_without_ns.median))
+        });
+        let name = &given.recording.name;
+        let title = format!("neighbour {name}: {limits}, {mean} CPUs on average{alone}");
         blocks.push(Block { title: Some(title), rows: neighbour(plan, &columns, number) });
     }
     if columns.iter().any(|column| column.shown.closed_form.is_some()) {
@@ -128,7 +133,7 @@ fn goal_of(plan: &Plan, subject: Subject) -> Option<Goal> {
 
 fn effects(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
     let share = |shown: &Shown| Cell {
-        value: format!("{}%", percent(shown.holds_share)),
+        value: of_draws(shown.holds_share),
         tone: if shown.meets_goals { Tone::Good } else { Tone::Bad },
         ..Cell::default()
     };
@@ -241,11 +246,7 @@ fn neighbour(plan: &Plan, columns: &[Column<'_>], number: usize) -> Vec<Row> {
             None => plain("-".into()),
         }));
     }
-    let alone = columns.iter().find_map(|c| c.shown.neighbours.get(number));
-    if let (Some(alone), Some(row)) = (alone, rows.last_mut()) {
-        row.label = format!("its p99 ms ({} alone)", ms(alone.p99_without_ns.median));
-    }
-    debug_assert!(number < plan.neighbours.len());
+    rows.extend(pairs(plan, columns, &plan.neighbours[number].recording.name));
     rows
 }
 
@@ -259,7 +260,7 @@ fn closed_form(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
         shown.closed_form.as_ref().map_or_else(|| plain("-".into()), text)
     };
     let total = plan.model.cpus;
-    let mut rows = vec![
+    vec![
         row(&format!("quotas, of {total} CPUs"), columns, |shown| {
             of(shown, &|form| plain(cpus(form.reserved_cpus)))
         }),
@@ -274,28 +275,30 @@ fn closed_form(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
                 Cell { value: ms(form.worst_owed_ns as f64), range: bound, interval: None, tone }
             })
         }),
-    ];
-    // Pairs with this group; those among neighbours do not depend on its setting.
+    ]
+}
+
+/// This group and a neighbour, without a simulation; what neighbours are to each other does not
+/// depend on this group's setting.
+fn pairs(plan: &Plan, columns: &[Column<'_>], name: &str) -> Vec<Row> {
     let own = &plan.recording.name;
-    for given in &plan.neighbours {
-        let name = &given.recording.name;
-        let pair = |shown: &Shown, text: &dyn Fn(&reveille_plan::Pair) -> Cell| {
-            of(shown, &|form| {
-                let found = form.pairs.iter().find(|p| &p.groups[0] == own && &p.groups[1] == name);
-                found.map_or_else(|| plain("-".into()), text)
-            })
-        };
-        let seen = |share: f64, seen: f64| Cell {
-            value: percent(share),
-            range: Some(format!("seen {}", percent(seen))),
-            ..Cell::default()
-        };
-        rows.push(row(&format!("within % {name}"), columns, |shown| {
-            pair(shown, &|p| seen(p.both_within, p.both_within_seen))
-        }));
-        rows.push(row(&format!("beyond % {name}"), columns, |shown| {
-            pair(shown, &|p| seen(p.both_beyond, p.both_beyond_seen))
-        }));
-    }
-    rows
+    let pair = |shown: &Shown, text: fn(&Pair) -> (f64, f64)| {
+        let mut pairs = shown.closed_form.iter().flat_map(|form| &form.pairs);
+        let pair = pairs.find(|pair| &pair.groups[0] == own && pair.groups[1] == name);
+        pair.map_or_else(
+            || plain("-".into()),
+            |pair| {
+                let (independent, seen) = text(pair);
+                let range = Some(format!("seen {}", percent(seen)));
+                Cell { value: percent(independent), range, ..Cell::default() }
+            },
+        )
+    };
+    let rows = vec![
+        row("both within %", columns, |s| pair(s, |p| (p.both_within, p.both_within_seen))),
+        row("both beyond %", columns, |s| pair(s, |p| (p.both_beyond, p.both_beyond_seen))),
+    ];
+    // A group without a quota is never beyond it.
+    let any = |row: &Row| row.cells.iter().any(|cell| cell.range.is_some());
+    rows.into_iter().filter(any).collect()
 }

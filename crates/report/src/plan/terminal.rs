@@ -33,8 +33,10 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
         page.text.push('\n');
     }
     table(&mut page, plan, ink);
-    page.line("");
-    page.wrapped("", &footnote(plan));
+    if !columns(plan).is_empty() {
+        page.line("");
+        page.wrapped("", &footnote(plan));
+    }
     if !plan.neighbours.is_empty() {
         page.wrapped("", ABOUT_NEIGHBOURS);
     }
@@ -49,10 +51,7 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     }
     if let Some(shown) = &plan.recommended {
         page.line("");
-        page.wrapped(
-            "by hand    ",
-            &format!("in the group's directory: {}", by_hand(&shown.limits)),
-        );
+        page.wrapped("by hand    ", &by_hand(&shown.limits));
         page.wrapped(
             "or again   ",
             "with --apply cgroup:NAME, which compares first and reads back, or --emit cgroup2, \

@@ -30,6 +30,11 @@ pub(super) fn percent(share: f64) -> String {
     if (0.9995..1.0).contains(&share) { ">99.9".into() } else { digits(100.0 * share) }
 }
 
+/// A share of few draws, in percent with its sign.
+pub(super) fn of_draws(share: f64) -> String {
+    format!("{}%", (1000.0 * share).round() / 10.0)
+}
+
 /// CPUs; quotas are found to less than a hundredth.
 pub(super) fn cpus(cpus: f64) -> String {
     format!("{cpus:.3}")
@@ -63,14 +68,14 @@ fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 
-/// A setting in words: `60 ms per 100 ms with a burst of 30 ms`.
+/// A setting in words: `60 ms per 100 ms and a burst of 30 ms`.
 pub(super) fn setting(limits: &Limits) -> String {
     let Some(quota) = limits.quota_ns else { return "no quota".into() };
     let burst = match limits.burst_ns {
-        0 => "without a burst".into(),
-        burst => format!("with a burst of {}", exact(burst)),
+        0 => ", no burst".into(),
+        burst => format!(" and a burst of {}", exact(burst)),
     };
-    format!("{} per {} {burst}", exact(quota), exact(limits.period_ns))
+    format!("{} per {}{burst}", exact(quota), exact(limits.period_ns))
 }
 
 /// The recording in a line, without its name.
@@ -130,11 +135,11 @@ pub(super) fn today(plan: &Plan) -> String {
     let effect = &today.effect;
     let with = |range: &Range, text: fn(f64) -> String| text(range.median);
     format!(
-        "{}: {}% of periods throttled, p99 {}, goals met in {}% of draws",
+        "{}: {}% of periods throttled, p99 {}, goals met in {} of draws",
         setting(&today.limits),
         with(&effect.throttled_share, percent),
         with_ms(effect.p99_ns.median),
-        percent(today.holds_share)
+        of_draws(today.holds_share)
     )
 }
 
@@ -177,9 +182,9 @@ pub(super) fn footnote(plan: &Plan) -> String {
     let mut note = format!(
         "12.3 (4.5…67.8): median and range over {phases} phases of the period, which nobody \
          chooses on a kernel. [3.4…78.9]: 90% of {} draws of a phase and a resampled recording; \
-         goals met: share of these draws in which all goals hold, {}% asked for.",
+         goals met: share of these draws in which all goals hold, {} asked for.",
         plan.model.draws,
-        percent(plan.model.confidence)
+        of_draws(plan.model.confidence)
     );
     note += " Worst case: the longest piece of work, alone, when the bank is empty; ≤: by the \
              closed form.";
@@ -188,9 +193,9 @@ pub(super) fn footnote(plan: &Plan) -> String {
 
 /// What is said of neighbours.
 pub(super) const ABOUT_NEIGHBOURS: &str = "P(miss): share of a neighbour's periods with work done more than a tick later than without \
-     this group; late: by how much, over all of its work; (by burst): against the same setting \
-     with a burst of 0. As a fluid: demand per period without threads and slices; overcommitted: \
-     periods in which not everybody can have what quota and burst allow; owed: CPU time at the end \
-     of a period, no more than the sum of the bursts while the quotas fit the CPUs; within, \
-     beyond: periods in which this group and the neighbour both ask for no more, or both for \
-     more, than their quotas, if they are independent, and as recorded.";
+     this group; late: by how much, over all of its work; by burst: against the same setting with a \
+     burst of 0; both within, beyond: periods in which this group and the neighbour both ask for no \
+     more, or both for more, than their quotas, if they are independent, and as seen in the \
+     recordings. As a fluid: demand per period without threads and slices; overcommitted: periods in \
+     which not everybody can have what quota and burst allow; owed: CPU time at the end of a period, \
+     ≤ the sum of the bursts while the quotas fit the CPUs.";

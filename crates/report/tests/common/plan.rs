@@ -90,7 +90,7 @@ pub fn service() -> Plan {
         goals: vec!["p99=20ms".into(), "throttled<0.1%".into()],
         neighbours: Vec::new(),
         model: Model {
-            machine: "generic-x86".into(),
+            machine: "quad-1s4c".into(),
             cpus: 4,
             hz: 250,
             base: "v6.12".into(),
