@@ -16,6 +16,8 @@ mod range;
 mod replay;
 mod replica;
 mod search;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod worst_case;
 

@@ -12,7 +12,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_host::cgroup::HostGroups;
 use reveille_host::program::{self, Setting};
 use reveille_machine::Machine;
-use reveille_measure::{RunResult, RunSpec};
+use reveille_measure::RunResult;
 use reveille_policy::{CpuId, Groups, Policy};
 use reveille_usage::Usage;
 use serde::Serialize;
@@ -21,9 +21,6 @@ use crate::load::Load;
 use crate::plan::{Figures, Range};
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
 use crate::{Limits, Ns, PlanError};
-
-/// Before measuring begins so much is replayed.
-const WARMUP_NS: Ns = 1_000_000_000;
 
 /// What is to be held against this host.
 #[derive(Clone, Debug)]
@@ -211,12 +208,7 @@ impl Host<'_> {
         }
         let made = HostGroups::create(&groups)?;
         let setting = Setting { cpus: self.trial.cpus.clone(), groups: made.files(&groups)? };
-        let span_ns = load.span_ns();
-        let spec = RunSpec {
-            seed: self.trial.seed,
-            warmup_ns: WARMUP_NS.min(span_ns),
-            duration_ns: span_ns,
-        };
+        let spec = self.stage.spec(load, &groups);
         let ran = program::run(self.command, &load.program, &setting, &spec, self.stop)?;
         let others_cpus = others(&ran.result);
         let outcome = Outcome::of(ran.result);
