@@ -102,9 +102,9 @@ mod tests {
     use super::*;
     use reveille_usage::{Demand as Piece, Origin};
 
-    /// Uses 90 ms of a CPU in busy periods, else 20 ms.
+    /// Uses 90 ms of a CPU in busy periods, else 5 ms.
     fn usage(name: &str, busy: impl Fn(u64) -> bool) -> Usage {
-        let cpu_ns = |period| if busy(period) { 90_000_000 } else { 20_000_000 };
+        let cpu_ns = |period| if busy(period) { 90_000_000 } else { 5_000_000 };
         let piece = |period: u64| Piece {
             at_ns: period * 100_000_000,
             cpu_ns: cpu_ns(period),
@@ -130,7 +130,7 @@ mod tests {
     fn two_groups_at_p95_are_both_within_in_90_percent_and_both_beyond_in_a_quarter_percent() {
         // All pairs of periods of two groups occur once in 400.
         let (a, b) = (usage("a", |p| p % 20 == 7), usage("b", |p| p / 20 == 3));
-        let limits = |burst_ms| {
+        let limits = |burst_ms: u64| {
             Some(Limits {
                 quota_ns: Some(50_000_000),
                 period_ns: 100_000_000,
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(closed.tardiness_bound_ns, Some(100_000_000));
         assert!((closed.reserved_cpus - 1.0).abs() < 1e-9);
         // Both beyond: 180 ms are wanted and 100 there. Chance draws that in 0.25%.
-        assert!((0.001..0.02).contains(&closed.overcommitted_share), "{closed:?}");
+        assert!((0.0015..0.006).contains(&closed.overcommitted_share), "{closed:?}");
         assert!(closed.worst_owed_ns <= 100_000_000);
         let kept = closed_form(&[(&a, limits(0)), (&b, limits(0))], 1, 1).unwrap();
         assert_eq!(kept.overcommitted_share, 0.0);

@@ -147,8 +147,8 @@ fn quantile(name: &str) -> Option<f64> {
         return None;
     }
     let percent: f64 = digits.parse().ok()?;
-    // 100 - percent first: 99.9 / 100 is not quite 0.999.
-    (percent > 0.0 && percent < 100.0).then(|| 1.0 - (100.0 - percent) / 100.0)
+    // In 10^-9: 99.9 / 100 is not quite 0.999.
+    (percent > 0.0 && percent < 100.0).then(|| (percent * 1e7).round() / 1e9)
 }
 
 /// `0.1%` as 0.001.

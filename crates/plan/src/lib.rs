@@ -13,6 +13,7 @@ mod picture;
 mod plan;
 mod range;
 mod replay;
+mod replica;
 mod search;
 mod worst_case;
 

@@ -8,6 +8,7 @@ use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
 use crate::plan::{Counts, Figures};
 use crate::replay::{Outcome, Phase, Stage};
+use crate::replica::Replicas;
 use crate::{Limits, Ns, PlanError};
 
 const MS: Ns = 1_000_000;
@@ -60,6 +61,7 @@ pub(crate) struct Search<'a> {
     pub(crate) stage: &'a Stage<'a>,
     pub(crate) usage: &'a Usage,
     pub(crate) neighbours: &'a [&'a Usage],
+    pub(crate) replicas: Replicas<'a>,
     /// The recording as it is.
     pub(crate) load: Load,
     /// The neighbours alone, and their runs at the phases of the grid and of the draws;
@@ -116,6 +118,7 @@ impl<'a> Search<'a> {
         let alone_draws: Result<_, PlanError> = runs(DRAWS, &Phase::of_draw);
         Ok(Search {
             load: all(usage),
+            replicas: Replicas::new(usage),
             alone_grid: alone_grid?,
             alone_draws: alone_draws?,
             alone,
@@ -149,10 +152,8 @@ impl<'a> Search<'a> {
         limits: Option<Limits>,
         draw: u32,
     ) -> Result<Figures<f64>, PlanError> {
-        let period_ns = limits.map_or(0, |limits| limits.period_ns);
-        let block_ns = (10 * period_ns).max(1000 * MS);
         let seed = self.stage.seed.wrapping_add(u64::from(draw));
-        let replica = self.usage.resampled(block_ns, seed);
+        let replica = self.replicas.draw(seed);
         let mut all = vec![&replica];
         all.extend(self.neighbours);
         let load = Load::new(&all);

@@ -7,6 +7,7 @@ mod both_worlds;
 mod calibrate;
 mod interrupt;
 mod lists;
+mod plan;
 mod results;
 mod rtapp;
 mod schedulers;

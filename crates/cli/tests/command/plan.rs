@@ -1,0 +1,97 @@
+//! `reveille plan` as a user would run it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{json, output, stdout};
+
+/// Two threads of 10 ms of work every 50 ms.
+fn requests(directory: &Path, name: &str) -> PathBuf {
+    let mut text = String::from("at_ms,cpu_ms,thread\n");
+    for round in 0..40 {
+        for thread in 0..2 {
+            text += &format!("{},10,{thread}\n", 50 * round);
+        }
+    }
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// Options that make a plan small.
+const SMALL: [&str; 8] =
+    ["--cpus", "2", "--phases", "2", "--machine", "zen4-7950x", "--base", "v6.12"];
+
+fn with<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["plan", file], &SMALL[..], more].concat()
+}
+
+#[test]
+fn a_plan_is_the_same_for_any_number_of_jobs() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path(), "app.csv");
+    let file = file.to_str().unwrap();
+    let goal = ["--goal", "p99=15ms", "--today", "quota=20ms,period=100ms", "--json", "--jobs"];
+    let one = stdout(&with(file, &[&goal[..], &["1"]].concat()));
+    assert_eq!(one, stdout(&with(file, &[&goal[..], &["2"]].concat())));
+    let plan: serde_json::Value = serde_json::from_str(&one).unwrap();
+    let limits = &plan["recommended"]["limits"];
+    let quota = limits["quota_ns"].as_f64().unwrap() / limits["period_ns"].as_f64().unwrap();
+    assert!((0.4..1.5).contains(&quota), "{limits}");
+    assert!(plan["recommended"]["effect"]["p99_ns"]["max"].as_f64().unwrap() <= 15e6);
+    // A quota of half of the demand: what is not done has no latency.
+    assert_eq!(plan["today"]["holds_share"], 0.0);
+    assert!(plan["today"]["effect"]["max_ns"]["max"].is_null());
+}
+
+#[test]
+fn a_plan_with_a_neighbour_names_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, other) =
+        (requests(directory.path(), "app.csv"), requests(directory.path(), "db.csv"));
+    let other = format!("{}:quota=60ms,period=100ms,burst=20ms", other.display());
+    let goal = ["--goal", "p99=40ms", "--neighbours", &other, "--json"];
+    let plan = json(&with(file.to_str().unwrap(), &goal));
+    assert_eq!(plan["neighbours"][0]["recording"]["name"], "db");
+    assert_eq!(plan["neighbours"][0]["limits"]["burst_ns"], 20_000_000);
+    let neighbour = &plan["recommended"]["neighbours"][0];
+    assert!(neighbour["missed_share"]["median"].as_f64().unwrap() <= 1.0, "{neighbour}");
+    let form = &plan["recommended"]["closed_form"];
+    assert!(form["stable"].as_bool().unwrap(), "{form}");
+}
+
+#[test]
+fn wrong_input_is_refused_with_the_fix() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path(), "app.csv");
+    let file = file.to_str().unwrap();
+    let empty = directory.path().join("empty.parquet");
+    fs::write(&empty, "").unwrap();
+    let empty = empty.to_str().unwrap();
+    let goal = ["--goal", "p99=15ms"];
+    let cases: [(Vec<&str>, &str); 12] = [
+        (with(file, &[]), "no goal is given"),
+        (with(file, &["--goal", "p99=15"]), "has no unit"),
+        (with(file, &["--goal", "mean=15ms"]), "there is no goal `mean`"),
+        (with(file, &["--goal", "p99=9ms"]), "takes 10.000 ms of CPU time"),
+        (with(file, &[&goal[..], &["--today", "quota=1us"]].concat()), "less than 1 ms"),
+        (
+            with(file, &[&goal[..], &["--today", "quota=10ms,burst=20ms"]].concat()),
+            "more than the quota",
+        ),
+        (with(file, &[&goal[..], &["--confidence", "1.5"]].concat()), "is no share"),
+        (with(file, &[&goal[..], &["--confidence", "nan"]].concat()), "is no share"),
+        (with(file, &[&goal[..], &["--quota-sum", "0.2"]].concat()), "leave 0.20"),
+        (with(file, &[&goal[..], &["--neighbours", "none.csv"]].concat()), "cannot read none.csv"),
+        (with(empty, &goal), "no Parquet file"),
+        (with("nothing.parquet", &goal), "cannot read nothing.parquet"),
+    ];
+    for (args, what) in cases {
+        let output = output(&args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
+        assert!(errors.contains(what), "{args:?} does not say {what:?}: {errors}");
+        assert!(errors.contains("help: "), "{args:?} names no fix: {errors}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! What the recording might have been as well: a block bootstrap whose seams lie where the
+//! group was idle, so that work of two blocks does not fall together as it never did.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use reveille_usage::{Demand, Usage};
+
+use crate::Ns;
+
+/// Blocks of a recording, within bounds. How work hangs together in time belongs to the
+/// load, so that it is the same for all settings.
+const BLOCKS: Ns = 20;
+const BLOCK_NS: (Ns, Ns) = (1_000_000_000, 10_000_000_000);
+/// With fewer idle moments than this in a block a seam may be at any arrival.
+const SEAMS_PER_BLOCK: usize = 3;
+
+/// Recordings like one.
+pub(crate) struct Replicas<'a> {
+    usage: &'a Usage,
+    block_ns: Ns,
+    /// Numbers of the demands that a block may begin with, the first one included.
+    begins: Vec<usize>,
+}
+
+impl<'a> Replicas<'a> {
+    pub(crate) fn new(usage: &'a Usage) -> Replicas<'a> {
+        let block_ns = (usage.span_ns / BLOCKS).clamp(BLOCK_NS.0, BLOCK_NS.1);
+        let mut begins = after_idle(usage);
+        let blocks = (usage.span_ns / block_ns) as usize;
+        if begins.len() < SEAMS_PER_BLOCK * blocks {
+            begins = (0..usage.demands.len()).collect();
+        }
+        Replicas { usage, block_ns, begins }
+    }
+
+    /// Blocks from anywhere in the recording, the end followed by the beginning, until it is
+    /// full; the last one is cut off.
+    pub(crate) fn draw(&self, seed: u64) -> Usage {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (demands, span_ns) = (&self.usage.demands, self.usage.span_ns);
+        let mut drawn: Vec<Demand> = Vec::with_capacity(demands.len());
+        let mut to_ns = 0;
+        while to_ns < span_ns && !self.begins.is_empty() {
+            let place =
+                ((u128::from(random.next_u64()) * self.begins.len() as u128) >> 64) as usize;
+            let from_ns = demands[self.begins[place]].at_ns;
+            let length_ns = self.length_ns(place).min(span_ns - to_ns);
+            let first = self.begins[place];
+            let straight = demands[first..].iter().map(|demand| (demand.at_ns - from_ns, demand));
+            let around =
+                demands[..first].iter().map(|demand| (demand.at_ns + span_ns - from_ns, demand));
+            let inside = straight.chain(around).take_while(|(after_ns, _)| *after_ns < length_ns);
+            drawn.extend(inside.map(|(after_ns, demand)| Demand {
+                at_ns: to_ns + after_ns,
+                done_ns: None,
+                ..*demand
+            }));
+            to_ns += length_ns;
+        }
+        Usage { demands: drawn, samples: Vec::new(), ..self.usage.clone() }
+    }
+
+    /// From one begin to the first that is a block away, across the end if need be.
+    fn length_ns(&self, place: usize) -> Ns {
+        let at_ns = |number: usize| self.usage.demands[number].at_ns;
+        let (from_ns, span_ns) = (at_ns(self.begins[place]), self.usage.span_ns);
+        let end_ns = from_ns + self.block_ns;
+        let next = self.begins.partition_point(|&begin| at_ns(begin) < end_ns);
+        match self.begins.get(next) {
+            Some(&begin) => at_ns(begin) - from_ns,
+            None => {
+                let end_ns = end_ns.saturating_sub(span_ns);
+                let next = self.begins.partition_point(|&begin| at_ns(begin) < end_ns);
+                let next = next.min(place);
+                (at_ns(self.begins[next]) + span_ns - from_ns).max(1)
+            }
+        }
+    }
+}
+
+/// Demands that arrive when all earlier work would be done, were there a CPU for each thread.
+fn after_idle(usage: &Usage) -> Vec<usize> {
+    let mut free_at = vec![0; usage.threads as usize];
+    let mut all_free_at = 0;
+    let mut begins = Vec::new();
+    let mut last_ns = None;
+    for (number, demand) in usage.demands.iter().enumerate() {
+        let free = &mut free_at[demand.thread as usize];
+        // Of several that arrive together the first begins.
+        if all_free_at <= demand.at_ns && last_ns != Some(demand.at_ns) {
+            begins.push(number);
+        }
+        last_ns = Some(demand.at_ns);
+        *free = demand.at_ns.max(*free).saturating_add(demand.cpu_ns);
+        all_free_at = all_free_at.max(*free);
+    }
+    begins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use reveille_usage::Origin;
+
+    const MS: Ns = 1_000_000;
+
+    fn usage(span_ns: Ns, demands: Vec<Demand>) -> Usage {
+        Usage {
+            name: "r".into(),
+            origin: Origin::Traced,
+            span_ns,
+            threads: 2,
+            demands,
+            samples: Vec::new(),
+            limits: None,
+            host_cpus: None,
+            began_unix_ns: None,
+            overhead: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn piece(at_ns: Ns, cpu_ns: Ns, thread: u32) -> Demand {
+        Demand { at_ns, cpu_ns, thread, done_ns: None }
+    }
+
+    #[test]
+    fn a_regular_load_stays_regular() {
+        let pieces = (0..300).map(|n| piece(n / 2 * 200 * MS, 80 * MS, (n % 2) as u32));
+        let usage = usage(30_000 * MS, pieces.collect());
+        let replicas = Replicas::new(&usage);
+        for seed in 0..20 {
+            assert_eq!(replicas.draw(seed).demands, usage.demands);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_recording_gives_another_that_is_valid(
+            pieces in prop::collection::vec((0..40_000u64, 1..3000u64, 0..2u32), 1..300),
+            seed: u64,
+        ) {
+            let mut demands: Vec<Demand> =
+                pieces.iter().map(|&(at, cpu, thread)| piece(at * MS, cpu * MS / 10, thread)).collect();
+            demands.sort_by_key(|demand| demand.at_ns);
+            let usage = usage(40_000 * MS, demands);
+            let replicas = Replicas::new(&usage);
+            let drawn = replicas.draw(seed);
+            prop_assert!(drawn.validate().is_ok(), "{:?}", drawn.validate());
+            prop_assert!(!drawn.demands.is_empty());
+            prop_assert_eq!(&drawn, &replicas.draw(seed));
+            for demand in &drawn.demands {
+                let is = |d: &Demand| (d.cpu_ns, d.thread) == (demand.cpu_ns, demand.thread);
+                prop_assert!(usage.demands.iter().any(is));
+            }
+        }
+    }
+}
