@@ -4,6 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use reveille_policy::{Groups, TaskGroup};
 use reveille_sim::GroupMoment;
 use reveille_usage::Usage;
 
@@ -19,8 +20,9 @@ const BINS: u64 = 600;
 const CLOSE_NS: [Ns; 2] = [2_000_000_000, 5_000_000_000];
 /// Or so many periods, if that lies between.
 const CLOSE_PERIODS: Ns = 20;
-/// Period of a quota that nobody reaches; it is there to have moments to look at.
-const WATCH_NS: Ns = 10_000_000;
+/// Period of a quota around the group that nobody reaches: it gives moments to look at between
+/// those of the group's own quota.
+const WATCH_NS: Ns = 5_000_000;
 
 /// A setting over time, at the phase whose p99 is the median of all phases.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,16 +136,11 @@ impl Ran {
             None => Phase::of_grid(0, phases),
             Some(_) => median_phase(stage, load, limits, phases)?,
         };
-        // Only groups with a quota have moments.
-        let watched = match limits.quota_ns {
-            Some(_) => limits,
-            None => {
-                let all_ns = 2 * WATCH_NS * stage.machine.topology.n_cpus() as Ns;
-                Limits { quota_ns: Some(all_ns), period_ns: WATCH_NS, burst_ns: 0 }
-            }
-        };
-        let groups = stage.groups(load, Some(watched), phase);
-        let spec = stage.spec(load, &groups);
+        let mut groups = stage.groups(load, Some(limits), phase);
+        let mut spec = stage.spec(load, &groups);
+        // What happens after the last moment is not known: it is to lie behind the end.
+        spec.duration_ns += 2 * limits.period_ns.max(WATCH_NS);
+        let watch = watch(stage, &mut groups);
         let (_, history) = reveille_sim::run_with_history(
             &stage.machine,
             &load.program,
@@ -152,9 +149,7 @@ impl Ran {
             &spec,
             stage.stop,
         )?;
-        let own = stage.own();
-        let moments: Vec<GroupMoment> = history.into_iter().filter(|m| m.group == own).collect();
-        let spans = spans(&moments, watched.period_ns, spec.warmup_ns, load.span_ns());
+        let spans = spans(&history, watch, spec.warmup_ns, load.span_ns());
         Ok(Ran { limits, phase, spans })
     }
 
@@ -203,38 +198,58 @@ fn median_phase(
     Ok(Phase::of_grid(p99[p99.len() / 2].1, phases))
 }
 
-/// What happened between the moments that were measured, by the time in the recording.
-fn spans(moments: &[GroupMoment], period_ns: Ns, warmup_ns: Ns, span_ns: Ns) -> Vec<Span> {
+/// Puts a group around the load's own, which stands behind it; returns its number.
+fn watch(stage: &Stage<'_>, groups: &mut Groups) -> usize {
+    let number = stage.own();
+    let inner = groups.groups[number].clone();
+    let parent = inner.parent;
+    // More than all CPUs can draw.
+    let most_ns = stage.machine.topology.n_cpus() as Ns * 2 * (WATCH_NS + stage.slice_ns);
+    let limits = Limits { quota_ns: Some(most_ns), period_ns: WATCH_NS, burst_ns: 0 };
+    let name = "watch".to_owned();
+    let around = TaskGroup { name, limits: limits.into(), phase_ns: Some(0), ..inner };
+    groups.groups.insert(number, around);
+    groups.groups[number + 1].parent = Some(number);
+    debug_assert_eq!(groups.groups[number].parent, parent);
+    number
+}
+
+/// What happened between the moments that were measured, by the time in the recording. The
+/// group `watch` has no more use than the one behind it, whose bank and throttling are shown.
+fn spans(history: &[GroupMoment], watch: usize, warmup_ns: Ns, span_ns: Ns) -> Vec<Span> {
+    let own = watch + 1;
+    let moments: Vec<GroupMoment> =
+        history.iter().filter(|m| m.group == watch || m.group == own).copied().collect();
     let mut spans = Vec::new();
-    for pair in moments.windows(2) {
-        let (a, b) = (&pair[0], &pair[1]);
-        let mut from_ns = a.at_ns;
-        let mut bank = a.runtime_ns as f64;
-        // With nothing to do the timer stops; it starts a period before its next moment.
-        let begins_ns = b.at_ns.saturating_sub(period_ns);
-        if a.throttled_cpus == 0 && begins_ns > from_ns {
-            let full = Span {
-                from_ns: from_ns as f64,
-                to_ns: begins_ns as f64,
-                used_ns: 0.0,
-                bank_ns: [bank, bank],
-                throttled: false,
-            };
-            cut(&mut spans, full, warmup_ns, span_ns);
-            from_ns = begins_ns;
+    let mut add = |span: Span| cut(&mut spans, span, warmup_ns, span_ns);
+    // Up to the first moment of the group itself, nothing is known.
+    let mut first = moments.iter().position(|m| m.group == own).unwrap_or(0);
+    while first + 1 < moments.len() {
+        let next = moments[first + 1..].iter().position(|m| m.group == own);
+        let last = next.map_or(moments.len() - 1, |next| first + 1 + next);
+        let (a, b) = (&moments[first], &moments[last]);
+        // The bank falls as CPU time is used.
+        let used = (b.usage_ns - a.usage_ns).max(1) as f64;
+        let end = if b.group == own { b.runtime_ns } else { a.runtime_ns };
+        let fall = end as f64 - a.runtime_ns as f64;
+        let bank = |usage: Ns| a.runtime_ns as f64 + fall * (usage - a.usage_ns) as f64 / used;
+        let throttled = a.group == own && a.throttled_cpus > 0;
+        for pair in moments[first..=last].windows(2) {
+            let (from, to) = (&pair[0], &pair[1]);
+            let mut from_ns = from.at_ns;
+            let bank_ns = [bank(from.usage_ns), bank(to.usage_ns)];
+            // With nothing to do the timer stops; it starts a period before its next moment.
+            let begins_ns = to.at_ns.saturating_sub(WATCH_NS);
+            if begins_ns > from_ns {
+                let (from_ns, to_ns) = (from_ns as f64, begins_ns as f64);
+                add(Span { from_ns, to_ns, used_ns: 0.0, bank_ns: [bank_ns[0]; 2], throttled });
+            }
+            from_ns = from_ns.max(begins_ns);
+            let used_ns = (to.usage_ns - from.usage_ns) as f64;
+            let (from_ns, to_ns) = (from_ns as f64, to.at_ns as f64);
+            add(Span { from_ns, to_ns, used_ns, bank_ns, throttled });
         }
-        // A refill is a jump within no time.
-        if from_ns == b.at_ns {
-            bank = b.runtime_ns as f64;
-        }
-        let span = Span {
-            from_ns: from_ns as f64,
-            to_ns: b.at_ns as f64,
-            used_ns: (b.usage_ns - a.usage_ns) as f64,
-            bank_ns: [bank, b.runtime_ns as f64],
-            throttled: a.throttled_cpus > 0,
-        };
-        cut(&mut spans, span, warmup_ns, span_ns);
+        first = last;
     }
     spans
 }
@@ -307,61 +322,70 @@ mod tests {
 
     const MS: Ns = 1_000_000;
 
+    /// Of the group itself, inside group 0.
     fn moment(at_ms: Ns, runtime_ms: Ns, usage_ms: Ns, throttled_cpus: u32) -> GroupMoment {
         let (at_ns, runtime_ns, usage_ns) = (at_ms * MS, runtime_ms * MS, usage_ms * MS);
-        GroupMoment { at_ns, group: 0, runtime_ns, usage_ns, throttled_cpus }
+        GroupMoment { at_ns, group: 1, runtime_ns, usage_ns, throttled_cpus }
+    }
+
+    /// Of the group around it.
+    fn watched(at_ms: Ns, usage_ms: Ns) -> GroupMoment {
+        GroupMoment { group: 0, ..moment(at_ms, 999, usage_ms, 0) }
     }
 
     fn ran(moments: &[GroupMoment], warmup_ms: Ns, span_ms: Ns) -> Ran {
         let limits = Limits { quota_ns: Some(50 * MS), period_ns: 100 * MS, burst_ns: 0 };
-        let spans = spans(moments, 100 * MS, warmup_ms * MS, span_ms * MS);
+        let spans = spans(moments, 0, warmup_ms * MS, span_ms * MS);
         Ran { limits, phase: Phase::of_grid(0, 1), spans }
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6
     }
 
     /// 50 ms are used in the first half of a period, then it is throttled until the refill.
     #[test]
     fn use_bank_and_throttling_are_where_they_were() {
-        let moments = [
-            moment(0, 50, 0, 0),
+        let mut moments = vec![moment(0, 50, 0, 0)];
+        moments.extend((1..10).map(|i| watched(5 * i, 5 * i)));
+        moments.extend([
             moment(50, 0, 50, 1),
             moment(100, 0, 50, 1),
             moment(100, 50, 50, 0),
             moment(600, 50, 50, 0),
-        ];
+        ]);
         let strip = ran(&moments, 0, 600).strip(0, 600 * MS);
         // 1 ms each.
-        assert!((strip.used_cpus[10] - 1.0).abs() < 1e-9 && strip.used_cpus[60] == 0.0);
-        assert!((strip.used_cpus.iter().sum::<f64>() - 50.0).abs() < 1e-6);
-        assert!((strip.throttled_share.iter().sum::<f64>() - 50.0).abs() < 1e-6);
+        assert!(near(strip.used_cpus[10], 1.0) && strip.used_cpus[60] == 0.0);
+        assert!(near(strip.used_cpus.iter().sum::<f64>(), 50.0));
+        assert!(near(strip.throttled_share.iter().sum::<f64>(), 50.0));
         assert_eq!((strip.throttled_share[49], strip.throttled_share[50]), (0.0, 1.0));
         assert_eq!((strip.least_ns[75], strip.most_ns[75]), (0.0, 0.0));
         assert!((strip.least_ns[25] - 24.0 * MS as f64).abs() < 1.0);
         assert_eq!((strip.least_ns[300], strip.most_ns[599]), (50.0 * MS as f64, 50.0 * MS as f64));
     }
 
-    /// The timer stopped: what was used was used in the period before the next moment.
+    /// The timer stopped: what was used was used just before the next moment, and the bank fell
+    /// as it was used.
     #[test]
     fn use_after_idle_time_is_at_its_end() {
-        let strip = ran(&[moment(0, 50, 0, 0), moment(600, 30, 20, 0)], 0, 600).strip(0, 600 * MS);
-        assert_eq!(strip.used_cpus[499], 0.0);
-        assert!((strip.used_cpus[550] - 0.2).abs() < 1e-9);
+        let moments = [moment(0, 50, 0, 0), watched(405, 4), moment(600, 40, 10, 0)];
+        let strip = ran(&moments, 0, 600).strip(0, 600 * MS);
+        assert_eq!(strip.used_cpus[399], 0.0);
+        assert!(near(strip.used_cpus[402], 0.8) && near(strip.used_cpus[597], 1.2));
+        assert!(near(strip.used_cpus.iter().sum::<f64>(), 10.0));
+        assert!(near(strip.most_ns[500], 46.0 * MS as f64));
     }
 
     /// What is measured begins in the middle of the recording and goes on from its beginning.
     #[test]
     fn time_is_that_of_the_recording() {
-        let moments = [moment(150, 50, 0, 0), moment(250, 50, 100, 0), moment(350, 50, 100, 0)];
+        let mut moments = vec![moment(150, 50, 0, 0)];
+        // Half a CPU all the time, up to behind the end.
+        moments.extend((1..100).map(|i| watched(150 + 4 * i, 2 * i)));
+        moments.push(moment(550, 50, 200, 0));
         let strip = ran(&moments, 200, 300).strip(0, 300 * MS);
-        // Before 200 nothing was measured; 200 to 250 is 200 to 250 of the recording.
-        let used =
-            |from: usize, to: usize| strip.used_cpus[2 * from..2 * to].iter().sum::<f64>() * 0.5;
-        assert!((used(200, 250) - 50.0).abs() < 1e-6, "{}", used(200, 250));
-        assert!((used(0, 300) - 50.0).abs() < 1e-6);
-        let longer = [moment(250, 50, 0, 0), moment(350, 50, 100, 0)];
-        let strip = ran(&longer, 200, 300).strip(0, 300 * MS);
-        let used =
-            |from: usize, to: usize| strip.used_cpus[2 * from..2 * to].iter().sum::<f64>() * 0.5;
-        assert!((used(250, 300) - 50.0).abs() < 1e-6 && (used(0, 50) - 50.0).abs() < 1e-6);
+        assert!(strip.used_cpus.iter().all(|&used| near(used, 0.5)), "{:?}", strip.used_cpus);
     }
 
     #[test]
