@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use reveille_host::HostError;
 use reveille_host::cgroup::{Change, LiveGroup};
 use reveille_measure::duration_ns;
-use reveille_plan::{Plan, Request, Trial, Verification, verify};
+use reveille_plan::{Limits, Plan, Request, Trial, Verification, verify};
 use reveille_policy::BandwidthLimits;
 use reveille_report::emit::{Emitted, Target};
 use serde::Serialize;
@@ -37,6 +37,9 @@ pub struct ActArgs {
     /// hold what happens against the prediction
     #[arg(long)]
     pub verify: bool,
+    /// Try this setting as well: quota=50ms,period=100ms,burst=0ms; repeat the option
+    #[arg(long = "try", value_name = "LIMITS", requires = "verify")]
+    pub also: Vec<String>,
     /// Runs of that under each setting
     #[arg(long, value_name = "N", default_value_t = 1, requires = "verify",
           value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -79,6 +82,12 @@ impl ActArgs {
         Ok(self.apply.as_deref().map(LiveGroup::open).transpose()?)
     }
 
+    /// The settings of `--try`.
+    pub fn also(&self) -> Result<Vec<Limits>, CliError> {
+        let parsed = self.also.iter().map(|text| Limits::parse("--try", text));
+        Ok(parsed.collect::<Result<_, _>>()?)
+    }
+
     /// The lines of `--emit`.
     pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
         let Some(target) = self.emit else { return Ok(None) };
@@ -118,6 +127,7 @@ impl ActArgs {
         &self,
         plan: &Plan,
         request: &Request<'_>,
+        also: &[Limits],
         stop: &AtomicBool,
     ) -> Result<Option<Verification>, CliError> {
         if !self.verify {
@@ -125,7 +135,9 @@ impl ActArgs {
         }
         let shown = plan.today.iter().chain(&plan.recommended);
         let shown = shown.chain(plan.alternatives.iter().map(|other| &other.shown));
-        let settings = shown.map(|shown| shown.limits).filter(|l| l.quota_ns.is_some()).collect();
+        let mut settings: Vec<Limits> = shown.map(|shown| shown.limits).collect();
+        settings.extend_from_slice(also);
+        settings.retain(|limits| limits.quota_ns.is_some());
         let usage = match self.verify_for {
             Some(span_ns) => request.usage.first(span_ns),
             None => request.usage.clone(),

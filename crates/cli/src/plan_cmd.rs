@@ -113,6 +113,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let (today, within) = (limits("--today", &args.today)?, limits("--within", &args.within)?);
     check_numbers(args)?;
     let group = args.act.group()?;
+    let also = args.act.also()?;
     let live = group.as_ref().map(|group| group.limits()).transpose()?;
     let today = today.or(live.map(|live| live.limits.into()));
     let machine = reveille_study::machine(&args.machine)?;
@@ -153,7 +154,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     if !args.json {
         print(&reveille_report::plan_table(&plan, width(), colour()))?;
     }
-    let verification = args.act.verified(&plan, &request, &stop)?;
+    let verification = args.act.verified(&plan, &request, &also, &stop)?;
     let applied = args.act.applied(&plan, group.as_ref(), &stop)?;
     let (verification, applied) = (verification.as_ref(), applied.as_ref());
     if args.json {

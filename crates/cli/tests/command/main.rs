@@ -8,6 +8,7 @@ mod calibrate;
 mod interrupt;
 mod lists;
 mod plan;
+mod plan_act;
 mod results;
 mod rtapp;
 mod schedulers;

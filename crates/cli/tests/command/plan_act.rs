@@ -1,0 +1,161 @@
+//! What `reveille plan` does with its answer, on this host: lines for runtimes, a change of a
+//! live group, a trial in a real one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use reveille_host::cgroup::HostGroups;
+use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
+
+use crate::{json, output, stdout};
+
+/// Two threads of 4 ms of work every 40 ms, for a second.
+fn requests(directory: &Path) -> PathBuf {
+    let mut text = String::from("at_ms,cpu_ms,thread\n");
+    for round in 0..25 {
+        text += &format!("{0},4,0\n{0},4,1\n", 40 * round);
+    }
+    let path = directory.join("app.csv");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+const GOAL: [&str; 6] = ["--goal", "p99=12ms", "--phases", "2", "--cpus", "2"];
+
+fn plan<'a>(file: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    [&["plan", file.to_str().unwrap()], &GOAL[..], more].concat()
+}
+
+/// A group of this host, if one can be made, with its directory.
+fn live_group() -> Option<(HostGroups, PathBuf)> {
+    let limits =
+        BandwidthLimits { quota_ns: Some(90_000_000), period_ns: 100_000_000, burst_ns: 0 };
+    let group =
+        TaskGroup { name: "app".into(), parent: None, limits, roles: vec![], phase_ns: None };
+    let groups = Groups { groups: vec![group], ..Groups::default() };
+    match HostGroups::create(&groups) {
+        Ok(made) => {
+            let procs = made.files(&groups).unwrap()[0].procs[0].clone();
+            Some((made, procs.parent().unwrap().to_owned()))
+        }
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// The files that hold the limits.
+fn limits_of(dir: &Path) -> Vec<String> {
+    let names =
+        ["cpu.max", "cpu.max.burst", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us"];
+    names.iter().filter_map(|name| fs::read_to_string(dir.join(name)).ok()).collect()
+}
+
+#[test]
+fn lines_for_a_runtime_are_all_that_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path());
+    let oci = stdout(&plan(&file, &["--emit", "oci"]));
+    let oci: serde_json::Value = serde_json::from_str(&oci).unwrap();
+    let cpu = &oci["linux"]["resources"]["cpu"];
+    let plan_json = json(&plan(&file, &["--json"]));
+    let limits = &plan_json["recommended"]["limits"];
+    assert_eq!(cpu["quota"].as_u64().unwrap(), limits["quota_ns"].as_u64().unwrap() / 1000);
+    assert_eq!(cpu["period"].as_u64().unwrap(), limits["period_ns"].as_u64().unwrap() / 1000);
+    let lines = stdout(&plan(&file, &["--emit", "cgroup2", "--name", "shop"]));
+    assert!(lines.contains("cpu.max") && lines.contains("shop"), "{lines}");
+    let wrong = output(&plan(&file, &["--emit", "docker"]));
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("koordinator"));
+}
+
+#[test]
+fn a_live_group_is_changed_only_when_told_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path());
+    let Some((_made, dir)) = live_group() else { return };
+    let target = format!("cgroup:{}", dir.display());
+    let before = limits_of(&dir);
+    let dry = json(&plan(&file, &["--apply", &target, "--json"]));
+    assert_eq!(limits_of(&dir), before);
+    // Its limits are those of today.
+    assert_eq!(dry["today"]["limits"]["quota_ns"], 90_000_000);
+    assert_eq!(dry["applied"]["written"], false);
+    assert!(!dry["applied"]["writes"].as_array().unwrap().is_empty());
+    let wet = json(&plan(&file, &["--apply", &target, "--write", "--json"]));
+    assert_eq!(wet["applied"]["written"], true);
+    let quota_us = wet["recommended"]["limits"]["quota_ns"].as_u64().unwrap() / 1000;
+    let now = limits_of(&dir);
+    assert!(now.iter().any(|text| text.starts_with(&quota_us.to_string())), "{now:?}");
+    let again = stdout(&plan(&file, &["--apply", &target, "--write", "--today", "quota=90ms"]));
+    assert!(again.contains("it is so already"), "{again}");
+    assert_eq!(limits_of(&dir), now);
+}
+
+#[test]
+fn a_group_that_is_not_there_is_refused_before_anything_is_computed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path());
+    for (target, words) in [("cgroup:no/such/group", "no/such/group"), ("group", "cgroup:NAME")] {
+        let refused = output(&plan(&file, &["--apply", target]));
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert!(text.contains(words), "{text}");
+        assert!(refused.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_setting_is_tried_in_a_real_group() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path());
+    if live_group().is_none() {
+        return;
+    }
+    let tried = json(&plan(&file, &["--verify", "--verify-for", "500ms", "--json"]));
+    let settings = tried["verification"]["settings"].as_array().unwrap();
+    assert_eq!(settings[0]["limits"], tried["recommended"]["limits"]);
+    for setting in settings {
+        let run = &setting["measured"][0]["figures"];
+        // No piece of work is done faster than it takes, however busy the host is.
+        assert!(run["p50_ns"].as_f64().is_none_or(|ns| ns >= 4e6), "{run}");
+        assert!(run["cpus_used"].as_f64().unwrap() > 0.0, "{run}");
+    }
+    let control = &tried["verification"]["control"];
+    assert_eq!(control["measured"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_kernel_is_held_against_the_closed_form() {
+    let circle =
+        json(&["bench", "phase", "--on", "sim", "--step", "10", "--cycles", "2", "--json"]);
+    assert!(circle["simulated_off_ns"].as_f64().unwrap() < 1e5, "{circle}");
+    if live_group().is_none() {
+        return;
+    }
+    let circle = json(&["bench", "phase", "--step", "80", "--cycles", "1", "--json"]);
+    for point in circle["points"].as_array().unwrap() {
+        // Never sooner than the quota lets them; how much later is the host's affair.
+        let (form, measured) = (&point["closed_form_ns"], &point["measured_ns"]);
+        assert!(measured.as_f64().unwrap() > form.as_f64().unwrap() - 2e6, "{point}");
+    }
+}
+
+#[test]
+fn settings_are_held_against_this_kernel() {
+    if live_group().is_none() {
+        return;
+    }
+    let args = "bench quota --threads 1 --use 50 --periods 20 --bursts 0,100 --for 1 --phases 3 \
+                --controls 1 --json";
+    let trials = json(&args.split_whitespace().collect::<Vec<_>>());
+    let settings = trials["loads"][0]["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 2);
+    for setting in settings {
+        let used = setting["measured"][0]["figures"]["cpus_used"].as_f64().unwrap();
+        // Half a CPU, and what a second of it may hold beyond.
+        assert!(used <= 0.5 + 0.1, "{used}");
+    }
+    assert_eq!(trials["summaries"][0]["runs"], 2);
+}
