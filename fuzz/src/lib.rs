@@ -9,6 +9,7 @@ use reveille_machine::{Machine, Topology};
 use reveille_policy::{Groups, Policy};
 use reveille_measure::RunSpec;
 use reveille_sim::SimError;
+use reveille_usage::Usage;
 use reveille_workload::Workload;
 
 /// More tasks than this take too long for one input.
@@ -61,4 +62,14 @@ pub fn check_workload(workload: &Workload, text: &str) {
             Err(error) => assert!(matches!(error, SimError::Deadlock { .. }), "{error}"),
         }
     }
+}
+
+/// A recording that was accepted keeps the rules, can be summed up, and is the same after
+/// it was written and read.
+pub fn check_usage(usage: &Usage) {
+    usage.validate().expect("what was read is valid");
+    assert!(usage.summary().mean_cpus >= 0.0);
+    let bytes = usage.to_parquet().expect("what is valid can be written");
+    assert_eq!(&Usage::from_parquet("again.parquet", bytes).expect("and read"), usage);
+    usage.resampled(usage.span_ns.div_ceil(8), 1).validate().expect("as what is made of it");
 }

@@ -10,6 +10,7 @@ use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
 use crate::plan_cmd::PlanArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
+use crate::usage_cmd::UsageCommand;
 use clap::{Parser, Subcommand};
 use reveille_study::{
     DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS, DEFAULT_SEED,
@@ -45,6 +46,11 @@ pub enum Command {
     Bench {
         #[command(subcommand)]
         command: BenchCommand,
+    },
+    /// Import and show recordings of what CPU time a task group asks for
+    Usage {
+        #[command(subcommand)]
+        command: UsageCommand,
     },
     /// List studies, or show one in full
     Studies(ListArgs),

@@ -15,6 +15,9 @@ mod progress;
 mod sensitivity_cmd;
 mod signals;
 mod study_cmd;
+mod usage_cmd;
+mod usage_import;
+mod usage_show;
 
 use std::process::ExitCode;
 
@@ -42,6 +45,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
         Command::Plan(args) => plan_cmd::plan(&args),
         Command::Bench { command } => bench::bench(&command),
+        Command::Usage { command } => usage_cmd::usage(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),

@@ -55,14 +55,14 @@ impl OutputFile {
         }
     }
 
-    /// Writes the text to a file beside the target and then renames it.
+    /// Writes the content to a file beside the target and then renames it.
     ///
     /// # Errors
     /// [`CliError::OutputFile`] with what the system said.
-    pub fn write(&self, text: &str) -> Result<(), CliError> {
+    pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
         let write = || -> io::Result<()> {
             let mut file = self.temporary()?;
-            file.write_all(text.as_bytes())?;
+            file.write_all(content.as_ref())?;
             file.as_file().sync_all()?;
             if let Ok(old) = fs::metadata(&self.target) {
                 file.as_file().set_permissions(old.permissions())?;

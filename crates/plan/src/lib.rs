@@ -15,6 +15,8 @@ mod range;
 mod replay;
 mod replica;
 mod search;
+#[cfg(test)]
+mod tests;
 mod worst_case;
 
 pub use error::PlanError;

@@ -256,19 +256,14 @@ fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<(), PlanError
 /// What the plan shows beside the recommended setting.
 fn alternatives(search: &Search<'_>, found: &[Found]) -> Vec<(Change, Found)> {
     let Some(recommended) = found.first() else { return Vec::new() };
-    let changes: [(Change, &dyn Fn(&Row) -> bool); 3] = [
-        (Change::Burst, &|row| search.is_burst(row)),
-        (Change::LongerPeriod, &|row| search.is_longer_period(row)),
-        (Change::Quota, &|row| search.is_quota(row)),
-    ];
-    let best = |(change, is): (Change, &dyn Fn(&Row) -> bool)| {
-        // Where the recommended setting is this change, it needs no second one.
-        if is(&recommended.row) {
-            return None;
-        }
-        found.iter().find(|f| is(&f.row)).map(|f| (change, *f))
+    // Where the recommended setting is a change, it needs no second one.
+    let taken = search.change(&recommended.row);
+    let changes = [Change::Burst, Change::LongerPeriod, Change::Quota].into_iter();
+    let best = |change| {
+        let best = found.iter().find(|f| search.change(&f.row) == Some(change));
+        best.map(|f| (change, *f))
     };
-    changes.into_iter().filter_map(best).collect()
+    changes.filter(|change| taken != Some(*change)).filter_map(best).collect()
 }
 
 fn map(search: &Search<'_>, found: Found) -> Result<Map, PlanError> {

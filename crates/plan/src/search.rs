@@ -6,7 +6,7 @@ use reveille_usage::Usage;
 
 use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
-use crate::plan::{Counts, Figures};
+use crate::plan::{Change, Counts, Figures};
 use crate::replay::{Outcome, Phase, Stage};
 use crate::replica::Replicas;
 use crate::{Limits, Ns, PlanError};
@@ -307,12 +307,8 @@ impl<'a> Search<'a> {
         };
         order.sort_by_key(need);
         let mut closely: Vec<&Scouted> = order.iter().take(CLOSELY).copied().collect();
-        let changes: [&dyn Fn(&Row) -> bool; 3] =
-            [&|row| self.is_quota(row), &|row| self.is_burst(row), &|row| {
-                self.is_longer_period(row)
-            }];
-        for change in changes {
-            if let Some(best) = order.iter().find(|s| change(&s.row)) {
+        for change in [Change::Burst, Change::LongerPeriod, Change::Quota] {
+            if let Some(best) = order.iter().find(|s| self.change(&s.row) == Some(change)) {
                 if closely.iter().all(|s| s.row != best.row) {
                     closely.push(best);
                 }
@@ -321,19 +317,15 @@ impl<'a> Search<'a> {
         closely
     }
 
-    /// Only another quota.
-    pub(crate) fn is_quota(&self, row: &Row) -> bool {
-        *row == self.from
-    }
-
-    /// A burst, at the same period.
-    pub(crate) fn is_burst(&self, row: &Row) -> bool {
-        row.period_ns == self.from.period_ns && row.burst > 0 && *row != self.from
-    }
-
-    /// A longer period without a burst.
-    pub(crate) fn is_longer_period(&self, row: &Row) -> bool {
-        row.period_ns > self.from.period_ns && row.burst == 0
+    /// What a row changes, if it is one thing.
+    pub(crate) fn change(&self, row: &Row) -> Option<Change> {
+        let same_period = row.period_ns == self.from.period_ns;
+        match row.burst {
+            _ if *row == self.from => Some(Change::Quota),
+            0 if row.period_ns > self.from.period_ns => Some(Change::LongerPeriod),
+            1.. if same_period => Some(Change::Burst),
+            _ => None,
+        }
     }
 
     /// The cheapest first: what it reserves; where that is about the same, what it may use in

@@ -2,17 +2,19 @@
 //! can it take?
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use reveille_measure::RunSpec;
+use reveille_measure::{RunSpec, UNANSWERED};
 use reveille_usage::{Demand, Usage};
 
 use crate::load::Load;
 use crate::plan::WorstCase;
-use crate::replay::{Phase, Stage, as_f64};
+use crate::replay::{Phase, Stage};
 use crate::{Limits, Ns, PlanError};
 
 /// So many phases of the period, and as many amounts of work that empty the bank.
 const PHASES: u32 = 8;
 const DRAINS: u64 = 8;
+/// What a CPU keeps of its slice when its last task sleeps (min_cfs_rq_runtime).
+const KEPT_NS: Ns = 1_000_000;
 
 /// How long the longest piece takes at worst; nothing if there is no work.
 pub(crate) fn worst_case(
@@ -28,9 +30,10 @@ pub(crate) fn worst_case(
         let simulated_ns = work_ns as f64;
         return Ok(Some(WorstCase { work_ns, simulated_ns, bound_ns: None }));
     };
-    let bound_ns = bound_ns(work_ns, quota_ns, limits.period_ns, stage.tick_ns());
     let empty = Usage { demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
     let threads = usage.threads.min(stage.machine.topology.n_cpus() as u32).max(1);
+    let debt_ns = u64::from(threads) * (stage.tick_ns() + KEPT_NS);
+    let bound_ns = bound_ns(work_ns + debt_ns, quota_ns, limits.period_ns);
     let runs: Vec<(u32, u64)> =
         (0..PHASES).flat_map(|phase| (0..DRAINS).map(move |drain| (phase, drain))).collect();
     let took = runs.into_par_iter().map(|(phase, drain)| {
@@ -49,7 +52,7 @@ pub(crate) fn worst_case(
 }
 
 /// All threads empty the bank, then the piece comes on the first. Returns how long the piece
-/// took, or without one when the first thread was done.
+/// took, or without one when all threads were done.
 fn replay(
     stage: &Stage<'_>,
     usage: &Usage,
@@ -72,18 +75,21 @@ fn replay(
     let load = Load::new(&[&alone]);
     let spec = RunSpec { seed: stage.seed, warmup_ns: 0, duration_ns: span_ns };
     let outcome = stage.run(&load, &stage.groups(&load, Some(limits), phase), &spec)?;
+    let took = outcome.latencies(&load, 0);
     // Of the first thread: the drain, then the piece.
-    let took = outcome.latencies(&load, 0)[usize::from(piece.is_some())];
-    let done = as_f64(took).is_finite();
-    Ok(done.then(|| if piece.is_some() { took } else { BEGIN_NS + took }))
+    let took = match piece {
+        Some(_) => took[1],
+        None => took.iter().copied().max().unwrap_or(UNANSWERED),
+    };
+    let begin_ns = if piece.is_some() { 0 } else { BEGIN_NS };
+    Ok((took != UNANSWERED).then(|| begin_ns + took))
 }
 
-/// A closed form: the piece and the debt of one tick are paid from as many refills as they
+/// A closed form: the piece and what the group owes are paid from as many refills as they
 /// need, the first of which is a period away, and after the last it runs to its end.
-fn bound_ns(work_ns: Ns, quota_ns: Ns, period_ns: Ns, tick_ns: Ns) -> Ns {
+fn bound_ns(owed_ns: Ns, quota_ns: Ns, period_ns: Ns) -> Ns {
     // One thread uses no more than a period in a period.
     let each_ns = quota_ns.min(period_ns);
-    let owed_ns = work_ns + tick_ns;
     let refills = owed_ns.div_ceil(each_ns);
     refills * period_ns + owed_ns - (refills - 1) * each_ns
 }

@@ -12,6 +12,7 @@ mod results;
 mod rtapp;
 mod schedulers;
 mod sensitivity;
+mod usage;
 
 use std::process::{Command, Output};
 

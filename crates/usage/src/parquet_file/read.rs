@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Type as Physical};
+use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
@@ -121,11 +121,19 @@ impl Columns {
             let column = schema.column(number);
             let (physical, logical) = (column.physical_type(), column.logical_type_ref());
             let text = physical == Physical::BYTE_ARRAY;
-            let whole = matches!(physical, Physical::INT32 | Physical::INT64)
-                && matches!(logical, None | Some(LogicalType::Integer(_)));
+            // Older writers say by the one what newer ones say by the other.
+            let plain = matches!(logical, None | Some(LogicalType::Integer(_)))
+                && match column.converted_type() {
+                    ConvertedType::NONE => true,
+                    other => other.to_string().contains("INT_"),
+                };
+            let whole = plain && matches!(physical, Physical::INT32 | Physical::INT64);
             let wanted = if name == "kind" { text } else { whole };
             if !wanted || column.max_rep_level() > 0 || column.max_def_level() > 1 {
-                let type_name = logical.map_or(physical.to_string(), |l| format!("{l:?}"));
+                let type_name = match column.converted_type() {
+                    ConvertedType::NONE => physical.to_string(),
+                    converted => converted.to_string(),
+                };
                 let problem = format!("column `{name}` is of type {type_name}");
                 let want = if name == "kind" { "text" } else { "64-bit whole numbers" };
                 return Err(Mistake::new(problem, format!("write it as {want}")));

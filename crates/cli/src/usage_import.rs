@@ -1,0 +1,162 @@
+//! `reveille usage import`: a recording from a table of requests or from answers of
+//! Prometheus; which of them a file is, its content tells.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use reveille_usage::{CsvOptions, DEFAULT_THREADS, Select, Summary, Usage, UsageError};
+use serde::Serialize;
+
+use crate::errors::CliError;
+use crate::output::{print, print_json, width};
+use crate::output_file::OutputFile;
+use crate::usage_show::text;
+
+/// Make a recording of a table of requests, or of what Prometheus keeps of a container
+///
+/// A table is CSV with the columns at_UNIT (when a request arrived) and cpu_UNIT (what CPU
+/// time it took), and perhaps thread (which did it) and done_UNIT (when it was done, by the
+/// clock of `at`); UNIT is s, ms, us or ns. Others are left alone.
+///
+/// From Prometheus come saved answers to range queries for
+/// container_cpu_usage_seconds_total and, if they are there, container_cpu_cfs_* and
+/// container_spec_cpu_*: one or several files, each with one answer or an array of them.
+#[derive(clap::Args)]
+pub struct UsageImportArgs {
+    /// A CSV table, or JSON files of Prometheus
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// File to write, in Parquet [default: the first file's name with .parquet]
+    #[arg(short, long, value_name = "FILE.parquet")]
+    output: Option<PathBuf>,
+    #[arg(long, value_name = "N", help = threads_help())]
+    threads: Option<u32>,
+    /// Lines of a table need not be in the order of time
+    #[arg(long)]
+    unordered: bool,
+    /// Of several series of Prometheus take the one with this label; repeat the option for
+    /// several labels
+    #[arg(long, value_name = "LABEL=VALUE")]
+    select: Vec<Select>,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+fn threads_help() -> String {
+    format!(
+        "Threads at most that the requests of a table without threads are spread over \
+         [default: {DEFAULT_THREADS}]"
+    )
+}
+
+/// What `--json` shows.
+#[derive(Serialize)]
+struct Shown {
+    file: String,
+    bytes: usize,
+    usage: Summary,
+}
+
+/// Imports, writes, and says what it is.
+pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
+    let first = &args.files[0];
+    let output = args.output.clone().unwrap_or_else(|| first.with_extension("parquet"));
+    let file = new_file(&output, args)?;
+    let usage = import(args)?;
+    let content = usage.to_parquet()?;
+    file.write(&content)?;
+    let summary = usage.summary();
+    let path = output.display().to_string();
+    if args.json {
+        print_json(&Shown { file: path, bytes: content.len(), usage: summary })?;
+    } else {
+        print(&text(&path, &summary, width()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file that nobody loses anything by.
+fn new_file(path: &Path, args: &UsageImportArgs) -> Result<OutputFile, CliError> {
+    let refuse = |problem: &str, help| {
+        let (path, problem) = (path.to_owned(), problem.to_owned());
+        Err(CliError::OutputPath { option: "--output", path, problem, help })
+    };
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    if real(path).is_some_and(|output| args.files.iter().any(|f| real(f).as_ref() == Some(&output)))
+    {
+        return refuse("it is what is imported", "name another file with -o");
+    }
+    let file = OutputFile::prepare("--output", path)?;
+    if path.exists() && !args.force {
+        return refuse("it exists", "name another file, or overwrite it with --force");
+    }
+    Ok(file)
+}
+
+/// What a file is.
+enum Content {
+    Table,
+    Prometheus,
+    Recording,
+}
+
+impl Content {
+    fn of(bytes: &[u8]) -> Content {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        match bytes.trim_ascii_start() {
+            [b'{' | b'[', ..] => Content::Prometheus,
+            [b'P', b'A', b'R', b'1', ..] => Content::Recording,
+            _ => Content::Table,
+        }
+    }
+}
+
+fn import(args: &UsageImportArgs) -> Result<Usage, CliError> {
+    let mut files = Vec::new();
+    for path in &args.files {
+        let bytes =
+            fs::read(path).map_err(|error| UsageError::Read { path: path.clone(), error })?;
+        files.push((path.display().to_string(), bytes));
+    }
+    let (file, bytes) = &files[0];
+    let refuse = |file: &str, problem: &str, help: &str| {
+        let (file, problem, help) = (file.to_owned(), problem.to_owned(), help.to_owned());
+        Err(UsageError::File { file, problem, help }.into())
+    };
+    let name = args.files[0].file_stem().map_or(file.clone(), |n| n.to_string_lossy().into_owned());
+    match Content::of(bytes) {
+        Content::Recording => refuse(
+            file,
+            "is a Parquet file already",
+            "show it by `reveille usage show`; other tables are imported as CSV",
+        ),
+        Content::Table if files.len() > 1 => {
+            refuse(file, "is a table, and only one is imported", "import each by itself")
+        }
+        Content::Table if !args.select.is_empty() => {
+            refuse(file, "is a table, which --select means nothing for", "leave --select out")
+        }
+        Content::Table => {
+            let options = CsvOptions { threads: args.threads, unordered: args.unordered };
+            Ok(Usage::from_csv(file, &name, bytes, options)?)
+        }
+        Content::Prometheus if args.threads.is_some() || args.unordered => refuse(
+            file,
+            "is of Prometheus, which --threads and --unordered mean nothing for",
+            "leave them out",
+        ),
+        Content::Prometheus => {
+            let other = files.iter().find(|f| !matches!(Content::of(&f.1), Content::Prometheus));
+            if let Some((other, _)) = other {
+                let problem = format!("is no answer of Prometheus, as {file} is");
+                return refuse(other, &problem, "import it by itself");
+            }
+            Ok(Usage::from_prometheus(&name, &files, &args.select)?)
+        }
+    }
+}

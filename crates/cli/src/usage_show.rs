@@ -1,0 +1,95 @@
+//! `reveille usage show`: a recording at a glance.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use reveille_usage::{LimitsSummary, Ns, Origin, Summary, Usage};
+
+use crate::errors::CliError;
+use crate::output::{print, print_json, width};
+
+#[derive(clap::Args)]
+pub struct UsageShowArgs {
+    /// A recording that `reveille usage record` or `import` wrote
+    #[arg(value_name = "FILE.parquet")]
+    file: PathBuf,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows it.
+pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode, CliError> {
+    let summary = Usage::read(&args.file)?.summary();
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        print(&text(&args.file.display().to_string(), &summary, width()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A recording as lines of at most `width` columns, as far as words allow.
+pub fn text(file: &str, summary: &Summary, width: usize) -> String {
+    let mut out = format!("{file}\n");
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<12}{value}");
+    };
+    line("name", summary.name.clone());
+    line("origin", origin(summary.origin));
+    line("length", format!("{:.3} s", seconds(summary.span_ns)));
+    let (threads, busy) = (summary.threads, summary.max_parallel);
+    line("threads", format!("{threads}, of which {busy} at most are busy at once"));
+    let (demands, cpus) = (summary.demands, summary.mean_cpus);
+    line("demands", format!("{demands}, {cpus:.3} CPUs on average"));
+    if let Some(of) = summary.period_use {
+        let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+        let [p50, p95, p99, max] = [of.p50, of.p95, of.p99, of.max].map(percent);
+        line("per 100 ms", format!("p50 {p50}  p95 {p95}  p99 {p99}  max {max} of a CPU"));
+    }
+    line("limits", summary.limits.map_or("not known".into(), limits));
+    if summary.samples > 0 {
+        let (throttled, periods) = (summary.nr_throttled, summary.nr_periods);
+        let time = seconds(summary.throttled_ns);
+        line("throttled", format!("{throttled} of {periods} periods, {time:.3} s"));
+        line("samples", summary.samples.to_string());
+    }
+    if let Some(cpus) = summary.host_cpus {
+        line("host", format!("{cpus} CPUs"));
+    }
+    if let Some(cpus) = summary.overhead {
+        line("recording", format!("took {:.2}% of a CPU", 100.0 * cpus));
+    }
+    for warning in &summary.warnings {
+        let options = textwrap::Options::new(width).subsequent_indent("  ");
+        out += &textwrap::fill(&format!("warning: {warning}"), options);
+        out.push('\n');
+    }
+    out
+}
+
+fn origin(origin: Origin) -> String {
+    match origin {
+        Origin::Traced => "traced: every wakeup and sleep".into(),
+        Origin::Sampled { resolution_ns } => {
+            format!("sampled: every {} ms", resolution_ns as f64 / 1e6)
+        }
+        Origin::Requests => "requests: a table of arrivals".into(),
+        Origin::Averaged { step_ns } => format!("averaged: over {} s", seconds(step_ns)),
+    }
+}
+
+fn limits(limits: LimitsSummary) -> String {
+    let ms = |ns: Ns| ns as f64 / 1e6;
+    let Some(quota_ns) = limits.quota_ns else {
+        return "none".into();
+    };
+    let cpus = quota_ns as f64 / limits.period_ns as f64;
+    let (quota, period, burst) = (ms(quota_ns), ms(limits.period_ns), ms(limits.burst_ns));
+    format!("{quota} ms in {period} ms ({cpus:.2} CPUs), burst {burst} ms")
+}
+
+fn seconds(ns: Ns) -> f64 {
+    ns as f64 / 1e9
+}

@@ -1,0 +1,113 @@
+//! `reveille usage`: files are imported whole or not at all, and shown.
+
+use std::fs;
+use std::path::Path;
+
+use super::{json, output, stdout};
+
+/// Two requests of 3 ms each 10 ms, for 12 s.
+fn table() -> String {
+    let mut text = String::from("at_ms,cpu_us,thread\n");
+    for tick in 0..1_200 {
+        text += &format!("{},3000,a\n{},3000,b\n", tick * 10, tick * 10 + 5);
+    }
+    text
+}
+
+fn path(dir: &Path, name: &str) -> String {
+    dir.join(name).display().to_string()
+}
+
+/// Runs it; it must be refused with all of `words`.
+fn refused(args: &[&str], words: &[&str]) {
+    let output = output(args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
+    assert!(output.stdout.is_empty(), "{args:?} printed a result");
+    for word in words {
+        assert!(errors.contains(word), "{args:?}: no `{word}` in {errors}");
+    }
+}
+
+#[test]
+fn a_table_is_imported_and_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let csv = path(dir.path(), "web.csv");
+    fs::write(&csv, table()).unwrap();
+    let shown = stdout(&["usage", "import", &csv]);
+    let parquet = path(dir.path(), "web.parquet");
+    assert!(shown.starts_with(&format!("{parquet}\n  name        web\n")), "{shown}");
+    for line in [
+        "length      12.000 s",
+        "threads     2, of which 1 at most are busy at once",
+        "demands     2400, 0.600 CPUs on average",
+        "per 100 ms  p50 60.0%  p95 60.0%  p99 60.0%  max 60.0% of a CPU",
+        "limits      not known",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("warning"), "{shown}");
+    assert_eq!(stdout(&["usage", "show", &parquet]), shown);
+    let summary = json(&["usage", "show", "--json", &parquet]);
+    assert_eq!(summary["demands"], 2400);
+    assert_eq!(summary["origin"]["kind"], "requests");
+    let written = json(&["usage", "import", "--json", "--force", &csv]);
+    assert_eq!(written["usage"], summary);
+    assert_eq!(written["bytes"], fs::metadata(&parquet).unwrap().len());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside it");
+}
+
+#[test]
+fn answers_of_prometheus_are_imported_with_their_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let series = |pod: &str, name: &str, last: f64| {
+        format!(
+            r#"{{"metric":{{"__name__":"{name}","pod":"{pod}"}},
+                "values":[[0,"1"],[15,"2"],[30,"{last}"]]}}"#
+        )
+    };
+    let used = "container_cpu_usage_seconds_total";
+    let answer = |series: &[String]| {
+        let list = series.join(",");
+        format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{list}]}}}}"#)
+    };
+    let (a, b) = (path(dir.path(), "use.json"), path(dir.path(), "throttled.json"));
+    fs::write(&a, answer(&[series("x", used, 5.0), series("y", used, 9.0)])).unwrap();
+    let throttled = "container_cpu_cfs_throttled_periods_total";
+    fs::write(&b, answer(&[series("x", throttled, 4.0)])).unwrap();
+    let out = path(dir.path(), "out.parquet");
+    refused(&["usage", "import", &a, "-o", &out], &["2 series", "pod=x; pod=y", "--select"]);
+    refused(&["usage", "import", &a, "--threads", "2", "-o", &out], &["--threads", "leave"]);
+    refused(&["usage", "import", &a, "--select", "pod", "-o", &out], &["--select", "LABEL=VALUE"]);
+    assert!(!Path::new(&out).exists(), "nothing is written of what is refused");
+    let shown = stdout(&["usage", "import", &a, &b, "--select", "pod=x", "-o", &out]);
+    for words in
+        ["averaged: over 15 s", "throttled   3 of 0 periods", "warning: These are averages"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[test]
+fn what_cannot_be_imported_or_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (csv, parquet) = (path(dir.path(), "a.csv"), path(dir.path(), "a.parquet"));
+    refused(&["usage", "import", &csv], &["a.csv", "cannot read", "check"]);
+    refused(&["usage", "show", &parquet], &["a.parquet", "cannot read", "check"]);
+    refused(&["usage", "show", dir.path().to_str().unwrap()], &["cannot read"]);
+    fs::write(&csv, "at_s,cpu_ms\n1,1\n2,NaN\n").unwrap();
+    refused(&["usage", "import", &csv], &["a.csv:3: column `cpu_ms`: `NaN`", "plain number"]);
+    refused(&["usage", "show", &csv], &["is no Parquet file", "usage import"]);
+    fs::write(&csv, table()).unwrap();
+    refused(&["usage", "import", &csv, "--threads", "0"], &["threads", "use 1 to"]);
+    refused(&["usage", "import", &csv, "--select", "a=b"], &["--select", "leave"]);
+    refused(&["usage", "import", &csv, &csv], &["only one"]);
+    refused(&["usage", "import", &csv, "-o", &csv, "--force"], &["it is what is imported"]);
+    refused(&["usage", "import", &csv, "-o", "/proc/a.parquet"], &["--output", "/proc/a.parquet"]);
+    stdout(&["usage", "import", &csv]);
+    refused(&["usage", "import", &csv], &["a.parquet", "it exists", "--force"]);
+    refused(&["usage", "import", &parquet, "-o", "b"], &["is a Parquet file already"]);
+    let whole = fs::read(&parquet).unwrap();
+    fs::write(&parquet, &whole[..whole.len() - 9]).unwrap();
+    refused(&["usage", "show", &parquet], &["a.parquet: is a Parquet file that is cut off"]);
+}

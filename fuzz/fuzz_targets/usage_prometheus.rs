@@ -1,0 +1,12 @@
+//! Any bytes as an answer of Prometheus.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use reveille_usage::Usage;
+
+fuzz_target!(|bytes: &[u8]| {
+    match Usage::from_prometheus("fuzz", &[("fuzz.json".into(), bytes.to_vec())], &[]) {
+        Ok(usage) => reveille_fuzz::check_usage(&usage),
+        Err(error) => reveille_fuzz::show(&error),
+    }
+});
