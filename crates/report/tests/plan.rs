@@ -4,7 +4,7 @@
 #[path = "common/plan.rs"]
 mod plans;
 
-use reveille_plan::{Picture, Plan, Strip};
+use reveille_plan::{Alternative, Change, Picture, Plan, Strip};
 use reveille_report::{plan_html, plan_table};
 
 /// Every case that a view has to cope with.
@@ -79,6 +79,12 @@ fn a_screen_has_room_at_any_width() {
             }
         }
     }
+    // Five settings stand side by side in the narrowest terminal in use.
+    let mut five = plans::service();
+    let burst = plans::shown(plans::limits(70, 100, 70), 19.9, 0.0009, 0.95);
+    five.alternatives.insert(0, Alternative { change: Change::Burst, shown: burst });
+    let screen = plan_table(&five, 80, false);
+    assert_eq!(screen.matches("cpu.max.burst  ").count(), 1, "{screen}");
     // One screen: no more lines than a terminal of usual size has.
     let lines = |plan: &Plan, width| plan_table(plan, width, false).lines().count();
     assert!(lines(&plans::service(), 100) <= 48, "{}", lines(&plans::service(), 100));

@@ -19,15 +19,10 @@ const PLAN: &str = include_str!("../../assets/plan.js");
 pub fn plan_html(plan: &Plan, pictures: &[Picture]) -> String {
     let title = answer(plan);
     let mut body = format!("<article>\n<h1>{}</h1>\n", escape(&title));
-    let cost = cost(plan).map_or(String::new(), |cost| format!("{cost} "));
-    push(
-        &mut body,
-        format_args!(
-            "<p class=\"score\">{}</p>\n<p>Today: {}.</p>\n",
-            escape(&cost),
-            escape(&today(plan))
-        ),
-    );
+    if let Some(cost) = cost(plan) {
+        push(&mut body, format_args!("<p class=\"score\">{}</p>\n", escape(&cost)));
+    }
+    push(&mut body, format_args!("<p>Today: {}.</p>\n", escape(&today(plan))));
     for warning in &plan.warnings {
         push(&mut body, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
     }
@@ -35,7 +30,9 @@ pub fn plan_html(plan: &Plan, pictures: &[Picture]) -> String {
     over_time(&mut body, pictures);
     if !columns(plan).is_empty() {
         section(&mut body, "by-latency", "Latency");
-        body += HINT;
+        if pictures.is_empty() {
+            body += HINT;
+        }
         body += "<div id=\"latency\"></div>\n</section>\n";
     }
     if let Some(map) = &plan.map {
@@ -99,7 +96,7 @@ fn table(out: &mut String, plan: &Plan) {
             push(
                 out,
                 format_args!(
-                    "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
+                    "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\"><span>{}</span></th></tr>\n",
                     columns.len() + 1,
                     escape(title)
                 ),

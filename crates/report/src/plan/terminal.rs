@@ -7,12 +7,21 @@ use super::rows::{Block, Cell, Column, Row, Tone, blocks, columns};
 use super::words::{ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, recording, today};
 use crate::table::{NARROWEST, Page, printable, wrap};
 
-/// Between two columns.
-const GAP: usize = 2;
-/// Below this width of a column, the table is cut into several.
-const NARROW: usize = 13;
-/// Labels wider than this are broken.
-const LABEL: usize = 18;
+/// How closely columns stand.
+#[derive(Clone, Copy)]
+struct Density {
+    /// Between two columns.
+    gap: usize,
+    /// Labels wider than this are broken.
+    label: usize,
+    /// Below this width of a cell, the table is cut into several.
+    cell: usize,
+}
+
+/// Taken where it has room for all columns.
+const ROOMY: Density = Density { gap: 2, label: 18, cell: 11 };
+/// A range such as `(46.3…47.5)` just fits.
+const DENSE: Density = Density { gap: 1, label: 15, cell: 11 };
 
 /// Renders `plan` for a terminal of `width` columns (less than 60 is taken as 60).
 ///
@@ -91,13 +100,15 @@ fn table(page: &mut Page, plan: &Plan, ink: Ink) {
         return;
     }
     let longest = blocks.iter().flat_map(|b| &b.rows).map(|r| r.label.chars().count()).max();
-    let label = longest.unwrap_or(0).min(LABEL) + GAP;
-    let at_once = ((page.width - label) / NARROW).max(1);
-    let room = (page.width - label) / columns.len().min(at_once);
-    let room = room.min(widest(&columns, &blocks)) - GAP;
+    let label = |density: Density| longest.unwrap_or(0).min(density.label) + density.gap;
+    let fit = |density: Density| (page.width - label(density)) / (density.cell + density.gap);
+    let density = if fit(ROOMY) >= columns.len() { ROOMY } else { DENSE };
+    let (label, gap, at_once) = (label(density), density.gap, fit(density).max(1));
+    let room = (page.width - label) / columns.len().min(at_once) - gap;
+    let room = room.min(widest(&columns, &blocks));
     for first in (0..columns.len()).step_by(at_once) {
         let part = first..columns.len().min(first + at_once);
-        let grid = Grid { label, room, ink };
+        let grid = Grid { label, gap, room, ink };
         page.line("");
         let heads = columns[part.clone()].iter().map(|c| pieces(&[(c.name.into(), BOLD)], room));
         grid.lines(page, "", &heads.collect::<Vec<_>>());
@@ -123,7 +134,7 @@ fn table(page: &mut Page, plan: &Plan, ink: Ink) {
 fn widest(columns: &[Column<'_>], blocks: &[Block]) -> usize {
     let cells = blocks.iter().flat_map(|block| &block.rows).flat_map(|row| &row.cells);
     let heads = columns.iter().map(|column| column.name.len());
-    cells.map(|cell| chars(&whole(cell))).chain(heads).max().unwrap_or(0) + GAP
+    cells.map(|cell| chars(&whole(cell))).chain(heads).max().unwrap_or(0)
 }
 
 fn chars(pieces: &[Piece]) -> usize {
@@ -164,6 +175,8 @@ fn pieces(of: &[Piece], room: usize) -> Vec<Vec<Piece>> {
 struct Grid {
     /// Columns for labels, the gap included.
     label: usize,
+    /// Between two columns.
+    gap: usize,
     /// Columns for a cell, without the gap.
     room: usize,
     ink: Ink,
@@ -193,7 +206,7 @@ impl Grid {
     fn lines(&self, page: &mut Page, label: &str, cells: &[Vec<Vec<Piece>>]) {
         // A label that is part of the one above keeps its indent.
         let indent = label.chars().take_while(|c| *c == ' ').count();
-        let labels = wrap(&printable(label), self.label - GAP - indent);
+        let labels = wrap(&printable(label), self.label - self.gap - indent);
         let count = cells.iter().map(Vec::len).chain([labels.len()]).max().unwrap_or(0);
         for number in 0..count {
             let text = labels.get(number).map_or("", String::as_str);
@@ -204,7 +217,7 @@ impl Grid {
                 let Some(pieces) = cell.get(number).filter(|pieces| !pieces.is_empty()) else {
                     continue;
                 };
-                let from = self.label + column * (self.room + GAP);
+                let from = self.label + column * (self.room + self.gap);
                 line.push_str(&" ".repeat(from.saturating_sub(at)));
                 let painted = pieces.iter().map(|(text, code)| match *code {
                     PLAIN => text.clone(),
