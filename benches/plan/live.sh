@@ -40,7 +40,7 @@ while [ -z "$group" ]; do
     group=$(find /sys/fs/cgroup -maxdepth 6 -type d -name "reveille-$load-*" 2>/dev/null | grep -v cpuacct | head -n 1)
 done
 sleep 2
-"$reveille" usage record --cgroup "$group" -o "$dir/usage.parquet" --for 12s
+"$reveille" usage record --cgroup "$group" -o "$dir/usage.parquet" --for 6s
 kill "$load" && wait "$load" 2>/dev/null || true
 load=
 
