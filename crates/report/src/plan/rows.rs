@@ -226,7 +226,8 @@ fn other_goals(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
 /// What the settings do to a neighbour.
 fn neighbour(plan: &Plan, columns: &[Column<'_>], number: usize) -> Vec<Row> {
     type Of = fn(&NeighbourEffect) -> Range;
-    let figures: [(&str, Of, fn(f64) -> String); 6] = [
+    type Text = fn(f64) -> String;
+    let figures: [(&str, Of, Text); 6] = [
         ("P(miss) %", |n| n.missed_share, percent),
         ("  by burst", |n| n.missed_by_burst_share, percent),
         ("late, mean ms", |n| n.mean_tardiness_ns, ms),
