@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use reveille_host::HostError;
 use reveille_host::cgroup::{Change, LiveGroup};
 use reveille_measure::duration_ns;
-use reveille_plan::{Limits, Plan, Request, Trial, Verification, verify};
+use reveille_plan::{Limits, Plan, Request, Shown, Trial, Verification, verify};
 use reveille_policy::BandwidthLimits;
 use reveille_report::emit::{Emitted, Target};
 use serde::Serialize;
@@ -33,10 +33,11 @@ pub struct ActArgs {
     /// Write it: compared first, read back after, and undone if anything fails
     #[arg(long, requires = "apply")]
     pub write: bool,
-    /// Replay the recording in a real task group on this host under each setting shown, and
-    /// hold what happens against the prediction
-    #[arg(long)]
-    pub verify: bool,
+    /// Replay the recording in a real task group on this host under each setting shown, or
+    /// under the recommended one alone, and hold what happens against the prediction
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "all", value_enum)]
+    pub verify: Option<Which>,
     /// Try this setting as well: quota=50ms,period=100ms,burst=0ms; repeat the option
     #[arg(long = "try", value_name = "LIMITS", requires = "verify")]
     pub also: Vec<String>,
@@ -47,6 +48,15 @@ pub struct ActArgs {
     /// No more than so much of the recording, from its start [default: all of it]
     #[arg(long, value_name = "TIME", requires = "verify", value_parser = duration_ns)]
     pub verify_for: Option<u64>,
+}
+
+/// Settings to try on this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Which {
+    /// All that the plan shows.
+    All,
+    /// The recommended one.
+    Recommended,
 }
 
 fn target(name: &str) -> Result<Target, String> {
@@ -130,12 +140,13 @@ impl ActArgs {
         also: &[Limits],
         stop: &AtomicBool,
     ) -> Result<Option<Verification>, CliError> {
-        if !self.verify {
-            return Ok(None);
+        let Some(which) = self.verify else { return Ok(None) };
+        let mut shown: Vec<&Shown> = plan.recommended.iter().collect();
+        if which == Which::All {
+            shown.extend(&plan.today);
+            shown.extend(plan.alternatives.iter().map(|other| &other.shown));
         }
-        let shown = plan.today.iter().chain(&plan.recommended);
-        let shown = shown.chain(plan.alternatives.iter().map(|other| &other.shown));
-        let mut settings: Vec<Limits> = shown.map(|shown| shown.limits).collect();
+        let mut settings: Vec<Limits> = shown.iter().map(|shown| shown.limits).collect();
         settings.extend_from_slice(also);
         settings.retain(|limits| limits.quota_ns.is_some());
         let usage = match self.verify_for {

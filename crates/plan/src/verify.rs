@@ -22,6 +22,9 @@ use crate::plan::{Figures, Range};
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
 use crate::{Limits, Ns, PlanError};
 
+/// Parts of a tick at which work arrives by turns, of those that a prediction goes through.
+const TICK_PARTS: Ns = 4;
+
 /// What is to be held against this host.
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
@@ -135,7 +138,7 @@ pub fn verify(
     let load = Load::new(&[trial.usage]);
     let control = host.control(&load, &mut tell)?;
     let beyond_ns = control.as_ref().map_or(0, |control| control.charged_beyond_ns);
-    let charged = Load::new(&[&charged(trial.usage, beyond_ns)]);
+    let charged = charged(trial.usage, beyond_ns);
     let settings = trial.settings.iter().map(|&limits| {
         let predicted = host.predicted(&charged, Some(limits))?;
         let mut measured = Vec::with_capacity(trial.repeats as usize);
@@ -176,12 +179,13 @@ impl Host<'_> {
         if measured.is_empty() {
             return Ok(None);
         }
+        // Measured and simulated over the same part of the load.
         let used = middle(measured.iter().map(|run| run.figures.cpus_used));
-        let beyond = (used - self.trial.usage.mean_cpus()) * self.trial.usage.span_ns as f64;
-        let pieces = self.trial.usage.demands.len().max(1) as f64;
-        let charged_beyond_ns = (beyond / pieces).max(0.0) as Ns;
-        let charged = Load::new(&[&charged(self.trial.usage, charged_beyond_ns)]);
-        let predicted = self.predicted(&charged, None)?;
+        let asked = self.predicted(self.trial.usage, None)?.cpus_used.median;
+        let pieces_per_ns =
+            self.trial.usage.demands.len().max(1) as f64 / self.trial.usage.span_ns.max(1) as f64;
+        let charged_beyond_ns = ((used - asked) / pieces_per_ns).max(0.0) as Ns;
+        let predicted = self.predicted(&charged(self.trial.usage, charged_beyond_ns), None)?;
         let stretch = measured.iter().map(|run| run.figures.p99_ns / predicted.p99_ns.median);
         let (least, most) = stretch.fold((f64::INFINITY, 0.0_f64), |(least, most), stretch| {
             (least.min(stretch), most.max(stretch))
@@ -189,9 +193,21 @@ impl Host<'_> {
         Ok(Some(Control { predicted, measured, charged_beyond_ns, p99_stretch: [least, most] }))
     }
 
-    fn predicted(&self, load: &Load, limits: Option<Limits>) -> Result<Figures<Range>, PlanError> {
+    /// Over phases of the period, and of the tick: where in one work arrives is chance as well.
+    fn predicted(
+        &self,
+        usage: &Usage,
+        limits: Option<Limits>,
+    ) -> Result<Figures<Range>, PlanError> {
         let phases = self.trial.phases;
+        let after = |part: u32| {
+            let mut load = Load::new(&[usage]);
+            load.program.arrivals.begin_ns = self.stage.tick_ns() * Ns::from(part) / TICK_PARTS;
+            load
+        };
+        let loads: Vec<Load> = (0..TICK_PARTS as u32).map(after).collect();
         let runs = (0..phases).into_par_iter().map(|index| {
+            let load = &loads[index as usize % loads.len()];
             let outcome = self.stage.replay(load, limits, Phase::of_grid(index, phases))?;
             Ok(self.stage.figures(load, &outcome, 0.0))
         });
