@@ -139,11 +139,6 @@ impl Activations {
                     self.wake(i);
                 }
             }
-            Kind::Ran { thread, ns } => {
-                if let Some(i) = self.find(thread) {
-                    self.ran(i, event.cpu, ns);
-                }
-            }
             Kind::Fork { parent, child } => {
                 if self.find(parent).is_some() {
                     self.own_events += 1;
@@ -292,22 +287,6 @@ impl Activations {
             }
             self.settle(i);
             self.set(i, State::Running { since_ns: self.now_ns });
-        }
-    }
-
-    /// A thread has run for `ns` up to now. That it was switched to may have gone unseen: some
-    /// kernels write no events of a CPU that idles.
-    fn ran(&mut self, i: usize, cpu: u32, ns: Ns) {
-        if let State::Running { .. } = self.threads[i].state {
-            return;
-        }
-        self.own_events += 1;
-        let ns = ns.min(self.now_ns.saturating_sub(self.start_ns));
-        self.begin(i, self.now_ns - ns);
-        self.charge(i, ns, true);
-        self.set(i, State::Running { since_ns: self.now_ns });
-        if let Some(on_cpu) = self.cpus.get_mut(cpu as usize) {
-            *on_cpu = OnCpu { thread: Some(self.threads[i].id), since_ns: self.now_ns - ns };
         }
     }
 

@@ -58,24 +58,6 @@ fn preemption_and_throttling_do_not_end_an_activation() {
 }
 
 #[test]
-fn a_switch_that_a_kernel_did_not_write_is_known_by_what_was_run() {
-    let mut story = Story::new();
-    // Woken and switched to unseen by an idle CPU; told at a tick and when it sleeps.
-    story.at(14, 1, Kind::Ran { thread: 7, ns: 4 * MS });
-    story.at(16, 1, Kind::Ran { thread: 7, ns: 2 * MS }).switch(16, 1, 7, Blocked, 0);
-    // The wakeup was seen, the switch was not.
-    story.wake(30, 7).at(33, 1, Kind::Ran { thread: 7, ns: 2 * MS }).switch(33, 1, 7, Blocked, 0);
-    // All was seen: what is told beside it adds nothing.
-    story.wake(50, 7).switch(50, 0, 0, Runnable, 7).at(53, 0, Kind::Ran { thread: 7, ns: 3 * MS });
-    story.switch(53, 0, 7, Blocked, 0);
-    let activity = story.end(100);
-    let expected = [demand(10, 6, 0, 16), demand(30, 2, 0, 33), demand(50, 3, 0, 53)];
-    assert_eq!(activity.demands, expected);
-    assert_eq!(activity.cpu_ns, 11 * MS);
-    assert_eq!(activity.samples.iter().map(|s| s.runtime_ns).sum::<Ns>(), 11 * MS);
-}
-
-#[test]
 fn what_ran_or_waited_at_the_start_has_since_then() {
     let mut story = Story::new();
     story.at(0, 0, Kind::Entered { thread: 8 });

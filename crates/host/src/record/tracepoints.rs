@@ -34,8 +34,6 @@ pub(super) enum Kind {
     Switch { prev: u32, left: Left, next: u32 },
     /// A thread can run, for the first time or again.
     Wakeup { thread: u32 },
-    /// A thread that runs has had a CPU for so long since it was last told.
-    Ran { thread: u32, ns: Ns },
     /// A thread was made by another.
     Fork { parent: u32, child: u32 },
     /// Some threads moved to another task group.
@@ -92,8 +90,6 @@ pub(super) struct Tracepoints {
     child: Field,
     /// Not in every kernel.
     moved: Option<u16>,
-    /// The same, with its thread and time.
-    ran: Option<(u16, Field, Field)>,
 }
 
 impl Tracepoints {
@@ -124,17 +120,13 @@ impl Tracepoints {
             parent: fork.field("parent_pid")?,
             child: fork.field("child_pid")?,
             moved: event("cgroup/cgroup_attach_task").ok().map(|format| format.id),
-            ran: event("sched/sched_stat_runtime").ok().and_then(|format| {
-                Some((format.id, format.field("pid").ok()?, format.field("runtime").ok()?))
-            }),
         })
     }
 
     /// Their numbers for the kernel.
     pub fn ids(&self) -> Vec<u64> {
         let always = [self.switch, self.wakeup, self.wakeup_new, self.fork];
-        let others = self.moved.into_iter().chain(self.ran.map(|(id, ..)| id));
-        always.into_iter().chain(others).map(u64::from).collect()
+        always.into_iter().chain(self.moved).map(u64::from).collect()
     }
 
     /// What the fields of one mean; `None` for another tracepoint.
@@ -152,9 +144,6 @@ impl Tracepoints {
                 left,
                 next: self.next.id(fields)?,
             });
-        }
-        if let Some((_, thread, ns)) = self.ran.filter(|(ran, ..)| *ran == id) {
-            return Some(Kind::Ran { thread: thread.id(fields)?, ns: ns.read(fields)? });
         }
         if id == self.wakeup {
             return Some(Kind::Wakeup { thread: self.woken.id(fields)? });
