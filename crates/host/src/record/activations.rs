@@ -85,6 +85,10 @@ pub(super) struct Activations {
     counters: GroupStats,
     /// Events in which the group had a part.
     own_events: u64,
+    /// Switches between two threads or idle ones, and those of them from another thread than
+    /// the one that the CPU was last seen to run: an event between is missing.
+    switches: u64,
+    broken: u64,
 }
 
 /// What came of it.
@@ -97,6 +101,8 @@ pub(super) struct Activity {
     /// CPU time of all threads.
     pub cpu_ns: Ns,
     pub own_events: u64,
+    /// Share of the switches before which an event is missing.
+    pub broken_share: f64,
 }
 
 impl Activations {
@@ -122,6 +128,8 @@ impl Activations {
             readings: VecDeque::new(),
             counters: GroupStats::default(),
             own_events: 0,
+            switches: 0,
+            broken: 0,
         }
     }
 
@@ -211,6 +219,7 @@ impl Activations {
             threads: self.numbers,
             cpu_ns: self.total_ns,
             own_events: self.own_events,
+            broken_share: self.broken as f64 / self.switches.max(1) as f64,
         }
     }
 
@@ -258,6 +267,8 @@ impl Activations {
         let now = OnCpu { thread: Some(next), since_ns: self.now_ns };
         let Some(on_cpu) = self.cpus.get_mut(cpu as usize) else { return };
         let before = std::mem::replace(on_cpu, now);
+        self.switches += 1;
+        self.broken += u64::from(before.thread.is_some_and(|thread| thread != prev));
         self.own_events += u64::from(self.knows(prev) || self.knows(next));
         if let Some(i) = self.find(prev) {
             if let State::Unknown { since_ns } = self.threads[i].state {

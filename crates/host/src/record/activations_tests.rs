@@ -58,6 +58,16 @@ fn preemption_and_throttling_do_not_end_an_activation() {
 }
 
 #[test]
+fn switches_that_a_kernel_did_not_write_are_counted() {
+    let mut story = Story::new();
+    // Idle CPU 1 went to 7 unseen, twice of three times.
+    story.switch(10, 1, 0, Runnable, 7).switch(11, 1, 7, Blocked, 0);
+    story.switch(21, 1, 7, Blocked, 0).switch(31, 1, 7, Blocked, 0);
+    let activity = story.end(100);
+    assert_eq!(activity.broken_share, 0.5);
+}
+
+#[test]
 fn what_ran_or_waited_at_the_start_has_since_then() {
     let mut story = Story::new();
     story.at(0, 0, Kind::Entered { thread: 8 });

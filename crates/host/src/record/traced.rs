@@ -211,6 +211,17 @@ impl Run<'_> {
             });
         }
         let activity = self.activations.finish(end_ns);
+        if activity.broken_share > MOST_LOST {
+            return Err(HostError::System {
+                doing: "record".to_owned(),
+                reason: format!(
+                    "before {:.1}% of the scheduler's switches another is missing: this kernel does \
+                     not write all of its events",
+                    100.0 * activity.broken_share
+                ),
+                help: "record with --how sample".to_owned(),
+            });
+        }
         let mut warnings = self.begun.warnings(ended, &cost);
         if cost.lost > 0 {
             warnings.push(format!(
