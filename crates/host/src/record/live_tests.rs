@@ -87,6 +87,7 @@ fn recorded(
     });
     drop(made);
     match result {
+        Ok(recording) if has_holes(&recording) => None,
         Ok(recording) => Some((recording, used_ns)),
         Err(error) if error.to_string().contains("perf_event_open") => {
             eprintln!("SKIPPED: {error}");
@@ -94,6 +95,15 @@ fn recorded(
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Has this kernel left events out? Nothing exact can be asked of such a recording.
+fn has_holes(recording: &Recording) -> bool {
+    let holes = recording.usage.warnings.iter().any(|text| text.contains("another is missing"));
+    if holes {
+        eprintln!("SKIPPED: {:?}", recording.usage.warnings);
+    }
+    holes
 }
 
 fn median(mut values: Vec<Ns>) -> Ns {
@@ -186,6 +196,9 @@ fn a_group_that_goes_leaves_what_was_seen() {
             Err(error) => panic!("{error}"),
         };
         assert_eq!(recording.ended, Ended::Vanished);
+        if has_holes(&recording) {
+            continue;
+        }
         let span_ns = recording.usage.span_ns;
         assert!(span_ns < 30_000 * MS, "{span_ns}");
         let used: Ns = recording.usage.samples.iter().map(|sample| sample.runtime_ns).sum();

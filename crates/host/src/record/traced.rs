@@ -26,6 +26,8 @@ const LIST_SHARE: Ns = 1000;
 
 /// A recording that has lost more than this share of its events is refused.
 const MOST_LOST: f64 = 0.01;
+/// The same for switches of idle CPUs before the recording, of which there are few.
+const MOST_BROKEN: f64 = 0.1;
 /// Where the kernel's own account differs by more than this, and by more than a few ticks,
 /// that is said.
 const ACCOUNT_SHARE: f64 = 0.05;
@@ -48,7 +50,24 @@ pub(super) fn prepare() -> Result<Tracer, HostError> {
             help: "record on the host itself, or with --how sample".to_owned(),
         });
     }
-    Tracer::open(&online()?)
+    let mut tracer = Tracer::open(&online()?)?;
+    let broken_share = tracer.broken_share_from_idle()?;
+    if broken_share > MOST_BROKEN {
+        return Err(broken(broken_share));
+    }
+    Ok(tracer)
+}
+
+/// Events of the scheduler are missing.
+fn broken(share: f64) -> HostError {
+    HostError::System {
+        doing: "trace the scheduler".to_owned(),
+        reason: format!(
+            "before {:.0}% of its switches another is missing: this kernel does not write all events",
+            100.0 * share
+        ),
+        help: "record with --how sample".to_owned(),
+    }
 }
 
 /// One past the largest thread id.
@@ -211,23 +230,19 @@ impl Run<'_> {
             });
         }
         let activity = self.activations.finish(end_ns);
-        if activity.broken_share > MOST_LOST {
-            return Err(HostError::System {
-                doing: "record".to_owned(),
-                reason: format!(
-                    "before {:.1}% of the scheduler's switches another is missing: this kernel does \
-                     not write all of its events",
-                    100.0 * activity.broken_share
-                ),
-                help: "record with --how sample".to_owned(),
-            });
-        }
         let mut warnings = self.begun.warnings(ended, &cost);
         if cost.lost > 0 {
             warnings.push(format!(
                 "{} of {} events of the scheduler were lost: some demands are wrong.",
                 cost.lost,
                 cost.events + cost.lost
+            ));
+        }
+        if activity.broken_share > MOST_LOST {
+            warnings.push(format!(
+                "Before {:.0}% of the scheduler's switches another is missing: this kernel does not \
+                 write all of its events. Demands are missing or too short; record with --how sample.",
+                100.0 * activity.broken_share
             ));
         }
         if online().is_ok_and(|now| now != cpus) {

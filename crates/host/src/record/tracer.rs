@@ -21,6 +21,10 @@ const RING: [usize; 2] = [4 << 20, 64 << 10];
 /// writes, and a hypervisor may stop it in between.
 const SETTLED_NS: Ns = 10_000_000;
 
+/// How often, and how long, a thread sleeps on each CPU to see it go idle.
+const NAPS: u32 = 20;
+const NAP_NS: Ns = 1_000_000;
+
 /// Everything that this process sees of the host's scheduling.
 #[derive(Debug)]
 pub(super) struct Tracer {
@@ -91,6 +95,42 @@ impl Tracer {
             let _ = cpu::pin(&[one.cpu]);
         }
         let _ = cpu::pin(&allowed);
+    }
+
+    /// Share of the switches of CPUs that idle now and then before which an event is missing:
+    /// a thread sleeps on each for some moments.
+    ///
+    /// # Errors
+    /// [`HostError::System`] with what the kernel says.
+    pub fn broken_share_from_idle(&mut self) -> Result<f64, HostError> {
+        self.enable(true)?;
+        std::thread::scope(|scope| {
+            for one in &self.rings {
+                let cpu = one.cpu;
+                scope.spawn(move || {
+                    if cpu::pin(&[cpu]).is_ok() {
+                        (0..NAPS).for_each(|_| clock::sleep(NAP_NS));
+                    }
+                });
+            }
+        });
+        self.enable(false)?;
+        self.read();
+        let (mut switches, mut broken) = (0u32, 0u32);
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        self.take(Ns::MAX, true, |event| {
+            let Kind::Switch { prev, next, .. } = event.kind else { return };
+            switches += 1;
+            match runs.iter_mut().find(|(cpu, _)| *cpu == event.cpu) {
+                Some((_, thread)) => {
+                    broken += u32::from(*thread != prev);
+                    *thread = next;
+                }
+                None => runs.push((event.cpu, next)),
+            }
+        });
+        self.forget();
+        Ok(f64::from(broken) / f64::from(switches.max(1)))
     }
 
     /// Waits until a ring is half full, for at most this long.
