@@ -9,7 +9,7 @@ use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
 use crate::cpu::{Step, at};
-use crate::domains::{Domain, Domains, Level};
+use crate::domains::{Domain, Domains, Level, Membership};
 use crate::engine::{Sim, Toll};
 use crate::imbalance::{Group, Kind, MIGRATION_COST_NS, Pass};
 
@@ -55,24 +55,25 @@ pub(crate) struct Published {
 impl Balancer {
     pub(crate) fn new(machine: &Machine) -> Balancer {
         let domains = Domains::new(&machine.topology);
+        let cost = &machine.cost;
+        let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
+        // The first domain pays for update_blocked_averages().
+        let blocked = |level| if level == 0 { Ns::from(cost.blocked_worst_ns) } else { 0 };
+        let state_of = |level: usize, m: &Membership| {
+            let domain = &domains.all[m.domain as usize];
+            DomainState {
+                last_ns: 0,
+                interval_ns: domain.min_interval_ns(),
+                // Learnt before the run, and forgotten by 1% a second.
+                max_newidle_cost: blocked(level) + base + domain.span.len() as Ns * per_cpu,
+                decayed_ns: 0,
+                failed: 0,
+            }
+        };
         let state = domains
             .of_cpu
             .iter()
-            .map(|members| {
-                members
-                    .iter()
-                    .map(|m| DomainState {
-                        last_ns: 0,
-                        interval_ns: domains.all[m.domain as usize].min_interval_ns(),
-                        // What a pass takes has been learnt before the run.
-                        max_newidle_cost: Ns::from(machine.cost.balance_base_ns)
-                            + domains.all[m.domain as usize].span.len() as Ns
-                                * Ns::from(machine.cost.balance_cpu_ns),
-                        decayed_ns: 0,
-                        failed: 0,
-                    })
-                    .collect()
-            })
+            .map(|members| members.iter().enumerate().map(|(l, m)| state_of(l, m)).collect())
             .collect();
         Balancer {
             domains: Rc::new(domains),
@@ -169,7 +170,8 @@ impl Sim<'_> {
         c.averages.advance(&self.decay, left, true, 0, 0);
         // It may have to report a moved load: that wait is the first domain's cost.
         let stall = self.group_load_decayed(cpu, left);
-        let (mut cost, mut work, mut blocked) = (0, 0, stall);
+        let mut work = Ns::from(self.cost.blocked_ns);
+        let (mut cost, mut blocked) = (0, stall + self.cpus[at(cpu)].stretch(work));
         for level in 0..levels {
             let state = self.balancer.state[at(cpu)][level];
             if avg_idle < cost + state.max_newidle_cost {

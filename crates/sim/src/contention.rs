@@ -100,6 +100,12 @@ impl Lock {
         now.max(self.free_at) + handoff - now
     }
 
+    /// The CPU that held it last.
+    #[inline]
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
+    }
+
     /// Held until `at`.
     #[inline]
     pub(crate) fn release(&mut self, at: Ns) {

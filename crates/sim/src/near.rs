@@ -19,6 +19,7 @@ pub(crate) struct Near {
     transfer: Transfer,
     cold: [Ns; 5],
     handoff_lines: Ns,
+    remote_enqueue_lines: Ns,
 }
 
 impl Near {
@@ -40,6 +41,7 @@ impl Near {
                 Ns::from(cost.cold_remote_ns),
             ],
             handoff_lines: Ns::from(cost.handoff_lines),
+            remote_enqueue_lines: Ns::from(cost.remote_enqueue_lines),
         }
     }
 
@@ -65,6 +67,11 @@ impl Near {
         usize::from(self.spots[cpu as usize].llc)
     }
 
+    #[inline]
+    pub(crate) fn socket(&self, cpu: CpuId) -> usize {
+        usize::from(self.spots[cpu as usize].socket)
+    }
+
     /// One-way transfer of a line.
     #[inline]
     pub(crate) fn line(&self, from: CpuId, to: CpuId) -> Ns {
@@ -81,5 +88,11 @@ impl Near {
     #[inline]
     pub(crate) fn handoff(&self, from: CpuId, to: CpuId) -> Ns {
         self.handoff_lines * self.line(from, to)
+    }
+
+    /// Lines of the runqueue of `of` that an enqueue by `by` pulls in besides its lock.
+    #[inline]
+    pub(crate) fn remote_enqueue(&self, of: CpuId, by: CpuId) -> Ns {
+        self.remote_enqueue_lines * self.line(of, by)
     }
 }
