@@ -181,7 +181,8 @@ pub(crate) fn nearest<'a>(
 
 cost_model! {
     line_smt_ns: Time, "One-way transfer of a modified cache line to another thread of the same core.";
-    line_llc_ns: Time, "One-way transfer of a modified cache line to another core of the same last-level cache.";
+    line_cluster_ns: Time, "One-way transfer of a modified cache line to another core of the same cluster.";
+    line_llc_ns: Time, "One-way transfer of a modified cache line to another core, or cluster, of the same last-level cache.";
     line_socket_ns: Time, "One-way transfer of a modified cache line to another last-level cache of the same socket.";
     line_remote_ns: Time, "One-way transfer of a modified cache line to another socket.";
     scan_cpu_ns: Time, "Idle search: looking at one CPU, that is, reading a line of its runqueue.";
@@ -191,7 +192,7 @@ cost_model! {
     smt_kernel_share: Ratio, "The same for system calls and scheduling, which stall more than they compute.";
     noise: Ratio, "Variation of every piece of work, caches and interrupts being what they are: uniform within plus or minus this share.";
     cold_smt_ns: Time, "Cache refill of a task with a small working set that last ran on another thread of this core.";
-    cold_llc_ns: Time, "Cache refill of a task with a small working set that last ran on another core of this cache.";
+    cold_llc_ns: Time, "Cache refill of a task with a small working set that last ran on another core of this cache, in whatever cluster.";
     cold_socket_ns: Time, "Cache refill of a task with a small working set that last ran under another cache of this socket.";
     cold_remote_ns: Time, "Cache refill of a task with a small working set that last ran on another socket.";
     handoff_lines: Count, "Cache lines (task, entity, wait queue) that a wakee pulls in when it runs on another CPU than its waker.";

@@ -9,6 +9,7 @@ use crate::contention::Transfer;
 #[derive(Clone, Copy)]
 struct Spot {
     core: u16,
+    cluster: u16,
     llc: u16,
     socket: u16,
 }
@@ -17,7 +18,7 @@ struct Spot {
 pub(crate) struct Near {
     spots: Vec<Spot>,
     transfer: Transfer,
-    cold: [Ns; 5],
+    cold: [Ns; 6],
     handoff_lines: Ns,
     remote_enqueue_lines: Ns,
 }
@@ -30,12 +31,19 @@ impl Near {
                 .topology
                 .cpus()
                 .iter()
-                .map(|c| Spot { core: c.core as u16, llc: c.llc as u16, socket: c.socket as u16 })
+                .map(|c| Spot {
+                    core: c.core as u16,
+                    cluster: c.cluster as u16,
+                    llc: c.llc as u16,
+                    socket: c.socket as u16,
+                })
                 .collect(),
             transfer: Transfer::new(cost),
             cold: [
                 0,
                 Ns::from(cost.cold_smt_ns),
+                // The caches that are a core's own are so in a cluster, too.
+                Ns::from(cost.cold_llc_ns),
                 Ns::from(cost.cold_llc_ns),
                 Ns::from(cost.cold_socket_ns),
                 Ns::from(cost.cold_remote_ns),
@@ -53,6 +61,8 @@ impl Near {
         let (x, y) = (self.spots[a as usize], self.spots[b as usize]);
         if x.core == y.core {
             Distance::Smt
+        } else if x.cluster == y.cluster {
+            Distance::Cluster
         } else if x.llc == y.llc {
             Distance::Llc
         } else if x.socket == y.socket {

@@ -139,7 +139,7 @@ impl Sim<'_> {
         match self.near.distance(cpu, dst) {
             Distance::Same => c.wakeups_same_cpu += 1,
             Distance::Smt => c.wakeups_sibling += 1,
-            Distance::Llc => c.wakeups_same_llc += 1,
+            Distance::Cluster | Distance::Llc => c.wakeups_same_llc += 1,
             Distance::Socket | Distance::Remote => c.wakeups_remote += 1,
         }
     }
