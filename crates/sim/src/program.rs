@@ -80,7 +80,11 @@ impl Sim<'_> {
                     };
                     break;
                 }
-                Op::Recv { channel } => {
+                Op::Syscall(work) => {
+                    busy += self.messages.syscall + work;
+                    self.next_op(task);
+                }
+                Op::Recv { channel, framed, discard } => {
                     let from = &self.channels[t.spec.channel(channel)];
                     let cost = self.messages.of(from.kind);
                     // Woken, but another receiver was faster: as if it had just asked.
@@ -89,8 +93,14 @@ impl Sim<'_> {
                         break;
                     }
                     busy += cost.receive_end;
+                    if framed {
+                        // The call for the rest finds it there.
+                        busy += cost.receive_begin + cost.receive_end;
+                    }
                     let bytes = self.take_message(task, channel);
-                    busy += self.messages.copy(bytes);
+                    if !discard {
+                        busy += self.messages.copy(bytes);
+                    }
                     self.next_op(task);
                     if self.tasks[at(task)].to_wake != NONE {
                         break;
@@ -281,7 +291,7 @@ impl Sim<'_> {
                 self.next_op(task);
             }
             Op::Send { channel, bytes } => return self.send(cpu, task, channel, bytes),
-            Op::Recv { channel } => {
+            Op::Recv { channel, .. } => {
                 let index = self.tasks[at(task)].spec.channel(channel);
                 self.tasks[at(task)].resumed = true;
                 if self.channels[index].unread == 0 {
@@ -377,6 +387,7 @@ impl Sim<'_> {
             Op::LockCpu => {} // looks at the lock again
             Op::Respawn => return self.respawn(cpu, task),
             Op::Join { .. }
+            | Op::Syscall(_)
             | Op::Note
             | Op::Record { .. }
             | Op::Answer
