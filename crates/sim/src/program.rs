@@ -76,7 +76,11 @@ impl Sim<'_> {
                     busy += work;
                     break;
                 }
-                Op::Recv { channel } => {
+                Op::Syscall(work) => {
+                    busy += self.messages.syscall + work;
+                    self.next_op(task);
+                }
+                Op::Recv { channel, framed, discard } => {
                     let index = t.spec.channel(channel);
                     let from = &self.channels[index];
                     let cost = *self.messages.of(from.kind);
@@ -86,10 +90,16 @@ impl Sim<'_> {
                         break;
                     }
                     busy += cost.receive_end + cost.receive_queued * Ns::from(from.unread - 1);
+                    if framed {
+                        // The call for the rest finds it there.
+                        busy += cost.receive_begin + cost.receive_end;
+                    }
                     let lines = self.messages.lines;
                     toll.stall += self.use_channel(cpu, index, lines, cost.receive_locked);
                     let bytes = self.take_message(task, channel);
-                    busy += self.messages.copy(bytes);
+                    if !discard {
+                        busy += self.messages.copy(bytes);
+                    }
                     self.next_op(task);
                     if self.tasks[at(task)].to_wake != NONE {
                         break;
@@ -280,7 +290,7 @@ impl Sim<'_> {
                 self.next_op(task);
             }
             Op::Send { channel, bytes } => return self.send(cpu, task, channel, bytes),
-            Op::Recv { channel } => {
+            Op::Recv { channel, .. } => {
                 let index = self.tasks[at(task)].spec.channel(channel);
                 self.tasks[at(task)].resumed = true;
                 if self.channels[index].unread == 0 {
@@ -376,6 +386,7 @@ impl Sim<'_> {
             Op::LockCpu => {} // looks at the lock again
             Op::Respawn => return self.respawn(cpu, task),
             Op::Join { .. }
+            | Op::Syscall(_)
             | Op::Note
             | Op::Record { .. }
             | Op::Answer

@@ -337,7 +337,7 @@ fn loop_time(machine: &Machine, program: &Program, channel_base: u32, role: &Rol
                 let copy = (u64::from(cost.copy_kib_ns) * u64::from(bytes) / 1024) as f64;
                 syscall + f64::from(send) + copy
             }
-            Op::Recv { channel } => {
+            Op::Recv { channel, .. } => {
                 let receive = match kind(channel) {
                     ChannelKind::Pipe => cost.pipe_read_ns,
                     ChannelKind::Udp => cost.udp_recv_ns,
