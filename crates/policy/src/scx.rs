@@ -35,6 +35,7 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
         bits::SWQUEUE_NEWIDLE,
         "a CPU looks at its shared queue when it has no task of its own, and nowhere else",
     ),
+    (bits::SIS_FILTER, "a search there finds idle CPUs by their mask, and looks at no others"),
 ];
 
 /// A feature that an edit may not touch under scx_reveille.
