@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::CpuId;
+use reveille_policy::{CpuId, bits};
 
 use crate::cpu::{Step, at};
 use crate::domains::{Domain, Domains, Level, Membership};
@@ -160,7 +160,11 @@ impl Sim<'_> {
         let levels = self.balancer.state[at(cpu)].len();
         let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
         let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
-        if !self.balancer.overload || avg_idle < lowest {
+        let gate = match self.tunables.has(bits::SWQUEUE_GATE_ABOVE_LLC) {
+            true => self.newidle_cost_above_llc(cpu).unwrap_or(0),
+            false => lowest,
+        };
+        if !self.balancer.overload || avg_idle < gate {
             return None;
         }
         // update_blocked_averages() comes first, and the task that has just left still
@@ -200,6 +204,15 @@ impl Sim<'_> {
             c.idle_stamp = 0;
         }
         Some(Toll { stall, cost: work })
+    }
+
+    /// shared_runq v3 takes the domain above the cache to begin with, where the queue has
+    /// been looked at. Only the first test sees it: for_each_domain() begins anew.
+    fn newidle_cost_above_llc(&self, cpu: CpuId) -> Option<Ns> {
+        let domains = &self.balancer.domains;
+        let above = |m: &Membership| domains.all[m.domain as usize].level > Level::Llc;
+        let level = domains.of_cpu[at(cpu)].iter().position(above)?;
+        Some(self.balancer.state[at(cpu)][level].max_newidle_cost)
     }
 
     /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all

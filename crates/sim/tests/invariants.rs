@@ -171,8 +171,14 @@ fn any_policy() -> impl Strategy<Value = Policy> {
         Just(baseline("v7.2")),
         Just(policy("+SIS_SHORT")),
         prop::sample::subsequence(
-            vec!["+SWQUEUE_NEWIDLE", "+SWQUEUE_SKIP_IDLE", "+SWQUEUE_SHARD"],
-            0..=3
+            vec![
+                "+SWQUEUE_NEWIDLE",
+                "+SWQUEUE_SKIP_IDLE",
+                "+SWQUEUE_SHARD",
+                "+SWQUEUE_ENQUEUE",
+                "+SWQUEUE_GATE_ABOVE_LLC",
+            ],
+            0..=5
         )
         .prop_map(|forms| policy(&format!("+SWQUEUE {}", forms.join(" ")))),
         prop::sample::subsequence(FEATURES.iter().map(|f| f.name).collect::<Vec<_>>(), 1..=n)
