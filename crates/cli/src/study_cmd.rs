@@ -77,7 +77,7 @@ fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), 
         text += &reveille_report::table(c, width(), !args.no_explain);
         text += "\n\n";
     }
-    print(&(text + &reveille_report::score_table(summary)))
+    print(&(text + &reveille_report::score_table(summary, width())))
 }
 
 /// Runs a comparison given on the command line.

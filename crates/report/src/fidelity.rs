@@ -4,11 +4,13 @@
 
 use std::fmt::Write;
 
-use reveille_study::{Comparison, MechanismScore, Row, Summary, Verdict};
+use reveille_study::{Comparison, Row, Summary, Verdict};
 
 use crate::group::unique;
-use crate::printed::{claim_predicted, claimed, predicted, published, verdict_word};
-use crate::summary::share;
+use crate::printed::{
+    capitalised, claim_predicted, claimed, predicted, published, score, verdict_word,
+};
+use crate::summary::{SCORE_HEADS, score_lines};
 
 const HEAD: &str = "\
 # Fidelity
@@ -28,6 +30,20 @@ counted where its published standard deviation is above 30%, where its source ca
 noise, and where it is a standard deviation itself. Changes are positive where better.
 Claims about whole curves have verdicts of their own and no part in the score.
 
+Where the repeats of a side fall into states a factor of 1.5 or more apart, the row shows
+every state with its share, `x (60%) or y (40%)`. Its prediction is then each change from a
+state of the baseline to a state of the variant, with the product of their shares, and it is
+a hit if changes within the tolerance have at least half of all probability. Such a row has
+no single r̂/r.
+
+";
+
+const SCORE: &str = "\
+\"Hits\" is the score. Rows whose published figure is a change are held against the trivial
+prediction as well: \"no change\" is what predicting 0% for each of them hits. Big changes are
+published ones of 10% or more, either way: how many go the right way by 1% or more, and how
+many are hits. Small ones are published below 5%: quiet is predicted below 5% too.
+
 ";
 
 /// Renders the record of `cs`, whose score is `summary`.
@@ -42,26 +58,11 @@ pub fn fidelity(cs: &[Comparison], summary: &Summary) -> String {
 
 fn scores(page: &mut String, summary: &Summary) {
     *page += "## Score\n\n";
-    open(page, &["mechanism", "studies", "hits", "counted", "share", "claims"]);
-    for m in &summary.mechanisms {
-        let MechanismScore { mechanism, studies, hits, counted, pct, claim_hits, claims } = m;
-        let claims = format!("{claim_hits} of {claims}");
-        let figures = [hits.to_string(), counted.to_string(), share(*pct), claims];
-        line(page, &[&[mechanism.clone(), studies.join(", ")][..], &figures].concat());
+    *page += SCORE;
+    open(page, &SCORE_HEADS);
+    for cells in score_lines(summary, " of ") {
+        line(page, &cells);
     }
-    let sum =
-        |get: fn(&MechanismScore) -> usize| -> usize { summary.mechanisms.iter().map(get).sum() };
-    line(
-        page,
-        &[
-            "all".to_owned(),
-            String::new(),
-            summary.score.hits.to_string(),
-            summary.score.counted.to_string(),
-            share(summary.score.pct),
-            format!("{} of {}", sum(|m| m.claim_hits), sum(|m| m.claims)),
-        ],
-    );
     page.push('\n');
 }
 
@@ -70,9 +71,7 @@ fn study(page: &mut String, c: &Comparison) {
     let machines = c.machines.iter().map(|m| format!("{} ({})", m.name, m.topology));
     let machines: Vec<String> = machines.collect();
     push(page, format_args!("On {}.\n", escape(&machines.join("; "))));
-    let (score, claims) = (c.score, c.claim_score);
-    push(page, format_args!("Score: {} of {} counted rows", score.hits, score.counted));
-    push(page, format_args!("; claims: {} of {}.\n\n", claims.hits, claims.counted));
+    push(page, format_args!("{}.\n\n", capitalised(&score(c))));
     let of = |verdicts: &[Verdict]| -> Vec<&Row> {
         let one_of = |r: &&Row| r.verdict.is_some_and(|v| verdicts.contains(&v));
         c.rows.iter().filter(one_of).collect()

@@ -2,8 +2,8 @@
 
 mod common;
 
-use reveille_report::fidelity;
-use reveille_study::{Comparison, Verdict, summary};
+use reveille_report::{csv, fidelity, html, table};
+use reveille_study::{Comparison, RowModes, Verdict, summary};
 
 fn page(cs: &[Comparison]) -> String {
     fidelity(cs, &summary(cs))
@@ -22,6 +22,33 @@ fn has_every_published_row_and_every_miss() {
     let misses = text.lines().filter(|l| l.starts_with("- ") && l.contains(", r̂/r ")).count();
     assert_eq!(misses, with(Verdict::Miss));
     assert!(text.contains("### Claims") && text.contains("### Published, but not predicted"));
+}
+
+#[test]
+fn states_are_shown_with_their_shares_and_never_as_a_mean() {
+    let mut c = common::sample();
+    c.rows.truncate(1);
+    let row = &mut c.rows[0];
+    row.verdict = Some(Verdict::Hit);
+    row.published_change_pct = Some(300.0);
+    row.ratio = None;
+    row.modes = RowModes::of(row.direction, &[1e6, 1e6], &[1e6, 4e6]);
+    for text in [page(std::slice::from_ref(&c)), html(std::slice::from_ref(&c))] {
+        let text = text.replace("<br>", " ").replace("<span class=\"gap\">*</span>", "");
+        for part in ["0.0% (50%)", "or +300.0% (50%)"] {
+            assert!(text.contains(part), "no `{part}` in\n{text}");
+        }
+    }
+    for width in [80, 100] {
+        let text = table(&c, width, false);
+        assert!(text.lines().all(|l| l.chars().count() <= width), "{text}");
+        let lines: Vec<&str> = text.lines().filter(|l| l.contains("(50%)")).collect();
+        assert!(lines.len() == 2 && lines[0].contains("1.00M/s (50%)"), "{text}");
+        assert!(lines[1].trim_start().starts_with("or 4.00M/s (50%)"), "{text}");
+        assert!(text.contains("repeats fall into several states"), "{text}");
+    }
+    let line = csv(&[c]).unwrap();
+    assert!(line.contains(",1000000:0.5 4000000:0.5,0:0.5 300:0.5"), "{line}");
 }
 
 #[test]

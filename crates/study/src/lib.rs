@@ -43,6 +43,7 @@ mod runner;
 mod scheduler;
 mod sensitivity;
 mod settings;
+mod skill;
 mod standing;
 pub mod statistics;
 mod study;
@@ -68,7 +69,7 @@ pub use interference::{
     JointMeasure, JointPublished, LoadIs, NO_BURST,
 };
 pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
-pub use modes::{Mode, Spread, modes};
+pub use modes::{Mode, ModeChange, RowModes, Spread, modes};
 pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;
 pub use on::On;
@@ -85,6 +86,7 @@ pub use sensitivity::{
     Sensitivity, SensitivityOptions, sensitivity,
 };
 pub use settings::whole_group;
+pub use skill::Skill;
 pub use standing::{Standing, standing};
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS,
