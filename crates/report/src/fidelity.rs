@@ -4,8 +4,9 @@
 
 use std::fmt::Write;
 
-use reveille_study::{Comparison, Row, Summary, Verdict};
+use reveille_study::{Comparison, Fragility, Row, Summary, Verdict};
 
+use crate::fragile;
 use crate::group::unique;
 use crate::printed::{
     capitalised, claim_predicted, claimed, predicted, published, score, verdict_word,
@@ -46,12 +47,22 @@ many are hits. Small ones are published below 5%: quiet is predicted below 5% to
 
 ";
 
-/// Renders the record of `cs`, whose score is `summary`.
-pub fn fidelity(cs: &[Comparison], summary: &Summary) -> String {
+const FRAGILE: &str = "\
+A row is fragile if its verdict is another one once a single constant is moved to an end of
+its plausible range: the first such constant stands beside the verdict (\"one repeat\": fewer
+repeats than the study's turn it as well). From sensitivity.json, which
+`reveille sensitivity --all` writes: ";
+
+/// Renders the record of `cs`, whose score is `summary`. Rows that are fragile say so,
+/// where it is known.
+pub fn fidelity(cs: &[Comparison], summary: &Summary, fragile: Option<&Fragility>) -> String {
     let mut page = HEAD.to_owned();
     scores(&mut page, summary);
+    if let Some(f) = fragile {
+        push(&mut page, format_args!("{FRAGILE}{}.\n\n", fragile::count(f)));
+    }
     for c in cs {
-        study(&mut page, c);
+        study(&mut page, c, fragile);
     }
     page
 }
@@ -66,7 +77,7 @@ fn scores(page: &mut String, summary: &Summary) {
     page.push('\n');
 }
 
-fn study(page: &mut String, c: &Comparison) {
+fn study(page: &mut String, c: &Comparison, fragile: Option<&Fragility>) {
     push(page, format_args!("## {}\n\n", escape(&c.study)));
     let machines = c.machines.iter().map(|m| format!("{} ({})", m.name, m.topology));
     let machines: Vec<String> = machines.collect();
@@ -76,9 +87,9 @@ fn study(page: &mut String, c: &Comparison) {
         let one_of = |r: &&Row| r.verdict.is_some_and(|v| verdicts.contains(&v));
         c.rows.iter().filter(one_of).collect()
     };
-    rows(page, c, "Counted rows", &of(&[Verdict::Hit, Verdict::Miss]));
+    rows(page, c, "Counted rows", &of(&[Verdict::Hit, Verdict::Miss]), fragile);
     misses(page, c, &of(&[Verdict::Miss]));
-    rows(page, c, "Informative rows", &of(&[Verdict::Informative]));
+    rows(page, c, "Informative rows", &of(&[Verdict::Informative]), None);
     claim_table(page, c);
     unpredicted(page, c);
     let sources = unique(c.rows.iter().filter_map(|r| r.published_source.as_deref()));
@@ -91,7 +102,13 @@ fn study(page: &mut String, c: &Comparison) {
     }
 }
 
-fn rows(page: &mut String, c: &Comparison, title: &str, rows: &[&Row]) {
+fn rows(
+    page: &mut String,
+    c: &Comparison,
+    title: &str,
+    rows: &[&Row],
+    fragile: Option<&Fragility>,
+) {
     if rows.is_empty() {
         return;
     }
@@ -99,9 +116,11 @@ fn rows(page: &mut String, c: &Comparison, title: &str, rows: &[&Row]) {
     open(page, &["case", "load", "variant", "metric", "published", "predicted", "r̂/r", "verdict"]);
     for row in rows {
         let verdict = row.verdict.map_or("", verdict_word);
-        let verdict = match &row.noise {
-            Some(noise) => format!("{verdict}: {noise}"),
-            None => verdict.to_owned(),
+        let mark = fragile.and_then(|f| fragile::mark(f, c, row));
+        let verdict = match (&row.noise, mark) {
+            (Some(noise), _) => format!("{verdict}: {noise}"),
+            (None, Some(mark)) => format!("{verdict}, {mark}"),
+            (None, None) => verdict.to_owned(),
         };
         line(
             page,

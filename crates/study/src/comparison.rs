@@ -2,7 +2,7 @@
 //! views of it; what is serialised here is the stable JSON interface.
 
 use reveille_measure::{CpuTime, Explain, HostContext, Ns};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::modes::{ModeChange, RowModes};
 use crate::{Direction, Skill};
@@ -167,7 +167,7 @@ pub struct Explanation {
 }
 
 /// Does a prediction agree with the published figure? See [`crate::verdict`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Within the tolerance of the scoring rule.

@@ -27,6 +27,7 @@ mod error;
 mod file;
 mod fit;
 mod fold;
+mod fragile;
 mod interference;
 mod knob;
 mod matrix;
@@ -64,6 +65,7 @@ pub use comparison::{
 pub use error::StudyError;
 pub use file::parse;
 pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
+pub use fragile::{End, FragileRow, Fragility, RowPlace, Turn, fragility};
 pub use interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, FLUID, InterferenceCase, JOINT_MEASURES,
     JointMeasure, JointPublished, LoadIs, NO_BURST,
