@@ -73,6 +73,7 @@ pub struct Decision {
     pub rule: Rule,
     pub tested: u32,
     pub searched: u32,
+    pub siblings: u32,
     pub search: bool,
     pub core_search: bool,
     pub cleared: bool,
@@ -91,6 +92,7 @@ pub struct Reference<'a> {
     pub wakeup: &'a Wakeup,
     pub tested: u32,
     pub searched: u32,
+    pub siblings: u32,
     pub search: bool,
     pub core_search: bool,
     cleared: bool,
@@ -105,6 +107,7 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         wakeup,
         tested: 0,
         searched: 0,
+        siblings: 0,
         search: false,
         core_search: false,
         cleared: false,
@@ -117,6 +120,7 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         rule,
         tested: reference.tested,
         searched: reference.searched,
+        siblings: reference.siblings,
         search: reference.search,
         core_search: reference.core_search,
         cleared: reference.cleared,
@@ -326,6 +330,7 @@ impl Reference<'_> {
             has_idle_core = self.machine.llcs[self.cpu(target).llc].has_idle_cores;
             if !has_idle_core && self.share_cache(prev, target) {
                 for sibling in self.cpu(prev).core.clone() {
+                    self.siblings += 1;
                     if sibling == prev || !self.allowed(sibling) {
                         continue;
                     }
