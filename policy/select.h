@@ -26,6 +26,7 @@ POLICY_INLINE u32 policy_select_idle_smt(struct world *w, const struct policy_ta
 	for (u32 k = 0; k < POLICY_SMT_MAX && k < width; k++) {
 		u32 cpu = world_smt_cpu(w, prev, k);
 
+		pick->siblings++;
 		if (cpu == prev || !world_allowed(w, p, cpu))
 			continue;
 		pick->tested++;

@@ -107,6 +107,7 @@ struct policy_pick {
 	u8 cleared;	/* it failed: has_idle_cores or SIS_FILTER's mask was cleared */
 	u8 exhausted;	/* ... which its budget ended, with CPUs left to look at */
 	u8 affine;	/* the waker's CPU was among those to choose from */
+	u8 siblings;	/* threads of prev's core that select_idle_smt() came to */
 };
 
 #endif

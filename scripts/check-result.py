@@ -32,9 +32,11 @@ ROW = {
     "published_source", "ratio", "noise", "verdict", "explain",
 }
 EXPLAIN = {
-    "idle_pct", "idle_task_pct", "cost_pct", "wakeups_same_cpu_per_s", "wakeups_sibling_per_s",
+    "idle_pct", "idle_task_pct", "cost_pct", "ttwu_count_per_s", "ttwu_local_per_s",
+    "ttwu_wake_remote_per_s", "wakeups_same_cpu_per_s", "wakeups_sibling_per_s",
     "wakeups_same_llc_per_s", "wakeups_remote_per_s", "idle_searches_per_s",
-    "cpus_per_search", "search_success_pct", "stacked_wakeups_per_s", "migrations_per_s",
+    "cpus_per_search", "search_efficiency_pct", "domain_efficiency_pct", "fast_path_pct",
+    "search_success_pct", "lb_gained_newidle_per_s", "stacked_wakeups_per_s", "migrations_per_s",
     "ipis_per_s", "context_switches_per_s", "lock_wait_pct", "hot_line_wait_pct",
     "swqueue_append_wait_pct", "swqueue_remove_wait_pct", "swqueue_wait_busy_pct",
     "swqueue_pulls_per_s", "wakeup_p50_ns", "wakeup_p99_ns", "wakeup_max_ns",

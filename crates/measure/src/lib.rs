@@ -4,6 +4,7 @@
 
 mod counters;
 mod duration;
+mod explain;
 mod group;
 mod host;
 mod latency;
@@ -12,8 +13,9 @@ mod spec;
 
 use serde::{Deserialize, Serialize};
 
-pub use counters::{Counters, CpuTime, Explain};
+pub use counters::{Counters, CpuTime};
 pub use duration::{DurationError, duration_ns, duration_text, unit_ns};
+pub use explain::Explain;
 pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};
 pub use latency::Latency;

@@ -175,6 +175,8 @@ pub struct Pick {
     cleared: u8,
     exhausted: u8,
     affine: u8,
+    /// Threads of the previous CPU's core that select_idle_smt() came to, that CPU included.
+    pub siblings: u8,
 }
 
 impl Pick {

@@ -16,19 +16,23 @@ pub(crate) struct Line {
 
 /// All explaining numbers, in the order of a wakeup: how full the machine was,
 /// where wakees went, what finding a CPU took, what it cost, what the task felt.
-const LINES: [Line; 20] = [
+const LINES: [Line; 24] = [
     Line { label: "idle", value: |e| percent(e.idle_pct) },
     Line { label: "  kernel's count", value: |e| percent(e.idle_task_pct) },
-    Line { label: "wakeups/s", value: |e| si(wakeups(e)) },
+    Line { label: "wakeups/s", value: |e| si(e.ttwu_count_per_s) },
     Line { label: "  same CPU", value: |e| share(e.wakeups_same_cpu_per_s, e) },
     Line { label: "  sibling", value: |e| share(e.wakeups_sibling_per_s, e) },
     Line { label: "  same LLC", value: |e| share(e.wakeups_same_llc_per_s, e) },
     Line { label: "  remote", value: |e| share(e.wakeups_remote_per_s, e) },
     Line { label: "idle searches/s", value: |e| si(e.idle_searches_per_s) },
     Line { label: "  CPUs looked at", value: |e| si(e.cpus_per_search) },
-    Line { label: "  found one", value: |e| percent(e.search_success_pct) },
+    Line { label: "search success", value: |e| percent(e.search_success_pct) },
+    Line { label: "  fast path", value: |e| percent(e.fast_path_pct) },
+    Line { label: "  efficiency", value: |e| percent(e.search_efficiency_pct) },
+    Line { label: "  in the cache", value: |e| percent(e.domain_efficiency_pct) },
     Line { label: "stacked wakeups/s", value: |e| si(e.stacked_wakeups_per_s) },
     Line { label: "migrations/s", value: |e| si(e.migrations_per_s) },
+    Line { label: "  new-idle pulls/s", value: |e| si(e.lb_gained_newidle_per_s) },
     Line { label: "IPIs/s", value: |e| si(e.ipis_per_s) },
     Line { label: "switches/s", value: |e| si(e.context_switches_per_s) },
     Line { label: "scheduling cost", value: |e| percent(e.cost_pct) },
@@ -77,16 +81,8 @@ pub(crate) fn lines<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<&'static
     LINES.iter().chain(more).filter(known).collect()
 }
 
-/// All wake-ups per second.
-fn wakeups(e: &Explain) -> f64 {
-    e.wakeups_same_cpu_per_s
-        + e.wakeups_sibling_per_s
-        + e.wakeups_same_llc_per_s
-        + e.wakeups_remote_per_s
-}
-
 /// `part` of all wake-ups in percent; 0 of none is 0.
 fn share(part: f64, e: &Explain) -> String {
-    let all = wakeups(e);
+    let all = e.ttwu_count_per_s;
     percent(if all == 0.0 { 0.0 } else { 100.0 * part / all })
 }

@@ -79,7 +79,7 @@ fn columns() -> Vec<String> {
     let mut names: Vec<String> = OWN_COLUMNS.map(String::from).into();
     for side in ["baseline", "candidate"] {
         let figures = Explain::default().figures();
-        names.extend(figures.map(|(name, _)| format!("{side}_{name}")));
+        names.extend(figures.iter().map(|(name, _)| format!("{side}_{name}")));
     }
     names.extend(["baseline_modes", "candidate_modes", "change_modes"].map(String::from));
     names
@@ -118,7 +118,7 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
         row.noise.clone().unwrap_or_default(),
     ];
     for side in [&row.explain.baseline, &row.explain.candidate] {
-        cells.extend(side.figures().map(|(_, value)| number(value)));
+        cells.extend(side.figures().into_iter().map(|(_, value)| number(value)));
     }
     let modes = row.modes.as_ref();
     let of_side = |m: &[Mode]| shares(m.iter().map(|m| (m.centre, m.share)));

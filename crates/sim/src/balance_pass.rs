@@ -71,6 +71,7 @@ impl Sim<'_> {
         let state = &mut self.balancer.state[at(dst)][level];
         if moved > 0 {
             state.failed = 0;
+            self.counters.newidle_pulls += if kind == Kind::NewIdle { moved.into() } else { 0 };
             let relisting = self.take_shared_costs();
             let moving = u64::from(moved) * Ns::from(self.cost.migrate_ns);
             return (Pass::Moved(moved), moving + relisting);

@@ -106,6 +106,7 @@ impl Sim<'_> {
             pick.rule(),
             Rule::TargetIdle | Rule::PrevIdle | Rule::RecentIdle | Rule::Kthread
         );
+        self.count_search(&pick, !asked_for_cores);
         if asked_for_cores && self.world.smt_active() && self.tunables.notes_idle_cores() {
             let llc = self.near.llc(pick.target);
             let near = &self.near;
@@ -120,9 +121,6 @@ impl Sim<'_> {
         if pick.search() {
             self.counters.idle_searches += 1;
             self.counters.cpus_searched += u64::from(pick.searched);
-            if matches!(pick.rule(), Rule::IdleCore | Rule::IdleCpu | Rule::SiblingIdle) {
-                self.counters.searches_found += 1;
-            }
             if self.tunables.has(bits::SIS_PROP) {
                 // By the clock around the walk: has_idle_cores was read before.
                 let walk = Ns::from(pick.searched) * Ns::from(self.cost.scan_cpu_ns);
@@ -131,6 +129,20 @@ impl Sim<'_> {
             }
         }
         (pick, toll)
+    }
+
+    /// As the schedstats of "sched/fair: Track efficiency of select_idle_sibling" do.
+    #[inline]
+    fn count_search(&mut self, pick: &Pick, fast: bool) {
+        let c = &mut self.counters;
+        c.sis_search += 1;
+        c.sis_scanned += 1;
+        // A cache of one CPU has no domain to search.
+        if !fast && self.world.llc_cpus(self.near.llc(pick.target)).len() > 1 {
+            c.sis_domain_search += 1;
+            c.sis_scanned += u64::from(pick.siblings) + u64::from(pick.searched);
+            c.sis_failed += u64::from(pick.rule() == Rule::Target);
+        }
     }
 
     #[inline]

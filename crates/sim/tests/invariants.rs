@@ -246,7 +246,12 @@ fn counters_agree(
         .map(|llc| machine.topology.llc_cpus(llc).len() as u64)
         .max()
         .unwrap_or(0);
-    prop_assert!(c.searches_found <= c.idle_searches, "{c:?}");
+    prop_assert!(c.sis_failed <= c.sis_domain_search, "{c:?}");
+    prop_assert!(c.idle_searches <= c.sis_domain_search, "{c:?}");
+    prop_assert!(c.sis_domain_search <= c.sis_search, "{c:?}");
+    prop_assert!(c.sis_search <= c.activations + n_cpus, "{c:?}");
+    prop_assert!(c.sis_search + c.cpus_searched <= c.sis_scanned, "{c:?}");
+    prop_assert!(c.newidle_pulls <= c.balance_migrations, "{c:?}");
     prop_assert!(c.idle_searches <= c.activations + n_cpus, "{c:?}");
     prop_assert!(c.cpus_searched <= c.idle_searches * widest, "{c:?}");
     prop_assert!(c.stacked_wakeups <= placed, "{c:?}");

@@ -201,7 +201,10 @@ fn explained(name: &'static str) -> Measure {
         _ => "CPUs",
     };
     let direction = match name {
-        "search_success_pct" => Direction::Higher,
+        "search_success_pct"
+        | "search_efficiency_pct"
+        | "domain_efficiency_pct"
+        | "fast_path_pct" => Direction::Higher,
         "idle_pct" | "idle_task_pct" => Direction::Neither,
         "stacked_wakeups_per_s" => Direction::Lower,
         _ if name.ends_with("_per_s") => Direction::Neither,

@@ -26,6 +26,7 @@ fn decision(pick: &Pick) -> Decision {
         rule: pick.rule(),
         tested: pick.tested.into(),
         searched: pick.searched.into(),
+        siblings: pick.siblings.into(),
         search: pick.search(),
         core_search: pick.core_search(),
         cleared: pick.cleared_idle_cores(),

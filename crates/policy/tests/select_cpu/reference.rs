@@ -75,6 +75,7 @@ pub struct Decision {
     pub rule: Rule,
     pub tested: u32,
     pub searched: u32,
+    pub siblings: u32,
     pub search: bool,
     pub core_search: bool,
     pub cleared: bool,
@@ -93,6 +94,7 @@ pub struct Reference<'a> {
     pub wakeup: &'a Wakeup,
     pub tested: u32,
     pub searched: u32,
+    pub siblings: u32,
     pub search: bool,
     pub core_search: bool,
     cleared: bool,
@@ -107,6 +109,7 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         wakeup,
         tested: 0,
         searched: 0,
+        siblings: 0,
         search: false,
         core_search: false,
         cleared: false,
@@ -119,6 +122,7 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         rule,
         tested: reference.tested,
         searched: reference.searched,
+        siblings: reference.siblings,
         search: reference.search,
         core_search: reference.core_search,
         cleared: reference.cleared,
@@ -341,6 +345,7 @@ impl Reference<'_> {
             has_idle_core = self.machine.llcs[self.cpu(target).llc].has_idle_cores;
             if !has_idle_core && self.share_cache(prev, target) {
                 for sibling in self.cpu(prev).core.clone() {
+                    self.siblings += 1;
                     if sibling == prev || !self.allowed(sibling) {
                         continue;
                     }
