@@ -40,6 +40,10 @@
 #define POLICY_DELAY_DEQUEUE (1ull << 29)
 #define POLICY_DELAY_ZERO (1ull << 30)
 #define POLICY_SLICE_PROTECT (1ull << 31)
+#define POLICY_SIS_NODE (1ull << 40)
+#define POLICY_SIS_NODE_LIMIT (1ull << 41)
+#define POLICY_SIS_NODE_TOPOEXT (1ull << 42)
+#define POLICY_SIS_CLUSTER (1ull << 43)
 
 struct policy_tunables {
 	u64 features;

@@ -40,13 +40,46 @@ POLICY_INLINE u64 policy_below_bit(u64 word, u32 bit)
 	return word & ~(~0ull << bit);
 }
 
+/* Which CPUs of an LLC a walk meets. */
+enum policy_walk {
+	POLICY_WALK_ALL,
+	POLICY_WALK_CLUSTER, /* those of the target's cluster */
+	POLICY_WALK_REST,    /* the others */
+};
+
+POLICY_INLINE bool policy_clusters(const struct world *w, const struct policy_tunables *t)
+{
+	return policy_has(t, POLICY_SIS_CLUSTER) && world_cluster_active(w);
+}
+
+/* Are two CPUs of an LLC in one cluster? */
+POLICY_INLINE bool policy_share_cluster(const struct world *w, u32 a, u32 b)
+{
+	u32 at = world_llc_position(w, a);
+
+	return world_cluster_word(w, b, at / 64) >> (at % 64) & 1;
+}
+
+/* Word i of what a walk around `target` meets. */
+POLICY_INLINE u64 policy_walk_word(const struct world *w, const struct policy_task *p, u32 llc,
+				   u32 target, enum policy_walk walk, u32 i)
+{
+	u64 allowed = world_allowed_word(w, p, llc, i);
+
+	if (walk == POLICY_WALK_ALL)
+		return allowed;
+	return allowed & (walk == POLICY_WALK_CLUSTER ? world_cluster_word(w, target, i) :
+							~world_cluster_word(w, target, i));
+}
+
 /*
  * First usable CPU in wrap order from position `start`, if the walk reaches it
  * within `budget` tests. Steps 0..words: the starting word comes twice, first its
  * upper part and at the end its lower part.
  */
-POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 start,
-				   u32 budget, struct policy_pick *pick)
+POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 target,
+				   enum policy_walk walk, u32 start, u32 budget,
+				   struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
 
@@ -54,7 +87,7 @@ POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 		words = POLICY_LLC_WORDS;
 	POLICY_FOR(step, words + 1) {
 		u32 i = first + step < words ? first + step : first + step - words, bit;
-		u64 allowed = world_allowed_word(w, p, llc, i), usable;
+		u64 allowed = policy_walk_word(w, p, llc, target, walk, i), usable;
 
 		if (step == 0)
 			allowed = policy_from_bit(allowed, start % 64);
@@ -133,7 +166,8 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 
 /* First fully idle core in wrap order from position `start`; no budget (v5.13+). */
 POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p, u32 llc,
-				    u32 start, u32 *fallback, struct policy_pick *pick)
+				    u32 target, enum policy_walk walk, u32 start, u32 *fallback,
+				    struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
 
@@ -142,7 +176,7 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 	/* As in policy_scan_cpus(). */
 	POLICY_FOR(step, words + 1) {
 		u32 i = first + step < words ? first + step : first + step - words;
-		u64 allowed = world_allowed_word(w, p, llc, i);
+		u64 allowed = policy_walk_word(w, p, llc, target, walk, i);
 
 		if (step == 0)
 			allowed = policy_from_bit(allowed, start % 64);
@@ -181,6 +215,8 @@ POLICY_INLINE bool policy_keep_short(struct world *w, const struct policy_tunabl
 /*
  * select_idle_cpu(): an idle CPU of target's LLC, or POLICY_NONE. The walk begins
  * behind the target, with SIS_PROP's budget at the target itself (changed in v5.15).
+ * With clusters there are two, the first through that of the target (v6.8, commit
+ * 8881e1639f1f); the budget is one.
  */
 POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tunables *t,
 					 const struct policy_task *p, bool has_idle_cores,
@@ -190,6 +226,7 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 	u32 llc = world_llc(w, target), weight = world_llc_weight(w, llc);
 	u32 start = world_llc_position(w, target) + 1;
 	u32 nr = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
+	bool clusters = policy_clusters(w, t);
 
 	if (start >= weight)
 		start = 0;
@@ -207,20 +244,70 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 			nr = policy_scan_budget(t, world_scan_state(w, this_cpu), weight, now_j);
 	}
 	pick->search = 1;
-	if (!has_idle_cores) {
-		pick->rule = POLICY_RULE_IDLE_CPU;
+	pick->core_search = has_idle_cores;
+	pick->rule = has_idle_cores ? POLICY_RULE_IDLE_CORE : POLICY_RULE_IDLE_CPU;
+	POLICY_FOR(pass, 2) {
+		enum policy_walk walk = !clusters ? POLICY_WALK_ALL :
+					pass == 0 ? POLICY_WALK_CLUSTER :
+						    POLICY_WALK_REST;
+
 		/* The budget is counted down before each test: nr - 1 CPUs are looked at. */
-		return policy_scan_cpus(w, p, llc, start, nr - 1, pick);
+		cpu = has_idle_cores ?
+			      policy_scan_cores(w, p, llc, target, walk, start, &fallback, pick) :
+			      policy_scan_cpus(w, p, llc, target, walk, start, nr - 1, pick);
+		if (cpu != POLICY_NONE)
+			return cpu;
+		if (!clusters || pick->exhausted)
+			break;
 	}
-	pick->core_search = 1;
-	pick->rule = POLICY_RULE_IDLE_CORE;
-	cpu = policy_scan_cores(w, p, llc, start, &fallback, pick);
-	if (cpu != POLICY_NONE)
-		return cpu;
+	if (!has_idle_cores)
+		return POLICY_NONE;
 	world_clear_idle_cores(w, llc);
 	pick->cleared = 1;
 	pick->rule = POLICY_RULE_IDLE_CPU;
 	return fallback;
+}
+
+/* Most other LLCs that SIS_NODE_LIMIT lets a search go through. */
+#define POLICY_NODE_LIMIT 4u
+
+/*
+ * select_idle_node(): an idle CPU in another LLC of target's memory node, each searched
+ * as if its first CPU were the target, by its own budget (c5214e13ad60). With
+ * SIS_NODE_TOPOEXT the domain above an LLC is a pair of them, not the node.
+ */
+POLICY_INLINE u32 policy_select_idle_node(struct world *w, const struct policy_tunables *t,
+					  const struct policy_task *p, u32 this_cpu, u32 target,
+					  u64 now_j, struct policy_pick *pick)
+{
+	u32 own = world_llc(w, target), pair = world_llc_rank(w, own) / 2, llc = own;
+
+	POLICY_FOR(k, POLICY_NODE_LLCS) {
+		struct policy_pick far = { 0 };
+		u32 cpu;
+
+		llc = world_next_llc(w, llc);
+		if (llc == own)
+			break;
+		if (policy_has(t, POLICY_SIS_NODE_LIMIT) && pick->far_llcs == POLICY_NODE_LIMIT)
+			break;
+		if (policy_has(t, POLICY_SIS_NODE_TOPOEXT) && world_llc_rank(w, llc) / 2 != pair)
+			continue;
+		if (world_llc_weight(w, llc) == 1)
+			continue; /* no domain to search */
+		cpu = policy_select_idle_cpu(w, t, p,
+					     world_smt_active(w) && world_has_idle_cores(w, llc),
+					     this_cpu, world_llc_cpu(w, llc, 0), now_j, &far);
+		pick->search |= far.search;
+		pick->searched += far.searched;
+		pick->far += far.searched;
+		pick->far_llcs++;
+		if (cpu != POLICY_NONE) {
+			pick->rule = far.rule;
+			return cpu;
+		}
+	}
+	return POLICY_NONE;
 }
 
 #endif

@@ -32,24 +32,22 @@ u32 reveille_layout(u32 which)
 	}
 }
 
-/* What only kernels before v6.0 decide by. */
-#define OLD_KERNELS                                                                     \
+/* What only kernels before v6.0, or none, decide by. */
+#define RARE                                                                             \
 	(POLICY_SIS_GROUP | POLICY_SIS_FIRST | POLICY_SIS_PROP | POLICY_SIS_AGE |        \
-	 POLICY_WA_EFFECTIVE_LOAD)
+	 POLICY_WA_EFFECTIVE_LOAD | POLICY_SIS_NODE)
 
-static __attribute__((noinline, cold)) void select_cpu_of_old(struct world *w,
-							      const struct policy_tunables *t,
-							      struct policy_task *p,
-							      struct policy_task *waker,
-							      u32 this_cpu, u32 flags, u64 now_j,
-							      struct policy_pick *pick)
+static __attribute__((noinline, cold)) void
+select_cpu_rarely(struct world *w, const struct policy_tunables *t, struct policy_task *p,
+		  struct policy_task *waker, u32 this_cpu, u32 flags, u64 now_j,
+		  struct policy_pick *pick)
 {
 	*pick = policy_select_cpu(w, t, p, waker, this_cpu, flags, now_j);
 }
 
 /*
- * The same code twice: with the old kernels' features known to be off the compiler
- * leaves their rules out, so that newer kernels do not pay for them.
+ * The same code twice: with rare features known to be off the compiler leaves their
+ * rules out, so that newer kernels do not pay for them; nor for clusters that are not there.
  */
 void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p, u32 waker,
 			 u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
@@ -58,11 +56,11 @@ void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p
 	struct policy_task *by = waker == POLICY_NONE ? 0 : &w->tasks[waker];
 	struct policy_tunables recent = *t;
 
-	if (policy_has(t, OLD_KERNELS)) {
-		select_cpu_of_old(w, t, wakee, by, this_cpu, flags, now_j, pick);
+	if (policy_has(t, RARE) || policy_clusters(w, t)) {
+		select_cpu_rarely(w, t, wakee, by, this_cpu, flags, now_j, pick);
 		return;
 	}
-	recent.features &= ~OLD_KERNELS;
+	recent.features &= ~(RARE | POLICY_SIS_CLUSTER);
 	*pick = policy_select_cpu(w, &recent, wakee, by, this_cpu, flags, now_j);
 }
 
