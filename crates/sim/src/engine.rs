@@ -140,6 +140,13 @@ impl<'a> Sim<'a> {
         let code = Code::new(program);
         let n_serving = if code.has_requests() { program.tasks.len() } else { 0 };
         let grouped = tunables.has(bits::AUTOGROUP);
+        let mut world = World::new(&WorldShape { llcs });
+        let place = |cpu: &CpuId| &topology.cpus()[*cpu as usize];
+        let nodes = (0..topology.n_llcs()).map(|l| place(&topology.llc_cpus(l as u32)[0]).node);
+        world.set_nodes(&nodes.collect::<Vec<_>>());
+        if topology.n_clusters() < topology.n_cores() {
+            world.set_clusters(&topology.cpus().iter().map(|p| p.cluster).collect::<Vec<_>>());
+        }
         Sim {
             program,
             code,
@@ -152,7 +159,7 @@ impl<'a> Sim<'a> {
             near: Near::new(machine),
             now: 0,
             tick_ns: 1_000_000_000 / Ns::from(machine.hz),
-            world: World::new(&WorldShape { llcs }),
+            world,
             cpus: (0..n).map(|_| Cpu::new(RunQueue::new(&fair))).collect(),
             tasks: Vec::with_capacity(program.tasks.len()),
             channels: program.channels.iter().map(|&kind| Channel::new(kind)).collect(),
@@ -167,7 +174,7 @@ impl<'a> Sim<'a> {
             group_line: grouped.then(|| Line::new(n)),
             llc_lines: (0..topology.n_llcs()).map(|_| Line::new(n)).collect(),
             shared_queues: None,
-            balancer: Balancer::new(machine),
+            balancer: Balancer::new(machine, &tunables),
             bandwidth,
             speeds: smt_speeds(machine.cost.smt_kernel_share, machine.cost.speed),
             user_speeds: smt_speeds(machine.cost.smt_share, machine.cost.speed),

@@ -108,9 +108,8 @@ const OPERATIONS: [&str; 22] = [
     "repeat",
     "respawn",
 ];
-const MODIFIERS: [&str; 9] = [
-    "bytes", "framed", "discard", "jitter", "random", "restart", "batch", "less", "program",
-];
+const MODIFIERS: [&str; 9] =
+    ["bytes", "framed", "discard", "jitter", "random", "restart", "batch", "less", "program"];
 /// The name of a latency that `record = true` records.
 const UNNAMED: &str = "latency";
 

@@ -62,8 +62,7 @@ fn context_switch1_counts_two_per_round_trip() {
     let ops: Vec<&[Op]> = program.roles.iter().map(|r| r.ops.as_slice()).collect();
     assert_eq!(program.channels, [ChannelKind::Pipe; 2]);
     let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 1 };
-    let recv =
-        |channel: u16| Op::Recv { channel: channel.into(), framed: false, discard: false };
+    let recv = |channel: u16| Op::Recv { channel: channel.into(), framed: false, discard: false };
     // Channels count in the order of the file.
     let (there, back) = (0, 1);
     assert_eq!(ops[0], [send(there), recv(back), Op::Count(2)]);
@@ -120,7 +119,10 @@ fn hackbench_senders_write_to_every_receiver_of_their_group() {
     let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 100 };
     assert_eq!(program.roles[0].ops, [send(0), send(1), send(2)]);
     let own = Port { first: 0, own: true };
-    assert_eq!(program.roles[1].ops, [Op::Recv { channel: own, framed: false, discard: false }, Op::Count(1)]);
+    assert_eq!(
+        program.roles[1].ops,
+        [Op::Recv { channel: own, framed: false, discard: false }, Op::Count(1)]
+    );
     let receivers = program.tasks.iter().filter(|t| t.role == 1);
     assert!(receivers.map(|t| t.channel(own)).eq(0..6), "each has its own");
     let processes: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
