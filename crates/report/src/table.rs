@@ -123,19 +123,21 @@ fn rows_table(group: &Group<'_>) -> Table {
     let unit = Unit::of_metric(&group.first().metric);
     // Figures as their source prints them take a column only where there are any.
     let as_printed = group.rows.iter().any(|row| printed::printed(row).is_some());
-    let mut heads = vec!["load", "baseline", "candidate", "change"];
+    // A study without variants has a baseline alone.
+    let alone = group.first().variant.is_empty();
+    let sides = ["baseline", "candidate", "change"];
+    let mut heads = vec!["load"];
+    heads.extend(&sides[..if alone { 1 } else { 3 }]);
     heads.extend(as_printed.then_some("printed"));
     heads.extend(["published", "verdict"]);
     let figures = heads.len() - 1;
     table.set_header(heads);
     for row in &group.rows {
         let side = |figure: Figure| number::figure(unit, figure, row.p_value.is_some());
-        let mut cells = vec![
-            row.load.to_string(),
-            side(row.baseline),
-            side(row.candidate),
-            change_with_star(row),
-        ];
+        let mut cells = vec![row.load.to_string(), side(row.baseline)];
+        if !alone {
+            cells.extend([side(row.candidate), change_with_star(row)]);
+        }
         if as_printed {
             cells.push(printed::printed(row).map_or("-".into(), |text| printable(&text)));
         }
@@ -170,7 +172,10 @@ fn explanation(page: &mut Page, group: &Group<'_>) {
             let label = line.label.replace("  ", "\u{a0}\u{a0}");
             table.add_row(std::iter::once(label).chain(rows.iter().map(|row| {
                 let (before, after) = (&row.explain.baseline, &row.explain.candidate);
-                format!("{} -> {:>6}", (line.value)(before), (line.value)(after))
+                match row.variant.as_str() {
+                    "" => (line.value)(before),
+                    _ => format!("{} -> {:>6}", (line.value)(before), (line.value)(after)),
+                }
             })));
         }
         for column in table.column_iter_mut().skip(1) {

@@ -26,12 +26,14 @@ struct Pair<'a> {
     machine: &'a str,
     case: &'a Case,
     load: u64,
+    tasks: usize,
     variant: &'a str,
     base: &'a Finished,
     candidate: &'a Finished,
 }
 
-/// The rows of one load under the variant at `index`.
+/// The rows of one load under the variant at `index`; of a case without variants, those of
+/// its baseline, which stands for both sides.
 pub(crate) fn rows(
     machine: &str,
     case: &Case,
@@ -40,8 +42,9 @@ pub(crate) fn rows(
     base: &Finished,
     candidate: &Finished,
 ) -> Vec<Row> {
-    let variant = case.variants[index].name.as_str();
-    let pair = Pair { machine, case, load: point.load, variant, base, candidate };
+    let variant = case.variants.get(index).map_or("", |v| v.name.as_str());
+    let tasks = point.program.tasks.len();
+    let pair = Pair { machine, case, load: point.load, tasks, variant, base, candidate };
     let mut rows: Vec<Row> = Vec::new();
     for (m, measure) in case.metrics.iter().enumerate() {
         let of_row = |p: &&Published| p.variant == index && p.metric == m;
@@ -91,7 +94,12 @@ impl Pair<'_> {
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         if let Some(published) = published {
             let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
-            hold(&mut row, published, limited);
+            let within = match (self.case.baselines, limited) {
+                (true, _) => Some(verdict::baseline_tolerance(self.tasks)),
+                (false, true) => Some(verdict::LIMITED_LATENCY),
+                (false, false) => None,
+            };
+            hold(&mut row, published, within);
         }
         row
     }
@@ -109,7 +117,7 @@ impl Pair<'_> {
         };
         let [base, candidate] = figures.map(|mean| Figure { mean, rel_std: 0.0 });
         let mut row = self.row(name, Direction::Lower, m, (base, candidate));
-        hold(&mut row, published, false);
+        hold(&mut row, published, None);
         row
     }
 
@@ -158,7 +166,7 @@ impl Pair<'_> {
 }
 
 /// Holds a row against what was published for it.
-fn hold(row: &mut Row, published: &Published, limited: bool) {
+fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
     let mut side_ratio = f64::NAN;
     let on_side = |row: &mut Row, side: Side, value: f64| match side {
         Side::Base => {
@@ -181,10 +189,10 @@ fn hold(row: &mut Row, published: &Published, limited: bool) {
                 row.kind = RowKind::Std;
             }
         }
-        PublishedFigure::Side { side, value, unit, per_unit } => {
+        PublishedFigure::Side { side, value, unit, own } => {
             row.kind = RowKind::Side;
             row.published_unit.clone_from(unit);
-            side_ratio = verdict::ratio(on_side(row, *side, *value), value * per_unit);
+            side_ratio = verdict::ratio(on_side(row, *side, *value), *own);
         }
         PublishedFigure::RunsAbove { side, runs, of, .. } => {
             row.kind = RowKind::Runs;
@@ -207,7 +215,7 @@ fn hold(row: &mut Row, published: &Published, limited: bool) {
         change_pct: row.change_pct,
         published_change_pct: row.published_change_pct,
         side_ratio,
-        limited_latency: limited,
+        within,
     };
     row.half_width = verdict::half_width(published, &predicted);
     row.verdict = Some(verdict::judge(published, &predicted));
