@@ -65,12 +65,20 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct StudyArgs {
     /// A study that `reveille studies` lists, or the path of a .toml file
-    #[arg(value_name = "NAME|FILE.toml", required_unless_present = "all")]
+    #[arg(value_name = "NAME|FILE.toml", required_unless_present_any = ["all", "baselines"])]
     pub study: Option<String>,
-    /// Run every study that `reveille studies` lists, sum their scores, and write the
+    /// Run every study of changes that `reveille studies` lists, sum their scores, and write the
     /// record of fidelity
     #[arg(long, conflicts_with = "study")]
     pub all: bool,
+    /// Run the study of published absolute figures, and write them beside the model's to
+    /// this file [default: docs/baselines.md]
+    #[arg(
+        long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+        default_missing_value = "docs/baselines.md",
+        conflicts_with_all = ["study", "all", "fidelity", "on", "machine"]
+    )]
+    pub baselines: Option<PathBuf>,
     /// Where --all writes the record of fidelity [default: docs/fidelity.md]
     #[arg(long, value_name = "FILE", conflicts_with = "study")]
     pub fidelity: Option<PathBuf>,

@@ -23,11 +23,29 @@ const FRAGILE_NAME: &str = "sensitivity.json";
 
 /// Runs a study by name or from a file, or all of the catalogue.
 pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
+    if let Some(path) = &args.baselines {
+        return baselines(path, args);
+    }
     let Some(spec) = &args.study else {
         return all(args);
     };
     let study = host_study::placed(edited(reveille_study::load(spec)?, args)?, args)?;
     run(study, Costs::Calibrate, &args.run)
+}
+
+/// Runs the study of absolute figures, and writes its page.
+fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
+    let page = OutputFile::prepare("--baselines", path)?;
+    let study = edited(reveille_study::load(reveille_study::BASELINES)?, args)?;
+    let comparison =
+        watched(args.run.jobs, |jobs, stop, tell| reveille_study::run(&study, jobs, stop, tell))?;
+    // A page of half of the figures would pass for a whole one.
+    if !comparison.partial {
+        page.write(&reveille_report::baselines(&study, &comparison))?;
+        say(format_args!("reveille: wrote {}", page.path().display()));
+    }
+    show(&comparison, &args.run)?;
+    Ok(exit_code(comparison.partial))
 }
 
 /// A study with what the command line says in place of its own.

@@ -210,17 +210,17 @@ fn ratio(row: &Row) -> String {
     row.ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))
 }
 
-fn open(page: &mut String, heads: &[&str]) {
+pub(crate) fn open(page: &mut String, heads: &[&str]) {
     push(page, format_args!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len())));
 }
 
-fn line(page: &mut String, cells: &[String]) {
+pub(crate) fn line(page: &mut String, cells: &[String]) {
     let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
     push(page, format_args!("| {} |\n", cells.join(" | ")));
 }
 
 /// `text` as it may stand in a paragraph or a table cell.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for ch in text.chars() {
         match ch {
@@ -234,6 +234,6 @@ fn escape(text: &str) -> String {
     out
 }
 
-fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
+pub(crate) fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
     out.write_fmt(part).expect("writing to a String cannot fail");
 }

@@ -13,6 +13,7 @@
 //! terminal and the page show `n/a`, JSON has `null`, CSV an empty cell.
 
 mod agreement;
+mod baselines;
 pub mod emit;
 mod explain;
 mod export;
@@ -30,6 +31,7 @@ mod table;
 mod verification;
 
 pub use agreement::{agreement_csv, agreement_json, agreement_table};
+pub use baselines::baselines;
 pub use export::{csv, json};
 pub use fidelity::fidelity;
 pub use fit::{fit_json, fit_table};

@@ -188,5 +188,8 @@ pub(crate) fn capitalised(text: &str) -> String {
 pub(crate) fn heading(c: &Comparison, row: &Row) -> String {
     let machine =
         if row.machine == c.machine { String::new() } else { format!(" on {}", row.machine) };
-    format!("{} against {}{machine}", row.variant, row.base)
+    match row.variant.as_str() {
+        "" => format!("{}{machine}", row.base),
+        variant => format!("{variant} against {}{machine}", row.base),
+    }
 }

@@ -122,16 +122,21 @@ fn rows_table(group: &Group<'_>) -> Table {
     let mut table = Table::new();
     // Figures as their source prints them take a column only where there are any.
     let as_printed = group.rows.iter().any(|row| printed::printed(row).is_some());
-    let mut heads = vec!["load", "baseline", "candidate", "change"];
+    // A study without variants has a baseline alone.
+    let alone = group.first().variant.is_empty();
+    let sides = ["baseline", "candidate", "change"];
+    let mut heads = vec!["load"];
+    heads.extend(&sides[..if alone { 1 } else { 3 }]);
     heads.extend(as_printed.then_some("printed"));
     heads.extend(["published", "verdict"]);
     let figures = heads.len() - 1;
     table.set_header(heads);
     for row in &group.rows {
-        let sides = printed::sides(row).map(|states| in_lines(&states));
-        let mut cells = vec![row.load.to_string()];
-        cells.extend(sides);
-        cells.push(change_with_star(row));
+        let [baseline, candidate] = printed::sides(row).map(|states| in_lines(&states));
+        let mut cells = vec![row.load.to_string(), baseline];
+        if !alone {
+            cells.extend([candidate, change_with_star(row)]);
+        }
         if as_printed {
             cells.push(printed::printed(row).map_or("-".into(), |text| printable(&text)));
         }
@@ -171,7 +176,10 @@ fn explanation(page: &mut Page, group: &Group<'_>) {
             let label = line.label.replace("  ", "\u{a0}\u{a0}");
             table.add_row(std::iter::once(label).chain(rows.iter().map(|row| {
                 let (before, after) = (&row.explain.baseline, &row.explain.candidate);
-                format!("{} -> {:>6}", (line.value)(before), (line.value)(after))
+                match row.variant.as_str() {
+                    "" => (line.value)(before),
+                    _ => format!("{} -> {:>6}", (line.value)(before), (line.value)(after)),
+                }
             })));
         }
         for column in table.column_iter_mut().skip(1) {

@@ -31,8 +31,8 @@ pub(crate) fn comparison(
     let mut partial = slots.iter().any(|slot| slot.repeats_done() < slot.case.repeats as usize);
     for (slot, sides) in slots.iter().zip(&finished) {
         let machine = &study.machines[slot.case.machine].name;
-        for index in 0..slot.case.variants.len() {
-            match (&sides[0], &sides[index + 1]) {
+        for index in 0..slot.case.variants.len().max(1) {
+            match (&sides[0], sides.get(index + 1).unwrap_or(&sides[0])) {
                 (Some(base), Some(candidate)) => {
                     rows.extend(rows::rows(machine, slot.case, slot.point, index, base, candidate))
                 }

@@ -55,7 +55,7 @@ pub mod verdict;
 
 pub use agree::{Stage, agree, check_both};
 pub use agreement::{Agreement, AgreementKind, AgreementRow};
-pub use catalogue::{find, load, names, predicted_names};
+pub use catalogue::{BASELINES, find, load, names, predicted_names};
 pub use check::nearest;
 pub use claim::{Statement, StatementKind};
 pub use comparison::{

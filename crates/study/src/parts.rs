@@ -139,6 +139,7 @@ fn case(
         repeats: repeats.map_err(|p| StudyError::option("--repeats", p))?,
         warmup_ns,
         duration_ns: duration_ns.map_err(|p| StudyError::option("--duration", p))?,
+        baselines: false,
     })
 }
 

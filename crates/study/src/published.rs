@@ -60,8 +60,8 @@ pub enum PublishedFigure {
         value: f64,
         /// Unit as printed; the metric's own if there is none.
         unit: Option<String>,
-        /// How much one printed unit is in the metric's.
-        per_unit: f64,
+        /// The same in the metric's unit.
+        own: f64,
     },
     /// The standard deviation over runs of both sides, never counted.
     Std {

@@ -20,6 +20,9 @@ pub(crate) struct RawStudy {
     pub(crate) base: Option<Spanned<String>>,
     pub(crate) variants: Option<Texts>,
     pub(crate) on: Option<Spanned<String>>,
+    /// Are figures of one side held within the tolerance of baselines?
+    #[serde(default)]
+    pub(crate) baselines: bool,
     pub(crate) seed: Option<Spanned<i64>>,
     pub(crate) repeats: Option<Spanned<i64>>,
     pub(crate) warmup: Option<Spanned<String>>,
@@ -92,6 +95,10 @@ pub(crate) struct RawPublished {
     pub(crate) side: Option<Spanned<String>>,
     pub(crate) value: Option<Spanned<f64>>,
     pub(crate) unit: Option<Spanned<String>>,
+    /// One printed unit in the metric's own.
+    pub(crate) times: Option<Spanned<f64>>,
+    /// How much was done in the printed time.
+    pub(crate) work: Option<Spanned<f64>>,
     pub(crate) stat: Option<Spanned<String>>,
     pub(crate) runs_above: Option<Spanned<toml::Value>>,
     pub(crate) of: Option<Spanned<i64>>,

@@ -27,12 +27,14 @@ struct Pair<'a> {
     machine: &'a str,
     case: &'a Case,
     load: u64,
+    tasks: usize,
     variant: &'a str,
     base: &'a Finished,
     candidate: &'a Finished,
 }
 
-/// The rows of one load under the variant at `index`.
+/// The rows of one load under the variant at `index`; of a case without variants, those of
+/// its baseline, which stands for both sides.
 pub(crate) fn rows(
     machine: &str,
     case: &Case,
@@ -41,8 +43,9 @@ pub(crate) fn rows(
     base: &Finished,
     candidate: &Finished,
 ) -> Vec<Row> {
-    let variant = case.variants[index].name.as_str();
-    let pair = Pair { machine, case, load: point.load, variant, base, candidate };
+    let variant = case.variants.get(index).map_or("", |v| v.name.as_str());
+    let tasks = point.program.tasks.len();
+    let pair = Pair { machine, case, load: point.load, tasks, variant, base, candidate };
     let mut rows: Vec<Row> = Vec::new();
     for (m, measure) in case.metrics.iter().enumerate() {
         let of_row = |p: &&Published| p.variant == index && p.metric == m;
@@ -88,12 +91,18 @@ impl Pair<'_> {
         let (base, candidate) = (&self.base.samples[m], &self.candidate.samples[m]);
         let figures = (statistics::figure(base), statistics::figure(candidate));
         let mut row = self.row(measure.name.clone(), measure.direction, m, figures);
+        row.change_pct = statistics::supported_change_pct(measure.direction, base, candidate);
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         row.modes = RowModes::of(measure.direction, base, candidate);
         if let Some(published) = published {
             let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
-            hold(&mut row, published, limited);
+            let within = match (self.case.baselines, limited) {
+                (true, _) => Some(verdict::baseline_tolerance(self.tasks)),
+                (false, true) => Some(verdict::LIMITED_LATENCY),
+                (false, false) => None,
+            };
+            hold(&mut row, published, within);
         }
         row
     }
@@ -111,7 +120,7 @@ impl Pair<'_> {
         };
         let [base, candidate] = figures.map(|mean| Figure { mean, rel_std: 0.0 });
         let mut row = self.row(name, Direction::Lower, m, (base, candidate));
-        hold(&mut row, published, false);
+        hold(&mut row, published, None);
         row
     }
 
@@ -162,7 +171,7 @@ impl Pair<'_> {
 }
 
 /// Holds a row against what was published for it.
-pub(crate) fn hold(row: &mut Row, published: &Published, limited: bool) {
+pub(crate) fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
     // Of one side alone: the figure that a size of this side is held against.
     let mut sided = None;
     match &published.figure {
@@ -176,11 +185,11 @@ pub(crate) fn hold(row: &mut Row, published: &Published, limited: bool) {
                 row.kind = RowKind::Std;
             }
         }
-        PublishedFigure::Side { side, value, unit, per_unit } => {
+        PublishedFigure::Side { side, value, unit, own } => {
             row.kind = RowKind::Side;
             row.published_unit.clone_from(unit);
             *row.published_of_side(*side) = Some(*value);
-            sided = Some((*side, value * per_unit));
+            sided = Some((*side, *own));
         }
         PublishedFigure::RunsAbove { side, runs, of, .. } => {
             row.kind = RowKind::Runs;
@@ -198,7 +207,7 @@ pub(crate) fn hold(row: &mut Row, published: &Published, limited: bool) {
         change_pct,
         published_change_pct: row.published_change_pct,
         side_ratio,
-        limited_latency: limited,
+        within,
     };
     let states: Vec<(Predicted, f64)> = match sided {
         None => {

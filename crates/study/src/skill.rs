@@ -147,7 +147,7 @@ mod tests {
             explain: Explanation::default(),
             detail: Detail::default(),
         };
-        hold(&mut row, published, false);
+        hold(&mut row, published, None);
         row
     }
 
@@ -235,7 +235,7 @@ mod tests {
                 change_pct: 0.0,
                 published_change_pct: Some(change),
                 side_ratio: f64::NAN,
-                limited_latency: false,
+                within: None,
             };
             let said = verdict::judge(&published, &nothing);
             prop_assert_eq!(skill.null_hits == 1, said == Verdict::Hit);

@@ -96,6 +96,8 @@ pub struct Case {
     pub warmup_ns: Ns,
     /// Virtual time measured; not 0.
     pub duration_ns: Ns,
+    /// Are figures of one side held within the tolerance of baselines?
+    pub baselines: bool,
 }
 
 /// What a baseline is compared with: other features, other settings of its task

@@ -168,7 +168,7 @@ fn a_rich_study_is_read_as_it_stands() {
         side: Side::Base,
         value: 4.68,
         unit: Some("ms".into()),
-        per_unit: 1e6,
+        own: 4.68e6,
     };
     assert_eq!(first[1].figure, side);
     assert_eq!(first[2].variant, 2);

@@ -126,7 +126,7 @@ fn ms(ns: u64) -> String {
 
 /// Such as `load 224, +SIS_SHORT: +665.38% (std 2.52% and 3.38%)`.
 fn figure_text(c: &Case, point: &Point, p: &Published) -> String {
-    let variant = &c.variants[p.variant].name;
+    let variant = c.variants.get(p.variant).map_or("alone", |v| &v.name);
     let mut text = format!("load {}, {variant}: {}", point.load, printed(c, p));
     let std = |std: Option<f64>| std.map_or("not stated".to_owned(), |s| format!("{s:.2}%"));
     if p.std_base_pct.is_some() || p.std_variant_pct.is_some() {

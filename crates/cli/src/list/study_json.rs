@@ -191,7 +191,7 @@ fn published_json(c: &Case, point: &Point, p: &Published) -> PublishedJson {
     let mut json = PublishedJson {
         kind: "change",
         load: point.load,
-        variant: c.variants[p.variant].name.clone(),
+        variant: c.variants.get(p.variant).map_or_else(String::new, |v| v.name.clone()),
         metric: c.metrics[p.metric].name.clone(),
         change_pct: p.change_pct(c.metrics[p.metric].direction),
         base: None,

@@ -209,7 +209,6 @@ impl Document<'_> {
         groups: &Groups,
         machine: &Machine,
         texts: &Texts,
-        on: On,
     ) -> Result<Vec<Variant>, StudyError> {
         let mut variants = Vec::new();
         for edits in texts.get_ref() {
@@ -217,11 +216,6 @@ impl Document<'_> {
             let variant = self.at("variants", edits, variant)?;
             self.at("variants", edits, check::runs_on(&variant, machine))?;
             variants.push(variant);
-        }
-        // Prediction and measurement of the baseline alone can be compared.
-        if variants.is_empty() && on != On::Both {
-            let problem = Problem::new("no variant is given", "name one, such as `+SIS_SHORT`");
-            return Err(self.wrong(texts.span(), "variants", problem));
         }
         Ok(variants)
     }
@@ -298,9 +292,8 @@ impl Document<'_> {
             .map_err(|error| self.not_built(raw, error))?;
         let groups = self.groups(raw, &points[0].program)?;
         let texts = raw.variants.as_ref().unwrap_or(defaults.variants);
-        let on = defaults.on;
         let machine_of = &machines.machines[machine];
-        let variants = self.variants((&base, &scheduler), &groups, machine_of, texts, on)?;
+        let variants = self.variants((&base, &scheduler), &groups, machine_of, texts)?;
         let metrics = self.metrics(raw, &workload, &groups)?;
         let repeats = match raw.repeats.as_ref().or(defaults.raw.repeats.as_ref()) {
             Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
@@ -320,6 +313,7 @@ impl Document<'_> {
             repeats,
             warmup_ns,
             duration_ns,
+            baselines: defaults.raw.baselines,
         };
         for published in &raw.published {
             self.add_published(published, raw, &mut case)?;

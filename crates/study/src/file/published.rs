@@ -8,7 +8,7 @@ use super::{Document, load_index};
 use crate::check::{self, Problem};
 use crate::measure::{self, Measure};
 use crate::raw::{RawCase, RawPublished};
-use crate::{Case, Published, PublishedFigure, Side, StudyError};
+use crate::{Case, Published, PublishedFigure, Side, StudyError, unit_ns};
 
 /// Help for a figure whose keys fit no kind.
 const KINDS: &str = "give `change_pct`; or `base` and `variant` as numbers; or `side` and `value`; \
@@ -94,15 +94,11 @@ impl Document<'_> {
             return self.runs_above(raw, place, metric, above);
         }
         if let Some(side) = &raw.side {
-            self.only(raw, &["side", "value", "unit"])?;
+            self.only(raw, &["side", "value", "unit", "times", "work"])?;
             let value = self.needed(place, "value", raw.value.as_ref())?;
-            let per_unit = match &raw.unit {
-                Some(unit) => self.at("unit", unit, metric.per_unit(Some(unit.get_ref())))?,
-                None => 1.0,
-            };
-            let side = self.side(side)?;
             let value = self.size("value", value, 0.0)?;
-            return Ok(PublishedFigure::Side { side, value, unit: unit(), per_unit });
+            let own = self.own_unit(raw, place, metric, value)?;
+            return Ok(PublishedFigure::Side { side: self.side(side)?, value, unit: unit(), own });
         }
         let (Some(base), Some(variant)) = (&raw.base, given.variant) else {
             let text = "is of no kind that is known";
@@ -123,6 +119,36 @@ impl Document<'_> {
         }
         self.only(raw, &["base", "stat", "unit"])?;
         Ok(PublishedFigure::Std { base, variant, unit: unit() })
+    }
+
+    /// A printed figure in the metric's own unit.
+    fn own_unit(
+        &self,
+        raw: &RawPublished,
+        place: &Range<usize>,
+        metric: &Measure,
+        value: f64,
+    ) -> Result<f64, StudyError> {
+        match (&raw.times, &raw.work, &raw.unit) {
+            (Some(_), Some(work), _) => {
+                let problem = Problem::new("stands beside `times`", "keep one of the two");
+                Err(self.wrong(work.span(), "work", problem))
+            }
+            (Some(times), None, _) => Ok(value * self.size("times", times, f64::MIN_POSITIVE)?),
+            (None, Some(work), unit) => {
+                let unit = self.needed(place, "unit", unit.as_ref())?;
+                let ns = unit_ns(unit.get_ref()).ok_or_else(|| {
+                    let problem = Problem::new("is no unit of time", "use ns, us, ms or s");
+                    self.wrong(unit.span(), "unit", problem)
+                })?;
+                Ok(self.size("work", work, f64::MIN_POSITIVE)? * 1e9 / (value * ns as f64))
+            }
+            (None, None, Some(unit)) => {
+                let per_unit = metric.per_unit(Some(unit.get_ref()));
+                Ok(value * self.at("unit", unit, per_unit)?)
+            }
+            (None, None, None) => Ok(value),
+        }
     }
 
     /// Refuses keys that have no meaning for a figure of its kind.
@@ -241,6 +267,10 @@ impl Document<'_> {
         if case.variants.len() == 1 || of_baseline {
             return Ok(0);
         }
+        if case.variants.is_empty() {
+            let problem = Problem::new("the case has no variant", "give `side = \"base\"`");
+            return Err(self.wrong(place.clone(), "published", problem));
+        }
         let key = if raw.variant.is_some() { "with" } else { "variant" };
         let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
         let help = format!("add `{key}`, one of: {}", known.join(", "));
@@ -322,6 +352,8 @@ impl Given {
             ("change_pct", &raw.change_pct),
             ("base", &raw.base),
             ("value", &raw.value),
+            ("times", &raw.times),
+            ("work", &raw.work),
             ("std_base_pct", &raw.std_base_pct),
             ("std_variant_pct", &raw.std_variant_pct),
             ("std_base", &raw.std_base),

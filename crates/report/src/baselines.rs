@@ -1,0 +1,87 @@
+//! The page of baselines: published absolute figures beside the model's, case by case, with
+//! a count. A Markdown page without a date, as the record of fidelity.
+
+use reveille_study::{Case, Comparison, Row, Study, Verdict};
+
+use crate::fidelity::{escape, line, open, push};
+use crate::group::unique;
+use crate::number::Unit;
+use crate::printed::printed;
+
+const HEAD: &str = "\
+# Baselines
+
+Absolute figures that tables print for their baseline, beside what the model has for the same
+machine, kernel and load. This page is written by `reveille study --baselines` and is not
+edited by hand. What two tasks alone do counts as right within 20%, anything else within 30%.
+The ratio is model by published: of a throughput, above 1 is too fast; of a latency, too slow.
+Times of hackbench are turned into messages per second, means of clients into their sum.
+
+";
+
+/// Renders the page of `c`, which `study` came to.
+pub fn baselines(study: &Study, c: &Comparison) -> String {
+    let mut page = HEAD.to_owned();
+    let rows = |case: &Case| -> Vec<&Row> {
+        let held = |r: &&Row| r.case == case.name && r.verdict.is_some();
+        c.rows.iter().filter(held).collect()
+    };
+    open(&mut page, &["workload", "one pair", "more", "all"]);
+    let workloads = unique(study.cases.iter().map(|case| case.workload.as_str()));
+    for workload in workloads.iter().copied().map(Some).chain([None]) {
+        let mut counts = [[0; 2]; 2];
+        for case in study.cases.iter().filter(|case| workload.is_none_or(|w| w == case.workload)) {
+            for row in rows(case) {
+                let of = &mut counts[usize::from(tasks(case, row.load) > 2)];
+                of[0] += usize::from(row.verdict == Some(Verdict::Hit));
+                of[1] += 1;
+            }
+        }
+        let [pair, more] = counts;
+        let count = |[within, all]: [usize; 2]| match all {
+            0 => "-".to_owned(),
+            all => format!("{within} of {all}"),
+        };
+        let all = count([pair[0] + more[0], pair[1] + more[1]]);
+        line(&mut page, &[workload.unwrap_or("all").to_owned(), count(pair), count(more), all]);
+    }
+    for case in &study.cases {
+        let machine = &study.machines[case.machine];
+        push(&mut page, format_args!("\n## {}\n\n", escape(&case.name)));
+        let place =
+            format!("{}, {}: {}.", machine.name, case.base.base, machine.topology.describe());
+        push(&mut page, format_args!("{}\n\n", escape(&place)));
+        let rows = rows(case);
+        open(
+            &mut page,
+            &["load", "tasks per CPU", "metric", "printed", "published", "model", "ratio", ""],
+        );
+        for row in &rows {
+            let unit = Unit::of_metric(&row.metric);
+            let ratio = row.ratio.unwrap_or(f64::NAN);
+            let share = tasks(case, row.load) as f64 / machine.topology.n_cpus() as f64;
+            line(
+                &mut page,
+                &[
+                    row.load.to_string(),
+                    format!("{share:.2}"),
+                    row.metric.clone(),
+                    printed(row).unwrap_or_default(),
+                    unit.format(row.baseline.mean / ratio),
+                    unit.format(row.baseline.mean),
+                    format!("{ratio:.2}"),
+                    if row.verdict == Some(Verdict::Hit) { "within" } else { "**off**" }.to_owned(),
+                ],
+            );
+        }
+        for source in unique(rows.iter().filter_map(|r| r.published_source.as_deref())) {
+            push(&mut page, format_args!("\nSource: {}\n", escape(source)));
+        }
+    }
+    page
+}
+
+/// How many tasks a load is.
+fn tasks(case: &Case, load: u64) -> usize {
+    case.points.iter().find(|p| p.load == load).map_or(0, |p| p.program.tasks.len())
+}
