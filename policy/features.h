@@ -40,6 +40,7 @@
 #define POLICY_DELAY_DEQUEUE (1ull << 29)
 #define POLICY_DELAY_ZERO (1ull << 30)
 #define POLICY_SLICE_PROTECT (1ull << 31)
+#define POLICY_PIPE_WAKE_FREED (1ull << 50)
 
 struct policy_tunables {
 	u64 features;

@@ -62,6 +62,7 @@ pub mod bits {
         DELAY_DEQUEUE = 29, "A task that sleeps while ineligible stays queued until its lag is repaid (EEVDF)", "v6.12, commit 152e11f6df29";
         DELAY_ZERO = 30, "A delayed task that wakes takes no positive lag along (EEVDF)", "v6.12, commit 54a58a787791";
         SLICE_PROTECT = 31, "What protects the running task is a virtual time that wake-ups may shrink (EEVDF)", "v7.2, set_protect_slice()";
+        PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
     }
 }
 pub use bits::FEATURES;
@@ -140,7 +141,7 @@ pub const BASELINES: &[Baseline] = &[
     Baseline {
         name: "v7.2",
         about: "Linux 7.2: EEVDF with slices protected by virtual time",
-        features: PLACEMENT | EEVDF | bits::SLICE_PROTECT,
+        features: PLACEMENT | EEVDF | bits::SLICE_PROTECT | bits::PIPE_WAKE_FREED,
     },
 ];
 
