@@ -50,6 +50,7 @@
 #define POLICY_SWQUEUE_GATE_ABOVE_LLC (1ull << 43)
 #define POLICY_SIS_LIMITED_CORES (1ull << 44)
 #define POLICY_SIS_FILTER (1ull << 45)
+#define POLICY_PIPE_WAKE_FREED (1ull << 50)
 
 struct policy_tunables {
 	u64 features;

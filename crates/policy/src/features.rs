@@ -72,6 +72,7 @@ pub mod bits {
         SWQUEUE_GATE_ABOVE_LLC = 43, "New-idle balancing weighs the cost of the domain above the cache first", "shared_runq v3 6/7, 2023-08-09";
         SIS_LIMITED_CORES = 44, "Where SIS_UTIL allows no search, look at two cores if one may be idle", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 1/5 and 2/5";
         SIS_FILTER = 45, "Search only CPUs that have gone idle since a search last found none", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 3/5 to 5/5";
+        PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
     }
 }
 pub use bits::FEATURES;
@@ -152,7 +153,11 @@ pub const BASELINES: &[Baseline] = &[
     Baseline {
         name: "v7.2",
         about: "Linux 7.2: EEVDF with slices protected by virtual time",
-        features: PLACEMENT | EEVDF | bits::SIS_CLUSTER | bits::SLICE_PROTECT,
+        features: PLACEMENT
+            | EEVDF
+            | bits::SIS_CLUSTER
+            | bits::SLICE_PROTECT
+            | bits::PIPE_WAKE_FREED,
     },
 ];
 

@@ -25,6 +25,7 @@ use crate::fair::FairTunables;
 use crate::message_cost::MessageCosts;
 use crate::near::Near;
 use crate::pelt::Decay;
+use crate::release::Gate;
 use crate::runqueue::RunQueue;
 use crate::swqueue::SharedQueues;
 use crate::sync::Mutex;
@@ -86,6 +87,8 @@ pub(crate) struct Sim<'a> {
     /// Head of each list that tasks join.
     pub(crate) lists: Vec<TaskId>,
     pub(crate) mutexes: Vec<Mutex>,
+    /// What tasks wait for that are released together.
+    pub(crate) gate: Gate,
     /// Who has the lock that belongs to each CPU.
     pub(crate) cpu_locks: Vec<TaskId>,
     /// When the requests were sent that each task has not yet taken; empty if no role
@@ -147,6 +150,12 @@ impl<'a> Sim<'a> {
         if topology.n_clusters() < topology.n_cores() {
             world.set_clusters(&topology.cpus().iter().map(|p| p.cluster).collect::<Vec<_>>());
         }
+        let wakes_when_freed = tunables.has(bits::PIPE_WAKE_FREED);
+        let channel = |kind| {
+            let mut channel = Channel::new(kind);
+            channel.wakes_when_freed = wakes_when_freed;
+            channel
+        };
         Sim {
             program,
             code,
@@ -162,9 +171,10 @@ impl<'a> Sim<'a> {
             world,
             cpus: (0..n).map(|_| Cpu::new(RunQueue::new(&fair))).collect(),
             tasks: Vec::with_capacity(program.tasks.len()),
-            channels: program.channels.iter().map(|&kind| Channel::new(kind)).collect(),
+            channels: program.channels.iter().map(|&kind| channel(kind)).collect(),
             lists: vec![NONE; program.n_lists as usize],
             mutexes: vec![Mutex::default(); program.n_locks as usize],
+            gate: Gate::new(program),
             cpu_locks: vec![NONE; n],
             requests: vec![VecDeque::new(); n_serving],
             clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),

@@ -46,6 +46,7 @@ pub(crate) enum Code {
     Count(Amount),
     Repeat { times: Amount, ops: Vec<OpSource> },
     Respawn,
+    AwaitRelease { sync: bool },
 }
 
 impl Code {
