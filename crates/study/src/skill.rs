@@ -163,7 +163,7 @@ mod tests {
         let noise = Published { noise: Some("noise".into()), ..published(50.0) };
         let std = PublishedFigure::Std { base: 2.0, variant: 1.0, unit: None };
         let side =
-            PublishedFigure::Side { side: Side::Base, value: 100.0, unit: None, per_unit: 1.0 };
+            PublishedFigure::Side { side: Side::Base, value: 100.0, unit: None, own: 100.0 };
         let rows = [
             row(&published(2.0), 0.0),    // small, quiet; both hit
             row(&published(-4.0), -40.0), // small, shouted; null hits
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(Skill { big_sign: 1, big_hits: 1, ..Skill::of(&rows) }, Skill::of(&rows));
         // One side alone by its own states.
         let side =
-            PublishedFigure::Side { side: Side::Variant, value: 4.0, unit: None, per_unit: 10.0 };
+            PublishedFigure::Side { side: Side::Variant, value: 4.0, unit: None, own: 40.0 };
         let side = Published { figure: side, ..published(0.0) };
         assert_eq!(row_of(&side, &[1.0], &[1.0, 40.0]).verdict, Some(Verdict::Hit));
         assert_eq!(row_of(&side, &[1.0, 40.0], &[1.0]).verdict, Some(Verdict::Miss));
