@@ -186,7 +186,7 @@ cost_model! {
     line_socket_ns: Time, "One-way transfer of a modified cache line to another last-level cache of the same socket.";
     line_remote_ns: Time, "One-way transfer of a modified cache line to another socket.";
     scan_cpu_ns: Time, "Idle search: looking at one CPU, that is, reading a line of its runqueue.";
-    speed: Factor, "Speed of software, of one busy core, against that at which the costs below are stated.";
+    speed: Factor, "Speed of kernel work, of one busy core, against that at which the costs below are stated.";
     all_core_clock: Ratio, "Clock of a socket whose cores are all busy, against that of one busy core.";
     smt_share: Ratio, "Speed of computing while another thread of the core is busy; 1 is alone.";
     smt_kernel_share: Ratio, "The same for system calls and scheduling, which stall more than they compute.";

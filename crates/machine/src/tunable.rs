@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_idle_state_stays_between_its_neighbours() {
-        let mut machine = load("spr-2s56c").unwrap();
+        let mut machine = load("icx-2s32c").unwrap();
         // The ranges of C1 and C1E touch at 1 us.
         machine.set("idle.C1E.exit_ns", 1000.0).unwrap();
         machine.set("idle.C1.exit_ns", 500.0).unwrap();

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn moved_numbers_are_kept_with_their_evidence() {
-        let mut machine = load("spr-2s56c").unwrap();
+        let mut machine = load("icx-2s32c").unwrap();
         machine.set("cold_llc_ns", 2500.0).unwrap();
         machine.set("noise", 0.15).unwrap();
         machine.set("idle.C1E.exit_ns", 1500.0).unwrap();

@@ -93,26 +93,27 @@ fn presets_have_the_shape_of_their_mails() {
 fn idle_states_and_timer_of_the_mails() {
     let spr = load("spr-2s56c").expect("preset");
     let names: Vec<&str> = spr.idle.iter().map(|s| s.name.as_str()).collect();
-    assert_eq!(names, ["POLL", "C1", "C1E"]);
+    assert_eq!(names, ["POLL", "C1"], "the driver enables C1 or C1E");
     assert_eq!(spr.hz, DEFAULT_HZ);
     assert_eq!(load("quad-1s4c").expect("preset").hz, 1000);
     let guest = load("icx-guest-32").expect("preset");
     assert!(guest.idle.iter().any(|s| s.name == "HLT" && !s.polling));
 }
 
-/// The parts of a wakeup must add up to what pinned ping-pongs measure: two tasks
-/// on one CPU of a Skylake-class server, per half round trip.
+/// The parts of a wakeup must add up to what ping-pongs measure: two tasks on one CPU of
+/// Cascade Lake at 2.4 GHz, per half round trip. A pinned pipe pair of an i9-10980XE hops in
+/// 2.1 us at turbo clocks, 3.3 us at 2.4 GHz; TCP_RR takes 7.2 us, UDP_RR 0.83 of that.
 #[test]
 fn parts_add_up_to_pinned_ping_pongs() {
-    let cost = load("skx-2s20c").expect("preset").cost;
+    let cost = load("clx-8260").expect("preset").cost;
     let wake =
         2 * cost.syscall_ns + cost.ttwu_ns + cost.enqueue_ns + cost.dequeue_ns + cost.switch_ns;
     let pipe = wake + cost.pipe_write_ns + cost.pipe_read_ns;
-    assert!((1_900..=2_300).contains(&pipe), "pipe {pipe}");
+    assert!((2_500..=3_500).contains(&pipe), "pipe {pipe}");
     let udp = wake + cost.udp_send_ns + cost.udp_recv_ns;
-    assert!((1_700..=4_000).contains(&udp), "UDP {udp}");
+    assert!((4_800..=6_300).contains(&udp), "UDP {udp}");
     let tcp = wake + cost.tcp_send_ns + cost.tcp_recv_ns;
-    assert!((2_000..=5_000).contains(&tcp), "TCP {tcp}");
+    assert!((5_900..=7_400).contains(&tcp), "TCP {tcp}");
 }
 
 /// A single TCP_RR pair spread over two CPUs: 12.3 us per round trip on IVB-EP and
@@ -122,16 +123,20 @@ fn parts_add_up_to_spread_round_trips() {
     let half = |name: &str| {
         let machine = load(name).expect("preset");
         let (cost, c1) = (&machine.cost, &machine.idle[1]);
-        cost.tcp_send_ns
+        let software = cost.tcp_send_ns
             + cost.tcp_recv_ns
             + 2 * cost.syscall_ns
             + cost.ttwu_ns
             + cost.enqueue_ns
-            + (cost.handoff_lines + 4) * cost.line_llc_ns
-            + c1.exit_ns
-            + cost.switch_idle_ns
+            + cost.switch_idle_ns;
+        // Both ends of the message take the channel and its lock.
+        let lines =
+            cost.handoff_lines + 2 * (cost.channel_lines + 1) + cost.remote_enqueue_lines + 1;
+        let ns =
+            f64::from(software) / cost.speed + f64::from(lines * cost.line_llc_ns + c1.exit_ns);
+        2.0 * ns
     };
-    let (bdw, zen3) = (half("bdw-2s20c"), half("zen3-milan-36c"));
-    assert!((12_300 * 3 / 4..=12_300 * 5 / 4).contains(&(2 * bdw)), "Broadwell {bdw}");
-    assert!((9_700 * 3 / 4..=9_700 * 5 / 4).contains(&(2 * zen3)), "Zen 3 {zen3}");
+    let (ivb, zen3) = (half("ivb-2s10c"), half("milan-2s64c"));
+    assert!((12_300.0 * 0.8..=12_300.0 * 1.2).contains(&ivb), "Ivy Bridge {ivb}");
+    assert!((9_700.0 * 0.8..=9_700.0 * 1.2).contains(&zen3), "Zen 3 {zen3}");
 }

@@ -107,6 +107,12 @@ impl Lock {
         self.owner
     }
 
+    /// Would one who asks at `now` wait?
+    #[inline]
+    pub(crate) fn held_at(&self, now: Ns) -> bool {
+        self.free_at > now
+    }
+
     /// Held until `at`.
     #[inline]
     pub(crate) fn release(&mut self, at: Ns) {

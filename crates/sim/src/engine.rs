@@ -110,7 +110,7 @@ pub(crate) struct Sim<'a> {
     pub(crate) bandwidth: Option<Box<Bandwidth>>,
     /// Speed of kernel work by the number of busy siblings.
     pub(crate) speeds: [u64; 8],
-    /// The same for computing in user space.
+    /// The same for computing in user space, whose times are those of the machine itself.
     pub(crate) user_speeds: [u64; 8],
     pub(crate) clocks: Clocks,
     pub(crate) rng: Xoshiro256PlusPlus,
@@ -187,7 +187,7 @@ impl<'a> Sim<'a> {
             balancer: Balancer::new(machine, &tunables),
             bandwidth,
             speeds: smt_speeds(machine.cost.smt_kernel_share, machine.cost.speed),
-            user_speeds: smt_speeds(machine.cost.smt_share, machine.cost.speed),
+            user_speeds: smt_speeds(machine.cost.smt_share, 1.0),
             clocks: Clocks::new(machine),
             rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
             noise: (machine.cost.noise * 1024.0) as u64,

@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn polling_needs_a_timer() {
-        let spr = reveille_machine::load("spr-2s56c").unwrap();
+        let icx = reveille_machine::load("icx-2s32c").unwrap();
         let name =
-            |predicted, to_timer| &spr.idle[choose_state(&spr.idle, predicted, to_timer)].name;
+            |predicted, to_timer| &icx.idle[choose_state(&icx.idle, predicted, to_timer)].name;
         assert_eq!(name(300, 9_000_000), "C1", "short by prediction alone");
         assert_eq!(name(300, 300), "POLL");
         assert_eq!(name(3_999, 9_000_000), "C1");

@@ -353,7 +353,10 @@ impl Sim<'_> {
         let near = &self.near;
         let Some(shared) = &mut self.shared_queues else { return (Toll::default(), when) };
         let queue = &mut shared.queues[q];
-        let handoff = queue.head.take(cpu, |a, b| near.line(a, b));
+        // Under contention the lock's word goes back to its owner for the release, and from
+        // there to the next waiter (queued_spin_lock_slowpath()).
+        let back = if queue.lock.held_at(self.now) { near.line(cpu, queue.head.owner) } else { 0 };
+        let handoff = back + queue.head.take(cpu, |a, b| near.line(a, b));
         let granted = self.now + queue.lock.acquire(cpu, self.now, |_, _| handoff);
         let nodes: Ns = neighbours.into_iter().flatten().map(|by| near.line(by, cpu)).sum();
         let work = Ns::from(self.cost.swqueue_hold_ns);

@@ -264,9 +264,9 @@ fn the_wake_list_spares_the_waker_the_remote_lock() {
     assert!(per_wakeup(&without) >= 1.9 * line, "{} ns", per_wakeup(&without));
 }
 
-/// A wake-up on another core moves a known number of cache lines, and each of them is
-/// charged: 10 of the message, and those of the queue. While need-resched moves, the
-/// wakee's CPU still is idle.
+/// A wakeup on another core moves a known number of cache lines, and each of them is charged:
+/// those of the wakee, those of the channel and its lock at either end of the message, and
+/// those of the queue. While need-resched moves, the wakee's CPU still is idle.
 #[test]
 fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     const FARTHER_NS: u32 = 100;
@@ -276,12 +276,12 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     let text = "channels = { there = \"pipe\", back = \"pipe\" }\n\
          [[task]]\nname = \"a\"\nprogram = [{ run = \"20us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
          [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"20us\" }, { send = \"back\" }]\n";
-    let message = near.cost.handoff_lines;
+    let message = near.cost.handoff_lines + 2 * (near.cost.channel_lines + 1);
     for (edits, lines) in [
         // The list's head and the pending flag.
         ("-AUTOGROUP", message + 2),
-        // The lock to the waker and back, and three lines of the runqueue.
-        ("-AUTOGROUP -TTWU_QUEUE", message + 2 + 3),
+        // The lock to the waker and back, and the lines of the runqueue.
+        ("-AUTOGROUP -TTWU_QUEUE", message + 2 + near.cost.remote_enqueue_lines),
     ] {
         let cost = |machine: &Machine| {
             let result = run(machine, &program(text, 1), &policy(edits), 20 * MS, 200 * MS);

@@ -154,7 +154,8 @@ fn any_machine() -> impl Strategy<Value = Machine> {
             for (constant, quarters) in machine.constants.clone().iter().zip(constants) {
                 let value =
                     constant.low + (constant.high - constant.low) * f64::from(quarters) / 4.0;
-                let value = if constant.unit == "ratio" { value } else { value.floor() };
+                let whole = !matches!(constant.unit, "ratio" | "factor");
+                let value = if whole { value.floor() } else { value };
                 machine.set(constant.key, value).expect("a value within the range");
             }
             if noisy { machine } else { exact(machine) }

@@ -41,11 +41,12 @@ fn sis_short_gains_at_least_threefold_when_all_cpus_are_taken() {
 }
 
 /// The functions that touch `tg->load_avg` take 31.6% of all cycles on 112 CPUs
-/// (github.com/yu-chen-surf/schedtests, May 2023).
+/// (github.com/yu-chen-surf/schedtests, May 2023): within a factor of two, the rule for
+/// figures of one side.
 #[test]
 fn the_load_of_the_task_group_is_as_hot_as_measured() {
     let share = context_switches(CPUS, "").explain().hot_line_wait_pct;
-    assert!((20.0..=45.0).contains(&share), "{share}% of all CPU time");
+    assert!((15.8..=63.2).contains(&share), "{share}% of all CPU time");
 }
 
 /// The mail: no change of note at a quarter of the load.

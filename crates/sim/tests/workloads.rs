@@ -52,7 +52,8 @@ fn a_writer_that_waits_for_a_page_is_woken_less_often() {
     let machine = exact(machine("spr-2s56c", 1, 1, 2, 1));
     let wakeups = |edits: &str| {
         let result = run(&machine, &stream("pipe", 100, 5), &policy(edits), 50 * MS, 200 * MS);
-        assert_near(edits, result.operations as f64, 200_000.0 / 5.4, 0.1);
+        // A read, and the channel's lines from the other CPU, come on top of the 5 us.
+        assert_near(edits, result.operations as f64, 200_000.0 / 6.3, 0.1);
         result.counters.activations
     };
     let (each_read, each_page) = (wakeups(""), wakeups("+PIPE_WAKE_FREED"));

@@ -92,7 +92,9 @@ loads = [1]
     assert!([",hit,", ",miss,", ",informative,"].iter().any(|v| lines[1].contains(v)), "{csv}");
     // One world alone.
     let simulated = json(&["study", path, "--on", "sim", "--json"]);
-    assert!(simulated["host"].is_null() && simulated["rows"].as_array().unwrap().is_empty());
+    assert!(simulated["host"].is_null());
+    let [row] = &simulated["rows"].as_array().unwrap()[..] else { panic!("{simulated}") };
+    assert_eq!((&row["variant"], &row["load"]), (&"".into(), &1.into()), "the baseline alone");
 }
 
 #[test]

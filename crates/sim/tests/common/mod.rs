@@ -20,7 +20,8 @@ pub fn machine(preset: &str, sockets: u32, llcs: u32, cores: u32, threads: u32) 
 /// The same machine where equal work always takes equal time. The plausible range of
 /// `noise` excludes that, so the plain number is set.
 pub fn exact(machine: Machine) -> Machine {
-    Machine { cost: CostModel { noise: 0.0, ..machine.cost }, ..machine }
+    let cost = CostModel { noise: 0.0, speed: 1.0, all_core_clock: 1.0, ..machine.cost };
+    Machine { cost, ..machine }
 }
 
 /// The v6.2 baseline with edits, if any.
