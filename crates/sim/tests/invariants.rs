@@ -243,10 +243,6 @@ fn counters_agree(
     let ran = result.wakeup_latency.count();
     prop_assert!(ran.abs_diff(c.activations) <= n_tasks, "{ran} latencies, {c:?}");
 
-    let widest = (0..machine.topology.n_llcs() as u32)
-        .map(|llc| machine.topology.llc_cpus(llc).len() as u64)
-        .max()
-        .unwrap_or(0);
     prop_assert!(c.sis_failed <= c.sis_domain_search, "{c:?}");
     prop_assert!(c.idle_searches <= c.sis_domain_search, "{c:?}");
     prop_assert!(c.sis_domain_search <= c.sis_search, "{c:?}");
@@ -254,7 +250,8 @@ fn counters_agree(
     prop_assert!(c.sis_search + c.cpus_searched <= c.sis_scanned, "{c:?}");
     prop_assert!(c.newidle_pulls <= c.balance_migrations, "{c:?}");
     prop_assert!(c.idle_searches <= c.activations + n_cpus, "{c:?}");
-    prop_assert!(c.cpus_searched <= c.idle_searches * widest, "{c:?}");
+    // SIS_NODE goes on in other caches.
+    prop_assert!(c.cpus_searched <= c.idle_searches * n_cpus, "{c:?}");
     prop_assert!(c.stacked_wakeups <= placed, "{c:?}");
     prop_assert!(c.wakeup_migrations <= placed, "{c:?}");
     let recorded: u64 = result.recorded_latency.iter().map(|latency| latency.count()).sum();
