@@ -17,6 +17,12 @@ use crate::{HostError, Ns};
 const BATCH: u32 = 64;
 /// Messages in a channel at a time.
 const QUEUED: u32 = 16;
+/// As many are left behind by a receipt of these, in the mean.
+pub(super) const LEFT: f64 = (QUEUED - 1) as f64 / 2.0;
+/// Messages that stay in a deep queue; with [`QUEUED`] more it is below the usual buffer.
+pub(super) const DEEP: f64 = 200.0;
+/// Deep queues: together more than a core's own caches hold.
+const DEEP_QUEUES: usize = 20;
 /// A page: the larger size that the cost of copying is taken from.
 const PAGE: usize = 4096;
 
@@ -29,6 +35,8 @@ pub enum Kind {
     PipePage,
     /// A Unix stream socket, 100 bytes.
     Unix,
+    /// The same by way of deep queues.
+    UnixDeep,
     /// UDP over loopback, one byte.
     Udp,
     /// TCP over loopback, one byte each way.
@@ -65,7 +73,11 @@ pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>, HostError> {
     let (name, about, sides) = match kind {
         Kind::Pipe => ("pipe", "1 byte, a pipe", pipe(1, QUEUED, time)),
         Kind::PipePage => ("pipe_page", "4096 bytes, a pipe", pipe(PAGE, QUEUED / 2, time)),
-        Kind::Unix => ("unix", "100 bytes, a Unix stream socket", unix(time)),
+        Kind::Unix => ("unix", "100 bytes, a Unix stream socket", unix(0, 1, time)),
+        Kind::UnixDeep => {
+            let about = "100 bytes, a Unix stream socket that holds 200 messages";
+            ("unix_deep", about, unix(DEEP as u32, DEEP_QUEUES, time))
+        }
         Kind::Udp => ("udp", "1 byte, UDP over loopback", udp(time)),
         Kind::Tcp => ("tcp", "1 byte, TCP over loopback, each way in turn", tcp(time)),
     };
@@ -122,10 +134,27 @@ fn pipe(bytes: usize, queued: u32, time: Ns) -> Sides {
     in_turns(time, queued, send, || Ok(rustix::io::read(&reader, &mut buffer[..]).map(drop)?))
 }
 
-fn unix(time: Ns) -> Sides {
-    let (mut here, mut there) = UnixStream::pair()?;
+/// By way of so many `sockets` in turn, each of which keeps `deep` messages. No result where
+/// its buffer is too small for that.
+fn unix(deep: u32, sockets: usize, time: Ns) -> Sides {
+    let pairs = (0..sockets).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
+    pairs.iter().try_for_each(|(here, _)| here.set_nonblocking(true))?;
     let mut buffer = [0; 100];
-    in_turns(time, QUEUED, || here.write_all(&[0; 100]), || there.read_exact(&mut buffer))
+    let (mut sent, mut received) = (0, 0);
+    let in_turn = |n: &mut usize| {
+        *n += 1;
+        &pairs[(*n - 1) / QUEUED as usize % sockets]
+    };
+    let fill = |here: &mut &UnixStream| (0..deep).try_for_each(|_| here.write_all(&[0; 100]));
+    let filled = pairs.iter().try_for_each(|(here, _)| fill(&mut &*here));
+    let sides = filled.and_then(|()| {
+        let send = || (&in_turn(&mut sent).0).write_all(&[0; 100]);
+        in_turns(time, QUEUED, send, || (&in_turn(&mut received).1).read_exact(&mut buffer))
+    });
+    match sides {
+        Err(full) if full.kind() == io::ErrorKind::WouldBlock => Ok(Default::default()),
+        sides => sides,
+    }
 }
 
 fn udp(time: Ns) -> Sides {

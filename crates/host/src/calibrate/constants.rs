@@ -86,6 +86,11 @@ impl Constants {
         self.put(key, default.value * factor, low, high, Origin::Estimated(how))
     }
 
+    /// Sets a constant to what it is by definition.
+    pub fn stated(&mut self, key: &'static str, value: f64, how: &str) -> bool {
+        self.put(key, value, value, value, Origin::Estimated(how.to_owned()))
+    }
+
     /// The same with the value of another constant.
     pub fn same_as(&mut self, key: &'static str, other: &'static str, how: &str) -> bool {
         let Some(of) = self.machine.constant(other).cloned() else { return false };

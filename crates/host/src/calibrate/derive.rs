@@ -3,6 +3,7 @@
 
 use reveille_machine::{Distance, IdleState, Machine};
 
+use super::calls::{DEEP, LEFT};
 use super::constants::{Constants, Derived};
 use super::host::Host;
 use super::samples::Measurement;
@@ -13,14 +14,22 @@ use super::{Cpus, idle_pair, idle_states, place_name};
 /// idle CPUs: each takes `scan_cpu_ns` in the simulator.
 const LOOKED_SAME: f64 = 1.0;
 pub(super) const LOOKED_ACROSS: f64 = 2.0;
-/// Lines that a push on a wake list moves, and those of an enqueue under another CPU's lock
-/// with the lock's own.
+/// Lines that a push on a wake list moves.
 pub(super) const WAKE_LIST_LINES: f64 = 2.0;
-const REMOTE_ENQUEUE_LINES: f64 = 4.0;
 /// Timer frequencies that a machine file can have.
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 /// A switch is this share of the path from blocking to running, at least and at most.
 const SWITCH_SHARE: std::ops::RangeInclusive<f64> = 0.15..=0.75;
+
+/// Software that is not timed by itself: as fast as the path from blocking to running.
+const LIKE_THE_PATH: [&str; 6] = [
+    "group_level_ns",
+    "wakelist_ns",
+    "swqueue_hold_ns",
+    "balance_base_ns",
+    "blocked_ns",
+    "blocked_worst_ns",
+];
 
 /// A host's machine, and how it was found.
 #[derive(Clone, Debug)]
@@ -82,7 +91,6 @@ fn calls(found: &mut Constants, figures: &Figures<'_>) {
         ("pipe_write_ns", "pipe_send", "write of 1 byte to a pipe"),
         ("pipe_read_ns", "pipe_recv", "read of 1 byte from a pipe that has it"),
         ("unix_send_ns", "unix_send", "send of 100 bytes on a Unix stream socket"),
-        ("unix_recv_ns", "unix_recv", "receipt of 100 bytes that a Unix stream socket holds"),
         ("udp_send_ns", "udp_send", "send of 1 byte over loopback"),
         ("udp_recv_ns", "udp_recv", "receipt of 1 byte that the socket holds"),
         ("tcp_send_ns", "tcp_send", "send of 1 byte over loopback, each way in turn"),
@@ -95,6 +103,7 @@ fn calls(found: &mut Constants, figures: &Figures<'_>) {
             None => found.warn(key, format_args!("no {name}")),
         }
     }
+    deep(found, figures, syscall);
     let sides = ["pipe_page_send", "pipe_page_recv", "pipe_send", "pipe_recv"];
     if let [Some(page_send), Some(page_recv), Some(send), Some(recv)] =
         sides.map(|name| figures.get(name))
@@ -105,6 +114,30 @@ fn calls(found: &mut Constants, figures: &Figures<'_>) {
                    for two copies of 4095 bytes more";
         found.measured("copy_kib_ns", copy, how);
     }
+}
+
+/// Receipts from a Unix socket, with few messages left behind and with many.
+fn deep(found: &mut Constants, figures: &Figures<'_>, syscall: Value) {
+    let sides = ["unix_send", "unix_recv", "unix_deep_send", "unix_deep_recv"];
+    let [send, receive, deep_send, deep_receive] = sides.map(|name| figures.get(name));
+    let few = send.zip(receive).map(|(send, receive)| send + receive);
+    match few.zip(deep_send.zip(deep_receive)) {
+        Some((few, (send, receive))) => {
+            let how = format!(
+                "unix_deep_send + unix_deep_recv less unix_send + unix_recv, for {DEEP} messages \
+                 more left behind"
+            );
+            found.measured("unix_queued_ns", (send + receive - few) * (1.0 / DEEP), &how);
+        }
+        None => found.warn("unix_queued_ns", "no unix_deep"),
+    }
+    let Some(whole) = receive else { return found.warn("unix_recv_ns", "no unix_recv") };
+    let how = format!(
+        "receipt of 100 bytes that a Unix stream socket holds, by one task (unix_recv) less \
+         syscall and {LEFT} unix_queued, of as many messages left behind in the mean"
+    );
+    let left = found.now("unix_queued_ns") * LEFT;
+    found.measured("unix_recv_ns", whole - syscall - left, &how);
 }
 
 /// Lines and working sets over each distance.
@@ -190,9 +223,11 @@ fn path(found: &mut Constants, figures: &Figures<'_>, host: &Host) {
     let switch_factor = switch.mid / switch_default;
     if rest_factor > 0.0 {
         let how = format!("as much as ttwu_ns + enqueue_ns + dequeue_ns together ({path})");
-        found.scaled("group_level_ns", rest_factor, &how);
-        found.scaled("wakelist_ns", rest_factor, &how);
+        for key in LIKE_THE_PATH {
+            found.scaled(key, rest_factor, &how);
+        }
         found.scaled("switch_idle_ns", switch_factor, "as much as switch_ns");
+        found.stated("speed", 1.0, "the costs are those of this host");
     }
     if let Some(processes) = figures.get("pipe_hop_same") {
         let how = "pipe_hop_same - pipe_threads_hop_same";
@@ -299,8 +334,10 @@ fn interrupts(
     let line = found.now(idle_states::line_key(place));
     let (call, rest, how) = if idle_polls {
         let here = figures.get("futex_wake_call_same");
-        let rest = here.map(|here| here + line * REMOTE_ENQUEUE_LINES);
-        (format!("wake_busy_{place}_call"), rest, "futex_wake_call_same and 4 lines")
+        // The lock has a line of its own.
+        let rest = here.map(|here| here + line * (1.0 + found.now("remote_enqueue_lines").mid));
+        let how = "futex_wake_call_same and 1 + remote_enqueue_lines lines";
+        (format!("wake_busy_{place}_call"), rest, how)
     } else {
         let parts = ["syscall_ns", "futex_wake_ns", "ttwu_ns", "wakelist_ns"];
         let rest = parts.iter().fold(Value::exact(0.0), |sum, key| sum + found.now(key))

@@ -8,16 +8,27 @@ use super::*;
 const SYSCALL: f64 = 100.0;
 const WRITE: f64 = 120.0;
 const READ: f64 = 110.0;
-const TTWU: f64 = 125.0;
-const ENQUEUE: f64 = 100.0;
-const DEQUEUE: f64 = 100.0;
-const SWITCH: f64 = 400.0;
+// Half of the default's.
+const TTWU: f64 = 175.0;
+const ENQUEUE: f64 = 125.0;
+const DEQUEUE: f64 = 125.0;
+const SWITCH: f64 = 500.0;
+const SWITCH_IDLE: f64 = 150.0;
+const LEVEL: f64 = 50.0;
+const WAKE_LIST: f64 = 40.0;
 const SWITCH_MM: f64 = 90.0;
 const FUTEX_WAKE: f64 = 80.0;
 const FUTEX_WAIT: f64 = 160.0;
 const LINE: f64 = 60.0;
 const FLIGHT: f64 = 700.0;
 const EXIT: f64 = 3_000.0;
+const UNIX_SEND: f64 = 400.0;
+const UNIX_RECV: f64 = 390.0;
+const UNIX_QUEUED: f64 = 4.0;
+/// Lines of the default: a wakee's, a channel's with its lock, and a runqueue's with its lock.
+const HANDOFF: f64 = 6.0 * LINE;
+const CHANNEL: f64 = (1.0 + 3.0) * LINE;
+const REMOTE_ENQUEUE: f64 = (1.0 + 8.0) * LINE;
 
 fn host(kernel: &str) -> Host {
     Host {
@@ -52,16 +63,18 @@ fn figure(name: &str, median: f64) -> Measurement {
     }
 }
 
-/// What such a host would show. Half of what is saved is scaled as the path is: ½.
+/// What such a host would show.
 fn figures(delayed: bool) -> Vec<Measurement> {
     let path = TTWU + ENQUEUE + DEQUEUE + SWITCH;
-    // Two group levels of 50, and one look of a line.
-    let path = if delayed { path } else { path + 2.0 * 50.0 + LINE };
+    // Two group levels, and one look of a line.
+    let path = if delayed { path } else { path + 2.0 * LEVEL + LINE };
     let pipe = 2.0 * SYSCALL + WRITE + READ + path;
     let futex = 2.0 * SYSCALL + FUTEX_WAKE + FUTEX_WAIT + path;
-    let across = TTWU + 2.0 * LINE + 40.0 + 12.0 * LINE + FLIGHT + ENQUEUE + 50.0 + 250.0 + EXIT;
+    // Two looks, and two lines of the wake list.
+    let queued = TTWU + 2.0 * LINE + WAKE_LIST + 2.0 * LINE;
+    let across = queued + FLIGHT + EXIT + ENQUEUE + LEVEL + SWITCH_IDLE + HANDOFF;
     let wake = across + SYSCALL + FUTEX_WAKE;
-    let send = SYSCALL + FUTEX_WAKE + TTWU + 2.0 * LINE + 40.0 + 2.0 * LINE;
+    let send = SYSCALL + FUTEX_WAKE + queued;
     [
         ("clock", 30.0),
         ("syscall", SYSCALL),
@@ -71,8 +84,11 @@ fn figures(delayed: bool) -> Vec<Measurement> {
         ("pipe_recv", SYSCALL + READ),
         ("pipe_page_send", SYSCALL + WRITE + 4095.0 / 1024.0 * 25.0),
         ("pipe_page_recv", SYSCALL + READ + 4095.0 / 1024.0 * 35.0),
-        ("unix_send", SYSCALL + 300.0),
-        ("unix_recv", SYSCALL + 290.0),
+        ("unix_send", SYSCALL + UNIX_SEND),
+        // 15 to 0 are left behind, and 200 more.
+        ("unix_recv", SYSCALL + UNIX_RECV + 7.5 * UNIX_QUEUED),
+        ("unix_deep_send", SYSCALL + UNIX_SEND),
+        ("unix_deep_recv", SYSCALL + UNIX_RECV + 207.5 * UNIX_QUEUED),
         ("udp_send", SYSCALL + 900.0),
         ("udp_recv", SYSCALL + 200.0),
         ("tcp_send", SYSCALL + 1500.0),
@@ -89,7 +105,7 @@ fn figures(delayed: bool) -> Vec<Measurement> {
         ("ipi_flight_llc", 150.0 + FLIGHT),
         ("ipi_handler_llc", 30.0 + 900.0),
         ("futex_hop_llc", across + SYSCALL + FUTEX_WAKE + (SYSCALL + FUTEX_WAIT) / 2.0),
-        ("pipe_hop_llc", across + SYSCALL + WRITE + (SYSCALL + READ) / 2.0),
+        ("pipe_hop_llc", across + SYSCALL + WRITE + (SYSCALL + READ) / 2.0 + 2.0 * CHANNEL),
         ("wake_idle_llc_20us", wake),
         ("wake_idle_llc_20us_call", send + 1_100.0),
         ("wake_idle_llc_100us", wake + 200.0),
@@ -121,12 +137,18 @@ fn finds_the_costs_that_the_figures_were_made_of() {
             ("dequeue_ns", DEQUEUE),
             ("switch_ns", SWITCH),
             ("switch_mm_ns", SWITCH_MM),
-            ("group_level_ns", 50.0),
-            ("wakelist_ns", 40.0),
-            ("switch_idle_ns", 250.0),
+            ("group_level_ns", LEVEL),
+            ("wakelist_ns", WAKE_LIST),
+            ("switch_idle_ns", SWITCH_IDLE),
+            ("balance_base_ns", 400.0),
+            ("blocked_ns", 500.0),
+            ("speed", 1.0),
             ("futex_wake_ns", FUTEX_WAKE),
             ("futex_wait_ns", FUTEX_WAIT),
             ("copy_kib_ns", 30.0),
+            ("unix_send_ns", UNIX_SEND),
+            ("unix_recv_ns", UNIX_RECV),
+            ("unix_queued_ns", UNIX_QUEUED),
             ("tcp_recv_ns", 250.0),
             ("line_llc_ns", LINE),
             ("scan_cpu_ns", LINE),
@@ -195,8 +217,8 @@ fn yields_that_tell_nothing_leave_the_defaults_shares() {
     let found = derive(base(), &host("6.18.4"), &PAIRS, &figures).machine.cost;
     let sum = found.ttwu_ns + found.enqueue_ns + found.dequeue_ns + found.switch_ns;
     assert!(sum.abs_diff((TTWU + ENQUEUE + DEQUEUE + SWITCH) as u32) <= 2, "{found:?}");
-    // 800 of 1450.
-    assert_eq!(found.switch_ns, 400);
+    // 1000 of 1850.
+    assert_eq!(found.switch_ns, 500);
 }
 
 #[test]
@@ -222,7 +244,7 @@ fn nothing_measured_is_the_default_with_reasons() {
 #[test]
 fn a_drivers_states_are_measured_where_a_sleep_reaches_them() {
     let host = Host { cpuidle: true, mwait: true, guest: false, ..host("6.18.4") };
-    let base = Machine { idle: load("spr-2s56c").unwrap().idle, ..base() };
+    let base = Machine { idle: load("icx-2s32c").unwrap().idle, ..base() };
     // Watched lines need no interrupt.
     let figures: Vec<Measurement> = figures(true)
         .into_iter()
@@ -233,7 +255,7 @@ fn a_drivers_states_are_measured_where_a_sleep_reaches_them() {
             "wake_busy_llc_call" => unreachable!(),
             _ => m,
         })
-        .chain([figure("wake_busy_llc_call", 600.0 + 4.0 * LINE + 150.0)])
+        .chain([figure("wake_busy_llc_call", 600.0 + REMOTE_ENQUEUE + 150.0)])
         .collect();
     let found = derive(base, &host, &PAIRS, &figures).machine;
     let exits: Vec<_> = found.idle.iter().map(|s| (s.name.as_str(), s.exit_ns)).collect();

@@ -129,16 +129,19 @@ fn lightest(
         + found.now("group_level_ns") * grouped
         + found.now("switch_idle_ns");
     let syscall = found.now("syscall_ns");
-    let exit = |hop: &str, send: &str, receive: &str| {
+    // Sender and receiver each take the pipe's lock and lines from the other.
+    let pipe_lines = line * (2.0 * (1.0 + found.now("channel_lines").mid));
+    let exit = |hop: &str, send: &str, receive: &str, lines: Value| {
         // Half of the receiving call comes after waking.
-        let ends = (syscall + found.now(send)) + (syscall + found.now(receive)) * 0.5;
+        let ends = (syscall + found.now(send)) + (syscall + found.now(receive)) * 0.5 + lines;
         Some(figures.get(&format!("{hop}_{place}"))? - known - ends)
     };
-    let futex = exit("futex_hop", "futex_wake_ns", "futex_wait_ns")?;
-    let pipe = exit("pipe_hop", "pipe_write_ns", "pipe_read_ns")?;
+    let futex = exit("futex_hop", "futex_wake_ns", "futex_wait_ns", Value::exact(0.0))?;
+    let pipe = exit("pipe_hop", "pipe_write_ns", "pipe_read_ns", pipe_lines)?;
     let told = if polling { "1 line" } else { "ipi_flight" };
     let how = format!(
-        "mean of futex_hop_{place} and pipe_hop_{place}, each less its send and half its receipt, \
+        "mean of futex_hop_{place} and pipe_hop_{place}, each less its send and half its receipt \
+         (by pipe also 2 x (1 + channel_lines) lines), \
          ttwu, 2 scan_cpu, wakelist, 2 + handoff_lines lines, {told}, enqueue{}, switch_idle",
         if grouped > 0.0 { ", group_level" } else { "" }
     );

@@ -177,7 +177,7 @@ pub fn pairs(topology: &Topology, allowed: &[CpuId]) -> Vec<(Distance, Cpus)> {
 /// Everything to measure on such a host, once.
 fn round(pairs: &[(Distance, Cpus)]) -> Vec<(&'static str, What)> {
     let mut list = vec![("same", What::Spin), ("same", What::Calls)];
-    for kind in [Kind::Pipe, Kind::PipePage, Kind::Unix, Kind::Udp, Kind::Tcp] {
+    for kind in [Kind::Pipe, Kind::PipePage, Kind::Unix, Kind::UnixDeep, Kind::Udp, Kind::Tcp] {
         list.push(("same", What::Messages(kind)));
     }
     list.extend([("same", What::Yields), ("same", What::WakeCall)]);
@@ -307,7 +307,7 @@ mod tests {
         let calls = run(What::Calls, "same", home);
         let syscall = get(&calls, "syscall").median;
         assert!(syscall > 10.0 && get(&calls, "futex_wake").p90 > 10.0);
-        for kind in [Kind::Pipe, Kind::PipePage, Kind::Unix, Kind::Udp, Kind::Tcp] {
+        for kind in [Kind::Pipe, Kind::PipePage, Kind::Unix, Kind::UnixDeep, Kind::Udp, Kind::Tcp] {
             let found = run(What::Messages(kind), "same", home);
             assert_eq!(found.len(), 2, "{kind:?}");
             assert!(found.iter().all(|m| m.median > 10.0 && m.samples >= 10), "{found:?}");
