@@ -40,6 +40,12 @@
 #define POLICY_DELAY_DEQUEUE (1ull << 29)
 #define POLICY_DELAY_ZERO (1ull << 30)
 #define POLICY_SLICE_PROTECT (1ull << 31)
+#define POLICY_SIS_SHORT_V4 (1ull << 40)
+#define POLICY_WA_BIAS (1ull << 41)
+#define POLICY_SWQUEUE_ENQUEUE (1ull << 42)
+#define POLICY_SWQUEUE_GATE_ABOVE_LLC (1ull << 43)
+#define POLICY_SIS_LIMITED_CORES (1ull << 44)
+#define POLICY_SIS_FILTER (1ull << 45)
 
 struct policy_tunables {
 	u64 features;

@@ -2,9 +2,9 @@
 /*
  * select_idle_cpu(): the walk through a last-level cache in CPU order, for a
  * whole idle core while there may be one, else for any idle thread within a
- * budget (SIS_UTIL of v6.0, or SIS_PROP of v5.13). The kernel walks CPU by CPU;
- * here the idle state is in words, and what the walk would have looked at is
- * computed from them.
+ * budget (SIS_UTIL of v6.0, or SIS_PROP of v5.13), among all CPUs or those in
+ * SIS_FILTER's mask. The kernel walks CPU by CPU; here the idle state is in words,
+ * and what the walk would have looked at is computed from them.
  */
 #ifndef REVEILLE_POLICY_IDLE_SEARCH_H
 #define REVEILLE_POLICY_IDLE_SEARCH_H
@@ -41,12 +41,62 @@ POLICY_INLINE u64 policy_below_bit(u64 word, u32 bit)
 }
 
 /*
+ * SIS_FILTER (mail of 2022-09-09, v5 5/5): searches walk only CPUs that have gone idle
+ * since a search of the LLC last found none, one per core. On cores of one thread the
+ * kernel keeps no such mask.
+ */
+POLICY_INLINE bool policy_filters(const struct world *w, const struct policy_tunables *t)
+{
+	return policy_has(t, POLICY_SIS_FILTER) && world_smt_active(w);
+}
+
+/* Nothing has gone idle since: the LLC is fully busy (v5 4/5). */
+POLICY_INLINE bool policy_filter_is_empty(const struct world *w, u32 llc)
+{
+	u64 any = 0;
+
+	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
+		any |= world_filter_word(w, llc, i);
+	return !any;
+}
+
+POLICY_INLINE bool policy_in_filter(const struct world *w, u32 cpu)
+{
+	u32 at = world_llc_position(w, cpu);
+
+	return (world_filter_word(w, world_llc(w, cpu), at / 64) >> (at % 64)) & 1;
+}
+
+/* __update_idle_core(): does a CPU that goes idle join, or is its core there already? */
+POLICY_INLINE bool policy_joins_filter(const struct world *w, u32 cpu)
+{
+	u32 width = world_smt_width(w, cpu);
+
+	for (u32 k = 0; k < POLICY_SMT_MAX && k < width; k++) {
+		u32 thread = world_smt_cpu(w, cpu, k);
+
+		if (policy_in_filter(w, thread) && (thread == cpu || world_usable(w, thread)))
+			return false;
+	}
+	return true;
+}
+
+/* CPUs of word i that a search walks. */
+POLICY_INLINE u64 policy_walked_word(const struct world *w, const struct policy_task *p, u32 llc,
+				     u32 i, bool filtered)
+{
+	u64 allowed = world_allowed_word(w, p, llc, i);
+
+	return filtered ? allowed & world_filter_word(w, llc, i) : allowed;
+}
+
+/*
  * First usable CPU in wrap order from position `start`, if the walk reaches it
  * within `budget` tests. Steps 0..words: the starting word comes twice, first its
  * upper part and at the end its lower part.
  */
 POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 start,
-				   u32 budget, struct policy_pick *pick)
+				   u32 budget, bool filtered, struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
 
@@ -54,7 +104,7 @@ POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 		words = POLICY_LLC_WORDS;
 	POLICY_FOR(step, words + 1) {
 		u32 i = first + step < words ? first + step : first + step - words, bit;
-		u64 allowed = world_allowed_word(w, p, llc, i), usable;
+		u64 allowed = policy_walked_word(w, p, llc, i, filtered), usable;
 
 		if (step == 0)
 			allowed = policy_from_bit(allowed, start % 64);
@@ -112,9 +162,9 @@ POLICY_INLINE bool policy_look_at_core(struct world *w, const struct policy_task
 	return idle;
 }
 
-/* Has the walk from `start` met another allowed thread of the core before this one? */
+/* Has the walk from `start` met another thread of the core before this one? */
 POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task *p, u32 cpu,
-				       u32 position, u32 start)
+				       u32 position, u32 start, bool filtered)
 {
 	u32 width = world_smt_width(w, cpu);
 
@@ -125,15 +175,16 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 		/* Positions below the start come after those above it. */
 		if ((at < start) == (position < start) ? at >= position : at < start)
 			continue;
-		if (world_allowed(w, p, thread))
+		if (world_allowed(w, p, thread) && (!filtered || policy_in_filter(w, thread)))
 			return true;
 	}
 	return false;
 }
 
-/* First fully idle core in wrap order from position `start`; no budget (v5.13+). */
+/* First fully idle core in wrap order from position `start`, among the first `budget`. */
 POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p, u32 llc,
-				    u32 start, u32 *fallback, struct policy_pick *pick)
+				    u32 start, u32 budget, bool filtered, u32 *fallback,
+				    struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
 
@@ -142,7 +193,7 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 	/* As in policy_scan_cpus(). */
 	POLICY_FOR(step, words + 1) {
 		u32 i = first + step < words ? first + step : first + step - words;
-		u64 allowed = world_allowed_word(w, p, llc, i);
+		u64 allowed = policy_walked_word(w, p, llc, i, filtered);
 
 		if (step == 0)
 			allowed = policy_from_bit(allowed, start % 64);
@@ -156,8 +207,12 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 			position = i * 64 + policy_lowest_bit(allowed);
 			allowed &= allowed - 1;
 			cpu = world_llc_cpu(w, llc, position);
-			if (policy_core_was_met(w, p, cpu, position, start))
+			if (policy_core_was_met(w, p, cpu, position, start, filtered))
 				continue;
+			if (!budget--) {
+				pick->exhausted = 1;
+				return POLICY_NONE;
+			}
 			if (policy_look_at_core(w, p, cpu, fallback, pick))
 				return cpu;
 		}
@@ -189,14 +244,21 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 {
 	u32 llc = world_llc(w, target), weight = world_llc_weight(w, llc);
 	u32 start = world_llc_position(w, target) + 1;
-	u32 nr = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
+	u32 nr = POLICY_SCAN_ALL, cores = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
+	bool filtered = policy_filters(w, t);
 
 	if (start >= weight)
 		start = 0;
+	if (filtered && policy_filter_is_empty(w, llc))
+		return POLICY_NONE;
 	if (policy_has(t, POLICY_SIS_UTIL)) {
 		nr = world_nr_idle_scan(w, llc) + 1;
-		if (nr == 1)
-			return POLICY_NONE; /* an overloaded LLC is unlikely to have an idle CPU */
+		if (nr == 1) {
+			/* An overloaded LLC is unlikely to have an idle CPU. */
+			if (!has_idle_cores || !policy_has(t, POLICY_SIS_LIMITED_CORES))
+				return POLICY_NONE;
+			cores = POLICY_LIMITED_CORES;
+		}
 		if (!has_idle_cores && policy_keep_short(w, t, p, this_cpu, target, nr, weight)) {
 			pick->rule = POLICY_RULE_SHORT;
 			return target;
@@ -210,14 +272,21 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 	if (!has_idle_cores) {
 		pick->rule = POLICY_RULE_IDLE_CPU;
 		/* The budget is counted down before each test: nr - 1 CPUs are looked at. */
-		return policy_scan_cpus(w, p, llc, start, nr - 1, pick);
+		cpu = policy_scan_cpus(w, p, llc, start, nr - 1, filtered, pick);
+		if (filtered && cpu == POLICY_NONE) {
+			world_empty_filter(w, llc);
+			pick->cleared = 1;
+		}
+		return cpu;
 	}
 	pick->core_search = 1;
 	pick->rule = POLICY_RULE_IDLE_CORE;
-	cpu = policy_scan_cores(w, p, llc, start, &fallback, pick);
+	cpu = policy_scan_cores(w, p, llc, start, cores, filtered, &fallback, pick);
 	if (cpu != POLICY_NONE)
 		return cpu;
 	world_clear_idle_cores(w, llc);
+	if (filtered && fallback == POLICY_NONE)
+		world_empty_filter(w, llc);
 	pick->cleared = 1;
 	pick->rule = POLICY_RULE_IDLE_CPU;
 	return fallback;

@@ -15,6 +15,8 @@
 #define POLICY_SCAN_LEAST 4u
 /* avg_idle is far too hopeful: only this part of it counts (without SIS_AGE). */
 #define POLICY_IDLE_SHARE 512u
+/* Cores that SIS_LIMITED_CORES looks at on an overloaded LLC (v5 2/5: nr = 3, less one). */
+#define POLICY_LIMITED_CORES 2u
 /* A budget that no search can use up. */
 #define POLICY_SCAN_ALL 0x7fffffffu
 

@@ -85,6 +85,10 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 				return policy_picked(pick, cpu, POLICY_RULE_SIBLING_IDLE);
 		}
 	}
+	/* SIS_SHORT v4: not gated by utilisation, and the target may be any CPU. */
+	if (!has_idle_cores && world_nr_running(w, target) == 1 && policy_is_short_v4(t, p) &&
+	    policy_is_short_v4(t, world_curr(w, target)))
+		return policy_picked(pick, target, POLICY_RULE_SHORT);
 	cpu = policy_select_idle_cpu(w, t, p, has_idle_cores, this_cpu, target, now_j, pick);
 	return cpu != POLICY_NONE ? cpu : policy_picked(pick, target, POLICY_RULE_TARGET);
 }

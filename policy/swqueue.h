@@ -33,15 +33,18 @@ POLICY_INLINE u32 policy_swqueue_shard_tried(u32 own, u32 k, u32 shards)
 }
 
 /*
- * Is a wakee appended to the queue of `cpu`, on whose runqueue it is being put?
+ * Is a task appended to the queue of `cpu`, on whose runqueue it is being put?
  * Asked before it counts as running there. A wakee that selection has moved has a
- * CPU that suits it; one that may run on a single CPU (`nr_allowed`) is of no use to
- * others; and from v4 on so is one that its CPU will pick at once.
+ * CPU that suits it, unless every enqueue appends (shared_runq v2 7/7, v3); one that
+ * may run on a single CPU (`nr_allowed`) is of no use to others; and from v4 on so is
+ * one that its CPU will pick at once.
  */
 POLICY_INLINE bool policy_swqueue_appends(const struct world *w, const struct policy_tunables *t,
 					  u32 cpu, u32 nr_allowed, bool migrated)
 {
-	if (!policy_has(t, POLICY_SWQUEUE) || migrated || nr_allowed <= 1)
+	if (!policy_has(t, POLICY_SWQUEUE) || nr_allowed <= 1)
+		return false;
+	if (migrated && !policy_has(t, POLICY_SWQUEUE_ENQUEUE))
 		return false;
 	return !policy_has(t, POLICY_SWQUEUE_SKIP_IDLE) || world_nr_running(w, cpu) > 0;
 }

@@ -104,7 +104,7 @@ struct policy_pick {
 	u8 rule;	/* enum policy_rule */
 	u8 search;	/* an idle search was made */
 	u8 core_search;	/* ... for a whole idle core */
-	u8 cleared;	/* ... which failed, and has_idle_cores was cleared */
+	u8 cleared;	/* it failed: has_idle_cores or SIS_FILTER's mask was cleared */
 	u8 exhausted;	/* ... which its budget ended, with CPUs left to look at */
 	u8 affine;	/* the waker's CPU was among those to choose from */
 	u8 siblings;	/* threads of prev's core that select_idle_smt() came to */

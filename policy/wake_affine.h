@@ -2,7 +2,8 @@
 /*
  * wake_affine(): should the search start where the waker runs or where the wakee
  * ran last? First by idleness (WA_IDLE), then by load (WA_WEIGHT), which v4.5
- * compared in its own way (WA_EFFECTIVE_LOAD). v6.2, and rule 3s of SIS_SHORT v6.
+ * compared in its own way (WA_EFFECTIVE_LOAD). v6.2, with the short-waker rule of
+ * SIS_SHORT v4 and v6.
  */
 #ifndef REVEILLE_POLICY_WAKE_AFFINE_H
 #define REVEILLE_POLICY_WAKE_AFFINE_H
@@ -25,7 +26,9 @@ POLICY_INLINE u32 policy_affine_idle(struct world *w, const struct policy_tunabl
 	pick->tested++;
 	if (world_available_idle(w, prev_cpu))
 		return prev_cpu;
-	if (world_nr_running(w, this_cpu) == 1 && policy_is_short(t, world_curr(w, this_cpu)))
+	if (world_nr_running(w, this_cpu) == 1 &&
+	    (policy_is_short(t, world_curr(w, this_cpu)) ||
+	     policy_is_short_v4(t, world_curr(w, this_cpu))))
 		return this_cpu;
 	return POLICY_NONE;
 }
@@ -43,14 +46,20 @@ POLICY_INLINE u32 policy_shared_pct(const struct world *w, const struct policy_t
 	return t->imbalance_pct;
 }
 
-/* wake_affine_weight(): this if its load with the wakee is below prev's without it. */
+/*
+ * wake_affine_weight(): this if its load with the wakee is below prev's without it.
+ * WA_BIAS makes prev look half the tolerated imbalance more loaded (v4.14, f2cdd9cc6c97).
+ */
 POLICY_INLINE u32 policy_affine_weight(struct world *w, const struct policy_tunables *t,
 				       const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
 				       bool sync)
 {
 	s64 this_load = world_cfs_load(w, this_cpu);
 	s64 prev_load, this_eff, prev_eff;
-	s64 bias = 100 + (policy_shared_pct(w, t, this_cpu, prev_cpu) - 100) / 2;
+	bool biased = policy_has(t, POLICY_WA_BIAS);
+	s64 this_bias = biased ? 100 : 1;
+	s64 prev_bias =
+		biased ? 100 + (policy_shared_pct(w, t, this_cpu, prev_cpu) - 100) / 2 : 1;
 
 	if (sync) {
 		const struct policy_task *curr = world_curr(w, this_cpu);
@@ -60,9 +69,9 @@ POLICY_INLINE u32 policy_affine_weight(struct world *w, const struct policy_tuna
 			return this_cpu;
 		this_load -= curr_load;
 	}
-	this_eff = (this_load + p->load_avg) * 100 * world_capacity(w, prev_cpu);
+	this_eff = (this_load + p->load_avg) * this_bias * world_capacity(w, prev_cpu);
 	prev_load = (s64)world_cfs_load(w, prev_cpu) - p->load_avg;
-	prev_eff = prev_load * bias * world_capacity(w, this_cpu);
+	prev_eff = prev_load * prev_bias * world_capacity(w, this_cpu);
 	if (sync)
 		prev_eff += 1;
 	return this_eff < prev_eff ? this_cpu : POLICY_NONE;

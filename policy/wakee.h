@@ -37,4 +37,11 @@ POLICY_INLINE bool policy_is_short(const struct policy_tunables *t, const struct
 	       (u64)p->dur_avg_ns * 8 < t->min_granularity_ns;
 }
 
+/* is_short_task() of SIS_SHORT v4 (2022-12-16): sleeps soon, however many it wakes. */
+POLICY_INLINE bool policy_is_short_v4(const struct policy_tunables *t, const struct policy_task *p)
+{
+	return policy_has(t, POLICY_SIS_SHORT_V4) && p && p->dur_avg_ns != 0 &&
+	       (u64)p->dur_avg_ns * 8 <= t->min_granularity_ns;
+}
+
 #endif

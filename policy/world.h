@@ -50,6 +50,9 @@ POLICY_INLINE bool world_allowed(const struct world *w, const struct policy_task
 POLICY_INLINE bool world_has_idle_cores(const struct world *w, u32 llc);
 POLICY_INLINE void world_clear_idle_cores(struct world *w, u32 llc);
 POLICY_INLINE u32 world_nr_idle_scan(const struct world *w, u32 llc);
+/* Word i of SIS_FILTER's mask: CPUs that have gone idle since it was last emptied. */
+POLICY_INLINE u64 world_filter_word(const struct world *w, u32 llc, u32 i);
+POLICY_INLINE void world_empty_filter(struct world *w, u32 llc);
 
 /* The CPU's own memory of idle time and searches; never null. */
 POLICY_INLINE struct policy_scan_state *world_scan_state(struct world *w, u32 cpu);

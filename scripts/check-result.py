@@ -16,13 +16,18 @@ import sys
 
 TOP = {
     "study", "mechanism", "machine", "topology", "cost_model", "machines", "base", "rows",
-    "claims", "claim_score", "unpredicted", "score", "partial",
+    "claims", "claim_score", "unpredicted", "score", "skill", "partial",
 }
-ALL = {"studies", "score", "mechanisms"}
-MECHANISM = {"mechanism", "studies", "hits", "counted", "pct", "claim_hits", "claims"}
+ALL = {"studies", "score", "skill", "claim_hits", "claims", "mechanisms"}
+MECHANISM = {
+    "mechanism", "studies", "hits", "counted", "pct", "skill", "claim_hits", "claims",
+}
+SKILL = {
+    "changes", "hits", "null_hits", "big", "big_sign", "big_hits", "small", "small_quiet",
+}
 ROW = {
     "case", "machine", "base", "load", "variant", "metric", "direction", "kind", "baseline",
-    "candidate", "change_pct", "p_value", "significant", "published_change_pct",
+    "candidate", "change_pct", "modes", "p_value", "significant", "published_change_pct",
     "published_baseline", "published_candidate", "published_unit", "published_of",
     "published_source", "ratio", "noise", "verdict", "explain",
 }
@@ -105,6 +110,7 @@ def check_row(row, where):
             is_number(change) and abs(expected - change) < 1e-6 * max(1, abs(expected)),
             where, f"change_pct {change} is not {expected}",
         )
+    check_modes(row["modes"], where)
     p = row["p_value"]
     check(p is None or (is_number(p) and 0 <= p <= 1), where, f"p_value {p}")
     significant = p is not None and p < 0.05
@@ -114,6 +120,41 @@ def check_row(row, where):
         # Groups that share a fluid wake nobody.
         for side in ("baseline", "candidate") if row["kind"] != "interference" else ():
             check_explain(row["explain"][side], f"{where} explain.{side}")
+
+
+def check_modes(modes, where):
+    if modes is None or not keys(modes, {"baseline", "candidate", "changes"}, f"{where} modes"):
+        return
+    check(len(modes["baseline"]) + len(modes["candidate"]) > 2, where, "a single state")
+    for side, key in (("baseline", "centre"), ("candidate", "centre"), ("changes", "change_pct")):
+        values = [mode[key] for mode in modes[side] if mode[key] is not None]
+        check(values == sorted(values), where, f"modes of {side} are out of order")
+        check(0 < sum(mode["share"] for mode in modes[side]) < 1.000001, where, "shares of modes")
+
+
+def check_skill(result, where):
+    """Recounts what stands beside the score, where rows have one state."""
+    skill = result["skill"]
+    if not keys(skill, SKILL, where):
+        return
+    rows = [row for row in result["rows"] if row["verdict"] in ("hit", "miss")]
+    rows = [row for row in rows if row["published_change_pct"] is not None]
+    change = {id(row): 1 + row["published_change_pct"] / 100 for row in rows}
+    big = [row for row in rows if change[id(row)] >= 1.1 or change[id(row)] <= 0.9]
+    small = [row for row in rows if abs(math.log(change[id(row)])) < math.log(1.05)]
+    hits = lambda rows: sum(row["verdict"] == "hit" for row in rows)
+    expected = {"changes": len(rows), "hits": hits(rows), "big": len(big), "big_hits": hits(big),
+                "small": len(small)}
+    for key, value in expected.items():
+        check(skill[key] == value, where, f"{key} {skill[key]} is not {value}")
+    # A published change below 5% is a hit of "nothing changes", whatever its spread.
+    check(len(small) <= skill["null_hits"] <= len(rows), where, "null_hits")
+    check(skill["big_sign"] <= len(big) and skill["small_quiet"] <= len(small), where, "parts")
+    if any(row["modes"] for row in rows):
+        return
+    predicted = {id(row): 1 + (row["change_pct"] or 0) / 100 for row in rows}
+    quiet = sum(abs(math.log(max(predicted[id(row)], 1e-9))) < math.log(1.05) for row in small)
+    check(skill["small_quiet"] == quiet, where, f"small_quiet is not {quiet}")
 
 
 def check_published(row, where):
@@ -140,7 +181,8 @@ def check_published(row, where):
     check((row["published_of"] is None) == (row["kind"] != "runs"), where, "published_of")
     if row["kind"] == "std":
         check(verdict == "informative", where, "a standard deviation never counts")
-    if verdict == "hit" and row["kind"] == "change" and is_number(change):
+    single = row["modes"] is None
+    if verdict == "hit" and row["kind"] == "change" and is_number(change) and single:
         wanted = math.log1p(figures["change_pct"] / 100)
         distance = abs(math.log1p(change / 100) - wanted)
         # Wider only by the source's own spread, which is at most 30% where a row counts.
@@ -152,7 +194,7 @@ def check_published(row, where):
         published, predicted = figures[side] - rest, row[side]["mean"] - rest
         within = abs(predicted - published) <= max(0.25 * published, floor) + 1e-12
         check(verdict == ("hit" if within else "miss"), where, "verdict")
-    if verdict in ("hit", "miss") and row["kind"] in ("side", "runs"):
+    if verdict in ("hit", "miss") and row["kind"] in ("side", "runs") and single:
         within = row["ratio"] is not None and 0.5 <= row["ratio"] <= 2
         check(within or verdict == "miss", where, "no such ratio is a hit")
 
@@ -186,6 +228,7 @@ def check_result(result):
     hits = verdicts.count("hit")
     expected = {"hits": hits, "counted": hits + verdicts.count("miss")}
     check(result["score"] == expected, "score", f"{result['score']} is not {expected}")
+    check_skill(result, "skill")
 
 
 def check_against_study(result, study):
@@ -237,6 +280,9 @@ def check_all(result):
         check(result["score"][key] == value, "score", f"{key} is not {value}")
         of_studies = sum(study["score"][key] for study in result["studies"])
         check(of_studies == value, "score", f"{key} of studies is not {value}")
+    for key in SKILL:
+        parts = sum(mechanism["skill"][key] for mechanism in result["mechanisms"])
+        check(result["skill"][key] == parts, "skill", f"{key} is not {parts}")
     named = [name for m in result["mechanisms"] for name in m["studies"]]
     check(
         sorted(named) == sorted(study["study"] for study in result["studies"]),

@@ -55,21 +55,37 @@ with open(all_path, encoding="utf-8") as file:
     everything = json.load(file)
 
 
-def share(entry):
-    return f"{entry['hits']} of {entry['counted']} ({entry['pct']:.0f}%)"
+def score_line(name, studies, entry, rest):
+    """Hits of one mechanism or of all, beside those of "nothing ever changes"."""
+    skill = rest["skill"]
+    fractions = [
+        (entry["hits"], entry["counted"]), (skill["hits"], skill["changes"]),
+        (skill["null_hits"], skill["changes"]), (skill["big_sign"], skill["big"]),
+        (skill["big_hits"], skill["big"]), (skill["small_quiet"], skill["small"]),
+        (rest["claim_hits"], rest["claims"]),
+    ]
+    cells = [f"{part} of {whole}" if whole else "–" for part, whole in fractions]
+    return f"| {name} | {studies} | {' | '.join(cells)} |"
 
 
 def score():
-    out = ["| mechanism | study | counted rows that hit | claims |", "|---|---|---:|---:|"]
+    out = [
+        "| mechanism | study | hits | changes hit | no change | big: sign | big: hit "
+        "| small: quiet | claims |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
     for m in everything["mechanisms"]:
-        claims = f"{m['claim_hits']} of {m['claims']}"
-        out.append(f"| {m['mechanism']} | {', '.join(m['studies'])} | {share(m)} | {claims} |")
-    out.append(f"| **all** | | **{share(everything['score'])}** | |")
+        out.append(score_line(m["mechanism"], ", ".join(m["studies"]), m, m))
+    out.append(score_line("**all**", "", everything["score"], everything))
     return "\n".join(out)
 
 
 def percent(change):
     return "" if change is None else f"{change:+.1f}%"
+
+
+def states(modes, key, text):
+    return " or ".join(f"{text(m[key])} ({100 * m['share']:.0f}%)" for m in modes)
 
 
 def misses():
@@ -79,10 +95,15 @@ def misses():
         for row in study["rows"]:
             if row["verdict"] != "miss":
                 continue
-            predicted, published = percent(row["change_pct"]), percent(row["published_change_pct"])
+            changes = row["modes"]["changes"] if row["modes"] else []
+            predicted = states(changes, "change_pct", percent) or percent(row["change_pct"])
+            published = percent(row["published_change_pct"])
             if row["kind"] == "side":
                 side = "baseline" if row["published_baseline"] is not None else "candidate"
+                modes = row["modes"][side] if row["modes"] else []
                 predicted = f"{row[side]['mean']:.3g}"
+                if len(modes) > 1:
+                    predicted = states(modes, "centre", lambda size: f"{size:.3g}")
                 published = f"{row['published_' + side]:.4g}"
             ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
             cells = (study["study"], row["case"], row["load"], row["metric"])

@@ -47,6 +47,10 @@ pub enum CliError {
     #[error("`{option}`: cannot write {}: {problem}", path.display())]
     #[diagnostic(help("{help}"))]
     OutputPath { option: &'static str, path: PathBuf, problem: String, help: &'static str },
+    /// A file that an earlier run wrote cannot be used.
+    #[error("cannot read {}: {problem}", path.display())]
+    #[diagnostic(help("`reveille sensitivity --all` writes it anew; without it no row is marked"))]
+    Recorded { path: PathBuf, problem: String },
     /// A file could not be written after the run.
     #[error("cannot write {}: {error}", path.display())]
     OutputFile { path: PathBuf, error: io::Error },

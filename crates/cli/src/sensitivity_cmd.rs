@@ -1,9 +1,9 @@
 //! `reveille sensitivity`: which predictions hang on which constants.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reveille_study::{DEFAULT_POINTS, SensitivityOptions};
+use reveille_study::{DEFAULT_POINTS, Fragility, SensitivityOptions, Study};
 
 use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output::{print, width};
@@ -23,11 +23,23 @@ use crate::study_cmd::watched;
 ///
 /// This takes some hundred times as long as the study: --points 3 halves it,
 /// --constant and --case narrow it.
+///
+/// --all asks less of every shipped study: which verdicts turn at either end of a range?
+/// It runs each load once, over as little of the study's time as predicts the same within
+/// 2%, passes over constants that change nothing at their low end, and stops at the first
+/// constant that turns a row. It writes docs/sensitivity.json, by which `reveille study
+/// --all` marks fragile rows in docs/fidelity.md.
 #[derive(clap::Args)]
 pub struct SensitivityArgs {
     /// A study that `reveille studies` lists, or the path of a .toml file
-    #[arg(value_name = "NAME|FILE.toml")]
-    study: String,
+    #[arg(value_name = "NAME|FILE.toml", required_unless_present = "all")]
+    study: Option<String>,
+    /// Find the fragile rows of every study that `reveille studies` lists
+    #[arg(long, conflicts_with_all = ["study", "constant", "case", "points", "repeats", "html"])]
+    all: bool,
+    /// Where --all writes its result [default: docs/sensitivity.json]
+    #[arg(long, short, value_name = "FILE", requires = "all")]
+    output: Option<PathBuf>,
     /// Move this constant only, such as switch_ns or idle.C1.exit_ns; repeat the option
     /// for several
     #[arg(long, value_name = "NAME")]
@@ -55,12 +67,15 @@ pub struct SensitivityArgs {
     html: Option<PathBuf>,
 }
 
+/// Where `--all` writes which rows are fragile, unless told otherwise.
+const RECORD: &str = "docs/sensitivity.json";
+
 /// Moves the constants of a study by name or from a file.
 pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
-    let mut study = reveille_study::load(&args.study)?.with_repeats(args.repeats)?;
-    if let Some(seed) = args.seed {
-        study.seed = seed;
-    }
+    let Some(name) = &args.study else {
+        return all(args);
+    };
+    let study = loaded(name, args)?;
     let html = args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()?;
     let options = SensitivityOptions {
         constants: args.constant.clone(),
@@ -84,4 +99,50 @@ pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn loaded(name: &str, args: &SensitivityArgs) -> Result<Study, CliError> {
+    let mut study = reveille_study::load(name)?.with_repeats(args.repeats)?;
+    if let Some(seed) = args.seed {
+        study.seed = seed;
+    }
+    Ok(study)
+}
+
+/// Finds the fragile rows of every shipped study.
+fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
+    let path = args.output.as_deref().unwrap_or(Path::new(RECORD));
+    let record = OutputFile::prepare("--output", path)?;
+    let names = reveille_study::predicted_names().into_iter();
+    let studies = names.map(|n| loaded(n, args)).collect::<Result<Vec<Study>, CliError>>()?;
+    let result = watched(args.jobs, |jobs, stop, tell| {
+        reveille_study::fragility(&studies, jobs, stop, tell)
+    })?;
+    if !result.partial {
+        record.write(&reveille_report::fragility_json(&result))?;
+        say(format_args!("reveille: wrote {}", record.path().display()));
+    }
+    if args.json {
+        print(&reveille_report::fragility_json(&result))?;
+    } else {
+        print(&reveille_report::fragility_table(&result, width()))?;
+    }
+    if result.partial {
+        say(format_args!("reveille: interrupted; more rows may be fragile"));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--all` wrote to `path` before; `None` if there is no such file.
+///
+/// # Errors
+/// [`CliError::Recorded`] for a file that is something else.
+pub fn recorded(path: &Path) -> Result<Option<Fragility>, CliError> {
+    let wrong = |problem| CliError::Recorded { path: path.to_owned(), problem };
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(reveille_report::read_fragility(&text).map_err(wrong)?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong(error.to_string())),
+    }
 }

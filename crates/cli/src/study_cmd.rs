@@ -18,6 +18,8 @@ use crate::signals::watch_signals;
 
 /// Where `--all` writes the record of fidelity, unless told otherwise.
 const FIDELITY: &str = "docs/fidelity.md";
+/// Beside it: which of its rows are fragile.
+const FRAGILE_NAME: &str = "sensitivity.json";
 
 /// Runs a study by name or from a file, or all of the catalogue.
 pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
@@ -62,6 +64,7 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
     let record = OutputFile::prepare("--fidelity", path)?;
     let html = html_file(&args.run)?;
+    let fragile = crate::sensitivity_cmd::recorded(&path.with_file_name(FRAGILE_NAME))?;
     let studies = reveille_study::predicted_names()
         .into_iter()
         .map(|name| edited(reveille_study::load(name)?, args))
@@ -76,7 +79,7 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
         if let Some(html) = html {
             html.write(&reveille_report::html(&comparisons))?;
         }
-        record.write(&reveille_report::fidelity(&comparisons, &summary))?;
+        record.write(&reveille_report::fidelity(&comparisons, &summary, fragile.as_ref()))?;
         say(format_args!("reveille: wrote {}", record.path().display()));
     }
     show_all(&comparisons, &summary, &args.run)?;
@@ -95,7 +98,7 @@ fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), 
         text += &reveille_report::table(c, width(), !args.no_explain);
         text += "\n\n";
     }
-    print(&(text + &reveille_report::score_table(summary)))
+    print(&(text + &reveille_report::score_table(summary, width())))
 }
 
 /// Runs a comparison given on the command line.

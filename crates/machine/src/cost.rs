@@ -11,6 +11,8 @@ pub enum Kind {
     Count,
     /// A ratio: more than 0, at most 1.
     Ratio,
+    /// A factor: 0.1 to 10.
+    Factor,
 }
 
 /// One constant of the [`CostModel`]: its name and what it means.
@@ -25,7 +27,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Unit for display: `ns`, `count` or `ratio`.
+    /// Unit for display: `ns`, `count`, `ratio` or `factor`.
     pub fn unit(&self) -> &'static str {
         self.kind.unit()
     }
@@ -40,12 +42,13 @@ impl Field {
 }
 
 impl Kind {
-    /// Unit for display: `ns`, `count` or `ratio`.
+    /// Unit for display: `ns`, `count`, `ratio` or `factor`.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Kind::Time => "ns",
             Kind::Count => "count",
             Kind::Ratio => "ratio",
+            Kind::Factor => "factor",
         }
     }
 
@@ -56,6 +59,7 @@ impl Kind {
             Kind::Time => (whole, "a whole number of nanoseconds, 0 to 4294967295"),
             Kind::Count => (whole, "a whole number, 0 to 4294967295"),
             Kind::Ratio => (value > 0.0 && value <= 1.0, "more than 0 and at most 1"),
+            Kind::Factor => ((0.1..=10.0).contains(&value), "a factor from 0.1 to 10"),
         };
         if ok { Ok(()) } else { Err(CostError::Kind { key: key.to_owned(), value, must }) }
     }
@@ -98,6 +102,7 @@ pub enum CostError {
 
 macro_rules! cost_model {
     (@type Ratio) => { f64 };
+    (@type Factor) => { f64 };
     (@type $kind:ident) => { u32 };
     ($($key:ident: $kind:ident, $meaning:literal;)*) => {
         /// What the mechanisms of one machine cost: the plain numbers that a
@@ -176,18 +181,23 @@ pub(crate) fn nearest<'a>(
 
 cost_model! {
     line_smt_ns: Time, "One-way transfer of a modified cache line to another thread of the same core.";
-    line_llc_ns: Time, "One-way transfer of a modified cache line to another core of the same last-level cache.";
+    line_cluster_ns: Time, "One-way transfer of a modified cache line to another core of the same cluster.";
+    line_llc_ns: Time, "One-way transfer of a modified cache line to another core, or cluster, of the same last-level cache.";
     line_socket_ns: Time, "One-way transfer of a modified cache line to another last-level cache of the same socket.";
     line_remote_ns: Time, "One-way transfer of a modified cache line to another socket.";
     scan_cpu_ns: Time, "Idle search: looking at one CPU, that is, reading a line of its runqueue.";
+    speed: Factor, "Speed of software, of one busy core, against that at which the costs below are stated.";
+    all_core_clock: Ratio, "Clock of a socket whose cores are all busy, against that of one busy core.";
     smt_share: Ratio, "Speed of computing while another thread of the core is busy; 1 is alone.";
     smt_kernel_share: Ratio, "The same for system calls and scheduling, which stall more than they compute.";
     noise: Ratio, "Variation of every piece of work, caches and interrupts being what they are: uniform within plus or minus this share.";
     cold_smt_ns: Time, "Cache refill of a task with a small working set that last ran on another thread of this core.";
-    cold_llc_ns: Time, "Cache refill of a task with a small working set that last ran on another core of this cache.";
+    cold_llc_ns: Time, "Cache refill of a task with a small working set that last ran on another core of this cache, in whatever cluster.";
     cold_socket_ns: Time, "Cache refill of a task with a small working set that last ran under another cache of this socket.";
     cold_remote_ns: Time, "Cache refill of a task with a small working set that last ran on another socket.";
-    handoff_lines: Count, "Cache lines (task, wait queue, message) that a wakee pulls in when it runs on another CPU than its waker.";
+    handoff_lines: Count, "Cache lines (task, entity, wait queue) that a wakee pulls in when it runs on another CPU than its waker.";
+    channel_lines: Count, "Cache lines besides its lock (head and tail, descriptor, data) that a channel moves to the CPU that sends or receives next.";
+    remote_enqueue_lines: Count, "Cache lines (runqueue, timeline, entities, load) that an enqueue on another CPU's runqueue moves besides its lock.";
     ttwu_ns: Time, "Fixed part of try_to_wake_up: wakee lock, state check, prologue of the CPU selection.";
     enqueue_ns: Time, "Enqueue of a task on a runqueue and the preemption check, lines local.";
     dequeue_ns: Time, "Dequeue of a task that blocks.";
@@ -205,11 +215,14 @@ cost_model! {
     timer_slack_ns: Time, "How late a task's own timer may fire so that timers can be batched.";
     balance_base_ns: Time, "One load-balancing pass over one domain, without its per-CPU part.";
     balance_cpu_ns: Time, "Load balancing: reading the runqueue of one CPU.";
+    blocked_ns: Time, "update_blocked_averages() before a new-idle pass: bringing the averages of all task groups up to date.";
+    blocked_worst_ns: Time, "The longest update_blocked_averages() of the last seconds: a CPU that expects to idle for less does not balance first.";
     migrate_ns: Time, "Detaching one task from a runqueue and attaching it to another in load balancing, line transfers included.";
     syscall_ns: Time, "Entry to and exit from a system call, with the processor's mitigations.";
     pipe_write_ns: Time, "Write of a few bytes to a pipe, without system call entry and wakeup.";
     pipe_read_ns: Time, "Read of a few bytes from a pipe that has them, without system call entry.";
     unix_send_ns: Time, "Send of a small message on a Unix stream socket, without system call entry and wakeup.";
+    unix_queued_ns: Time, "Extra of a receipt on a Unix socket for each message queued behind it: buffers that have left the caches.";
     unix_recv_ns: Time, "Receipt of a small message that a Unix stream socket holds, without system call entry.";
     udp_send_ns: Time, "Send of a small datagram over loopback, receive softirq included up to the wakeup.";
     udp_recv_ns: Time, "Receipt of a small datagram that the socket holds, without system call entry.";

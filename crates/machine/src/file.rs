@@ -7,13 +7,15 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::cost::nearest;
-use crate::presets::{DEFAULT_COST_MODEL, cost_model_names, cost_model_text, file_of};
+use crate::presets::{
+    DEFAULT_COST_MODEL, cost_model_names, cost_model_text, file_of, machine_text, preset_names,
+};
 use crate::schema::{
     RawConstant, RawConstants, RawCostModel, RawIdle, RawMachine, RawMeasured, RawTopology,
 };
 use crate::{
     Constant, CostModel, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, MachineError, Measured,
-    Origin, Topology, TopologyError,
+    Origin, Shape, Topology, TopologyError,
 };
 
 const HZ: [u32; 4] = [100, 250, 300, 1000];
@@ -79,8 +81,21 @@ pub(crate) struct Base {
     pub(crate) idle: Vec<IdleState>,
 }
 
+/// What a machine with this `cost` inherits: a cost model's constants, or those of a
+/// preset with its idle states. `None` if there is neither.
+pub(crate) fn inherited(name: &str) -> Option<Result<Base, MachineError>> {
+    if cost_model_text(name).is_some() {
+        return Some(cost_model(name));
+    }
+    let machine = parse_toml(&file_of(name), machine_text(name)?);
+    Some(machine.map(|m| Base {
+        constants: m.constants.into_iter().map(|c| Constant { inherited: true, ..c }).collect(),
+        idle: m.idle,
+    }))
+}
+
 /// Reads an embedded cost model, which must have every constant.
-pub(crate) fn cost_model(name: &str) -> Result<Base, MachineError> {
+fn cost_model(name: &str) -> Result<Base, MachineError> {
     let file = file_of(name);
     let doc = Document { file: &file, text: cost_model_text(name).unwrap_or("") };
     let raw: RawCostModel = doc.parse()?;
@@ -146,15 +161,15 @@ impl Document<'_> {
 
     fn base(&self, cost: &Spanned<String>) -> Result<Base, MachineError> {
         let name = cost.get_ref().as_str();
-        if cost_model_text(name).is_some() {
-            return cost_model(name);
+        if let Some(base) = inherited(name) {
+            return base;
         }
         let known = cost_model_names();
-        let help = match nearest(name, known.iter().copied()) {
+        let help = match nearest(name, known.iter().copied().chain(preset_names())) {
             Some(like) => format!("did you mean `{like}`?"),
-            None => format!("use one of: {}", known.join(", ")),
+            None => format!("use a preset machine or one of: {}", known.join(", ")),
         };
-        let problem = format!("there is no cost model `{name}`");
+        let problem = format!("there is no cost model or preset machine `{name}`");
         Err(self.wrong(cost.span(), Some("cost"), problem, help))
     }
 
@@ -171,23 +186,36 @@ impl Document<'_> {
 
     fn topology(&self, raw: &Spanned<RawTopology>) -> Result<Topology, MachineError> {
         let t = raw.get_ref();
-        let keys = [
-            ("sockets", &t.sockets),
-            ("llcs_per_socket", &t.llcs_per_socket),
-            ("cores_per_llc", &t.cores_per_llc),
-            ("threads", &t.threads),
-        ];
-        let [sockets, llcs, cores, threads] = keys.map(|(_, n)| *n.get_ref());
-        Topology::uniform(sockets, llcs, cores, threads).map_err(|error| {
+        let one = |n: &Option<Spanned<u32>>| n.as_ref().map_or(1, |n| *n.get_ref());
+        let shape = Shape {
+            sockets: *t.sockets.get_ref(),
+            nodes_per_socket: one(&t.nodes_per_socket),
+            llcs_per_socket: *t.llcs_per_socket.get_ref(),
+            cores_per_llc: *t.cores_per_llc.get_ref(),
+            cores_per_cluster: one(&t.cores_per_cluster),
+            threads: *t.threads.get_ref(),
+        };
+        Topology::of(shape).map_err(|error| {
             let key = match error {
-                TopologyError::Zero { what } => what,
+                TopologyError::Zero { what } | TopologyError::Uneven { what, .. } => what,
                 TopologyError::TooManyThreads { .. } => "threads",
                 TopologyError::LlcTooWide { .. } => "cores_per_llc",
                 _ => "topology",
             };
-            let span = keys.iter().find(|(k, _)| *k == key).map_or(raw.span(), |(_, n)| n.span());
-            let help = "the machine has sockets x llcs_per_socket x cores_per_llc x threads CPUs";
-            self.wrong(span, Some(key), error.to_string(), help)
+            let at = match key {
+                "sockets" => Some(&t.sockets),
+                "nodes_per_socket" => t.nodes_per_socket.as_ref(),
+                "llcs_per_socket" => Some(&t.llcs_per_socket),
+                "cores_per_llc" => Some(&t.cores_per_llc),
+                "cores_per_cluster" => t.cores_per_cluster.as_ref(),
+                "threads" => Some(&t.threads),
+                _ => None,
+            };
+            let help = match error {
+                TopologyError::Uneven { .. } => "memory nodes and clusters have equal parts",
+                _ => "the machine has sockets x llcs_per_socket x cores_per_llc x threads CPUs",
+            };
+            self.wrong(at.map_or(raw.span(), Spanned::span), Some(key), error.to_string(), help)
         })
     }
 

@@ -145,9 +145,11 @@ fn found_cpu(pu: Node, os_cpu: u32) -> FoundCpu {
     // `Socket` is the name before hwloc 1.11.
     let package = around(&|n| matches!(kind(n), "Package" | "Socket"));
     let llc = core.ancestors().skip(1).filter(|n| holds_data(*n)).last();
+    let cluster = around(&|n| n.attribute("subtype") == Some("Cluster") || holds_level_2(n));
     FoundCpu {
         os_cpu,
         core: id(Some(core), pu),
+        cluster: cluster.map(|n| u64::from(n.id().get())),
         llc: id(llc.or(package), machine),
         node: id(memory_node(pu), machine),
         socket: id(package, machine),
@@ -178,6 +180,11 @@ fn holds_data(node: Node) -> bool {
         "L1Cache" | "L2Cache" | "L3Cache" | "L4Cache" | "L5Cache" => true,
         _ => false,
     }
+}
+
+/// Is this a level-2 cache? Version 1 gives the level as `depth`.
+fn holds_level_2(node: Node) -> bool {
+    kind(node) == "L2Cache" || kind(node) == "Cache" && node.attribute("depth") == Some("2")
 }
 
 fn objects<'a, 'd>(node: Node<'a, 'd>) -> impl Iterator<Item = Node<'a, 'd>> {

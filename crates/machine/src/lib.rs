@@ -37,7 +37,7 @@ pub use presets::{cost_model_names, load, preset_names};
 pub use restrict::{RestrictError, cpu_list};
 pub use reveille_place::FileError;
 pub use topology::{
-    CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Topology, TopologyError,
+    CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Shape, Topology, TopologyError,
 };
 pub use tunable::Tunable;
 

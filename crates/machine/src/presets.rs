@@ -14,17 +14,32 @@ macro_rules! embedded {
 }
 
 const MACHINES: &[(&str, &str)] = embedded! {
+    "altra-1s80c"
     "bdw-2s20c"
+    "bergamo-2s128c"
     "cfl-1s8c"
+    "clx-2s26c"
+    "clx-8260"
+    "clx-8260-snc"
     "cpl-1s26c"
+    "hsw-1s4c"
     "hsw-2s12c"
     "hsw-2s24c"
     "icx-2s32c"
     "icx-guest-32"
+    "ivb-2s10c"
+    "kp920-1n32c"
+    "kp920-2n64c"
+    "milan-2s64c"
+    "milan-2s64c-nps2"
+    "milan-2s64c-nps4"
     "quad-1s4c"
+    "skx-1s18c"
+    "skx-2s18c"
     "skx-2s20c"
     "spr-1s56c"
     "spr-2s56c"
+    "zen2-1s12c"
     "zen3-milan-36c"
     "zen4-7950x"
     "zen4c-bergamo-88c"
@@ -40,7 +55,7 @@ pub fn preset_names() -> Vec<&'static str> {
     MACHINES.iter().map(|(name, _)| *name).collect()
 }
 
-/// Names that a machine file may give as `cost`.
+/// Names that a machine file may give as `cost`, besides those of machines.
 pub fn cost_model_names() -> Vec<&'static str> {
     COST_MODELS.iter().map(|(name, _)| *name).collect()
 }
@@ -54,6 +69,10 @@ pub(crate) fn cost_model_text(name: &str) -> Option<&'static str> {
     COST_MODELS.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
+pub(crate) fn machine_text(name: &str) -> Option<&'static str> {
+    MACHINES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
 /// Loads a machine: a preset by name, `host` for this machine (from `/sys`), or
 /// the path of a machine file (`.toml`) or hwloc export (`.xml`).
 ///
@@ -64,8 +83,8 @@ pub fn load(spec: &str) -> Result<Machine, MachineError> {
     if spec == "host" {
         return read_sysfs(Path::new("/sys"));
     }
-    if let Some((name, text)) = MACHINES.iter().find(|(name, _)| *name == spec) {
-        return parse_toml(&file_of(name), text);
+    if let Some(text) = machine_text(spec) {
+        return parse_toml(&file_of(spec), text);
     }
     let extension = Path::new(spec).extension().map(|e| e.to_ascii_lowercase());
     match extension.as_ref().and_then(|e| e.to_str()) {

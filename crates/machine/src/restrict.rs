@@ -1,6 +1,6 @@
 //! A machine of which only some CPUs are used, as a process with an affinity mask sees it.
 
-use crate::found::{FoundCpu, topology};
+use crate::found::{FoundCpu, numbered};
 use crate::{CpuId, Machine};
 
 /// Why a machine cannot be restricted to some of its CPUs.
@@ -43,11 +43,12 @@ impl Machine {
         let kept = places.iter().filter(|p| os_cpus.contains(&p.os_cpu)).map(|p| FoundCpu {
             os_cpu: p.os_cpu,
             core: p.core.into(),
+            cluster: Some(p.cluster.into()),
             llc: p.llc.into(),
             node: p.node.into(),
             socket: p.socket.into(),
         });
-        let topology = topology(kept.collect()).expect("a part of a machine is one");
+        let topology = numbered(kept.collect()).expect("a part of a machine is one");
         Ok(Machine { topology, ..self.clone() })
     }
 }

@@ -37,8 +37,10 @@ pub(crate) struct RawCostModel {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTopology {
     pub sockets: Spanned<u32>,
+    pub nodes_per_socket: Option<Spanned<u32>>,
     pub llcs_per_socket: Spanned<u32>,
     pub cores_per_llc: Spanned<u32>,
+    pub cores_per_cluster: Option<Spanned<u32>>,
     pub threads: Spanned<u32>,
 }
 

@@ -47,6 +47,9 @@ fn found_cpu(
     } else {
         first_cpu(&core_list)?
     };
+    // Since v5.16.
+    let cluster_list = dir.join("topology/cluster_cpus_list");
+    let cluster = cluster_list.exists().then(|| first_cpu(&cluster_list)).transpose()?;
     let package = dir.join("topology/physical_package_id");
     // Some firmware gives no package: the kernel then says -1.
     let socket: i64 = number(&package)?;
@@ -54,6 +57,7 @@ fn found_cpu(
     Ok(FoundCpu {
         os_cpu: cpu,
         core: core.into(),
+        cluster: cluster.map(u64::from),
         // A package that has no cache is told from any cache by the high bit.
         llc: llc.map_or(1 << 63, u64::from),
         node: nodes.get(&cpu).copied().unwrap_or(0).into(),

@@ -25,6 +25,9 @@ pub struct CpuPlace {
     pub core: u32,
     /// Rank among the threads of its core, by CPU number.
     pub thread: u32,
+    /// Cluster: cores that share an L2 cache or a part of the last-level cache's
+    /// directory. Without any, every core is a cluster.
+    pub cluster: u32,
     /// Last-level cache.
     pub llc: u32,
     /// Memory (NUMA) node.
@@ -41,9 +44,11 @@ pub enum Distance {
     Same,
     /// Another thread of the same core.
     Smt,
-    /// Another core that shares the last-level cache.
+    /// Another core of the same cluster.
+    Cluster,
+    /// Another cluster of the same last-level cache.
     Llc,
-    /// Another last-level cache of the same socket.
+    /// Another last-level cache of the same socket, in whatever memory node.
     Socket,
     /// Another socket.
     Remote,
@@ -55,8 +60,20 @@ pub enum TopologyError {
     /// A count that must be at least 1 is 0.
     #[error("{what} is 0; a machine has at least one")]
     Zero {
-        /// Name of the count: `sockets`, `llcs_per_socket`, `cores_per_llc`, `threads`.
+        /// Name of the count, as in [`Shape`].
         what: &'static str,
+    },
+    /// A count that must divide another does not.
+    #[error("{what} = {n} does not divide {whole} = {of}")]
+    Uneven {
+        /// `nodes_per_socket` or `cores_per_cluster`.
+        what: &'static str,
+        /// Its value.
+        n: u32,
+        /// `llcs_per_socket` or `cores_per_llc`.
+        whole: &'static str,
+        /// Its value.
+        of: u32,
     },
     /// No CPU at all.
     #[error("there is no CPU")]
@@ -82,7 +99,7 @@ pub enum TopologyError {
     /// Ids of one kind leave a gap.
     #[error("{what} ids are not dense: {missing} is missing below {highest}")]
     NotDense {
-        /// Kind: `core`, `llc`, `node`, `socket`.
+        /// Kind: `core`, `cluster`, `llc`, `node`, `socket`.
         what: &'static str,
         /// Lowest id without a CPU.
         missing: u32,
@@ -92,11 +109,11 @@ pub enum TopologyError {
     /// A core or cache is spread over two of what should contain it.
     #[error("{inner} {id} lies in {outer} {first} and in {outer} {second}")]
     Split {
-        /// Kind of the part: `core` or `llc`.
+        /// Kind of the part: `core`, `cluster` or `llc`.
         inner: &'static str,
         /// Its id.
         id: u32,
-        /// Kind of the whole: `llc`, `node` or `socket`.
+        /// Kind of the whole: `cluster`, `llc`, `node` or `socket`.
         outer: &'static str,
         /// First container.
         first: u32,
@@ -111,40 +128,83 @@ pub enum TopologyError {
     },
 }
 
-/// The CPUs of a machine and what they share. See [`Topology::uniform`] and
+/// How many of what are in what, on a machine whose parts are all alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Sockets of the machine.
+    pub sockets: u32,
+    /// Memory nodes of a socket: NPS1, 2 and 4 of AMD, sub-NUMA clusters of Intel.
+    pub nodes_per_socket: u32,
+    /// Last-level caches of a socket; a memory node has an equal part of them.
+    pub llcs_per_socket: u32,
+    /// Cores of a last-level cache.
+    pub cores_per_llc: u32,
+    /// Cores of a cluster: 1 without clusters.
+    pub cores_per_cluster: u32,
+    /// Hardware threads of a core.
+    pub threads: u32,
+}
+
+/// The CPUs of a machine and what they share. See [`Topology::of`] and
 /// [`Topology::from_places`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     cpus: Vec<CpuPlace>,
     cores: Vec<Vec<CpuId>>,
+    clusters: Vec<Vec<CpuId>>,
     llcs: Vec<Vec<CpuId>>,
     nodes: Vec<Vec<CpuId>>,
     sockets: Vec<Vec<CpuId>>,
 }
 
 impl Topology {
-    /// A machine whose sockets, caches and cores are all alike, numbered as x86
-    /// firmware does: the first threads of all cores, socket by socket, get
-    /// CPUs 0 to cores − 1, the second threads follow, and so on. Each socket is
-    /// one memory node.
+    /// A machine with one memory node per socket and no clusters: see [`Topology::of`].
     ///
     /// # Errors
-    /// A count of 0, more than [`MAX_THREADS`] threads, more than
-    /// [`MAX_LLC_CPUS`] CPUs per cache or [`MAX_CPUS`] in all.
+    /// As [`Topology::of`].
     pub fn uniform(
         sockets: u32,
         llcs_per_socket: u32,
         cores_per_llc: u32,
         threads: u32,
     ) -> Result<Self, TopologyError> {
+        let (nodes_per_socket, cores_per_cluster) = (1, 1);
+        Self::of(Shape {
+            sockets,
+            nodes_per_socket,
+            llcs_per_socket,
+            cores_per_llc,
+            cores_per_cluster,
+            threads,
+        })
+    }
+
+    /// A machine whose parts are all alike, numbered as x86 firmware does: the first
+    /// threads of all cores, socket by socket, get CPUs 0 to cores − 1, the second
+    /// threads follow, and so on.
+    ///
+    /// # Errors
+    /// A count of 0, `nodes_per_socket` or `cores_per_cluster` that do not divide what
+    /// they split, more than [`MAX_THREADS`] threads, more than [`MAX_LLC_CPUS`] CPUs
+    /// per cache or [`MAX_CPUS`] in all.
+    pub fn of(shape: Shape) -> Result<Self, TopologyError> {
+        let Shape { sockets, llcs_per_socket, cores_per_llc, threads, .. } = shape;
         let counts = [
             ("sockets", sockets),
             ("llcs_per_socket", llcs_per_socket),
             ("cores_per_llc", cores_per_llc),
             ("threads", threads),
         ];
-        if let Some(&(what, _)) = counts.iter().find(|(_, n)| *n == 0) {
+        let parts = [
+            ("nodes_per_socket", shape.nodes_per_socket, "llcs_per_socket", llcs_per_socket),
+            ("cores_per_cluster", shape.cores_per_cluster, "cores_per_llc", cores_per_llc),
+        ];
+        let mut all = counts.into_iter().chain(parts.map(|(what, n, ..)| (what, n)));
+        if let Some((what, _)) = all.find(|(_, n)| *n == 0) {
             return Err(TopologyError::Zero { what });
+        }
+        if let Some(&(what, n, whole, of)) = parts.iter().find(|(_, n, _, of)| of % n != 0) {
+            return Err(TopologyError::Uneven { what, n, whole, of });
         }
         if threads as usize > MAX_THREADS {
             return Err(TopologyError::TooManyThreads { threads: threads as usize });
@@ -153,13 +213,20 @@ impl Topology {
         if cpus > MAX_CPUS as u128 {
             return Err(TopologyError::TooManyCpus { cpus });
         }
-        let cores_per_socket = llcs_per_socket * cores_per_llc;
-        let n_cores = sockets * cores_per_socket;
+        let n_cores = sockets * llcs_per_socket * cores_per_llc;
+        let llcs_per_node = llcs_per_socket / shape.nodes_per_socket;
         let place = |cpu: u32| {
             let core = cpu % n_cores;
-            let socket = core / cores_per_socket;
             let llc = core / cores_per_llc;
-            CpuPlace { os_cpu: cpu, core, thread: cpu / n_cores, llc, node: socket, socket }
+            CpuPlace {
+                os_cpu: cpu,
+                core,
+                thread: cpu / n_cores,
+                cluster: core / shape.cores_per_cluster,
+                llc,
+                node: llc / llcs_per_node,
+                socket: llc / llcs_per_socket,
+            }
         };
         Self::from_places((0..n_cores * threads).map(place).collect())
     }
@@ -169,7 +236,7 @@ impl Topology {
     ///
     /// # Errors
     /// No CPU, too many (see [`MAX_CPUS`], [`MAX_LLC_CPUS`], [`MAX_THREADS`]),
-    /// ids with gaps, a core in two caches, nodes or sockets, a cache in two
+    /// ids with gaps, a core in two clusters, a cluster in two caches, a cache in two
     /// nodes or sockets, or two CPUs with one host number.
     pub fn from_places(mut cpus: Vec<CpuPlace>) -> Result<Self, TopologyError> {
         if cpus.is_empty() {
@@ -185,10 +252,13 @@ impl Topology {
         }
 
         let cores = members(&cpus, "core", |p| p.core)?;
+        let clusters = members(&cpus, "cluster", |p| p.cluster)?;
         let llcs = members(&cpus, "llc", |p| p.llc)?;
         let nodes = members(&cpus, "node", |p| p.node)?;
         let sockets = members(&cpus, "socket", |p| p.socket)?;
         within(&cpus, &cores, "core", "llc", |p| p.llc)?;
+        within(&cpus, &cores, "core", "cluster", |p| p.cluster)?;
+        within(&cpus, &clusters, "cluster", "llc", |p| p.llc)?;
         within(&cpus, &llcs, "llc", "node", |p| p.node)?;
         within(&cpus, &llcs, "llc", "socket", |p| p.socket)?;
         if let Some(llc) = llcs.iter().find(|m| m.len() > MAX_LLC_CPUS) {
@@ -202,7 +272,7 @@ impl Topology {
                 cpus[cpu as usize].thread = rank as u32;
             }
         }
-        Ok(Self { cpus, cores, llcs, nodes, sockets })
+        Ok(Self { cpus, cores, clusters, llcs, nodes, sockets })
     }
 
     /// The place of every CPU, in CPU order.
@@ -218,6 +288,11 @@ impl Topology {
     /// Number of cores.
     pub fn n_cores(&self) -> usize {
         self.cores.len()
+    }
+
+    /// Number of clusters: that of the cores, if cores are in none.
+    pub fn n_clusters(&self) -> usize {
+        self.clusters.len()
     }
 
     /// Number of last-level caches.
@@ -238,6 +313,11 @@ impl Topology {
     /// CPUs of a core, ascending. Panics if there is no such core.
     pub fn core_cpus(&self, core: u32) -> &[CpuId] {
         &self.cores[core as usize]
+    }
+
+    /// CPUs of a cluster, ascending. Panics if there is no such cluster.
+    pub fn cluster_cpus(&self, cluster: u32) -> &[CpuId] {
+        &self.clusters[cluster as usize]
     }
 
     /// CPUs of a last-level cache, ascending. Panics if there is no such cache.
@@ -262,6 +342,8 @@ impl Topology {
             Distance::Same
         } else if p.core == q.core {
             Distance::Smt
+        } else if p.cluster == q.cluster {
+            Distance::Cluster
         } else if p.llc == q.llc {
             Distance::Llc
         } else if p.socket == q.socket {
@@ -294,6 +376,9 @@ impl Topology {
             let _ = write!(out, "{low} to ");
         }
         let _ = write!(out, "{}", plural(high, "CPU"));
+        if self.n_clusters() != cores {
+            let _ = write!(out, ", {}", plural(self.n_clusters(), "cluster"));
+        }
         if self.n_nodes() != sockets {
             let _ = write!(out, ", {}", plural(self.n_nodes(), "memory node"));
         }

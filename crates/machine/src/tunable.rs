@@ -36,7 +36,7 @@ impl Tunable {
         let exact = self.low + position * (self.high - self.low);
         let rounded = match self.kind {
             Kind::Time | Kind::Count => exact.round(),
-            Kind::Ratio => (exact * 1e6).round() / 1e6,
+            Kind::Ratio | Kind::Factor => (exact * 1e6).round() / 1e6,
         };
         rounded.clamp(self.low, self.high)
     }

@@ -3,29 +3,39 @@
 
 use std::fmt::Write;
 
-use crate::file::cost_model;
-use crate::{Machine, Origin, Topology};
+use crate::file::inherited;
+use crate::{Machine, Origin, Shape, Topology};
 
 impl Machine {
     /// The machine as the text of a machine file: [`parse_toml`](crate::parse_toml)
-    /// reads the same machine from it. Numbers that are as the cost model has them
-    /// are left to it.
+    /// reads the same machine from it. Numbers that are as `cost` has them are
+    /// left to it.
     ///
     /// `None` if no machine file can describe the topology, as on a host whose
-    /// caches differ in width, or if the cost model is not a shipped one.
+    /// caches differ in width, or if `cost` does not name what is shipped.
     pub fn to_toml(&self) -> Option<String> {
-        let [sockets, llcs, cores, threads] = uniform(&self.topology)?;
-        let base = cost_model(&self.cost_model).ok()?;
+        let shape = uniform(&self.topology)?;
+        let base = inherited(&self.cost_model)?.ok()?;
         let mut text = format!(
             "name = {}\nabout = {}\nsource = {}\ncost = {}\nhz = {}\n\n[topology]\n\
-             sockets = {sockets}\nllcs_per_socket = {llcs}\ncores_per_llc = {cores}\n\
-             threads = {threads}\n",
+             sockets = {}\nllcs_per_socket = {}\ncores_per_llc = {}\nthreads = {}\n",
             quoted(&self.name),
             quoted(&self.about),
             quoted(&self.source),
             quoted(&self.cost_model),
             self.hz,
+            shape.sockets,
+            shape.llcs_per_socket,
+            shape.cores_per_llc,
+            shape.threads,
         );
+        let parts = [
+            ("nodes_per_socket", shape.nodes_per_socket),
+            ("cores_per_cluster", shape.cores_per_cluster),
+        ];
+        for (key, n) in parts.into_iter().filter(|(_, n)| *n != 1) {
+            push(&mut text, format_args!("{key} = {n}\n"));
+        }
         for c in &self.constants {
             let same = |b: &crate::Constant| b.key == c.key && b.value == c.value;
             if c.inherited && base.constants.iter().any(same) {
@@ -63,18 +73,18 @@ impl Machine {
     }
 }
 
-/// Sockets, caches per socket, cores per cache and threads per core, if they are the
-/// same everywhere.
-fn uniform(topology: &Topology) -> Option<[u32; 4]> {
-    let counts = [
-        topology.n_sockets(),
-        topology.n_llcs() / topology.n_sockets(),
-        topology.n_cores() / topology.n_llcs(),
-        topology.n_cpus() / topology.n_cores(),
-    ];
-    let [sockets, llcs, cores, threads] = counts.map(|n| u32::try_from(n).unwrap_or(0));
-    let same = Topology::uniform(sockets, llcs, cores, threads).ok()?;
-    (same == *topology).then_some([sockets, llcs, cores, threads])
+/// The shape of a machine whose parts are all alike.
+fn uniform(topology: &Topology) -> Option<Shape> {
+    let count = |n: usize| u32::try_from(n).unwrap_or(0);
+    let shape = Shape {
+        sockets: count(topology.n_sockets()),
+        nodes_per_socket: count(topology.n_nodes() / topology.n_sockets()),
+        llcs_per_socket: count(topology.n_llcs() / topology.n_sockets()),
+        cores_per_llc: count(topology.n_cores() / topology.n_llcs()),
+        cores_per_cluster: count(topology.n_cores() / topology.n_clusters()),
+        threads: count(topology.n_cpus() / topology.n_cores()),
+    };
+    (Topology::of(shape).ok()? == *topology).then_some(shape)
 }
 
 fn origin(origin: &Origin) -> String {

@@ -55,6 +55,33 @@ fn presets_have_the_shape_of_their_mails() {
         ("hsw-2s12c", "2 sockets x 12 cores x 2 threads = 48 CPUs, 2 LLCs of 24 CPUs"),
         ("hsw-2s24c", "2 sockets x 24 cores x 2 threads = 96 CPUs, 2 LLCs of 48 CPUs"),
         ("quad-1s4c", "1 socket x 4 cores x 1 thread = 4 CPUs, 1 LLC of 4 CPUs"),
+        ("milan-2s64c", "2 sockets x 64 cores x 2 threads = 256 CPUs, 16 LLCs of 16 CPUs"),
+        (
+            "milan-2s64c-nps2",
+            "2 sockets x 64 cores x 2 threads = 256 CPUs, 16 LLCs of 16 CPUs, 4 memory nodes",
+        ),
+        (
+            "milan-2s64c-nps4",
+            "2 sockets x 64 cores x 2 threads = 256 CPUs, 16 LLCs of 16 CPUs, 8 memory nodes",
+        ),
+        ("bergamo-2s128c", "2 sockets x 128 cores x 2 threads = 512 CPUs, 32 LLCs of 16 CPUs"),
+        ("kp920-1n32c", "1 socket x 32 cores x 1 thread = 32 CPUs, 1 LLC of 32 CPUs, 8 clusters"),
+        (
+            "kp920-2n64c",
+            "1 socket x 64 cores x 1 thread = 64 CPUs, 2 LLCs of 32 CPUs, 16 clusters, 2 memory nodes",
+        ),
+        ("altra-1s80c", "1 socket x 80 cores x 1 thread = 80 CPUs, 1 LLC of 80 CPUs"),
+        ("clx-2s26c", "2 sockets x 26 cores x 2 threads = 104 CPUs, 2 LLCs of 52 CPUs"),
+        ("clx-8260", "2 sockets x 24 cores x 2 threads = 96 CPUs, 2 LLCs of 48 CPUs"),
+        (
+            "clx-8260-snc",
+            "2 sockets x 24 cores x 2 threads = 96 CPUs, 4 LLCs of 24 CPUs, 4 memory nodes",
+        ),
+        ("skx-1s18c", "1 socket x 18 cores x 2 threads = 36 CPUs, 1 LLC of 36 CPUs"),
+        ("skx-2s18c", "2 sockets x 18 cores x 2 threads = 72 CPUs, 2 LLCs of 36 CPUs"),
+        ("zen2-1s12c", "1 socket x 12 cores x 2 threads = 24 CPUs, 4 LLCs of 6 CPUs"),
+        ("ivb-2s10c", "2 sockets x 10 cores x 2 threads = 40 CPUs, 2 LLCs of 20 CPUs"),
+        ("hsw-1s4c", "1 socket x 4 cores x 2 threads = 8 CPUs, 1 LLC of 8 CPUs"),
     ];
     assert_eq!(shapes.len(), preset_names().len());
     for (name, shape) in shapes {

@@ -1,10 +1,10 @@
 //! A topology answers consistently, whatever its shape.
 
 use proptest::prelude::*;
-use reveille_machine::{CpuPlace, Distance, Topology, TopologyError};
+use reveille_machine::{CpuPlace, Distance, Shape, Topology, TopologyError};
 
 fn place(os_cpu: u32, core: u32, llc: u32, node: u32, socket: u32) -> CpuPlace {
-    CpuPlace { os_cpu, core, thread: 9, llc, node, socket }
+    CpuPlace { os_cpu, core, thread: 9, cluster: core, llc, node, socket }
 }
 
 #[test]
@@ -19,6 +19,36 @@ fn numbers_cpus_as_x86_does() {
     assert_eq!(distances, [Distance::Same, Distance::Smt, Distance::Llc, Distance::Remote]);
     let zen = Topology::uniform(1, 2, 8, 2).expect("32 CPUs");
     assert_eq!(zen.distance(0, 8), Distance::Socket);
+}
+
+#[test]
+fn nodes_split_a_socket_and_clusters_a_cache() {
+    let shape = Shape {
+        sockets: 2,
+        nodes_per_socket: 4,
+        llcs_per_socket: 8,
+        cores_per_llc: 8,
+        cores_per_cluster: 4,
+        threads: 2,
+    };
+    let t = Topology::of(shape).expect("Milan, NPS4, with clusters that it does not have");
+    assert_eq!((t.n_nodes(), t.n_sockets(), t.n_clusters()), (8, 2, 32));
+    assert_eq!((t.node_cpus(1)[0], t.node_cpus(1)[16]), (16, 144));
+    assert_eq!(t.cluster_cpus(1), [4, 5, 6, 7, 132, 133, 134, 135]);
+    let distances = [128, 3, 4, 8, 16, 64].map(|cpu| t.distance(0, cpu));
+    let (smt, cluster, llc) = (Distance::Smt, Distance::Cluster, Distance::Llc);
+    let (socket, remote) = (Distance::Socket, Distance::Remote);
+    assert_eq!(distances, [smt, cluster, llc, socket, socket, remote]);
+    assert!(t.describe().ends_with("16 LLCs of 16 CPUs, 32 clusters, 8 memory nodes"));
+    let uneven = |what, n, whole, of| Err(TopologyError::Uneven { what, n, whole, of });
+    assert_eq!(
+        Topology::of(Shape { nodes_per_socket: 3, ..shape }),
+        uneven("nodes_per_socket", 3, "llcs_per_socket", 8)
+    );
+    assert_eq!(
+        Topology::of(Shape { cores_per_cluster: 16, ..shape }),
+        uneven("cores_per_cluster", 16, "cores_per_llc", 8)
+    );
 }
 
 #[test]

@@ -32,12 +32,13 @@ u32 reveille_layout(u32 which)
 	}
 }
 
-/* What only kernels before v6.0 decide by. */
-#define OLD_KERNELS                                                                     \
+/* What only kernels before v6.0, and patches that were not merged, decide by. */
+#define RARE                                                                            \
 	(POLICY_SIS_GROUP | POLICY_SIS_FIRST | POLICY_SIS_PROP | POLICY_SIS_AGE |        \
-	 POLICY_WA_EFFECTIVE_LOAD)
+	 POLICY_WA_EFFECTIVE_LOAD | POLICY_SIS_SHORT_V4 | POLICY_SIS_LIMITED_CORES |      \
+	 POLICY_SIS_FILTER)
 
-static __attribute__((noinline, cold)) void select_cpu_of_old(struct world *w,
+static __attribute__((noinline, cold)) void select_cpu_rarely(struct world *w,
 							      const struct policy_tunables *t,
 							      struct policy_task *p,
 							      struct policy_task *waker,
@@ -48,8 +49,8 @@ static __attribute__((noinline, cold)) void select_cpu_of_old(struct world *w,
 }
 
 /*
- * The same code twice: with the old kernels' features known to be off the compiler
- * leaves their rules out, so that newer kernels do not pay for them.
+ * The same code twice: with the rare features known to be off the compiler leaves
+ * their rules out, so that recent kernels do not pay for them.
  */
 void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p, u32 waker,
 			 u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
@@ -58,12 +59,17 @@ void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p
 	struct policy_task *by = waker == POLICY_NONE ? 0 : &w->tasks[waker];
 	struct policy_tunables recent = *t;
 
-	if (policy_has(t, OLD_KERNELS)) {
-		select_cpu_of_old(w, t, wakee, by, this_cpu, flags, now_j, pick);
+	if (policy_has(t, RARE)) {
+		select_cpu_rarely(w, t, wakee, by, this_cpu, flags, now_j, pick);
 		return;
 	}
-	recent.features &= ~OLD_KERNELS;
+	recent.features &= ~RARE;
 	*pick = policy_select_cpu(w, &recent, wakee, by, this_cpu, flags, now_j);
+}
+
+bool reveille_joins_filter(const struct world *w, u32 cpu)
+{
+	return policy_joins_filter(w, cpu);
 }
 
 bool reveille_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 this_cpu, u32 cpu,

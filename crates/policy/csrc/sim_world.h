@@ -26,6 +26,7 @@ struct world_cpu {
 /* One LLC: sched_domain_shared, and where its CPUs stand in llc_cpus. */
 struct world_llc {
 	u64 usable[POLICY_LLC_WORDS];
+	u64 filter[POLICY_LLC_WORDS];
 	u32 first;
 	u32 weight;
 	u32 nr_idle_scan;
@@ -148,6 +149,17 @@ static inline void world_clear_idle_cores(struct world *w, u32 llc)
 static inline u32 world_nr_idle_scan(const struct world *w, u32 llc)
 {
 	return w->llcs[llc].nr_idle_scan;
+}
+
+static inline u64 world_filter_word(const struct world *w, u32 llc, u32 i)
+{
+	return w->llcs[llc].filter[i];
+}
+
+static inline void world_empty_filter(struct world *w, u32 llc)
+{
+	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
+		w->llcs[llc].filter[i] = 0;
 }
 
 static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)

@@ -62,6 +62,12 @@ pub mod bits {
         DELAY_DEQUEUE = 29, "A task that sleeps while ineligible stays queued until its lag is repaid (EEVDF)", "v6.12, commit 152e11f6df29";
         DELAY_ZERO = 30, "A delayed task that wakes takes no positive lag along (EEVDF)", "v6.12, commit 54a58a787791";
         SLICE_PROTECT = 31, "What protects the running task is a virtual time that wake-ups may shrink (EEVDF)", "v7.2, set_protect_slice()";
+        SIS_SHORT_V4 = 40, "SIS_SHORT without its bounds: by duration alone, at any utilisation, on any target", "mail of 2022-12-16, RFC v4 2/2";
+        WA_BIAS = 41, "WA_WEIGHT takes the previous CPU for more loaded by half the tolerated imbalance", "v4.14, commit f2cdd9cc6c97";
+        SWQUEUE_ENQUEUE = 42, "Append to the shared queue at every enqueue, also when a task is preempted or moved", "shared_runq v2 7/7, 2023-07-10; v3";
+        SWQUEUE_GATE_ABOVE_LLC = 43, "New-idle balancing weighs the cost of the domain above the cache first", "shared_runq v3 6/7, 2023-08-09";
+        SIS_LIMITED_CORES = 44, "Where SIS_UTIL allows no search, look at two cores if one may be idle", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 1/5 and 2/5";
+        SIS_FILTER = 45, "Search only CPUs that have gone idle since a search last found none", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 3/5 to 5/5";
     }
 }
 pub use bits::FEATURES;
@@ -88,6 +94,7 @@ const CFS: u64 = bits::WA_WEIGHT
 /// Placement as it is since v6.2.
 const PLACEMENT: u64 = bits::WA_IDLE
     | bits::WA_WEIGHT
+    | bits::WA_BIAS
     | bits::RECENT_USED_CPU
     | bits::SIS_UTIL
     | bits::UTIL_EST
@@ -117,6 +124,7 @@ pub const BASELINES: &[Baseline] = &[
         about: "Linux 5.13: idle search bounded by average idle time (baseline of its ageing)",
         features: CFS
             | bits::WA_IDLE
+            | bits::WA_BIAS
             | bits::RECENT_USED_CPU
             | bits::SIS_PROP
             | bits::TTWU_QUEUE_ON_CPU

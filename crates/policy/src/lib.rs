@@ -5,6 +5,7 @@ mod bandwidth;
 mod features;
 mod ffi;
 mod group;
+mod idle_filter;
 mod scx;
 mod state;
 mod swqueue;

@@ -32,9 +32,14 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
     ),
     (bits::UTIL_EST, "a CPU's utilisation is what it was used, not what its tasks once used"),
     (
-        bits::SWQUEUE_NEWIDLE,
+        bits::SWQUEUE_NEWIDLE | bits::SWQUEUE_GATE_ABOVE_LLC,
         "a CPU looks at its shared queue when it has no task of its own, and nowhere else",
     ),
+    (
+        bits::SWQUEUE_ENQUEUE,
+        "a task stands on its CPU's queue or on the shared one there, not on both",
+    ),
+    (bits::SIS_FILTER, "a search there finds idle CPUs by their mask, and looks at no others"),
 ];
 
 /// A feature that an edit may not touch under scx_reveille.

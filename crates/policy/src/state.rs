@@ -109,6 +109,7 @@ pub(crate) struct WorldCpu {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorldLlc {
     pub(crate) usable: [u64; LLC_WORDS],
+    pub(crate) filter: [u64; LLC_WORDS],
     pub(crate) first: u32,
     pub(crate) weight: u32,
     pub(crate) nr_idle_scan: u32,
@@ -206,7 +207,7 @@ impl Pick {
         self.core_search != 0
     }
 
-    /// The search for an idle core failed and `has_idle_cores` was cleared.
+    /// The search failed, and `has_idle_cores` or SIS_FILTER's mask was cleared.
     #[inline]
     pub fn cleared_idle_cores(&self) -> bool {
         self.cleared != 0

@@ -89,6 +89,7 @@ impl World {
         }
         let mut entry = WorldLlc {
             usable: [0; LLC_WORDS],
+            filter: [0; LLC_WORDS],
             first: self.llc_cpus.len() as u32,
             weight: members.len() as u32,
             nr_idle_scan: 0,
@@ -97,6 +98,7 @@ impl World {
         for (position, &cpu) in members.iter().enumerate() {
             self.cpus[cpu as usize].position = position as u16;
             entry.usable[position / 64] |= 1 << (position % 64);
+            entry.filter[position / 64] |= 1 << (position % 64);
             self.llc_cpus.push(cpu as u16);
         }
         self.llcs.push(entry);

@@ -29,6 +29,7 @@ struct world_cpu {
 
 struct world_llc {
 	u64 usable[POLICY_LLC_WORDS];
+	u64 filter[POLICY_LLC_WORDS];
 	u32 cpus[POLICY_LLC_CPUS];
 	u32 weight;
 	u32 nr_idle_scan;
@@ -159,6 +160,17 @@ static inline u32 world_nr_idle_scan(const struct world *w, u32 llc)
 	return llc_of(w, llc)->nr_idle_scan;
 }
 
+static inline u64 world_filter_word(const struct world *w, u32 llc, u32 i)
+{
+	return llc_of(w, llc)->filter[i & (POLICY_LLC_WORDS - 1)];
+}
+
+static inline void world_empty_filter(struct world *w, u32 llc)
+{
+	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
+		w->llcs[llc & (N_LLCS - 1)].filter[i] = 0;
+}
+
 static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)
 {
 	return &w->scans[cpu & (N_CPUS - 1)];
@@ -251,6 +263,8 @@ SEC("struct_ops/update_idle") u64 update_idle(struct idle_end *end)
 		llc->nr_idle_scan =
 			policy_nr_idle_scan(end->sum_util, llc->weight, tunables.imbalance_pct);
 	policy_idle_ended(s, end->idle_ns, end->max_idle_balance_cost_ns, end->now_j);
+	if (policy_joins_filter(&world_state, end->cpu))
+		return 0;
 	return s->avg_idle_ns;
 }
 

@@ -16,9 +16,14 @@ fn tunables(features: u64) -> Tunables {
 }
 
 fn variants() -> impl Strategy<Value = u64> {
-    let all =
-        vec![bits::SWQUEUE, bits::SWQUEUE_NEWIDLE, bits::SWQUEUE_SKIP_IDLE, bits::SWQUEUE_SHARD];
-    prop::sample::subsequence(all, 0..=4).prop_map(|on| on.into_iter().fold(0, |a, b| a | b))
+    let all = vec![
+        bits::SWQUEUE,
+        bits::SWQUEUE_NEWIDLE,
+        bits::SWQUEUE_SKIP_IDLE,
+        bits::SWQUEUE_SHARD,
+        bits::SWQUEUE_ENQUEUE,
+    ];
+    prop::sample::subsequence(all, 0..=5).prop_map(|on| on.into_iter().fold(0, |a, b| a | b))
 }
 
 /// Caches of single-threaded cores, and one task that may run where `allowed` says.
@@ -69,7 +74,7 @@ proptest! {
         prop_assert_eq!(world.n_allowed(world.task(0).affinity) as usize, n_allowed);
         let on = |bit| features & bit != 0;
         let expected = on(bits::SWQUEUE)
-            && !migrated
+            && (!migrated || on(bits::SWQUEUE_ENQUEUE))
             && n_allowed > 1
             && (nr >= 1 || !on(bits::SWQUEUE_SKIP_IDLE));
         let found = world.swqueue_appends(&tunables(features), 0, scene.cpu, migrated);

@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table};
 use reveille_measure::{HostContext, LoadedScheduler};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
-use crate::export::{direction_key, number as cell, optional, verdict_key};
+use crate::export::{direction_key, number as cell, optional, shares, verdict_key};
 use crate::number::{self, UNDEFINED, Unit};
 use crate::printed::verdict_word;
 use crate::table::{NARROWEST, Page};
@@ -217,9 +217,8 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
             [predicted, (&row.measured, row.measured_runs, row.measured_change_pct)]
         {
             cells.extend([s.median, s.q1, s.q3, s.min, s.max].map(cell));
-            let modes = s.modes.iter().map(|m| format!("{}:{}", m.centre, m.share));
             cells.push(s.samples.len().to_string());
-            cells.push(modes.collect::<Vec<_>>().join(" "));
+            cells.push(shares(s.modes.iter().map(|m| (m.centre, m.share))));
             cells.push(runs.map_or_else(String::new, |r| r.above.to_string()));
             cells.push(optional(change));
         }

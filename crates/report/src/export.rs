@@ -1,7 +1,7 @@
 //! JSON and CSV: every figure at full precision, for programs to read.
 
 use reveille_measure::Explain;
-use reveille_study::{Comparison, Direction, Row, RowKind, Verdict};
+use reveille_study::{Comparison, Direction, Mode, Row, RowKind, RowModes, Verdict};
 
 /// The comparison as indented JSON, ending in a newline.
 ///
@@ -25,7 +25,7 @@ pub fn json(c: &Comparison) -> String {
 /// partial) and what it was run on (machine, its cost model, base), so that files of several studies can be joined. After the
 /// row's own figures come the explaining numbers of both sides as
 /// `baseline_<name>` and `candidate_<name>`, with the names of
-/// [`Explain::figures`]. A figure that is absent or not finite is an empty cell.
+/// [`Explain::figures`], then the modes. A figure that is absent or not finite is an empty cell.
 ///
 /// # Errors
 ///
@@ -81,6 +81,7 @@ fn columns() -> Vec<String> {
         let figures = Explain::default().figures();
         names.extend(figures.iter().map(|(name, _)| format!("{side}_{name}")));
     }
+    names.extend(["baseline_modes", "candidate_modes", "change_modes"].map(String::from));
     names
 }
 
@@ -119,7 +120,18 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
     for side in [&row.explain.baseline, &row.explain.candidate] {
         cells.extend(side.figures().into_iter().map(|(_, value)| number(value)));
     }
+    let modes = row.modes.as_ref();
+    let of_side = |m: &[Mode]| shares(m.iter().map(|m| (m.centre, m.share)));
+    let changes = |m: &RowModes| shares(m.changes.iter().map(|c| (c.change_pct, c.share)));
+    cells.push(modes.map_or_else(String::new, |m| of_side(&m.baseline)));
+    cells.push(modes.map_or_else(String::new, |m| of_side(&m.candidate)));
+    cells.push(modes.map_or_else(String::new, changes));
     cells
+}
+
+/// Values with their shares, separated by blanks.
+pub(crate) fn shares(values: impl Iterator<Item = (f64, f64)>) -> String {
+    values.map(|(value, share)| format!("{value}:{share}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The cost model of the machine that a row was run on.

@@ -4,11 +4,14 @@
 
 use std::fmt::Write;
 
-use reveille_study::{Comparison, MechanismScore, Row, Summary, Verdict};
+use reveille_study::{Comparison, Fragility, Row, Summary, Verdict};
 
+use crate::fragile;
 use crate::group::unique;
-use crate::printed::{claim_predicted, claimed, predicted, published, verdict_word};
-use crate::summary::share;
+use crate::printed::{
+    capitalised, claim_predicted, claimed, predicted, published, score, verdict_word,
+};
+use crate::summary::{SCORE_HEADS, score_lines};
 
 const HEAD: &str = "\
 # Fidelity
@@ -28,58 +31,65 @@ counted where its published standard deviation is above 30%, where its source ca
 noise, and where it is a standard deviation itself. Changes are positive where better.
 Claims about whole curves have verdicts of their own and no part in the score.
 
+Where the repeats of a side fall into states a factor of 1.5 or more apart, the row shows
+every state with its share, `x (60%) or y (40%)`. Its prediction is then each change from a
+state of the baseline to a state of the variant, with the product of their shares, and it is
+a hit if changes within the tolerance have at least half of all probability. Such a row has
+no single r̂/r.
+
 ";
 
-/// Renders the record of `cs`, whose score is `summary`.
-pub fn fidelity(cs: &[Comparison], summary: &Summary) -> String {
+const SCORE: &str = "\
+\"Hits\" is the score. Rows whose published figure is a change are held against the trivial
+prediction as well: \"no change\" is what predicting 0% for each of them hits. Big changes are
+published ones of 10% or more, either way: how many go the right way by 1% or more, and how
+many are hits. Small ones are published below 5%: quiet is predicted below 5% too.
+
+";
+
+const FRAGILE: &str = "\
+A row is fragile if its verdict is another one once a single constant is moved to an end of
+its plausible range: the first such constant stands beside the verdict (\"one repeat\": fewer
+repeats than the study's turn it as well). From sensitivity.json, which
+`reveille sensitivity --all` writes: ";
+
+/// Renders the record of `cs`, whose score is `summary`. Rows that are fragile say so,
+/// where it is known.
+pub fn fidelity(cs: &[Comparison], summary: &Summary, fragile: Option<&Fragility>) -> String {
     let mut page = HEAD.to_owned();
     scores(&mut page, summary);
+    if let Some(f) = fragile {
+        push(&mut page, format_args!("{FRAGILE}{}.\n\n", fragile::count(f)));
+    }
     for c in cs {
-        study(&mut page, c);
+        study(&mut page, c, fragile);
     }
     page
 }
 
 fn scores(page: &mut String, summary: &Summary) {
     *page += "## Score\n\n";
-    open(page, &["mechanism", "studies", "hits", "counted", "share", "claims"]);
-    for m in &summary.mechanisms {
-        let MechanismScore { mechanism, studies, hits, counted, pct, claim_hits, claims } = m;
-        let claims = format!("{claim_hits} of {claims}");
-        let figures = [hits.to_string(), counted.to_string(), share(*pct), claims];
-        line(page, &[&[mechanism.clone(), studies.join(", ")][..], &figures].concat());
+    *page += SCORE;
+    open(page, &SCORE_HEADS);
+    for cells in score_lines(summary, " of ") {
+        line(page, &cells);
     }
-    let sum =
-        |get: fn(&MechanismScore) -> usize| -> usize { summary.mechanisms.iter().map(get).sum() };
-    line(
-        page,
-        &[
-            "all".to_owned(),
-            String::new(),
-            summary.score.hits.to_string(),
-            summary.score.counted.to_string(),
-            share(summary.score.pct),
-            format!("{} of {}", sum(|m| m.claim_hits), sum(|m| m.claims)),
-        ],
-    );
     page.push('\n');
 }
 
-fn study(page: &mut String, c: &Comparison) {
+fn study(page: &mut String, c: &Comparison, fragile: Option<&Fragility>) {
     push(page, format_args!("## {}\n\n", escape(&c.study)));
     let machines = c.machines.iter().map(|m| format!("{} ({})", m.name, m.topology));
     let machines: Vec<String> = machines.collect();
     push(page, format_args!("On {}.\n", escape(&machines.join("; "))));
-    let (score, claims) = (c.score, c.claim_score);
-    push(page, format_args!("Score: {} of {} counted rows", score.hits, score.counted));
-    push(page, format_args!("; claims: {} of {}.\n\n", claims.hits, claims.counted));
+    push(page, format_args!("{}.\n\n", capitalised(&score(c))));
     let of = |verdicts: &[Verdict]| -> Vec<&Row> {
         let one_of = |r: &&Row| r.verdict.is_some_and(|v| verdicts.contains(&v));
         c.rows.iter().filter(one_of).collect()
     };
-    rows(page, c, "Counted rows", &of(&[Verdict::Hit, Verdict::Miss]));
+    rows(page, c, "Counted rows", &of(&[Verdict::Hit, Verdict::Miss]), fragile);
     misses(page, c, &of(&[Verdict::Miss]));
-    rows(page, c, "Informative rows", &of(&[Verdict::Informative]));
+    rows(page, c, "Informative rows", &of(&[Verdict::Informative]), None);
     claim_table(page, c);
     unpredicted(page, c);
     let sources = unique(c.rows.iter().filter_map(|r| r.published_source.as_deref()));
@@ -92,7 +102,13 @@ fn study(page: &mut String, c: &Comparison) {
     }
 }
 
-fn rows(page: &mut String, c: &Comparison, title: &str, rows: &[&Row]) {
+fn rows(
+    page: &mut String,
+    c: &Comparison,
+    title: &str,
+    rows: &[&Row],
+    fragile: Option<&Fragility>,
+) {
     if rows.is_empty() {
         return;
     }
@@ -100,9 +116,11 @@ fn rows(page: &mut String, c: &Comparison, title: &str, rows: &[&Row]) {
     open(page, &["case", "load", "variant", "metric", "published", "predicted", "r̂/r", "verdict"]);
     for row in rows {
         let verdict = row.verdict.map_or("", verdict_word);
-        let verdict = match &row.noise {
-            Some(noise) => format!("{verdict}: {noise}"),
-            None => verdict.to_owned(),
+        let mark = fragile.and_then(|f| fragile::mark(f, c, row));
+        let verdict = match (&row.noise, mark) {
+            (Some(noise), _) => format!("{verdict}: {noise}"),
+            (None, Some(mark)) => format!("{verdict}, {mark}"),
+            (None, None) => verdict.to_owned(),
         };
         line(
             page,
@@ -187,7 +205,7 @@ fn case(c: &Comparison, row: &Row) -> String {
     if own.is_empty() { row.case.clone() } else { format!("{} ({})", row.case, own.join(", ")) }
 }
 
-fn ratio(row: &Row) -> String {
+pub(crate) fn ratio(row: &Row) -> String {
     row.ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))
 }
 

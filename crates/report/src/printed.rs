@@ -1,9 +1,9 @@
 //! Published figures as their source prints them, and the bounds of claims: text
 //! that table, page and the record of fidelity share.
 
-use reveille_study::{Claim, Comparison, Row, RowKind, Verdict};
+use reveille_study::{Claim, Comparison, Figure, Mode, Row, RowKind, Score, Skill, Verdict};
 
-use crate::number;
+use crate::number::{self, Unit};
 
 /// The published figures of a row as printed, with their unit and the side that they
 /// are of; `None` where only a change was published.
@@ -38,12 +38,19 @@ fn with_unit(value: f64, unit: &str) -> String {
 
 /// What a row predicts, in the terms of what was published for it.
 pub(crate) fn predicted(row: &Row) -> String {
-    let unit = number::Unit::of_metric(&row.metric);
+    let unit = Unit::of_metric(&row.metric);
     let side = if row.published_baseline.is_some() { "base" } else { "variant" };
     let figure = if row.published_baseline.is_some() { row.baseline } else { row.candidate };
     match row.kind {
-        RowKind::Change => number::change(row.change_pct),
-        RowKind::Side | RowKind::Interference => format!("{side} {}", unit.format(figure.mean)),
+        RowKind::Change => changes(row).join(" "),
+        RowKind::Side | RowKind::Interference => {
+            let states = row.modes.as_ref().map(|m| match side {
+                "base" => &m.baseline,
+                _ => &m.candidate,
+            });
+            let size = states.and_then(|s| several(unit, s)).map(|states| states.join(" "));
+            format!("{side} {}", size.unwrap_or_else(|| unit.format(figure.mean)))
+        }
         RowKind::Std => {
             let sides = [row.baseline, row.candidate].map(|f| unit.format(f.mean));
             format!("{} -> {} ({})", sides[0], sides[1], number::change(row.change_pct))
@@ -52,6 +59,45 @@ pub(crate) fn predicted(row: &Row) -> String {
             format!("{side} {} of {}", figure.mean, row.detail.baseline.samples.len())
         }
     }
+}
+
+/// The figures of both sides: a mean with its spread, or the states that repeats fall
+/// into, each with its share.
+pub(crate) fn sides(row: &Row) -> [Vec<String>; 2] {
+    let unit = Unit::of_metric(&row.metric);
+    let side = |figure: Figure, modes: Option<&Vec<Mode>>| {
+        let states = modes.and_then(|modes| several(unit, modes));
+        states.unwrap_or_else(|| vec![number::figure(unit, figure, row.p_value.is_some())])
+    };
+    let modes = row.modes.as_ref();
+    [
+        side(row.baseline, modes.map(|m| &m.baseline)),
+        side(row.candidate, modes.map(|m| &m.candidate)),
+    ]
+}
+
+/// The predicted change, or the change between each pair of states with its share.
+pub(crate) fn changes(row: &Row) -> Vec<String> {
+    match &row.modes {
+        None => vec![number::change(row.change_pct)],
+        Some(modes) => {
+            alternatives(modes.changes.iter().map(|c| (number::change(c.change_pct), c.share)))
+        }
+    }
+}
+
+/// `4.90/s (60%)` and `or 33.0/s (40%)`; `None` of a single state.
+fn several(unit: Unit, modes: &[Mode]) -> Option<Vec<String>> {
+    let states = || modes.iter().map(|m| (unit.format(m.centre), m.share));
+    (modes.len() > 1).then(|| alternatives(states()))
+}
+
+fn alternatives(states: impl Iterator<Item = (String, f64)>) -> Vec<String> {
+    let state = |(i, (text, share)): (usize, (String, f64))| {
+        let or = if i == 0 { "" } else { "or " };
+        format!("{or}{text} ({:.0}%)", 100.0 * share)
+    };
+    states.enumerate().map(state).collect()
 }
 
 /// What was published for a row, with the change that it amounts to.
@@ -97,8 +143,44 @@ pub(crate) fn score(c: &Comparison) -> String {
     };
     match c.score.counted {
         0 => format!("score: no published figures to compare with{claims}"),
-        counted => format!("score: {} of {counted} counted rows hit{claims}", c.score.hits),
+        _ => format!("score: {}{claims}", skill(c.score, &c.skill)),
     }
+}
+
+/// Hits beside those of "nothing ever changes", and how big and small changes fare.
+pub(crate) fn skill(score: Score, skill: &Skill) -> String {
+    let Skill { changes, hits, null_hits, big, big_sign, big_hits, small, small_quiet } = *skill;
+    let mut text = format!("{} of {} hit", score.hits, score.counted);
+    if changes > 0 && changes < score.counted {
+        text += &format!("; changes: {hits} of {changes}");
+    }
+    if changes > 0 {
+        text += &format!(" (no change: {null_hits})");
+    }
+    if big > 0 {
+        text += &format!("; big changes: sign {big_sign} of {big}, {big_hits} hit");
+    }
+    if small > 0 {
+        text += &format!("; small: {small_quiet} of {small} quiet");
+    }
+    text
+}
+
+/// Explains the words of [`skill`], as far as it uses them.
+pub(crate) fn skill_legend(skill: &Skill) -> Option<&'static str> {
+    (skill.changes > 0).then_some(
+        "no change: hits if 0% were predicted everywhere; big: published 10% or more; \
+         small: below 5%, quiet if predicted so",
+    )
+}
+
+/// Said where a row has several states.
+pub(crate) const STATES: &str = "x (60%) or y (40%): repeats fall into several states; a hit if \
+     half of all probability agrees";
+
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |ch| ch.to_uppercase().chain(chars).collect())
 }
 
 /// The case of a row's group, what it compares, and on which machine if that is not

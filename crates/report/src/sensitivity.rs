@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Table};
 use reveille_study::{ChangedRow, MovedConstant, SensitiveRow, Sensitivity, Standing, Verdict};
 
 use crate::number;
+use crate::printed;
 use crate::table::{NARROWEST, Page};
 
 /// Columns of one half of a bar.
@@ -57,7 +58,7 @@ fn partial_warning(page: &mut Page, s: &Sensitivity) {
 
 /// The score at the shipped values, in words.
 pub(crate) fn shipped(s: &Sensitivity) -> String {
-    format!("{} of {} counted rows hit", s.score.hits, s.score.counted)
+    printed::skill(s.score, &s.skill)
 }
 
 /// What is said below the tables: label and text.

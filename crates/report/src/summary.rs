@@ -1,7 +1,11 @@
 //! The score of several studies, for a terminal and for programs.
 
-use reveille_study::{Comparison, Summary};
+use comfy_table::{CellAlignment, Table};
+use reveille_study::{Comparison, MechanismScore, Skill, Summary};
 use serde::Serialize;
+
+use crate::printed;
+use crate::table::{NARROWEST, Page, printable};
 
 /// Several results under one score.
 #[derive(Serialize)]
@@ -20,55 +24,66 @@ pub fn json_all(cs: &[Comparison], summary: &Summary) -> String {
     text
 }
 
-/// The score by mechanism and overall, as text for a terminal.
-pub fn score_table(summary: &Summary) -> String {
-    let mut rows =
-        vec![["mechanism", "studies", "hits", "counted", "share", "claims"].map(String::from)];
-    for m in &summary.mechanisms {
-        rows.push([
-            printable(&m.mechanism),
-            printable(&m.studies.join(", ")),
-            m.hits.to_string(),
-            m.counted.to_string(),
-            share(m.pct),
-            format!("{} of {}", m.claim_hits, m.claims),
-        ]);
+/// The score by mechanism and overall, as text for a terminal of `width` columns (less
+/// than 60 is taken as 60), each beside that of "nothing ever changes".
+pub fn score_table(summary: &Summary, width: usize) -> String {
+    let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
+    let mut table = Table::new();
+    table.set_header(SCORE_HEADS);
+    for line in score_lines(summary, "/") {
+        // Fractions are not broken; names are.
+        table.add_row(line.map(|cell| printable(&cell)));
     }
-    let claims = |get: fn(&reveille_study::MechanismScore) -> usize| {
-        summary.mechanisms.iter().map(get).sum::<usize>()
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    page.table(table);
+    if let Some(legend) = printed::skill_legend(&summary.skill) {
+        page.wrapped("", legend);
+    }
+    page.text
+}
+
+/// The columns of [`score_lines`].
+pub(crate) const SCORE_HEADS: [&str; 9] = [
+    "mechanism",
+    "studies",
+    "hits",
+    "changes hit",
+    "no change",
+    "big: sign",
+    "big: hit",
+    "small: quiet",
+    "claims",
+];
+
+/// A line for each mechanism and one for all: hits of what counts, and its parts. `of`
+/// stands between a number and what it is of.
+pub(crate) fn score_lines(summary: &Summary, of: &str) -> Vec<[String; 9]> {
+    let line =
+        |name: &str, studies: &[String], hits, counted, skill: &Skill, claims: [usize; 2]| {
+            let fraction = |part: usize, whole: usize| match whole {
+                0 => "-".to_owned(),
+                whole => format!("{part}{of}{whole}"),
+            };
+            [
+                name.to_owned(),
+                studies.join(", "),
+                fraction(hits, counted),
+                fraction(skill.hits, skill.changes),
+                fraction(skill.null_hits, skill.changes),
+                fraction(skill.big_sign, skill.big),
+                fraction(skill.big_hits, skill.big),
+                fraction(skill.small_quiet, skill.small),
+                fraction(claims[0], claims[1]),
+            ]
+        };
+    let of_mechanism = |m: &MechanismScore| {
+        let claims = [m.claim_hits, m.claims];
+        line(&m.mechanism, &m.studies, m.hits, m.counted, &m.skill, claims)
     };
-    rows.push([
-        "all".to_owned(),
-        String::new(),
-        summary.score.hits.to_string(),
-        summary.score.counted.to_string(),
-        share(summary.score.pct),
-        format!("{} of {}", claims(|m| m.claim_hits), claims(|m| m.claims)),
-    ]);
-    let mut text = String::new();
-    for row in &rows {
-        for (i, cell) in row.iter().enumerate() {
-            let width = rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
-            // Names from the left, figures from the right.
-            let padding = " ".repeat(width - cell.chars().count());
-            match i {
-                0 => text += &format!("{cell}{padding}"),
-                1 => text += &format!("  {cell}{padding}"),
-                _ => text += &format!("  {padding}{cell}"),
-            }
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-    }
-    text
-}
-
-/// Hits in percent.
-pub(crate) fn share(pct: Option<f64>) -> String {
-    pct.map_or_else(|| "-".into(), |pct| format!("{pct:.0}%"))
-}
-
-/// A control character in a name could drive the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
+    let mut lines: Vec<_> = summary.mechanisms.iter().map(of_mechanism).collect();
+    let (score, claims) = (summary.score, [summary.claim_hits, summary.claims]);
+    lines.push(line("all", &[], score.hits, score.counted, &summary.skill, claims));
+    lines
 }

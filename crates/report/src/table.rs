@@ -2,12 +2,12 @@
 //! cursor movement, so that a pipe, a mail and a screen show the same bytes.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use reveille_study::{Claim, Comparison, Figure, Row, RowKind, Unpredicted, Verdict};
+use reveille_study::{Claim, Comparison, Row, RowKind, Unpredicted, Verdict};
 
 use crate::agreement;
 use crate::explain;
 use crate::group::{Group, groups};
-use crate::number::{self, Unit};
+use crate::number;
 use crate::printed::{self, claim_predicted, claimed, score, verdict_word};
 
 /// Below this width the table of rows itself would have to break its cells.
@@ -120,7 +120,6 @@ fn heading(page: &mut Page, c: &Comparison, group: &Group<'_>) {
 
 fn rows_table(group: &Group<'_>) -> Table {
     let mut table = Table::new();
-    let unit = Unit::of_metric(&group.first().metric);
     // Figures as their source prints them take a column only where there are any.
     let as_printed = group.rows.iter().any(|row| printed::printed(row).is_some());
     // A study without variants has a baseline alone.
@@ -133,10 +132,10 @@ fn rows_table(group: &Group<'_>) -> Table {
     let figures = heads.len() - 1;
     table.set_header(heads);
     for row in &group.rows {
-        let side = |figure: Figure| number::figure(unit, figure, row.p_value.is_some());
-        let mut cells = vec![row.load.to_string(), side(row.baseline)];
+        let [baseline, candidate] = printed::sides(row).map(|states| in_lines(&states));
+        let mut cells = vec![row.load.to_string(), baseline];
         if !alone {
-            cells.extend([side(row.candidate), change_with_star(row)]);
+            cells.extend([candidate, change_with_star(row)]);
         }
         if as_printed {
             cells.push(printed::printed(row).map_or("-".into(), |text| printable(&text)));
@@ -154,7 +153,12 @@ fn rows_table(group: &Group<'_>) -> Table {
 /// The star has a place of its own, so that signs and digits stay in line.
 fn change_with_star(row: &Row) -> String {
     let star = if row.significant { '*' } else { '\u{a0}' };
-    format!("{}{star}", number::change(row.change_pct))
+    in_lines(&printed::changes(row).iter().map(|c| format!("{c}{star}")).collect::<Vec<_>>())
+}
+
+/// States stand one below the other, each unbroken.
+fn in_lines(states: &[String]) -> String {
+    states.join("\n").replace("or ", "or\u{a0}").replace(" (", "\u{a0}(")
 }
 
 /// The explaining numbers with one column per load, in as many tables as the
@@ -217,7 +221,7 @@ fn unpredicted(page: &mut Page, unpredicted: &[Unpredicted]) {
 
 fn footer(page: &mut Page, c: &Comparison) {
     page.line("");
-    page.line(&score(c));
+    page.wrapped("", &score(c));
     page.wrapped("", &legend(c));
     partial_warning(page, c);
 }
@@ -234,6 +238,10 @@ fn legend(c: &Comparison) -> String {
     if c.rows.iter().filter(of_means).any(|r| r.p_value.is_none()) {
         parts.push("without ±: fewer than two repeats");
     }
+    if c.rows.iter().any(|r| r.modes.is_some()) {
+        parts.push(printed::STATES);
+    }
+    parts.extend(printed::skill_legend(&c.skill));
     if c.rows.iter().any(|r| r.verdict == Some(Verdict::Informative)) {
         parts.push("info: published figure too noisy to count, or a spread");
     }

@@ -23,6 +23,7 @@ fn json_has_the_keys_of_the_interface_in_order() {
         "claim_score",
         "unpredicted",
         "score",
+        "skill",
         "partial",
     ];
     let keys: Vec<&str> =
@@ -73,7 +74,7 @@ fn csv_reads_back() {
     let text = csv(&[c.clone()]).unwrap();
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let names = reader.headers().unwrap().clone();
-    assert_eq!(names.len(), 28 + 2 * Explain::default().figures().len());
+    assert_eq!(names.len(), 28 + 2 * Explain::default().figures().len() + 3);
     let column = |name: &str| names.iter().position(|n| n == name).unwrap();
     let lines: Vec<_> = reader.records().map(Result::unwrap).collect();
     assert_eq!(lines.len(), c.rows.len());
@@ -122,7 +123,7 @@ fn several_studies_have_one_score() {
     a.study = "first".into();
     a.mechanism = None;
     c.study = "third".into();
-    let counted = a.score.counted;
+    let (counted, a_skill) = (a.score.counted, a.skill);
     let all = [a, b, c];
     let summary = summary(&all);
     assert_eq!(summary.score.counted, 3 * counted);
@@ -133,7 +134,15 @@ fn several_studies_have_one_score() {
     assert_eq!(value["studies"].as_array().unwrap().len(), 3);
     assert_eq!(value["score"]["counted"], 3 * counted);
     assert_eq!(value["mechanisms"][1]["studies"][1], "third");
-    let text = score_table(&summary);
-    assert!(text.lines().last().unwrap().starts_with("all"), "{text}");
+    assert_eq!(value["skill"]["changes"], 3 * a_skill.changes);
+    assert_eq!(value["mechanisms"][1]["skill"]["null_hits"], 2 * a_skill.null_hits);
+    let text = score_table(&summary, 100);
+    let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start));
+    let null = format!("{}/{}", 3 * a_skill.null_hits, 3 * a_skill.changes);
+    assert!(line("all").is_some_and(|l| l.contains(&null)), "{text}");
     assert!(text.contains("sis-short-spr, third"), "{text}");
+    for width in [60, 80, 100] {
+        let text = score_table(&summary, width);
+        assert!(text.lines().all(|l| l.chars().count() <= width), "{text}");
+    }
 }

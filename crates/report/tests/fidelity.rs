@@ -2,11 +2,15 @@
 
 mod common;
 
-use reveille_report::fidelity;
-use reveille_study::{Comparison, Verdict, summary};
+use reveille_report::{
+    csv, fidelity, fragility_json, fragility_table, html, read_fragility, table,
+};
+use reveille_study::{
+    Comparison, End, FragileRow, Fragility, RowModes, RowPlace, Turn, Verdict, summary,
+};
 
 fn page(cs: &[Comparison]) -> String {
-    fidelity(cs, &summary(cs))
+    fidelity(cs, &summary(cs), None)
 }
 
 #[test]
@@ -22,6 +26,62 @@ fn has_every_published_row_and_every_miss() {
     let misses = text.lines().filter(|l| l.starts_with("- ") && l.contains(", r̂/r ")).count();
     assert_eq!(misses, with(Verdict::Miss));
     assert!(text.contains("### Claims") && text.contains("### Published, but not predicted"));
+}
+
+#[test]
+fn marks_fragile_rows_where_they_are_known() {
+    let c = common::sample();
+    let hit = c.rows.iter().find(|r| r.verdict == Some(Verdict::Hit)).unwrap();
+    let miss = c.rows.iter().find(|r| r.verdict == Some(Verdict::Miss)).unwrap();
+    let row = |row, turn| FragileRow {
+        place: RowPlace::of(&c.study, row),
+        verdict: Verdict::Hit,
+        length: 1.0,
+        turn,
+    };
+    let turn = Turn { constant: "switch_ns".into(), end: End::Low };
+    let known = Fragility {
+        studies: vec![c.study.clone()],
+        constants: 40,
+        runs: 100,
+        rows: vec![row(hit, Some(turn)), row(miss, None)],
+        partial: false,
+    };
+    let read = read_fragility(&fragility_json(&known)).unwrap();
+    let text = fidelity(std::slice::from_ref(&c), &summary(std::slice::from_ref(&c)), Some(&read));
+    assert!(text.contains("| hit, fragile: switch\\_ns, low end |"), "{text}");
+    assert!(text.contains("| MISS, fragile: one repeat |"), "{text}");
+    assert!(text.contains("1 of 2 rows: 1 of 2 hits, 0 of 0 misses"), "{text}");
+    let table = fragility_table(&known, 80);
+    assert!(table.contains("switch_ns, low end") && table.lines().all(|l| l.chars().count() <= 80));
+    assert!(read_fragility("{}").is_err());
+}
+
+#[test]
+fn states_are_shown_with_their_shares_and_never_as_a_mean() {
+    let mut c = common::sample();
+    c.rows.truncate(1);
+    let row = &mut c.rows[0];
+    row.verdict = Some(Verdict::Hit);
+    row.published_change_pct = Some(300.0);
+    row.ratio = None;
+    row.modes = RowModes::of(row.direction, &[1e6, 1e6], &[1e6, 4e6]);
+    for text in [page(std::slice::from_ref(&c)), html(std::slice::from_ref(&c))] {
+        let text = text.replace("<br>", " ").replace("<span class=\"gap\">*</span>", "");
+        for part in ["0.0% (50%)", "or +300.0% (50%)"] {
+            assert!(text.contains(part), "no `{part}` in\n{text}");
+        }
+    }
+    for width in [80, 100] {
+        let text = table(&c, width, false);
+        assert!(text.lines().all(|l| l.chars().count() <= width), "{text}");
+        let lines: Vec<&str> = text.lines().filter(|l| l.contains("(50%)")).collect();
+        assert!(lines.len() == 2 && lines[0].contains("1.00M/s (50%)"), "{text}");
+        assert!(lines[1].trim_start().starts_with("or 4.00M/s (50%)"), "{text}");
+        assert!(text.contains("repeats fall into several states"), "{text}");
+    }
+    let line = csv(&[c]).unwrap();
+    assert!(line.contains(",1000000:0.5 4000000:0.5,0:0.5 300:0.5"), "{line}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use reveille_report::table;
-use reveille_study::Verdict;
+use reveille_study::{Score, Skill, Verdict};
 
 fn widest(text: &str) -> usize {
     text.lines().map(|l| l.chars().count()).max().unwrap_or(0)
@@ -53,6 +53,28 @@ fn shows_sign_star_and_verdicts() {
     }
     assert!(text.contains("+ is better; * p<0.05"), "{text}");
     assert!(text.contains("M/s ±"), "{text}");
+}
+
+#[test]
+fn a_score_stands_beside_that_of_no_change() {
+    let mut c = common::sample();
+    c.score = Score { hits: 35, counted: 40 };
+    let skill = Skill { changes: 40, hits: 35, null_hits: 31, big: 6, ..Skill::default() };
+    c.skill = Skill { big_sign: 4, big_hits: 3, small: 30, small_quiet: 28, ..skill };
+    let score = "score: 35 of 40 hit (no change: 31); big changes: sign 4 of 6, 3 hit; small: 28 \
+                 of 30 quiet; claims: 1 of 2";
+    for width in [80, 100, 200] {
+        let text = table(&c, width, false);
+        let lines: Vec<&str> = text.lines().skip_while(|l| !l.starts_with("score: ")).collect();
+        assert!(lines.join(" ").starts_with(score), "{text}");
+        assert!(text.replace('\n', " ").contains("no change: hits if 0% were predicted"), "{text}");
+    }
+    c.skill = Skill { changes: 38, hits: 33, ..c.skill };
+    assert!(
+        table(&c, 200, false).contains("score: 35 of 40 hit; changes: 33 of 38 (no change: 31);")
+    );
+    c.skill = Skill::default();
+    assert!(table(&c, 200, false).contains("score: 35 of 40 hit; claims: 1 of 2\n"));
 }
 
 #[test]

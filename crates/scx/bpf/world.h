@@ -157,6 +157,16 @@ static inline u32 world_nr_idle_scan(const struct world *w, u32 llc)
 	return SEEN(w) ? seen_llc(w, llc)->nr_idle_scan : llc_of(llc)->nr_idle_scan;
 }
 
+/* The kernel's mask stands for a search that need not look at busy CPUs: as all are here. */
+static inline u64 world_filter_word(const struct world *w, u32 llc, u32 i)
+{
+	return ~0ull;
+}
+
+static inline void world_empty_filter(struct world *w, u32 llc)
+{
+}
+
 /* Only ever asked for the CPU that wakes. */
 static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)
 {

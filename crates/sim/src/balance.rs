@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::CpuId;
+use reveille_policy::{CpuId, bits};
 
 use crate::cpu::{Step, at};
-use crate::domains::{Domain, Domains, Level};
+use crate::domains::{Domain, Domains, Level, Membership};
 use crate::engine::{Sim, Toll};
 use crate::imbalance::{Group, Kind, MIGRATION_COST_NS, Pass};
 
@@ -55,24 +55,25 @@ pub(crate) struct Published {
 impl Balancer {
     pub(crate) fn new(machine: &Machine) -> Balancer {
         let domains = Domains::new(&machine.topology);
+        let cost = &machine.cost;
+        let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
+        // The first domain pays for update_blocked_averages().
+        let blocked = |level| if level == 0 { Ns::from(cost.blocked_worst_ns) } else { 0 };
+        let state_of = |level: usize, m: &Membership| {
+            let domain = &domains.all[m.domain as usize];
+            DomainState {
+                last_ns: 0,
+                interval_ns: domain.min_interval_ns(),
+                // Learnt before the run, and forgotten by 1% a second.
+                max_newidle_cost: blocked(level) + base + domain.span.len() as Ns * per_cpu,
+                decayed_ns: 0,
+                failed: 0,
+            }
+        };
         let state = domains
             .of_cpu
             .iter()
-            .map(|members| {
-                members
-                    .iter()
-                    .map(|m| DomainState {
-                        last_ns: 0,
-                        interval_ns: domains.all[m.domain as usize].min_interval_ns(),
-                        // What a pass takes has been learnt before the run.
-                        max_newidle_cost: Ns::from(machine.cost.balance_base_ns)
-                            + domains.all[m.domain as usize].span.len() as Ns
-                                * Ns::from(machine.cost.balance_cpu_ns),
-                        decayed_ns: 0,
-                        failed: 0,
-                    })
-                    .collect()
-            })
+            .map(|members| members.iter().enumerate().map(|(l, m)| state_of(l, m)).collect())
             .collect();
         Balancer {
             domains: Rc::new(domains),
@@ -159,7 +160,11 @@ impl Sim<'_> {
         let levels = self.balancer.state[at(cpu)].len();
         let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
         let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
-        if !self.balancer.overload || avg_idle < lowest {
+        let gate = match self.tunables.has(bits::SWQUEUE_GATE_ABOVE_LLC) {
+            true => self.newidle_cost_above_llc(cpu).unwrap_or(0),
+            false => lowest,
+        };
+        if !self.balancer.overload || avg_idle < gate {
             return None;
         }
         // update_blocked_averages() comes first, and the task that has just left still
@@ -169,7 +174,8 @@ impl Sim<'_> {
         c.averages.advance(&self.decay, left, true, 0, 0);
         // It may have to report a moved load: that wait is the first domain's cost.
         let stall = self.group_load_decayed(cpu, left);
-        let (mut cost, mut work, mut blocked) = (0, 0, stall);
+        let mut work = Ns::from(self.cost.blocked_ns);
+        let (mut cost, mut blocked) = (0, stall + self.cpus[at(cpu)].stretch(work));
         for level in 0..levels {
             let state = self.balancer.state[at(cpu)][level];
             if avg_idle < cost + state.max_newidle_cost {
@@ -198,6 +204,15 @@ impl Sim<'_> {
             c.idle_stamp = 0;
         }
         Some(Toll { stall, cost: work })
+    }
+
+    /// shared_runq v3 takes the domain above the cache to begin with, where the queue has
+    /// been looked at. Only the first test sees it: for_each_domain() begins anew.
+    fn newidle_cost_above_llc(&self, cpu: CpuId) -> Option<Ns> {
+        let domains = &self.balancer.domains;
+        let above = |m: &Membership| domains.all[m.domain as usize].level > Level::Llc;
+        let level = domains.of_cpu[at(cpu)].iter().position(above)?;
+        Some(self.balancer.state[at(cpu)][level].max_newidle_cost)
     }
 
     /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all

@@ -72,9 +72,9 @@ impl Sim<'_> {
         if moved > 0 {
             state.failed = 0;
             self.counters.newidle_pulls += if kind == Kind::NewIdle { moved.into() } else { 0 };
-            let unlisting = self.take_shared_removals();
+            let relisting = self.take_shared_costs();
             let moving = u64::from(moved) * Ns::from(self.cost.migrate_ns);
-            return (Pass::Moved(moved), moving + unlisting);
+            return (Pass::Moved(moved), moving + relisting);
         }
         if kind != Kind::NewIdle {
             state.failed += 1;
@@ -83,7 +83,8 @@ impl Sim<'_> {
                 state.failed = domain.cache_nice_tries + 1;
                 if self.push_running(src, dst) {
                     self.balancer.state[at(dst)][level].failed = 0;
-                    return (Pass::Moved(1), Ns::from(self.cost.migrate_ns));
+                    let relisting = self.take_shared_costs();
+                    return (Pass::Moved(1), Ns::from(self.cost.migrate_ns) + relisting);
                 }
             }
         }
@@ -254,6 +255,7 @@ impl Sim<'_> {
         self.world.set_nr_running(src, nr);
         self.world.task_mut(task).prev_cpu = dst;
         self.enqueue(task, dst, Arrival::Moved);
+        self.append_shared_in_balance(dst, task);
     }
 
     /// Active balancing: the running task of `src` is pushed to the idle `dst`.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use reveille_policy::{NONE, TaskId};
 use reveille_workload::ChannelKind;
 
+use crate::contention::Lock;
 use crate::cpu::{at, some_task};
 use crate::task::Task;
 
@@ -106,12 +107,18 @@ impl Pages {
         if merges && self.used > 0 && u32::from(self.fill) + odd <= PAGE { odd } else { 0 }
     }
 
+    /// Is there room for all of a message?
+    #[inline]
+    fn fits(&self, bytes: u32, merges: bool) -> bool {
+        let pages = (bytes - self.merged(bytes, merges)).div_ceil(PAGE);
+        usize::from(self.used) + pages as usize <= PIPE_PAGES
+    }
+
     /// Takes in a message if there is room for all of it.
     #[inline]
     fn put(&mut self, bytes: u32, merges: bool) -> bool {
         let merged = self.merged(bytes, merges);
-        let pages = (bytes - merged).div_ceil(PAGE);
-        if usize::from(self.used) + pages as usize > PIPE_PAGES {
+        if !self.fits(bytes, merges) {
             self.refused = !self.full();
             return false;
         }
@@ -182,6 +189,8 @@ pub(crate) enum Wakes {
 pub(crate) struct Channel {
     pub(crate) kind: ChannelKind,
     pub(crate) unread: u32,
+    /// Its lock; the CPU that held it last has the channel's lines.
+    pub(crate) lock: Lock,
     readers: Waiters,
     writers: Waiters,
     /// The oldest messages; `more` follow.
@@ -200,11 +209,21 @@ impl Channel {
         Channel {
             kind,
             unread: 0,
+            lock: Lock::default(),
             readers: Waiters::NOBODY,
             writers: Waiters::NOBODY,
             oldest: Run { bytes: 0, count: 0 },
             more: VecDeque::new(),
             store,
+        }
+    }
+
+    /// Would [`Channel::send`] leave a message of `bytes` now?
+    #[inline]
+    pub(crate) fn has_room(&self, bytes: u32, slept: bool) -> bool {
+        match &self.store {
+            Store::Pages(pages) => pages.fits(bytes, !slept),
+            Store::Buffer { used, limit } => used < limit,
         }
     }
 

@@ -6,13 +6,14 @@ use reveille_measure::Ns;
 
 /// One-way transfer time of a cache line by distance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Transfer([Ns; 5]);
+pub(crate) struct Transfer([Ns; 6]);
 
 impl Transfer {
     pub(crate) fn new(cost: &CostModel) -> Transfer {
         Transfer([
             0,
             Ns::from(cost.line_smt_ns),
+            Ns::from(cost.line_cluster_ns),
             Ns::from(cost.line_llc_ns),
             Ns::from(cost.line_socket_ns),
             Ns::from(cost.line_remote_ns),
@@ -98,6 +99,12 @@ impl Lock {
         let handoff = transfer(self.owner, cpu);
         self.owner = cpu;
         now.max(self.free_at) + handoff - now
+    }
+
+    /// The CPU that held it last.
+    #[inline]
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
     }
 
     /// Held until `at`.

@@ -8,7 +8,6 @@ use reveille_policy::{CpuId, TaskId};
 use crate::cpu::at;
 use crate::engine::{Sim, Toll};
 use crate::task::Place;
-use crate::wakeup::REMOTE_ENQUEUE_LINES;
 
 impl Sim<'_> {
     /// A delayed task's turn has come, and it still sleeps: it leaves the queue now.
@@ -66,7 +65,7 @@ impl Sim<'_> {
         self.cpus[at(dst)].lock.release(self.now + wait + hold);
         let mut toll = Toll { stall: wait, cost: Ns::from(self.cost.ttwu_ns) + work + told };
         if dst != cpu {
-            toll.stall += REMOTE_ENQUEUE_LINES * self.near.line(dst, cpu);
+            toll.stall += self.near.remote_enqueue(dst, cpu);
         }
         if !self.fair.hides_delayed() {
             // From v7.2 on such a wake-up never preempts.

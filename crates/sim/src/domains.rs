@@ -5,16 +5,24 @@ use std::collections::BTreeMap;
 
 use reveille_machine::{CpuId, Topology};
 
+/// A pair of tasks that communicate may stay on one node.
+const NUMA_IMBALANCE_MIN: u64 = 2;
+
 /// What a domain's groups are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// Threads of a core.
     Smt,
-    /// Cores of a last-level cache.
+    /// Cores of a cluster.
+    Cluster,
+    /// Cores or clusters of a last-level cache.
     Llc,
     /// Last-level caches of a NUMA node.
     Package,
-    /// NUMA nodes.
+    /// NUMA nodes of a socket, and above them sockets. WAKE_AFFINE, BALANCE_FORK and
+    /// BALANCE_EXEC hold here too: they end beyond node_reclaim_distance, which is 30,
+    /// above the 21 or 22 between sockets of Intel and Kunpeng, and 32 on EPYC, as far as
+    /// its sockets are (a55c7454a8c8).
     Numa,
 }
 
@@ -28,12 +36,20 @@ pub(crate) struct Domain {
     pub(crate) cache_nice_tries: u32,
     /// Spread tasks over groups before filling them: a property of the level below.
     pub(crate) prefer_sibling: bool,
+    /// How many tasks a node may run before they spread; 0 below NUMA levels.
+    pub(crate) imb_numa_nr: u64,
 }
 
 impl Domain {
     /// Shortest time between two balancing passes of one CPU: its weight in ms.
     pub(crate) fn min_interval_ns(&self) -> u64 {
         self.span.len() as u64 * 1_000_000
+    }
+
+    /// adjust_numa_imbalance() since v6.0 (cb29a5c19d2d): is a small difference between two
+    /// nodes, in tasks or idle CPUs, left as it is while the one to get a task runs few?
+    pub(crate) fn leaves_imbalance(&self, difference: u64, running: u64) -> bool {
+        difference <= NUMA_IMBALANCE_MIN && running < self.imb_numa_nr
     }
 }
 
@@ -55,10 +71,31 @@ impl Domains {
         let mut domains = Domains { all: Vec::new(), of_cpu: vec![Vec::new(); topology.n_cpus()] };
         let place = |cpu: CpuId| &topology.cpus()[cpu as usize];
         domains.add_level(topology, Level::Smt, |c| place(c).core, |c| c);
-        domains.add_level(topology, Level::Llc, |c| place(c).llc, |c| place(c).core);
+        domains.add_level(topology, Level::Cluster, |c| place(c).cluster, |c| place(c).core);
+        domains.add_level(topology, Level::Llc, |c| place(c).llc, |c| place(c).cluster);
         domains.add_level(topology, Level::Package, |c| place(c).node, |c| place(c).llc);
-        domains.add_level(topology, Level::Numa, |_| 0, |c| place(c).node);
+        domains.add_level(topology, Level::Numa, |c| place(c).socket, |c| place(c).node);
+        domains.add_level(topology, Level::Numa, |_| 0, |c| place(c).socket);
+        domains.allow_numa_imbalance(topology);
         domains
+    }
+
+    /// build_sched_domains() since v6.0 (026b98a93bbd): an eighth of a node with one cache,
+    /// else a task for each of its caches; above the lowest NUMA level in proportion.
+    fn allow_numa_imbalance(&mut self, topology: &Topology) {
+        for members in &self.of_cpu {
+            let numa = members.iter().map(|m| m.domain as usize);
+            let numa: Vec<usize> = numa.filter(|&d| self.all[d].level == Level::Numa).collect();
+            let Some(&lowest) = numa.first() else { continue };
+            let (cpu, span) = (CpuId::from(self.all[lowest].span[0]), self.all[lowest].span.len());
+            let place = &topology.cpus()[cpu as usize];
+            let node = topology.node_cpus(place.node).len();
+            let llcs = node / topology.llc_cpus(place.llc).len();
+            let imb = if llcs == 1 { (node / 8).max(1) } else { llcs };
+            for d in numa {
+                self.all[d].imb_numa_nr = (imb * (self.all[d].span.len() / span)) as u64;
+            }
+        }
     }
 
     /// One domain per value of `span`, one group per value of `group` in it.
@@ -82,6 +119,7 @@ impl Domains {
             groups.sort_by_key(|g| g[0]);
             let mut all: Vec<u16> = groups.iter().flatten().copied().collect();
             all.sort_unstable();
+            let child = self.of_cpu[usize::from(all[0])].last().map(|m| m.domain as usize);
             let domain = self.all.len() as u32;
             for (number, group) in groups.iter().enumerate() {
                 for &cpu in group {
@@ -95,10 +133,11 @@ impl Domains {
                 imbalance_pct: if level == Level::Smt { 110 } else { 117 },
                 cache_nice_tries: match level {
                     Level::Smt => 0,
-                    Level::Llc | Level::Package => 1,
+                    Level::Cluster | Level::Llc | Level::Package => 1,
                     Level::Numa => 2,
                 },
-                prefer_sibling: matches!(level, Level::Llc | Level::Package | Level::Numa),
+                prefer_sibling: child.is_some_and(|c| self.all[c].level != Level::Numa),
+                imb_numa_nr: 0,
             });
         }
     }
@@ -117,6 +156,42 @@ mod tests {
         assert_eq!(levels, [Level::Smt, Level::Llc, Level::Numa]);
         let llc = &domains.all[domains.of_cpu[0][1].domain as usize];
         assert_eq!((llc.span.len(), llc.groups.len()), (8, 4));
+    }
+
+    /// Level, weight and groups of each domain of CPU 0, and imb_numa_nr.
+    fn domains_of(machine: &str) -> Vec<(Level, usize, usize, u64)> {
+        let topology = reveille_machine::load(machine).unwrap().topology;
+        let domains = Domains::new(&topology);
+        let all = domains.of_cpu[0].iter().map(|m| &domains.all[m.domain as usize]);
+        all.map(|d| (d.level, d.span.len(), d.groups.len(), d.imb_numa_nr)).collect()
+    }
+
+    /// The values that K Prateek Nayak worked out on the mail of e496132ebedd (LKML,
+    /// 2022-02): 8 for NPS1, 4 and 8 for NPS2, 2 and 4 for NPS4.
+    #[test]
+    fn memory_nodes_within_a_socket_are_a_level_of_their_own() {
+        use Level::*;
+        let below = [(Smt, 2, 2, 0), (Llc, 16, 8, 0)];
+        let of = |numa: &[_]| [&below[..], numa].concat();
+        assert_eq!(domains_of("milan-2s64c"), of(&[(Package, 128, 8, 0), (Numa, 256, 2, 8)]));
+        let two = [(Package, 64, 4, 0), (Numa, 128, 2, 4), (Numa, 256, 2, 8)];
+        assert_eq!(domains_of("milan-2s64c-nps2"), of(&two));
+        let four = [(Package, 32, 2, 0), (Numa, 128, 4, 2), (Numa, 256, 2, 4)];
+        assert_eq!(domains_of("milan-2s64c-nps4"), of(&four));
+        let snc = [(Smt, 2, 2, 0), (Llc, 24, 12, 0), (Numa, 48, 2, 3), (Numa, 96, 2, 6)];
+        assert_eq!(domains_of("clx-8260-snc"), snc);
+        assert_eq!(domains_of("kp920-1n32c"), [(Cluster, 4, 4, 0), (Llc, 32, 8, 0)]);
+    }
+
+    #[test]
+    fn a_level_spreads_if_one_below_it_shares_something() {
+        let of = |machine: &str| {
+            let domains = Domains::new(&reveille_machine::load(machine).unwrap().topology);
+            let all = domains.of_cpu[0].iter().map(|m| &domains.all[m.domain as usize]);
+            all.map(|d| d.prefer_sibling).collect::<Vec<_>>()
+        };
+        assert_eq!(of("milan-2s64c-nps2"), [false, true, true, true, false]);
+        assert_eq!(of("quad-1s4c"), [false]);
     }
 
     #[test]

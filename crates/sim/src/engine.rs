@@ -17,6 +17,7 @@ use crate::balance::Balancer;
 use crate::bandwidth::{Bandwidth, GroupMoment};
 use crate::channel::Channel;
 use crate::clock::{Clock, NEVER};
+use crate::clock_speed::Clocks;
 use crate::code::Code;
 use crate::contention::Line;
 use crate::cpu::{Activity, Cpu, FULL_SPEED, Step, at};
@@ -108,6 +109,7 @@ pub(crate) struct Sim<'a> {
     pub(crate) speeds: [u64; 8],
     /// The same for computing in user space.
     pub(crate) user_speeds: [u64; 8],
+    pub(crate) clocks: Clocks,
     pub(crate) rng: Xoshiro256PlusPlus,
     noise: u64,
     pub(crate) counters: Counters,
@@ -167,8 +169,9 @@ impl<'a> Sim<'a> {
             shared_queues: None,
             balancer: Balancer::new(machine),
             bandwidth,
-            speeds: smt_speeds(machine.cost.smt_kernel_share),
-            user_speeds: smt_speeds(machine.cost.smt_share),
+            speeds: smt_speeds(machine.cost.smt_kernel_share, machine.cost.speed),
+            user_speeds: smt_speeds(machine.cost.smt_share, machine.cost.speed),
+            clocks: Clocks::new(machine),
             rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
             noise: (machine.cost.noise * 1024.0) as u64,
             counters: Counters::default(),
@@ -278,6 +281,9 @@ impl<'a> Sim<'a> {
     /// `cpu` turns idle or busy: the speed of its siblings follows.
     #[inline]
     pub(crate) fn share_core(&mut self, cpu: CpuId, busy: bool) {
+        if self.cpus[at(cpu)].busy_siblings == 0 {
+            self.clocks.core_turns(self.near.socket(cpu), busy);
+        }
         let width = self.world.smt_cpus(cpu).len();
         for k in 0..width {
             let sibling = CpuId::from(self.world.smt_cpus(cpu)[k]);
@@ -290,17 +296,29 @@ impl<'a> Sim<'a> {
             } else {
                 c.busy_siblings -= 1;
             }
-            let speed = self.speeds[usize::from(c.busy_siblings)];
-            let user_speed = self.user_speeds[usize::from(c.busy_siblings)];
-            let active = c.step != Step::Idle;
-            if active {
-                c.settle(self.now);
-            }
-            (c.speed, c.user_speed) = (speed, user_speed);
-            if active {
-                c.plan_end();
-                self.replan(sibling);
-            }
+            self.set_speed(sibling);
+        }
+    }
+
+    /// The speed of `cpu` by its busy siblings and the clock of its socket.
+    #[inline]
+    pub(crate) fn set_speed(&mut self, cpu: CpuId) {
+        let clock = self.clocks.of(self.near.socket(cpu));
+        let c = &mut self.cpus[at(cpu)];
+        let siblings = usize::from(c.busy_siblings);
+        let speed = clock.scale(self.speeds[siblings]);
+        let user_speed = clock.scale(self.user_speeds[siblings]);
+        if (c.speed, c.user_speed) == (speed, user_speed) {
+            return;
+        }
+        let active = c.step != Step::Idle;
+        if active {
+            c.settle(self.now);
+        }
+        (c.speed, c.user_speed) = (speed, user_speed);
+        if active {
+            c.plan_end();
+            self.replan(cpu);
         }
     }
 
@@ -404,10 +422,10 @@ impl<'a> Sim<'a> {
 
 /// Speed by busy siblings: two threads together do twice `share`, and each further
 /// doubling of threads adds as much again.
-fn smt_speeds(share: f64) -> [u64; 8] {
+fn smt_speeds(share: f64, alone: f64) -> [u64; 8] {
     std::array::from_fn(|busy_siblings| {
         let threads = (busy_siblings + 1) as f64;
         let core = 1.0 + (2.0 * share - 1.0) * threads.log2();
-        ((core / threads * FULL_SPEED as f64) as u64).clamp(1, FULL_SPEED)
+        ((alone * core / threads * FULL_SPEED as f64) as u64).max(1)
     })
 }

@@ -6,15 +6,16 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
 use crate::cpu::at;
+use crate::domains::Domain;
 use crate::engine::Sim;
 use crate::task::Task;
 
 /// What is compared of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
-    cpus: usize,
-    idle: usize,
-    running: u32,
+    cpus: u64,
+    idle: u64,
+    running: u64,
     load: f64,
 }
 
@@ -71,37 +72,32 @@ impl Sim<'_> {
 
     /// Where a child that is forked on `cpu` goes.
     fn find_idlest_cpu(&self, cpu: CpuId) -> CpuId {
-        let topology = &self.machine.topology;
-        let (all, place) = (topology.cpus(), &topology.cpus()[at(cpu)]);
-        let sockets = 0..topology.n_sockets() as u32;
-        let socket = self.idlest_group(place.socket, sockets, true, |s| topology.socket_cpus(s));
-        let llcs = 0..topology.n_llcs() as u32;
-        let llcs = llcs.filter(|&llc| all[at(topology.llc_cpus(llc)[0])].socket == socket);
-        let llc = self.idlest_group(place.llc, llcs, false, |llc| topology.llc_cpus(llc));
-        let core_of = |&cpu: &CpuId| all[at(cpu)].core;
-        let firsts = topology.llc_cpus(llc).iter();
-        let firsts = firsts.filter(|&cpu| topology.core_cpus(core_of(cpu))[0] == *cpu);
-        let cores = firsts.map(core_of);
-        let core = self.idlest_group(place.core, cores, false, |core| topology.core_cpus(core));
-        self.idlest_thread(topology.core_cpus(core))
+        let domains = &self.balancer.domains;
+        let (mut cpu, mut span) = (cpu, usize::MAX);
+        // The next domain is the largest of the CPU chosen so far below the last one.
+        while let Some((member, domain)) = domains.of_cpu[at(cpu)]
+            .iter()
+            .rev()
+            .map(|m| (m, &domains.all[m.domain as usize]))
+            .find(|(_, domain)| domain.span.len() < span)
+        {
+            span = domain.span.len();
+            if let Some(group) = self.idlest_group(domain, member.group as usize) {
+                cpu = self.idlest_of(group);
+            }
+        }
+        cpu
     }
 
-    /// find_idlest_group() among `groups`; `local` is that of the forking CPU, which may be
-    /// none of them.
-    fn idlest_group<'a>(
-        &self,
-        local: u32,
-        groups: impl Iterator<Item = u32>,
-        numa: bool,
-        members: impl Fn(u32) -> &'a [CpuId],
-    ) -> u32 {
-        let sum = |group: u32| {
-            members(group).iter().fold(Group::default(), |mut sum, &cpu| {
-                let nr = self.world.nr_running(cpu);
+    /// find_idlest_group(): nothing if the local group is as good.
+    fn idlest_group<'a>(&self, domain: &'a Domain, local: usize) -> Option<&'a [u16]> {
+        let sum = |group: &[u16]| {
+            group.iter().fold(Group::default(), |mut sum, &cpu| {
+                let nr = self.world.nr_running(CpuId::from(cpu));
                 sum.cpus += 1;
-                sum.idle += usize::from(nr == 0);
-                sum.running += nr;
-                sum.load += f64::from(self.balancer.published[at(cpu)].load);
+                sum.idle += u64::from(nr == 0);
+                sum.running += u64::from(nr);
+                sum.load += f64::from(self.balancer.published[usize::from(cpu)].load);
                 sum
             })
         };
@@ -109,47 +105,37 @@ impl Sim<'_> {
             (0, 0) => a.avg_load() < b.avg_load(),
             (a, b) => a > b,
         };
-        let mut best: Option<(u32, Group)> = None;
-        let mut here = None;
-        for group in groups {
-            let sums = sum(group);
-            if group == local {
-                here = Some(sums);
-                continue;
-            }
+        let mut best: Option<(usize, Group)> = None;
+        // From the local one on, as groups are linked.
+        for index in (local + 1..domain.groups.len()).chain(0..local) {
+            let sums = sum(&domain.groups[index]);
             if best.as_ref().is_none_or(|(_, b)| better(&sums, b)) {
-                best = Some((group, sums));
+                best = Some((index, sums));
             }
         }
-        let Some((other, there)) = best else { return local };
-        let Some(here) = here else { return other };
+        let ((other, there), here) = (best?, sum(&domain.groups[local]));
         let stays = if here.idle > 0 || there.idle > 0 {
-            // imb_numa_nr: a node may hold an eighth of its CPUs' number before it spreads.
-            let allowed = (here.cpus as u32 / 8).max(1);
-            here.idle >= there.idle || numa && here.running <= allowed
+            here.idle >= there.idle || domain.leaves_imbalance(there.idle - here.idle, here.running)
         } else {
             // A loaded local group is kept until another has that much less.
-            let pct = f64::from(self.tunables.imbalance_pct);
+            let pct = domain.imbalance_pct as f64;
             let margin = 1024.0 * (pct - 100.0) / 100.0;
             there.avg_load() + margin >= here.avg_load()
                 || 100.0 * here.avg_load() <= pct * there.avg_load()
         };
-        if stays { local } else { other }
+        (!stays).then(|| &domain.groups[other][..])
     }
 
     /// find_idlest_group_cpu(): the idle thread that wakes fastest, of equals the one idle
     /// for the shortest time; without one the least loaded.
-    fn idlest_thread(&self, threads: &[CpuId]) -> CpuId {
-        *threads
-            .iter()
-            .min_by_key(|&&cpu| {
-                let c = &self.cpus[at(cpu)];
-                let idle = self.world.nr_running(cpu) == 0;
-                let (state, since) =
-                    if idle { (c.idle_state, Ns::MAX - c.idle_from) } else { (0, 0) };
-                let load = if idle { 0 } else { self.balancer.published[at(cpu)].load as u64 };
-                (!idle, state, since, load)
-            })
-            .expect("a core has threads")
+    fn idlest_of(&self, group: &[u16]) -> CpuId {
+        let key = |&cpu: &u16| {
+            let c = &self.cpus[usize::from(cpu)];
+            let idle = self.world.nr_running(CpuId::from(cpu)) == 0;
+            let (state, since) = if idle { (c.idle_state, Ns::MAX - c.idle_from) } else { (0, 0) };
+            let load = if idle { 0 } else { self.balancer.published[usize::from(cpu)].load as u64 };
+            (!idle, state, since, load)
+        };
+        CpuId::from(*group.iter().min_by_key(|cpu| key(cpu)).expect("a group has CPUs"))
     }
 }

@@ -2,7 +2,7 @@
 //! idle, and leaves again when it is asked to.
 
 use reveille_measure::Ns;
-use reveille_policy::CpuId;
+use reveille_policy::{CpuId, bits};
 
 use crate::clock::NEVER;
 use crate::cpu::{Activity, Step, at};
@@ -42,22 +42,32 @@ impl Sim<'_> {
         }
     }
 
-    /// A CPU that goes idle last on its core says that there is an idle core.
+    /// A CPU that goes idle last on its core says that there is an idle core; under
+    /// SIS_FILTER it joins the mask of its cache.
     fn note_idle_core(&mut self, cpu: CpuId) -> Ns {
         if self.world.smt_cpus(cpu).len() < 2 || !self.tunables.notes_idle_cores() {
             return 0;
+        }
+        let filters = self.tunables.has(bits::SIS_FILTER);
+        if filters && !self.cpus[at(cpu)].wake_list.is_empty() {
+            return 0; // a wake-up is pending: it is not idle (v5 3/5)
         }
         let llc = self.near.llc(cpu);
         let near = &self.near;
         let line = &mut self.llc_lines[llc];
         let mut wait = line.read(cpu, self.now, |a, b| near.line(a, b));
+        // The mask lies behind has_idle_cores in the same line.
+        let mut writes = filters && self.world.join_filter(cpu);
         if !self.world.has_idle_cores(llc) {
             let whole =
                 self.world.smt_cpus(cpu).iter().all(|&s| self.world.available_idle(CpuId::from(s)));
             if whole {
-                wait += line.write(cpu, self.now + wait, |a, b| near.line(a, b));
+                writes = true;
                 self.world.set_has_idle_cores(llc, true);
             }
+        }
+        if writes {
+            wait += line.write(cpu, self.now + wait, |a, b| near.line(a, b));
         }
         self.counters.hot_line_wait_ns += wait;
         wait

@@ -148,19 +148,13 @@ fn amount(
             let room = local.capacity.max(local.util) - local.util;
             return if room == 0 && dst_idle { Imbalance::Tasks(1) } else { Imbalance::Util(room) };
         }
-        let tasks = if local.weight == 1 || domain.prefer_sibling {
-            busiest.nr.saturating_sub(local.nr) / 2
+        let difference = if local.weight == 1 || domain.prefer_sibling {
+            busiest.nr.saturating_sub(local.nr)
         } else {
-            local.idle.saturating_sub(busiest.idle) / 2
+            local.idle.saturating_sub(busiest.idle)
         };
-        if domain.level == Level::Numa {
-            // imb_numa_nr: a node may hold an eighth of its CPUs' number before it spreads.
-            let allowed = (local.weight / 8).max(1);
-            if local.nr + tasks <= allowed && tasks <= 2 {
-                return Imbalance::Tasks(0);
-            }
-        }
-        return Imbalance::Tasks(tasks);
+        let left = domain.leaves_imbalance(difference, local.nr);
+        return Imbalance::Tasks(if left { 0 } else { difference / 2 });
     }
     let above = busiest.avg_load().saturating_sub(avg_load) * busiest.capacity;
     let below = avg_load.saturating_sub(local.avg_load()) * local.capacity;

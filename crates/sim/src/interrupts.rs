@@ -160,6 +160,8 @@ impl Sim<'_> {
     /// The scheduler tick: accounting, the end of a slice, and balancing.
     pub(crate) fn tick(&mut self, cpu: CpuId) {
         self.cpus[at(cpu)].tick_at += self.tick_ns;
+        self.clocks.tick(self.near.socket(cpu));
+        self.set_speed(cpu);
         let balancing = self.periodic_balance(cpu);
         let step = self.cpus[at(cpu)].step;
         if step == Step::Idle {

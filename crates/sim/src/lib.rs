@@ -8,6 +8,7 @@ mod bandwidth;
 mod cfs;
 mod channel;
 mod clock;
+mod clock_speed;
 mod code;
 mod contention;
 mod cpu;

@@ -8,12 +8,18 @@ use reveille_workload::ChannelKind;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageCost {
     pub(crate) send: Ns,
-    /// Sending once more after waiting for room: half of it, without the system call.
+    /// Sending after a wait for room: the system call has been paid.
     pub(crate) send_again: Ns,
+    /// Part of a send that holds the channel's lock.
+    pub(crate) send_locked: Ns,
     /// Receiving up to the point where the task blocks if there is no message.
     pub(crate) receive_begin: Ns,
     /// The rest.
     pub(crate) receive_end: Ns,
+    /// Part of a receipt that holds the channel's lock.
+    pub(crate) receive_locked: Ns,
+    /// Extra of a receipt for each message that is still queued.
+    pub(crate) receive_queued: Ns,
 }
 
 /// By kind of channel, and for futexes.
@@ -23,6 +29,8 @@ pub(crate) struct MessageCosts {
     of_kind: [MessageCost; 4],
     pub(crate) futex: MessageCost,
     pub(crate) syscall: Ns,
+    /// Lines besides the lock's that a message moves between CPUs.
+    pub(crate) lines: Ns,
     copy_kib: Ns,
 }
 
@@ -30,25 +38,37 @@ impl MessageCosts {
     pub(crate) fn new(cost: &CostModel) -> MessageCosts {
         let syscall = Ns::from(cost.syscall_ns);
         let message = |send: u32, receive: u32| {
-            let receive = syscall + Ns::from(receive);
+            let (send, whole) = (Ns::from(send), syscall + Ns::from(receive));
             MessageCost {
-                send: syscall + Ns::from(send),
-                send_again: Ns::from(send / 2),
-                receive_begin: receive / 2,
-                receive_end: receive - receive / 2,
+                send: syscall + send,
+                send_again: send,
+                send_locked: 0,
+                receive_begin: whole / 2,
+                receive_end: whole - whole / 2,
+                receive_locked: 0,
+                receive_queued: 0,
             }
         };
         let of_kind = [ChannelKind::Pipe, ChannelKind::Udp, ChannelKind::Tcp, ChannelKind::Unix]
             .map(|kind| match kind {
-                ChannelKind::Pipe => message(cost.pipe_write_ns, cost.pipe_read_ns),
+                // pipe_write() and pipe_read() hold the pipe's mutex from end to end.
+                ChannelKind::Pipe => MessageCost {
+                    send_locked: Ns::from(cost.pipe_write_ns),
+                    receive_locked: Ns::from(cost.pipe_read_ns),
+                    ..message(cost.pipe_write_ns, cost.pipe_read_ns)
+                },
                 ChannelKind::Udp => message(cost.udp_send_ns, cost.udp_recv_ns),
                 ChannelKind::Tcp => message(cost.tcp_send_ns, cost.tcp_recv_ns),
-                ChannelKind::Unix => message(cost.unix_send_ns, cost.unix_recv_ns),
+                ChannelKind::Unix => MessageCost {
+                    receive_queued: Ns::from(cost.unix_queued_ns),
+                    ..message(cost.unix_send_ns, cost.unix_recv_ns)
+                },
             });
         MessageCosts {
             of_kind,
             futex: message(cost.futex_wake_ns, cost.futex_wait_ns),
             syscall,
+            lines: Ns::from(cost.channel_lines),
             copy_kib: Ns::from(cost.copy_kib_ns),
         }
     }

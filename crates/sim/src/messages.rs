@@ -1,6 +1,7 @@
 //! What happens when a message is sent or taken: who is woken, in which order, and
 //! with which flags.
 
+use reveille_measure::Ns;
 use reveille_policy::{CpuId, NONE, TaskId, WAKE_IN_TASK, WAKE_SYNC};
 use reveille_workload::{ChannelKind, Port};
 
@@ -9,6 +10,42 @@ use crate::cpu::at;
 use crate::engine::{Sim, Toll};
 
 impl Sim<'_> {
+    /// `cpu` takes the channel's lock, holds it for `locked`, and pulls `lines` of the channel
+    /// from the CPU that used it last. Returns the time that it waits and stalls.
+    pub(crate) fn use_channel(&mut self, cpu: CpuId, index: usize, lines: Ns, locked: Ns) -> Ns {
+        let near = &self.near;
+        let channel = &mut self.channels[index];
+        let from = channel.lock.owner();
+        let wait = channel.lock.acquire(cpu, self.now, |a, b| near.line(a, b));
+        let stall = lines * near.line(from, cpu);
+        let hold = stall + self.cpus[at(cpu)].stretch(locked);
+        channel.lock.release(self.now + wait + hold);
+        wait + stall
+    }
+
+    /// What a send costs that begins now: its wait for the channel, and its work. A sender
+    /// that finds no room only looks.
+    #[inline]
+    pub(crate) fn send_cost(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        channel: Port,
+        bytes: u32,
+    ) -> (Ns, Ns) {
+        let t = &self.tasks[at(task)];
+        let index = t.spec.channel(channel);
+        let (resumed, room) = (t.resumed, self.channels[index].has_room(bytes, t.slept));
+        let cost = *self.messages.of(self.channels[index].kind);
+        if !room {
+            let call = if resumed { 0 } else { self.messages.syscall };
+            return (self.use_channel(cpu, index, 0, 0), call);
+        }
+        let copy = self.messages.copy(bytes);
+        let wait = self.use_channel(cpu, index, self.messages.lines, cost.send_locked + copy);
+        (wait, copy + if resumed { cost.send_again } else { cost.send })
+    }
+
     /// The time of a send is over: the message is there, or the sender waits for room.
     #[inline]
     pub(crate) fn send(&mut self, cpu: CpuId, task: TaskId, channel: Port, bytes: u32) {

@@ -9,6 +9,7 @@ use crate::contention::Transfer;
 #[derive(Clone, Copy)]
 struct Spot {
     core: u16,
+    cluster: u16,
     llc: u16,
     socket: u16,
 }
@@ -17,8 +18,9 @@ struct Spot {
 pub(crate) struct Near {
     spots: Vec<Spot>,
     transfer: Transfer,
-    cold: [Ns; 5],
+    cold: [Ns; 6],
     handoff_lines: Ns,
+    remote_enqueue_lines: Ns,
 }
 
 impl Near {
@@ -29,17 +31,25 @@ impl Near {
                 .topology
                 .cpus()
                 .iter()
-                .map(|c| Spot { core: c.core as u16, llc: c.llc as u16, socket: c.socket as u16 })
+                .map(|c| Spot {
+                    core: c.core as u16,
+                    cluster: c.cluster as u16,
+                    llc: c.llc as u16,
+                    socket: c.socket as u16,
+                })
                 .collect(),
             transfer: Transfer::new(cost),
             cold: [
                 0,
                 Ns::from(cost.cold_smt_ns),
+                // The caches that are a core's own are so in a cluster, too.
+                Ns::from(cost.cold_llc_ns),
                 Ns::from(cost.cold_llc_ns),
                 Ns::from(cost.cold_socket_ns),
                 Ns::from(cost.cold_remote_ns),
             ],
             handoff_lines: Ns::from(cost.handoff_lines),
+            remote_enqueue_lines: Ns::from(cost.remote_enqueue_lines),
         }
     }
 
@@ -51,6 +61,8 @@ impl Near {
         let (x, y) = (self.spots[a as usize], self.spots[b as usize]);
         if x.core == y.core {
             Distance::Smt
+        } else if x.cluster == y.cluster {
+            Distance::Cluster
         } else if x.llc == y.llc {
             Distance::Llc
         } else if x.socket == y.socket {
@@ -63,6 +75,11 @@ impl Near {
     #[inline]
     pub(crate) fn llc(&self, cpu: CpuId) -> usize {
         usize::from(self.spots[cpu as usize].llc)
+    }
+
+    #[inline]
+    pub(crate) fn socket(&self, cpu: CpuId) -> usize {
+        usize::from(self.spots[cpu as usize].socket)
     }
 
     /// One-way transfer of a line.
@@ -81,5 +98,11 @@ impl Near {
     #[inline]
     pub(crate) fn handoff(&self, from: CpuId, to: CpuId) -> Ns {
         self.handoff_lines * self.line(from, to)
+    }
+
+    /// Lines of the runqueue of `of` that an enqueue by `by` pulls in besides its lock.
+    #[inline]
+    pub(crate) fn remote_enqueue(&self, of: CpuId, by: CpuId) -> Ns {
+        self.remote_enqueue_lines * self.line(of, by)
     }
 }

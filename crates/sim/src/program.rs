@@ -27,7 +27,7 @@ impl Sim<'_> {
 
     /// The current task goes on with its program after `toll`: runs through what
     /// takes no time, up to the first operation that does.
-    pub(crate) fn proceed(&mut self, cpu: CpuId, toll: Toll) {
+    pub(crate) fn proceed(&mut self, cpu: CpuId, mut toll: Toll) {
         let task = self.world.curr(cpu);
         if self.cpus[at(cpu)].need_resched {
             self.tasks[at(task)].saved = crate::task::Saved::default();
@@ -71,26 +71,35 @@ impl Sim<'_> {
                     return;
                 }
                 Op::Send { channel, bytes } => {
-                    let resumed = t.resumed;
-                    let cost = self.messages.of(self.channels[t.spec.channel(channel)].kind);
-                    busy += if resumed {
-                        cost.send_again
-                    } else {
-                        cost.send + self.messages.copy(bytes)
-                    };
+                    let (wait, work) = self.send_cost(cpu, task, channel, bytes);
+                    toll.stall += wait;
+                    busy += work;
                     break;
                 }
-                Op::Recv { channel } => {
-                    let from = &self.channels[t.spec.channel(channel)];
-                    let cost = self.messages.of(from.kind);
+                Op::Syscall(work) => {
+                    busy += self.messages.syscall + work;
+                    self.next_op(task);
+                }
+                Op::Recv { channel, framed, discard } => {
+                    let index = t.spec.channel(channel);
+                    let from = &self.channels[index];
+                    let cost = *self.messages.of(from.kind);
                     // Woken, but another receiver was faster: as if it had just asked.
                     if !t.resumed || from.unread == 0 {
                         busy += cost.receive_begin;
                         break;
                     }
-                    busy += cost.receive_end;
+                    busy += cost.receive_end + cost.receive_queued * Ns::from(from.unread - 1);
+                    if framed {
+                        // The call for the rest finds it there.
+                        busy += cost.receive_begin + cost.receive_end;
+                    }
+                    let lines = self.messages.lines;
+                    toll.stall += self.use_channel(cpu, index, lines, cost.receive_locked);
                     let bytes = self.take_message(task, channel);
-                    busy += self.messages.copy(bytes);
+                    if !discard {
+                        busy += self.messages.copy(bytes);
+                    }
                     self.next_op(task);
                     if self.tasks[at(task)].to_wake != NONE {
                         break;
@@ -281,7 +290,7 @@ impl Sim<'_> {
                 self.next_op(task);
             }
             Op::Send { channel, bytes } => return self.send(cpu, task, channel, bytes),
-            Op::Recv { channel } => {
+            Op::Recv { channel, .. } => {
                 let index = self.tasks[at(task)].spec.channel(channel);
                 self.tasks[at(task)].resumed = true;
                 if self.channels[index].unread == 0 {
@@ -377,6 +386,7 @@ impl Sim<'_> {
             Op::LockCpu => {} // looks at the lock again
             Op::Respawn => return self.respawn(cpu, task),
             Op::Join { .. }
+            | Op::Syscall(_)
             | Op::Note
             | Op::Record { .. }
             | Op::Answer

@@ -155,16 +155,18 @@ impl Sim<'_> {
             Some(_) => self.now,
             None => self.now + toll.stall + c.stretch(toll.cost),
         };
-        let listed = self.tasks[at(task)].shared_queue != NONE;
-        let unlisted = if listed { self.unlist_next(cpu, task, toll) } else { Toll::default() };
+        let relisted = match self.shared_queues {
+            Some(_) => self.relist(cpu, prev, task, toll),
+            None => Toll::default(),
+        };
         let c = &mut self.cpus[at(cpu)];
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
         c.averages.advance(&self.decay, from, prev.is_some(), weight, nr);
         if c.leaves_idle() {
             self.counters.idle_task_ns += from - c.idle_task_from.min(from);
         }
-        if unlisted.stall + unlisted.cost != 0 {
-            toll += unlisted;
+        if relisted.stall + relisted.cost != 0 {
+            toll += relisted;
             c.lock.release(self.now + toll.stall + c.stretch(toll.cost));
         }
         self.world.set_curr(cpu, task);

@@ -22,6 +22,7 @@ impl Sim<'_> {
         let now_j = self.jiffies();
         for cpu in 0..self.cpus.len() {
             self.world.scan_state_mut(cpu as CpuId).wake_stamp_j = now_j;
+            self.set_speed(cpu as CpuId);
         }
         self.make_shared_queues();
         for llc in 0..self.world.n_llcs() {

@@ -87,8 +87,10 @@ pub(crate) struct SharedQueues {
     queues: Vec<Queue>,
     /// Per LLC, the first of its queues and their number.
     of_llc: Vec<(usize, u32)>,
-    /// Removals by balancing, to be charged to the pass in progress.
+    /// Removals and appends by balancing, to be charged to the pass in progress.
     balancing: Ns,
+    /// Every enqueue appends, not wakeups alone (SWQUEUE_ENQUEUE).
+    at_every_enqueue: bool,
 }
 
 /// Why the queue's lock is taken: waits are counted apart.
@@ -130,7 +132,9 @@ impl Sim<'_> {
             head: Head { owner: 0, reader: 0, shared: false, version: 0, seen: vec![0; n_cpus] },
         };
         let queues = (0..first).map(|_| queue()).collect();
-        self.shared_queues = Some(Box::new(SharedQueues { queues, of_llc, balancing: 0 }));
+        let at_every_enqueue = self.tunables.has(bits::SWQUEUE_ENQUEUE);
+        self.shared_queues =
+            Some(Box::new(SharedQueues { queues, of_llc, balancing: 0, at_every_enqueue }));
     }
 
     /// The queue of a CPU, and all queues of its cache in the order in which it looks.
@@ -144,11 +148,9 @@ impl Sim<'_> {
     /// Will this wakee, about to be queued on `dst`, be appended to a shared queue?
     #[inline]
     pub(crate) fn goes_to_shared_queue(&mut self, wakee: TaskId, dst: CpuId) -> bool {
-        if self.shared_queues.is_none() {
-            return false;
-        }
+        let Some(shared) = &self.shared_queues else { return false };
         // A fork is no wake-up; and what has left one queue for another has migrated.
-        let forked = self.world.task(wakee).sum_exec_ns == 0;
+        let forked = self.world.task(wakee).sum_exec_ns == 0 && !shared.at_every_enqueue;
         let migrated = self.tasks[at(wakee)].attaching;
         !forked && self.world.swqueue_appends(&self.tunables, wakee, dst, migrated)
     }
@@ -172,7 +174,7 @@ impl Sim<'_> {
 
     /// The task that `cpu` runs next, after `toll`, leaves its shared queue.
     #[inline(never)]
-    pub(crate) fn unlist_next(&mut self, cpu: CpuId, task: TaskId, toll: Toll) -> Toll {
+    fn unlist_next(&mut self, cpu: CpuId, task: TaskId, toll: Toll) -> Toll {
         let asked_at = self.after(cpu, &toll);
         self.remove_shared(cpu, task, asked_at)
     }
@@ -205,8 +207,50 @@ impl Sim<'_> {
         }
     }
 
-    /// What removals have cost the balancing pass that ends here.
-    pub(crate) fn take_shared_removals(&mut self) -> Ns {
+    /// __enqueue_entity() other than for a wakeup: does a task that waits on the runqueue
+    /// of `cpu`, put back or moved there, join the shared queue as well?
+    #[inline]
+    fn joins_shared(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        self.shared_queues.as_ref().is_some_and(|s| s.at_every_enqueue)
+            && self.tasks[at(task)].place == Place::Queued(cpu)
+            && self.tasks[at(task)].shared_queue == NONE
+            && self.world.swqueue_appends(&self.tunables, task, cpu, false)
+    }
+
+    /// The shared queue at a switch from `prev` to `next`, after `toll`: a task that still
+    /// wants to run is appended, the next one taken off.
+    #[inline]
+    pub(crate) fn relist(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: TaskId,
+        toll: Toll,
+    ) -> Toll {
+        let mut own = Toll::default();
+        if let Some(prev) = prev.filter(|&p| p != next && self.joins_shared(cpu, p)) {
+            own = self.append_shared(cpu, prev, cpu, self.after(cpu, &toll));
+        }
+        if self.tasks[at(next)].shared_queue != NONE {
+            let mut before = toll;
+            before += own;
+            own += self.unlist_next(cpu, next, before);
+        }
+        own
+    }
+
+    /// A task moved to `cpu` by balancing or a pull joins the shared queue there.
+    pub(crate) fn append_shared_in_balance(&mut self, cpu: CpuId, task: TaskId) {
+        if self.joins_shared(cpu, task) {
+            let toll = self.append_shared(cpu, task, cpu, self.now);
+            if let Some(shared) = &mut self.shared_queues {
+                shared.balancing += toll.stall + toll.cost;
+            }
+        }
+    }
+
+    /// What removals and appends have cost the balancing pass that ends here.
+    pub(crate) fn take_shared_costs(&mut self) -> Ns {
         self.shared_queues.as_mut().map_or(0, |s| std::mem::take(&mut s.balancing))
     }
 
@@ -287,6 +331,7 @@ impl Sim<'_> {
             let detached = granted + self.cpus[at(cpu)].stretch(detach);
             self.cpus[at(src)].lock.release(detached);
             toll.cost += Ns::from(self.cost.migrate_ns);
+            toll.stall += self.take_shared_costs();
             let attached = self.after(cpu, toll);
             self.cpus[at(cpu)].lock.release(attached);
         } else {

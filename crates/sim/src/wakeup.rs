@@ -15,9 +15,6 @@ use crate::pelt::window_passed;
 use crate::runqueue::Arrival;
 use crate::task::Place;
 
-/// Lines of a remote runqueue (lock, clock, timeline, load) that a direct enqueue
-/// pulls in besides the lock itself: three to five by the structure's layout.
-pub(crate) const REMOTE_ENQUEUE_LINES: Ns = 3;
 /// Lines that a push on another CPU's wake list moves: the list head and the
 /// pending flag with the need-resched word.
 const WAKE_LIST_LINES: Ns = 2;
@@ -154,7 +151,7 @@ impl Sim<'_> {
         match self.near.distance(cpu, dst) {
             Distance::Same => c.wakeups_same_cpu += 1,
             Distance::Smt => c.wakeups_sibling += 1,
-            Distance::Llc => c.wakeups_same_llc += 1,
+            Distance::Cluster | Distance::Llc => c.wakeups_same_llc += 1,
             Distance::Socket | Distance::Remote => c.wakeups_remote += 1,
         }
     }
@@ -174,9 +171,6 @@ impl Sim<'_> {
             toll += self.push_wake_list(cpu, wakee, dst);
         } else {
             toll += self.enqueue_woken(cpu, wakee, dst, self.now + toll.stall);
-            if dst != cpu {
-                toll.stall += REMOTE_ENQUEUE_LINES * self.near.line(dst, cpu);
-            }
             if self.cpus[at(dst)].step == Step::Idle {
                 // Need-resched is set when the task is queued, not before.
                 let queued = toll.stall + self.cpus[at(cpu)].stretch(toll.cost);
@@ -291,11 +285,13 @@ impl Sim<'_> {
         let c = &mut self.cpus[at(dst)];
         let wait = c.lock.acquire(cpu, when, |a, b| near.line(a, b));
         self.counters.lock_wait_ns += wait;
-        let told = self.activate(cpu, wakee, dst, when + wait);
+        let lines = if cpu == dst { 0 } else { self.near.remote_enqueue(dst, cpu) };
+        let told = self.activate(cpu, wakee, dst, when + wait + lines);
         let work = self.enqueue_work();
-        let hold = self.cpus[at(cpu)].stretch(work + told.cost) + told.stall;
+        let stall = lines + told.stall;
+        let hold = self.cpus[at(cpu)].stretch(work + told.cost) + stall;
         self.cpus[at(dst)].lock.release(when + wait + hold);
-        Toll { stall: wait + told.stall, cost: work + told.cost }
+        Toll { stall: wait + stall, cost: work + told.cost }
     }
 
     /// Kernel work of one enqueue.

@@ -171,8 +171,14 @@ fn any_policy() -> impl Strategy<Value = Policy> {
         Just(baseline("v7.2")),
         Just(policy("+SIS_SHORT")),
         prop::sample::subsequence(
-            vec!["+SWQUEUE_NEWIDLE", "+SWQUEUE_SKIP_IDLE", "+SWQUEUE_SHARD"],
-            0..=3
+            vec![
+                "+SWQUEUE_NEWIDLE",
+                "+SWQUEUE_SKIP_IDLE",
+                "+SWQUEUE_SHARD",
+                "+SWQUEUE_ENQUEUE",
+                "+SWQUEUE_GATE_ABOVE_LLC",
+            ],
+            0..=5
         )
         .prop_map(|forms| policy(&format!("+SWQUEUE {}", forms.join(" ")))),
         prop::sample::subsequence(FEATURES.iter().map(|f| f.name).collect::<Vec<_>>(), 1..=n)
@@ -342,7 +348,7 @@ fn loop_time(machine: &Machine, program: &Program, channel_base: u32, role: &Rol
                 let copy = (u64::from(cost.copy_kib_ns) * u64::from(bytes) / 1024) as f64;
                 syscall + f64::from(send) + copy
             }
-            Op::Recv { channel } => {
+            Op::Recv { channel, .. } => {
                 let receive = match kind(channel) {
                     ChannelKind::Pipe => cost.pipe_read_ns,
                     ChannelKind::Udp => cost.udp_recv_ns,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{MS, assert_near, exact, kernel, machine, program, run};
+use common::{MS, assert_near, catalogue, exact, kernel, machine, program, run};
 use reveille_machine::Machine;
 use reveille_measure::RunResult;
 use reveille_workload::Program;
@@ -93,6 +93,34 @@ fn a_pending_bit_cleared_early_stacks_wakees() {
     let stacked = |edits| under(&machine, &pairs(8, 5), "v6.2", edits).counters.stacked_wakeups;
     let (held, early) = (stacked(""), stacked("-TTWU_PENDING_HELD"));
     assert!(early > held + held / 10, "{held} with the bit held, {early} without");
+}
+
+/// Pairs for three quarters of the CPUs: without a gate SIS_SHORT keeps those together that
+/// share a CPU, and none of them searches any more.
+#[test]
+fn short_pairs_stay_together_where_sis_short_has_no_gate() {
+    let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
+    let work = catalogue("context_switch1", 12, &[]);
+    let [plain, v6, v4] =
+        ["", "+SIS_SHORT", "+SIS_SHORT_V4"].map(|edits| under(&machine, &work, "v6.2", edits));
+    assert!(plain.counters.idle_searches > 100_000, "{:?}", plain.counters);
+    assert_eq!(v6.operations, plain.operations, "too little is used for the gate");
+    assert!(v4.counters.idle_searches < plain.counters.idle_searches / 100, "{:?}", v4.counters);
+    assert!(2 * v4.operations > 3 * plain.operations);
+}
+
+/// The mask leaves out most CPUs that stay busy, so that fewer are looked at and more
+/// searches find one.
+#[test]
+fn a_filtered_search_looks_at_fewer_cpus_and_fails_less() {
+    let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
+    let work = catalogue("context_switch1", 12, &[]);
+    let [plain, filtered] = ["", "+SIS_FILTER"].map(|edits| under(&machine, &work, "v6.2", edits));
+    let failed =
+        |r: &RunResult| 1.0 - r.counters.searches_found as f64 / r.counters.idle_searches as f64;
+    let looked = (per_search(&plain), per_search(&filtered));
+    assert!(looked.1 < 0.75 * looked.0, "{looked:?}");
+    assert!(failed(&filtered) < 0.6 * failed(&plain), "{} {}", failed(&plain), failed(&filtered));
 }
 
 /// util_est foresees work that PELT has half forgotten: the bound of searches is lower.

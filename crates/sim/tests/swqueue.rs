@@ -11,12 +11,14 @@ use reveille_machine::{CostModel, Machine};
 use reveille_measure::RunResult;
 use reveille_workload::Program;
 
-const FORMS: [&str; 4] = [
+const FORMS: [&str; 5] = [
     "+SWQUEUE",
     "+SWQUEUE +SWQUEUE_NEWIDLE",
     "+SWQUEUE +SWQUEUE_NEWIDLE +SWQUEUE_SHARD",
     "+SWQUEUE +SWQUEUE_NEWIDLE +SWQUEUE_SHARD +SWQUEUE_SKIP_IDLE",
+    "+SWQUEUE +SWQUEUE_NEWIDLE +SWQUEUE_SHARD +SWQUEUE_ENQUEUE +SWQUEUE_GATE_ABOVE_LLC",
 ];
+const LONGER_NS: u32 = 300;
 
 /// More tasks that compute and sleep than two CPUs can take at once.
 fn sleepers() -> Program {
@@ -31,6 +33,13 @@ fn pair() -> Program {
          [[task]]\nname = \"a\"\nprogram = [{ run = \"10us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
          [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"10us\" }, { send = \"back\" }]\n";
     program(text, 1)
+}
+
+/// The same machine, on which each turn at the queue's lock is longer.
+fn longer(base: &Machine) -> Machine {
+    let cost =
+        CostModel { swqueue_hold_ns: base.cost.swqueue_hold_ns + LONGER_NS, ..base.cost.clone() };
+    Machine { cost, ..base.clone() }
 }
 
 /// A wakee that waits behind another task is pulled by the next CPU that runs dry; new-idle
@@ -75,21 +84,35 @@ fn one_cpu_has_no_shared_queue() {
 /// form that leaves out wakees of CPUs with nothing else to run, not at all.
 #[test]
 fn a_wakeup_takes_the_lock_twice() {
-    const LONGER_NS: u32 = 300;
     let base = exact(machine("spr-2s56c", 1, 1, 2, 1));
-    let cost =
-        CostModel { swqueue_hold_ns: base.cost.swqueue_hold_ns + LONGER_NS, ..base.cost.clone() };
-    let longer = Machine { cost, ..base.clone() };
+    let longer = longer(&base);
     let hop = |machine: &Machine, edits| {
         let result = run(machine, &pair(), &policy(edits), 20 * MS, 200 * MS);
         result.elapsed_ns as f64 / (2 * result.operations) as f64
     };
-    for edits in &FORMS[..3] {
+    for edits in [FORMS[0], FORMS[1], FORMS[2], FORMS[4]] {
         let more = hop(&longer, edits) - hop(&base, edits);
         assert_near(edits, more, f64::from(2 * LONGER_NS), 0.02);
     }
     let hops = (hop(&base, FORMS[3]), hop(&longer, FORMS[3]));
     assert!((hops.0 - hops.1).abs() < 1.0, "{hops:?}");
+}
+
+/// Tasks that only compute are never woken: their switches take the lock where every enqueue
+/// appends, once for the task that is put back and once for the next.
+#[test]
+fn a_preemption_takes_the_lock_twice_where_every_enqueue_appends() {
+    let base = exact(machine("spr-2s56c", 1, 1, 2, 1));
+    let text =
+        "[[task]]\nname = \"s\"\ncount = 4\nprogram = [{ run = \"100us\" }, { count = 1 }]\n";
+    let kernel_ns = |machine: &Machine, edits| {
+        let result = run(machine, &program(text, 1), &policy(edits), 20 * MS, 1000 * MS);
+        let cost: u64 = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
+        cost as f64 / result.counters.context_switches as f64
+    };
+    let more = |edits| kernel_ns(&longer(&base), edits) - kernel_ns(&base, edits);
+    assert!(more(FORMS[2]).abs() < 20.0, "{}", more(FORMS[2]));
+    assert_near("per switch", more(FORMS[4]), f64::from(2 * LONGER_NS), 0.05);
 }
 
 fn udp_rr(clients: u64, edits: &str) -> RunResult {

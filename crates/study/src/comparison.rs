@@ -2,9 +2,10 @@
 //! views of it; what is serialised here is the stable JSON interface.
 
 use reveille_measure::{CpuTime, Explain, HostContext, Ns};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::Direction;
+use crate::modes::{ModeChange, RowModes};
+use crate::{Direction, Skill};
 
 /// The outcome of one study: every case × load × variant against the baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -34,6 +35,8 @@ pub struct Comparison {
     pub unpredicted: Vec<Unpredicted>,
     /// Hits among the rows that count.
     pub score: Score,
+    /// The same beside "nothing ever changes".
+    pub skill: Skill,
     /// True if the run was interrupted and rows, or repeats of them, are missing.
     pub partial: bool,
     /// The host that the figures were measured on; absent if they are predicted.
@@ -86,6 +89,9 @@ pub struct Row {
     pub candidate: Figure,
     /// Change in percent; positive is better. Plain where no direction is better.
     pub change_pct: f64,
+    /// The states that repeats fall into, where a side has more than one: then the means
+    /// and their change stand for no run. Null otherwise.
+    pub modes: Option<RowModes>,
     /// Two-sided p-value of Welch's t-test; null with fewer than two repeats.
     pub p_value: Option<f64>,
     /// p-value below 0.05.
@@ -104,7 +110,7 @@ pub struct Row {
     pub published_source: Option<String>,
     /// Predicted by published: of the ratios of both sides (higher is better), or of
     /// the figures where one side is held against its own. 1 is exact; null if nothing
-    /// was published or there is no such number.
+    /// was published or there is no such number, as where repeats fall into several states.
     pub ratio: Option<f64>,
     /// How the source itself calls the figure noise; null if it does not.
     pub noise: Option<String>,
@@ -114,11 +120,25 @@ pub struct Row {
     /// the JSON.
     #[serde(skip)]
     pub half_width: f64,
+    /// Predicted by published in each state, with its share; one of share 1 where there is
+    /// one state, none if nothing was published. Not part of the JSON.
+    #[serde(skip)]
+    pub ratios: Vec<(f64, f64)>,
     /// The numbers behind the row.
     pub explain: Explanation,
     /// What the plots draw; not part of the JSON.
     #[serde(skip)]
     pub detail: Detail,
+}
+
+impl Row {
+    /// The predicted changes, with their shares: one, unless a side has several modes.
+    pub fn changes(&self) -> Vec<ModeChange> {
+        match &self.modes {
+            Some(modes) => modes.changes.clone(),
+            None => vec![ModeChange { change_pct: self.change_pct, share: 1.0 }],
+        }
+    }
 }
 
 /// What a row holds against a published figure.
@@ -147,7 +167,7 @@ pub struct Explanation {
 }
 
 /// Does a prediction agree with the published figure? See [`crate::verdict`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Within the tolerance of the scoring rule.

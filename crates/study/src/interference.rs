@@ -317,6 +317,7 @@ fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
         baseline,
         candidate: figure,
         change_pct: statistics::change_pct(measure.direction, baseline.mean, figure.mean),
+        modes: None,
         p_value,
         significant: p_value.is_some_and(|p| p < 0.05),
         published_change_pct: None,
@@ -329,6 +330,7 @@ fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
         noise: None,
         verdict: None,
         half_width: f64::NAN,
+        ratios: Vec::new(),
         explain: Explanation::default(),
         detail: Detail { baseline: base_detail, candidate: candidate_detail },
     };
@@ -357,6 +359,7 @@ fn hold(row: &mut Row, measure: &JointMeasure, published: &JointPublished) {
     let (value, predicted) = (published.value - measure.rest, predicted - measure.rest);
     let ratio = verdict::ratio(predicted, value);
     row.ratio = ratio.is_finite().then_some(ratio);
+    row.ratios = vec![(ratio, 1.0)];
     row.half_width = verdict::INTERFERENCE_SHARE.ln_1p();
     row.verdict = Some(verdict::judge_interference(value, predicted, measure.floor));
 }

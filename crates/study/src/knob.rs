@@ -38,7 +38,7 @@ impl Knob {
     }
 
     /// Every machine with the constant at its place in that machine's range.
-    fn trial(&self, position: f64) -> Trial {
+    pub(crate) fn trial(&self, position: f64) -> Trial {
         let moved = |(machine, t): &(Machine, Tunable)| {
             let mut machine = machine.clone();
             machine.set(&t.key, t.at(position)).expect("a position is within the range");

@@ -27,6 +27,7 @@ mod error;
 mod file;
 mod fit;
 mod fold;
+mod fragile;
 mod interference;
 mod knob;
 mod matrix;
@@ -43,6 +44,7 @@ mod runner;
 mod scheduler;
 mod sensitivity;
 mod settings;
+mod skill;
 mod standing;
 pub mod statistics;
 mod study;
@@ -63,12 +65,13 @@ pub use comparison::{
 pub use error::StudyError;
 pub use file::parse;
 pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
+pub use fragile::{End, FragileRow, Fragility, RowPlace, Turn, fragility};
 pub use interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, FLUID, InterferenceCase, JOINT_MEASURES,
     JointMeasure, JointPublished, LoadIs, NO_BURST,
 };
 pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
-pub use modes::{Mode, Spread, modes};
+pub use modes::{Mode, ModeChange, RowModes, Spread, modes};
 pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;
 pub use on::On;
@@ -85,6 +88,7 @@ pub use sensitivity::{
     Sensitivity, SensitivityOptions, sensitivity,
 };
 pub use settings::whole_group;
+pub use skill::Skill;
 pub use standing::{Standing, standing};
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS,

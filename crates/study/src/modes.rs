@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::{Direction, statistics};
+
 /// Neighbours that lie apart by this factor belong to different modes.
 const GAP: f64 = 1.5;
 /// Fewer repeats than two make a mode only if they are this share of all.
@@ -28,6 +30,53 @@ pub fn modes(samples: &[f64]) -> Vec<Mode> {
     let modes = clusters.map(|c| (c.len(), quantile(c, 0.5), c.len() as f64 / all));
     let modes = modes.filter(|(n, _, share)| *n >= 2 || *share >= LEAST_SHARE);
     modes.map(|(_, centre, share)| Mode { centre, share }).collect()
+}
+
+/// A change from a mode of the baseline to one of the variant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ModeChange {
+    /// In percent, + is better.
+    pub change_pct: f64,
+    /// Its probability, from 0 to 1.
+    pub share: f64,
+}
+
+/// The modes of both sides of a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RowModes {
+    /// Under the baseline.
+    pub baseline: Vec<Mode>,
+    /// Under the variant.
+    pub candidate: Vec<Mode>,
+    /// In rising order. The kernels that were compared settled independently, so every
+    /// mode of one side is held against every mode of the other.
+    pub changes: Vec<ModeChange>,
+}
+
+impl RowModes {
+    /// `None` unless a side has several modes, and where a repeat has no value.
+    pub fn of(direction: Direction, baseline: &[f64], candidate: &[f64]) -> Option<RowModes> {
+        if !baseline.iter().chain(candidate).all(|x| x.is_finite()) {
+            return None;
+        }
+        let (baseline, candidate) = (modes(baseline), modes(candidate));
+        if baseline.is_empty() || candidate.is_empty() || baseline.len() + candidate.len() < 3 {
+            return None;
+        }
+        let pairs = baseline.iter().flat_map(|a| candidate.iter().map(move |b| (a, b)));
+        let mut all: Vec<ModeChange> = pairs
+            .map(|(a, b)| ModeChange {
+                change_pct: statistics::change_pct(direction, a.centre, b.centre),
+                share: a.share * b.share,
+            })
+            .collect();
+        all.sort_by(|a, b| a.change_pct.total_cmp(&b.change_pct));
+        // Two sides with the same modes have "no change" several times.
+        let equal = all.chunk_by(|a, b| a.change_pct == b.change_pct);
+        let changes =
+            equal.map(|c| ModeChange { share: c.iter().map(|c| c.share).sum(), ..c[0] }).collect();
+        Some(RowModes { baseline, candidate, changes })
+    }
 }
 
 /// How repeats are distributed.
@@ -128,6 +177,18 @@ mod tests {
         assert_eq!((spread.q1, spread.median, spread.q3), (1.75, 2.5, 3.25));
         assert_eq!((spread.min, spread.max), (1.0, 4.0));
         assert_eq!(spread.samples, [4.0, 1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn changes_hold_every_mode_against_every_other() {
+        let row = RowModes::of(Direction::Higher, &[10.0, 10.0], &[10.0, 40.0]).unwrap();
+        let half = |change_pct| ModeChange { change_pct, share: 0.5 };
+        assert_eq!(row.changes, [half(0.0), half(300.0)]);
+        let row = RowModes::of(Direction::Lower, &[10.0, 40.0], &[10.0, 40.0]).unwrap();
+        let shares: Vec<(f64, f64)> = row.changes.iter().map(|c| (c.change_pct, c.share)).collect();
+        assert_eq!(shares, [(-75.0, 0.25), (0.0, 0.5), (300.0, 0.25)]);
+        assert_eq!(RowModes::of(Direction::Higher, &[10.0, 14.9], &[10.0]), None);
+        assert_eq!(RowModes::of(Direction::Higher, &[10.0, f64::NAN, 40.0], &[10.0]), None);
     }
 
     proptest! {

@@ -5,7 +5,8 @@
 //! where d is how far the logarithm of predicted by published lies from 0, w how far
 //! it may for a hit, x a constant and x₀ its shipped value. A row that is off by more
 //! than its tolerance costs the same however far it is off: a hopeless row must not
-//! bend constants that others need.
+//! bend constants that others need. A row whose repeats fall into several states costs the
+//! mean over them.
 
 use serde::Serialize;
 
@@ -32,7 +33,7 @@ pub struct Objective {
 /// The objective of rows that count, with constants moved by these shares of their
 /// ranges.
 pub(crate) fn objective(rows: &[&Row], moved: &[f64]) -> Objective {
-    let costs = rows.iter().map(|r| cost(r.ratio, r.half_width));
+    let costs = rows.iter().map(|r| cost(&r.ratios, r.half_width));
     let misfit = if rows.is_empty() { 0.0 } else { costs.sum::<f64>() / rows.len() as f64 };
     let penalty = PENALTY * moved.iter().map(|m| m * m).sum::<f64>();
     let hits = rows.iter().filter(|r| r.verdict == Some(Verdict::Hit)).count();
@@ -40,10 +41,13 @@ pub(crate) fn objective(rows: &[&Row], moved: &[f64]) -> Objective {
 }
 
 /// What one row costs: 0 where it is exact, 1 from the edge of its tolerance on and
-/// where nothing could be predicted.
-fn cost(ratio: Option<f64>, half_width: f64) -> f64 {
-    let off = ratio.map_or(f64::INFINITY, |r| r.ln().abs()) / half_width;
-    if off < 1.0 { off * off } else { 1.0 }
+/// where nothing could be predicted; the mean over its states.
+fn cost(ratios: &[(f64, f64)], half_width: f64) -> f64 {
+    let gain = |(ratio, share): &(f64, f64)| {
+        let off = ratio.ln().abs() / half_width;
+        if off < 1.0 { share * (1.0 - off * off) } else { 0.0 }
+    };
+    1.0 - ratios.iter().map(gain).sum::<f64>()
 }
 
 #[cfg(test)]
@@ -51,14 +55,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn one(ratio: f64, half_width: f64) -> f64 {
+        cost(&[(ratio, 1.0)], half_width)
+    }
+
     #[test]
     fn a_row_costs_nothing_where_it_is_exact_and_one_at_its_edge() {
-        assert_eq!(cost(Some(1.0), 0.05), 0.0);
-        assert!((cost(Some(0.025f64.exp()), 0.05) - 0.25).abs() < 1e-12);
-        assert_eq!(cost(Some(0.06f64.exp()), 0.05), 1.0);
-        assert_eq!(cost(Some(1000.0), 0.05), 1.0);
-        assert_eq!(cost(None, 0.05), 1.0);
-        assert_eq!(cost(Some(0.0), 0.05), 1.0);
+        assert_eq!(one(1.0, 0.05), 0.0);
+        assert!((one(0.025f64.exp(), 0.05) - 0.25).abs() < 1e-12);
+        assert_eq!(one(0.06f64.exp(), 0.05), 1.0);
+        assert_eq!(one(1000.0, 0.05), 1.0);
+        assert_eq!(one(f64::NAN, 0.05), 1.0);
+        assert_eq!(one(0.0, 0.05), 1.0);
+        assert_eq!(cost(&[(1.0, 0.25), (9.0, 0.75)], 0.05), 0.75);
     }
 
     #[test]
@@ -74,9 +83,9 @@ mod tests {
             a in 0.0..5.0f64, b in 0.0..5.0f64, width in 0.01..2.0f64
         ) {
             let (near, far) = (a.min(b), a.max(b));
-            let at = |off: f64| cost(Some(off.exp()), width);
+            let at = |off: f64| one(off.exp(), width);
             prop_assert!(at(near) <= at(far) + 1e-12);
-            prop_assert!((at(near) - cost(Some((-near).exp()), width)).abs() < 1e-9);
+            prop_assert!((at(near) - one((-near).exp(), width)).abs() < 1e-9);
             prop_assert!((0.0..=1.0).contains(&at(far)));
         }
     }

@@ -1,13 +1,13 @@
 //! A published figure, in the form in which its source prints it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::measure::Direction;
 use crate::statistics::change_pct;
 use crate::unit_ns;
 
 /// Which of the two compared sides a figure is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Under the baseline.

@@ -5,6 +5,7 @@ use reveille_measure::{CpuTime, Explain, Ns};
 
 use crate::comparison::{Detail, Explanation, Figure, Row, RowKind, SideDetail};
 use crate::measure::{Direction, Measure};
+use crate::modes::{Mode, RowModes};
 use crate::published::{Published, PublishedFigure, Side};
 use crate::verdict::{self, Predicted};
 use crate::{Case, Point, statistics};
@@ -92,6 +93,7 @@ impl Pair<'_> {
         let mut row = self.row(measure.name.clone(), measure.direction, m, figures);
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
+        row.modes = RowModes::of(measure.direction, base, candidate);
         if let Some(published) = published {
             let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
             let within = match (self.case.baselines, limited) {
@@ -144,6 +146,7 @@ impl Pair<'_> {
             baseline,
             candidate,
             change_pct: statistics::change_pct(direction, baseline.mean, candidate.mean),
+            modes: None,
             p_value: None,
             significant: false,
             published_change_pct: None,
@@ -156,6 +159,7 @@ impl Pair<'_> {
             noise: None,
             verdict: None,
             half_width: f64::NAN,
+            ratios: Vec::new(),
             explain: Explanation {
                 baseline: self.base.explain.clone(),
                 candidate: self.candidate.explain.clone(),
@@ -166,18 +170,9 @@ impl Pair<'_> {
 }
 
 /// Holds a row against what was published for it.
-fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
-    let mut side_ratio = f64::NAN;
-    let on_side = |row: &mut Row, side: Side, value: f64| match side {
-        Side::Base => {
-            row.published_baseline = Some(value);
-            row.baseline.mean
-        }
-        Side::Variant => {
-            row.published_candidate = Some(value);
-            row.candidate.mean
-        }
-    };
+pub(crate) fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
+    // Of one side alone: the figure that a size of this side is held against.
+    let mut sided = None;
     match &published.figure {
         PublishedFigure::Change { .. } => {}
         PublishedFigure::Pair { base, variant, unit }
@@ -192,31 +187,68 @@ fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
         PublishedFigure::Side { side, value, unit, own } => {
             row.kind = RowKind::Side;
             row.published_unit.clone_from(unit);
-            side_ratio = verdict::ratio(on_side(row, *side, *value), *own);
+            *row.published_of_side(*side) = Some(*value);
+            sided = Some((*side, *own));
         }
         PublishedFigure::RunsAbove { side, runs, of, .. } => {
             row.kind = RowKind::Runs;
             row.published_of = Some(*of);
+            *row.published_of_side(*side) = Some(f64::from(*runs));
             // Shares, for a study may have another number of repeats.
             let repeats = row.detail.baseline.samples.len() as f64;
-            let predicted = on_side(row, *side, f64::from(*runs)) / repeats;
-            side_ratio = verdict::ratio(predicted, f64::from(*runs) / f64::from(*of));
+            sided = Some((*side, f64::from(*runs) * repeats / f64::from(*of)));
         }
     }
     row.published_change_pct = published.change_pct(row.direction);
     row.published_source = Some(published.source.clone());
     row.noise.clone_from(&published.noise);
-    let ratio = match row.published_change_pct {
-        Some(pct) => (100.0 + row.change_pct) / (100.0 + pct),
-        None => side_ratio,
-    };
-    row.ratio = ratio.is_finite().then_some(ratio);
-    let predicted = Predicted {
-        change_pct: row.change_pct,
+    let predicted = |change_pct, side_ratio| Predicted {
+        change_pct,
         published_change_pct: row.published_change_pct,
         side_ratio,
         within,
     };
-    row.half_width = verdict::half_width(published, &predicted);
-    row.verdict = Some(verdict::judge(published, &predicted));
+    let states: Vec<(Predicted, f64)> = match sided {
+        None => {
+            row.changes().iter().map(|c| (predicted(c.change_pct, f64::NAN), c.share)).collect()
+        }
+        Some((side, published)) => {
+            let sizes = row.sizes(side);
+            let at = |m: &Mode| (predicted(f64::NAN, verdict::ratio(m.centre, published)), m.share);
+            sizes.iter().map(at).collect()
+        }
+    };
+    let ratio = |p: &Predicted| match p.published_change_pct {
+        Some(pct) => (100.0 + p.change_pct) / (100.0 + pct),
+        None => p.side_ratio,
+    };
+    row.ratios = states.iter().map(|(p, share)| (ratio(p), *share)).collect();
+    row.ratio = match row.ratios[..] {
+        [(ratio, _)] => Some(ratio).filter(|r| r.is_finite()),
+        _ => None,
+    };
+    row.half_width = verdict::half_width(published, &states[0].0);
+    row.verdict = Some(verdict::judge_states(published, &states));
+}
+
+impl Row {
+    fn published_of_side(&mut self, side: Side) -> &mut Option<f64> {
+        match side {
+            Side::Base => &mut self.published_baseline,
+            Side::Variant => &mut self.published_candidate,
+        }
+    }
+
+    /// What is predicted for one side: its modes, or its mean.
+    fn sizes(&self, side: Side) -> Vec<Mode> {
+        let modes = self.modes.as_ref();
+        let (figure, modes) = match side {
+            Side::Base => (self.baseline, modes.map(|m| &m.baseline)),
+            Side::Variant => (self.candidate, modes.map(|m| &m.candidate)),
+        };
+        match modes {
+            Some(modes) if modes.len() > 1 => modes.clone(),
+            _ => vec![Mode { centre: figure.mean, share: 1.0 }],
+        }
+    }
 }

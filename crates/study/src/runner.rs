@@ -14,7 +14,7 @@ use crate::fold::comparison;
 use crate::interference::JointRuns;
 use crate::matrix::{Run, Slot, matrix};
 use crate::scheduler::Scheduler;
-use crate::{Case, Comparison, Study, StudyError, verdict};
+use crate::{Case, Comparison, Skill, Study, StudyError, verdict};
 
 /// Runs a study on `jobs` threads (at least one).
 ///
@@ -82,6 +82,7 @@ fn run_in_order(
         comparison.rows.extend(rows);
         comparison.partial |= partial;
         comparison.score = verdict::score(&comparison.rows);
+        comparison.skill = Skill::of(&comparison.rows);
         comparison
     };
     Ok(studies.iter().enumerate().map(fold).collect())

@@ -10,7 +10,7 @@ use crate::check::Problem;
 use crate::knob::{Knob, Seen, Swept};
 use crate::standing::{Standing, standing};
 use crate::sweep::{Pool, Sweep};
-use crate::{Row, RowKind, Score, Study, StudyError, Verdict, verdict};
+use crate::{Row, RowKind, Score, Skill, Study, StudyError, Verdict, verdict};
 
 /// Positions across the range of a constant, unless stated.
 pub const DEFAULT_POINTS: u32 = 5;
@@ -43,6 +43,8 @@ pub struct Sensitivity {
     pub repeats: u32,
     /// Hits among the rows at the shipped values.
     pub score: Score,
+    /// The same beside "nothing ever changes".
+    pub skill: Skill,
     /// The rows that count, in the order of the study.
     pub rows: Vec<SensitiveRow>,
     /// The constants that change a row, the one that moves a prediction furthest first.
@@ -201,6 +203,7 @@ pub fn sensitivity(
         seed: study.seed,
         repeats: study.cases.iter().map(|c| c.repeats).max().unwrap_or(0),
         score: Score::default(),
+        skill: Skill::default(),
         rows: Vec::new(),
         constants: Vec::new(),
         without_influence: Vec::new(),
@@ -217,6 +220,7 @@ pub fn sensitivity(
     }
     result.constants.sort_by(|a, b| b.reach.total_cmp(&a.reach));
     result.score = verdict::score(&shipped);
+    result.skill = Skill::of(&shipped);
     result.rows = shipped.iter().map(sensitive_row).collect();
     for constant in &result.constants {
         for changed in &constant.changed {

@@ -3,12 +3,19 @@
 use serde::Serialize;
 
 use crate::comparison::{Comparison, Score};
+use crate::skill::Skill;
 
 /// Hits of several studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Over all studies.
     pub score: Total,
+    /// The same beside "nothing ever changes".
+    pub skill: Skill,
+    /// Claims that agree; no part of the score.
+    pub claim_hits: usize,
+    /// Claims.
+    pub claims: usize,
     /// One for each mechanism, in the order in which studies first name it; a study
     /// that names none stands under its own name.
     pub mechanisms: Vec<MechanismScore>,
@@ -38,6 +45,8 @@ pub struct MechanismScore {
     pub counted: usize,
     /// Hits in percent of what counts; null if nothing does.
     pub pct: Option<f64>,
+    /// The same beside "nothing ever changes".
+    pub skill: Skill,
     /// Claims that agree; no part of the score.
     pub claim_hits: usize,
     /// Claims.
@@ -59,6 +68,7 @@ pub fn summary(comparisons: &[Comparison]) -> Summary {
                 hits: 0,
                 counted: 0,
                 pct: None,
+                skill: Skill::default(),
                 claim_hits: 0,
                 claims: 0,
             });
@@ -69,8 +79,17 @@ pub fn summary(comparisons: &[Comparison]) -> Summary {
         m.hits += c.score.hits;
         m.counted += c.score.counted;
         m.pct = Score { hits: m.hits, counted: m.counted }.pct();
+        m.skill += c.skill;
         m.claim_hits += c.claim_score.hits;
         m.claims += c.claim_score.counted;
     }
-    Summary { score: Total { hits: all.hits, counted: all.counted, pct: all.pct() }, mechanisms }
+    let mut skill = Skill::default();
+    mechanisms.iter().for_each(|m| skill += m.skill);
+    Summary {
+        score: Total { hits: all.hits, counted: all.counted, pct: all.pct() },
+        skill,
+        claim_hits: mechanisms.iter().map(|m| m.claim_hits).sum(),
+        claims: mechanisms.iter().map(|m| m.claims).sum(),
+        mechanisms,
+    }
 }

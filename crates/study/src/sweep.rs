@@ -33,11 +33,13 @@ pub(crate) struct Sweep {
 
 /// One load of one case of one study in one trial.
 #[derive(Clone, Copy)]
-struct Part {
-    trial: usize,
-    study: usize,
-    case: usize,
-    point: usize,
+pub(crate) struct Part {
+    pub(crate) trial: usize,
+    pub(crate) study: usize,
+    pub(crate) case: usize,
+    pub(crate) point: usize,
+    /// Its runs take the study's warm-up and duration divided by this.
+    pub(crate) shorter: u64,
 }
 
 impl Sweep {
@@ -82,15 +84,27 @@ impl Sweep {
         self.parts(0).map(|part| self.part_runs(part)).sum()
     }
 
-    fn parts(&self, trial: usize) -> impl Iterator<Item = Part> + '_ {
+    /// Runs finished so far.
+    pub(crate) fn finished(&self) -> usize {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// The machine that a part is run on.
+    pub(crate) fn machine(&self, part: &Part) -> &Machine {
+        let study = &self.studies[part.study];
+        &study.machines[study.cases[part.case].machine]
+    }
+
+    /// Every load at its whole length.
+    pub(crate) fn parts(&self, trial: usize) -> impl Iterator<Item = Part> + '_ {
         self.studies.iter().enumerate().flat_map(move |(study, s)| {
             s.cases.iter().enumerate().flat_map(move |(case, c)| {
-                (0..c.points.len()).map(move |point| Part { trial, study, case, point })
+                (0..c.points.len()).map(move |point| Part { trial, study, case, point, shorter: 1 })
             })
         })
     }
 
-    fn part_runs(&self, part: Part) -> usize {
+    pub(crate) fn part_runs(&self, part: Part) -> usize {
         let case = &self.studies[part.study].cases[part.case];
         case.repeats as usize * (1 + case.variants.len())
     }
@@ -109,6 +123,30 @@ impl Sweep {
         pool: &Pool<'_>,
     ) -> Result<Vec<Outcome>, StudyError> {
         let parts: Vec<Part> = (0..trials.len()).flat_map(|t| self.parts(t)).collect();
+        let results = self.run_parts(&parts, trials, later, pool)?;
+        let nothing = || Some(vec![Vec::new(); self.studies.len()]);
+        let mut outcomes: Vec<Outcome> = trials.iter().map(|_| nothing()).collect();
+        for (part, rows) in parts.iter().zip(results) {
+            let outcome = &mut outcomes[part.trial];
+            match (outcome.as_mut(), rows) {
+                (Some(all), Some(rows)) => all[part.study].extend(rows),
+                _ => *outcome = None,
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// The rows that count of each of these parts; `None` of one that was interrupted.
+    ///
+    /// # Errors
+    /// As [`Sweep::run`].
+    pub(crate) fn run_parts(
+        &self,
+        parts: &[Part],
+        trials: &[Trial],
+        later: usize,
+        pool: &Pool<'_>,
+    ) -> Result<Vec<Option<Vec<Row>>>, StudyError> {
         let runs: usize = parts.iter().map(|p| self.part_runs(*p)).sum();
         let total = self.done.load(Ordering::Relaxed) + runs + later;
         let tell = |done| (pool.progress)(done, total);
@@ -140,23 +178,17 @@ impl Sweep {
         if let Some((_, error)) = queue.failure.into_inner().expect("all runs are over") {
             return Err(error);
         }
-        let nothing = || Some(vec![Vec::new(); self.studies.len()]);
-        let mut outcomes: Vec<Outcome> = trials.iter().map(|_| nothing()).collect();
-        for (part, rows) in parts.iter().zip(queue.results) {
-            let outcome = &mut outcomes[part.trial];
-            match (outcome.as_mut(), rows.into_inner()) {
-                (Some(all), Some(rows)) => all[part.study].extend(rows),
-                _ => *outcome = None,
-            }
-        }
-        Ok(outcomes)
+        Ok(queue.results.into_iter().map(OnceLock::into_inner).collect())
     }
 
     /// The study of one part: its case keeps its place, on which its seeds depend.
     fn part(&self, outline: &Study, part: Part, trial: &Trial) -> Study {
         let mut study = outline.clone();
         let point = &self.studies[part.study].cases[part.case].points[part.point];
-        study.cases[part.case].points.push(point.clone());
+        let case = &mut study.cases[part.case];
+        case.points.push(point.clone());
+        case.warmup_ns /= part.shorter;
+        case.duration_ns /= part.shorter;
         for machine in &mut study.machines {
             if let Some(moved) = trial.iter().find(|m| m.name == machine.name) {
                 machine.clone_from(moved);

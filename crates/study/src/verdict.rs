@@ -18,6 +18,12 @@
 //! (`baselines = true`) is about that machine: there a side is a hit within 20% where two
 //! tasks run and within 30% where more do.
 //!
+//! Where the repeats of a side fall into several states ([`modes`](crate::modes())), the
+//! prediction is no single ratio but each change from a state of one side to a state of
+//! the other, with the product of their shares as its probability. It is a hit if the
+//! changes that are hits by themselves have at least half of all probability; a mean of
+//! states is judged nowhere. So is the figure of one side by the states of that side.
+//!
 //! What groups that share CPUs do to each other follows from distributions and from no
 //! machine, so the rule is narrower: a share of periods is a hit within 25% of the
 //! published one or one point, a number of periods within 25% of what it is above its
@@ -58,6 +64,23 @@ pub fn judge(published: &Published, predicted: &Predicted) -> Verdict {
         Some(change_pct) => judge_change(change_pct, std_pct(published), predicted.change_pct),
         None => judge_side(predicted.side_ratio, predicted.within),
     }
+}
+
+/// Judges what repeats predict that fall into several states: each state's prediction
+/// and its share.
+pub fn judge_states(published: &Published, states: &[(Predicted, f64)]) -> Verdict {
+    if !counts(published) {
+        return Verdict::Informative;
+    }
+    let hits = |p: &Predicted| judge(published, p) == Verdict::Hit;
+    hit(mostly(states.iter().map(|(predicted, share)| (hits(predicted), *share))))
+}
+
+/// Do states in which something holds have at least half of the probability?
+pub(crate) fn mostly(states: impl Iterator<Item = (bool, f64)>) -> bool {
+    let share: f64 = states.filter(|(holds, _)| *holds).map(|(_, share)| share).sum();
+    // Shares are rounded products.
+    share >= 0.5 - 1e-9
 }
 
 /// Is a figure precise enough to count, whatever is predicted?

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille_machine::{Machine, load, parse_toml};
 use reveille_study::{
-    FitOptions, Sensitivity, SensitivityOptions, Standing, Study, StudyError, Verdict, fit, parse,
-    sensitivity,
+    FitOptions, Fragility, RowPlace, Sensitivity, SensitivityOptions, Side, Standing, Study,
+    StudyError, Turn, Verdict, fit, fragility, parse, sensitivity,
 };
 
 const MACHINE: &str = r#"
@@ -138,6 +138,47 @@ fn an_interruption_leaves_whole_constants() {
     let stopped = AtomicBool::new(true);
     let nothing = sensitivity(&study(), &options, 2, &stopped, &|_, _| {}).unwrap();
     assert!(nothing.partial && nothing.rows.is_empty() && nothing.constants.is_empty());
+}
+
+fn fragile(jobs: usize) -> Fragility {
+    // Long enough to be worth shortening.
+    let mut study = study();
+    study.cases[0].duration_ns *= 16;
+    fragility(&[study], jobs, &AtomicBool::new(false), &|_, _| {}).unwrap()
+}
+
+#[test]
+fn a_fragile_row_names_a_constant_that_turns_it_alone() {
+    let found = fragile(2);
+    assert!(!found.partial && found.rows.len() == 2 && found.constants > 40);
+    // Two sides at both ends of every range would be four runs for each constant.
+    assert!(found.runs < 4 * found.constants, "{} runs", found.runs);
+    assert!(found.rows.iter().all(|r| r.length < 1.0), "{:?}", found.rows);
+    let whole = reveille_study::run(&study(), 2, &AtomicBool::new(false), &|_, _| {}).unwrap();
+    for (row, side) in found.rows.iter().zip([Side::Base, Side::Variant]) {
+        assert_eq!((row.place.side, row.place.load), (Some(side), 1));
+        let same = |r: &&reveille_study::Row| RowPlace::of("probe", r) == row.place;
+        let [shown] = whole.rows.iter().filter(same).collect::<Vec<_>>()[..] else {
+            panic!("a place is that of one row: {row:?}");
+        };
+        assert_eq!(shown.verdict, Some(row.verdict));
+        let Turn { constant, end } = row.turn.as_ref().unwrap();
+        let alone = run(&options(&[constant], 2), 2).unwrap();
+        let at = if *end == reveille_study::End::Low { 0 } else { 1 };
+        let index = usize::from(side == Side::Variant);
+        assert_ne!(alone.constants[0].samples[at].verdicts[index], row.verdict);
+    }
+    assert_eq!(format!("{:?}", fragile(1)), format!("{found:?}"));
+}
+
+#[test]
+fn an_interrupted_search_for_fragile_rows_says_so() {
+    let stop = AtomicBool::new(true);
+    let found = fragility(&[study()], 2, &stop, &|_, _| {}).unwrap();
+    assert!(found.partial && found.rows.is_empty());
+    let stop = AtomicBool::new(false);
+    let tell = |done, _| stop.store(done >= 20, Ordering::Relaxed);
+    assert!(fragility(&[study()], 1, &stop, &tell).unwrap().partial);
 }
 
 fn fitted(jobs: usize) -> reveille_study::Fit {

@@ -185,7 +185,7 @@ impl Workload {
                 self.error(&source.span, Some(&source.key), filled.values, amounts, problem, help)
             };
             match &source.code {
-                Code::Send { to, .. } | Code::Recv { from: to } => {
+                Code::Send { to, .. } | Code::Recv { from: to, .. } => {
                     let ports =
                         self.ports(*to, own, filled).map_err(|m| wrong(&m.problem, &m.help))?;
                     for port in ports {
@@ -276,7 +276,18 @@ impl Workload {
                 }
                 Op::Send { channel, bytes }
             }
-            Code::Recv { .. } => Op::Recv { channel },
+            Code::Recv { from, framed, discard } => {
+                let kind = self.channels[from.channel].kind.value(filled.values);
+                if *framed && kind == ChannelKind::Udp {
+                    let help = "leave `framed` out: one call receives a datagram";
+                    return Err(wrong("has no stream of bytes to read a length from", help));
+                }
+                if *discard && kind != ChannelKind::Tcp {
+                    return Err(wrong("cannot discard", "only tcp does: leave `discard` out"));
+                }
+                Op::Recv { channel, framed: *framed, discard: *discard }
+            }
+            Code::Syscall(t) => Op::Syscall(time(t)?),
             Code::Sleep { time: mean, random: true, .. } => Op::SleepRandom(time(mean)?),
             Code::Sleep { time: t, jitter, .. } => {
                 Op::Sleep { time: time(t)?, jitter: time(jitter)? }
@@ -336,7 +347,7 @@ impl Workload {
                 self.channels[index].kind.value(filled.values) != ChannelKind::Udp
                     && self.others(own, filled, |task| task.receives(index))
             }
-            Op::Recv { channel } => {
+            Op::Recv { channel, .. } => {
                 let index = self.channel_name(channel, filled);
                 self.others(own, filled, |task| task.sends(index))
             }
@@ -425,7 +436,7 @@ impl TaskSource {
     }
 
     fn receives(&self, channel: usize) -> bool {
-        self.any(&|code| matches!(code, Code::Recv { from } if from.channel == channel))
+        self.any(&|code| matches!(code, Code::Recv { from, .. } if from.channel == channel))
     }
 }
 
@@ -442,6 +453,7 @@ fn is_bookkeeping(op: &Op) -> bool {
             | Op::UnlockCpu
             | Op::Lock { .. }
             | Op::Unlock { .. }
+            | Op::Syscall(_)
             | Op::Run(0)
             | Op::RunRandom(0)
             | Op::Spin(0)

@@ -40,7 +40,7 @@ impl Workload {
         for (index, channel) in self.channels.iter().enumerate() {
             let name = &channel.name;
             let sent = self.any(|c| matches!(c, Code::Send { to, .. } if to.channel == index));
-            let received = self.any(|c| matches!(c, Code::Recv { from } if from.channel == index));
+            let received = self.any(|c| matches!(c, Code::Recv { from, .. } if from.channel == index));
             let lack = match (sent, received) {
                 (true, true) => continue,
                 (false, _) => "sends to",

@@ -27,7 +27,8 @@ pub(crate) enum Code {
     Run { time: Amount, random: bool },
     Spin(Amount),
     Send { to: ChannelRef, bytes: Amount },
-    Recv { from: ChannelRef },
+    Recv { from: ChannelRef, framed: bool, discard: bool },
+    Syscall(Amount),
     Sleep { time: Amount, jitter: Amount, random: bool },
     Period { period: Amount, restart: bool },
     Wait { timeout: Option<Amount>, jitter: Amount },
@@ -53,6 +54,7 @@ impl Code {
         match self {
             Code::Run { time: a, .. }
             | Code::Spin(a)
+            | Code::Syscall(a)
             | Code::Count(a)
             | Code::Send { bytes: a, .. }
             | Code::Period { period: a, .. }
@@ -82,11 +84,12 @@ pub(crate) fn flatten(ops: &[OpSource], rounds: usize) -> Vec<&OpSource> {
 }
 
 pub(crate) const PROGRAM: &str = "[{ run = \"1ms\" }]";
-const OPERATIONS: [&str; 21] = [
+const OPERATIONS: [&str; 22] = [
     "run",
     "spin",
     "send",
     "recv",
+    "syscall",
     "sleep",
     "period",
     "wait",
@@ -105,7 +108,9 @@ const OPERATIONS: [&str; 21] = [
     "repeat",
     "respawn",
 ];
-const MODIFIERS: [&str; 7] = ["bytes", "jitter", "random", "restart", "batch", "less", "program"];
+const MODIFIERS: [&str; 9] = [
+    "bytes", "framed", "discard", "jitter", "random", "restart", "batch", "less", "program",
+];
 /// The name of a latency that `record = true` records.
 const UNNAMED: &str = "latency";
 
@@ -188,6 +193,8 @@ fn operation(item: Entry, names: &Names, depth: usize) -> Result<OpSource, Workl
 fn code(key: &str, value: Entry, with: &Modifiers, depth: usize) -> Result<Code, WorkloadError> {
     let names = with.names;
     let bytes = with.amount("bytes", Kind::Count, 1, "send")?;
+    let framed = with.flag("framed", "recv")?;
+    let discard = with.flag("discard", "recv")?;
     let jitter = with.amount("jitter", Kind::Time, 0, "sleep wait")?;
     let random = with.flag("random", "run sleep")?;
     let restart = with.flag("restart", "period")?;
@@ -203,7 +210,8 @@ fn code(key: &str, value: Entry, with: &Modifiers, depth: usize) -> Result<Code,
         "run" => Code::Run { time: time()?, random },
         "spin" => Code::Spin(time()?),
         "send" => Code::Send { to: reference(value, names.channels)?, bytes },
-        "recv" => Code::Recv { from: reference(value, names.channels)? },
+        "recv" => Code::Recv { from: reference(value, names.channels)?, framed, discard },
+        "syscall" => Code::Syscall(time()?),
         "sleep" if random && jitter != Amount::Fixed(0) => {
             let fix = "leave `jitter` out, or `random`";
             return Err(value.error(Mistake::new("is random in two ways", fix)));

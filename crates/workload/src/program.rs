@@ -178,7 +178,13 @@ pub enum Op {
     Recv {
         /// From where.
         channel: Port,
+        /// The message's length is received by a call of its own before the rest.
+        framed: bool,
+        /// The kernel drops the contents instead of copying them (`MSG_TRUNC`).
+        discard: bool,
     },
+    /// Makes a system call that concerns no other task: entry, exit and this much kernel work.
+    Syscall(Ns),
     /// Sleeps for `time` plus a uniform random part below `jitter`.
     Sleep {
         /// Fixed part.

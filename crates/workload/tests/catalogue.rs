@@ -62,7 +62,8 @@ fn context_switch1_counts_two_per_round_trip() {
     let ops: Vec<&[Op]> = program.roles.iter().map(|r| r.ops.as_slice()).collect();
     assert_eq!(program.channels, [ChannelKind::Pipe; 2]);
     let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 1 };
-    let recv = |channel: u16| Op::Recv { channel: channel.into() };
+    let recv =
+        |channel: u16| Op::Recv { channel: channel.into(), framed: false, discard: false };
     // Channels count in the order of the file.
     let (there, back) = (0, 1);
     assert_eq!(ops[0], [send(there), recv(back), Op::Count(2)]);
@@ -119,7 +120,7 @@ fn hackbench_senders_write_to_every_receiver_of_their_group() {
     let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 100 };
     assert_eq!(program.roles[0].ops, [send(0), send(1), send(2)]);
     let own = Port { first: 0, own: true };
-    assert_eq!(program.roles[1].ops, [Op::Recv { channel: own }, Op::Count(1)]);
+    assert_eq!(program.roles[1].ops, [Op::Recv { channel: own, framed: false, discard: false }, Op::Count(1)]);
     let receivers = program.tasks.iter().filter(|t| t.role == 1);
     assert!(receivers.map(|t| t.channel(own)).eq(0..6), "each has its own");
     let processes: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
@@ -134,25 +135,24 @@ fn hackbench_senders_write_to_every_receiver_of_their_group() {
 #[test]
 fn tbench_partners_agree_on_every_exchange() {
     let program = build("tbench", 1);
-    let count = |role: usize, is: fn(&Op) -> bool| {
+    // The sum over all rounds of the loops that an operation stands in.
+    let sum = |role: usize, of: fn(&Op) -> Option<u32>| {
         let ops = &program.roles[role].ops;
-        let mut n = 0;
-        for (at, op) in ops.iter().enumerate().filter(|(_, op)| is(op)) {
-            let of_loop = |(end, again): (usize, &Op)| match again {
-                Op::Again { back, times, .. } if at < end && at + *back as usize >= end => {
-                    Some(*times)
-                }
-                _ => None,
-            };
-            n += ops.iter().enumerate().find_map(of_loop).unwrap_or(1);
-            let _ = op;
-        }
-        n
+        let values = ops.iter().enumerate().filter_map(|(at, op)| Some((at, of(op)?)));
+        values.fold(0, |sum, (at, value)| {
+            let rounds = ops[at..].iter().zip(at..).map(|(op, end)| match *op {
+                Op::Again { back, times, .. } if usize::from(back) >= end - at => times,
+                _ => 1,
+            });
+            sum + value * rounds.product::<u32>()
+        })
     };
     for role in [0, 1] {
-        assert_eq!(count(role, |op| matches!(op, Op::Send { .. })), 37);
-        assert_eq!(count(role, |op| matches!(op, Op::Recv { .. })), 37);
+        assert_eq!(sum(role, |op| matches!(op, Op::Send { .. }).then_some(1)), 110);
+        assert_eq!(sum(role, |op| matches!(op, Op::Recv { .. }).then_some(1)), 110);
     }
+    let counted = sum(0, |op| if let Op::Count(kb) = *op { Some(kb) } else { None });
+    assert_eq!(counted, 594);
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn json_has_its_documented_shape() {
         "partial",
         "rows",
         "score",
+        "skill",
         "study",
         "topology",
         "unpredicted",
@@ -62,6 +63,7 @@ fn json_has_its_documented_shape() {
             "load",
             "machine",
             "metric",
+            "modes",
             "noise",
             "p_value",
             "published_baseline",
@@ -173,6 +175,49 @@ source = "nobody"
     assert_eq!(result["rows"][2]["verdict"], "miss");
     assert_eq!(result["rows"][2]["published_source"], "nobody");
     assert_eq!(result["claims"].as_array().unwrap().len(), 1);
+    let table = stdout(&["study", path.to_str().unwrap(), "--no-explain"]);
+    let score = "score: 0 of 1 hit (no change: 0); big changes: sign ";
+    assert!(table.lines().any(|l| l.starts_with(score)), "{table}");
+}
+
+#[test]
+fn the_score_stands_beside_that_of_no_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("skill.toml");
+    // A burst without a quota changes nothing at all.
+    let text = r#"
+name = "skill"
+about = "changes of every size, held against none"
+machine = "quad-1s4c"
+base = "v6.2"
+variants = ["slice=1ms"]
+warmup = "1ms"
+duration = "1ms"
+[[case]]
+name = "pairs"
+workload = "context_switch1"
+loads = [1, 2, 3, 4]
+group = { quota = "max" }
+source = "nobody"
+published = [
+    { load = 1, change_pct = 1.0 },
+    { load = 2, change_pct = 12.0, std_base_pct = 10.0 },
+    { load = 3, change_pct = -30.0 },
+    { load = 3, side = "base", value = 1 },
+    { load = 4, change_pct = 90.0, noise = "said to be noise" },
+]
+"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let table = stdout(&["study", path, "--no-explain"]);
+    let score =
+        "score: 2 of 4 hit; changes: 2 of 3 (no change: 2); big changes: sign 0 of 2, 1 hit;";
+    assert!(table.contains(&format!("{score} small: 1 of\n1 quiet\n")), "{table}");
+    let skill = serde_json::json!({
+        "changes": 3, "hits": 2, "null_hits": 2,
+        "big": 2, "big_sign": 0, "big_hits": 1, "small": 1, "small_quiet": 1
+    });
+    assert_eq!(json(&["study", path, "--json"])["skill"], skill);
 }
 
 #[test]

@@ -113,6 +113,7 @@ fn caches(found: &mut Constants, figures: &Figures<'_>, pairs: &[(Distance, Cpus
         let (line_key, cold_key) = match distance {
             Distance::Same => continue,
             Distance::Smt => ("line_smt_ns", "cold_smt_ns"),
+            Distance::Cluster => ("line_cluster_ns", "cold_llc_ns"),
             Distance::Llc => ("line_llc_ns", "cold_llc_ns"),
             Distance::Socket => ("line_socket_ns", "cold_socket_ns"),
             Distance::Remote => ("line_remote_ns", "cold_remote_ns"),

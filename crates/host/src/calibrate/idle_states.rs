@@ -18,6 +18,7 @@ const MOST_NS: f64 = 1_000_000.0;
 pub(super) fn line_key(place: &str) -> &'static str {
     match place {
         "smt" => "line_smt_ns",
+        "cluster" => "line_cluster_ns",
         "socket" => "line_socket_ns",
         "remote" => "line_remote_ns",
         _ => "line_llc_ns",

@@ -148,6 +148,7 @@ pub fn place_name(distance: Distance) -> &'static str {
     match distance {
         Distance::Same => "same",
         Distance::Smt => "smt",
+        Distance::Cluster => "cluster",
         Distance::Llc => "llc",
         Distance::Socket => "socket",
         Distance::Remote => "remote",
@@ -163,7 +164,8 @@ pub fn pairs(topology: &Topology, allowed: &[CpuId]) -> Vec<(Distance, Cpus)> {
     let Some(&home) = cpus.get(1).or(cpus.first()) else { return Vec::new() };
     let os = |c: CpuId| topology.cpus()[c as usize].os_cpu;
     let mut pairs = vec![(Distance::Same, (os(home), os(home)))];
-    for distance in [Distance::Smt, Distance::Llc, Distance::Socket, Distance::Remote] {
+    use Distance::{Cluster, Llc, Remote, Smt, Socket};
+    for distance in [Smt, Cluster, Llc, Socket, Remote] {
         let at = |a: CpuId| cpus.iter().find(|&&b| topology.distance(a, b) == distance);
         // The usual home first, any other if that has no such neighbour.
         let found = std::iter::once(&home).chain(&cpus).find_map(|&a| at(a).map(|&b| (a, b)));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use reveille_workload::{ChannelKind, Op, Program};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::HostError;
@@ -83,39 +84,45 @@ impl Channel {
         }
     }
 
-    /// Receives a message; blocks while there is none.
+    /// Receives a message; blocks while there is none. With `discard` the kernel copies
+    /// nothing but the length.
     #[inline]
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> Result<(), Errno> {
+    pub(super) fn receive(&self, buffer: &mut [u8], discard: bool) -> Result<(), Errno> {
         match self.framing {
-            Framing::Datagram => self.read(buffer).map(drop),
-            Framing::Fixed(bytes) => self.read_all(bytes as usize, buffer),
+            Framing::Datagram => self.read(buffer, discard).map(drop),
+            Framing::Fixed(bytes) => self.read_all(bytes as usize, buffer, discard),
             Framing::Length => {
-                self.read_all(LENGTH as usize, buffer)?;
+                self.read_all(LENGTH as usize, buffer, false)?;
                 let mut length = [0; LENGTH as usize];
                 length.copy_from_slice(&buffer[..LENGTH as usize]);
                 let rest = u32::from_ne_bytes(length).saturating_sub(LENGTH);
                 if rest > self.longest {
                     return Err(Errno::BADMSG);
                 }
-                self.read_all(rest as usize, buffer)
+                self.read_all(rest as usize, buffer, discard)
             }
         }
     }
 
-    fn read_all(&self, bytes: usize, buffer: &mut [u8]) -> Result<(), Errno> {
+    fn read_all(&self, bytes: usize, buffer: &mut [u8], discard: bool) -> Result<(), Errno> {
         // The length is at the front of the buffer, and is read in one part or in several.
         let mut got = 0;
         while got < bytes {
             let at = if bytes <= buffer.len() { got } else { 0 };
             let end = buffer.len().min(at + bytes - got);
-            got += self.read(&mut buffer[at..end])?;
+            got += self.read(&mut buffer[at..end], discard)?;
         }
         Ok(())
     }
 
-    fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+    fn read(&self, buffer: &mut [u8], discard: bool) -> Result<usize, Errno> {
+        let from = self.receiver.as_fd();
         loop {
-            match rustix::io::read(self.receiver.as_fd(), &mut *buffer) {
+            let received = match discard {
+                true => recv(from, &mut *buffer, RecvFlags::TRUNC).map(|(_, bytes)| bytes),
+                false => rustix::io::read(from, &mut *buffer),
+            };
+            match received {
                 Err(Errno::INTR) => {}
                 Ok(0) => return Err(Errno::PIPE),
                 received => return received,
@@ -150,6 +157,8 @@ struct Usage {
     receivers: End,
     shortest: u32,
     longest: u32,
+    /// A receiver reads the length by a call of its own.
+    framed: bool,
 }
 
 fn usages(program: &Program) -> Vec<Usage> {
@@ -164,7 +173,11 @@ fn usages(program: &Program) -> Vec<Usage> {
                     usage.shortest = if first { bytes } else { usage.shortest.min(bytes) };
                     usage.longest = usage.longest.max(bytes);
                 }
-                Op::Recv { channel } => usages[task.channel(channel)].receivers.add(number as u32),
+                Op::Recv { channel, framed, .. } => {
+                    let usage = &mut usages[task.channel(channel)];
+                    usage.receivers.add(number as u32);
+                    usage.framed |= framed;
+                }
                 _ => {}
             }
         }
@@ -219,7 +232,7 @@ pub(super) fn open(program: &Program) -> Result<Vec<Channel>, HostError> {
 fn channel(kind: ChannelKind, usage: &Usage, (sender, receiver): Ends) -> Channel {
     let framing = match kind {
         ChannelKind::Udp => Framing::Datagram,
-        _ if usage.shortest == usage.longest => Framing::Fixed(usage.longest),
+        _ if usage.shortest == usage.longest && !usage.framed => Framing::Fixed(usage.longest),
         _ => Framing::Length,
     };
     let fixed = matches!(framing, Framing::Fixed(_));
@@ -297,12 +310,13 @@ mod tests {
     const KINDS: [ChannelKind; 4] =
         [ChannelKind::Pipe, ChannelKind::Unix, ChannelKind::Udp, ChannelKind::Tcp];
 
-    fn open_one(kind: ChannelKind, sizes: &[u32]) -> Channel {
+    fn open_one(kind: ChannelKind, sizes: &[u32], framed: bool) -> Channel {
         let usage = Usage {
             senders: End::One(0),
             receivers: End::One(1),
             shortest: *sizes.iter().min().unwrap(),
             longest: *sizes.iter().max().unwrap(),
+            framed,
         };
         channel(kind, &usage, connect(kind).unwrap())
     }
@@ -318,11 +332,15 @@ mod tests {
             sizes in prop::collection::vec(
                 prop_oneof![1..10u32, 1..9000u32, Just(60_000u32), Just(3_000_000)], 1..12
             ),
+            framed: bool,
+            discard: bool,
         ) {
             let datagrams = kind == ChannelKind::Udp;
             let most = if datagrams { 9000 } else { u32::MAX };
             let sizes: Vec<u32> = sizes.iter().map(|&size| size.min(most)).collect();
-            let channel = open_one(kind, &sizes);
+            let framed = framed && !datagrams;
+            let discard = discard && kind == ChannelKind::Tcp;
+            let channel = open_one(kind, &sizes, framed);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     let mut buffer = vec![1; channel.buffer()];
@@ -332,11 +350,11 @@ mod tests {
                 });
                 let mut buffer = vec![0; channel.buffer()];
                 for _ in &sizes {
-                    channel.receive(&mut buffer).unwrap();
+                    channel.receive(&mut buffer, discard).unwrap();
                 }
             });
             rustix::io::ioctl_fionbio(&*channel.receiver, true).unwrap();
-            prop_assert_eq!(channel.receive(&mut [0; 8]), Err(Errno::AGAIN));
+            prop_assert_eq!(channel.receive(&mut [0; 8], false), Err(Errno::AGAIN));
         }
     }
 
@@ -368,7 +386,8 @@ mod tests {
     #[test]
     fn turns_are_taken_only_where_parts_could_mix() {
         let several = |kind, shortest, longest| {
-            let usage = Usage { senders: End::Several, receivers: End::Several, shortest, longest };
+            let (senders, receivers) = (End::Several, End::Several);
+            let usage = Usage { senders, receivers, shortest, longest, framed: false };
             let channel = channel(kind, &usage, connect(kind).unwrap());
             (channel.senders_take_turns, channel.receivers_take_turns)
         };

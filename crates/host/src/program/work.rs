@@ -28,6 +28,13 @@ pub(super) fn compute(rounds: u64) {
     black_box(x);
 }
 
+/// Makes a system call that does nothing but enter and leave the kernel, and computes for
+/// these rounds in place of its work.
+pub(super) fn syscall(rounds: u64) {
+    black_box(rustix::process::getppid());
+    compute(rounds);
+}
+
 /// Two looks at the clock lie further apart than this only if the thread did not run between
 /// them, or its CPU was interrupted for longer than a tick takes.
 const GAP_NS: Ns = 20_000;

@@ -116,7 +116,7 @@ impl Worker {
         let spec = run.program.tasks[index];
         let ops: &'static [Op] = &run.program.roles[usize::from(spec.role)].ops;
         let buffer = ops.iter().filter_map(|op| match *op {
-            Op::Send { channel, .. } | Op::Recv { channel } => {
+            Op::Send { channel, .. } | Op::Recv { channel, .. } => {
                 Some(run.channels[spec.channel(channel)].buffer())
             }
             _ => None,
@@ -182,7 +182,8 @@ impl Worker {
                 Op::RunRandom(mean) => work::compute(run.speed.rounds(self.exponential(mean))),
                 Op::Spin(ns) => clock::spin_until(clock::now() + ns),
                 Op::Send { channel, bytes } => self.send(channel, bytes),
-                Op::Recv { channel } => self.receive(channel),
+                Op::Recv { channel, discard, .. } => self.receive(channel, discard),
+                Op::Syscall(ns) => work::syscall(run.speed.rounds(ns)),
                 Op::Sleep { time, jitter } => clock::sleep(time + self.random_below(jitter)),
                 Op::SleepRandom(mean) => clock::sleep(self.exponential(mean)),
                 Op::Period { period, restart } => self.period(period, restart),
@@ -269,14 +270,14 @@ impl Worker {
     }
 
     #[inline]
-    fn receive(&mut self, port: Port) {
+    fn receive(&mut self, port: Port, discard: bool) {
         let number = self.spec.channel(port);
         let channel = &self.run.channels[number];
         let turns = channel.receivers_take_turns.then(|| &self.run.arena.receivers[number]);
         if let Some(turns) = turns {
             turns.take(self.run.scope);
         }
-        if let Err(error) = channel.receive(&mut self.buffer) {
+        if let Err(error) = channel.receive(&mut self.buffer, discard) {
             fail(self.run, Fault::system(Doing::Receive, self.number, &error.into()));
         }
         if let Some(turns) = turns {

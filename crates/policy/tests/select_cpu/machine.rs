@@ -119,6 +119,10 @@ impl Recipe {
             cpu.scan = scan(&mut dice, now_j);
         }
         machine.tasks[0].allowed = allowed(&mut dice, &machine, this_cpu);
+        for llc in &mut machine.llcs {
+            let one_in = [1, 2, 2, 8, usize::MAX][dice.below(5)];
+            llc.icpus = llc.cpus.iter().copied().filter(|_| dice.one_in(one_in)).collect();
+        }
         let wakeup = Wakeup {
             wakee: 0,
             waker,
@@ -150,7 +154,12 @@ impl Recipe {
         let mut machine = Machine {
             cpus: Vec::new(),
             llcs: vec![
-                Llc { cpus: Vec::new(), has_idle_cores: false, nr_idle_scan: 0 };
+                Llc {
+                    cpus: Vec::new(),
+                    has_idle_cores: false,
+                    nr_idle_scan: 0,
+                    icpus: Vec::new(),
+                };
                 self.llcs.len()
             ],
             tasks: Vec::new(),
@@ -262,6 +271,9 @@ impl Scene {
         for (index, llc) in machine.llcs.iter().enumerate() {
             world.set_has_idle_cores(index, llc.has_idle_cores);
             world.set_nr_idle_scan(index, llc.nr_idle_scan);
+            for &cpu in &llc.cpus {
+                world.set_in_filter(cpu as u32, llc.icpus.contains(&cpu));
+            }
         }
         world
     }

@@ -102,6 +102,9 @@ fn the_same_decision(recipe: &Recipe) -> Result<(), TestCaseError> {
     );
     for (llc, state) in scene.machine.llcs.iter().enumerate() {
         prop_assert_eq!(world.has_idle_cores(llc), state.has_idle_cores);
+        for &cpu in &state.cpus {
+            prop_assert_eq!(world.in_filter(cpu as u32), state.icpus.contains(&cpu));
+        }
     }
     for (id, task) in scene.machine.tasks.iter().enumerate() {
         prop_assert_eq!(&history(&world, id as u32), &task.history, "task {}", id);
@@ -127,6 +130,10 @@ fn every_kernel_is_met_on_ten_thousand_machines() {
         "v5.13 +SIS_AGE",
         "v6.2",
         "v6.2 +SIS_SHORT",
+        "v6.2 +SIS_SHORT_V4",
+        "v6.2 -WA_BIAS",
+        "v6.2 +SIS_LIMITED_CORES",
+        "v6.2 +SIS_LIMITED_CORES +SIS_FILTER",
         "v6.4",
         "v6.12",
         "v7.2",
@@ -160,6 +167,19 @@ proptest! {
                     world.ttwu_queue(&scene.tunables, this_cpu as u32, cpu as u32, on_cpu);
                 prop_assert_eq!(found, expected, "from {} to {}: {}", this_cpu, cpu, on_cpu);
             }
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_goes_idle_joins_the_filter_unless_its_core_is_there(recipe in Recipe::any()) {
+        let scene = recipe.scene();
+        let mut world = scene.world();
+        for cpu in 0..scene.machine.cpus.len() {
+            let expected = variants::joins_filter(&scene.machine, cpu);
+            let was = world.in_filter(cpu as u32);
+            prop_assert_eq!(world.join_filter(cpu as u32), expected, "CPU {}", cpu);
+            prop_assert_eq!(world.in_filter(cpu as u32), was || expected);
+            world.set_in_filter(cpu as u32, was);
         }
     }
 

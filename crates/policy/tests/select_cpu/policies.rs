@@ -7,7 +7,7 @@ use crate::machine::Dice;
 use crate::variants::Scan;
 
 /// Every feature that placement asks for.
-const PLACEMENT: [u64; 13] = [
+const PLACEMENT: [u64; 17] = [
     bits::WA_IDLE,
     bits::WA_WEIGHT,
     bits::WA_EFFECTIVE_LOAD,
@@ -21,6 +21,10 @@ const PLACEMENT: [u64; 13] = [
     bits::TTWU_QUEUE,
     bits::TTWU_QUEUE_ON_CPU,
     bits::TTWU_QUEUE_IDLE,
+    bits::SIS_SHORT_V4,
+    bits::WA_BIAS,
+    bits::SIS_LIMITED_CORES,
+    bits::SIS_FILTER,
 ];
 
 /// The policy named, or a baseline with some of the placement features turned over:

@@ -27,6 +27,8 @@ pub struct Llc {
     pub cpus: Vec<usize>,
     pub has_idle_cores: bool,
     pub nr_idle_scan: u32,
+    /// sds->icpus of SIS_FILTER: some of `cpus`. Without any the state is sd_is_busy.
+    pub icpus: Vec<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,6 +184,14 @@ impl Reference<'_> {
             && task.dur_avg_ns * 8 < self.tunables.min_granularity_ns
     }
 
+    /// is_short_task() of SIS_SHORT v4.
+    fn is_short_v4(&self, task: Option<usize>) -> bool {
+        let dur_avg = task.map_or(0, |t| self.machine.tasks[t].dur_avg_ns);
+        self.tunables.has(bits::SIS_SHORT_V4)
+            && dur_avg != 0
+            && dur_avg * 8 <= self.tunables.min_granularity_ns
+    }
+
     fn record_wakee(&mut self) {
         let Some(waker) = self.wakeup.waker else { return };
         let hz = u64::from(self.tunables.hz);
@@ -255,7 +265,8 @@ impl Reference<'_> {
         if self.available_idle(prev) {
             return Some(prev);
         }
-        if nr_running == 1 && self.is_short(self.cpu(this).curr) {
+        let curr = self.cpu(this).curr;
+        if nr_running == 1 && (self.is_short(curr) || self.is_short_v4(curr)) {
             return Some(this);
         }
         None
@@ -276,11 +287,15 @@ impl Reference<'_> {
         }
         let task_load = i128::from(self.wakee().load);
         this_eff_load += task_load;
-        this_eff_load *= 100;
+        if self.tunables.has(bits::WA_BIAS) {
+            this_eff_load *= 100;
+        }
         this_eff_load *= i128::from(self.cpu(prev).capacity);
         let mut prev_eff_load = i128::from(self.cpu(prev).load);
         prev_eff_load -= task_load;
-        prev_eff_load *= 100 + (i128::from(pct) - 100) / 2;
+        if self.tunables.has(bits::WA_BIAS) {
+            prev_eff_load *= 100 + (i128::from(pct) - 100) / 2;
+        }
         prev_eff_load *= i128::from(self.cpu(this).capacity);
         if self.wakeup.sync {
             prev_eff_load += 1;
@@ -341,6 +356,13 @@ impl Reference<'_> {
                 }
             }
         }
+        if !has_idle_core
+            && self.cpu(target).nr_running == 1
+            && self.is_short_v4(self.cpu(target).curr)
+            && self.is_short_v4(Some(self.wakeup.wakee))
+        {
+            return (target, Rule::Short);
+        }
         match self.select_idle_cpu(has_idle_core, target) {
             Found::Cpu(cpu, rule) => (cpu, rule),
             Found::Nothing => (target, Rule::Target),
@@ -354,16 +376,28 @@ impl Reference<'_> {
 
     fn select_idle_cpu(&mut self, has_idle_core: bool, target: usize) -> Found {
         let llc = self.cpu(target).llc;
-        let span = self.machine.llcs[llc].cpus.clone();
+        let mut span = self.machine.llcs[llc].cpus.clone();
+        let weight = span.len() as u64;
+        let filter = self.tunables.has(bits::SIS_FILTER) && self.smt_active();
+        if filter {
+            span = self.machine.llcs[llc].icpus.clone();
+            if span.is_empty() {
+                return Found::Nothing; // sd_is_busy
+            }
+        }
         let mut nr = u64::MAX;
         if self.tunables.has(bits::SIS_UTIL) {
             nr = u64::from(self.machine.llcs[llc].nr_idle_scan) + 1;
-            if nr == 1 {
+            if has_idle_core && self.tunables.has(bits::SIS_LIMITED_CORES) {
+                nr = if nr > 1 { u64::MAX } else { 3 };
+            } else if nr == 1 {
                 return Found::Nothing;
+            } else if has_idle_core {
+                nr = u64::MAX;
             }
             if !has_idle_core
                 && self.wakeup.this_cpu == target
-                && 5 * nr < 3 * span.len() as u64
+                && 5 * nr < 3 * weight
                 && self.cpu(target).nr_running <= 1
                 && self.is_short(Some(self.wakeup.wakee))
                 && self.is_short(self.cpu(target).curr)
@@ -373,7 +407,7 @@ impl Reference<'_> {
         }
         let v513 = era(self.tunables) == Era::V513;
         if v513 && !has_idle_core {
-            nr = self.nr_by_cost(span.len() as u64);
+            nr = self.nr_by_cost(weight);
         }
         self.search = true;
         self.core_search = has_idle_core;
@@ -392,23 +426,26 @@ impl Reference<'_> {
             if !in_mask[cpu] {
                 continue;
             }
+            nr -= 1;
+            if nr == 0 {
+                self.exhausted = true;
+                break;
+            }
             if has_idle_core {
                 if self.select_idle_core(cpu, &mut in_mask, &mut fallback) {
                     return Found::Cpu(cpu, Rule::IdleCore);
                 }
                 continue;
             }
-            nr -= 1;
-            if nr == 0 {
-                self.exhausted = true;
-                return Found::Nothing;
-            }
             self.searched += 1;
             if self.usable(cpu) {
                 return Found::Cpu(cpu, Rule::IdleCpu);
             }
         }
-        if has_idle_core {
+        if filter && fallback.is_none() {
+            self.machine.llcs[llc].icpus.clear();
+        }
+        if has_idle_core || filter {
             self.machine.llcs[llc].has_idle_cores = false;
             self.cleared = true;
         }

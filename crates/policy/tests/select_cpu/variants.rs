@@ -1,12 +1,12 @@
 //! What other kernels do otherwise than 6.2, for the reference: v4.5 with its search
-//! by groups and the patch that takes the first idle thread, and v5.13 with searches
-//! bounded by what they cost. Written without looking at `policy/`, as is the rest.
+//! by groups and the patch that takes the first idle thread, v5.13 with searches bounded
+//! by what they cost, and SIS_FILTER's mask. Written without looking at `policy/`, as is the rest.
 
 use std::collections::BTreeMap;
 
 use reveille_policy::{Rule, Tunables, bits};
 
-use crate::reference::{Decision, Machine, Reference};
+use crate::reference::{Cpu, Decision, Machine, Reference};
 
 /// `avg_idle` and what belongs to it, of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -165,4 +165,19 @@ pub fn scan_done(
     }
     let diff = time as i64 - rq.avg_scan_cost as i64;
     rq.avg_scan_cost = (rq.avg_scan_cost as i64 + diff / 8) as u64;
+}
+
+/// __update_idle_core() of SIS_FILTER: sets `cpu` in the mask, if that is what it does.
+pub fn joins_filter(machine: &Machine, cpu: usize) -> bool {
+    let Cpu { core, llc, .. } = &machine.cpus[cpu];
+    let present = |cpu: usize| machine.llcs[*llc].icpus.contains(&cpu);
+    let mut exist = present(cpu);
+    for &sibling in core.iter().filter(|s| **s != cpu) {
+        let state = &machine.cpus[sibling];
+        if !state.available_idle && (exist || !state.sched_idle) {
+            continue;
+        }
+        exist |= present(sibling);
+    }
+    !exist
 }

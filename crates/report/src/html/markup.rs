@@ -7,8 +7,8 @@ use reveille_study::{Claim, Comparison, Row, Unpredicted, Verdict};
 use crate::agreement::host_facts;
 use crate::explain;
 use crate::group::{Group, groups, unique};
-use crate::number::{self, Unit};
-use crate::printed::{self, claim_predicted, claimed, score};
+use crate::number;
+use crate::printed::{self, capitalised, claim_predicted, claimed, score};
 
 /// `text` as it may stand in an element and in a quoted attribute.
 pub(crate) fn escape(text: &str) -> String {
@@ -54,6 +54,7 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
     push(&mut out, format_args!("<p class=\"score\">{}</p>\n", escape(&capitalised(&score(c)))));
     claims(&mut out, &c.claims);
     unpredicted(&mut out, &c.unpredicted);
+    let several = c.rows.iter().any(|r| r.modes.is_some());
     let groups = groups(c);
     for (i, case) in unique(c.rows.iter().map(|r| r.case.as_str())).into_iter().enumerate() {
         let id = format!("study{number}-case{i}");
@@ -78,6 +79,10 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
         out += "</section>\n";
     }
     out += LEGEND;
+    let more = [printed::skill_legend(&c.skill), several.then_some(printed::STATES)];
+    for text in more.into_iter().flatten() {
+        push(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", capitalised(text)));
+    }
     out + "</article>\n"
 }
 
@@ -173,16 +178,15 @@ fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
     heads.extend(as_printed.then_some("printed"));
     heads.extend(["published", "verdict"]);
     open_table(out, &caption, &heads);
-    let unit = Unit::of_metric(&first.metric);
     for row in &group.rows {
-        let repeated = row.p_value.is_some();
+        let [baseline, candidate] = printed::sides(row).map(|states| states.join("<br>"));
         push(
             out,
             format_args!(
                 "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td></tr>\n",
                 row.load,
-                number::figure(unit, row.baseline, repeated),
-                number::figure(unit, row.candidate, repeated),
+                baseline,
+                candidate,
                 change(row),
                 row.p_value.map_or("–".into(), p_value),
                 if as_printed { cell(printed::printed(row)) } else { String::new() },
@@ -213,7 +217,8 @@ fn change(row: &Row) -> String {
         _ => "",
     };
     let star = if row.significant { "*" } else { "<span class=\"gap\">*</span>" };
-    format!("<span class=\"{class}\">{}{star}</span>", number::change(row.change_pct))
+    let lines: Vec<String> = printed::changes(row).iter().map(|c| format!("{c}{star}")).collect();
+    format!("<span class=\"{class}\">{}</span>", lines.join("<br>"))
 }
 
 fn p_value(p: f64) -> String {
@@ -289,11 +294,6 @@ pub(crate) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
 const WORDS: [&str; 5] = ["claim", "source", "what", "figures", "why not"];
 
 pub(crate) const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
-
-fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |ch| ch.to_uppercase().chain(chars).collect())
-}
 
 pub(crate) fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
     out.write_fmt(part).expect("writing to a String cannot fail");

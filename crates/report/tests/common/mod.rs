@@ -7,7 +7,7 @@
 use reveille_measure::{CpuTime, Explain, Ns};
 use reveille_study::{
     Claim, Comparison, Detail, Direction, Explanation, Figure, MachineUsed, Row, RowKind, Score,
-    SideDetail, Unpredicted, Verdict,
+    SideDetail, Skill, Unpredicted, Verdict,
 };
 
 /// CPUs of the sample machine.
@@ -35,6 +35,7 @@ pub fn sample() -> Comparison {
         }
     }
     let hits = rows.iter().filter(|r| r.verdict == Some(Verdict::Hit)).count();
+    let skill = Skill::of(&rows);
     let counted = hits + rows.iter().filter(|r| r.verdict == Some(Verdict::Miss)).count();
     Comparison {
         study: "sis-short-spr".into(),
@@ -79,6 +80,7 @@ pub fn sample() -> Comparison {
             source: "cover letter of version 8".into(),
         }],
         score: Score { hits, counted },
+        skill,
         partial: false,
         host: None,
     }
@@ -124,9 +126,11 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         baseline: Figure { mean, rel_std: 0.002 + 0.03 * Noise(load).next() },
         candidate: Figure { mean: mean * factor, rel_std: 0.002 + 0.03 * noise.next() },
         change_pct: gain,
+        modes: None,
         p_value: Some(if gain.abs() > 2.0 { 0.0004 } else { 0.31 }),
         significant: gain.abs() > 2.0,
-        half_width: f64::NAN,
+        half_width: 0.05,
+        ratios: Vec::new(),
         published_change_pct: published,
         published_baseline: None,
         published_candidate: None,

@@ -11,6 +11,8 @@ use crate::HostError;
 
 /// A message of either side is shorter than this: the server's buffer.
 pub(super) const MAX_BYTES: usize = 70_000;
+/// Bytes of a read's answer or of a write's request beside the contents.
+const HEADER: u32 = 59;
 /// Part of a path in load files that stands for a client's own directory; the client's
 /// number takes the place of the 1.
 const OWN_DIRECTORY: &str = "client1";
@@ -73,11 +75,14 @@ pub(super) fn catalogue() -> Result<Vec<Exchange>, HostError> {
     debug_assert!(program.channels.iter().all(|&kind| kind == ChannelKind::Tcp));
     let (requests, responses) = (messages(&program.roles[0]), messages(&program.roles[1]));
     let exchange = |(request, response): (&Message, &Message)| {
-        let contents = request.counted * 1000;
-        let name = match contents {
+        let name = match request.counted {
             0 => "Other",
             _ if request.bytes > response.bytes => "WriteX",
             _ => "ReadX",
+        };
+        let contents = match name {
+            "Other" => 0,
+            _ => request.bytes.max(response.bytes) - HEADER,
         };
         Exchange {
             operation: operation(name),
@@ -206,8 +211,8 @@ fn of_line(words: &[String]) -> Result<Exchange, String> {
         "QUERY_FS_INFORMATION" => ("Qfsinfo", 59, 71, 0),
         "SET_FILE_INFORMATION" => ("Sfileinfo", 71, 47, 0),
         "FIND_FIRST" => ("Find", 59 + path(1), size(39, 90, number(4)?), 0),
-        "WriteX" => ("WriteX", size(59, 1, number(3)?), 55, number(3)?),
-        "ReadX" => ("ReadX", 59, size(59, 1, number(4)?), number(4)?),
+        "WriteX" => ("WriteX", size(HEADER, 1, number(3)?), 55, number(3)?),
+        "ReadX" => ("ReadX", HEADER, size(HEADER, 1, number(4)?), number(4)?),
         "LockX" => ("LockX", 51, 39, 0),
         "UnlockX" => ("UnlockX", 51, 39, 0),
         "Flush" => ("Flush", 41, 39, 0),
@@ -233,11 +238,17 @@ mod tests {
     #[test]
     fn the_catalogues_mix_is_what_its_file_says() {
         let mix = catalogue().unwrap();
-        assert_eq!(mix.len(), 10 * 3 + 3 * 2 + 1);
+        assert_eq!(mix.len(), 110);
         let of = |name| mix.iter().filter(move |e| e.operation == operation(name));
-        assert_eq!((of("ReadX").count(), of("WriteX").count()), (10, 3));
-        assert!(of("ReadX").all(|e| (e.request, e.response, e.contents) == (59, 15_000, 15_000)));
-        assert!(of("WriteX").all(|e| (e.request, e.response, e.contents) == (15_000, 55, 15_000)));
+        let sizes = |name| {
+            let mut sizes: Vec<u32> = of(name).map(|e| e.contents).collect();
+            sizes.sort_unstable();
+            sizes
+        };
+        assert_eq!(sizes("ReadX"), [vec![4096; 20], vec![4469; 6], vec![61_440; 4]].concat());
+        assert_eq!(sizes("WriteX"), [4096, 4096, 4096, 15_400, 15_400, 65_536, 65_536, 65_536]);
+        assert!(of("ReadX").all(|e| (e.request, e.response) == (59, 59 + e.contents)));
+        assert!(of("WriteX").all(|e| (e.request, e.response) == (59 + e.contents, 55)));
         assert!(of("Other").all(|e| e.contents == 0 && e.request < 200 && e.response < 200));
     }
 
