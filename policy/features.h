@@ -40,12 +40,17 @@
 #define POLICY_DELAY_DEQUEUE (1ull << 29)
 #define POLICY_DELAY_ZERO (1ull << 30)
 #define POLICY_SLICE_PROTECT (1ull << 31)
+#define POLICY_SIS_NODE (1ull << 32)
+#define POLICY_SIS_NODE_LIMIT (1ull << 33)
+#define POLICY_SIS_NODE_TOPOEXT (1ull << 34)
+#define POLICY_SIS_CLUSTER (1ull << 35)
 #define POLICY_SIS_SHORT_V4 (1ull << 40)
 #define POLICY_WA_BIAS (1ull << 41)
 #define POLICY_SWQUEUE_ENQUEUE (1ull << 42)
 #define POLICY_SWQUEUE_GATE_ABOVE_LLC (1ull << 43)
 #define POLICY_SIS_LIMITED_CORES (1ull << 44)
 #define POLICY_SIS_FILTER (1ull << 45)
+#define POLICY_PIPE_WAKE_FREED (1ull << 50)
 
 struct policy_tunables {
 	u64 features;

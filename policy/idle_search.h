@@ -40,6 +40,26 @@ POLICY_INLINE u64 policy_below_bit(u64 word, u32 bit)
 	return word & ~(~0ull << bit);
 }
 
+/* Which CPUs of an LLC a walk meets, and from which position on. */
+struct policy_walk {
+	u32 llc, target, start;
+	bool filtered; /* those that SIS_FILTER keeps */
+	enum { POLICY_WALK_ALL, POLICY_WALK_CLUSTER, POLICY_WALK_REST } part;
+};
+
+POLICY_INLINE bool policy_clusters(const struct world *w, const struct policy_tunables *t)
+{
+	return policy_has(t, POLICY_SIS_CLUSTER) && world_cluster_active(w);
+}
+
+/* Are two CPUs of an LLC in one cluster? */
+POLICY_INLINE bool policy_share_cluster(const struct world *w, u32 a, u32 b)
+{
+	u32 at = world_llc_position(w, a);
+
+	return world_cluster_word(w, b, at / 64) >> (at % 64) & 1;
+}
+
 /*
  * SIS_FILTER (mail of 2022-09-09, v5 5/5): searches walk only CPUs that have gone idle
  * since a search of the LLC last found none, one per core. On cores of one thread the
@@ -81,13 +101,19 @@ POLICY_INLINE bool policy_joins_filter(const struct world *w, u32 cpu)
 	return true;
 }
 
-/* CPUs of word i that a search walks. */
-POLICY_INLINE u64 policy_walked_word(const struct world *w, const struct policy_task *p, u32 llc,
-				     u32 i, bool filtered)
+/* Word i of what a walk meets. */
+POLICY_INLINE u64 policy_walk_word(const struct world *w, const struct policy_task *p,
+				   const struct policy_walk *walk, u32 i)
 {
-	u64 allowed = world_allowed_word(w, p, llc, i);
+	u64 word = world_allowed_word(w, p, walk->llc, i);
 
-	return filtered ? allowed & world_filter_word(w, llc, i) : allowed;
+	if (walk->filtered)
+		word &= world_filter_word(w, walk->llc, i);
+	if (walk->part == POLICY_WALK_CLUSTER)
+		word &= world_cluster_word(w, walk->target, i);
+	else if (walk->part == POLICY_WALK_REST)
+		word &= ~world_cluster_word(w, walk->target, i);
+	return word;
 }
 
 /*
@@ -95,22 +121,23 @@ POLICY_INLINE u64 policy_walked_word(const struct world *w, const struct policy_
  * within `budget` tests. Steps 0..words: the starting word comes twice, first its
  * upper part and at the end its lower part.
  */
-POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p, u32 llc, u32 start,
-				   u32 budget, bool filtered, struct policy_pick *pick)
+POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
+				   const struct policy_walk *walk, u32 budget,
+				   struct policy_pick *pick)
 {
-	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
+	u32 words = (world_llc_weight(w, walk->llc) + 63) / 64, first = walk->start / 64;
 
 	if (words > POLICY_LLC_WORDS)
 		words = POLICY_LLC_WORDS;
 	POLICY_FOR(step, words + 1) {
 		u32 i = first + step < words ? first + step : first + step - words, bit;
-		u64 allowed = policy_walked_word(w, p, llc, i, filtered), usable;
+		u64 allowed = policy_walk_word(w, p, walk, i), usable;
 
 		if (step == 0)
-			allowed = policy_from_bit(allowed, start % 64);
+			allowed = policy_from_bit(allowed, walk->start % 64);
 		else if (step == words)
-			allowed = policy_below_bit(allowed, start % 64);
-		usable = world_usable_word(w, llc, i) & allowed;
+			allowed = policy_below_bit(allowed, walk->start % 64);
+		usable = world_usable_word(w, walk->llc, i) & allowed;
 		if (!usable) {
 			pick->searched += policy_popcount(allowed);
 			if (pick->searched <= budget)
@@ -120,7 +147,7 @@ POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 		bit = policy_lowest_bit(usable);
 		pick->searched += policy_popcount(policy_below_bit(allowed, bit)) + 1;
 		if (pick->searched <= budget)
-			return world_llc_cpu(w, llc, i * 64 + bit);
+			return world_llc_cpu(w, walk->llc, i * 64 + bit);
 		break;
 	}
 	if (pick->searched > budget) {
@@ -164,7 +191,7 @@ POLICY_INLINE bool policy_look_at_core(struct world *w, const struct policy_task
 
 /* Has the walk from `start` met another thread of the core before this one? */
 POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task *p, u32 cpu,
-				       u32 position, u32 start, bool filtered)
+				       u32 position, const struct policy_walk *walk)
 {
 	u32 width = world_smt_width(w, cpu);
 
@@ -173,32 +200,32 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 		u32 at = world_llc_position(w, thread);
 
 		/* Positions below the start come after those above it. */
-		if ((at < start) == (position < start) ? at >= position : at < start)
+		if ((at < walk->start) == (position < walk->start) ? at >= position : at < walk->start)
 			continue;
-		if (world_allowed(w, p, thread) && (!filtered || policy_in_filter(w, thread)))
+		if (world_allowed(w, p, thread) && (!walk->filtered || policy_in_filter(w, thread)))
 			return true;
 	}
 	return false;
 }
 
 /* First fully idle core in wrap order from position `start`, among the first `budget`. */
-POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p, u32 llc,
-				    u32 start, u32 budget, bool filtered, u32 *fallback,
+POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p,
+				    const struct policy_walk *walk, u32 *budget, u32 *fallback,
 				    struct policy_pick *pick)
 {
-	u32 words = (world_llc_weight(w, llc) + 63) / 64, first = start / 64;
+	u32 words = (world_llc_weight(w, walk->llc) + 63) / 64, first = walk->start / 64;
 
 	if (words > POLICY_LLC_WORDS)
 		words = POLICY_LLC_WORDS;
 	/* As in policy_scan_cpus(). */
 	POLICY_FOR(step, words + 1) {
 		u32 i = first + step < words ? first + step : first + step - words;
-		u64 allowed = policy_walked_word(w, p, llc, i, filtered);
+		u64 allowed = policy_walk_word(w, p, walk, i);
 
 		if (step == 0)
-			allowed = policy_from_bit(allowed, start % 64);
+			allowed = policy_from_bit(allowed, walk->start % 64);
 		else if (step == words)
-			allowed = policy_below_bit(allowed, start % 64);
+			allowed = policy_below_bit(allowed, walk->start % 64);
 		POLICY_FOR(n, 64) {
 			u32 position, cpu;
 
@@ -206,13 +233,14 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 				break;
 			position = i * 64 + policy_lowest_bit(allowed);
 			allowed &= allowed - 1;
-			cpu = world_llc_cpu(w, llc, position);
-			if (policy_core_was_met(w, p, cpu, position, start, filtered))
+			cpu = world_llc_cpu(w, walk->llc, position);
+			if (policy_core_was_met(w, p, cpu, position, walk))
 				continue;
-			if (!budget--) {
+			if (!*budget) {
 				pick->exhausted = 1;
 				return POLICY_NONE;
 			}
+			--*budget;
 			if (policy_look_at_core(w, p, cpu, fallback, pick))
 				return cpu;
 		}
@@ -236,6 +264,8 @@ POLICY_INLINE bool policy_keep_short(struct world *w, const struct policy_tunabl
 /*
  * select_idle_cpu(): an idle CPU of target's LLC, or POLICY_NONE. The walk begins
  * behind the target, with SIS_PROP's budget at the target itself (changed in v5.15).
+ * With clusters there are two, the first through that of the target (v6.8, commit
+ * 8881e1639f1f); the budget is one.
  */
 POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tunables *t,
 					 const struct policy_task *p, bool has_idle_cores,
@@ -245,11 +275,13 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 	u32 llc = world_llc(w, target), weight = world_llc_weight(w, llc);
 	u32 start = world_llc_position(w, target) + 1;
 	u32 nr = POLICY_SCAN_ALL, cores = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
-	bool filtered = policy_filters(w, t);
+	struct policy_walk walk = { .llc = llc, .target = target,
+				    .filtered = policy_filters(w, t) };
+	bool clusters = policy_clusters(w, t);
 
 	if (start >= weight)
 		start = 0;
-	if (filtered && policy_filter_is_empty(w, llc))
+	if (walk.filtered && policy_filter_is_empty(w, llc))
 		return POLICY_NONE;
 	if (policy_has(t, POLICY_SIS_UTIL)) {
 		nr = world_nr_idle_scan(w, llc) + 1;
@@ -268,28 +300,77 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 		if (!has_idle_cores)
 			nr = policy_scan_budget(t, world_scan_state(w, this_cpu), weight, now_j);
 	}
+	walk.start = start;
 	pick->search = 1;
-	if (!has_idle_cores) {
-		pick->rule = POLICY_RULE_IDLE_CPU;
+	pick->core_search = has_idle_cores;
+	pick->rule = has_idle_cores ? POLICY_RULE_IDLE_CORE : POLICY_RULE_IDLE_CPU;
+	POLICY_FOR(pass, 2) {
+		walk.part = !clusters ? POLICY_WALK_ALL :
+			    pass == 0 ? POLICY_WALK_CLUSTER :
+					POLICY_WALK_REST;
 		/* The budget is counted down before each test: nr - 1 CPUs are looked at. */
-		cpu = policy_scan_cpus(w, p, llc, start, nr - 1, filtered, pick);
-		if (filtered && cpu == POLICY_NONE) {
+		cpu = has_idle_cores ? policy_scan_cores(w, p, &walk, &cores, &fallback, pick) :
+				       policy_scan_cpus(w, p, &walk, nr - 1, pick);
+		if (cpu != POLICY_NONE)
+			return cpu;
+		if (!clusters || pick->exhausted)
+			break;
+	}
+	if (!has_idle_cores) {
+		if (walk.filtered) {
 			world_empty_filter(w, llc);
 			pick->cleared = 1;
 		}
-		return cpu;
+		return POLICY_NONE;
 	}
-	pick->core_search = 1;
-	pick->rule = POLICY_RULE_IDLE_CORE;
-	cpu = policy_scan_cores(w, p, llc, start, cores, filtered, &fallback, pick);
-	if (cpu != POLICY_NONE)
-		return cpu;
 	world_clear_idle_cores(w, llc);
-	if (filtered && fallback == POLICY_NONE)
+	if (walk.filtered && fallback == POLICY_NONE)
 		world_empty_filter(w, llc);
 	pick->cleared = 1;
 	pick->rule = POLICY_RULE_IDLE_CPU;
 	return fallback;
+}
+
+/* Most other LLCs that SIS_NODE_LIMIT lets a search go through. */
+#define POLICY_NODE_LIMIT 4u
+
+/*
+ * select_idle_node(): an idle CPU in another LLC of target's memory node, each searched
+ * as if its first CPU were the target, by its own budget (c5214e13ad60). With
+ * SIS_NODE_TOPOEXT the domain above an LLC is a pair of them, not the node.
+ */
+POLICY_INLINE u32 policy_select_idle_node(struct world *w, const struct policy_tunables *t,
+					  const struct policy_task *p, u32 this_cpu, u32 target,
+					  u64 now_j, struct policy_pick *pick)
+{
+	u32 own = world_llc(w, target), pair = world_llc_rank(w, own) / 2, llc = own;
+
+	POLICY_FOR(k, POLICY_NODE_LLCS) {
+		struct policy_pick far = { 0 };
+		u32 cpu;
+
+		llc = world_next_llc(w, llc);
+		if (llc == own)
+			break;
+		if (policy_has(t, POLICY_SIS_NODE_LIMIT) && pick->far_llcs == POLICY_NODE_LIMIT)
+			break;
+		if (policy_has(t, POLICY_SIS_NODE_TOPOEXT) && world_llc_rank(w, llc) / 2 != pair)
+			continue;
+		if (world_llc_weight(w, llc) == 1)
+			continue; /* no domain to search */
+		cpu = policy_select_idle_cpu(w, t, p,
+					     world_smt_active(w) && world_has_idle_cores(w, llc),
+					     this_cpu, world_llc_cpu(w, llc, 0), now_j, &far);
+		pick->search |= far.search;
+		pick->searched += far.searched;
+		pick->far += far.searched;
+		pick->far_llcs++;
+		if (cpu != POLICY_NONE) {
+			pick->rule = far.rule;
+			return cpu;
+		}
+	}
+	return POLICY_NONE;
 }
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * select_task_rq_fair() for a wake-up: history, affinity, then the idle siblings of
  * the target in the kernel's order. Decides where a waking task runs. As in v6.2;
- * SIS_PROP and SIS_GROUP bring what was different in their kernels.
+ * SIS_PROP, SIS_GROUP, SIS_CLUSTER and SIS_NODE bring what was different in their kernels.
  */
 #ifndef REVEILLE_POLICY_SELECT_H
 #define REVEILLE_POLICY_SELECT_H
@@ -45,15 +45,20 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 	u32 prev = p->prev_cpu, recent = p->recent_used_cpu;
 	u32 llc = world_llc(w, target), cpu;
 	bool prev_near = world_llc(w, prev) == llc, has_idle_cores = false;
-	bool v513 = policy_scan_by_cost(t);
+	bool v513 = policy_scan_by_cost(t), clusters = policy_clusters(w, t);
+	/* Idle, but in another cluster than the target. */
+	u32 kept_prev = POLICY_NONE, kept_recent = POLICY_NONE;
 
 	pick->tested++;
 	if (world_usable(w, target))
 		return policy_picked(pick, target, POLICY_RULE_TARGET_IDLE);
 	if (prev != target && prev_near) {
 		pick->tested++;
-		if (world_usable(w, prev))
-			return policy_picked(pick, prev, POLICY_RULE_PREV_IDLE);
+		if (world_usable(w, prev)) {
+			if (!clusters || policy_share_cluster(w, prev, target))
+				return policy_picked(pick, prev, POLICY_RULE_PREV_IDLE);
+			kept_prev = prev;
+		}
 	}
 	/*
 	 * A per-CPU kernel thread that completes work here hands back at once; in v5.13
@@ -70,7 +75,10 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 			pick->tested++;
 			if (world_usable(w, recent) && world_allowed(w, p, recent)) {
 				p->recent_used_cpu = prev;
-				return policy_picked(pick, recent, POLICY_RULE_RECENT_IDLE);
+				if (!clusters || policy_share_cluster(w, recent, target))
+					return policy_picked(pick, recent,
+							     POLICY_RULE_RECENT_IDLE);
+				kept_recent = recent;
 			}
 		}
 	}
@@ -90,7 +98,18 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 	    policy_is_short_v4(t, world_curr(w, target)))
 		return policy_picked(pick, target, POLICY_RULE_SHORT);
 	cpu = policy_select_idle_cpu(w, t, p, has_idle_cores, this_cpu, target, now_j, pick);
-	return cpu != POLICY_NONE ? cpu : policy_picked(pick, target, POLICY_RULE_TARGET);
+	if (cpu != POLICY_NONE)
+		return cpu;
+	if (kept_prev != POLICY_NONE)
+		return policy_picked(pick, kept_prev, POLICY_RULE_PREV_IDLE);
+	if (kept_recent != POLICY_NONE)
+		return policy_picked(pick, kept_recent, POLICY_RULE_RECENT_IDLE);
+	if (policy_has(t, POLICY_SIS_NODE)) {
+		cpu = policy_select_idle_node(w, t, p, this_cpu, target, now_j, pick);
+		if (cpu != POLICY_NONE)
+			return cpu;
+	}
+	return policy_picked(pick, target, POLICY_RULE_TARGET);
 }
 
 /*

@@ -46,6 +46,8 @@ typedef __INT64_TYPE__ s64;
 /* A last-level cache holds at most this many CPUs: 8 words of 64. */
 #define POLICY_LLC_WORDS 8
 #define POLICY_LLC_CPUS (POLICY_LLC_WORDS * 64)
+/* A search of a memory node goes through at most this many LLCs. */
+#define POLICY_NODE_LLCS 64
 /* A core has at most this many hardware threads. */
 #define POLICY_SMT_MAX 8
 /* Capacity of a CPU that nothing is stolen from. */
@@ -99,8 +101,10 @@ enum policy_rule {
 struct policy_pick {
 	u32 cpu;
 	u32 target;	/* what wake_affine proposed */
-	u16 tested;	/* idle tests of single CPUs before the search */
+	u8 tested;	/* idle tests of single CPUs before the search */
+	u8 far_llcs;	/* other LLCs that were searched (SIS_NODE) */
 	u16 searched;	/* CPUs that the idle search looked at */
+	u16 far;	/* ... those of other LLCs among them */
 	u8 rule;	/* enum policy_rule */
 	u8 search;	/* an idle search was made */
 	u8 core_search;	/* ... for a whole idle core */

@@ -34,6 +34,16 @@ POLICY_INLINE u32 world_llc(const struct world *w, u32 cpu);
 POLICY_INLINE u32 world_llc_weight(const struct world *w, u32 llc);
 POLICY_INLINE u32 world_llc_position(const struct world *w, u32 cpu);
 POLICY_INLINE u32 world_llc_cpu(const struct world *w, u32 llc, u32 position);
+/*
+ * The next LLC of the same memory node, by lowest CPU and in a ring: itself if there is
+ * no other; and its rank there.
+ */
+POLICY_INLINE u32 world_next_llc(const struct world *w, u32 llc);
+POLICY_INLINE u32 world_llc_rank(const struct world *w, u32 llc);
+/* LLCs have clusters, of which every CPU is in one (sched_cluster_active). */
+POLICY_INLINE bool world_cluster_active(const struct world *w);
+/* Word i of the CPU's LLC: positions in its cluster. Asked only if there are some. */
+POLICY_INLINE u64 world_cluster_word(const struct world *w, u32 cpu, u32 i);
 /* Some core of the machine has two threads. */
 POLICY_INLINE bool world_smt_active(const struct world *w);
 POLICY_INLINE u32 world_smt_width(const struct world *w, u32 cpu);

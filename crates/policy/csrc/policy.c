@@ -33,24 +33,23 @@ u32 reveille_layout(u32 which)
 }
 
 /* What only kernels before v6.0, and patches that were not merged, decide by. */
-#define RARE                                                                            \
+#define RARE                                                                             \
 	(POLICY_SIS_GROUP | POLICY_SIS_FIRST | POLICY_SIS_PROP | POLICY_SIS_AGE |        \
-	 POLICY_WA_EFFECTIVE_LOAD | POLICY_SIS_SHORT_V4 | POLICY_SIS_LIMITED_CORES |      \
-	 POLICY_SIS_FILTER)
+	 POLICY_WA_EFFECTIVE_LOAD | POLICY_SIS_NODE | POLICY_SIS_SHORT_V4 |              \
+	 POLICY_SIS_LIMITED_CORES | POLICY_SIS_FILTER)
 
-static __attribute__((noinline, cold)) void select_cpu_rarely(struct world *w,
-							      const struct policy_tunables *t,
-							      struct policy_task *p,
-							      struct policy_task *waker,
-							      u32 this_cpu, u32 flags, u64 now_j,
-							      struct policy_pick *pick)
+static __attribute__((noinline, cold)) void
+select_cpu_rarely(struct world *w, const struct policy_tunables *t, struct policy_task *p,
+		  struct policy_task *waker, u32 this_cpu, u32 flags, u64 now_j,
+		  struct policy_pick *pick)
 {
 	*pick = policy_select_cpu(w, t, p, waker, this_cpu, flags, now_j);
 }
 
 /*
  * The same code twice: with the rare features known to be off the compiler leaves
- * their rules out, so that recent kernels do not pay for them.
+ * their rules out, so that recent kernels do not pay for them; nor for clusters that
+ * are not there.
  */
 void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p, u32 waker,
 			 u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
@@ -59,11 +58,11 @@ void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p
 	struct policy_task *by = waker == POLICY_NONE ? 0 : &w->tasks[waker];
 	struct policy_tunables recent = *t;
 
-	if (policy_has(t, RARE)) {
+	if (policy_has(t, RARE) || policy_clusters(w, t)) {
 		select_cpu_rarely(w, t, wakee, by, this_cpu, flags, now_j, pick);
 		return;
 	}
-	recent.features &= ~RARE;
+	recent.features &= ~(RARE | POLICY_SIS_CLUSTER);
 	*pick = policy_select_cpu(w, &recent, wakee, by, this_cpu, flags, now_j);
 }
 

@@ -20,7 +20,8 @@ struct world_cpu {
 	u16 position;		/* within the LLC */
 	u16 smt_first;		/* index into smt_cpus */
 	u16 smt_width;
-	u32 reserved[2];
+	u32 cluster;		/* index into clusters */
+	u32 reserved;
 };
 
 /* One LLC: sched_domain_shared, and where its CPUs stand in llc_cpus. */
@@ -31,6 +32,8 @@ struct world_llc {
 	u32 weight;
 	u32 nr_idle_scan;
 	u32 has_idle_cores;
+	u32 next;		/* LLC of the memory node */
+	u32 rank;		/* there */
 };
 
 struct world {
@@ -41,12 +44,13 @@ struct world {
 	const u16 *llc_cpus;	/* CPU numbers, LLC by LLC, ascending */
 	const u16 *smt_cpus;	/* CPU numbers, core by core, ascending */
 	const u64 *allowed;	/* affinity sets: per set, per LLC, POLICY_LLC_WORDS words */
+	const u64 *clusters;	/* per cluster, positions in its LLC, POLICY_LLC_WORDS words */
 	u32 n_llcs;
 	u32 n_cpus;
 	u32 n_tasks;
 	u32 n_affinities;
 	u32 smt_active;
-	u32 reserved;
+	u32 cluster_active;
 };
 
 #include "../../../policy/world.h"
@@ -101,6 +105,26 @@ static inline u32 world_llc_position(const struct world *w, u32 cpu)
 static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position)
 {
 	return w->llc_cpus[w->llcs[llc].first + position];
+}
+
+static inline u32 world_next_llc(const struct world *w, u32 llc)
+{
+	return w->llcs[llc].next;
+}
+
+static inline u32 world_llc_rank(const struct world *w, u32 llc)
+{
+	return w->llcs[llc].rank;
+}
+
+static inline bool world_cluster_active(const struct world *w)
+{
+	return w->cluster_active != 0;
+}
+
+static inline u64 world_cluster_word(const struct world *w, u32 cpu, u32 i)
+{
+	return w->clusters[(u64)w->cpus[cpu].cluster * POLICY_LLC_WORDS + i];
 }
 
 static inline bool world_smt_active(const struct world *w)

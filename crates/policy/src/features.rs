@@ -62,12 +62,17 @@ pub mod bits {
         DELAY_DEQUEUE = 29, "A task that sleeps while ineligible stays queued until its lag is repaid (EEVDF)", "v6.12, commit 152e11f6df29";
         DELAY_ZERO = 30, "A delayed task that wakes takes no positive lag along (EEVDF)", "v6.12, commit 54a58a787791";
         SLICE_PROTECT = 31, "What protects the running task is a virtual time that wake-ups may shrink (EEVDF)", "v7.2, set_protect_slice()";
+        SIS_NODE = 32, "Search the other caches of the memory node if the target's has no idle CPU", "tip of 2023-06-01, commit c5214e13ad60, reverted";
+        SIS_NODE_LIMIT = 33, "At most four of them (SIS_NODE)", "mail of 2023-06-01, Re: Multi-LLC select_idle_sibling()";
+        SIS_NODE_TOPOEXT = 34, "Caches stand in pairs, a scheduling domain of their own, beyond which SIS_NODE does not go", "mails of 2023-06-13 and 06-16, Re: Multi-LLC select_idle_sibling()";
+        SIS_CLUSTER = 35, "Search the target's cluster before the rest of the cache, and prefer candidates there", "v6.8, commit 8881e1639f1f";
         SIS_SHORT_V4 = 40, "SIS_SHORT without its bounds: by duration alone, at any utilisation, on any target", "mail of 2022-12-16, RFC v4 2/2";
         WA_BIAS = 41, "WA_WEIGHT takes the previous CPU for more loaded by half the tolerated imbalance", "v4.14, commit f2cdd9cc6c97";
         SWQUEUE_ENQUEUE = 42, "Append to the shared queue at every enqueue, also when a task is preempted or moved", "shared_runq v2 7/7, 2023-07-10; v3";
         SWQUEUE_GATE_ABOVE_LLC = 43, "New-idle balancing weighs the cost of the domain above the cache first", "shared_runq v3 6/7, 2023-08-09";
         SIS_LIMITED_CORES = 44, "Where SIS_UTIL allows no search, look at two cores if one may be idle", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 1/5 and 2/5";
         SIS_FILTER = 45, "Search only CPUs that have gone idle since a search last found none", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 3/5 to 5/5";
+        PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
     }
 }
 pub use bits::FEATURES;
@@ -143,12 +148,16 @@ pub const BASELINES: &[Baseline] = &[
     Baseline {
         name: "v6.12",
         about: "Linux 6.12: EEVDF with delayed dequeue",
-        features: PLACEMENT | EEVDF,
+        features: PLACEMENT | EEVDF | bits::SIS_CLUSTER,
     },
     Baseline {
         name: "v7.2",
         about: "Linux 7.2: EEVDF with slices protected by virtual time",
-        features: PLACEMENT | EEVDF | bits::SLICE_PROTECT,
+        features: PLACEMENT
+            | EEVDF
+            | bits::SIS_CLUSTER
+            | bits::SLICE_PROTECT
+            | bits::PIPE_WAKE_FREED,
     },
 ];
 

@@ -30,6 +30,11 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
         bits::AUTOGROUP | bits::LOAD_AVG_RATELIMIT,
         "sessions have no groups there, and no group has a load",
     ),
+    (
+        bits::SIS_NODE | bits::SIS_NODE_LIMIT | bits::SIS_NODE_TOPOEXT | bits::SIS_CLUSTER,
+        "memory nodes and clusters are not told apart there",
+    ),
+    (bits::PIPE_WAKE_FREED, "whom a pipe wakes is the kernel's decision"),
     (bits::UTIL_EST, "a CPU's utilisation is what it was used, not what its tasks once used"),
     (
         bits::SWQUEUE_NEWIDLE | bits::SWQUEUE_GATE_ABOVE_LLC,

@@ -102,7 +102,8 @@ pub(crate) struct WorldCpu {
     pub(crate) position: u16,
     pub(crate) smt_first: u16,
     pub(crate) smt_width: u16,
-    pub(crate) reserved: [u32; 2],
+    pub(crate) cluster: u32,
+    pub(crate) reserved: u32,
 }
 
 #[repr(C)]
@@ -114,6 +115,8 @@ pub(crate) struct WorldLlc {
     pub(crate) weight: u32,
     pub(crate) nr_idle_scan: u32,
     pub(crate) has_idle_cores: u32,
+    pub(crate) next: u32,
+    pub(crate) rank: u32,
 }
 
 #[repr(C)]
@@ -125,12 +128,13 @@ pub(crate) struct RawWorld {
     pub(crate) llc_cpus: *const u16,
     pub(crate) smt_cpus: *const u16,
     pub(crate) allowed: *const u64,
+    pub(crate) clusters: *const u64,
     pub(crate) n_llcs: u32,
     pub(crate) n_cpus: u32,
     pub(crate) n_tasks: u32,
     pub(crate) n_affinities: u32,
     pub(crate) smt_active: u32,
-    pub(crate) reserved: u32,
+    pub(crate) cluster_active: u32,
 }
 
 /// Which rule chose the CPU.
@@ -166,9 +170,13 @@ pub struct Pick {
     /// Where wake_affine proposed to start.
     pub target: CpuId,
     /// Idle tests of single CPUs before the search.
-    pub tested: u16,
+    pub tested: u8,
+    /// Other LLCs that were searched (SIS_NODE).
+    pub far_llcs: u8,
     /// CPUs that the idle search looked at.
     pub searched: u16,
+    /// Those of other LLCs among them.
+    pub far: u16,
     rule: u8,
     search: u8,
     core_search: u8,

@@ -26,6 +26,8 @@ pub struct World {
     llc_cpus: Vec<u16>,
     smt_cpus: Vec<u16>,
     allowed: Vec<u64>,
+    /// Positions in their LLC of each cluster's CPUs; empty without clusters.
+    clusters: Vec<[u64; LLC_WORDS]>,
     n_affinities: u32,
     smt_active: bool,
 }
@@ -48,7 +50,8 @@ impl World {
             position: 0,
             smt_first: 0,
             smt_width: 0,
-            reserved: [0; 2],
+            cluster: 0,
+            reserved: 0,
         };
         let mut world = World {
             cpus: vec![unset; n],
@@ -58,6 +61,7 @@ impl World {
             llc_cpus: Vec::new(),
             smt_cpus: Vec::new(),
             allowed: Vec::new(),
+            clusters: Vec::new(),
             n_affinities: 0,
             smt_active: shape.llcs.iter().flat_map(|l| &l.cores).any(|core| core.len() > 1),
         };
@@ -94,6 +98,8 @@ impl World {
             weight: members.len() as u32,
             nr_idle_scan: 0,
             has_idle_cores: 0,
+            next: u32::from(llc),
+            rank: 0,
         };
         for (position, &cpu) in members.iter().enumerate() {
             self.cpus[cpu as usize].position = position as u16;
@@ -102,6 +108,37 @@ impl World {
             self.llc_cpus.push(cpu as u16);
         }
         self.llcs.push(entry);
+    }
+
+    /// LLCs of one memory node are searched together (SIS_NODE): the node of each LLC.
+    /// Without a call every LLC is alone. Panics if some LLC has none.
+    pub fn set_nodes(&mut self, nodes: &[u32]) {
+        assert_eq!(nodes.len(), self.llcs.len(), "every LLC has a node");
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        order.sort_by_key(|&llc| (nodes[llc], self.llc_cpus(llc)[0]));
+        for ring in order.chunk_by(|&a, &b| nodes[a] == nodes[b]) {
+            for (rank, &llc) in ring.iter().enumerate() {
+                self.llcs[llc].next = ring[(rank + 1) % ring.len()] as u32;
+                self.llcs[llc].rank = rank as u32;
+            }
+        }
+    }
+
+    /// CPUs of one cluster are searched first (SIS_CLUSTER): the cluster of each CPU,
+    /// numbered densely. Without a call there are none. Panics if a CPU has none, or a
+    /// cluster is in two LLCs.
+    pub fn set_clusters(&mut self, clusters: &[u32]) {
+        assert_eq!(clusters.len(), self.cpus.len(), "every CPU has a cluster");
+        let n = clusters.iter().max().map_or(0, |&highest| highest as usize + 1);
+        self.clusters = vec![[0; LLC_WORDS]; n];
+        let mut llcs = vec![None; n];
+        for (cpu, &cluster) in self.cpus.iter_mut().zip(clusters) {
+            let llc = *llcs[cluster as usize].get_or_insert(cpu.llc);
+            assert_eq!(llc, cpu.llc, "cluster {cluster} is in two LLCs");
+            cpu.cluster = cluster;
+            let at = usize::from(cpu.position);
+            self.clusters[cluster as usize][at / 64] |= 1 << (at % 64);
+        }
     }
 
     /// Adds an allowed set and returns its index. Call after construction only.
@@ -378,12 +415,13 @@ impl World {
             llc_cpus: self.llc_cpus.as_ptr(),
             smt_cpus: self.smt_cpus.as_ptr(),
             allowed: self.allowed.as_ptr(),
+            clusters: self.clusters.as_ptr().cast(),
             n_llcs: self.llcs.len() as u32,
             n_cpus: self.cpus.len() as u32,
             n_tasks: self.tasks.len() as u32,
             n_affinities: self.n_affinities,
             smt_active: u32::from(self.smt_active),
-            reserved: 0,
+            cluster_active: u32::from(!self.clusters.is_empty()),
         }
     }
 }

@@ -23,6 +23,7 @@ struct world_cpu {
 	u32 position;
 	u32 smt_width;
 	u32 smt[POLICY_SMT_MAX];
+	u32 cluster;
 	bool available_idle;
 	bool usable;
 };
@@ -33,6 +34,8 @@ struct world_llc {
 	u32 cpus[POLICY_LLC_CPUS];
 	u32 weight;
 	u32 nr_idle_scan;
+	u32 next;
+	u32 rank;
 	bool has_idle_cores;
 };
 
@@ -42,6 +45,7 @@ struct world {
 	struct policy_task tasks[N_TASKS];
 	struct policy_scan_state scans[N_CPUS];
 	u64 allowed[N_AFFINITIES][N_LLCS][POLICY_LLC_WORDS];
+	u64 clusters[N_CPUS][POLICY_LLC_WORDS];
 };
 
 #include "../../../policy/world.h"
@@ -106,6 +110,29 @@ static inline u32 world_llc_position(const struct world *w, u32 cpu)
 static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position)
 {
 	return llc_of(w, llc)->cpus[position & (POLICY_LLC_CPUS - 1)];
+}
+
+static inline u32 world_next_llc(const struct world *w, u32 llc)
+{
+	return llc_of(w, llc)->next;
+}
+
+static inline u32 world_llc_rank(const struct world *w, u32 llc)
+{
+	return llc_of(w, llc)->rank;
+}
+
+static u32 cluster_active;
+
+static inline bool world_cluster_active(const struct world *w)
+{
+	(void)w;
+	return *(volatile u32 *)&cluster_active != 0;
+}
+
+static inline u64 world_cluster_word(const struct world *w, u32 cpu, u32 i)
+{
+	return w->clusters[cpu_of(w, cpu)->cluster & (N_CPUS - 1)][i & (POLICY_LLC_WORDS - 1)];
 }
 
 static u32 smt_active;

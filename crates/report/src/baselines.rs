@@ -49,7 +49,7 @@ pub fn baselines(study: &Study, c: &Comparison) -> String {
         let machine = &study.machines[case.machine];
         push(&mut page, format_args!("\n## {}\n\n", escape(&case.name)));
         let place =
-            format!("{}, {}: {}.", machine.name, case.base.base, machine.topology.describe());
+            format!("{} on {}: {}.", case.base.base, machine.name, machine.topology.describe());
         push(&mut page, format_args!("{}\n\n", escape(&place)));
         let rows = rows(case);
         let heads = ["load", "tasks per CPU", "metric", "printed", "is", "model", "ratio", ""];
@@ -62,11 +62,11 @@ pub fn baselines(study: &Study, c: &Comparison) -> String {
                 row.load.to_string(),
                 format!("{share:.2}"),
                 row.metric.clone(),
-                printed(row).unwrap_or_default(),
+                printed(row).unwrap_or_default().trim_start_matches("base ").to_owned(),
                 own(case, row).unwrap_or_default(),
                 model.join(", "),
                 ratio(row),
-                if within { "within" } else { "**off**" }.to_owned(),
+                if within { "within" } else { "off" }.to_owned(),
             ];
             line(&mut page, &figures);
         }

@@ -43,7 +43,7 @@ const SCORE: &str = "\
 \"Hits\" is the score. Rows whose published figure is a change are held against the trivial
 prediction as well: \"no change\" is what predicting 0% for each of them hits. Big changes are
 published ones of 10% or more, either way: how many go the right way by 1% or more, and how
-many are hits. Small ones are published below 5%: quiet is predicted below 5% too.
+many are hits. \"Quiet\" are those published below 5% that are predicted below 5% too.
 
 ";
 
@@ -70,7 +70,8 @@ pub fn fidelity(cs: &[Comparison], summary: &Summary, fragile: Option<&Fragility
 fn scores(page: &mut String, summary: &Summary) {
     *page += "## Score\n\n";
     *page += SCORE;
-    open(page, &SCORE_HEADS);
+    let heads = SCORE_HEADS.map(|head| head.replace('\n', " "));
+    open(page, &heads.each_ref().map(String::as_str));
     for cells in score_lines(summary, " of ") {
         line(page, &cells);
     }

@@ -44,16 +44,16 @@ pub fn score_table(summary: &Summary, width: usize) -> String {
     page.text
 }
 
-/// The columns of [`score_lines`].
+/// The columns of [`score_lines`]; with two lines, a table has room for names at 80 columns.
 pub(crate) const SCORE_HEADS: [&str; 9] = [
     "mechanism",
     "studies",
     "hits",
-    "changes hit",
-    "no change",
-    "big: sign",
-    "big: hit",
-    "small: quiet",
+    "changes\nhit",
+    "no\nchange",
+    "big:\nsign",
+    "big:\nhit",
+    "quiet",
     "claims",
 ];
 

@@ -221,7 +221,8 @@ fn unpredicted(page: &mut Page, unpredicted: &[Unpredicted]) {
 
 fn footer(page: &mut Page, c: &Comparison) {
     page.line("");
-    page.wrapped("", &score(c));
+    // Broken between its parts only.
+    page.wrapped("", &score(c).replace(' ', "\u{a0}").replace(";\u{a0}", "; "));
     page.wrapped("", &legend(c));
     partial_warning(page, c);
 }

@@ -59,6 +59,27 @@ static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position)
 	return cpu_at(llc, position);
 }
 
+/* Memory nodes and clusters are not told apart here: SIS_NODE and SIS_CLUSTER do nothing. */
+static inline u32 world_next_llc(const struct world *w, u32 llc)
+{
+	return llc;
+}
+
+static inline u32 world_llc_rank(const struct world *w, u32 llc)
+{
+	return 0;
+}
+
+static inline bool world_cluster_active(const struct world *w)
+{
+	return false;
+}
+
+static inline u64 world_cluster_word(const struct world *w, u32 cpu, u32 i)
+{
+	return 0;
+}
+
 static inline bool world_smt_active(const struct world *w)
 {
 	return smt_active;

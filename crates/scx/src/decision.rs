@@ -77,7 +77,7 @@ pub struct Outcome {
     /// Where wake_affine proposed to start.
     pub target: u32,
     /// Single tests before the search.
-    pub tested: u16,
+    pub tested: u8,
     /// CPUs that the search looked at.
     pub searched: u16,
     /// Number of the rule that chose.
@@ -221,8 +221,12 @@ impl Decision {
         let outcome = Outcome {
             cpu: c.u32(),
             target: c.u32(),
-            tested: c.u16(),
-            searched: c.u16(),
+            tested: c.bytes::<2>()[0],
+            searched: {
+                let searched = c.u16();
+                c.u16(); // of other LLCs, which are not searched here
+                searched
+            },
             rule: c.bytes::<1>()[0],
             search: c.flag(),
             core_search: c.flag(),

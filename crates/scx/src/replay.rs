@@ -299,7 +299,7 @@ mod tests {
         b.task(77, 7, 7, 3);
         b.u64(1000).u64(9000).u64(0).u64(5000);
         b.u32(50).u32(77).u32(1).u32(0).u32(0).u32(1024).u32(0).u32(0);
-        b.scan().u32(cpu).u32(7).0.extend([1, 0, 0, 0, rule, 0, 0, 0, 0, 0, 0, 0]);
+        b.scan().u32(cpu).u32(7).0.extend([1, 0, 0, 0, 0, 0, rule, 0, 0, 0, 0, 0]);
         // tested: the previous CPU for wake_affine, and the target for the search.
         let tested = RECORD_BYTES - 16;
         b.0[tested] = 2;

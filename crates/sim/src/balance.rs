@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, bits};
+use reveille_policy::{CpuId, Tunables, bits};
 
 use crate::cpu::{Step, at};
 use crate::domains::{Domain, Domains, Level, Membership};
@@ -53,8 +53,9 @@ pub(crate) struct Published {
 }
 
 impl Balancer {
-    pub(crate) fn new(machine: &Machine) -> Balancer {
-        let domains = Domains::new(&machine.topology);
+    pub(crate) fn new(machine: &Machine, tunables: &Tunables) -> Balancer {
+        let pairs = tunables.has(bits::SIS_NODE_TOPOEXT);
+        let domains = Domains::new(&machine.topology, pairs);
         let cost = &machine.cost;
         let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
         // The first domain pays for update_blocked_averages().

@@ -48,6 +48,11 @@ impl Waiters {
         self.last = task;
     }
 
+    /// All of them, as a chain by `next_waiter`; they no longer wait.
+    pub(crate) fn take(&mut self) -> Option<TaskId> {
+        some_task(std::mem::replace(self, Waiters::NOBODY).first)
+    }
+
     #[inline]
     pub(crate) fn pop(&mut self, tasks: &mut [Task]) -> Option<TaskId> {
         let first = some_task(self.first)?;
@@ -193,6 +198,8 @@ pub(crate) struct Channel {
     pub(crate) lock: Lock,
     readers: Waiters,
     writers: Waiters,
+    /// PIPE_WAKE_FREED (v6.14).
+    pub(crate) wakes_when_freed: bool,
     /// The oldest messages; `more` follow.
     oldest: Run,
     more: VecDeque<Run>,
@@ -212,6 +219,7 @@ impl Channel {
             lock: Lock::default(),
             readers: Waiters::NOBODY,
             writers: Waiters::NOBODY,
+            wakes_when_freed: false,
             oldest: Run { bytes: 0, count: 0 },
             more: VecDeque::new(),
             store,
@@ -276,10 +284,13 @@ impl Channel {
         let some_waits = self.writers.any();
         match &mut self.store {
             Store::Pages(pages) => {
-                // In v6.2 a reader of a full pipe wakes a writer even if it frees no page.
-                let was_full = pages.full() | std::mem::take(&mut pages.refused);
+                let (was_full, used) = (pages.full(), pages.used);
                 pages.take(bytes);
-                let wakes_writers = if was_full && some_waits { Wakes::One } else { Wakes::None };
+                // Before v6.14 a reader of a full pipe wakes a writer even if it frees no page.
+                let frees = pages.used < used || !self.wakes_when_freed;
+                let had_no_room = frees && (was_full | std::mem::take(&mut pages.refused));
+                let wakes_writers =
+                    if had_no_room && some_waits { Wakes::One } else { Wakes::None };
                 Received { bytes, wakes_reader: slept && self.unread > 0, wakes_writers }
             }
             Store::Buffer { used, limit } => {
@@ -319,7 +330,7 @@ impl Channel {
 
     /// All writers that wait, as a chain by `next_waiter`; they no longer wait.
     pub(crate) fn wake_writers(&mut self) -> Option<TaskId> {
-        some_task(std::mem::replace(&mut self.writers, Waiters::NOBODY).first)
+        self.writers.take()
     }
 
     /// Fails if there is more in the channel than it can hold, or its parts disagree.
@@ -406,6 +417,25 @@ mod tests {
             pipe.check();
         }
         assert_eq!(pipe.send(100, true), Sent::Put { wakes_reader: true, wakes_writer: true });
+    }
+
+    #[test]
+    fn a_pipe_may_wake_its_writers_only_when_a_page_is_free() {
+        let mut pipe = Channel { wakes_when_freed: true, ..Channel::new(ChannelKind::Pipe) };
+        pipe.writers = Waiters { first: 7, last: 7 };
+        fill(&mut pipe, 100);
+        // 40 messages are on a page.
+        for _ in 1..40 {
+            assert_eq!(pipe.receive(false).wakes_writers, Wakes::None);
+        }
+        assert_eq!(pipe.receive(false).wakes_writers, Wakes::One);
+        assert_eq!(pipe.receive(false).wakes_writers, Wakes::None);
+        // A write that found too few pages waits until one more is free.
+        assert_eq!(pipe.send(8192, false), Sent::Full);
+        for _ in 2..40 {
+            assert_eq!(pipe.receive(false).wakes_writers, Wakes::None);
+        }
+        assert_eq!(pipe.receive(false).wakes_writers, Wakes::One);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) enum Level {
     Cluster,
     /// Cores or clusters of a last-level cache.
     Llc,
-    /// Last-level caches of a NUMA node.
+    /// Last-level caches of a NUMA node, or pairs of them (SIS_NODE_TOPOEXT).
     Package,
     /// NUMA nodes of a socket, and above them sockets. WAKE_AFFINE, BALANCE_FORK and
     /// BALANCE_EXEC hold here too: they end beyond node_reclaim_distance, which is 30,
@@ -67,13 +67,17 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    pub(crate) fn new(topology: &Topology) -> Domains {
+    /// `pairs`: the last-level caches of a node stand in pairs (SIS_NODE_TOPOEXT).
+    pub(crate) fn new(topology: &Topology, pairs: bool) -> Domains {
         let mut domains = Domains { all: Vec::new(), of_cpu: vec![Vec::new(); topology.n_cpus()] };
         let place = |cpu: CpuId| &topology.cpus()[cpu as usize];
         domains.add_level(topology, Level::Smt, |c| place(c).core, |c| c);
         domains.add_level(topology, Level::Cluster, |c| place(c).cluster, |c| place(c).core);
         domains.add_level(topology, Level::Llc, |c| place(c).llc, |c| place(c).cluster);
-        domains.add_level(topology, Level::Package, |c| place(c).node, |c| place(c).llc);
+        let pair = pairs_of_llcs(topology, if pairs { 2 } else { 1 });
+        let pair = |c: CpuId| pair[place(c).llc as usize];
+        domains.add_level(topology, Level::Package, pair, |c| place(c).llc);
+        domains.add_level(topology, Level::Package, |c| place(c).node, pair);
         domains.add_level(topology, Level::Numa, |c| place(c).socket, |c| place(c).node);
         domains.add_level(topology, Level::Numa, |_| 0, |c| place(c).socket);
         domains.allow_numa_imbalance(topology);
@@ -81,17 +85,20 @@ impl Domains {
     }
 
     /// build_sched_domains() since v6.0 (026b98a93bbd): an eighth of a node with one cache,
-    /// else a task for each of its caches; above the lowest NUMA level in proportion.
+    /// else a task for each cache of the domain above one; above the lowest NUMA level in
+    /// proportion.
     fn allow_numa_imbalance(&mut self, topology: &Topology) {
         for members in &self.of_cpu {
             let numa = members.iter().map(|m| m.domain as usize);
             let numa: Vec<usize> = numa.filter(|&d| self.all[d].level == Level::Numa).collect();
             let Some(&lowest) = numa.first() else { continue };
-            let (cpu, span) = (CpuId::from(self.all[lowest].span[0]), self.all[lowest].span.len());
-            let place = &topology.cpus()[cpu as usize];
-            let node = topology.node_cpus(place.node).len();
-            let llcs = node / topology.llc_cpus(place.llc).len();
-            let imb = if llcs == 1 { (node / 8).max(1) } else { llcs };
+            let (cpu, span) = (self.all[lowest].span[0], self.all[lowest].span.len());
+            let llc = topology.llc_cpus(topology.cpus()[usize::from(cpu)].llc).len();
+            let mut all = members.iter().map(|m| &self.all[m.domain as usize]);
+            let imb = match all.find(|d| d.level == Level::Package) {
+                Some(above) => above.span.len() / llc,
+                None => (llc / 8).max(1),
+            };
             for d in numa {
                 self.all[d].imb_numa_nr = (imb * (self.all[d].span.len() / span)) as u64;
             }
@@ -143,6 +150,19 @@ impl Domains {
     }
 }
 
+/// The pair of each last-level cache: so many neighbours, by number, of one node.
+fn pairs_of_llcs(topology: &Topology, size: usize) -> Vec<u32> {
+    let node = |llc: u32| topology.cpus()[topology.llc_cpus(llc)[0] as usize].node;
+    let mut pairs = vec![0; topology.n_llcs()];
+    for n in 0..topology.n_nodes() as u32 {
+        let llcs: Vec<u32> = (0..pairs.len() as u32).filter(|&llc| node(llc) == n).collect();
+        for pair in llcs.chunks(size) {
+            pair.iter().for_each(|&llc| pairs[llc as usize] = pair[0]);
+        }
+    }
+    pairs
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +170,7 @@ mod tests {
     #[test]
     fn two_sockets_have_three_levels() {
         let topology = Topology::uniform(2, 1, 4, 2).unwrap();
-        let domains = Domains::new(&topology);
+        let domains = Domains::new(&topology, false);
         let levels: Vec<Level> =
             domains.of_cpu[0].iter().map(|m| domains.all[m.domain as usize].level).collect();
         assert_eq!(levels, [Level::Smt, Level::Llc, Level::Numa]);
@@ -161,7 +181,7 @@ mod tests {
     /// Level, weight and groups of each domain of CPU 0, and imb_numa_nr.
     fn domains_of(machine: &str) -> Vec<(Level, usize, usize, u64)> {
         let topology = reveille_machine::load(machine).unwrap().topology;
-        let domains = Domains::new(&topology);
+        let domains = Domains::new(&topology, false);
         let all = domains.of_cpu[0].iter().map(|m| &domains.all[m.domain as usize]);
         all.map(|d| (d.level, d.span.len(), d.groups.len(), d.imb_numa_nr)).collect()
     }
@@ -180,13 +200,18 @@ mod tests {
         assert_eq!(domains_of("milan-2s64c-nps4"), of(&four));
         let snc = [(Smt, 2, 2, 0), (Llc, 24, 12, 0), (Numa, 48, 2, 3), (Numa, 96, 2, 6)];
         assert_eq!(domains_of("clx-8260-snc"), snc);
+        let topology = reveille_machine::load("milan-2s64c").unwrap().topology;
+        let paired = Domains::new(&topology, true);
+        let spans: Vec<usize> =
+            paired.of_cpu[0].iter().map(|m| paired.all[m.domain as usize].span.len()).collect();
+        assert_eq!(spans, [2, 16, 32, 128, 256]);
         assert_eq!(domains_of("kp920-1n32c"), [(Cluster, 4, 4, 0), (Llc, 32, 8, 0)]);
     }
 
     #[test]
     fn a_level_spreads_if_one_below_it_shares_something() {
         let of = |machine: &str| {
-            let domains = Domains::new(&reveille_machine::load(machine).unwrap().topology);
+            let domains = Domains::new(&reveille_machine::load(machine).unwrap().topology, false);
             let all = domains.of_cpu[0].iter().map(|m| &domains.all[m.domain as usize]);
             all.map(|d| d.prefer_sibling).collect::<Vec<_>>()
         };
@@ -197,7 +222,7 @@ mod tests {
     #[test]
     fn levels_without_a_choice_are_left_out() {
         let topology = Topology::uniform(1, 1, 4, 1).unwrap();
-        let domains = Domains::new(&topology);
+        let domains = Domains::new(&topology, false);
         assert_eq!(domains.of_cpu[3].len(), 1);
         assert_eq!(domains.all[0].level, Level::Llc);
     }

@@ -25,6 +25,7 @@ use crate::fair::FairTunables;
 use crate::message_cost::MessageCosts;
 use crate::near::Near;
 use crate::pelt::Decay;
+use crate::release::Gate;
 use crate::runqueue::RunQueue;
 use crate::swqueue::SharedQueues;
 use crate::sync::Mutex;
@@ -86,6 +87,8 @@ pub(crate) struct Sim<'a> {
     /// Head of each list that tasks join.
     pub(crate) lists: Vec<TaskId>,
     pub(crate) mutexes: Vec<Mutex>,
+    /// What tasks wait for that are released together.
+    pub(crate) gate: Gate,
     /// Who has the lock that belongs to each CPU.
     pub(crate) cpu_locks: Vec<TaskId>,
     /// When the requests were sent that each task has not yet taken; empty if no role
@@ -140,6 +143,19 @@ impl<'a> Sim<'a> {
         let code = Code::new(program);
         let n_serving = if code.has_requests() { program.tasks.len() } else { 0 };
         let grouped = tunables.has(bits::AUTOGROUP);
+        let mut world = World::new(&WorldShape { llcs });
+        let place = |cpu: &CpuId| &topology.cpus()[*cpu as usize];
+        let nodes = (0..topology.n_llcs()).map(|l| place(&topology.llc_cpus(l as u32)[0]).node);
+        world.set_nodes(&nodes.collect::<Vec<_>>());
+        if topology.n_clusters() < topology.n_cores() {
+            world.set_clusters(&topology.cpus().iter().map(|p| p.cluster).collect::<Vec<_>>());
+        }
+        let wakes_when_freed = tunables.has(bits::PIPE_WAKE_FREED);
+        let channel = |kind| {
+            let mut channel = Channel::new(kind);
+            channel.wakes_when_freed = wakes_when_freed;
+            channel
+        };
         Sim {
             program,
             code,
@@ -152,12 +168,13 @@ impl<'a> Sim<'a> {
             near: Near::new(machine),
             now: 0,
             tick_ns: 1_000_000_000 / Ns::from(machine.hz),
-            world: World::new(&WorldShape { llcs }),
+            world,
             cpus: (0..n).map(|_| Cpu::new(RunQueue::new(&fair))).collect(),
             tasks: Vec::with_capacity(program.tasks.len()),
-            channels: program.channels.iter().map(|&kind| Channel::new(kind)).collect(),
+            channels: program.channels.iter().map(|&kind| channel(kind)).collect(),
             lists: vec![NONE; program.n_lists as usize],
             mutexes: vec![Mutex::default(); program.n_locks as usize],
+            gate: Gate::new(program),
             cpu_locks: vec![NONE; n],
             requests: vec![VecDeque::new(); n_serving],
             clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),
@@ -167,7 +184,7 @@ impl<'a> Sim<'a> {
             group_line: grouped.then(|| Line::new(n)),
             llc_lines: (0..topology.n_llcs()).map(|_| Line::new(n)).collect(),
             shared_queues: None,
-            balancer: Balancer::new(machine),
+            balancer: Balancer::new(machine, &tunables),
             bandwidth,
             speeds: smt_speeds(machine.cost.smt_kernel_share, machine.cost.speed),
             user_speeds: smt_speeds(machine.cost.smt_share, machine.cost.speed),

@@ -16,6 +16,7 @@ struct Group {
     cpus: u64,
     idle: u64,
     running: u64,
+    util: u64,
     load: f64,
 }
 
@@ -73,6 +74,7 @@ impl Sim<'_> {
     /// Where a child that is forked on `cpu` goes.
     fn find_idlest_cpu(&self, cpu: CpuId) -> CpuId {
         let domains = &self.balancer.domains;
+        let forker = cpu;
         let (mut cpu, mut span) = (cpu, usize::MAX);
         // The next domain is the largest of the CPU chosen so far below the last one.
         while let Some((member, domain)) = domains.of_cpu[at(cpu)]
@@ -82,28 +84,39 @@ impl Sim<'_> {
             .find(|(_, domain)| domain.span.len() < span)
         {
             span = domain.span.len();
-            if let Some(group) = self.idlest_group(domain, member.group as usize) {
+            if let Some(group) = self.idlest_group(domain, member.group as usize, forker) {
                 cpu = self.idlest_of(group);
             }
         }
         cpu
     }
 
-    /// find_idlest_group(): nothing if the local group is as good.
-    fn idlest_group<'a>(&self, domain: &'a Domain, local: usize) -> Option<&'a [u16]> {
+    /// find_idlest_group(): nothing if the local group is as good. Of groups with as many idle
+    /// CPUs the less utilised is better (update_pick_idlest()): a task that was forked there a
+    /// moment ago and sleeps already still counts.
+    fn idlest_group<'a>(
+        &self,
+        domain: &'a Domain,
+        local: usize,
+        forker: CpuId,
+    ) -> Option<&'a [u16]> {
         let sum = |group: &[u16]| {
             group.iter().fold(Group::default(), |mut sum, &cpu| {
-                let nr = self.world.nr_running(CpuId::from(cpu));
+                // The forking task itself runs.
+                let forks = u32::from(CpuId::from(cpu) == forker);
+                let nr = self.world.nr_running(CpuId::from(cpu)).max(forks);
+                let published = &self.balancer.published[usize::from(cpu)];
                 sum.cpus += 1;
                 sum.idle += u64::from(nr == 0);
                 sum.running += u64::from(nr);
-                sum.load += f64::from(self.balancer.published[usize::from(cpu)].load);
+                sum.util += u64::from(published.util);
+                sum.load += f64::from(published.load);
                 sum
             })
         };
         let better = |a: &Group, b: &Group| match (a.idle, b.idle) {
             (0, 0) => a.avg_load() < b.avg_load(),
-            (a, b) => a > b,
+            (x, y) => x > y || x == y && a.util < b.util,
         };
         let mut best: Option<(usize, Group)> = None;
         // From the local one on, as groups are linked.

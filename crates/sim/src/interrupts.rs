@@ -1,7 +1,7 @@
 //! What interrupts a CPU: wake-ups sent by others, timers, the scheduler tick.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, TaskId, bits};
+use reveille_policy::{CpuId, NONE, TaskId, bits};
 
 use crate::clock::NEVER;
 use crate::cpu::{Step, at, some_task};
@@ -101,10 +101,14 @@ impl Sim<'_> {
         self.resched_if_needed(cpu);
     }
 
-    /// Preempts at once if the current task is in its operation; a wake-up in
-    /// progress is finished first.
+    /// Preempts at once if the current task is in its operation; the wake-ups of a call in
+    /// progress are finished first.
     pub(crate) fn resched_if_needed(&mut self, cpu: CpuId) {
-        if self.cpus[at(cpu)].need_resched && self.cpus[at(cpu)].step == Step::Op {
+        let c = &self.cpus[at(cpu)];
+        if !c.need_resched || c.step != Step::Op {
+            return;
+        }
+        if self.tasks[at(self.world.curr(cpu))].to_wake == NONE {
             self.preempt(cpu);
         }
     }

@@ -29,6 +29,7 @@ mod messages;
 mod near;
 mod pelt;
 mod program;
+mod release;
 mod runqueue;
 mod schedule;
 mod start;

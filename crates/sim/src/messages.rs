@@ -105,7 +105,7 @@ impl Sim<'_> {
     }
 
     /// Puts `woken`, and the chain behind it, before those that `task` still has to wake.
-    fn wake_later(&mut self, task: TaskId, woken: TaskId, flags: u32) {
+    pub(crate) fn wake_later(&mut self, task: TaskId, woken: TaskId, flags: u32) {
         let before = std::mem::replace(&mut self.tasks[at(task)].to_wake, woken);
         self.tasks[at(task)].to_wake_flags = flags;
         if before != NONE {

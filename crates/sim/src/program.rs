@@ -29,13 +29,14 @@ impl Sim<'_> {
     /// takes no time, up to the first operation that does.
     pub(crate) fn proceed(&mut self, cpu: CpuId, mut toll: Toll) {
         let task = self.world.curr(cpu);
+        // One call wakes them all: it ends before the task gives way.
+        if self.tasks[at(task)].to_wake != NONE {
+            self.begin(cpu, Step::Op, toll, 0, None);
+            return;
+        }
         if self.cpus[at(cpu)].need_resched {
             self.tasks[at(task)].saved = crate::task::Saved::default();
             self.yield_to_next(cpu, toll);
-            return;
-        }
-        if self.tasks[at(task)].to_wake != NONE {
-            self.begin(cpu, Step::Op, toll, 0, None);
             return;
         }
         let (mut busy, mut user): (Ns, bool) = (0, false);
@@ -110,6 +111,7 @@ impl Sim<'_> {
                 | Op::Period { .. }
                 | Op::Arrive
                 | Op::Wait { .. }
+                | Op::AwaitRelease { .. }
                 | Op::Lock { .. }
                     if t.resumed =>
                 {
@@ -123,6 +125,7 @@ impl Sim<'_> {
                 | Op::SleepRandom(_)
                 | Op::Period { .. }
                 | Op::Arrive
+                | Op::AwaitRelease { .. }
                 | Op::Wait { .. } => {
                     busy += self.messages.futex.receive_begin;
                     break;
@@ -217,7 +220,7 @@ impl Sim<'_> {
                         self.next_op(task);
                     }
                 }
-                Op::Respawn => {
+                Op::Respawn | Op::Release { .. } => {
                     busy += self.messages.syscall;
                     break;
                 }
@@ -385,6 +388,8 @@ impl Sim<'_> {
             }
             Op::LockCpu => {} // looks at the lock again
             Op::Respawn => return self.respawn(cpu, task),
+            Op::AwaitRelease { .. } => return self.await_release(cpu, task),
+            Op::Release { sync } => return self.release_all(cpu, task, sync),
             Op::Join { .. }
             | Op::Syscall(_)
             | Op::Note

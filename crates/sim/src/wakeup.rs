@@ -99,9 +99,12 @@ impl Sim<'_> {
         let waker = self.world.curr(cpu);
         let now_j = self.jiffies();
         let pick = self.world.select_cpu(&self.tunables, wakee, waker, cpu, flags, now_j);
-        let looked = u64::from(pick.tested) + u64::from(pick.searched);
-        let mut toll =
-            Toll::cost(Ns::from(self.cost.ttwu_ns) + looked * Ns::from(self.cost.scan_cpu_ns));
+        // Of another LLC a search reads what its CPUs share, and a line of each CPU.
+        let far = u64::from(pick.far);
+        let near = u64::from(pick.tested) + u64::from(pick.searched) - far;
+        let looked = near * Ns::from(self.cost.scan_cpu_ns)
+            + (far + u64::from(pick.far_llcs)) * Ns::from(self.cost.line_socket_ns);
+        let mut toll = Toll::cost(Ns::from(self.cost.ttwu_ns) + looked);
         let asked_for_cores = !matches!(
             pick.rule(),
             Rule::TargetIdle | Rule::PrevIdle | Rule::RecentIdle | Rule::Kthread

@@ -48,6 +48,42 @@ fn one_wakeup_drains_a_pipe() {
 }
 
 #[test]
+fn a_writer_that_waits_for_a_page_is_woken_less_often() {
+    let machine = exact(machine("spr-2s56c", 1, 1, 2, 1));
+    let wakeups = |edits: &str| {
+        let result = run(&machine, &stream("pipe", 100, 5), &policy(edits), 50 * MS, 200 * MS);
+        assert_near(edits, result.operations as f64, 200_000.0 / 5.4, 0.1);
+        result.counters.activations
+    };
+    let (each_read, each_page) = (wakeups(""), wakeups("+PIPE_WAKE_FREED"));
+    assert!(each_page * 20 < each_read, "{each_page} and {each_read} wakeups");
+}
+
+#[test]
+fn tasks_released_together_run_on_when_the_last_has_come() {
+    let machine = exact(machine("spr-2s56c", 1, 1, 8, 2));
+    let body = |release: &str| {
+        format!(
+            "[[task]]\nname = \"worker\"\n{release}before = [{{ run = \"1us\" }}, {{ count = 1 }}]\n\
+             program = [{{ sleep = \"1s\" }}]\n"
+        )
+    };
+    let counted = |release: &str, until| {
+        let program = program(&body(release), 1_000);
+        run(&machine, &program, &policy(""), 0, until).operations
+    };
+    // Released by nobody, some run on while others have not come yet.
+    let soon = (1..100).map(|n| n * 50_000).find(|&until| counted("", until) >= 10);
+    let soon = soon.expect("tasks run within 5 ms");
+    assert!(counted("", soon) < 900);
+    for way in ["together", "together-sync"] {
+        let release = format!("release = \"{way}\"\n");
+        assert_eq!(counted(&release, soon), 0, "{way}: none runs on before the last has come");
+        assert_eq!(counted(&release, 50 * MS), 1_000, "{way}");
+    }
+}
+
+#[test]
 fn hackbench_scales_from_one_group_to_a_full_machine() {
     let machine = machine("spr-2s56c", 1, 1, 8, 2);
     for transport in ["socket", "pipe"] {

@@ -91,6 +91,7 @@ impl Pair<'_> {
         let (base, candidate) = (&self.base.samples[m], &self.candidate.samples[m]);
         let figures = (statistics::figure(base), statistics::figure(candidate));
         let mut row = self.row(measure.name.clone(), measure.direction, m, figures);
+        row.change_pct = statistics::supported_change_pct(measure.direction, base, candidate);
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         row.modes = RowModes::of(measure.direction, base, candidate);

@@ -162,8 +162,7 @@ mod tests {
         let noisy = Published { std_base_pct: Some(31.0), ..published(50.0) };
         let noise = Published { noise: Some("noise".into()), ..published(50.0) };
         let std = PublishedFigure::Std { base: 2.0, variant: 1.0, unit: None };
-        let side =
-            PublishedFigure::Side { side: Side::Base, value: 100.0, unit: None, own: 100.0 };
+        let side = PublishedFigure::Side { side: Side::Base, value: 100.0, unit: None, own: 100.0 };
         let rows = [
             row(&published(2.0), 0.0),    // small, quiet; both hit
             row(&published(-4.0), -40.0), // small, shouted; null hits
@@ -210,8 +209,7 @@ mod tests {
         let rows = [row_of(&published(300.0), &[10.0, 10.0], &[10.0, 40.0])];
         assert_eq!(Skill { big_sign: 1, big_hits: 1, ..Skill::of(&rows) }, Skill::of(&rows));
         // One side alone by its own states.
-        let side =
-            PublishedFigure::Side { side: Side::Variant, value: 4.0, unit: None, own: 40.0 };
+        let side = PublishedFigure::Side { side: Side::Variant, value: 4.0, unit: None, own: 40.0 };
         let side = Published { figure: side, ..published(0.0) };
         assert_eq!(row_of(&side, &[1.0], &[1.0, 40.0]).verdict, Some(Verdict::Hit));
         assert_eq!(row_of(&side, &[1.0, 40.0], &[1.0]).verdict, Some(Verdict::Miss));

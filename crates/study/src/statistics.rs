@@ -70,6 +70,26 @@ pub fn welch_p(a: &[f64], b: &[f64]) -> Option<f64> {
     Some((2.0 * student.sf(t.abs())).clamp(0.0, 1.0))
 }
 
+/// The change in percent that the repeats support: that of the means, its logarithm drawn
+/// towards 0 by the share of its square that the standard errors of both means explain
+/// (positive-part James-Stein). A change within the noise is 0; one far above it, or of single
+/// samples, which show no noise, stays what it is.
+pub fn supported_change_pct(direction: Direction, base: &[f64], candidate: &[f64]) -> f64 {
+    let means = [mean(base), mean(candidate)];
+    let plain = change_pct(direction, means[0], means[1]);
+    let ln = (1.0 + plain / 100.0).ln();
+    let error = |samples: &[f64], mean: f64| {
+        let relative = std(samples) / mean;
+        relative * relative / samples.len() as f64
+    };
+    let noise = error(base, means[0]) + error(candidate, means[1]);
+    if noise == 0.0 || !noise.is_finite() || !ln.is_finite() || ln == 0.0 {
+        return plain;
+    }
+    let supported = ln * (1.0 - noise / (ln * ln)).max(0.0);
+    100.0 * (supported.exp() - 1.0)
+}
+
 /// Change in percent; + is better. Where higher is better (throughput) it is
 /// `candidate / base − 1`; where lower is better (times, latencies) it is
 /// `base / candidate − 1`, so that twice as fast is +100% either way. Where neither is
@@ -108,6 +128,20 @@ mod tests {
             (0..steps).map(at).sum::<f64>() * width
         };
         integral(t.abs().atan()) / integral(0.0)
+    }
+
+    #[test]
+    fn a_change_within_the_noise_is_none_and_one_far_above_it_stays() {
+        let change = |a: &[f64], b: &[f64]| supported_change_pct(Direction::Higher, a, b);
+        assert_eq!(change(&[90.0, 110.0], &[95.0, 125.0]), 0.0);
+        assert_eq!(change(&[100.0], &[110.0]), change_pct(Direction::Higher, 100.0, 110.0));
+        let far = change(&[99.0, 101.0], &[199.0, 201.0]);
+        assert!((99.0..100.0).contains(&far), "{far}");
+        let near = change(&[99.0, 101.0], &[103.0, 105.0]);
+        assert!((0.5..4.0).contains(&near), "{near}");
+        assert!(
+            (change(&[103.0, 105.0], &[99.0, 101.0]) + 100.0 * near / (100.0 + near)).abs() < 1e-9
+        );
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec, Workload, 
 const MAX_TASKS: u64 = 1_000_000;
 /// A program has no more operations than this, each member of an array counted.
 const MAX_OPS: usize = 65_535;
+/// Name of the task that releases the others.
+pub(crate) const PARENT: &str = "parent";
 /// A pipe holds 16 pages.
 const PIPE_BYTES: u32 = 65_536;
 
@@ -68,6 +70,13 @@ impl Workload {
         for index in 0..self.tasks.len() {
             roles.push(self.role(index, &filled)?);
         }
+        let mut tasks = self.task_specs(load as u32, &filled);
+        if let Some(sync) = self.release() {
+            // It forks all others, and is there when they are.
+            tasks.push(self.parent(roles.len() as u16, &tasks, &values));
+            let ops = vec![Op::Release { sync }, Op::Wait { timeout: 0, jitter: 0 }];
+            roles.push(Role { name: PARENT.to_owned(), ops });
+        }
         let kinds = self.channels.iter().zip(&channels).flat_map(|(source, (_, n))| {
             std::iter::repeat_n(source.kind.value(&values), *n as usize)
         });
@@ -75,7 +84,7 @@ impl Workload {
         Ok(Program {
             name: self.name.clone(),
             roles,
-            tasks: self.task_specs(load as u32, &filled),
+            tasks,
             channels: kinds.repeat(load as usize),
             n_lists: load as u32 * self.lists.len() as u32,
             n_locks: load as u32 * self.locks.len() as u32,
@@ -329,6 +338,7 @@ impl Workload {
             Code::Unlock { lock } => Op::Unlock { lock: *lock as u16 },
             Code::Respawn => Op::Respawn,
             Code::Count(n) => Op::Count(positive(n)?),
+            Code::AwaitRelease { sync } => Op::AwaitRelease { sync: *sync },
             Code::Repeat { .. } => unreachable!("a loop is written out by its caller"),
         })
     }
@@ -399,6 +409,27 @@ impl Workload {
         specs
     }
 
+    /// Are tasks released together, and by a sync wakeup?
+    pub(crate) fn release(&self) -> Option<bool> {
+        let ops = self.tasks.iter().flat_map(|task| flatten(&task.ops, 1));
+        let mut ways = ops.filter_map(|op| match op.code {
+            Code::AwaitRelease { sync } => Some(sync),
+            _ => None,
+        });
+        ways.next()
+    }
+
+    /// The task that releases all that await it. It shares the run's process, if there is one.
+    fn parent(&self, role: u16, tasks: &[TaskSpec], values: &[u64]) -> TaskSpec {
+        let of_run =
+            |t: &&TaskSpec| self.tasks[usize::from(t.role)].process.value(values) == Process::Run;
+        let process = match tasks.iter().find(of_run) {
+            Some(task) => task.process,
+            None => tasks.iter().map(|t| t.process + 1).max().unwrap_or(0),
+        };
+        TaskSpec { process, task_base: tasks.len() as u32, ..TaskSpec::of_role(role) }
+    }
+
     fn load_error(&self, load: u64, problem: String, help: String) -> WorkloadError {
         WorkloadError::Load { workload: self.name.clone(), load, problem, help }
     }
@@ -454,6 +485,7 @@ fn is_bookkeeping(op: &Op) -> bool {
             | Op::Lock { .. }
             | Op::Unlock { .. }
             | Op::Syscall(_)
+            | Op::AwaitRelease { .. }
             | Op::Run(0)
             | Op::RunRandom(0)
             | Op::Spin(0)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::build::PARENT;
 use crate::error::Mistake;
 use crate::operation::{Code, OpSource, flatten};
 use crate::table::Table;
@@ -28,6 +29,7 @@ impl Workload {
             self.check_joins(task)?;
             self.check_records(task)?;
             self.check_held(task)?;
+            self.check_release(task)?;
         }
         self.build(1, &BTreeMap::new()).map(drop)
     }
@@ -40,7 +42,8 @@ impl Workload {
         for (index, channel) in self.channels.iter().enumerate() {
             let name = &channel.name;
             let sent = self.any(|c| matches!(c, Code::Send { to, .. } if to.channel == index));
-            let received = self.any(|c| matches!(c, Code::Recv { from, .. } if from.channel == index));
+            let received =
+                self.any(|c| matches!(c, Code::Recv { from, .. } if from.channel == index));
             let lack = match (sent, received) {
                 (true, true) => continue,
                 (false, _) => "sends to",
@@ -231,6 +234,23 @@ impl Workload {
                 };
                 held.remove(at);
             }
+        }
+        Ok(())
+    }
+
+    /// One call releases all tasks that await it, and one task makes it.
+    fn check_release(&self, task: &TaskSource) -> Result<(), WorkloadError> {
+        let Some(first) = self.release() else { return Ok(()) };
+        for op in &task.ops {
+            if matches!(op.code, Code::AwaitRelease { sync } if sync != first) {
+                let problem = "differs from that of another task";
+                return Err(self.op_error(op, problem, "release all of them in one way"));
+            }
+        }
+        if task.name == PARENT {
+            let problem = format!("`{PARENT}` is the task that releases the others");
+            let mistake = Mistake::new(problem, "give this task another name");
+            return Err(self.source.error(&task.span, Some("name"), mistake));
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub use catalogue::{find, load, names};
 pub use error::WorkloadError;
 pub use file::{Param, Workload};
 pub use program::{
-    Arrival, Arrivals, ChannelKind, MAX_DEPTH, Metric, MetricKind, Ns, Op, Port, Program, Role,
-    TaskSpec,
+    Arrival, Arrivals, ChannelKind, FOR_EVER, MAX_DEPTH, Metric, MetricKind, Ns, Op, Port, Program,
+    Role, TaskSpec,
 };
 pub use reveille_place::FileError;

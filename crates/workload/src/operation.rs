@@ -46,6 +46,7 @@ pub(crate) enum Code {
     Count(Amount),
     Repeat { times: Amount, ops: Vec<OpSource> },
     Respawn,
+    AwaitRelease { sync: bool },
 }
 
 impl Code {
@@ -108,9 +109,8 @@ const OPERATIONS: [&str; 22] = [
     "repeat",
     "respawn",
 ];
-const MODIFIERS: [&str; 9] = [
-    "bytes", "framed", "discard", "jitter", "random", "restart", "batch", "less", "program",
-];
+const MODIFIERS: [&str; 9] =
+    ["bytes", "framed", "discard", "jitter", "random", "restart", "batch", "less", "program"];
 /// The name of a latency that `record = true` records.
 const UNNAMED: &str = "latency";
 

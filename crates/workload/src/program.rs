@@ -276,6 +276,17 @@ pub enum Op {
     },
     /// Counts this many finished operations.
     Count(u32),
+    /// Says that the task is there, and blocks until `Release`; goes on at once after that.
+    AwaitRelease {
+        /// It polls a pipe: its wakeup is sync.
+        sync: bool,
+    },
+    /// Blocks until all tasks that await release are there, and wakes them one after the other
+    /// by one system call.
+    Release {
+        /// The call is a write to the pipe that all poll.
+        sync: bool,
+    },
     /// Goes `back` operations, until those have been done `times` times.
     Again {
         /// How far.
@@ -290,6 +301,8 @@ pub enum Op {
     Respawn,
 }
 
+/// A loop of so many rounds does not end within a run.
+pub const FOR_EVER: u32 = u32::MAX;
 /// Loops may stand in each other this deep.
 pub const MAX_DEPTH: usize = 4;
 

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
-use crate::WorkloadError;
 use crate::amount::{Amount, Kind};
 use crate::channels::{choice, meanings};
 use crate::error::Mistake;
 use crate::file::{Names, few};
-use crate::operation::{OpSource, PROGRAM, amount, program};
+use crate::operation::{Code, OpSource, PROGRAM, amount, flatten, program};
 use crate::table::{Entry, Table};
+use crate::{FOR_EVER, WorkloadError};
 
 /// One `[[task]]` of a file.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub(crate) fn read(top: &Table, names: &Names) -> Result<Vec<TaskSource>, Worklo
 
 fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadError> {
     let table = item.table(TASK)?;
-    table.only("a task", &["name", "count", "process", "program"])?;
+    table.only("a task", &["name", "count", "process", "release", "before", "program"])?;
     let count = match table.get("count") {
         Some(count) => amount(count, Kind::Count, names)?,
         None => Amount::Fixed(1),
@@ -95,9 +95,41 @@ fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadEr
         Some(entry) => process(entry, names)?,
         None => ProcessSource::Fixed(Process::Own),
     };
-    let ops = program(table.require("program", PROGRAM)?, names, 0)?;
+    let ops = ops(&table, names)?;
     let span = table.get("name").map_or(item.span(), |name| name.span());
     Ok(TaskSource { name: name.to_owned(), span, count, process, ops })
+}
+
+/// `program`, which is repeated, behind what the task does once: it awaits its `release`, and
+/// does what stands in `before`.
+fn ops(table: &Table, names: &Names) -> Result<Vec<OpSource>, WorkloadError> {
+    let repeated = table.require("program", PROGRAM)?;
+    let mut once = Vec::new();
+    if let Some(entry) = table.get("release") {
+        const WAYS: [(&str, bool); 2] = [("together", false), ("together-sync", true)];
+        let text = entry.text("\"together\"")?;
+        let way = WAYS.iter().find(|(name, _)| *name == text).ok_or_else(|| {
+            entry.error(Mistake::unknown("way to release", text, WAYS.iter().map(|w| w.0)))
+        })?;
+        let code = Code::AwaitRelease { sync: way.1 };
+        once.push(OpSource { key: "release".into(), span: entry.span(), code });
+    }
+    if let Some(entry) = table.get("before") {
+        let before = program(entry, names, 0)?;
+        if flatten(&before, 1).iter().any(|op| matches!(op.code, Code::Respawn)) {
+            let help = "respawn in `program`: each successor does what stands in `before`";
+            let mistake = Mistake::new("would be done again and again", help);
+            return Err(entry.error(mistake));
+        }
+        once.extend(before);
+    }
+    if once.is_empty() {
+        return program(repeated, names, 0);
+    }
+    let times = Amount::Fixed(FOR_EVER.into());
+    let code = Code::Repeat { times, ops: program(repeated, names, 1)? };
+    once.push(OpSource { key: "program".into(), span: repeated.span(), code });
+    Ok(once)
 }
 
 fn process(entry: Entry, names: &Names) -> Result<ProcessSource, WorkloadError> {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use reveille_workload::{
-    ChannelKind, MetricKind, Op, Port, Program, Workload, WorkloadError, find, load, names,
+    ChannelKind, FOR_EVER, MetricKind, Op, Port, Program, Workload, WorkloadError, find, load,
+    names,
 };
 
 fn build(name: &str, load: u64) -> Program {
@@ -40,13 +41,17 @@ fn each_builds_one_instance_per_unit_of_load() {
         for load in [1, 3] {
             let program = build(name, load as u64);
             assert_eq!(program.name, name);
-            assert_eq!(program.tasks.len(), tasks * load, "{name}");
+            // Behind all others stands the task that releases them, if any does.
+            let parents = usize::from(program.roles.last().unwrap().name == "parent");
+            assert_eq!(parents == 1, ["hackbench", "tbench"].contains(&name), "{name}");
+            assert_eq!(program.tasks.len(), tasks * load + parents, "{name}");
             assert_eq!(program.channels.len(), channels * load, "{name}");
             assert_eq!(program.n_lists as usize, lists * load, "{name}");
             let found: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
-            let expected = if name.starts_with("schbench") { 1 } else { processes * load };
+            let expected =
+                if name.starts_with("schbench") { 1 } else { processes * load + parents };
             assert!(found.into_iter().eq(0..expected as u32), "{name}: processes are dense");
-            for (index, task) in program.tasks.iter().enumerate() {
+            for (index, task) in program.tasks.iter().take(tasks * load).enumerate() {
                 let instance = index / tasks;
                 assert_eq!(task.task_base as usize, instance * tasks, "{name}");
                 assert_eq!(task.channel_base as usize, instance * channels, "{name}");
@@ -62,8 +67,7 @@ fn context_switch1_counts_two_per_round_trip() {
     let ops: Vec<&[Op]> = program.roles.iter().map(|r| r.ops.as_slice()).collect();
     assert_eq!(program.channels, [ChannelKind::Pipe; 2]);
     let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 1 };
-    let recv =
-        |channel: u16| Op::Recv { channel: channel.into(), framed: false, discard: false };
+    let recv = |channel: u16| Op::Recv { channel: channel.into(), framed: false, discard: false };
     // Channels count in the order of the file.
     let (there, back) = (0, 1);
     assert_eq!(ops[0], [send(there), recv(back), Op::Count(2)]);
@@ -118,13 +122,18 @@ fn hackbench_senders_write_to_every_receiver_of_their_group() {
     let program = with(&hackbench, 2, &[("transport", "pipe"), ("fds", "3")]).unwrap();
     assert_eq!(program.channels, [ChannelKind::Pipe; 6]);
     let send = |channel: u16| Op::Send { channel: channel.into(), bytes: 100 };
-    assert_eq!(program.roles[0].ops, [send(0), send(1), send(2)]);
+    let released = Op::AwaitRelease { sync: true };
+    let again = |back| Op::Again { back, times: FOR_EVER, depth: 0 };
+    assert_eq!(program.roles[1].ops, [released, send(0), send(1), send(2), again(3)]);
     let own = Port { first: 0, own: true };
-    assert_eq!(program.roles[1].ops, [Op::Recv { channel: own, framed: false, discard: false }, Op::Count(1)]);
-    let receivers = program.tasks.iter().filter(|t| t.role == 1);
+    let recv = Op::Recv { channel: own, framed: false, discard: false };
+    assert_eq!(program.roles[0].ops, [released, recv, Op::Count(1), again(2)]);
+    let wait = Op::Wait { timeout: 0, jitter: 0 };
+    assert_eq!(program.roles[2].ops, [Op::Release { sync: true }, wait]);
+    let receivers = program.tasks.iter().filter(|t| t.role == 0);
     assert!(receivers.map(|t| t.channel(own)).eq(0..6), "each has its own");
     let processes: BTreeSet<u32> = program.tasks.iter().map(|t| t.process).collect();
-    assert_eq!(processes.len(), 12);
+    assert_eq!(processes.len(), 13);
     let threads = with(&hackbench, 2, &[("mode", "thread")]).unwrap();
     assert!(threads.tasks.iter().all(|t| t.process == 0));
     assert_eq!(threads.channels, [ChannelKind::Unix; 40]);
@@ -141,6 +150,7 @@ fn tbench_partners_agree_on_every_exchange() {
         let values = ops.iter().enumerate().filter_map(|(at, op)| Some((at, of(op)?)));
         values.fold(0, |sum, (at, value)| {
             let rounds = ops[at..].iter().zip(at..).map(|(op, end)| match *op {
+                Op::Again { times: FOR_EVER, .. } => 1,
                 Op::Again { back, times, .. } if usize::from(back) >= end - at => times,
                 _ => 1,
             });

@@ -58,7 +58,7 @@ fn the_table_and_the_page_name_the_constant_that_flips_the_row() {
     args.extend(keys);
     let text = stdout(&args);
     let line = |word: &str| text.lines().find(|l| l.contains(word)).unwrap_or_default();
-    assert!(text.contains("1 of 1 counted rows hit"), "{text}");
+    assert!(text.contains("shipped     1 of 1 hit"), "{text}");
     let flips = text.lines().find(|l| l.contains("switch_idle_ns (ns)")).unwrap();
     for word in ["[250, 1200]", "250", "1200", "fragile"] {
         assert!(flips.contains(word), "no {word} in {flips}");

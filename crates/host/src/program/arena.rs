@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use reveille_workload::{Op, Program};
 
 use super::fault::{Fault, FaultCell};
+use super::gate::GateWords;
 use super::histogram::CELLS;
 use super::sync::Turns;
 use crate::Ns;
@@ -79,6 +80,8 @@ pub(super) struct Arena {
     pub(super) inbox: SharedSlice<OwnLine<Inbox>>,
     /// Heads of lists: 1 more than the number of the task that joined last, or 0.
     pub(super) lists: SharedSlice<OwnLine<AtomicU32>>,
+    /// What tasks wait for that are released together.
+    pub(super) gate: SharedSlice<OwnLine<GateWords>>,
     /// Mutexes.
     pub(super) locks: SharedSlice<OwnLine<Turns>>,
     /// By CPU: 1 if a task has its lock.
@@ -125,6 +128,7 @@ impl Arena {
             own: SharedSlice::new(tasks)?,
             inbox: SharedSlice::new(tasks)?,
             lists: SharedSlice::new(program.n_lists as usize)?,
+            gate: SharedSlice::new(1)?,
             locks: SharedSlice::new(program.n_locks as usize)?,
             cpu_locks: SharedSlice::new(if locks_cpu { MAX_CPUS } else { 0 })?,
             senders: SharedSlice::new(program.channels.len())?,

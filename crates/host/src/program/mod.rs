@@ -10,6 +10,7 @@ mod arena;
 mod channel;
 mod conduct;
 mod fault;
+mod gate;
 mod histogram;
 mod sample;
 mod sync;
@@ -34,6 +35,7 @@ use crate::sys::futex::Scope;
 use crate::{HostError, Ns, TaskUse};
 use arena::Arena;
 use channel::Channel;
+use gate::Gate;
 use work::Speed;
 
 /// Where a program runs, and in which task groups.
@@ -119,6 +121,7 @@ struct Run {
     group_of_role: Vec<Option<usize>>,
     seed: u64,
     channels: Vec<Channel>,
+    gate: Gate,
     arena: Arena,
     speed: Speed,
     /// The tasks of each process, in the order in which they are started.
@@ -156,6 +159,7 @@ impl Run {
             seed: spec.seed,
             channels,
             arena,
+            gate: Gate::new(&program)?,
             speed: Speed::measure(),
             instance_in_process: instances_in_processes(&program),
             scope: if processes.len() == 1 { Scope::Private } else { Scope::Shared },

@@ -221,6 +221,8 @@ impl Worker {
                 Op::UnlockCpu => arena.cpu_locks[self.cpu_lock].store(0, Ordering::Release),
                 Op::Lock { lock } => arena.locks[self.lock(lock)].take(self.scope),
                 Op::Unlock { lock } => arena.locks[self.lock(lock)].give(self.scope),
+                Op::AwaitRelease { .. } => run.gate.wait(&arena.gate[0]),
+                Op::Release { .. } => run.gate.release(&arena.gate[0]),
                 Op::Count(n) => {
                     let count = self.own.count.load(Ordering::Relaxed) + u64::from(n);
                     self.own.count.store(count, Ordering::Relaxed);

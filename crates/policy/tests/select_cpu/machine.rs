@@ -47,7 +47,8 @@ pub struct Scene {
 }
 
 impl Recipe {
-    /// Recipes of 1 to 3 LLCs with up to 150 CPUs each, under any features.
+    /// Recipes of 1 to 3 LLCs with up to 150 CPUs each, or more and smaller ones, under any
+    /// features.
     pub fn any() -> impl Strategy<Value = Recipe> {
         Recipe::under("")
     }
@@ -55,8 +56,10 @@ impl Recipe {
     /// The same under one policy: baseline and edits.
     pub fn under(policy: &'static str) -> impl Strategy<Value = Recipe> {
         let cpus = prop_oneof![4 => 1..20usize, 3 => 20..100usize, 2 => 100..=150usize];
+        let few = prop::collection::vec(cpus, 1..=3);
+        let many = prop::collection::vec(1..8usize, 4..=12);
         (
-            prop::collection::vec(cpus, 1..=3),
+            prop_oneof![5 => few, 1 => many],
             prop::sample::select(vec![1, 2, 2, 4]),
             prop::sample::select(vec![Numbering::Split, Numbering::Adjacent, Numbering::Shuffled]),
             prop::bool::weighted(0.1),
@@ -159,11 +162,24 @@ impl Recipe {
                     has_idle_cores: false,
                     nr_idle_scan: 0,
                     icpus: Vec::new(),
+                    node: 0,
                 };
                 self.llcs.len()
             ],
             tasks: Vec::new(),
+            has_clusters: dice.one_in(2),
         };
+        let nodes = 1 + dice.below(2);
+        for llc in &mut machine.llcs {
+            llc.node = dice.below(nodes);
+        }
+        // Clusters of some cores each.
+        let per_cluster = 1 + dice.below(5);
+        let mut clusters = vec![0; cores.len()];
+        for core in 1..cores.len() {
+            let begins = cores[core].0 != cores[core - 1].0 || core % per_cluster == 0;
+            clusters[core] = clusters[core - 1] + usize::from(begins);
+        }
         let mut threads = vec![Vec::new(); cores.len()];
         for (cpu, &(core, _)) in numbers.iter().enumerate() {
             threads[core].push(cpu);
@@ -180,6 +196,7 @@ impl Recipe {
                 scan: Scan::default(),
                 llc: cores[core].0,
                 core: threads[core].clone(),
+                cluster: clusters[core],
             });
         }
         machine
@@ -239,6 +256,11 @@ impl Scene {
                 .collect(),
         });
         let mut world = World::new(&WorldShape { llcs: llcs.collect() });
+        world.set_nodes(&machine.llcs.iter().map(|llc| llc.node as u32).collect::<Vec<_>>());
+        if machine.has_clusters {
+            let clusters = machine.cpus.iter().map(|cpu| cpu.cluster as u32);
+            world.set_clusters(&clusters.collect::<Vec<_>>());
+        }
         for (id, task) in machine.tasks.iter().enumerate() {
             let mut copy = reveille_policy::Task::new(id as u32, task.prev_cpu as u32);
             copy.wakee_flip_decay_j = task.history.decay_j;

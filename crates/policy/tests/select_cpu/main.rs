@@ -27,6 +27,8 @@ fn decision(pick: &Pick) -> Decision {
         tested: pick.tested.into(),
         searched: pick.searched.into(),
         siblings: pick.siblings.into(),
+        far: pick.far.into(),
+        far_llcs: pick.far_llcs.into(),
         search: pick.search(),
         core_search: pick.core_search(),
         cleared: pick.cleared_idle_cores(),
@@ -135,6 +137,10 @@ fn every_kernel_is_met_on_ten_thousand_machines() {
         "v6.2 +SIS_LIMITED_CORES",
         "v6.2 +SIS_LIMITED_CORES +SIS_FILTER",
         "v6.4",
+        "v6.4 +SIS_NODE",
+        "v6.4 +SIS_NODE +SIS_NODE_LIMIT",
+        "v6.4 +SIS_NODE +SIS_NODE_TOPOEXT",
+        "v6.4 +SIS_CLUSTER",
         "v6.12",
         "v7.2",
     ] {
@@ -208,7 +214,9 @@ proptest! {
             _ => return Ok(()),
         }
         prop_assert!(wakee.allowed[cpu]);
-        prop_assert_eq!(state.llc, scene.machine.cpus[pick.target as usize].llc);
+        let near = scene.machine.cpus[pick.target as usize].llc;
+        let node = |llc: usize| scene.machine.llcs[llc].node;
+        prop_assert!(state.llc == near || pick.far > 0 && node(state.llc) == node(near));
     }
 
     #[test]
@@ -267,6 +275,8 @@ fn the_scenes_reach_every_rule() {
             ("core search cleared, without".to_owned(), end.cleared && end.rule == Rule::Target),
             ("search ended by its budget".to_owned(), budget_ended),
             ("search beyond 64 CPUs".to_owned(), end.searched > 64),
+            ("an idle CPU in another LLC".to_owned(), end.cpu_is_far(&scene.machine)),
+            ("a candidate of another cluster".to_owned(), end.kept()),
             (format!("{:?} by {:?}", era(&scene.tunables), end.rule), end.search),
             (format!("{:?} ended by its budget", era(&scene.tunables)), end.exhausted),
         ] {
@@ -287,8 +297,10 @@ fn the_scenes_reach_every_rule() {
         let cut = reached[&format!("{era:?} ended by its budget")];
         assert_eq!(cut >= 10, era != Era::V45, "{era:?}: {reached:?}");
     }
+    let kept = reached.remove("a candidate of another cluster");
+    assert!(kept > Some(0), "a budget has to end a search first");
     reached.retain(|what, _| !what.starts_with('V'));
-    assert_eq!(reached.len(), 9 + 3 + 3 + 5, "{reached:?}");
+    assert_eq!(reached.len(), 9 + 3 + 3 + 6, "{reached:?}");
     assert!(reached.values().all(|n| *n >= 50), "{reached:?}");
 }
 

@@ -7,7 +7,7 @@ use crate::machine::Dice;
 use crate::variants::Scan;
 
 /// Every feature that placement asks for.
-const PLACEMENT: [u64; 17] = [
+const PLACEMENT: [u64; 21] = [
     bits::WA_IDLE,
     bits::WA_WEIGHT,
     bits::WA_EFFECTIVE_LOAD,
@@ -25,6 +25,10 @@ const PLACEMENT: [u64; 17] = [
     bits::WA_BIAS,
     bits::SIS_LIMITED_CORES,
     bits::SIS_FILTER,
+    bits::SIS_NODE,
+    bits::SIS_NODE_LIMIT,
+    bits::SIS_NODE_TOPOEXT,
+    bits::SIS_CLUSTER,
 ];
 
 /// The policy named, or a baseline with some of the placement features turned over:
@@ -41,6 +45,9 @@ pub fn tunables(dice: &mut Dice, n_cpus: usize, policy: &str) -> Tunables {
         let mut any = Policy::baseline(base).unwrap().tunables(n_cpus, hz);
         if base == "v6.2" {
             any.features |= bits::SIS_SHORT;
+        }
+        for bit in [bits::SIS_NODE, bits::SIS_CLUSTER] {
+            any.features |= if dice.one_in(3) { bit } else { 0 };
         }
         for bit in PLACEMENT {
             if dice.one_in(10) {

@@ -1,5 +1,5 @@
-//! The wakeup path of Linux 6.2 with SIS_SHORT, and other kernels' where they differ
-//! (see `variants`), written a second time: CPU by CPU,
+//! The wakeup path of Linux 6.2 with SIS_SHORT, clusters and SIS_NODE, and other kernels'
+//! where they differ (see `variants`), written a second time: CPU by CPU,
 //! slowly, and without looking at `policy/`, so that the two can be compared.
 //! Names in comments are the kernel's functions in kernel/sched/fair.c and core.c.
 
@@ -19,6 +19,8 @@ pub struct Cpu {
     pub llc: usize,
     /// All hardware threads of the core, by number.
     pub core: Vec<usize>,
+    /// Its cluster, where there are some.
+    pub cluster: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub struct Llc {
     pub nr_idle_scan: u32,
     /// sds->icpus of SIS_FILTER: some of `cpus`. Without any the state is sd_is_busy.
     pub icpus: Vec<usize>,
+    /// Memory node.
+    pub node: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,7 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
     pub llcs: Vec<Llc>,
     pub tasks: Vec<Task>,
+    pub has_clusters: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -76,10 +81,24 @@ pub struct Decision {
     pub tested: u32,
     pub searched: u32,
     pub siblings: u32,
+    pub far: u32,
+    pub far_llcs: u32,
     pub search: bool,
     pub core_search: bool,
     pub cleared: bool,
     pub exhausted: bool,
+}
+
+impl Decision {
+    /// SIS_NODE found it.
+    pub fn cpu_is_far(&self, machine: &Machine) -> bool {
+        machine.cpus[self.cpu].llc != machine.cpus[self.target].llc
+    }
+
+    /// A search came between the candidate and its choice.
+    pub fn kept(&self) -> bool {
+        self.search && matches!(self.rule, Rule::PrevIdle | Rule::RecentIdle)
+    }
 }
 
 /// How a search ended.
@@ -95,6 +114,8 @@ pub struct Reference<'a> {
     pub tested: u32,
     pub searched: u32,
     pub siblings: u32,
+    far: u32,
+    far_llcs: u32,
     pub search: bool,
     pub core_search: bool,
     cleared: bool,
@@ -110,6 +131,8 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         tested: 0,
         searched: 0,
         siblings: 0,
+        far: 0,
+        far_llcs: 0,
         search: false,
         core_search: false,
         cleared: false,
@@ -123,6 +146,8 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         tested: reference.tested,
         searched: reference.searched,
         siblings: reference.siblings,
+        far: reference.far,
+        far_llcs: reference.far_llcs,
         search: reference.search,
         core_search: reference.core_search,
         cleared: reference.cleared,
@@ -169,6 +194,13 @@ impl Reference<'_> {
 
     pub fn share_cache(&self, a: usize, b: usize) -> bool {
         self.cpu(a).llc == self.cpu(b).llc
+    }
+
+    /// cpus_share_resources() of two CPUs that share a cache, while clusters count.
+    fn share_cluster(&self, a: usize, b: usize) -> bool {
+        !self.machine.has_clusters
+            || !self.tunables.has(bits::SIS_CLUSTER)
+            || self.cpu(a).cluster == self.cpu(b).cluster
     }
 
     pub fn allowed(&self, cpu: usize) -> bool {
@@ -305,6 +337,8 @@ impl Reference<'_> {
 
     fn select_idle_sibling(&mut self, prev: usize, target: usize) -> (usize, Rule) {
         let this = self.wakeup.this_cpu;
+        // 6.8: idle CPUs of other clusters are for when the search finds none.
+        let mut kept = Vec::new();
         self.tested += 1;
         if self.usable(target) {
             return (target, Rule::TargetIdle);
@@ -312,7 +346,10 @@ impl Reference<'_> {
         if prev != target && self.share_cache(prev, target) {
             self.tested += 1;
             if self.usable(prev) {
-                return (prev, Rule::PrevIdle);
+                if self.share_cluster(prev, target) {
+                    return (prev, Rule::PrevIdle);
+                }
+                kept.push((prev, Rule::PrevIdle));
             }
         }
         let kthread = self.wakeup.waker.is_some_and(|w| self.machine.tasks[w].per_cpu_kthread);
@@ -333,7 +370,10 @@ impl Reference<'_> {
             self.tested += 1;
             if self.usable(recent) && self.allowed(recent) {
                 self.machine.tasks[self.wakeup.wakee].history.recent_used_cpu = prev;
-                return (recent, Rule::RecentIdle);
+                if self.share_cluster(recent, target) {
+                    return (recent, Rule::RecentIdle);
+                }
+                kept.push((recent, Rule::RecentIdle));
             }
         }
         // A cache with one CPU has no domain: sd_llc is null.
@@ -363,10 +403,52 @@ impl Reference<'_> {
         {
             return (target, Rule::Short);
         }
-        match self.select_idle_cpu(has_idle_core, target) {
+        if let Found::Cpu(cpu, rule) = self.select_idle_cpu(has_idle_core, target) {
+            return (cpu, rule);
+        }
+        if let Some(&first) = kept.first() {
+            return first;
+        }
+        match self.select_idle_node(target) {
             Found::Cpu(cpu, rule) => (cpu, rule),
             Found::Nothing => (target, Rule::Target),
         }
+    }
+
+    /// select_idle_node() of tip in June 2023, its limit, and the domain of two caches.
+    fn select_idle_node(&mut self, target: usize) -> Found {
+        if !self.tunables.has(bits::SIS_NODE) {
+            return Found::Nothing;
+        }
+        let llcs = &self.machine.llcs;
+        let own = self.cpu(target).llc;
+        // The groups of the domain above, from the target's own on.
+        let mut groups: Vec<usize> =
+            (0..llcs.len()).filter(|&llc| llcs[llc].node == llcs[own].node).collect();
+        groups.sort_by_key(|&llc| llcs[llc].cpus[0]);
+        if self.tunables.has(bits::SIS_NODE_TOPOEXT) {
+            groups = groups.chunks(2).find(|pair| pair.contains(&own)).unwrap().to_vec();
+        }
+        let at = groups.iter().position(|&llc| llc == own).unwrap();
+        groups.rotate_left(at);
+        groups.retain(|&llc| llc != own && llcs[llc].cpus.len() > 1);
+        if self.tunables.has(bits::SIS_NODE_LIMIT) {
+            groups.truncate(4);
+        }
+        for llc in groups {
+            let has_idle_core = self.smt_active() && self.machine.llcs[llc].has_idle_cores;
+            let first = self.machine.llcs[llc].cpus[0];
+            let before = (self.searched, self.core_search, self.cleared, self.exhausted);
+            let found = self.select_idle_cpu(has_idle_core, first);
+            self.far += self.searched - before.0;
+            self.far_llcs += 1;
+            // What is told of a search is of that in the target's own cache.
+            (_, self.core_search, self.cleared, self.exhausted) = before;
+            if matches!(found, Found::Cpu(..)) {
+                return found;
+            }
+        }
+        Found::Nothing
     }
 
     /// sched_smt_active(): some core of the machine has more than one thread.
@@ -420,7 +502,9 @@ impl Reference<'_> {
         }
         let above = span.iter().copied().filter(|cpu| *cpu >= first);
         let below = span.iter().copied().filter(|cpu| *cpu < first);
-        let order: Vec<usize> = above.chain(below).collect();
+        let mut order: Vec<usize> = above.chain(below).collect();
+        // 6.8: first the cluster of the target.
+        order.sort_by_key(|&cpu| !self.share_cluster(cpu, target));
         let mut fallback = None;
         for cpu in order {
             if !in_mask[cpu] {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use reveille_workload::{ChannelKind, Op, Role};
+use reveille_workload::{ChannelKind, FOR_EVER, Op, Role};
 
 use crate::HostError;
 
@@ -113,6 +113,8 @@ fn messages(role: &Role) -> Vec<Message> {
                     message.counted += n;
                 }
             }
+            // The program, behind what is done once.
+            Op::Again { times: FOR_EVER, .. } => break,
             Op::Again { back, times, .. } => {
                 rounds[at] += 1;
                 if rounds[at] < times {
