@@ -1,12 +1,12 @@
 //! The page of baselines: published absolute figures beside the model's, case by case, with
 //! a count. A Markdown page without a date, as the record of fidelity.
 
-use reveille_study::{Case, Comparison, Row, Study, Verdict};
+use reveille_study::{Case, Comparison, PublishedFigure, Row, Study, Verdict};
 
-use crate::fidelity::{escape, line, open, push};
+use crate::fidelity::{escape, line, open, push, ratio};
 use crate::group::unique;
 use crate::number::Unit;
-use crate::printed::printed;
+use crate::printed::{printed, sides};
 
 const HEAD: &str = "\
 # Baselines
@@ -49,36 +49,43 @@ pub fn baselines(study: &Study, c: &Comparison) -> String {
         let machine = &study.machines[case.machine];
         push(&mut page, format_args!("\n## {}\n\n", escape(&case.name)));
         let place =
-            format!("{}, {}: {}.", machine.name, case.base.base, machine.topology.describe());
+            format!("{} on {}: {}.", case.base.base, machine.name, machine.topology.describe());
         push(&mut page, format_args!("{}\n\n", escape(&place)));
         let rows = rows(case);
-        open(
-            &mut page,
-            &["load", "tasks per CPU", "metric", "printed", "published", "model", "ratio", ""],
-        );
+        let heads = ["load", "tasks per CPU", "metric", "printed", "is", "model", "ratio", ""];
+        open(&mut page, &heads);
         for row in &rows {
-            let unit = Unit::of_metric(&row.metric);
-            let ratio = row.ratio.unwrap_or(f64::NAN);
             let share = tasks(case, row.load) as f64 / machine.topology.n_cpus() as f64;
-            line(
-                &mut page,
-                &[
-                    row.load.to_string(),
-                    format!("{share:.2}"),
-                    row.metric.clone(),
-                    printed(row).unwrap_or_default(),
-                    unit.format(row.baseline.mean / ratio),
-                    unit.format(row.baseline.mean),
-                    format!("{ratio:.2}"),
-                    if row.verdict == Some(Verdict::Hit) { "within" } else { "**off**" }.to_owned(),
-                ],
-            );
+            let [model, _] = sides(row);
+            let within = row.verdict == Some(Verdict::Hit);
+            let figures = [
+                row.load.to_string(),
+                format!("{share:.2}"),
+                row.metric.clone(),
+                printed(row).unwrap_or_default().trim_start_matches("base ").to_owned(),
+                own(case, row).unwrap_or_default(),
+                model.join(", "),
+                ratio(row),
+                if within { "within" } else { "off" }.to_owned(),
+            ];
+            line(&mut page, &figures);
         }
         for source in unique(rows.iter().filter_map(|r| r.published_source.as_deref())) {
             push(&mut page, format_args!("\nSource: {}\n", escape(source)));
         }
     }
     page
+}
+
+/// The published figure in the metric's unit.
+fn own(case: &Case, row: &Row) -> Option<String> {
+    let point = case.points.iter().find(|p| p.load == row.load)?;
+    point.published.iter().find_map(|p| match p.figure {
+        PublishedFigure::Side { own, .. } if case.metrics[p.metric].name == row.metric => {
+            Some(Unit::of_metric(&row.metric).format(own))
+        }
+        _ => None,
+    })
 }
 
 /// How many tasks a load is.

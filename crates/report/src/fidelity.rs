@@ -206,7 +206,7 @@ fn case(c: &Comparison, row: &Row) -> String {
     if own.is_empty() { row.case.clone() } else { format!("{} ({})", row.case, own.join(", ")) }
 }
 
-fn ratio(row: &Row) -> String {
+pub(crate) fn ratio(row: &Row) -> String {
     row.ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))
 }
 

@@ -306,3 +306,29 @@ fn settings_of_groups_reach_the_runs() {
     assert_eq!(case.variants[1].name, "+SIS_SHORT quota=4ms");
     assert_eq!(run_on(&study, 1).rows.len(), 4);
 }
+
+/// Of a pair 25% too much is a miss, of two pairs a hit; printed in thousands, and as the
+/// time for a million.
+#[test]
+fn a_baseline_alone_is_held_against_its_machine() {
+    let text = |per_s: [f64; 2]| {
+        let [one, two] = [per_s[0] / 1.25 / 1e3, 1e6 / (per_s[1] / 1.25)];
+        format!(
+            "name = \"alone\"\nabout = \"a\"\nmachine = \"quad-1s4c\"\nbase = \"v6.2\"\n\
+             variants = []\nbaselines = true\nrepeats = 2\nwarmup = \"1ms\"\nduration = \"2ms\"\n\
+             [[case]]\nname = \"pairs\"\nworkload = \"context_switch1\"\nloads = [1, 2]\n\
+             source = \"nobody\"\npublished = [\n\
+             {{ load = 1, side = \"base\", value = {one}, unit = \"k/s\", times = 1000 }},\n\
+             {{ load = 2, side = \"base\", value = {two}, unit = \"s\", work = 1000000 }},\n]\n"
+        )
+    };
+    let run = |per_s| run_on(&parse("alone.toml", &text(per_s)).unwrap(), 1);
+    let first = run([1e6, 1e6]);
+    let per_s = [0, 1].map(|i| first.rows[i].baseline.mean);
+    let rows = run(per_s).rows;
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|r| r.variant.is_empty() && r.baseline == r.candidate));
+    assert!(rows.iter().all(|r| (r.ratio.unwrap() - 1.25).abs() < 1e-9));
+    assert_eq!(rows[0].verdict, Some(Verdict::Miss));
+    assert_eq!(rows[1].verdict, Some(Verdict::Hit));
+}
