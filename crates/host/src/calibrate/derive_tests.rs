@@ -28,7 +28,7 @@ const UNIX_QUEUED: f64 = 4.0;
 /// Lines of the default: a wakee's, a channel's with its lock, and a runqueue's with its lock.
 const HANDOFF: f64 = 6.0 * LINE;
 const CHANNEL: f64 = (1.0 + 3.0) * LINE;
-const REMOTE_ENQUEUE: f64 = (1.0 + 8.0) * LINE;
+const REMOTE_ENQUEUE: f64 = (1.0 + 5.0) * LINE;
 
 fn host(kernel: &str) -> Host {
     Host {
