@@ -137,7 +137,12 @@ impl Constants {
             false => STRETCH,
         };
         let most = if default.unit == "ratio" { 1.0 } else { f64::MAX };
-        (default.low / STRETCH, (default.high * up).min(most))
+        // Ranges are those at the reference's speed.
+        let fastest = match (default.unit, self.machine.constant("speed")) {
+            ("ns", Some(speed)) => speed.high.max(1.0),
+            _ => 1.0,
+        };
+        (default.low / (STRETCH * fastest), (default.high * up).min(most))
     }
 }
 

@@ -76,6 +76,9 @@ pub fn derive(
     } else {
         found.warn("the idle state", "one CPU alone has nobody to wake it");
     }
+    if !found.derived.is_empty() {
+        found.stated("speed", 1.0, "the costs are those of this host");
+    }
     let Constants { machine, derived, warnings, .. } = found;
     let defaults = machine.constants.iter().filter(|c| c.inherited).map(|c| c.key).collect();
     Calibration { machine, derived, defaults, warnings }
@@ -227,7 +230,6 @@ fn path(found: &mut Constants, figures: &Figures<'_>, host: &Host) {
             found.scaled(key, rest_factor, &how);
         }
         found.scaled("switch_idle_ns", switch_factor, "as much as switch_ns");
-        found.stated("speed", 1.0, "the costs are those of this host");
     }
     if let Some(processes) = figures.get("pipe_hop_same") {
         let how = "pipe_hop_same - pipe_threads_hop_same";

@@ -211,6 +211,16 @@ fn nonsense_keeps_the_default_and_is_told() {
 }
 
 #[test]
+fn a_fast_host_is_no_nonsense() {
+    let mut figures = figures(true);
+    let at = figures.iter().position(|m| m.name == "unix_recv").unwrap();
+    figures[at] = figure("unix_recv", SYSCALL + 180.0);
+    figures.retain(|m| !m.name.starts_with("unix_deep"));
+    let found = derive(base(), &host("6.18.4"), &PAIRS, &figures).machine.cost;
+    assert_eq!(found.unix_recv_ns, 180 - (7.5 * f64::from(found.unix_queued_ns)) as u32);
+}
+
+#[test]
 fn yields_that_tell_nothing_leave_the_defaults_shares() {
     let mut figures = figures(true);
     figures.retain(|m| m.name != "yield_switch");
