@@ -90,5 +90,5 @@ fn own(case: &Case, row: &Row) -> Option<String> {
 
 /// How many tasks a load is.
 fn tasks(case: &Case, load: u64) -> usize {
-    case.points.iter().find(|p| p.load == load).map_or(0, |p| p.program.tasks.len())
+    case.points.iter().find(|p| p.load == load).map_or(0, |p| p.program.working_tasks())
 }

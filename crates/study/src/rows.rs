@@ -2,7 +2,6 @@
 //! one row more for each further figure that was published for it.
 
 use reveille_measure::{CpuTime, Explain, Ns};
-use reveille_workload::{Op, TaskSpec};
 
 use crate::comparison::{Detail, Explanation, Figure, Row, RowKind, SideDetail};
 use crate::measure::{Direction, Measure};
@@ -45,12 +44,7 @@ pub(crate) fn rows(
     candidate: &Finished,
 ) -> Vec<Row> {
     let variant = case.variants.get(index).map_or("", |v| v.name.as_str());
-    let program = &point.program;
-    // The task that releases the others has no part in the work.
-    let releases = |t: &&TaskSpec| {
-        program.roles[usize::from(t.role)].ops.iter().any(|op| matches!(op, Op::Release { .. }))
-    };
-    let tasks = program.tasks.len() - program.tasks.iter().filter(releases).count();
+    let tasks = point.program.working_tasks();
     let pair = Pair { machine, case, load: point.load, tasks, variant, base, candidate };
     let mut rows: Vec<Row> = Vec::new();
     for (m, measure) in case.metrics.iter().enumerate() {

@@ -31,6 +31,14 @@ pub struct Program {
     pub metric: Metric,
 }
 
+impl Program {
+    /// Number of tasks without the one that releases the others and then has nothing to do.
+    pub fn working_tasks(&self) -> usize {
+        let releases = |role: &Role| role.ops.iter().any(|op| matches!(op, Op::Release { .. }));
+        self.tasks.iter().filter(|t| !releases(&self.roles[usize::from(t.role)])).count()
+    }
+}
+
 /// A task program: its operations are repeated until the run ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
