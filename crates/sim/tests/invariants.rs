@@ -332,10 +332,13 @@ fn loop_time(machine: &Machine, program: &Program, channel_base: u32, role: &Rol
     let cost = &machine.cost;
     let syscall = f64::from(cost.syscall_ns);
     let kind = |channel: Port| program.channels[(channel_base + u32::from(channel.first)) as usize];
-    let (mut work, mut wall) = (0.0, 0.0);
+    let (mut own, mut kernel, mut wall) = (0.0, 0.0, 0.0);
     for op in &role.ops {
-        work += match *op {
-            Op::Run(ns) => ns as f64,
+        kernel += match *op {
+            Op::Run(ns) => {
+                own += ns as f64;
+                0.0
+            }
             Op::Send { channel, bytes } => {
                 let send = match kind(channel) {
                     ChannelKind::Pipe => cost.pipe_write_ns,
@@ -370,6 +373,7 @@ fn loop_time(machine: &Machine, program: &Program, channel_base: u32, role: &Rol
         };
     }
     // Every piece of work may be shorter by `noise`, and by a rounding per operation.
+    let work = own + kernel / cost.speed;
     let work = work * (1.0 - cost.noise) - 2.0 * role.ops.len() as f64;
     (work.max(1.0), work.max(1.0) + wall)
 }
