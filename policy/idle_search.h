@@ -208,9 +208,12 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 	return false;
 }
 
-/* First fully idle core in wrap order from position `start`, among the first `budget`. */
+/*
+ * First fully idle core in wrap order from position `start`; if `limited`, among the first
+ * POLICY_LIMITED_CORES. They are counted in memory, where no verifier follows each value.
+ */
 POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p,
-				    const struct policy_walk *walk, u32 *budget, u32 *fallback,
+				    const struct policy_walk *walk, bool limited, u32 *fallback,
 				    struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, walk->llc) + 63) / 64, first = walk->start / 64;
@@ -236,11 +239,10 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 			cpu = world_llc_cpu(w, walk->llc, position);
 			if (policy_core_was_met(w, p, cpu, position, walk))
 				continue;
-			if (!*budget) {
+			if (limited && pick->cores++ >= POLICY_LIMITED_CORES) {
 				pick->exhausted = 1;
 				return POLICY_NONE;
 			}
-			--*budget;
 			if (policy_look_at_core(w, p, cpu, fallback, pick))
 				return cpu;
 		}
@@ -274,10 +276,10 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 {
 	u32 llc = world_llc(w, target), weight = world_llc_weight(w, llc);
 	u32 start = world_llc_position(w, target) + 1;
-	u32 nr = POLICY_SCAN_ALL, cores = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
+	u32 nr = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
 	struct policy_walk walk = { .llc = llc, .target = target,
 				    .filtered = policy_filters(w, t) };
-	bool clusters = policy_clusters(w, t);
+	bool clusters = policy_clusters(w, t), limited = false;
 
 	if (start >= weight)
 		start = 0;
@@ -289,7 +291,7 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 			/* An overloaded LLC is unlikely to have an idle CPU. */
 			if (!has_idle_cores || !policy_has(t, POLICY_SIS_LIMITED_CORES))
 				return POLICY_NONE;
-			cores = POLICY_LIMITED_CORES;
+			limited = true;
 		}
 		if (!has_idle_cores && policy_keep_short(w, t, p, this_cpu, target, nr, weight)) {
 			pick->rule = POLICY_RULE_SHORT;
@@ -304,12 +306,12 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 	pick->search = 1;
 	pick->core_search = has_idle_cores;
 	pick->rule = has_idle_cores ? POLICY_RULE_IDLE_CORE : POLICY_RULE_IDLE_CPU;
-	POLICY_FOR(pass, 2) {
+	for (u32 pass = 0; pass < 2; pass++) {
 		walk.part = !clusters ? POLICY_WALK_ALL :
 			    pass == 0 ? POLICY_WALK_CLUSTER :
 					POLICY_WALK_REST;
 		/* The budget is counted down before each test: nr - 1 CPUs are looked at. */
-		cpu = has_idle_cores ? policy_scan_cores(w, p, &walk, &cores, &fallback, pick) :
+		cpu = has_idle_cores ? policy_scan_cores(w, p, &walk, limited, &fallback, pick) :
 				       policy_scan_cpus(w, p, &walk, nr - 1, pick);
 		if (cpu != POLICY_NONE)
 			return cpu;

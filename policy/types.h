@@ -112,6 +112,7 @@ struct policy_pick {
 	u8 exhausted;	/* ... which its budget ended, with CPUs left to look at */
 	u8 affine;	/* the waker's CPU was among those to choose from */
 	u8 siblings;	/* threads of prev's core that select_idle_smt() came to */
+	u8 cores;	/* cores looked at, if SIS_LIMITED_CORES bounds them */
 };
 
 #endif

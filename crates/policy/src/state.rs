@@ -185,6 +185,8 @@ pub struct Pick {
     affine: u8,
     /// Threads of the previous CPU's core that select_idle_smt() came to, that CPU included.
     pub siblings: u8,
+    /// Cores that the search looked at, if SIS_LIMITED_CORES bounds them.
+    pub cores: u8,
 }
 
 impl Pick {

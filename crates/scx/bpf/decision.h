@@ -44,8 +44,9 @@ struct decision {
 	struct policy_task waker_after;
 	struct policy_scan_state scan_after;
 	struct policy_pick pick;
-	u32 reserved;
 };
+
+_Static_assert(sizeof(struct decision) == 952, "RECORD_BYTES of src/decision.rs");
 
 /* One per CPU: wake-ups do not nest, for select_cpu runs with interrupts off. */
 struct decision decisions[MAX_CPUS];

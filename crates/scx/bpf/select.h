@@ -31,8 +31,9 @@ struct wakeup {
 static __always_inline void tunables_of(struct policy_tunables *t, const struct wakeup *wakeup)
 {
 	tunables_now(t);
-	/* Known to be off, so that the verifier sees nothing of it. */
-	t->features = wakeup->features & ~POLICY_SIS_FILTER;
+	/* Without meaning here, and known to be off, so that the verifier sees nothing of them. */
+	t->features = wakeup->features &
+		      ~(POLICY_SIS_FILTER | POLICY_SIS_NODE | POLICY_SIS_CLUSTER);
 }
 
 /*
