@@ -253,14 +253,16 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 /*
  * SIS_SHORT's second hook: on a busy LLC without idle cores, keep a short wakee on
  * the waker's CPU if the waker is short and alone there. nr counts one more than
- * the CPUs to be scanned; 60% of the LLC stands for some 50% utilisation.
+ * the CPUs to be scanned; 60% of the LLC stands for some 50% utilisation. A search that
+ * SIS_NODE makes elsewhere may begin at the waker's CPU where the wakee may not run.
  */
 POLICY_INLINE bool policy_keep_short(struct world *w, const struct policy_tunables *t,
 				     const struct policy_task *p, u32 this_cpu, u32 target, u32 nr,
 				     u32 weight)
 {
 	return this_cpu == target && 5 * nr < 3 * weight && world_nr_running(w, target) <= 1 &&
-	       policy_is_short(t, p) && policy_is_short(t, world_curr(w, target));
+	       policy_is_short(t, p) && policy_is_short(t, world_curr(w, target)) &&
+	       world_allowed(w, p, target);
 }
 
 /*

@@ -483,6 +483,7 @@ impl Reference<'_> {
                 && self.cpu(target).nr_running <= 1
                 && self.is_short(Some(self.wakeup.wakee))
                 && self.is_short(self.cpu(target).curr)
+                && self.allowed(target)
             {
                 return Found::Cpu(target, Rule::Short);
             }
