@@ -41,6 +41,8 @@ pub(crate) struct Balancer {
     /// Groups of the pass in progress.
     pub(crate) groups: Vec<Group>,
     nohz_next_ns: Ns,
+    /// Until then every domain is balanced at every tick.
+    settled_ns: Ns,
 }
 
 /// What the statistics of a pass read of a CPU.
@@ -83,14 +85,18 @@ impl Balancer {
             published: vec![Published::default(); machine.topology.n_cpus()],
             groups: Vec::new(),
             nohz_next_ns: 0,
+            settled_ns: 0,
         }
     }
 }
 
 impl Sim<'_> {
     /// Balancing has been going on since long before the run: each CPU is somewhere
-    /// within its interval.
-    pub(crate) fn spread_balance_phases(&mut self) {
+    /// within its interval. The tasks that the run forks have not been balanced yet: a pass
+    /// between sockets comes every 100 to 250 ms, and a benchmark of minutes sees hundreds.
+    /// So that warm-up need not last for seconds, passes come at every tick for most of it.
+    pub(crate) fn spread_balance_phases(&mut self, warmup: Ns) {
+        self.balancer.settled_ns = warmup / 4 * 3;
         for cpu in 0..self.cpus.len() {
             for level in 0..self.balancer.state[cpu].len() {
                 let interval = self.balancer.state[cpu][level].interval_ns * BUSY_FACTOR;
@@ -113,8 +119,11 @@ impl Sim<'_> {
             decayed |= self.decay_newidle_cost(cpu, level);
             let state = self.balancer.state[at(cpu)][level];
             let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
-            let interval = (state.interval_ns * factor)
-                .clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64);
+            let interval = match self.now < self.balancer.settled_ns {
+                true => self.tick_ns,
+                false => (state.interval_ns * factor)
+                    .clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64),
+            };
             if (self.now as i64) < state.last_ns + interval as i64 {
                 continue;
             }

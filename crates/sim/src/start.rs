@@ -18,7 +18,7 @@ const FORK_SHARE_OF_WARMUP: Ns = 8;
 impl Sim<'_> {
     /// Forks every task of the program.
     pub(crate) fn start(&mut self, spec: &RunSpec) {
-        self.spread_balance_phases();
+        self.spread_balance_phases(spec.warmup_ns);
         let now_j = self.jiffies();
         for cpu in 0..self.cpus.len() {
             self.world.scan_state_mut(cpu as CpuId).wake_stamp_j = now_j;
