@@ -210,7 +210,8 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 
 /*
  * First fully idle core in wrap order from position `start`; if `limited`, among the first
- * POLICY_LIMITED_CORES. They are counted in memory, where no verifier follows each value.
+ * POLICY_LIMITED_CORES. The count is in memory: the BPF verifier would explore every value
+ * of a counter in a register.
  */
 POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p,
 				    const struct policy_walk *walk, bool limited, u32 *fallback,
@@ -253,8 +254,8 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 /*
  * SIS_SHORT's second hook: on a busy LLC without idle cores, keep a short wakee on
  * the waker's CPU if the waker is short and alone there. nr counts one more than
- * the CPUs to be scanned; 60% of the LLC stands for some 50% utilisation. A search that
- * SIS_NODE makes elsewhere may begin at the waker's CPU where the wakee may not run.
+ * the CPUs to be scanned; 60% of the LLC stands for some 50% utilisation. The affinity test
+ * is for SIS_NODE, whose search of another LLC may start at the waker's CPU.
  */
 POLICY_INLINE bool policy_keep_short(struct world *w, const struct policy_tunables *t,
 				     const struct policy_task *p, u32 this_cpu, u32 target, u32 nr,

@@ -78,7 +78,7 @@ def check_explain(side, where):
         where, "quantiles of wakeup latency are out of order",
     )
     wakeups = sum(v for n, v in side.items() if n.startswith("wakeups_"))
-    # Two ends of a stream that keep each other busy need none.
+    # A stream's sender and receiver may keep each other busy.
     check(wakeups > 0 or side["context_switches_per_s"] == 0, where, "no wakeups")
 
 
@@ -88,9 +88,9 @@ def check_row(row, where):
     check(isinstance(row["load"], int) and row["load"] >= 1, where, f"load {row['load']}")
     check(row["kind"] in ("change", "side", "std", "runs", "interference"), where, f"kind {row['kind']}")
     check(row["direction"] in ("higher", "lower", "neither"), where, row["direction"])
-    # The throughput of a workload is never nothing; shares and counts may be.
-    throughput = row["metric"].startswith("throughput") and row["kind"] not in ("std", "runs")
-    least = 1e-9 if throughput else 0
+    # What is better if higher is never 0, unless it is a share.
+    may_be_0 = row["kind"] in ("std", "runs") or row["direction"] != "higher"
+    least = 0 if may_be_0 or row["metric"].endswith("(%)") else 1e-9
     for side in ("baseline", "candidate"):
         if not keys(row[side], {"mean", "rel_std"}, f"{where} {side}"):
             return

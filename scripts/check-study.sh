@@ -14,8 +14,8 @@ echo "study: every study of the catalogue, one repeat of every row"
 studies=()
 for name in $(python3 -c 'import json, sys
 for study in json.load(open(sys.argv[1]))["studies"]:
-    # That of absolute figures has a page of its own: study --baselines.
-    if study["on"] == "sim" and study["name"] != "baselines": print(study["name"])' "$dir/names.json"); do
+    # The study of absolute figures has no mechanism, and a command of its own: study --baselines.
+    if study["on"] == "sim" and study["mechanism"]: print(study["name"])' "$dir/names.json"); do
     "$reveille" studies "$name" --json >"$dir/study-$name.json"
     studies+=(--study "$dir/study-$name.json")
 done

@@ -31,7 +31,7 @@ struct wakeup {
 static __always_inline void tunables_of(struct policy_tunables *t, const struct wakeup *wakeup)
 {
 	tunables_now(t);
-	/* Without meaning here, and known to be off, so that the verifier sees nothing of them. */
+	/* Not supported here; masked by a constant so that the verifier skips their code. */
 	t->features = wakeup->features &
 		      ~(POLICY_SIS_FILTER | POLICY_SIS_NODE | POLICY_SIS_CLUSTER);
 }

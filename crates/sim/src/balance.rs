@@ -41,7 +41,7 @@ pub(crate) struct Balancer {
     /// Groups of the pass in progress.
     pub(crate) groups: Vec<Group>,
     nohz_next_ns: Ns,
-    /// Until then every domain is balanced at every tick.
+    /// Before this time every domain is balanced at every tick.
     settled_ns: Ns,
 }
 
@@ -92,9 +92,9 @@ impl Balancer {
 
 impl Sim<'_> {
     /// Balancing has been going on since long before the run: each CPU is somewhere
-    /// within its interval. The tasks that the run forks have not been balanced yet: a pass
-    /// between sockets comes every 100 to 250 ms, and a benchmark of minutes sees hundreds.
-    /// So that warm-up need not last for seconds, passes come at every tick for most of it.
+    /// within its interval. The run's own tasks have not been balanced, and sockets are
+    /// balanced only every 100 to 250 ms. Balancing at every tick for three quarters of
+    /// warm-up spreads them without simulating seconds.
     pub(crate) fn spread_balance_phases(&mut self, warmup: Ns) {
         self.balancer.settled_ns = warmup / 4 * 3;
         for cpu in 0..self.cpus.len() {
@@ -119,10 +119,11 @@ impl Sim<'_> {
             decayed |= self.decay_newidle_cost(cpu, level);
             let state = self.balancer.state[at(cpu)][level];
             let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
-            let interval = match self.now < self.balancer.settled_ns {
-                true => self.tick_ns,
-                false => (state.interval_ns * factor)
-                    .clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64),
+            let interval = if self.now < self.balancer.settled_ns {
+                self.tick_ns
+            } else {
+                (state.interval_ns * factor)
+                    .clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64)
             };
             if (self.now as i64) < state.last_ns + interval as i64 {
                 continue;

@@ -332,13 +332,11 @@ fn loop_time(machine: &Machine, program: &Program, channel_base: u32, role: &Rol
     let cost = &machine.cost;
     let syscall = f64::from(cost.syscall_ns);
     let kind = |channel: Port| program.channels[(channel_base + u32::from(channel.first)) as usize];
-    let (mut own, mut kernel, mut wall) = (0.0, 0.0, 0.0);
+    // Stated costs hold at the reference speed; a program's own computing takes its time anywhere.
+    let (mut stated, mut wall) = (0.0, 0.0);
     for op in &role.ops {
-        kernel += match *op {
-            Op::Run(ns) => {
-                own += ns as f64;
-                0.0
-            }
+        stated += match *op {
+            Op::Run(ns) => ns as f64 * cost.speed,
             Op::Send { channel, bytes } => {
                 let send = match kind(channel) {
                     ChannelKind::Pipe => cost.pipe_write_ns,
@@ -373,7 +371,6 @@ fn loop_time(machine: &Machine, program: &Program, channel_base: u32, role: &Rol
         };
     }
     // Every piece of work may be shorter by `noise`, and by a rounding per operation.
-    let work = own + kernel / cost.speed;
-    let work = work * (1.0 - cost.noise) - 2.0 * role.ops.len() as f64;
+    let work = stated / cost.speed * (1.0 - cost.noise) - 2.0 * role.ops.len() as f64;
     (work.max(1.0), work.max(1.0) + wall)
 }
