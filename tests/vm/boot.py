@@ -198,6 +198,24 @@ def run_guest(qemu, timeout):
         raise NoResult(f"QEMU ended with {code}: {shlex.join(qemu)}")
 
 
+def others_share(before, after, own_seconds):
+    """How much of the host's CPU time between two first lines of /proc/stat went to others than
+    a process that used `own_seconds`: to other programs, and to the hypervisor (steal)."""
+    user, nice, system, idle, iowait, irq, softirq, steal = (
+        int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9])
+    )
+    busy = user + nice + system + irq + softirq
+    own = min(busy, own_seconds * os.sysconf("SC_CLK_TCK"))
+    return (busy - own + steal) / max(1, busy + idle + iowait + steal)
+
+
+def host_time():
+    """The host's CPU time since boot, and that of this script's children that have ended."""
+    with open("/proc/stat", encoding="ascii") as file:
+        times = os.times()
+        return file.readline(), times.children_user + times.children_system
+
+
 def collect(results, out):
     try:
         with tarfile.open(results) as archive:
@@ -251,7 +269,13 @@ def main():
             smp = args.smp
             print(f"boot.py: Linux {guest_kernel.release} on {smp['sockets']} x {smp['cores']} x "
                   f"{smp['threads']} CPUs", flush=True)
-            run_guest(command(args, guest_kernel, initrd, results), args.timeout)
+            stat, own = host_time()
+            try:
+                run_guest(command(args, guest_kernel, initrd, results), args.timeout)
+            finally:
+                stat_after, own_after = host_time()
+                others = others_share(stat, stat_after, own_after - own)
+                print(f"boot.py: others used {others:.0%} of the host's CPUs")
             collect(results, out)
             code = verdict(args, out)
         except (NoResult, BadProgram, kernel.NotToBeHad, OSError) as why:

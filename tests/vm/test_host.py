@@ -34,6 +34,16 @@ def elf_with(section, data, directory):
         return file.read()
 
 
+class BootTest(unittest.TestCase):
+    def test_what_others_take_is_neither_idle_nor_the_guest(self):
+        tick = os.sysconf("SC_CLK_TCK")
+        before = "cpu  100 0 50 1000 0 0 0 0 0 0"
+        # 10 s: 6 busy, of which the guest used 4; 3 idle; 1 stolen.
+        after = f"cpu  {100 + 5 * tick} 0 {50 + tick} {1000 + 3 * tick} 0 0 0 {tick} 0 0"
+        self.assertAlmostEqual(boot.others_share(before, after, 4), 0.3)
+        self.assertEqual(boot.others_share(before, before, 0), 0)
+
+
 class KernelTest(unittest.TestCase):
     def test_the_kernel_is_found_in_an_image_however_it_is_packed(self):
         with tempfile.TemporaryDirectory() as directory:
