@@ -18,7 +18,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 reveille := target/release/reveille
 scx_reveille := target/release/scx_reveille
 
-.PHONY: demo test test-vm bench clean build format lint unit study hwloc scx test-scx cost-vm
+.PHONY: demo test test-vm bench clean build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -29,7 +29,7 @@ build:
 	@scripts/need.sh cargo cc
 	cargo build --release --locked --bin reveille
 
-test: format lint unit study hwloc
+test: format lint msrv dependencies unit study hwloc
 	@printf '\nall tests passed\n'
 
 format:
@@ -39,6 +39,14 @@ format:
 lint:
 	@scripts/need.sh cargo cc clippy
 	cargo clippy --workspace --exclude scx_reveille --all-targets --locked -- -D warnings
+
+msrv:
+	@scripts/need.sh cargo cc
+	scripts/check-msrv.sh
+
+dependencies:
+	@scripts/need.sh cargo cc
+	scripts/check-dependencies.sh
 
 # The dev profile has debug assertions: the simulator's invariants are checked. gcc and
 # clang compile policy/ with all warnings as errors, and clang compiles it for BPF.

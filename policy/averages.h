@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The running averages that decisions lean on: how long a CPU stays idle, how
  * long a task runs between sleeps, and how many CPUs a search may look at.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The token arithmetic of CPU bandwidth control: how a group's quota is drawn,
  * handed back and refilled, and which settings are accepted. Lists, locks, timers

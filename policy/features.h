@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Feature bits, named as the kernel's sched_feat() and the mails name them, and
  * the tunables that decisions depend on. One bit is one rule that can be left out.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * select_idle_cpu(): the walk through a last-level cache in CPU order, for a
  * whole idle core while there may be one, else for any idle thread within a

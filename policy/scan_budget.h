@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How many CPUs an idle search may look at by SIS_PROP (v5.13): the idle time that
  * the waker's CPU may expect over what a search has cost it so far. SIS_AGE (merged

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * select_task_rq_fair() for a wake-up: history, affinity, then the idle siblings of
  * the target in the kernel's order. Decides where a waking task runs. As in v6.2;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * select_idle_sibling() of v4.5 as a whole: the target, the wakee's last CPU, then
  * a group of CPUs that is idle through and through (SIS_GROUP), or just the first

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The shared wake queue (RFC of 2023-06-13, later shared_runq): which wakees stand
  * on their cache's queue besides their runqueue, in which part of it, and which of

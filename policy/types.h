@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The plain data that placement decisions read and write: what the policy
  * remembers of a task, and what a decision returns. Freestanding: no libc, no

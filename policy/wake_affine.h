@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * wake_affine(): should the search start where the waker runs or where the wakee
  * ran last? First by idleness (WA_IDLE), then by load (WA_WEIGHT), which v4.5

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Who wakes whom: the waker/wakee history that tells a one-to-one pair from a
  * server with many clients, and the short-task test built on it.

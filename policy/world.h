@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The contract between decisions and the world they are taken in. Each world
  * (simulator, native build, BPF) defines `struct world` and these accessors as

@@ -6,7 +6,7 @@
 # gets it, and exits 1.
 set -u
 
-CARGO_AT_LEAST=1.85
+CARGO_AT_LEAST=1.89
 # Older ones crash guests of many CPUs: tests/vm/boot.py says why.
 QEMU_AT_LEAST=8.1
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Decisions of policy/ made callable from Rust, in the simulator's world. Nothing
  * is decided here.

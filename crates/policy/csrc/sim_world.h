@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The simulator's world: flat arrays that Rust owns and fills (see world.rs, the
  * same structs as repr(C)). Implements policy/world.h by reading them.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Bandwidth control as the callbacks of a BPF scheduler would use it, without any
  * kernel header: shows that the arithmetic compiles for BPF with no library, no call

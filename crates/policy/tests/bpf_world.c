@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A world over plain arrays, as a BPF program would hold it in its .bss and
  * without any kernel header: shows that the decisions compile for BPF with no

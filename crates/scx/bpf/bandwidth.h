@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cpu.max and cpu.max.burst: the arithmetic is policy/bandwidth.h's; here are its
  * world's parts. Each limited group has a timer of its own, at its own period. A group's

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Virtual time: who runs next on a CPU. Each CPU's queue has a clock, which is where
  * the last task stood that was put on the CPU; a task that moves keeps its distance to

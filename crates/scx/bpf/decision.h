@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A wake-up's decision with all that it was taken from, for the proof that the kernel
  * and the native build decide alike (`scx_reveille replay`). With --record the world

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Task groups: a slot for each, found by way of the cgroup, with its limits and its
  * weight. Weights are flattened: a task's share of its group's share, and so on up to

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What is kept of idle CPUs: the bits that searches read, how long a CPU is idle on
  * average, whether a cache has an idle core; and by a timer per cache how far its

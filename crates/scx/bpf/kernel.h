@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What this scheduler uses of the kernel's types, and no more. Offsets, values of
  * enumerators and the presence of members are settled at load time from the running

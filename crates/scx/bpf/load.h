@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Decaying averages as the kernel's PELT has them: half is forgotten after 32 periods
  * of 1024 * 1024 ns. Tasks of this class have none of their own in the kernel.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * enqueue and dispatch: a queue for each CPU in order of virtual time, under SWQUEUE one
  * for each shard of a cache besides. A CPU takes from its own queue, from its cache's

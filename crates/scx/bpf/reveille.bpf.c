@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * scx_reveille: the decisions of policy/ in a running kernel. This file is the table of
  * callbacks; what they do stands in the headers, which data flows through in the order

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The kernel functions that a sched_ext scheduler may call, from 6.12 on. Where a
  * name or a signature has changed, the newest that the running kernel has is called;

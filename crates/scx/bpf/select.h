@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * select_cpu: where a waking task runs. policy/ decides; here the world is handed to
  * it and the idle CPU that it chose is claimed, atomically: who comes second decides

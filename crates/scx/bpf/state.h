@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the scheduler knows: of the machine (given by the loader, fixed while it is
  * loaded), of each CPU, cache and task, and what can be set. What one CPU writes often

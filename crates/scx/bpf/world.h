@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The running kernel as decisions see it: implements policy/world.h. Idle state is
  * kept here, by update_idle; numbers of runnable tasks are the kernel's own; load is a

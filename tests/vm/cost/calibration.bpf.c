@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The yardstick: a sched_ext scheduler whose two callbacks have a known length, everything
  * else being the kernel's default. What it costs is what the statistics themselves count

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Wakeups that are counted, and nothing else: pairs of processes hand a turn to each other by
  * futex, so that of each pair one runs and one sleeps. In the middle, while all of them are

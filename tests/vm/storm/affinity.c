@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Victims, two for every CPU, run and sleep in turns; their affinity is set to random CPUs all
  * the time. The storm pins itself as well, and checks that it is where it asked to be.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Task groups come and go while tasks run in them: with random weights, limits and nesting;
  * tasks move from one to another, throttled ones too.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Time, chance, processes and files, for all storms. */
 #define _GNU_SOURCE
 #include "storm.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Processes come and go: children that run, sleep or have children; each exit code must arrive. */
 #include "storm.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* CPUs go offline and come back, one at a time, in random order. */
 #include "storm.h"
 

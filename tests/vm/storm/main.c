@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * storm: CPUs, affinities, processes and task groups change all the time, while every task must
  * go on getting its turn. Ends with 0 if all storms found what they checked and no task waited

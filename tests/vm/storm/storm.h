@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the storms share. Every storm is a process that does one disturbing thing as often as
  * it can, and checks what it did; main.c watches that every task gets its turn meanwhile.
