@@ -49,6 +49,7 @@ unit:
 study: build
 	@scripts/need.sh python3
 	scripts/check-study.sh $(reveille)
+	scripts/check-docs.sh $(reveille)
 
 hwloc: build
 	@scripts/need.sh python3
