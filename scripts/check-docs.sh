@@ -83,8 +83,10 @@ def rerun(block):
 
 def constants(block):
     rows = json.loads(run("machines", "quad-1s4c", "--json"))["machine"]["constants"]
-    cells = "".join(f"| `{c['key']}` | {c['unit']} | {c['meaning']} | {c['value']:g} |\n" for c in rows)
-    return f"{block[1]}| key | unit | meaning | default |\n|---|---|---|---:|\n{cells}{block[3]}"
+    cells = "".join("| `{key}` | {unit} | {meaning} | {value:g} | {low:g} to {high:g} |\n".format(**c)
+                    for c in rows)
+    head = "| key | unit | meaning | default | its range |\n|---|---|---|---:|---|\n"
+    return f"{block[1]}{head}{cells}{block[3]}"
 
 
 for path, page in text.items():
