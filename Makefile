@@ -1,18 +1,17 @@
-# make demo    builds Reveille and runs the SIS_SHORT study
-# make test    everything that must hold before a change is merged
-# make test-vm boots a kernel with sched_ext under emulation and runs tests/vm in it
-# make bench   how fast the simulator is
-# make scx     builds scx_reveille, the scheduler for kernels with sched_ext
-# make test-scx  its lints and those tests that need no such kernel
-# make cost-vm  what a wakeup costs in instructions: scx_reveille, and others beside it
-# make clean   removes what was built
+# make demo      build Reveille and run the SIS_SHORT study
+# make test      run everything that must pass before a change is merged
+# make test-vm   boot a kernel with sched_ext in QEMU and run tests/vm in it
+# make bench     measure the simulator's speed
+# make scx       build scx_reveille, the scheduler for kernels with sched_ext
+# make test-scx  its lints, and its tests that need no such kernel
+# make cost-vm   count a wakeup's instructions: scx_reveille, and others for comparison
+# make clean     remove what was built
 #
-# Tools that are missing are installed where that needs no question (apt-get as root),
-# and named otherwise: scripts/need.sh. Everything is built in ./target, whatever the
-# environment says.
+# As root on Debian these install missing tools with apt-get; otherwise they print what to
+# install (scripts/need.sh). Everything is built in ./target.
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
-# Where rustup puts cargo; a shell without a profile does not know.
+# Where rustup puts cargo, for shells without a profile.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 reveille := target/release/reveille
@@ -57,13 +56,14 @@ unit:
 study: build
 	@scripts/need.sh python3
 	scripts/check-study.sh $(reveille)
+	scripts/check-docs.sh $(reveille)
 
 hwloc: build
 	@scripts/need.sh python3
 	scripts/e2e-hwloc.sh $(reveille)
 
-# VM=--if-possible: where the machine cannot be had, say so and go on. It makes scx and
-# test-scx itself, once it knows that what they need is there.
+# VM=--if-possible: without QEMU or a kernel, say so and succeed. The script makes scx and
+# test-scx itself, once it knows that their tools are there.
 test-vm: build
 	tests/vm/run.sh $(VM) $(reveille) $(scx_reveille)
 
@@ -72,7 +72,7 @@ bench:
 	cargo bench --locked -p reveille-sim --bench activations
 	@printf '\nas JSON: %s\n' '$(CURDIR)/target/bench.json'
 
-# A crate apart: it needs clang for BPF and libelf, which nothing else does.
+# Built separately: only this crate needs clang for BPF and libelf.
 scx:
 	@scripts/need.sh cargo cc bpf-clang libelf
 	cargo build --release --locked -p scx_reveille
@@ -82,8 +82,8 @@ test-scx:
 	cargo clippy -p scx_reveille --all-targets --locked -- -D warnings
 	cargo test -p scx_reveille --locked --no-fail-fast
 
-# Half an hour; COST= takes options of tests/vm/cost.sh, such as --only v6.4,scx_bpfland.
-# --peers builds schedulers of others from the crate registry.
+# Takes half an hour; COST= takes options of tests/vm/cost.sh, such as --only v6.4,scx_bpfland.
+# --peers builds other projects' schedulers from the crate registry.
 COST ?= --peers --json target/vm/cost.json
 cost-vm: scx
 	tests/vm/cost.sh $(COST) target/release/scx_reveille

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every study of the catalogue that measures nothing once with the built command, and checks the JSON: the
-# documented shape, a row for every load of every case, the published figures, the scores;
-# then the page and the record of fidelity. How many rows hit is a result and no test.
+# Runs every study of the catalogue that only simulates, one repeat each, with the built command.
+# Checks the JSON (documented shape, a row for every load of every case, published figures,
+# scores), then the page and the record of fidelity. The number of hits is a result, not a test.
 set -eu
 
 reveille=${1:-target/release/reveille}
@@ -14,7 +14,7 @@ echo "study: every study of the catalogue, one repeat of every row"
 studies=()
 for name in $(python3 -c 'import json, sys
 for study in json.load(open(sys.argv[1]))["studies"]:
-    # The study of absolute figures has no mechanism, and a command of its own: study --baselines.
+    # The study of absolute figures has no mechanism and its own command: study --baselines.
     if study["on"] == "sim" and study["mechanism"]: print(study["name"])' "$dir/names.json"); do
     "$reveille" studies "$name" --json >"$dir/study-$name.json"
     studies+=(--study "$dir/study-$name.json")
@@ -23,8 +23,8 @@ done
     --fidelity "$dir/fidelity.md" >"$dir/result.json"
 python3 "$here/check-result.py" "$dir/result.json" "${studies[@]}" --min-counted 11
 
-# One page, whole, that asks nothing of a network.
-tail -n 1 "$dir/report.html" | grep -q '</html>' || { echo "the page is not whole" >&2; exit 1; }
+# One complete page without network access.
+tail -n 1 "$dir/report.html" | grep -q '</html>' || { echo "the page is truncated: no </html>" >&2; exit 1; }
 if grep -nE '(src|href)="?(https?:)?//|@import|url\(["'\'']?https?:' "$dir/report.html" >&2; then
     echo "the page refers to the network" >&2
     exit 1

@@ -23,8 +23,8 @@ if ! "$here/need.sh" lstopo; then
     cat >&2 <<'SKIPPED'
 
 *** SKIPPED: hwloc XML end to end.
-*** lstopo is not here and could not be installed (see the reason above), so that the
-*** reading of hwloc's XML was tested on the files in crates/machine/tests/data only.
+*** lstopo is missing and could not be installed (see above). Reading of hwloc XML was tested
+*** on the files in crates/machine/tests/data only.
 
 SKIPPED
     exit 0

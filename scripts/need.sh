@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Makes sure that the tools named as arguments are there: cargo cc gcc clang rustfmt
-# clippy python3 lstopo, for tests/vm strip qemu busybox bpftool zstd, for crates/scx
-# bpf-clang libelf. Installs a missing one with apt-get when run as root on a system that
-# has apt-get, and says so; never asks. What it cannot get it names, with the command that
-# gets it, and exits 1.
+# Checks that the tools named as arguments are there: cargo cc gcc clang rustfmt clippy
+# python3 lstopo; strip qemu busybox bpftool zstd for tests/vm; bpf-clang libelf for
+# crates/scx. As root with apt-get it installs a missing tool, says so, and never asks.
+# Otherwise it prints the command that installs it, and exits 1.
 set -u
 
 CARGO_AT_LEAST=1.89
@@ -12,7 +11,7 @@ QEMU_AT_LEAST=8.1
 
 say() { printf '%s\n' "need: $*" >&2; }
 
-# The package of a distribution's manager, if it is one that Debian has.
+# A tool's Debian package, if there is one.
 package_of() {
     case $1 in
         cc | gcc) echo gcc libc6-dev ;;
@@ -30,7 +29,7 @@ package_of() {
     esac
 }
 
-# `clang` is the distribution's choice; where it has none, the newest that bears a number.
+# `clang` is the distribution's choice; without one, the newest with a version in its name.
 newest_clang() {
     if apt-cache show clang >/dev/null 2>&1; then
         echo clang
@@ -46,25 +45,25 @@ qemu_version() { qemu-system-x86_64 --version 2>/dev/null | sed -n '1s/.*version
 # Is version $1 at least $2?
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
-# Is lib$1.a where the compiler finds it? It then answers with a path.
+# Does the compiler find lib$1.a? Then it prints a path.
 static_library() { [ -e "$("${CC:-cc}" -print-file-name="lib$1.a" 2>/dev/null)" ]; }
 
 is_there() {
     case $1 in
         cargo) local v && v=$(cargo_version) && [ -n "$v" ] && at_least "$v" "$CARGO_AT_LEAST" ;;
-        # A compiler without a C library is none.
+        # A compiler without a C library does not count.
         cc) printf '#include <stddef.h>\nint main(void) { return 0; }\n' |
             "${CC:-cc}" -x c - -o /dev/null 2>/dev/null ;;
         clang) [ -n "${CLANG:-}" ] || compgen -c | grep -qE '^clang(-(1[4-9]|2[0-2]))?$' ;;
         # crates/scx/build.rs looks for the same.
         bpf-clang) [ -n "${SCX_CLANG:-}" ] || compgen -c | grep -qE '^clang-(19|2[0-2])$' ;;
-        # Headers and static libraries: scx_reveille carries them along.
+        # Headers and static libraries: scx_reveille links them statically.
         libelf) static_library elf && static_library z &&
             printf '#include <gelf.h>\n#include <zlib.h>\n' | "${CC:-cc}" -x c -E - >/dev/null 2>&1 ;;
         rustfmt) cargo fmt --version >/dev/null 2>&1 ;;
         clippy) cargo clippy --version >/dev/null 2>&1 ;;
         qemu) local v && v=$(qemu_version) && [ -n "$v" ] && at_least "$v" "$QEMU_AT_LEAST" ;;
-        # Debian keeps it where only root looks.
+        # Debian has it in /usr/sbin.
         bpftool) PATH=$PATH:/usr/sbin:/sbin command -v bpftool >/dev/null 2>&1 ;;
         *) command -v "$1" >/dev/null 2>&1 ;;
     esac
@@ -106,7 +105,7 @@ install() {
     export DEBIAN_FRONTEND=noninteractive
     if [ "$updated" = no ]; then
         updated=yes
-        apt-get update -qq </dev/null >&2 || say "apt-get update failed; going on with the lists at hand"
+        apt-get update -qq </dev/null >&2 || say "apt-get update failed; using the package lists already here"
     fi
     local packages
     packages=$(package_of "$1")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Writes the measured blocks of README.md anew: <!-- demo -->, <!-- score --> and
-# <!-- misses --> from runs of target/release/reveille, <!-- bench --> from
-# target/bench.json, and docs/fidelity.md. Build and `make bench` first. Takes as long as
-# all studies and the demo do.
+# Writes what pages show of long runs anew: README.md (plan, compare, skill), docs/reading-results.md
+# (demo), docs/results.md (score, misses, and bench from target/bench.json), and docs/fidelity.md.
+# readme-demo.sh [REVEILLE [BENCH.json]]. Build and `make bench` first. Takes as long as all studies
+# and the demo. scripts/check-docs.sh --write does the short runs, readme-picture.sh the picture.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,27 +11,28 @@ bench=${2:-target/bench.json}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
+"$reveille" plan docs/examples/requests.csv --today quota=50ms --goal p99=50ms \
+    --machine quad-1s4c --base v6.12 >"$dir/plan.txt"
 "$reveille" study sis-short --no-explain >"$dir/study.txt"
-"$reveille" compare --machine spr-2s56c --workload context_switch1 --load 224 \
+"$reveille" compare --machine spr-2s56c --workload context_switch1 --load 112,224 \
     --base v6.2 --with +SIS_SHORT --warmup 100ms >"$dir/compare.txt"
 "$reveille" study --all --json >"$dir/all.json"
 
-python3 - "$dir/study.txt" "$dir/compare.txt" "$dir/all.json" "$bench" README.md <<'WRITE'
+python3 - "$dir" "$bench" <<'WRITE'
 import json, os, re, sys
 
-study_path, compare_path, all_path, bench_path, readme_path = sys.argv[1:]
+runs, bench_path = sys.argv[1:]
 
 
-def lines_of(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read().splitlines()
+def paragraphs(name):
+    """A command's output, each paragraph as its lines."""
+    with open(f"{runs}/{name}", encoding="utf-8") as file:
+        return [p.split("\n") for p in file.read().strip().split("\n\n")]
 
 
-def paragraphs(lines):
-    return [p.split("\n") for p in "\n".join(lines).strip().split("\n\n")]
-
-
-study = paragraphs(lines_of(study_path))
+study, compared = paragraphs("study.txt"), paragraphs("compare.txt")
+COMPARE = ["$ reveille compare --machine spr-2s56c --workload context_switch1 --load 112,224 \\",
+           "      --base v6.2 --with +SIS_SHORT --warmup 100ms"]
 header, footer = study[0], study[-1]
 cases = [p for p in study if " against " in p[0]]
 
@@ -41,17 +42,32 @@ def demo():
     hidden = [c[0].split(",")[0] for c in cases if c not in shown]
     # A block ends with its source, which the study file holds as well.
     tables = [[l for l in c if not re.match(r"  published: |             \S", l)] for c in shown]
-    explained = next(p for p in paragraphs(lines_of(compare_path)) if "at load" in p[0])
+    explained = next(p for p in compared if "at load" in p[0])
     out = ["```console", "$ make demo", *header]
     for table in tables:
         out += ["", *table]
     out += ["", f"[… {' and '.join(hidden)}, sources, claims, explanations …]", "", *footer]
-    out += ["", "$ reveille compare --machine spr-2s56c --workload context_switch1 --load 224 \\",
-            "      --base v6.2 --with +SIS_SHORT --warmup 100ms", "[…]", *explained, "```"]
+    out += ["", *COMPARE, "[…]", *explained, "```"]
     return "\n".join(out)
 
 
-with open(all_path, encoding="utf-8") as file:
+def compare():
+    """The table, and what explains its largest change."""
+    table = next(p for p in compared if " against " in p[0])[1:]
+    explained = next(p for p in compared if "at load" in p[0])
+    shown = ("  at load", "  wakeups/s", "    hot-line wait", "  wakeup p99")
+    lines = [l for l in explained if l.startswith(shown)]
+    return "\n".join(["```console", *COMPARE, *table, *lines, "```"])
+
+
+def plan():
+    """The answer, which comes before the table of settings."""
+    command = ["$ reveille plan docs/examples/requests.csv --today quota=50ms --goal p99=50ms \\",
+               "      --machine quad-1s4c --base v6.12"]
+    return "\n".join(["```console", *command, *paragraphs("plan.txt")[0], "```"])
+
+
+with open(f"{runs}/all.json", encoding="utf-8") as file:
     everything = json.load(file)
 
 
@@ -78,6 +94,20 @@ def score():
         out.append(score_line(m["mechanism"], ", ".join(m["studies"]), m, m))
     out.append(score_line("**all**", "", everything["score"], everything))
     return "\n".join(out)
+
+
+def skill():
+    """README's lines on the shipped studies, beside the trivial prediction."""
+    changes = everything["skill"]
+    burst = next(m for m in everything["mechanisms"] if m["mechanism"] == "burst")
+    return "\n".join([
+        f"- **Quota and burst**, shipped studies: {burst['hits']} of {burst['counted']} absolute figures "
+        "hit; they have no trivial",
+        "  prediction.",
+        f"- **Placement patches**, shipped studies: {changes['hits']} of {changes['changes']} published "
+        f"changes hit; \"no change\" hits {changes['null_hits']}.",
+        "  These figures were known when the model was made.",
+    ])
 
 
 def percent(change):
@@ -142,20 +172,25 @@ def bench():
     return "\n".join(out)
 
 
-with open(readme_path, encoding="utf-8") as file:
-    readme = file.read()
-blocks = {"demo": demo(), "score": score(), "misses": misses()}
+pages = {
+    "README.md": {"plan": plan(), "compare": compare(), "skill": skill()},
+    "docs/reading-results.md": {"demo": demo()},
+    "docs/results.md": {"score": score(), "misses": misses()},
+}
 if os.path.exists(bench_path):
-    blocks["bench"] = bench()
+    pages["docs/results.md"]["bench"] = bench()
 else:
-    print(f"{bench_path} is missing: the bench block stays; run `make bench`", file=sys.stderr)
-for name, text in blocks.items():
-    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
-    readme, found = pattern.subn(lambda m: m[1] + text + "\n" + m[2], readme)
-    if found != 1:
-        sys.exit(f"README.md has {found} blocks <!-- {name} -->; one is expected")
-with open(readme_path + ".new", "w", encoding="utf-8") as file:
-    file.write(readme)
-os.replace(readme_path + ".new", readme_path)
-print(f"README.md: {', '.join(blocks)} written")
+    print(f"{bench_path} is missing, so the bench block stays: run `make bench`", file=sys.stderr)
+for path, blocks in pages.items():
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    for name, text in blocks.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
+        page, found = pattern.subn(lambda m: m[1] + text + "\n" + m[2], page)
+        if found != 1:
+            sys.exit(f"{path} has {found} blocks <!-- {name} -->; one is expected")
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(page)
+    os.replace(path + ".new", path)
+    print(f"{path}: {', '.join(blocks)} written")
 WRITE

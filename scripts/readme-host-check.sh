@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes the <!-- host-check --> block of README.md anew: calibrates this host, runs the study
-# host-check with what it found, and shows every row. Needs a quiet host, and about five
-# minutes. Build first.
+# Writes the <!-- host-check --> block of docs/results.md anew: calibrates this host, runs the study
+# host-check with the result, and shows every row. Needs a quiet host and about five minutes. Build
+# first.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,10 +12,10 @@ trap 'rm -rf "$dir"' EXIT
 "$reveille" calibrate -o "$dir/host.toml" >/dev/null
 "$reveille" study host-check --machine "$dir/host.toml" --json >"$dir/agreement.json"
 
-python3 - "$dir/agreement.json" README.md <<'WRITE'
+python3 - "$dir/agreement.json" docs/results.md <<'WRITE'
 import json, os, re, sys, textwrap
 
-agreement_path, readme_path = sys.argv[1:]
+agreement_path, page_path = sys.argv[1:]
 with open(agreement_path, encoding="utf-8") as file:
     agreement = json.load(file)
 
@@ -56,23 +56,21 @@ def row(r):
 
 
 host, score = agreement["host"], agreement["score"]
-under = f", a guest of {host['virtualisation']}" if host["virtualisation"] else ""
-head = (f"One such run, of a study with {score['counted']} rows that count: **{score['hits']} hit "
-        f"({score['hits'] / score['counted']:.0%})**. Linux {host['kernel'].split('-')[0]} on "
-        f"{host['cpus']} CPUs of a virtual machine{under}, predicted as {agreement['base']} with "
-        "costs calibrated just before; medians, with the range of the repeats, or the modes that "
-        "they form.")
+guest = f"a guest of {host['virtualisation']}" if host["virtualisation"] else "no virtual machine"
+head = (f"**{score['hits']} of {score['counted']} rows hit.** Linux {host['kernel'].split('-')[0]} on "
+        f"{host['cpus']} CPUs, {guest}, predicted as {agreement['base']} with costs calibrated just "
+        "before. Figures are medians with the range of the repeats, or the modes they form.")
 lines = [*textwrap.wrap(head, 92, break_on_hyphens=False), "",
          "| case | load | variant | metric | predicted | measured | ratio | |",
          "|---|---:|---|---|---:|---:|---:|---|",
          *map(row, agreement["rows"])]
-with open(readme_path, encoding="utf-8") as file:
-    readme = file.read()
+with open(page_path, encoding="utf-8") as file:
+    page = file.read()
 begin, end = "<!-- host-check -->", "<!-- /host-check -->"
 pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
-assert pattern.search(readme), f"{readme_path} has no {begin}"
-readme = pattern.sub(lambda _: "\n".join([begin, *lines, end]), readme)
-with open(readme_path + ".new", "w", encoding="utf-8") as file:
-    file.write(readme)
-os.replace(readme_path + ".new", readme_path)
+assert pattern.search(page), f"{page_path} has no {begin}"
+page = pattern.sub(lambda _: "\n".join([begin, *lines, end]), page)
+with open(page_path + ".new", "w", encoding="utf-8") as file:
+    file.write(page)
+os.replace(page_path + ".new", page_path)
 WRITE
