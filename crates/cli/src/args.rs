@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::bench::BenchCommand;
+use crate::bench::BenchArgs;
 use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
 use crate::plan_cmd::PlanArgs;
@@ -42,11 +42,12 @@ pub enum Command {
     Plan(PlanArgs),
     /// Measure what this host's mechanisms cost, and write a machine file of it
     Calibrate(CalibrateArgs),
-    /// Run a benchmark on this host's kernel, with the options of its original
-    Bench {
-        #[command(subcommand)]
-        command: BenchCommand,
-    },
+    /// Time a command on this host over repeated runs, or run a built-in benchmark
+    ///
+    /// Runs COMMAND in a fresh task group for each repeat and prints quantiles of wall and CPU
+    /// time, context switches and what else used the CPUs meanwhile. `--save` keeps the runs;
+    /// `--before` and `--after` compare two saved files. See docs/bench.md.
+    Bench(BenchArgs),
     /// Record, import and show what CPU time a task group asks for
     Usage {
         #[command(subcommand)]

@@ -46,7 +46,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Fit(args) => fit_cmd::fit(&args),
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
         Command::Plan(args) => plan_cmd::plan(&args),
-        Command::Bench { command } => bench::bench(&command),
+        Command::Bench(args) => bench::bench(&args),
         Command::Usage { command } => usage_cmd::usage(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),

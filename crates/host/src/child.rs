@@ -8,70 +8,53 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use reveille_policy::CpuId;
 use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::calibrate::Probe;
-use crate::program::RunProgram;
-use crate::schbench::Schbench;
+use crate::HostError;
 use crate::sys::{cpu, process};
-use crate::{HostError, TaskUse, peers};
 
 /// The command's first argument that makes it a child; no user types it.
 pub const CHILD_COMMAND: &str = "__host-child";
 
-/// Something that a child can do.
-pub trait Job: Into<AnyJob> {
+/// Something that a child can do. Each job is listed once, in [`crate::child_main`].
+pub trait Job: Serialize + DeserializeOwned {
+    /// What an order calls it; no two jobs share a name.
+    const NAME: &'static str;
+    /// How long the child may take to clean up once the supervisor closes its socket; after
+    /// that, its process group is killed.
+    const GRACE: Duration = Duration::ZERO;
+
     /// What it answers.
-    type Output: DeserializeOwned;
+    type Output: Serialize + DeserializeOwned;
 
-    /// What its tasks used, if the answer says so.
-    fn tasks(_output: &Self::Output) -> Option<&TaskUse> {
-        None
+    /// Does it, in the child.
+    ///
+    /// # Errors
+    /// Why there is no answer; the supervisor gets it as it is.
+    fn run(self) -> Result<Self::Output, HostError>;
+}
+
+/// A job by its name, and how it is run.
+pub(crate) struct Runner {
+    name: &'static str,
+    run: fn(Value) -> Result<Value, HostError>,
+}
+
+impl Runner {
+    pub(crate) const fn of<J: Job>() -> Runner {
+        Runner { name: J::NAME, run: run::<J> }
     }
 }
 
-/// Every job.
-#[derive(Debug, Serialize, Deserialize)]
-pub enum AnyJob {
-    /// Does nothing, for tests of the way there and back.
-    Nothing(Nothing),
-    /// Runs a workload.
-    RunProgram(Box<RunProgram>),
-    /// hackbench.
-    Hackbench(peers::Hackbench),
-    /// `perf bench sched pipe`.
-    SchedPipe(peers::SchedPipe),
-    /// context_switch1 of will-it-scale.
-    ContextSwitch(peers::ContextSwitch),
-    /// TCP_RR and UDP_RR of netperf.
-    RequestResponse(peers::RequestResponse),
-    /// tbench.
-    Tbench(peers::Tbench),
-    /// Runs schbench.
-    Schbench(Schbench),
-    /// Measures one thing for `reveille calibrate`.
-    Probe(Probe),
-}
-
-impl AnyJob {
-    /// Does it.
-    fn run(self) -> Result<serde_json::Value, HostError> {
-        match self {
-            AnyJob::Nothing(job) => job.run().map(value),
-            AnyJob::RunProgram(job) => job.run().map(value),
-            AnyJob::Hackbench(job) => job.run().map(value),
-            AnyJob::SchedPipe(job) => job.run().map(value),
-            AnyJob::ContextSwitch(job) => job.run().map(value),
-            AnyJob::RequestResponse(job) => job.run().map(value),
-            AnyJob::Tbench(job) => job.run().map(value),
-            AnyJob::Schbench(job) => job.run().map(value),
-            AnyJob::Probe(job) => job.run().map(value),
-        }
-    }
+fn run<J: Job>(job: Value) -> Result<Value, HostError> {
+    let job: J = serde_json::from_value(job).map_err(|error| no_order(&error.to_string()))?;
+    job.run().map(|output| serde_json::to_value(output).expect("results are plain data"))
 }
 
 /// What a supervisor asks of its child.
@@ -83,17 +66,19 @@ pub(crate) struct Order {
     pub cpus: Vec<CpuId>,
     /// `cgroup.procs` files of the groups to run in.
     pub join: Vec<PathBuf>,
+    /// [`Job::NAME`].
+    pub name: String,
     /// The job itself.
-    pub job: AnyJob,
+    pub job: Value,
 }
 
-/// Runs one order; the command's `main` when [`CHILD_COMMAND`] is its first argument.
-pub fn child_main() -> ExitCode {
+/// Runs one order for one of these jobs.
+pub(crate) fn serve(jobs: &[Runner]) -> ExitCode {
     let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
     let mut socket = UnixStream::from(socket);
-    let answer = take_order(&mut socket).and_then(obey);
+    let answer = take_order(&mut socket).and_then(|order| obey(order, jobs));
     let answer = serde_json::to_vec(&answer).expect("answers are plain data");
     match socket.write_all(&answer) {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,13 +90,15 @@ fn take_order(socket: &mut UnixStream) -> Result<Order, HostError> {
     let mut text = String::new();
     let read = socket.read_to_string(&mut text).map_err(|e| e.to_string());
     let order = read.and_then(|_| serde_json::from_str(&text).map_err(|e| e.to_string()));
-    order.map_err(|reason| {
-        let problem = format!("`{CHILD_COMMAND}` without an order on standard input: {reason}");
-        HostError::input(problem, "it is not for users; see `reveille --help`")
-    })
+    order.map_err(|reason| no_order(&reason))
 }
 
-fn obey(order: Order) -> Result<serde_json::Value, HostError> {
+fn no_order(reason: &str) -> HostError {
+    let problem = format!("`{CHILD_COMMAND}` without an order on standard input: {reason}");
+    HostError::input(problem, "it is not for users; see `reveille --help`")
+}
+
+fn obey(order: Order, jobs: &[Runner]) -> Result<Value, HostError> {
     if let Some(supervisor) = Pid::from_raw(order.supervisor) {
         let bound = process::die_with(supervisor);
         bound.map_err(|e| HostError::system("bind the child to its parent", e, "report it"))?;
@@ -128,31 +115,6 @@ fn obey(order: Order) -> Result<serde_json::Value, HostError> {
             HostError::system(doing, error, "name CPUs that `lscpu` shows online")
         })?;
     }
-    order.job.run()
-}
-
-/// A result as it travels.
-fn value<T: Serialize>(output: T) -> serde_json::Value {
-    serde_json::to_value(output).expect("results are plain data")
-}
-
-/// See [`AnyJob::Nothing`].
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Nothing;
-
-impl Nothing {
-    fn run(self) -> Result<Vec<CpuId>, HostError> {
-        cpu::allowed().map_err(|e| HostError::system("read the affinity", e, "report it"))
-    }
-}
-
-impl Job for Nothing {
-    /// The CPUs that it may use.
-    type Output = Vec<CpuId>;
-}
-
-impl From<Nothing> for AnyJob {
-    fn from(job: Nothing) -> AnyJob {
-        AnyJob::Nothing(job)
-    }
+    let job = jobs.iter().find(|job| job.name == order.name);
+    (job.ok_or_else(|| no_order(&format!("no job is named `{}`", order.name)))?.run)(order.job)
 }

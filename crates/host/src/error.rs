@@ -38,6 +38,15 @@ pub enum HostError {
         /// How: `was killed by signal 9`.
         how: String,
     },
+    /// A user's command did not succeed.
+    #[error("`{command}` {how}")]
+    #[diagnostic(help("--show-output shows what it says"))]
+    Failed {
+        /// The command as it was given.
+        command: String,
+        /// How it ended, and in which run.
+        how: String,
+    },
     /// Stopped from outside.
     #[error("interrupted")]
     Interrupted,

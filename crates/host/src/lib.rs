@@ -6,10 +6,10 @@
 pub mod calibrate;
 pub mod cgroup;
 mod child;
+pub mod command;
 mod context;
 mod error;
 pub mod features;
-pub mod peers;
 pub mod program;
 pub mod record;
 pub mod schbench;
@@ -18,10 +18,22 @@ pub mod supervise;
 mod sys;
 mod task_use;
 
-pub use child::{AnyJob, CHILD_COMMAND, Job, Nothing, child_main};
+pub use child::{CHILD_COMMAND, Job};
 pub use context::{Watch, kernel_version};
 pub use error::HostError;
+pub use sys::usage::own_cpu_ns;
 pub use task_use::TaskUse;
 
 /// Nanoseconds.
 pub type Ns = u64;
+
+/// Runs one job; the command's `main` when [`CHILD_COMMAND`] is its first argument.
+pub fn child_main() -> std::process::ExitCode {
+    use child::Runner;
+    child::serve(&[
+        Runner::of::<program::RunProgram>(),
+        Runner::of::<schbench::Schbench>(),
+        Runner::of::<calibrate::Probe>(),
+        Runner::of::<command::RunCommand>(),
+    ])
+}

@@ -9,7 +9,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use reveille_policy::CpuId;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -20,6 +21,8 @@ use crate::sys::cpu;
 
 /// How soon a stop is noticed.
 const POLL: Duration = Duration::from_millis(20);
+/// How soon the end of a child that cleans up is noticed.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Where a job runs.
 #[derive(Clone, Debug, Default)]
@@ -64,9 +67,10 @@ pub fn run<J: Job>(
         supervisor: std::process::id() as i32,
         cpus: place.cpus.clone(),
         join: place.join.clone(),
-        job: job.into(),
+        name: J::NAME.to_owned(),
+        job: serde_json::to_value(job).expect("jobs are plain data"),
     };
-    let mut family = Family::start(program)?;
+    let mut family = Family::start(program, J::GRACE)?;
     family.tell(&order)?;
     let answer = family.listen(stop)?;
     if answer.is_empty() {
@@ -84,10 +88,12 @@ pub fn run<J: Job>(
 struct Family {
     child: Child,
     socket: UnixStream,
+    /// [`Job::GRACE`].
+    grace: Duration,
 }
 
 impl Family {
-    fn start(program: &Path) -> Result<Family, HostError> {
+    fn start(program: &Path, grace: Duration) -> Result<Family, HostError> {
         let refused = |error| {
             let doing = format!("start {}", program.display());
             HostError::system(doing, error, "free memory or processes (ulimit -u)")
@@ -98,7 +104,7 @@ impl Family {
         // A group of its own: Ctrl-C comes to this process alone, which ends the rest.
         command.process_group(0);
         let child = command.spawn().map_err(refused)?;
-        Ok(Family { child, socket })
+        Ok(Family { child, socket, grace })
     }
 
     fn tell(&mut self, order: &Order) -> Result<(), HostError> {
@@ -169,6 +175,11 @@ pub(crate) fn ended(status: ExitStatus) -> String {
 
 impl Drop for Family {
     fn drop(&mut self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let end = Instant::now() + self.grace;
+        while Instant::now() < end && !self.has_ended() {
+            sleep(BETWEEN_LOOKS);
+        }
         // The group's number stays taken until the child is reaped, so this cannot hit
         // anybody else; it fails if all have ended.
         if let Some(group) = Pid::from_raw(self.child.id() as i32) {

@@ -28,11 +28,6 @@ pub struct TaskUse {
 }
 
 impl TaskUse {
-    /// Of the thread that asks.
-    pub fn of_this_thread() -> io::Result<TaskUse> {
-        TaskUse::read(Path::new("/proc/thread-self"))
-    }
-
     /// Of a thread of a process.
     pub fn of_thread(process: u32, thread: u32) -> io::Result<TaskUse> {
         TaskUse::read(Path::new(&format!("/proc/{process}/task/{thread}")))
@@ -112,12 +107,13 @@ mod tests {
 
     #[test]
     fn a_thread_that_works_uses_cpu_time_and_one_that_sleeps_switches() {
-        let before = TaskUse::of_this_thread().unwrap();
+        let this = Path::new("/proc/thread-self");
+        let before = TaskUse::read(this).unwrap();
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         crate::sys::clock::spin_until(crate::sys::clock::now() + 5_000_000);
-        let used = TaskUse::of_this_thread().unwrap() - before;
+        let used = TaskUse::read(this).unwrap() - before;
         assert!(used.voluntary_switches >= 3, "{used:?}");
         assert!(used.cpu_ns > 0 && used.timeslices >= 3, "{used:?}");
     }

@@ -1,5 +1,7 @@
 //! What bandwidth control did to a task group: the figures of `cpu.stat`.
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Ns;
@@ -21,4 +23,16 @@ pub struct GroupStats {
     pub nr_bursts: u64,
     /// CPU time beyond the quota.
     pub burst_ns: Ns,
+}
+
+impl AddAssign<&GroupStats> for GroupStats {
+    /// Adds the counters of another group; the name stays.
+    fn add_assign(&mut self, other: &GroupStats) {
+        self.usage_ns += other.usage_ns;
+        self.nr_periods += other.nr_periods;
+        self.nr_throttled += other.nr_throttled;
+        self.throttled_ns += other.throttled_ns;
+        self.nr_bursts += other.nr_bursts;
+        self.burst_ns += other.burst_ns;
+    }
 }

@@ -85,6 +85,15 @@ impl Latency {
     }
 }
 
+/// Samples that must lie beyond a quantile for it to mean something.
+pub const EXCEEDANCES: u64 = 10;
+
+/// How many samples a quantile below 1 needs: 1,000 for 0.99.
+pub fn samples_for(quantile: f64) -> u64 {
+    // 1 - 0.99 is a little less than 0.01.
+    (EXCEEDANCES as f64 / (1.0 - quantile) - 1e-6).ceil() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@
 
 mod agreement;
 mod baselines;
+mod bench;
 pub mod emit;
 mod explain;
 mod export;
@@ -32,6 +33,7 @@ mod verification;
 
 pub use agreement::{agreement_csv, agreement_json, agreement_table};
 pub use baselines::baselines;
+pub use bench::{bench_change_json, bench_change_table, bench_json, bench_table, read_bench};
 pub use export::{csv, json};
 pub use fidelity::fidelity;
 pub use fit::{fit_json, fit_table};

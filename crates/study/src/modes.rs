@@ -121,14 +121,14 @@ impl Spread {
 }
 
 /// The samples that have a value, in rising order.
-fn sorted(samples: &[f64]) -> Vec<f64> {
+pub(crate) fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut sorted: Vec<f64> = samples.iter().copied().filter(|x| x.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
 /// A quantile of sorted samples, between neighbours by their distance; NaN of none.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = q * last as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);

@@ -1,11 +1,10 @@
 //! What a recording says at a glance, and what it is too short to say.
 
+use reveille_measure::{EXCEEDANCES, samples_for};
 use serde::Serialize;
 
 use crate::{Ns, Origin, Usage};
 
-/// Beyond a quantile there must be as many demands as this for it to mean something.
-const EXCEEDANCES: f64 = 10.0;
 /// The period that kernels and container runtimes take unless told otherwise.
 const DEFAULT_PERIOD_NS: Ns = 100_000_000;
 
@@ -165,20 +164,18 @@ impl Usage {
                         one can always hold a larger one."
                 .into());
         }
-        let (count, beyond) = (self.demands.len() as f64, 1.0 - quantile);
-        // Not to be undone by rounding: 1,000 demands are enough for p99.
-        if count * beyond >= EXCEEDANCES - 1e-6 {
+        let (count, needed) = (self.demands.len() as u64, samples_for(quantile));
+        if count >= needed {
             return Ok(());
         }
-        let needed = (EXCEEDANCES / beyond - 1e-6).ceil();
-        if count == 0.0 {
+        if count == 0 {
             return Err(format!("It has no demands; {percent} needs {needed} of them."));
         }
         let span_s = self.span_ns as f64 / 1e9;
         Err(format!(
             "It is too short for {percent}: {count} demands in {span_s:.3} s, and {needed} are \
              needed for {EXCEEDANCES} beyond it, which is about {:.0} s at that rate.",
-            (span_s * needed / count).ceil()
+            (span_s * needed as f64 / count as f64).ceil()
         ))
     }
 

@@ -5,21 +5,25 @@ set -eu
 
 : "${RECORDS:=10000}"
 
+# By name, so that a command in the background is reveille itself and no shell around it. Runs on
+# all CPUs come first, then those on one.
+compare="reveille compare --on host --repeats 1 --warmup 0ms --with cpus=0"
+
 # Wakers of many kinds, until the recording is full: pairs fewer and more than CPUs, one
 # waker for many, crowds, tasks that may run on few CPUs, new ones, sleepers and hogs.
 wake() {
     cpus=$(nproc)
-    reveille bench context_switch1 --no-affinity -t $((cpus / 4)) -s 1000 >/dev/null 2>&1 &
+    $compare --workload context_switch1 --load $((cpus / 4)) --duration 1000s >/dev/null 2>&1 &
     pairs=$!
     turn=0
     while kill -0 "$loader" 2>/dev/null; do
         case $((turn % 5)) in
             0) reveille bench schbench --era classic -m 2 -t $((cpus / 2)) -r 1 -c 300 ;;
-            1) reveille bench hackbench -g 1 -f 8 -l 20 ;;
+            1) $compare --workload hackbench --load 1 --param fds=8 --duration 1s ;;
             # So short, a storm may not come to anything.
             2) storm --seconds 1 affinity fork || true ;;
-            3) reveille bench context_switch1 --no-affinity --warmup 0 -s 1 -t $((cpus * 2)) ;;
-            4) reveille bench pipe -l 5000 ;;
+            3) $compare --workload context_switch1 --load $((cpus * 2)) --duration 1s ;;
+            4) $compare --workload context_switch1 --load 1 --duration 1s ;;
         esac >/dev/null 2>&1
         turn=$((turn + 1))
     done

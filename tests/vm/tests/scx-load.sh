@@ -49,11 +49,12 @@ storm --seconds "$STORM_SECONDS" affinity fork cgroup
 kill -INT $monitor
 wait $monitor || fail "--monitor ended with $?"
 grep -q '"wakeups":[1-9]' monitor || fail "no wakeup was counted: $(cat monitor)"
-for bench in "schbench -m 2 -t 2 -r 2 -n 1" "hackbench -g 1 -f 5 -l 20" \
-    "context_switch1 --warmup 0 -s 2 -t 4 --no-affinity"; do
+reveille bench schbench -m 2 -t 2 -r 2 -n 1 --json >bench.json || fail "schbench ended with $?"
+for load in "hackbench --load 1 --param fds=5" "context_switch1 --load 4"; do
     # shellcheck disable=SC2086 # an option is a word
-    reveille bench $bench --json >bench.json || fail "bench $bench ended with $?"
-    echo "scx-load: bench $bench: done"
+    reveille compare --on host --workload $load --with cpus=0 --repeats 1 --warmup 0ms \
+        --duration 2s --json >load.json || fail "$load ended with $?"
+    echo "scx-load: $load: done"
 done
 scx_reveille set +SWQUEUE -SIS_UTIL || fail "set was refused"
 storm --seconds "$STORM_SECONDS" fork affinity

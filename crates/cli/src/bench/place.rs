@@ -6,11 +6,10 @@ use std::path::PathBuf;
 
 use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
-use reveille_host::{HostError, Job, Watch};
+use reveille_host::{HostError, Job, Watch, own_cpu_ns};
 use reveille_machine::parse_cpu_list;
 use reveille_measure::{GroupStats, HostContext};
 use reveille_policy::Groups;
-use serde::Serialize;
 
 use crate::errors::CliError;
 use crate::signals::watch_signals;
@@ -27,7 +26,6 @@ pub struct PlaceArgs {
 }
 
 /// What a job answered, and what the host did meanwhile.
-#[derive(Debug, Serialize)]
 pub struct Ran<T> {
     /// The answer.
     pub result: T,
@@ -40,21 +38,24 @@ pub struct Ran<T> {
 /// Runs a job there, in a process of its own, until it ends or a signal ends it.
 pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError> {
     let cpus = cpus(args)?;
-    let groups = match &args.cgroup {
-        Some(text) => reveille_study::whole_group("--cgroup", text)?,
-        None => Groups::default(),
-    };
+    let groups = limited(args)?.unwrap_or_default();
     let program = this_command()?;
     // Before there is anything that a signal would leave behind.
     let stop = watch_signals()?;
     let made = HostGroups::create(&groups)?;
     let group = made.files(&groups)?.pop();
     let join = group.as_ref().map(|group| group.procs.clone()).unwrap_or_default();
-    let watch = Watch::begin();
+    let (watch, before_ns) = (Watch::begin(), own_cpu_ns());
     let result = supervise::run(&program, &Place { cpus, join }, job, &stop)?;
-    let host = watch.end(J::tasks(&result).map(|tasks| tasks.cpu_ns));
+    let host = watch.end(Some(own_cpu_ns() - before_ns));
     let group = group.map(|group| group.stats.read(&group.name)).transpose()?;
     Ok(Ran { result, host, group })
+}
+
+/// The task group of `--cgroup`.
+pub fn limited(args: &PlaceArgs) -> Result<Option<Groups>, CliError> {
+    let whole = |text: &String| reveille_study::whole_group("--cgroup", text);
+    Ok(args.cgroup.as_ref().map(whole).transpose()?)
 }
 
 /// This command's own file, of which every run on the host is a child.
@@ -64,7 +65,8 @@ pub fn this_command() -> Result<PathBuf, HostError> {
     })
 }
 
-fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
+/// The CPUs of `--cpus`; none if it is not given.
+pub fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
     let Some(text) = &args.cpus else { return Ok(Vec::new()) };
     let wrong = |problem: String| {
         HostError::input(format!("`--cpus`: {problem}"), "write a list such as 0-3,8")
@@ -77,36 +79,33 @@ fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
     Ok(cpus)
 }
 
-impl<T> Ran<T> {
-    /// Lines below a benchmark's own: what it was measured on, what the limit of its group
-    /// did, and what may have disturbed it.
-    pub fn context(&self) -> String {
-        let host = &self.host;
-        let part = |before: &str, text: &Option<String>| {
-            text.as_ref().map(|text| format!("{before}{text}")).unwrap_or_default()
-        };
-        let mut lines = format!(
-            "host: Linux {}, {} CPUs, {}{}{}{}\n",
-            host.kernel,
-            host.cpus,
-            host.cpu,
-            part(", a guest of ", &host.virtualisation),
-            part(", governor ", &host.governor),
-            part(", scheduler ", &host.sched_ext),
+/// Lines below a benchmark's own: what it was measured on, what the limit of its group did,
+/// and what may have disturbed it.
+pub fn context(host: &HostContext, group: Option<&GroupStats>) -> String {
+    let part = |before: &str, text: &Option<String>| {
+        text.as_ref().map(|text| format!("{before}{text}")).unwrap_or_default()
+    };
+    let mut lines = format!(
+        "host: Linux {}, {} CPUs, {}{}{}{}\n",
+        host.kernel,
+        host.cpus,
+        host.cpu,
+        part(", a guest of ", &host.virtualisation),
+        part(", governor ", &host.governor),
+        part(", scheduler ", &host.sched_ext),
+    );
+    if let Some(group) = group {
+        lines += &format!(
+            "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all\n",
+            group.nr_periods,
+            group.nr_throttled,
+            group.throttled_ns as f64 / 1e9,
+            group.nr_bursts,
+            group.burst_ns as f64 / 1e9,
         );
-        if let Some(group) = &self.group {
-            lines += &format!(
-                "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all\n",
-                group.nr_periods,
-                group.nr_throttled,
-                group.throttled_ns as f64 / 1e9,
-                group.nr_bursts,
-                group.burst_ns as f64 / 1e9,
-            );
-        }
-        for warning in &host.warnings {
-            lines += &format!("warning: {warning}\n");
-        }
-        lines
     }
+    for warning in &host.warnings {
+        lines += &format!("warning: {warning}\n");
+    }
+    lines
 }

@@ -144,7 +144,7 @@ pub fn run(args: &SchbenchArgs) -> Result<ExitCode, CliError> {
         tasks.voluntary_switches,
         tasks.involuntary_switches,
         tasks.migrations,
-        ran.context().trim_end(),
+        place::context(&ran.host, ran.group.as_ref()).trim_end(),
     ));
     if args.json.is_some() {
         let command_line: Vec<_> =

@@ -1,7 +1,7 @@
 //! The built command, used as a user would.
 
 mod bad_input;
-mod bench_peers;
+mod bench;
 mod bench_schbench;
 mod both_worlds;
 mod calibrate;

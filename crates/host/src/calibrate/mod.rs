@@ -29,7 +29,7 @@ pub use noise::{CpuTimes, MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
 pub use pairs::{By, Meanwhile};
 pub use samples::{Measurement, Sketch};
 
-use crate::child::{AnyJob, Job};
+use crate::child::Job;
 use crate::supervise::{self, Place};
 use crate::sys::cpu;
 use crate::{HostError, Ns};
@@ -86,8 +86,12 @@ pub struct Probe {
     pub time_ns: Ns,
 }
 
-impl Probe {
-    pub(crate) fn run(self) -> Result<Vec<Sketch>, HostError> {
+impl Job for Probe {
+    const NAME: &'static str = "probe";
+    /// What one round says.
+    type Output = Vec<Sketch>;
+
+    fn run(self) -> Result<Vec<Sketch>, HostError> {
         let home = self.home;
         pin(home)?;
         let before = noise::speed();
@@ -96,7 +100,9 @@ impl Probe {
         let speed = [before, noise::speed()];
         Ok(sketches.into_iter().map(|s| s.at_speed(speed)).collect())
     }
+}
 
+impl Probe {
     fn sketches(self) -> Result<Vec<Sketch>, HostError> {
         let Probe { what, place, time_ns: time, .. } = self;
         match what {
@@ -114,17 +120,6 @@ impl Probe {
             What::Tick => interrupts::tick(time),
             What::Slack => interrupts::slack(time),
         }
-    }
-}
-
-impl Job for Probe {
-    /// What one round says.
-    type Output = Vec<Sketch>;
-}
-
-impl From<Probe> for AnyJob {
-    fn from(job: Probe) -> AnyJob {
-        AnyJob::Probe(job)
     }
 }
 

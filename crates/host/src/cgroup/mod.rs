@@ -57,7 +57,9 @@ impl HostGroups {
         if groups.groups.is_empty() {
             return Ok(HostGroups { groups: Vec::new() });
         }
-        check_slice(groups)?;
+        if groups.groups.iter().any(|group| group.limits.quota_ns.is_some()) {
+            check_slice(groups)?;
+        }
         let hierarchy = Hierarchy::find()?;
         remove::remove_stale(&hierarchy);
         let mut made = HostGroups { groups: Vec::new() };
@@ -117,6 +119,14 @@ pub struct GroupFiles {
     pub phase: Option<Phase>,
     /// Where its counters are.
     pub stats: StatFiles,
+}
+
+impl GroupFiles {
+    /// Removes the group and kills what runs in it, for a process that outlives the one that
+    /// made it.
+    pub(crate) fn remove(&self) {
+        self.procs.iter().filter_map(|procs| procs.parent()).for_each(remove::remove);
+    }
 }
 
 impl Drop for HostGroups {

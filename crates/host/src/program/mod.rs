@@ -28,7 +28,7 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
-use crate::child::{AnyJob, Job};
+use crate::child::Job;
 use crate::supervise::{self, Place};
 use crate::sys::cpu;
 use crate::sys::futex::Scope;
@@ -92,17 +92,10 @@ pub struct RunProgram {
 }
 
 impl Job for RunProgram {
+    const NAME: &'static str = "program";
     type Output = HostRun;
-}
 
-impl From<RunProgram> for AnyJob {
-    fn from(job: RunProgram) -> AnyJob {
-        AnyJob::RunProgram(Box::new(job))
-    }
-}
-
-impl RunProgram {
-    pub(crate) fn run(self) -> Result<HostRun, HostError> {
+    fn run(self) -> Result<HostRun, HostError> {
         let spec = self.spec;
         // Threads and processes refer to it until the end of all of them.
         let run: &'static Run = Box::leak(Box::new(Run::prepare(self)?));

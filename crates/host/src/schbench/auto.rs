@@ -6,15 +6,19 @@ use super::options::{Era, Schbench, Stream, Think};
 use super::run::say;
 use super::{Outcome, text};
 use crate::HostError;
+use crate::child::Job;
 
 /// p99 in µs from which on latencies suffer, without `-R`.
 const P99_LIMIT_US: u32 = 2_000;
 /// The same with `-R`, in think times.
 const P99_LIMIT: f64 = 5.0;
 
-impl Schbench {
-    /// Runs it in this process; with `-a`, the last of its runs counts.
-    pub(crate) fn run(self) -> Result<Outcome, HostError> {
+impl Job for Schbench {
+    const NAME: &'static str = "schbench";
+    type Output = Outcome;
+
+    /// With `-a`, the last of its runs counts.
+    fn run(self) -> Result<Outcome, HostError> {
         match (self.auto, self.rps, &self.think) {
             (Some(stream), Some(_), &Think::Spin { cpu_us: cpu_us @ 1.. }) => {
                 more_requests(self, stream, cpu_us)

@@ -22,7 +22,6 @@ pub use json::{Header, document};
 pub use options::{Cpus, Era, Schbench, Stream, Think};
 pub use text::{closing, rps_line, transfer_line};
 
-use crate::child::{AnyJob, Job};
 use crate::{Ns, TaskUse};
 
 /// What a run measured.
@@ -67,19 +66,5 @@ impl Outcome {
     /// Round trips per second of one worker, on average.
     pub fn worker_rate(&self, message_threads: u32) -> f64 {
         self.average_rps() / f64::from(self.worker_threads) / f64::from(message_threads)
-    }
-}
-
-impl Job for Schbench {
-    type Output = Outcome;
-
-    fn tasks(outcome: &Outcome) -> Option<&TaskUse> {
-        Some(&outcome.tasks)
-    }
-}
-
-impl From<Schbench> for AnyJob {
-    fn from(job: Schbench) -> AnyJob {
-        AnyJob::Schbench(job)
     }
 }

@@ -71,7 +71,7 @@ impl SchedExt {
         command.stderr(log.try_clone().map_err(failed)?);
         // A group of its own: Ctrl-C comes to this process alone, which ends the run first.
         command.process_group(0);
-        let child = process::spawn_bound(&mut command).map_err(failed)?;
+        let child = process::spawn_bound(&mut command, Vec::new()).map_err(failed)?;
         let mut loaded = Loaded {
             kernel: self.clone(),
             loader: loader.clone(),

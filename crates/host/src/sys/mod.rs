@@ -7,6 +7,5 @@ pub mod cpu;
 pub mod futex;
 pub mod perf;
 pub mod process;
-pub mod realtime;
 pub mod shared;
 pub mod usage;

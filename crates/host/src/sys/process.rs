@@ -1,11 +1,17 @@
 //! Processes: fork, the end with the parent, signals to a whole group.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command};
+use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{self, Pid, Signal, WaitOptions};
+
+/// A process that was killed is a zombie soon after.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Which side of a fork this is.
 pub enum Fork {
@@ -112,24 +118,60 @@ pub fn die_with(parent: Pid) -> io::Result<()> {
 }
 
 /// Starts another program that the kernel kills when the thread that calls this ends, or its
-/// process, in whatever way.
+/// process, in whatever way. `join` are `cgroup.procs` files of the groups that it starts in.
 ///
 /// # Errors
-/// As [`Command::spawn`].
-pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
+/// As [`Command::spawn`], and what the kernel says to a process that enters a group.
+pub fn spawn_bound(command: &mut Command, join: Vec<File>) -> io::Result<Child> {
     let parent = process::getpid();
     let bind = move || {
         process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // Its parent may have ended before it was bound.
-        match process::getppid() {
-            Some(now) if now == parent => Ok(()),
-            _ => Err(io::Error::from(rustix::io::Errno::SRCH)),
+        if process::getppid() != Some(parent) {
+            return Err(Errno::SRCH.into());
         }
+        // 0 is whoever writes it.
+        join.iter().try_for_each(|procs| rustix::io::write(procs, b"0").map(drop))?;
+        Ok(())
     };
-    // SAFETY: between fork and exec `bind` makes two system calls, and neither allocates nor
+    // SAFETY: between fork and exec `bind` makes system calls only, and neither allocates nor
     // takes a lock that another thread may have held at the fork.
     unsafe { command.pre_exec(bind) };
     command.spawn()
+}
+
+/// Has this process outlive its parent, and become the parent of every descendant whose own
+/// parent ends, so that [`end_descendants`] finds it.
+pub fn adopt_orphans() -> io::Result<()> {
+    process::set_child_subreaper(Some(process::getpid()))?;
+    process::set_parent_process_death_signal(None)?;
+    Ok(())
+}
+
+/// Kills and reaps every descendant of this process, after [`adopt_orphans`]. Returns how many
+/// were still running.
+pub fn end_descendants() -> u32 {
+    let mut killed = 0;
+    loop {
+        match process::wait(WaitOptions::NOHANG) {
+            Ok(Some((_, status))) => {
+                let signal = status.terminating_signal();
+                killed += u32::from(signal == Some(Signal::KILL.as_raw()));
+            }
+            Ok(None) => {
+                // Children of those that are killed come to this process in the next round.
+                let list = std::fs::read_to_string("/proc/thread-self/children");
+                let list = list.unwrap_or_default();
+                let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+                for child in pids.filter_map(Pid::from_raw) {
+                    let _ = process::kill_process(child, Signal::KILL);
+                }
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+            Err(Errno::INTR) => {}
+            Err(_) => return killed,
+        }
+    }
 }
 
 /// Ends this process at once: no destructors, no buffers, no handlers.

@@ -35,8 +35,6 @@ unsafe impl Shareable for std::sync::atomic::AtomicU64 {}
 unsafe impl Shareable for super::futex::Doorbell {}
 // SAFETY: adds nothing but alignment.
 unsafe impl<T: Shareable> Shareable for OwnLine<T> {}
-// SAFETY: each element is.
-unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
 
 /// Declares a struct of shareable fields that is itself [`Shareable`].
 macro_rules! shareable {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds `reveille bench schbench` against the original, run by turns on this host.
 
-    benches/peers/schbench.py --original PATH --reveille target/release/reveille
+    benches/schbench/compare.py --original PATH --reveille target/release/reveille
                               [--pairs 7] [--seconds 5]
 
 Exit code 1 if p50 differs by more than 10%, p99 by more than 25%, or RPS by more than 3%.

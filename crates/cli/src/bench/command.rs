@@ -1,0 +1,185 @@
+//! `reveille bench -- COMMAND`: runs any program repeatedly in task groups of its own, and
+//! compares two such sets of runs.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use reveille_host::cgroup::HostGroups;
+use reveille_host::command::{CommandRun, RunCommand};
+use reveille_host::supervise::{self, Place};
+use reveille_host::{HostError, Watch, own_cpu_ns};
+use reveille_measure::GroupStats;
+use reveille_policy::{BandwidthLimits, Groups};
+use reveille_report::{bench_change_json, bench_change_table, bench_json, bench_table, read_bench};
+use reveille_study::{BENCH_VERSION, BenchRuns, TaskGroup};
+
+use super::place::{self, PlaceArgs, this_command};
+use crate::errors::{CliError, say};
+use crate::output::print;
+use crate::output_file::OutputFile;
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+
+#[derive(clap::Args)]
+pub struct CommandArgs {
+    /// Program to run, and its arguments, after `--`
+    #[arg(value_name = "COMMAND", last = true, required_unless_present = "before")]
+    words: Vec<OsString>,
+    /// Runs that count
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeats: u32,
+    /// Runs before them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    warmup: u32,
+    /// Let the command's output through to standard error; it is discarded otherwise
+    #[arg(long)]
+    show_output: bool,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    json: bool,
+    /// Write the runs to this file as well, for --before and --after
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Compare runs that --save wrote
+    #[arg(long, value_name = "FILE", requires = "after",
+          conflicts_with_all = ["words", "repeats", "warmup", "show_output", "save", "cpus", "cgroup"])]
+    before: Option<PathBuf>,
+    /// With these, written later
+    #[arg(long, value_name = "FILE", requires = "before")]
+    after: Option<PathBuf>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub fn command(args: &CommandArgs) -> Result<ExitCode, CliError> {
+    if let (Some(before), Some(after)) = (&args.before, &args.after) {
+        let [before, after] = [read("--before", before)?, read("--after", after)?];
+        print(&match args.json {
+            true => bench_change_json(&before.compare(&after)),
+            false => bench_change_table(&before, &after),
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let save = args.save.as_ref().map(|path| OutputFile::prepare("--save", path)).transpose()?;
+    let runs = measure(args)?;
+    let json = bench_json(&runs);
+    if let Some(file) = save {
+        file.write(&json)?;
+    }
+    if args.json {
+        print(&json)?;
+    } else {
+        let group = runs.group.as_ref();
+        print(&(bench_table(&runs) + &place::context(&runs.host, group)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(option: &str, path: &Path) -> Result<BenchRuns, CliError> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        let doing = format!("read the file of `{option}`, {}", path.display());
+        HostError::system(doing, error, "name a file that `reveille bench --save FILE` wrote")
+    })?;
+    read_bench(&text).map_err(|problem| {
+        let problem = format!("`{option} {}`: {problem}", path.display());
+        HostError::input(problem, "name a file that `reveille bench --save FILE` wrote").into()
+    })
+}
+
+/// How a command is run each time.
+struct Bench<'a> {
+    program: PathBuf,
+    place: Place,
+    groups: Groups,
+    job: RunCommand,
+    stop: &'a AtomicBool,
+}
+
+fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
+    let cpus = place::cpus(&args.place)?;
+    let limited = place::limited(&args.place)?;
+    let program = this_command()?;
+    // Before there is anything that a signal would leave behind.
+    let stop = watch_signals()?;
+    let groups = groups(limited)?;
+    let task_group = !groups.groups.is_empty();
+    let bench = Bench {
+        program,
+        place: Place { cpus: cpus.clone(), join: Vec::new() },
+        groups,
+        job: RunCommand { words: args.words.clone(), group: None, show_output: args.show_output },
+        stop: &stop,
+    };
+    for number in 1..=args.warmup {
+        bench.run(&format!("in warm-up run {number} of {}", args.warmup))?;
+    }
+    let progress = Progress::new();
+    let (watch, before_ns) = (Watch::begin(), own_cpu_ns());
+    let (mut runs, mut counted) = (Vec::new(), None);
+    for number in 1..=args.repeats {
+        progress.tell(runs.len(), args.repeats as usize);
+        let (run, stats) = bench.run(&format!("in run {number} of {}", args.repeats))?;
+        runs.push(run);
+        if let Some(stats) = stats.filter(|_| args.place.cgroup.is_some()) {
+            *counted
+                .get_or_insert(GroupStats { name: stats.name.clone(), ..Default::default() }) +=
+                &stats;
+        }
+    }
+    progress.finish();
+    Ok(BenchRuns {
+        version: BENCH_VERSION,
+        command: args.words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        cpus,
+        task_group,
+        limit: args.place.cgroup.clone(),
+        warmup: args.warmup,
+        runs,
+        group: counted,
+        host: watch.end(Some(own_cpu_ns() - before_ns)),
+    })
+}
+
+/// The group that is asked for, or one without a limit if this host allows it.
+fn groups(limited: Option<Groups>) -> Result<Groups, CliError> {
+    if let Some(limited) = limited {
+        return Ok(limited);
+    }
+    let group = TaskGroup {
+        name: "command".to_owned(),
+        parent: None,
+        limits: BandwidthLimits::default(),
+        roles: Vec::new(),
+        phase_ns: None,
+    };
+    let one = Groups { groups: vec![group], ..Groups::default() };
+    // Made and gone again: a kernel says best what it can do.
+    match HostGroups::create(&one) {
+        Ok(_) => Ok(one),
+        Err(error) => {
+            say(format_args!("reveille: the command has no task group of its own: {error}"));
+            Ok(Groups::default())
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// Runs it once; `which` tells a failed run from the others.
+    fn run(&self, which: &str) -> Result<(CommandRun, Option<GroupStats>), HostError> {
+        let made = HostGroups::create(&self.groups)?;
+        let group = made.files(&self.groups)?.pop();
+        let job = RunCommand { group: group.clone(), ..self.job.clone() };
+        let run = supervise::run(&self.program, &self.place, job, self.stop);
+        let run = run.map_err(|error| match error {
+            HostError::Failed { command, how } => {
+                HostError::Failed { command, how: format!("{how} {which}") }
+            }
+            other => other,
+        })?;
+        let stats = group.map(|group| group.stats.read(&group.name)).transpose()?;
+        Ok((run, stats))
+    }
+}

@@ -1,0 +1,160 @@
+//! Repeated runs of a command, and two such sets side by side: tables and JSON.
+
+use std::fmt::Write as _;
+
+use reveille_measure::samples_for;
+use reveille_study::{BENCH_VERSION, BenchChange, BenchComparison, BenchFigure, BenchRuns, Figure};
+use serde::Serialize;
+
+use crate::number::{UNDEFINED, Unit, change, figure};
+
+/// What stands in place of a quantile.
+const TOO_FEW: &str = "too few";
+
+/// The runs and what follows from them.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    runs: &'a BenchRuns,
+    figures: Vec<BenchFigure>,
+}
+
+/// The object of `--json` and `--save`.
+pub fn bench_json(runs: &BenchRuns) -> String {
+    pretty(&Document { runs, figures: runs.figures() })
+}
+
+/// The object of `--json` with `--before` and `--after`.
+pub fn bench_change_json(comparison: &BenchComparison) -> String {
+    pretty(comparison)
+}
+
+fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain data") + "\n"
+}
+
+/// Reads what [`bench_json`] wrote.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn read_bench(text: &str) -> Result<BenchRuns, String> {
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    match value["version"].as_u64() {
+        Some(version) if version == u64::from(BENCH_VERSION) => {}
+        Some(other) => {
+            return Err(format!("its version is {other}, and this reads {BENCH_VERSION}"));
+        }
+        None => return Err("it has no `version`".to_owned()),
+    }
+    let runs: BenchRuns = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    if runs.runs.is_empty() { Err("it has no runs".to_owned()) } else { Ok(runs) }
+}
+
+/// Quantiles, mean and range of every metric.
+pub fn bench_table(runs: &BenchRuns) -> String {
+    let head = ["", "p50", "p90", "p99", "mean", "min", "max"].map(str::to_owned);
+    let row = |f: &BenchFigure| {
+        let unit = Unit::of_metric(f.metric);
+        let at = |q: Option<f64>| quantile(unit, q);
+        [
+            name(f.metric),
+            at(f.p50),
+            at(f.p90),
+            at(f.p99),
+            figure(unit, f.figure, runs.runs.len() > 1),
+            unit.format(f.min),
+            unit.format(f.max),
+        ]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(runs.figures().iter().map(row)).collect();
+    let mut text = aligned(&rows);
+    text += &too_few(&[runs.runs.len()]);
+    let left: u32 = runs.runs.iter().map(|run| run.left_running).sum();
+    let mut statuses: Vec<_> = runs.runs.iter().map(|run| run.exit_status.to_string()).collect();
+    statuses.dedup();
+    let _ = writeln!(text, "exit status {} in {}", statuses.join(", "), count(runs.runs.len()));
+    if left > 0 {
+        let _ =
+            writeln!(text, "warning: the command left {left} processes running; they were killed");
+    }
+    text
+}
+
+/// Medians and means of both, and how the means changed.
+pub fn bench_change_table(before: &BenchRuns, after: &BenchRuns) -> String {
+    let comparison = before.compare(after);
+    let runs = [before.runs.len(), after.runs.len()];
+    let head = ["", "p50 before", "p50 after", "mean before", "mean after", "change", "p"];
+    let row = |change_of: &BenchChange| {
+        let BenchChange { metric, before, after, change_pct, p_value, significant } = change_of;
+        let unit = Unit::of_metric(metric);
+        let mean = |f: Figure, n: usize| figure(unit, f, n > 1);
+        let star = if *significant { "*" } else { "" };
+        [
+            name(metric),
+            quantile(unit, before.p50),
+            quantile(unit, after.p50),
+            mean(before.figure, runs[0]),
+            mean(after.figure, runs[1]),
+            format!("{}{star}", change(*change_pct)),
+            p_value.map_or(UNDEFINED.to_owned(), |p| format!("{p:.3}")),
+        ]
+    };
+    let rows: Vec<_> =
+        std::iter::once(head.map(str::to_owned)).chain(comparison.rows.iter().map(row)).collect();
+    let mut text = aligned(&rows);
+    text += "change is that of the mean; * p < 0.05 (Welch's t-test)\n";
+    text += &too_few(&runs);
+    let _ = writeln!(text, "before: {} of {}", count(runs[0]), before.command.join(" "));
+    let _ = writeln!(text, "after:  {} of {}", count(runs[1]), after.command.join(" "));
+    for difference in &comparison.differences {
+        let _ = writeln!(text, "warning: {difference}");
+    }
+    for (when, runs) in [("before", before), ("after", after)] {
+        for warning in &runs.host.warnings {
+            let _ = writeln!(text, "warning: {when}, {warning}");
+        }
+    }
+    text
+}
+
+fn count(runs: usize) -> String {
+    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
+}
+
+/// A metric without its unit, which figures carry themselves.
+fn name(metric: &str) -> String {
+    metric.split(" (").next().unwrap_or(metric).to_owned()
+}
+
+fn quantile(unit: Unit, value: Option<f64>) -> String {
+    value.map_or_else(|| TOO_FEW.to_owned(), |value| unit.format(value))
+}
+
+/// How many runs the quantiles that are not shown need.
+fn too_few(runs: &[usize]) -> String {
+    let least = runs.iter().copied().min().unwrap_or(0) as u64;
+    let shown: &[(&str, f64)] = match runs {
+        [_] => &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99)],
+        _ => &[("p50", 0.5)],
+    };
+    let needs = shown.iter().map(|(name, q)| (name, samples_for(*q)));
+    let needs = needs.filter(|(_, needed)| least < *needed);
+    let needs: Vec<_> = needs.map(|(name, needed)| format!("{name} needs {needed} runs")).collect();
+    if needs.is_empty() { String::new() } else { format!("{TOO_FEW}: {}\n", needs.join(", ")) }
+}
+
+/// The first column to the left, the others to the right.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in rows {
+        let _ = write!(text, "{:<w$}", row[0], w = width(0));
+        for (i, cell) in row.iter().enumerate().skip(1) {
+            let _ = write!(text, "  {cell:>w$}", w = width(i));
+        }
+        text.push('\n');
+    }
+    text
+}
