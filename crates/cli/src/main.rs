@@ -14,6 +14,7 @@ mod plan_act;
 mod plan_cmd;
 mod progress;
 mod sensitivity_cmd;
+mod shown;
 mod signals;
 mod study_cmd;
 mod usage_cmd;
