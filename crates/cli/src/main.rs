@@ -10,6 +10,7 @@ mod host_study;
 mod list;
 mod output;
 mod output_file;
+mod page;
 mod plan_act;
 mod plan_cmd;
 mod progress;
