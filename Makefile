@@ -1,4 +1,8 @@
 # make demo    builds Reveille and runs the SIS_SHORT study
+# make install PREFIX=/usr/local    the commands, man pages, shell completions and, where
+#              scx_reveille has been built (make scx), its systemd unit; DESTDIR=/tmp/stage
+#              for packagers
+# make uninstall  removes them, given the same PREFIX
 # make test    everything that must hold before a change is merged
 # make test-vm boots a kernel with sched_ext under emulation and runs tests/vm in it
 # make bench   how fast the simulator is
@@ -15,10 +19,17 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 # Where rustup puts cargo; a shell without a profile does not know.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-reveille := target/release/reveille
-scx_reveille := target/release/scx_reveille
+# PROFILE=quick links faster and runs a little slower.
+PROFILE ?= release
+reveille := target/$(PROFILE)/reveille
+scx_reveille := target/$(PROFILE)/scx_reveille
 
-.PHONY: demo test test-vm bench clean build format lint unit study hwloc scx test-scx cost-vm
+PREFIX ?= /usr/local
+DESTDIR ?=
+root := $(DESTDIR)$(PREFIX)
+service := lib/systemd/system/scx_reveille.service
+
+.PHONY: demo install uninstall test test-vm bench clean build format lint unit study hwloc scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -27,7 +38,29 @@ demo: build
 
 build:
 	@scripts/need.sh cargo cc
-	cargo build --release --locked --bin reveille
+	cargo build --profile $(PROFILE) --locked --bin reveille
+
+# Under sudo nothing is built: what is there is installed, so that ./target stays its owner's.
+install:
+	@[ -n "$$SUDO_USER" ] && [ -x $(reveille) ] || $(MAKE) --no-print-directory build
+	install -D -m 755 $(reveille) '$(root)/bin/reveille'
+	rm -f '$(root)'/share/man/man1/reveille-*.1
+	umask 022; $(reveille) generate '$(root)/share'
+	@if [ -x $(scx_reveille) ]; then $(MAKE) --no-print-directory install-scx; fi
+
+.PHONY: install-scx
+install-scx:
+	install -D -m 755 $(scx_reveille) '$(root)/bin/scx_reveille'
+	install -D -m 644 crates/scx/README.md '$(root)/share/doc/scx_reveille/README.md'
+	install -D -m 644 crates/scx/scx_reveille.service '$(root)/$(service)'
+	sed -i 's|/usr/local/|$(PREFIX)/|' '$(root)/$(service)'
+
+uninstall:
+	cd '$(root)' && rm -f bin/reveille bin/scx_reveille $(service) \
+		share/man/man1/reveille.1 share/man/man1/reveille-*.1 \
+		share/bash-completion/completions/reveille share/zsh/site-functions/_reveille \
+		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
+	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
 test: format lint unit study hwloc
 	@printf '\nall tests passed\n'
@@ -67,7 +100,7 @@ bench:
 # A crate apart: it needs clang for BPF and libelf, which nothing else does.
 scx:
 	@scripts/need.sh cargo cc bpf-clang libelf
-	cargo build --release --locked -p scx_reveille
+	cargo build --profile $(PROFILE) --locked -p scx_reveille
 
 test-scx:
 	@scripts/need.sh cargo cc bpf-clang libelf clippy
@@ -78,7 +111,7 @@ test-scx:
 # --peers builds schedulers of others from the crate registry.
 COST ?= --peers --json target/vm/cost.json
 cost-vm: scx
-	tests/vm/cost.sh $(COST) target/release/scx_reveille
+	tests/vm/cost.sh $(COST) $(scx_reveille)
 
 clean:
 	cargo clean
