@@ -1,4 +1,7 @@
 # make demo      build Reveille and run the SIS_SHORT study
+# make install   install commands, man pages, completions and, after make scx, scx_reveille with
+#                its systemd unit: PREFIX=/usr/local, DESTDIR= for packagers
+# make uninstall remove them, given the same PREFIX
 # make test      run everything that must pass before a change is merged
 # make test-vm   boot a kernel with sched_ext in QEMU and run tests/vm in it
 # make bench     measure the simulator's speed
@@ -14,10 +17,17 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 # Where rustup puts cargo, for shells without a profile.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-reveille := target/release/reveille
-scx_reveille := target/release/scx_reveille
+# PROFILE=quick links faster and runs a little slower.
+PROFILE ?= release
+reveille := target/$(PROFILE)/reveille
+scx_reveille := target/$(PROFILE)/scx_reveille
 
-.PHONY: demo test test-vm bench clean build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
+PREFIX ?= /usr/local
+DESTDIR ?=
+root := $(DESTDIR)$(PREFIX)
+service := lib/systemd/system/scx_reveille.service
+
+.PHONY: demo install uninstall test test-vm bench clean build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -26,7 +36,29 @@ demo: build
 
 build:
 	@scripts/need.sh cargo cc
-	cargo build --release --locked --bin reveille
+	cargo build --profile $(PROFILE) --locked --bin reveille
+
+# Under sudo nothing is built: what is there is installed, so that ./target stays its owner's.
+install:
+	@[ -n "$$SUDO_USER" ] && [ -x $(reveille) ] || $(MAKE) --no-print-directory build
+	install -D -m 755 $(reveille) '$(root)/bin/reveille'
+	rm -f '$(root)'/share/man/man1/reveille-*.1
+	umask 022; $(reveille) generate '$(root)/share'
+	@if [ -x $(scx_reveille) ]; then $(MAKE) --no-print-directory install-scx; fi
+
+.PHONY: install-scx
+install-scx:
+	install -D -m 755 $(scx_reveille) '$(root)/bin/scx_reveille'
+	install -D -m 644 crates/scx/README.md '$(root)/share/doc/scx_reveille/README.md'
+	install -D -m 644 crates/scx/scx_reveille.service '$(root)/$(service)'
+	sed -i 's|/usr/local/|$(PREFIX)/|' '$(root)/$(service)'
+
+uninstall:
+	cd '$(root)' && rm -f bin/reveille bin/scx_reveille $(service) \
+		share/man/man1/reveille.1 share/man/man1/reveille-*.1 \
+		share/bash-completion/completions/reveille share/zsh/site-functions/_reveille \
+		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
+	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
 test: format lint msrv dependencies unit study hwloc
 	@printf '\nall tests passed\n'
@@ -75,7 +107,7 @@ bench:
 # Built separately: only this crate needs clang for BPF and libelf.
 scx:
 	@scripts/need.sh cargo cc bpf-clang libelf
-	cargo build --release --locked -p scx_reveille
+	cargo build --profile $(PROFILE) --locked -p scx_reveille
 
 test-scx:
 	@scripts/need.sh cargo cc bpf-clang libelf clippy
@@ -86,7 +118,7 @@ test-scx:
 # --peers builds other projects' schedulers from the crate registry.
 COST ?= --peers --json target/vm/cost.json
 cost-vm: scx
-	tests/vm/cost.sh $(COST) target/release/scx_reveille
+	tests/vm/cost.sh $(COST) $(scx_reveille)
 
 clean:
 	cargo clean

@@ -15,8 +15,8 @@ import math
 import sys
 
 TOP = {
-    "study", "mechanism", "machine", "topology", "cost_model", "machines", "base", "rows",
-    "claims", "claim_score", "unpredicted", "score", "skill", "partial",
+    "study", "mechanism", "machine", "topology", "cost_model", "machines", "base", "seed",
+    "rows", "claims", "claim_score", "unpredicted", "score", "skill", "partial",
 }
 ALL = {"studies", "score", "skill", "claim_hits", "claims", "mechanisms"}
 MECHANISM = {
@@ -26,8 +26,8 @@ SKILL = {
     "changes", "hits", "null_hits", "big", "big_sign", "big_hits", "small", "small_quiet",
 }
 ROW = {
-    "case", "machine", "base", "load", "variant", "metric", "direction", "kind", "baseline",
-    "candidate", "change_pct", "modes", "p_value", "significant", "published_change_pct",
+    "case", "machine", "base", "load", "variant", "repeats", "metric", "direction", "kind",
+    "baseline", "candidate", "change_pct", "modes", "p_value", "significant", "published_change_pct",
     "published_baseline", "published_candidate", "published_unit", "published_of",
     "published_source", "ratio", "noise", "verdict", "explain",
 }
@@ -301,6 +301,7 @@ def main():
     args = parser.parse_args()
     with open(args.result, encoding="utf-8") as file:
         result = json.load(file)
+    check(isinstance(result.pop("version", None), str), "result", "has no version")
     results = result["studies"] if "studies" in result else [result]
     for one in results:
         check_result(one)

@@ -8,39 +8,46 @@ use std::str::FromStr;
 use crate::bench::BenchArgs;
 use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
+use crate::generate::GenerateArgs;
 use crate::plan_cmd::PlanArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
 use crate::usage_cmd::UsageCommand;
+use crate::usage_import::UsageImportArgs;
+use crate::usage_record::UsageRecordArgs;
+use crate::usage_show::UsageShowArgs;
 use clap::{Parser, Subcommand};
 use reveille_study::{
     DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS, DEFAULT_SEED,
     DEFAULT_WARMUP, On,
 };
 
-/// What does a wakeup policy do to a workload on a machine that you need not own?
-///
-/// Exit codes: 0 done, 1 failed while running, 2 wrong input, 130 interrupted (the
-/// finished rows are printed).
+/// Try scheduler wakeup policies on hardware you don't have, and choose CPU limits
 #[derive(Parser)]
-#[command(name = "reveille", version, arg_required_else_help = true)]
+#[command(name = "reveille", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
 }
 
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 failed while running, 2 wrong input, 130 interrupted (what
+is finished is printed). `reveille help COMMAND` shows what a command takes.";
+
 #[derive(Subcommand)]
 pub enum Command {
-    /// Run a study and hold it against its published figures
+    /// Run a study and compare it with its published figures
     Study(StudyArgs),
-    /// Compare policies on a machine, a workload and loads of your choice
+    /// Compare policies on a machine, a workload and loads you choose
     Compare(CompareArgs),
-    /// Move the constants of a study's machines over their ranges: which verdicts change?
     Sensitivity(SensitivityArgs),
-    /// Set a machine's fitted constants against everything published for it at once
     Fit(FitArgs),
-    /// Which quota, period and burst meet a goal, what does that cost, and who pays?
+    /// Record a task group's demand for CPU time
+    Record(UsageRecordArgs),
+    Import(UsageImportArgs),
+    /// Show a recording at a glance, and what it is too short to tell
+    Show(UsageShowArgs),
     Plan(PlanArgs),
-    /// Measure what this host's mechanisms cost, and write a machine file of it
+    /// Measure this host's scheduling costs and write a machine file
     Calibrate(CalibrateArgs),
     /// Time a command on this host over repeated runs, or run a built-in benchmark
     ///
@@ -48,14 +55,17 @@ pub enum Command {
     /// time, context switches and what else used the CPUs meanwhile. `--save` keeps the runs;
     /// `--before` and `--after` compare two saved files. See docs/bench.md.
     Bench(BenchArgs),
-    /// Record, import and show what CPU time a task group asks for
+    #[command(hide = true)]
+    Generate(GenerateArgs),
+    /// The former name of record, import and show
+    #[command(hide = true)]
     Usage {
         #[command(subcommand)]
         command: UsageCommand,
     },
     /// List studies, or show one in full
     Studies(ListArgs),
-    /// List machines, or show one in full with the source of every constant
+    /// List machines, or show one with the sources of its constants
     Machines(ListArgs),
     /// List workloads, or show one in full
     Workloads(ListArgs),
@@ -120,11 +130,13 @@ pub struct CompareArgs {
     /// scx:v6.2 is scx_reveille with that placement, loaded on the host for both sides
     #[arg(long, value_name = "NAME", required_unless_present = "on")]
     pub base: Option<String>,
-    /// A variant of the baseline: +FEATURE adds one, -FEATURE removes one, burst=100ms
-    /// changes a setting of the task group, cpus=0-1 leaves these CPUs; separate several
-    /// edits by commas, and repeat the option for several variants. scx:+FEATURE is the
-    /// same in scx_reveille, which is loaded for the variant's runs on the host (root)
-    #[arg(long, value_name = "EDITS", required_unless_present = "on", allow_hyphen_values = true)]
+    /// A variant to compare with the baseline [default: none, the baseline alone]. +FEATURE
+    /// adds a feature, -FEATURE removes one, burst=100ms changes a setting of the task group,
+    /// cpus=0-1 leaves these CPUs; separate several edits by commas, and repeat the option
+    /// for several variants. v6.12 is another kernel, v6.12,+FEATURE that kernel with edits.
+    /// scx:+FEATURE is the same in scx_reveille, which is loaded for the variant's runs on
+    /// the host (root)
+    #[arg(long, value_name = "EDITS|KERNEL", allow_hyphen_values = true)]
     pub with: Vec<String>,
     /// A parameter of the workload; repeat the option for several
     #[arg(long, value_name = "NAME=VALUE")]

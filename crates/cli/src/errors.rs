@@ -13,6 +13,8 @@ use reveille_usage::UsageError;
 use reveille_workload::WorkloadError;
 use thiserror::Error;
 
+use crate::shown::{Shown, printable};
+
 /// Exit code for wrong input; clap uses it too.
 const WRONG_INPUT: u8 = 2;
 /// Exit code after Ctrl-C: 128 + SIGINT, as shells have it.
@@ -101,12 +103,13 @@ pub fn set_style() {
 pub fn report(error: CliError) -> ExitCode {
     let code = error.exit_code();
     if code != ExitCode::SUCCESS {
-        say(format_args!("{:?}", Report::new(error)));
+        // Nothing can be done if that fails.
+        let _ = writeln!(io::stderr().lock(), "{:?}", Report::new(Shown::of(&error)));
     }
     code
 }
 
-/// A line on standard error; there is nobody to tell if that fails.
+/// A line on standard error.
 pub fn say(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(&line.to_string()));
 }

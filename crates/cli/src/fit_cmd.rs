@@ -12,7 +12,7 @@ use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::study_cmd::watched;
 
-/// Set a machine's fitted constants against everything published for it at once
+/// Fit a machine's free constants to all that was published for it
 ///
 /// Moves only constants whose origin is `fitted`, within their plausible ranges, one
 /// after the other to that of a fixed set of points at which the objective is lowest,

@@ -12,7 +12,7 @@ use crate::args::{RunArgs, StudyArgs};
 use crate::calibrate_cmd::calibrated;
 use crate::errors::{CliError, say};
 use crate::output::{print, width};
-use crate::output_file::OutputFile;
+use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::study_cmd::{exit_code, threads};
@@ -104,7 +104,7 @@ pub fn agreed(
     study: Study,
     costs: Costs,
     args: &RunArgs,
-    html: Option<OutputFile>,
+    html: Option<PageFile>,
 ) -> Result<ExitCode, CliError> {
     let host = this_host()?;
     check_both(&study, &host)?;
@@ -124,11 +124,12 @@ pub fn agreed(
     let outcome = reveille_study::agree(&study, threads(args.jobs), &host, &stop, &tell);
     bars.iter().filter_map(OnceLock::get).for_each(Progress::finish);
     let agreement = outcome?;
+    let shown = show(&agreement, args);
     // A partial page does not replace a whole one unless there is something on it.
     if let Some(html) = html.filter(|_| !agreement.rows.is_empty()) {
-        html.write(&reveille_report::agreement_html(&agreement))?;
+        html.write(|made| reveille_report::agreement_html(&agreement, made))?;
     }
-    show(&agreement, args)?;
+    shown?;
     Ok(exit_code(agreement.partial))
 }
 

@@ -6,14 +6,18 @@ mod bench;
 mod calibrate_cmd;
 mod errors;
 mod fit_cmd;
+mod generate;
+mod help;
 mod host_study;
 mod list;
 mod output;
 mod output_file;
+mod page;
 mod plan_act;
 mod plan_cmd;
 mod progress;
 mod sensitivity_cmd;
+mod shown;
 mod signals;
 mod study_cmd;
 mod usage_cmd;
@@ -23,7 +27,7 @@ mod usage_show;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use crate::args::{Args, Command};
 use crate::errors::CliError;
@@ -35,7 +39,9 @@ fn main() -> ExitCode {
     }
     errors::set_style();
     reveille_host::cgroup::remove_at_panic();
-    run(Args::parse().command).unwrap_or_else(errors::report)
+    let given = help::command().get_matches();
+    let args = Args::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+    run(args.command).unwrap_or_else(errors::report)
 }
 
 fn run(command: Command) -> Result<ExitCode, CliError> {
@@ -47,6 +53,10 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
         Command::Plan(args) => plan_cmd::plan(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Generate(args) => generate::generate(&args),
+        Command::Record(args) => usage_record::usage_record(&args),
+        Command::Import(args) => usage_import::usage_import(&args),
+        Command::Show(args) => usage_show::usage_show(&args),
         Command::Usage { command } => usage_cmd::usage(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),

@@ -20,13 +20,12 @@ pub fn print(text: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes `value` as indented JSON.
+/// Writes `value`, an object, as indented JSON with the program's version.
 ///
 /// # Errors
 /// As [`print()`].
 pub fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-    print(&(text + "\n"))
+    print(&reveille_report::json_text(value))
 }
 
 /// Columns of the terminal that standard output is, or of a page if it is none.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::errors::CliError;
 use crate::output::{colour, print, print_json, width};
-use crate::output_file::OutputFile;
+use crate::page::PageFile;
 use crate::plan_act::{ActArgs, Applied};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
@@ -21,7 +21,7 @@ use crate::study_cmd::threads;
 /// The kernel where the running one is older than every baseline.
 const USUAL_BASE: &str = "v6.12";
 
-/// Which quota, period and burst meet a goal, what does that cost, and who pays?
+/// Find the quota, period and burst that meet a goal
 ///
 /// The recording is replayed in the simulator under some 1,000 settings, at several phases
 /// of the period, which nobody controls on a kernel, and resampled in blocks, as it might
@@ -29,7 +29,7 @@ const USUAL_BASE: &str = "v6.12";
 /// draws is recommended.
 #[derive(clap::Args)]
 pub struct PlanArgs {
-    /// A recording: Parquet as `reveille usage` writes it, or what `reveille usage import`
+    /// A recording: Parquet as `reveille record` writes it, or what `reveille import`
     /// takes (CSV of requests, JSON of Prometheus)
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -105,7 +105,7 @@ struct Document<'a> {
 
 /// Plans for a recording.
 pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
-    let html = args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()?;
+    let html = PageFile::prepare(args.html.as_deref())?;
     let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
     let limits = |option, text: &Option<String>| {
         text.as_deref().map(|text| Limits::parse(option, text)).transpose()
@@ -143,17 +143,21 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let plan = reveille_plan::plan(&request, threads(args.jobs), &stop, &tell);
     progress.finish();
     let plan = plan?;
-    if let Some(html) = html {
+    let paged = html.map_or(Ok(()), |html| {
         let pictures = reveille_plan::pictures(&request, &plan, threads(args.jobs), &stop)?;
-        html.write(&reveille_report::plan_html(&plan, &pictures))?;
-    }
+        html.write(|made| reveille_report::plan_html(&plan, &pictures, made))
+    });
     if let Some(emitted) = args.act.emitted(&plan)? {
         print(&emitted.text)?;
-        return Ok(ExitCode::SUCCESS);
+        return paged.map(|()| ExitCode::SUCCESS);
     }
     if !args.json {
         print(&reveille_report::plan_table(&plan, width(), colour()))?;
+    } else if paged.is_err() {
+        print_json(&Document { plan: &plan, verification: None, applied: None })?;
     }
+    // Before anything is done with the plan.
+    paged?;
     let verification = args.act.verified(&plan, &request, &also, &stop)?;
     let applied = args.act.applied(&plan, group.as_ref(), &stop)?;
     let (verification, applied) = (verification.as_ref(), applied.as_ref());

@@ -8,9 +8,10 @@ use reveille_study::{DEFAULT_POINTS, Fragility, SensitivityOptions, Study};
 use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
+use crate::page::PageFile;
 use crate::study_cmd::watched;
 
-/// Move the constants of a study's machines over their ranges: which verdicts change?
+/// Find the predictions that depend on a single constant
 ///
 /// Every constant, and the exit latency of every idle state, is moved from the low end
 /// of its plausible range to the high end while all others stay, and the loads with a
@@ -76,7 +77,7 @@ pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
         return all(args);
     };
     let study = loaded(name, args)?;
-    let html = args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()?;
+    let html = PageFile::prepare(args.html.as_deref())?;
     let options = SensitivityOptions {
         constants: args.constant.clone(),
         cases: args.case.clone(),
@@ -85,15 +86,16 @@ pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     let result = watched(args.jobs, |jobs, stop, tell| {
         reveille_study::sensitivity(&study, &options, jobs, stop, tell)
     })?;
+    let shown = if args.json {
+        print(&reveille_report::sensitivity_json(&result))
+    } else {
+        print(&reveille_report::sensitivity_table(&result, width()))
+    };
     // A partial page does not replace a whole one unless there is something on it.
     if let Some(html) = html.filter(|_| !result.rows.is_empty()) {
-        html.write(&reveille_report::sensitivity_html(&result))?;
+        html.write(|made| reveille_report::sensitivity_html(&result, made))?;
     }
-    if args.json {
-        print(&reveille_report::sensitivity_json(&result))?;
-    } else {
-        print(&reveille_report::sensitivity_table(&result, width()))?;
-    }
+    shown?;
     if result.partial {
         say(format_args!("reveille: interrupted; only the finished constants are shown"));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -118,15 +120,16 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     let result = watched(args.jobs, |jobs, stop, tell| {
         reveille_study::fragility(&studies, jobs, stop, tell)
     })?;
+    let shown = if args.json {
+        print(&reveille_report::fragility_json(&result))
+    } else {
+        print(&reveille_report::fragility_table(&result, width()))
+    };
     if !result.partial {
         record.write(&reveille_report::fragility_json(&result))?;
         say(format_args!("reveille: wrote {}", record.path().display()));
     }
-    if args.json {
-        print(&reveille_report::fragility_json(&result))?;
-    } else {
-        print(&reveille_report::fragility_table(&result, width()))?;
-    }
+    shown?;
     if result.partial {
         say(format_args!("reveille: interrupted; more rows may be fragile"));
         return Ok(ExitCode::from(INTERRUPTED));

@@ -13,6 +13,7 @@ use crate::errors::{CliError, INTERRUPTED, say};
 use crate::host_study::{self, Costs};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
+use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
@@ -39,12 +40,13 @@ fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
     let study = edited(reveille_study::load(reveille_study::BASELINES)?, args)?;
     let comparison =
         watched(args.run.jobs, |jobs, stop, tell| reveille_study::run(&study, jobs, stop, tell))?;
+    let shown = show(&comparison, &args.run);
     // A page of half of the figures would pass for a whole one.
     if !comparison.partial {
         page.write(&reveille_report::baselines(&study, &comparison))?;
         say(format_args!("reveille: wrote {}", page.path().display()));
     }
-    show(&comparison, &args.run)?;
+    shown?;
     Ok(exit_code(comparison.partial))
 }
 
@@ -63,7 +65,7 @@ fn edited(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
 fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
     let record = OutputFile::prepare("--fidelity", path)?;
-    let html = html_file(&args.run)?;
+    let html = PageFile::prepare(args.run.html.as_deref())?;
     let fragile = crate::sensitivity_cmd::recorded(&path.with_file_name(FRAGILE_NAME))?;
     let studies = reveille_study::predicted_names()
         .into_iter()
@@ -74,15 +76,16 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     })?;
     let partial = comparisons.iter().any(|c| c.partial);
     let summary = reveille_study::summary(&comparisons);
+    let shown = show_all(&comparisons, &summary, &args.run);
     // A record of half of the studies would pass for a whole one.
     if !partial {
-        if let Some(html) = html {
-            html.write(&reveille_report::html(&comparisons))?;
-        }
         record.write(&reveille_report::fidelity(&comparisons, &summary, fragile.as_ref()))?;
         say(format_args!("reveille: wrote {}", record.path().display()));
+        if let Some(html) = html {
+            html.write(|made| reveille_report::html(&comparisons, made))?;
+        }
     }
-    show_all(&comparisons, &summary, &args.run)?;
+    shown?;
     Ok(exit_code(partial))
 }
 
@@ -125,7 +128,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
 }
 
 fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError> {
-    let html = html_file(args)?;
+    let html = PageFile::prepare(args.html.as_deref())?;
     let comparison = match study.on {
         On::Sim => {
             watched(args.jobs, |jobs, stop, tell| reveille_study::run(&study, jobs, stop, tell))?
@@ -133,16 +136,14 @@ fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError>
         On::Host => host_study::measured(&study)?,
         On::Both => return host_study::agreed(study, costs, args, html),
     };
+    // First what took the time: a page that cannot be written does not lose it.
+    let shown = show(&comparison, args);
     // A partial page does not replace a whole one unless there is something on it.
     if let Some(html) = html.filter(|_| !comparison.rows.is_empty()) {
-        html.write(&reveille_report::html(std::slice::from_ref(&comparison)))?;
+        html.write(|made| reveille_report::html(std::slice::from_ref(&comparison), made))?;
     }
-    show(&comparison, args)?;
+    shown?;
     Ok(exit_code(comparison.partial))
-}
-
-fn html_file(args: &RunArgs) -> Result<Option<OutputFile>, CliError> {
-    args.html.as_deref().map(|path| OutputFile::prepare("--html", path)).transpose()
 }
 
 /// Runs `work` on so many threads with a bar, until it ends or a signal ends it.

@@ -1,4 +1,4 @@
-//! `reveille usage import`: a recording from a table of requests or from answers of
+//! `reveille import`: a recording from a table of requests or from answers of
 //! Prometheus; which of them a file is, its content tells.
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::output::{print, print_json, width};
 use crate::output_file::OutputFile;
 use crate::usage_show::text;
 
-/// Make a recording of a table of requests, or of what Prometheus keeps of a container
+/// Make a recording from a table of requests or from Prometheus
 ///
 /// A table is CSV with the columns at_UNIT (when a request arrived) and cpu_UNIT (what CPU
 /// time it took), and perhaps thread (which did it) and done_UNIT (when it was done, by the
@@ -133,7 +133,7 @@ fn import(args: &UsageImportArgs) -> Result<Usage, CliError> {
         Content::Recording => refuse(
             file,
             "is a Parquet file already",
-            "show it by `reveille usage show`; other tables are imported as CSV",
+            "show it by `reveille show`; other tables are imported as CSV",
         ),
         Content::Table if files.len() > 1 => {
             refuse(file, "is a table, and only one is imported", "import each by itself")

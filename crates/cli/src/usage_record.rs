@@ -1,4 +1,4 @@
-//! `reveille usage record`: records a live group's demand for CPU time and writes it to a
+//! `reveille record`: records a live group's demand for CPU time and writes it to a
 //! file. What was recorded is written however the recording ends.
 
 use std::path::PathBuf;

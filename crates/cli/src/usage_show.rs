@@ -1,4 +1,4 @@
-//! `reveille usage show`: a recording at a glance.
+//! `reveille show`: a recording at a glance.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::output::{print, print_json, width};
 
 #[derive(clap::Args)]
 pub struct UsageShowArgs {
-    /// A recording that `reveille usage record` or `import` wrote
+    /// A recording that `reveille record` or `import` wrote
     #[arg(value_name = "FILE.parquet")]
     file: PathBuf,
     /// Print JSON, and nothing else, on standard output

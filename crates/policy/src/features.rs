@@ -251,6 +251,14 @@ pub enum PolicyError {
         /// The baseline.
         base: String,
     },
+    /// A feature that is edited for a second time, whose first edit would be lost.
+    #[error("`{edit}` comes after `{earlier}`: edit a feature once")]
+    Twice {
+        /// As given.
+        edit: String,
+        /// The edit before it.
+        earlier: String,
+    },
     /// A variant without any edit.
     #[error("a variant needs at least one edit, such as `+SIS_SHORT`")]
     Empty,
@@ -279,7 +287,8 @@ impl Policy {
         Ok(Policy { base: name.to_string(), edits: String::new(), features: found.features })
     }
 
-    /// This policy with edits applied in order; they are separated by blanks or commas.
+    /// This policy with edits applied, at most one of each feature; they are separated by
+    /// blanks or commas.
     pub fn with(&self, edits: &str) -> Result<Policy, PolicyError> {
         let mut features = self.features;
         let mut names = Vec::new();
@@ -295,6 +304,13 @@ impl Policy {
                     nearest: nearest(name, FEATURES.iter().map(|f| f.name)),
                 }
             })?;
+            let before = names.iter().find(|earlier: &&&str| earlier[1..] == *name);
+            if let Some(earlier) = before {
+                return Err(PolicyError::Twice {
+                    edit: edit.to_string(),
+                    earlier: earlier.to_string(),
+                });
+            }
             let edited = if add { features | feature.bit } else { features & !feature.bit };
             if edited == features {
                 return Err(PolicyError::NoChange {
@@ -340,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_apply_in_order_and_name_the_nearest() {
+    fn edits_are_made_once_and_name_the_nearest() {
         let base = Policy::baseline("v6.2").unwrap();
         let short = base.with("+SIS_SHORT,-TTWU_QUEUE").unwrap();
         assert_eq!(short.edits, "+SIS_SHORT -TTWU_QUEUE");
@@ -350,6 +366,9 @@ mod tests {
         assert!(matches!(base.with("SIS_SHORT"), Err(PolicyError::NoSign { .. })));
         assert!(matches!(base.with("+SIS_UTIL"), Err(PolicyError::NoChange { .. })));
         assert!(matches!(base.with(" , "), Err(PolicyError::Empty)));
+        for twice in ["+SIS_SHORT -SIS_SHORT", "-WA_IDLE,+WA_IDLE", "+SIS_SHORT +SIS_SHORT"] {
+            assert!(matches!(base.with(twice), Err(PolicyError::Twice { .. })), "{twice}");
+        }
         let unknown = Policy::baseline("v6.3").unwrap_err().to_string();
         assert!(unknown.contains("did you mean `v6."), "{unknown}");
     }

@@ -49,7 +49,8 @@ function valueChart(curve, base) {
   const [title, unit] = namesOf(curve.metric, kind);
   const series = [
     { name: base, style: BASE, points: basePoints(curve) },
-    ...curve.variants.map((v) => ({
+    // Without a variant the baseline stands alone.
+    ...curve.variants.filter((v) => v.variant).map((v) => ({
       name: v.variant,
       style: v.style,
       points: v.points.map((p) => ({ ...p, side: p.candidate })),
@@ -230,13 +231,13 @@ function inside(runs, variants, base) {
     const style = styleOf(variants.indexOf(run.variant));
     const sides = [
       { name: base, side: data.sides[run.base], style: BASE },
-      { name: run.variant, side: data.sides[run.candidate], style },
+      ...(run.variant ? [{ name: run.variant, side: data.sides[run.candidate], style }] : []),
     ];
     const shown = sides.filter(({ side }, i) => side.busy.length && [i, -1].includes(which.select.selectedIndex - 1));
     const latency = sides.some(({ side }) => side.cdf.length) ? [latencyChart(sides)] : [];
     charts.replaceChildren(...latency, ...shown.map(cpuChart));
   }
-  const choices = variants.length > 1 ? [load, variant, which] : [load, which];
+  const choices = [load, ...(variants.length > 1 ? [variant] : []), ...(variants.some(Boolean) ? [which] : [])];
   for (const { select } of choices) select.addEventListener("change", update);
   update();
   return tag("div", { class: "inside" },
@@ -257,7 +258,8 @@ function caseOf(place) {
 for (const place of document.querySelectorAll(".plots")) {
   const { base, curves } = caseOf(place);
   for (const curve of curves) {
-    place.append(tag("div", { class: "pair" }, valueChart(curve, base), changeChart(curve, base)));
+    const change = curve.variants.some((v) => v.variant) ? [changeChart(curve, base)] : [];
+    place.append(tag("div", { class: "pair" }, valueChart(curve, base), ...change));
   }
 }
 for (const place of document.querySelectorAll(".look")) {

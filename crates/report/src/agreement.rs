@@ -6,6 +6,7 @@ use reveille_measure::{HostContext, LoadedScheduler};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
 use crate::export::{direction_key, number as cell, optional, shares, verdict_key};
+use crate::made::json_text;
 use crate::number::{self, UNDEFINED, Unit};
 use crate::printed::verdict_word;
 use crate::table::{NARROWEST, Page};
@@ -175,10 +176,7 @@ fn printable(text: &str) -> String {
 /// The agreement as indented JSON, ending in a newline; as for a comparison, a figure
 /// without a finite value is `null`.
 pub fn agreement_json(a: &Agreement) -> String {
-    let mut text = serde_json::to_string_pretty(a)
-        .expect("an agreement has only text keys, so it can be serialised");
-    text.push('\n');
-    text
+    json_text(a)
 }
 
 /// One line per row under one line of column names; a figure that is absent or not finite

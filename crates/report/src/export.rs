@@ -3,6 +3,8 @@
 use reveille_measure::Explain;
 use reveille_study::{Comparison, Direction, Mode, Row, RowKind, RowModes, Verdict};
 
+use crate::made::json_text;
+
 /// The comparison as indented JSON, ending in a newline.
 ///
 /// Keys stand in the order of the fields of [`Comparison`] and are the stable
@@ -13,10 +15,7 @@ use reveille_study::{Comparison, Direction, Mode, Row, RowKind, RowModes, Verdic
 /// elsewhere it appears only where arithmetic has no answer: `change_pct` and
 /// `rel_std` when a mean is zero.
 pub fn json(c: &Comparison) -> String {
-    let mut text = serde_json::to_string_pretty(c)
-        .expect("a comparison has only text keys, so it can be serialised");
-    text.push('\n');
-    text
+    json_text(c)
 }
 
 /// One line per row under one line of column names.

@@ -3,14 +3,12 @@
 use comfy_table::{CellAlignment, Table};
 use reveille_study::{Fit, Objective, Verdict};
 
+use crate::made::json_text;
 use crate::table::{NARROWEST, Page};
 
 /// The fit as indented JSON, ending in a newline. Keys are a stable interface.
 pub fn fit_json(fit: &Fit) -> String {
-    let mut text = serde_json::to_string_pretty(fit)
-        .expect("the result has only text keys, so it can be serialised");
-    text.push('\n');
-    text
+    json_text(fit)
 }
 
 /// The fit for a terminal of `width` columns (less than 60 is taken as 60): the

@@ -3,15 +3,13 @@
 
 use reveille_study::{Comparison, End, FragileRow, Fragility, Row, RowPlace, Side, Turn, Verdict};
 
+use crate::made::json_text;
 use crate::printed::verdict_word;
 use crate::table::{NARROWEST, Page};
 
 /// The result as indented JSON, ending in a newline. Keys are a stable interface.
 pub fn fragility_json(f: &Fragility) -> String {
-    let mut text = serde_json::to_string_pretty(f)
-        .expect("the result has only text keys, so it can be serialised");
-    text.push('\n');
-    text
+    json_text(f)
 }
 
 /// Reads what [`fragility_json`] wrote.

@@ -4,6 +4,7 @@
 use comfy_table::{CellAlignment, Table};
 use reveille_study::{ChangedRow, MovedConstant, SensitiveRow, Sensitivity, Standing, Verdict};
 
+use crate::made::json_text;
 use crate::number;
 use crate::printed;
 use crate::table::{NARROWEST, Page};
@@ -13,10 +14,7 @@ const HALF_BAR: usize = 12;
 
 /// The result as indented JSON, ending in a newline. Keys are a stable interface.
 pub fn sensitivity_json(s: &Sensitivity) -> String {
-    let mut text = serde_json::to_string_pretty(s)
-        .expect("the result has only text keys, so it can be serialised");
-    text.push('\n');
-    text
+    json_text(s)
 }
 
 /// The result for a terminal of `width` columns (less than 60 is taken as 60): how far

@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, Table};
 use reveille_study::{Comparison, MechanismScore, Skill, Summary};
 use serde::Serialize;
 
+use crate::made::json_text;
 use crate::printed;
 use crate::table::{NARROWEST, Page, printable};
 
@@ -18,10 +19,7 @@ struct All<'a> {
 /// All comparisons and their score as indented JSON, ending in a newline; each
 /// comparison as [`json`](crate::json) has it.
 pub fn json_all(cs: &[Comparison], summary: &Summary) -> String {
-    let mut text = serde_json::to_string_pretty(&All { studies: cs, summary })
-        .expect("comparisons have only text keys, so they can be serialised");
-    text.push('\n');
-    text
+    json_text(&All { studies: cs, summary })
 }
 
 /// The score by mechanism and overall, as text for a terminal of `width` columns (less

@@ -229,11 +229,13 @@ fn footer(page: &mut Page, c: &Comparison) {
 
 /// Explains only the signs that the comparison uses.
 fn legend(c: &Comparison) -> String {
-    let mut parts = vec!["+ is better"];
-    if c.rows.iter().any(|r| r.p_value.is_some()) {
-        parts.push("* p<0.05 (Welch's t-test)");
-        parts.push("± standard deviation over repeats");
+    let mut parts = Vec::new();
+    let with_p = || c.rows.iter().filter(|r| r.p_value.is_some());
+    if c.rows.iter().any(|r| !r.variant.is_empty()) {
+        parts.push("+ is better");
+        parts.extend(with_p().next().map(|_| "* p<0.05 (Welch's t-test)"));
     }
+    parts.extend(with_p().next().map(|_| "± standard deviation over repeats"));
     // A spread and a number of runs have no spread of their own.
     let of_means = |r: &&Row| !matches!(r.kind, RowKind::Std | RowKind::Runs);
     if c.rows.iter().filter(of_means).any(|r| r.p_value.is_none()) {

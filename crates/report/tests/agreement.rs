@@ -2,9 +2,14 @@
 //! nothing from a name that a terminal or a browser would obey.
 
 use reveille_measure::{HostContext, LoadedScheduler};
-use reveille_report::{agreement_csv, agreement_html, agreement_json, agreement_table};
+use reveille_report::{Made, agreement_csv, agreement_json, agreement_table};
 use reveille_study::verdict::measured::{Rule, Runs};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Direction, Score, Spread, Verdict};
+
+fn agreement_html(a: &Agreement) -> String {
+    let made = Made { command: "reveille study".into(), date: "2026-03-01".into() };
+    reveille_report::agreement_html(a, &made)
+}
 
 fn row(metric: &str, predicted: &[f64], measured: &[f64]) -> AgreementRow {
     AgreementRow {
@@ -67,6 +72,7 @@ fn sample() -> Agreement {
         cost_model: "generic-x86".into(),
         machine_source: "sysfs".into(),
         base: "v6.12".into(),
+        seed: 1,
         host: HostContext {
             kernel: "6.18.1".into(),
             cpu: "Some CPU".into(),

@@ -11,6 +11,7 @@ fn json_has_the_keys_of_the_interface_in_order() {
     let text = json(&common::sample());
     assert!(text.ends_with("}\n"));
     let top = [
+        "version",
         "study",
         "mechanism",
         "machine",
@@ -18,6 +19,7 @@ fn json_has_the_keys_of_the_interface_in_order() {
         "cost_model",
         "machines",
         "base",
+        "seed",
         "rows",
         "claims",
         "claim_score",
@@ -35,6 +37,7 @@ fn json_has_the_keys_of_the_interface_in_order() {
         "case",
         "load",
         "variant",
+        "repeats",
         "metric",
         "baseline",
         "candidate",

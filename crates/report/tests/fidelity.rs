@@ -3,7 +3,7 @@
 mod common;
 
 use reveille_report::{
-    csv, fidelity, fragility_json, fragility_table, html, read_fragility, table,
+    Made, csv, fidelity, fragility_json, fragility_table, html, read_fragility, table,
 };
 use reveille_study::{
     Comparison, End, FragileRow, Fragility, RowModes, RowPlace, Turn, Verdict, summary,
@@ -66,7 +66,8 @@ fn states_are_shown_with_their_shares_and_never_as_a_mean() {
     row.published_change_pct = Some(300.0);
     row.ratio = None;
     row.modes = RowModes::of(row.direction, &[1e6, 1e6], &[1e6, 4e6]);
-    for text in [page(std::slice::from_ref(&c)), html(std::slice::from_ref(&c))] {
+    let made = Made { command: String::new(), date: String::new() };
+    for text in [page(std::slice::from_ref(&c)), html(std::slice::from_ref(&c), &made)] {
         let text = text.replace("<br>", " ").replace("<span class=\"gap\">*</span>", "");
         for part in ["0.0% (50%)", "or +300.0% (50%)"] {
             assert!(text.contains(part), "no `{part}` in\n{text}");

@@ -2,8 +2,13 @@
 
 mod common;
 
-use reveille_report::html;
-use reveille_study::Direction;
+use reveille_report::Made;
+use reveille_study::{Comparison, Direction};
+
+fn html(cs: &[Comparison]) -> String {
+    let command = "reveille study '<sis>'".to_owned();
+    reveille_report::html(cs, &Made { command, date: "2026-03-01 12:00:00 UTC".to_owned() })
+}
 
 /// Every place that could make a browser fetch something.
 const FETCHES: [&str; 9] = [
@@ -92,6 +97,20 @@ fn has_all_figures_without_scripts() {
     assert_eq!(page.matches("<tr><th scope=\"row\">").count(), c.rows.len());
     // Explained once for each case and variant.
     assert_eq!(page.matches("<details>").count(), 4);
+}
+
+#[test]
+fn says_how_it_was_made() {
+    let page = html(&[common::sample()]);
+    let version = env!("CARGO_PKG_VERSION");
+    for text in [
+        format!("Made by reveille {version} on 2026-03-01 12:00:00 UTC"),
+        "<code>reveille study &#39;&lt;sis&gt;&#39;</code>".to_owned(),
+        "<dt>Seed</dt><dd>1</dd>".to_owned(),
+        "<dt>Repeats</dt><dd>5</dd>".to_owned(),
+    ] {
+        assert!(page.contains(&text), "{text}");
+    }
 }
 
 #[test]

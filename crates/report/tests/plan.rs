@@ -5,7 +5,12 @@
 mod plans;
 
 use reveille_plan::{Alternative, Change, Picture, Plan, Strip};
-use reveille_report::{plan_html, plan_table};
+use reveille_report::{Made, plan_table};
+
+fn plan_html(plan: &Plan, pictures: &[Picture]) -> String {
+    let made = Made { command: "reveille plan".into(), date: "2026-03-01".into() };
+    reveille_report::plan_html(plan, pictures, &made)
+}
 
 /// Every case that a view has to cope with.
 fn cases() -> Vec<(&'static str, Plan)> {

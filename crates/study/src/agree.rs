@@ -143,6 +143,7 @@ fn agreement(
         cost_model: machine.cost_model.clone(),
         machine_source: machine.source.clone(),
         base: base.base.clone(),
+        seed: study.seed,
         host,
         score: verdict::count(rows.iter().map(|r: &AgreementRow| r.verdict)),
         rows,

@@ -23,6 +23,8 @@ pub struct Agreement {
     pub machine_source: String,
     /// Kernel baseline that predictions were made with.
     pub base: String,
+    /// All randomness of all runs comes from it.
+    pub seed: u64,
     /// Host that was measured.
     pub host: HostContext,
     /// By case, load, side and metric, in the order of the study.

@@ -204,10 +204,17 @@ pub(crate) fn runs_on(variant: &Variant, machine: &Machine) -> Result<(), Proble
     Ok(())
 }
 
+/// Does an item of a variant name a kernel, rather than an edit?
+fn names_kernel(item: &str) -> bool {
+    let release = item.strip_prefix('v').unwrap_or_default();
+    item == HOST || release.starts_with(|c: char| c.is_ascii_digit())
+}
+
 /// A variant of a baseline and its groups; `earlier` are those that the case has.
 /// Its text holds edits of features (`+SIS_SHORT`), of settings (`burst=100ms`), and
-/// the CPUs to run on (`cpus=0-1`); `scx:` before them loads a scheduler (see `scheduler`).
-/// Without it a variant has the scheduler of its baseline.
+/// the CPUs to run on (`cpus=0-1`). A kernel before them (`v6.12 +SIS_SHORT`) is what is
+/// edited, in place of the baseline; `scx:` loads a scheduler (see `scheduler`). Without it
+/// a variant has the scheduler of its baseline.
 pub(crate) fn variant(
     (base, of_base): (&Policy, &Scheduler),
     groups: &Groups,
@@ -219,9 +226,12 @@ pub(crate) fn variant(
     let items: Vec<&str> = items.collect();
     let (scheduler, policy, edits) = match loaded {
         Some(_) => scheduler::of_variant(base, &items)?,
+        None if items.first().is_some_and(|item| names_kernel(item)) => {
+            (of_base.clone(), kernel_base(items[0])?, &items[1..])
+        }
         None => (of_base.clone(), base.clone(), items.as_slice()),
     };
-    let head = items[..items.len() - edits.len()].iter().copied();
+    let mut head = items[..items.len() - edits.len()].to_vec();
     let (settings, features): (Vec<&str>, Vec<&str>) =
         edits.iter().copied().partition(|item| item.contains('='));
     let (places, settings): (Vec<&str>, Vec<&str>) =
@@ -234,7 +244,12 @@ pub(crate) fn variant(
             return Err(Problem::new(problem, "write one list, such as `cpus=0-3;8`"));
         }
     };
-    let nothing_else = settings.is_empty() && places.is_empty() && loaded.is_none();
+    let kernel = policy.base.clone();
+    if loaded.is_none() && !head.is_empty() {
+        head = vec![&kernel];
+    }
+    let nothing_else =
+        settings.is_empty() && places.is_empty() && head.is_empty() && loaded.is_none();
     let policy = if features.is_empty() && !nothing_else {
         policy
     } else {
@@ -243,7 +258,7 @@ pub(crate) fn variant(
     if scheduler == Scheduler::Reveille {
         scheduler::meaningful(&policy)?;
     }
-    let name = [head.collect(), features, settings.clone(), places].concat().join(" ");
+    let name = [head.clone(), features, settings.clone(), places].concat().join(" ");
     let name = loaded.map_or_else(|| name.clone(), |_| scheduler::named(&name));
     let edited = settings::edited(groups, &settings)?;
     let variant = Variant { name, policy, groups: edited, cpus, scheduler };
@@ -251,9 +266,13 @@ pub(crate) fn variant(
         && variant.groups == *groups
         && variant.cpus.is_empty()
         && variant.scheduler == *of_base;
-    if loaded.is_some() && is_base {
+    if is_base && loaded.is_some() {
         let text = format!("`{}` changes nothing: the baseline is so", variant.name);
         return Err(Problem::new(text, "leave it out"));
+    }
+    if is_base && !head.is_empty() {
+        let problem = format!("`{}` has the features of {}", variant.name, base.base);
+        return Err(Problem::new(problem, "compare with another kernel: `reveille policies`"));
     }
     match earlier.iter().find(|v| v.does_as(&variant)) {
         Some(same) if same.name == variant.name => {
@@ -286,6 +305,13 @@ fn policy_problem(error: &PolicyError) -> Problem {
             let text = format!("`{edit}` changes nothing: {base} already is so");
             Problem::new(text, "leave it out")
         }
+        PolicyError::Twice { edit, earlier } if edit == earlier => {
+            Problem::new(format!("`{edit}` is given twice"), "leave one of them out")
+        }
+        PolicyError::Twice { edit, earlier } => Problem::new(
+            format!("`{edit}` contradicts `{earlier}`"),
+            "keep the one that you mean; a variant edits each feature once",
+        ),
         PolicyError::Empty => Problem::new(
             "a variant without an edit is the baseline",
             "write `+FEATURE`, such as `+SIS_SHORT`, or a setting, such as `burst=100ms`",

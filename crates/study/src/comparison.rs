@@ -24,6 +24,8 @@ pub struct Comparison {
     pub machines: Vec<MachineUsed>,
     /// The study's own baseline policy, such as `v6.2`.
     pub base: String,
+    /// All randomness of all runs comes from it.
+    pub seed: u64,
     /// At least one row per case, load, variant and metric, in the order of the study
     /// file; several where several figures are published for one.
     pub rows: Vec<Row>,
@@ -77,6 +79,8 @@ pub struct Row {
     pub load: u64,
     /// The variant, such as `+SIS_SHORT`.
     pub variant: String,
+    /// Finished runs of each side.
+    pub repeats: usize,
     /// What is compared, with its unit: `throughput (operations/s)`, `p99 (ns)`.
     pub metric: String,
     /// Which way the metric has to move to be better.

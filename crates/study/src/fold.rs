@@ -64,6 +64,7 @@ pub(crate) fn comparison(
         cost_model: machines[0].cost_model.clone(),
         machines,
         base: study.base.as_ref().map_or(NO_BURST, |base| &base.base).to_owned(),
+        seed: study.seed,
         score: verdict::score(&rows),
         skill: Skill::of(&rows),
         claim_score: verdict::count(claims.iter().map(|c| c.verdict)),

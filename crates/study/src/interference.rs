@@ -302,6 +302,7 @@ fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
     let (case, measure) = (base.case, base.case.metrics[m]);
     let samples = [base.of_metric(m), candidate.of_metric(m)];
     let [baseline, figure] = [&samples[0], &samples[1]].map(|s| statistics::figure(s));
+    let repeats = samples[0].len();
     let p_value = statistics::welch_p(&samples[0], &samples[1]);
     let [base_detail, candidate_detail] =
         samples.map(|samples| SideDetail { samples, ..SideDetail::default() });
@@ -311,6 +312,7 @@ fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
         base: NO_BURST.to_owned(),
         load: base.load,
         variant: case.variants[candidate.side - 1].name.clone(),
+        repeats,
         metric: measure.name.to_owned(),
         direction: measure.direction,
         kind: RowKind::Interference,

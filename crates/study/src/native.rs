@@ -14,7 +14,7 @@ use reveille_workload::Program;
 use crate::check::Problem;
 use crate::fold::comparison;
 use crate::matrix::{Run, Slot, matrix};
-use crate::scheduler;
+use crate::scheduler::{self, Scheduler};
 use crate::{Case, Comparison, Study, StudyError};
 
 /// One side of a case, as a kernel can be told.
@@ -105,6 +105,16 @@ pub fn check_host(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError
             if side > 0 && only_phases_differ(case, side) {
                 let problem = "the phase of a period cannot be set on a kernel";
                 let help = "leave it out: repeats begin at any phase";
+                return Err(refused(HostError::input(problem, help)));
+            }
+            let (policy, scheduler) = (case.setup(side).0, case.scheduler(side));
+            let kernels = [policy, &case.base].map(scheduler::kernel_of);
+            if *scheduler == Scheduler::Kernel && kernels[0] != kernels[1] && side > 0 {
+                let problem = "a host runs one kernel";
+                let help = format!(
+                    "predict it: `--on sim`; or load its placement: `scx:{}`",
+                    case.side_name(side)
+                );
                 return Err(refused(HostError::input(problem, help)));
             }
             host.check(&host_side(case, side)).map_err(refused)?;

@@ -25,7 +25,8 @@ pub struct Parts<'a> {
     pub load: &'a str,
     /// Baseline: `v6.2`.
     pub base: &'a str,
-    /// Variants: edits such as `+SIS_SHORT,-TTWU_QUEUE` or `burst=100ms`.
+    /// Variants: edits such as `+SIS_SHORT,-TTWU_QUEUE` or `burst=100ms`, or another kernel;
+    /// none for the baseline alone.
     pub with: &'a [String],
     /// Parameters of the workload: `name=value`.
     pub param: &'a [String],
@@ -167,11 +168,6 @@ fn variants(
         let variant = check::variant(base, groups, edits, &variants)?;
         check::runs_on(&variant, machine)?;
         variants.push(variant);
-    }
-    // Prediction and measurement of the baseline alone can be compared.
-    if variants.is_empty() && parts.on != On::Both {
-        let help = "name one, such as `--with +SIS_SHORT`";
-        return Err(Problem::new("no variant is given", help));
     }
     Ok(variants)
 }

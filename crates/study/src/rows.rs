@@ -141,6 +141,7 @@ impl Pair<'_> {
             base: self.case.base.base.clone(),
             load: self.load,
             variant: self.variant.to_owned(),
+            repeats: self.base.samples[m].len(),
             metric,
             direction,
             kind: RowKind::Change,

@@ -124,6 +124,7 @@ mod tests {
             base: "v6.2".into(),
             load: 1,
             variant: "+SIS_SHORT".into(),
+            repeats: baseline.len(),
             metric: "throughput (operations/s)".into(),
             direction,
             kind: RowKind::Change,

@@ -84,7 +84,7 @@ pub struct Case {
     pub scheduler: Scheduler,
     /// Task groups of the baseline.
     pub groups: Groups,
-    /// At least one, but for studies that run on [`On::Both`]; no two are the same.
+    /// No two are the same; none for figures of the baseline alone.
     pub variants: Vec<Variant>,
     /// What runs are judged by; at least one, names differ.
     pub metrics: Vec<Measure>,

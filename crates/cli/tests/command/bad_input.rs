@@ -83,7 +83,7 @@ fn further_options() {
     refused(&small(&["--jobs", "0"]), &["--jobs", "1..=1024"]);
     refused(&small(&["--json", "--csv"]), &["--json", "--csv"]);
     refused(&small(&["--jsno"]), &["--jsno", "--json"]);
-    refused(&["compare", "--machine", "quad-1s4c"], &["--workload", "--load", "--base", "--with"]);
+    refused(&["compare", "--machine", "quad-1s4c"], &["--workload", "--load", "--base"]);
     refused(&[], &["Usage"]);
     refused(&["study"], &["NAME|FILE.toml"]);
     refused(&["study", "sis-short", "--all"], &["--all", "cannot be used"]);

@@ -118,7 +118,6 @@ fn what_this_host_cannot_do_is_refused_at_once() {
         (&["--on", "host", "--with", "cpus=x"], &["--with", "cpus=x", "cpus=0-1"]),
         (&["--on", "host", "--with", "cpus="], &["--with", "no CPU"]),
         (&["--on", "host", "--with", "cpus=0 cpus=1"], &["--with", "second time"]),
-        (&["--on", "host"], &["--with", "no variant"]),
         (&["--on", "moon"], &["--on", "`moon`", "sim,host"]),
         (&["--on", "host", "--machine", "spr-2s56c", "--with", "cpus=0"], &["--machine", "--on"]),
         (&["--on", "host", "--base", "hots", "--with", "cpus=0"], &["--base", "`host`"]),

@@ -48,10 +48,14 @@ fn a_table_is_imported_and_shown() {
     }
     assert!(!shown.contains("warning"), "{shown}");
     assert_eq!(stdout(&["usage", "show", &parquet]), shown);
-    let summary = json(&["usage", "show", "--json", &parquet]);
+    let mut summary = json(&["usage", "show", "--json", &parquet]);
     assert_eq!(summary["demands"], 2400);
     assert_eq!(summary["origin"]["kind"], "requests");
     let written = json(&["usage", "import", "--json", "--force", &csv]);
+    assert_eq!(
+        summary.as_object_mut().unwrap().remove("version").as_ref(),
+        Some(&written["version"])
+    );
     assert_eq!(written["usage"], summary);
     assert_eq!(written["bytes"], fs::metadata(&parquet).unwrap().len());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside it");

@@ -3,16 +3,17 @@
 
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread};
 
-use super::markup::{CLOSE_TABLE, badge, escape, open_table, push};
+use super::markup::{CLOSE_TABLE, badge, escape, numbers, open_table, push};
 use super::{STYLE, fill};
 use crate::agreement::{blocks, facts, figures, ratio, score, side};
+use crate::made::Made;
 use crate::number::Unit;
 
 const PAGE: &str = include_str!("../../assets/plain.html");
 
 /// Renders a page with the host, the score, and every figure predicted and measured. It
 /// fetches nothing.
-pub fn agreement_html(a: &Agreement) -> String {
+pub fn agreement_html(a: &Agreement, made: &Made) -> String {
     let title = format!("Reveille: {}, predicted and measured", a.study);
     let mut body = format!("<article>\n<h1>{}: predicted and measured</h1>\n", escape(&a.study));
     if a.partial {
@@ -22,6 +23,10 @@ pub fn agreement_html(a: &Agreement) -> String {
     body += "<dl class=\"facts\">\n";
     for (name, value) in facts(a) {
         let value = escape(&value);
+        push(&mut body, format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
+    }
+    let repeats = a.rows.iter().flat_map(|r| [&r.predicted, &r.measured]).map(|s| s.samples.len());
+    for (name, value) in [("Seed", a.seed.to_string()), ("Repeats", numbers(repeats))] {
         push(&mut body, format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
     }
     body += "</dl>\n";
@@ -39,7 +44,10 @@ pub fn agreement_html(a: &Agreement) -> String {
     }
     body += LEGEND;
     body += "</article>\n";
-    fill(PAGE, &[("title", &escape(&title)), ("style", STYLE), ("body", &body)])
+    fill(
+        PAGE,
+        &[("title", &escape(&title)), ("style", STYLE), ("body", &body), ("made", &made.footer())],
+    )
 }
 
 const LEGEND: &str = "<p class=\"quiet\">Median [least..largest] over repeats; where repeats form \

@@ -78,6 +78,10 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
         );
         out += "</section>\n";
     }
+    out += "<p class=\"quiet\">";
+    if c.rows.iter().any(|row| !row.variant.is_empty()) {
+        out += CHANGES;
+    }
     out += LEGEND;
     let more = [printed::skill_legend(&c.skill), several.then_some(printed::STATES)];
     for text in more.into_iter().flatten() {
@@ -89,8 +93,10 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
 /// Shown by the script, with the plots.
 const HINT: &str = "Point at a plot, or focus it and use the arrow keys, to read values below it.";
 
-const LEGEND: &str = "<p class=\"quiet\">Positive changes are better, whatever the metric. \
-    * p&lt;0.05 (Welch's t-test). ± standard deviation over repeats; without it, there were fewer \
+const CHANGES: &str = "Positive changes are better, whatever the metric. * p&lt;0.05 (Welch's \
+    t-test). ";
+
+const LEGEND: &str = "± standard deviation over repeats; without it, there were fewer \
     than two. <b>hit</b> and <b>MISS</b>: the predicted change agrees or disagrees with the \
     published one; <b>info</b>: published, but a spread or too noisy at the source to count; –: \
     nothing published.</p>\n";
@@ -100,7 +106,10 @@ fn facts(out: &mut String, c: &Comparison) {
     let bases = unique(c.rows.iter().map(|r| r.base.as_str()));
     let bases = if bases.is_empty() { c.base.clone() } else { bases.join(", ") };
     let mut facts = vec![
-        ("Compared", format!("{variants} against {bases}")),
+        match variants.as_str() {
+            "" => ("Baseline", bases),
+            _ => ("Compared", format!("{variants} against {bases}")),
+        },
         ("Machine", c.machine.clone()),
         ("Topology", c.topology.clone()),
     ];
@@ -114,6 +123,8 @@ fn facts(out: &mut String, c: &Comparison) {
             ("Also on", format!("{}: {}; cost model {}", m.name, m.topology, m.cost_model))
         }),
     );
+    facts.push(("Seed", c.seed.to_string()));
+    facts.push(("Repeats", numbers(c.rows.iter().map(|r| r.repeats))));
     *out += "<dl class=\"facts\">\n";
     for (name, value) in facts {
         push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(&value)));
@@ -121,6 +132,14 @@ fn facts(out: &mut String, c: &Comparison) {
     *out += "</dl>\n";
     for warning in c.host.iter().flat_map(|h| &h.warnings) {
         push(out, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
+    }
+}
+
+/// Numbers of repeats: one, or the least and the largest.
+pub(crate) fn numbers(all: impl Iterator<Item = usize> + Clone) -> String {
+    match (all.clone().min(), all.max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (least, _) => least.unwrap_or(0).to_string(),
     }
 }
 
@@ -174,21 +193,25 @@ fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
     let first = group.first();
     let caption = format!("{}: {}", first.metric, printed::heading(c, first));
     let as_printed = group.rows.iter().any(|row| printed::printed(row).is_some());
-    let mut heads = vec!["load", "baseline", "candidate", "change", "p"];
+    let alone = first.variant.is_empty();
+    let mut heads = vec!["load", "baseline"];
+    heads.extend(["candidate", "change", "p"].iter().filter(|_| !alone));
     heads.extend(as_printed.then_some("printed"));
     heads.extend(["published", "verdict"]);
     open_table(out, &caption, &heads);
     for row in &group.rows {
         let [baseline, candidate] = printed::sides(row).map(|states| states.join("<br>"));
+        let compared = format!(
+            "<td>{candidate}</td><td>{}</td><td>{}</td>",
+            change(row),
+            row.p_value.map_or("–".into(), p_value)
+        );
         push(
             out,
             format_args!(
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td></tr>\n",
+                "<tr><th scope=\"row\">{}</th><td>{baseline}</td>{}{}<td>{}</td><td>{}</td></tr>\n",
                 row.load,
-                baseline,
-                candidate,
-                change(row),
-                row.p_value.map_or("–".into(), p_value),
+                if alone { "" } else { &compared },
                 if as_printed { cell(printed::printed(row)) } else { String::new() },
                 row.published_change_pct.map_or("–".into(), number::change),
                 badge(row.verdict)
@@ -239,13 +262,13 @@ pub(crate) fn badge(verdict: Option<Verdict>) -> &'static str {
 }
 
 fn explanation(out: &mut String, group: &Group<'_>) {
-    let variant = escape(&group.first().variant);
-    push(
-        out,
-        format_args!(
-            "<details>\n<summary>Why: the numbers behind {variant}, baseline → candidate</summary>\n"
-        ),
-    );
+    let first = group.first();
+    let alone = first.variant.is_empty();
+    let (of, sides) = match alone {
+        true => (escape(&first.base), ""),
+        false => (escape(&first.variant), ", baseline → candidate"),
+    };
+    push(out, format_args!("<details>\n<summary>Why: the numbers behind {of}{sides}</summary>\n"));
     let rows = group.loads();
     let loads: Vec<String> = rows.iter().map(|r| r.load.to_string()).collect();
     let mut heads = vec!["at load"];
@@ -260,7 +283,11 @@ fn explanation(out: &mut String, group: &Group<'_>) {
         );
         for row in &rows {
             let (before, after) = (&row.explain.baseline, &row.explain.candidate);
-            push(out, format_args!("<td>{} → {}</td>", (line.value)(before), (line.value)(after)));
+            let [before, after] = [before, after].map(line.value);
+            match alone {
+                true => push(out, format_args!("<td>{before}</td>")),
+                false => push(out, format_args!("<td>{before} → {after}</td>")),
+            }
         }
         *out += "</tr>\n";
     }

@@ -10,6 +10,7 @@ mod sensitivity;
 
 use reveille_study::Comparison;
 
+use crate::made::Made;
 use markup::escape;
 
 pub use agreement::agreement_html;
@@ -27,7 +28,7 @@ const PLOTS: &str = include_str!("../../assets/plots.js");
 /// latency distribution and the use of every CPU at a selected load, and tables
 /// of the rows and of the numbers that explain them. A case whose rows carry no
 /// [`Detail`](reveille_study::Detail) has tables and load plots only.
-pub fn html(cs: &[Comparison]) -> String {
+pub fn html(cs: &[Comparison], made: &Made) -> String {
     let title = match cs {
         [one] => format!("Reveille: {}", one.study),
         _ => format!("Reveille: {} studies", cs.len()),
@@ -42,6 +43,7 @@ pub fn html(cs: &[Comparison]) -> String {
             ("style", STYLE),
             ("overview", &overview),
             ("body", &body),
+            ("made", &made.footer()),
             ("data", &data::block(cs)),
             ("chart", CHART),
             ("plots", PLOTS),

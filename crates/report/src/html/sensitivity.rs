@@ -5,6 +5,7 @@ use reveille_study::Sensitivity;
 
 use super::markup::{CLOSE_TABLE, escape, open_table, push};
 use super::{STYLE, fill};
+use crate::made::Made;
 use crate::sensitivity::{
     changes, factor, heading, hits, place, range, shipped, standing, summary, values,
 };
@@ -13,7 +14,7 @@ const PAGE: &str = include_str!("../../assets/plain.html");
 
 /// Renders a page with the tornado plot, the rows whose verdict a constant changes,
 /// and which rows are fragile or near. It fetches nothing.
-pub fn sensitivity_html(s: &Sensitivity) -> String {
+pub fn sensitivity_html(s: &Sensitivity, made: &Made) -> String {
     let title = format!("Reveille: sensitivity of {}", s.study);
     let mut body = format!("<article>\n<h1>Sensitivity of {}</h1>\n", escape(&s.study));
     if s.partial {
@@ -34,7 +35,10 @@ pub fn sensitivity_html(s: &Sensitivity) -> String {
     body += "</dl>\n";
     body += LEGEND;
     body += "</article>\n";
-    fill(PAGE, &[("title", &escape(&title)), ("style", STYLE), ("body", &body)])
+    fill(
+        PAGE,
+        &[("title", &escape(&title)), ("style", STYLE), ("body", &body), ("made", &made.footer())],
+    )
 }
 
 const LEGEND: &str = "<p class=\"quiet\">Each constant is moved over its plausible range while \

@@ -11,12 +11,13 @@ use super::words::{
 };
 use crate::html::markup::{escape, push};
 use crate::html::{CHART, PAGE, STYLE, fill};
+use crate::made::Made;
 
 const PLAN: &str = include_str!("../../assets/plan.js");
 
 /// Renders a page of `plan`, and of what its settings do over time as far as `pictures` has
 /// it. It fetches nothing.
-pub fn plan_html(plan: &Plan, pictures: &[Picture]) -> String {
+pub fn plan_html(plan: &Plan, pictures: &[Picture], made: &Made) -> String {
     let title = answer(plan);
     let mut body = format!("<article>\n<h1>{}</h1>\n", escape(&title));
     if let Some(cost) = cost(plan) {
@@ -49,6 +50,7 @@ pub fn plan_html(plan: &Plan, pictures: &[Picture]) -> String {
             ("style", STYLE),
             ("overview", ""),
             ("body", &body),
+            ("made", &made.footer()),
             ("data", &data::block(plan, pictures)),
             ("chart", CHART),
             ("plots", PLAN),
@@ -353,6 +355,5 @@ fn provenance(out: &mut String, plan: &Plan) {
     );
     fact("Draws", &model.draws.to_string());
     fact("Seed", &model.seed.to_string());
-    fact("Version", concat!("reveille ", env!("CARGO_PKG_VERSION")));
     *out += "</dl>\n</section>\n";
 }

@@ -49,6 +49,7 @@ pub fn sample() -> Comparison {
             cost_model: "spr".into(),
         }],
         base: "v6.2".into(),
+        seed: 1,
         rows,
         claims: vec![
             Claim {
@@ -120,6 +121,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         base: "v6.2".into(),
         load,
         variant: variant.into(),
+        repeats: 5,
         metric: metric.into(),
         direction: if netperf { Direction::Higher } else { Direction::Lower },
         kind: RowKind::Change,

@@ -1,0 +1,103 @@
+//! What `--help` says first: the commands by what one wants, and an example of each.
+
+use std::fmt::Write;
+
+use clap::{Command, CommandFactory};
+
+use crate::args::Args;
+
+/// Commands by what one wants, each with an example that works.
+pub const GROUPS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "Lab: predict what a scheduler change does",
+        &[
+            ("study", "reveille study sis-short"),
+            (
+                "compare",
+                "reveille compare --machine zen4-7950x --workload tcp_rr --load 16 --base v6.2 \
+                 --with v6.12",
+            ),
+            ("sensitivity", "reveille sensitivity aged-idle --points 3"),
+            ("fit", "reveille fit --machine spr-2s56c -o fitted.toml"),
+        ],
+    ),
+    (
+        "Limits: choose a CPU limit from a recording",
+        &[
+            ("record", "reveille record --cgroup system.slice -o usage.parquet --for 60s"),
+            ("import", "reveille import requests.csv -o usage.parquet"),
+            ("show", "reveille show usage.parquet"),
+            ("plan", "reveille plan usage.parquet --goal p99=20ms"),
+        ],
+    ),
+    (
+        "Host: measure this machine",
+        &[
+            ("calibrate", "reveille calibrate -o host.toml"),
+            ("bench", "reveille bench --repeats 20 -- make -j4"),
+        ],
+    ),
+    (
+        "Lists: what there is to choose from",
+        &[
+            ("studies", "reveille studies sis-short"),
+            ("machines", "reveille machines spr-2s56c"),
+            ("workloads", "reveille workloads schbench"),
+            ("policies", "reveille policies SIS_SHORT"),
+        ],
+    ),
+];
+
+/// The command line with its examples and groups.
+pub fn command() -> Command {
+    let mut command = Args::command();
+    for (name, example) in GROUPS.iter().flat_map(|(_, commands)| *commands) {
+        let example = format!("Example: {example}");
+        command = command.mut_subcommand(name, |c| c.before_help(example));
+    }
+    let template = template(&command);
+    command.help_template(template)
+}
+
+/// clap knows no groups of commands.
+fn template(command: &Command) -> String {
+    let styles = command.get_styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, commands) in GROUPS {
+        let _ = writeln!(text, "\n{header}{title}{header:#}");
+        for (name, _) in commands {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{name:<12}{literal:#} {about}");
+        }
+    }
+    let _ = writeln!(text, "\n{header}Options:{header:#}");
+    text + "{options}{after-help}"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_stands_in_one_group() {
+        let command = Args::command();
+        let shown = command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name);
+        let mut shown: Vec<&str> = shown.collect();
+        let mut grouped: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, commands)| *commands).map(|(name, _)| *name).collect();
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, shown, "the groups of help.rs");
+    }
+
+    #[test]
+    fn examples_are_commands() {
+        for (name, example) in GROUPS.iter().flat_map(|(_, commands)| *commands) {
+            let matches = command().try_get_matches_from(example.split_whitespace());
+            let matches = matches.unwrap_or_else(|error| panic!("{example}: {error}"));
+            assert_eq!(matches.subcommand_name(), Some(*name));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `--html`: a page that a command writes beside its result, and how it was made.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use reveille_host::HostError;
+use reveille_report::Made;
+
+use crate::errors::CliError;
+use crate::output_file::OutputFile;
+
+/// A page to be written.
+pub struct PageFile {
+    file: OutputFile,
+    made: Made,
+}
+
+impl PageFile {
+    /// The page that `--html` asks for, if it does.
+    ///
+    /// # Errors
+    /// As [`OutputFile::prepare`]; and [`HostError::Input`] for a `SOURCE_DATE_EPOCH` that is
+    /// no time.
+    pub fn prepare(path: Option<&Path>) -> Result<Option<PageFile>, CliError> {
+        let Some(path) = path else { return Ok(None) };
+        let file = OutputFile::prepare("--html", path)?;
+        Ok(Some(PageFile { file, made: Made { command: command_line(), date: date()? } }))
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// As [`OutputFile::write`].
+    pub fn write(&self, page: impl FnOnce(&Made) -> String) -> Result<(), CliError> {
+        self.file.write(&page(&self.made))
+    }
+}
+
+/// This command as a shell takes it.
+fn command_line() -> String {
+    let given = std::env::args_os().skip(1).map(|arg| quoted(&arg.to_string_lossy()));
+    std::iter::once("reveille".to_owned()).chain(given).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "+-_=./:,@%".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) {
+        return arg.to_owned();
+    }
+    format!("'{}'", arg.replace('\'', r"'\''"))
+}
+
+/// Now, or what `SOURCE_DATE_EPOCH` says: a page that is made again can have the same bytes.
+/// See <https://reproducible-builds.org/specs/source-date-epoch/>.
+fn date() -> Result<String, HostError> {
+    const NAME: &str = "SOURCE_DATE_EPOCH";
+    let seconds = match std::env::var_os(NAME) {
+        None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        Some(text) => {
+            let seconds = text.to_str().and_then(|text| text.parse().ok());
+            seconds.filter(|seconds| *seconds < END).ok_or_else(|| {
+                let problem = format!("`{NAME}={}` is no time", text.to_string_lossy());
+                HostError::input(problem, "set it to seconds since 1970, or unset it")
+            })?
+        }
+    };
+    Ok(utc(seconds))
+}
+
+/// Year 10000.
+const END: u64 = 253_402_300_800;
+
+/// `2026-03-01 12:00:00 UTC`.
+fn utc(seconds: u64) -> String {
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that a leap day is the last of its year.
+    let (mut year, mut day) = (1970, days as i64 - 59);
+    let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = |year: i64| 365 + i64::from(leap(year + 1));
+    if day < 0 {
+        year -= 1;
+        day += length(year);
+    }
+    while day >= length(year) {
+        day -= length(year);
+        year += 1;
+    }
+    // Months from March on: 31, 30, 31, 30, 31, and again.
+    let month = (5 * day + 2) / 153;
+    let of_month = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{of_month:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (68_169_599, "1972-02-28 23:59:59 UTC"),
+            (68_169_600, "1972-02-29 00:00:00 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (951_868_800, "2000-03-01 00:00:00 UTC"),
+            (1_704_067_199, "2023-12-31 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+            (END - 1, "9999-12-31 23:59:59 UTC"),
+        ] {
+            assert_eq!(utc(seconds), text);
+        }
+    }
+
+    #[test]
+    fn arguments_are_quoted_for_a_shell() {
+        assert_eq!(quoted("+SIS_SHORT,-WA_IDLE"), "+SIS_SHORT,-WA_IDLE");
+        assert_eq!(quoted("v6.12 +SIS_SHORT"), "'v6.12 +SIS_SHORT'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,45 @@
+//! How a result came about, so that it can be made again: the program's version in every
+//! JSON and on every page; command line and date on pages alone, for the same input gives the
+//! same JSON.
+
+use serde::Serialize;
+
+use crate::html::markup::escape;
+
+/// Version of the program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How a page was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The command line, as a shell takes it.
+    pub command: String,
+    /// Day and time, UTC.
+    pub date: String,
+}
+
+impl Made {
+    /// The last line of a page.
+    pub(crate) fn footer(&self) -> String {
+        let (command, date) = (escape(&self.command), escape(&self.date));
+        format!("Made by reveille {VERSION} on {date}: <code>{command}</code>")
+    }
+}
+
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    version: &'static str,
+    #[serde(flatten)]
+    value: &'a T,
+}
+
+/// An object as indented JSON, ending in a newline, with the program's `version` before its
+/// own keys.
+///
+/// # Panics
+/// If `value` is no object or has keys that are no text.
+pub fn json_text(value: &impl Serialize) -> String {
+    let versioned = Versioned { version: VERSION, value };
+    let text = serde_json::to_string_pretty(&versioned);
+    text.expect("results are objects with text keys") + "\n"
+}
