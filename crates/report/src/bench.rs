@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use reveille_measure::samples_for;
-use reveille_study::{BENCH_VERSION, BenchChange, BenchComparison, BenchFigure, BenchRuns, Figure};
+use reveille_study::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns, Figure};
 use serde::Serialize;
 
+use crate::made::json_text;
 use crate::number::{UNDEFINED, Unit, change, figure};
 
 /// What stands in place of a quantile.
@@ -21,16 +22,12 @@ struct Document<'a> {
 
 /// The object of `--json` and `--save`.
 pub fn bench_json(runs: &BenchRuns) -> String {
-    pretty(&Document { runs, figures: runs.figures() })
+    json_text(&Document { runs, figures: runs.figures() })
 }
 
 /// The object of `--json` with `--before` and `--after`.
 pub fn bench_change_json(comparison: &BenchComparison) -> String {
-    pretty(comparison)
-}
-
-fn pretty(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("plain data") + "\n"
+    json_text(comparison)
 }
 
 /// Reads what [`bench_json`] wrote.
@@ -40,12 +37,12 @@ fn pretty(value: &impl Serialize) -> String {
 pub fn read_bench(text: &str) -> Result<BenchRuns, String> {
     let value: serde_json::Value =
         serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
-    match value["version"].as_u64() {
-        Some(version) if version == u64::from(BENCH_VERSION) => {}
+    match value["format"].as_u64() {
+        Some(format) if format == u64::from(BENCH_FORMAT) => {}
         Some(other) => {
-            return Err(format!("its version is {other}, and this reads {BENCH_VERSION}"));
+            return Err(format!("its format is {other}, and this reads {BENCH_FORMAT}"));
         }
-        None => return Err("it has no `version`".to_owned()),
+        None => return Err("it has no `format`".to_owned()),
     }
     let runs: BenchRuns = serde_json::from_value(value).map_err(|error| error.to_string())?;
     if runs.runs.is_empty() { Err("it has no runs".to_owned()) } else { Ok(runs) }

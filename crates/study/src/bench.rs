@@ -10,13 +10,13 @@ use crate::statistics::{change_pct, figure, welch_p};
 use crate::{Direction, Figure};
 
 /// The form of [`BenchRuns`] as JSON; changes when a key is renamed or changes its unit.
-pub const BENCH_VERSION: u32 = 1;
+pub const BENCH_FORMAT: u32 = 1;
 
 /// What `reveille bench -- COMMAND` measured, as `--save` and `--json` write it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BenchRuns {
-    /// [`BENCH_VERSION`].
-    pub version: u32,
+    /// [`BENCH_FORMAT`].
+    pub format: u32,
     /// The program, then its arguments.
     pub command: Vec<String>,
     /// CPUs that it ran on; all that were allowed if there are none.
@@ -75,8 +75,6 @@ pub struct BenchChange {
 /// Two sets of runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchComparison {
-    /// [`BENCH_VERSION`].
-    pub version: u32,
     /// By metric.
     pub rows: Vec<BenchChange>,
     /// What besides time may have changed the figures: another command, kernel or CPUs.
@@ -136,7 +134,6 @@ impl BenchRuns {
             }
         };
         BenchComparison {
-            version: BENCH_VERSION,
             rows: METRICS.iter().map(change).collect(),
             differences: self.differences(after),
         }

@@ -56,7 +56,7 @@ pub mod verdict;
 
 pub use agree::{Stage, agree, check_both};
 pub use agreement::{Agreement, AgreementKind, AgreementRow};
-pub use bench::{BENCH_VERSION, BenchChange, BenchComparison, BenchFigure, BenchRuns};
+pub use bench::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns};
 pub use catalogue::{BASELINES, find, load, names, predicted_names};
 pub use check::nearest;
 pub use claim::{Statement, StatementKind};

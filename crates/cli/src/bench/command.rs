@@ -14,7 +14,7 @@ use reveille_host::{HostError, Watch, own_cpu_ns};
 use reveille_measure::GroupStats;
 use reveille_policy::{BandwidthLimits, Groups};
 use reveille_report::{bench_change_json, bench_change_table, bench_json, bench_table, read_bench};
-use reveille_study::{BENCH_VERSION, BenchRuns, TaskGroup};
+use reveille_study::{BENCH_FORMAT, BenchRuns, TaskGroup};
 
 use super::place::{self, PlaceArgs, this_command};
 use crate::errors::{CliError, say};
@@ -131,7 +131,7 @@ fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
     }
     progress.finish();
     Ok(BenchRuns {
-        version: BENCH_VERSION,
+        format: BENCH_FORMAT,
         command: args.words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         cpus,
         task_group,

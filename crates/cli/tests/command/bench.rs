@@ -55,7 +55,8 @@ fn json_has_every_run_and_what_it_used() {
     let spin = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.02";
     let args = ["bench", "--cpus", "0", "--repeats", "4", "--json", "--", "sh", "-c", spin];
     let all: Value = serde_json::from_str(&text(&args)).unwrap();
-    assert_eq!((&all["version"], &all["warmup"]), (&1.into(), &1.into()));
+    assert_eq!((&all["format"], &all["warmup"]), (&1.into(), &1.into()));
+    assert_eq!(all["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(all["command"], serde_json::json!(["sh", "-c", spin]));
     assert_eq!(all["cpus"], serde_json::json!([0]));
     let runs = all["runs"].as_array().unwrap();
@@ -121,7 +122,7 @@ fn saved_runs_are_compared() {
     assert!(table.contains("before: 20 runs of sleep 0.01"), "{table}");
     assert!(table.contains("warning: command: sleep 0.01 before, sleep 0.05 after"), "{table}");
     let changed = json(&[&args[..], &["--json"]].concat());
-    assert_eq!(changed["version"], 1);
+    assert_eq!(changed["version"], env!("CARGO_PKG_VERSION"));
     let wall = &changed["rows"][0];
     assert_eq!(wall["metric"], "wall time (ns)");
     // Sleeps are at least as long as asked; a busy host makes each longer by an unknown time.
@@ -129,7 +130,7 @@ fn saved_runs_are_compared() {
     assert!(wall["before"]["p50"].as_f64().unwrap() < wall["after"]["p50"].as_f64().unwrap());
     assert!(wall["p_value"].as_f64().unwrap() < 0.05 && wall["significant"] == true, "{wall}");
     for (content, problem) in
-        [("{", "no JSON"), ("{}", "no `version`"), (r#"{"version": 99}"#, "version is 99")]
+        [("{", "no JSON"), ("{}", "no `format`"), (r#"{"format": 99}"#, "format is 99")]
     {
         fs::write(&bad, content).unwrap();
         refused(&["bench", "--before", &bad, "--after", &long], 2, &["bad.json", problem]);
