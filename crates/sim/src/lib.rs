@@ -21,7 +21,6 @@ mod fork;
 mod idle;
 mod idle_loop;
 mod imbalance;
-pub mod interference;
 mod interrupts;
 mod invariants;
 mod message_cost;

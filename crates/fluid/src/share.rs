@@ -1,9 +1,9 @@
-//! Who gets how much of a CPU that does not suffice: equal shares, and what one does not
-//! want goes to the others.
+//! Who gets how much of too little CPU time: equal shares, and what one group does not want
+//! goes to the others.
 
-/// Splits `capacity` over `wants` so that everybody gets the same unless he wants less,
-/// and writes the shares to `given`. `order` is space for the positions of the wants.
-pub(super) fn fair(capacity: f64, wants: &[f64], given: &mut [f64], order: &mut Vec<usize>) {
+/// Splits `capacity` over `wants` equally, except that none gets more than it wants, and
+/// writes the shares to `given`. `order` is space for the positions of the wants.
+pub(crate) fn fair(capacity: f64, wants: &[f64], given: &mut [f64], order: &mut Vec<usize>) {
     order.clear();
     order.extend((0..wants.len()).filter(|i| wants[*i] > 0.0));
     // The position settles ties, so that equal wants do not depend on the sort.

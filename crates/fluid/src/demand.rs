@@ -1,5 +1,5 @@
-//! How much CPU time a group asks for anew in each period: a distribution, or what was
-//! recorded.
+//! How much CPU time a group asks for anew in each period: a distribution, or periods of a
+//! recording.
 //!
 //! CPU time is in CPUs here, that is CPU time per period over the length of a period.
 
@@ -29,12 +29,8 @@ pub enum Demand {
         /// The tail falls with this power; above 1, or there is no mean.
         alpha: f64,
     },
-    /// Periods of a recording, in CPUs, each drawn without regard to the others.
+    /// Periods of a recording, in CPUs, each drawn independently.
     Drawn(Vec<f64>),
-    /// A recording, in CPUs, played in its order and circularly. Whenever all of it has
-    /// been played it begins anew at a random period, so that several recordings meet in
-    /// all positions; what follows what within a group is kept.
-    Replayed(Vec<f64>),
 }
 
 impl Demand {
@@ -44,9 +40,7 @@ impl Demand {
             Demand::Exponential { mean }
             | Demand::Poisson { mean, .. }
             | Demand::Pareto { mean, .. } => *mean,
-            Demand::Drawn(periods) | Demand::Replayed(periods) => {
-                periods.iter().sum::<f64>() / periods.len() as f64
-            }
+            Demand::Drawn(periods) => periods.iter().sum::<f64>() / periods.len() as f64,
         }
     }
 
@@ -61,7 +55,7 @@ impl Demand {
             Demand::Pareto { mean, alpha } => {
                 (mean * (alpha - 1.0) / alpha / quota).powf(*alpha).min(1.0)
             }
-            Demand::Drawn(periods) | Demand::Replayed(periods) => {
+            Demand::Drawn(periods) => {
                 let beyond = periods.iter().filter(|d| **d > quota).count();
                 beyond as f64 / periods.len() as f64
             }
@@ -84,7 +78,7 @@ impl Demand {
             Demand::Pareto { mean, alpha } => {
                 mean * (alpha - 1.0) / alpha * (1.0 - share).powf(-1.0 / alpha)
             }
-            Demand::Drawn(periods) | Demand::Replayed(periods) => {
+            Demand::Drawn(periods) => {
                 let mut sorted = periods.clone();
                 sorted.sort_by(f64::total_cmp);
                 let rank = (share * sorted.len() as f64).ceil() as usize;
@@ -94,7 +88,7 @@ impl Demand {
     }
 
     /// Is there a number to draw, and none that is negative or without a value?
-    pub(super) fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         let size = |x: f64| x.is_finite() && x >= 0.0;
         match self {
             Demand::Exponential { mean } => size(*mean) && *mean > 0.0,
@@ -105,9 +99,7 @@ impl Demand {
             Demand::Pareto { mean, alpha } => {
                 size(*mean) && *mean > 0.0 && alpha.is_finite() && *alpha > 1.0
             }
-            Demand::Drawn(periods) | Demand::Replayed(periods) => {
-                !periods.is_empty() && periods.iter().all(|d| size(*d))
-            }
+            Demand::Drawn(periods) => !periods.is_empty() && periods.iter().all(|d| size(*d)),
         }
     }
 }
@@ -123,7 +115,7 @@ fn poisson(mean: f64) -> impl Iterator<Item = f64> {
 }
 
 /// A demand under way.
-pub(super) enum Source<'a> {
+pub(crate) enum Source<'a> {
     Exponential {
         mean: f64,
     },
@@ -137,15 +129,10 @@ pub(super) enum Source<'a> {
         power: f64,
     },
     Drawn(&'a [f64]),
-    Replayed {
-        periods: &'a [f64],
-        at: usize,
-        left: usize,
-    },
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(demand: &'a Demand) -> Source<'a> {
+    pub(crate) fn new(demand: &'a Demand) -> Source<'a> {
         match demand {
             Demand::Exponential { mean } => Source::Exponential { mean: *mean },
             Demand::Poisson { mean, step } => {
@@ -162,12 +149,11 @@ impl<'a> Source<'a> {
                 Source::Pareto { least: mean * (alpha - 1.0) / alpha, power: -1.0 / alpha }
             }
             Demand::Drawn(periods) => Source::Drawn(periods),
-            Demand::Replayed(periods) => Source::Replayed { periods, at: 0, left: 0 },
         }
     }
 
     /// Demand of the next period, in CPUs.
-    pub(super) fn next(&mut self, random: &mut Xoshiro256PlusPlus) -> f64 {
+    pub(crate) fn next(&mut self, random: &mut Xoshiro256PlusPlus) -> f64 {
         match self {
             Source::Exponential { mean } => -*mean * uniform(random).ln(),
             Source::Poisson { cumulative, step } => {
@@ -176,15 +162,6 @@ impl<'a> Source<'a> {
             }
             Source::Pareto { least, power } => *least * uniform(random).powf(*power),
             Source::Drawn(periods) => periods[below(random, periods.len())],
-            Source::Replayed { periods, at, left } => {
-                if *left == 0 {
-                    (*at, *left) = (below(random, periods.len()), periods.len());
-                }
-                let demand = periods[*at];
-                *at = (*at + 1) % periods.len();
-                *left -= 1;
-                demand
-            }
         }
     }
 }
@@ -211,8 +188,7 @@ mod tests {
             Demand::Poisson { mean: 0.7, step: 0.1 },
             Demand::Poisson { mean: 60.0, step: 0.1 },
             Demand::Pareto { mean: 0.7, alpha: 4.0 },
-            Demand::Drawn(recorded.clone()),
-            Demand::Replayed(recorded),
+            Demand::Drawn(recorded),
         ]
     }
 
@@ -238,20 +214,6 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_keeps_the_order_and_begins_anywhere() {
-        let demand = Demand::Replayed((0..10).map(f64::from).collect());
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut source = Source::new(&demand);
-        let mut starts = Vec::new();
-        for _ in 0..100 {
-            let round: Vec<f64> = (0..10).map(|_| source.next(&mut random)).collect();
-            assert!(round.windows(2).all(|w| w[1] == (w[0] + 1.0) % 10.0), "{round:?}");
-            starts.push(round[0] as usize);
-        }
-        assert!((0..10).all(|s| starts.contains(&s)), "{starts:?}");
-    }
-
-    #[test]
     fn what_cannot_be_drawn_is_not_sound() {
         for demand in [
             Demand::Exponential { mean: 0.0 },
@@ -261,7 +223,7 @@ mod tests {
             Demand::Pareto { mean: 1.0, alpha: 1.0 },
             Demand::Drawn(vec![]),
             Demand::Drawn(vec![0.1, -0.1]),
-            Demand::Replayed(vec![f64::INFINITY]),
+            Demand::Drawn(vec![f64::INFINITY]),
         ] {
             assert!(!demand.is_sound(), "{demand:?}");
         }
