@@ -2,11 +2,12 @@
 //! one place, and the copies of a fact agree.
 #![cfg(debug_assertions)]
 
-use reveille_policy::CpuId;
+use reveille_policy::{CpuId, NONE};
 
-use crate::cpu::{Step, at, some_task};
-use crate::engine::Sim;
-use crate::task::Place;
+use crate::hw::cpu::{Step, at, some_task};
+use crate::sim::Sim;
+use crate::tasks::channel::Channel;
+use crate::tasks::task::Place;
 
 impl Sim<'_> {
     pub(crate) fn check_invariants(&self) {
@@ -29,7 +30,7 @@ impl Sim<'_> {
                 assert_eq!(self.tasks[at(task)].place, Place::Delayed(cpu));
                 assert!(curr.is_some(), "CPU {cpu} leaves delayed tasks on its queue");
             }
-            c.rq.check(&self.tasks, curr);
+            c.rq.check(|task| self.tasks[at(task)].se.vruntime, curr);
             for &task in &c.wake_list {
                 seen[at(task)] += 1;
                 assert_eq!(self.tasks[at(task)].place, Place::WakeList(cpu));
@@ -44,7 +45,7 @@ impl Sim<'_> {
                 assert_eq!(self.tasks[at(wakee)].place, Place::Waking);
             }
             let delayed = c.rq.delayed().count() as u32;
-            let counted = if self.fair.hides_delayed() { 0 } else { delayed };
+            let counted = if self.rules.fair.hides_delayed() { 0 } else { delayed };
             assert_eq!(c.rq.delayed_running, counted, "delayed tasks of CPU {cpu}");
             let nr = c.rq.waiting().count() as u32 + counted + u32::from(curr.is_some());
             assert_eq!(self.world.nr_running(cpu), nr, "nr_running of CPU {cpu}");
@@ -52,7 +53,7 @@ impl Sim<'_> {
                 c.rq.waiting()
                     .chain(c.rq.delayed())
                     .chain(curr)
-                    .map(|t| u64::from(self.tasks[at(t)].weight))
+                    .map(|t| u64::from(self.tasks[at(t)].se.weight))
                     .sum();
             assert_eq!(c.rq.weight, weight, "queue weight of CPU {cpu}");
             if self.world.available_idle(cpu) {
@@ -63,7 +64,7 @@ impl Sim<'_> {
             }
         }
         self.check_group_queues();
-        self.channels.iter().for_each(crate::channel::Channel::check);
+        self.work.channels.iter().for_each(Channel::check);
         for (task, places) in seen.into_iter().enumerate() {
             let blocked = u32::from(self.tasks[task].place == Place::Blocked);
             assert_eq!(places + blocked, 1, "task {task} is in {} places", places + blocked);
@@ -100,5 +101,24 @@ impl Sim<'_> {
                 assert_eq!(listed, queue.runtime.throttled(), "{g} on CPU {cpu}");
             }
         }
+    }
+
+    /// Every task stands on at most one list, that of the CPU where it waits.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check_shared_queues(&self) {
+        let mut listed = 0;
+        for (q, queue) in self.shared_queues.iter().flat_map(|s| s.queues.iter().enumerate()) {
+            for entry in &queue.list {
+                let t = &self.tasks[at(entry.task)];
+                assert_eq!(t.shared_queue as usize, q, "task {} stands on two lists", entry.task);
+                let Place::Queued(cpu) = t.place else {
+                    panic!("task {} is on a shared queue and {:?}", entry.task, t.place)
+                };
+                assert_eq!(self.queue_tried(cpu, 0), Some(q), "task {} on CPU {cpu}", entry.task);
+                listed += 1;
+            }
+        }
+        let marked = self.tasks.iter().filter(|t| t.shared_queue != NONE).count();
+        assert_eq!(marked, listed, "tasks on shared queues");
     }
 }
