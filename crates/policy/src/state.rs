@@ -3,8 +3,6 @@
 
 use crate::{CpuId, Ns, TaskId};
 
-/// No task.
-pub const NONE: u32 = u32::MAX;
 /// Words of 64 CPUs in an LLC.
 pub(crate) const LLC_WORDS: usize = 8;
 /// The waker is about to sleep (WF_SYNC).
@@ -51,7 +49,7 @@ impl Task {
             prev_sleep_sum_ns: 0,
             dur_avg_ns: 0,
             id,
-            last_wakee: NONE,
+            last_wakee: TaskId::NONE,
             wakee_flips: 0,
             prev_cpu: cpu,
             recent_used_cpu: cpu,
@@ -93,7 +91,7 @@ impl Default for ScanState {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorldCpu {
     pub(crate) nr_running: u32,
-    pub(crate) curr: u32,
+    pub(crate) curr: TaskId,
     pub(crate) cfs_load: u32,
     pub(crate) capacity: u16,
     pub(crate) available_idle: u8,

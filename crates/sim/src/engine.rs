@@ -7,8 +7,8 @@ use reveille_measure::{Ns, Observed, RunResult, RunSpec};
 use reveille_policy::CpuId;
 
 use crate::error::SimError;
-use crate::hw::clock::{NEVER, Turn};
-use crate::hw::cpu::{Step, Toll, at};
+use crate::hw::clock::NEVER;
+use crate::hw::cpu::{Step, Toll};
 use crate::rq::groups::GroupMoment;
 use crate::sim::Sim;
 
@@ -33,9 +33,10 @@ impl Sim<'_> {
 
     /// Serves every deadline before `end`.
     fn advance_to(&mut self, end: Ns, stop: &AtomicBool) -> Result<(), SimError> {
+        let n_cpus = self.cpus.len();
         let mut events = 0u64;
         loop {
-            let (next, turn) = self.agenda.next();
+            let (next, slot) = self.agenda.next();
             if next >= end {
                 if next >= NEVER {
                     let tasks = self.tasks.len();
@@ -46,10 +47,12 @@ impl Sim<'_> {
             }
             debug_assert!(next >= self.now, "an event in the past: {next} before {}", self.now);
             self.now = next;
-            match turn {
-                Turn::Cpu(cpu) => self.cpu_event(cpu),
-                Turn::Timers => self.fire_timers(),
-                Turn::Bandwidth => self.fire_bandwidth_timers(),
+            if slot < n_cpus {
+                self.cpu_event(CpuId::at(slot));
+            } else if slot == n_cpus {
+                self.fire_timers();
+            } else {
+                self.fire_bandwidth_timers();
             }
             events += 1;
             if events % STOP_CHECK_EVENTS == 0 {
@@ -64,7 +67,7 @@ impl Sim<'_> {
 
     #[inline]
     fn cpu_event(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         if c.ipi_at == self.now {
             c.ipi_at = NEVER;
             self.ipi(cpu);
@@ -89,7 +92,7 @@ impl Sim<'_> {
     /// Closes the books of every CPU at the present time.
     fn close_books(&mut self) {
         let now = self.now;
-        for cpu in &mut self.cpus {
+        for cpu in self.cpus.iter_mut() {
             let idles = cpu.step == Step::Idle || cpu.leaves_idle();
             if idles && now > cpu.idle_task_from {
                 self.measured.counters.idle_task_ns += now - cpu.idle_task_from;
@@ -110,7 +113,7 @@ impl Sim<'_> {
     fn forget(&mut self) {
         self.close_books();
         let now = self.now;
-        for cpu in &mut self.cpus {
+        for cpu in self.cpus.iter_mut() {
             // What was accounted ahead belongs to the measured time.
             cpu.time = cpu.ahead(now);
         }

@@ -6,6 +6,7 @@ mod chance;
 mod engine;
 mod error;
 mod hw;
+mod ids;
 mod invariants;
 mod measured;
 mod rq;
@@ -46,7 +47,7 @@ pub fn run(
     Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.0)
 }
 
-/// The same, and what happened to the groups meanwhile, in the order in which it did.
+/// As [`run`], and also returns what happened to the groups, in order.
 /// Errors: see [`SimError`].
 pub fn run_with_history(
     machine: &Machine,

@@ -1,10 +1,9 @@
 //! What a run has counted since measuring began.
 
+use crate::ids::TaskVec;
 use reveille_measure::{Counters, Latency, Ns, UNANSWERED};
 use reveille_policy::TaskId;
 use reveille_workload::Program;
-
-use crate::hw::cpu::at;
 
 pub(crate) struct Measured {
     pub(crate) counters: Counters,
@@ -13,7 +12,7 @@ pub(crate) struct Measured {
     /// How long each piece of work took from its arrival to its end, task by task.
     pub(crate) answers: Vec<Ns>,
     /// Where the pieces of each task begin.
-    answers_of_task: Vec<usize>,
+    answers_of_task: TaskVec<usize>,
     pub(crate) operations: u64,
 }
 
@@ -24,14 +23,14 @@ impl Measured {
             wakeup_latency: Latency::default(),
             recorded_latency: vec![Latency::default(); program.records.len()],
             answers: vec![UNANSWERED; program.arrivals.count()],
-            answers_of_task: program.arrivals.first_of_task(),
+            answers_of_task: program.arrivals.first_of_task().into_iter().collect(),
             operations: 0,
         }
     }
 
     /// The task has done this piece of its work.
     pub(crate) fn answer(&mut self, task: TaskId, piece: usize, took: Ns) {
-        self.answers[self.answers_of_task[at(task)] + piece] = took;
+        self.answers[self.answers_of_task[task] + piece] = took;
     }
 
     /// Measuring begins now.

@@ -1,12 +1,13 @@
 //! The simulated machine in parts. Steps are methods of [`Sim`], each in the file of that
 //! step; what belongs to one part alone is a method of that part.
 
+use crate::ids::{CpuVec, TaskVec};
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, World};
 
 use crate::chance::Chance;
 use crate::hw::clock::Agenda;
-use crate::hw::cpu::{Activity, Cpu, Step, Toll, at};
+use crate::hw::cpu::{Activity, Cpu, Step, Toll};
 use crate::hw::hardware::Hardware;
 use crate::measured::Measured;
 use crate::rq::groups::Bandwidth;
@@ -26,8 +27,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) agenda: Agenda,
     /// What placement decisions read of CPUs, caches and tasks.
     pub(crate) world: World,
-    pub(crate) cpus: Vec<Cpu>,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) cpus: CpuVec<Cpu>,
+    pub(crate) tasks: TaskVec<Task>,
     pub(crate) work: Work<'a>,
     pub(crate) balancer: Balancer,
     /// Shared wake queues (SWQUEUE).
@@ -42,7 +43,7 @@ impl Sim<'_> {
     /// The CPU's plan has changed: its slot follows.
     #[inline]
     pub(crate) fn replan(&mut self, cpu: CpuId) {
-        self.agenda.set_cpu(cpu, self.cpus[at(cpu)].deadline());
+        self.agenda.set_cpu(cpu, self.cpus[cpu].deadline());
     }
 
     /// Starts an activity of `cpu` now.
@@ -55,7 +56,7 @@ impl Sim<'_> {
         busy: Ns,
         until: Option<Ns>,
     ) {
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.step = step;
         c.activity = Activity::new(self.now, toll.stall, toll.cost, busy);
         c.activity.until = until.unwrap_or(0);
@@ -65,7 +66,7 @@ impl Sim<'_> {
     /// When `cpu` is through with `toll`, begun now.
     #[inline]
     pub(crate) fn after(&self, cpu: CpuId, toll: Toll) -> Ns {
-        self.now + toll.stall + self.cpus[at(cpu)].stretch(toll.cost)
+        self.now + toll.stall + self.cpus[cpu].stretch(toll.cost)
     }
 
     /// Jiffies now.

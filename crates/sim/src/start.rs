@@ -1,6 +1,7 @@
 //! How a run begins: tasks are forked one after the other and placed where the
 //! fork's slow path would put them, on a machine that has been idle for long.
 
+use crate::ids::TaskVec;
 use reveille_machine::{Machine, Topology};
 use reveille_measure::{Ns, RunSpec};
 use reveille_policy::{CpuId, LlcShape, Policy, TaskId, World, WorldShape, bits};
@@ -21,7 +22,7 @@ use crate::tasks::task::Task;
 use crate::tasks::work::Work;
 
 /// Where the program runs that forks all tasks. It is no task itself and takes no time.
-const FORKER: CpuId = 0;
+const FORKER: CpuId = CpuId(0);
 
 /// Time between two forks of the starting program.
 const FORK_INTERVAL_NS: Ns = 20_000;
@@ -45,7 +46,7 @@ impl<'a> Sim<'a> {
             hw: Hardware::new(machine, rules.has(bits::AUTOGROUP)),
             agenda: Agenda::new(n_cpus),
             cpus: (0..n_cpus).map(|_| Cpu::new(RunQueue::new(&rules.fair))).collect(),
-            tasks: Vec::with_capacity(program.tasks.len()),
+            tasks: TaskVec::new(),
             work: Work::new(program, machine, &rules.tunables),
             balancer: Balancer::new(machine, &rules.tunables),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
@@ -62,14 +63,14 @@ impl<'a> Sim<'a> {
 fn world(topology: &Topology) -> World {
     let mut llcs = vec![LlcShape { cores: Vec::new() }; topology.n_llcs()];
     for core in 0..topology.n_cores() {
-        let threads = topology.core_cpus(core as u32).to_vec();
-        let llc = topology.cpus()[threads[0] as usize].llc;
+        let threads: Vec<CpuId> =
+            topology.core_cpus(core as u32).iter().map(|&c| CpuId(c)).collect();
+        let llc = topology.cpus()[threads[0].index()].llc;
         llcs[llc as usize].cores.push(threads);
     }
     let mut world = World::new(&WorldShape { llcs });
-    let place = |cpu: &CpuId| &topology.cpus()[*cpu as usize];
-    let nodes = (0..topology.n_llcs()).map(|l| place(&topology.llc_cpus(l as u32)[0]).node);
-    world.set_nodes(&nodes.collect::<Vec<_>>());
+    let node = |llc: usize| topology.cpus()[topology.llc_cpus(llc as u32)[0] as usize].node;
+    world.set_nodes(&(0..topology.n_llcs()).map(node).collect::<Vec<_>>());
     if topology.n_clusters() < topology.n_cores() {
         world.set_clusters(&topology.cpus().iter().map(|p| p.cluster).collect::<Vec<_>>());
     }
@@ -81,9 +82,9 @@ impl Sim<'_> {
     pub(crate) fn start(&mut self, spec: &RunSpec) {
         self.spread_balance_phases(spec.warmup_ns);
         let now_j = self.jiffies();
-        for cpu in 0..self.cpus.len() {
-            self.world.scan_state_mut(cpu as CpuId).wake_stamp_j = now_j;
-            self.set_speed(cpu as CpuId);
+        for cpu in self.cpus.ids() {
+            self.world.scan_state_mut(cpu).wake_stamp_j = now_j;
+            self.set_speed(cpu);
         }
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.
@@ -96,7 +97,7 @@ impl Sim<'_> {
         let interval =
             FORK_INTERVAL_NS.min(spec.warmup_ns / FORK_SHARE_OF_WARMUP / n.max(1)).max(1);
         for (number, &task) in self.work.program.tasks.iter().enumerate() {
-            let id = number as TaskId;
+            let id = TaskId::at(number);
             self.world.add_task(reveille_policy::Task::new(id, FORKER));
             self.tasks.push(Task::new(task, self.work.code.begin(task.role), FORKER));
             self.fork(id, FORKER, 1 + number as Ns * interval);
@@ -110,8 +111,8 @@ impl Sim<'_> {
         // A ping-pong pair has settled long before anyone measures: half-way through
         // warm-up every task's second is over, and one flip is forgotten.
         let jiffy = FIRST_JIFFY + spec.warmup_ns / 2 / self.rules.tick_ns;
-        for task in 0..self.tasks.len() {
-            self.world.task_mut(task as TaskId).wakee_flip_decay_j =
+        for task in self.tasks.ids() {
+            self.world.task_mut(task).wakee_flip_decay_j =
                 jiffy - u64::from(self.rules.tunables.hz);
         }
     }

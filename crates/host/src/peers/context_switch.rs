@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use reveille_policy::CpuId;
+use reveille_machine::CpuId;
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::process::{WaitOptions, waitpid};
 use serde::{Deserialize, Serialize};

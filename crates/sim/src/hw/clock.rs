@@ -69,14 +69,6 @@ pub(crate) struct Timer {
     pub(crate) cpu: CpuId,
 }
 
-/// What is next, and for whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    Cpu(CpuId),
-    Timers,
-    Bandwidth,
-}
-
 /// What will happen when: deadlines of CPUs, sleeping tasks' timers, bandwidth timers.
 pub(crate) struct Agenda {
     clock: Clock,
@@ -91,23 +83,16 @@ impl Agenda {
         Agenda { clock, n_cpus, timers: BinaryHeap::new(), timer_number: 0 }
     }
 
-    /// The earliest deadline; [`NEVER`] if there is none.
+    /// The earliest deadline, [`NEVER`] if there is none, and its slot: that of a CPU, or
+    /// after the CPUs' that of sleeping tasks, or of bandwidth timers.
     #[inline]
-    pub(crate) fn next(&self) -> (Ns, Turn) {
-        let (at_ns, slot) = self.clock.next();
-        let turn = if slot < self.n_cpus {
-            Turn::Cpu(slot as CpuId)
-        } else if slot == self.n_cpus {
-            Turn::Timers
-        } else {
-            Turn::Bandwidth
-        };
-        (at_ns, turn)
+    pub(crate) fn next(&self) -> (Ns, usize) {
+        self.clock.next()
     }
 
     #[inline]
     pub(crate) fn set_cpu(&mut self, cpu: CpuId, deadline: Ns) {
-        self.clock.set(cpu as usize, deadline);
+        self.clock.set(cpu.index(), deadline);
     }
 
     pub(crate) fn set_bandwidth(&mut self, deadline: Ns) {

@@ -1,40 +1,47 @@
 //! What many CPUs want at once: locks and cache lines as servers with a queue.
 //! Waiting times come out of arrivals and service times alone.
 
+use crate::ids::CpuVec;
 use reveille_measure::Ns;
+use reveille_policy::CpuId;
 
 /// A cache line that many CPUs read and write, served first come, first served.
 /// A write, or the first read after one, takes the line from its last writer;
 /// later reads are answered by the cache without holding others up.
 pub(crate) struct Line {
     free_at: Ns,
-    writer: u32,
-    last_reader: u32,
+    writer: CpuId,
+    last_reader: CpuId,
     version: u32,
     shared: bool,
     /// Version that each CPU last saw.
-    seen: Vec<u32>,
+    seen: CpuVec<u32>,
 }
 
 impl Line {
     pub(crate) fn new(n_cpus: usize) -> Line {
         Line {
             free_at: 0,
-            writer: 0,
-            last_reader: 0,
+            writer: CpuId(0),
+            last_reader: CpuId(0),
             version: 0,
             shared: false,
-            seen: vec![0; n_cpus],
+            seen: CpuVec::filled(0, n_cpus),
         }
     }
 
     /// Time until `cpu` has read the line, which it asks for at `now`.
     #[inline]
-    pub(crate) fn read(&mut self, cpu: u32, now: Ns, transfer: impl Fn(u32, u32) -> Ns) -> Ns {
-        if self.seen[cpu as usize] == self.version {
+    pub(crate) fn read(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Ns {
+        if self.seen[cpu] == self.version {
             return 0;
         }
-        self.seen[cpu as usize] = self.version;
+        self.seen[cpu] = self.version;
         self.last_reader = cpu;
         let done = now.max(self.free_at) + transfer(self.writer, cpu);
         if !self.shared {
@@ -46,7 +53,12 @@ impl Line {
 
     /// Time until `cpu` has written the line, which it asks for at `now`.
     #[inline]
-    pub(crate) fn write(&mut self, cpu: u32, now: Ns, transfer: impl Fn(u32, u32) -> Ns) -> Ns {
+    pub(crate) fn write(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Ns {
         if self.writer == cpu && !self.shared {
             return 0;
         }
@@ -54,7 +66,7 @@ impl Line {
         let from = if self.writer == cpu { self.last_reader } else { self.writer };
         let done = now.max(self.free_at) + transfer(from, cpu);
         self.version = self.version.wrapping_add(1);
-        self.seen[cpu as usize] = self.version;
+        self.seen[cpu] = self.version;
         self.writer = cpu;
         self.shared = false;
         self.free_at = done;
@@ -66,13 +78,18 @@ impl Line {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lock {
     free_at: Ns,
-    owner: u32,
+    owner: CpuId,
 }
 
 impl Lock {
     /// Asked for at `now` by `cpu`: time until it is granted.
     #[inline]
-    pub(crate) fn acquire(&mut self, cpu: u32, now: Ns, transfer: impl Fn(u32, u32) -> Ns) -> Ns {
+    pub(crate) fn acquire(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Ns {
         let handoff = transfer(self.owner, cpu);
         self.owner = cpu;
         now.max(self.free_at) + handoff - now
@@ -80,7 +97,7 @@ impl Lock {
 
     /// The CPU that held it last.
     #[inline]
-    pub(crate) fn owner(&self) -> u32 {
+    pub(crate) fn owner(&self) -> CpuId {
         self.owner
     }
 
@@ -101,30 +118,30 @@ impl Lock {
 mod tests {
     use super::*;
 
-    fn far(from: u32, to: u32) -> Ns {
+    fn far(from: CpuId, to: CpuId) -> Ns {
         if from == to { 0 } else { 70 }
     }
 
     #[test]
     fn writers_queue_and_readers_share() {
         let mut line = Line::new(8);
-        assert_eq!(line.write(1, 1000, far), 70);
-        assert_eq!(line.write(2, 1000, far), 140, "the second waits for the first");
-        assert_eq!(line.write(2, 1200, far), 0, "the owner writes for free");
-        assert_eq!(line.read(3, 1200, far), 70);
-        assert_eq!(line.read(4, 1210, far), 60 + 70, "waits until the line is shared");
-        assert_eq!(line.read(5, 1300, far), 70, "then reads do not queue");
-        assert_eq!(line.read(5, 1400, far), 0, "a seen version is cached");
-        assert_eq!(line.write(2, 1400, far), 70, "readers are invalidated");
+        assert_eq!(line.write(CpuId(1), 1000, far), 70);
+        assert_eq!(line.write(CpuId(2), 1000, far), 140, "the second waits for the first");
+        assert_eq!(line.write(CpuId(2), 1200, far), 0, "the owner writes for free");
+        assert_eq!(line.read(CpuId(3), 1200, far), 70);
+        assert_eq!(line.read(CpuId(4), 1210, far), 60 + 70, "waits until the line is shared");
+        assert_eq!(line.read(CpuId(5), 1300, far), 70, "then reads do not queue");
+        assert_eq!(line.read(CpuId(5), 1400, far), 0, "a seen version is cached");
+        assert_eq!(line.write(CpuId(2), 1400, far), 70, "readers are invalidated");
     }
 
     #[test]
     fn a_lock_is_granted_when_released() {
         let mut lock = Lock::default();
-        assert_eq!(lock.acquire(1, 100, far), 70);
+        assert_eq!(lock.acquire(CpuId(1), 100, far), 70);
         lock.release(400);
-        assert_eq!(lock.acquire(1, 200, far), 200);
+        assert_eq!(lock.acquire(CpuId(1), 200, far), 200);
         lock.release(500);
-        assert_eq!(lock.acquire(2, 600, far), 70);
+        assert_eq!(lock.acquire(CpuId(2), 600, far), 70);
     }
 }

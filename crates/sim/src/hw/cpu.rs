@@ -2,7 +2,7 @@
 //! where its time went.
 
 use reveille_measure::{CpuTime, Ns};
-use reveille_policy::{CpuId, NONE, Pick, TaskId};
+use reveille_policy::{Pick, TaskId};
 
 use crate::hw::clock::NEVER;
 use crate::hw::contention::Lock;
@@ -300,16 +300,4 @@ impl Cpu {
 #[inline]
 fn at_speed(nominal: Ns, speed: u64) -> Ns {
     if speed == FULL_SPEED { nominal } else { (nominal * FULL_SPEED).div_ceil(speed) }
-}
-
-/// A task number, or nothing.
-#[inline]
-pub(crate) fn some_task(id: TaskId) -> Option<TaskId> {
-    (id != NONE).then_some(id)
-}
-
-/// Index of a CPU in the simulator's arrays.
-#[inline]
-pub(crate) fn at(cpu: CpuId) -> usize {
-    cpu as usize
 }

@@ -1,5 +1,6 @@
 //! How far apart two CPUs are, and what a cache line costs over that distance.
 
+use crate::ids::CpuVec;
 use reveille_machine::{CostModel, Distance, Machine};
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
@@ -36,7 +37,7 @@ struct Spot {
 
 /// Distances of a machine, in the few bytes per CPU that the hot path can afford.
 pub(crate) struct Near {
-    spots: Vec<Spot>,
+    spots: CpuVec<Spot>,
     transfer: Transfer,
     cold: [Ns; 6],
     handoff_lines: Ns,
@@ -78,7 +79,7 @@ impl Near {
         if a == b {
             return Distance::Same;
         }
-        let (x, y) = (self.spots[a as usize], self.spots[b as usize]);
+        let (x, y) = (self.spots[a], self.spots[b]);
         if x.core == y.core {
             Distance::Smt
         } else if x.cluster == y.cluster {
@@ -94,12 +95,12 @@ impl Near {
 
     #[inline]
     pub(crate) fn llc(&self, cpu: CpuId) -> usize {
-        usize::from(self.spots[cpu as usize].llc)
+        usize::from(self.spots[cpu].llc)
     }
 
     #[inline]
     pub(crate) fn socket(&self, cpu: CpuId) -> usize {
-        usize::from(self.spots[cpu as usize].socket)
+        usize::from(self.spots[cpu].socket)
     }
 
     /// One-way transfer of a line.

@@ -5,7 +5,7 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
 
 use crate::hw::clock::NEVER;
-use crate::hw::cpu::{Activity, Step, Toll, at};
+use crate::hw::cpu::{Activity, Step, Toll};
 use crate::hw::governor::choose_state;
 use crate::sim::Sim;
 
@@ -15,7 +15,7 @@ impl Sim<'_> {
         self.world.set_available_idle(cpu, true);
         let hot = self.note_idle_core(cpu);
         let to_timer = self.agenda.next_timer().saturating_sub(self.now);
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         let predicted = c.governor.predict(to_timer);
         c.idle_state = choose_state(self.hw.idle_states, predicted, to_timer) as u8;
         c.tick_stopped = predicted > self.rules.tick_ns;
@@ -36,7 +36,7 @@ impl Sim<'_> {
             self.share_core(cpu, false);
         }
         // A wake-up may have been listed, or a timer fired, while balancing.
-        if !self.cpus[at(cpu)].wake_list.is_empty() {
+        if !self.cpus[cpu].wake_list.is_empty() {
             self.world.set_available_idle(cpu, false);
             self.leave_idle(cpu, self.now);
         }
@@ -49,7 +49,7 @@ impl Sim<'_> {
             return 0;
         }
         let filters = self.rules.has(bits::SIS_FILTER);
-        if filters && !self.cpus[at(cpu)].wake_list.is_empty() {
+        if filters && !self.cpus[cpu].wake_list.is_empty() {
             return 0; // a wake-up is pending: it is not idle (v5 3/5)
         }
         let llc = self.hw.near.llc(cpu);
@@ -74,7 +74,7 @@ impl Sim<'_> {
 
     /// An idle CPU is asked at `arrival` to leave its idle state.
     pub(crate) fn leave_idle(&mut self, cpu: CpuId, arrival: Ns) {
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         if c.step != Step::Idle {
             return;
         }
@@ -107,7 +107,7 @@ impl Sim<'_> {
             return;
         }
         toll += self.drain_wake_list(cpu);
-        self.cpus[at(cpu)].need_resched = false;
+        self.cpus[cpu].need_resched = false;
         self.run_next(cpu, None, toll);
     }
 }

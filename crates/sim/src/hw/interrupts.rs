@@ -1,17 +1,17 @@
 //! What interrupts a CPU: wake-ups sent by others, timers, the scheduler tick.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId, bits};
+use reveille_policy::{CpuId, TaskId, bits};
 
 use crate::hw::clock::NEVER;
-use crate::hw::cpu::{Step, Toll, at, some_task};
+use crate::hw::cpu::{Step, Toll};
 use crate::sim::Sim;
 
 impl Sim<'_> {
     /// Sends an interrupt to a CPU that runs something.
     pub(crate) fn send_ipi(&mut self, cpu: CpuId, dst: CpuId) -> Toll {
         let arrival = self.now + self.hw.ipi_flight(cpu, dst);
-        let c = &mut self.cpus[at(dst)];
+        let c = &mut self.cpus[dst];
         if c.ipi_at == NEVER {
             c.ipi_at = arrival;
             self.replan(dst);
@@ -23,8 +23,8 @@ impl Sim<'_> {
     /// Makes an idle CPU leave idle: by its need-resched word if it watches that
     /// (MWAIT, polling), by an interrupt otherwise; `after` so much time from now.
     pub(crate) fn kick_idle(&mut self, cpu: CpuId, dst: CpuId, after: Ns) -> Toll {
-        debug_assert_eq!(self.cpus[at(dst)].step, Step::Idle);
-        let state = &self.hw.idle_states[usize::from(self.cpus[at(dst)].idle_state)];
+        debug_assert_eq!(self.cpus[dst].step, Step::Idle);
+        let state = &self.hw.idle_states[usize::from(self.cpus[dst].idle_state)];
         if cpu == dst {
             self.leave_idle(dst, self.now + after);
             Toll::default()
@@ -43,15 +43,15 @@ impl Sim<'_> {
     /// Timers that have fired here, and a NOHZ balance request.
     pub(crate) fn serve_interrupts(&mut self, cpu: CpuId) -> Toll {
         let mut toll = Toll::default();
-        if !self.cpus[at(cpu)].fired.is_empty() {
+        if !self.cpus[cpu].fired.is_empty() {
             toll += Toll::cost(self.hw.cost.irq_ns);
-            let mut fired = std::mem::take(&mut self.cpus[at(cpu)].fired);
+            let mut fired = std::mem::take(&mut self.cpus[cpu].fired);
             for task in fired.drain(..) {
                 toll += self.wake_from_timer(cpu, task);
             }
-            self.cpus[at(cpu)].fired = fired;
+            self.cpus[cpu].fired = fired;
         }
-        if std::mem::take(&mut self.cpus[at(cpu)].nohz_kick) {
+        if std::mem::take(&mut self.cpus[cpu].nohz_kick) {
             toll += Toll::cost(Ns::from(self.hw.cost.irq_ns) + self.nohz_balance(cpu));
         }
         toll
@@ -60,18 +60,18 @@ impl Sim<'_> {
     /// sched_ttwu_pending(): queues what stands on the wake list, first come first.
     pub(crate) fn drain_wake_list(&mut self, cpu: CpuId) -> Toll {
         let mut toll = Toll::default();
-        if self.cpus[at(cpu)].wake_list.is_empty() {
+        if self.cpus[cpu].wake_list.is_empty() {
             return toll;
         }
-        let mut list = std::mem::take(&mut self.cpus[at(cpu)].wake_list);
+        let mut list = std::mem::take(&mut self.cpus[cpu].wake_list);
         for &task in &list {
             toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
-            if self.cpus[at(cpu)].runs_task() {
+            if self.cpus[cpu].runs_task() {
                 toll += self.check_preempt(cpu, cpu, task);
             }
         }
         list.clear();
-        self.cpus[at(cpu)].wake_list = list;
+        self.cpus[cpu].wake_list = list;
         toll
     }
 
@@ -81,7 +81,7 @@ impl Sim<'_> {
     pub(crate) fn drains_unseen(&self, cpu: CpuId) -> bool {
         !self.rules.has(bits::TTWU_PENDING_HELD)
             && self.world.nr_running(cpu) == 0
-            && !self.cpus[at(cpu)].wake_list.is_empty()
+            && !self.cpus[cpu].wake_list.is_empty()
     }
 
     /// The window opens, for the wait for the lock and the work of the first enqueue,
@@ -91,7 +91,7 @@ impl Sim<'_> {
     pub(crate) fn drain_begins(&mut self, cpu: CpuId, toll: Toll) {
         self.world.set_available_idle(cpu, true);
         let work = self.hw.enqueue_work();
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         let from = self.now + toll.stall + c.stretch(toll.cost);
         let wait = c.lock.acquire(cpu, from, self.hw.near.lines());
         c.lock.release(from + wait + c.stretch(work));
@@ -102,44 +102,44 @@ impl Sim<'_> {
 
     /// The window closes: the first task of the list is queued, then the others.
     pub(crate) fn drain_ends(&mut self, cpu: CpuId) {
-        let mut list = std::mem::take(&mut self.cpus[at(cpu)].wake_list);
+        let mut list = std::mem::take(&mut self.cpus[cpu].wake_list);
         let mut toll = self.activate(cpu, list[0], cpu, self.now);
-        self.cpus[at(cpu)].lock.release(self.now + toll.stall);
+        self.cpus[cpu].lock.release(self.now + toll.stall);
         for &task in &list[1..] {
             toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
         }
         list.clear();
-        self.cpus[at(cpu)].wake_list = list;
+        self.cpus[cpu].wake_list = list;
         toll += self.serve_interrupts(cpu);
-        self.cpus[at(cpu)].need_resched = false;
+        self.cpus[cpu].need_resched = false;
         self.run_next(cpu, None, toll);
     }
 
     /// An interrupt from another CPU: the wake list is served, and a preemption asked
     /// for takes place.
     pub(crate) fn ipi(&mut self, cpu: CpuId) {
-        if matches!(self.cpus[at(cpu)].step, Step::Idle) {
+        if matches!(self.cpus[cpu].step, Step::Idle) {
             self.leave_idle(cpu, self.now);
             return;
         }
-        if self.cpus[at(cpu)].leaves_idle() {
+        if self.cpus[cpu].leaves_idle() {
             return; // whatever it is, leaving idle serves it
         }
         let mut toll = Toll::cost(self.hw.cost.irq_ns);
         toll += self.drain_wake_list(cpu);
         toll += self.serve_interrupts(cpu);
-        self.cpus[at(cpu)].interrupt(self.now, toll.stall, toll.cost);
+        self.cpus[cpu].interrupt(self.now, toll.stall, toll.cost);
         self.resched_if_needed(cpu);
     }
 
     /// Preempts at once if the current task is in its operation; the wake-ups of a call in
     /// progress are finished first.
     pub(crate) fn resched_if_needed(&mut self, cpu: CpuId) {
-        let c = &self.cpus[at(cpu)];
+        let c = &self.cpus[cpu];
         if !c.need_resched || c.step != Step::Op {
             return;
         }
-        if self.tasks[at(self.world.curr(cpu))].to_wake == NONE {
+        if self.tasks[self.world.curr(cpu)].to_wake == TaskId::NONE {
             self.preempt(cpu);
         }
     }
@@ -147,26 +147,26 @@ impl Sim<'_> {
     /// Sleeping tasks whose time has come.
     pub(crate) fn fire_timers(&mut self) {
         while let Some(timer) = self.agenda.due_timer(self.now) {
-            if self.tasks[at(timer.task)].timer != timer.number {
+            if self.tasks[timer.task].timer != timer.number {
                 continue; // woken before its time
             }
             // From here on the wait has timed out: a post no longer wakes it.
-            self.tasks[at(timer.task)].timer = 0;
-            self.tasks[at(timer.task)].waits_futex = false;
-            let cpu = match self.tasks[at(timer.task)].unborn {
+            self.tasks[timer.task].timer = 0;
+            self.tasks[timer.task].waits_futex = false;
+            let cpu = match self.tasks[timer.task].unborn {
                 true => self.place_forked(timer.task, timer.cpu),
                 false => timer.cpu,
             };
-            match self.cpus[at(cpu)].step {
+            match self.cpus[cpu].step {
                 Step::Idle => {
-                    self.cpus[at(cpu)].fired.push(timer.task);
+                    self.cpus[cpu].fired.push(timer.task);
                     self.leave_idle(cpu, self.now);
                 }
-                Step::IdleExit | Step::Drain => self.cpus[at(cpu)].fired.push(timer.task),
+                Step::IdleExit | Step::Drain => self.cpus[cpu].fired.push(timer.task),
                 _ => {
                     let mut toll = Toll::cost(self.hw.cost.irq_ns);
                     toll += self.wake_from_timer(cpu, timer.task);
-                    self.cpus[at(cpu)].interrupt(self.now, toll.stall, toll.cost);
+                    self.cpus[cpu].interrupt(self.now, toll.stall, toll.cost);
                     self.resched_if_needed(cpu);
                     self.replan(cpu);
                 }
@@ -177,21 +177,21 @@ impl Sim<'_> {
 
     /// The task's timer on `cpu` will fire at that time; an earlier one of it is void.
     pub(crate) fn set_timer(&mut self, cpu: CpuId, task: TaskId, at_ns: Ns) {
-        self.tasks[at(task)].timer = self.agenda.arm(cpu, task, at_ns);
+        self.tasks[task].timer = self.agenda.arm(cpu, task, at_ns);
     }
 
     /// The scheduler tick: accounting, the end of a slice, and balancing.
     pub(crate) fn tick(&mut self, cpu: CpuId) {
-        self.cpus[at(cpu)].tick_at += self.rules.tick_ns;
+        self.cpus[cpu].tick_at += self.rules.tick_ns;
         self.hw.clocks.tick(self.hw.near.socket(cpu));
         self.set_speed(cpu);
         let balancing = self.periodic_balance(cpu);
-        let step = self.cpus[at(cpu)].step;
+        let step = self.cpus[cpu].step;
         if step == Step::Idle {
             self.idle_tick(cpu, balancing);
             return;
         }
-        if !self.cpus[at(cpu)].leaves_idle() {
+        if !self.cpus[cpu].leaves_idle() {
             self.update_curr(cpu);
             self.advance_cpu(cpu);
             self.end_slice(cpu);
@@ -200,7 +200,7 @@ impl Sim<'_> {
         self.publish_load(cpu);
         let kick = self.kick_nohz_balance(cpu);
         let cost = Ns::from(self.hw.cost.tick_ns) + balancing + kick;
-        self.cpus[at(cpu)].interrupt(self.now, line, cost);
+        self.cpus[cpu].interrupt(self.now, line, cost);
         self.resched_if_needed(cpu);
     }
 
@@ -209,7 +209,7 @@ impl Sim<'_> {
         self.advance_cpu(cpu);
         self.publish_load(cpu);
         let cost = Ns::from(self.hw.cost.tick_ns) + balancing;
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         if self.now >= c.idle_from {
             // A pause that a tick ends counts as a long one (menu): no further tick.
             c.tick_stopped = true;
@@ -226,10 +226,10 @@ impl Sim<'_> {
 
     /// Has the current task had its slice?
     fn end_slice(&mut self, cpu: CpuId) {
-        let Some(curr) = some_task(self.world.curr(cpu)) else { return };
-        let t = &self.tasks[at(curr)];
+        let Some(curr) = self.world.curr(cpu).some() else { return };
+        let t = &self.tasks[curr];
         let ran = self.now.saturating_sub(t.picked_at);
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.need_resched |= c.rq.slice_ends(&t.se, ran, &self.rules.fair);
     }
 }

@@ -2,14 +2,14 @@
 
 use reveille_policy::CpuId;
 
-use crate::hw::cpu::{Step, at};
+use crate::hw::cpu::Step;
 use crate::sim::Sim;
 
 impl Sim<'_> {
     /// `cpu` turns idle or busy: the speed of its siblings follows.
     #[inline]
     pub(crate) fn share_core(&mut self, cpu: CpuId, busy: bool) {
-        if self.cpus[at(cpu)].busy_siblings == 0 {
+        if self.cpus[cpu].busy_siblings == 0 {
             self.hw.clocks.core_turns(self.hw.near.socket(cpu), busy);
         }
         let width = self.world.smt_cpus(cpu).len();
@@ -18,7 +18,7 @@ impl Sim<'_> {
             if sibling == cpu {
                 continue;
             }
-            let c = &mut self.cpus[at(sibling)];
+            let c = &mut self.cpus[sibling];
             if busy {
                 c.busy_siblings += 1;
             } else {
@@ -31,7 +31,7 @@ impl Sim<'_> {
     /// The speed of `cpu` by its busy siblings and the clock of its socket.
     #[inline]
     pub(crate) fn set_speed(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         let (speed, user_speed) = self.hw.speeds(cpu, c.busy_siblings);
         if (c.speed, c.user_speed) == (speed, user_speed) {
             return;

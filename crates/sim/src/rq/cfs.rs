@@ -2,7 +2,7 @@
 //! a waking or new task is placed, when it preempts, and who is picked next.
 
 use reveille_measure::Ns;
-use reveille_policy::{NONE, TaskId};
+use reveille_policy::TaskId;
 
 use crate::rq::fair::{FairTunables, virtual_ns};
 
@@ -14,26 +14,21 @@ pub(crate) struct Waiting {
 }
 
 /// Tasks of one CPU that wait to run; the current one is not among them.
-#[derive(Default)]
 pub(crate) struct Cfs {
     /// By vruntime, latest first: the next to run is popped from the end.
     waiting: Vec<Waiting>,
     pub(crate) min_vruntime: i64,
-    pub(crate) next_buddy: TaskIdOrNone,
-    pub(crate) last_buddy: TaskIdOrNone,
-}
-
-/// A task that pick prefers while it is close enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskIdOrNone(pub(crate) TaskId);
-
-impl Default for TaskIdOrNone {
-    fn default() -> Self {
-        TaskIdOrNone(NONE)
-    }
+    /// Tasks that a pick prefers while they are close enough.
+    pub(crate) next_buddy: TaskId,
+    pub(crate) last_buddy: TaskId,
 }
 
 impl Cfs {
+    pub(crate) fn new() -> Cfs {
+        let waiting = Vec::new();
+        Cfs { waiting, min_vruntime: 0, next_buddy: TaskId::NONE, last_buddy: TaskId::NONE }
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
@@ -74,11 +69,11 @@ impl Cfs {
 
     #[inline]
     pub(crate) fn forget_buddy(&mut self, task: TaskId) {
-        if self.next_buddy.0 == task {
-            self.next_buddy = TaskIdOrNone::default();
+        if self.next_buddy == task {
+            self.next_buddy = TaskId::NONE;
         }
-        if self.last_buddy.0 == task {
-            self.last_buddy = TaskIdOrNone::default();
+        if self.last_buddy == task {
+            self.last_buddy = TaskId::NONE;
         }
     }
 
@@ -119,9 +114,9 @@ impl Cfs {
 
     /// A woken task preempts `curr`: it runs next, and curr after it while close.
     pub(crate) fn set_buddies(&mut self, woken: TaskId, curr: TaskId, fair: &FairTunables) {
-        self.next_buddy = TaskIdOrNone(woken);
+        self.next_buddy = woken;
         if fair.last_buddy && self.len() as u64 + 1 >= fair.nr_latency {
-            self.last_buddy = TaskIdOrNone(curr);
+            self.last_buddy = curr;
         }
     }
 
@@ -137,8 +132,8 @@ impl Cfs {
         let Some(leftmost) = self.leftmost() else { return false };
         let slice = fair.slice(self.len() as u64 + 1, weight, total);
         if ran > slice {
-            self.next_buddy = Default::default();
-            self.last_buddy = Default::default();
+            self.next_buddy = TaskId::NONE;
+            self.last_buddy = TaskId::NONE;
             return true;
         }
         ran >= fair.min_granularity && curr - leftmost.vruntime > slice as i64
@@ -155,10 +150,10 @@ impl Cfs {
             return Some(left);
         }
         for buddy in [self.last_buddy, self.next_buddy] {
-            if buddy.0 == NONE || buddy.0 == left.task {
+            if buddy == TaskId::NONE || buddy == left.task {
                 continue;
             }
-            if let Some(at) = self.waiting.iter().position(|w| w.task == buddy.0) {
+            if let Some(at) = self.waiting.iter().position(|w| w.task == buddy) {
                 if self.waiting[at].vruntime - left.vruntime <= fair.wakeup_granularity as i64 {
                     choice = at;
                 }

@@ -1,6 +1,7 @@
 //! Task groups with a quota: who is in which group, what each group's queue on each
 //! CPU has drawn, and what has been used. The arithmetic stands in policy/bandwidth.h.
 
+use crate::ids::CpuVec;
 use std::collections::VecDeque;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,7 +12,6 @@ use reveille_workload::Program;
 
 use crate::error::SimError;
 use crate::hw::clock::NEVER;
-use crate::hw::cpu::at;
 
 /// A group's queue on one CPU (`struct cfs_rq` of a task group).
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) parent: Option<usize>,
     pub(crate) pool: Pool,
-    pub(crate) queues: Vec<GroupQueue>,
+    pub(crate) queues: CpuVec<GroupQueue>,
     /// CPUs whose queues are throttled, first come first.
     pub(crate) throttled: VecDeque<CpuId>,
     /// Its next timer, and the CPU on which that was started.
@@ -46,7 +46,7 @@ pub(crate) struct Bandwidth {
     /// Group of the tasks of each role, if they are in one.
     of_role: Vec<Option<usize>>,
     /// Runnable tasks of throttled queues, by CPU, in the order in which they would run.
-    pub(crate) held: Vec<Vec<TaskId>>,
+    pub(crate) held: CpuVec<Vec<TaskId>>,
     /// Earliest timer of any group.
     pub(crate) timer_at: Ns,
     /// What happened to the groups, if that is to be known.
@@ -103,10 +103,10 @@ impl Bandwidth {
                 name: group.name.clone(),
                 parent: group.parent,
                 pool,
-                queues: vec![queue; n_cpus],
+                queues: CpuVec::filled(queue, n_cpus),
                 throttled: VecDeque::new(),
                 timer_at: NEVER,
-                timer_cpu: 0,
+                timer_cpu: CpuId(0),
                 usage_ns: 0,
                 before: GroupStats::default(),
             });
@@ -123,7 +123,7 @@ impl Bandwidth {
             groups: made,
             slice_ns: groups.slice_ns,
             of_role,
-            held: vec![Vec::new(); n_cpus],
+            held: CpuVec::filled(Vec::new(), n_cpus),
             timer_at: NEVER,
             history: None,
         })))
@@ -144,7 +144,7 @@ impl Bandwidth {
     /// Is a group, or one around it, throttled on this CPU (`throttled_hierarchy()`)?
     pub(crate) fn held_back(&self, mut group: Option<usize>, cpu: CpuId) -> bool {
         while let Some(g) = group {
-            if self.groups[g].queues[at(cpu)].runtime.throttled() {
+            if self.groups[g].queues[cpu].runtime.throttled() {
                 return true;
             }
             group = self.groups[g].parent;
@@ -176,7 +176,7 @@ impl Bandwidth {
             let slice = self.slice_ns;
             let around = &mut self.groups[g];
             around.usage_ns += delta;
-            let queue = &mut around.queues[at(cpu)].runtime;
+            let queue = &mut around.queues[cpu].runtime;
             if queue.enabled() {
                 runs_on &= around.pool.account(queue, delta, slice, now);
                 self.timer_moved(g, cpu);
@@ -243,7 +243,7 @@ impl Bandwidth {
         while let Some(g) = group {
             let slice = self.slice_ns;
             let around = &mut self.groups[g];
-            let queue = &mut around.queues[at(cpu)];
+            let queue = &mut around.queues[cpu];
             queue.entities -= 1;
             if queue.entities > 0 {
                 return;
@@ -252,7 +252,7 @@ impl Bandwidth {
                 around.pool.give_back(&mut queue.runtime, slice, now);
                 self.timer_moved(g, cpu);
             }
-            if !std::mem::take(&mut self.groups[g].queues[at(cpu)].on_parent) {
+            if !std::mem::take(&mut self.groups[g].queues[cpu].on_parent) {
                 return;
             }
             group = self.groups[g].parent;

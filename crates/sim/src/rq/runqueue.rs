@@ -38,7 +38,7 @@ impl RunQueue {
     pub(crate) fn new(fair: &FairTunables) -> RunQueue {
         let timeline = match fair.eevdf {
             Some(rules) => Timeline::Eevdf(Box::new(Eevdf::new(rules))),
-            None => Timeline::Cfs(Cfs::default()),
+            None => Timeline::Cfs(Cfs::new()),
         };
         RunQueue { timeline, weight: 0, delayed_running: 0 }
     }
@@ -212,7 +212,7 @@ impl RunQueue {
     /// Is it a task that CFS prefers at the next pick?
     pub(crate) fn is_buddy(&self, task: TaskId) -> bool {
         match &self.timeline {
-            Timeline::Cfs(cfs) => cfs.next_buddy.0 == task || cfs.last_buddy.0 == task,
+            Timeline::Cfs(cfs) => cfs.next_buddy == task || cfs.last_buddy == task,
             Timeline::Eevdf(_) => false,
         }
     }

@@ -1,6 +1,7 @@
 //! The shared wake queues' lists, locks and lines. Which wakee and which queue is decided
 //! in policy/swqueue.h.
 
+use crate::ids::CpuVec;
 use std::collections::VecDeque;
 
 use reveille_measure::Ns;
@@ -9,7 +10,6 @@ use reveille_policy::{
 };
 
 use crate::hw::contention::Lock;
-use crate::hw::cpu::at;
 
 /// A wakee on a queue.
 #[derive(Clone, Copy)]
@@ -29,15 +29,15 @@ pub(crate) struct Head {
     shared: bool,
     version: u32,
     /// Version that each CPU last saw.
-    seen: Vec<u32>,
+    seen: CpuVec<u32>,
 }
 
 impl Head {
     pub(crate) fn look(&mut self, cpu: CpuId, transfer: impl Fn(CpuId, CpuId) -> Ns) -> Ns {
-        if self.seen[at(cpu)] == self.version {
+        if self.seen[cpu] == self.version {
             return 0;
         }
-        self.seen[at(cpu)] = self.version;
+        self.seen[cpu] = self.version;
         self.shared = true;
         self.reader = cpu;
         transfer(self.owner, cpu)
@@ -50,7 +50,7 @@ impl Head {
         }
         let from = if own { self.reader } else { self.owner };
         self.version = self.version.wrapping_add(1);
-        self.seen[at(cpu)] = self.version;
+        self.seen[cpu] = self.version;
         self.owner = cpu;
         self.shared = false;
         transfer(from, cpu)
@@ -102,12 +102,18 @@ impl SharedQueues {
             of_llc.push((first, shards));
             first += shards as usize;
         }
-        let seen = vec![0; world.n_cpus()];
+        let seen = CpuVec::filled(0, world.n_cpus());
         let queue = || Queue {
             list: VecDeque::new(),
             leaving: VecDeque::new(),
             lock: Lock::default(),
-            head: Head { owner: 0, reader: 0, shared: false, version: 0, seen: seen.clone() },
+            head: Head {
+                owner: CpuId(0),
+                reader: CpuId(0),
+                shared: false,
+                version: 0,
+                seen: seen.clone(),
+            },
         };
         Some(Box::new(SharedQueues {
             queues: (0..first).map(|_| queue()).collect(),

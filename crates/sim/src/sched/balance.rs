@@ -5,7 +5,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
 
-use crate::hw::cpu::{Step, Toll, at};
+use crate::hw::cpu::{Cpu, Step, Toll};
 use crate::sched::domains::{Domain, Level, Membership};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
@@ -23,7 +23,7 @@ impl Sim<'_> {
     /// warm-up spreads them without simulating seconds.
     pub(crate) fn spread_balance_phases(&mut self, warmup: Ns) {
         self.balancer.settled_ns = warmup / 4 * 3;
-        for cpu in 0..self.cpus.len() {
+        for cpu in self.cpus.ids() {
             for level in 0..self.balancer.state[cpu].len() {
                 let interval = self.balancer.state[cpu][level].interval_ns * BUSY_FACTOR;
                 let phase = self.chance.below(interval);
@@ -34,16 +34,16 @@ impl Sim<'_> {
 
     /// rebalance_domains() at a CPU's tick. Returns the time that it took.
     pub(crate) fn periodic_balance(&mut self, cpu: CpuId) -> Ns {
-        let kind = if self.cpus[at(cpu)].step == Step::Idle { Kind::Idle } else { Kind::Busy };
+        let kind = if self.cpus[cpu].step == Step::Idle { Kind::Idle } else { Kind::Busy };
         self.rebalance(cpu, kind)
     }
 
     fn rebalance(&mut self, cpu: CpuId, kind: Kind) -> Ns {
         let mut cost = 0;
         let mut decayed = false;
-        for level in 0..self.balancer.state[at(cpu)].len() {
+        for level in 0..self.balancer.state[cpu].len() {
             decayed |= self.decay_newidle_cost(cpu, level);
-            let state = self.balancer.state[at(cpu)][level];
+            let state = self.balancer.state[cpu][level];
             let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
             let interval = if self.now < self.balancer.settled_ns {
                 self.rules.tick_ns
@@ -55,17 +55,17 @@ impl Sim<'_> {
                 continue;
             }
             cost += self.balance_level(cpu, level, kind);
-            self.balancer.state[at(cpu)][level].last_ns = self.now as i64;
+            self.balancer.state[cpu][level].last_ns = self.now as i64;
         }
         if decayed {
-            let sum: Ns = self.balancer.state[at(cpu)].iter().map(|s| s.max_newidle_cost).sum();
-            self.cpus[at(cpu)].max_idle_balance_cost = sum.max(MIGRATION_COST_NS);
+            let sum: Ns = self.balancer.state[cpu].iter().map(|s| s.max_newidle_cost).sum();
+            self.cpus[cpu].max_idle_balance_cost = sum.max(MIGRATION_COST_NS);
         }
         cost
     }
 
     fn decay_newidle_cost(&mut self, cpu: CpuId, level: usize) -> bool {
-        let state = &mut self.balancer.state[at(cpu)][level];
+        let state = &mut self.balancer.state[cpu][level];
         if self.now < state.decayed_ns + COST_DECAY_NS {
             return false;
         }
@@ -77,9 +77,9 @@ impl Sim<'_> {
     /// One periodic pass with its interval's rules. Returns the time that it took.
     fn balance_level(&mut self, cpu: CpuId, level: usize, kind: Kind) -> Ns {
         let (pass, cost) = self.balance_pass(cpu, level, kind);
-        let member = self.balancer.domains.of_cpu[at(cpu)][level];
+        let member = self.balancer.domains.of_cpu[cpu][level];
         let min = self.balancer.domains.all[member.domain as usize].min_interval_ns();
-        let state = &mut self.balancer.state[at(cpu)][level];
+        let state = &mut self.balancer.state[cpu][level];
         match pass {
             Pass::NotOurs => {}
             Pass::Balanced => {
@@ -94,8 +94,8 @@ impl Sim<'_> {
     /// the `toll` of the dequeue.
     /// Returns the time that took; nothing if it did not look.
     pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Toll> {
-        let levels = self.balancer.state[at(cpu)].len();
-        let lowest = self.balancer.state[at(cpu)].first()?.max_newidle_cost;
+        let levels = self.balancer.state[cpu].len();
+        let lowest = self.balancer.state[cpu].first()?.max_newidle_cost;
         let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
         let gate = match self.rules.has(bits::SWQUEUE_GATE_ABOVE_LLC) {
             true => self.newidle_cost_above_llc(cpu).unwrap_or(0),
@@ -106,15 +106,15 @@ impl Sim<'_> {
         }
         // update_blocked_averages() comes first, and the task that has just left still
         // is the queue's current one: its dequeue, with all waits, counts as running.
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         let left = self.now + toll.stall + c.stretch(toll.cost);
         c.averages.advance(&self.rules.decay, left, true, 0, 0);
         // It may have to report a moved load: that wait is the first domain's cost.
         let stall = self.group_load_decayed(cpu, left);
         let mut work = Ns::from(self.hw.cost.blocked_ns);
-        let (mut cost, mut blocked) = (0, stall + self.cpus[at(cpu)].stretch(work));
+        let (mut cost, mut blocked) = (0, stall + self.cpus[cpu].stretch(work));
         for level in 0..levels {
-            let state = self.balancer.state[at(cpu)][level];
+            let state = self.balancer.state[cpu][level];
             if avg_idle < cost + state.max_newidle_cost {
                 break;
             }
@@ -122,20 +122,20 @@ impl Sim<'_> {
             // The kernel takes the time by the clock: a busy sibling and bad luck count.
             let took = self.chance.varied(took);
             work += took;
-            let took = self.cpus[at(cpu)].stretch(took) + std::mem::take(&mut blocked);
+            let took = self.cpus[cpu].stretch(took) + std::mem::take(&mut blocked);
             cost += took;
-            let state = &mut self.balancer.state[at(cpu)][level];
+            let state = &mut self.balancer.state[cpu][level];
             if took > state.max_newidle_cost {
                 state.max_newidle_cost = took;
             }
             if matches!(pass, Pass::Moved(_))
                 || self.world.nr_running(cpu) > 0
-                || !self.cpus[at(cpu)].wake_list.is_empty()
+                || !self.cpus[cpu].wake_list.is_empty()
             {
                 break;
             }
         }
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.max_idle_balance_cost = c.max_idle_balance_cost.max(cost);
         if self.world.nr_running(cpu) > 0 {
             c.idle_stamp = 0;
@@ -148,8 +148,8 @@ impl Sim<'_> {
     fn newidle_cost_above_llc(&self, cpu: CpuId) -> Option<Ns> {
         let domains = &self.balancer.domains;
         let above = |m: &Membership| domains.all[m.domain as usize].level > Level::Llc;
-        let level = domains.of_cpu[at(cpu)].iter().position(above)?;
-        Some(self.balancer.state[at(cpu)][level].max_newidle_cost)
+        let level = domains.of_cpu[cpu].iter().position(above)?;
+        Some(self.balancer.state[cpu][level].max_newidle_cost)
     }
 
     /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all
@@ -158,11 +158,12 @@ impl Sim<'_> {
         if self.now < self.balancer.nohz_next_ns || !self.nohz_wanted(cpu) {
             return 0;
         }
-        let sleeper = self.cpus.iter().position(|c| c.step == Step::Idle && c.tick_stopped);
+        let sleeps = |c: &Cpu| c.step == Step::Idle && c.tick_stopped;
+        let sleeper = self.cpus.ids().find(|&c| sleeps(&self.cpus[c]));
         let Some(sleeper) = sleeper else { return 0 };
         self.balancer.nohz_next_ns = self.now + self.rules.tick_ns;
         self.cpus[sleeper].nohz_kick = true;
-        let toll: Toll = self.kick_idle(cpu, sleeper as CpuId, 0);
+        let toll: Toll = self.kick_idle(cpu, sleeper, 0);
         toll.stall + toll.cost
     }
 
@@ -176,7 +177,7 @@ impl Sim<'_> {
             .world
             .llc_cpus(llc)
             .iter()
-            .filter(|&&c| !self.cpus[usize::from(c)].tick_stopped)
+            .filter(|&&c| !self.cpus[CpuId::from(c)].tick_stopped)
             .take(2)
             .count();
         busy > 1
@@ -188,16 +189,16 @@ impl Sim<'_> {
         let mut cost = 0;
         let n = self.cpus.len();
         for offset in 1..=n {
-            let idle = ((at(cpu) + offset) % n) as CpuId;
+            let idle = CpuId::at((cpu.index() + offset) % n);
             let own = idle == cpu;
-            let sleeps = self.cpus[at(idle)].step == Step::Idle && self.cpus[at(idle)].tick_stopped;
+            let sleeps = self.cpus[idle].step == Step::Idle && self.cpus[idle].tick_stopped;
             if !own && !sleeps {
                 continue;
             }
             self.advance_cpu(idle);
             self.publish_load(idle);
             cost += self.rebalance(idle, Kind::Idle);
-            if !own && !self.cpus[at(idle)].rq.is_empty() {
+            if !own && !self.cpus[idle].rq.is_empty() {
                 let toll = self.kick_idle(cpu, idle, cost);
                 cost += toll.stall + toll.cost;
             }
@@ -213,7 +214,7 @@ impl Sim<'_> {
         let llc = self.hw.near.llc(cpu);
         let mut sum = 0u64;
         for k in 0..self.world.llc_cpus(llc).len() {
-            let member = usize::from(self.world.llc_cpus(llc)[k]);
+            let member = CpuId::from(self.world.llc_cpus(llc)[k]);
             sum += u64::from(self.balancer.published[member].util);
         }
         let weight = self.world.llc_cpus(llc).len() as u32;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
-use crate::hw::cpu::{Step, Toll, at, some_task};
+use crate::hw::cpu::{Step, Toll};
 use crate::rq::runqueue::Arrival;
 use crate::sched::domains::{Domain, Level};
 use crate::sched::imbalance::{
@@ -22,7 +22,7 @@ impl Sim<'_> {
     /// One pass of `dst` over its domain at `level`, and the time that it takes.
     pub(crate) fn balance_pass(&mut self, dst: CpuId, level: usize, kind: Kind) -> (Pass, Ns) {
         let domains = Rc::clone(&self.balancer.domains);
-        let member = domains.of_cpu[at(dst)][level];
+        let member = domains.of_cpu[dst][level];
         let domain = &domains.all[member.domain as usize];
         let base = Ns::from(self.hw.cost.balance_base_ns);
         if !self.should_balance(dst, &domain.groups[member.group as usize], kind) {
@@ -47,7 +47,7 @@ impl Sim<'_> {
     /// should_we_balance(): the first idle CPU of the local group, else its first.
     fn should_balance(&self, dst: CpuId, group: &[u16], kind: Kind) -> bool {
         if kind == Kind::NewIdle {
-            return self.world.nr_running(dst) == 0 && self.cpus[at(dst)].wake_list.is_empty();
+            return self.world.nr_running(dst) == 0 && self.cpus[dst].wake_list.is_empty();
         }
         let idle = group.iter().find(|&&c| self.world.available_idle(CpuId::from(c)));
         CpuId::from(*idle.unwrap_or(&group[0])) == dst
@@ -68,7 +68,7 @@ impl Sim<'_> {
         self.balancer.groups = groups;
         let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
         let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
-        let state = &mut self.balancer.state[at(dst)][level];
+        let state = &mut self.balancer.state[dst][level];
         if moved > 0 {
             state.failed = 0;
             self.measured.counters.newidle_pulls +=
@@ -83,7 +83,7 @@ impl Sim<'_> {
             if matches!(imbalance, Imbalance::Tasks(_)) && state.failed > limit {
                 state.failed = domain.cache_nice_tries + 1;
                 if self.push_running(src, dst) {
-                    self.balancer.state[at(dst)][level].failed = 0;
+                    self.balancer.state[dst][level].failed = 0;
                     let relisting = self.take_shared_costs();
                     return (Pass::Moved(1), Ns::from(self.hw.cost.migrate_ns) + relisting);
                 }
@@ -130,7 +130,7 @@ impl Sim<'_> {
         };
         let mut runnable = 0.0;
         for &cpu in cpus {
-            let c = &self.balancer.published[usize::from(cpu)];
+            let c = &self.balancer.published[CpuId::from(cpu)];
             g.load += f64::from(c.load);
             g.util += u64::from(c.util);
             runnable += f64::from(c.runnable);
@@ -163,12 +163,12 @@ impl Sim<'_> {
             Imbalance::Tasks(_) => candidates.first_max_by_key(nr),
             Imbalance::Util(_) => candidates
                 .filter(|&c| nr(c) > 1)
-                .first_max_by_key(|c| u64::from(self.balancer.published[usize::from(c)].util)),
+                .first_max_by_key(|c| u64::from(self.balancer.published[CpuId::from(c)].util)),
             Imbalance::Load(limit) => candidates
                 .filter(|&c| {
-                    nr(c) > 1 || f64::from(self.balancer.published[usize::from(c)].load) <= limit
+                    nr(c) > 1 || f64::from(self.balancer.published[CpuId::from(c)].load) <= limit
                 })
-                .first_max_by_key(|c| self.balancer.published[usize::from(c)].load as u64),
+                .first_max_by_key(|c| self.balancer.published[CpuId::from(c)].load as u64),
         };
         best.map(CpuId::from)
     }
@@ -183,8 +183,8 @@ impl Sim<'_> {
         domain: &Domain,
         imbalance: Imbalance,
     ) -> u32 {
-        let failed = self.balancer.state[at(dst)][level].failed;
-        let waiting: Vec<TaskId> = self.cpus[at(src)].rq.waiting().collect();
+        let failed = self.balancer.state[dst][level].failed;
+        let waiting: Vec<TaskId> = self.cpus[src].rq.waiting().collect();
         let mut left = imbalance;
         let mut moved = 0;
         for &task in waiting.iter().take(MAX_MOVED as usize) {
@@ -197,7 +197,7 @@ impl Sim<'_> {
             {
                 continue;
             }
-            let t = &self.tasks[at(task)];
+            let t = &self.tasks[task];
             match &mut left {
                 Imbalance::Tasks(n) => *n -= 1,
                 Imbalance::Load(l) => {
@@ -229,8 +229,8 @@ impl Sim<'_> {
         if domain.level == Level::Smt || failed > domain.cache_nice_tries {
             return false;
         }
-        let t = &self.tasks[at(task)];
-        self.cpus[at(src)].rq.is_buddy(task)
+        let t = &self.tasks[task];
+        self.cpus[src].rq.is_buddy(task)
             || self.now.saturating_sub(t.exec_start) < MIGRATION_COST_NS
     }
 
@@ -243,9 +243,9 @@ impl Sim<'_> {
             self.dequeue_groups(task, src);
         }
         self.advance_cpu(src);
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 1);
-        let c = &mut self.cpus[at(src)];
+        let c = &mut self.cpus[src];
         c.averages.detach(&t.averages);
         c.removed = true;
         c.rq.remove(task, &mut t.se);
@@ -261,17 +261,17 @@ impl Sim<'_> {
 
     /// Active balancing: the running task of `src` is pushed to the idle `dst`.
     fn push_running(&mut self, src: CpuId, dst: CpuId) -> bool {
-        let Some(task) = some_task(self.world.curr(src)) else { return false };
-        if self.cpus[at(src)].step != Step::Op
+        let Some(task) = self.world.curr(src).some() else { return false };
+        if self.cpus[src].step != Step::Op
             || !self.world.available_idle(dst)
             || !self.world.allows(self.world.task(task).affinity, dst)
         {
             return false;
         }
-        let c = &mut self.cpus[at(src)];
+        let c = &mut self.cpus[src];
         c.settle(self.now);
         let left = c.activity;
-        self.tasks[at(task)].saved = Saved {
+        self.tasks[task].saved = Saved {
             busy_ns: left.busy,
             overhead_ns: left.stall + left.cost,
             user: left.user,

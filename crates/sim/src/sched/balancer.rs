@@ -1,5 +1,6 @@
 //! What balancing remembers: domains, and when each CPU last balanced each of its own.
 
+use crate::ids::CpuVec;
 use std::rc::Rc;
 
 use reveille_machine::Machine;
@@ -24,11 +25,11 @@ pub(crate) struct DomainState {
 pub(crate) struct Balancer {
     pub(crate) domains: Rc<Domains>,
     /// Per CPU, one per domain from the smallest.
-    pub(crate) state: Vec<Vec<DomainState>>,
+    pub(crate) state: CpuVec<Vec<DomainState>>,
     /// Some CPU has two runnable tasks (root_domain.overload).
     pub(crate) overload: bool,
     /// Averages of every CPU as last published, close together for the statistics.
-    pub(crate) published: Vec<Published>,
+    pub(crate) published: CpuVec<Published>,
     /// Groups of the pass in progress.
     pub(crate) groups: Vec<Group>,
     pub(crate) nohz_next_ns: Ns,
@@ -73,7 +74,7 @@ impl Balancer {
             domains: Rc::new(domains),
             state,
             overload: false,
-            published: vec![Published::default(); machine.topology.n_cpus()],
+            published: CpuVec::filled(Published::default(), machine.topology.n_cpus()),
             groups: Vec::new(),
             nohz_next_ns: 0,
             settled_ns: 0,

@@ -2,10 +2,10 @@
 //! each pool's two timers fire. Who is thrown off a CPU stands in throttle.rs.
 
 use reveille_measure::{GroupStats, Ns};
-use reveille_policy::{CpuId, NONE, PeriodStep, TaskId};
+use reveille_policy::{CpuId, PeriodStep, TaskId};
 
 use crate::hw::clock::NEVER;
-use crate::hw::cpu::{Step, Toll, at, some_task};
+use crate::hw::cpu::{Step, Toll};
 use crate::rq::groups::{Bandwidth, Group};
 use crate::sim::Sim;
 
@@ -13,13 +13,13 @@ impl Sim<'_> {
     /// The group of a task, if bandwidth control is on and it is in one.
     #[inline]
     pub(crate) fn group_of(&self, task: TaskId) -> Option<usize> {
-        self.bandwidth.as_ref()?.of_role(self.tasks[at(task)].spec.role)
+        self.bandwidth.as_ref()?.of_role(self.tasks[task].spec.role)
     }
 
     /// Does the current task of `cpu` run in this group?
     pub(crate) fn runs_in(&self, cpu: CpuId, g: usize) -> bool {
         let (Some(bandwidth), curr) = (&self.bandwidth, self.world.curr(cpu)) else { return false };
-        curr != NONE && bandwidth.lies_in(self.group_of(curr), g)
+        curr != TaskId::NONE && bandwidth.lies_in(self.group_of(curr), g)
     }
 
     /// update_curr() of the groups around the current task of `cpu`, which has run for
@@ -28,7 +28,7 @@ impl Sim<'_> {
     pub(crate) fn charge_groups(&mut self, cpu: CpuId, task: TaskId, delta: Ns) {
         let group = self.group_of(task);
         let Some(bandwidth) = &mut self.bandwidth else { return };
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.need_resched |= !bandwidth.charge(cpu, group, delta, self.now);
         self.replan_bandwidth();
     }
@@ -67,8 +67,8 @@ impl Sim<'_> {
                 toll += self.distribute(g, cpu);
             }
             // An idle CPU serves it without leaving idle.
-            if self.cpus[at(cpu)].step != Step::Idle {
-                self.cpus[at(cpu)].interrupt(now, toll.stall, toll.cost);
+            if self.cpus[cpu].step != Step::Idle {
+                self.cpus[cpu].interrupt(now, toll.stall, toll.cost);
                 self.replan(cpu);
             }
         }
@@ -86,7 +86,7 @@ impl Sim<'_> {
     pub(crate) fn start_bandwidth(&mut self) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
         for g in 0..bandwidth.groups.len() {
-            bandwidth.timer_moved(g, 0);
+            bandwidth.timer_moved(g, CpuId(0));
         }
         self.replan_bandwidth();
     }
@@ -95,10 +95,10 @@ impl Sim<'_> {
     /// yet is added.
     fn group_figures(&self, bandwidth: &Bandwidth, g: usize) -> GroupStats {
         let mut figures = bandwidth.figures(g, self.now);
-        for cpu in 0..self.cpus.len() as CpuId {
-            let Some(task) = some_task(self.world.curr(cpu)) else { continue };
+        for cpu in self.cpus.ids() {
+            let Some(task) = self.world.curr(cpu).some() else { continue };
             if bandwidth.lies_in(self.group_of(task), g) {
-                figures.usage_ns += self.now.saturating_sub(self.tasks[at(task)].exec_start);
+                figures.usage_ns += self.now.saturating_sub(self.tasks[task].exec_start);
             }
         }
         figures

@@ -5,7 +5,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
-use crate::hw::cpu::{Toll, at};
+use crate::hw::cpu::Toll;
 use crate::sim::Sim;
 use crate::tasks::task::Place;
 
@@ -19,11 +19,11 @@ impl Sim<'_> {
         when: Ns,
     ) -> Toll {
         self.advance_cpu(cpu);
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         debug_assert_eq!(t.place, Place::Delayed(cpu));
         t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 0);
         t.place = Place::Blocked;
-        self.cpus[at(cpu)].rq.delayed_left(&mut t.se, vlag, &self.rules.fair);
+        self.cpus[cpu].rq.delayed_left(&mut t.se, vlag, &self.rules.fair);
         self.world.task_mut(task).load_avg = t.averages.load as u32;
         if !self.rules.fair.hides_delayed() {
             let nr = self.world.nr_running(cpu) - 1;
@@ -40,16 +40,16 @@ impl Sim<'_> {
     pub(crate) fn wake_delayed(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId) -> Toll {
         self.measured.counters.activations += 1;
         self.count_wakeup(cpu, dst);
-        let wait = self.cpus[at(dst)].lock.acquire(cpu, self.now, self.hw.near.lines());
+        let wait = self.cpus[dst].lock.acquire(cpu, self.now, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         let told = self.charge_for(cpu, dst);
         self.advance_cpu(dst);
-        let t = &mut self.tasks[at(wakee)];
+        let t = &mut self.tasks[wakee];
         t.wake_at = self.now;
         t.waker_cpu = cpu;
         t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 0);
         t.place = Place::Queued(dst);
-        let c = &mut self.cpus[at(dst)];
+        let c = &mut self.cpus[dst];
         c.rq.wake_delayed(wakee, &self.rules.fair);
         c.util_est += t.util_est();
         self.world.task_mut(wakee).load_avg = t.averages.load as u32;
@@ -60,8 +60,8 @@ impl Sim<'_> {
         }
         self.publish_load(dst);
         let work = Ns::from(self.hw.cost.enqueue_ns);
-        let hold = self.cpus[at(cpu)].stretch(work);
-        self.cpus[at(dst)].lock.release(self.now + wait + hold);
+        let hold = self.cpus[cpu].stretch(work);
+        self.cpus[dst].lock.release(self.now + wait + hold);
         let mut toll = Toll { stall: wait, cost: Ns::from(self.hw.cost.ttwu_ns) + work + told };
         if dst != cpu {
             toll.stall += self.hw.near.remote_enqueue(dst, cpu);

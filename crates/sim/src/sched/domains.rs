@@ -1,6 +1,7 @@
 //! Scheduling domains of a machine: nested spans of CPUs, each split into the
 //! groups between which load is balanced. Levels without a choice are left out.
 
+use crate::ids::CpuVec;
 use std::collections::BTreeMap;
 
 use reveille_machine::Topology;
@@ -64,15 +65,16 @@ pub(crate) struct Membership {
 /// Domains of a machine, and those of each CPU from the smallest to the largest.
 pub(crate) struct Domains {
     pub(crate) all: Vec<Domain>,
-    pub(crate) of_cpu: Vec<Vec<Membership>>,
+    pub(crate) of_cpu: CpuVec<Vec<Membership>>,
 }
 
 impl Domains {
     /// `pairs`: the last-level caches of a node stand in pairs (SIS_NODE_TOPOEXT).
     pub(crate) fn new(topology: &Topology, pairs: bool) -> Domains {
-        let mut domains = Domains { all: Vec::new(), of_cpu: vec![Vec::new(); topology.n_cpus()] };
-        let place = |cpu: CpuId| &topology.cpus()[cpu as usize];
-        domains.add_level(topology, Level::Smt, |c| place(c).core, |c| c);
+        let mut domains =
+            Domains { all: Vec::new(), of_cpu: CpuVec::filled(Vec::new(), topology.n_cpus()) };
+        let place = |cpu: CpuId| &topology.cpus()[cpu.index()];
+        domains.add_level(topology, Level::Smt, |c| place(c).core, |c| c.0);
         domains.add_level(topology, Level::Cluster, |c| place(c).cluster, |c| place(c).core);
         domains.add_level(topology, Level::Llc, |c| place(c).llc, |c| place(c).cluster);
         let pair = pairs_of_llcs(topology, if pairs { 2 } else { 1 });
@@ -89,7 +91,7 @@ impl Domains {
     /// else a task for each cache of the domain above one; above the lowest NUMA level in
     /// proportion.
     fn allow_numa_imbalance(&mut self, topology: &Topology) {
-        for members in &self.of_cpu {
+        for members in self.of_cpu.iter() {
             let numa = members.iter().map(|m| m.domain as usize);
             let numa: Vec<usize> = numa.filter(|&d| self.all[d].level == Level::Numa).collect();
             let Some(&lowest) = numa.first() else { continue };
@@ -115,9 +117,9 @@ impl Domains {
         group: impl Fn(CpuId) -> u32,
     ) {
         let mut members: BTreeMap<u32, BTreeMap<u32, Vec<u16>>> = BTreeMap::new();
-        for cpu in 0..topology.n_cpus() as CpuId {
+        for cpu in (0..topology.n_cpus()).map(CpuId::at) {
             let groups = members.entry(span(cpu)).or_default();
-            groups.entry(group(cpu)).or_default().push(cpu as u16);
+            groups.entry(group(cpu)).or_default().push(cpu.0 as u16);
         }
         for groups in members.into_values() {
             if groups.len() < 2 {
@@ -127,11 +129,11 @@ impl Domains {
             groups.sort_by_key(|g| g[0]);
             let mut all: Vec<u16> = groups.iter().flatten().copied().collect();
             all.sort_unstable();
-            let child = self.of_cpu[usize::from(all[0])].last().map(|m| m.domain as usize);
+            let child = self.of_cpu[CpuId::from(all[0])].last().map(|m| m.domain as usize);
             let domain = self.all.len() as u32;
             for (number, group) in groups.iter().enumerate() {
                 for &cpu in group {
-                    self.of_cpu[usize::from(cpu)].push(Membership { domain, group: number as u32 });
+                    self.of_cpu[CpuId::from(cpu)].push(Membership { domain, group: number as u32 });
                 }
             }
             self.all.push(Domain {
@@ -173,9 +175,9 @@ mod tests {
         let topology = Topology::uniform(2, 1, 4, 2).unwrap();
         let domains = Domains::new(&topology, false);
         let levels: Vec<Level> =
-            domains.of_cpu[0].iter().map(|m| domains.all[m.domain as usize].level).collect();
+            domains.of_cpu[CpuId(0)].iter().map(|m| domains.all[m.domain as usize].level).collect();
         assert_eq!(levels, [Level::Smt, Level::Llc, Level::Numa]);
-        let llc = &domains.all[domains.of_cpu[0][1].domain as usize];
+        let llc = &domains.all[domains.of_cpu[CpuId(0)][1].domain as usize];
         assert_eq!((llc.span.len(), llc.groups.len()), (8, 4));
     }
 
@@ -183,7 +185,7 @@ mod tests {
     fn domains_of(machine: &str) -> Vec<(Level, usize, usize, u64)> {
         let topology = reveille_machine::load(machine).unwrap().topology;
         let domains = Domains::new(&topology, false);
-        let all = domains.of_cpu[0].iter().map(|m| &domains.all[m.domain as usize]);
+        let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
         all.map(|d| (d.level, d.span.len(), d.groups.len(), d.imb_numa_nr)).collect()
     }
 
@@ -203,8 +205,10 @@ mod tests {
         assert_eq!(domains_of("clx-8260-snc"), snc);
         let topology = reveille_machine::load("milan-2s64c").unwrap().topology;
         let paired = Domains::new(&topology, true);
-        let spans: Vec<usize> =
-            paired.of_cpu[0].iter().map(|m| paired.all[m.domain as usize].span.len()).collect();
+        let spans: Vec<usize> = paired.of_cpu[CpuId(0)]
+            .iter()
+            .map(|m| paired.all[m.domain as usize].span.len())
+            .collect();
         assert_eq!(spans, [2, 16, 32, 128, 256]);
         assert_eq!(domains_of("kp920-1n32c"), [(Cluster, 4, 4, 0), (Llc, 32, 8, 0)]);
     }
@@ -213,7 +217,7 @@ mod tests {
     fn a_level_spreads_if_one_below_it_shares_something() {
         let of = |machine: &str| {
             let domains = Domains::new(&reveille_machine::load(machine).unwrap().topology, false);
-            let all = domains.of_cpu[0].iter().map(|m| &domains.all[m.domain as usize]);
+            let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
             all.map(|d| d.prefer_sibling).collect::<Vec<_>>()
         };
         assert_eq!(of("milan-2s64c-nps2"), [false, true, true, true, false]);
@@ -224,7 +228,7 @@ mod tests {
     fn levels_without_a_choice_are_left_out() {
         let topology = Topology::uniform(1, 1, 4, 1).unwrap();
         let domains = Domains::new(&topology, false);
-        assert_eq!(domains.of_cpu[3].len(), 1);
+        assert_eq!(domains.of_cpu[CpuId(3)].len(), 1);
         assert_eq!(domains.all[0].level, Level::Llc);
     }
 }

@@ -3,7 +3,6 @@
 
 use reveille_policy::{CpuId, TaskId, bits};
 
-use crate::hw::cpu::at;
 use crate::rq::runqueue::Arrival;
 use crate::sched::balancer::Published;
 use crate::sim::Sim;
@@ -21,8 +20,8 @@ impl Sim<'_> {
     /// The task joins the timeline of `dst`.
     pub(crate) fn put_on_timeline(&mut self, task: TaskId, dst: CpuId, arrival: Arrival) {
         self.advance_cpu(dst);
-        let t = &mut self.tasks[at(task)];
-        let c = &mut self.cpus[at(dst)];
+        let t = &mut self.tasks[task];
+        let c = &mut self.cpus[dst];
         t.averages.advance(&self.rules.decay, self.now, false, 0, 0);
         if t.attaching {
             t.attaching = false;
@@ -48,30 +47,30 @@ impl Sim<'_> {
 
     /// init_entity_runnable_average() and post_init_entity_util_avg().
     pub(crate) fn new_task_averages(&mut self, task: TaskId, cpu: CpuId) {
-        let queue = &mut self.cpus[at(cpu)].averages;
-        let weight = f64::from(self.tasks[at(task)].se.weight);
+        let queue = &mut self.cpus[cpu].averages;
+        let weight = f64::from(self.tasks[task].se.weight);
         let room = (1024.0 - queue.util).max(0.0) / 2.0;
         let util = if queue.util == 0.0 {
             room
         } else {
             (queue.util * weight / (queue.load + 1.0)).min(room)
         };
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.averages.util = util;
         t.averages.load = weight;
         t.averages.runnable = util;
         t.util_est = util;
         queue.attach(&t.averages);
-        self.cpus[at(cpu)].rq.place_new(&mut t.se, &self.rules.fair);
+        self.cpus[cpu].rq.place_new(&mut t.se, &self.rules.fair);
         self.publish_load(cpu);
     }
 
     /// Takes a sleeping task's averages out of the queue that it slept on.
     pub(crate) fn detach(&mut self, task: TaskId, from: CpuId) {
         self.advance_cpu(from);
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.averages.advance(&self.rules.decay, self.now, false, 0, 0);
-        let c = &mut self.cpus[at(from)];
+        let c = &mut self.cpus[from];
         c.averages.detach(&t.averages);
         c.removed = true;
         self.publish_load(from);
@@ -80,17 +79,17 @@ impl Sim<'_> {
     /// Brings the averages of a CPU's queue up to now.
     #[inline]
     pub(crate) fn advance_cpu(&mut self, cpu: CpuId) {
-        let running = self.world.curr(cpu) != reveille_policy::NONE;
-        let c = &mut self.cpus[at(cpu)];
+        let running = self.world.curr(cpu) != TaskId::NONE;
+        let c = &mut self.cpus[cpu];
         let nr = self.world.nr_running(cpu) - c.rq.delayed_running;
         c.averages.advance(&self.rules.decay, self.now, running, c.rq.weight, nr);
     }
 
     #[inline]
     pub(crate) fn publish_load(&mut self, cpu: CpuId) {
-        let c = &self.cpus[at(cpu)];
+        let c = &self.cpus[cpu];
         self.world.set_cfs_load(cpu, c.averages.load as u32);
-        self.balancer.published[at(cpu)] = Published {
+        self.balancer.published[cpu] = Published {
             load: c.averages.load as f32,
             runnable: c.averages.runnable as f32,
             util: c.util() as u32,

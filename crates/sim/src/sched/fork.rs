@@ -5,7 +5,6 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
-use crate::hw::cpu::at;
 use crate::sched::domains::Domain;
 use crate::sim::Sim;
 use crate::tasks::task::Task;
@@ -31,7 +30,7 @@ impl Sim<'_> {
     pub(crate) fn respawn(&mut self, cpu: CpuId, task: TaskId) {
         self.block(cpu);
         self.detach(task, cpu);
-        let old = &self.tasks[at(task)];
+        let old = &self.tasks[task];
         let successor = Task {
             place: old.place,
             timer: old.timer,
@@ -39,7 +38,7 @@ impl Sim<'_> {
             on_cpu_until: 0,
             ..Task::new(old.spec, self.work.code.begin(old.spec.role), cpu)
         };
-        self.tasks[at(task)] = successor;
+        self.tasks[task] = successor;
         let flip_decay_j = self.jiffies();
         let memory = self.world.task_mut(task);
         *memory = reveille_policy::Task::new(task, cpu);
@@ -50,7 +49,7 @@ impl Sim<'_> {
 
     /// A task is forked on `cpu` at that time: placed then, and woken where it is placed.
     pub(crate) fn fork(&mut self, task: TaskId, cpu: CpuId, at_ns: Ns) {
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.period_at = at_ns;
         t.unborn = true;
         self.set_timer(cpu, task, at_ns);
@@ -62,7 +61,7 @@ impl Sim<'_> {
         let dst = self.find_idlest_cpu(cpu);
         let memory = self.world.task_mut(task);
         (memory.prev_cpu, memory.recent_used_cpu) = (dst, dst);
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         (t.warm_cpu, t.waker_cpu) = (dst, dst);
         t.averages.at = self.now;
         t.unborn = false;
@@ -77,7 +76,7 @@ impl Sim<'_> {
         let forker = cpu;
         let (mut cpu, mut span) = (cpu, usize::MAX);
         // The next domain is the largest of the CPU chosen so far below the last one.
-        while let Some((member, domain)) = domains.of_cpu[at(cpu)]
+        while let Some((member, domain)) = domains.of_cpu[cpu]
             .iter()
             .rev()
             .map(|m| (m, &domains.all[m.domain as usize]))
@@ -105,7 +104,7 @@ impl Sim<'_> {
                 // The forking task itself runs.
                 let forks = u32::from(CpuId::from(cpu) == forker);
                 let nr = self.world.nr_running(CpuId::from(cpu)).max(forks);
-                let published = &self.balancer.published[usize::from(cpu)];
+                let published = &self.balancer.published[CpuId::from(cpu)];
                 sum.cpus += 1;
                 sum.idle += u64::from(nr == 0);
                 sum.running += u64::from(nr);
@@ -143,10 +142,10 @@ impl Sim<'_> {
     /// for the shortest time; without one the least loaded.
     fn idlest_of(&self, group: &[u16]) -> CpuId {
         let key = |&cpu: &u16| {
-            let c = &self.cpus[usize::from(cpu)];
+            let c = &self.cpus[CpuId::from(cpu)];
             let idle = self.world.nr_running(CpuId::from(cpu)) == 0;
             let (state, since) = if idle { (c.idle_state, Ns::MAX - c.idle_from) } else { (0, 0) };
-            let load = if idle { 0 } else { self.balancer.published[usize::from(cpu)].load as u64 };
+            let load = if idle { 0 } else { self.balancer.published[CpuId::from(cpu)].load as u64 };
             (!idle, state, since, load)
         };
         CpuId::from(*group.iter().min_by_key(|cpu| key(cpu)).expect("a group has CPUs"))

@@ -4,7 +4,6 @@
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
-use crate::hw::cpu::at;
 use crate::rq::pelt::window_passed;
 use crate::sim::Sim;
 
@@ -32,7 +31,7 @@ impl Sim<'_> {
 
     /// Has the load of a CPU moved far enough to be reported? If so it counts as reported.
     fn reports_load(&mut self, cpu: CpuId, when: Ns) -> bool {
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         if !std::mem::take(&mut c.removed) && !window_passed(c.reported_at, when) {
             return false;
         }

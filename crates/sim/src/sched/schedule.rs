@@ -2,9 +2,9 @@
 //! picked and switched to, or the CPU goes idle.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId};
+use reveille_policy::{CpuId, TaskId};
 
-use crate::hw::cpu::{Step, Toll, at, some_task};
+use crate::hw::cpu::{Step, Toll};
 use crate::rq::eevdf::Next;
 use crate::sched::swqueue::Pull;
 use crate::sim::Sim;
@@ -14,28 +14,28 @@ impl Sim<'_> {
     /// update_curr(): the current task is charged for its time on the CPU.
     #[inline(always)]
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
-        let Some(task) = some_task(self.world.curr(cpu)) else { return };
-        let t = &mut self.tasks[at(task)];
+        let Some(task) = self.world.curr(cpu).some() else { return };
+        let t = &mut self.tasks[task];
         let delta = self.now - t.exec_start.min(self.now);
         if delta == 0 {
             return;
         }
         t.exec_start = self.now;
         self.world.task_mut(task).sum_exec_ns += delta;
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.need_resched |= c.rq.charge(&mut t.se, delta);
         if self.bandwidth.is_some() {
             self.charge_groups(cpu, task, delta);
         }
     }
 
-    /// update_curr() by the hand of `cpu`. If that ends the slice of the task on `dst`, or
+    /// update_curr() of `dst`, which `cpu` executes. If that ends the slice of the task on `dst`, or
     /// its group is out of runtime there, its CPU is told; returns the work of that.
     #[inline(always)]
     pub(crate) fn charge_for(&mut self, cpu: CpuId, dst: CpuId) -> Ns {
-        let known = self.cpus[at(dst)].need_resched;
+        let known = self.cpus[dst].need_resched;
         self.update_curr(dst);
-        if self.cpus[at(dst)].need_resched == known || cpu == dst {
+        if self.cpus[dst].need_resched == known || cpu == dst {
             return 0;
         }
         self.send_ipi(cpu, dst).cost
@@ -53,15 +53,15 @@ impl Sim<'_> {
     /// The current task blocks: dequeue, then the next one or idle.
     pub(crate) fn block(&mut self, cpu: CpuId) {
         let task = self.world.curr(cpu);
-        let wait = self.cpus[at(cpu)].lock.acquire(cpu, self.now, self.hw.near.lines());
+        let wait = self.cpus[cpu].lock.acquire(cpu, self.now, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         self.update_curr(cpu);
         self.advance_cpu(cpu);
         // In a group with a limit nobody is delayed: a throttled queue must be empty.
         let may_delay = self.group_of(task).is_none();
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.averages.advance(&self.rules.decay, self.now, true, u64::from(t.se.weight), 1);
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.util_est = (c.util_est - t.util_est()).max(0.0);
         // util_est rises at once and falls by a quarter of the difference.
         t.util_est = t.averages.util;
@@ -79,7 +79,7 @@ impl Sim<'_> {
         let gone = left || self.rules.fair.hides_delayed();
         let nr = self.world.nr_running(cpu) - u32::from(gone);
         self.world.set_nr_running(cpu, nr);
-        self.world.set_curr(cpu, NONE);
+        self.world.set_curr(cpu, TaskId::NONE);
         // A delayed task has not left its group's queue.
         let (line, group) = match left {
             true => (self.group_load_moved(cpu, cpu, self.now + wait), self.hw.group_level_ns()),
@@ -91,26 +91,26 @@ impl Sim<'_> {
         }
         self.publish_load(cpu);
         let work = Ns::from(self.hw.cost.dequeue_ns) + group;
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         let hold = c.stretch(work) + line;
         c.lock.release(self.now + wait + hold);
         c.need_resched = false;
         let toll = Toll { stall: wait + line, cost: work };
         self.run_next(cpu, Some(task), toll);
         // It is off the CPU once the switch away from it is over.
-        let c = &self.cpus[at(cpu)];
-        self.tasks[at(task)].on_cpu_until =
+        let c = &self.cpus[cpu];
+        self.tasks[task].on_cpu_until =
             if c.step == Step::Idle { c.idle_from } else { c.busy_from() };
     }
 
     /// Preempts the current task in the middle of its operation.
     pub(crate) fn preempt(&mut self, cpu: CpuId) {
-        debug_assert_eq!(self.cpus[at(cpu)].step, Step::Op);
+        debug_assert_eq!(self.cpus[cpu].step, Step::Op);
         let task = self.world.curr(cpu);
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.settle(self.now);
         let left = c.activity;
-        self.tasks[at(task)].saved =
+        self.tasks[task].saved =
             Saved { busy_ns: left.busy, overhead_ns: 0, user: left.user, some: true };
         self.yield_to_next(cpu, Toll { stall: left.stall, cost: left.cost });
     }
@@ -119,7 +119,7 @@ impl Sim<'_> {
     pub(crate) fn yield_to_next(&mut self, cpu: CpuId, toll: Toll) {
         self.measured.counters.preemptions += 1;
         let task = self.put_back(cpu);
-        self.cpus[at(cpu)].need_resched = false;
+        self.cpus[cpu].need_resched = false;
         self.run_next(cpu, Some(task), toll);
     }
 
@@ -128,11 +128,11 @@ impl Sim<'_> {
         let task = self.world.curr(cpu);
         self.update_curr(cpu);
         self.advance_cpu(cpu);
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.averages.advance(&self.rules.decay, self.now, true, u64::from(t.se.weight), 1);
         t.place = Place::Queued(cpu);
-        self.cpus[at(cpu)].rq.put_back(task, &t.se);
-        self.world.set_curr(cpu, NONE);
+        self.cpus[cpu].rq.put_back(task, &t.se);
+        self.world.set_curr(cpu, TaskId::NONE);
         if self.bandwidth.is_some() {
             self.put_prev_groups(task, cpu);
         }
@@ -150,9 +150,9 @@ impl Sim<'_> {
             if pull == Pull::Taken {
                 return self.run_next(cpu, prev, toll);
             }
-            if prev.is_some() && self.cpus[at(cpu)].wake_list.is_empty() {
+            if prev.is_some() && self.cpus[cpu].wake_list.is_empty() {
                 let stamp = self.now.max(1);
-                self.cpus[at(cpu)].idle_stamp = stamp;
+                self.cpus[cpu].idle_stamp = stamp;
                 if let Some(balancing) = self.new_idle_balance(cpu, toll) {
                     toll += balancing;
                     self.begin(cpu, Step::NewIdle, toll, 0, None);
@@ -170,7 +170,7 @@ impl Sim<'_> {
         self.measured.counters.context_switches += u64::from(prev != Some(task));
         // Out of idle the runqueue's clock is read again after the enqueue, so that its
         // waits are nobody's running time; between two tasks they are the next one's.
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         let from = match prev {
             Some(_) => self.now,
             None => self.now + toll.stall + c.stretch(toll.cost),
@@ -179,7 +179,7 @@ impl Sim<'_> {
             Some(_) => self.relist(cpu, prev, task, toll),
             None => Toll::default(),
         };
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
         c.averages.advance(&self.rules.decay, from, prev.is_some(), weight, nr);
         if c.leaves_idle() {
@@ -191,7 +191,7 @@ impl Sim<'_> {
         }
         self.world.set_curr(cpu, task);
         self.world.task_mut(task).prev_cpu = cpu;
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.averages.advance(&self.rules.decay, from, false, u64::from(t.se.weight), 1);
         t.place = Place::Running(cpu);
         t.exec_start = from;
@@ -206,14 +206,14 @@ impl Sim<'_> {
             None => Ns::from(self.hw.cost.switch_idle_ns),
             Some(prev) if prev == task => 0,
             Some(prev) => {
-                let same = self.tasks[at(prev)].spec.process == self.tasks[at(task)].spec.process;
+                let same = self.tasks[prev].spec.process == self.tasks[task].spec.process;
                 let mm = if same { 0 } else { self.hw.cost.switch_mm_ns };
                 Ns::from(self.hw.cost.switch_ns) + Ns::from(mm)
             }
         };
         self.resume(cpu, task, toll);
         if woken_at != 0 {
-            let running_at = self.cpus[at(cpu)].busy_from();
+            let running_at = self.cpus[cpu].busy_from();
             self.measured.wakeup_latency.record(running_at - woken_at);
         }
     }
@@ -222,7 +222,7 @@ impl Sim<'_> {
     #[inline]
     fn pick_next(&mut self, cpu: CpuId, toll: &mut Toll) -> Option<TaskId> {
         loop {
-            match self.cpus[at(cpu)].rq.pick(&self.rules.fair)? {
+            match self.cpus[cpu].rq.pick(&self.rules.fair)? {
                 Next::Run(task) => return Some(task),
                 Next::Asleep(task, vlag) => {
                     let when = self.now + toll.stall;
@@ -234,7 +234,7 @@ impl Sim<'_> {
 
     /// Goes on where the task was preempted, or at its next operation.
     fn resume(&mut self, cpu: CpuId, task: TaskId, toll: Toll) {
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         let saved = std::mem::take(&mut t.saved);
         if saved.some {
             let toll = Toll { stall: toll.stall + saved.overhead_ns, ..toll };
@@ -248,16 +248,16 @@ impl Sim<'_> {
 
     /// check_preempt_wakeup(): does the woken task preempt what `dst` runs?
     pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
-        let Some(curr) = some_task(self.world.curr(dst)) else { return Toll::default() };
-        if self.bandwidth.is_some() && matches!(self.tasks[at(woken)].place, Place::Held(_)) {
+        let Some(curr) = self.world.curr(dst).some() else { return Toll::default() };
+        if self.bandwidth.is_some() && matches!(self.tasks[woken].place, Place::Held(_)) {
             return Toll::default();
         }
-        let c = &mut self.cpus[at(dst)];
+        let c = &mut self.cpus[dst];
         if c.need_resched || !self.rules.fair.wakeup_preemption {
             return Toll::default();
         }
         let new = || self.world.task(woken).sum_exec_ns == 0;
-        let (running, waking) = (&self.tasks[at(curr)].se, &self.tasks[at(woken)].se);
+        let (running, waking) = (&self.tasks[curr].se, &self.tasks[woken].se);
         if !c.rq.preempts((curr, running), (woken, waking), new, &self.rules.fair) {
             return Toll::default();
         }

@@ -4,9 +4,9 @@
 //! what their locks and lines cost.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId, bits};
+use reveille_policy::{CpuId, TaskId, bits};
 
-use crate::hw::cpu::{Toll, at};
+use crate::hw::cpu::Toll;
 use crate::rq::shared::{Entry, Queue};
 use crate::sim::Sim;
 use crate::tasks::task::Place;
@@ -36,11 +36,11 @@ impl Sim<'_> {
         let Some(shared) = &self.shared_queues else { return false };
         // A fork is no wake-up; and what has left one queue for another has migrated.
         let forked = self.world.task(wakee).sum_exec_ns == 0 && !shared.at_every_enqueue;
-        let migrated = self.tasks[at(wakee)].attaching;
+        let migrated = self.tasks[wakee].attaching;
         !forked && self.world.swqueue_appends(&self.rules.tunables, wakee, dst, migrated)
     }
 
-    /// Appends a wakee that has just been queued on `dst`, by the hand of `cpu`, which
+    /// `cpu` appends a wakee that has just been queued on `dst`; it
     /// holds the runqueue's lock and asks at `when` for the queue's.
     pub(crate) fn append_shared(
         &mut self,
@@ -53,7 +53,7 @@ impl Sim<'_> {
         let tail = self.queue(q).list.back().map(|e| e.by);
         let (toll, done) = self.access(q, cpu, when, [tail, None], Access::Append);
         self.queue(q).list.push_back(Entry { task: wakee, by: cpu, seen_from: done });
-        self.tasks[at(wakee)].shared_queue = q as u32;
+        self.tasks[wakee].shared_queue = Some(q);
         toll
     }
 
@@ -68,16 +68,13 @@ impl Sim<'_> {
     /// it is on one. `cpu` asks for the queue's lock at `when`.
     #[inline]
     pub(crate) fn remove_shared(&mut self, cpu: CpuId, task: TaskId, when: Ns) -> Toll {
-        let q = std::mem::replace(&mut self.tasks[at(task)].shared_queue, NONE);
-        if q == NONE {
-            return Toll::default();
-        }
-        let list = &self.queue(at(q)).list;
+        let Some(q) = self.tasks[task].shared_queue.take() else { return Toll::default() };
+        let list = &self.queue(q).list;
         let place = list.iter().position(|e| e.task == task).expect("listed where it says");
         let before = place.checked_sub(1).map(|p| list[p].by);
         let after = list.get(place + 1).map(|e| e.by);
-        let (toll, done) = self.access(at(q), cpu, when, [before, after], Access::Remove);
-        let queue = self.queue(at(q));
+        let (toll, done) = self.access(q, cpu, when, [before, after], Access::Remove);
+        let queue = self.queue(q);
         if let Some(entry) = queue.list.remove(place) {
             queue.leaving.push_back((entry.seen_from, done));
         }
@@ -97,8 +94,8 @@ impl Sim<'_> {
     #[inline]
     fn joins_shared(&mut self, cpu: CpuId, task: TaskId) -> bool {
         self.shared_queues.as_ref().is_some_and(|s| s.at_every_enqueue)
-            && self.tasks[at(task)].place == Place::Queued(cpu)
-            && self.tasks[at(task)].shared_queue == NONE
+            && self.tasks[task].place == Place::Queued(cpu)
+            && self.tasks[task].shared_queue.is_none()
             && self.world.swqueue_appends(&self.rules.tunables, task, cpu, false)
     }
 
@@ -116,7 +113,7 @@ impl Sim<'_> {
         if let Some(prev) = prev.filter(|&p| p != next && self.joins_shared(cpu, p)) {
             own = self.append_shared(cpu, prev, cpu, self.after(cpu, toll));
         }
-        if self.tasks[at(next)].shared_queue != NONE {
+        if self.tasks[next].shared_queue.is_some() {
             let mut before = toll;
             before += own;
             own += self.unlist_next(cpu, next, before);
@@ -146,7 +143,7 @@ impl Sim<'_> {
             return Pull::Nothing;
         }
         let in_newidle = self.rules.has(bits::SWQUEUE_NEWIDLE);
-        if in_newidle && !self.cpus[at(cpu)].wake_list.is_empty() {
+        if in_newidle && !self.cpus[cpu].wake_list.is_empty() {
             return Pull::Nothing; // a wake-up is pending: new-idle balancing returns at once
         }
         let (mut k, mut pull) = (0, Pull::Nothing);
@@ -159,7 +156,7 @@ impl Sim<'_> {
             let Some(task) = self.pop_shared(cpu, q, toll) else { continue };
             if self.take_popped(cpu, task, toll) {
                 if in_newidle {
-                    self.cpus[at(cpu)].idle_stamp = 0;
+                    self.cpus[cpu].idle_stamp = 0;
                 }
                 return Pull::Taken;
             }
@@ -191,7 +188,7 @@ impl Sim<'_> {
         let queue = self.queue(q);
         queue.list.pop_front();
         queue.leaving.push_back((seen_from, done));
-        self.tasks[at(task)].shared_queue = NONE;
+        self.tasks[task].shared_queue = None;
         Some(task)
     }
 
@@ -199,26 +196,25 @@ impl Sim<'_> {
     fn take_popped(&mut self, cpu: CpuId, task: TaskId, toll: &mut Toll) -> bool {
         let src = self.world.task(task).prev_cpu;
         let when = self.after(cpu, *toll);
-        let granted =
-            self.now + self.cpus[at(src)].lock.acquire(cpu, self.now, self.hw.near.lines());
+        let granted = self.now + self.cpus[src].lock.acquire(cpu, self.now, self.hw.near.lines());
         let wait = granted.saturating_sub(when).max(self.hw.near.line(src, cpu));
         self.measured.counters.lock_wait_ns += wait;
         toll.stall += wait;
-        let queued = self.tasks[at(task)].place == Place::Queued(src);
+        let queued = self.tasks[task].place == Place::Queued(src);
         let takes = self.world.swqueue_takes(task, cpu, queued);
         if takes {
             self.move_task(task, src, cpu);
             self.measured.counters.swqueue_pulls += 1;
             // Half of a migration is the detachment, under that lock.
             let detach = Ns::from(self.hw.cost.migrate_ns) / 2;
-            let detached = granted + self.cpus[at(cpu)].stretch(detach);
-            self.cpus[at(src)].lock.release(detached);
+            let detached = granted + self.cpus[cpu].stretch(detach);
+            self.cpus[src].lock.release(detached);
             toll.cost += Ns::from(self.hw.cost.migrate_ns);
             toll.stall += self.take_shared_costs();
             let attached = self.after(cpu, *toll);
-            self.cpus[at(cpu)].lock.release(attached);
+            self.cpus[cpu].lock.release(attached);
         } else {
-            self.cpus[at(src)].lock.release(granted);
+            self.cpus[src].lock.release(granted);
         }
         takes
     }
@@ -243,7 +239,7 @@ impl Sim<'_> {
         let granted = self.now + queue.lock.acquire(cpu, self.now, |_, _| handoff);
         let nodes: Ns = neighbours.into_iter().flatten().map(|by| self.hw.near.line(by, cpu)).sum();
         let work = Ns::from(self.hw.cost.swqueue_hold_ns);
-        let hold = nodes + self.cpus[at(cpu)].stretch(work);
+        let hold = nodes + self.cpus[cpu].stretch(work);
         queue.lock.release(granted + hold);
         let wait = granted.max(when + handoff) - when;
         let done = when + wait + hold;

@@ -4,7 +4,7 @@
 
 use reveille_policy::{CpuId, TaskId};
 
-use crate::hw::cpu::{Step, Toll, at};
+use crate::hw::cpu::{Step, Toll};
 use crate::rq::runqueue::Arrival;
 use crate::sim::Sim;
 use crate::tasks::task::Place;
@@ -19,10 +19,10 @@ impl Sim<'_> {
         if !bandwidth.held_back(group, cpu) {
             return true;
         }
-        bandwidth.held[at(cpu)].push(task);
-        self.tasks[at(task)].place = Place::Held(cpu);
+        bandwidth.held[cpu].push(task);
+        self.tasks[task].place = Place::Held(cpu);
         // Woken for nothing, an idle CPU begins a new idle stretch.
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         if matches!(c.step, Step::Idle | Step::IdleExit) {
             c.idle_stamp = self.now.max(1);
         }
@@ -35,17 +35,17 @@ impl Sim<'_> {
         while let Some(g) = group {
             let current = self.runs_in(cpu, g);
             let Some(bandwidth) = &mut self.bandwidth else { return };
-            let queue = &mut bandwidth.groups[g].queues[at(cpu)];
+            let queue = &mut bandwidth.groups[g].queues[cpu];
             queue.entities += 1;
             if queue.entities == 1 && !current && queue.runtime.enabled() {
                 // check_enqueue_throttle()
                 let slice = bandwidth.slice_ns;
                 let around = &mut bandwidth.groups[g];
-                around.pool.account(&mut around.queues[at(cpu)].runtime, 0, slice, self.now);
+                around.pool.account(&mut around.queues[cpu].runtime, 0, slice, self.now);
                 self.throttle_if_out(g, cpu);
             }
             let Some(bandwidth) = &mut self.bandwidth else { return };
-            let queue = &mut bandwidth.groups[g].queues[at(cpu)];
+            let queue = &mut bandwidth.groups[g].queues[cpu];
             if queue.runtime.throttled() || queue.on_parent {
                 break;
             }
@@ -80,7 +80,7 @@ impl Sim<'_> {
     fn throttle_if_out(&mut self, g: usize, cpu: CpuId) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
         let group = &mut bandwidth.groups[g];
-        let throttled = group.pool.throttle(&mut group.queues[at(cpu)].runtime, self.now);
+        let throttled = group.pool.throttle(&mut group.queues[cpu].runtime, self.now);
         bandwidth.timer_moved(g, cpu);
         if !throttled {
             return;
@@ -89,11 +89,11 @@ impl Sim<'_> {
         group.throttled.push_back(cpu);
         bandwidth.note(g, self.now);
         let group = &mut bandwidth.groups[g];
-        if std::mem::take(&mut group.queues[at(cpu)].on_parent) {
+        if std::mem::take(&mut group.queues[cpu].on_parent) {
             let parent = group.parent;
             bandwidth.leave_queues(parent, cpu, self.now);
         }
-        let waiting: Vec<TaskId> = self.cpus[at(cpu)].rq.waiting().collect();
+        let waiting: Vec<TaskId> = self.cpus[cpu].rq.waiting().collect();
         for task in waiting.into_iter().rev() {
             if self.bandwidth.as_ref().is_some_and(|b| b.lies_in(self.group_of(task), g)) {
                 self.hold(task, cpu);
@@ -104,10 +104,10 @@ impl Sim<'_> {
     /// Takes a waiting task off the timeline: it counts as asleep there.
     fn hold(&mut self, task: TaskId, cpu: CpuId) {
         self.advance_cpu(cpu);
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 1);
         t.place = Place::Held(cpu);
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         c.rq.remove(task, &mut t.se);
         t.se.vruntime += c.rq.origin(); // it stays on this queue
         c.util_est = (c.util_est - t.util_est()).max(0.0);
@@ -115,19 +115,18 @@ impl Sim<'_> {
         self.world.set_nr_running(cpu, nr);
         self.publish_load(cpu);
         if let Some(bandwidth) = &mut self.bandwidth {
-            bandwidth.held[at(cpu)].push(task);
+            bandwidth.held[cpu].push(task);
         }
     }
 
-    /// distribute_cfs_runtime() by the hand of `by`: first come first served, until the
+    /// distribute_cfs_runtime(), executed by `by`: first come, first served, until the
     /// pool is empty. Returns what it takes.
     pub(crate) fn distribute(&mut self, g: usize, by: CpuId) -> Toll {
         let mut toll = Toll::default();
         while let Some(bandwidth) = &mut self.bandwidth {
             let group = &mut bandwidth.groups[g];
             let Some(&cpu) = group.throttled.front() else { break };
-            if group.pool.runtime_ns() == 0 || !group.pool.grant(&mut group.queues[at(cpu)].runtime)
-            {
+            if group.pool.runtime_ns() == 0 || !group.pool.grant(&mut group.queues[cpu].runtime) {
                 break;
             }
             toll += self.unthrottle(g, cpu, by, toll);
@@ -141,10 +140,10 @@ impl Sim<'_> {
         let Some(bandwidth) = &mut self.bandwidth else { return Toll::default() };
         let group = &mut bandwidth.groups[g];
         group.throttled.pop_front();
-        let queue = &mut group.queues[at(cpu)];
+        let queue = &mut group.queues[cpu];
         group.pool.unthrottle(&mut queue.runtime, self.now);
         bandwidth.note(g, self.now);
-        let queue = &mut bandwidth.groups[g].queues[at(cpu)];
+        let queue = &mut bandwidth.groups[g].queues[cpu];
         if queue.entities > 0 && !queue.on_parent {
             queue.on_parent = true;
             let parent = bandwidth.groups[g].parent;
@@ -152,8 +151,8 @@ impl Sim<'_> {
         }
         let mut toll = Toll::cost(self.hw.cost.enqueue_ns);
         self.release(cpu);
-        if self.cpus[at(cpu)].step == Step::Idle && !self.cpus[at(cpu)].rq.is_empty() {
-            let done = after.stall + self.cpus[at(by)].stretch(after.cost + toll.cost);
+        if self.cpus[cpu].step == Step::Idle && !self.cpus[cpu].rq.is_empty() {
+            let done = after.stall + self.cpus[by].stretch(after.cost + toll.cost);
             toll += self.kick_idle(by, cpu, done);
         }
         toll
@@ -162,14 +161,14 @@ impl Sim<'_> {
     /// Held tasks that nothing holds any more join the timeline as if woken.
     fn release(&mut self, cpu: CpuId) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
-        if bandwidth.held[at(cpu)].is_empty() {
+        if bandwidth.held[cpu].is_empty() {
             return;
         }
-        for task in std::mem::take(&mut bandwidth.held[at(cpu)]) {
+        for task in std::mem::take(&mut bandwidth.held[cpu]) {
             let group = self.group_of(task);
             let Some(bandwidth) = &mut self.bandwidth else { return };
             if bandwidth.held_back(group, cpu) {
-                bandwidth.held[at(cpu)].push(task);
+                bandwidth.held[cpu].push(task);
             } else {
                 self.put_on_timeline(task, cpu, Arrival::Woken);
             }

@@ -7,7 +7,7 @@ use reveille_machine::Distance;
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, Pick, Rule, TaskId, bits};
 
-use crate::hw::cpu::{Step, Toll, at};
+use crate::hw::cpu::{Step, Toll};
 use crate::rq::runqueue::Arrival;
 use crate::sim::Sim;
 use crate::tasks::task::Place;
@@ -19,13 +19,13 @@ const WAKE_LIST_LINES: Ns = 2;
 impl Sim<'_> {
     /// The current task of `cpu` wakes `wakee`, then goes on with its program.
     pub(crate) fn wake(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
-        if let Place::Delayed(on) = self.tasks[at(wakee)].place {
+        if let Place::Delayed(on) = self.tasks[wakee].place {
             let toll = self.wake_delayed(cpu, wakee, on);
             self.proceed(cpu, toll);
             return;
         }
         self.wake_begins(cpu, wakee);
-        let leaves_at = self.tasks[at(wakee)].on_cpu_until;
+        let leaves_at = self.tasks[wakee].on_cpu_until;
         if leaves_at > self.now {
             // Still switching away: its own CPU may take it back from its wake list.
             let on = self.world.task(wakee).prev_cpu;
@@ -44,7 +44,7 @@ impl Sim<'_> {
     }
 
     fn wake_begins(&mut self, cpu: CpuId, wakee: TaskId) {
-        let t = &mut self.tasks[at(wakee)];
+        let t = &mut self.tasks[wakee];
         debug_assert_eq!(t.place, Place::Blocked, "only a blocked task is woken");
         t.place = Place::Waking;
         t.wake_at = self.now;
@@ -73,7 +73,7 @@ impl Sim<'_> {
     /// A timer on `cpu` wakes its task, in interrupt context. The interrupt is short
     /// against what follows, so that selection and queueing happen at once.
     pub(crate) fn wake_from_timer(&mut self, cpu: CpuId, wakee: TaskId) -> Toll {
-        if let Place::Delayed(on) = self.tasks[at(wakee)].place {
+        if let Place::Delayed(on) = self.tasks[wakee].place {
             return self.wake_delayed(cpu, wakee, on);
         }
         self.wake_begins(cpu, wakee);
@@ -120,7 +120,7 @@ impl Sim<'_> {
             if self.rules.has(bits::SIS_PROP) {
                 // By the clock around the walk: has_idle_cores was read before.
                 let walk = Ns::from(pick.searched) * Ns::from(self.hw.cost.scan_cpu_ns);
-                let elapsed = self.cpus[at(cpu)].stretch(walk);
+                let elapsed = self.cpus[cpu].stretch(walk);
                 self.world.scan_done(&self.rules.tunables, cpu, &pick, elapsed);
             }
         }
@@ -167,9 +167,9 @@ impl Sim<'_> {
             toll += self.push_wake_list(cpu, wakee, dst);
         } else {
             toll += self.enqueue_woken(cpu, wakee, dst, self.now + toll.stall);
-            if self.cpus[at(dst)].step == Step::Idle {
+            if self.cpus[dst].step == Step::Idle {
                 // Need-resched is set when the task is queued, not before.
-                let queued = toll.stall + self.cpus[at(cpu)].stretch(toll.cost);
+                let queued = toll.stall + self.cpus[cpu].stretch(toll.cost);
                 toll += self.kick_idle(cpu, dst, queued);
             } else {
                 toll += self.check_preempt(cpu, dst, wakee);
@@ -187,8 +187,8 @@ impl Sim<'_> {
         }
         self.measured.counters.wakeup_migrations += 1;
         self.detach(wakee, from);
-        let t = &mut self.tasks[at(wakee)];
-        t.se.vruntime -= self.cpus[at(from)].rq.origin();
+        let t = &mut self.tasks[wakee];
+        t.se.vruntime -= self.cpus[from].rq.origin();
         t.attaching = true;
         self.world.task_mut(wakee).prev_cpu = dst;
     }
@@ -200,24 +200,24 @@ impl Sim<'_> {
             stall: WAKE_LIST_LINES * self.hw.near.line(dst, cpu),
             cost: Ns::from(self.hw.cost.wakelist_ns),
         };
-        self.tasks[at(wakee)].place = Place::WakeList(dst);
-        let c = &mut self.cpus[at(dst)];
+        self.tasks[wakee].place = Place::WakeList(dst);
+        let c = &mut self.cpus[dst];
         let first = c.wake_list.is_empty();
         c.wake_list.push(wakee);
         self.world.set_available_idle(dst, false);
         if !first {
             return toll; // an interrupt is on its way
         }
-        if self.cpus[at(dst)].step == Step::Idle {
-            let pushed = toll.stall + self.cpus[at(cpu)].stretch(toll.cost);
+        if self.cpus[dst].step == Step::Idle {
+            let pushed = toll.stall + self.cpus[cpu].stretch(toll.cost);
             toll += self.kick_idle(cpu, dst, pushed);
-        } else if self.cpus[at(dst)].step != Step::IdleExit {
+        } else if self.cpus[dst].step != Step::IdleExit {
             toll += self.send_ipi(cpu, dst);
         }
         toll
     }
 
-    /// Queues a woken task on `dst`, by the hand of `cpu`, from `when` on. The lock
+    /// Enqueues a woken task on `dst` at `when`; `cpu` executes that and pays for it. The lock
     /// of that runqueue is held all the while, load_avg's line included.
     pub(crate) fn enqueue_woken(
         &mut self,
@@ -226,15 +226,15 @@ impl Sim<'_> {
         dst: CpuId,
         when: Ns,
     ) -> Toll {
-        let c = &mut self.cpus[at(dst)];
+        let c = &mut self.cpus[dst];
         let wait = c.lock.acquire(cpu, when, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         let lines = if cpu == dst { 0 } else { self.hw.near.remote_enqueue(dst, cpu) };
         let told = self.activate(cpu, wakee, dst, when + wait + lines);
         let work = self.hw.enqueue_work();
         let stall = lines + told.stall;
-        let hold = self.cpus[at(cpu)].stretch(work + told.cost) + stall;
-        self.cpus[at(dst)].lock.release(when + wait + hold);
+        let hold = self.cpus[cpu].stretch(work + told.cost) + stall;
+        self.cpus[dst].lock.release(when + wait + hold);
         Toll { stall: wait + stall, cost: work + told.cost }
     }
 
@@ -243,7 +243,7 @@ impl Sim<'_> {
     /// load_avg's line, a resched of `dst`, the shared queue.
     #[inline(always)]
     pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
-        let c = &mut self.cpus[at(dst)];
+        let c = &mut self.cpus[dst];
         if c.idle_stamp != 0 {
             let idle = self.now.saturating_sub(c.idle_stamp);
             let cap = c.max_idle_balance_cost;
@@ -257,7 +257,7 @@ impl Sim<'_> {
         self.enqueue(wakee, dst, if new { Arrival::New } else { Arrival::Woken });
         let mut toll = Toll { stall: self.group_load_moved(cpu, dst, when), cost: told };
         if shared {
-            let work = self.cpus[at(cpu)].stretch(self.hw.enqueue_work() + toll.cost);
+            let work = self.cpus[cpu].stretch(self.hw.enqueue_work() + toll.cost);
             toll += self.append_shared(cpu, wakee, dst, when + toll.stall + work);
         }
         toll

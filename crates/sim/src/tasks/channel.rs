@@ -2,6 +2,7 @@
 //! and whom a message or a read wakes. The pages and buffers are the kernel's, because
 //! they decide how many messages one wakeup stands for.
 
+use crate::ids::TaskVec;
 use std::collections::VecDeque;
 
 use reveille_policy::TaskId;
@@ -191,24 +192,24 @@ impl Channel {
 
     /// `reader` waits for a message, behind those that already do.
     #[inline]
-    pub(crate) fn wait_to_receive(&mut self, tasks: &mut [Task], reader: TaskId) {
+    pub(crate) fn wait_to_receive(&mut self, tasks: &mut TaskVec<Task>, reader: TaskId) {
         self.readers.push(tasks, reader);
     }
 
     /// `writer` waits for room, behind those that already do.
-    pub(crate) fn wait_to_send(&mut self, tasks: &mut [Task], writer: TaskId) {
+    pub(crate) fn wait_to_send(&mut self, tasks: &mut TaskVec<Task>, writer: TaskId) {
         self.writers.push(tasks, writer);
     }
 
     /// The reader that a message wakes; it no longer waits.
     #[inline]
-    pub(crate) fn wake_reader(&mut self, tasks: &mut [Task]) -> Option<TaskId> {
+    pub(crate) fn wake_reader(&mut self, tasks: &mut TaskVec<Task>) -> Option<TaskId> {
         self.readers.pop(tasks)
     }
 
     /// The writer that room wakes; it no longer waits.
     #[inline]
-    pub(crate) fn wake_writer(&mut self, tasks: &mut [Task]) -> Option<TaskId> {
+    pub(crate) fn wake_writer(&mut self, tasks: &mut TaskVec<Task>) -> Option<TaskId> {
         self.writers.pop(tasks)
     }
 
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn only_the_first_write_to_a_pipe_wakes_and_only_a_read_of_a_full_one() {
         let mut pipe = Channel::new(ChannelKind::Pipe);
-        pipe.writers = Waiters { first: 7, last: 7 };
+        pipe.writers = Waiters { first: TaskId(7), last: TaskId(7) };
         let put = |wakes_reader| Sent::Put { wakes_reader, wakes_writer: false };
         assert_eq!(pipe.send(100, false), put(true));
         assert_eq!(pipe.send(100, false), put(false));
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn a_pipe_may_wake_its_writers_only_when_a_page_is_free() {
         let mut pipe = Channel { wakes_when_freed: true, ..Channel::new(ChannelKind::Pipe) };
-        pipe.writers = Waiters { first: 7, last: 7 };
+        pipe.writers = Waiters { first: TaskId(7), last: TaskId(7) };
         fill(&mut pipe, 100);
         // 40 messages are on a page.
         for _ in 1..40 {
@@ -319,7 +320,7 @@ mod tests {
     #[test]
     fn writers_of_a_unix_socket_wake_when_a_quarter_is_left() {
         let mut unix = Channel::new(ChannelKind::Unix);
-        unix.writers = Waiters { first: 7, last: 7 };
+        unix.writers = Waiters { first: TaskId(7), last: TaskId(7) };
         fill(&mut unix, 100);
         while unix.unread > 70 {
             assert_eq!(unix.receive(false).wakes_writers, Wakes::None, "{}", unix.unread);

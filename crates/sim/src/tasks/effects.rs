@@ -2,32 +2,32 @@
 //! task blocks or goes on.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId, WAKE_IN_TASK};
+use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK};
 use reveille_workload::Op;
 
-use crate::hw::cpu::{Toll, at};
+use crate::hw::cpu::Toll;
 use crate::sim::Sim;
 
 impl Sim<'_> {
     /// The operation's time is over: it takes effect.
     pub(crate) fn op_end(&mut self, cpu: CpuId) {
         let task = self.world.curr(cpu);
-        if self.tasks[at(task)].to_wake != NONE {
+        if self.tasks[task].to_wake != TaskId::NONE {
             self.wake_next(cpu, task);
             return;
         }
         match self.op(task) {
             Op::Run(_) | Op::RunRandom(_) | Op::RunArrived => self.next_op(task),
             Op::Spin(_) | Op::SpinArrived => {
-                self.tasks[at(task)].spin_until = 0;
+                self.tasks[task].spin_until = 0;
                 self.next_op(task);
             }
             Op::Send { channel, bytes } => return self.send(cpu, task, channel, bytes),
             Op::Recv { channel, .. } => {
-                let index = self.tasks[at(task)].spec.channel(channel);
-                self.tasks[at(task)].resumed = true;
+                let index = self.tasks[task].spec.channel(channel);
+                self.tasks[task].resumed = true;
                 if self.work.channels[index].unread == 0 {
-                    self.tasks[at(task)].slept = true;
+                    self.tasks[task].slept = true;
                     self.work.channels[index].wait_to_receive(&mut self.tasks, task);
                     return self.block(cpu);
                 }
@@ -41,7 +41,7 @@ impl Sim<'_> {
                 return self.sleep(cpu, task, time);
             }
             Op::Period { period, restart } => {
-                let t = &mut self.tasks[at(task)];
+                let t = &mut self.tasks[task];
                 t.period_at += period;
                 t.noted_at = t.period_at.max(self.now);
                 if t.period_at > self.now {
@@ -54,7 +54,7 @@ impl Sim<'_> {
                 t.resumed = true;
             }
             Op::Arrive => {
-                let t = &mut self.tasks[at(task)];
+                let t = &mut self.tasks[task];
                 t.resumed = true;
                 let due = self.work.next_arrival(t, task);
                 t.noted_at = due;
@@ -66,9 +66,9 @@ impl Sim<'_> {
                 }
             }
             Op::Wait { timeout, jitter } => {
-                self.tasks[at(task)].resumed = true;
-                if !self.tasks[at(task)].posted {
-                    self.tasks[at(task)].waits_futex = true;
+                self.tasks[task].resumed = true;
+                if !self.tasks[task].posted {
+                    self.tasks[task].waits_futex = true;
                     if timeout > 0 {
                         let jitter = self.wait_jitter(task, jitter);
                         self.arm_timer(cpu, task, timeout + jitter);
@@ -77,44 +77,44 @@ impl Sim<'_> {
                 }
             }
             Op::Post { task: member } => {
-                let posted = self.tasks[at(task)].spec.task_base + u32::from(member);
+                let posted = TaskId(self.tasks[task].spec.task_base + u32::from(member));
                 self.next_op(task);
                 return self.post(cpu, posted);
             }
             Op::WakeList { .. } => {
-                let t = &mut self.tasks[at(task)];
+                let t = &mut self.tasks[task];
                 let posted = t.batch;
                 let noted = t.batch_at.unwrap_or(self.now);
-                let next = self.tasks[at(posted)].list_next;
-                self.tasks[at(task)].batch = next;
-                self.tasks[at(posted)].noted_at = noted;
+                let next = self.tasks[posted].list_next;
+                self.tasks[task].batch = next;
+                self.tasks[posted].noted_at = noted;
                 return self.post(cpu, posted);
             }
             Op::Request { .. } => {
                 let to = self.send_request(task, self.now);
-                if std::mem::take(&mut self.tasks[at(to)].waits_request) {
+                if std::mem::take(&mut self.tasks[to].waits_request) {
                     return self.wake(cpu, to, WAKE_IN_TASK);
                 }
             }
             Op::Serve => {
-                self.tasks[at(task)].resumed = true;
+                self.tasks[task].resumed = true;
                 if !self.work.has_request(task) {
-                    self.tasks[at(task)].waits_request = true;
+                    self.tasks[task].waits_request = true;
                     return self.block(cpu);
                 }
             }
             Op::Lock { lock } => {
-                let spec = self.tasks[at(task)].spec;
+                let spec = self.tasks[task].spec;
                 let mutex = self.work.mutex(&spec, lock);
                 if !mutex.try_lock(task) {
                     mutex.wait(&mut self.tasks, task);
-                    self.tasks[at(task)].resumed = true;
+                    self.tasks[task].resumed = true;
                     return self.block(cpu);
                 }
                 self.next_op(task);
             }
             Op::Unlock { lock } => {
-                let spec = self.tasks[at(task)].spec;
+                let spec = self.tasks[task].spec;
                 let next = self.work.mutex(&spec, lock).unlock(&mut self.tasks, task);
                 self.next_op(task);
                 if let Some(next) = next {
@@ -142,13 +142,13 @@ impl Sim<'_> {
     /// The task sleeps for `time`.
     fn sleep(&mut self, cpu: CpuId, task: TaskId, time: Ns) {
         self.arm_timer(cpu, task, time);
-        self.tasks[at(task)].resumed = true;
+        self.tasks[task].resumed = true;
         self.block(cpu);
     }
 
     /// Sets a task's futex, and wakes the task if it waits on it.
     fn post(&mut self, cpu: CpuId, posted: TaskId) {
-        let t = &mut self.tasks[at(posted)];
+        let t = &mut self.tasks[posted];
         t.posted = true;
         if std::mem::take(&mut t.waits_futex) {
             t.timer = 0;
@@ -159,11 +159,11 @@ impl Sim<'_> {
     }
 
     fn wait_jitter(&mut self, task: TaskId, jitter: Ns) -> Ns {
-        if let Some(drawn) = self.tasks[at(task)].wait_jitter {
+        if let Some(drawn) = self.tasks[task].wait_jitter {
             return drawn;
         }
         let drawn = self.chance.below(jitter);
-        self.tasks[at(task)].wait_jitter = Some(drawn);
+        self.tasks[task].wait_jitter = Some(drawn);
         drawn
     }
 

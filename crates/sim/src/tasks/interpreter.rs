@@ -2,10 +2,10 @@
 //! Its effect, when that time is over, stands in effects.rs.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId};
+use reveille_policy::{CpuId, TaskId};
 use reveille_workload::Op;
 
-use crate::hw::cpu::{Step, Toll, at};
+use crate::hw::cpu::{Step, Toll};
 use crate::sim::Sim;
 use crate::tasks::task::Saved;
 
@@ -15,12 +15,12 @@ const LOCK_POLL_NS: Ns = 1_000;
 impl Sim<'_> {
     #[inline]
     pub(crate) fn op(&self, task: TaskId) -> Op {
-        self.work.code.op(self.tasks[at(task)].pc)
+        self.work.code.op(self.tasks[task].pc)
     }
 
     #[inline]
     pub(crate) fn next_op(&mut self, task: TaskId) {
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         t.pc = self.work.code.next(t.pc);
         t.resumed = false;
         t.slept = false;
@@ -31,18 +31,18 @@ impl Sim<'_> {
     pub(crate) fn proceed(&mut self, cpu: CpuId, mut toll: Toll) {
         let task = self.world.curr(cpu);
         // One call wakes them all: it ends before the task gives way.
-        if self.tasks[at(task)].to_wake != NONE {
+        if self.tasks[task].to_wake != TaskId::NONE {
             self.begin(cpu, Step::Op, toll, 0, None);
             return;
         }
-        if self.cpus[at(cpu)].need_resched {
-            self.tasks[at(task)].saved = Saved::default();
+        if self.cpus[cpu].need_resched {
+            self.tasks[task].saved = Saved::default();
             self.yield_to_next(cpu, toll);
             return;
         }
         let (mut busy, mut user): (Ns, bool) = (0, false);
         loop {
-            let t = &self.tasks[at(task)];
+            let t = &self.tasks[task];
             match self.op(task) {
                 Op::Run(ns) => {
                     // What is left of the call before it is short beside the computing.
@@ -103,7 +103,7 @@ impl Sim<'_> {
                         busy += self.work.messages.copy(bytes);
                     }
                     self.next_op(task);
-                    if self.tasks[at(task)].to_wake != NONE {
+                    if self.tasks[task].to_wake != TaskId::NONE {
                         break;
                     }
                 }
@@ -118,7 +118,7 @@ impl Sim<'_> {
                 {
                     busy += self.work.messages.futex.receive_end;
                     if matches!(self.op(task), Op::Wait { .. }) {
-                        self.tasks[at(task)].posted = false;
+                        self.tasks[task].posted = false;
                     }
                     self.next_op(task);
                 }
@@ -137,7 +137,7 @@ impl Sim<'_> {
                 }
                 Op::Join { list } => {
                     let list = self.list_of(task, list);
-                    self.tasks[at(task)].list_next = self.work.lists[list];
+                    self.tasks[task].list_next = self.work.lists[list];
                     self.work.lists[list] = task;
                     self.next_op(task);
                 }
@@ -163,14 +163,14 @@ impl Sim<'_> {
                         busy += self.work.messages.futex.receive_begin;
                         break;
                     };
-                    self.tasks[at(task)].noted_at = sent_at;
-                    if self.tasks[at(task)].resumed {
+                    self.tasks[task].noted_at = sent_at;
+                    if self.tasks[task].resumed {
                         busy += self.work.messages.futex.receive_end;
                     }
                     self.next_op(task);
                 }
                 Op::Note => {
-                    self.tasks[at(task)].noted_at = self.running_at(cpu, toll, busy);
+                    self.tasks[task].noted_at = self.running_at(cpu, toll, busy);
                     self.next_op(task);
                 }
                 Op::Record { record, less } => {
@@ -190,11 +190,11 @@ impl Sim<'_> {
                         user = true;
                         break;
                     }
-                    self.tasks[at(task)].cpu_lock = cpu;
+                    self.tasks[task].cpu_lock = cpu;
                     self.next_op(task);
                 }
                 Op::UnlockCpu => {
-                    let locked = std::mem::replace(&mut self.tasks[at(task)].cpu_lock, NONE);
+                    let locked = std::mem::replace(&mut self.tasks[task].cpu_lock, CpuId::NONE);
                     self.work.unlock_cpu(locked, task);
                     self.next_op(task);
                 }
@@ -215,7 +215,7 @@ impl Sim<'_> {
                     self.next_op(task);
                 }
                 Op::Again { back, times, depth } => {
-                    let t = &mut self.tasks[at(task)];
+                    let t = &mut self.tasks[task];
                     let rounds = &mut t.rounds[usize::from(depth)];
                     *rounds += 1;
                     if *rounds < times {
@@ -248,7 +248,7 @@ impl Sim<'_> {
 
     /// Sends the next request, and goes on if it was the last. Returns who got it.
     pub(crate) fn send_request(&mut self, task: TaskId, sent_at: Ns) -> TaskId {
-        let (to, last) = self.work.send_request(&mut self.tasks[at(task)], sent_at);
+        let (to, last) = self.work.send_request(&mut self.tasks[task], sent_at);
         if last {
             self.next_op(task);
         }
@@ -259,7 +259,7 @@ impl Sim<'_> {
     #[inline]
     pub(crate) fn compute(&mut self, cpu: CpuId, user: bool) {
         if user {
-            let c = &mut self.cpus[at(cpu)];
+            let c = &mut self.cpus[cpu];
             c.activity.user = true;
             c.plan_end();
         }
@@ -268,25 +268,25 @@ impl Sim<'_> {
     /// Spins from the end of the overhead on, by the wall clock.
     fn spin(&mut self, cpu: CpuId, task: TaskId, toll: Toll, busy: Ns, ns: Ns) {
         self.begin(cpu, Step::Op, toll, busy, None);
-        let until = self.cpus[at(cpu)].end + ns;
-        self.tasks[at(task)].spin_until = until;
-        let c = &mut self.cpus[at(cpu)];
+        let until = self.cpus[cpu].end + ns;
+        self.tasks[task].spin_until = until;
+        let c = &mut self.cpus[cpu];
         c.activity.until = until;
         c.plan_end();
     }
 
     /// Is there a task left that the batch wake-up in progress, or a new one, wakes?
     fn more_to_wake(&mut self, task: TaskId, list: u16) -> bool {
-        if self.tasks[at(task)].batch_at.is_none() {
+        if self.tasks[task].batch_at.is_none() {
             let list = self.list_of(task, list);
-            let head = std::mem::replace(&mut self.work.lists[list], NONE);
-            let t = &mut self.tasks[at(task)];
+            let head = std::mem::replace(&mut self.work.lists[list], TaskId::NONE);
+            let t = &mut self.tasks[task];
             t.batch_at = Some(self.now);
             t.posted = false;
             t.batch = head;
         }
-        let t = &mut self.tasks[at(task)];
-        if t.batch == NONE {
+        let t = &mut self.tasks[task];
+        if t.batch == TaskId::NONE {
             t.batch_at = None;
             return false;
         }
@@ -294,6 +294,6 @@ impl Sim<'_> {
     }
 
     fn list_of(&self, task: TaskId, list: u16) -> usize {
-        (self.tasks[at(task)].spec.list_base + u32::from(list)) as usize
+        (self.tasks[task].spec.list_base + u32::from(list)) as usize
     }
 }

@@ -2,10 +2,10 @@
 //! with which flags.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId, WAKE_IN_TASK, WAKE_SYNC};
+use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK, WAKE_SYNC};
 use reveille_workload::{ChannelKind, Port};
 
-use crate::hw::cpu::{Toll, at};
+use crate::hw::cpu::Toll;
 use crate::sim::Sim;
 use crate::tasks::channel::{Sent, Wakes};
 
@@ -17,7 +17,7 @@ impl Sim<'_> {
         let from = channel.lock.owner();
         let wait = channel.lock.acquire(cpu, self.now, self.hw.near.lines());
         let stall = lines * self.hw.near.line(from, cpu);
-        let hold = stall + self.cpus[at(cpu)].stretch(locked);
+        let hold = stall + self.cpus[cpu].stretch(locked);
         channel.lock.release(self.now + wait + hold);
         wait + stall
     }
@@ -32,7 +32,7 @@ impl Sim<'_> {
         channel: Port,
         bytes: u32,
     ) -> (Ns, Ns) {
-        let t = &self.tasks[at(task)];
+        let t = &self.tasks[task];
         let index = t.spec.channel(channel);
         let (resumed, room) = (t.resumed, self.work.channels[index].has_room(bytes, t.slept));
         let cost = *self.work.messages.of(self.work.channels[index].kind);
@@ -48,7 +48,7 @@ impl Sim<'_> {
     /// The time of a send is over: the message is there, or the sender waits for room.
     #[inline]
     pub(crate) fn send(&mut self, cpu: CpuId, task: TaskId, channel: Port, bytes: u32) {
-        let t = &mut self.tasks[at(task)];
+        let t = &mut self.tasks[task];
         let index = t.spec.channel(channel);
         let channel = &mut self.work.channels[index];
         match channel.send(bytes, t.slept) {
@@ -79,7 +79,7 @@ impl Sim<'_> {
     /// Takes a message; returns its size. Whom that wakes is left to [`Sim::wake_next`].
     #[inline]
     pub(crate) fn take_message(&mut self, task: TaskId, channel: Port) -> u32 {
-        let t = &self.tasks[at(task)];
+        let t = &self.tasks[task];
         let channel = &mut self.work.channels[t.spec.channel(channel)];
         let received = channel.receive(t.slept);
         if received.wakes_reader || received.wakes_writers != Wakes::None {
@@ -105,20 +105,20 @@ impl Sim<'_> {
 
     /// Puts `woken`, and the chain behind it, before those that `task` still has to wake.
     pub(crate) fn wake_later(&mut self, task: TaskId, woken: TaskId, flags: u32) {
-        let before = std::mem::replace(&mut self.tasks[at(task)].to_wake, woken);
-        self.tasks[at(task)].to_wake_flags = flags;
-        if before != NONE {
-            debug_assert_eq!(self.tasks[at(woken)].next_waiter, NONE, "a chain comes first");
-            self.tasks[at(woken)].next_waiter = before;
+        let before = std::mem::replace(&mut self.tasks[task].to_wake, woken);
+        self.tasks[task].to_wake_flags = flags;
+        if before != TaskId::NONE {
+            debug_assert_eq!(self.tasks[woken].next_waiter, TaskId::NONE, "a chain comes first");
+            self.tasks[woken].next_waiter = before;
         }
     }
 
     /// Wakes the next task that the finished operation has to wake.
     pub(crate) fn wake_next(&mut self, cpu: CpuId, task: TaskId) {
-        let woken = self.tasks[at(task)].to_wake;
-        let next = std::mem::replace(&mut self.tasks[at(woken)].next_waiter, NONE);
-        self.tasks[at(task)].to_wake = next;
-        let flags = self.tasks[at(task)].to_wake_flags;
+        let woken = self.tasks[task].to_wake;
+        let next = std::mem::replace(&mut self.tasks[woken].next_waiter, TaskId::NONE);
+        self.tasks[task].to_wake = next;
+        let flags = self.tasks[task].to_wake_flags;
         self.wake(cpu, woken, flags);
     }
 }

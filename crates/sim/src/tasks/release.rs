@@ -1,22 +1,22 @@
 //! Tasks that are released together: each blocks until all of them are there, and then one
 //! task wakes them all by one system call, as dbench and hackbench start.
 
-use reveille_policy::{CpuId, NONE, TaskId, WAKE_IN_TASK, WAKE_SYNC};
+use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK, WAKE_SYNC};
 
-use crate::hw::cpu::{Toll, at};
+use crate::hw::cpu::Toll;
 use crate::sim::Sim;
 
 impl Sim<'_> {
     /// The task is there, and blocks unless all have been released.
     pub(crate) fn await_release(&mut self, cpu: CpuId, task: TaskId) {
-        self.tasks[at(task)].resumed = true;
+        self.tasks[task].resumed = true;
         if self.work.gate.open {
             return self.proceed(cpu, Toll::default());
         }
         self.work.gate.waiting.push(&mut self.tasks, task);
         self.work.gate.missing -= 1;
         let parent = self.work.gate.parent;
-        if self.work.gate.missing == 0 && parent != NONE {
+        if self.work.gate.missing == 0 && parent != TaskId::NONE {
             // It looks now and then, woken by a timer of its own CPU.
             let home = self.world.task(parent).prev_cpu;
             self.set_timer(home, parent, self.now + 1);

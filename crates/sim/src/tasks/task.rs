@@ -3,7 +3,7 @@
 //! stands in [`reveille_policy::Task`].
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId};
+use reveille_policy::{CpuId, TaskId};
 use reveille_workload::{MAX_DEPTH, TaskSpec};
 
 use crate::rq::entity::SchedEntity;
@@ -105,8 +105,8 @@ pub(crate) struct Task {
     pub(crate) period_at: Ns,
     /// Next task on the list that it has joined.
     pub(crate) list_next: TaskId,
-    /// Shared wake queue on which it stands, or `NONE`.
-    pub(crate) shared_queue: u32,
+    /// Shared wake queue on which it stands.
+    pub(crate) shared_queue: Option<usize>,
 }
 
 impl Task {
@@ -119,7 +119,7 @@ impl Task {
             posted: false,
             waits_futex: false,
             batch_at: None,
-            batch: NONE,
+            batch: TaskId::NONE,
             saved: Saved::default(),
             se: SchedEntity::new(),
             exec_start: 0,
@@ -137,19 +137,19 @@ impl Task {
             wait_jitter: None,
             unborn: false,
             timer: 0,
-            next_waiter: NONE,
-            to_wake: NONE,
+            next_waiter: TaskId::NONE,
+            to_wake: TaskId::NONE,
             to_wake_flags: 0,
             slept: false,
             waits_request: false,
             requests_left: 0,
             request_turn: 0,
             rounds: [0; MAX_DEPTH],
-            cpu_lock: NONE,
+            cpu_lock: CpuId::NONE,
             arrived: 0,
             period_at: 0,
-            list_next: NONE,
-            shared_queue: NONE,
+            list_next: TaskId::NONE,
+            shared_queue: None,
         }
     }
 

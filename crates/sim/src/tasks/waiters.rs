@@ -1,9 +1,9 @@
 //! Tasks that wait for the same thing, and what they wait for besides messages.
 
-use reveille_policy::{NONE, TaskId};
+use crate::ids::TaskVec;
+use reveille_policy::TaskId;
 use reveille_workload::{Op, Program};
 
-use crate::hw::cpu::{at, some_task};
 use crate::tasks::task::Task;
 
 /// Tasks that wait, first come first.
@@ -14,33 +14,33 @@ pub(crate) struct Waiters {
 }
 
 impl Waiters {
-    pub(crate) const NOBODY: Waiters = Waiters { first: NONE, last: NONE };
+    pub(crate) const NOBODY: Waiters = Waiters { first: TaskId::NONE, last: TaskId::NONE };
 
     pub(crate) fn any(&self) -> bool {
-        self.first != NONE
+        self.first != TaskId::NONE
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, tasks: &mut [Task], task: TaskId) {
-        tasks[at(task)].next_waiter = NONE;
+    pub(crate) fn push(&mut self, tasks: &mut TaskVec<Task>, task: TaskId) {
+        tasks[task].next_waiter = TaskId::NONE;
         match self.last {
-            NONE => self.first = task,
-            last => tasks[at(last)].next_waiter = task,
+            TaskId::NONE => self.first = task,
+            last => tasks[last].next_waiter = task,
         }
         self.last = task;
     }
 
     /// All of them, as a chain by `next_waiter`; they no longer wait.
     pub(crate) fn take(&mut self) -> Option<TaskId> {
-        some_task(std::mem::replace(self, Waiters::NOBODY).first)
+        std::mem::replace(self, Waiters::NOBODY).first.some()
     }
 
     #[inline]
-    pub(crate) fn pop(&mut self, tasks: &mut [Task]) -> Option<TaskId> {
-        let first = some_task(self.first)?;
-        self.first = std::mem::replace(&mut tasks[at(first)].next_waiter, NONE);
-        if self.first == NONE {
-            self.last = NONE;
+    pub(crate) fn pop(&mut self, tasks: &mut TaskVec<Task>) -> Option<TaskId> {
+        let first = self.first.some()?;
+        self.first = std::mem::replace(&mut tasks[first].next_waiter, TaskId::NONE);
+        if self.first == TaskId::NONE {
+            self.last = TaskId::NONE;
         }
         Some(first)
     }
@@ -56,7 +56,7 @@ pub(crate) struct Mutex {
 impl Mutex {
     /// Takes the mutex, if it is free.
     pub(crate) fn try_lock(&mut self, task: TaskId) -> bool {
-        let free = self.holder == NONE;
+        let free = self.holder == TaskId::NONE;
         if free {
             self.holder = task;
         }
@@ -64,7 +64,7 @@ impl Mutex {
     }
 
     /// The task waits until the mutex is handed to it.
-    pub(crate) fn wait(&mut self, tasks: &mut [Task], task: TaskId) {
+    pub(crate) fn wait(&mut self, tasks: &mut TaskVec<Task>, task: TaskId) {
         self.waiters.push(tasks, task);
     }
 
@@ -74,17 +74,17 @@ impl Mutex {
 
     /// `task` gives the mutex back, or hands it to the task that has waited longest,
     /// which is returned to be woken.
-    pub(crate) fn unlock(&mut self, tasks: &mut [Task], task: TaskId) -> Option<TaskId> {
+    pub(crate) fn unlock(&mut self, tasks: &mut TaskVec<Task>, task: TaskId) -> Option<TaskId> {
         debug_assert_eq!(self.holder, task, "who gives a lock back has it");
         let next = self.waiters.pop(tasks);
-        self.holder = next.unwrap_or(NONE);
+        self.holder = next.unwrap_or(TaskId::NONE);
         next
     }
 }
 
 impl Default for Mutex {
     fn default() -> Mutex {
-        Mutex { holder: NONE, waiters: Waiters::NOBODY }
+        Mutex { holder: TaskId::NONE, waiters: Waiters::NOBODY }
     }
 }
 
@@ -105,6 +105,6 @@ impl Gate {
             ops.iter().any(|op| matches!(op, Op::AwaitRelease { .. }))
         };
         let missing = program.tasks.iter().filter(|task| awaits(task.role)).count() as u32;
-        Gate { missing, waiting: Waiters::NOBODY, parent: NONE, open: false }
+        Gate { missing, waiting: Waiters::NOBODY, parent: TaskId::NONE, open: false }
     }
 }

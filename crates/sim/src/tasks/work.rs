@@ -1,14 +1,14 @@
 //! The program of a run and what its tasks share: channels, lists, mutexes, requests, and
 //! work that arrives from outside at its own times.
 
+use crate::ids::{CpuVec, TaskVec};
 use std::collections::VecDeque;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, NONE, TaskId, Tunables, bits};
+use reveille_policy::{CpuId, TaskId, Tunables, bits};
 use reveille_workload::{Op, Program, TaskSpec};
 
-use crate::hw::cpu::at;
 use crate::tasks::channel::Channel;
 use crate::tasks::code::Code;
 use crate::tasks::message_cost::MessageCosts;
@@ -27,10 +27,10 @@ pub(crate) struct Work<'a> {
     /// What tasks wait for that are released together.
     pub(crate) gate: Gate,
     /// Who has the lock that belongs to each CPU.
-    cpu_locks: Vec<TaskId>,
+    cpu_locks: CpuVec<TaskId>,
     /// When the requests were sent that each task has not yet taken; empty if no role
     /// sends any.
-    requests: Vec<VecDeque<Ns>>,
+    requests: TaskVec<VecDeque<Ns>>,
 }
 
 impl<'a> Work<'a> {
@@ -48,24 +48,24 @@ impl<'a> Work<'a> {
             code,
             messages: MessageCosts::new(&machine.cost),
             channels: program.channels.iter().map(channel).collect(),
-            lists: vec![NONE; program.n_lists as usize],
+            lists: vec![TaskId::NONE; program.n_lists as usize],
             mutexes: vec![Mutex::default(); program.n_locks as usize],
             gate: Gate::new(program),
-            cpu_locks: vec![NONE; machine.topology.n_cpus()],
-            requests: vec![VecDeque::new(); n_serving],
+            cpu_locks: CpuVec::filled(TaskId::NONE, machine.topology.n_cpus()),
+            requests: TaskVec::filled(VecDeque::new(), n_serving),
         }
     }
 
     /// Does the task to which the next request of `task` goes wait for one?
-    pub(crate) fn next_request_wakes(&self, tasks: &mut [Task], task: TaskId) -> bool {
-        let (to, _) = self.next_request(&mut tasks[at(task)]);
-        tasks[at(to)].waits_request
+    pub(crate) fn next_request_wakes(&self, tasks: &mut TaskVec<Task>, task: TaskId) -> bool {
+        let (to, _) = self.next_request(&mut tasks[task]);
+        tasks[to].waits_request
     }
 
     /// Sends the next request. Returns who got it, and whether it was the last.
     pub(crate) fn send_request(&mut self, t: &mut Task, sent_at: Ns) -> (TaskId, bool) {
         let (to, among) = self.next_request(t);
-        self.requests[at(to)].push_back(sent_at);
+        self.requests[to].push_back(sent_at);
         t.request_turn = (t.request_turn + 1) % among;
         t.requests_left -= 1;
         (to, t.requests_left == 0)
@@ -80,31 +80,31 @@ impl<'a> Work<'a> {
             t.requests_left = count;
         }
         // Another request operation may have gone round among more.
-        (t.spec.task_base + u32::from(first) + t.request_turn % among, among)
+        (TaskId(t.spec.task_base + u32::from(first) + t.request_turn % among), among)
     }
 
     /// When the oldest request to the task was sent, which is taken.
     pub(crate) fn take_request(&mut self, task: TaskId) -> Option<Ns> {
-        self.requests[at(task)].pop_front()
+        self.requests[task].pop_front()
     }
 
     pub(crate) fn has_request(&self, task: TaskId) -> bool {
-        !self.requests[at(task)].is_empty()
+        !self.requests[task].is_empty()
     }
 
     /// Takes the lock of `cpu`, if it is free.
     pub(crate) fn try_lock_cpu(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let free = self.cpu_locks[at(cpu)] == NONE;
+        let free = self.cpu_locks[cpu] == TaskId::NONE;
         if free {
-            self.cpu_locks[at(cpu)] = task;
+            self.cpu_locks[cpu] = task;
         }
         free
     }
 
     /// Gives back the lock of `cpu`, which the task has.
     pub(crate) fn unlock_cpu(&mut self, cpu: CpuId, task: TaskId) {
-        debug_assert_eq!(self.cpu_locks[at(cpu)], task);
-        self.cpu_locks[at(cpu)] = NONE;
+        debug_assert_eq!(self.cpu_locks[cpu], task);
+        self.cpu_locks[cpu] = TaskId::NONE;
     }
 
     pub(crate) fn mutex(&mut self, spec: &TaskSpec, lock: u16) -> &mut Mutex {
@@ -114,7 +114,7 @@ impl<'a> Work<'a> {
     /// When the task's next piece of work arrives or arrived.
     pub(crate) fn next_arrival(&self, t: &mut Task, task: TaskId) -> Ns {
         let arrivals = &self.program.arrivals;
-        let own = &arrivals.of_task[at(task)];
+        let own = &arrivals.of_task[task.index()];
         let (round, piece) = (t.arrived / own.len() as u64, t.arrived % own.len() as u64);
         t.arrived += 1;
         arrivals.begin_ns + round * arrivals.span_ns + own[piece as usize].at_ns
@@ -122,11 +122,11 @@ impl<'a> Work<'a> {
 
     /// Number of the piece that arrived last for this task, among its own.
     pub(crate) fn piece(&self, t: &Task, task: TaskId) -> usize {
-        ((t.arrived - 1) % self.program.arrivals.of_task[at(task)].len() as u64) as usize
+        ((t.arrived - 1) % self.program.arrivals.of_task[task.index()].len() as u64) as usize
     }
 
     /// What the task works at, in ns.
     pub(crate) fn arrived_work(&self, t: &Task, task: TaskId) -> Ns {
-        self.program.arrivals.of_task[at(task)][self.piece(t, task)].work_ns
+        self.program.arrivals.of_task[task.index()][self.piece(t, task)].work_ns
     }
 }

@@ -2,6 +2,7 @@
 //! nothing kept that can be computed from the tasks.
 
 use super::*;
+use reveille_policy::TaskId;
 
 /// The tasks of one CPU.
 #[derive(Clone, Debug)]

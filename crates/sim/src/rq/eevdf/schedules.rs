@@ -1,6 +1,7 @@
 //! Random schedules on one timeline: a plain model of the rules decides the same, and
 //! nobody's lag leaves its bounds.
 
+use reveille_policy::TaskId;
 use std::ops::Range;
 
 use proptest::prelude::*;
@@ -78,14 +79,14 @@ impl Bench {
             delayed: Vec::new(),
             tasks,
         };
-        for task in 0..bench.tasks.len() as TaskId {
+        for task in (0..bench.tasks.len()).map(TaskId::at) {
             bench.join(task, Carried::default(), true);
         }
         bench
     }
 
     fn join(&mut self, task: TaskId, carried: Carried, new: bool) {
-        let (weight, slice_ns) = self.tasks[task as usize];
+        let (weight, slice_ns) = self.tasks[task.index()];
         self.eevdf.enqueue(task, weight, slice_ns, carried, new);
         let entity = Entity { deadline: 0, vruntime: 0, task, weight, slice_ns, delayed: false };
         self.model.join(entity, carried, new);
