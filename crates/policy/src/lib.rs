@@ -7,6 +7,8 @@ mod ffi;
 mod group;
 mod idle_filter;
 mod ids;
+#[cfg(test)]
+mod layout;
 mod scx;
 mod state;
 mod swqueue;

@@ -227,3 +227,27 @@ impl Pick {
         self.exhausted != 0
     }
 }
+
+#[cfg(test)]
+pub(crate) fn c_layout() -> String {
+    use crate::layout::layout;
+    [
+        layout! { Task, "struct policy_task",
+        wakee_flip_decay_j, sum_exec_ns, prev_sleep_sum_ns, dur_avg_ns, id, last_wakee,
+        wakee_flips, prev_cpu, recent_used_cpu, load_avg, affinity, flags },
+        layout! { ScanState, "struct policy_scan_state",
+        avg_idle_ns, avg_scan_cost_ns, wake_avg_idle_ns, wake_stamp_j },
+        layout! { WorldCpu, "struct world_cpu",
+        nr_running, curr, cfs_load, capacity, available_idle, sched_idle, llc, position,
+        smt_first, smt_width, cluster, reserved },
+        layout! { WorldLlc, "struct world_llc",
+        usable, filter, first, weight, nr_idle_scan, has_idle_cores, next, rank },
+        layout! { RawWorld, "struct world",
+        cpus, llcs, tasks, scans, llc_cpus, smt_cpus, allowed, clusters, n_llcs, n_cpus,
+        n_tasks, n_affinities, smt_active, cluster_active },
+        layout! { Pick, "struct policy_pick",
+        cpu, target, tested, far_llcs, searched, far, rule, search, core_search, cleared,
+        exhausted, affine, siblings, cores },
+    ]
+    .concat()
+}

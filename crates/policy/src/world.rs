@@ -36,7 +36,6 @@ impl World {
     /// A world of idle CPUs without tasks. Panics if the shape does not hold the
     /// CPUs 0..n once each, or an LLC has more than 512 CPUs, a core more than 8.
     pub fn new(shape: &WorldShape) -> World {
-        ffi::check_layout();
         let n: usize = shape.llcs.iter().flat_map(|l| &l.cores).map(Vec::len).sum();
         assert!(n > 0 && n <= usize::from(u16::MAX), "a world has 1 to 65535 CPUs");
         let unset = WorldCpu {
