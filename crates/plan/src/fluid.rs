@@ -1,7 +1,7 @@
 //! Groups on the same CPUs by their demand per period alone: closed forms, and a simulation
 //! in which CPU time is a fluid, beside that of threads and slices.
 
-use reveille_sim::interference::{self, Demand, GroupDemand, joint};
+use reveille_fluid::{Demand, GroupDemand, joint};
 use reveille_usage::Usage;
 
 use crate::neighbours::USUAL_PERIOD_NS;
@@ -60,7 +60,7 @@ pub(crate) fn closed_form(
         .collect();
     let demands: Vec<GroupDemand> = groups.iter().map(Group::demand).collect();
     let simulated = joint(&demands, capacity, PERIODS, seed).ok()?;
-    let closed = interference::closed_form(&demands, capacity);
+    let closed = reveille_fluid::closed_form(&demands, capacity);
     let in_ns = |periods: f64| (periods * capacity * period_ns as f64).round() as Ns;
     let limited: Vec<&Group<'_>> = groups.iter().filter(|group| group.limited).collect();
     let pairs = limited
@@ -80,7 +80,7 @@ pub(crate) fn closed_form(
 }
 
 fn pair(a: &Group<'_>, b: &Group<'_>, capacity: f64) -> Pair {
-    let closed = interference::closed_form(&[a.demand(), b.demand()], capacity);
+    let closed = reveille_fluid::closed_form(&[a.demand(), b.demand()], capacity);
     let both = |beyond: bool| {
         let periods = a.cpus.iter().zip(&b.cpus);
         let all = periods.len();

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_host::cgroup::HostGroups;
 use reveille_host::program::{self, Setting};
-use reveille_machine::Machine;
+use reveille_machine::{CpuId, Machine};
 use reveille_measure::RunResult;
-use reveille_policy::{CpuId, Groups, Policy};
+use reveille_policy::{Groups, Policy};
 use reveille_usage::Usage;
 use serde::Serialize;
 

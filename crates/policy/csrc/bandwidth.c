@@ -4,11 +4,6 @@
  */
 #include "../../../policy/bandwidth.h"
 
-u32 reveille_bw_layout(u32 which)
-{
-	return which ? sizeof(struct policy_bw_queue) : sizeof(struct policy_bw_pool);
-}
-
 u32 reveille_bw_check(u64 quota_ns, u64 period_ns, u64 burst_ns)
 {
 	return policy_bw_check(quota_ns, period_ns, burst_ns);

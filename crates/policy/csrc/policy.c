@@ -9,29 +9,6 @@
 #include "../../../policy/select.h"
 #include "../../../policy/swqueue.h"
 
-/* Layout of the structs that Rust mirrors, checked when a world is built. */
-u32 reveille_layout(u32 which)
-{
-	switch (which) {
-	case 0:
-		return sizeof(struct policy_task);
-	case 1:
-		return sizeof(struct world_cpu);
-	case 2:
-		return sizeof(struct world_llc);
-	case 3:
-		return sizeof(struct policy_pick);
-	case 4:
-		return sizeof(struct policy_tunables);
-	case 5:
-		return sizeof(struct world);
-	case 6:
-		return sizeof(struct policy_scan_state);
-	default:
-		return 0;
-	}
-}
-
 /* What only kernels before v6.0, and patches that were not merged, decide by. */
 #define RARE                                                                             \
 	(POLICY_SIS_GROUP | POLICY_SIS_FIRST | POLICY_SIS_PROP | POLICY_SIS_AGE |        \

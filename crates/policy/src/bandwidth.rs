@@ -42,56 +42,35 @@ impl fmt::Display for BandwidthLimits {
 /// Why the kernel refuses settings (EINVAL for all of them), in the order in which it
 /// looks. The root group takes no settings at all.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum BandwidthError {
     /// The quota is below 1 ms.
     #[error("a quota of {quota_ns} ns is less than 1 ms; raise it, or leave it out for no limit")]
-    QuotaTooShort {
-        /// As given.
-        quota_ns: Ns,
-    },
+    QuotaTooShort { quota_ns: Ns },
     /// The period is below 1 ms.
     #[error("a period of {period_ns} ns is less than 1 ms; use 1 ms to 1 s")]
-    PeriodTooShort {
-        /// As given.
-        period_ns: Ns,
-    },
+    PeriodTooShort { period_ns: Ns },
     /// The period is above 1 s.
     #[error("a period of {period_ns} ns is more than 1 s; use 1 ms to 1 s")]
-    PeriodTooLong {
-        /// As given.
-        period_ns: Ns,
-    },
+    PeriodTooLong { period_ns: Ns },
     /// The quota is above 2^44 - 1 us.
     #[error(
         "a quota of {quota_ns} ns is more than the 17,592,186,044,415 us (203 days) that the \
          kernel accepts; lower it, or leave it out for no limit"
     )]
-    QuotaTooLong {
-        /// As given.
-        quota_ns: Ns,
-    },
+    QuotaTooLong { quota_ns: Ns },
     /// The burst is above the quota.
     #[error(
         "a burst of {burst_ns} ns is more than the quota of {quota_ns} ns; lower the burst to \
          at most the quota, or raise the quota first"
     )]
-    BurstAboveQuota {
-        /// As given.
-        burst_ns: Ns,
-        /// As given.
-        quota_ns: Ns,
-    },
+    BurstAboveQuota { burst_ns: Ns, quota_ns: Ns },
     /// Burst and quota together are above 2^44 - 1 us.
     #[error(
         "burst and quota of {burst_ns} + {quota_ns} ns are together more than the \
          17,592,186,044,415 us (203 days) that the kernel accepts; lower one of them"
     )]
-    BurstTooLong {
-        /// As given.
-        burst_ns: Ns,
-        /// As given.
-        quota_ns: Ns,
-    },
+    BurstTooLong { burst_ns: Ns, quota_ns: Ns },
     /// A group has more CPU than one that it lies in: cgroup v1 only.
     #[error(
         "quota/period is {cpus:.3} CPUs, more than the {parent_cpus:.3} of a group around it; \
@@ -254,7 +233,6 @@ impl Pool {
     /// end at `phase_ns` plus multiples of the period.
     /// Errors: as [`BandwidthLimits::check`].
     pub fn new(limits: &BandwidthLimits, phase_ns: Ns, now_ns: Ns) -> Result<Pool, BandwidthError> {
-        ffi::check_layout();
         limits.check()?;
         let mut pool = Pool {
             quota_ns: NO_QUOTA,
@@ -395,4 +373,15 @@ impl Pool {
     pub fn burst_used_ns(&self) -> Ns {
         self.burst_used_ns
     }
+}
+
+#[cfg(test)]
+pub(crate) fn c_layout() -> String {
+    use crate::layout::layout;
+    let pool = layout! { Pool, "struct policy_bw_pool",
+    quota_ns, period_ns, burst_ns, runtime_ns, runtime_snap_ns, refill_at_ns, slack_at_ns,
+    nr_periods, nr_throttled, nr_bursts, throttled_ns, burst_used_ns, throttled_queues, idle,
+    period_active, slack_started };
+    pool + &layout! { LocalRuntime, "struct policy_bw_queue",
+    remaining_ns, throttled_at_ns, enabled, throttled }
 }

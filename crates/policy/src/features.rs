@@ -218,11 +218,11 @@ pub struct Policy {
 
 /// Why a policy cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum PolicyError {
     /// No baseline has this name.
     #[error("unknown baseline `{name}`{}; `reveille policies` lists them", nearest_hint(.nearest))]
     UnknownBaseline {
-        /// As given.
         name: String,
         /// The most similar name.
         nearest: Option<String>,
@@ -230,7 +230,6 @@ pub enum PolicyError {
     /// No feature has this name.
     #[error("unknown feature `{name}`{}; `reveille policies` lists them", nearest_hint(.nearest))]
     UnknownFeature {
-        /// As given.
         name: String,
         /// The most similar name.
         nearest: Option<String>,
@@ -239,26 +238,13 @@ pub enum PolicyError {
     #[error(
         "`{edit}` is no edit of a policy: write `+{edit}` to add a feature or `-{edit}` to remove it"
     )]
-    NoSign {
-        /// As given.
-        edit: String,
-    },
+    NoSign { edit: String },
     /// An edit that changes nothing.
     #[error("`{edit}` changes nothing: {base} already is so; leave it out")]
-    NoChange {
-        /// As given.
-        edit: String,
-        /// The baseline.
-        base: String,
-    },
+    NoChange { edit: String, base: String },
     /// A feature that is edited for a second time, whose first edit would be lost.
     #[error("`{edit}` comes after `{earlier}`: edit a feature once")]
-    Twice {
-        /// As given.
-        edit: String,
-        /// The edit before it.
-        earlier: String,
-    },
+    Twice { edit: String, earlier: String },
     /// A variant without any edit.
     #[error("a variant needs at least one edit, such as `+SIS_SHORT`")]
     Empty,
@@ -352,6 +338,12 @@ pub fn scaling_factor(n_cpus: usize) -> u64 {
 }
 
 #[cfg(test)]
+pub(crate) fn c_layout() -> String {
+    crate::layout::layout! { Tunables, "struct policy_tunables",
+    features, min_granularity_ns, hz, imbalance_pct, smt_imbalance_pct }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -388,10 +380,11 @@ mod tests {
     #[test]
     fn bits_equal_those_of_the_c_header() {
         let header = include_str!("../../../policy/features.h");
-        for feature in FEATURES {
-            let line = format!("#define POLICY_{} (1ull << {})", feature.name, feature.bit.ilog2());
-            assert!(header.contains(&line), "policy/features.h lacks `{line}`");
-        }
+        let of_c = header.lines().filter(|line| line.contains("1ull <<"));
+        let of_rust = FEATURES.iter().map(|feature| {
+            format!("#define POLICY_{} (1ull << {})", feature.name, feature.bit.ilog2())
+        });
+        assert_eq!(of_c.collect::<Vec<_>>(), of_rust.collect::<Vec<_>>());
     }
 
     #[test]

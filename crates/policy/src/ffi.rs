@@ -3,11 +3,10 @@
 //! checked every index that the C code will follow, so that the wrappers are safe.
 #![allow(unsafe_code)]
 
-use crate::state::{LLC_WORDS, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};
+use crate::state::{Pick, RawWorld, ScanState, Task};
 use crate::{CpuId, Ns, TaskId, Tunables};
 
 unsafe extern "C" {
-    fn reveille_layout(which: u32) -> u32;
     fn reveille_select_cpu(
         w: *mut RawWorld,
         t: *const Tunables,
@@ -40,25 +39,6 @@ unsafe extern "C" {
         elapsed_ns: Ns,
     );
     fn reveille_nr_idle_scan(sum_util: u64, llc_weight: u32, imbalance_pct: u32) -> u32;
-}
-
-/// Panics if the C structs are laid out otherwise than their Rust mirrors.
-pub(crate) fn check_layout() {
-    let rust = [
-        size_of::<Task>(),
-        size_of::<WorldCpu>(),
-        size_of::<WorldLlc>(),
-        size_of::<Pick>(),
-        size_of::<Tunables>(),
-        size_of::<RawWorld>(),
-        size_of::<ScanState>(),
-    ];
-    for (which, size) in rust.into_iter().enumerate() {
-        // SAFETY: takes a number and returns one.
-        let c = unsafe { reveille_layout(which as u32) };
-        assert_eq!(c as usize, size, "struct {which} differs between C and Rust");
-    }
-    assert_eq!(LLC_WORDS, 8, "POLICY_LLC_WORDS");
 }
 
 #[inline]

@@ -12,14 +12,14 @@ unsafe extern "C" {
 impl World {
     /// May a search under SIS_FILTER look at this CPU?
     pub fn in_filter(&self, cpu: CpuId) -> bool {
-        let c = &self.cpus[cpu as usize];
+        let c = &self.cpus[cpu.index()];
         let word = self.llcs[usize::from(c.llc)].filter[usize::from(c.position) / 64];
         word >> (c.position % 64) & 1 != 0
     }
 
     /// Puts a CPU into the mask, or takes it out.
     pub fn set_in_filter(&mut self, cpu: CpuId, is: bool) {
-        let c = &self.cpus[cpu as usize];
+        let c = &self.cpus[cpu.index()];
         let bit = 1 << (c.position % 64);
         let word = &mut self.llcs[usize::from(c.llc)].filter[usize::from(c.position) / 64];
         *word = if is { *word | bit } else { *word & !bit };
@@ -28,7 +28,7 @@ impl World {
     /// `cpu` goes idle, and joins the mask unless its core is represented there. Returns
     /// whether it joined. Mail of 2022-09-09, SIS_FILTER v5 5/5.
     pub fn join_filter(&mut self, cpu: CpuId) -> bool {
-        assert!((cpu as usize) < self.cpus.len(), "no CPU {cpu}");
+        assert!(self.has(cpu), "no CPU {cpu}");
         // SAFETY: the world points into live vectors, and the CPU was checked.
         let joins = unsafe { reveille_joins_filter(&self.raw(), cpu) };
         if joins {

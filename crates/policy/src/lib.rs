@@ -6,6 +6,9 @@ mod features;
 mod ffi;
 mod group;
 mod idle_filter;
+mod ids;
+#[cfg(test)]
+mod layout;
 mod scx;
 mod state;
 mod swqueue;
@@ -17,14 +20,11 @@ pub use features::{
 };
 pub use ffi::nr_idle_scan;
 pub use group::{Groups, TaskGroup};
+pub use ids::{CpuId, TaskId};
 pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_without_meaning};
-pub use state::{NONE, Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
+pub use state::{Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use world::{LlcShape, World, WorldShape};
 
-/// Number of a CPU (hardware thread), dense from 0.
-pub type CpuId = u32;
-/// Number of a task, dense from 0.
-pub type TaskId = u32;
 /// Nanoseconds.
 pub type Ns = u64;

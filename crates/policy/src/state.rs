@@ -3,8 +3,6 @@
 
 use crate::{CpuId, Ns, TaskId};
 
-/// No task.
-pub const NONE: u32 = u32::MAX;
 /// Words of 64 CPUs in an LLC.
 pub(crate) const LLC_WORDS: usize = 8;
 /// The waker is about to sleep (WF_SYNC).
@@ -51,7 +49,7 @@ impl Task {
             prev_sleep_sum_ns: 0,
             dur_avg_ns: 0,
             id,
-            last_wakee: NONE,
+            last_wakee: TaskId::NONE,
             wakee_flips: 0,
             prev_cpu: cpu,
             recent_used_cpu: cpu,
@@ -93,7 +91,7 @@ impl Default for ScanState {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorldCpu {
     pub(crate) nr_running: u32,
-    pub(crate) curr: u32,
+    pub(crate) curr: TaskId,
     pub(crate) cfs_load: u32,
     pub(crate) capacity: u16,
     pub(crate) available_idle: u8,
@@ -228,4 +226,28 @@ impl Pick {
     pub fn exhausted(&self) -> bool {
         self.exhausted != 0
     }
+}
+
+#[cfg(test)]
+pub(crate) fn c_layout() -> String {
+    use crate::layout::layout;
+    [
+        layout! { Task, "struct policy_task",
+        wakee_flip_decay_j, sum_exec_ns, prev_sleep_sum_ns, dur_avg_ns, id, last_wakee,
+        wakee_flips, prev_cpu, recent_used_cpu, load_avg, affinity, flags },
+        layout! { ScanState, "struct policy_scan_state",
+        avg_idle_ns, avg_scan_cost_ns, wake_avg_idle_ns, wake_stamp_j },
+        layout! { WorldCpu, "struct world_cpu",
+        nr_running, curr, cfs_load, capacity, available_idle, sched_idle, llc, position,
+        smt_first, smt_width, cluster, reserved },
+        layout! { WorldLlc, "struct world_llc",
+        usable, filter, first, weight, nr_idle_scan, has_idle_cores, next, rank },
+        layout! { RawWorld, "struct world",
+        cpus, llcs, tasks, scans, llc_cpus, smt_cpus, allowed, clusters, n_llcs, n_cpus,
+        n_tasks, n_affinities, smt_active, cluster_active },
+        layout! { Pick, "struct policy_pick",
+        cpu, target, tested, far_llcs, searched, far, rule, search, core_search, cleared,
+        exhausted, affine, siblings, cores },
+    ]
+    .concat()
 }

@@ -56,7 +56,7 @@ impl World {
         cpu: CpuId,
         migrated: bool,
     ) -> bool {
-        assert!((cpu as usize) < self.cpus.len(), "no CPU {cpu}");
+        assert!(self.has(cpu), "no CPU {cpu}");
         let nr_allowed = self.n_allowed(self.task(wakee).affinity);
         // SAFETY: the world points into live vectors, and the CPU was checked.
         unsafe { reveille_swqueue_appends(&self.raw(), tunables, cpu, nr_allowed, migrated) }
@@ -79,10 +79,9 @@ impl World {
     }
 
     fn check_pull(&self, task: TaskId, cpu: CpuId) {
-        let n = self.cpus.len() as u32;
         let t = self.task(task);
         assert!(
-            cpu < n && t.prev_cpu < n && self.knows(t.affinity),
+            self.has(cpu) && self.has(t.prev_cpu) && self.knows(t.affinity),
             "task {task} or CPU {cpu} refers to a CPU or affinity set that does not exist"
         );
     }

@@ -1,6 +1,6 @@
 //! All CPUs, caches and tasks that decisions read, and the safe way to ask for one.
 
-use crate::state::{LLC_WORDS, NONE, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};
+use crate::state::{LLC_WORDS, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};
 use crate::{CpuId, Ns, TaskId, Tunables, ffi};
 
 /// Topology of a world: who shares a cache and who shares a core.
@@ -36,12 +36,11 @@ impl World {
     /// A world of idle CPUs without tasks. Panics if the shape does not hold the
     /// CPUs 0..n once each, or an LLC has more than 512 CPUs, a core more than 8.
     pub fn new(shape: &WorldShape) -> World {
-        ffi::check_layout();
         let n: usize = shape.llcs.iter().flat_map(|l| &l.cores).map(Vec::len).sum();
         assert!(n > 0 && n <= usize::from(u16::MAX), "a world has 1 to 65535 CPUs");
         let unset = WorldCpu {
             nr_running: 0,
-            curr: NONE,
+            curr: TaskId::NONE,
             cfs_load: 0,
             capacity: 1024,
             available_idle: 1,
@@ -83,12 +82,12 @@ impl World {
             threads.sort_unstable();
             let first = self.smt_cpus.len() as u16;
             for &cpu in &threads {
-                let state = &mut self.cpus[cpu as usize];
+                let state = &mut self.cpus[cpu.index()];
                 assert!(state.llc == u16::MAX, "CPU {cpu} stands in two cores");
                 state.llc = llc;
                 state.smt_first = first;
                 state.smt_width = threads.len() as u16;
-                self.smt_cpus.push(cpu as u16);
+                self.smt_cpus.push(cpu.0 as u16);
             }
         }
         let mut entry = WorldLlc {
@@ -102,10 +101,10 @@ impl World {
             rank: 0,
         };
         for (position, &cpu) in members.iter().enumerate() {
-            self.cpus[cpu as usize].position = position as u16;
+            self.cpus[cpu.index()].position = position as u16;
             entry.usable[position / 64] |= 1 << (position % 64);
             entry.filter[position / 64] |= 1 << (position % 64);
-            self.llc_cpus.push(cpu as u16);
+            self.llc_cpus.push(cpu.0 as u16);
         }
         self.llcs.push(entry);
     }
@@ -160,7 +159,7 @@ impl World {
 
     /// May a task with this affinity run there?
     pub fn allows(&self, affinity: u32, cpu: CpuId) -> bool {
-        let c = &self.cpus[cpu as usize];
+        let c = &self.cpus[cpu.index()];
         let set = affinity as usize * self.llcs.len() + usize::from(c.llc);
         let word = self.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
         word >> (c.position % 64) & 1 != 0
@@ -179,20 +178,20 @@ impl World {
 
     /// Adds a task; its `id` must be the next number.
     pub fn add_task(&mut self, task: Task) {
-        assert_eq!(task.id as usize, self.tasks.len(), "task ids are dense");
+        assert_eq!(task.id.index(), self.tasks.len(), "task ids are dense");
         self.tasks.push(task);
     }
 
-    /// One task.
+    /// Panics if there is no such task, as does [`World::task_mut`].
     #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
-        &self.tasks[id as usize]
+        &self.tasks[id.index()]
     }
 
-    /// One task, to change.
+    /// Its CPUs and allowed set are checked when a decision follows them.
     #[inline]
     pub fn task_mut(&mut self, id: TaskId) -> &mut Task {
-        &mut self.tasks[id as usize]
+        &mut self.tasks[id.index()]
     }
 
     /// Number of CPUs.
@@ -208,7 +207,7 @@ impl World {
     /// The LLC of a CPU.
     #[inline]
     pub fn llc(&self, cpu: CpuId) -> usize {
-        usize::from(self.cpus[cpu as usize].llc)
+        usize::from(self.cpus[cpu.index()].llc)
     }
 
     /// CPUs of an LLC, by number.
@@ -226,20 +225,20 @@ impl World {
     /// Hardware threads of a CPU's core, itself included, by number.
     #[inline]
     pub fn smt_cpus(&self, cpu: CpuId) -> &[u16] {
-        let c = &self.cpus[cpu as usize];
+        let c = &self.cpus[cpu.index()];
         &self.smt_cpus[usize::from(c.smt_first)..usize::from(c.smt_first + c.smt_width)]
     }
 
     /// Does the CPU run the idle task, with nothing queued and no wake-up pending?
     #[inline]
     pub fn available_idle(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu as usize].available_idle != 0
+        self.cpus[cpu.index()].available_idle != 0
     }
 
-    /// Sets that.
+    /// The LLC's mask of usable CPUs follows.
     #[inline]
     pub fn set_available_idle(&mut self, cpu: CpuId, idle: bool) {
-        let c = &mut self.cpus[cpu as usize];
+        let c = &mut self.cpus[cpu.index()];
         if c.available_idle != u8::from(idle) {
             c.available_idle = u8::from(idle);
             self.update_usable(cpu);
@@ -249,13 +248,13 @@ impl World {
     /// Does the CPU run nothing but SCHED_IDLE tasks?
     #[inline]
     pub fn set_sched_idle(&mut self, cpu: CpuId, sched_idle: bool) {
-        self.cpus[cpu as usize].sched_idle = u8::from(sched_idle);
+        self.cpus[cpu.index()].sched_idle = u8::from(sched_idle);
         self.update_usable(cpu);
     }
 
     #[inline]
     fn update_usable(&mut self, cpu: CpuId) {
-        let c = self.cpus[cpu as usize];
+        let c = self.cpus[cpu.index()];
         let bit = 1u64 << (c.position % 64);
         let word = &mut self.llcs[usize::from(c.llc)].usable[usize::from(c.position) / 64];
         if c.available_idle | c.sched_idle != 0 {
@@ -268,55 +267,55 @@ impl World {
     /// Runnable tasks on a CPU, the running one included.
     #[inline]
     pub fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.cpus[cpu as usize].nr_running
+        self.cpus[cpu.index()].nr_running
     }
 
     /// Runnable tasks on a CPU, and [`World::available_idle`], in one look.
     #[inline]
     pub fn occupancy(&self, cpu: CpuId) -> (u32, bool) {
-        let c = &self.cpus[cpu as usize];
+        let c = &self.cpus[cpu.index()];
         (c.nr_running, c.available_idle != 0)
     }
 
     /// Sets the number of runnable tasks.
     #[inline]
     pub fn set_nr_running(&mut self, cpu: CpuId, n: u32) {
-        self.cpus[cpu as usize].nr_running = n;
+        self.cpus[cpu.index()].nr_running = n;
     }
 
-    /// The task running on a CPU, or [`NONE`].
+    /// The task running on a CPU, or [`TaskId::NONE`].
     #[inline]
     pub fn curr(&self, cpu: CpuId) -> TaskId {
-        self.cpus[cpu as usize].curr
+        self.cpus[cpu.index()].curr
     }
 
-    /// Sets that. Panics if there is no such task.
+    /// Panics if there is no such task.
     #[inline]
     pub fn set_curr(&mut self, cpu: CpuId, task: TaskId) {
-        assert!(task == NONE || (task as usize) < self.tasks.len(), "no task {task}");
-        self.cpus[cpu as usize].curr = task;
+        assert!(task == TaskId::NONE || task.index() < self.tasks.len(), "no task {task}");
+        self.cpus[cpu.index()].curr = task;
     }
 
     /// PELT load of a CPU's root queue.
     #[inline]
     pub fn cfs_load(&self, cpu: CpuId) -> u32 {
-        self.cpus[cpu as usize].cfs_load
+        self.cpus[cpu.index()].cfs_load
     }
 
-    /// Sets that.
+    /// As [`World::cfs_load`].
     #[inline]
     pub fn set_cfs_load(&mut self, cpu: CpuId, load: u32) {
-        self.cpus[cpu as usize].cfs_load = load;
+        self.cpus[cpu.index()].cfs_load = load;
     }
 
     /// Sets the capacity of a CPU, 0 to 1024.
     pub fn set_capacity(&mut self, cpu: CpuId, capacity: u16) {
-        self.cpus[cpu as usize].capacity = capacity;
+        self.cpus[cpu.index()].capacity = capacity;
     }
 
     /// Capacity of a CPU, 0 to 1024.
     pub fn capacity(&self, cpu: CpuId) -> u16 {
-        self.cpus[cpu as usize].capacity
+        self.cpus[cpu.index()].capacity
     }
 
     /// Is an idle core believed to exist in this LLC?
@@ -325,7 +324,7 @@ impl World {
         self.llcs[llc].has_idle_cores != 0
     }
 
-    /// Sets that.
+    /// A search that finds no idle core clears it, too.
     #[inline]
     pub fn set_has_idle_cores(&mut self, llc: usize, has: bool) {
         self.llcs[llc].has_idle_cores = u32::from(has);
@@ -337,12 +336,12 @@ impl World {
         self.llcs[llc].nr_idle_scan
     }
 
-    /// Sets that.
+    /// From [`crate::nr_idle_scan`].
     pub fn set_nr_idle_scan(&mut self, llc: usize, n: u32) {
         self.llcs[llc].nr_idle_scan = n;
     }
 
-    /// Where does `wakee` run, woken on `this_cpu` by `waker` ([`NONE`]: the idle
+    /// Where does `wakee` run, woken on `this_cpu` by `waker` ([`TaskId::NONE`]: the idle
     /// task was current)? Updates both tasks' history and the LLC's
     /// `has_idle_cores` as the kernel would.
     #[inline]
@@ -355,11 +354,13 @@ impl World {
         flags: u32,
         now_j: u64,
     ) -> Pick {
-        let n = self.cpus.len() as u32;
-        let p = &self.tasks[wakee as usize];
-        assert!(waker == NONE || (waker as usize) < self.tasks.len(), "no task {waker}");
+        let p = &self.tasks[wakee.index()];
+        assert!(waker == TaskId::NONE || waker.index() < self.tasks.len(), "no task {waker}");
         assert!(
-            this_cpu < n && p.prev_cpu < n && p.recent_used_cpu < n && self.knows(p.affinity),
+            self.has(this_cpu)
+                && self.has(p.prev_cpu)
+                && self.has(p.recent_used_cpu)
+                && self.knows(p.affinity),
             "task {wakee} refers to a CPU or affinity set that does not exist"
         );
         ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
@@ -370,20 +371,20 @@ impl World {
     /// without effect for other policies and other picks.
     #[inline]
     pub fn scan_done(&mut self, tunables: &Tunables, this_cpu: CpuId, pick: &Pick, elapsed_ns: Ns) {
-        assert!((this_cpu as usize) < self.cpus.len(), "no such CPU");
+        assert!(self.has(this_cpu), "no such CPU");
         ffi::scan_done(&mut self.raw(), tunables, this_cpu, pick, elapsed_ns);
     }
 
     /// What a CPU remembers of its idle time and its searches.
     #[inline]
     pub fn scan_state(&self, cpu: CpuId) -> &ScanState {
-        &self.scans[cpu as usize]
+        &self.scans[cpu.index()]
     }
 
-    /// The same, to change.
+    /// As [`World::scan_state`].
     #[inline]
     pub fn scan_state_mut(&mut self, cpu: CpuId) -> &mut ScanState {
-        &mut self.scans[cpu as usize]
+        &mut self.scans[cpu.index()]
     }
 
     /// May a wake-up from `this_cpu` go to the wake list of `cpu`? `on_cpu`: the wakee
@@ -396,9 +397,13 @@ impl World {
         cpu: CpuId,
         on_cpu: bool,
     ) -> bool {
-        let n = self.cpus.len() as u32;
-        assert!(this_cpu < n && cpu < n, "no such CPU");
+        assert!(self.has(this_cpu) && self.has(cpu), "no such CPU");
         ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu, on_cpu)
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, cpu: CpuId) -> bool {
+        cpu.index() < self.cpus.len()
     }
 
     pub(crate) fn knows(&self, affinity: u32) -> bool {

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use reveille_policy::{
-    LlcShape, NONE, Policy, Task, Tunables, World, WorldShape, bits, swqueue_shard,
+    CpuId, LlcShape, Policy, Task, TaskId, Tunables, World, WorldShape, bits, swqueue_shard,
     swqueue_shard_tried, swqueue_shards,
 };
 
@@ -27,20 +27,20 @@ fn variants() -> impl Strategy<Value = u64> {
 }
 
 /// Caches of single-threaded cores, and one task that may run where `allowed` says.
-fn world(llcs: &[u32], allowed: &[bool], prev: u32) -> World {
+fn world(llcs: &[u32], allowed: &[bool], prev: CpuId) -> World {
     let mut next = 0;
     let mut core = || {
         next += 1;
-        vec![next - 1]
+        vec![CpuId(next - 1)]
     };
     let llcs = llcs.iter().map(|&n| LlcShape { cores: (0..n).map(|_| core()).collect() });
     let mut world = World::new(&WorldShape { llcs: llcs.collect() });
-    let mut task = Task::new(0, prev);
+    let mut task = Task::new(TaskId(0), prev);
     if allowed.contains(&false) {
-        task.affinity = world.add_affinity(|cpu| allowed[cpu as usize]);
+        task.affinity = world.add_affinity(|cpu| allowed[cpu.index()]);
     }
     world.add_task(task);
-    world.add_task(Task::new(1, prev));
+    world.add_task(Task::new(TaskId(1), prev));
     world
 }
 
@@ -48,8 +48,8 @@ fn world(llcs: &[u32], allowed: &[bool], prev: u32) -> World {
 struct Scene {
     llcs: Vec<u32>,
     allowed: Vec<bool>,
-    prev: u32,
-    cpu: u32,
+    prev: CpuId,
+    cpu: CpuId,
 }
 
 fn scene() -> impl Strategy<Value = Scene> {
@@ -58,8 +58,14 @@ fn scene() -> impl Strategy<Value = Scene> {
         let some = prop::collection::vec(any::<bool>(), n as usize);
         let one = (0..n).prop_map(move |only| (0..n).map(|c| c == only).collect());
         let all = Just(vec![true; n as usize]);
-        (Just(llcs), prop_oneof![some, one, all], 0..n, 0..n)
-            .prop_map(|(llcs, allowed, prev, cpu)| Scene { llcs, allowed, prev, cpu })
+        (Just(llcs), prop_oneof![some, one, all], 0..n, 0..n).prop_map(
+            |(llcs, allowed, prev, cpu)| Scene {
+                llcs,
+                allowed,
+                prev: CpuId(prev),
+                cpu: CpuId(cpu),
+            },
+        )
     })
 }
 
@@ -71,13 +77,13 @@ proptest! {
         let mut world = world(&scene.llcs, &scene.allowed, scene.prev);
         world.set_nr_running(scene.cpu, nr);
         let n_allowed = scene.allowed.iter().filter(|a| **a).count();
-        prop_assert_eq!(world.n_allowed(world.task(0).affinity) as usize, n_allowed);
+        prop_assert_eq!(world.n_allowed(world.task(TaskId(0)).affinity) as usize, n_allowed);
         let on = |bit| features & bit != 0;
         let expected = on(bits::SWQUEUE)
             && (!migrated || on(bits::SWQUEUE_ENQUEUE))
             && n_allowed > 1
             && (nr >= 1 || !on(bits::SWQUEUE_SKIP_IDLE));
-        let found = world.swqueue_appends(&tunables(features), 0, scene.cpu, migrated);
+        let found = world.swqueue_appends(&tunables(features), TaskId(0), scene.cpu, migrated);
         prop_assert_eq!(found, expected);
     }
 
@@ -85,13 +91,13 @@ proptest! {
     fn who_may_be_taken(scene in scene(), features in variants(), queued: bool, runs in 0..3u32) {
         let mut world = world(&scene.llcs, &scene.allowed, scene.prev);
         // On its CPU runs the idle task, the task itself, or another.
-        world.set_curr(scene.prev, [NONE, 0, 1][runs as usize]);
-        let allowed = scene.allowed[scene.cpu as usize];
+        world.set_curr(scene.prev, [TaskId::NONE, TaskId(0), TaskId(1)][runs as usize]);
+        let allowed = scene.allowed[scene.cpu.index()];
         let since_v2 = features & bits::SWQUEUE_NEWIDLE != 0;
-        let pops = world.swqueue_pops(&tunables(features), 0, scene.cpu);
+        let pops = world.swqueue_pops(&tunables(features), TaskId(0), scene.cpu);
         prop_assert_eq!(pops, allowed || !since_v2);
         let expected = allowed && queued && runs != 1 && scene.prev != scene.cpu;
-        prop_assert_eq!(world.swqueue_takes(0, scene.cpu, queued), expected);
+        prop_assert_eq!(world.swqueue_takes(TaskId(0), scene.cpu, queued), expected);
     }
 
     /// Shards are as many as sixes fit in the cache, rounded up; siblings by adjacent
@@ -103,9 +109,9 @@ proptest! {
         prop_assert_eq!(swqueue_shards(&one, weight), 1);
         let shards = swqueue_shards(&many, weight);
         prop_assert_eq!(shards, weight.div_ceil(6));
-        let own = swqueue_shard(cpu, shards);
+        let own = swqueue_shard(CpuId(cpu), shards);
         prop_assert_eq!(own, cpu / 2 % shards);
-        prop_assert_eq!(own, swqueue_shard(cpu ^ 1, shards));
+        prop_assert_eq!(own, swqueue_shard(CpuId(cpu ^ 1), shards));
         let order: Vec<u32> = (0..shards).map(|k| swqueue_shard_tried(own, k, shards)).collect();
         let mut expected: Vec<u32> = (own..shards).collect();
         expected.extend(0..own);

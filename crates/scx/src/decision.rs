@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use reveille_policy::{ScanState, Task, Tunables};
+use reveille_policy::{CpuId, ScanState, Task, TaskId, Tunables};
 use serde::{Deserialize, Serialize};
 
 /// First line of a file of decisions.
@@ -163,11 +163,11 @@ impl Cursor<'_> {
             sum_exec_ns: self.u64(),
             prev_sleep_sum_ns: self.u64(),
             dur_avg_ns: self.u64() as i64,
-            id: self.u32(),
-            last_wakee: self.u32(),
+            id: TaskId(self.u32()),
+            last_wakee: TaskId(self.u32()),
             wakee_flips: self.u32(),
-            prev_cpu: self.u32(),
-            recent_used_cpu: self.u32(),
+            prev_cpu: CpuId(self.u32()),
+            recent_used_cpu: CpuId(self.u32()),
             load_avg: self.u32(),
             affinity: self.u32(),
             flags: self.u32(),
@@ -232,12 +232,12 @@ impl Decision {
             core_search: c.flag(),
             cleared: c.flag(),
             exhausted: c.flag(),
-            recent_used_cpu: wakee_after.recent_used_cpu,
+            recent_used_cpu: wakee_after.recent_used_cpu.0,
             waker: has_waker.then_some((
                 waker_after.wakee_flips,
                 waker_after.wakee_flip_decay_j,
                 waker_after.last_wakee == wakee.id,
-                waker_after.recent_used_cpu,
+                waker_after.recent_used_cpu.0,
             )),
             scan: scan_after,
             has_idle_cores,

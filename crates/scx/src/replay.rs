@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use reveille_policy::{LlcShape, NONE, Task, World, WorldShape};
+use reveille_policy::{CpuId, LlcShape, Task, TaskId, World, WorldShape};
 use serde::Serialize;
 
 use crate::decision::{Decision, Header, Outcome, SeenLlc, read_header, read_record};
@@ -15,11 +15,11 @@ use crate::error::ScxError;
 /// Differences that are shown.
 const SHOWN: usize = 5;
 /// Tasks of the replayed world.
-const WAKEE: u32 = 0;
-const WAKER: u32 = 1;
-const OTHER: u32 = 2;
+const WAKEE: TaskId = TaskId(0);
+const WAKER: TaskId = TaskId(1);
+const OTHER: TaskId = TaskId(2);
 /// A task that is neither.
-const STRANGER: u32 = 3;
+const STRANGER: TaskId = TaskId(3);
 
 /// What a replay found.
 #[derive(Debug, Default, Serialize)]
@@ -101,22 +101,24 @@ impl Replayer {
             return Err(nonsense("its header holds a core or a cache that no world has"));
         }
         let dense = |cpu: &u16| {
-            numbers.binary_search(&u32::from(*cpu)).expect("collected from the same list") as u32
+            CpuId::at(
+                numbers.binary_search(&u32::from(*cpu)).expect("collected from the same list"),
+            )
         };
         let llcs = header.llcs.iter().map(|llc| LlcShape {
             cores: llc.iter().map(|core| core.iter().map(dense).collect()).collect(),
         });
         let mut world = World::new(&WorldShape { llcs: llcs.collect() });
-        for id in 0..=STRANGER {
-            world.add_task(Task::new(id, 0));
+        for id in [WAKEE, WAKER, OTHER, STRANGER] {
+            world.add_task(Task::new(id, CpuId(0)));
         }
         Ok(Replayer { header, world, numbers, sets: HashMap::new() })
     }
 
-    fn dense(&self, cpu: u32) -> std::io::Result<u32> {
+    fn dense(&self, cpu: u32) -> std::io::Result<CpuId> {
         let found = self.numbers.binary_search(&cpu);
         found
-            .map(|i| i as u32)
+            .map(CpuId::at)
             .map_err(|_| nonsense(format!("it names CPU {cpu}, which the header lacks")))
     }
 
@@ -151,15 +153,17 @@ impl Replayer {
                 allowed[usize::from(cpu)] = words[position / 64] >> (position % 64) & 1 != 0;
             }
         }
-        let set = self.world.add_affinity(|cpu| allowed[cpu as usize]);
+        let set = self.world.add_affinity(|cpu| allowed[cpu.index()]);
         self.sets.insert(key, set);
         set
     }
 
     /// A recorded task as the world numbers it.
-    fn task(&self, id: u32, task: &Task, wakee: &Task, affinity: u32) -> std::io::Result<Task> {
+    fn task(&self, id: TaskId, task: &Task, wakee: &Task, affinity: u32) -> std::io::Result<Task> {
         // A task that has not run here yet may name a CPU that is none.
-        let cpu = |cpu| self.dense(cpu).or_else(|e| if id == WAKEE { Err(e) } else { Ok(0) });
+        let cpu = |cpu: CpuId| {
+            self.dense(cpu.0).or_else(|e| if id == WAKEE { Err(e) } else { Ok(CpuId(0)) })
+        };
         Ok(Task {
             id,
             last_wakee: if task.last_wakee == wakee.id { WAKEE } else { STRANGER },
@@ -176,7 +180,7 @@ impl Replayer {
         }
         let affinity = self.affinity(d);
         let this = self.dense(d.this_cpu)?;
-        let prev = self.dense(d.wakee.prev_cpu)?;
+        let prev = self.dense(d.wakee.prev_cpu.0)?;
         *self.world.task_mut(WAKEE) = self.task(WAKEE, &d.wakee, &d.wakee, affinity)?;
         for seen in &d.cpus {
             let cpu = self.dense(seen.cpu)?;
@@ -187,22 +191,22 @@ impl Replayer {
         if let Some(curr) = &d.cpus[1].curr {
             *self.world.task_mut(OTHER) = self.task(OTHER, curr, &d.wakee, 0)?;
         }
-        self.world.set_curr(prev, if d.cpus[1].curr.is_some() { OTHER } else { NONE });
+        self.world.set_curr(prev, if d.cpus[1].curr.is_some() { OTHER } else { TaskId::NONE });
         if let Some(waker) = &d.waker {
             *self.world.task_mut(WAKER) = self.task(WAKER, waker, &d.wakee, 0)?;
         }
-        let waker = if d.waker.is_some() { WAKER } else { NONE };
+        let waker = if d.waker.is_some() { WAKER } else { TaskId::NONE };
         self.world.set_curr(this, waker);
         *self.world.scan_state_mut(this) = d.scan;
         let tunables = self.header.tunables(d.features);
         let pick = self.world.select_cpu(&tunables, WAKEE, waker, this, d.flags, d.now_j);
-        let os = |cpu: u32| self.numbers[cpu as usize];
+        let os = |cpu: CpuId| self.numbers[cpu.index()];
         let after = self.world.task(WAKER);
         let recent_of_waker = d.waker.as_ref().map(|before| {
             // Only what the decision has changed is known by the world's numbers.
             let unchanged = self.task(WAKER, before, &d.wakee, 0).map(|t| t.recent_used_cpu);
             match unchanged {
-                Ok(cpu) if cpu == after.recent_used_cpu => before.recent_used_cpu,
+                Ok(cpu) if cpu == after.recent_used_cpu => before.recent_used_cpu.0,
                 _ => os(after.recent_used_cpu),
             }
         });

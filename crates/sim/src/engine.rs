@@ -1,204 +1,21 @@
-//! The simulated machine and its main loop: the earliest deadline decides which
-//! CPU goes on; what it does then stands in the module of that step.
+//! The main loop: the earliest deadline decides which CPU goes on; what it does then stands
+//! in the file of that step.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use reveille_machine::{CostModel, Machine};
-use reveille_measure::{Counters, Latency, Ns, Observed, RunResult, RunSpec};
-use reveille_policy::{CpuId, LlcShape, NONE, Policy, TaskId, Tunables, World, WorldShape, bits};
-use reveille_workload::Program;
+use reveille_measure::{Ns, Observed, RunResult, RunSpec};
+use reveille_policy::CpuId;
 
-use crate::arrivals::Answers;
-use crate::balance::Balancer;
-use crate::bandwidth::{Bandwidth, GroupMoment};
-use crate::channel::Channel;
-use crate::clock::{Clock, NEVER};
-use crate::clock_speed::Clocks;
-use crate::code::Code;
-use crate::contention::Line;
-use crate::cpu::{Activity, Cpu, FULL_SPEED, Step, at};
-use crate::fair::FairTunables;
-use crate::message_cost::MessageCosts;
-use crate::near::Near;
-use crate::pelt::Decay;
-use crate::release::Gate;
-use crate::runqueue::RunQueue;
-use crate::swqueue::SharedQueues;
-use crate::sync::Mutex;
-use crate::task::Task;
-
-use crate::SimError;
+use crate::error::SimError;
+use crate::hw::clock::NEVER;
+use crate::hw::cpu::{Step, Toll};
+use crate::rq::groups::GroupMoment;
+use crate::sim::Sim;
 
 /// The stop flag is looked at after this many events.
 const STOP_CHECK_EVENTS: u64 = 4096;
-/// Jiffies at the start of a run: any number above one second of any HZ.
-const FIRST_JIFFY: u64 = 1 << 20;
 
-/// A sleeping task's timer, on the CPU where it was armed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Timer {
-    pub(crate) at: Ns,
-    pub(crate) task: TaskId,
-    pub(crate) number: u64,
-    pub(crate) cpu: CpuId,
-}
-
-/// Time that a step takes: waiting in wall time, and work at full speed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Toll {
-    pub(crate) stall: Ns,
-    pub(crate) cost: Ns,
-}
-
-impl Toll {
-    pub(crate) fn cost(cost: impl Into<Ns>) -> Toll {
-        Toll { stall: 0, cost: cost.into() }
-    }
-}
-
-impl std::ops::AddAssign for Toll {
-    #[inline]
-    fn add_assign(&mut self, more: Toll) {
-        self.stall += more.stall;
-        self.cost += more.cost;
-    }
-}
-
-pub(crate) struct Sim<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) code: Code,
-    pub(crate) cost: &'a CostModel,
-    pub(crate) machine: &'a Machine,
-    pub(crate) tunables: Tunables,
-    pub(crate) fair: FairTunables,
-    pub(crate) messages: MessageCosts,
-    pub(crate) decay: Decay,
-    pub(crate) near: Near,
-    pub(crate) now: Ns,
-    pub(crate) tick_ns: Ns,
-    pub(crate) world: World,
-    pub(crate) cpus: Vec<Cpu>,
-    pub(crate) tasks: Vec<Task>,
-    pub(crate) channels: Vec<Channel>,
-    /// Head of each list that tasks join.
-    pub(crate) lists: Vec<TaskId>,
-    pub(crate) mutexes: Vec<Mutex>,
-    /// What tasks wait for that are released together.
-    pub(crate) gate: Gate,
-    /// Who has the lock that belongs to each CPU.
-    pub(crate) cpu_locks: Vec<TaskId>,
-    /// When the requests were sent that each task has not yet taken; empty if no role
-    /// sends any.
-    pub(crate) requests: Vec<VecDeque<Ns>>,
-    pub(crate) clock: Clock,
-    pub(crate) timers: BinaryHeap<Reverse<Timer>>,
-    pub(crate) timer_number: u64,
-    /// Reports to it are limited in rate (LOAD_AVG_RATELIMIT).
-    pub(crate) rate_limited: bool,
-    /// `tg->load_avg` of the session's task group, if it has one.
-    pub(crate) group_line: Option<Line>,
-    /// `sd_llc_shared` of each LLC: has_idle_cores.
-    pub(crate) llc_lines: Vec<Line>,
-    /// Shared wake queues (SWQUEUE).
-    pub(crate) shared_queues: Option<Box<SharedQueues>>,
-    pub(crate) balancer: Balancer,
-    /// Task groups with quotas; nothing if there are none.
-    pub(crate) bandwidth: Option<Box<Bandwidth>>,
-    /// Speed of kernel work by the number of busy siblings.
-    pub(crate) speeds: [u64; 8],
-    /// The same for computing in user space, whose times are those of the machine itself.
-    pub(crate) user_speeds: [u64; 8],
-    pub(crate) clocks: Clocks,
-    pub(crate) rng: Xoshiro256PlusPlus,
-    noise: u64,
-    pub(crate) counters: Counters,
-    pub(crate) wakeup_latency: Latency,
-    pub(crate) recorded_latency: Vec<Latency>,
-    pub(crate) answers: Answers,
-    pub(crate) operations: u64,
-}
-
-impl<'a> Sim<'a> {
-    pub(crate) fn new(
-        machine: &'a Machine,
-        program: &'a Program,
-        policy: &Policy,
-        bandwidth: Option<Box<Bandwidth>>,
-        spec: &RunSpec,
-    ) -> Sim<'a> {
-        let topology = &machine.topology;
-        let n = topology.n_cpus();
-        let tunables = policy.tunables(n, machine.hz);
-        let mut llcs = vec![LlcShape { cores: Vec::new() }; topology.n_llcs()];
-        for core in 0..topology.n_cores() {
-            let threads = topology.core_cpus(core as u32).to_vec();
-            let llc = topology.cpus()[threads[0] as usize].llc;
-            llcs[llc as usize].cores.push(threads);
-        }
-        let fair = FairTunables::new(&tunables, n);
-        let code = Code::new(program);
-        let n_serving = if code.has_requests() { program.tasks.len() } else { 0 };
-        let grouped = tunables.has(bits::AUTOGROUP);
-        let mut world = World::new(&WorldShape { llcs });
-        let place = |cpu: &CpuId| &topology.cpus()[*cpu as usize];
-        let nodes = (0..topology.n_llcs()).map(|l| place(&topology.llc_cpus(l as u32)[0]).node);
-        world.set_nodes(&nodes.collect::<Vec<_>>());
-        if topology.n_clusters() < topology.n_cores() {
-            world.set_clusters(&topology.cpus().iter().map(|p| p.cluster).collect::<Vec<_>>());
-        }
-        let wakes_when_freed = tunables.has(bits::PIPE_WAKE_FREED);
-        let channel = |kind| {
-            let mut channel = Channel::new(kind);
-            channel.wakes_when_freed = wakes_when_freed;
-            channel
-        };
-        Sim {
-            program,
-            code,
-            cost: &machine.cost,
-            machine,
-            tunables,
-            fair,
-            messages: MessageCosts::new(&machine.cost),
-            decay: Decay::new(),
-            near: Near::new(machine),
-            now: 0,
-            tick_ns: 1_000_000_000 / Ns::from(machine.hz),
-            world,
-            cpus: (0..n).map(|_| Cpu::new(RunQueue::new(&fair))).collect(),
-            tasks: Vec::with_capacity(program.tasks.len()),
-            channels: program.channels.iter().map(|&kind| channel(kind)).collect(),
-            lists: vec![NONE; program.n_lists as usize],
-            mutexes: vec![Mutex::default(); program.n_locks as usize],
-            gate: Gate::new(program),
-            cpu_locks: vec![NONE; n],
-            requests: vec![VecDeque::new(); n_serving],
-            clock: Clock::new(n + 1 + usize::from(bandwidth.is_some())),
-            timers: BinaryHeap::new(),
-            timer_number: 0,
-            rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
-            group_line: grouped.then(|| Line::new(n)),
-            llc_lines: (0..topology.n_llcs()).map(|_| Line::new(n)).collect(),
-            shared_queues: None,
-            balancer: Balancer::new(machine, &tunables),
-            bandwidth,
-            speeds: smt_speeds(machine.cost.smt_kernel_share, machine.cost.speed),
-            user_speeds: smt_speeds(machine.cost.smt_share, 1.0),
-            clocks: Clocks::new(machine),
-            rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
-            noise: (machine.cost.noise * 1024.0) as u64,
-            counters: Counters::default(),
-            wakeup_latency: Latency::default(),
-            recorded_latency: vec![Latency::default(); program.records.len()],
-            answers: Answers::new(&program.arrivals),
-            operations: 0,
-        }
-    }
-
+impl Sim<'_> {
     /// Runs warm-up and measured time; also returns what happened to groups, if that is noted.
     pub(crate) fn run(
         mut self,
@@ -216,10 +33,10 @@ impl<'a> Sim<'a> {
 
     /// Serves every deadline before `end`.
     fn advance_to(&mut self, end: Ns, stop: &AtomicBool) -> Result<(), SimError> {
-        let timers = self.cpus.len();
+        let n_cpus = self.cpus.len();
         let mut events = 0u64;
         loop {
-            let (next, slot) = self.clock.next();
+            let (next, slot) = self.agenda.next();
             if next >= end {
                 if next >= NEVER {
                     let tasks = self.tasks.len();
@@ -230,9 +47,9 @@ impl<'a> Sim<'a> {
             }
             debug_assert!(next >= self.now, "an event in the past: {next} before {}", self.now);
             self.now = next;
-            if slot < timers {
-                self.cpu_event(slot as CpuId);
-            } else if slot == timers {
+            if slot < n_cpus {
+                self.cpu_event(CpuId::at(slot));
+            } else if slot == n_cpus {
                 self.fire_timers();
             } else {
                 self.fire_bandwidth_timers();
@@ -250,7 +67,7 @@ impl<'a> Sim<'a> {
 
     #[inline]
     fn cpu_event(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[at(cpu)];
+        let c = &mut self.cpus[cpu];
         if c.ipi_at == self.now {
             c.ipi_at = NEVER;
             self.ipi(cpu);
@@ -272,108 +89,13 @@ impl<'a> Sim<'a> {
         self.replan(cpu);
     }
 
-    /// The CPU's plan has changed: its slot follows.
-    #[inline]
-    pub(crate) fn replan(&mut self, cpu: CpuId) {
-        self.clock.set(at(cpu), self.cpus[at(cpu)].deadline());
-    }
-
-    /// Starts an activity of `cpu` now.
-    #[inline]
-    pub(crate) fn begin(
-        &mut self,
-        cpu: CpuId,
-        step: Step,
-        toll: Toll,
-        busy: Ns,
-        until: Option<Ns>,
-    ) {
-        let c = &mut self.cpus[at(cpu)];
-        c.step = step;
-        c.activity = Activity::new(self.now, toll.stall, toll.cost, busy);
-        c.activity.until = until.unwrap_or(0);
-        c.plan_end();
-    }
-
-    /// `cpu` turns idle or busy: the speed of its siblings follows.
-    #[inline]
-    pub(crate) fn share_core(&mut self, cpu: CpuId, busy: bool) {
-        if self.cpus[at(cpu)].busy_siblings == 0 {
-            self.clocks.core_turns(self.near.socket(cpu), busy);
-        }
-        let width = self.world.smt_cpus(cpu).len();
-        for k in 0..width {
-            let sibling = CpuId::from(self.world.smt_cpus(cpu)[k]);
-            if sibling == cpu {
-                continue;
-            }
-            let c = &mut self.cpus[at(sibling)];
-            if busy {
-                c.busy_siblings += 1;
-            } else {
-                c.busy_siblings -= 1;
-            }
-            self.set_speed(sibling);
-        }
-    }
-
-    /// The speed of `cpu` by its busy siblings and the clock of its socket.
-    #[inline]
-    pub(crate) fn set_speed(&mut self, cpu: CpuId) {
-        let clock = self.clocks.of(self.near.socket(cpu));
-        let c = &mut self.cpus[at(cpu)];
-        let siblings = usize::from(c.busy_siblings);
-        let speed = clock.scale(self.speeds[siblings]);
-        let user_speed = clock.scale(self.user_speeds[siblings]);
-        if (c.speed, c.user_speed) == (speed, user_speed) {
-            return;
-        }
-        let active = c.step != Step::Idle;
-        if active {
-            c.settle(self.now);
-        }
-        (c.speed, c.user_speed) = (speed, user_speed);
-        if active {
-            c.plan_end();
-            self.replan(cpu);
-        }
-    }
-
-    /// Jiffies now.
-    #[inline]
-    pub(crate) fn jiffies(&self) -> u64 {
-        FIRST_JIFFY + self.now / self.tick_ns
-    }
-
-    /// A cost with the variation that caches and interrupts give it.
-    #[inline]
-    pub(crate) fn varied(&mut self, ns: Ns) -> Ns {
-        if self.noise == 0 {
-            return ns;
-        }
-        let random = ((self.rng.next_u64() >> 32) * (2 * self.noise)) >> 32;
-        ns * (1024 - self.noise + random) / 1024
-    }
-
-    /// Uniform below `limit`; 0 for a limit of 0.
-    pub(crate) fn random_below(&mut self, limit: Ns) -> Ns {
-        ((u128::from(self.rng.next_u64()) * u128::from(limit)) >> 64) as Ns
-    }
-
-    /// Exponentially distributed with this mean, in whole ns.
-    pub(crate) fn exponential(&mut self, mean: Ns) -> Ns {
-        // Of 53 random bits, and never 0, of which there is no logarithm.
-        let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        (-uniform.ln() * mean as f64) as Ns
-    }
-
     /// Closes the books of every CPU at the present time.
     fn close_books(&mut self) {
         let now = self.now;
-        for cpu in &mut self.cpus {
+        for cpu in self.cpus.iter_mut() {
             let idles = cpu.step == Step::Idle || cpu.leaves_idle();
             if idles && now > cpu.idle_task_from {
-                self.counters.idle_task_ns += now - cpu.idle_task_from;
+                self.measured.counters.idle_task_ns += now - cpu.idle_task_from;
                 cpu.idle_task_from = now;
             }
             if cpu.step == Step::Idle {
@@ -391,16 +113,12 @@ impl<'a> Sim<'a> {
     fn forget(&mut self) {
         self.close_books();
         let now = self.now;
-        for cpu in &mut self.cpus {
+        for cpu in self.cpus.iter_mut() {
             // What was accounted ahead belongs to the measured time.
             cpu.time = cpu.ahead(now);
         }
         self.forget_groups();
-        self.counters = Counters::default();
-        self.wakeup_latency = Latency::default();
-        self.recorded_latency.fill(Latency::default());
-        self.answers.forget();
-        self.operations = 0;
+        self.measured.forget();
     }
 
     fn result(mut self, elapsed_ns: Ns) -> RunResult {
@@ -415,34 +133,14 @@ impl<'a> Sim<'a> {
         let groups = self.group_results();
         RunResult {
             elapsed_ns,
-            operations: self.operations,
-            wakeup_latency: self.wakeup_latency,
-            recorded_latency: self.recorded_latency,
-            answers: self.answers.took_ns,
+            operations: self.measured.operations,
+            wakeup_latency: self.measured.wakeup_latency,
+            recorded_latency: self.measured.recorded_latency,
+            answers: self.measured.answers,
             observed: Observed::Everything,
-            counters: self.counters,
+            counters: self.measured.counters,
             cpus: self.cpus.iter().map(|c| c.time).collect(),
             groups,
         }
     }
-
-    pub(crate) fn set_flip_decay(&mut self, spec: &RunSpec) {
-        // A ping-pong pair has settled long before anyone measures: half-way through
-        // warm-up every task's second is over, and one flip is forgotten.
-        let jiffy = FIRST_JIFFY + spec.warmup_ns / 2 / self.tick_ns;
-        for task in 0..self.tasks.len() {
-            self.world.task_mut(task as TaskId).wakee_flip_decay_j =
-                jiffy - u64::from(self.tunables.hz);
-        }
-    }
-}
-
-/// Speed by busy siblings: two threads together do twice `share`, and each further
-/// doubling of threads adds as much again.
-fn smt_speeds(share: f64, alone: f64) -> [u64; 8] {
-    std::array::from_fn(|busy_siblings| {
-        let threads = (busy_siblings + 1) as f64;
-        let core = 1.0 + (2.0 * share - 1.0) * threads.log2();
-        ((alone * core / threads * FULL_SPEED as f64) as u64).max(1)
-    })
 }

@@ -2,49 +2,50 @@
 //! one place, and the copies of a fact agree.
 #![cfg(debug_assertions)]
 
-use reveille_policy::CpuId;
+use crate::ids::{CpuVec, TaskVec};
 
-use crate::cpu::{Step, at, some_task};
-use crate::engine::Sim;
-use crate::task::Place;
+use crate::hw::cpu::Step;
+use crate::sim::Sim;
+use crate::tasks::channel::Channel;
+use crate::tasks::task::Place;
 
 impl Sim<'_> {
     pub(crate) fn check_invariants(&self) {
         self.check_shared_queues();
-        let mut seen = vec![0u32; self.tasks.len()];
-        for cpu in 0..self.cpus.len() as CpuId {
-            let c = &self.cpus[at(cpu)];
-            let curr = some_task(self.world.curr(cpu));
+        let mut seen = TaskVec::filled(0u32, self.tasks.len());
+        for cpu in self.cpus.ids() {
+            let c = &self.cpus[cpu];
+            let curr = self.world.curr(cpu).some();
             if let Some(task) = curr {
-                seen[at(task)] += 1;
-                assert_eq!(self.tasks[at(task)].place, Place::Running(cpu));
+                seen[task] += 1;
+                assert_eq!(self.tasks[task].place, Place::Running(cpu));
                 assert!(c.runs_task(), "CPU {cpu} has a current task and does {:?}", c.step);
             }
             for task in c.rq.waiting() {
-                seen[at(task)] += 1;
-                assert_eq!(self.tasks[at(task)].place, Place::Queued(cpu));
+                seen[task] += 1;
+                assert_eq!(self.tasks[task].place, Place::Queued(cpu));
             }
             for task in c.rq.delayed() {
-                seen[at(task)] += 1;
-                assert_eq!(self.tasks[at(task)].place, Place::Delayed(cpu));
+                seen[task] += 1;
+                assert_eq!(self.tasks[task].place, Place::Delayed(cpu));
                 assert!(curr.is_some(), "CPU {cpu} leaves delayed tasks on its queue");
             }
-            c.rq.check(&self.tasks, curr);
+            c.rq.check(|task| self.tasks[task].se.vruntime, curr);
             for &task in &c.wake_list {
-                seen[at(task)] += 1;
-                assert_eq!(self.tasks[at(task)].place, Place::WakeList(cpu));
+                seen[task] += 1;
+                assert_eq!(self.tasks[task].place, Place::WakeList(cpu));
             }
-            let held = self.bandwidth.as_ref().map_or(&[][..], |b| &b.held[at(cpu)]);
+            let held = self.bandwidth.as_ref().map_or(&[][..], |b| &b.held[cpu]);
             for &task in held {
-                seen[at(task)] += 1;
-                assert_eq!(self.tasks[at(task)].place, Place::Held(cpu));
+                seen[task] += 1;
+                assert_eq!(self.tasks[task].place, Place::Held(cpu));
             }
             if let Step::Commit { wakee, .. } | Step::Select { wakee, .. } = c.step {
-                seen[at(wakee)] += 1;
-                assert_eq!(self.tasks[at(wakee)].place, Place::Waking);
+                seen[wakee] += 1;
+                assert_eq!(self.tasks[wakee].place, Place::Waking);
             }
             let delayed = c.rq.delayed().count() as u32;
-            let counted = if self.fair.hides_delayed() { 0 } else { delayed };
+            let counted = if self.rules.fair.hides_delayed() { 0 } else { delayed };
             assert_eq!(c.rq.delayed_running, counted, "delayed tasks of CPU {cpu}");
             let nr = c.rq.waiting().count() as u32 + counted + u32::from(curr.is_some());
             assert_eq!(self.world.nr_running(cpu), nr, "nr_running of CPU {cpu}");
@@ -52,7 +53,7 @@ impl Sim<'_> {
                 c.rq.waiting()
                     .chain(c.rq.delayed())
                     .chain(curr)
-                    .map(|t| u64::from(self.tasks[at(t)].weight))
+                    .map(|t| u64::from(self.tasks[t].se.weight))
                     .sum();
             assert_eq!(c.rq.weight, weight, "queue weight of CPU {cpu}");
             if self.world.available_idle(cpu) {
@@ -63,8 +64,9 @@ impl Sim<'_> {
             }
         }
         self.check_group_queues();
-        self.channels.iter().for_each(crate::channel::Channel::check);
-        for (task, places) in seen.into_iter().enumerate() {
+        self.work.channels.iter().for_each(Channel::check);
+        for task in self.tasks.ids() {
+            let places = seen[task];
             let blocked = u32::from(self.tasks[task].place == Place::Blocked);
             assert_eq!(places + blocked, 1, "task {task} is in {} places", places + blocked);
         }
@@ -75,30 +77,50 @@ impl Sim<'_> {
     fn check_group_queues(&self) {
         let Some(bandwidth) = &self.bandwidth else { return };
         let n_cpus = self.cpus.len();
-        let mut entities = vec![vec![0u32; n_cpus]; bandwidth.groups.len()];
-        for (number, task) in self.tasks.iter().enumerate() {
-            let (cpu, held) = match task.place {
+        let mut entities = vec![CpuVec::filled(0u32, n_cpus); bandwidth.groups.len()];
+        for number in self.tasks.ids() {
+            let (cpu, held) = match self.tasks[number].place {
                 Place::Held(cpu) => (cpu, true),
                 Place::Queued(cpu) | Place::Running(cpu) => (cpu, false),
                 _ => continue,
             };
-            let group = self.group_of(number as u32);
+            let group = self.group_of(number);
             assert_eq!(bandwidth.held_back(group, cpu), held, "task {number} on CPU {cpu}");
             if let Some(g) = group {
-                entities[g][at(cpu)] += 1;
+                entities[g][cpu] += 1;
             }
         }
         for (g, group) in bandwidth.groups.iter().enumerate().rev() {
-            for (cpu, queue) in group.queues.iter().enumerate() {
+            for cpu in self.cpus.ids() {
+                let queue = &group.queues[cpu];
                 assert_eq!(queue.entities, entities[g][cpu], "{g} on CPU {cpu}");
                 let on_parent = queue.entities > 0 && !queue.runtime.throttled();
                 assert_eq!(queue.on_parent, on_parent, "{g} on CPU {cpu}");
                 if let Some(parent) = group.parent {
                     entities[parent][cpu] += u32::from(on_parent);
                 }
-                let listed = group.throttled.contains(&(cpu as CpuId));
+                let listed = group.throttled.contains(&cpu);
                 assert_eq!(listed, queue.runtime.throttled(), "{g} on CPU {cpu}");
             }
         }
+    }
+
+    /// Every task stands on at most one list, that of the CPU where it waits.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check_shared_queues(&self) {
+        let mut listed = 0;
+        for (q, queue) in self.shared_queues.iter().flat_map(|s| s.queues.iter().enumerate()) {
+            for entry in &queue.list {
+                let t = &self.tasks[entry.task];
+                assert_eq!(t.shared_queue, Some(q), "task {} stands on two lists", entry.task);
+                let Place::Queued(cpu) = t.place else {
+                    panic!("task {} is on a shared queue and {:?}", entry.task, t.place)
+                };
+                assert_eq!(self.queue_tried(cpu, 0), Some(q), "task {} on CPU {cpu}", entry.task);
+                listed += 1;
+            }
+        }
+        let marked = self.tasks.iter().filter(|t| t.shared_queue.is_some()).count();
+        assert_eq!(marked, listed, "tasks on shared queues");
     }
 }

@@ -1,30 +1,91 @@
 //! How a run begins: tasks are forked one after the other and placed where the
 //! fork's slow path would put them, on a machine that has been idle for long.
 
+use crate::ids::TaskVec;
+use reveille_machine::{Machine, Topology};
 use reveille_measure::{Ns, RunSpec};
-use reveille_policy::{CpuId, TaskId};
+use reveille_policy::{CpuId, LlcShape, Policy, TaskId, World, WorldShape, bits};
+use reveille_workload::Program;
 
-use crate::cpu::at;
-use crate::engine::Sim;
-use crate::task::Task;
+use crate::chance::Chance;
+use crate::hw::clock::Agenda;
+use crate::hw::cpu::Cpu;
+use crate::hw::hardware::Hardware;
+use crate::measured::Measured;
+use crate::rq::groups::Bandwidth;
+use crate::rq::runqueue::RunQueue;
+use crate::rq::shared::SharedQueues;
+use crate::rules::Rules;
+use crate::sched::balancer::Balancer;
+use crate::sim::{FIRST_JIFFY, Sim};
+use crate::tasks::task::Task;
+use crate::tasks::work::Work;
 
 /// Where the program runs that forks all tasks. It is no task itself and takes no time.
-const FORKER: CpuId = 0;
+const FORKER: CpuId = CpuId(0);
+
 /// Time between two forks of the starting program.
 const FORK_INTERVAL_NS: Ns = 20_000;
+
 /// All tasks have been forked after this share of the warm-up, however many they are.
 const FORK_SHARE_OF_WARMUP: Ns = 8;
+
+impl<'a> Sim<'a> {
+    pub(crate) fn new(
+        machine: &'a Machine,
+        program: &'a Program,
+        policy: &Policy,
+        bandwidth: Option<Box<Bandwidth>>,
+        spec: &RunSpec,
+    ) -> Sim<'a> {
+        let n_cpus = machine.topology.n_cpus();
+        let rules = Rules::new(policy, machine);
+        let world = world(&machine.topology);
+        Sim {
+            now: 0,
+            hw: Hardware::new(machine, rules.has(bits::AUTOGROUP)),
+            agenda: Agenda::new(n_cpus),
+            cpus: (0..n_cpus).map(|_| Cpu::new(RunQueue::new(&rules.fair))).collect(),
+            tasks: TaskVec::new(),
+            work: Work::new(program, machine, &rules.tunables),
+            balancer: Balancer::new(machine, &rules.tunables),
+            shared_queues: SharedQueues::new(&rules.tunables, &world),
+            bandwidth,
+            chance: Chance::new(spec.seed, machine.cost.noise),
+            measured: Measured::new(program),
+            world,
+            rules,
+        }
+    }
+}
+
+/// The machine as placement decisions see it.
+fn world(topology: &Topology) -> World {
+    let mut llcs = vec![LlcShape { cores: Vec::new() }; topology.n_llcs()];
+    for core in 0..topology.n_cores() {
+        let threads: Vec<CpuId> =
+            topology.core_cpus(core as u32).iter().map(|&c| CpuId(c)).collect();
+        let llc = topology.cpus()[threads[0].index()].llc;
+        llcs[llc as usize].cores.push(threads);
+    }
+    let mut world = World::new(&WorldShape { llcs });
+    let node = |llc: usize| topology.cpus()[topology.llc_cpus(llc as u32)[0] as usize].node;
+    world.set_nodes(&(0..topology.n_llcs()).map(node).collect::<Vec<_>>());
+    if topology.n_clusters() < topology.n_cores() {
+        world.set_clusters(&topology.cpus().iter().map(|p| p.cluster).collect::<Vec<_>>());
+    }
+    world
+}
 
 impl Sim<'_> {
     /// Forks every task of the program.
     pub(crate) fn start(&mut self, spec: &RunSpec) {
         self.spread_balance_phases(spec.warmup_ns);
         let now_j = self.jiffies();
-        for cpu in 0..self.cpus.len() {
-            self.world.scan_state_mut(cpu as CpuId).wake_stamp_j = now_j;
-            self.set_speed(cpu as CpuId);
+        for cpu in self.cpus.ids() {
+            self.world.scan_state_mut(cpu).wake_stamp_j = now_j;
+            self.set_speed(cpu);
         }
-        self.make_shared_queues();
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.
             let weight = self.world.llc_cpus(llc).len() as u32;
@@ -32,37 +93,27 @@ impl Sim<'_> {
             let smt = self.world.smt_cpus(CpuId::from(self.world.llc_cpus(llc)[0])).len() > 1;
             self.world.set_has_idle_cores(llc, smt);
         }
-        let n = self.program.tasks.len() as Ns;
+        let n = self.work.program.tasks.len() as Ns;
         let interval =
             FORK_INTERVAL_NS.min(spec.warmup_ns / FORK_SHARE_OF_WARMUP / n.max(1)).max(1);
-        for (number, &task) in self.program.tasks.iter().enumerate() {
-            let id = number as TaskId;
+        for (number, &task) in self.work.program.tasks.iter().enumerate() {
+            let id = TaskId::at(number);
             self.world.add_task(reveille_policy::Task::new(id, FORKER));
-            self.tasks.push(Task::new(task, self.code.begin(task.role), FORKER));
+            self.tasks.push(Task::new(task, self.work.code.begin(task.role), FORKER));
             self.fork(id, FORKER, 1 + number as Ns * interval);
         }
         self.set_flip_decay(spec);
-        self.replan_timers();
+        self.agenda.replan_timers();
         self.start_bandwidth();
     }
 
-    /// init_entity_runnable_average() and post_init_entity_util_avg().
-    pub(crate) fn new_task_averages(&mut self, task: TaskId, cpu: CpuId) {
-        let queue = &mut self.cpus[at(cpu)].averages;
-        let weight = f64::from(self.tasks[at(task)].weight);
-        let room = (1024.0 - queue.util).max(0.0) / 2.0;
-        let util = if queue.util == 0.0 {
-            room
-        } else {
-            (queue.util * weight / (queue.load + 1.0)).min(room)
-        };
-        let t = &mut self.tasks[at(task)];
-        t.averages.util = util;
-        t.averages.load = weight;
-        t.averages.runnable = util;
-        t.util_est = util;
-        queue.attach(&t.averages);
-        self.cpus[at(cpu)].rq.place_new(t, &self.fair);
-        self.publish_load(cpu);
+    fn set_flip_decay(&mut self, spec: &RunSpec) {
+        // A ping-pong pair has settled long before anyone measures: half-way through
+        // warm-up every task's second is over, and one flip is forgotten.
+        let jiffy = FIRST_JIFFY + spec.warmup_ns / 2 / self.rules.tick_ns;
+        for task in self.tasks.ids() {
+            self.world.task_mut(task).wakee_flip_decay_j =
+                jiffy - u64::from(self.rules.tunables.hz);
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use reveille_host::command::CommandRun;
 use reveille_measure::{GroupStats, HostContext, samples_for};
-use reveille_policy::CpuId;
 use serde::{Deserialize, Serialize};
 
 use crate::modes::{quantile, sorted};
@@ -20,7 +19,7 @@ pub struct BenchRuns {
     /// The program, then its arguments.
     pub command: Vec<String>,
     /// CPUs that it ran on; all that were allowed if there are none.
-    pub cpus: Vec<CpuId>,
+    pub cpus: Vec<u32>,
     /// Did each run have a fresh task group?
     pub task_group: bool,
     /// `--cgroup`.
@@ -142,7 +141,7 @@ impl BenchRuns {
     fn differences(&self, after: &BenchRuns) -> Vec<String> {
         let cpus = |runs: &BenchRuns| match runs.cpus.as_slice() {
             [] => "all".to_owned(),
-            cpus => cpus.iter().map(CpuId::to_string).collect::<Vec<_>>().join(","),
+            cpus => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
         };
         let group = |runs: &BenchRuns| match (&runs.limit, runs.task_group) {
             (Some(limit), _) => limit.clone(),

@@ -1,12 +1,12 @@
 //! Cases of groups that share CPUs by chance: no workload and no machine, but demand,
-//! quota and burst, simulated period by period ([`reveille_sim::interference`]). What such
+//! quota and burst, simulated period by period ([`reveille_fluid`]). What such
 //! a case is, its runs, and the rows that they amount to.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{ParallelBridge, ParallelIterator};
-use reveille_sim::interference::{Demand, GroupDemand, Interference, InterferenceError, joint};
+use reveille_fluid::{Demand, GroupDemand, Interference, InterferenceError, joint};
 
 use crate::comparison::{Detail, Explanation, MachineUsed, Row, RowKind, SideDetail};
 use crate::matrix::seed;
@@ -123,9 +123,7 @@ pub const JOINT_MEASURES: &[JointMeasure] = &[
     share("overcommitted", "overcommitted (% of periods)", Direction::Lower, |i| i.overcommitted),
     share("all_within", "all within quota (% of periods)", Direction::Neither, |i| i.all_within),
     share("all_beyond", "all beyond quota (% of periods)", Direction::Neither, |i| i.all_beyond),
-    share("late", "a group late (% of periods)", Direction::Lower, |i| {
-        i.groups.iter().map(|g| g.late).sum::<f64>() / i.groups.len() as f64
-    }),
+    share("late", "a group late (% of periods)", Direction::Lower, |i| i.late),
     periods("mean_tardiness", "mean tardiness (periods)", 0.0, |i| i.mean_tardiness),
     periods("worst_tardiness", "worst tardiness (periods)", 0.0, |i| i.worst_tardiness),
 ];

@@ -17,8 +17,7 @@ mod value;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use reveille_machine::{Distance, Topology};
-use reveille_policy::CpuId;
+use reveille_machine::{CpuId, Distance, Topology};
 use serde::{Deserialize, Serialize};
 
 pub use calls::Kind;

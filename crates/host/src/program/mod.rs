@@ -21,8 +21,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use reveille_machine::CpuId;
 use reveille_measure::{RunResult, RunSpec};
-use reveille_policy::CpuId;
 use reveille_workload::{Op, Program, TaskSpec};
 use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use reveille_machine::CpuId;
 use reveille_measure::CpuTime;
-use reveille_policy::CpuId;
 
 use crate::{HostError, Ns};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use reveille_policy::CpuId;
+use reveille_machine::CpuId;
 use serde::{Deserialize, Serialize};
 
 use super::matrix::{Matrices, edge_of};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use reveille_policy::CpuId;
+use reveille_machine::CpuId;
 
 use super::matrix::Matrices;
 use super::monitor;

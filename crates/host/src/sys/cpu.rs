@@ -2,7 +2,7 @@
 
 use std::io;
 
-use reveille_policy::CpuId;
+use reveille_machine::CpuId;
 use rustix::thread::{self, CpuSet, Pid};
 
 /// The kernel's number of the CPU that this thread runs on now.

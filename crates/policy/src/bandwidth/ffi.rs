@@ -2,13 +2,10 @@
 //! structs that the call does not keep, so that the wrappers are safe.
 #![allow(unsafe_code)]
 
-use std::sync::Once;
-
 use super::{LocalRuntime, PeriodStep, Pool};
 use crate::Ns;
 
 unsafe extern "C" {
-    fn reveille_bw_layout(which: u32) -> u32;
     fn reveille_bw_check(quota_ns: Ns, period_ns: Ns, burst_ns: Ns) -> u32;
     fn reveille_bw_ratio(quota_ns: Ns, period_ns: Ns) -> u64;
     fn reveille_bw_check_child(ratio: u64, parent_ratio: u64) -> u32;
@@ -28,18 +25,6 @@ unsafe extern "C" {
     fn reveille_bw_slack(b: *mut Pool, slice_ns: Ns, now_ns: Ns) -> bool;
     fn reveille_bw_period(b: *mut Pool, now_ns: Ns) -> u32;
     fn reveille_bw_stretch(b: *mut Pool) -> bool;
-}
-
-/// Panics if the C structs are laid out otherwise than their Rust mirrors.
-pub(super) fn check_layout() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for (which, size) in [(0, size_of::<Pool>()), (1, size_of::<LocalRuntime>())] {
-            // SAFETY: takes a number and returns one.
-            let c = unsafe { reveille_bw_layout(which) };
-            assert_eq!(c as usize, size, "bandwidth struct {which} differs between C and Rust");
-        }
-    });
 }
 
 pub(super) fn check(quota_ns: Ns, period_ns: Ns, burst_ns: Ns) -> u32 {

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use reveille_policy::{
-    LlcShape, NONE, ScanState, Tunables, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape,
+    CpuId, LlcShape, ScanState, TaskId, Tunables, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape,
 };
 
 use crate::policies::{scan, tunables};
@@ -252,7 +252,7 @@ impl Scene {
                 .iter()
                 .enumerate()
                 .filter(|(index, cpu)| cpu.llc == llc && cpu.core[0] == *index)
-                .map(|(_, cpu)| cpu.core.iter().map(|&c| c as u32).collect())
+                .map(|(_, cpu)| cpu.core.iter().map(|&c| CpuId::at(c)).collect())
                 .collect(),
         });
         let mut world = World::new(&WorldShape { llcs: llcs.collect() });
@@ -262,25 +262,25 @@ impl Scene {
             world.set_clusters(&clusters.collect::<Vec<_>>());
         }
         for (id, task) in machine.tasks.iter().enumerate() {
-            let mut copy = reveille_policy::Task::new(id as u32, task.prev_cpu as u32);
+            let mut copy = reveille_policy::Task::new(TaskId::at(id), CpuId::at(task.prev_cpu));
             copy.wakee_flip_decay_j = task.history.decay_j;
             copy.wakee_flips = task.history.wakee_flips;
-            copy.last_wakee = task.history.last_wakee.map_or(NONE, |t| t as u32);
-            copy.recent_used_cpu = task.history.recent_used_cpu as u32;
+            copy.last_wakee = task.history.last_wakee.map_or(TaskId::NONE, TaskId::at);
+            copy.recent_used_cpu = CpuId::at(task.history.recent_used_cpu);
             copy.dur_avg_ns = task.dur_avg_ns as i64;
             copy.load_avg = task.load;
             copy.flags = u32::from(task.per_cpu_kthread);
             if task.allowed.contains(&false) {
-                copy.affinity = world.add_affinity(|cpu| task.allowed[cpu as usize]);
+                copy.affinity = world.add_affinity(|cpu| task.allowed[cpu.index()]);
             }
             world.add_task(copy);
         }
         for (index, cpu) in machine.cpus.iter().enumerate() {
-            let index = index as u32;
+            let index = CpuId::at(index);
             world.set_available_idle(index, cpu.available_idle);
             world.set_sched_idle(index, cpu.sched_idle);
             world.set_nr_running(index, cpu.nr_running);
-            world.set_curr(index, cpu.curr.map_or(NONE, |t| t as u32));
+            world.set_curr(index, cpu.curr.map_or(TaskId::NONE, TaskId::at));
             world.set_cfs_load(index, cpu.load);
             world.set_capacity(index, cpu.capacity);
             *world.scan_state_mut(index) = ScanState {
@@ -294,7 +294,7 @@ impl Scene {
             world.set_has_idle_cores(index, llc.has_idle_cores);
             world.set_nr_idle_scan(index, llc.nr_idle_scan);
             for &cpu in &llc.cpus {
-                world.set_in_filter(cpu as u32, llc.icpus.contains(&cpu));
+                world.set_in_filter(CpuId::at(cpu), llc.icpus.contains(&cpu));
             }
         }
         world

@@ -15,14 +15,14 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use reference::{Decision, History};
-use reveille_policy::{NONE, Pick, Rule, World, bits};
+use reveille_policy::{CpuId, Pick, Rule, TaskId, World, bits};
 
 const CASES: u32 = 30_000;
 
 fn decision(pick: &Pick) -> Decision {
     Decision {
-        cpu: pick.cpu as usize,
-        target: pick.target as usize,
+        cpu: pick.cpu.index(),
+        target: pick.target.index(),
         rule: pick.rule(),
         tested: pick.tested.into(),
         searched: pick.searched.into(),
@@ -37,7 +37,7 @@ fn decision(pick: &Pick) -> Decision {
 }
 
 fn scan(world: &World, cpu: usize) -> Scan {
-    let s = world.scan_state(cpu as u32);
+    let s = world.scan_state(CpuId::at(cpu));
     Scan {
         avg_idle: s.avg_idle_ns,
         avg_scan_cost: s.avg_scan_cost_ns,
@@ -46,25 +46,25 @@ fn scan(world: &World, cpu: usize) -> Scan {
     }
 }
 
-fn history(world: &World, task: u32) -> History {
+fn history(world: &World, task: TaskId) -> History {
     let task = world.task(task);
     History {
         wakee_flips: task.wakee_flips,
         decay_j: task.wakee_flip_decay_j,
-        last_wakee: (task.last_wakee != NONE).then_some(task.last_wakee as usize),
-        recent_used_cpu: task.recent_used_cpu as usize,
+        last_wakee: task.last_wakee.some().map(TaskId::index),
+        recent_used_cpu: task.recent_used_cpu.index(),
     }
 }
 
 fn decide(scene: &Scene, world: &mut World) -> Pick {
     let wakeup = &scene.wakeup;
-    let waker = wakeup.waker.map_or(NONE, |w| w as u32);
-    let wakee = wakeup.wakee as u32;
+    let waker = wakeup.waker.map_or(TaskId::NONE, TaskId::at);
+    let wakee = TaskId::at(wakeup.wakee);
     world.select_cpu(
         &scene.tunables,
         wakee,
         waker,
-        wakeup.this_cpu as u32,
+        CpuId::at(wakeup.this_cpu),
         scene.flags(),
         wakeup.now_j,
     )
@@ -105,16 +105,16 @@ fn the_same_decision(recipe: &Recipe) -> Result<(), TestCaseError> {
     for (llc, state) in scene.machine.llcs.iter().enumerate() {
         prop_assert_eq!(world.has_idle_cores(llc), state.has_idle_cores);
         for &cpu in &state.cpus {
-            prop_assert_eq!(world.in_filter(cpu as u32), state.icpus.contains(&cpu));
+            prop_assert_eq!(world.in_filter(CpuId::at(cpu)), state.icpus.contains(&cpu));
         }
     }
     for (id, task) in scene.machine.tasks.iter().enumerate() {
-        prop_assert_eq!(&history(&world, id as u32), &task.history, "task {}", id);
+        prop_assert_eq!(&history(&world, TaskId::at(id)), &task.history, "task {}", id);
     }
     // The search took some time, by which its bounds may follow.
     let this = scene.wakeup.this_cpu;
     let time = recipe.seed % 50_000;
-    world.scan_done(&scene.tunables, this as u32, &pick, time);
+    world.scan_done(&scene.tunables, CpuId::at(this), &pick, time);
     variants::scan_done(&mut scene.machine, &scene.tunables, this, &expected, time);
     for (cpu, state) in scene.machine.cpus.iter().enumerate() {
         prop_assert_eq!(scan(&world, cpu), state.scan.clone(), "CPU {}", cpu);
@@ -170,7 +170,7 @@ proptest! {
                 let expected =
                     reference::ttwu_queue(&scene.machine, &scene.tunables, this_cpu, cpu, on_cpu);
                 let found =
-                    world.ttwu_queue(&scene.tunables, this_cpu as u32, cpu as u32, on_cpu);
+                    world.ttwu_queue(&scene.tunables, CpuId::at(this_cpu), CpuId::at(cpu), on_cpu);
                 prop_assert_eq!(found, expected, "from {} to {}: {}", this_cpu, cpu, on_cpu);
             }
         }
@@ -182,10 +182,10 @@ proptest! {
         let mut world = scene.world();
         for cpu in 0..scene.machine.cpus.len() {
             let expected = variants::joins_filter(&scene.machine, cpu);
-            let was = world.in_filter(cpu as u32);
-            prop_assert_eq!(world.join_filter(cpu as u32), expected, "CPU {}", cpu);
-            prop_assert_eq!(world.in_filter(cpu as u32), was || expected);
-            world.set_in_filter(cpu as u32, was);
+            let was = world.in_filter(CpuId::at(cpu));
+            prop_assert_eq!(world.join_filter(CpuId::at(cpu)), expected, "CPU {}", cpu);
+            prop_assert_eq!(world.in_filter(CpuId::at(cpu)), was || expected);
+            world.set_in_filter(CpuId::at(cpu), was);
         }
     }
 
@@ -196,7 +196,7 @@ proptest! {
         let mut world = scene.world();
         let pick = decide(&scene, &mut world);
         let wakee = &scene.machine.tasks[scene.wakeup.wakee];
-        let cpu = pick.cpu as usize;
+        let cpu = pick.cpu.index();
         prop_assert!(wakee.allowed[cpu] || cpu == wakee.prev_cpu);
         let state = &scene.machine.cpus[cpu];
         match pick.rule() {
@@ -208,13 +208,13 @@ proptest! {
             }
             Rule::SiblingIdle => {
                 prop_assert!(state.available_idle || state.sched_idle);
-                let near = if pick.search() { pick.target as usize } else { wakee.prev_cpu };
+                let near = if pick.search() { pick.target.index() } else { wakee.prev_cpu };
                 prop_assert!(cpu != near && state.core.contains(&near));
             }
             _ => return Ok(()),
         }
         prop_assert!(wakee.allowed[cpu]);
-        let near = scene.machine.cpus[pick.target as usize].llc;
+        let near = scene.machine.cpus[pick.target.index()].llc;
         let node = |llc: usize| scene.machine.llcs[llc].node;
         prop_assert!(state.llc == near || pick.far > 0 && node(state.llc) == node(near));
     }
@@ -228,7 +228,7 @@ proptest! {
 
     #[test]
     fn averages_move_by_an_eighth(avg in 0u64..10_000_000, sample in 0u64..10_000_000, cost in 0u64..1_000_000) {
-        let mut task = reveille_policy::Task::new(0, 0);
+        let mut task = reveille_policy::Task::new(TaskId(0), CpuId(0));
         task.dur_avg_ns = avg as i64;
         task.prev_sleep_sum_ns = 77;
         task.sum_exec_ns = 77 + sample;

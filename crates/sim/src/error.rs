@@ -1,0 +1,27 @@
+//! Why a run has no result.
+
+use reveille_measure::Ns;
+use reveille_policy::BandwidthError;
+
+/// Why a run has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// `stop` was set.
+    #[error("interrupted")]
+    Interrupted,
+    /// Nothing can happen any more: every task waits for another.
+    #[error(
+        "deadlock at {at_ns} ns: all {tasks} tasks wait for each other; check the workload's operations"
+    )]
+    Deadlock { at_ns: Ns, tasks: usize },
+    /// The kernel would refuse a group's limits.
+    #[error("group `{group}`: {error}")]
+    Limits { group: String, error: BandwidthError },
+    /// A group lies in one that does not come before it.
+    #[error("group `{group}` lies in group number {parent}, which must come before it")]
+    GroupOrder {
+        group: String,
+        /// Index of the group that it should lie in.
+        parent: usize,
+    },
+}

@@ -1,0 +1,168 @@
+//! Which CPU acts next: a winner tree over one deadline per CPU, plus one slot for
+//! sleeping tasks and one for bandwidth timers. A CPU has one thing to do at a time, so
+//! that a changed plan is an overwritten slot: nothing is queued twice, deleted or skipped.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId};
+
+/// Bits of a key that hold the slot; the time stands above them.
+const SLOT_BITS: u32 = 16;
+
+/// A slot without a deadline.
+pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
+
+/// Deadlines by slot. Equal times are served in slot order, so that the history
+/// of a run depends on nothing but its inputs.
+struct Clock {
+    /// Node i has children 4i+1 to 4i+4, whose keys stand in `children[i]`; node 0 is the
+    /// root. Four to a node are half a cache line, and a path is short. Keys are time·slot.
+    children: Vec<[u64; 4]>,
+    /// The root's key.
+    first: u64,
+}
+
+impl Clock {
+    fn new(slots: usize) -> Clock {
+        assert!(slots < 1 << SLOT_BITS, "too many slots");
+        // Each inner node stands for three leaves more than there would be without it.
+        let inner = slots.saturating_sub(1).div_ceil(3).max(1);
+        Clock { children: vec![[u64::MAX; 4]; inner], first: u64::MAX }
+    }
+
+    /// Sets the deadline of a slot; [`NEVER`] for none.
+    #[inline]
+    fn set(&mut self, slot: usize, at: Ns) {
+        let mut key = if at >= NEVER { u64::MAX } else { (at << SLOT_BITS) | slot as u64 };
+        let mut node = self.children.len() + slot;
+        // Stops where the subtree's winner stays what it was: most plans are far off.
+        while node > 0 {
+            node -= 1;
+            let siblings = &mut self.children[node >> 2];
+            let place = &mut siblings[node & 3];
+            if *place == key {
+                return;
+            }
+            *place = key;
+            key = siblings[0].min(siblings[1]).min(siblings[2].min(siblings[3]));
+            node >>= 2;
+        }
+        self.first = key;
+    }
+
+    /// The earliest deadline and its slot.
+    #[inline]
+    fn next(&self) -> (Ns, usize) {
+        let key = self.first;
+        (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize)
+    }
+}
+
+/// A sleeping task's timer, on the CPU where it was armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Timer {
+    pub(crate) at: Ns,
+    pub(crate) task: TaskId,
+    pub(crate) number: u64,
+    pub(crate) cpu: CpuId,
+}
+
+/// What will happen when: deadlines of CPUs, sleeping tasks' timers, bandwidth timers.
+pub(crate) struct Agenda {
+    clock: Clock,
+    n_cpus: usize,
+    timers: BinaryHeap<Reverse<Timer>>,
+    timer_number: u64,
+}
+
+impl Agenda {
+    pub(crate) fn new(n_cpus: usize) -> Agenda {
+        let clock = Clock::new(n_cpus + 2);
+        Agenda { clock, n_cpus, timers: BinaryHeap::new(), timer_number: 0 }
+    }
+
+    /// The earliest deadline, [`NEVER`] if there is none, and its slot: that of a CPU, or
+    /// after the CPUs' that of sleeping tasks, or of bandwidth timers.
+    #[inline]
+    pub(crate) fn next(&self) -> (Ns, usize) {
+        self.clock.next()
+    }
+
+    #[inline]
+    pub(crate) fn set_cpu(&mut self, cpu: CpuId, deadline: Ns) {
+        self.clock.set(cpu.index(), deadline);
+    }
+
+    pub(crate) fn set_bandwidth(&mut self, deadline: Ns) {
+        self.clock.set(self.n_cpus + 1, deadline);
+    }
+
+    /// Arms a timer, and returns its number: a task's timer with another number is void.
+    /// The clock follows with [`Agenda::replan_timers`].
+    pub(crate) fn arm(&mut self, cpu: CpuId, task: TaskId, at_ns: Ns) -> u64 {
+        self.timer_number += 1;
+        let number = self.timer_number;
+        self.timers.push(Reverse(Timer { at: at_ns, task, number, cpu }));
+        number
+    }
+
+    /// When the first sleeping task's timer fires.
+    #[inline]
+    pub(crate) fn next_timer(&self) -> Ns {
+        self.timers.peek().map_or(NEVER, |t| t.0.at)
+    }
+
+    /// Takes a timer that is due.
+    pub(crate) fn due_timer(&mut self, now: Ns) -> Option<Timer> {
+        let Reverse(timer) = *self.timers.peek()?;
+        if timer.at > now {
+            return None;
+        }
+        self.timers.pop();
+        Some(timer)
+    }
+
+    pub(crate) fn replan_timers(&mut self) {
+        self.clock.set(self.n_cpus, self.next_timer());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serves_by_time_then_slot() {
+        let mut clock = Clock::new(5);
+        clock.set(3, 70);
+        clock.set(1, 70);
+        clock.set(4, 90);
+        assert_eq!(clock.next(), (70, 1));
+        clock.set(1, NEVER);
+        assert_eq!(clock.next(), (70, 3));
+        clock.set(3, 95);
+        assert_eq!(clock.next(), (90, 4));
+        clock.set(4, NEVER);
+        clock.set(3, NEVER);
+        assert!(clock.next().0 >= NEVER);
+    }
+
+    #[test]
+    fn any_number_of_slots_keeps_its_earliest() {
+        for slots in 1..70 {
+            let mut clock = Clock::new(slots);
+            let mut times = vec![NEVER; slots];
+            for step in 0..500u64 {
+                let slot = (step * 7919 % slots as u64) as usize;
+                let time = step * 104_729 % 997;
+                times[slot] = if time < 100 { NEVER } else { time };
+                clock.set(slot, times[slot]);
+                let earliest = (0..slots).map(|s| (times[s], s)).min().unwrap();
+                let next = clock.next();
+                assert!(next == earliest || earliest.0 == NEVER && next.0 >= NEVER, "{slots}");
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What many CPUs want at once: locks and cache lines as servers with a queue.
+//! Waiting times come out of arrivals and service times alone.
+
+use crate::ids::CpuVec;
+use reveille_measure::Ns;
+use reveille_policy::CpuId;
+
+/// A cache line that many CPUs read and write, served first come, first served.
+/// A write, or the first read after one, takes the line from its last writer;
+/// later reads are answered by the cache without holding others up.
+pub(crate) struct Line {
+    free_at: Ns,
+    writer: CpuId,
+    last_reader: CpuId,
+    version: u32,
+    shared: bool,
+    /// Version that each CPU last saw.
+    seen: CpuVec<u32>,
+}
+
+impl Line {
+    pub(crate) fn new(n_cpus: usize) -> Line {
+        Line {
+            free_at: 0,
+            writer: CpuId(0),
+            last_reader: CpuId(0),
+            version: 0,
+            shared: false,
+            seen: CpuVec::filled(0, n_cpus),
+        }
+    }
+
+    /// Time until `cpu` has read the line, which it asks for at `now`.
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Ns {
+        if self.seen[cpu] == self.version {
+            return 0;
+        }
+        self.seen[cpu] = self.version;
+        self.last_reader = cpu;
+        let done = now.max(self.free_at) + transfer(self.writer, cpu);
+        if !self.shared {
+            self.shared = true;
+            self.free_at = done;
+        }
+        done - now
+    }
+
+    /// Time until `cpu` has written the line, which it asks for at `now`.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Ns {
+        if self.writer == cpu && !self.shared {
+            return 0;
+        }
+        // The writer itself still has to take the line back from its readers.
+        let from = if self.writer == cpu { self.last_reader } else { self.writer };
+        let done = now.max(self.free_at) + transfer(from, cpu);
+        self.version = self.version.wrapping_add(1);
+        self.seen[cpu] = self.version;
+        self.writer = cpu;
+        self.shared = false;
+        self.free_at = done;
+        done - now
+    }
+}
+
+/// A spin lock: held from grant to release, passed on in order of arrival.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lock {
+    free_at: Ns,
+    owner: CpuId,
+}
+
+impl Lock {
+    /// Asked for at `now` by `cpu`: time until it is granted.
+    #[inline]
+    pub(crate) fn acquire(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Ns {
+        let handoff = transfer(self.owner, cpu);
+        self.owner = cpu;
+        now.max(self.free_at) + handoff - now
+    }
+
+    /// The CPU that held it last.
+    #[inline]
+    pub(crate) fn owner(&self) -> CpuId {
+        self.owner
+    }
+
+    /// Would one who asks at `now` wait?
+    #[inline]
+    pub(crate) fn held_at(&self, now: Ns) -> bool {
+        self.free_at > now
+    }
+
+    /// Held until `at`.
+    #[inline]
+    pub(crate) fn release(&mut self, at: Ns) {
+        self.free_at = self.free_at.max(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn far(from: CpuId, to: CpuId) -> Ns {
+        if from == to { 0 } else { 70 }
+    }
+
+    #[test]
+    fn writers_queue_and_readers_share() {
+        let mut line = Line::new(8);
+        assert_eq!(line.write(CpuId(1), 1000, far), 70);
+        assert_eq!(line.write(CpuId(2), 1000, far), 140, "the second waits for the first");
+        assert_eq!(line.write(CpuId(2), 1200, far), 0, "the owner writes for free");
+        assert_eq!(line.read(CpuId(3), 1200, far), 70);
+        assert_eq!(line.read(CpuId(4), 1210, far), 60 + 70, "waits until the line is shared");
+        assert_eq!(line.read(CpuId(5), 1300, far), 70, "then reads do not queue");
+        assert_eq!(line.read(CpuId(5), 1400, far), 0, "a seen version is cached");
+        assert_eq!(line.write(CpuId(2), 1400, far), 70, "readers are invalidated");
+    }
+
+    #[test]
+    fn a_lock_is_granted_when_released() {
+        let mut lock = Lock::default();
+        assert_eq!(lock.acquire(CpuId(1), 100, far), 70);
+        lock.release(400);
+        assert_eq!(lock.acquire(CpuId(1), 200, far), 200);
+        lock.release(500);
+        assert_eq!(lock.acquire(CpuId(2), 600, far), 70);
+    }
+}

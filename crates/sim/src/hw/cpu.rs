@@ -1,0 +1,303 @@
+//! One CPU: what it is doing until when, its runqueue, its idle bookkeeping and
+//! where its time went.
+
+use reveille_measure::{CpuTime, Ns};
+use reveille_policy::{Pick, TaskId};
+
+use crate::hw::clock::NEVER;
+use crate::hw::contention::Lock;
+use crate::hw::governor::Governor;
+use crate::rq::pelt::Averages;
+use crate::rq::runqueue::RunQueue;
+
+/// Full speed; an activity on a core shared with a busy sibling is slower.
+pub(crate) const FULL_SPEED: u64 = 1024;
+
+/// What happens when the current activity ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// In the idle task; nothing ends by itself.
+    Idle,
+    /// Leaving idle; then interrupts, the wake list and the runqueue are served.
+    IdleExit,
+    /// Taking its runqueue lock for the wake list, out of idle and with the pending bit
+    /// cleared already: looks idle to others (before v6.2). Then the list is queued.
+    Drain,
+    /// New-idle balancing; then the runqueue is looked at again.
+    NewIdle,
+    /// The current task's operation; then its effect.
+    Op,
+    /// Waiting until the wakee has left its CPU; then its CPU is selected.
+    Select { wakee: TaskId, flags: u32 },
+    /// Selection is done; then the wakee is queued there.
+    Commit { wakee: TaskId, pick: Pick },
+}
+
+/// Work and waiting from `start` on: first `stall`, then `cost`, then `busy`.
+/// Stalls (lines, locks, cold caches, exits from idle) are wall time; cost and
+/// busy are at full speed and take longer while a sibling is busy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Activity {
+    pub(crate) start: Ns,
+    pub(crate) stall: Ns,
+    pub(crate) cost: Ns,
+    pub(crate) busy: Ns,
+    /// The busy part is a spin on the clock until then; 0 if it is not.
+    pub(crate) until: Ns,
+    /// When stall and cost are over at the present speed.
+    overhead_end: Ns,
+    /// The busy part computes in user space.
+    pub(crate) user: bool,
+}
+
+impl Activity {
+    #[inline]
+    pub(crate) fn new(start: Ns, stall: Ns, cost: Ns, busy: Ns) -> Activity {
+        Activity { start, stall, cost, busy, until: 0, overhead_end: start, user: false }
+    }
+}
+
+/// Time that a step takes: waiting in wall time, and work at full speed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Toll {
+    pub(crate) stall: Ns,
+    pub(crate) cost: Ns,
+}
+
+impl Toll {
+    pub(crate) fn cost(cost: impl Into<Ns>) -> Toll {
+        Toll { stall: 0, cost: cost.into() }
+    }
+}
+
+impl std::ops::AddAssign for Toll {
+    #[inline]
+    fn add_assign(&mut self, more: Toll) {
+        self.stall += more.stall;
+        self.cost += more.cost;
+    }
+}
+
+pub(crate) struct Cpu {
+    pub(crate) step: Step,
+    pub(crate) activity: Activity,
+    /// When the activity ends.
+    pub(crate) end: Ns,
+    /// Of kernel work, by how many siblings are busy.
+    pub(crate) speed: u64,
+    /// Of computing.
+    pub(crate) user_speed: u64,
+    /// Siblings that are not idle.
+    pub(crate) busy_siblings: u8,
+    pub(crate) tick_at: Ns,
+    pub(crate) ipi_at: Ns,
+    pub(crate) need_resched: bool,
+    /// A NOHZ balance request has been sent here.
+    pub(crate) nohz_kick: bool,
+
+    pub(crate) rq: RunQueue,
+    pub(crate) lock: Lock,
+    /// Wake list and whether its interrupt is on its way.
+    pub(crate) wake_list: Vec<TaskId>,
+    /// Tasks whose timers have fired here while the CPU leaves idle.
+    pub(crate) fired: Vec<TaskId>,
+
+    pub(crate) averages: Averages,
+    pub(crate) util_est: f64,
+    /// Share of the task group's load_avg that this CPU has reported.
+    pub(crate) group_contrib: f64,
+    /// When that was last compared with the averages.
+    pub(crate) reported_at: Ns,
+    /// When it may be reported again, if that is limited.
+    pub(crate) report_again_at: Ns,
+    /// A task has joined or left the averages since.
+    pub(crate) removed: bool,
+
+    pub(crate) idle_stamp: Ns,
+    pub(crate) max_idle_balance_cost: Ns,
+    pub(crate) governor: Governor,
+    /// The idle task is current from then on; before, the switch to it goes on.
+    pub(crate) idle_from: Ns,
+    pub(crate) idle_state: u8,
+    /// Since when the idle task's time has not been counted.
+    pub(crate) idle_task_from: Ns,
+    pub(crate) tick_stopped: bool,
+
+    pub(crate) time: CpuTime,
+    /// Idle time is accounted up to here.
+    pub(crate) idle_accounted: Ns,
+}
+
+impl Cpu {
+    pub(crate) fn new(rq: RunQueue) -> Cpu {
+        Cpu {
+            step: Step::Idle,
+            activity: Activity::new(0, 0, 0, 0),
+            end: NEVER,
+            speed: FULL_SPEED,
+            user_speed: FULL_SPEED,
+            busy_siblings: 0,
+            tick_at: NEVER,
+            ipi_at: NEVER,
+            need_resched: false,
+            nohz_kick: false,
+            rq,
+            lock: Lock::default(),
+            wake_list: Vec::new(),
+            fired: Vec::new(),
+            averages: Averages::default(),
+            util_est: 0.0,
+            group_contrib: 0.0,
+            reported_at: 0,
+            report_again_at: 0,
+            removed: false,
+            idle_stamp: 0,
+            max_idle_balance_cost: 500_000,
+            governor: Governor::default(),
+            idle_from: 0,
+            idle_state: 0,
+            idle_task_from: 0,
+            tick_stopped: true,
+            time: CpuTime::default(),
+            idle_accounted: 0,
+        }
+    }
+
+    /// When this CPU next has something to do.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Ns {
+        self.end.min(self.tick_at).min(self.ipi_at)
+    }
+
+    /// Wall time that kernel work takes at the present speed.
+    #[inline]
+    pub(crate) fn stretch(&self, nominal: Ns) -> Ns {
+        at_speed(nominal, self.speed)
+    }
+
+    /// Speed of the busy part of the activity.
+    #[inline]
+    fn busy_speed(&self) -> u64 {
+        if self.activity.user { self.user_speed } else { self.speed }
+    }
+
+    /// The activity, or the speed, has changed: so does its end.
+    #[inline]
+    pub(crate) fn plan_end(&mut self) {
+        let a = &self.activity;
+        let overhead_end = a.start + a.stall + self.stretch(a.cost);
+        self.end = if a.until != 0 {
+            a.until.max(overhead_end)
+        } else {
+            overhead_end + at_speed(a.busy, self.busy_speed())
+        };
+        self.activity.overhead_end = overhead_end;
+    }
+
+    /// When the overhead of the activity is over and the task itself goes on.
+    #[inline]
+    pub(crate) fn busy_from(&self) -> Ns {
+        self.activity.overhead_end
+    }
+
+    /// The activity is over at `now`, its end.
+    #[inline]
+    pub(crate) fn finish(&mut self, now: Ns) {
+        let a = &self.activity;
+        let elapsed = now - a.start;
+        let overhead = elapsed.min(a.overhead_end - a.start);
+        self.time.cost_ns += overhead;
+        self.time.busy_ns += elapsed - overhead;
+        self.activity = Activity::new(now, 0, 0, 0);
+    }
+
+    /// Accounts the activity up to `now` and keeps what is left of it.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Ns) {
+        let a = self.activity;
+        if now <= a.start {
+            return; // it begins when the switch to idle is over
+        }
+        let mut elapsed = now - a.start;
+        let stalled = elapsed.min(a.stall);
+        elapsed -= stalled;
+        let cost_wall = self.stretch(a.cost);
+        let (cost_done, cost_elapsed) = if elapsed >= cost_wall {
+            (a.cost, cost_wall)
+        } else {
+            ((elapsed * self.speed / FULL_SPEED).min(a.cost), elapsed)
+        };
+        elapsed -= cost_elapsed;
+        let busy_done = (elapsed * self.busy_speed() / FULL_SPEED).min(a.busy);
+        self.time.cost_ns += stalled + cost_elapsed;
+        self.time.busy_ns += elapsed;
+        let (stall, cost) = (a.stall - stalled, a.cost - cost_done);
+        self.activity = Activity {
+            start: now,
+            stall,
+            cost,
+            busy: a.busy - busy_done,
+            until: a.until,
+            overhead_end: now + stall + self.stretch(cost),
+            user: a.user,
+        };
+    }
+
+    /// Adds scheduling work to the running activity, as an interrupt does.
+    #[inline]
+    pub(crate) fn interrupt(&mut self, now: Ns, stall: Ns, cost: Ns) {
+        self.settle(now);
+        self.activity.stall += stall;
+        self.activity.cost += cost;
+        self.plan_end();
+    }
+
+    /// Accounts idle time up to `now`.
+    #[inline]
+    pub(crate) fn account_idle(&mut self, now: Ns) {
+        if now > self.idle_accounted {
+            self.time.idle_ns += now - self.idle_accounted;
+            self.idle_accounted = now;
+        }
+    }
+
+    /// Time after `now` that is accounted already: the rest of the switch to idle, and
+    /// idle until a wake-up that is on its way arrives.
+    pub(crate) fn ahead(&self, now: Ns) -> CpuTime {
+        let mut ahead = CpuTime::default();
+        if matches!(self.step, Step::Idle | Step::IdleExit) {
+            ahead.cost_ns = self.idle_from.saturating_sub(now);
+        }
+        if self.step == Step::IdleExit {
+            ahead.idle_ns = self.activity.start.saturating_sub(now.max(self.idle_from));
+        }
+        ahead
+    }
+
+    /// max(util_avg, sum of util_est of queued tasks), at most one CPU.
+    #[inline]
+    pub(crate) fn util(&self) -> u64 {
+        let (util, expected) = (self.averages.util, self.util_est);
+        let util = if util > expected { util } else { expected };
+        // By way of a signed number, for which there is an instruction.
+        (if util < 1024.0 { util } else { 1024.0 }) as i64 as u64
+    }
+
+    /// Is it on its way out of idle? What comes now is served when it is out.
+    #[inline]
+    pub(crate) fn leaves_idle(&self) -> bool {
+        matches!(self.step, Step::IdleExit | Step::Drain)
+    }
+
+    /// Is a task current here?
+    #[inline]
+    pub(crate) fn runs_task(&self) -> bool {
+        matches!(self.step, Step::Op | Step::Select { .. } | Step::Commit { .. })
+    }
+}
+
+/// Wall time of nominal work at a speed.
+#[inline]
+fn at_speed(nominal: Ns, speed: u64) -> Ns {
+    if speed == FULL_SPEED { nominal } else { (nominal * FULL_SPEED).div_ceil(speed) }
+}

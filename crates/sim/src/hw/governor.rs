@@ -1,0 +1,123 @@
+//! Which idle state a CPU enters, after the menu governor: the typical length of
+//! the last idle stretches, or the time to the next timer if that is shorter.
+
+use reveille_machine::IdleState;
+use reveille_measure::Ns;
+
+/// Idle stretches that are remembered.
+const INTERVALS: usize = 8;
+
+/// A spread below this makes the mean of the intervals a prediction.
+const SPREAD_NS: u64 = 20_000;
+
+/// Longer stretches count as this long: a quarter of a second, so that the squares of
+/// all eight fit 64 bits.
+const MAX_INTERVAL_NS: Ns = 1 << 28;
+
+/// What one CPU remembers of its idle stretches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Governor {
+    intervals: [u32; INTERVALS],
+    next: u8,
+}
+
+impl Governor {
+    /// An idle stretch has ended.
+    #[inline]
+    pub(crate) fn record(&mut self, idle_ns: Ns) {
+        self.intervals[usize::from(self.next)] = idle_ns.min(MAX_INTERVAL_NS) as u32;
+        self.next = (self.next + 1) % INTERVALS as u8;
+    }
+
+    /// Mean of the intervals once outliers above are left out; `None` if they are
+    /// too scattered. A spread below 20 us, or below a sixth of the mean with six
+    /// intervals kept, is typical.
+    #[inline]
+    fn typical(&self) -> Option<Ns> {
+        let mut limit = u64::MAX;
+        loop {
+            let (mut n, mut sum, mut squares, mut max) = (0u64, 0u64, 0u64, 0u64);
+            for value in self.intervals {
+                let value = u64::from(value);
+                if value <= limit {
+                    n += 1;
+                    sum += value;
+                    squares += value * value;
+                    max = max.max(value);
+                }
+            }
+            let mean = sum / n.max(1);
+            let variance = (squares / n.max(1)).saturating_sub(mean * mean);
+            let tight = variance <= SPREAD_NS * SPREAD_NS;
+            let relative = n >= 6 && mean * mean > 36 * variance;
+            if tight || relative {
+                return Some(mean);
+            }
+            // A quarter of the intervals may be left out, no more.
+            if n <= 6 {
+                return None;
+            }
+            limit = max - 1;
+        }
+    }
+
+    /// Predicted idle time when the next timer is `to_timer` away.
+    #[inline]
+    pub(crate) fn predict(&self, to_timer: Ns) -> Ns {
+        self.typical().map_or(to_timer, |typical| typical.min(to_timer))
+    }
+}
+
+/// The deepest state whose target residency fits into the predicted time. Busy
+/// polling is chosen only if a timer, not just the prediction, comes before the first
+/// real state would pay (menu_select of v6.2).
+#[inline]
+pub(crate) fn choose_state(states: &[IdleState], predicted: Ns, to_timer: Ns) -> usize {
+    let fits = |s: &IdleState| Ns::from(s.residency_ns) <= predicted;
+    let chosen = states.iter().rposition(fits).unwrap_or(0);
+    match states.get(chosen + 1) {
+        Some(real)
+            if states[chosen].residency_ns == 0 && Ns::from(real.residency_ns) <= to_timer =>
+        {
+            chosen + 1
+        }
+        _ => chosen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_regular_stretches_are_predicted_and_one_outlier_is_left_out() {
+        let mut governor = Governor::default();
+        for _ in 0..8 {
+            governor.record(5_000);
+        }
+        assert_eq!(governor.predict(1_000_000), 5_000);
+        governor.record(3_000_000);
+        assert_eq!(governor.predict(10_000_000), 5_000);
+        assert_eq!(governor.predict(2_000), 2_000, "a timer comes first");
+    }
+
+    #[test]
+    fn polling_needs_a_timer() {
+        let icx = reveille_machine::load("icx-2s32c").unwrap();
+        let name =
+            |predicted, to_timer| &icx.idle[choose_state(&icx.idle, predicted, to_timer)].name;
+        assert_eq!(name(300, 9_000_000), "C1", "short by prediction alone");
+        assert_eq!(name(300, 300), "POLL");
+        assert_eq!(name(3_999, 9_000_000), "C1");
+        assert_eq!(name(4_000, 9_000_000), "C1E");
+    }
+
+    #[test]
+    fn scattered_stretches_leave_the_timer() {
+        let mut governor = Governor::default();
+        for i in 0..8u64 {
+            governor.record(i * i * 400_000);
+        }
+        assert_eq!(governor.predict(7_000_000), 7_000_000);
+    }
+}

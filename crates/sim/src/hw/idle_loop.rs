@@ -1,0 +1,113 @@
+//! do_idle(): a CPU enters the idle task, chooses a state, says whether its core is
+//! idle, and leaves again when it is asked to.
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, bits};
+
+use crate::hw::clock::NEVER;
+use crate::hw::cpu::{Activity, Step, Toll};
+use crate::hw::governor::choose_state;
+use crate::sim::Sim;
+
+impl Sim<'_> {
+    /// Switches to the idle task, and chooses an idle state.
+    pub(crate) fn enter_idle(&mut self, cpu: CpuId, toll: Toll) {
+        self.world.set_available_idle(cpu, true);
+        let hot = self.note_idle_core(cpu);
+        let to_timer = self.agenda.next_timer().saturating_sub(self.now);
+        let c = &mut self.cpus[cpu];
+        let predicted = c.governor.predict(to_timer);
+        c.idle_state = choose_state(self.hw.idle_states, predicted, to_timer) as u8;
+        c.tick_stopped = predicted > self.rules.tick_ns;
+        if c.tick_stopped {
+            c.tick_at = NEVER;
+        }
+        let work = toll.cost + Ns::from(self.hw.cost.switch_idle_ns);
+        let entering = toll.stall + hot + c.stretch(work);
+        let was_busy = c.step != Step::Idle;
+        c.step = Step::Idle;
+        c.end = NEVER;
+        c.idle_from = self.now + entering;
+        c.idle_accounted = c.idle_from;
+        c.idle_task_from = c.idle_from;
+        c.time.cost_ns += entering;
+        self.measured.counters.context_switches += 1;
+        if was_busy {
+            self.share_core(cpu, false);
+        }
+        // A wake-up may have been listed, or a timer fired, while balancing.
+        if !self.cpus[cpu].wake_list.is_empty() {
+            self.world.set_available_idle(cpu, false);
+            self.leave_idle(cpu, self.now);
+        }
+    }
+
+    /// A CPU that goes idle last on its core says that there is an idle core; under
+    /// SIS_FILTER it joins the mask of its cache.
+    fn note_idle_core(&mut self, cpu: CpuId) -> Ns {
+        if self.world.smt_cpus(cpu).len() < 2 || !self.rules.tunables.notes_idle_cores() {
+            return 0;
+        }
+        let filters = self.rules.has(bits::SIS_FILTER);
+        if filters && !self.cpus[cpu].wake_list.is_empty() {
+            return 0; // a wake-up is pending: it is not idle (v5 3/5)
+        }
+        let llc = self.hw.near.llc(cpu);
+        let line = &mut self.hw.llc_lines[llc];
+        let mut wait = line.read(cpu, self.now, self.hw.near.lines());
+        // The mask lies behind has_idle_cores in the same line.
+        let mut writes = filters && self.world.join_filter(cpu);
+        if !self.world.has_idle_cores(llc) {
+            let whole =
+                self.world.smt_cpus(cpu).iter().all(|&s| self.world.available_idle(CpuId::from(s)));
+            if whole {
+                writes = true;
+                self.world.set_has_idle_cores(llc, true);
+            }
+        }
+        if writes {
+            wait += line.write(cpu, self.now + wait, self.hw.near.lines());
+        }
+        self.measured.counters.hot_line_wait_ns += wait;
+        wait
+    }
+
+    /// An idle CPU is asked at `arrival` to leave its idle state.
+    pub(crate) fn leave_idle(&mut self, cpu: CpuId, arrival: Ns) {
+        let c = &mut self.cpus[cpu];
+        if c.step != Step::Idle {
+            return;
+        }
+        let now = self.now;
+        let entered = c.idle_from;
+        let exit = if arrival <= entered {
+            0 // need-resched is seen before the state is entered
+        } else {
+            Ns::from(self.hw.idle_states[usize::from(c.idle_state)].exit_ns)
+        };
+        let asked = arrival.max(now).max(entered);
+        c.account_idle(asked);
+        c.governor.record(arrival.saturating_sub(entered));
+        c.step = Step::IdleExit;
+        c.activity = Activity::new(asked, exit, 0, 0);
+        c.plan_end();
+        if c.tick_at == NEVER {
+            c.tick_at = (now / self.rules.tick_ns + 1) * self.rules.tick_ns;
+        }
+        c.tick_stopped = false;
+        self.share_core(cpu, true);
+        self.replan(cpu);
+    }
+
+    /// Out of idle: interrupts first, then the wake list, then the runqueue.
+    pub(crate) fn idle_exit(&mut self, cpu: CpuId) {
+        let mut toll = self.serve_interrupts(cpu);
+        if self.drains_unseen(cpu) {
+            self.drain_begins(cpu, toll);
+            return;
+        }
+        toll += self.drain_wake_list(cpu);
+        self.cpus[cpu].need_resched = false;
+        self.run_next(cpu, None, toll);
+    }
+}

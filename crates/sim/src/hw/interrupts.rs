@@ -1,0 +1,235 @@
+//! What interrupts a CPU: wake-ups sent by others, timers, the scheduler tick.
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId, bits};
+
+use crate::hw::clock::NEVER;
+use crate::hw::cpu::{Step, Toll};
+use crate::sim::Sim;
+
+impl Sim<'_> {
+    /// Sends an interrupt to a CPU that runs something.
+    pub(crate) fn send_ipi(&mut self, cpu: CpuId, dst: CpuId) -> Toll {
+        let arrival = self.now + self.hw.ipi_flight(cpu, dst);
+        let c = &mut self.cpus[dst];
+        if c.ipi_at == NEVER {
+            c.ipi_at = arrival;
+            self.replan(dst);
+        }
+        self.measured.counters.ipis += 1;
+        Toll::cost(self.hw.cost.ipi_send_ns)
+    }
+
+    /// Makes an idle CPU leave idle: by its need-resched word if it watches that
+    /// (MWAIT, polling), by an interrupt otherwise; `after` so much time from now.
+    pub(crate) fn kick_idle(&mut self, cpu: CpuId, dst: CpuId, after: Ns) -> Toll {
+        debug_assert_eq!(self.cpus[dst].step, Step::Idle);
+        let state = &self.hw.idle_states[usize::from(self.cpus[dst].idle_state)];
+        if cpu == dst {
+            self.leave_idle(dst, self.now + after);
+            Toll::default()
+        } else if state.polling {
+            let arrival = self.now + after + self.hw.near.line(cpu, dst);
+            self.leave_idle(dst, arrival);
+            Toll::default()
+        } else {
+            let arrival = self.now + after + self.hw.ipi_flight(cpu, dst);
+            self.leave_idle(dst, arrival);
+            self.measured.counters.ipis += 1;
+            Toll::cost(self.hw.cost.ipi_send_ns)
+        }
+    }
+
+    /// Timers that have fired here, and a NOHZ balance request.
+    pub(crate) fn serve_interrupts(&mut self, cpu: CpuId) -> Toll {
+        let mut toll = Toll::default();
+        if !self.cpus[cpu].fired.is_empty() {
+            toll += Toll::cost(self.hw.cost.irq_ns);
+            let mut fired = std::mem::take(&mut self.cpus[cpu].fired);
+            for task in fired.drain(..) {
+                toll += self.wake_from_timer(cpu, task);
+            }
+            self.cpus[cpu].fired = fired;
+        }
+        if std::mem::take(&mut self.cpus[cpu].nohz_kick) {
+            toll += Toll::cost(Ns::from(self.hw.cost.irq_ns) + self.nohz_balance(cpu));
+        }
+        toll
+    }
+
+    /// sched_ttwu_pending(): queues what stands on the wake list, first come first.
+    pub(crate) fn drain_wake_list(&mut self, cpu: CpuId) -> Toll {
+        let mut toll = Toll::default();
+        if self.cpus[cpu].wake_list.is_empty() {
+            return toll;
+        }
+        let mut list = std::mem::take(&mut self.cpus[cpu].wake_list);
+        for &task in &list {
+            toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
+            if self.cpus[cpu].runs_task() {
+                toll += self.check_preempt(cpu, cpu, task);
+            }
+        }
+        list.clear();
+        self.cpus[cpu].wake_list = list;
+        toll
+    }
+
+    /// Does this CPU look idle while it takes its lock for its wake list? Before v6.2 the
+    /// pending bit (before v5.8: the list's head) was cleared first, and until the first
+    /// task of the list is queued nothing else tells that the CPU is taken.
+    pub(crate) fn drains_unseen(&self, cpu: CpuId) -> bool {
+        !self.rules.has(bits::TTWU_PENDING_HELD)
+            && self.world.nr_running(cpu) == 0
+            && !self.cpus[cpu].wake_list.is_empty()
+    }
+
+    /// The window opens, for the wait for the lock and the work of the first enqueue,
+    /// after the `toll` of interrupts. What others put on the list meanwhile is queued at
+    /// its end as well; in the kernel an interrupt of its own follows for that. In it a
+    /// wait for load_avg's line is left out, and comes at the end.
+    pub(crate) fn drain_begins(&mut self, cpu: CpuId, toll: Toll) {
+        self.world.set_available_idle(cpu, true);
+        let work = self.hw.enqueue_work();
+        let c = &mut self.cpus[cpu];
+        let from = self.now + toll.stall + c.stretch(toll.cost);
+        let wait = c.lock.acquire(cpu, from, self.hw.near.lines());
+        c.lock.release(from + wait + c.stretch(work));
+        self.measured.counters.lock_wait_ns += wait;
+        let toll = Toll { stall: toll.stall + wait, cost: toll.cost + work };
+        self.begin(cpu, Step::Drain, toll, 0, None);
+    }
+
+    /// The window closes: the first task of the list is queued, then the others.
+    pub(crate) fn drain_ends(&mut self, cpu: CpuId) {
+        let mut list = std::mem::take(&mut self.cpus[cpu].wake_list);
+        let mut toll = self.activate(cpu, list[0], cpu, self.now);
+        self.cpus[cpu].lock.release(self.now + toll.stall);
+        for &task in &list[1..] {
+            toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
+        }
+        list.clear();
+        self.cpus[cpu].wake_list = list;
+        toll += self.serve_interrupts(cpu);
+        self.cpus[cpu].need_resched = false;
+        self.run_next(cpu, None, toll);
+    }
+
+    /// An interrupt from another CPU: the wake list is served, and a preemption asked
+    /// for takes place.
+    pub(crate) fn ipi(&mut self, cpu: CpuId) {
+        if matches!(self.cpus[cpu].step, Step::Idle) {
+            self.leave_idle(cpu, self.now);
+            return;
+        }
+        if self.cpus[cpu].leaves_idle() {
+            return; // whatever it is, leaving idle serves it
+        }
+        let mut toll = Toll::cost(self.hw.cost.irq_ns);
+        toll += self.drain_wake_list(cpu);
+        toll += self.serve_interrupts(cpu);
+        self.cpus[cpu].interrupt(self.now, toll.stall, toll.cost);
+        self.resched_if_needed(cpu);
+    }
+
+    /// Preempts at once if the current task is in its operation; the wake-ups of a call in
+    /// progress are finished first.
+    pub(crate) fn resched_if_needed(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu];
+        if !c.need_resched || c.step != Step::Op {
+            return;
+        }
+        if self.tasks[self.world.curr(cpu)].to_wake == TaskId::NONE {
+            self.preempt(cpu);
+        }
+    }
+
+    /// Sleeping tasks whose time has come.
+    pub(crate) fn fire_timers(&mut self) {
+        while let Some(timer) = self.agenda.due_timer(self.now) {
+            if self.tasks[timer.task].timer != timer.number {
+                continue; // woken before its time
+            }
+            // From here on the wait has timed out: a post no longer wakes it.
+            self.tasks[timer.task].timer = 0;
+            self.tasks[timer.task].waits_futex = false;
+            let cpu = match self.tasks[timer.task].unborn {
+                true => self.place_forked(timer.task, timer.cpu),
+                false => timer.cpu,
+            };
+            match self.cpus[cpu].step {
+                Step::Idle => {
+                    self.cpus[cpu].fired.push(timer.task);
+                    self.leave_idle(cpu, self.now);
+                }
+                Step::IdleExit | Step::Drain => self.cpus[cpu].fired.push(timer.task),
+                _ => {
+                    let mut toll = Toll::cost(self.hw.cost.irq_ns);
+                    toll += self.wake_from_timer(cpu, timer.task);
+                    self.cpus[cpu].interrupt(self.now, toll.stall, toll.cost);
+                    self.resched_if_needed(cpu);
+                    self.replan(cpu);
+                }
+            }
+        }
+        self.agenda.replan_timers();
+    }
+
+    /// The task's timer on `cpu` will fire at that time; an earlier one of it is void.
+    pub(crate) fn set_timer(&mut self, cpu: CpuId, task: TaskId, at_ns: Ns) {
+        self.tasks[task].timer = self.agenda.arm(cpu, task, at_ns);
+    }
+
+    /// The scheduler tick: accounting, the end of a slice, and balancing.
+    pub(crate) fn tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu].tick_at += self.rules.tick_ns;
+        self.hw.clocks.tick(self.hw.near.socket(cpu));
+        self.set_speed(cpu);
+        let balancing = self.periodic_balance(cpu);
+        let step = self.cpus[cpu].step;
+        if step == Step::Idle {
+            self.idle_tick(cpu, balancing);
+            return;
+        }
+        if !self.cpus[cpu].leaves_idle() {
+            self.update_curr(cpu);
+            self.advance_cpu(cpu);
+            self.end_slice(cpu);
+        }
+        let line = self.group_load_moved(cpu, cpu, self.now);
+        self.publish_load(cpu);
+        let kick = self.kick_nohz_balance(cpu);
+        let cost = Ns::from(self.hw.cost.tick_ns) + balancing + kick;
+        self.cpus[cpu].interrupt(self.now, line, cost);
+        self.resched_if_needed(cpu);
+    }
+
+    /// A tick that finds the CPU idle: if the pause goes on, the tick is stopped.
+    fn idle_tick(&mut self, cpu: CpuId, balancing: Ns) {
+        self.advance_cpu(cpu);
+        self.publish_load(cpu);
+        let cost = Ns::from(self.hw.cost.tick_ns) + balancing;
+        let c = &mut self.cpus[cpu];
+        if self.now >= c.idle_from {
+            // A pause that a tick ends counts as a long one (menu): no further tick.
+            c.tick_stopped = true;
+            c.tick_at = NEVER;
+            c.account_idle(self.now);
+            c.time.cost_ns += cost;
+            c.idle_accounted = self.now + cost;
+            c.idle_from = self.now + cost;
+        }
+        if !c.rq.is_empty() {
+            self.leave_idle(cpu, self.now);
+        }
+    }
+
+    /// Has the current task had its slice?
+    fn end_slice(&mut self, cpu: CpuId) {
+        let Some(curr) = self.world.curr(cpu).some() else { return };
+        let t = &self.tasks[curr];
+        let ran = self.now.saturating_sub(t.picked_at);
+        let c = &mut self.cpus[cpu];
+        c.need_resched |= c.rq.slice_ends(&t.se, ran, &self.rules.fair);
+    }
+}

@@ -1,0 +1,104 @@
+//! One value per CPU, or per task: indexed by that kind of number and no other.
+
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+use reveille_policy::{CpuId, TaskId};
+
+pub(crate) type CpuVec<T> = IdVec<CpuId, T>;
+pub(crate) type TaskVec<T> = IdVec<TaskId, T>;
+
+pub(crate) trait Id: Copy {
+    fn index(self) -> usize;
+    fn at(index: usize) -> Self;
+}
+
+impl Id for CpuId {
+    #[inline]
+    fn index(self) -> usize {
+        CpuId::index(self)
+    }
+
+    #[inline]
+    fn at(index: usize) -> CpuId {
+        CpuId::at(index)
+    }
+}
+
+impl Id for TaskId {
+    #[inline]
+    fn index(self) -> usize {
+        TaskId::index(self)
+    }
+
+    #[inline]
+    fn at(index: usize) -> TaskId {
+        TaskId::at(index)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct IdVec<I, T> {
+    items: Vec<T>,
+    of: PhantomData<I>,
+}
+
+impl<I: Id, T> IdVec<I, T> {
+    pub(crate) fn new() -> IdVec<I, T> {
+        IdVec { items: Vec::new(), of: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn push(&mut self, item: T) {
+        self.items.push(item);
+    }
+
+    #[inline]
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.items.iter()
+    }
+
+    #[inline]
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.items.iter_mut()
+    }
+
+    /// Every number that has a value, ascending.
+    #[inline]
+    pub(crate) fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
+        (0..self.items.len()).map(I::at)
+    }
+}
+
+impl<I, T: Clone> IdVec<I, T> {
+    /// The same value for each of `n`.
+    pub(crate) fn filled(value: T, n: usize) -> IdVec<I, T> {
+        IdVec { items: vec![value; n], of: PhantomData }
+    }
+}
+
+impl<I, T> FromIterator<T> for IdVec<I, T> {
+    fn from_iter<F: IntoIterator<Item = T>>(items: F) -> IdVec<I, T> {
+        IdVec { items: items.into_iter().collect(), of: PhantomData }
+    }
+}
+
+impl<I: Id, T> Index<I> for IdVec<I, T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, id: I) -> &T {
+        &self.items[id.index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
+    #[inline]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.items[id.index()]
+    }
+}

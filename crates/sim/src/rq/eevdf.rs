@@ -1,0 +1,381 @@
+//! The fair timeline under EEVDF (v6.6 and later): a task that has not had more than
+//! its share is eligible, and of the eligible ones the earliest deadline runs. Decides
+//! where tasks are placed, who runs next and how long it is protected, and which
+//! sleeping tasks stay queued until their lag is repaid.
+
+use reveille_measure::Ns;
+use reveille_policy::TaskId;
+
+use crate::rq::fair::{EevdfRules, virtual_ns};
+
+/// A task on the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entity {
+    pub(crate) deadline: i64,
+    pub(crate) vruntime: i64,
+    pub(crate) task: TaskId,
+    pub(crate) weight: u32,
+    /// What it asks for at a time.
+    pub(crate) slice_ns: u32,
+    /// It sleeps, but has had more than its share: it stays until that is repaid.
+    pub(crate) delayed: bool,
+}
+
+impl Entity {
+    fn virtual_slice(&self) -> i64 {
+        virtual_ns(Ns::from(self.slice_ns), self.weight)
+    }
+}
+
+/// What a task takes along from one queue to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Carried {
+    /// What it was owed when it left, in its own virtual time; negative if it owes.
+    pub(crate) vlag: i64,
+    /// Its deadline after its vruntime, if it left while it was runnable.
+    pub(crate) deadline: Option<i64>,
+}
+
+/// The task that runs, and until which vruntime wake-ups leave it alone.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    entity: Entity,
+    protected_until: i64,
+}
+
+/// What [`Eevdf::pick`] took off the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// This task runs.
+    Run(TaskId),
+    /// This task has been asleep, and is gone with this lag; there is more to pick.
+    Asleep(TaskId, i64),
+}
+
+/// Tasks of one CPU.
+pub(crate) struct Eevdf {
+    rules: EevdfRules,
+    /// Waiting and delayed tasks, the latest deadline first; equals in order of arrival
+    /// from the end.
+    queued: Vec<Entity>,
+    curr: Option<Current>,
+    /// The task that ran until now and waits again, with its protection.
+    prev: Option<(TaskId, i64)>,
+    /// Virtual times are summed relative to this one, so that products stay small.
+    zero: i64,
+    /// Σ weight · (vruntime − zero) over `queued`.
+    moment: i64,
+    /// Σ weight over `queued`.
+    weight: i64,
+    /// Some task has asked for another slice than the base slice.
+    uneven: bool,
+}
+
+impl Eevdf {
+    pub(crate) fn new(rules: EevdfRules) -> Eevdf {
+        Eevdf {
+            rules,
+            queued: Vec::new(),
+            curr: None,
+            prev: None,
+            zero: 0,
+            moment: 0,
+            weight: 0,
+            uneven: false,
+        }
+    }
+
+    /// Waiting and delayed tasks, the latest deadline first.
+    pub(crate) fn queued(&self) -> &[Entity] {
+        &self.queued
+    }
+
+    pub(crate) fn base_slice_ns(&self) -> u32 {
+        self.rules.base_slice_ns
+    }
+
+    /// A task joins: woken or new, or moved here while it was runnable.
+    pub(crate) fn enqueue(
+        &mut self,
+        task: TaskId,
+        weight: u32,
+        slice_ns: u32,
+        carried: Carried,
+        new: bool,
+    ) {
+        let mut entity =
+            Entity { deadline: 0, vruntime: 0, task, weight, slice_ns, delayed: false };
+        self.place(&mut entity, carried, new);
+        self.uneven |= slice_ns != self.rules.base_slice_ns;
+        self.insert(entity);
+    }
+
+    /// place_entity(): with the lag that it left with. Joining moves the average towards
+    /// the newcomer, so that the lag is stretched by as much beforehand.
+    fn place(&mut self, entity: &mut Entity, carried: Carried, new: bool) {
+        let average = self.average();
+        let (_, total) = self.totals();
+        let lag = if self.rules.place_lag && total > 0 {
+            carried.vlag * (total + i64::from(entity.weight)) / total
+        } else {
+            0
+        };
+        entity.vruntime = average - lag;
+        // A new task asks for half a slice first, to be heard before those that compute.
+        let slice = if new { entity.virtual_slice() / 2 } else { entity.virtual_slice() };
+        entity.deadline = entity.vruntime + carried.deadline.unwrap_or(slice);
+    }
+
+    /// update_curr(): the current task has run for `delta`. Is another to run?
+    #[inline(never)]
+    pub(crate) fn charge(&mut self, delta: Ns) -> bool {
+        let Some(curr) = &mut self.curr else { return false };
+        let entity = &mut curr.entity;
+        entity.vruntime += virtual_ns(delta, entity.weight);
+        let renewed = entity.vruntime >= entity.deadline;
+        if renewed {
+            entity.deadline = entity.vruntime + entity.virtual_slice();
+        }
+        if self.queued.is_empty() {
+            return false;
+        }
+        let (vruntime, protected_until) = (entity.vruntime, curr.protected_until);
+        if renewed || vruntime >= protected_until {
+            return renewed
+                || self.rules.slice_protect
+                || (self.rules.preempt_short && !self.eligible(vruntime));
+        }
+        false
+    }
+
+    /// dequeue_entity() of the current task, which sleeps. Returns its lag if it is gone;
+    /// nothing if it stays until it is eligible, which not everyone `may`.
+    pub(crate) fn block(&mut self, may: bool) -> Option<i64> {
+        let entity = self.curr.expect("a task runs").entity;
+        if may && self.rules.delay_dequeue && !self.eligible(entity.vruntime) {
+            self.curr = None;
+            self.insert(Entity { delayed: true, ..entity });
+            return None;
+        }
+        let vlag = self.lag(&entity);
+        self.curr = None;
+        Some(vlag)
+    }
+
+    /// put_prev_entity(): the current task waits again.
+    pub(crate) fn put_back(&mut self) {
+        self.average(); // keeps sums small, however long nobody sleeps
+        let curr = self.curr.take().expect("a task runs");
+        self.prev = Some((curr.entity.task, curr.protected_until));
+        self.insert(curr.entity);
+    }
+
+    /// pick_next_entity(): the eligible task with the earliest deadline, or the one that
+    /// ran until now if it is eligible and protected. A delayed task leaves instead.
+    pub(crate) fn pick(&mut self) -> Option<Next> {
+        let at = self.stays().or_else(|| self.earliest_eligible())?;
+        let entity = self.queued[at];
+        if entity.delayed {
+            let vlag = self.lag(&entity);
+            self.take(at);
+            let vlag = if self.rules.delay_zero { vlag.min(0) } else { vlag };
+            return Some(Next::Asleep(entity.task, vlag));
+        }
+        // For a task that runs on nothing begins anew: it keeps the protection it has.
+        let protected_until = match self.prev.take() {
+            Some((task, until)) if task == entity.task => until,
+            _ => self.protection(&entity),
+        };
+        self.take(at);
+        self.curr = Some(Current { entity, protected_until });
+        Some(Next::Run(entity.task))
+    }
+
+    /// The task that ran until now, if nobody may take its CPU yet.
+    fn stays(&self) -> Option<usize> {
+        let (task, protected_until) = self.prev?;
+        let at = self.position(task);
+        let vruntime = self.queued[at].vruntime;
+        let protected =
+            (self.rules.run_to_parity || self.rules.slice_protect) && vruntime < protected_until;
+        (protected && self.eligible(vruntime)).then_some(at)
+    }
+
+    /// How far a task may run before wake-ups count: until its deadline, or from v7.2 on
+    /// for the smallest slice that is asked for here.
+    fn protection(&self, entity: &Entity) -> i64 {
+        if !self.rules.slice_protect {
+            return entity.deadline;
+        }
+        let slice = if self.rules.run_to_parity {
+            self.slice_bounds().0
+        } else {
+            self.rules.unscaled_slice_ns.min(entity.slice_ns)
+        };
+        let until = entity.vruntime + virtual_ns(Ns::from(slice), entity.weight);
+        until.min(entity.deadline)
+    }
+
+    /// check_preempt_wakeup_fair(): does the woken task take the current one's CPU?
+    /// From v7.2 on a `quiet` wake-up never does: a fork's, or that of a delayed task.
+    pub(crate) fn preempts(&mut self, woken: TaskId, quiet: bool) -> bool {
+        let Some(curr) = self.curr else { return false };
+        if quiet && self.rules.slice_protect {
+            return false;
+        }
+        let eligible = self.eligible(curr.entity.vruntime);
+        let cut_short = self.uneven
+            && self.rules.preempt_short
+            && self.may_cut_short(woken, &curr.entity, eligible);
+        let protected = (self.rules.run_to_parity || self.rules.slice_protect)
+            && curr.entity.vruntime < curr.protected_until
+            && !cut_short;
+        let preempts = !(eligible && protected)
+            && self.earliest_eligible().map(|at| &self.queued[at]).is_some_and(|best| {
+                best.task == woken && !(eligible && curr.entity.deadline < best.deadline)
+            });
+        let least_slice = virtual_ns(Ns::from(self.slice_bounds().0), curr.entity.weight);
+        let until = &mut self.curr.as_mut().expect("a task runs").protected_until;
+        // v6.12 gives up the protection even if somebody else's turn comes first.
+        if cut_short && (preempts || !self.rules.slice_protect) {
+            *until = (*until).min(curr.entity.vruntime);
+        } else if !preempts && self.rules.slice_protect && self.rules.run_to_parity {
+            *until = (*until).min(curr.entity.vruntime + least_slice);
+        }
+        preempts
+    }
+
+    /// do_preempt_short(): may a wakee that asks for less end the current slice? v7.2
+    /// leaves the rest to the pick.
+    fn may_cut_short(&self, woken: TaskId, curr: &Entity, curr_eligible: bool) -> bool {
+        let entity = &self.queued[self.position(woken)];
+        let sooner = entity.deadline < curr.deadline || !curr_eligible;
+        entity.slice_ns < curr.slice_ns
+            && (self.rules.slice_protect || self.eligible(entity.vruntime) && sooner)
+    }
+
+    /// A waiting task is moved to another queue.
+    pub(crate) fn remove(&mut self, task: TaskId) -> Carried {
+        let at = self.position(task);
+        let entity = self.queued[at];
+        let vlag = self.lag(&entity);
+        self.take(at);
+        self.prev = self.prev.filter(|&(prev, _)| prev != task);
+        Carried { vlag, deadline: Some(entity.deadline - entity.vruntime) }
+    }
+
+    /// requeue_delayed_entity(): a delayed task is woken where it is. With DELAY_ZERO it
+    /// keeps no claim that it has come by in its sleep.
+    pub(crate) fn wake_delayed(&mut self, task: TaskId) {
+        let at = self.position(task);
+        debug_assert!(self.queued[at].delayed);
+        let entity = self.queued[at];
+        if self.rules.delay_zero && self.lag(&entity) > 0 {
+            self.take(at);
+            let mut entity = Entity { delayed: false, ..entity };
+            self.place(&mut entity, Carried::default(), false);
+            self.insert(entity);
+        } else {
+            self.queued[at].delayed = false;
+        }
+    }
+
+    /// avg_vruntime(): where everybody would be who had had just their share, rounded
+    /// down.
+    fn average(&mut self) -> i64 {
+        let (moment, weight) = self.totals();
+        if weight > 0 {
+            let moved = moment.div_euclid(weight);
+            self.zero += moved;
+            self.moment -= moved * self.weight;
+        }
+        self.zero
+    }
+
+    /// Moment and weight of everybody, the current task included.
+    #[inline]
+    fn totals(&self) -> (i64, i64) {
+        match &self.curr {
+            Some(Current { entity, .. }) => {
+                let weight = i64::from(entity.weight);
+                (self.moment + weight * (entity.vruntime - self.zero), self.weight + weight)
+            }
+            None => (self.moment, self.weight),
+        }
+    }
+
+    /// Has it had no more than its share? Without a division, that would round.
+    #[inline]
+    fn eligible(&self, vruntime: i64) -> bool {
+        let (moment, weight) = self.totals();
+        (vruntime - self.zero) * weight <= moment
+    }
+
+    /// Index of the eligible task with the earliest deadline, the current one left out.
+    #[inline]
+    fn earliest_eligible(&self) -> Option<usize> {
+        let (moment, weight) = self.totals();
+        self.queued.iter().rposition(|e| (e.vruntime - self.zero) * weight <= moment)
+    }
+
+    /// update_entity_lag(): what a queued task is owed, as far as it may take that along.
+    fn lag(&mut self, entity: &Entity) -> i64 {
+        let limit = if self.rules.slice_protect {
+            self.slice_bounds().1 + self.rules.tick_ns
+        } else {
+            (2 * entity.slice_ns).max(self.rules.tick_ns)
+        };
+        let limit = virtual_ns(Ns::from(limit), entity.weight);
+        (self.average() - entity.vruntime).clamp(-limit, limit)
+    }
+
+    /// The smallest and the largest slice that anybody here asks for.
+    fn slice_bounds(&self) -> (u32, u32) {
+        if !self.uneven {
+            return (self.rules.base_slice_ns, self.rules.base_slice_ns);
+        }
+        let curr = self.curr.iter().map(|c| c.entity.slice_ns);
+        let slices = || curr.clone().chain(self.queued.iter().map(|e| e.slice_ns));
+        let base = self.rules.base_slice_ns;
+        (slices().min().unwrap_or(base), slices().max().unwrap_or(base))
+    }
+
+    fn position(&self, task: TaskId) -> usize {
+        self.queued.iter().position(|e| e.task == task).expect("the task is on this queue")
+    }
+
+    fn insert(&mut self, entity: Entity) {
+        let weight = i64::from(entity.weight);
+        self.moment += weight * (entity.vruntime - self.zero);
+        self.weight += weight;
+        let at = self.queued.partition_point(|e| e.deadline > entity.deadline);
+        self.queued.insert(at, entity);
+    }
+
+    fn take(&mut self, at: usize) -> Entity {
+        let entity = self.queued.remove(at);
+        let weight = i64::from(entity.weight);
+        self.moment -= weight * (entity.vruntime - self.zero);
+        self.weight -= weight;
+        entity
+    }
+    /// Sums and order are those of the tasks, and `curr` is the current one.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self, curr: Option<TaskId>) {
+        assert_eq!(self.curr.map(|c| c.entity.task), curr);
+        assert!(self.queued.is_sorted_by(|a, b| a.deadline >= b.deadline));
+        let weight: i64 = self.queued.iter().map(|e| i64::from(e.weight)).sum();
+        let moment: i64 =
+            self.queued.iter().map(|e| i64::from(e.weight) * (e.vruntime - self.zero)).sum();
+        assert_eq!((self.weight, self.moment), (weight, moment));
+    }
+}
+
+#[cfg(test)]
+mod model;
+
+#[cfg(test)]
+mod schedules;
+
+#[cfg(test)]
+mod tests;

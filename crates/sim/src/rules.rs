@@ -1,0 +1,36 @@
+//! What a policy sets once for a whole run.
+
+use reveille_machine::Machine;
+use reveille_measure::Ns;
+use reveille_policy::{Policy, Tunables, bits};
+
+use crate::rq::fair::FairTunables;
+use crate::rq::pelt::Decay;
+
+pub(crate) struct Rules {
+    pub(crate) tunables: Tunables,
+    pub(crate) fair: FairTunables,
+    pub(crate) decay: Decay,
+    pub(crate) tick_ns: Ns,
+    /// Reports to the task group's load are limited in rate (LOAD_AVG_RATELIMIT).
+    pub(crate) rate_limited: bool,
+}
+
+impl Rules {
+    pub(crate) fn new(policy: &Policy, machine: &Machine) -> Rules {
+        let n_cpus = machine.topology.n_cpus();
+        let tunables = policy.tunables(n_cpus, machine.hz);
+        Rules {
+            tunables,
+            fair: FairTunables::new(&tunables, n_cpus),
+            decay: Decay::new(),
+            tick_ns: 1_000_000_000 / Ns::from(machine.hz),
+            rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, bit: u64) -> bool {
+        self.tunables.has(bit)
+    }
+}

@@ -1,0 +1,230 @@
+//! When load is balanced: periodically at the tick, when a CPU is about to go idle,
+//! and by one idle CPU for all that sleep without a tick (NOHZ). What a pass
+//! decides stands in balance_pass.rs. Misfit and asymmetric packing are left out.
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, bits};
+
+use crate::hw::cpu::{Cpu, Step, Toll};
+use crate::sched::domains::{Domain, Level, Membership};
+use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
+use crate::sim::Sim;
+
+/// A busy CPU balances this much more rarely than an idle one.
+const BUSY_FACTOR: u64 = 16;
+
+/// max_newidle_lb_cost falls by 3/256 once a second.
+const COST_DECAY_NS: Ns = 1_000_000_000;
+
+impl Sim<'_> {
+    /// Balancing has been going on since long before the run: each CPU is somewhere
+    /// within its interval. The run's own tasks have not been balanced, and sockets are
+    /// balanced only every 100 to 250 ms. Balancing at every tick for three quarters of
+    /// warm-up spreads them without simulating seconds.
+    pub(crate) fn spread_balance_phases(&mut self, warmup: Ns) {
+        self.balancer.settled_ns = warmup / 4 * 3;
+        for cpu in self.cpus.ids() {
+            for level in 0..self.balancer.state[cpu].len() {
+                let interval = self.balancer.state[cpu][level].interval_ns * BUSY_FACTOR;
+                let phase = self.chance.below(interval);
+                self.balancer.state[cpu][level].last_ns = -(phase as i64);
+            }
+        }
+    }
+
+    /// rebalance_domains() at a CPU's tick. Returns the time that it took.
+    pub(crate) fn periodic_balance(&mut self, cpu: CpuId) -> Ns {
+        let kind = if self.cpus[cpu].step == Step::Idle { Kind::Idle } else { Kind::Busy };
+        self.rebalance(cpu, kind)
+    }
+
+    fn rebalance(&mut self, cpu: CpuId, kind: Kind) -> Ns {
+        let mut cost = 0;
+        let mut decayed = false;
+        for level in 0..self.balancer.state[cpu].len() {
+            decayed |= self.decay_newidle_cost(cpu, level);
+            let state = self.balancer.state[cpu][level];
+            let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
+            let interval = if self.now < self.balancer.settled_ns {
+                self.rules.tick_ns
+            } else {
+                (state.interval_ns * factor)
+                    .clamp(self.rules.tick_ns, 100_000_000 * self.cpus.len() as u64)
+            };
+            if (self.now as i64) < state.last_ns + interval as i64 {
+                continue;
+            }
+            cost += self.balance_level(cpu, level, kind);
+            self.balancer.state[cpu][level].last_ns = self.now as i64;
+        }
+        if decayed {
+            let sum: Ns = self.balancer.state[cpu].iter().map(|s| s.max_newidle_cost).sum();
+            self.cpus[cpu].max_idle_balance_cost = sum.max(MIGRATION_COST_NS);
+        }
+        cost
+    }
+
+    fn decay_newidle_cost(&mut self, cpu: CpuId, level: usize) -> bool {
+        let state = &mut self.balancer.state[cpu][level];
+        if self.now < state.decayed_ns + COST_DECAY_NS {
+            return false;
+        }
+        state.max_newidle_cost = state.max_newidle_cost * 253 / 256;
+        state.decayed_ns = self.now;
+        true
+    }
+
+    /// One periodic pass with its interval's rules. Returns the time that it took.
+    fn balance_level(&mut self, cpu: CpuId, level: usize, kind: Kind) -> Ns {
+        let (pass, cost) = self.balance_pass(cpu, level, kind);
+        let member = self.balancer.domains.of_cpu[cpu][level];
+        let min = self.balancer.domains.all[member.domain as usize].min_interval_ns();
+        let state = &mut self.balancer.state[cpu][level];
+        match pass {
+            Pass::NotOurs => {}
+            Pass::Balanced => {
+                state.interval_ns = (state.interval_ns * 2).min(2 * min);
+            }
+            _ => state.interval_ns = min,
+        }
+        cost
+    }
+
+    /// newidle_balance(): a CPU without work looks for some before it goes idle, after
+    /// the `toll` of the dequeue.
+    /// Returns the time that took; nothing if it did not look.
+    pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Toll> {
+        let levels = self.balancer.state[cpu].len();
+        let lowest = self.balancer.state[cpu].first()?.max_newidle_cost;
+        let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
+        let gate = match self.rules.has(bits::SWQUEUE_GATE_ABOVE_LLC) {
+            true => self.newidle_cost_above_llc(cpu).unwrap_or(0),
+            false => lowest,
+        };
+        if !self.balancer.overload || avg_idle < gate {
+            return None;
+        }
+        // update_blocked_averages() comes first, and the task that has just left still
+        // is the queue's current one: its dequeue, with all waits, counts as running.
+        let c = &mut self.cpus[cpu];
+        let left = self.now + toll.stall + c.stretch(toll.cost);
+        c.averages.advance(&self.rules.decay, left, true, 0, 0);
+        // It may have to report a moved load: that wait is the first domain's cost.
+        let stall = self.group_load_decayed(cpu, left);
+        let mut work = Ns::from(self.hw.cost.blocked_ns);
+        let (mut cost, mut blocked) = (0, stall + self.cpus[cpu].stretch(work));
+        for level in 0..levels {
+            let state = self.balancer.state[cpu][level];
+            if avg_idle < cost + state.max_newidle_cost {
+                break;
+            }
+            let (pass, took) = self.balance_pass(cpu, level, Kind::NewIdle);
+            // The kernel takes the time by the clock: a busy sibling and bad luck count.
+            let took = self.chance.varied(took);
+            work += took;
+            let took = self.cpus[cpu].stretch(took) + std::mem::take(&mut blocked);
+            cost += took;
+            let state = &mut self.balancer.state[cpu][level];
+            if took > state.max_newidle_cost {
+                state.max_newidle_cost = took;
+            }
+            if matches!(pass, Pass::Moved(_))
+                || self.world.nr_running(cpu) > 0
+                || !self.cpus[cpu].wake_list.is_empty()
+            {
+                break;
+            }
+        }
+        let c = &mut self.cpus[cpu];
+        c.max_idle_balance_cost = c.max_idle_balance_cost.max(cost);
+        if self.world.nr_running(cpu) > 0 {
+            c.idle_stamp = 0;
+        }
+        Some(Toll { stall, cost: work })
+    }
+
+    /// shared_runq v3 takes the domain above the cache to begin with, where the queue has
+    /// been looked at. Only the first test sees it: for_each_domain() begins anew.
+    fn newidle_cost_above_llc(&self, cpu: CpuId) -> Option<Ns> {
+        let domains = &self.balancer.domains;
+        let above = |m: &Membership| domains.all[m.domain as usize].level > Level::Llc;
+        let level = domains.of_cpu[cpu].iter().position(above)?;
+        Some(self.balancer.state[cpu][level].max_newidle_cost)
+    }
+
+    /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all
+    /// such CPUs. Returns the time of the request.
+    pub(crate) fn kick_nohz_balance(&mut self, cpu: CpuId) -> Ns {
+        if self.now < self.balancer.nohz_next_ns || !self.nohz_wanted(cpu) {
+            return 0;
+        }
+        let sleeps = |c: &Cpu| c.step == Step::Idle && c.tick_stopped;
+        let sleeper = self.cpus.ids().find(|&c| sleeps(&self.cpus[c]));
+        let Some(sleeper) = sleeper else { return 0 };
+        self.balancer.nohz_next_ns = self.now + self.rules.tick_ns;
+        self.cpus[sleeper].nohz_kick = true;
+        let toll: Toll = self.kick_idle(cpu, sleeper, 0);
+        toll.stall + toll.cost
+    }
+
+    /// nohz_balancer_kick(): two tasks here, or another busy CPU in this LLC.
+    fn nohz_wanted(&self, cpu: CpuId) -> bool {
+        if self.world.nr_running(cpu) >= 2 {
+            return true;
+        }
+        let llc = self.hw.near.llc(cpu);
+        let busy = self
+            .world
+            .llc_cpus(llc)
+            .iter()
+            .filter(|&&c| !self.cpus[CpuId::from(c)].tick_stopped)
+            .take(2)
+            .count();
+        busy > 1
+    }
+
+    /// _nohz_idle_balance(): on `cpu`, for every CPU that is idle without a tick.
+    /// Returns the time that it took.
+    pub(crate) fn nohz_balance(&mut self, cpu: CpuId) -> Ns {
+        let mut cost = 0;
+        let n = self.cpus.len();
+        for offset in 1..=n {
+            let idle = CpuId::at((cpu.index() + offset) % n);
+            let own = idle == cpu;
+            let sleeps = self.cpus[idle].step == Step::Idle && self.cpus[idle].tick_stopped;
+            if !own && !sleeps {
+                continue;
+            }
+            self.advance_cpu(idle);
+            self.publish_load(idle);
+            cost += self.rebalance(idle, Kind::Idle);
+            if !own && !self.cpus[idle].rq.is_empty() {
+                let toll = self.kick_idle(cpu, idle, cost);
+                cost += toll.stall + toll.cost;
+            }
+            if self.world.nr_running(cpu) > 0 {
+                break;
+            }
+        }
+        cost
+    }
+
+    /// At the end of the statistics of a whole LLC: how far SIS_UTIL may search.
+    pub(crate) fn refresh_nr_idle_scan(&mut self, cpu: CpuId) {
+        let llc = self.hw.near.llc(cpu);
+        let mut sum = 0u64;
+        for k in 0..self.world.llc_cpus(llc).len() {
+            let member = CpuId::from(self.world.llc_cpus(llc)[k]);
+            sum += u64::from(self.balancer.published[member].util);
+        }
+        let weight = self.world.llc_cpus(llc).len() as u32;
+        let n = reveille_policy::nr_idle_scan(sum, weight, self.rules.tunables.imbalance_pct);
+        self.world.set_nr_idle_scan(llc, n);
+    }
+
+    /// Is this domain the CPU's whole last-level cache?
+    pub(crate) fn spans_llc(&self, cpu: CpuId, domain: &Domain) -> bool {
+        domain.level <= Level::Llc
+            && domain.span.len() == self.world.llc_cpus(self.hw.near.llc(cpu)).len()
+    }
+}

@@ -1,0 +1,305 @@
+//! load_balance(): one pass of one CPU over one domain. Who may pass, which group
+//! is busiest, how much is out of balance, from which queue, and which tasks move.
+
+use std::rc::Rc;
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId};
+
+use crate::hw::cpu::{Step, Toll};
+use crate::rq::runqueue::Arrival;
+use crate::sched::domains::{Domain, Level};
+use crate::sched::imbalance::{
+    Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
+};
+use crate::sim::Sim;
+use crate::tasks::task::Saved;
+
+/// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
+const MAX_MOVED: u64 = 32;
+
+impl Sim<'_> {
+    /// One pass of `dst` over its domain at `level`, and the time that it takes.
+    pub(crate) fn balance_pass(&mut self, dst: CpuId, level: usize, kind: Kind) -> (Pass, Ns) {
+        let domains = Rc::clone(&self.balancer.domains);
+        let member = domains.of_cpu[dst][level];
+        let domain = &domains.all[member.domain as usize];
+        let base = Ns::from(self.hw.cost.balance_base_ns);
+        if !self.should_balance(dst, &domain.groups[member.group as usize], kind) {
+            return (Pass::NotOurs, base);
+        }
+        let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
+        if kind == Kind::NewIdle && !self.crowded(domain) {
+            // Of two tasks one may come here, a single one stays: whatever the statistics
+            // say, nothing moves, and beyond this they leave nothing behind.
+            self.balancer.overload &= domain.span.len() != self.cpus.len();
+            return (Pass::Balanced, base + read);
+        }
+        let (pass, more) = self.pull(dst, level, kind, domain, member.group as usize);
+        (pass, base + read + more)
+    }
+
+    /// Has some CPU of the domain two tasks?
+    fn crowded(&self, domain: &Domain) -> bool {
+        domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1)
+    }
+
+    /// should_we_balance(): the first idle CPU of the local group, else its first.
+    fn should_balance(&self, dst: CpuId, group: &[u16], kind: Kind) -> bool {
+        if kind == Kind::NewIdle {
+            return self.world.nr_running(dst) == 0 && self.cpus[dst].wake_list.is_empty();
+        }
+        let idle = group.iter().find(|&&c| self.world.available_idle(CpuId::from(c)));
+        CpuId::from(*idle.unwrap_or(&group[0])) == dst
+    }
+
+    fn pull(
+        &mut self,
+        dst: CpuId,
+        level: usize,
+        kind: Kind,
+        domain: &Domain,
+        local: usize,
+    ) -> (Pass, Ns) {
+        let mut groups = std::mem::take(&mut self.balancer.groups);
+        groups.clear();
+        groups.extend((0..domain.groups.len()).map(|g| self.group(domain, g)));
+        let plan = self.plan(dst, kind, domain, local, &groups);
+        self.balancer.groups = groups;
+        let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
+        let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
+        let state = &mut self.balancer.state[dst][level];
+        if moved > 0 {
+            state.failed = 0;
+            self.measured.counters.newidle_pulls +=
+                if kind == Kind::NewIdle { moved.into() } else { 0 };
+            let relisting = self.take_shared_costs();
+            let moving = u64::from(moved) * Ns::from(self.hw.cost.migrate_ns);
+            return (Pass::Moved(moved), moving + relisting);
+        }
+        if kind != Kind::NewIdle {
+            state.failed += 1;
+            let limit = domain.cache_nice_tries + 2;
+            if matches!(imbalance, Imbalance::Tasks(_)) && state.failed > limit {
+                state.failed = domain.cache_nice_tries + 1;
+                if self.push_running(src, dst) {
+                    self.balancer.state[dst][level].failed = 0;
+                    let relisting = self.take_shared_costs();
+                    return (Pass::Moved(1), Ns::from(self.hw.cost.migrate_ns) + relisting);
+                }
+            }
+        }
+        (Pass::Failed, 0)
+    }
+
+    /// From which queue, and how much: nothing if the domain is balanced. Refreshes what
+    /// the statistics refresh on their way.
+    fn plan(
+        &mut self,
+        dst: CpuId,
+        kind: Kind,
+        domain: &Domain,
+        local: usize,
+        groups: &[Group],
+    ) -> Option<(CpuId, Imbalance)> {
+        // At the root every pass, whatever its kind, sees whether some queue is crowded.
+        if domain.span.len() == self.cpus.len() {
+            self.balancer.overload = self.crowded(domain);
+        }
+        if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
+            self.refresh_nr_idle_scan(dst);
+        }
+        let idle = self.world.nr_running(dst) == 0;
+        let busiest = busiest(groups, local)?;
+        let imbalance = imbalance(domain, groups, &groups[local], &busiest, idle)?;
+        let src = self.busiest_queue(&domain.groups[busiest.index], dst, imbalance)?;
+        Some((src, imbalance))
+    }
+
+    fn group(&self, domain: &Domain, index: usize) -> Group {
+        let cpus = &domain.groups[index];
+        let mut g = Group {
+            index,
+            kind: GroupType::HasSpare,
+            load: 0.0,
+            util: 0,
+            nr: 0,
+            idle: 0,
+            weight: cpus.len() as u64,
+            capacity: cpus.len() as u64 * 1024,
+        };
+        let mut runnable = 0.0;
+        for &cpu in cpus {
+            let c = &self.balancer.published[CpuId::from(cpu)];
+            g.load += f64::from(c.load);
+            g.util += u64::from(c.util);
+            runnable += f64::from(c.runnable);
+            let (nr, idle) = self.world.occupancy(CpuId::from(cpu));
+            g.nr += u64::from(nr);
+            g.idle += u64::from(idle);
+        }
+        let pct = domain.imbalance_pct;
+        let runnable = || runnable as i64 as u64;
+        let strained = || g.capacity * 100 < g.util * pct || g.capacity * pct < runnable() * 100;
+        let spare = || g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable() * 100;
+        g.kind = if g.nr < g.weight {
+            GroupType::HasSpare
+        } else if g.nr > g.weight && strained() {
+            GroupType::Overloaded
+        } else if spare() {
+            GroupType::HasSpare
+        } else {
+            GroupType::FullyBusy
+        };
+        g
+    }
+
+    /// The queue to take from, by what is to be moved.
+    fn busiest_queue(&self, cpus: &[u16], dst: CpuId, imbalance: Imbalance) -> Option<CpuId> {
+        let nr = |cpu: u16| u64::from(self.world.nr_running(CpuId::from(cpu)));
+        let candidates = cpus.iter().copied().filter(|&c| CpuId::from(c) != dst && nr(c) > 0);
+        let best = match imbalance {
+            // The last of equals is kept out: the kernel keeps the first.
+            Imbalance::Tasks(_) => candidates.first_max_by_key(nr),
+            Imbalance::Util(_) => candidates
+                .filter(|&c| nr(c) > 1)
+                .first_max_by_key(|c| u64::from(self.balancer.published[CpuId::from(c)].util)),
+            Imbalance::Load(limit) => candidates
+                .filter(|&c| {
+                    nr(c) > 1 || f64::from(self.balancer.published[CpuId::from(c)].load) <= limit
+                })
+                .first_max_by_key(|c| self.balancer.published[CpuId::from(c)].load as u64),
+        };
+        best.map(CpuId::from)
+    }
+
+    /// detach_tasks() and attach_tasks(). Returns how many moved.
+    fn detach_tasks(
+        &mut self,
+        src: CpuId,
+        dst: CpuId,
+        level: usize,
+        kind: Kind,
+        domain: &Domain,
+        imbalance: Imbalance,
+    ) -> u32 {
+        let failed = self.balancer.state[dst][level].failed;
+        let waiting: Vec<TaskId> = self.cpus[src].rq.waiting().collect();
+        let mut left = imbalance;
+        let mut moved = 0;
+        for &task in waiting.iter().take(MAX_MOVED as usize) {
+            if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
+                break;
+            }
+            if !self.world.allows(self.world.task(task).affinity, dst)
+                || self.throttled_pair(task, src, dst)
+                || self.cache_hot(task, src, domain, failed)
+            {
+                continue;
+            }
+            let t = &self.tasks[task];
+            match &mut left {
+                Imbalance::Tasks(n) => *n -= 1,
+                Imbalance::Load(l) => {
+                    let load = t.averages.load.max(1.0);
+                    if load / f64::from(1u32 << failed.min(31)) > *l {
+                        continue;
+                    }
+                    *l -= load;
+                }
+                Imbalance::Util(u) => {
+                    let util = t.util_est() as u64;
+                    if util >> failed.min(63) > *u {
+                        continue;
+                    }
+                    *u = u.saturating_sub(util.max(1));
+                }
+            }
+            self.move_task(task, src, dst);
+            moved += 1;
+            if kind == Kind::NewIdle || left.is_none() {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// task_hot(): it ran within the migration cost, or it is a buddy.
+    fn cache_hot(&self, task: TaskId, src: CpuId, domain: &Domain, failed: u32) -> bool {
+        if domain.level == Level::Smt || failed > domain.cache_nice_tries {
+            return false;
+        }
+        let t = &self.tasks[task];
+        self.cpus[src].rq.is_buddy(task)
+            || self.now.saturating_sub(t.exec_start) < MIGRATION_COST_NS
+    }
+
+    /// Moves a waiting task to another queue.
+    pub(crate) fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
+        self.remove_shared_in_balance(dst, task);
+        self.measured.counters.balance_migrations += 1;
+        self.charge_both(src, dst);
+        if self.bandwidth.is_some() {
+            self.dequeue_groups(task, src);
+        }
+        self.advance_cpu(src);
+        let t = &mut self.tasks[task];
+        t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 1);
+        let c = &mut self.cpus[src];
+        c.averages.detach(&t.averages);
+        c.removed = true;
+        c.rq.remove(task, &mut t.se);
+        c.util_est = (c.util_est - t.util_est()).max(0.0);
+        t.attaching = true;
+        self.publish_load(src);
+        let nr = self.world.nr_running(src) - 1;
+        self.world.set_nr_running(src, nr);
+        self.world.task_mut(task).prev_cpu = dst;
+        self.enqueue(task, dst, Arrival::Moved);
+        self.append_shared_in_balance(dst, task);
+    }
+
+    /// Active balancing: the running task of `src` is pushed to the idle `dst`.
+    fn push_running(&mut self, src: CpuId, dst: CpuId) -> bool {
+        let Some(task) = self.world.curr(src).some() else { return false };
+        if self.cpus[src].step != Step::Op
+            || !self.world.available_idle(dst)
+            || !self.world.allows(self.world.task(task).affinity, dst)
+        {
+            return false;
+        }
+        let c = &mut self.cpus[src];
+        c.settle(self.now);
+        let left = c.activity;
+        self.tasks[task].saved = Saved {
+            busy_ns: left.busy,
+            overhead_ns: left.stall + left.cost,
+            user: left.user,
+            some: true,
+        };
+        self.put_back(src);
+        // Its group may be out of runtime just now: it stays where it is held.
+        if !self.throttled_pair(task, src, dst) {
+            self.move_task(task, src, dst);
+        }
+        self.run_next(src, Some(task), Toll::cost(self.hw.cost.migrate_ns));
+        self.replan(src);
+        true
+    }
+}
+
+/// The first of the largest, as loops that keep `>` find it.
+trait FirstMax: Iterator<Item = u16> + Sized {
+    fn first_max_by_key(self, key: impl Fn(u16) -> u64) -> Option<u16> {
+        self.fold(None, |best: Option<(u64, u16)>, cpu| {
+            let value = key(cpu);
+            match best {
+                Some((most, _)) if value <= most => best,
+                _ => Some((value, cpu)),
+            }
+        })
+        .map(|(_, cpu)| cpu)
+    }
+}
+
+impl<I: Iterator<Item = u16>> FirstMax for I {}

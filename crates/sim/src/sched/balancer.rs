@@ -1,0 +1,83 @@
+//! What balancing remembers: domains, and when each CPU last balanced each of its own.
+
+use crate::ids::CpuVec;
+use std::rc::Rc;
+
+use reveille_machine::Machine;
+use reveille_measure::Ns;
+use reveille_policy::{Tunables, bits};
+
+use crate::sched::domains::{Domains, Membership};
+use crate::sched::imbalance::Group;
+
+/// What one CPU remembers of balancing one of its domains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DomainState {
+    /// Time of the last pass; before the start of the run it is negative.
+    pub(crate) last_ns: i64,
+    pub(crate) interval_ns: Ns,
+    pub(crate) max_newidle_cost: Ns,
+    pub(crate) decayed_ns: Ns,
+    pub(crate) failed: u32,
+}
+
+/// Balancing state of a machine.
+pub(crate) struct Balancer {
+    pub(crate) domains: Rc<Domains>,
+    /// Per CPU, one per domain from the smallest.
+    pub(crate) state: CpuVec<Vec<DomainState>>,
+    /// Some CPU has two runnable tasks (root_domain.overload).
+    pub(crate) overload: bool,
+    /// Averages of every CPU as last published, close together for the statistics.
+    pub(crate) published: CpuVec<Published>,
+    /// Groups of the pass in progress.
+    pub(crate) groups: Vec<Group>,
+    pub(crate) nohz_next_ns: Ns,
+    /// Before this time every domain is balanced at every tick.
+    pub(crate) settled_ns: Ns,
+}
+
+/// What the statistics of a pass read of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) load: f32,
+    pub(crate) runnable: f32,
+    /// max(util_avg, util_est), 0 to 1024.
+    pub(crate) util: u32,
+}
+
+impl Balancer {
+    pub(crate) fn new(machine: &Machine, tunables: &Tunables) -> Balancer {
+        let pairs = tunables.has(bits::SIS_NODE_TOPOEXT);
+        let domains = Domains::new(&machine.topology, pairs);
+        let cost = &machine.cost;
+        let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
+        // The first domain pays for update_blocked_averages().
+        let blocked = |level| if level == 0 { Ns::from(cost.blocked_worst_ns) } else { 0 };
+        let state_of = |level: usize, m: &Membership| {
+            let domain = &domains.all[m.domain as usize];
+            DomainState {
+                last_ns: 0,
+                interval_ns: domain.min_interval_ns(),
+                // Learnt before the run, and forgotten by 1% a second.
+                max_newidle_cost: blocked(level) + base + domain.span.len() as Ns * per_cpu,
+                decayed_ns: 0,
+                failed: 0,
+            }
+        };
+        let state = domains
+            .of_cpu
+            .iter()
+            .map(|members| members.iter().enumerate().map(|(l, m)| state_of(l, m)).collect())
+            .collect();
+        Balancer {
+            domains: Rc::new(domains),
+            state,
+            overload: false,
+            published: CpuVec::filled(Published::default(), machine.topology.n_cpus()),
+            groups: Vec::new(),
+            nohz_next_ns: 0,
+            settled_ns: 0,
+        }
+    }
+}

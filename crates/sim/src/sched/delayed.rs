@@ -1,0 +1,75 @@
+//! DELAY_DEQUEUE: a task that sleeps while it owes time stays on its queue until the
+//! others have caught up. Woken before that, it goes on where it is, without any
+//! placement; else the pick that would run it dequeues it.
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId};
+
+use crate::hw::cpu::Toll;
+use crate::sim::Sim;
+use crate::tasks::task::Place;
+
+impl Sim<'_> {
+    /// A delayed task's turn has come, and it still sleeps: it leaves the queue now.
+    pub(crate) fn dequeue_delayed(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        vlag: i64,
+        when: Ns,
+    ) -> Toll {
+        self.advance_cpu(cpu);
+        let t = &mut self.tasks[task];
+        debug_assert_eq!(t.place, Place::Delayed(cpu));
+        t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 0);
+        t.place = Place::Blocked;
+        self.cpus[cpu].rq.delayed_left(&mut t.se, vlag, &self.rules.fair);
+        self.world.task_mut(task).load_avg = t.averages.load as u32;
+        if !self.rules.fair.hides_delayed() {
+            let nr = self.world.nr_running(cpu) - 1;
+            self.world.set_nr_running(cpu, nr);
+        }
+        let line = self.group_load_moved(cpu, cpu, when);
+        self.publish_load(cpu);
+        Toll { stall: line, cost: Ns::from(self.hw.cost.dequeue_ns) + self.hw.group_level_ns() }
+    }
+
+    /// ttwu_runnable(): the wakee is still queued on `dst`, and is runnable there again.
+    /// No CPU is selected, and its waker does not remember it. The lock of that queue is
+    /// taken from here, whatever the wake list would allow.
+    pub(crate) fn wake_delayed(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId) -> Toll {
+        self.measured.counters.activations += 1;
+        self.count_wakeup(cpu, dst);
+        let wait = self.cpus[dst].lock.acquire(cpu, self.now, self.hw.near.lines());
+        self.measured.counters.lock_wait_ns += wait;
+        let told = self.charge_for(cpu, dst);
+        self.advance_cpu(dst);
+        let t = &mut self.tasks[wakee];
+        t.wake_at = self.now;
+        t.waker_cpu = cpu;
+        t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 0);
+        t.place = Place::Queued(dst);
+        let c = &mut self.cpus[dst];
+        c.rq.wake_delayed(wakee, &self.rules.fair);
+        c.util_est += t.util_est();
+        self.world.task_mut(wakee).load_avg = t.averages.load as u32;
+        if self.rules.fair.hides_delayed() {
+            let nr = self.world.nr_running(dst) + 1;
+            self.world.set_nr_running(dst, nr);
+            self.balancer.overload |= nr >= 2;
+        }
+        self.publish_load(dst);
+        let work = Ns::from(self.hw.cost.enqueue_ns);
+        let hold = self.cpus[cpu].stretch(work);
+        self.cpus[dst].lock.release(self.now + wait + hold);
+        let mut toll = Toll { stall: wait, cost: Ns::from(self.hw.cost.ttwu_ns) + work + told };
+        if dst != cpu {
+            toll.stall += self.hw.near.remote_enqueue(dst, cpu);
+        }
+        if !self.rules.fair.hides_delayed() {
+            // From v7.2 on such a wake-up never preempts.
+            toll += self.check_preempt(cpu, dst, wakee);
+        }
+        toll
+    }
+}

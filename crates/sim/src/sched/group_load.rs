@@ -1,0 +1,66 @@
+//! `tg->load_avg`: one line that every enqueue and dequeue of a session reads, and writes
+//! when the share of a queue has moved.
+
+use reveille_measure::Ns;
+use reveille_policy::CpuId;
+
+use crate::rq::pelt::window_passed;
+use crate::sim::Sim;
+
+/// LOAD_AVG_RATELIMIT: a queue reports its load once in this time (v6.7, commit 1528c661c24b).
+const REPORT_INTERVAL_NS: Ns = 1_000_000;
+
+impl Sim<'_> {
+    /// `tg->load_avg` is read at every enqueue and dequeue, and written when this
+    /// queue's share has moved by more than 1/64. Returns the time that takes.
+    pub(crate) fn group_load_moved(&mut self, by: CpuId, of: CpuId, when: Ns) -> Ns {
+        if self.reports_load(of, self.now) {
+            return self.report_load(by, when);
+        }
+        let booked = self.booked(when);
+        let Some(line) = &mut self.hw.group_line else { return 0 };
+        let wait = line.read(by, booked, self.hw.near.lines());
+        self.measured.counters.hot_line_wait_ns += wait;
+        wait
+    }
+
+    /// update_blocked_averages() only writes, if a window has ended since the last report.
+    pub(crate) fn group_load_decayed(&mut self, cpu: CpuId, when: Ns) -> Ns {
+        if self.reports_load(cpu, when) { self.report_load(cpu, when) } else { 0 }
+    }
+
+    /// Has the load of a CPU moved far enough to be reported? If so it counts as reported.
+    fn reports_load(&mut self, cpu: CpuId, when: Ns) -> bool {
+        let c = &mut self.cpus[cpu];
+        if !std::mem::take(&mut c.removed) && !window_passed(c.reported_at, when) {
+            return false;
+        }
+        c.reported_at = when;
+        if self.rules.rate_limited && when < c.report_again_at {
+            return false;
+        }
+        let moved = (c.averages.load - c.group_contrib).abs() > c.group_contrib / 64.0;
+        if moved {
+            c.group_contrib = c.averages.load;
+            c.report_again_at = when + REPORT_INTERVAL_NS;
+        }
+        moved
+    }
+
+    fn report_load(&mut self, by: CpuId, when: Ns) -> Ns {
+        let booked = self.booked(when);
+        let Some(line) = &mut self.hw.group_line else { return 0 };
+        let wait = line.write(by, booked, self.hw.near.lines());
+        self.measured.counters.hot_line_wait_ns += wait;
+        wait
+    }
+
+    /// When a server is booked by somebody who asks at `when`. Waits for a shared queue
+    /// are long, and who comes late in the future must not keep those out who ask
+    /// sooner: the place in the queue is taken now, so that the server never idles
+    /// for a reservation.
+    #[inline]
+    pub(crate) fn booked(&self, when: Ns) -> Ns {
+        if self.shared_queues.is_some() { self.now } else { when }
+    }
+}

@@ -1,0 +1,162 @@
+//! How much is out of balance between two groups of a domain, and which group is
+//! the busiest. Works on sums alone; who reads and moves stands in balance_pass.rs.
+
+use reveille_measure::Ns;
+
+use crate::sched::domains::{Domain, Level};
+
+/// The least that rq->max_idle_balance_cost falls to: sysctl_sched_migration_cost.
+pub(crate) const MIGRATION_COST_NS: Ns = 500_000;
+
+/// Why a pass is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// At the tick of a CPU that runs something.
+    Busy,
+    /// At the tick, or on behalf, of an idle CPU.
+    Idle,
+    /// Just before going idle.
+    NewIdle,
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Another CPU of the group balances this domain.
+    NotOurs,
+    /// There was nothing to do.
+    Balanced,
+    /// There was, but nothing could be moved.
+    Failed,
+    /// This many tasks were moved.
+    Moved(u32),
+}
+
+/// How loaded a group is; a later one is a better place to pull from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum GroupType {
+    HasSpare,
+    FullyBusy,
+    Overloaded,
+}
+
+/// Sums over one group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub(crate) index: usize,
+    pub(crate) kind: GroupType,
+    pub(crate) load: f64,
+    pub(crate) util: u64,
+    pub(crate) nr: u64,
+    pub(crate) idle: u64,
+    pub(crate) weight: u64,
+    pub(crate) capacity: u64,
+}
+
+impl Group {
+    fn avg_load(&self) -> u64 {
+        (self.load * 1024.0 / self.capacity.max(1) as f64) as u64
+    }
+}
+
+/// What is to be moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Imbalance {
+    Tasks(u64),
+    Load(f64),
+    Util(u64),
+}
+
+impl Imbalance {
+    pub(crate) fn is_none(&self) -> bool {
+        match *self {
+            Imbalance::Tasks(n) | Imbalance::Util(n) => n == 0,
+            Imbalance::Load(l) => l <= 0.0,
+        }
+    }
+}
+
+/// find_busiest_group(): the highest type; among equals the most loaded, or for
+/// groups with room the one with the fewest idle CPUs.
+pub(crate) fn busiest(groups: &[Group], local: usize) -> Option<Group> {
+    groups
+        .iter()
+        .filter(|g| g.index != local && g.nr > 0)
+        .reduce(|best, g| if busier(g, best) { g } else { best })
+        .copied()
+}
+
+fn busier(g: &Group, than: &Group) -> bool {
+    if g.kind != than.kind {
+        return g.kind > than.kind;
+    }
+    match g.kind {
+        GroupType::Overloaded | GroupType::FullyBusy => g.avg_load() > than.avg_load(),
+        GroupType::HasSpare => (than.idle, g.nr) > (g.idle, than.nr),
+    }
+}
+
+/// calculate_imbalance(), after the checks that call for leaving things as they are.
+pub(crate) fn imbalance(
+    domain: &Domain,
+    groups: &[Group],
+    local: &Group,
+    busiest: &Group,
+    dst_idle: bool,
+) -> Option<Imbalance> {
+    if local.kind > busiest.kind {
+        return None;
+    }
+    // With room here it is tasks that count, not load.
+    let avg_load = if local.kind == GroupType::HasSpare { 0 } else { avg_load(groups) };
+    if local.kind == GroupType::Overloaded
+        && (local.avg_load() >= busiest.avg_load()
+            || local.avg_load() >= avg_load
+            || 100 * busiest.avg_load() <= domain.imbalance_pct * local.avg_load())
+    {
+        return None;
+    }
+    let spread =
+        domain.prefer_sibling && local.kind == GroupType::HasSpare && busiest.nr > local.nr + 1;
+    if !spread && busiest.kind != GroupType::Overloaded {
+        let enough_idle = local.weight > 1 && local.idle <= busiest.idle + 1;
+        if !dst_idle || enough_idle || busiest.nr == 1 {
+            return None;
+        }
+    }
+    let amount = amount(domain, local, busiest, avg_load, dst_idle);
+    (!amount.is_none()).then_some(amount)
+}
+
+/// Load per capacity of the whole domain.
+fn avg_load(groups: &[Group]) -> u64 {
+    let load: f64 = groups.iter().map(|g| g.load).sum();
+    let capacity: u64 = groups.iter().map(|g| g.capacity).sum();
+    (load * 1024.0 / capacity.max(1) as f64) as u64
+}
+
+fn amount(
+    domain: &Domain,
+    local: &Group,
+    busiest: &Group,
+    avg_load: u64,
+    dst_idle: bool,
+) -> Imbalance {
+    if local.kind == GroupType::HasSpare {
+        let above_llc = matches!(domain.level, Level::Package | Level::Numa);
+        if busiest.kind > GroupType::FullyBusy && above_llc {
+            let room = local.capacity.max(local.util) - local.util;
+            return if room == 0 && dst_idle { Imbalance::Tasks(1) } else { Imbalance::Util(room) };
+        }
+        let difference = if local.weight == 1 || domain.prefer_sibling {
+            busiest.nr.saturating_sub(local.nr)
+        } else {
+            local.idle.saturating_sub(busiest.idle)
+        };
+        let left = domain.leaves_imbalance(difference, local.nr);
+        return Imbalance::Tasks(if left { 0 } else { difference / 2 });
+    }
+    let above = busiest.avg_load().saturating_sub(avg_load) * busiest.capacity;
+    let below = avg_load.saturating_sub(local.avg_load()) * local.capacity;
+    Imbalance::Load(above.min(below) as f64 / 1024.0)
+}

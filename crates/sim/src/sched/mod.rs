@@ -1,0 +1,16 @@
+//! The scheduler's steps: wakeup, switch, fork, balancing, throttling.
+
+pub(crate) mod balance;
+pub(crate) mod balance_pass;
+pub(crate) mod balancer;
+pub(crate) mod bandwidth;
+pub(crate) mod delayed;
+pub(crate) mod domains;
+pub(crate) mod enqueue;
+pub(crate) mod fork;
+pub(crate) mod group_load;
+pub(crate) mod imbalance;
+pub(crate) mod schedule;
+pub(crate) mod swqueue;
+pub(crate) mod throttle;
+pub(crate) mod wakeup;

@@ -1,0 +1,267 @@
+//! __schedule() and what leads to it: a task blocks or is preempted, the next one is
+//! picked and switched to, or the CPU goes idle.
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId};
+
+use crate::hw::cpu::{Step, Toll};
+use crate::rq::eevdf::Next;
+use crate::sched::swqueue::Pull;
+use crate::sim::Sim;
+use crate::tasks::task::{Place, Saved};
+
+impl Sim<'_> {
+    /// update_curr(): the current task is charged for its time on the CPU.
+    #[inline(always)]
+    pub(crate) fn update_curr(&mut self, cpu: CpuId) {
+        let Some(task) = self.world.curr(cpu).some() else { return };
+        let t = &mut self.tasks[task];
+        let delta = self.now - t.exec_start.min(self.now);
+        if delta == 0 {
+            return;
+        }
+        t.exec_start = self.now;
+        self.world.task_mut(task).sum_exec_ns += delta;
+        let c = &mut self.cpus[cpu];
+        c.need_resched |= c.rq.charge(&mut t.se, delta);
+        if self.bandwidth.is_some() {
+            self.charge_groups(cpu, task, delta);
+        }
+    }
+
+    /// update_curr() of `dst`, which `cpu` executes. If that ends the slice of the task on `dst`, or
+    /// its group is out of runtime there, its CPU is told; returns the work of that.
+    #[inline(always)]
+    pub(crate) fn charge_for(&mut self, cpu: CpuId, dst: CpuId) -> Ns {
+        let known = self.cpus[dst].need_resched;
+        self.update_curr(dst);
+        if self.cpus[dst].need_resched == known || cpu == dst {
+            return 0;
+        }
+        self.send_ipi(cpu, dst).cost
+    }
+
+    /// Balancing places by the average of both queues, which the tasks that run there
+    /// have moved. A slice that this ends is over at their next tick.
+    pub(crate) fn charge_both(&mut self, src: CpuId, dst: CpuId) {
+        if self.rules.fair.eevdf.is_some() {
+            self.update_curr(src);
+            self.update_curr(dst);
+        }
+    }
+
+    /// The current task blocks: dequeue, then the next one or idle.
+    pub(crate) fn block(&mut self, cpu: CpuId) {
+        let task = self.world.curr(cpu);
+        let wait = self.cpus[cpu].lock.acquire(cpu, self.now, self.hw.near.lines());
+        self.measured.counters.lock_wait_ns += wait;
+        self.update_curr(cpu);
+        self.advance_cpu(cpu);
+        // In a group with a limit nobody is delayed: a throttled queue must be empty.
+        let may_delay = self.group_of(task).is_none();
+        let t = &mut self.tasks[task];
+        t.averages.advance(&self.rules.decay, self.now, true, u64::from(t.se.weight), 1);
+        let c = &mut self.cpus[cpu];
+        c.util_est = (c.util_est - t.util_est()).max(0.0);
+        // util_est rises at once and falls by a quarter of the difference.
+        t.util_est = t.averages.util;
+        t.util_est_ewma = if t.util_est >= t.util_est_ewma {
+            t.util_est
+        } else {
+            t.util_est_ewma + (t.util_est - t.util_est_ewma) / 4.0
+        };
+        let left = c.rq.block(&mut t.se, may_delay, &self.rules.fair);
+        t.place = if left { Place::Blocked } else { Place::Delayed(cpu) };
+        let load = t.averages.load;
+        let memory = self.world.task_mut(task);
+        memory.load_avg = load as u32;
+        memory.slept();
+        let gone = left || self.rules.fair.hides_delayed();
+        let nr = self.world.nr_running(cpu) - u32::from(gone);
+        self.world.set_nr_running(cpu, nr);
+        self.world.set_curr(cpu, TaskId::NONE);
+        // A delayed task has not left its group's queue.
+        let (line, group) = match left {
+            true => (self.group_load_moved(cpu, cpu, self.now + wait), self.hw.group_level_ns()),
+            false => (0, 0),
+        };
+        if self.bandwidth.is_some() {
+            self.dequeue_groups(task, cpu);
+            self.put_prev_groups(task, cpu);
+        }
+        self.publish_load(cpu);
+        let work = Ns::from(self.hw.cost.dequeue_ns) + group;
+        let c = &mut self.cpus[cpu];
+        let hold = c.stretch(work) + line;
+        c.lock.release(self.now + wait + hold);
+        c.need_resched = false;
+        let toll = Toll { stall: wait + line, cost: work };
+        self.run_next(cpu, Some(task), toll);
+        // It is off the CPU once the switch away from it is over.
+        let c = &self.cpus[cpu];
+        self.tasks[task].on_cpu_until =
+            if c.step == Step::Idle { c.idle_from } else { c.busy_from() };
+    }
+
+    /// Preempts the current task in the middle of its operation.
+    pub(crate) fn preempt(&mut self, cpu: CpuId) {
+        debug_assert_eq!(self.cpus[cpu].step, Step::Op);
+        let task = self.world.curr(cpu);
+        let c = &mut self.cpus[cpu];
+        c.settle(self.now);
+        let left = c.activity;
+        self.tasks[task].saved =
+            Saved { busy_ns: left.busy, overhead_ns: 0, user: left.user, some: true };
+        self.yield_to_next(cpu, Toll { stall: left.stall, cost: left.cost });
+    }
+
+    /// The current task stays runnable, and the best one runs.
+    pub(crate) fn yield_to_next(&mut self, cpu: CpuId, toll: Toll) {
+        self.measured.counters.preemptions += 1;
+        let task = self.put_back(cpu);
+        self.cpus[cpu].need_resched = false;
+        self.run_next(cpu, Some(task), toll);
+    }
+
+    /// put_prev_task(): the current task waits on its queue again. Returns it.
+    pub(crate) fn put_back(&mut self, cpu: CpuId) -> TaskId {
+        let task = self.world.curr(cpu);
+        self.update_curr(cpu);
+        self.advance_cpu(cpu);
+        let t = &mut self.tasks[task];
+        t.averages.advance(&self.rules.decay, self.now, true, u64::from(t.se.weight), 1);
+        t.place = Place::Queued(cpu);
+        self.cpus[cpu].rq.put_back(task, &t.se);
+        self.world.set_curr(cpu, TaskId::NONE);
+        if self.bandwidth.is_some() {
+            self.put_prev_groups(task, cpu);
+        }
+        task
+    }
+
+    /// Picks the next task and switches to it; without one, balances or goes idle.
+    /// `prev` is the task that ran until now, nothing if the CPU was idle.
+    pub(crate) fn run_next(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
+        let Some(task) = self.pick_next(cpu, &mut toll) else {
+            let pull = match prev {
+                Some(_) => self.pull_shared(cpu, &mut toll),
+                None => Pull::Nothing,
+            };
+            if pull == Pull::Taken {
+                return self.run_next(cpu, prev, toll);
+            }
+            if prev.is_some() && self.cpus[cpu].wake_list.is_empty() {
+                let stamp = self.now.max(1);
+                self.cpus[cpu].idle_stamp = stamp;
+                if let Some(balancing) = self.new_idle_balance(cpu, toll) {
+                    toll += balancing;
+                    self.begin(cpu, Step::NewIdle, toll, 0, None);
+                    return;
+                }
+            }
+            if pull == Pull::Lost {
+                // Meanwhile the idle task is not current.
+                self.begin(cpu, Step::NewIdle, toll, 0, None);
+                return;
+            }
+            self.enter_idle(cpu, toll);
+            return;
+        };
+        self.measured.counters.context_switches += u64::from(prev != Some(task));
+        // Out of idle the runqueue's clock is read again after the enqueue, so that its
+        // waits are nobody's running time; between two tasks they are the next one's.
+        let c = &mut self.cpus[cpu];
+        let from = match prev {
+            Some(_) => self.now,
+            None => self.now + toll.stall + c.stretch(toll.cost),
+        };
+        let relisted = match self.shared_queues {
+            Some(_) => self.relist(cpu, prev, task, toll),
+            None => Toll::default(),
+        };
+        let c = &mut self.cpus[cpu];
+        let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
+        c.averages.advance(&self.rules.decay, from, prev.is_some(), weight, nr);
+        if c.leaves_idle() {
+            self.measured.counters.idle_task_ns += from - c.idle_task_from.min(from);
+        }
+        if relisted.stall + relisted.cost != 0 {
+            toll += relisted;
+            c.lock.release(self.now + toll.stall + c.stretch(toll.cost));
+        }
+        self.world.set_curr(cpu, task);
+        self.world.task_mut(task).prev_cpu = cpu;
+        let t = &mut self.tasks[task];
+        t.averages.advance(&self.rules.decay, from, false, u64::from(t.se.weight), 1);
+        t.place = Place::Running(cpu);
+        t.exec_start = from;
+        t.picked_at = from;
+        toll.stall += self.hw.near.cold(t.warm_cpu, cpu);
+        t.warm_cpu = cpu;
+        let woken_at = std::mem::take(&mut t.wake_at);
+        if woken_at != 0 {
+            toll.stall += self.hw.near.handoff(t.waker_cpu, cpu);
+        }
+        toll.cost += match prev {
+            None => Ns::from(self.hw.cost.switch_idle_ns),
+            Some(prev) if prev == task => 0,
+            Some(prev) => {
+                let same = self.tasks[prev].spec.process == self.tasks[task].spec.process;
+                let mm = if same { 0 } else { self.hw.cost.switch_mm_ns };
+                Ns::from(self.hw.cost.switch_ns) + Ns::from(mm)
+            }
+        };
+        self.resume(cpu, task, toll);
+        if woken_at != 0 {
+            let running_at = self.cpus[cpu].busy_from();
+            self.measured.wakeup_latency.record(running_at - woken_at);
+        }
+    }
+
+    /// Takes the next task to run; delayed ones that come before it are dequeued.
+    #[inline]
+    fn pick_next(&mut self, cpu: CpuId, toll: &mut Toll) -> Option<TaskId> {
+        loop {
+            match self.cpus[cpu].rq.pick(&self.rules.fair)? {
+                Next::Run(task) => return Some(task),
+                Next::Asleep(task, vlag) => {
+                    let when = self.now + toll.stall;
+                    *toll += self.dequeue_delayed(cpu, task, vlag, when);
+                }
+            }
+        }
+    }
+
+    /// Goes on where the task was preempted, or at its next operation.
+    fn resume(&mut self, cpu: CpuId, task: TaskId, toll: Toll) {
+        let t = &mut self.tasks[task];
+        let saved = std::mem::take(&mut t.saved);
+        if saved.some {
+            let toll = Toll { stall: toll.stall + saved.overhead_ns, ..toll };
+            let until = (t.spin_until != 0).then_some(t.spin_until);
+            self.begin(cpu, Step::Op, toll, saved.busy_ns, until);
+            self.compute(cpu, saved.user);
+        } else {
+            self.proceed(cpu, toll);
+        }
+    }
+
+    /// check_preempt_wakeup(): does the woken task preempt what `dst` runs?
+    pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
+        let Some(curr) = self.world.curr(dst).some() else { return Toll::default() };
+        if self.bandwidth.is_some() && matches!(self.tasks[woken].place, Place::Held(_)) {
+            return Toll::default();
+        }
+        let c = &mut self.cpus[dst];
+        if c.need_resched || !self.rules.fair.wakeup_preemption {
+            return Toll::default();
+        }
+        let new = || self.world.task(woken).sum_exec_ns == 0;
+        let (running, waking) = (&self.tasks[curr].se, &self.tasks[woken].se);
+        if !c.rq.preempts((curr, running), (woken, waking), new, &self.rules.fair) {
+            return Toll::default();
+        }
+        c.need_resched = true;
+        if cpu == dst { Toll::default() } else { self.send_ipi(cpu, dst) }
+    }
+}

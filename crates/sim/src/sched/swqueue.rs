@@ -1,0 +1,262 @@
+//! The shared wake queue: wakees stand on a queue of their cache besides their
+//! runqueue, and a CPU that has run out of work pulls one before it goes idle. Which
+//! wakee and which queue is decided in policy/swqueue.h; here stand the queues, and
+//! what their locks and lines cost.
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId, bits};
+
+use crate::hw::cpu::Toll;
+use crate::rq::shared::{Entry, Queue};
+use crate::sim::Sim;
+use crate::tasks::task::Place;
+
+/// Why the queue's lock is taken: waits are counted apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Append,
+    Remove,
+}
+
+/// How a CPU's look at the shared queues ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pull {
+    /// There was nothing to take.
+    Nothing,
+    /// A queue was locked, but nothing came of it.
+    Lost,
+    /// A task waits on this CPU's runqueue now.
+    Taken,
+}
+
+impl Sim<'_> {
+    /// Will this wakee, about to be queued on `dst`, be appended to a shared queue?
+    #[inline]
+    pub(crate) fn goes_to_shared_queue(&mut self, wakee: TaskId, dst: CpuId) -> bool {
+        let Some(shared) = &self.shared_queues else { return false };
+        // A fork is no wake-up; and what has left one queue for another has migrated.
+        let forked = self.world.task(wakee).sum_exec_ns == 0 && !shared.at_every_enqueue;
+        let migrated = self.tasks[wakee].attaching;
+        !forked && self.world.swqueue_appends(&self.rules.tunables, wakee, dst, migrated)
+    }
+
+    /// `cpu` appends a wakee that has just been queued on `dst`; it
+    /// holds the runqueue's lock and asks at `when` for the queue's.
+    pub(crate) fn append_shared(
+        &mut self,
+        cpu: CpuId,
+        wakee: TaskId,
+        dst: CpuId,
+        when: Ns,
+    ) -> Toll {
+        let Some(q) = self.queue_tried(dst, 0) else { return Toll::default() };
+        let tail = self.queue(q).list.back().map(|e| e.by);
+        let (toll, done) = self.access(q, cpu, when, [tail, None], Access::Append);
+        self.queue(q).list.push_back(Entry { task: wakee, by: cpu, seen_from: done });
+        self.tasks[wakee].shared_queue = Some(q);
+        toll
+    }
+
+    /// The task that `cpu` runs next, after `toll`, leaves its shared queue.
+    #[inline(never)]
+    fn unlist_next(&mut self, cpu: CpuId, task: TaskId, toll: Toll) -> Toll {
+        let asked_at = self.after(cpu, toll);
+        self.remove_shared(cpu, task, asked_at)
+    }
+
+    /// Takes a task that stops waiting on the runqueue of `of` off its shared queue, if
+    /// it is on one. `cpu` asks for the queue's lock at `when`.
+    #[inline]
+    pub(crate) fn remove_shared(&mut self, cpu: CpuId, task: TaskId, when: Ns) -> Toll {
+        let Some(q) = self.tasks[task].shared_queue.take() else { return Toll::default() };
+        let list = &self.queue(q).list;
+        let place = list.iter().position(|e| e.task == task).expect("listed where it says");
+        let before = place.checked_sub(1).map(|p| list[p].by);
+        let after = list.get(place + 1).map(|e| e.by);
+        let (toll, done) = self.access(q, cpu, when, [before, after], Access::Remove);
+        let queue = self.queue(q);
+        if let Some(entry) = queue.list.remove(place) {
+            queue.leaving.push_back((entry.seen_from, done));
+        }
+        toll
+    }
+
+    /// A task moved by balancing leaves its shared queue; the pass pays.
+    pub(crate) fn remove_shared_in_balance(&mut self, cpu: CpuId, task: TaskId) {
+        let toll = self.remove_shared(cpu, task, self.now);
+        if let Some(shared) = &mut self.shared_queues {
+            shared.balancing += toll.stall + toll.cost;
+        }
+    }
+
+    /// __enqueue_entity() other than for a wakeup: does a task that waits on the runqueue
+    /// of `cpu`, put back or moved there, join the shared queue as well?
+    #[inline]
+    fn joins_shared(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        self.shared_queues.as_ref().is_some_and(|s| s.at_every_enqueue)
+            && self.tasks[task].place == Place::Queued(cpu)
+            && self.tasks[task].shared_queue.is_none()
+            && self.world.swqueue_appends(&self.rules.tunables, task, cpu, false)
+    }
+
+    /// The shared queue at a switch from `prev` to `next`, after `toll`: a task that still
+    /// wants to run is appended, the next one taken off.
+    #[inline]
+    pub(crate) fn relist(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: TaskId,
+        toll: Toll,
+    ) -> Toll {
+        let mut own = Toll::default();
+        if let Some(prev) = prev.filter(|&p| p != next && self.joins_shared(cpu, p)) {
+            own = self.append_shared(cpu, prev, cpu, self.after(cpu, toll));
+        }
+        if self.tasks[next].shared_queue.is_some() {
+            let mut before = toll;
+            before += own;
+            own += self.unlist_next(cpu, next, before);
+        }
+        own
+    }
+
+    /// A task moved to `cpu` by balancing or a pull joins the shared queue there.
+    pub(crate) fn append_shared_in_balance(&mut self, cpu: CpuId, task: TaskId) {
+        if self.joins_shared(cpu, task) {
+            let toll = self.append_shared(cpu, task, cpu, self.now);
+            if let Some(shared) = &mut self.shared_queues {
+                shared.balancing += toll.stall + toll.cost;
+            }
+        }
+    }
+
+    /// What removals and appends have cost the balancing pass that ends here.
+    pub(crate) fn take_shared_costs(&mut self) -> Ns {
+        self.shared_queues.as_mut().map_or(0, |s| std::mem::take(&mut s.balancing))
+    }
+
+    /// Before `cpu` goes idle: the oldest wakee of its cache that may run here leaves
+    /// its runqueue for this one. The time that takes is added to `toll`.
+    pub(crate) fn pull_shared(&mut self, cpu: CpuId, toll: &mut Toll) -> Pull {
+        if self.shared_queues.is_none() {
+            return Pull::Nothing;
+        }
+        let in_newidle = self.rules.has(bits::SWQUEUE_NEWIDLE);
+        if in_newidle && !self.cpus[cpu].wake_list.is_empty() {
+            return Pull::Nothing; // a wake-up is pending: new-idle balancing returns at once
+        }
+        let (mut k, mut pull) = (0, Pull::Nothing);
+        while let Some(q) = self.queue_tried(cpu, k) {
+            k += 1;
+            if self.sees_none(cpu, q, toll) {
+                continue;
+            }
+            pull = Pull::Lost;
+            let Some(task) = self.pop_shared(cpu, q, toll) else { continue };
+            if self.take_popped(cpu, task, toll) {
+                if in_newidle {
+                    self.cpus[cpu].idle_stamp = 0;
+                }
+                return Pull::Taken;
+            }
+            break;
+        }
+        pull
+    }
+
+    /// Reads the head of a queue without its lock: is there nothing?
+    fn sees_none(&mut self, cpu: CpuId, q: usize, toll: &mut Toll) -> bool {
+        let Some(shared) = &mut self.shared_queues else { return true };
+        let look = shared.queues[q].head.look(cpu, self.hw.near.lines());
+        toll.stall += look;
+        self.measured.counters.hot_line_wait_ns += look;
+        let (now, when) = (self.now, self.after(cpu, *toll));
+        self.queue(q).looks_empty(now, when)
+    }
+
+    /// Locks a queue and takes its head off, if there is one and `cpu` may have it.
+    fn pop_shared(&mut self, cpu: CpuId, q: usize, toll: &mut Toll) -> Option<TaskId> {
+        let list = &self.queue(q).list;
+        let (first, after) = (list.front().copied(), list.get(1).map(|e| e.by));
+        let pops = first.filter(|e| self.world.swqueue_pops(&self.rules.tunables, e.task, cpu));
+        let touched = [first.map(|e| e.by), pops.and(after)];
+        let when = self.after(cpu, *toll);
+        let (access, done) = self.access(q, cpu, when, touched, Access::Remove);
+        *toll += access;
+        let Entry { task, seen_from, .. } = pops?;
+        let queue = self.queue(q);
+        queue.list.pop_front();
+        queue.leaving.push_back((seen_from, done));
+        self.tasks[task].shared_queue = None;
+        Some(task)
+    }
+
+    /// Moves a popped task here under its runqueue's lock, if it still waits there.
+    fn take_popped(&mut self, cpu: CpuId, task: TaskId, toll: &mut Toll) -> bool {
+        let src = self.world.task(task).prev_cpu;
+        let when = self.after(cpu, *toll);
+        let granted = self.now + self.cpus[src].lock.acquire(cpu, self.now, self.hw.near.lines());
+        let wait = granted.saturating_sub(when).max(self.hw.near.line(src, cpu));
+        self.measured.counters.lock_wait_ns += wait;
+        toll.stall += wait;
+        let queued = self.tasks[task].place == Place::Queued(src);
+        let takes = self.world.swqueue_takes(task, cpu, queued);
+        if takes {
+            self.move_task(task, src, cpu);
+            self.measured.counters.swqueue_pulls += 1;
+            // Half of a migration is the detachment, under that lock.
+            let detach = Ns::from(self.hw.cost.migrate_ns) / 2;
+            let detached = granted + self.cpus[cpu].stretch(detach);
+            self.cpus[src].lock.release(detached);
+            toll.cost += Ns::from(self.hw.cost.migrate_ns);
+            toll.stall += self.take_shared_costs();
+            let attached = self.after(cpu, *toll);
+            self.cpus[cpu].lock.release(attached);
+        } else {
+            self.cpus[src].lock.release(granted);
+        }
+        takes
+    }
+
+    /// Takes a queue's lock at `when`, does one list operation that touches the nodes
+    /// of its neighbours, and gives it back. Returns what that takes, and when it ends.
+    fn access(
+        &mut self,
+        q: usize,
+        cpu: CpuId,
+        when: Ns,
+        neighbours: [Option<CpuId>; 2],
+        access: Access,
+    ) -> (Toll, Ns) {
+        let Some(shared) = &mut self.shared_queues else { return (Toll::default(), when) };
+        let queue = &mut shared.queues[q];
+        // Under contention the lock's word goes back to its owner for the release, and from
+        // there to the next waiter (queued_spin_lock_slowpath()).
+        let back =
+            if queue.lock.held_at(self.now) { self.hw.near.line(cpu, queue.head.owner) } else { 0 };
+        let handoff = back + queue.head.take(cpu, self.hw.near.lines());
+        let granted = self.now + queue.lock.acquire(cpu, self.now, |_, _| handoff);
+        let nodes: Ns = neighbours.into_iter().flatten().map(|by| self.hw.near.line(by, cpu)).sum();
+        let work = Ns::from(self.hw.cost.swqueue_hold_ns);
+        let hold = nodes + self.cpus[cpu].stretch(work);
+        queue.lock.release(granted + hold);
+        let wait = granted.max(when + handoff) - when;
+        let done = when + wait + hold;
+        match access {
+            Access::Append => self.measured.counters.swqueue_append_wait_ns += wait,
+            Access::Remove => self.measured.counters.swqueue_remove_wait_ns += wait,
+        }
+        (Toll { stall: wait + nodes, cost: work }, done)
+    }
+
+    /// The queue of a CPU, and all queues of its cache in the order in which it looks.
+    pub(crate) fn queue_tried(&self, cpu: CpuId, k: u32) -> Option<usize> {
+        self.shared_queues.as_ref()?.tried(self.hw.near.llc(cpu), cpu, k)
+    }
+
+    fn queue(&mut self, q: usize) -> &mut Queue {
+        let shared = self.shared_queues.as_mut().expect("asked for with SWQUEUE only");
+        &mut shared.queues[q]
+    }
+}

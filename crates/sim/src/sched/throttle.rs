@@ -1,0 +1,184 @@
+//! What a quota does to the tasks of a CPU (6.1): queues are throttled where their task
+//! is put back, when one is first woken on them, and run again when their debt is paid.
+//! Tasks of a throttled queue are runnable, but not on the timeline.
+
+use reveille_policy::{CpuId, TaskId};
+
+use crate::hw::cpu::{Step, Toll};
+use crate::rq::runqueue::Arrival;
+use crate::sim::Sim;
+use crate::tasks::task::Place;
+
+impl Sim<'_> {
+    /// enqueue_task_fair() through the groups around a task. False: some level is
+    /// throttled, and the task is held there instead of joining the timeline.
+    pub(crate) fn enqueue_groups(&mut self, task: TaskId, cpu: CpuId) -> bool {
+        let group = self.group_of(task);
+        self.join_queues(group, cpu);
+        let Some(bandwidth) = &mut self.bandwidth else { return true };
+        if !bandwidth.held_back(group, cpu) {
+            return true;
+        }
+        bandwidth.held[cpu].push(task);
+        self.tasks[task].place = Place::Held(cpu);
+        // Woken for nothing, an idle CPU begins a new idle stretch.
+        let c = &mut self.cpus[cpu];
+        if matches!(c.step, Step::Idle | Step::IdleExit) {
+            c.idle_stamp = self.now.max(1);
+        }
+        false
+    }
+
+    /// An entity joins the queue of `group`, which joins the one around it if it is new
+    /// there, and so on up to the first that is throttled.
+    fn join_queues(&mut self, mut group: Option<usize>, cpu: CpuId) {
+        while let Some(g) = group {
+            let current = self.runs_in(cpu, g);
+            let Some(bandwidth) = &mut self.bandwidth else { return };
+            let queue = &mut bandwidth.groups[g].queues[cpu];
+            queue.entities += 1;
+            if queue.entities == 1 && !current && queue.runtime.enabled() {
+                // check_enqueue_throttle()
+                let slice = bandwidth.slice_ns;
+                let around = &mut bandwidth.groups[g];
+                around.pool.account(&mut around.queues[cpu].runtime, 0, slice, self.now);
+                self.throttle_if_out(g, cpu);
+            }
+            let Some(bandwidth) = &mut self.bandwidth else { return };
+            let queue = &mut bandwidth.groups[g].queues[cpu];
+            if queue.runtime.throttled() || queue.on_parent {
+                break;
+            }
+            queue.on_parent = true;
+            group = bandwidth.around(group);
+        }
+        self.replan_bandwidth();
+    }
+
+    /// dequeue_task_fair() through the groups: a queue that this empties gives back what
+    /// it has drawn, and leaves the queue around it.
+    pub(crate) fn dequeue_groups(&mut self, task: TaskId, cpu: CpuId) {
+        let group = self.group_of(task);
+        let Some(bandwidth) = &mut self.bandwidth else { return };
+        bandwidth.leave_queues(group, cpu, self.now);
+        self.replan_bandwidth();
+    }
+
+    /// put_prev_task_fair(): queues of the task that has just stopped running on `cpu` are
+    /// throttled if they are out of runtime.
+    pub(crate) fn put_prev_groups(&mut self, task: TaskId, cpu: CpuId) {
+        let mut group = self.group_of(task);
+        while let Some(g) = group {
+            self.throttle_if_out(g, cpu);
+            group = self.bandwidth.as_ref().and_then(|b| b.around(group));
+        }
+        self.replan_bandwidth();
+    }
+
+    /// throttle_cfs_rq(): unless the pool has something after all, the queue's tasks leave
+    /// the timeline, and the group leaves the queue around it.
+    fn throttle_if_out(&mut self, g: usize, cpu: CpuId) {
+        let Some(bandwidth) = &mut self.bandwidth else { return };
+        let group = &mut bandwidth.groups[g];
+        let throttled = group.pool.throttle(&mut group.queues[cpu].runtime, self.now);
+        bandwidth.timer_moved(g, cpu);
+        if !throttled {
+            return;
+        }
+        let group = &mut bandwidth.groups[g];
+        group.throttled.push_back(cpu);
+        bandwidth.note(g, self.now);
+        let group = &mut bandwidth.groups[g];
+        if std::mem::take(&mut group.queues[cpu].on_parent) {
+            let parent = group.parent;
+            bandwidth.leave_queues(parent, cpu, self.now);
+        }
+        let waiting: Vec<TaskId> = self.cpus[cpu].rq.waiting().collect();
+        for task in waiting.into_iter().rev() {
+            if self.bandwidth.as_ref().is_some_and(|b| b.lies_in(self.group_of(task), g)) {
+                self.hold(task, cpu);
+            }
+        }
+    }
+
+    /// Takes a waiting task off the timeline: it counts as asleep there.
+    fn hold(&mut self, task: TaskId, cpu: CpuId) {
+        self.advance_cpu(cpu);
+        let t = &mut self.tasks[task];
+        t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 1);
+        t.place = Place::Held(cpu);
+        let c = &mut self.cpus[cpu];
+        c.rq.remove(task, &mut t.se);
+        t.se.vruntime += c.rq.origin(); // it stays on this queue
+        c.util_est = (c.util_est - t.util_est()).max(0.0);
+        let nr = self.world.nr_running(cpu) - 1;
+        self.world.set_nr_running(cpu, nr);
+        self.publish_load(cpu);
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.held[cpu].push(task);
+        }
+    }
+
+    /// distribute_cfs_runtime(), executed by `by`: first come, first served, until the
+    /// pool is empty. Returns what it takes.
+    pub(crate) fn distribute(&mut self, g: usize, by: CpuId) -> Toll {
+        let mut toll = Toll::default();
+        while let Some(bandwidth) = &mut self.bandwidth {
+            let group = &mut bandwidth.groups[g];
+            let Some(&cpu) = group.throttled.front() else { break };
+            if group.pool.runtime_ns() == 0 || !group.pool.grant(&mut group.queues[cpu].runtime) {
+                break;
+            }
+            toll += self.unthrottle(g, cpu, by, toll);
+        }
+        toll
+    }
+
+    /// unthrottle_cfs_rq(): the queue at the head of the list runs again, if no group
+    /// around it is throttled. An idle CPU is asked to look, `after` that much time.
+    fn unthrottle(&mut self, g: usize, cpu: CpuId, by: CpuId, after: Toll) -> Toll {
+        let Some(bandwidth) = &mut self.bandwidth else { return Toll::default() };
+        let group = &mut bandwidth.groups[g];
+        group.throttled.pop_front();
+        let queue = &mut group.queues[cpu];
+        group.pool.unthrottle(&mut queue.runtime, self.now);
+        bandwidth.note(g, self.now);
+        let queue = &mut bandwidth.groups[g].queues[cpu];
+        if queue.entities > 0 && !queue.on_parent {
+            queue.on_parent = true;
+            let parent = bandwidth.groups[g].parent;
+            self.join_queues(parent, cpu);
+        }
+        let mut toll = Toll::cost(self.hw.cost.enqueue_ns);
+        self.release(cpu);
+        if self.cpus[cpu].step == Step::Idle && !self.cpus[cpu].rq.is_empty() {
+            let done = after.stall + self.cpus[by].stretch(after.cost + toll.cost);
+            toll += self.kick_idle(by, cpu, done);
+        }
+        toll
+    }
+
+    /// Held tasks that nothing holds any more join the timeline as if woken.
+    fn release(&mut self, cpu: CpuId) {
+        let Some(bandwidth) = &mut self.bandwidth else { return };
+        if bandwidth.held[cpu].is_empty() {
+            return;
+        }
+        for task in std::mem::take(&mut bandwidth.held[cpu]) {
+            let group = self.group_of(task);
+            let Some(bandwidth) = &mut self.bandwidth else { return };
+            if bandwidth.held_back(group, cpu) {
+                bandwidth.held[cpu].push(task);
+            } else {
+                self.put_on_timeline(task, cpu, Arrival::Woken);
+            }
+        }
+    }
+
+    /// throttled_lb_pair(): balancing moves no task from or to a throttled queue.
+    pub(crate) fn throttled_pair(&self, task: TaskId, src: CpuId, dst: CpuId) -> bool {
+        let group = self.group_of(task);
+        let Some(bandwidth) = &self.bandwidth else { return false };
+        bandwidth.held_back(group, src) || bandwidth.held_back(group, dst)
+    }
+}

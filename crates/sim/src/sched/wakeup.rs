@@ -1,0 +1,265 @@
+//! try_to_wake_up() in kernel order: wait for the wakee to leave its CPU, select
+//! one, and queue it there: directly under that CPU's lock, or on its wake list.
+//! Between selection and queueing time passes, and the chosen CPU still looks idle
+//! to every other waker: the race that the SIS_SHORT mail describes.
+
+use reveille_machine::Distance;
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, Pick, Rule, TaskId, bits};
+
+use crate::hw::cpu::{Step, Toll};
+use crate::rq::runqueue::Arrival;
+use crate::sim::Sim;
+use crate::tasks::task::Place;
+
+/// Lines that a push on another CPU's wake list moves: the list head and the
+/// pending flag with the need-resched word.
+const WAKE_LIST_LINES: Ns = 2;
+
+impl Sim<'_> {
+    /// The current task of `cpu` wakes `wakee`, then goes on with its program.
+    pub(crate) fn wake(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
+        if let Place::Delayed(on) = self.tasks[wakee].place {
+            let toll = self.wake_delayed(cpu, wakee, on);
+            self.proceed(cpu, toll);
+            return;
+        }
+        self.wake_begins(cpu, wakee);
+        let leaves_at = self.tasks[wakee].on_cpu_until;
+        if leaves_at > self.now {
+            // Still switching away: its own CPU may take it back from its wake list.
+            let on = self.world.task(wakee).prev_cpu;
+            if self.world.ttwu_queue(&self.rules.tunables, cpu, on, true) {
+                self.count_wakeup(cpu, on);
+                let mut toll = Toll::cost(self.hw.cost.ttwu_ns);
+                toll += self.push_wake_list(cpu, wakee, on);
+                self.proceed(cpu, toll);
+                return;
+            }
+            let spin = Toll { stall: leaves_at - self.now, cost: 0 };
+            self.begin(cpu, Step::Select { wakee, flags }, spin, 0, None);
+            return;
+        }
+        self.select(cpu, wakee, flags);
+    }
+
+    fn wake_begins(&mut self, cpu: CpuId, wakee: TaskId) {
+        let t = &mut self.tasks[wakee];
+        debug_assert_eq!(t.place, Place::Blocked, "only a blocked task is woken");
+        t.place = Place::Waking;
+        t.wake_at = self.now;
+        t.waker_cpu = cpu;
+        self.measured.counters.activations += 1;
+    }
+
+    /// Selects a CPU for a wakee. On the waker's own CPU it is queued at once, for
+    /// nobody else can come in between; elsewhere only when the selection's time is over.
+    pub(crate) fn select(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
+        let (pick, toll) = self.decide(cpu, wakee, flags);
+        if pick.cpu == cpu {
+            let toll = self.queue_wakee(cpu, wakee, pick, toll);
+            self.proceed(cpu, toll);
+        } else {
+            self.begin(cpu, Step::Commit { wakee, pick }, toll, 0, None);
+        }
+    }
+
+    /// Selection is over: the wakee goes to the chosen CPU, whatever happened there.
+    pub(crate) fn commit(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick) {
+        let toll = self.queue_wakee(cpu, wakee, pick, Toll::default());
+        self.proceed(cpu, toll);
+    }
+
+    /// A timer on `cpu` wakes its task, in interrupt context. The interrupt is short
+    /// against what follows, so that selection and queueing happen at once.
+    pub(crate) fn wake_from_timer(&mut self, cpu: CpuId, wakee: TaskId) -> Toll {
+        if let Place::Delayed(on) = self.tasks[wakee].place {
+            return self.wake_delayed(cpu, wakee, on);
+        }
+        self.wake_begins(cpu, wakee);
+        if self.world.task(wakee).sum_exec_ns == 0 {
+            // wake_up_new_task(): the fork has placed it, and it is in nobody's debt.
+            let mut toll = self.enqueue_woken(cpu, wakee, cpu, self.now);
+            toll += self.check_preempt(cpu, cpu, wakee);
+            return toll;
+        }
+        let (pick, toll) = self.decide(cpu, wakee, 0);
+        self.queue_wakee(cpu, wakee, pick, toll)
+    }
+
+    /// Asks the policy, and charges what it looked at.
+    #[inline(always)]
+    fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) -> (Pick, Toll) {
+        let waker = self.world.curr(cpu);
+        let now_j = self.jiffies();
+        let pick = self.world.select_cpu(&self.rules.tunables, wakee, waker, cpu, flags, now_j);
+        // Of another LLC a search reads what its CPUs share, and a line of each CPU.
+        let far = u64::from(pick.far);
+        let near = u64::from(pick.tested) + u64::from(pick.searched) - far;
+        let looked = near * Ns::from(self.hw.cost.scan_cpu_ns)
+            + (far + u64::from(pick.far_llcs)) * Ns::from(self.hw.cost.line_socket_ns);
+        let mut toll = Toll::cost(Ns::from(self.hw.cost.ttwu_ns) + looked);
+        let asked_for_cores = !matches!(
+            pick.rule(),
+            Rule::TargetIdle | Rule::PrevIdle | Rule::RecentIdle | Rule::Kthread
+        );
+        self.count_search(&pick, !asked_for_cores);
+        if asked_for_cores && self.world.smt_active() && self.rules.tunables.notes_idle_cores() {
+            let llc = self.hw.near.llc(pick.target);
+            let line = &mut self.hw.llc_lines[llc];
+            let mut wait = line.read(cpu, self.now, self.hw.near.lines());
+            if pick.cleared_idle_cores() {
+                wait += line.write(cpu, self.now + wait, self.hw.near.lines());
+            }
+            toll.stall += wait;
+            self.measured.counters.hot_line_wait_ns += wait;
+        }
+        if pick.search() {
+            self.measured.counters.idle_searches += 1;
+            self.measured.counters.cpus_searched += u64::from(pick.searched);
+            if self.rules.has(bits::SIS_PROP) {
+                // By the clock around the walk: has_idle_cores was read before.
+                let walk = Ns::from(pick.searched) * Ns::from(self.hw.cost.scan_cpu_ns);
+                let elapsed = self.cpus[cpu].stretch(walk);
+                self.world.scan_done(&self.rules.tunables, cpu, &pick, elapsed);
+            }
+        }
+        (pick, toll)
+    }
+
+    /// As the schedstats of "sched/fair: Track efficiency of select_idle_sibling" do.
+    #[inline]
+    fn count_search(&mut self, pick: &Pick, fast: bool) {
+        let c = &mut self.measured.counters;
+        c.sis_search += 1;
+        c.sis_scanned += 1;
+        // A cache of one CPU has no domain to search.
+        if !fast && self.world.llc_cpus(self.hw.near.llc(pick.target)).len() > 1 {
+            c.sis_domain_search += 1;
+            c.sis_scanned += u64::from(pick.siblings) + u64::from(pick.searched);
+            c.sis_failed += u64::from(pick.rule() == Rule::Target);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count_wakeup(&mut self, cpu: CpuId, dst: CpuId) {
+        let c = &mut self.measured.counters;
+        match self.hw.near.distance(cpu, dst) {
+            Distance::Same => c.wakeups_same_cpu += 1,
+            Distance::Smt => c.wakeups_sibling += 1,
+            Distance::Cluster | Distance::Llc => c.wakeups_same_llc += 1,
+            Distance::Socket | Distance::Remote => c.wakeups_remote += 1,
+        }
+    }
+
+    /// ttwu_queue(): the wake list of the chosen CPU, or its runqueue.
+    fn queue_wakee(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick, mut toll: Toll) -> Toll {
+        let dst = pick.cpu;
+        self.count_wakeup(cpu, dst);
+        if pick.rule() != Rule::Target
+            && pick.rule() != Rule::Short
+            && !self.world.available_idle(dst)
+        {
+            self.measured.counters.stacked_wakeups += 1;
+        }
+        self.set_task_cpu(wakee, dst);
+        if self.world.ttwu_queue(&self.rules.tunables, cpu, dst, false) {
+            toll += self.push_wake_list(cpu, wakee, dst);
+        } else {
+            toll += self.enqueue_woken(cpu, wakee, dst, self.now + toll.stall);
+            if self.cpus[dst].step == Step::Idle {
+                // Need-resched is set when the task is queued, not before.
+                let queued = toll.stall + self.cpus[cpu].stretch(toll.cost);
+                toll += self.kick_idle(cpu, dst, queued);
+            } else {
+                toll += self.check_preempt(cpu, dst, wakee);
+            }
+        }
+        toll
+    }
+
+    /// set_task_cpu(): a wakee that changes CPU leaves its load and its place on the
+    /// timeline behind.
+    fn set_task_cpu(&mut self, wakee: TaskId, dst: CpuId) {
+        let from = self.world.task(wakee).prev_cpu;
+        if from == dst {
+            return;
+        }
+        self.measured.counters.wakeup_migrations += 1;
+        self.detach(wakee, from);
+        let t = &mut self.tasks[wakee];
+        t.se.vruntime -= self.cpus[from].rq.origin();
+        t.attaching = true;
+        self.world.task_mut(wakee).prev_cpu = dst;
+    }
+
+    /// Puts the wakee on the wake list of `dst`, which stays idle to the eye until
+    /// the pending bit is set here.
+    fn push_wake_list(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId) -> Toll {
+        let mut toll = Toll {
+            stall: WAKE_LIST_LINES * self.hw.near.line(dst, cpu),
+            cost: Ns::from(self.hw.cost.wakelist_ns),
+        };
+        self.tasks[wakee].place = Place::WakeList(dst);
+        let c = &mut self.cpus[dst];
+        let first = c.wake_list.is_empty();
+        c.wake_list.push(wakee);
+        self.world.set_available_idle(dst, false);
+        if !first {
+            return toll; // an interrupt is on its way
+        }
+        if self.cpus[dst].step == Step::Idle {
+            let pushed = toll.stall + self.cpus[cpu].stretch(toll.cost);
+            toll += self.kick_idle(cpu, dst, pushed);
+        } else if self.cpus[dst].step != Step::IdleExit {
+            toll += self.send_ipi(cpu, dst);
+        }
+        toll
+    }
+
+    /// Enqueues a woken task on `dst` at `when`; `cpu` executes that and pays for it. The lock
+    /// of that runqueue is held all the while, load_avg's line included.
+    pub(crate) fn enqueue_woken(
+        &mut self,
+        cpu: CpuId,
+        wakee: TaskId,
+        dst: CpuId,
+        when: Ns,
+    ) -> Toll {
+        let c = &mut self.cpus[dst];
+        let wait = c.lock.acquire(cpu, when, self.hw.near.lines());
+        self.measured.counters.lock_wait_ns += wait;
+        let lines = if cpu == dst { 0 } else { self.hw.near.remote_enqueue(dst, cpu) };
+        let told = self.activate(cpu, wakee, dst, when + wait + lines);
+        let work = self.hw.enqueue_work();
+        let stall = lines + told.stall;
+        let hold = self.cpus[cpu].stretch(work + told.cost) + stall;
+        self.cpus[dst].lock.release(when + wait + hold);
+        Toll { stall: wait + stall, cost: work + told.cost }
+    }
+
+    /// ttwu_do_activate(), the lock being held: the idle stretch of `dst` ends, and the
+    /// task is on its queue. Returns the time of what comes on top of the work:
+    /// load_avg's line, a resched of `dst`, the shared queue.
+    #[inline(always)]
+    pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
+        let c = &mut self.cpus[dst];
+        if c.idle_stamp != 0 {
+            let idle = self.now.saturating_sub(c.idle_stamp);
+            let cap = c.max_idle_balance_cost;
+            c.idle_stamp = 0;
+            let now_j = self.jiffies();
+            self.world.scan_state_mut(dst).idle_ended(idle, cap, now_j);
+        }
+        let told = self.charge_for(cpu, dst);
+        let new = self.world.task(wakee).sum_exec_ns == 0;
+        let shared = self.goes_to_shared_queue(wakee, dst);
+        self.enqueue(wakee, dst, if new { Arrival::New } else { Arrival::Woken });
+        let mut toll = Toll { stall: self.group_load_moved(cpu, dst, when), cost: told };
+        if shared {
+            let work = self.cpus[cpu].stretch(self.hw.enqueue_work() + toll.cost);
+            toll += self.append_shared(cpu, wakee, dst, when + toll.stall + work);
+        }
+        toll
+    }
+}

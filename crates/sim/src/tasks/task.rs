@@ -1,0 +1,161 @@
+//! One task as the simulator sees it: where it is, how far its program has come,
+//! and its place on the fair timeline. What placement decisions remember of it
+//! stands in [`reveille_policy::Task`].
+
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId};
+use reveille_workload::{MAX_DEPTH, TaskSpec};
+
+use crate::rq::entity::SchedEntity;
+use crate::rq::pelt::Averages;
+
+/// Where a task is. A task is in exactly one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Waiting for a message, a post or a timer.
+    Blocked,
+    /// A waker is choosing its CPU.
+    Waking,
+    /// On the wake list of a CPU.
+    WakeList(CpuId),
+    /// Runnable on the queue of a CPU.
+    Queued(CpuId),
+    /// Asleep, but still on the queue of a CPU until its lag is repaid (EEVDF).
+    Delayed(CpuId),
+    /// Runnable, but its group is throttled on that CPU.
+    Held(CpuId),
+    /// Current on a CPU.
+    Running(CpuId),
+}
+
+/// What was left of an activity when the task was preempted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Saved {
+    pub(crate) busy_ns: Ns,
+    /// Waits and kernel work before it.
+    pub(crate) overhead_ns: Ns,
+    pub(crate) user: bool,
+    pub(crate) some: bool,
+}
+
+pub(crate) struct Task {
+    pub(crate) spec: TaskSpec,
+    pub(crate) place: Place,
+    /// Place of its next operation in the code.
+    pub(crate) pc: u32,
+    /// The operation has blocked once and is being completed.
+    pub(crate) resumed: bool,
+    /// Its futex has been posted and not yet consumed.
+    pub(crate) posted: bool,
+    /// It blocks on its futex.
+    pub(crate) waits_futex: bool,
+    /// Time of the `WakeList` operation in progress.
+    pub(crate) batch_at: Option<Ns>,
+    /// Next task that this batch wakes.
+    pub(crate) batch: TaskId,
+    pub(crate) saved: Saved,
+    pub(crate) se: SchedEntity,
+    pub(crate) exec_start: Ns,
+    /// When it was picked: the tick counts its slice from here.
+    pub(crate) picked_at: Ns,
+    /// Until then its last CPU is still switching away from it.
+    pub(crate) on_cpu_until: Ns,
+    pub(crate) averages: Averages,
+    pub(crate) util_est: f64,
+    pub(crate) util_est_ewma: f64,
+    /// It has left one queue and not yet joined the next.
+    pub(crate) attaching: bool,
+    /// When its current wake-up began; 0 if it is not waking.
+    pub(crate) wake_at: Ns,
+    /// The CPU that woke it.
+    pub(crate) waker_cpu: CpuId,
+    /// The CPU on which it executed last: its cache is warm there.
+    pub(crate) warm_cpu: CpuId,
+    /// When a batch wake-up noted it (schbench's timestamp).
+    pub(crate) noted_at: Ns,
+    /// Wall-clock end of a spin in progress; 0 if none.
+    pub(crate) spin_until: Ns,
+    /// Random part of a wait's timeout, drawn once.
+    pub(crate) wait_jitter: Option<Ns>,
+    /// It will be forked when its timer fires; it has no place yet.
+    pub(crate) unborn: bool,
+    /// Number of its pending timer; a timer with another number is void.
+    pub(crate) timer: u64,
+    /// Next task that waits for the same thing, or that the same operation wakes.
+    pub(crate) next_waiter: TaskId,
+    /// First task that its operation still has to wake.
+    pub(crate) to_wake: TaskId,
+    /// Flags of those wake-ups.
+    pub(crate) to_wake_flags: u32,
+    /// Its operation has slept: it did not find at once what it asked for.
+    pub(crate) slept: bool,
+    /// It blocks until it gets a request.
+    pub(crate) waits_request: bool,
+    /// Requests of the operation in progress that are still to be sent.
+    pub(crate) requests_left: u32,
+    /// Whose turn the next request is.
+    pub(crate) request_turn: u32,
+    /// Rounds done of the loops that it is in.
+    pub(crate) rounds: [u32; MAX_DEPTH],
+    /// The CPU whose lock it has.
+    pub(crate) cpu_lock: CpuId,
+    /// Work that has arrived for it so far.
+    pub(crate) arrived: u64,
+    /// When its present period began.
+    pub(crate) period_at: Ns,
+    /// Next task on the list that it has joined.
+    pub(crate) list_next: TaskId,
+    /// Shared wake queue on which it stands.
+    pub(crate) shared_queue: Option<usize>,
+}
+
+impl Task {
+    pub(crate) fn new(spec: TaskSpec, pc: u32, cpu: CpuId) -> Task {
+        Task {
+            spec,
+            place: Place::Blocked,
+            pc,
+            resumed: false,
+            posted: false,
+            waits_futex: false,
+            batch_at: None,
+            batch: TaskId::NONE,
+            saved: Saved::default(),
+            se: SchedEntity::new(),
+            exec_start: 0,
+            picked_at: 0,
+            on_cpu_until: 0,
+            averages: Averages::default(),
+            util_est: 0.0,
+            util_est_ewma: 0.0,
+            attaching: false,
+            wake_at: 0,
+            waker_cpu: cpu,
+            warm_cpu: cpu,
+            noted_at: 0,
+            spin_until: 0,
+            wait_jitter: None,
+            unborn: false,
+            timer: 0,
+            next_waiter: TaskId::NONE,
+            to_wake: TaskId::NONE,
+            to_wake_flags: 0,
+            slept: false,
+            waits_request: false,
+            requests_left: 0,
+            request_turn: 0,
+            rounds: [0; MAX_DEPTH],
+            cpu_lock: CpuId::NONE,
+            arrived: 0,
+            period_at: 0,
+            list_next: TaskId::NONE,
+            shared_queue: None,
+        }
+    }
+
+    /// `max(ewma, enqueued)`: the utilisation expected of it when it runs again.
+    #[inline]
+    pub(crate) fn util_est(&self) -> f64 {
+        self.util_est.max(self.util_est_ewma)
+    }
+}
