@@ -71,7 +71,7 @@ fn fraction_ns(text: &str, digits: &str, unit_ns: u128) -> Result<u128, Duration
     let scale = scale.ok_or_else(not_whole)?;
     let value: u128 = digits.parse().map_err(|_| not_whole())?;
     let product = value * unit_ns;
-    if product % scale == 0 { Ok(product / scale) } else { Err(not_whole()) }
+    if product.is_multiple_of(scale) { Ok(product / scale) } else { Err(not_whole()) }
 }
 
 #[cfg(test)]

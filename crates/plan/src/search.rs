@@ -154,7 +154,7 @@ impl<'a> Search<'a> {
         draw: u32,
     ) -> Result<Figures<f64>, PlanError> {
         let alone = self.alone_draws.get(draw as usize);
-        if draw % 2 == 0 {
+        if draw.is_multiple_of(2) {
             return Ok(self.figures(&self.load, limits, Phase::of_draw(draw), alone)?.0);
         }
         let seed = self.stage.seed.wrapping_add(u64::from(draw));
@@ -312,10 +312,10 @@ impl<'a> Search<'a> {
         order.sort_by_key(need);
         let mut closely: Vec<&Scouted> = order.iter().take(CLOSELY).copied().collect();
         for change in [Change::Burst, Change::LongerPeriod, Change::Quota] {
-            if let Some(best) = order.iter().find(|s| self.change(&s.row) == Some(change)) {
-                if closely.iter().all(|s| s.row != best.row) {
-                    closely.push(best);
-                }
+            if let Some(best) = order.iter().find(|s| self.change(&s.row) == Some(change))
+                && closely.iter().all(|s| s.row != best.row)
+            {
+                closely.push(best);
             }
         }
         closely

@@ -189,7 +189,7 @@ fn server(seconds: u64) -> Usage {
         let mut at = 0.0;
         loop {
             // Four times as much in one third of a second in five.
-            let wave = if (at * 3.0) as u64 % 15 == 0 { 2.5 } else { 0.9 };
+            let wave = if ((at * 3.0) as u64).is_multiple_of(15) { 2.5 } else { 0.9 };
             at += -f64::ln(random()) / (100.0 * wave);
             if at >= seconds as f64 {
                 break;

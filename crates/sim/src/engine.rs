@@ -55,7 +55,7 @@ impl Sim<'_> {
                 self.fire_bandwidth_timers();
             }
             events += 1;
-            if events % STOP_CHECK_EVENTS == 0 {
+            if events.is_multiple_of(STOP_CHECK_EVENTS) {
                 if stop.load(Ordering::Relaxed) {
                     return Err(SimError::Interrupted);
                 }

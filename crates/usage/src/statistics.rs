@@ -195,13 +195,13 @@ impl Usage {
         if !matches!(self.origin, Origin::Averaged { .. }) {
             warnings.extend(self.enough_for(0.99).err());
         }
-        if let Origin::Sampled { resolution_ns } = self.origin {
-            if resolution_ns > 2_000_000 {
-                warnings.push(format!(
-                    "It was sampled every {} ms: shorter pieces of work run together.",
-                    resolution_ns as f64 / 1e6
-                ));
-            }
+        if let Origin::Sampled { resolution_ns } = self.origin
+            && resolution_ns > 2_000_000
+        {
+            warnings.push(format!(
+                "It was sampled every {} ms: shorter pieces of work run together.",
+                resolution_ns as f64 / 1e6
+            ));
         }
         let overloaded = self.overloaded();
         if overloaded > 0 {

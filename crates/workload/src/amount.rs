@@ -297,7 +297,7 @@ fn parse_time(text: &str) -> Result<Ns, Mistake> {
         1..=9 => fraction.parse().map_err(|_| not_a_time())?,
         _ => scale - 1, // finer than a nanosecond in every unit
     };
-    if part * unit_ns % scale != 0 {
+    if !(part * unit_ns).is_multiple_of(scale) {
         return Err(Mistake::new(
             format!("`{text}` is finer than a nanosecond"),
             "round it to whole nanoseconds",

@@ -51,7 +51,7 @@ pub(crate) fn line((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Ske
                 } else {
                     failures += 1;
                     // The partner may never come: its CPU is somebody else's, or taken away.
-                    if failures % (1 << 20) == 0 && clock::now() > end {
+                    if failures.is_multiple_of(1 << 20) && clock::now() > end {
                         break;
                     }
                 }

@@ -261,10 +261,12 @@ impl Reference<'_> {
             Era::V45 => self.select_idle_sibling_v45(prev, target),
             _ => self.select_idle_sibling(prev, target),
         };
-        if era == Era::V513 && want_affine && self.tunables.has(bits::RECENT_USED_CPU) {
-            if let Some(waker) = self.wakeup.waker {
-                self.machine.tasks[waker].history.recent_used_cpu = this;
-            }
+        if era == Era::V513
+            && want_affine
+            && self.tunables.has(bits::RECENT_USED_CPU)
+            && let Some(waker) = self.wakeup.waker
+        {
+            self.machine.tasks[waker].history.recent_used_cpu = this;
         }
         (target, cpu, rule)
     }

@@ -28,7 +28,7 @@ pub(super) fn lines(limits: &BandwidthLimits, name: &str) -> Emitted {
             text.push_str(&format!("CPUQuotaPeriodSec={}\n", duration(limits.period_ns)));
             let got = share * period / PER_CPU;
             notes.extend(rounded("CPUQuota= counts in hundredths of a percent", us(quota), got));
-            if share % 100 != 0 {
+            if !share.is_multiple_of(100) {
                 notes.push(
                     "fractions of a percent are read from unit files; `systemctl set-property` of \
                      older versions cuts them off"

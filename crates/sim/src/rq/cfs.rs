@@ -153,10 +153,10 @@ impl Cfs {
             if buddy == TaskId::NONE || buddy == left.task {
                 continue;
             }
-            if let Some(at) = self.waiting.iter().position(|w| w.task == buddy) {
-                if self.waiting[at].vruntime - left.vruntime <= fair.wakeup_granularity as i64 {
-                    choice = at;
-                }
+            if let Some(at) = self.waiting.iter().position(|w| w.task == buddy)
+                && self.waiting[at].vruntime - left.vruntime <= fair.wakeup_granularity as i64
+            {
+                choice = at;
             }
         }
         let picked = self.waiting.remove(choice);

@@ -162,11 +162,11 @@ impl Document<'_> {
             let problem = Problem::new("is missing", "add `min`, `max` or both");
             return Err(self.wrong(place.clone(), "min", problem));
         }
-        if let (Some(low), Some(high), Some(at)) = (min, max, &raw.max) {
-            if high < low {
-                let problem = Problem::new("lies below `min`", "exchange the two");
-                return Err(self.wrong(at.span(), "max", problem));
-            }
+        if let (Some(low), Some(high), Some(at)) = (min, max, &raw.max)
+            && high < low
+        {
+            let problem = Problem::new("lies below `min`", "exchange the two");
+            return Err(self.wrong(at.span(), "max", problem));
         }
         Ok(StatementKind::Between { variant, side, load, min, max })
     }
