@@ -1,11 +1,10 @@
 //! What a recording says at a glance, and what it is too short to say.
 
+use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for};
 use serde::Serialize;
 
 use crate::{Ns, Origin, Usage};
 
-/// Beyond a quantile there must be as many demands as this for it to mean something.
-const EXCEEDANCES: f64 = 10.0;
 /// The period that kernels and container runtimes take unless told otherwise.
 const DEFAULT_PERIOD_NS: Ns = 100_000_000;
 
@@ -18,12 +17,12 @@ struct Run {
 /// CPU time in periods of 100 ms on unlimited CPUs, as a share of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PeriodUse {
-    /// Half of the periods need no more.
-    pub p50: f64,
+    /// Half of the periods need no more; nothing if there are too few ([`enough_for`]).
+    pub p50: Option<f64>,
     /// 95% of them need no more.
-    pub p95: f64,
+    pub p95: Option<f64>,
     /// 99% of them need no more.
-    pub p99: f64,
+    pub p99: Option<f64>,
     /// None needs more.
     pub max: f64,
 }
@@ -165,20 +164,19 @@ impl Usage {
                         one can always hold a larger one."
                 .into());
         }
-        let (count, beyond) = (self.demands.len() as f64, 1.0 - quantile);
-        // Not to be undone by rounding: 1,000 demands are enough for p99.
-        if count * beyond >= EXCEEDANCES - 1e-6 {
+        let count = self.demands.len() as u64;
+        if enough_for(count, quantile) {
             return Ok(());
         }
-        let needed = (EXCEEDANCES / beyond - 1e-6).ceil();
-        if count == 0.0 {
+        let needed = needed_for(quantile);
+        if count == 0 {
             return Err(format!("It has no demands; {percent} needs {needed} of them."));
         }
         let span_s = self.span_ns as f64 / 1e9;
         Err(format!(
             "It is too short for {percent}: {count} demands in {span_s:.3} s, and {needed} are \
-             needed for {EXCEEDANCES} beyond it, which is about {:.0} s at that rate.",
-            (span_s * needed / count).ceil()
+             needed for {BEYOND_QUANTILE} beyond it, which is about {:.0} s at that rate.",
+            (span_s * needed as f64 / count as f64).ceil()
         ))
     }
 
@@ -259,7 +257,10 @@ fn period_use(mut used: Vec<Ns>) -> Option<PeriodUse> {
     let max = used.last()?;
     let share = |ns: Ns| ns as f64 / DEFAULT_PERIOD_NS as f64;
     // The least that so many do not exceed.
-    let quantile = |q: f64| share(used[((q * used.len() as f64).ceil() as usize).max(1) - 1]);
+    let quantile = |q: f64| {
+        let index = ((q * used.len() as f64).ceil() as usize).max(1) - 1;
+        enough_for(used.len() as u64, q).then(|| share(used[index]))
+    };
     Some(PeriodUse {
         p50: quantile(0.5),
         p95: quantile(0.95),
