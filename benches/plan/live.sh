@@ -1,6 +1,6 @@
 #!/bin/sh
 # Does a plan from a live recording keep its goal on this kernel, and is there a cheaper
-# setting that does? Records a live group, plans, and replays the recording in real groups:
+# setting that does? Records a live group, plans without head-room, and replays the recording in real groups:
 # the recommended setting and, with 15% less CPU, the same period and burst and those of
 # the alternatives.
 # As root: benches/plan/live.sh [REVEILLE] [GOAL] [REPEATS]
@@ -45,7 +45,7 @@ sleep 2
 kill "$load" && wait "$load" 2>/dev/null || true
 load=
 
-"$reveille" plan "$dir/usage.parquet" --goal "$goal" --json > "$dir/plan.json"
+"$reveille" plan "$dir/usage.parquet" --goal "$goal" --headroom 0 --json > "$dir/plan.json"
 # 15% less CPU: the recommended setting, and the alternatives' periods and bursts.
 cheaper=$(python3 - "$dir/plan.json" <<'PY'
 import json, sys
@@ -60,7 +60,7 @@ for shape in shapes:
 PY
 )
 # shellcheck disable=SC2086
-"$reveille" plan "$dir/usage.parquet" --goal "$goal" --verify=recommended \
+"$reveille" plan "$dir/usage.parquet" --goal "$goal" --headroom 0 --verify=recommended \
     --verify-repeats "$repeats" --json $cheaper > "$dir/tried.json"
 python3 - "$dir/tried.json" "$goal" <<'PY'
 import json, re, sys

@@ -49,7 +49,7 @@ pub enum Command {
     Plan(PlanArgs),
     /// Measure this host's scheduling costs and write a machine file
     Calibrate(CalibrateArgs),
-    /// Time a command on this host over repeated runs, or run a built-in benchmark
+    /// Time a command over repeated runs, or run schbench
     ///
     /// Runs COMMAND in a fresh task group for each repeat and prints quantiles of wall and CPU
     /// time, context switches and what else used the CPUs meanwhile. `--save` keeps the runs;

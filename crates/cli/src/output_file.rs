@@ -1,11 +1,13 @@
 //! Files that a run leaves, such as the page with plots: refused before the run if
 //! they cannot be written, and written so that a reader never sees half of one.
 
-use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use crate::errors::CliError;
@@ -60,6 +62,14 @@ impl OutputFile {
     /// # Errors
     /// [`CliError::OutputFile`] with what the system said.
     pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
+        self.write_over(content, true)
+    }
+
+    fn write_over(
+        &self,
+        content: &(impl AsRef<[u8]> + ?Sized),
+        overwrite: bool,
+    ) -> Result<(), CliError> {
         let write = || -> io::Result<()> {
             let mut file = self.temporary()?;
             file.write_all(content.as_ref())?;
@@ -67,10 +77,47 @@ impl OutputFile {
             if let Ok(old) = fs::metadata(&self.target) {
                 file.as_file().set_permissions(old.permissions())?;
             }
-            file.persist(&self.target)?;
+            match overwrite {
+                true => file.persist(&self.target)?,
+                false => file.persist_noclobber(&self.target)?,
+            };
             Ok(())
         };
         write().map_err(|error| CliError::OutputFile { path: self.given.clone(), error })
+    }
+
+    /// Keeps others from writing to the same path with [`OutputFile::write_claimed`] for as long
+    /// as this value lives, and remembers whether a file is there.
+    ///
+    /// # Errors
+    /// [`CliError::OutputPath`] if it is claimed, with the process that has it, or if a file is
+    /// there that must not be overwritten.
+    pub fn claim(self, option: &'static str, overwrite: bool) -> Result<ClaimedFile, CliError> {
+        let refuse = |problem: String, help| {
+            Err(CliError::OutputPath { option, path: self.given.clone(), problem, help })
+        };
+        let mark = match Mark::set(&self.mark_path()) {
+            Ok(Ok(mark)) => mark,
+            Ok(Err(owner)) => {
+                let help = "name another file, or wait until that process has ended";
+                return refuse(format!("{owner} is writing it"), help);
+            }
+            Err(error) => {
+                let help = "name a file in a directory that you may write to";
+                return refuse(error.to_string(), help);
+            }
+        };
+        // After the claim: who had it before may have written.
+        if self.target.exists() && !overwrite {
+            return refuse("it exists".into(), "name another file, or overwrite it with --force");
+        }
+        Ok(ClaimedFile { file: self, overwrite, _mark: mark })
+    }
+
+    /// A hidden file beside the target.
+    fn mark_path(&self) -> PathBuf {
+        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
+        self.directory().join(format!(".{name}.reveille-lock"))
     }
 
     /// The path as it was given.
@@ -90,5 +137,73 @@ impl OutputFile {
             // As any new file: the user's umask takes its share.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(self.directory())
+    }
+}
+
+/// A path that this process alone may write to, of all that claim theirs.
+pub struct ClaimedFile {
+    file: OutputFile,
+    overwrite: bool,
+    _mark: Mark,
+}
+
+impl ClaimedFile {
+    /// Writes the content as [`OutputFile::write`] does, and over no file unless that was
+    /// allowed.
+    ///
+    /// # Errors
+    /// [`CliError::OutputFile`] with what the system said.
+    pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
+        self.file.write_over(content, self.overwrite)
+    }
+}
+
+/// A locked file with the number of the process that has it; the kernel lets go of the lock
+/// however the process ends.
+struct Mark {
+    path: PathBuf,
+    file: File,
+}
+
+impl Mark {
+    /// Sets the mark, or says who has set it.
+    fn set(path: &Path) -> io::Result<Result<Mark, String>> {
+        loop {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let mut owner = String::new();
+                    file.read_to_string(&mut owner)?;
+                    return Ok(Err(match owner.trim() {
+                        "" => "another process".to_owned(),
+                        id => format!("process {id}"),
+                    }));
+                }
+                Err(error) => return Err(error.into()),
+            }
+            // Between opening and locking the owner before may have taken the file away.
+            let same = fs::metadata(path).is_ok_and(|now| {
+                file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (now.dev(), now.ino()))
+            });
+            if same {
+                file.set_len(0)?;
+                writeln!(file, "{}", std::process::id())?;
+                return Ok(Ok(Mark { path: path.to_owned(), file }));
+            }
+        }
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        // Before the lock is let go, so that nobody locks a file that is taken away.
+        let _ = fs::remove_file(&self.path);
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

@@ -102,6 +102,10 @@ impl ActArgs {
     pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
         let Some(target) = self.emit else { return Ok(None) };
         let emitted = target.emit(&recommended(plan)?, self.name.as_deref());
+        let emitted = match reveille_report::headroom(plan) {
+            Some(remark) => emitted.with_remark(target, &remark),
+            None => emitted,
+        };
         for note in &emitted.notes {
             say(format_args!("{note}"));
         }

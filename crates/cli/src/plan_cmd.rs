@@ -1,13 +1,12 @@
 //! `reveille plan`: from a recording and goals to a setting, its alternatives, and who pays.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use reveille_plan::{Goal, Limits, Neighbour, Plan, PlanError, Request, Verification};
 use reveille_policy::{Baseline, Policy};
 use reveille_report::verification_table;
-use reveille_usage::{CsvOptions, Usage, UsageError};
+use reveille_usage::Usage;
 use serde::Serialize;
 
 use crate::errors::CliError;
@@ -21,12 +20,15 @@ use crate::study_cmd::threads;
 /// The kernel where the running one is older than every baseline.
 const USUAL_BASE: &str = "v6.12";
 
+/// Five times the quota that the goals need is no head-room.
+const MOST_HEADROOM: f64 = 400.0;
+
 /// Find the quota, period and burst that meet a goal
 ///
 /// The recording is replayed in the simulator under some 1,000 settings, at several phases
 /// of the period, which nobody controls on a kernel, and resampled in blocks, as it might
 /// have been as well. The setting that reserves least and keeps the goals in 95% of the
-/// draws is recommended.
+/// draws, with 15% more quota, is recommended.
 #[derive(clap::Args)]
 pub struct PlanArgs {
     /// A recording: Parquet as `reveille record` writes it, or what `reveille import`
@@ -73,6 +75,9 @@ pub struct PlanArgs {
     /// Share of the draws in which the goals must hold
     #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
     confidence: f64,
+    /// Advise this much more quota, in percent, than the least that meets the goals; 0 for none
+    #[arg(long, value_name = "PCT", default_value_t = 15.0)]
+    headroom: f64,
     /// Simulate every setting of the grid, also those below one that fails clearly
     #[arg(long)]
     exhaustive: bool,
@@ -117,7 +122,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let live = group.as_ref().map(|group| group.limits()).transpose()?;
     let today = today.or(live.map(|live| live.limits.into()));
     let machine = reveille_study::machine(&args.machine)?;
-    let usage = read(&args.file)?;
+    let usage = Usage::read(&args.file)?;
     let neighbours = args.neighbours.iter().map(|text| neighbour(text));
     let neighbours = neighbours.collect::<Result<Vec<Neighbour>, CliError>>()?;
     let host_cpus = usage.host_cpus.unwrap_or(machine.topology.n_cpus() as u32);
@@ -134,6 +139,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         quota_sum_cpus: args.quota_sum,
         phases: args.phases,
         confidence: args.confidence,
+        headroom: args.headroom / 100.0,
         seed: args.seed,
         exhaustive: args.exhaustive,
     };
@@ -178,6 +184,10 @@ fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
         let problem = format!("{} is no share", args.confidence);
         return wrong("--confidence", problem, "give more than 0 and at most 1; 0.95 is usual");
     }
+    if !(0.0..=MOST_HEADROOM).contains(&args.headroom) {
+        let problem = format!("{} is no head-room", args.headroom);
+        return wrong("--headroom", problem, "give percent from 0 to 400; 15 is usual");
+    }
     match args.quota_sum {
         Some(cpus) if !(cpus > 0.0 && cpus.is_finite()) => {
             wrong("--quota-sum", format!("{cpus} is no number of CPUs"), "give CPUs, such as 3.5")
@@ -205,21 +215,5 @@ fn neighbour(text: &str) -> Result<Neighbour, CliError> {
         }
         _ => (text, None),
     };
-    Ok(Neighbour { usage: read(Path::new(file))?, limits })
-}
-
-/// Reads a recording by its content.
-fn read(path: &Path) -> Result<Usage, CliError> {
-    let file = path.display().to_string();
-    let bytes =
-        fs::read(path).map_err(|error| UsageError::Read { path: path.to_owned(), error })?;
-    let name = path.file_stem().map_or(file.clone(), |stem| stem.to_string_lossy().into_owned());
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    Ok(match first {
-        Some(b'{' | b'[') => Usage::from_prometheus(&name, &[(file, bytes)], &[])?,
-        _ if bytes.starts_with(b"PAR1") || path.extension().is_some_and(|e| e == "parquet") => {
-            Usage::from_parquet(&file, bytes)?
-        }
-        _ => Usage::from_csv(&file, &name, &bytes, CsvOptions::default())?,
-    })
+    Ok(Neighbour { usage: Usage::read(Path::new(file))?, limits })
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use reveille_place::{InputKind, read_input_text};
 use reveille_study::{DEFAULT_POINTS, Fragility, SensitivityOptions, Study};
 
 use crate::errors::{CliError, INTERRUPTED, say};
@@ -143,7 +144,7 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
 /// [`CliError::Recorded`] for a file that is something else.
 pub fn recorded(path: &Path) -> Result<Option<Fragility>, CliError> {
     let wrong = |problem| CliError::Recorded { path: path.to_owned(), problem };
-    match std::fs::read_to_string(path) {
+    match read_input_text(path, InputKind::DESCRIPTION) {
         Ok(text) => Ok(Some(reveille_report::read_fragility(&text).map_err(wrong)?)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(wrong(error.to_string())),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use reveille_measure::duration_text;
 use reveille_study::{Comparison, On, Parts, Study, StudyError, Summary};
 
 use crate::args::{CompareArgs, RunArgs, StudyArgs};
@@ -129,6 +130,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
 
 fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError> {
     let html = PageFile::prepare(args.html.as_deref())?;
+    warn(&study);
     let comparison = match study.on {
         On::Sim => {
             watched(args.jobs, |jobs, stop, tell| reveille_study::run(&study, jobs, stop, tell))?
@@ -144,6 +146,24 @@ fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError>
     }
     shown?;
     Ok(exit_code(comparison.partial))
+}
+
+/// Warns of what the study does not cover.
+fn warn(study: &Study) {
+    for machine in &study.machines {
+        for what in &machine.warnings {
+            say(format_args!("warning: {}: {what}", machine.name));
+        }
+    }
+    for case in study.cases.iter().filter(|case| case.duration_ns < case.pass_ns) {
+        say(format_args!(
+            "warning: {}: {} is measured, and one pass through its phases takes {}: later phases \
+             are not seen; leave the duration out, or make it longer",
+            case.name,
+            duration_text(case.duration_ns as f64),
+            duration_text(case.pass_ns as f64)
+        ));
+    }
 }
 
 /// Runs `work` on so many threads with a bar, until it ends or a signal ends it.

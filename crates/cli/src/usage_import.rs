@@ -5,12 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reveille_usage::{CsvOptions, DEFAULT_THREADS, Select, Summary, Usage, UsageError};
+use reveille_usage::{
+    CsvOptions, DEFAULT_THREADS, Format, Select, Summary, Usage, UsageError, UsageFile,
+};
 use serde::Serialize;
 
 use crate::errors::CliError;
 use crate::output::{print, print_json, width};
-use crate::output_file::OutputFile;
+use crate::output_file::{ClaimedFile, OutputFile};
 use crate::usage_show::text;
 
 /// Make a recording from a table of requests or from Prometheus
@@ -81,7 +83,7 @@ pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
 }
 
 /// A file that nobody loses anything by.
-fn new_file(path: &Path, args: &UsageImportArgs) -> Result<OutputFile, CliError> {
+fn new_file(path: &Path, args: &UsageImportArgs) -> Result<ClaimedFile, CliError> {
     let refuse = |problem: &str, help| {
         let (path, problem) = (path.to_owned(), problem.to_owned());
         Err(CliError::OutputPath { option: "--output", path, problem, help })
@@ -91,71 +93,45 @@ fn new_file(path: &Path, args: &UsageImportArgs) -> Result<OutputFile, CliError>
     {
         return refuse("it is what is imported", "name another file with -o");
     }
-    let file = OutputFile::prepare("--output", path)?;
-    if path.exists() && !args.force {
-        return refuse("it exists", "name another file, or overwrite it with --force");
-    }
-    Ok(file)
-}
-
-/// What a file is.
-enum Content {
-    Table,
-    Prometheus,
-    Recording,
-}
-
-impl Content {
-    fn of(bytes: &[u8]) -> Content {
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        match bytes.trim_ascii_start() {
-            [b'{' | b'[', ..] => Content::Prometheus,
-            [b'P', b'A', b'R', b'1', ..] => Content::Recording,
-            _ => Content::Table,
-        }
-    }
+    OutputFile::prepare("--output", path)?.claim("--output", args.force)
 }
 
 fn import(args: &UsageImportArgs) -> Result<Usage, CliError> {
-    let mut files = Vec::new();
-    for path in &args.files {
-        let bytes =
-            fs::read(path).map_err(|error| UsageError::Read { path: path.clone(), error })?;
-        files.push((path.display().to_string(), bytes));
-    }
-    let (file, bytes) = &files[0];
-    let refuse = |file: &str, problem: &str, help: &str| {
-        let (file, problem, help) = (file.to_owned(), problem.to_owned(), help.to_owned());
+    let read = args.files.iter().map(|path| UsageFile::read(path));
+    let files = read.collect::<Result<Vec<UsageFile>, UsageError>>()?;
+    let first = &files[0];
+    let refuse = |file: &UsageFile, problem: &str, help: &str| {
+        let (file, problem, help) = (file.shown(), problem.to_owned(), help.to_owned());
         Err(UsageError::File { file, problem, help }.into())
     };
-    let name = args.files[0].file_stem().map_or(file.clone(), |n| n.to_string_lossy().into_owned());
-    match Content::of(bytes) {
-        Content::Recording => refuse(
-            file,
+    match first.format {
+        Format::Parquet => refuse(
+            first,
             "is a Parquet file already",
             "show it by `reveille show`; other tables are imported as CSV",
         ),
-        Content::Table if files.len() > 1 => {
-            refuse(file, "is a table, and only one is imported", "import each by itself")
+        Format::Csv if files.len() > 1 => {
+            refuse(first, "is a table, and only one is imported", "import each by itself")
         }
-        Content::Table if !args.select.is_empty() => {
-            refuse(file, "is a table, which --select means nothing for", "leave --select out")
+        Format::Csv if !args.select.is_empty() => {
+            refuse(first, "is a table, which --select means nothing for", "leave --select out")
         }
-        Content::Table => {
+        Format::Csv => {
             let options = CsvOptions { threads: args.threads, unordered: args.unordered };
-            Ok(Usage::from_csv(file, &name, bytes, options)?)
+            Ok(Usage::from_csv(&first.shown(), &first.stem(), &first.bytes, options)?)
         }
-        Content::Prometheus if args.threads.is_some() || args.unordered => refuse(
-            file,
+        Format::Prometheus if args.threads.is_some() || args.unordered => refuse(
+            first,
             "is of Prometheus, which --threads and --unordered mean nothing for",
             "leave them out",
         ),
-        Content::Prometheus => {
-            let other = files.iter().find(|f| !matches!(Content::of(&f.1), Content::Prometheus));
-            if let Some((other, _)) = other {
-                let problem = format!("is no answer of Prometheus, as {file} is");
+        Format::Prometheus => {
+            if let Some(other) = files.iter().find(|f| f.format != Format::Prometheus) {
+                let problem = format!("is no answer of Prometheus, as {} is", first.shown());
                 return refuse(other, &problem, "import it by itself");
             }
+            let name = first.stem();
+            let files: Vec<_> = files.into_iter().map(|f| (f.shown(), f.bytes)).collect();
             Ok(Usage::from_prometheus(&name, &files, &args.select)?)
         }
     }

@@ -70,15 +70,7 @@ struct Shown<'a> {
 /// Records, writes, and says what it was.
 pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
     let options = options(args)?;
-    let file = OutputFile::prepare("--output", &args.output)?;
-    if args.output.exists() && !args.force {
-        return Err(CliError::OutputPath {
-            option: "--output",
-            path: args.output.clone(),
-            problem: "it exists".to_owned(),
-            help: "name another file, or overwrite it with --force",
-        });
-    }
+    let file = OutputFile::prepare("--output", &args.output)?.claim("--output", args.force)?;
     let group = LiveGroup::open(&args.cgroup)?;
     if group.threads()? == 0 {
         say(format_args!("warning: there is no thread in `{}` yet", group.name()));

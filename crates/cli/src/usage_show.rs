@@ -11,8 +11,8 @@ use crate::output::{print, print_json, width};
 
 #[derive(clap::Args)]
 pub struct UsageShowArgs {
-    /// A recording that `reveille record` or `import` wrote
-    #[arg(value_name = "FILE.parquet")]
+    /// A recording: Parquet as `reveille record` writes it, or what `reveille import` takes
+    #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
@@ -45,7 +45,8 @@ pub fn text(file: &str, summary: &Summary, width: usize) -> String {
     line("demands", format!("{demands}, {cpus:.3} CPUs on average"));
     if let Some(of) = summary.period_use {
         let percent = |share: f64| format!("{:.1}%", 100.0 * share);
-        let [p50, p95, p99, max] = [of.p50, of.p95, of.p99, of.max].map(percent);
+        let told = |share: Option<f64>| share.map_or("too few".into(), percent);
+        let ([p50, p95, p99], max) = ([of.p50, of.p95, of.p99].map(told), percent(of.max));
         line("per 100 ms", format!("p50 {p50}  p95 {p95}  p99 {p99}  max {max} of a CPU"));
     }
     line("limits", summary.limits.map_or("not known".into(), limits));

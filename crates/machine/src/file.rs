@@ -53,6 +53,7 @@ pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
         idle: if idle.is_empty() { base.idle } else { idle },
         hz,
         constants: constants.collect(),
+        warnings: Vec::new(),
     };
     doc.finished(machine)
 }
@@ -72,6 +73,7 @@ pub(crate) fn base_machine(topology: Topology) -> Result<Machine, MachineError> 
         idle: base.idle,
         hz: DEFAULT_HZ,
         constants: base.constants,
+        warnings: Vec::new(),
     })
 }
 

@@ -72,11 +72,13 @@ pub(crate) fn machine(
     source: String,
     topology: Topology,
     idle: Vec<IdleState>,
+    warnings: Vec<String>,
 ) -> Result<Machine, MachineError> {
     let mut machine = base_machine(topology)?;
     machine.name = name.to_owned();
     machine.about = machine.topology.describe();
     machine.source = source;
+    machine.warnings = warnings;
     if !idle.is_empty() {
         machine.idle = idle;
     }

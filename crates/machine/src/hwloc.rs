@@ -5,13 +5,21 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use roxmltree::{Document, Node, ParsingOptions};
+use roxmltree::{Document, Node, NodeId, ParsingOptions};
 
 use crate::found::{self, FoundCpu};
+use crate::unlike::{CpuKind, architecture_warning, kinds_warning};
 use crate::{MAX_CPUS, Machine, MachineError};
 
 /// Elements that are read before a file is refused: some 8 per CPU are usual.
 const MAX_ELEMENTS: u32 = 1_000_000;
+/// Attributes of one element: hwloc writes some twenty, and each is compared with all others.
+const MAX_ATTRIBUTES: usize = 256;
+/// Elements inside each other: hwloc nests some ten.
+const MAX_DEPTH: usize = 64;
+
+/// The memory node below or around each element looked at so far.
+type MemoryNodes<'a, 'd> = HashMap<NodeId, Option<Node<'a, 'd>>>;
 
 /// Reads an hwloc export; `file` names it in messages.
 ///
@@ -25,6 +33,11 @@ const MAX_ELEMENTS: u32 = 1_000_000;
 /// PUs without `os_index` or with the same one, or too many of them.
 pub fn parse_hwloc(file: &str, text: &str) -> Result<Machine, MachineError> {
     let export = Export { file, text };
+    if let Some(at) = crowded_tag(text) {
+        let problem = format!("an element has more than {MAX_ATTRIBUTES} attributes");
+        let help = "export it again: lstopo --of xml";
+        return Err(export.wrong(at..at + 1, None, problem, help));
+    }
     // hwloc names its DTD; roxmltree does not fetch it and bounds entity expansion.
     let options =
         ParsingOptions { allow_dtd: true, nodes_limit: MAX_ELEMENTS, ..Default::default() };
@@ -46,7 +59,32 @@ pub fn parse_hwloc(file: &str, text: &str) -> Result<Machine, MachineError> {
         export.wrong(root.range(), None, error.to_string(), help)
     })?;
     let name = Path::new(file).file_stem().map_or(file.into(), |s| s.to_string_lossy());
-    found::machine(&name, format!("hwloc export {file}"), topology, Vec::new())
+    let os_cpus: Vec<u32> = topology.cpus().iter().map(|place| place.os_cpu).collect();
+    let warnings = kinds_warning(&kinds(root, &os_cpus)).into_iter().chain(architecture(root));
+    let source = format!("hwloc export {file}");
+    found::machine(&name, source, topology, Vec::new(), warnings.collect())
+}
+
+/// The kinds of CPU that hwloc 2.4 and later tells apart.
+fn kinds(root: Node, os_cpus: &[u32]) -> Vec<CpuKind> {
+    let kind = |(number, kind): (usize, Node)| {
+        let set = CpuSet::parse(kind.attribute("cpuset")?)?;
+        let cpus = os_cpus.iter().filter(|&&cpu| set.has(cpu)).count();
+        let name = info(kind, "CoreType").map_or(format!("of kind {number}"), str::to_owned);
+        (cpus > 0).then_some(CpuKind { name, cpus })
+    };
+    root.children().filter(|n| n.has_tag_name("cpukind")).enumerate().filter_map(kind).collect()
+}
+
+fn architecture(root: Node) -> Option<String> {
+    let machine = objects(root).next()?;
+    architecture_warning(info(machine, "Architecture")?)
+}
+
+/// The value of an `info` of this name.
+fn info<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
+    let named = |n: &Node| n.has_tag_name("info") && n.attribute("name") == Some(name);
+    node.children().find(named)?.attribute("value")
 }
 
 struct Export<'a> {
@@ -72,10 +110,12 @@ impl Export<'_> {
     fn cpus(&self, root: Node) -> Result<Vec<FoundCpu>, MachineError> {
         let usable = self.usable(root)?;
         let mut seen = HashMap::new();
+        let mut memory = MemoryNodes::new();
         let mut cpus = Vec::new();
         for pu in objects(root).filter(|n| kind(*n) == "PU") {
             let os_cpu = self.os_index(pu)?;
-            if let Some(line) = seen.insert(os_cpu, self.line(pu)) {
+            if let Some(earlier) = seen.insert(os_cpu, pu.range().start) {
+                let line = self.line(earlier);
                 let problem = format!("PU {os_cpu} appears twice, first on line {line}");
                 let help = "each PU has its own os_index";
                 return Err(self.wrong(pu.range(), Some("os_index"), problem, help));
@@ -87,7 +127,11 @@ impl Export<'_> {
                 let problem = format!("more than {MAX_CPUS} PUs");
                 return Err(self.wrong(pu.range(), None, problem, "restrict the export"));
             }
-            cpus.push(found_cpu(pu, os_cpu));
+            if pu.ancestors().nth(MAX_DEPTH).is_some() {
+                let problem = format!("a PU lies in more than {MAX_DEPTH} elements");
+                return Err(self.wrong(pu.range(), None, problem, "export it again"));
+            }
+            cpus.push(found_cpu(pu, os_cpu, &mut memory));
         }
         if cpus.is_empty() {
             let problem =
@@ -130,13 +174,34 @@ impl Export<'_> {
         })
     }
 
-    fn line(&self, node: Node) -> usize {
-        let before = &self.text.as_bytes()[..node.range().start];
+    fn line(&self, at: usize) -> usize {
+        let before = &self.text.as_bytes()[..at];
         1 + before.iter().filter(|b| **b == b'\n').count()
     }
 }
 
-fn found_cpu(pu: Node, os_cpu: u32) -> FoundCpu {
+/// Where a tag with too many attributes begins. Values are told from names by their quotes.
+fn crowded_tag(text: &str) -> Option<usize> {
+    let (mut tag, mut quote, mut values) = (None, None, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match (tag, quote, byte) {
+            (None, _, b'<') => (tag, values) = (Some(at), 0),
+            (Some(_), Some(open), byte) if byte == open => quote = None,
+            (Some(_), None, b'>') => tag = None,
+            (Some(_), None, b'"' | b'\'') => {
+                quote = Some(byte);
+                values += 1;
+                if values > MAX_ATTRIBUTES {
+                    return tag;
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn found_cpu<'a, 'd>(pu: Node<'a, 'd>, os_cpu: u32, memory: &mut MemoryNodes<'a, 'd>) -> FoundCpu {
     let around = |what: &dyn Fn(Node) -> bool| pu.ancestors().skip(1).find(|n| what(*n));
     let id = |node: Option<Node>, otherwise: Node| u64::from(node.unwrap_or(otherwise).id().get());
     let machine = pu.document().root_element();
@@ -151,7 +216,7 @@ fn found_cpu(pu: Node, os_cpu: u32) -> FoundCpu {
         core: id(Some(core), pu),
         cluster: cluster.map(|n| u64::from(n.id().get())),
         llc: id(llc.or(package), machine),
-        node: id(memory_node(pu), machine),
+        node: id(memory_node(pu, memory), machine),
         socket: id(package, machine),
     }
 }
@@ -159,8 +224,8 @@ fn found_cpu(pu: Node, os_cpu: u32) -> FoundCpu {
 /// The memory node of a PU: an object around it in version 1, a memory child of
 /// one in version 2 (possibly behind a memory-side cache). Of several, such as
 /// DRAM and HBM, the first is the default one.
-fn memory_node<'a, 'd>(pu: Node<'a, 'd>) -> Option<Node<'a, 'd>> {
-    pu.ancestors().skip(1).find_map(|n| {
+fn memory_node<'a, 'd>(pu: Node<'a, 'd>, known: &mut MemoryNodes<'a, 'd>) -> Option<Node<'a, 'd>> {
+    let of = |n: Node<'a, 'd>| {
         if kind(n) == "NUMANode" {
             return Some(n);
         }
@@ -169,7 +234,9 @@ fn memory_node<'a, 'd>(pu: Node<'a, 'd>) -> Option<Node<'a, 'd>> {
             "MemCache" => objects(child).find(|m| kind(*m) == "NUMANode"),
             _ => None,
         })
-    })
+    };
+    // Elements have many PUs, and may have many children.
+    pu.ancestors().skip(1).find_map(|n| *known.entry(n.id()).or_insert_with(|| of(n)))
 }
 
 /// Is this a cache that holds data? In version 1 all caches are of type `Cache`,

@@ -27,6 +27,7 @@ mod schema;
 mod sysfs;
 mod topology;
 mod tunable;
+mod unlike;
 mod write;
 
 pub use cost::{CostError, CostModel, Field, Kind};

@@ -123,6 +123,8 @@ pub struct Machine {
     pub hz: u32,
     /// Every constant of `cost` with its evidence, in the order of [`CostModel::FIELDS`].
     pub constants: Vec<Constant>,
+    /// What of it is not modelled, as clauses; empty for machine files.
+    pub warnings: Vec<String>,
 }
 
 impl Machine {

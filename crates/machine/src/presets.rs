@@ -1,8 +1,9 @@
 //! The machines that come with Reveille, and how a machine is named on a command
 //! line or in a study: a preset, this host, or a file.
 
-use std::fs;
 use std::path::Path;
+
+use reveille_place::{InputKind, read_input_text};
 
 use crate::cost::nearest;
 use crate::{Machine, MachineError, parse_hwloc, parse_toml, read_sysfs};
@@ -95,7 +96,7 @@ pub fn load(spec: &str) -> Result<Machine, MachineError> {
 }
 
 fn read(path: &str) -> Result<String, MachineError> {
-    fs::read_to_string(path).map_err(|error| MachineError::Read {
+    read_input_text(Path::new(path), InputKind::DESCRIPTION).map_err(|error| MachineError::Read {
         path: path.into(),
         error,
         help: format!(

@@ -2,11 +2,12 @@
 //! idle states that the kernel may use. The root is a parameter so that tests and
 //! copies of another machine's tree can be read alike.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::found::{self, FoundCpu};
+use crate::unlike::{CpuKind, architecture_warning, kinds_warning};
 use crate::{IdleState, Machine, MachineError, Origin, parse_cpu_list};
 
 /// Reads the machine whose sysfs is mounted at `root` (`/sys`).
@@ -30,7 +31,36 @@ pub fn read_sysfs(root: &Path) -> Result<Machine, MachineError> {
         .map_err(|error| nonsense(&cpu_dir, &error.to_string()))?;
     let idle = idle_states(&cpu_dir.join(format!("cpu{}/cpuidle", online[0])))?;
     let source = format!("sysfs of this host at {}", root.display());
-    found::machine("host", source, topology, idle)
+    let warnings = kinds_warning(&kinds(root, &online)).into_iter();
+    let warnings = warnings.chain(architecture_warning(std::env::consts::ARCH));
+    found::machine("host", source, topology, idle, warnings.collect())
+}
+
+/// The kinds of CPU: by the PMU of each on Intel's hybrids, by capacity elsewhere.
+fn kinds(root: &Path, online: &[u32]) -> Vec<CpuKind> {
+    let among = |cpus: Vec<u32>| cpus.iter().filter(|cpu| online.contains(cpu)).count();
+    let pmus = [
+        ("cpu_core", "P-cores' CPUs"),
+        ("cpu_atom", "E-cores' CPUs"),
+        ("cpu_lowpower", "low-power E-cores' CPUs"),
+    ];
+    let by_pmu = pmus.into_iter().filter_map(|(pmu, name)| {
+        let cpus = among(cpu_list(&root.join("devices").join(pmu).join("cpus")).ok()?);
+        (cpus > 0).then(|| CpuKind { name: name.to_owned(), cpus })
+    });
+    let by_pmu: Vec<CpuKind> = by_pmu.collect();
+    if !by_pmu.is_empty() {
+        return by_pmu;
+    }
+    let mut by_capacity: BTreeMap<i64, usize> = BTreeMap::new();
+    for cpu in online {
+        let file = root.join(format!("devices/system/cpu/cpu{cpu}/cpu_capacity"));
+        if let Ok(capacity) = number(&file) {
+            *by_capacity.entry(capacity).or_default() += 1;
+        }
+    }
+    let kind = |(capacity, cpus)| CpuKind { name: format!("of capacity {capacity}"), cpus };
+    by_capacity.into_iter().rev().map(kind).collect()
 }
 
 fn found_cpu(

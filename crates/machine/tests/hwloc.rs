@@ -145,3 +145,26 @@ proptest! {
         let _ = parse_hwloc("lab.xml", &text);
     }
 }
+
+/// What took time that grew with the square of the file is read once, or refused.
+#[test]
+fn a_long_line_takes_no_longer_than_many_short_ones() {
+    let machine = |attributes: &str, inside: &str| {
+        format!(r#"<topology><object type="Machine"{attributes}>{inside}</object></topology>"#)
+    };
+    let pu = |n: u32| format!(r#"<object type="PU" os_index="{n}"/>"#);
+    let pus: String = (0..80_000).map(pu).collect();
+    assert_eq!(mistake(&machine("", &pus)).problem, "more than 8192 PUs");
+    let crowd: String = (0..300_000).map(|n| format!(r#" a{n}="""#)).collect();
+    let error = mistake(&machine(&crowd, &pu(0)));
+    assert_eq!(
+        (error.line, error.problem.as_str()),
+        (1, "an element has more than 256 attributes")
+    );
+    let (open, close) = (r#"<object type="Group">"#.repeat(100), "</object>".repeat(100));
+    let deep = machine("", &format!("{open}{}{close}", pu(0)));
+    assert_eq!(mistake(&deep).problem, "a PU lies in more than 64 elements");
+    // Quotes within quotes, and in comments, are no attributes.
+    let quotes = format!(r#"<!-- it's "so" --><info name="x" value='{}'/>"#, "\"".repeat(300));
+    assert_eq!(topology(&machine("", &(quotes + &pu(0)))).n_cpus(), 1);
+}

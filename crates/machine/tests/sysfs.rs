@@ -151,3 +151,30 @@ fn reads_this_host() {
         assert!(m.topology.n_cpus() >= 1);
     }
 }
+
+#[test]
+fn cpus_of_several_kinds_are_taken_with_a_warning() {
+    let mut files = two_sockets();
+    for cpu in [0, 1, 2, 3, 4, 5, 7] {
+        let capacity = if cpu < 4 { "1024" } else { "446" };
+        files.push((format!("devices/system/cpu/cpu{cpu}/cpu_capacity"), capacity.to_owned()));
+    }
+    let warnings = read_sysfs(tree(&files).path()).expect("a machine").warnings;
+    assert!(
+        warnings[0].contains("2 kinds (4 of capacity 1024, 3 of capacity 446)"),
+        "{warnings:?}"
+    );
+    let same = two_sockets().into_iter().chain(
+        [0, 1, 2, 3, 4, 5, 7]
+            .map(|cpu| (format!("devices/system/cpu/cpu{cpu}/cpu_capacity"), "1024".to_owned())),
+    );
+    let warnings = read_sysfs(tree(&same.collect::<Vec<_>>()).path()).expect("a machine").warnings;
+    assert_eq!(warnings.len(), usize::from(cfg!(not(target_arch = "x86_64"))), "{warnings:?}");
+
+    let mut files = two_sockets();
+    files.push(("devices/cpu_core/cpus".into(), "0-3".into()));
+    files.push(("devices/cpu_atom/cpus".into(), "4-7".into()));
+    let warnings = read_sysfs(tree(&files).path()).expect("a machine").warnings;
+    assert_eq!(warnings.len(), usize::from(cfg!(not(target_arch = "x86_64"))) + 1, "{warnings:?}");
+    assert!(warnings[0].contains("(4 P-cores' CPUs, 3 E-cores' CPUs)"), "{warnings:?}");
+}

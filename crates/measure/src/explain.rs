@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::{Counters, CpuTime, Latency, Ns, Observed, RunResult};
+use crate::{Counters, CpuTime, Latency, Ns, Observed, RunResult, enough_for};
 
 /// Defines [`Explain`], each figure by how it follows from a run of which everything was
 /// observed, in the order in which they are printed.
@@ -17,16 +17,20 @@ macro_rules! explain {
         #[derive(Clone, Debug, Default, Serialize)]
         pub struct Explain {
             $($(#[$doc])* pub $name: f64,)*
+            /// Wake-ups whose latency was measured, in the run that has fewest; `None` if
+            /// latencies were not observed.
+            #[serde(skip)]
+            pub latencies: Option<u64>,
         }
 
         impl Explain {
             /// What is known of a run of which nothing was observed.
-            const UNKNOWN: Explain = Explain { $($name: f64::NAN,)* };
+            const UNKNOWN: Explain = Explain { $($name: f64::NAN,)* latencies: None };
 
             fn of_counters(run: &RunResult) -> Explain {
                 let seen = Seen::of(run);
                 $(let $name: fn(&Seen<'_>) -> f64 = $of;)*
-                Explain { $($name: $name(&seen),)* }
+                Explain { $($name: $name(&seen),)* latencies: Some(seen.latency.count()) }
             }
 
             /// Each figure with its name and value.
@@ -34,10 +38,21 @@ macro_rules! explain {
                 vec![$((stringify!($name), self.$name)),*]
             }
 
-            /// The mean of each figure over `runs`; all zero if there are none.
+            /// The mean of each figure over `runs`; all zero if there are none. A quantile for
+            /// which some run has too few samples ([`enough_for`]) is NaN.
             pub fn mean(runs: &[Explain]) -> Explain {
                 let n = runs.len().max(1) as f64;
-                Explain { $($name: runs.iter().map(|e| e.$name).sum::<f64>() / n,)* }
+                let mut mean = Explain {
+                    $($name: runs.iter().map(|e| e.$name).sum::<f64>() / n,)*
+                    latencies: runs.iter().map(|e| e.latencies).min().flatten(),
+                };
+                let quantiles = [(&mut mean.wakeup_p50_ns, 0.5), (&mut mean.wakeup_p99_ns, 0.99)];
+                for (figure, quantile) in quantiles {
+                    if mean.latencies.is_some_and(|samples| !enough_for(samples, quantile)) {
+                        *figure = f64::NAN;
+                    }
+                }
+                mean
             }
         }
     };

@@ -39,6 +39,23 @@ impl From<Latency> for Vec<(Ns, u64)> {
     }
 }
 
+/// Samples that must lie beyond a quantile for it to mean something.
+pub const BEYOND_QUANTILE: u64 = 10;
+
+/// How many samples this quantile needs; any number will do for the largest (1).
+pub fn needed_for(quantile: f64) -> u64 {
+    if quantile >= 1.0 {
+        return 1;
+    }
+    // Not to be undone by rounding: 1,000 are enough for p99.
+    (BEYOND_QUANTILE as f64 / (1.0 - quantile) - 1e-6).ceil() as u64
+}
+
+/// Are so many samples enough to speak of this quantile?
+pub fn enough_for(samples: u64, quantile: f64) -> bool {
+    samples >= needed_for(quantile)
+}
+
 impl Latency {
     /// Counts one latency.
     #[inline]
@@ -85,18 +102,19 @@ impl Latency {
     }
 }
 
-/// Samples that must lie beyond a quantile for it to mean something.
-pub const EXCEEDANCES: u64 = 10;
-
-/// How many samples a quantile below 1 needs: 1,000 for 0.99.
-pub fn samples_for(quantile: f64) -> u64 {
-    // 1 - 0.99 is a little less than 0.01.
-    (EXCEEDANCES as f64 / (1.0 - quantile) - 1e-6).ceil() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantile_needs_ten_samples_beyond_it() {
+        for (quantile, needed) in
+            [(0.5, 20), (0.9, 100), (0.99, 1000), (0.999, 10_000), (0.9999, 100_000), (1.0, 1)]
+        {
+            assert_eq!(needed_for(quantile), needed, "{quantile}");
+            assert!(enough_for(needed, quantile) && !enough_for(needed - 1, quantile));
+        }
+    }
 
     #[test]
     fn travels_without_loss() {

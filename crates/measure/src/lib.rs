@@ -18,7 +18,7 @@ pub use duration::{DurationError, duration_ns, duration_text, unit_ns};
 pub use explain::Explain;
 pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};
-pub use latency::{EXCEEDANCES, Latency, samples_for};
+pub use latency::{BEYOND_QUANTILE, Latency, enough_for, needed_for};
 pub use observed::Observed;
 pub use spec::RunSpec;
 

@@ -1,10 +1,14 @@
-//! A mistake in a file, with its place: file, line, key, what is wrong, and the fix.
-//! Machine, workload and study files report theirs alike.
+//! Files that a user gives: how they are read, and how a mistake in one is reported, with file,
+//! line, key, what is wrong, and the fix.
+
+mod input;
 
 use std::ops::Range;
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use thiserror::Error;
+
+pub use input::{InputKind, read_input, read_input_text};
 
 /// A mistake in a file that a user wrote.
 #[derive(Debug, Error, Diagnostic)]

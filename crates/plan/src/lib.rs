@@ -4,6 +4,7 @@
 
 pub mod circle;
 mod error;
+mod facts;
 mod fluid;
 mod goal;
 mod limits;
@@ -12,6 +13,7 @@ mod make;
 mod neighbours;
 mod picture;
 mod plan;
+mod possible;
 mod range;
 mod replay;
 mod replica;

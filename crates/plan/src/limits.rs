@@ -99,6 +99,17 @@ impl Limits {
         BandwidthLimits::from(limits).check().is_ok().then_some(limits)
     }
 
+    /// More quota at the same period and burst, in whole microseconds, as far as it may be
+    /// reserved. The burst stays: neighbours may have to wait for it, and more quota refills it
+    /// sooner.
+    pub(crate) fn with_headroom(self, share: f64, most_millicpus: u64) -> Limits {
+        let Some(quota_ns) = self.quota_ns else { return self };
+        let most_ns = self.period_ns * most_millicpus / 1000;
+        let wanted_ns = (quota_ns as f64 * (1.0 + share) / 1000.0 - 1e-6).ceil() as Ns * 1000;
+        let advised_ns = wanted_ns.min(most_ns / 1000 * 1000).max(quota_ns);
+        Limits { quota_ns: Some(advised_ns), ..self }
+    }
+
     /// CPUs that it reserves; nothing without a quota.
     pub fn cpus(&self) -> Option<f64> {
         self.quota_ns.map(|quota| quota as f64 / self.period_ns as f64)

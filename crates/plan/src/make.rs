@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use reveille_machine::Machine;
+use reveille_measure::enough_for;
 use reveille_policy::Policy;
-use reveille_usage::{Origin, Usage};
+use reveille_usage::Usage;
 
+use crate::facts::{given, model, pieces, recorded, recording, too_few, warnings};
 use crate::fluid::closed_form;
-use crate::goal::{Goal, Subject};
+use crate::goal::Goal;
 use crate::neighbours::{Runs, effect};
-use crate::plan::{
-    Alternative, Change, Figures, Interval, Map, Model, NeighbourGiven, Plan, Range, Recording,
-    Shown,
-};
+use crate::plan::{Alternative, Change, Figures, Interval, Map, Plan, Range, Shown};
+use crate::possible::{check, most_millicpus, reachable};
 use crate::range::distribution;
-use crate::replay::{Outcome, Phase, Stage, as_f64, cpus_like, fits};
+use crate::replay::{Outcome, Phase, Stage, as_f64, cpus_like};
 use crate::search::{BURSTS, DRAWS, Found, PERIODS_NS, Row, Search};
 use crate::worst_case::worst_case;
 use crate::{Limits, Ns, PlanError};
@@ -58,6 +58,8 @@ pub struct Request<'a> {
     pub phases: u32,
     /// Share of the draws in which the goals must hold.
     pub confidence: f64,
+    /// Advise so much more quota, as a share, than the least that meets the goals.
+    pub headroom: f64,
     /// Seed of all randomness.
     pub seed: u64,
     /// Simulate every setting of the grid, also those below one that fails clearly.
@@ -107,14 +109,19 @@ fn planned(
 
     let (found, mut counts) = search.search()?;
     let exhibit = Exhibit::new(&search, request.phases)?;
-    let recommended = found.first().copied();
+    let advised = |found: Found| {
+        let limits = found.limits.with_headroom(request.headroom, search.most_millicpus);
+        Ok::<_, PlanError>(Shown { least: Some(found.limits), ..exhibit.shown(limits)? })
+    };
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;
-    let shown = recommended.map(|found| exhibit.shown(found.limits)).transpose()?;
+    let recommended = found.first().copied().map(advised).transpose()?;
     let alternatives = alternatives(&search, &found)
         .into_iter()
-        .map(|(change, found)| Ok(Alternative { change, shown: exhibit.shown(found.limits)? }))
+        .map(|(change, found)| Ok(Alternative { change, shown: advised(found)? }))
         .collect::<Result<Vec<Alternative>, PlanError>>()?;
-    let map = recommended.map(|found| map(&search, found)).transpose()?;
+    let reserved = recommended.as_ref().and_then(|shown| shown.reserved_cpus);
+    let reserved = reserved.filter(|_| enough_for(pieces(usage), 0.99));
+    let map = reserved.map(|cpus| map(&search, cpus)).transpose()?;
     counts.runs = stage.runs.load(Ordering::Relaxed);
     counts.simulated_ns = stage.simulated_ns.load(Ordering::Relaxed);
     let mut plan = Plan {
@@ -123,7 +130,8 @@ fn planned(
         neighbours: given(request, &stage),
         model: model(request, &stage),
         today,
-        recommended: shown,
+        recommended,
+        too_few: too_few(request),
         alternatives,
         map,
         counts,
@@ -155,104 +163,6 @@ pub(crate) fn stage<'a>(
     })
 }
 
-/// Limits that were in force while it was recorded.
-fn recorded(usage: &Usage) -> Option<Limits> {
-    usage.limits.map(Limits::from)
-}
-
-/// Is there work to plan for, and do the goals suit it?
-fn check(request: &Request<'_>) -> Result<(), PlanError> {
-    for usage in request.neighbours.iter().map(|n| &n.usage).chain([request.usage]) {
-        let refuse = |problem: &str, help: &str| {
-            let (name, problem) = (usage.name.clone(), problem.to_owned());
-            Err(PlanError::Recording { name, problem, help: help.to_owned() })
-        };
-        if usage.mean_cpus() == 0.0 {
-            let help = "record it while it works; a group that only sleeps needs no quota";
-            return refuse("asks for no CPU time at all", help);
-        }
-        if !fits(usage.span_ns) {
-            return refuse("is longer than 19 hours", "take a shorter part of the recording");
-        }
-    }
-    if request.goals.is_empty() {
-        return Err(PlanError::Option {
-            option: "--goal",
-            problem: "no goal is given".into(),
-            help: "say what is to be reached, such as --goal p99=20ms or --goal 'throttled<0.1%'"
-                .into(),
-        });
-    }
-    let goals = &request.goals;
-    goals.iter().try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
-}
-
-/// The largest reservation that is looked at, in thousandths of a CPU.
-fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result<u64, PlanError> {
-    let usage = request.usage;
-    let mean = usage.mean_cpus();
-    let (cpus, others): (f64, f64) =
-        (f64::from(request.cpus), request.neighbours.iter().map(|n| n.usage.mean_cpus()).sum());
-    let goal = || request.goals[0].text.clone();
-    if mean + others >= cpus {
-        let with = if others > 0.0 { " and its neighbours ask" } else { " asks" };
-        let total = mean + others;
-        return Err(PlanError::Impossible {
-            goal: goal(),
-            problem: format!(
-                "the group{with} for {total:.2} CPUs on average, and there are {}",
-                request.cpus
-            ),
-            help: "give more CPUs: --cpus".into(),
-        });
-    }
-    // Nobody is throttled who may use all CPUs that its threads do at once; neighbours make
-    // them meet that would not.
-    let alone = request.neighbours.is_empty();
-    let threads = if alone { usage.max_parallel() } else { threads(usage) };
-    let threads = f64::from(threads).min(cpus);
-    // Slices that stay on other CPUs are lost to a period: a quarter more loses nothing.
-    let mut most = threads * 1.25;
-    let sum = request.quota_sum_cpus.or((!request.neighbours.is_empty()).then_some(cpus));
-    if let Some(sum) = sum {
-        let reserved = stage.neighbours.iter().flatten().filter_map(|limits| limits.cpus());
-        let reserved: f64 = reserved.sum();
-        most = most.min(sum - reserved);
-        if most <= mean {
-            return Err(PlanError::Impossible {
-                goal: goal(),
-                problem: format!(
-                    "the group asks for {mean:.2} CPUs on average, and of {sum:.2} CPUs its \
-                     neighbours' quotas leave {:.2}",
-                    (sum - reserved).max(0.0)
-                ),
-                help: "allow more: --quota-sum CPUS".into(),
-            });
-        }
-    }
-    Ok((most * 1000.0).floor() as u64)
-}
-
-/// Without a limit the goals hold, or no quota makes them hold.
-fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<(), PlanError> {
-    let phase = Phase::of_grid(0, 1);
-    let (figures, _) = search.figures(&search.load, None, phase, None)?;
-    for (goal, figure) in request.goals.iter().zip(&figures.goals) {
-        if goal.subject != Subject::Tardiness && !goal.holds(*figure) {
-            return Err(PlanError::Impossible {
-                goal: goal.text.clone(),
-                problem: format!(
-                    "without any limit it is {:.3} ms on {} CPUs already",
-                    figure / 1e6,
-                    request.cpus
-                ),
-                help: "ask for a longer time, or give more CPUs: --cpus".into(),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// What the plan shows beside the recommended setting.
 fn alternatives(search: &Search<'_>, found: &[Found]) -> Vec<(Change, Found)> {
     let Some(recommended) = found.first() else { return Vec::new() };
@@ -266,15 +176,17 @@ fn alternatives(search: &Search<'_>, found: &[Found]) -> Vec<(Change, Found)> {
     changes.filter(|change| taken != Some(*change)).filter_map(best).collect()
 }
 
-fn map(search: &Search<'_>, found: Found) -> Result<Map, PlanError> {
+/// p99 over period and burst for `cpus` reserved.
+fn map(search: &Search<'_>, cpus: f64) -> Result<Map, PlanError> {
+    let millicpus = (1000.0 * cpus).round() as u64;
     let cells: Vec<Row> = PERIODS_NS
         .into_iter()
         .flat_map(|period_ns| BURSTS.map(|burst| Row { period_ns, burst }))
         .collect();
-    let p99 = cells.par_iter().map(|row| search.map_cell(*row, found.millicpus));
+    let p99 = cells.par_iter().map(|row| search.map_cell(*row, millicpus));
     let p99: Vec<Option<f64>> = p99.collect::<Result<_, PlanError>>()?;
     Ok(Map {
-        cpus: found.millicpus as f64 / 1000.0,
+        cpus: millicpus as f64 / 1000.0,
         periods_ns: PERIODS_NS.to_vec(),
         burst_shares: BURSTS.iter().map(|&burst| burst as f64 / 100.0).collect(),
         p99_ns: p99.chunks(BURSTS.len()).map(<[_]>::to_vec).collect(),
@@ -330,12 +242,18 @@ impl<'a> Exhibit<'a> {
         let mut groups = vec![(search.usage, Some(limits))];
         groups.extend(search.neighbours.iter().copied().zip(search.stage.neighbours.clone()));
         let cpus = search.stage.machine.topology.n_cpus() as u32;
+        let (pieces, goals) = (pieces(search.usage), search.stage.goals);
+        let mut effect = Figures::over(&figures, Range::over);
+        effect.leave_out(pieces, goals, Range::UNKNOWN);
+        let mut intervals = Figures::over(&draws, Interval::over);
+        intervals.leave_out(pieces, goals, Interval::UNKNOWN);
         Ok(Shown {
             limits,
+            least: None,
             reserved_cpus: limits.cpus(),
-            effect: Figures::over(&figures, Range::over),
+            effect,
             phases: self.phases,
-            intervals: Figures::over(&draws, Interval::over),
+            intervals,
             holds_share,
             meets_goals: holds_share >= search.confidence - 1e-9,
             worst_case: worst_case(search.stage, search.usage, limits)?,
@@ -355,89 +273,4 @@ impl<'a> Exhibit<'a> {
         });
         runs.collect()
     }
-}
-
-fn threads(usage: &Usage) -> u32 {
-    let mut seen = vec![false; usage.threads as usize];
-    for demand in usage.demands.iter().filter(|demand| demand.cpu_ns > 0) {
-        seen[demand.thread as usize] = true;
-    }
-    seen.into_iter().filter(|seen| *seen).count() as u32
-}
-
-fn recording(usage: &Usage) -> Recording {
-    Recording {
-        name: usage.name.clone(),
-        origin: usage.origin,
-        span_ns: usage.span_ns,
-        threads: threads(usage),
-        demands: usage.demands.len(),
-        mean_cpus: usage.mean_cpus(),
-        longest_ns: usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0),
-        limits: recorded(usage),
-    }
-}
-
-fn given(request: &Request<'_>, stage: &Stage<'_>) -> Vec<NeighbourGiven> {
-    let neighbours = request.neighbours.iter().zip(&stage.neighbours);
-    neighbours
-        .map(|(n, limits)| NeighbourGiven { recording: recording(&n.usage), limits: *limits })
-        .collect()
-}
-
-fn model(request: &Request<'_>, stage: &Stage<'_>) -> Model {
-    Model {
-        machine: request.machine.name.clone(),
-        cpus: request.cpus,
-        hz: stage.machine.hz,
-        base: request.policy.base.clone(),
-        slice_ns: request.slice_ns,
-        within: request.within,
-        quota_sum_cpus: request.quota_sum_cpus,
-        confidence: request.confidence,
-        draws: DRAWS,
-        seed: request.seed,
-    }
-}
-
-fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
-    let usage = request.usage;
-    let mut warnings = usage.warnings.clone();
-    for goal in &request.goals {
-        if let Subject::Latency(quantile) = goal.subject {
-            if quantile < 1.0 {
-                let short = usage.enough_for(quantile).err();
-                warnings.extend(short.map(|why| format!("{}: {why}", goal.text)));
-            }
-            if let Origin::Sampled { resolution_ns } = usage.origin
-                && goal.limit < 3.0 * resolution_ns as f64
-            {
-                warnings.push(format!(
-                    "`{}` is hardly more than the {:.1} ms between two samples of the \
-                         recording: work that came and went between them was not seen.",
-                    goal.text,
-                    resolution_ns as f64 / 1e6
-                ));
-            }
-        }
-    }
-    if matches!(usage.origin, Origin::Averaged { .. }) {
-        warnings.push(
-            "The recording holds averages: bursts within a step are spread out, and throttling \
-             is less than it will be."
-                .into(),
-        );
-    }
-    match &plan.recommended {
-        None => warnings.push(
-            "No setting was found whose goals hold with this confidence; a goal a little \
-             easier, or more CPUs, may help."
-                .into(),
-        ),
-        Some(shown) if !shown.meets_goals => {
-            warnings.push("The recommended setting holds in fewer draws than asked for.".into());
-        }
-        Some(_) => {}
-    }
-    warnings
 }

@@ -1,8 +1,9 @@
 //! Who pays: what a setting does to others on the same CPUs, simulated together.
 
-use reveille_measure::UNANSWERED;
+use reveille_measure::{UNANSWERED, enough_for};
 use reveille_usage::Usage;
 
+use crate::facts::pieces;
 use crate::goal::quantile_of;
 use crate::load::Load;
 use crate::plan::{NeighbourEffect, Range};
@@ -111,6 +112,8 @@ pub(crate) fn effect(
     }
     let [missed, by_burst, mean, worst, worst_by_burst, without, with] =
         figures.map(|all| Range::over(&all));
+    let told = enough_for(pieces(usage), 0.99);
+    let p99 = |range: Range| if told { range } else { Range::UNKNOWN };
     NeighbourEffect {
         name: usage.name.clone(),
         missed_share: missed,
@@ -118,7 +121,7 @@ pub(crate) fn effect(
         mean_tardiness_ns: mean,
         worst_tardiness_ns: worst,
         worst_tardiness_by_burst_ns: worst_by_burst,
-        p99_without_ns: without,
-        p99_ns: with,
+        p99_without_ns: p99(without),
+        p99_ns: p99(with),
     }
 }

@@ -1,11 +1,13 @@
 //! What a plan says, as plain values: reports show them, `--json` prints them as they are.
 //!
 //! Times are nanoseconds in floating point; infinite (`null` in JSON) stands for work that
-//! was not done in the time simulated.
+//! was not done in the time simulated, NaN (`null` too) for a quantile of too few pieces of work,
+//! which [`Plan::too_few`] names.
 
+use reveille_measure::enough_for;
 use serde::Serialize;
 
-use crate::{Limits, Ns};
+use crate::{Goal, Limits, Ns, Subject};
 
 /// Values over phases of the period, of which nobody knows the one that a kernel will have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -18,6 +20,11 @@ pub struct Range {
     pub max: f64,
 }
 
+impl Range {
+    /// Nothing can be said.
+    pub const UNKNOWN: Range = Range { min: f64::NAN, median: f64::NAN, max: f64::NAN };
+}
+
 /// 90% of the draws (a phase and a resampled recording each) lie within, both ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Interval {
@@ -25,6 +32,11 @@ pub struct Interval {
     pub low: f64,
     /// 5% lie above.
     pub high: f64,
+}
+
+impl Interval {
+    /// Nothing can be said.
+    pub const UNKNOWN: Interval = Interval { low: f64::NAN, high: f64::NAN };
 }
 
 /// The figures of a setting, each as a [`Range`] or an [`Interval`].
@@ -48,6 +60,27 @@ pub struct Figures<T> {
     pub cpus_used: T,
     /// What each goal is about, in the order of [`Plan::goals`].
     pub goals: Vec<T>,
+}
+
+impl<T: Copy> Figures<T> {
+    /// Puts `none` in the place of quantiles that so many pieces of work are too few for.
+    pub(crate) fn leave_out(&mut self, pieces: u64, goals: &[Goal], none: T) {
+        let own = [
+            (&mut self.p50_ns, 0.5),
+            (&mut self.p90_ns, 0.9),
+            (&mut self.p99_ns, 0.99),
+            (&mut self.p999_ns, 0.999),
+        ];
+        let of_goals = self.goals.iter_mut().zip(goals).filter_map(|(figure, goal)| {
+            let Subject::Latency(quantile) = goal.subject else { return None };
+            Some((figure, quantile))
+        });
+        for (figure, quantile) in own.into_iter().chain(of_goals) {
+            if !enough_for(pieces, quantile) {
+                *figure = none;
+            }
+        }
+    }
 }
 
 /// What becomes of the longest piece of work, alone, if it comes when the bank is empty.
@@ -136,8 +169,11 @@ pub struct ClosedForm {
 /// A setting with all that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
-    /// The setting.
+    /// The setting, head-room included.
     pub limits: Limits,
+    /// Of a setting that is advised: the least that meets the goals, which head-room is on top
+    /// of. Nothing for today's.
+    pub least: Option<Limits>,
     /// Quota by period; nothing without a quota.
     pub reserved_cpus: Option<f64>,
     /// Effects of the recording as it is, over phases.
@@ -243,6 +279,9 @@ pub struct Model {
     pub quota_sum_cpus: Option<f64>,
     /// Share of the draws in which the goals must hold.
     pub confidence: f64,
+    /// Quota on top of the least that meets the goals, as a share of it, where that much can be
+    /// reserved.
+    pub headroom: f64,
     /// Number of draws.
     pub draws: u32,
     /// Seed of all randomness.
@@ -279,6 +318,9 @@ pub struct Plan {
     pub today: Option<Shown>,
     /// The cheapest setting whose goals hold; nothing if no setting was found.
     pub recommended: Option<Shown>,
+    /// Quantiles that the recording has too few pieces of work for, such as `p99`: no figure is
+    /// given of them.
+    pub too_few: Vec<String>,
     /// Others whose goals hold.
     pub alternatives: Vec<Alternative>,
     /// p99 over period and burst at the CPU of the recommended setting.

@@ -56,6 +56,7 @@ fn request<'a>(machine: &'a Machine, usage: &'a Usage, goals: &[&str]) -> Reques
         quota_sum_cpus: None,
         phases: 20,
         confidence: 0.95,
+        headroom: 0.0,
         seed: 1,
         exhaustive: false,
     }
@@ -73,18 +74,18 @@ fn limits(text: &str) -> Limits {
 #[test]
 fn the_burst_mails_load_is_throttled_today_and_meets_its_goal_as_recommended() {
     let (machine, usage) = (machine(), regular("mail", 2, 200, 80_000, 20));
-    let mut request = request(&machine, &usage, &["p99=82ms"]);
+    let mut request = request(&machine, &usage, &["max=82ms"]);
     request.today = Some(limits("quota=100ms,period=100ms"));
     let plan = made(&request, 2).unwrap();
     let today = plan.today.as_ref().unwrap();
     // Between 0 and 50 ms late, by phase: the closed form of the experiment.
-    assert!(today.effect.p99_ns.min < 81e6, "{:?}", today.effect.p99_ns);
-    assert!((122e6..132e6).contains(&today.effect.p99_ns.max), "{:?}", today.effect.p99_ns);
+    assert!(today.effect.max_ns.min < 81e6, "{:?}", today.effect.max_ns);
+    assert!((122e6..132e6).contains(&today.effect.max_ns.max), "{:?}", today.effect.max_ns);
     assert!(today.effect.throttled_share.median > 0.3);
     assert!(!today.meets_goals && today.holds_share < 0.9, "{}", today.holds_share);
     let recommended = plan.recommended.as_ref().unwrap();
     assert!(recommended.meets_goals && recommended.holds_share >= 0.95);
-    assert!(recommended.effect.p99_ns.max <= 82e6, "{:?}", recommended.effect.p99_ns);
+    assert!(recommended.effect.max_ns.max <= 82e6, "{:?}", recommended.effect.max_ns);
     let cpus = recommended.reserved_cpus.unwrap();
     // A bank of a quota carries 160 ms over two periods at little above the mean of 0.8.
     assert!((0.8..1.1).contains(&cpus), "{cpus}");
@@ -97,8 +98,9 @@ fn the_burst_mails_load_is_throttled_today_and_meets_its_goal_as_recommended() {
     assert!(worst.simulated_ns <= worst.bound_ns.unwrap() as f64, "{worst:?}");
     assert_eq!(plan.counts.settings, plan.counts.simulated + plan.counts.pruned);
     assert!(plan.counts.settings >= 900, "{:?}", plan.counts);
-    let map = plan.map.as_ref().unwrap();
-    assert_eq!((map.p99_ns.len(), map.p99_ns[0].len()), (8, 5));
+    // 40 pieces of work tell nothing of p99.
+    assert!(today.effect.p99_ns.max.is_nan() && plan.map.is_none());
+    assert_eq!(plan.too_few, ["p90", "p99", "p99.9"]);
 }
 
 #[test]
@@ -107,12 +109,11 @@ fn the_same_request_gives_the_same_plan_on_any_number_of_threads() {
     let mut request = request(&machine, &usage, &["p99=20ms", "throttled<20%"]);
     request.phases = 3;
     let one = made(&request, 1).unwrap();
-    assert_eq!(one, made(&request, 2).unwrap());
     let text = |plan: &Plan| serde_json::to_string(plan).unwrap();
+    assert_eq!(text(&one), text(&made(&request, 2).unwrap()));
     assert_eq!(text(&one), text(&made(&request, 3).unwrap()));
     request.seed = 2;
-    let other = made(&request, 2).unwrap();
-    assert_ne!(one, other);
+    assert_ne!(text(&one), text(&made(&request, 2).unwrap()));
 }
 
 #[test]
@@ -170,7 +171,7 @@ fn a_neighbour_pays_for_a_burst_and_a_goal_protects_it() {
     assert!(effect.missed_share.median > 0.05, "{effect:?}");
     assert!(effect.worst_tardiness_ns.max > 4e6, "{effect:?}");
     assert!(effect.mean_tardiness_ns.max <= effect.worst_tardiness_ns.max);
-    assert!(effect.p99_ns.median > effect.p99_without_ns.median, "{effect:?}");
+    assert!(effect.p99_ns.median.is_nan(), "of 96 pieces of work");
     let closed = today.closed_form.as_ref().unwrap();
     assert!((closed.mean_cpus - 1.1).abs() < 0.01, "{closed:?}");
     assert_eq!(closed.tardiness_bound_ns, None, "the neighbour has no quota");
@@ -223,6 +224,8 @@ fn a_thousand_settings_of_a_minute_take_less_than_a_minute_on_two_threads() {
         let shown = &alternative.shown;
         println!("{:?} {} {:?}", alternative.change, shown.limits, shown.effect.p99_ns);
     }
+    let map = plan.map.as_ref().unwrap();
+    assert_eq!((map.p99_ns.len(), map.p99_ns[0].len()), (8, 5));
     assert!(plan.counts.simulated >= 1000);
     assert!(took.as_secs() < 60, "{took:?}");
 }

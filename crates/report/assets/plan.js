@@ -143,6 +143,7 @@ function latencyChart() {
         const d = cdf.map(([ns, share], n) => `${n ? "L" : "M"}${plot.x(Math.max(ns, low)).toFixed(1)},${plot.y(tail(share)).toFixed(1)}`).join("");
         const group = svg("g", { class: styles[i].color }, svg("path", { class: "line", d, "stroke-dasharray": styles[i].dash }));
         for (const [quantile, share, ns] of [["p50", 0.5, p50], ["p99", 0.99, p99]]) {
+          if (ns === undefined) continue;
           const text = ns === null
             ? `${name}: ${tenths(100 * never)} of the work is never done`
             : `${name}: ${quantile} of latency ${FORMATS.time(ns)}`;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use reveille_measure::samples_for;
+use reveille_measure::needed_for;
 use reveille_study::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns, Figure};
 use serde::Serialize;
 
@@ -136,7 +136,7 @@ fn too_few(runs: &[usize]) -> String {
         [_] => &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99)],
         _ => &[("p50", 0.5)],
     };
-    let needs = shown.iter().map(|(name, q)| (name, samples_for(*q)));
+    let needs = shown.iter().map(|(name, q)| (name, needed_for(*q)));
     let needs = needs.filter(|(_, needed)| least < *needed);
     let needs: Vec<_> = needs.map(|(name, needed)| format!("{name} needs {needed} runs")).collect();
     if needs.is_empty() { String::new() } else { format!("{TOO_FEW}: {}\n", needs.join(", ")) }

@@ -38,8 +38,8 @@ const LINES: [Line; 24] = [
     Line { label: "scheduling cost", value: |e| percent(e.cost_pct) },
     Line { label: "  lock wait", value: |e| percent(e.lock_wait_pct) },
     Line { label: "  hot-line wait", value: |e| percent(e.hot_line_wait_pct) },
-    Line { label: "wakeup p50", value: |e| time(e.wakeup_p50_ns) },
-    Line { label: "wakeup p99", value: |e| time(e.wakeup_p99_ns) },
+    Line { label: "wakeup p50", value: |e| quantile(e.wakeup_p50_ns, e) },
+    Line { label: "wakeup p99", value: |e| quantile(e.wakeup_p99_ns, e) },
     Line { label: "wakeup max", value: |e| time(e.wakeup_max_ns) },
 ];
 
@@ -64,6 +64,11 @@ fn percent(value: f64) -> String {
 
 fn time(ns: f64) -> String {
     observed(ns, number::time)
+}
+
+/// Latencies that were seen, but too few of them, leave no number either.
+fn quantile(ns: f64, e: &Explain) -> String {
+    if ns.is_nan() && e.latencies.is_some() { number::TOO_FEW.into() } else { time(ns) }
 }
 
 fn observed(value: f64, format: fn(f64) -> String) -> String {

@@ -41,7 +41,7 @@ pub use fit::{fit_json, fit_table};
 pub use fragile::{fragility_json, fragility_table, read_fragility};
 pub use html::{agreement_html, html, sensitivity_html};
 pub use made::{Made, VERSION, json_text};
-pub use plan::{plan_html, plan_table};
+pub use plan::{headroom, plan_html, plan_table};
 pub use sensitivity::{sensitivity_json, sensitivity_table};
 pub use summary::{json_all, score_table};
 pub use table::table;

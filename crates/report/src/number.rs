@@ -5,6 +5,9 @@
 /// What a figure without a value is written as.
 pub(crate) const UNDEFINED: &str = "n/a";
 
+/// What a quantile of too few samples is written as.
+pub(crate) const TOO_FEW: &str = "too few";
+
 /// The kind of quantity that a metric's name announces in its last parentheses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {

@@ -66,6 +66,13 @@ pub(crate) fn predicted(row: &Row) -> String {
 pub(crate) fn sides(row: &Row) -> [Vec<String>; 2] {
     let unit = Unit::of_metric(&row.metric);
     let side = |figure: Figure, modes: Option<&Vec<Mode>>| {
+        if row.too_few {
+            // What is held against a published figure is judged all the same.
+            return vec![match row.published_source {
+                Some(_) => format!("{} ({})", unit.format(figure.mean), number::TOO_FEW),
+                None => number::TOO_FEW.to_owned(),
+            }];
+        }
         let states = modes.and_then(|modes| several(unit, modes));
         states.unwrap_or_else(|| vec![number::figure(unit, figure, row.p_value.is_some())])
     };
@@ -173,6 +180,10 @@ pub(crate) fn skill_legend(skill: &Skill) -> Option<&'static str> {
          small: below 5%, quiet if predicted so",
     )
 }
+
+/// Said where a row has a quantile of too few samples.
+pub(crate) const TOO_FEW: &str = "too few: fewer than 10 samples beyond the quantile in some run; \
+     measure longer";
 
 /// Said where a row has several states.
 pub(crate) const STATES: &str = "x (60%) or y (40%): repeats fall into several states; a hit if \

@@ -238,8 +238,11 @@ fn legend(c: &Comparison) -> String {
     parts.extend(with_p().next().map(|_| "± standard deviation over repeats"));
     // A spread and a number of runs have no spread of their own.
     let of_means = |r: &&Row| !matches!(r.kind, RowKind::Std | RowKind::Runs);
-    if c.rows.iter().filter(of_means).any(|r| r.p_value.is_none()) {
+    if c.rows.iter().filter(of_means).any(|r| r.p_value.is_none() && !r.too_few) {
         parts.push("without ±: fewer than two repeats");
+    }
+    if c.rows.iter().any(|r| r.too_few) {
+        parts.push(printed::TOO_FEW);
     }
     if c.rows.iter().any(|r| r.modes.is_some()) {
         parts.push(printed::STATES);

@@ -1,7 +1,7 @@
 //! Repeated runs of one command on this host, and two such sets side by side.
 
 use reveille_host::command::CommandRun;
-use reveille_measure::{GroupStats, HostContext, samples_for};
+use reveille_measure::{GroupStats, HostContext, enough_for};
 use serde::{Deserialize, Serialize};
 
 use crate::modes::{quantile, sorted};
@@ -104,7 +104,7 @@ impl BenchRuns {
     fn figure(&self, metric: &Metric) -> BenchFigure {
         let samples = self.samples(metric);
         let sorted = sorted(&samples);
-        let enough = |q: f64| samples.len() as u64 >= samples_for(q);
+        let enough = |q: f64| enough_for(samples.len() as u64, q);
         let at = |q: f64| enough(q).then(|| quantile(&sorted, q));
         BenchFigure {
             metric: metric.0,

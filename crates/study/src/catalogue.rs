@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use reveille_place::{InputKind, read_input_text};
+
 use crate::check::nearest;
 use crate::file::{parse, parse_beside};
 use crate::{Study, StudyError};
@@ -59,7 +61,7 @@ pub fn load(spec: &str) -> Result<Study, StudyError> {
     }
     let path = Path::new(spec);
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
-        let text = std::fs::read_to_string(path)
+        let text = read_input_text(path, InputKind::DESCRIPTION)
             .map_err(|error| StudyError::Read { path: path.to_owned(), error })?;
         return parse_beside(path.parent(), spec, &text);
     }

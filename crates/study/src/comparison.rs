@@ -100,6 +100,10 @@ pub struct Row {
     pub p_value: Option<f64>,
     /// p-value below 0.05.
     pub significant: bool,
+    /// A quantile that some repeat has too few samples for: fewer than ten beyond it. Without a
+    /// published figure to be held against, its figures are null then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub too_few: bool,
     /// The published change in percent, positive is better; null if none.
     pub published_change_pct: Option<f64>,
     /// The published figure of the baseline, as printed; null if none.

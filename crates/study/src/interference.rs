@@ -320,6 +320,7 @@ fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
         modes: None,
         p_value,
         significant: p_value.is_some_and(|p| p < 0.05),
+        too_few: false,
         published_change_pct: None,
         published_baseline: None,
         published_candidate: None,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use reveille_measure::{CpuTime, Explain, Latency, RunResult, RunSpec};
 
 use crate::rows::Finished;
-use crate::{Case, Point, Study};
+use crate::{Case, Measure, Point, Study};
 
 /// One run of the matrix.
 pub(crate) struct Run {
@@ -33,10 +33,17 @@ pub(crate) struct Slot<'a> {
 
 /// All repeats under one policy.
 struct SideRuns {
-    /// Metrics and explanation, by repeat.
-    runs: Vec<OnceLock<(Vec<f64>, Explain)>>,
+    /// By repeat.
+    runs: Vec<OnceLock<Ran>>,
     /// The rest of all repeats together.
     pooled: Mutex<Pooled>,
+}
+
+/// What one repeat leaves.
+struct Ran {
+    /// By metric: its figure, and whether too few samples are behind it.
+    metrics: Vec<(f64, bool)>,
+    explain: Explain,
 }
 
 /// Sums over repeats; whole numbers, so the order does not show.
@@ -141,8 +148,10 @@ impl SideRuns {
             sum.cost_ns += cpu.cost_ns;
         }
         let explain = result.explain();
-        let samples = case.metrics.iter().map(|m| m.sample(result, &explain)).collect();
-        self.runs[repeat].set((samples, explain)).expect("each repeat is run once");
+        let metric = |m: &Measure| (m.sample(result, &explain), m.has_too_few(result));
+        let metrics = case.metrics.iter().map(metric).collect();
+        let ran = Ran { metrics, explain };
+        assert!(self.runs[repeat].set(ran).is_ok(), "each repeat is run once");
     }
 
     fn finished(&self, case: &Case, repeats: usize) -> Option<Finished> {
@@ -151,11 +160,14 @@ impl SideRuns {
         }
         let runs: Option<Vec<_>> = self.runs[..repeats].iter().map(OnceLock::get).collect();
         let runs = runs?;
-        let of_metric = |m: usize| runs.iter().map(|(samples, _)| samples[m]).collect();
-        let explained: Vec<Explain> = runs.iter().map(|(_, e)| e.clone()).collect();
+        let metrics = 0..case.metrics.len();
+        let samples = |m: usize| runs.iter().map(|run| run.metrics[m].0).collect();
+        let too_few = |m: usize| runs.iter().any(|run| run.metrics[m].1);
+        let explained: Vec<Explain> = runs.iter().map(|run| run.explain.clone()).collect();
         let pooled = self.pooled.lock().expect("all runs are over");
         Some(Finished {
-            samples: (0..case.metrics.len()).map(of_metric).collect(),
+            samples: metrics.clone().map(samples).collect(),
+            too_few: metrics.map(too_few).collect(),
             explain: Explain::mean(&explained),
             latency_cdf: pooled.wakeup_latency.cdf(),
             cpus: pooled.cpus.clone(),

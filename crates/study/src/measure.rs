@@ -1,7 +1,7 @@
 //! What a run is judged by: a metric of its workload, one of the numbers that
 //! explain a result, or what bandwidth control did to a task group.
 
-use reveille_measure::{Explain, GroupStats, RunResult};
+use reveille_measure::{Explain, GroupStats, RunResult, enough_for};
 use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
 use serde::Serialize;
@@ -122,6 +122,19 @@ impl Measure {
             MeasureFrom::Explain(name) => name.starts_with("wakeup_p"),
             MeasureFrom::Group { .. } => false,
         }
+    }
+
+    /// Is it a quantile that this run has too few samples for?
+    pub(crate) fn has_too_few(&self, result: &RunResult) -> bool {
+        let (latency, quantile) = match &self.from {
+            MeasureFrom::Workload(MetricKind::RecordedLatency { record, quantile }) => {
+                (result.recorded_latency.get(usize::from(*record)), *quantile)
+            }
+            MeasureFrom::Explain("wakeup_p50_ns") => (Some(&result.wakeup_latency), 0.5),
+            MeasureFrom::Explain("wakeup_p99_ns") => (Some(&result.wakeup_latency), 0.99),
+            _ => return false,
+        };
+        latency.is_some_and(|latency| !enough_for(latency.count(), quantile))
     }
 
     /// The name without its unit.

@@ -125,7 +125,10 @@ fn case(
     let (usual_warmup, usual_duration) = default_times(parts.on);
     let warmup_ns = check::time(parts.warmup.unwrap_or(usual_warmup));
     let warmup_ns = warmup_ns.map_err(|p| StudyError::option("--warmup", p))?;
-    let duration_ns = check::time(parts.duration.unwrap_or(usual_duration));
+    let duration_ns = match parts.duration {
+        Some(text) => check::time(text),
+        None => check::time(usual_duration).map(|usual| usual.max(workload.pass_ns)),
+    };
     let duration_ns = duration_ns.and_then(|ns| check::measured(warmup_ns, ns));
     Ok(Case {
         name: workload.name.clone(),
@@ -140,6 +143,7 @@ fn case(
         repeats: repeats.map_err(|p| StudyError::option("--repeats", p))?,
         warmup_ns,
         duration_ns: duration_ns.map_err(|p| StudyError::option("--duration", p))?,
+        pass_ns: workload.pass_ns,
         baselines: false,
     })
 }

@@ -14,6 +14,8 @@ use crate::{Case, Point, statistics};
 pub(crate) struct Finished {
     /// By metric of the case and repeat.
     pub(crate) samples: Vec<Vec<f64>>,
+    /// By metric: a quantile that some repeat has too few samples for.
+    pub(crate) too_few: Vec<bool>,
     /// Mean over repeats.
     pub(crate) explain: Explain,
     /// Wakeup latency of all repeats together.
@@ -103,6 +105,8 @@ impl Pair<'_> {
                 (false, false) => None,
             };
             hold(&mut row, published, within);
+        } else if row.too_few {
+            row.tell_nothing();
         }
         row
     }
@@ -151,6 +155,7 @@ impl Pair<'_> {
             modes: None,
             p_value: None,
             significant: false,
+            too_few: self.base.too_few[m] || self.candidate.too_few[m],
             published_change_pct: None,
             published_baseline: None,
             published_candidate: None,
@@ -234,6 +239,13 @@ pub(crate) fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
 }
 
 impl Row {
+    /// Of too few samples there is no figure.
+    fn tell_nothing(&mut self) {
+        let nothing = Figure { mean: f64::NAN, rel_std: f64::NAN };
+        (self.baseline, self.candidate, self.change_pct) = (nothing, nothing, f64::NAN);
+        (self.p_value, self.significant, self.modes) = (None, false, None);
+    }
+
     fn published_of_side(&mut self, side: Side) -> &mut Option<f64> {
         match side {
             Side::Base => &mut self.published_baseline,

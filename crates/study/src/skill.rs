@@ -134,6 +134,7 @@ mod tests {
             modes: RowModes::of(direction, baseline, candidate),
             p_value: None,
             significant: false,
+            too_few: false,
             published_change_pct: None,
             published_baseline: None,
             published_candidate: None,

@@ -96,6 +96,9 @@ pub struct Case {
     pub warmup_ns: Ns,
     /// Virtual time measured; not 0.
     pub duration_ns: Ns,
+    /// One pass through the phases of the workload, which is measured unless a shorter time was
+    /// asked for; 0 without phases.
+    pub pass_ns: Ns,
     /// Are figures of one side held within the tolerance of baselines?
     pub baselines: bool,
 }

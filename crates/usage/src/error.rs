@@ -48,8 +48,8 @@ pub enum UsageError {
 }
 
 impl UsageError {
-    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> UsageError {
-        move |error| UsageError::Read { path: path.to_owned(), error }
+    pub(crate) fn read(path: &Path, error: io::Error) -> UsageError {
+        UsageError::Read { path: path.to_owned(), error }
     }
 }
 

@@ -3,6 +3,7 @@
 //! step took, and nothing about when in it.
 
 mod answer;
+mod flat;
 mod series;
 
 use reveille_policy::BandwidthLimits;
@@ -177,6 +178,9 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
         );
     }
     let limits = limits(quota, period, &mut warnings)?;
+    if periods.is_none() && throttled.is_none() && throttled_time.is_none() {
+        warnings.extend(flat::warning(&usage, limits));
+    }
     let (threads, demands) = demands(&usage, first_ns, &mut warnings)?;
     Ok(Usage {
         name: name.to_owned(),

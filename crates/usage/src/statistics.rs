@@ -1,6 +1,6 @@
 //! What a recording says at a glance, and what it is too short to say.
 
-use reveille_measure::{EXCEEDANCES, samples_for};
+use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for};
 use serde::Serialize;
 
 use crate::{Ns, Origin, Usage};
@@ -17,12 +17,12 @@ struct Run {
 /// CPU time in periods of 100 ms on unlimited CPUs, as a share of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PeriodUse {
-    /// Half of the periods need no more.
-    pub p50: f64,
+    /// Half of the periods need no more; nothing if there are too few ([`enough_for`]).
+    pub p50: Option<f64>,
     /// 95% of them need no more.
-    pub p95: f64,
+    pub p95: Option<f64>,
     /// 99% of them need no more.
-    pub p99: f64,
+    pub p99: Option<f64>,
     /// None needs more.
     pub max: f64,
 }
@@ -164,17 +164,18 @@ impl Usage {
                         one can always hold a larger one."
                 .into());
         }
-        let (count, needed) = (self.demands.len() as u64, samples_for(quantile));
-        if count >= needed {
+        let count = self.demands.len() as u64;
+        if enough_for(count, quantile) {
             return Ok(());
         }
+        let needed = needed_for(quantile);
         if count == 0 {
             return Err(format!("It has no demands; {percent} needs {needed} of them."));
         }
         let span_s = self.span_ns as f64 / 1e9;
         Err(format!(
             "It is too short for {percent}: {count} demands in {span_s:.3} s, and {needed} are \
-             needed for {EXCEEDANCES} beyond it, which is about {:.0} s at that rate.",
+             needed for {BEYOND_QUANTILE} beyond it, which is about {:.0} s at that rate.",
             (span_s * needed as f64 / count as f64).ceil()
         ))
     }
@@ -256,7 +257,10 @@ fn period_use(mut used: Vec<Ns>) -> Option<PeriodUse> {
     let max = used.last()?;
     let share = |ns: Ns| ns as f64 / DEFAULT_PERIOD_NS as f64;
     // The least that so many do not exceed.
-    let quantile = |q: f64| share(used[((q * used.len() as f64).ceil() as usize).max(1) - 1]);
+    let quantile = |q: f64| {
+        let index = ((q * used.len() as f64).ceil() as usize).max(1) - 1;
+        enough_for(used.len() as u64, q).then(|| share(used[index]))
+    };
     Some(PeriodUse {
         p50: quantile(0.5),
         p95: quantile(0.95),

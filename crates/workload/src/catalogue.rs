@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use reveille_place::{InputKind, read_input_text};
+
 use crate::error::nearest;
 use crate::{Workload, WorkloadError};
 
@@ -62,7 +64,7 @@ pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
         return find(spec);
     };
     let path = Path::new(spec);
-    let text = std::fs::read_to_string(path)
+    let text = read_input_text(path, InputKind::DESCRIPTION)
         .map_err(|error| WorkloadError::Read { path: path.to_owned(), error })?;
     read(spec, &text)
 }

@@ -24,6 +24,9 @@ pub struct Workload {
     pub params: Vec<Param>,
     /// What a run can be judged by; the first is the usual one.
     pub metrics: Vec<Metric>,
+    /// How long the longest task takes for one pass through its phases, where nothing holds it
+    /// up; 0 without phases.
+    pub pass_ns: u64,
     pub(crate) source: Source,
     pub(crate) param_kinds: Vec<ParamKind>,
     pub(crate) channels: Vec<ChannelSource>,
@@ -95,6 +98,7 @@ impl Workload {
             about: top.require("about", "\"…\"")?.text("\"…\"")?.to_owned(),
             load_unit: top.require("load", "\"pairs\"")?.text("\"pairs\"")?.to_owned(),
             metrics: metrics(&top, &records)?,
+            pass_ns: 0,
             params,
             param_kinds,
             channels,

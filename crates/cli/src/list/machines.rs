@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::layout::{columns, entry};
 use crate::args::ListArgs;
-use crate::errors::CliError;
+use crate::errors::{CliError, say};
 use crate::output::{print, print_json};
 
 /// JSON of the list.
@@ -43,6 +43,8 @@ struct FullMachine<'a> {
     hz: u32,
     idle: Vec<IdleJson<'a>>,
     constants: Vec<ConstantJson<'a>>,
+    /// What of it is not modelled.
+    warnings: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -99,6 +101,9 @@ struct SpreadJson {
 pub fn machines(args: &ListArgs) -> Result<ExitCode, CliError> {
     if let Some(spec) = &args.name {
         let machine = reveille_machine::load(spec)?;
+        for what in &machine.warnings {
+            say(format_args!("warning: {}: {what}", machine.name));
+        }
         if args.json {
             print_json(&MachineJson { machine: full_json(&machine) })?;
         } else {
@@ -200,6 +205,7 @@ fn full_json(m: &Machine) -> FullMachine<'_> {
         hz: m.hz,
         idle: m.idle.iter().map(idle_json).collect(),
         constants: m.constants.iter().map(constant_json).collect(),
+        warnings: &m.warnings,
     }
 }
 

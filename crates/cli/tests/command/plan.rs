@@ -38,7 +38,9 @@ fn a_plan_is_the_same_for_any_number_of_jobs() {
     let limits = &plan["recommended"]["limits"];
     let quota = limits["quota_ns"].as_f64().unwrap() / limits["period_ns"].as_f64().unwrap();
     assert!((0.4..1.5).contains(&quota), "{limits}");
-    assert!(plan["recommended"]["effect"]["p99_ns"]["max"].as_f64().unwrap() <= 15e6);
+    // 80 pieces of work say nothing about p99, and enough about the longest.
+    assert!(plan["recommended"]["effect"]["p99_ns"]["max"].is_null());
+    assert!(plan["recommended"]["effect"]["max_ns"]["max"].as_f64().unwrap() <= 15e6);
     // A quota of half of the demand: what is not done has no latency.
     assert_eq!(plan["today"]["holds_share"], 0.0);
     assert!(plan["today"]["effect"]["max_ns"]["max"].is_null());

@@ -41,7 +41,7 @@ fn a_table_is_imported_and_shown() {
         "length      12.000 s",
         "threads     2, of which 1 at most are busy at once",
         "demands     2400, 0.600 CPUs on average",
-        "per 100 ms  p50 60.0%  p95 60.0%  p99 60.0%  max 60.0% of a CPU",
+        "per 100 ms  p50 60.0%  p95 too few  p99 too few  max 60.0% of a CPU",
         "limits      not known",
     ] {
         assert!(shown.contains(line), "{line}: {shown}");
@@ -101,7 +101,10 @@ fn what_cannot_be_imported_or_shown() {
     refused(&["usage", "show", dir.path().to_str().unwrap()], &["cannot read"]);
     fs::write(&csv, "at_s,cpu_ms\n1,1\n2,NaN\n").unwrap();
     refused(&["usage", "import", &csv], &["a.csv:3: column `cpu_ms`: `NaN`", "plain number"]);
-    refused(&["usage", "show", &csv], &["is no Parquet file", "usage import"]);
+    refused(&["usage", "show", &csv], &["a.csv:3: column `cpu_ms`: `NaN`"]);
+    fs::write(&parquet, "PAR").unwrap();
+    refused(&["usage", "show", &parquet], &["is no Parquet file", "usage import"]);
+    fs::remove_file(&parquet).unwrap();
     fs::write(&csv, table()).unwrap();
     refused(&["usage", "import", &csv, "--threads", "0"], &["threads", "use 1 to"]);
     refused(&["usage", "import", &csv, "--select", "a=b"], &["--select", "leave"]);

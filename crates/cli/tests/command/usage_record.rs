@@ -113,6 +113,29 @@ fn start(group: &Loaded, file: &Path, how: &str) -> Child {
     child
 }
 
+#[test]
+fn a_second_recorder_of_one_file_is_refused() {
+    let Some(group) = Loaded::new("twice") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usage.parquet");
+    let first = start(&group, &file, "sample");
+    let of = ["--cgroup", group.name.as_str(), "--force", "-o", file.to_str().unwrap()];
+    let error = refused(&of);
+    assert!(error.contains(&format!("process {} is writing it", first.id())), "{error}");
+    // Not even what others put there meanwhile is lost: the recording goes elsewhere.
+    fs::write(&file, "precious").unwrap();
+    let kill = format!("kill -INT {}", first.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let output = first.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let kept = errors.split("kept as ").nth(1).and_then(|text| text.lines().next()).unwrap();
+    assert!(!Usage::read(Path::new(kept)).unwrap().demands.is_empty());
+    fs::remove_file(kept).unwrap();
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no mark is left");
+}
+
 fn checked(output: &Output, code: i32, file: &Path) -> Usage {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{errors}");

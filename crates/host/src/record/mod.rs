@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use reveille_machine::parse_cpu_list;
 use reveille_measure::GroupStats;
 use reveille_policy::BandwidthLimits;
-use reveille_usage::Usage;
+use reveille_usage::{Sample, Usage};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -230,6 +230,15 @@ fn span_until(start_ns: Ns, ended: Ended, options: &RecordOptions, now_ns: Ns) -
     match ended {
         Ended::Whole => options.span_ns,
         Ended::Stopped | Ended::Vanished => (now_ns - start_ns).clamp(1, options.span_ns),
+    }
+}
+
+/// Throttling just before the end is not lost for having been counted after the last sample.
+fn show_at_end(samples: &mut [Sample], counters: &GroupStats) {
+    if let Some(last) = samples.last_mut() {
+        last.nr_periods = last.nr_periods.max(counters.nr_periods);
+        last.nr_throttled = last.nr_throttled.max(counters.nr_throttled);
+        last.throttled_ns = last.throttled_ns.max(counters.throttled_ns);
     }
 }
 

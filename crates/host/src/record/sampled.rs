@@ -11,7 +11,9 @@ use reveille_measure::GroupStats;
 use reveille_usage::{Origin, Sample, Usage};
 
 use super::members::is_gone;
-use super::{Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, online, span_until};
+use super::{
+    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, online, show_at_end, span_until,
+};
 use crate::cgroup::parse_stats;
 use crate::sys::clock;
 use crate::{HostError, Ns};
@@ -75,6 +77,11 @@ pub(super) fn record(
         }
     };
     let span_ns = span_until(start_ns, ended, options, clock::now());
+    // `cpu.stat` may have been read some time before the last sample.
+    if let Ok(counters) = session.group.stats() {
+        last = GroupStats { usage_ns: last.usage_ns, ..begun.since(&counters) };
+        show_at_end(&mut samples, &last);
+    }
     let cost = RecordCost {
         recorder_ns: begun.own_cpu_ns(),
         events: 0,

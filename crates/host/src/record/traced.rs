@@ -12,7 +12,7 @@ use super::tracepoints::{Event, Kind};
 use super::tracer::Tracer;
 use super::{
     Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online, seconds,
-    span_until,
+    show_at_end, span_until,
 };
 use crate::sys::clock;
 use crate::{HostError, Ns};
@@ -229,7 +229,8 @@ impl Run<'_> {
                 help: "run it with `chrt -f 1`, or record with --how sample".to_owned(),
             });
         }
-        let activity = self.activations.finish(end_ns);
+        let mut activity = self.activations.finish(end_ns);
+        show_at_end(&mut activity.samples, &self.counters);
         let mut warnings = self.begun.warnings(ended, &cost);
         if cost.lost > 0 {
             warnings.push(format!(

@@ -37,6 +37,18 @@ pub struct Emitted {
     pub notes: Vec<String>,
 }
 
+impl Emitted {
+    /// The same with a sentence ahead of the lines, as a comment where the format has some, and
+    /// among the notes.
+    pub fn with_remark(mut self, target: Target, remark: &str) -> Emitted {
+        if target != Target::Oci {
+            self.text.insert_str(0, &format!("# {remark}\n"));
+        }
+        self.notes.insert(0, remark.to_owned());
+        self
+    }
+}
+
 impl Target {
     /// All of them, in the order in which help lists them.
     pub const ALL: [Target; 6] = [

@@ -83,7 +83,8 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
         out += CHANGES;
     }
     out += LEGEND;
-    let more = [printed::skill_legend(&c.skill), several.then_some(printed::STATES)];
+    let too_few = c.rows.iter().any(|row| row.too_few).then_some(printed::TOO_FEW);
+    let more = [printed::skill_legend(&c.skill), several.then_some(printed::STATES), too_few];
     for text in more.into_iter().flatten() {
         push(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", capitalised(text)));
     }

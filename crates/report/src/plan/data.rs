@@ -20,9 +20,12 @@ struct Setting<'a> {
     today: bool,
     /// Nanoseconds and share, what is never done left out.
     cdf: Vec<(f64, f64)>,
-    /// Of this distribution; null if it is never reached.
-    p50: Option<f64>,
-    p99: Option<f64>,
+    /// Of this distribution: null if it is never reached, left out if there are too few pieces
+    /// of work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50: Option<Option<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99: Option<Option<f64>>,
     /// Share that is never done.
     never: f64,
 }
@@ -80,8 +83,8 @@ fn latency<'a>(column: &Column<'a>) -> Setting<'a> {
     Setting {
         name: column.name,
         today: column.name == "today",
-        p50: at(0.5),
-        p99: at(0.99),
+        p50: (!column.shown.effect.p50_ns.median.is_nan()).then(|| at(0.5)),
+        p99: (!column.shown.effect.p99_ns.median.is_nan()).then(|| at(0.99)),
         cdf: done,
         never,
     }

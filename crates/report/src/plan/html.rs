@@ -316,6 +316,9 @@ fn provenance(out: &mut String, plan: &Plan) {
     if let Some(limits) = &of.limits {
         fact("Limits while recorded", &setting(limits));
     }
+    if !plan.too_few.is_empty() {
+        fact("Too few pieces of work for", &plan.too_few.join(", "));
+    }
     fact("Goals", &format!("{}, in {} of the draws", goals(plan), of_draws(plan.model.confidence)));
     for given in &plan.neighbours {
         let limits = given.limits.as_ref().map_or("no quota".into(), setting);

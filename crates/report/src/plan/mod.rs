@@ -9,3 +9,4 @@ mod words;
 
 pub use html::plan_html;
 pub use terminal::plan_table;
+pub use words::headroom;

@@ -106,7 +106,14 @@ fn settings(columns: &[Column<'_>]) -> Vec<Row> {
         row("cpu.max", columns, |shown| plain(files(&shown.limits)[0].clone())),
         row("cpu.max.burst", columns, |shown| with_quota(&|s| files(&s.limits)[1].clone(), shown)),
         row("CPUs reserved", columns, |shown| {
-            plain(shown.reserved_cpus.map_or("all".into(), cpus))
+            let least = shown.least.and_then(|least| least.cpus());
+            let more = |(least, reserved): (f64, f64)| {
+                format!("{}+{:.0}%", cpus(least), 100.0 * (reserved / least - 1.0))
+            };
+            Cell {
+                range: least.zip(shown.reserved_cpus).map(more),
+                ..plain(shown.reserved_cpus.map_or("all".into(), cpus))
+            }
         }),
     ]
 }
@@ -157,7 +164,7 @@ fn effects(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
         rows.push(row(&label, columns, |shown| {
             let mut cell = figure(of(&shown.effect), Some(within(&shown.intervals)), text);
             if let Some(goal) = &goal {
-                cell.tone = tone(goal.holds(of(&shown.effect).median));
+                cell.tone = held(goal, of(&shown.effect).median);
             }
             cell
         }));
@@ -197,8 +204,12 @@ fn limit(goal: &Goal, text: fn(f64) -> String) -> String {
     }
 }
 
-fn tone(good: bool) -> Tone {
-    if good { Tone::Good } else { Tone::Bad }
+fn held(goal: &Goal, figure: f64) -> Tone {
+    match figure {
+        unknown if unknown.is_nan() => Tone::Plain,
+        figure if goal.holds(figure) => Tone::Good,
+        _ => Tone::Bad,
+    }
 }
 
 /// Goals about what has no row of its own, such as `p99.9` and `tardiness`.
@@ -217,7 +228,7 @@ fn other_goals(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
         rows.push(row(&label, columns, |shown| {
             let range = shown.effect.goals.get(number).copied().unwrap_or_default();
             let interval = shown.intervals.goals.get(number).copied();
-            Cell { tone: tone(goal.holds(range.median)), ..figure(range, interval, ms) }
+            Cell { tone: held(&goal, range.median), ..figure(range, interval, ms) }
         }));
     }
     rows

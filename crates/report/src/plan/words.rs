@@ -5,6 +5,8 @@ use reveille_measure::duration_text;
 use reveille_plan::{Change, Limits, Plan, Range, Recording};
 use reveille_usage::Origin;
 
+use crate::number::TOO_FEW;
+
 /// What is not done in the time simulated.
 pub(super) const NEVER: &str = "never";
 
@@ -21,7 +23,11 @@ fn digits(value: f64) -> String {
 
 /// Milliseconds without their unit.
 pub(super) fn ms(ns: f64) -> String {
-    if ns.is_finite() { digits(ns / 1e6) } else { NEVER.into() }
+    match ns {
+        ns if ns.is_nan() => TOO_FEW.into(),
+        ns if ns.is_infinite() => NEVER.into(),
+        ns => digits(ns / 1e6),
+    }
 }
 
 /// Percent without its sign.
@@ -124,7 +130,33 @@ pub(super) fn cost(plan: &Plan) -> Option<String> {
         Some(more) if more > 0.0 => format!(", {} more than today", cpus(more)),
         Some(less) => format!(", {} less than today", cpus(-less)),
     };
-    Some(format!("It reserves {} CPUs{against}.", cpus(reserved)))
+    let headroom = headroom(plan).map_or(String::new(), |text| format!(" {text}."));
+    Some(format!("It reserves {} CPUs{against}.{headroom}", cpus(reserved)))
+}
+
+/// How much of the recommended quota is head-room; nothing without a quota.
+pub fn headroom(plan: &Plan) -> Option<String> {
+    let shown = plan.recommended.as_ref()?;
+    let (reserved, least) = (shown.reserved_cpus?, shown.least?.cpus()?);
+    let (has, asked) = (reserved / least - 1.0, plan.model.headroom);
+    if asked == 0.0 {
+        return Some("No head-room is included (--headroom 0)".into());
+    }
+    let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
+    let least = cpus(least);
+    // Quotas are whole microseconds.
+    if has < asked - 0.001 {
+        return Some(format!(
+            "{least} CPUs meet the goals; head-room is {} and not {}, for no more can be reserved \
+             or used",
+            percent(has),
+            percent(asked)
+        ));
+    }
+    Some(format!(
+        "{least} CPUs meet the goals, and {} head-room is on top (--headroom)",
+        percent(asked)
+    ))
 }
 
 /// What today's setting does.
@@ -145,7 +177,8 @@ pub(super) fn today(plan: &Plan) -> String {
 
 /// Milliseconds with their unit.
 pub(super) fn with_ms(ns: f64) -> String {
-    if ns.is_finite() { format!("{} ms", ms(ns)) } else { NEVER.into() }
+    let unit = if ns.is_finite() { " ms" } else { "" };
+    ms(ns) + unit
 }
 
 /// A column's head for an alternative.
@@ -186,6 +219,16 @@ pub(super) fn footnote(plan: &Plan) -> String {
         plan.model.draws,
         of_draws(plan.model.confidence)
     );
+    let in_table = |q: &String| {
+        ["p50", "p99"].contains(&q.as_str()) || plan.goals.iter().any(|goal| goal.starts_with(q))
+    };
+    if plan.too_few.iter().any(in_table) {
+        let why = match plan.recording.origin {
+            Origin::Averaged { .. } => "averages tell no latency",
+            _ => "fewer than 10 pieces of work lie beyond the quantile; record for longer",
+        };
+        note += &format!(" {TOO_FEW}: {why}.");
+    }
     note += " Worst case: the longest piece of work, alone, when the bank is empty; ≤: by the \
              closed form.";
     note

@@ -131,6 +131,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         modes: None,
         p_value: Some(if gain.abs() > 2.0 { 0.0004 } else { 0.31 }),
         significant: gain.abs() > 2.0,
+        too_few: false,
         half_width: 0.05,
         ratios: Vec::new(),
         published_change_pct: published,
@@ -188,6 +189,7 @@ fn explained(full: f64, waste: f64) -> Explain {
         wakeup_p50_ns: 1900.0 * (1.0 + full),
         wakeup_p99_ns: 14_500.0 * (1.0 + full) * waste,
         wakeup_max_ns: 1.31e6 * waste,
+        latencies: Some(100_000),
     }
 }
 

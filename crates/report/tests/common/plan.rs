@@ -53,6 +53,7 @@ pub fn shown(limits: Limits, p99_ms: f64, throttled: f64, holds_share: f64) -> S
     let bound_ns = limits.quota_ns.map(|_| 210 * MS);
     Shown {
         limits,
+        least: None,
         reserved_cpus: limits.cpus(),
         effect: figures(p99_ms, throttled, range),
         phases: 20,
@@ -98,11 +99,13 @@ pub fn service() -> Plan {
             within: None,
             quota_sum_cpus: None,
             confidence: 0.95,
+            headroom: 0.0,
             draws: 40,
             seed: 1,
         },
         today: Some(shown(limits(50, 100, 0), 85.3, 0.123, 0.0)),
         recommended: Some(shown(limits(60, 100, 45), 17.2, 0.0004, 0.975)),
+        too_few: vec!["p99.9".into()],
         alternatives: vec![
             Alternative {
                 change: Change::LongerPeriod,

@@ -299,7 +299,8 @@ impl Document<'_> {
             Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
             None => DEFAULT_REPEATS,
         };
-        let (warmup_ns, duration_ns) = self.times(raw, defaults)?;
+        let pass_ns = workload.pass_ns;
+        let (warmup_ns, duration_ns) = self.times(raw, defaults, pass_ns)?;
         let mut case = Case {
             name: raw.name.get_ref().clone(),
             workload: workload.name,
@@ -313,6 +314,7 @@ impl Document<'_> {
             repeats,
             warmup_ns,
             duration_ns,
+            pass_ns,
             baselines: defaults.raw.baselines,
         };
         for published in &raw.published {
@@ -412,8 +414,14 @@ impl Document<'_> {
         }
     }
 
-    /// Warm-up and measured time of a case.
-    fn times(&self, case: &RawCase, defaults: &Defaults<'_>) -> Result<(Ns, Ns), StudyError> {
+    /// Warm-up and measured time of a case: a pass through the workload's phases at least,
+    /// unless the file gives a time.
+    fn times(
+        &self,
+        case: &RawCase,
+        defaults: &Defaults<'_>,
+        pass_ns: Ns,
+    ) -> Result<(Ns, Ns), StudyError> {
         let (study, (usual_warmup, usual_duration)) = (defaults.raw, default_times(defaults.on));
         let time = |key, given: Option<&Spanned<String>>, default: &str| match given {
             Some(text) => self.at(key, text, check::time(text.get_ref())),
@@ -422,7 +430,8 @@ impl Document<'_> {
         let warmup = case.warmup.as_ref().or(study.warmup.as_ref());
         let duration = case.duration.as_ref().or(study.duration.as_ref());
         let warmup_ns = time("warmup", warmup, usual_warmup)?;
-        let duration_ns = time("duration", duration, usual_duration)?;
+        let given_ns = time("duration", duration, usual_duration)?;
+        let duration_ns = if duration.is_some() { given_ns } else { given_ns.max(pass_ns) };
         let span = duration.or(warmup).map_or(0..0, Spanned::span);
         let measured = check::measured(warmup_ns, duration_ns);
         Ok((warmup_ns, measured.map_err(|problem| self.wrong(span, "duration", problem))?))

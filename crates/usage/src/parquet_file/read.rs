@@ -1,9 +1,6 @@
 //! From the bytes of a file to a recording. The file may have been through other tools,
 //! which leave out columns, turn whole numbers into floats or reorder rows.
 
-use std::fs;
-use std::path::Path;
-
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
@@ -25,15 +22,6 @@ const ANEW: &str =
     "record again with `reveille usage record`, or import with `reveille usage import`";
 
 impl Usage {
-    /// Reads a recording from a Parquet file.
-    ///
-    /// # Errors
-    /// [`UsageError`] with the file, what is wrong with it, and the fix.
-    pub fn read(path: &Path) -> Result<Usage, UsageError> {
-        let bytes = fs::read(path).map_err(UsageError::read(path))?;
-        Usage::from_parquet(&path.display().to_string(), bytes)
-    }
-
     /// Reads a recording from the bytes of a Parquet file; errors name it `file`.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ mod waits;
 use std::path::Path;
 
 use json::Node;
-use task::TaskReader;
+use task::{TaskReader, pass_ns};
 
 use crate::error::{Mistake, Source};
 use crate::file::records;
@@ -61,6 +61,7 @@ impl Workload {
             load_unit: "copies of the file".to_owned(),
             params: Vec::new(),
             metrics: metrics(!records.is_empty()),
+            pass_ns: reader.tasks.iter().map(|task| pass_ns(&task.ops)).max().unwrap_or(0),
             param_kinds: Vec::new(),
             channels: Vec::new(),
             lists: reader.waits.list_names(),

@@ -250,6 +250,35 @@ pub(super) fn policy(value: &Node) -> Result<(), WorkloadError> {
     }
 }
 
+/// Time for which operations run and sleep; a timer's period is as long as its pass, unless
+/// that takes longer. What is repeated for ever is passed once.
+pub(super) fn pass_ns(ops: &[OpSource]) -> u64 {
+    let fixed = |amount: &Amount| match amount {
+        Amount::Fixed(ns) => *ns,
+        _ => 0,
+    };
+    let (mut total, mut busy, mut periods) = (0u64, 0u64, 0u64);
+    for op in ops {
+        match &op.code {
+            Code::Run { time, .. } | Code::Spin(time) | Code::Sleep { time, .. } => {
+                busy = busy.saturating_add(fixed(time));
+            }
+            Code::Period { period, .. } => periods = periods.saturating_add(fixed(period)),
+            Code::Repeat { times, ops } => {
+                let times = Some(fixed(times)).filter(|times| *times < FOR_EVER).unwrap_or(1);
+                total = total.saturating_add(times.saturating_mul(pass_ns(ops)));
+            }
+            // The end of a phase's pass.
+            Code::Count(_) => {
+                total = total.saturating_add(busy.max(periods));
+                (busy, periods) = (0, 0);
+            }
+            _ => {}
+        }
+    }
+    total.saturating_add(busy.max(periods))
+}
+
 fn takes_time(op: &OpSource) -> bool {
     match &op.code {
         Code::Run { time, .. } | Code::Spin(time) | Code::Sleep { time, .. } => {

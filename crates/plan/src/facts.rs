@@ -1,0 +1,133 @@
+//! What a plan says of its input, its model and its limits of knowledge.
+
+use reveille_measure::enough_for;
+use reveille_usage::{Origin, Usage};
+
+use crate::goal::Subject;
+use crate::plan::{Model, NeighbourGiven, Plan, Recording};
+use crate::replay::Stage;
+use crate::search::DRAWS;
+use crate::{Limits, Request};
+
+/// Limits that were in force while it was recorded.
+pub(crate) fn recorded(usage: &Usage) -> Option<Limits> {
+    usage.limits.map(Limits::from)
+}
+
+/// Pieces of work whose latency tells something: none of averages.
+pub(crate) fn pieces(usage: &Usage) -> u64 {
+    match usage.origin {
+        Origin::Averaged { .. } => 0,
+        _ => usage.demands.len() as u64,
+    }
+}
+
+/// Quantiles of the table and of goals that there are too few pieces of work for.
+pub(crate) fn too_few(request: &Request<'_>) -> Vec<String> {
+    let goals = request.goals.iter().filter_map(|goal| match goal.subject {
+        Subject::Latency(quantile) => Some(quantile),
+        _ => None,
+    });
+    let mut quantiles: Vec<f64> = [0.5, 0.9, 0.99, 0.999].into_iter().chain(goals).collect();
+    quantiles.sort_by(f64::total_cmp);
+    quantiles.dedup();
+    quantiles.retain(|&quantile| !enough_for(pieces(request.usage), quantile));
+    quantiles.into_iter().map(|q| format!("p{}", (q * 1e9).round() / 1e7)).collect()
+}
+
+pub(crate) fn threads(usage: &Usage) -> u32 {
+    let mut seen = vec![false; usage.threads as usize];
+    for demand in usage.demands.iter().filter(|demand| demand.cpu_ns > 0) {
+        seen[demand.thread as usize] = true;
+    }
+    seen.into_iter().filter(|seen| *seen).count() as u32
+}
+
+pub(crate) fn recording(usage: &Usage) -> Recording {
+    Recording {
+        name: usage.name.clone(),
+        origin: usage.origin,
+        span_ns: usage.span_ns,
+        threads: threads(usage),
+        demands: usage.demands.len(),
+        mean_cpus: usage.mean_cpus(),
+        longest_ns: usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0),
+        limits: recorded(usage),
+    }
+}
+
+pub(crate) fn given(request: &Request<'_>, stage: &Stage<'_>) -> Vec<NeighbourGiven> {
+    let neighbours = request.neighbours.iter().zip(&stage.neighbours);
+    neighbours
+        .map(|(n, limits)| NeighbourGiven { recording: recording(&n.usage), limits: *limits })
+        .collect()
+}
+
+pub(crate) fn model(request: &Request<'_>, stage: &Stage<'_>) -> Model {
+    Model {
+        machine: request.machine.name.clone(),
+        cpus: request.cpus,
+        hz: stage.machine.hz,
+        base: request.policy.base.clone(),
+        slice_ns: request.slice_ns,
+        within: request.within,
+        quota_sum_cpus: request.quota_sum_cpus,
+        confidence: request.confidence,
+        headroom: request.headroom,
+        draws: DRAWS,
+        seed: request.seed,
+    }
+}
+
+pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
+    let usage = request.usage;
+    let mut warnings = usage.warnings.clone();
+    let machine = request.machine;
+    warnings.extend(machine.warnings.iter().map(|what| format!("{}: {what}.", machine.name)));
+    for goal in &request.goals {
+        if let Subject::Latency(quantile) = goal.subject {
+            if quantile < 1.0 {
+                let short = usage.enough_for(quantile).err();
+                warnings.extend(short.map(|why| format!("{}: {why}", goal.text)));
+            }
+            if let Origin::Sampled { resolution_ns } = usage.origin {
+                if goal.limit < 3.0 * resolution_ns as f64 {
+                    warnings.push(format!(
+                        "`{}` is hardly more than the {:.1} ms between two samples of the \
+                         recording: work that came and went between them was not seen.",
+                        goal.text,
+                        resolution_ns as f64 / 1e6
+                    ));
+                }
+            }
+        }
+    }
+    if matches!(usage.origin, Origin::Averaged { .. }) {
+        warnings.push(
+            "The recording holds averages: bursts within a step are spread out, and throttling \
+             is less than it will be."
+                .into(),
+        );
+    }
+    for neighbour in &request.neighbours {
+        if let Some(throttling) = neighbour.usage.throttling() {
+            warnings.push(format!(
+                "The neighbour {} was throttled {throttling} while it was recorded: without its \
+                 limit it asks for more than is simulated.",
+                neighbour.usage.name
+            ));
+        }
+    }
+    match &plan.recommended {
+        None => warnings.push(
+            "No setting was found whose goals hold with this confidence; a goal a little \
+             easier, or more CPUs, may help."
+                .into(),
+        ),
+        Some(shown) if !shown.meets_goals => {
+            warnings.push("The recommended setting holds in fewer draws than asked for.".into());
+        }
+        Some(_) => {}
+    }
+    warnings
+}

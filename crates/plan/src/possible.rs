@@ -1,0 +1,124 @@
+//! What cannot be planned, refused before the search with the reason: recordings that tell
+//! nothing, goals that no setting reaches, and more than may be reserved.
+
+use reveille_usage::{Origin, Throttling, Usage};
+
+use crate::facts::threads;
+use crate::goal::Subject;
+use crate::replay::{Phase, Stage, fits};
+use crate::search::Search;
+use crate::{PlanError, Request};
+
+/// Is there work to plan for, and do the goals suit it?
+pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
+    for usage in request.neighbours.iter().map(|n| &n.usage).chain([request.usage]) {
+        let refuse = |problem: &str, help: &str| {
+            let (name, problem) = (usage.name.clone(), problem.to_owned());
+            Err(PlanError::Recording { name, problem, help: help.to_owned() })
+        };
+        if usage.mean_cpus() == 0.0 {
+            let help = "record it while it works; a group that only sleeps needs no quota";
+            return refuse("asks for no CPU time at all", help);
+        }
+        if !fits(usage.span_ns) {
+            return refuse("is longer than 19 hours", "take a shorter part of the recording");
+        }
+    }
+    if let Some(throttling) = request.usage.throttling() {
+        return Err(throttled(request.usage, throttling));
+    }
+    if request.goals.is_empty() {
+        return Err(PlanError::Option {
+            option: "--goal",
+            problem: "no goal is given".into(),
+            help: "say what is to be reached, such as --goal p99=20ms or --goal 'throttled<0.1%'"
+                .into(),
+        });
+    }
+    let goals = &request.goals;
+    goals.iter().try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
+}
+
+/// What a throttled group would have used, and when, nothing tells.
+fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
+    let what = match usage.origin {
+        Origin::Averaged { .. } => "its own counters show that it was throttled",
+        _ => "it was throttled while it was recorded,",
+    };
+    PlanError::Recording {
+        name: usage.name.clone(),
+        problem: format!(
+            "{what} {throttling}: what it would have used without that limit is not in it, and a \
+             plan would repeat the limit"
+        ),
+        help: "lift the limit and record for 60 s: `reveille usage record --cgroup NAME -o \
+               FILE.parquet`; then set the limit again"
+            .into(),
+    }
+}
+
+/// The largest reservation that is looked at, in thousandths of a CPU.
+pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result<u64, PlanError> {
+    let usage = request.usage;
+    let mean = usage.mean_cpus();
+    let (cpus, others): (f64, f64) =
+        (f64::from(request.cpus), request.neighbours.iter().map(|n| n.usage.mean_cpus()).sum());
+    let goal = || request.goals[0].text.clone();
+    if mean + others >= cpus {
+        let with = if others > 0.0 { " and its neighbours ask" } else { " asks" };
+        let total = mean + others;
+        return Err(PlanError::Impossible {
+            goal: goal(),
+            problem: format!(
+                "the group{with} for {total:.2} CPUs on average, and there are {}",
+                request.cpus
+            ),
+            help: "give more CPUs: --cpus".into(),
+        });
+    }
+    // Nobody is throttled who may use all CPUs that its threads do at once; neighbours make
+    // them meet that would not.
+    let alone = request.neighbours.is_empty();
+    let threads = if alone { usage.max_parallel() } else { threads(usage) };
+    let threads = f64::from(threads).min(cpus);
+    // Slices that stay on other CPUs are lost to a period: a quarter more loses nothing.
+    let mut most = threads * 1.25;
+    let sum = request.quota_sum_cpus.or((!request.neighbours.is_empty()).then_some(cpus));
+    if let Some(sum) = sum {
+        let reserved = stage.neighbours.iter().flatten().filter_map(|limits| limits.cpus());
+        let reserved: f64 = reserved.sum();
+        most = most.min(sum - reserved);
+        if most <= mean {
+            return Err(PlanError::Impossible {
+                goal: goal(),
+                problem: format!(
+                    "the group asks for {mean:.2} CPUs on average, and of {sum:.2} CPUs its \
+                     neighbours' quotas leave {:.2}",
+                    (sum - reserved).max(0.0)
+                ),
+                help: "allow more: --quota-sum CPUS".into(),
+            });
+        }
+    }
+    Ok((most * 1000.0).floor() as u64)
+}
+
+/// Without a limit the goals hold, or no quota makes them hold.
+pub(crate) fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<(), PlanError> {
+    let phase = Phase::of_grid(0, 1);
+    let (figures, _) = search.figures(&search.load, None, phase, None)?;
+    for (goal, figure) in request.goals.iter().zip(&figures.goals) {
+        if goal.subject != Subject::Tardiness && !goal.holds(*figure) {
+            return Err(PlanError::Impossible {
+                goal: goal.text.clone(),
+                problem: format!(
+                    "without any limit it is {:.3} ms on {} CPUs already",
+                    figure / 1e6,
+                    request.cpus
+                ),
+                help: "ask for a longer time, or give more CPUs: --cpus".into(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What a recording's own counters say of bandwidth control while it was made: a group that was
+//! throttled did not show what it would have used.
+
+use crate::{Ns, Usage};
+
+/// Throttling while a recording was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttling {
+    /// Periods with something to do; 0 if they were not counted.
+    pub nr_periods: u64,
+    /// Those of them that were throttled; 0 if they were not counted.
+    pub nr_throttled: u64,
+    /// Time throttled, summed over CPUs; 0 if it was not counted.
+    pub throttled_ns: Ns,
+}
+
+impl Usage {
+    /// Throttling that its counters show; nothing without any, and without counters.
+    pub fn throttling(&self) -> Option<Throttling> {
+        let last = self.samples.last()?;
+        let seen = last.nr_throttled > 0 || last.throttled_ns > 0;
+        seen.then_some(Throttling {
+            nr_periods: last.nr_periods,
+            nr_throttled: last.nr_throttled,
+            throttled_ns: last.throttled_ns,
+        })
+    }
+}
+
+impl std::fmt::Display for Throttling {
+    /// `in 12 of 60 periods, for 1.250 s`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.nr_throttled, self.nr_periods) {
+            (0, _) => {}
+            (throttled, 0) => write!(f, "in {throttled} periods")?,
+            (throttled, periods) => write!(f, "in {throttled} of {periods} periods")?,
+        }
+        if self.throttled_ns > 0 {
+            let comma = if self.nr_throttled > 0 { ", " } else { "" };
+            write!(f, "{comma}for {:.3} s", self.throttled_ns as f64 / 1e9)?;
+        }
+        Ok(())
+    }
+}
