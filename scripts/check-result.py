@@ -66,28 +66,41 @@ def is_number(value):
 def check_explain(side, where):
     if not keys(side, EXPLAIN, where):
         return
+    too_few = [name for name in ("wakeup_p50_ns", "wakeup_p99_ns") if side[name] is None]
     for name, value in side.items():
+        if name in too_few:
+            continue
         if not check(is_number(value) and value >= 0, where, f"{name} = {value}"):
             return
         if name.endswith("_pct"):
             check(value <= 100.1, where, f"{name} = {value} is above 100%")
     both = side["idle_pct"] + side["cost_pct"]
     check(both <= 100.001, where, "idle and cost exceed all CPU time")
-    check(
-        side["wakeup_p50_ns"] <= side["wakeup_p99_ns"] <= side["wakeup_max_ns"],
-        where, "quantiles of wakeup latency are out of order",
-    )
+    # A run has enough wakeups for its median before it has enough for p99.
+    check("wakeup_p50_ns" not in too_few or "wakeup_p99_ns" in too_few, where, "p99 and no p50")
+    quantiles = [side[f"wakeup_{q}_ns"] for q in ("p50", "p99", "max")]
+    quantiles = [ns for ns in quantiles if ns is not None]
+    check(quantiles == sorted(quantiles), where, "quantiles of wakeup latency are out of order")
     wakeups = sum(v for n, v in side.items() if n.startswith("wakeups_"))
     # A stream's sender and receiver may keep each other busy.
     check(wakeups > 0 or side["context_switches_per_s"] == 0, where, "no wakeups")
 
 
 def check_row(row, where):
+    # Present only where it is true.
+    too_few = row.pop("too_few", None)
+    check(too_few in (None, True), where, f"too_few {too_few}")
     if not keys(row, ROW, where):
         return
     check(isinstance(row["load"], int) and row["load"] >= 1, where, f"load {row['load']}")
     check(row["kind"] in ("change", "side", "std", "runs", "interference"), where, f"kind {row['kind']}")
     check(row["direction"] in ("higher", "lower", "neither"), where, row["direction"])
+    if too_few and row["published_source"] is None:
+        figures = [row[side][key] for side in ("baseline", "candidate") for key in ("mean", "rel_std")]
+        figures += [row["change_pct"], row["p_value"], row["modes"]]
+        check(figures == [None] * 7, where, "a figure of too few samples")
+        check_rest(row, where)
+        return
     # What is better if higher is never 0, unless it is a share.
     may_be_0 = row["kind"] in ("std", "runs") or row["direction"] != "higher"
     least = 0 if may_be_0 or row["metric"].endswith("(%)") else 1e-9
@@ -117,6 +130,11 @@ def check_row(row, where):
     check(p is None or (is_number(p) and 0 <= p <= 1), where, f"p_value {p}")
     significant = p is not None and p < 0.05
     check(row["significant"] == significant, where, "significant does not follow from p_value")
+    check_rest(row, where)
+
+
+def check_rest(row, where):
+    """What a row has besides its figures."""
     check_published(row, where)
     if keys(row["explain"], {"baseline", "candidate"}, where):
         # Groups that share a fluid wake nobody.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `reveille usage record` costs, on this host: records groups with some 100, 1,000 and
+# What `reveille record` costs, on this host: records groups with some 100, 1,000 and
 # 10,000 activations a second in each way, and shows the overhead that it states. Wants root
 # and a cgroup v1 hierarchy or v2 with the cpu controller.
 #

@@ -1,4 +1,4 @@
-//! `reveille usage`: recordings of what CPU time a group of tasks asks for.
+//! The former names of `record`, `import` and `show`: recordings of what CPU time a group of tasks asks for.
 
 use std::process::ExitCode;
 

@@ -90,15 +90,15 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
                 let short = usage.enough_for(quantile).err();
                 warnings.extend(short.map(|why| format!("{}: {why}", goal.text)));
             }
-            if let Origin::Sampled { resolution_ns } = usage.origin {
-                if goal.limit < 3.0 * resolution_ns as f64 {
-                    warnings.push(format!(
-                        "`{}` is hardly more than the {:.1} ms between two samples of the \
+            if let Origin::Sampled { resolution_ns } = usage.origin
+                && goal.limit < 3.0 * resolution_ns as f64
+            {
+                warnings.push(format!(
+                    "`{}` is hardly more than the {:.1} ms between two samples of the \
                          recording: work that came and went between them was not seen.",
-                        goal.text,
-                        resolution_ns as f64 / 1e6
-                    ));
-                }
+                    goal.text,
+                    resolution_ns as f64 / 1e6
+                ));
             }
         }
     }

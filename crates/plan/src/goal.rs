@@ -114,7 +114,7 @@ impl Goal {
         let Subject::Latency(quantile) = self.subject else { return Ok(()) };
         if let Origin::Averaged { step_ns } = usage.origin {
             let step = duration_text(step_ns as f64);
-            let help = "record the group itself (`reveille usage record`), or ask for \
+            let help = "record the group itself (`reveille record`), or ask for \
                         throttled<… or lost<…";
             let problem = format!(
                 "{} holds averages over {step}, which say nothing about the latency of any work",

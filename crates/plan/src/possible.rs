@@ -51,7 +51,7 @@ fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
             "{what} {throttling}: what it would have used without that limit is not in it, and a \
              plan would repeat the limit"
         ),
-        help: "lift the limit and record for 60 s: `reveille usage record --cgroup NAME -o \
+        help: "lift the limit and record for 60 s: `reveille record --cgroup NAME -o \
                FILE.parquet`; then set the limit again"
             .into(),
     }

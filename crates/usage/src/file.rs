@@ -10,7 +10,7 @@ use crate::{CsvOptions, Usage, UsageError};
 /// What a recording is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// As `reveille usage` writes it.
+    /// As `reveille record` and `import` write it.
     Parquet,
     /// Answers of Prometheus, in JSON.
     Prometheus,

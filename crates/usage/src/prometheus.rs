@@ -150,7 +150,7 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     let mut warnings = vec![format!(
         "These are averages over {}: bursts shorter than that, any latency, and throttling within \
          it cannot be seen. Demand is spread evenly, so limits that follow from it are too low; \
-         goals of latency need `reveille usage record`.",
+         goals of latency need `reveille record`.",
         seconds(step_ns)
     )];
     warnings.extend(usage.warnings(step_ns));

@@ -155,7 +155,7 @@ impl Usage {
         let percent = format!("p{}", (quantile * 1e8).round() / 1e6);
         if let Origin::Averaged { step_ns } = self.origin {
             return Err(format!(
-                "Averages over {} s say nothing about {percent}: use `reveille usage record`.",
+                "Averages over {} s say nothing about {percent}: use `reveille record`.",
                 step_ns as f64 / 1e9
             ));
         }

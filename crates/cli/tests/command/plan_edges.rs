@@ -23,7 +23,7 @@ fn path(dir: &Path, name: &str) -> String {
 fn sampled(path: &str, nr_throttled: u64) {
     let sample = |n: u64| Sample {
         at_ns: 4_000_000 * (n + 1),
-        runtime_ns: if n % 5 == 0 { 4_000_000 } else { 0 },
+        runtime_ns: if n.is_multiple_of(5) { 4_000_000 } else { 0 },
         nr_periods: (n + 1) / 25,
         nr_throttled: if n == 999 { nr_throttled } else { 0 },
         ..Sample::default()

@@ -103,7 +103,7 @@ fn what_cannot_be_imported_or_shown() {
     refused(&["usage", "import", &csv], &["a.csv:3: column `cpu_ms`: `NaN`", "plain number"]);
     refused(&["usage", "show", &csv], &["a.csv:3: column `cpu_ms`: `NaN`"]);
     fs::write(&parquet, "PAR").unwrap();
-    refused(&["usage", "show", &parquet], &["is no Parquet file", "usage import"]);
+    refused(&["usage", "show", &parquet], &["is no Parquet file", "reveille import"]);
     fs::remove_file(&parquet).unwrap();
     fs::write(&csv, table()).unwrap();
     refused(&["usage", "import", &csv, "--threads", "0"], &["threads", "use 1 to"]);

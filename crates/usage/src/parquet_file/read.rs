@@ -18,8 +18,7 @@ use crate::{Demand, Sample, Usage, UsageError};
 /// Rows read at a time.
 const BATCH: usize = 1 << 16;
 
-const ANEW: &str =
-    "record again with `reveille usage record`, or import with `reveille usage import`";
+const ANEW: &str = "record again with `reveille record`, or import with `reveille import`";
 
 impl Usage {
     /// Reads a recording from the bytes of a Parquet file; errors name it `file`.
@@ -70,7 +69,7 @@ fn about(metadata: &FileMetaData) -> Result<About, Mistake> {
     let text = entries.iter().find(|entry| entry.key == KEY).and_then(|entry| entry.value.as_ref());
     let Some(text) = text else {
         let problem = format!("is no recording: its metadata have no `{KEY}`");
-        let fix = "a table of requests is imported as CSV: `reveille usage import`; tools that \
+        let fix = "a table of requests is imported as CSV: `reveille import`; tools that \
                    copy a recording must keep its key-value metadata";
         return Err(Mistake::new(problem, fix));
     };

@@ -15,7 +15,7 @@ const PART: usize = 5;
 
 const UNKNOWN: &str = "and no counter of throttling is in the answers: whether it wanted more \
                        cannot be known. Query container_cpu_cfs_throttled_periods_total too, or \
-                       lift the limit and record for 60 s with `reveille usage record`.";
+                       lift the limit and record for 60 s with `reveille record`.";
 
 /// What cannot be known of use that is flat at a limit, or at what may be one.
 pub(super) fn warning(usage: &Counter, limits: Option<BandwidthLimits>) -> Option<String> {
