@@ -103,12 +103,14 @@ proptest! {
     /// Some changes cannot be noticed: those of a number. Nothing else is accepted, and
     /// nothing stops the program.
     #[test]
-    fn a_changed_byte_gives_an_error_or_a_valid_recording(
-        usage in usage(), at in 0.0..1.0f64, byte in any::<u8>()
+    fn changed_bytes_give_an_error_or_a_valid_recording(
+        usage in usage(), changes in prop::collection::vec((0.0..1.0f64, any::<u8>()), 1..4)
     ) {
         let mut bytes = usage.to_parquet().unwrap();
-        let at = (bytes.len() as f64 * at) as usize;
-        bytes[at] = byte;
+        for (at, byte) in changes {
+            let at = (bytes.len() as f64 * at) as usize;
+            bytes[at] = byte;
+        }
         if let Ok(read) = Usage::from_parquet("a.parquet", bytes) {
             read.validate().unwrap();
         }

@@ -53,7 +53,7 @@ impl Sound {
             }
             Encoding::DELTA_BINARY_PACKED if !self.text => {
                 // No numbers at all: the decoder would count below zero if asked for one.
-                if delta_count(values).is_none_or(|count| count == 0) {
+                if values.is_empty() || delta_count(values)? == 0 {
                     match &mut page {
                         Page::DataPage { encoding, .. } | Page::DataPageV2 { encoding, .. } => {
                             *encoding = Encoding::PLAIN;
@@ -108,23 +108,38 @@ fn check_texts(mut values: &[u8], count: u32) -> Result<()> {
     Ok(())
 }
 
-/// How many numbers the header of a delta encoding announces: the third of its numbers.
-fn delta_count(values: &[u8]) -> Option<u64> {
-    let mut bytes = values.iter();
-    let mut number = || {
-        let mut number = 0;
-        for shift in (0..63).step_by(7) {
-            let byte = *bytes.next()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
+/// How many numbers a page in delta encoding holds. Walks through its blocks: at a number that
+/// does not end, the decoder would end the program. Numbers that are missing it reports itself.
+fn delta_count(mut values: &[u8]) -> Result<u64> {
+    let mut header = [0; 4];
+    for number in &mut header {
+        *number = take_number(&mut values)?;
+    }
+    let [block, parts, count, _] = header;
+    let part = block.checked_div(parts).ok_or_else(|| damaged("a page has blocks of no parts"))?;
+    let mut left = count.saturating_sub(1);
+    while left > 0 && !values.is_empty() {
+        let _least = take_number(&mut values)?;
+        let widths = values.split_off(..parts.min(values.len() as u64) as usize);
+        for &width in widths.unwrap_or_default() {
+            if left == 0 {
+                break;
             }
+            let bytes = part / 8 * u64::from(width);
+            values = values.get(bytes.min(values.len() as u64) as usize..).unwrap_or_default();
+            left = left.saturating_sub(part);
         }
-        None
-    };
-    number()?;
-    number()?;
-    number()
+    }
+    Ok(count)
+}
+
+/// Takes a number from the front: seven bits a byte, the last one below 128.
+fn take_number(values: &mut &[u8]) -> Result<u64> {
+    const LONGEST: usize = 10;
+    let length = values.iter().take(LONGEST).position(|byte| byte & 0x80 == 0);
+    let number = length.and_then(|last| values.split_off(..=last));
+    let number = number.ok_or_else(|| damaged("a page has a number that does not end"))?;
+    Ok(number.iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f)))
 }
 
 fn damaged(how: &str) -> ParquetError {
@@ -151,5 +166,29 @@ impl PageReader for Sound {
 
     fn skip_next_page(&mut self) -> Result<()> {
         self.inner.skip_next_page()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::delta_count;
+
+    #[test]
+    fn numbers_in_delta_encoding_end() {
+        let long = [0x80; 11];
+        // Blocks of 128 in 4 parts; 34 numbers from 0 on, whose differences take a byte.
+        let header = [0x80, 1, 4, 34, 0];
+        let block = [&[2, 8, 8, 8, 8][..], &[1; 64]].concat();
+        assert_eq!(delta_count(&[&header[..], &block].concat()).unwrap(), 34);
+        assert_eq!(delta_count(&[&header[..], &block, &long].concat()).unwrap(), 34);
+        for place in 0..header.len() {
+            assert!(delta_count(&[&header[..place], &long].concat()).is_err(), "{place}");
+        }
+        assert!(delta_count(&[&header[..], &long].concat()).is_err());
+        // 200 numbers need a second block, behind four parts of 32 bytes.
+        let header = [0x80, 1, 4, 200, 1, 0];
+        let block = [&[2, 8, 8, 8, 8][..], &[1; 128]].concat();
+        assert!(delta_count(&[&header[..], &block, &long].concat()).is_err());
+        assert_eq!(delta_count(&[&header[..], &block, &[2]].concat()).unwrap(), 200);
     }
 }
