@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
-use reveille_machine::MachineError;
+use reveille_machine::{Machine, MachineError};
 use reveille_plan::PlanError;
 use reveille_study::StudyError;
 use reveille_usage::UsageError;
@@ -107,6 +107,13 @@ pub fn report(error: CliError) -> ExitCode {
         let _ = writeln!(io::stderr().lock(), "{:?}", Report::new(Shown::of(&error)));
     }
     code
+}
+
+/// Warns of what the model leaves out of this machine.
+pub fn warn_of(machine: &Machine) {
+    for what in &machine.warnings {
+        say(format_args!("warning: {}: {what}", machine.name));
+    }
 }
 
 /// A line on standard error.

@@ -107,7 +107,7 @@ impl OutputFile {
                 return refuse(error.to_string(), help);
             }
         };
-        // After the claim: who had it before may have written.
+        // Checked after the claim: the previous owner may have written it.
         if self.target.exists() && !overwrite {
             return refuse("it exists".into(), "name another file, or overwrite it with --force");
         }
@@ -187,7 +187,7 @@ impl Mark {
                 }
                 Err(error) => return Err(error.into()),
             }
-            // Between opening and locking the owner before may have taken the file away.
+            // The previous owner may have unlinked the file between open and lock.
             let same = fs::metadata(path).is_ok_and(|now| {
                 file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (now.dev(), now.ino()))
             });
@@ -202,7 +202,7 @@ impl Mark {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        // Before the lock is let go, so that nobody locks a file that is taken away.
+        // Unlinked before it is unlocked: another process must not lock a file without a name.
         let _ = fs::remove_file(&self.path);
         let _ = flock(&self.file, FlockOperation::Unlock);
     }

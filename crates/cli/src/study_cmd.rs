@@ -10,7 +10,7 @@ use reveille_measure::duration_text;
 use reveille_study::{Comparison, On, Parts, Study, StudyError, Summary};
 
 use crate::args::{CompareArgs, RunArgs, StudyArgs};
-use crate::errors::{CliError, INTERRUPTED, say};
+use crate::errors::{CliError, INTERRUPTED, say, warn_of};
 use crate::host_study::{self, Costs};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
@@ -150,11 +150,7 @@ fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError>
 
 /// Warns of what the study does not cover.
 fn warn(study: &Study) {
-    for machine in &study.machines {
-        for what in &machine.warnings {
-            say(format_args!("warning: {}: {what}", machine.name));
-        }
-    }
+    study.machines.iter().for_each(warn_of);
     for case in study.cases.iter().filter(|case| case.duration_ns < case.pass_ns) {
         say(format_args!(
             "warning: {}: {} is measured, and one pass through its phases takes {}: later phases \

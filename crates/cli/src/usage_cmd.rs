@@ -1,4 +1,4 @@
-//! The former names of `record`, `import` and `show`: recordings of what CPU time a group of tasks asks for.
+//! `reveille usage`: the former name of `record`, `import` and `show`.
 
 use std::process::ExitCode;
 

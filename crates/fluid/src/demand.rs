@@ -1,5 +1,4 @@
-//! How much CPU time a group asks for anew in each period: a distribution, or periods of a
-//! recording.
+//! A group's new demand for CPU time in each period: a distribution, or periods of a recording.
 //!
 //! CPU time is in CPUs here, that is CPU time per period over the length of a period.
 

@@ -33,7 +33,7 @@ mod tests {
             prop_assert!((total - capacity.min(wanted)).abs() < 1e-9, "{} {}", total, wanted);
             for (given_i, want_i) in given.iter().zip(&wants) {
                 prop_assert!((0.0..=*want_i).contains(given_i));
-                // Whoever did not get all has at least as much as anybody else.
+                // A group that wants more than it got has at least as much as any other.
                 let most = given.iter().fold(0.0, |a: f64, b| a.max(*b));
                 prop_assert!(*given_i >= want_i - 1e-12 || *given_i >= most - 1e-9);
             }

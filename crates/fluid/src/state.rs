@@ -11,7 +11,7 @@ pub(crate) const ROUNDING: f64 = 1e-9;
 /// One of the groups that share CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupDemand {
-    /// What it asks for anew in each period.
+    /// New demand in each period.
     pub demand: Demand,
     /// Quota over period, in CPUs; above 0.
     pub quota: f64,
@@ -30,7 +30,7 @@ pub(crate) struct State<'a> {
     pub(crate) need: Vec<f64>,
     /// Saved quota.
     pub(crate) tokens: Vec<f64>,
-    /// Asked for anew.
+    /// New demand of this period.
     pub(crate) fresh: Vec<f64>,
     /// What limits let each group use.
     pub(crate) allowed: Vec<f64>,
@@ -101,8 +101,8 @@ impl<'a> State<'a> {
             let saved = self.tokens[i] + group.quota - self.served[i];
             self.tokens[i] = saved.clamp(0.0, group.burst);
         }
-        // Where all groups use up their quotas and those are all there is, nobody bursts
-        // and each gets what it would get without any burst: no interference.
+        // If quotas are all used and sum to the capacity, no group bursts: each gets what it
+        // would get without bursts, so there is no interference.
         let shared = (within - self.capacity).abs() > self.least;
         Period { excess: if over { excess } else { 0.0 }, missed: over && shared }
     }

@@ -39,7 +39,7 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
     goals.iter().try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
 }
 
-/// What a throttled group would have used, and when, nothing tells.
+/// Demand of a throttled group cannot be recovered from its recording.
 fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
     let what = match usage.origin {
         Origin::Averaged { .. } => "its own counters show that it was throttled",
@@ -76,8 +76,8 @@ pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result
             help: "give more CPUs: --cpus".into(),
         });
     }
-    // Nobody is throttled who may use all CPUs that its threads do at once; neighbours make
-    // them meet that would not.
+    // A group is never throttled with a quota for all CPUs that its threads use at once. Beside
+    // neighbours, threads that would not overlap may run at the same time.
     let alone = request.neighbours.is_empty();
     let threads = if alone { usage.max_parallel() } else { threads(usage) };
     let threads = f64::from(threads).min(cpus);

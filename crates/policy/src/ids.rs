@@ -2,6 +2,14 @@
 
 use std::fmt;
 
+/// A number that indexes an array of its own kind.
+pub trait Id: Copy {
+    /// Its place in an array.
+    fn index(self) -> usize;
+    /// The number that stands at this place of an array.
+    fn at(index: usize) -> Self;
+}
+
 macro_rules! id {
     ($(#[$about:meta])* $name:ident) => {
         $(#[$about])*
@@ -29,6 +37,18 @@ macro_rules! id {
             #[inline]
             pub fn some(self) -> Option<$name> {
                 (self != $name::NONE).then_some(self)
+            }
+        }
+
+        impl Id for $name {
+            #[inline]
+            fn index(self) -> usize {
+                $name::index(self)
+            }
+
+            #[inline]
+            fn at(index: usize) -> $name {
+                $name::at(index)
             }
         }
 

@@ -20,7 +20,7 @@ pub use features::{
 };
 pub use ffi::nr_idle_scan;
 pub use group::{Groups, TaskGroup};
-pub use ids::{CpuId, TaskId};
+pub use ids::{CpuId, Id, TaskId};
 pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_without_meaning};
 pub use state::{Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};

@@ -7,10 +7,7 @@ use reveille_study::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, Be
 use serde::Serialize;
 
 use crate::made::json_text;
-use crate::number::{UNDEFINED, Unit, change, figure};
-
-/// What stands in place of a quantile.
-const TOO_FEW: &str = "too few";
+use crate::number::{TOO_FEW, UNDEFINED, Unit, change, figure};
 
 /// The runs and what follows from them.
 #[derive(Serialize)]

@@ -1,6 +1,5 @@
-//! How a result came about, so that it can be made again: the program's version in every
-//! JSON and on every page; command line and date on pages alone, for the same input gives the
-//! same JSON.
+//! How to reproduce a result: the program's version in every JSON and on every page. Command line
+//! and date are on pages only, so that the same input gives the same JSON.
 
 use serde::Serialize;
 

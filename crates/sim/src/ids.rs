@@ -3,39 +3,10 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-use reveille_policy::{CpuId, TaskId};
+use reveille_policy::{CpuId, Id, TaskId};
 
 pub(crate) type CpuVec<T> = IdVec<CpuId, T>;
 pub(crate) type TaskVec<T> = IdVec<TaskId, T>;
-
-pub(crate) trait Id: Copy {
-    fn index(self) -> usize;
-    fn at(index: usize) -> Self;
-}
-
-impl Id for CpuId {
-    #[inline]
-    fn index(self) -> usize {
-        CpuId::index(self)
-    }
-
-    #[inline]
-    fn at(index: usize) -> CpuId {
-        CpuId::at(index)
-    }
-}
-
-impl Id for TaskId {
-    #[inline]
-    fn index(self) -> usize {
-        TaskId::index(self)
-    }
-
-    #[inline]
-    fn at(index: usize) -> TaskId {
-        TaskId::at(index)
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct IdVec<I, T> {

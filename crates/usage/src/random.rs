@@ -31,7 +31,7 @@ impl Usage {
     ) -> Usage {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut exponential = |mean: f64| {
-            // Of 53 random bits, and never 0, of which there is no logarithm.
+            // 53 random bits, never 0: ln(0) is undefined.
             let uniform = ((rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
             -uniform.ln() * mean
         };

@@ -2,7 +2,6 @@
 //! compares two such sets of runs.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -12,6 +11,7 @@ use reveille_host::command::{CommandRun, RunCommand};
 use reveille_host::supervise::{self, Place};
 use reveille_host::{HostError, Watch, own_cpu_ns};
 use reveille_measure::GroupStats;
+use reveille_place::{InputKind, read_input_text};
 use reveille_policy::{BandwidthLimits, Groups};
 use reveille_report::{bench_change_json, bench_change_table, bench_json, bench_table, read_bench};
 use reveille_study::{BENCH_FORMAT, BenchRuns, TaskGroup};
@@ -66,20 +66,20 @@ pub fn command(args: &CommandArgs) -> Result<ExitCode, CliError> {
     let save = args.save.as_ref().map(|path| OutputFile::prepare("--save", path)).transpose()?;
     let runs = measure(args)?;
     let json = bench_json(&runs);
+    let shown = if args.json {
+        print(&json)
+    } else {
+        print(&(bench_table(&runs) + &place::context(&runs.host, runs.group.as_ref())))
+    };
     if let Some(file) = save {
         file.write(&json)?;
     }
-    if args.json {
-        print(&json)?;
-    } else {
-        let group = runs.group.as_ref();
-        print(&(bench_table(&runs) + &place::context(&runs.host, group)))?;
-    }
+    shown?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn read(option: &str, path: &Path) -> Result<BenchRuns, CliError> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = read_input_text(path, InputKind::RECORDING).map_err(|error| {
         let doing = format!("read the file of `{option}`, {}", path.display());
         HostError::system(doing, error, "name a file that `reveille bench --save FILE` wrote")
     })?;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::layout::{columns, entry};
 use crate::args::ListArgs;
-use crate::errors::{CliError, say};
+use crate::errors::{CliError, warn_of};
 use crate::output::{print, print_json};
 
 /// JSON of the list.
@@ -101,9 +101,7 @@ struct SpreadJson {
 pub fn machines(args: &ListArgs) -> Result<ExitCode, CliError> {
     if let Some(spec) = &args.name {
         let machine = reveille_machine::load(spec)?;
-        for what in &machine.warnings {
-            say(format_args!("warning: {}: {what}", machine.name));
-        }
+        warn_of(&machine);
         if args.json {
             print_json(&MachineJson { machine: full_json(&machine) })?;
         } else {

@@ -136,6 +136,8 @@ fn saved_runs_are_compared() {
         refused(&["bench", "--before", &bad, "--after", &long], 2, &["bad.json", problem]);
     }
     refused(&["bench", "--before", "none.json", "--after", &long], 2, &["none.json"]);
+    let device = ["bench", "--before", "/dev/zero", "--after", &long];
+    refused(&device, 2, &["it is a device; name a regular file"]);
 }
 
 #[test]

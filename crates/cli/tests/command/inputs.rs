@@ -129,7 +129,7 @@ fn a_pass_through_all_phases_is_measured() {
     assert!(!(80.0..88.0).contains(&idle(&short)), "one phase alone: {}", idle(&short));
 }
 
-/// 3 ms of virtual time hold a few wakeups, of which nothing can be said about 1%.
+/// 3 ms of virtual time have a few wakeups, too few for p99.
 #[test]
 fn a_quantile_of_too_few_samples_is_no_number() {
     let args = "compare --machine quad-1s4c --workload schbench --load 1 --base v6.2 --with \

@@ -130,7 +130,7 @@ pub fn spawn_bound(command: &mut Command, join: Vec<File>) -> io::Result<Child> 
         if process::getppid() != Some(parent) {
             return Err(Errno::SRCH.into());
         }
-        // 0 is whoever writes it.
+        // 0 means the writing process.
         join.iter().try_for_each(|procs| rustix::io::write(procs, b"0").map(drop))?;
         Ok(())
     };

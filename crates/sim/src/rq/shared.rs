@@ -17,12 +17,12 @@ pub(crate) struct Entry {
     pub(crate) task: TaskId,
     /// The CPU that appended it: its node's line is there.
     pub(crate) by: CpuId,
-    /// From then on others see it: its append waits for the lock.
+    /// When other CPUs begin to see it: its append waits for the lock.
     pub(crate) seen_from: Ns,
 }
 
-/// The line of a queue's head and lock. Taking the lock takes the line from its last
-/// owner, or from those who have looked since; a look holds nobody up.
+/// The cache line of a queue's head and lock. Acquiring the lock transfers the line from its last
+/// owner, or from CPUs that have read it since. A read delays no other CPU.
 pub(crate) struct Head {
     pub(crate) owner: CpuId,
     reader: CpuId,
@@ -57,11 +57,11 @@ impl Head {
     }
 }
 
-/// One queue. A task joins and leaves `list` when its CPU asks for the lock, for the
-/// lock is granted in that order; whoever looks without it sees the list as it is.
+/// One queue. A task joins and leaves `list` when its CPU asks for the lock, because the lock is
+/// granted in that order. A CPU that reads without the lock sees the list as it is.
 pub(crate) struct Queue {
     pub(crate) list: VecDeque<Entry>,
-    /// From when until when others see a task whose removal waits for the lock.
+    /// When other CPUs still see a task whose removal waits for the lock: from, until.
     pub(crate) leaving: VecDeque<(Ns, Ns)>,
     pub(crate) lock: Lock,
     pub(crate) head: Head,
