@@ -1,7 +1,8 @@
 //! One value per CPU, or per task: indexed by that kind of number and no other, and without
 //! a check. An activation follows some hundred of these numbers, and every one of them comes
-//! from [`IdVec::ids`] or from the topology and the program that all vectors of a run are made
-//! for; none shrinks. Builds with debug assertions check each.
+//! from [`IdVec::ids`], or from the topology and the program that all vectors of a run are made
+//! for, or has passed [`IdVec::checked`]; no vector shrinks. Builds with debug assertions check
+//! each.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -11,6 +12,22 @@ use reveille_policy::{CpuId, Id, TaskId};
 
 pub(crate) type CpuVec<T> = IdVec<CpuId, T>;
 pub(crate) type TaskVec<T> = IdVec<TaskId, T>;
+
+/// A number of something that only one file counts.
+#[derive(Clone, Copy)]
+pub(crate) struct At(pub(crate) usize);
+
+impl Id for At {
+    #[inline]
+    fn index(self) -> usize {
+        self.0
+    }
+
+    #[inline]
+    fn at(index: usize) -> At {
+        At(index)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct IdVec<I, T> {

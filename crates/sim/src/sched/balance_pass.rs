@@ -19,7 +19,7 @@ use crate::sim::Sim;
 use crate::tasks::task::Saved;
 
 /// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
-const MAX_MOVED: u64 = 32;
+const MAX_MOVED: usize = 32;
 
 impl Sim<'_> {
     /// One pass of `dst` over its domain at `level`, and the time that it takes.
@@ -32,7 +32,7 @@ impl Sim<'_> {
             return (Pass::NotOurs, base);
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
-        if kind == Kind::NewIdle && !self.crowded(member) {
+        if kind == Kind::NewIdle && !self.crowded(domain) {
             // Of two tasks one may come here, a single one stays: whatever the statistics
             // say, nothing moves, and beyond this they leave nothing behind.
             self.balancer.overload &= domain.span.len() != self.cpus.len();
@@ -43,13 +43,12 @@ impl Sim<'_> {
     }
 
     /// Has some CPU of the domain two tasks?
-    fn crowded(&self, member: Membership) -> bool {
-        let crowded = self.balancer.sums.crowded(member.domain as usize);
+    fn crowded(&self, domain: &Domain) -> bool {
+        let crowded = self.balancer.sums.some_crowded(domain);
         #[cfg(debug_assertions)]
         {
-            let span = &self.balancer.domains.all[member.domain as usize].span;
-            let some = span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1);
-            assert_eq!(crowded, some, "crowded CPUs of domain {}", member.domain);
+            let some = domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1);
+            assert_eq!(crowded, some, "crowded CPUs of {:?}", domain.span);
         }
         crowded
     }
@@ -114,7 +113,7 @@ impl Sim<'_> {
         sums.refresh(domains, number, |domain, g| group(&self.world, published, domain, g));
         // At the root every pass, whatever its kind, sees whether some queue is crowded.
         if domain.span.len() == self.cpus.len() {
-            self.balancer.overload = self.crowded(member);
+            self.balancer.overload = self.crowded(domain);
         }
         if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
             let util = self.balancer.sums.of(number).groups.iter().map(|g| g.util).sum();
@@ -158,10 +157,12 @@ impl Sim<'_> {
         imbalance: Imbalance,
     ) -> u32 {
         let failed = self.balancer.state[dst][level].failed;
-        let waiting: Vec<TaskId> = self.cpus[src].rq.waiting().collect();
+        let mut waiting = std::mem::take(&mut self.balancer.waiting);
+        waiting.clear();
+        waiting.extend(self.cpus[src].rq.waiting().take(MAX_MOVED));
         let mut left = imbalance;
         let mut moved = 0;
-        for &task in waiting.iter().take(MAX_MOVED as usize) {
+        for &task in &waiting {
             if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
                 break;
             }
@@ -195,6 +196,7 @@ impl Sim<'_> {
                 break;
             }
         }
+        self.balancer.waiting = waiting;
         moved
     }
 

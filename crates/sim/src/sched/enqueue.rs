@@ -38,7 +38,7 @@ impl Sim<'_> {
         self.world.task_mut(task).load_avg = load as u32;
         let nr = self.world.nr_running(dst) + 1;
         self.set_nr_running(dst, nr);
-        self.set_available_idle(dst, false);
+        self.world.set_available_idle(dst, false);
         if nr >= 2 {
             self.balancer.overload = true;
         }
@@ -85,15 +85,12 @@ impl Sim<'_> {
         c.averages.advance(&self.rules.decay, self.now, running, c.rq.weight, nr);
     }
 
-    /// Sets the number of runnable tasks of a CPU.
+    /// Sets the number of runnable tasks of a CPU, whose load is to be published as well.
     #[inline]
     pub(crate) fn set_nr_running(&mut self, cpu: CpuId, nr: u32) {
-        let crowded = nr > 1;
-        if crowded != (self.world.nr_running(cpu) > 1) {
-            self.balancer.sums.crowd(&self.balancer.domains, cpu, crowded);
-        }
         self.world.set_nr_running(cpu, nr);
-        self.balancer.sums.note(cpu);
+        let crowded = &mut self.balancer.sums.crowded;
+        if nr > 1 { crowded.insert(cpu) } else { crowded.remove(cpu) }
     }
 
     /// Says whether a CPU is idle to the eye: no task queued, and no wake-up pending.

@@ -4,6 +4,7 @@
 
 use reveille_policy::CpuId;
 
+use crate::ids::{At, IdVec};
 use crate::sched::domains::{Domain, Domains};
 use crate::sched::imbalance::Group;
 
@@ -16,47 +17,45 @@ pub(crate) struct DomainSums {
     pub(crate) groups: Vec<Group>,
     /// [`Group::rank`] of each.
     pub(crate) ranks: Vec<u64>,
-    /// CPUs with two tasks or more.
-    crowded: u32,
 }
 
 /// A set of CPUs, in words of 64.
-#[derive(Clone, Debug)]
-pub(crate) struct CpuSet(Vec<u64>);
+#[derive(Clone)]
+pub(crate) struct CpuSet(IdVec<At, u64>);
 
 impl CpuSet {
     pub(crate) fn all(n_cpus: usize) -> CpuSet {
-        let mut set = CpuSet(vec![u64::MAX; n_cpus.div_ceil(64)]);
-        if let Some(last) = set.0.last_mut() {
-            *last >>= (64 - n_cpus % 64) % 64;
-        }
+        let mut set = CpuSet(IdVec::filled(0, n_cpus.div_ceil(64)));
+        (0..n_cpus).map(CpuId::at).for_each(|cpu| set.insert(cpu));
         set
     }
 
     #[inline]
     pub(crate) fn contains(&self, cpu: CpuId) -> bool {
-        self.0[cpu.index() / 64] >> (cpu.index() % 64) & 1 != 0
+        self.0[At(cpu.index() / 64)] >> (cpu.index() % 64) & 1 != 0
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, cpu: CpuId) {
-        self.0[cpu.index() / 64] |= 1 << (cpu.index() % 64);
+        self.0[At(cpu.index() / 64)] |= 1 << (cpu.index() % 64);
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, cpu: CpuId) {
-        self.0[cpu.index() / 64] &= !(1 << (cpu.index() % 64));
+        self.0[At(cpu.index() / 64)] &= !(1 << (cpu.index() % 64));
     }
 
     pub(crate) fn first(&self) -> Option<CpuId> {
         let word = self.0.iter().position(|&word| word != 0)?;
-        Some(CpuId::at(word * 64 + self.0[word].trailing_zeros() as usize))
+        Some(CpuId::at(word * 64 + self.0[At(word)].trailing_zeros() as usize))
     }
 }
 
 /// Sums of all domains.
 pub(crate) struct Sums {
     of_domain: Vec<DomainSums>,
+    /// CPUs with two tasks or more.
+    pub(crate) crowded: CpuSet,
     /// CPUs that have changed, unknown to all domains.
     changed: CpuSet,
     /// The same by layer of domains: known to others, but not to those of that layer.
@@ -69,10 +68,14 @@ impl Sums {
         let of_domain = domains.all.iter().map(|domain| DomainSums {
             groups: domain.groups.iter().map(|cpus| Group::of(cpus.len())).collect(),
             ranks: vec![0; domain.groups.len()],
-            crowded: 0,
         });
         let layers = domains.all.iter().map(|domain| domain.layer + 1).max().unwrap_or(0);
-        Sums { of_domain: of_domain.collect(), stale: vec![all.clone(); layers], changed: all }
+        Sums {
+            of_domain: of_domain.collect(),
+            crowded: CpuSet(IdVec::filled(0, domains.of_cpu.len().div_ceil(64))),
+            stale: vec![all.clone(); layers],
+            changed: all,
+        }
     }
 
     /// What the sums of its groups are made of has changed.
@@ -81,18 +84,10 @@ impl Sums {
         self.changed.insert(cpu);
     }
 
-    /// A queue has got its second task, or is left with one.
-    pub(crate) fn crowd(&mut self, domains: &Domains, cpu: CpuId, crowded: bool) {
-        for member in &domains.of_cpu[cpu] {
-            let count = &mut self.of_domain[member.domain as usize].crowded;
-            *count = if crowded { *count + 1 } else { *count - 1 };
-        }
-    }
-
     /// Has some CPU of the domain two tasks?
     #[inline]
-    pub(crate) fn crowded(&self, domain: usize) -> bool {
-        self.of_domain[domain].crowded > 0
+    pub(crate) fn some_crowded(&self, domain: &Domain) -> bool {
+        domain.words.iter().any(|&(word, mask)| self.crowded.0[At(word)] & mask != 0)
     }
 
     #[inline]
@@ -118,14 +113,14 @@ impl Sums {
             return (0..domain.groups.len()).for_each(renew);
         }
         for &(word, mask) in &domain.words {
-            let changed = self.changed.0[word] & mask;
+            let changed = self.changed.0[At(word)] & mask;
             if changed != 0 {
-                self.changed.0[word] ^= changed;
-                self.stale.iter_mut().for_each(|layer| layer.0[word] |= changed);
+                self.changed.0[At(word)] ^= changed;
+                self.stale.iter_mut().for_each(|layer| layer.0[At(word)] |= changed);
             }
             loop {
                 let stale = &mut self.stale[domain.layer];
-                let bits = stale.0[word] & mask;
+                let bits = stale.0[At(word)] & mask;
                 if bits == 0 {
                     break;
                 }
