@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use reveille_place::Mistake;
 use reveille_plan::{Goal, Limits, Neighbour, Plan, PlanError, Request, Verification};
 use reveille_policy::{Baseline, Policy};
 use reveille_report::verification_table;
@@ -178,7 +179,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
 
 fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
     let wrong = |option, problem: String, help: &str| {
-        Err(PlanError::Option { option, problem, help: help.to_owned() })
+        Err(PlanError::option(option, Mistake::new(problem, help)))
     };
     if !(args.confidence > 0.0 && args.confidence <= 1.0) {
         let problem = format!("{} is no share", args.confidence);

@@ -2,6 +2,7 @@
 //! recording cannot tell or no setting can reach, and takes its figure from a run.
 
 use reveille_measure::{duration_ns, duration_text};
+use reveille_place::Mistake;
 use reveille_usage::{Origin, Usage};
 
 use crate::{Ns, PlanError};
@@ -42,7 +43,7 @@ impl Goal {
     /// [`PlanError::Option`] with what is wrong and how goals are written.
     pub fn parse(text: &str) -> Result<Goal, PlanError> {
         let wrong = |problem: String, help: &str| {
-            Err(PlanError::Option { option: "--goal", problem, help: help.to_owned() })
+            Err(PlanError::option("--goal", Mistake::new(problem, help)))
         };
         let Some(at) = text.find(['=', '<']) else {
             return wrong(format!("`{text}` has no limit"), KNOWN);
@@ -98,8 +99,8 @@ impl Goal {
         figure / self.limit
     }
 
-    fn impossible(&self, problem: String, help: &str) -> PlanError {
-        PlanError::Impossible { goal: self.text.clone(), problem, help: help.to_owned() }
+    pub(crate) fn impossible(&self, problem: impl Into<String>, help: &str) -> PlanError {
+        PlanError::Impossible { goal: self.text.clone(), mistake: Mistake::new(problem, help) }
     }
 
     /// Can the recording tell, and could any setting reach it?
@@ -109,7 +110,7 @@ impl Goal {
     pub(crate) fn check(&self, usage: &Usage, neighbours: bool) -> Result<(), PlanError> {
         if self.subject == Subject::Tardiness && !neighbours {
             let help = "name them: --neighbours other.parquet";
-            return Err(self.impossible("there are no neighbours to be late".into(), help));
+            return Err(self.impossible("there are no neighbours to be late", help));
         }
         let Subject::Latency(quantile) = self.subject else { return Ok(()) };
         if let Origin::Averaged { step_ns } = usage.origin {

@@ -1,6 +1,7 @@
 //! Quota, period and burst as a plain value and as text: `quota=50ms,period=100ms`.
 
 use reveille_measure::{duration_ns, duration_text};
+use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
@@ -52,9 +53,8 @@ impl Limits {
     /// # Errors
     /// [`PlanError::Option`]: no such key, no duration, or what no kernel accepts.
     pub fn parse(option: &'static str, text: &str) -> Result<Limits, PlanError> {
-        let wrong = |problem: String, fix: &str| {
-            Err(PlanError::Option { option, problem, help: fix.to_owned() })
-        };
+        let wrong =
+            |problem: String, fix: &str| Err(PlanError::option(option, Mistake::new(problem, fix)));
         let mut limits = Limits::none();
         let mut given: Vec<&str> = Vec::new();
         for part in text.split(',').map(str::trim) {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use reveille_machine::{Machine, Topology};
 use reveille_measure::{RunResult, RunSpec, UNANSWERED};
+use reveille_place::Mistake;
 use reveille_policy::{Groups, Policy, TaskGroup};
 use reveille_sim::MAX_RUN_NS;
 
@@ -45,10 +46,9 @@ pub(crate) struct Stage<'a> {
 /// # Errors
 /// [`PlanError::Option`] for a number of CPUs that no machine has.
 pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
-    let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| PlanError::Option {
-        option: "--cpus",
-        problem: error.to_string(),
-        help: "name as many CPUs as the group may run on".into(),
+    let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| {
+        let help = "name as many CPUs as the group may run on";
+        PlanError::option("--cpus", Mistake::new(error.to_string(), help))
     })?;
     let mut machine = Machine { topology, ..like.clone() };
     machine.cost.noise = 0.0;

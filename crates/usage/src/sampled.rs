@@ -3,8 +3,8 @@
 
 use reveille_policy::BandwidthLimits;
 
-use crate::error::Mistake;
 use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
+use reveille_place::Mistake;
 
 impl Usage {
     /// A recording from samples of a group, which began at 0 with the counters at 0.

@@ -2,7 +2,7 @@
 //! `$workers`, `$sleeptime/4`, `$workers*2/3`. Exact: no value passes through a float.
 
 use crate::Ns;
-use crate::error::Mistake;
+use reveille_place::Mistake;
 
 /// No time in a workload is longer than this.
 pub(crate) const MAX_TIME_NS: Ns = 3_600_000_000_000;

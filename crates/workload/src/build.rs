@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use crate::amount::{Amount, MAX_TIME_NS, ParamKind};
 use crate::channels::{ChannelRef, Which};
-use crate::error::Mistake;
 use crate::operation::{Code, OpSource, flatten};
 use crate::task::{Process, TaskSource};
 use crate::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec, Workload, WorkloadError};
+use reveille_place::Mistake;
 
 /// A run has no more tasks, channels or lists than this.
 const MAX_TASKS: u64 = 1_000_000;
@@ -99,8 +99,7 @@ impl Workload {
         let wrong = |param: &str, mistake: Mistake| WorkloadError::Param {
             workload: self.name.clone(),
             param: param.to_owned(),
-            problem: mistake.problem,
-            help: mistake.help,
+            mistake,
         };
         let known = self.params.iter().map(|p| p.name.as_str());
         if let Some(unknown) = params.keys().find(|name| !known.clone().any(|k| k == *name)) {
@@ -431,7 +430,8 @@ impl Workload {
     }
 
     fn load_error(&self, load: u64, problem: String, help: String) -> WorkloadError {
-        WorkloadError::Load { workload: self.name.clone(), load, problem, help }
+        let mistake = Mistake::new(problem, help);
+        WorkloadError::Load { workload: self.name.clone(), load, mistake }
     }
 
     /// A mistake in the file that may be due to parameters: says which.

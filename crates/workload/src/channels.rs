@@ -2,10 +2,10 @@
 //! `to`, `to[own]` for the one with the task's own number, `to[*]` for each in turn.
 
 use crate::amount::{Amount, Kind, ParamKind};
-use crate::error::Mistake;
 use crate::file::few;
 use crate::table::{Entry, Table};
 use crate::{ChannelKind, WorkloadError};
+use reveille_place::Mistake;
 
 /// One name under `channels`.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use std::ops::Range;
 use crate::WorkloadError;
 use crate::amount::{Amount, Kind};
 use crate::channels::{ChannelRef, reference};
-use crate::error::Mistake;
 use crate::file::Names;
 use crate::program::MAX_DEPTH;
 use crate::table::{Entry, Table};
+use reveille_place::Mistake;
 
 /// An operation and where it stands.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::WorkloadError;
-use crate::error::{Mistake, Source};
+use reveille_place::{Mistake, Source};
 
 /// A table of a workload file and where it stands.
 pub(crate) struct Table<'a> {

@@ -11,9 +11,9 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
 use super::pages::{Sound, check_place};
 use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version};
-use crate::error::Mistake;
 use crate::valid::MAX_ROWS;
 use crate::{Demand, Sample, Usage, UsageError};
+use reveille_place::Mistake;
 
 /// Rows read at a time.
 const BATCH: usize = 1 << 16;

@@ -11,8 +11,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::{About, COLUMNS, KEY, Kind, Row};
-use crate::error::Mistake;
 use crate::{Demand, Sample, Usage, UsageError};
+use reveille_place::Mistake;
 
 /// Rows that a reader can take at a time.
 const ROWS_IN_GROUP: usize = 1 << 20;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::Ns;
-use crate::error::Mistake;
 use crate::valid::MAX_SPAN_NS;
+use reveille_place::Mistake;
 
 /// One series of an answer.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use super::json::Node;
 use super::waits::{Kind, Waits, Who};
 use crate::WorkloadError;
 use crate::amount::Amount;
-use crate::error::Mistake;
 use crate::operation::{Code, OpSource};
+use reveille_place::Mistake;
 
 /// Events that operations express. rt-app tells them by how a key begins, as keys of an
 /// object are to differ: `run0`, `run1`.

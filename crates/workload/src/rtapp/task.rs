@@ -6,9 +6,9 @@ use super::json::{Node, Place};
 use super::waits::{Waits, Who};
 use crate::WorkloadError;
 use crate::amount::Amount;
-use crate::error::Mistake;
 use crate::operation::{Code, OpSource};
 use crate::task::{Process, ProcessSource, TaskSource};
+use reveille_place::Mistake;
 
 /// The tasks read so far.
 #[derive(Default)]

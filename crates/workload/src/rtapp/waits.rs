@@ -3,7 +3,7 @@
 
 use super::json::{Node, Place};
 use crate::WorkloadError;
-use crate::error::{Mistake, did_you_mean, nearest};
+use reveille_place::{Mistake, did_you_mean, nearest};
 
 /// Suspended tasks and condition variables have names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +104,7 @@ impl Waits {
             for waker in &list.wakers {
                 if list.waiters.is_empty() {
                     let waited = self.lists.iter().filter(|l| !l.waiters.is_empty());
-                    let meant = nearest(name, waited.map(|l| l.name.as_str()));
-                    let hint = did_you_mean(meant.as_deref());
+                    let hint = did_you_mean(nearest(name, waited.map(|l| l.name.as_str())));
                     let problem = format!("no task ever waits for `{name}`{hint}");
                     let help = match list.kind {
                         Kind::Suspend => format!("give a task `\"{waits}\": \"{name}\"`"),
