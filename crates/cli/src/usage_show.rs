@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use reveille_usage::{LimitsSummary, Ns, Origin, Summary, Usage};
+use reveille_policy::BandwidthLimits;
+use reveille_usage::{Ns, Origin, Summary, Usage};
 
 use crate::errors::CliError;
 use crate::output::{print, print_json, width};
@@ -81,12 +82,11 @@ fn origin(origin: Origin) -> String {
     }
 }
 
-fn limits(limits: LimitsSummary) -> String {
+fn limits(limits: BandwidthLimits) -> String {
     let ms = |ns: Ns| ns as f64 / 1e6;
-    let Some(quota_ns) = limits.quota_ns else {
+    let (Some(quota_ns), Some(cpus)) = (limits.quota_ns, limits.cpus()) else {
         return "none".into();
     };
-    let cpus = quota_ns as f64 / limits.period_ns as f64;
     let (quota, period, burst) = (ms(quota_ns), ms(limits.period_ns), ms(limits.burst_ns));
     format!("{quota} ms in {period} ms ({cpus:.2} CPUs), burst {burst} ms")
 }

@@ -1,6 +1,7 @@
 //! What a recording says at a glance, and what it is too short to say.
 
 use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for};
+use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
 use crate::{Ns, Origin, Usage};
@@ -49,7 +50,7 @@ pub struct Summary {
     /// How use varies between periods; nothing if it is shorter than one.
     pub period_use: Option<PeriodUse>,
     /// Limits while it was recorded, if known.
-    pub limits: Option<LimitsSummary>,
+    pub limits: Option<BandwidthLimits>,
     /// Periods seen while it was recorded.
     pub nr_periods: u64,
     /// Those of them that were throttled.
@@ -64,17 +65,6 @@ pub struct Summary {
     pub overhead: Option<f64>,
     /// Of its own, and of [`Usage::check`].
     pub warnings: Vec<String>,
-}
-
-/// Limits in force while a recording was made.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct LimitsSummary {
-    /// Nothing for no limit.
-    pub quota_ns: Option<Ns>,
-    /// Length of a period.
-    pub period_ns: Ns,
-    /// Unused quota that may be kept.
-    pub burst_ns: Ns,
 }
 
 impl Usage {
@@ -236,11 +226,7 @@ impl Usage {
             mean_cpus: self.mean_cpus(),
             max_parallel: self.max_parallel(),
             period_use: period_use(self.per_period(DEFAULT_PERIOD_NS, 0)),
-            limits: self.limits.map(|limits| LimitsSummary {
-                quota_ns: limits.quota_ns,
-                period_ns: limits.period_ns,
-                burst_ns: limits.burst_ns,
-            }),
+            limits: self.limits,
             nr_periods: last.nr_periods,
             nr_throttled: last.nr_throttled,
             throttled_ns: last.throttled_ns,
