@@ -9,7 +9,9 @@ mod group;
 mod host;
 mod latency;
 mod observed;
+mod random;
 mod spec;
+pub mod statistics;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,7 @@ pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};
 pub use latency::{BEYOND_QUANTILE, Latency, enough_for, needed_for};
 pub use observed::Observed;
+pub use random::Random;
 pub use spec::RunSpec;
 
 /// Nanoseconds, of virtual or of real time.

@@ -1,6 +1,7 @@
 //! What a setting is to reach: `p99=20ms`, `throttled<0.1%`. Reads it, refuses what the
 //! recording cannot tell or no setting can reach, and takes its figure from a run.
 
+use reveille_measure::statistics::nearest_rank;
 use reveille_measure::{duration_ns, duration_text};
 use reveille_place::Mistake;
 use reveille_usage::{Origin, Usage};
@@ -169,13 +170,8 @@ fn percent_beyond(quantile: f64) -> String {
 
 /// The least value that this share of all does not exceed; 0 of none.
 pub(crate) fn quantile_of<T: Ord + Copy + Default>(values: &mut [T], quantile: f64) -> T {
-    if values.is_empty() {
-        return T::default();
-    }
-    // Of 1,000 values p99.9 is the 999th, whatever 0.999 is in binary.
-    let rank = (quantile * values.len() as f64 - 1e-9).ceil().max(1.0) as usize;
-    let index = rank.min(values.len()) - 1;
-    *values.select_nth_unstable(index).1
+    let index = nearest_rank(values.len(), quantile);
+    index.map_or(T::default(), |index| *values.select_nth_unstable(index).1)
 }
 
 #[cfg(test)]

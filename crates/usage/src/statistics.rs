@@ -1,5 +1,6 @@
 //! What a recording says at a glance, and what it is too short to say.
 
+use reveille_measure::statistics::nearest_rank;
 use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for};
 use reveille_policy::BandwidthLimits;
 use serde::Serialize;
@@ -242,10 +243,9 @@ fn period_use(mut used: Vec<Ns>) -> Option<PeriodUse> {
     used.sort_unstable();
     let max = used.last()?;
     let share = |ns: Ns| ns as f64 / DEFAULT_PERIOD_NS as f64;
-    // The least that so many do not exceed.
     let quantile = |q: f64| {
-        let index = ((q * used.len() as f64).ceil() as usize).max(1) - 1;
-        enough_for(used.len() as u64, q).then(|| share(used[index]))
+        let index = nearest_rank(used.len(), q).filter(|_| enough_for(used.len() as u64, q));
+        index.map(|index| share(used[index]))
     };
     Some(PeriodUse {
         p50: quantile(0.5),
