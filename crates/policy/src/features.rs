@@ -1,8 +1,9 @@
 //! Which rules a policy has: feature bits, named kernel baselines, and the edits
 //! (`+SIS_SHORT`, `-TTWU_QUEUE`) that make a variant of one.
 
-use crate::Ns;
 use reveille_place::Mistake;
+
+use crate::Ns;
 
 /// One rule that can be left in or out.
 #[derive(Clone, Copy, Debug)]

@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use csv::StringRecord;
+use reveille_measure::{seconds_text, unit_ns};
+use reveille_place::Mistake;
 
 use crate::decimal::nanoseconds;
 use crate::valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};
 use crate::{Demand, Ns, Origin, Usage, UsageError};
-use reveille_place::Mistake;
 
 /// As many threads as requests without threads are spread over, unless more are asked for.
 pub const DEFAULT_THREADS: u32 = 1024;
@@ -17,7 +18,6 @@ pub const DEFAULT_THREADS: u32 = 1024;
 /// a file in another order than that of time.
 const STEP_BACK_NS: i128 = 1_000_000_000;
 
-const UNITS: [(&str, Ns); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 const HEADER: &str =
     "write a header such as at_ms,cpu_us (and thread, done_ms); units are s, ms, us, ns";
 
@@ -219,7 +219,7 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
             "done" => &mut done,
             _ => continue,
         };
-        let Some(&(_, unit_ns)) = UNITS.iter().find(|(known, _)| *known == unit) else {
+        let Some(unit_ns) = unit_ns(unit).map(|ns| ns as Ns) else {
             let problem = match unit {
                 "" => format!("column `{name}` has no unit"),
                 _ => format!("column `{name}` has no unit that is known here"),
@@ -328,8 +328,8 @@ fn warnings(demands: &[Demand], length_ns: Ns, header: &Header, queued: usize) -
     let gap = demands.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).max().unwrap_or(0);
     if total > 10 && gap > length_ns / 2 {
         warnings.push(format!(
-            "Nothing arrives for {:.3} s, more than half of the recording: was a clock set forward?",
-            gap as f64 / 1e9
+            "Nothing arrives for {}, more than half of the recording: was a clock set forward?",
+            seconds_text(gap)
         ));
     }
     warnings

@@ -6,11 +6,11 @@ mod answer;
 mod flat;
 mod series;
 
+use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
 use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
 use answer::points;
-use reveille_place::Mistake;
 use series::{Counter, Series};
 
 const USAGE: &str = "container_cpu_usage_seconds_total";

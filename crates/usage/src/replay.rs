@@ -1,9 +1,9 @@
 //! From recordings to the program that repeats them, in the simulator or on a kernel.
 
+use reveille_place::Mistake;
 use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Op, Program, Role, TaskSpec};
 
 use crate::{Ns, Usage, UsageError};
-use reveille_place::Mistake;
 
 /// The program that replays recordings beside each other: a role and a process for each,
 /// and a task for each thread that has work, in this order. A task computes for the CPU

@@ -1,10 +1,10 @@
 //! From counters that were read again and again to pieces of work: what ran without a
 //! break is taken as one piece.
 
+use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
 use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
-use reveille_place::Mistake;
 
 impl Usage {
     /// A recording from samples of a group, which began at 0 with the counters at 0.

@@ -1,7 +1,7 @@
 //! What a recording says at a glance, and what it is too short to say.
 
 use reveille_measure::statistics::nearest_rank;
-use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for};
+use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for, seconds_text};
 use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
@@ -180,8 +180,8 @@ impl Usage {
         }
         if self.span_ns < 100 * DEFAULT_PERIOD_NS {
             warnings.push(format!(
-                "It is {:.3} s long, fewer than a hundred periods of 100 ms.",
-                self.span_ns as f64 / 1e9
+                "It is {} long, fewer than a hundred periods of 100 ms.",
+                seconds_text(self.span_ns)
             ));
         }
         if !matches!(self.origin, Origin::Averaged { .. }) {

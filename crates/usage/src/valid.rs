@@ -1,7 +1,8 @@
 //! What every recording keeps to, so that whoever computes with one need not look again.
 
-use crate::{Ns, Origin, Usage, UsageError};
 use reveille_place::Mistake;
+
+use crate::{Ns, Origin, Usage, UsageError};
 
 /// No recording is longer than 31 days, and no time in one is later. Sums of a billion
 /// such times still fit 128 bits, differences 63.

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use reveille_place::Mistake;
+
 use crate::amount::{Amount, MAX_TIME_NS, ParamKind};
 use crate::channels::{ChannelRef, Which};
 use crate::operation::{Code, OpSource, flatten};
 use crate::task::{Process, TaskSource};
 use crate::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec, Workload, WorkloadError};
-use reveille_place::Mistake;
 
 /// A run has no more tasks, channels or lists than this.
 const MAX_TASKS: u64 = 1_000_000;

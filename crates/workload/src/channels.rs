@@ -1,11 +1,12 @@
 //! Reads `channels`, alone or as arrays, and the places where operations name them:
 //! `to`, `to[own]` for the one with the task's own number, `to[*]` for each in turn.
 
+use reveille_place::Mistake;
+
 use crate::amount::{Amount, Kind, ParamKind};
 use crate::file::few;
 use crate::table::{Entry, Table};
 use crate::{ChannelKind, WorkloadError};
-use reveille_place::Mistake;
 
 /// One name under `channels`.
 #[derive(Clone, Debug)]

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use reveille_place::Mistake;
+
 use crate::build::PARENT;
 use crate::operation::{Code, OpSource, flatten};
 use crate::table::Table;
 use crate::task::TaskSource;
 use crate::{MetricKind, Workload, WorkloadError};
-use reveille_place::Mistake;
 
 impl Workload {
     /// Checks the file as a whole, then its tasks.

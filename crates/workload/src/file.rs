@@ -1,6 +1,7 @@
 //! Reads workload files: what is said about a workload as a whole. Its tasks are
 //! read in `task`, and made for a load in `build`.
 
+use reveille_place::{Mistake, Source};
 use toml::de::DeTable;
 
 use crate::amount::{Kind, ParamKind};
@@ -9,7 +10,6 @@ use crate::operation::{Code, flatten};
 use crate::table::{Entry, Table};
 use crate::task::{self, TaskSource};
 use crate::{Metric, MetricKind, WorkloadError};
-use reveille_place::{Mistake, Source};
 
 /// A workload as its file describes it: tasks that know neither load nor parameters yet.
 #[derive(Clone, Debug)]

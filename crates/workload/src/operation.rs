@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use reveille_place::Mistake;
+
 use crate::WorkloadError;
 use crate::amount::{Amount, Kind};
 use crate::channels::{ChannelRef, reference};
 use crate::file::Names;
 use crate::program::MAX_DEPTH;
 use crate::table::{Entry, Table};
-use reveille_place::Mistake;
 
 /// An operation and where it stands.
 #[derive(Clone, Debug)]

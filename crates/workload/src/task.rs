@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 
+use reveille_place::Mistake;
+
 use crate::amount::{Amount, Kind};
 use crate::channels::{choice, meanings};
 use crate::file::{Names, few};
 use crate::operation::{Code, OpSource, PROGRAM, amount, flatten, program};
 use crate::table::{Entry, Table};
 use crate::{FOR_EVER, WorkloadError};
-use reveille_place::Mistake;
 
 /// One `[[task]]` of a file.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use reveille_place::Mistake;
 
 use super::pages::{Sound, check_place};
 use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version};
 use crate::valid::MAX_ROWS;
 use crate::{Demand, Sample, Usage, UsageError};
-use reveille_place::Mistake;
 
 /// Rows read at a time.
 const BATCH: usize = 1 << 16;

@@ -9,10 +9,10 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use reveille_place::Mistake;
 
 use super::{About, COLUMNS, KEY, Kind, Row};
 use crate::{Demand, Sample, Usage, UsageError};
-use reveille_place::Mistake;
 
 /// Rows that a reader can take at a time.
 const ROWS_IN_GROUP: usize = 1 << 20;

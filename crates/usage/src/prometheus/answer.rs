@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use reveille_place::Mistake;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::series::Series;
 use crate::decimal::nanoseconds;
 use crate::{MAX_ROWS, Ns};
-use reveille_place::Mistake;
 
 const QUERY: &str = "save what /api/v1/query_range answers, such as curl 'http://HOST:9090/api/v1/query_range?query=…'";
 

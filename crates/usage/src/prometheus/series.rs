@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use reveille_place::Mistake;
+
 use crate::Ns;
 use crate::valid::MAX_SPAN_NS;
-use reveille_place::Mistake;
 
 /// One series of an answer.
 #[derive(Clone, Debug)]

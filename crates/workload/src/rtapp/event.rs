@@ -1,11 +1,12 @@
 //! Reads one event of an rt-app task as the operations that do the same.
 
+use reveille_place::Mistake;
+
 use super::json::Node;
 use super::waits::{Kind, Waits, Who};
 use crate::WorkloadError;
 use crate::amount::Amount;
 use crate::operation::{Code, OpSource};
-use reveille_place::Mistake;
 
 /// Events that operations express. rt-app tells them by how a key begins, as keys of an
 /// object are to differ: `run0`, `run1`.

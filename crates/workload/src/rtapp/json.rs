@@ -6,9 +6,9 @@ use std::ops::Range;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use reveille_place::{Mistake, Source};
 
 use crate::WorkloadError;
-use reveille_place::{Mistake, Source};
 
 /// A value, where it stands, and the keys that lead to it: `tasks.thread0.run`.
 #[derive(Clone)]

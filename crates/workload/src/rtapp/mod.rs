@@ -10,12 +10,12 @@ mod waits;
 use std::path::Path;
 
 use json::Node;
+use reveille_place::{Mistake, Source};
 use task::{TaskReader, pass_ns};
 
 use crate::file::records;
 use crate::task::TaskSource;
 use crate::{Metric, MetricKind, Workload, WorkloadError};
-use reveille_place::{Mistake, Source};
 
 /// What a file may say in `global`, and that changes nothing here: how long it runs and
 /// what it logs are options of the command; all tasks are equals, so that priority

@@ -1,6 +1,8 @@
 //! Reads the tasks of an rt-app file: how many there are of each, and the phases that it
 //! repeats. A task without `phases` is a single one.
 
+use reveille_place::Mistake;
+
 use super::event::{self, Events};
 use super::json::{Node, Place};
 use super::waits::{Waits, Who};
@@ -8,7 +10,6 @@ use crate::WorkloadError;
 use crate::amount::Amount;
 use crate::operation::{Code, OpSource};
 use crate::task::{Process, ProcessSource, TaskSource};
-use reveille_place::Mistake;
 
 /// The tasks read so far.
 #[derive(Default)]

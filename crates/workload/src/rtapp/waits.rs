@@ -1,9 +1,10 @@
 //! What tasks of an rt-app file wait for: who waits, who wakes, and whether the one can
 //! ever come of the other. A condition is a list that waiters join and a waker takes whole.
 
+use reveille_place::{Mistake, did_you_mean, nearest};
+
 use super::json::{Node, Place};
 use crate::WorkloadError;
-use reveille_place::{Mistake, did_you_mean, nearest};
 
 /// Suspended tasks and condition variables have names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
