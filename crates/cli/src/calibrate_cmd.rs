@@ -192,10 +192,7 @@ fn take(
 
 /// A file that a machine can be loaded from, and that nobody loses anything by.
 fn new_file(path: &Path, force: bool) -> Result<OutputFile, CliError> {
-    let refuse = |problem: &str, help| {
-        let (path, problem) = (path.to_owned(), problem.to_owned());
-        Err(CliError::OutputPath { option: "--output", path, problem, help })
-    };
+    let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     let file = OutputFile::prepare("--output", path)?;
     if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("toml")) {
         return refuse("a machine file is named .toml", "name it so: host.toml");

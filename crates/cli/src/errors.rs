@@ -1,12 +1,13 @@
 //! What can go wrong, how it is said, and the exit code.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
 use reveille_machine::{Machine, MachineError};
+use reveille_place::Mistake;
 use reveille_plan::PlanError;
 use reveille_study::StudyError;
 use reveille_usage::UsageError;
@@ -42,13 +43,13 @@ pub enum CliError {
     #[diagnostic(transparent)]
     Usage(#[from] UsageError),
     /// A name that a list does not have.
-    #[error("there is no {what} `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
-    #[diagnostic(help("{known}"))]
-    Unknown { what: &'static str, name: String, nearest: Option<String>, known: String },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unknown(Mistake),
     /// A file could not be written there, found out before the run.
-    #[error("`{option}`: cannot write {}: {problem}", path.display())]
-    #[diagnostic(help("{help}"))]
-    OutputPath { option: &'static str, path: PathBuf, problem: String, help: &'static str },
+    #[error("`{option}`: cannot write {}: {mistake}", path.display())]
+    #[diagnostic(help("{}", mistake.help))]
+    OutputPath { option: &'static str, path: PathBuf, mistake: Mistake },
     /// A file that an earlier run wrote cannot be used.
     #[error("cannot read {}: {problem}", path.display())]
     #[diagnostic(help("`reveille sensitivity --all` writes it anew; without it no row is marked"))]
@@ -69,6 +70,17 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// `option` gives a path that cannot be written to.
+    pub fn output_path(
+        option: &'static str,
+        path: &Path,
+        problem: impl Into<String>,
+        help: &str,
+    ) -> CliError {
+        let mistake = Mistake::new(problem, help);
+        CliError::OutputPath { option, path: path.to_owned(), mistake }
+    }
+
     fn exit_code(&self) -> ExitCode {
         match self {
             // Whoever reads the output has had enough.

@@ -88,10 +88,7 @@ pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
 /// A file that is not there yet: a machine file that somebody wrote has comments, and
 /// sources that a fit does not know.
 fn new_file(path: &Path, machine: &Machine) -> Result<OutputFile, CliError> {
-    let refuse = |problem: &str, help| {
-        let (path, problem) = (path.to_owned(), problem.to_owned());
-        Err(CliError::OutputPath { option: "--output", path, problem, help })
-    };
+    let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     if path.exists() {
         return refuse("it is there already", "name a new file, or remove this one");
     }

@@ -27,9 +27,8 @@ impl OutputFile {
     /// # Errors
     /// [`CliError::OutputPath`] with the reason.
     pub fn prepare(option: &'static str, path: &Path) -> Result<OutputFile, CliError> {
-        let refuse = |problem: String, help| {
-            Err(CliError::OutputPath { option, path: path.to_owned(), problem, help })
-        };
+        let refuse =
+            |problem: String, help| Err(CliError::output_path(option, path, problem, help));
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         if slash || target.is_dir() || target.file_name().is_none() {
@@ -93,9 +92,8 @@ impl OutputFile {
     /// [`CliError::OutputPath`] if it is claimed, with the process that has it, or if a file is
     /// there that must not be overwritten.
     pub fn claim(self, option: &'static str, overwrite: bool) -> Result<ClaimedFile, CliError> {
-        let refuse = |problem: String, help| {
-            Err(CliError::OutputPath { option, path: self.given.clone(), problem, help })
-        };
+        let refuse =
+            |problem: String, help| Err(CliError::output_path(option, &self.given, problem, help));
         let mark = match Mark::set(&self.mark_path()) {
             Ok(Ok(mark)) => mark,
             Ok(Err(owner)) => {

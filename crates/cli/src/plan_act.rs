@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use reveille_host::HostError;
 use reveille_host::cgroup::{Change, LiveGroup};
 use reveille_measure::duration_ns;
-use reveille_plan::{Limits, Plan, Request, Shown, Trial, Verification, verify};
+use reveille_plan::{Plan, Request, Shown, Trial, Verification, parse_limits, verify};
 use reveille_policy::BandwidthLimits;
 use reveille_report::emit::{Emitted, Target};
 use serde::Serialize;
@@ -93,8 +93,8 @@ impl ActArgs {
     }
 
     /// The settings of `--try`.
-    pub fn also(&self) -> Result<Vec<Limits>, CliError> {
-        let parsed = self.also.iter().map(|text| Limits::parse("--try", text));
+    pub fn also(&self) -> Result<Vec<BandwidthLimits>, CliError> {
+        let parsed = self.also.iter().map(|text| parse_limits("--try", text));
         Ok(parsed.collect::<Result<_, _>>()?)
     }
 
@@ -141,7 +141,7 @@ impl ActArgs {
         &self,
         plan: &Plan,
         request: &Request<'_>,
-        also: &[Limits],
+        also: &[BandwidthLimits],
         stop: &AtomicBool,
     ) -> Result<Option<Verification>, CliError> {
         let Some(which) = self.verify else { return Ok(None) };
@@ -150,7 +150,7 @@ impl ActArgs {
             shown.extend(&plan.today);
             shown.extend(plan.alternatives.iter().map(|other| &other.shown));
         }
-        let mut settings: Vec<Limits> = shown.iter().map(|shown| shown.limits).collect();
+        let mut settings: Vec<BandwidthLimits> = shown.iter().map(|shown| shown.limits).collect();
         settings.extend_from_slice(also);
         settings.retain(|limits| limits.quota_ns.is_some());
         let usage = match self.verify_for {
@@ -179,7 +179,7 @@ impl ActArgs {
 
 fn recommended(plan: &Plan) -> Result<BandwidthLimits, HostError> {
     let shown = plan.recommended.as_ref();
-    shown.map(|shown| shown.limits.into()).ok_or_else(|| {
+    shown.map(|shown| shown.limits).ok_or_else(|| {
         let help = "ask for less, or give more CPUs: --cpus";
         HostError::input("no setting was found that meets the goals", help)
     })

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reveille_plan::{Goal, Limits, Neighbour, Plan, PlanError, Request, Verification};
+use reveille_place::Mistake;
+use reveille_plan::{Goal, Neighbour, Plan, PlanError, Request, Verification, parse_limits};
 use reveille_policy::{Baseline, Policy};
 use reveille_report::verification_table;
 use reveille_usage::Usage;
@@ -113,14 +114,14 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let html = PageFile::prepare(args.html.as_deref())?;
     let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
     let limits = |option, text: &Option<String>| {
-        text.as_deref().map(|text| Limits::parse(option, text)).transpose()
+        text.as_deref().map(|text| parse_limits(option, text)).transpose()
     };
     let (today, within) = (limits("--today", &args.today)?, limits("--within", &args.within)?);
     check_numbers(args)?;
     let group = args.act.group()?;
     let also = args.act.also()?;
     let live = group.as_ref().map(|group| group.limits()).transpose()?;
-    let today = today.or(live.map(|live| live.limits.into()));
+    let today = today.or(live.map(|live| live.limits));
     let machine = reveille_study::machine(&args.machine)?;
     let usage = Usage::read(&args.file)?;
     let neighbours = args.neighbours.iter().map(|text| neighbour(text));
@@ -178,7 +179,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
 
 fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
     let wrong = |option, problem: String, help: &str| {
-        Err(PlanError::Option { option, problem, help: help.to_owned() })
+        Err(PlanError::option(option, Mistake::new(problem, help)))
     };
     if !(args.confidence > 0.0 && args.confidence <= 1.0) {
         let problem = format!("{} is no share", args.confidence);
@@ -211,7 +212,7 @@ fn running_base() -> &'static str {
 fn neighbour(text: &str) -> Result<Neighbour, CliError> {
     let (file, limits) = match text.rsplit_once(':') {
         Some((file, limits)) if limits.contains('=') && !Path::new(text).exists() => {
-            (file, Some(Limits::parse("--neighbours", limits)?))
+            (file, Some(parse_limits("--neighbours", limits)?))
         }
         _ => (text, None),
     };

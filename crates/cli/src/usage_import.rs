@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use reveille_place::Mistake;
 use reveille_usage::{
     CsvOptions, DEFAULT_THREADS, Format, Select, Summary, Usage, UsageError, UsageFile,
 };
@@ -84,10 +85,7 @@ pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
 
 /// A file that nobody loses anything by.
 fn new_file(path: &Path, args: &UsageImportArgs) -> Result<ClaimedFile, CliError> {
-    let refuse = |problem: &str, help| {
-        let (path, problem) = (path.to_owned(), problem.to_owned());
-        Err(CliError::OutputPath { option: "--output", path, problem, help })
-    };
+    let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     let real = |path: &Path| fs::canonicalize(path).ok();
     if real(path).is_some_and(|output| args.files.iter().any(|f| real(f).as_ref() == Some(&output)))
     {
@@ -101,8 +99,7 @@ fn import(args: &UsageImportArgs) -> Result<Usage, CliError> {
     let files = read.collect::<Result<Vec<UsageFile>, UsageError>>()?;
     let first = &files[0];
     let refuse = |file: &UsageFile, problem: &str, help: &str| {
-        let (file, problem, help) = (file.shown(), problem.to_owned(), help.to_owned());
-        Err(UsageError::File { file, problem, help }.into())
+        Err(Mistake::new(problem, help).in_file::<UsageError>(file.shown()).into())
     };
     match first.format {
         Format::Parquet => refuse(

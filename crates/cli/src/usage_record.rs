@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use reveille_host::HostError;
 use reveille_host::cgroup::LiveGroup;
 use reveille_host::record::{Ended, How, RecordCost, RecordOptions, Recording, record};
-use reveille_study::duration_ns;
+use reveille_measure::{duration_ns, seconds_text};
 use reveille_usage::{MAX_ROWS, MAX_SPAN_NS, Ns, Origin, Summary};
 use serde::Serialize;
 
@@ -93,15 +93,15 @@ pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
         return Err(error);
     }
     show(args, &recording, bytes.len())?;
-    let after_s = recording.usage.span_ns as f64 / 1e9;
+    let after = seconds_text(recording.usage.span_ns);
     Ok(match recording.ended {
         Ended::Whole => ExitCode::SUCCESS,
         Ended::Stopped => {
-            say(format_args!("interrupted: the recording ends after {after_s:.3} s"));
+            say(format_args!("interrupted: the recording ends after {after}"));
             ExitCode::from(INTERRUPTED)
         }
         Ended::Vanished => {
-            say(format_args!("`{}` was removed after {after_s:.3} s", args.cgroup));
+            say(format_args!("`{}` was removed after {after}", args.cgroup));
             ExitCode::FAILURE
         }
     })
@@ -175,9 +175,9 @@ fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(
         _ => "traced".to_owned(),
     };
     let mut text = format!(
-        "{} for {:.3} s, {way}: {} demands of {} threads, {:.3} CPUs on average\n",
+        "{} for {}, {way}: {} demands of {} threads, {:.3} CPUs on average\n",
         usage.name,
-        usage.span_ns as f64 / 1e9,
+        seconds_text(usage.span_ns),
         usage.demands,
         usage.threads,
         usage.mean_cpus,
@@ -185,13 +185,13 @@ fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(
     text += &match usage.limits.and_then(|limits| Some((limits.quota_ns?, limits))) {
         None => "no limit\n".to_owned(),
         Some((quota_ns, limits)) => format!(
-            "limit {} ms per {} ms, burst {} ms: {} of {} periods throttled, for {:.3} s in all\n",
+            "limit {} ms per {} ms, burst {} ms: {} of {} periods throttled, for {} in all\n",
             quota_ns as f64 / 1e6,
             limits.period_ns as f64 / 1e6,
             limits.burst_ns as f64 / 1e6,
             usage.nr_throttled,
             usage.nr_periods,
-            usage.throttled_ns as f64 / 1e9,
+            seconds_text(usage.throttled_ns),
         ),
     };
     text += &overhead(cost);

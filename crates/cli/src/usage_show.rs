@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use reveille_usage::{LimitsSummary, Ns, Origin, Summary, Usage};
+use reveille_measure::seconds_text;
+use reveille_policy::BandwidthLimits;
+use reveille_usage::{Ns, Origin, Summary, Usage};
 
 use crate::errors::CliError;
 use crate::output::{print, print_json, width};
@@ -38,7 +40,7 @@ pub fn text(file: &str, summary: &Summary, width: usize) -> String {
     };
     line("name", summary.name.clone());
     line("origin", origin(summary.origin));
-    line("length", format!("{:.3} s", seconds(summary.span_ns)));
+    line("length", seconds_text(summary.span_ns));
     let (threads, busy) = (summary.threads, summary.max_parallel);
     line("threads", format!("{threads}, of which {busy} at most are busy at once"));
     let (demands, cpus) = (summary.demands, summary.mean_cpus);
@@ -52,8 +54,8 @@ pub fn text(file: &str, summary: &Summary, width: usize) -> String {
     line("limits", summary.limits.map_or("not known".into(), limits));
     if summary.samples > 0 {
         let (throttled, periods) = (summary.nr_throttled, summary.nr_periods);
-        let time = seconds(summary.throttled_ns);
-        line("throttled", format!("{throttled} of {periods} periods, {time:.3} s"));
+        let time = seconds_text(summary.throttled_ns);
+        line("throttled", format!("{throttled} of {periods} periods, {time}"));
         line("samples", summary.samples.to_string());
     }
     if let Some(cpus) = summary.host_cpus {
@@ -77,20 +79,15 @@ fn origin(origin: Origin) -> String {
             format!("sampled: every {} ms", resolution_ns as f64 / 1e6)
         }
         Origin::Requests => "requests: a table of arrivals".into(),
-        Origin::Averaged { step_ns } => format!("averaged: over {} s", seconds(step_ns)),
+        Origin::Averaged { step_ns } => format!("averaged: over {} s", step_ns as f64 / 1e9),
     }
 }
 
-fn limits(limits: LimitsSummary) -> String {
+fn limits(limits: BandwidthLimits) -> String {
     let ms = |ns: Ns| ns as f64 / 1e6;
-    let Some(quota_ns) = limits.quota_ns else {
+    let (Some(quota_ns), Some(cpus)) = (limits.quota_ns, limits.cpus()) else {
         return "none".into();
     };
-    let cpus = quota_ns as f64 / limits.period_ns as f64;
     let (quota, period, burst) = (ms(quota_ns), ms(limits.period_ns), ms(limits.burst_ns));
     format!("{quota} ms in {period} ms ({cpus:.2} CPUs), burst {burst} ms")
-}
-
-fn seconds(ns: Ns) -> f64 {
-    ns as f64 / 1e9
 }

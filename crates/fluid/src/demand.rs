@@ -2,8 +2,8 @@
 //!
 //! CPU time is in CPUs here, that is CPU time per period over the length of a period.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::RngCore;
+use reveille_measure::Random;
+use reveille_measure::statistics::nearest_rank;
 
 /// New demand of one group, period by period.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,8 +80,7 @@ impl Demand {
             Demand::Drawn(periods) => {
                 let mut sorted = periods.clone();
                 sorted.sort_by(f64::total_cmp);
-                let rank = (share * sorted.len() as f64).ceil() as usize;
-                sorted[rank.clamp(1, sorted.len()) - 1]
+                nearest_rank(sorted.len(), share).map_or(f64::NAN, |index| sorted[index])
             }
         }
     }
@@ -152,33 +151,22 @@ impl<'a> Source<'a> {
     }
 
     /// Demand of the next period, in CPUs.
-    pub(crate) fn next(&mut self, random: &mut Xoshiro256PlusPlus) -> f64 {
+    pub(crate) fn next(&mut self, random: &mut Random) -> f64 {
         match self {
-            Source::Exponential { mean } => -*mean * uniform(random).ln(),
+            Source::Exponential { mean } => random.exponential(*mean),
             Source::Poisson { cumulative, step } => {
-                let u = uniform(random);
+                let u = random.uniform();
                 cumulative.partition_point(|c| *c < u) as f64 * *step
             }
-            Source::Pareto { least, power } => *least * uniform(random).powf(*power),
-            Source::Drawn(periods) => periods[below(random, periods.len())],
+            Source::Pareto { least, power } => *least * random.uniform().powf(*power),
+            Source::Drawn(periods) => periods[random.below(periods.len() as u64) as usize],
         }
     }
-}
-
-/// Above 0, at most 1.
-fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
-    ((random.next_u64() >> 11) as f64 + 1.0) / (1u64 << 53) as f64
-}
-
-/// A whole number below `n`; its bias, n / 2^64, cannot be seen.
-fn below(random: &mut Xoshiro256PlusPlus, n: usize) -> usize {
-    ((u128::from(random.next_u64()) * n as u128) >> 64) as usize
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_xoshiro::rand_core::SeedableRng;
 
     fn all() -> Vec<Demand> {
         let recorded: Vec<f64> = (0..200).map(|i| f64::from(i * i % 37) / 30.0).collect();
@@ -195,7 +183,7 @@ mod tests {
     fn draws_have_the_mean_and_the_tail_that_the_formulas_say() {
         for demand in all() {
             assert!(demand.is_sound());
-            let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+            let mut random = Random::new(5);
             let mut source = Source::new(&demand);
             let draws: Vec<f64> = (0..200_000).map(|_| source.next(&mut random)).collect();
             let n = draws.len() as f64;

@@ -23,8 +23,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use reveille_measure::Random;
 
 pub use closed::{ClosedForm, closed_form};
 pub use count::Interference;
@@ -88,7 +87,7 @@ pub fn joint(
 ) -> Result<Interference, InterferenceError> {
     check(groups, capacity_cpus, periods)?;
     let mut state = State::new(groups, capacity_cpus);
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut random = Random::new(seed);
     let mut count = Count::new(groups.len());
     for _ in 0..periods.div_ceil(WARMUP) {
         state.period(&mut random);

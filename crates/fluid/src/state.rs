@@ -1,6 +1,6 @@
 //! Groups from one period to the next: who needs, is allowed, and gets how much.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
+use reveille_measure::Random;
 
 use crate::demand::{Demand, Source};
 use crate::share;
@@ -76,7 +76,7 @@ impl<'a> State<'a> {
         if owed > self.least { owed } else { 0.0 }
     }
 
-    pub(crate) fn period(&mut self, random: &mut Xoshiro256PlusPlus) -> Period {
+    pub(crate) fn period(&mut self, random: &mut Random) -> Period {
         let (mut allowed, mut within) = (0.0, 0.0);
         for (i, group) in self.groups.iter().enumerate() {
             self.fresh[i] = self.sources[i].next(random);

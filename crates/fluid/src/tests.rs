@@ -21,7 +21,7 @@ fn run(groups: &[GroupDemand], periods: u64) -> Interference {
 /// is served all that it is allowed as though it were alone.
 fn apart(groups: &[GroupDemand], capacity: f64, periods: u64, seed: u64) -> f64 {
     let mut state = State::new(groups, f64::INFINITY);
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut random = Random::new(seed);
     for _ in 0..periods.div_ceil(WARMUP) {
         state.period(&mut random);
     }
@@ -165,7 +165,7 @@ proptest! {
         groups in some_groups(), capacity in 0.1..3.0f64, seed: u64,
     ) {
         let mut state = State::new(&groups, capacity);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut random = Random::new(seed);
         let quotas: f64 = groups.iter().map(|g| g.quota).sum();
         for _ in 0..300 {
             let (need, tokens) = (state.need.clone(), state.tokens.clone());

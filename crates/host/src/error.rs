@@ -3,6 +3,7 @@
 use std::io;
 
 use miette::Diagnostic;
+use reveille_place::Mistake;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -10,14 +11,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, Diagnostic, Serialize, Deserialize, PartialEq, Eq)]
 pub enum HostError {
     /// Something asked for is wrong or cannot be had here.
-    #[error("{problem}")]
-    #[diagnostic(help("{help}"))]
-    Input {
-        /// What is wrong, naming the option, the file or the value.
-        problem: String,
-        /// The fix.
-        help: String,
-    },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Input(Mistake),
     /// The system refused what a run needs.
     #[error("cannot {doing}: {reason}")]
     #[diagnostic(help("{help}"))]
@@ -55,7 +51,7 @@ pub enum HostError {
 impl HostError {
     /// Something asked for is wrong.
     pub fn input(problem: impl Into<String>, help: impl Into<String>) -> HostError {
-        HostError::Input { problem: problem.into(), help: help.into() }
+        HostError::Input(Mistake::new(problem, help))
     }
 
     /// The system refused something.
@@ -73,6 +69,6 @@ impl HostError {
 
     /// Is the request at fault or impossible here, rather than the run?
     pub fn is_input(&self) -> bool {
-        matches!(self, HostError::Input { .. } | HostError::System { .. })
+        matches!(self, HostError::Input(_) | HostError::System { .. })
     }
 }

@@ -160,8 +160,8 @@ mod tests {
         features.check(&[switch("TTWU_QUEUE", false), switch("HRTICK", true)]).unwrap();
         let error = features.check(&[switch("SIS_SHORT", true)]).unwrap_err();
         assert!(error.to_string().contains("no feature SIS_SHORT"), "{error}");
-        let HostError::Input { help, .. } = error else { panic!("{error}") };
-        assert!(help.contains("HRTICK, TTWU_QUEUE"), "{help}");
+        let HostError::Input(mistake) = error else { panic!("{error}") };
+        assert!(mistake.help.contains("HRTICK, TTWU_QUEUE"), "{mistake:?}");
         let same = features.check(&[switch("HRTICK", false)]).unwrap_err();
         assert!(same.to_string().contains("`-HRTICK` changes nothing"), "{same}");
         let missing = KernelFeatures::read(&directory.path().join("nothing")).unwrap_err();

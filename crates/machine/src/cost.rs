@@ -2,6 +2,8 @@
 //! constant once, with its unit and meaning; the struct, its keys and the checks
 //! of machine files all come from it.
 
+use reveille_place::Mistake;
+
 /// What a constant may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -69,13 +71,8 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CostError {
     /// No constant has this name.
-    #[error("no constant is called `{key}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
-    Unknown {
-        /// The name asked for.
-        key: String,
-        /// The most similar name, if one is similar.
-        nearest: Option<String>,
-    },
+    #[error(transparent)]
+    Unknown(#[from] Mistake),
     /// The value is of the wrong kind.
     #[error("`{key}` = {value} must be {must}")]
     Kind {
@@ -156,27 +153,11 @@ impl CostModel {
     /// What a constant means, by name.
     ///
     /// # Errors
-    /// [`CostError::Unknown`], with the most similar name.
-    pub fn field(key: &str) -> Result<&'static Field, CostError> {
-        Self::FIELDS.iter().find(|f| f.key == key).ok_or_else(|| CostError::Unknown {
-            key: key.to_owned(),
-            nearest: nearest(key, Self::KEYS.iter().copied()).map(str::to_owned),
-        })
+    /// There is none of this name; with the most similar one.
+    pub fn field(key: &str) -> Result<&'static Field, Mistake> {
+        let found = Self::FIELDS.iter().find(|f| f.key == key);
+        found.ok_or_else(|| Mistake::unknown("constant", key, Self::KEYS))
     }
-}
-
-/// The candidate most like `word`, if any is alike enough to suggest.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
-    // Long input is never a typing slip, and similarity is quadratic in length.
-    let word: String = word.chars().take(64).collect();
-    candidates
-        .map(|c| (strsim::jaro_winkler(&word, c), c))
-        .filter(|(score, _)| *score >= 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, c)| c)
 }
 
 cost_model! {

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
+use reveille_place::{FileError, Mistake, Source};
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use crate::cost::nearest;
 use crate::presets::{
     DEFAULT_COST_MODEL, cost_model_names, cost_model_text, file_of, machine_text, preset_names,
 };
@@ -28,11 +28,11 @@ const HZ: [u32; 4] = [100, 250, 300, 1000];
 /// `source`, `estimate`, `measured` or `fitted`, more than [`MAX_FITTED`] fitted numbers, an impossible
 /// topology, a timer frequency that kernels do not have.
 pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
-    let doc = Document { file, text };
+    let doc = Document(Source::new(file, text));
     let raw: RawMachine = doc.parse()?;
-    doc.filled("name", &raw.name)?;
-    doc.filled("about", &raw.about)?;
-    doc.filled("source", &raw.source)?;
+    doc.0.filled("name", &raw.name)?;
+    doc.0.filled("about", &raw.about)?;
+    doc.0.filled("source", &raw.source)?;
     let base = doc.base(&raw.cost)?;
     let hz = doc.hz(raw.hz.as_ref())?;
     let topology = doc.topology(&raw.topology)?;
@@ -61,8 +61,7 @@ pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
 /// A machine of the default cost model that only lacks its names.
 pub(crate) fn base_machine(topology: Topology) -> Result<Machine, MachineError> {
     let base = cost_model(DEFAULT_COST_MODEL)?;
-    let file = file_of(DEFAULT_COST_MODEL);
-    let doc = Document { file: &file, text: cost_model_text(DEFAULT_COST_MODEL).unwrap_or("") };
+    let doc = Document::of_cost_model(DEFAULT_COST_MODEL);
     doc.finished(Machine {
         name: String::new(),
         about: String::new(),
@@ -98,11 +97,10 @@ pub(crate) fn inherited(name: &str) -> Option<Result<Base, MachineError>> {
 
 /// Reads an embedded cost model, which must have every constant.
 fn cost_model(name: &str) -> Result<Base, MachineError> {
-    let file = file_of(name);
-    let doc = Document { file: &file, text: cost_model_text(name).unwrap_or("") };
+    let doc = Document::of_cost_model(name);
     let raw: RawCostModel = doc.parse()?;
-    doc.filled("name", &raw.name)?;
-    doc.filled("about", &raw.about)?;
+    doc.0.filled("name", &raw.name)?;
+    doc.0.filled("about", &raw.about)?;
     let own = doc.constants(&raw.constants)?;
     let mut constants = Vec::with_capacity(CostModel::FIELDS.len());
     for field in CostModel::FIELDS {
@@ -116,12 +114,13 @@ fn cost_model(name: &str) -> Result<Base, MachineError> {
 }
 
 /// A file under way: every check reports its place in it.
-struct Document<'a> {
-    file: &'a str,
-    text: &'a str,
-}
+struct Document(Source);
 
-impl Document<'_> {
+impl Document {
+    fn of_cost_model(name: &str) -> Document {
+        Document(Source::new(&file_of(name), cost_model_text(name).unwrap_or("")))
+    }
+
     fn wrong(
         &self,
         span: Range<usize>,
@@ -129,36 +128,11 @@ impl Document<'_> {
         problem: impl Into<String>,
         help: impl Into<String>,
     ) -> MachineError {
-        MachineError::at(self.file, self.text, span, key, problem, help)
+        self.0.error(&span, key, Mistake::new(problem, help))
     }
 
-    fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, MachineError> {
-        toml::from_str(self.text).map_err(|error| self.not_toml(&error))
-    }
-
-    /// Serde's message names the key in backquotes, and the allowed ones after it.
-    fn not_toml(&self, error: &toml::de::Error) -> MachineError {
-        let span = error.span().unwrap_or(0..0);
-        let message = error.message();
-        let mut quoted = message.split('`').skip(1).step_by(2);
-        let named = message.starts_with("unknown field") || message.starts_with("missing field");
-        let key = if named { quoted.next() } else { reveille_place::key_at(self.text, span.start) };
-        let help = match key {
-            Some(key) if message.starts_with("unknown field") => match nearest(key, quoted) {
-                Some(like) => format!("did you mean `{like}`? Otherwise remove it"),
-                None => "remove it, or use one of the expected names".to_owned(),
-            },
-            Some(key) if message.starts_with("missing field") => format!("add `{key}`"),
-            _ => "the files under machines/ show how a machine is written".to_owned(),
-        };
-        self.wrong(span, key, message.replace('\n', ", "), help)
-    }
-
-    fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), MachineError> {
-        if value.get_ref().trim().is_empty() {
-            return Err(self.wrong(value.span(), Some(key), "is empty", "say what it is"));
-        }
-        Ok(())
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, Box<FileError>> {
+        self.0.toml("the files under machines/ show how a machine is written")
     }
 
     fn base(&self, cost: &Spanned<String>) -> Result<Base, MachineError> {
@@ -166,13 +140,11 @@ impl Document<'_> {
         if let Some(base) = inherited(name) {
             return base;
         }
-        let known = cost_model_names();
-        let help = match nearest(name, known.iter().copied().chain(preset_names())) {
-            Some(like) => format!("did you mean `{like}`?"),
-            None => format!("use a preset machine or one of: {}", known.join(", ")),
-        };
-        let problem = format!("there is no cost model or preset machine `{name}`");
-        Err(self.wrong(cost.span(), Some("cost"), problem, help))
+        let models = cost_model_names();
+        let help = format!("use a preset machine or one of: {}", models.join(", "));
+        let known = models.iter().copied().chain(preset_names());
+        let unknown = Mistake::unknown("cost model or preset machine", name, known);
+        Err(self.0.error(&cost.span(), Some("cost"), unknown.mended_by(help)))
     }
 
     fn hz(&self, hz: Option<&Spanned<u32>>) -> Result<u32, MachineError> {
@@ -231,10 +203,8 @@ impl Document<'_> {
         raw: &Spanned<RawConstant>,
     ) -> Result<Constant, MachineError> {
         let (name, span, raw) = (key.get_ref().as_str(), raw.span(), raw.get_ref());
-        let field = CostModel::field(name).map_err(|error| {
-            let help = format!("constants are: {}", CostModel::KEYS.join(", "));
-            self.wrong(key.span(), Some(name), error.to_string(), help)
-        })?;
+        let field = CostModel::field(name)
+            .map_err(|unknown| self.0.error::<MachineError>(&key.span(), Some(name), unknown))?;
         for number in [raw.value, raw.range[0], raw.range[1]] {
             field.check(number).map_err(|error| {
                 self.wrong(span.clone(), Some(name), error.to_string(), "mend the number")

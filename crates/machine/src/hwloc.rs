@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
+use reveille_place::{Mistake, Source};
 use roxmltree::{Document, Node, NodeId, ParsingOptions};
 
 use crate::found::{self, FoundCpu};
@@ -32,7 +33,7 @@ type MemoryNodes<'a, 'd> = HashMap<NodeId, Option<Node<'a, 'd>>>;
 /// [`MachineError::File`] with the line: not XML, not from hwloc, no usable PU,
 /// PUs without `os_index` or with the same one, or too many of them.
 pub fn parse_hwloc(file: &str, text: &str) -> Result<Machine, MachineError> {
-    let export = Export { file, text };
+    let export = Export(Source::new(file, text));
     if let Some(at) = crowded_tag(text) {
         let problem = format!("an element has more than {MAX_ATTRIBUTES} attributes");
         let help = "export it again: lstopo --of xml";
@@ -87,12 +88,9 @@ fn info<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().find(named)?.attribute("value")
 }
 
-struct Export<'a> {
-    file: &'a str,
-    text: &'a str,
-}
+struct Export(Source);
 
-impl Export<'_> {
+impl Export {
     /// Marks the first line of an element: a whole one can be the whole file.
     fn wrong(
         &self,
@@ -101,10 +99,11 @@ impl Export<'_> {
         problem: impl Into<String>,
         help: &str,
     ) -> MachineError {
-        let rest = &self.text[span.start.min(self.text.len())..];
+        let text = &self.0.text;
+        let rest = &text[span.start.min(text.len())..];
         let first_line = span.start + rest.find('\n').unwrap_or(rest.len());
         let span = span.start..span.end.min(first_line);
-        MachineError::at(self.file, self.text, span, key, problem, help)
+        self.0.error(&span, key, Mistake::new(problem, help))
     }
 
     fn cpus(&self, root: Node) -> Result<Vec<FoundCpu>, MachineError> {
@@ -115,7 +114,7 @@ impl Export<'_> {
         for pu in objects(root).filter(|n| kind(*n) == "PU") {
             let os_cpu = self.os_index(pu)?;
             if let Some(earlier) = seen.insert(os_cpu, pu.range().start) {
-                let line = self.line(earlier);
+                let line = self.0.line(earlier);
                 let problem = format!("PU {os_cpu} appears twice, first on line {line}");
                 let help = "each PU has its own os_index";
                 return Err(self.wrong(pu.range(), Some("os_index"), problem, help));
@@ -172,11 +171,6 @@ impl Export<'_> {
             let help = "each PU has the number of its CPU";
             self.wrong(pu.range(), Some("os_index"), problem, help)
         })
-    }
-
-    fn line(&self, at: usize) -> usize {
-        let before = &self.text.as_bytes()[..at];
-        1 + before.iter().filter(|b| **b == b'\n').count()
     }
 }
 

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use reveille_place::{InputKind, read_input_text};
+use reveille_place::{InputKind, Mistake, ReadError, read_input_text};
 
-use crate::cost::nearest;
 use crate::{Machine, MachineError, parse_hwloc, parse_toml, read_sysfs};
 
 macro_rules! embedded {
@@ -96,34 +95,30 @@ pub fn load(spec: &str) -> Result<Machine, MachineError> {
 }
 
 fn read(path: &str) -> Result<String, MachineError> {
-    read_input_text(Path::new(path), InputKind::DESCRIPTION).map_err(|error| MachineError::Read {
-        path: path.into(),
-        error,
-        help: format!(
+    read_input_text(Path::new(path), InputKind::DESCRIPTION).map_err(|error| {
+        let help = format!(
             "a path names a machine file (.toml) or an hwloc export (.xml); without one of \
              these endings it is a preset: {}",
             preset_names().join(", ")
-        ),
+        );
+        ReadError::new(path, error, help).into()
     })
 }
 
 fn unknown(spec: &str) -> MachineError {
     let names = preset_names();
-    let kind = if cost_model_text(spec).is_some() {
-        format!(
-            "`{spec}` is a cost model without CPUs, for `cost = \"{spec}\"` in a machine file. "
-        )
+    let help = format!(
+        "Machines: host, {}; or a path that ends in .toml (machine file) or .xml \
+         (from `lstopo --of xml`).",
+        names.join(", ")
+    );
+    MachineError::Unknown(if cost_model_text(spec).is_some() {
+        let problem = format!("no machine is called `{spec}`");
+        let model = "is a cost model without CPUs, for";
+        let help = format!("`{spec}` {model} `cost = \"{spec}\"` in a machine file. {help}");
+        Mistake::new(problem, help)
     } else {
-        String::new()
-    };
-    let nearest = nearest(spec, names.iter().copied().chain(["host"])).map(str::to_owned);
-    MachineError::Unknown {
-        name: spec.to_owned(),
-        nearest: nearest.filter(|_| kind.is_empty()),
-        known: format!(
-            "{kind}Machines: host, {}; or a path that ends in .toml (machine file) or .xml \
-             (from `lstopo --of xml`).",
-            names.join(", ")
-        ),
-    }
+        let known = names.iter().copied().chain(["host"]);
+        Mistake::unknown("machine", spec, known).mended_by(help)
+    })
 }

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use reveille_place::{Mistake, ReadError};
+
 use crate::found::{self, FoundCpu};
 use crate::unlike::{CpuKind, architecture_warning, kinds_warning};
 use crate::{IdleState, Machine, MachineError, Origin, parse_cpu_list};
@@ -17,7 +19,7 @@ use crate::{IdleState, Machine, MachineError, Origin, parse_cpu_list};
 /// without one it is the package. Costs are those of the default cost model.
 ///
 /// # Errors
-/// [`MachineError::Read`] or [`MachineError::Host`] with the file that is missing
+/// [`MachineError::Read`] or [`MachineError::File`] with the file that is missing
 /// or makes no sense.
 pub fn read_sysfs(root: &Path) -> Result<Machine, MachineError> {
     let cpu_dir = root.join("devices/system/cpu");
@@ -195,10 +197,10 @@ fn text(path: &Path) -> Result<String, MachineError> {
 
 fn unreadable(path: &Path, error: std::io::Error) -> MachineError {
     let help = "is sysfs mounted, and is this a Linux kernel? Otherwise name a preset machine";
-    MachineError::Read { path: path.to_owned(), error, help: help.to_owned() }
+    ReadError::new(path, error, help).into()
 }
 
 fn nonsense(path: &Path, problem: &str) -> MachineError {
     let help = "name a preset machine or give an hwloc export (.xml) instead";
-    MachineError::Host { path: path.to_owned(), problem: problem.to_owned(), help: help.to_owned() }
+    Mistake::new(problem, help).in_file(path.display().to_string())
 }

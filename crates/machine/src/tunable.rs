@@ -2,7 +2,8 @@
 //! every constant and the exit latency of every idle state, by one kind of name,
 //! so that a sweep needs no two ways to set a number.
 
-use crate::cost::nearest;
+use reveille_place::Mistake;
+
 use crate::{CostError, CostModel, Kind, Machine, Origin};
 
 /// A number of a machine that [`Machine::set`] can move.
@@ -75,8 +76,7 @@ impl Machine {
     pub(crate) fn set_exit(&mut self, key: &str, value: f64) -> Result<(), CostError> {
         let Some(i) = self.idle.iter().position(|s| exit_key(&s.name) == key) else {
             let keys: Vec<String> = self.idle.iter().map(|s| exit_key(&s.name)).collect();
-            let nearest = nearest(key, keys.iter().map(String::as_str)).map(str::to_owned);
-            return Err(CostError::Unknown { key: key.to_owned(), nearest });
+            return Err(Mistake::unknown("constant", key, keys).into());
         };
         Kind::Time.check(key, value)?;
         let (low, high) = self.exit_bounds_ns(i);

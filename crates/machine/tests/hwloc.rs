@@ -78,9 +78,9 @@ fn names_the_line_of_a_mistake() {
         "type=\"PU\" os_index=\"0\"",
         1,
     ));
-    assert_eq!((twice.line, twice.key.as_deref()), (pu, Some("os_index")));
+    assert_eq!((twice.line.unwrap() as usize, twice.key.as_deref()), (pu, Some("os_index")));
     let missing = mistake(&TWO_SOCKETS.replacen("type=\"PU\" os_index=\"1\"", "type=\"PU\"", 1));
-    assert_eq!((missing.line, missing.key.as_deref()), (pu, Some("os_index")));
+    assert_eq!((missing.line.unwrap() as usize, missing.key.as_deref()), (pu, Some("os_index")));
     let minus = mistake(&TWO_SOCKETS.replacen(
         "type=\"PU\" os_index=\"1\"",
         "type=\"PU\" os_index=\"-1\"",
@@ -88,7 +88,7 @@ fn names_the_line_of_a_mistake() {
     ));
     assert!(minus.to_string().contains("`-1` is no CPU number"), "{minus}");
     let set = mistake(&TWO_SOCKETS.replacen("cpuset=\"0x0000ffff\"", "cpuset=\"many\"", 1));
-    assert_eq!((set.line, set.key.as_deref()), (4, Some("cpuset")));
+    assert_eq!((set.line.unwrap() as usize, set.key.as_deref()), (4, Some("cpuset")));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_long_line_takes_no_longer_than_many_short_ones() {
     let crowd: String = (0..300_000).map(|n| format!(r#" a{n}="""#)).collect();
     let error = mistake(&machine(&crowd, &pu(0)));
     assert_eq!(
-        (error.line, error.problem.as_str()),
+        (error.line.unwrap() as usize, error.problem.as_str()),
         (1, "an element has more than 256 attributes")
     );
     let (open, close) = (r#"<object type="Group">"#.repeat(100), "</object>".repeat(100));

@@ -38,6 +38,11 @@ pub fn duration_text(ns: f64) -> String {
         .map_or_else(|| format!("{ns}ns"), |(name, unit)| format!("{}{name}", ns / *unit as f64))
 }
 
+/// A time in a sentence, to the millisecond: `1.250 s`.
+pub fn seconds_text(ns: Ns) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
+
 /// Reads a duration such as `30ms`, `1.5s`, `250us` or `40ns`.
 ///
 /// # Errors
@@ -96,6 +101,7 @@ mod tests {
             assert_eq!(duration_text(duration_ns(text).unwrap() as f64), text);
         }
         assert_eq!(duration_text(0.5), "0.5ns");
+        assert_eq!(seconds_text(1_250_400_000), "1.250 s");
     }
 
     #[test]

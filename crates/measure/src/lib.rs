@@ -9,17 +9,20 @@ mod group;
 mod host;
 mod latency;
 mod observed;
+mod random;
 mod spec;
+pub mod statistics;
 
 use serde::{Deserialize, Serialize};
 
 pub use counters::{Counters, CpuTime};
-pub use duration::{DurationError, duration_ns, duration_text, unit_ns};
+pub use duration::{DurationError, duration_ns, duration_text, seconds_text, unit_ns};
 pub use explain::Explain;
 pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};
 pub use latency::{BEYOND_QUANTILE, Latency, enough_for, needed_for};
 pub use observed::Observed;
+pub use random::Random;
 pub use spec::RunSpec;
 
 /// Nanoseconds, of virtual or of real time.

@@ -4,7 +4,10 @@
 use std::fs::{self, File, FileType};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use miette::Diagnostic;
+use thiserror::Error;
 
 const MIB: u64 = 1 << 20;
 
@@ -21,6 +24,29 @@ impl InputKind {
     pub const DESCRIPTION: InputKind = InputKind { name: "a description", most_bytes: 32 * MIB };
     /// A recording: the 50 million rows that one may have, at up to 80 bytes a line of text.
     pub const RECORDING: InputKind = InputKind { name: "a recording", most_bytes: 4096 * MIB };
+}
+
+/// A file could not be read.
+#[derive(Debug, Error, Diagnostic)]
+#[error("cannot read {}: {error}", path.display())]
+pub struct ReadError {
+    /// As given.
+    pub path: PathBuf,
+    /// What the system said.
+    pub error: io::Error,
+    /// The fix.
+    #[help]
+    pub help: String,
+}
+
+/// The fix for a file that cannot be read, where nothing more is known of it.
+pub const CHECK_PATH: &str = "check that the path is right and that you may read it";
+
+impl ReadError {
+    /// `path` could not be read, and that is the fix.
+    pub fn new(path: impl Into<PathBuf>, error: io::Error, help: impl Into<String>) -> ReadError {
+        ReadError { path: path.into(), error, help: help.into() }
+    }
 }
 
 /// The content of a regular file.

@@ -2,6 +2,7 @@
 
 use miette::Diagnostic;
 use reveille_host::HostError;
+use reveille_place::{FileError, Mistake};
 use reveille_sim::SimError;
 use thiserror::Error;
 
@@ -9,38 +10,27 @@ use thiserror::Error;
 #[derive(Debug, Error, Diagnostic)]
 pub enum PlanError {
     /// An option is wrong.
-    #[error("`{option}`: {problem}")]
-    #[diagnostic(help("{help}"))]
+    #[error("`{option}`: {mistake}")]
+    #[diagnostic(help("{}", mistake.help))]
     Option {
         /// The option, such as `--goal`.
         option: &'static str,
-        /// What is wrong.
-        problem: String,
-        /// The fix.
-        help: String,
+        /// What is wrong, and the fix.
+        mistake: Mistake,
     },
     /// No setting reaches a goal.
-    #[error("`--goal {goal}` cannot be reached: {problem}")]
-    #[diagnostic(help("{help}"))]
+    #[error("`--goal {goal}` cannot be reached: {mistake}")]
+    #[diagnostic(help("{}", mistake.help))]
     Impossible {
         /// The goal as it was given.
         goal: String,
-        /// Why not.
-        problem: String,
-        /// The fix.
-        help: String,
+        /// Why not, and the fix.
+        mistake: Mistake,
     },
     /// The recording cannot be planned with.
-    #[error("{name}: {problem}")]
-    #[diagnostic(help("{help}"))]
-    Recording {
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        problem: String,
-        /// The fix.
-        help: String,
-    },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Recording(#[from] Box<FileError>),
     /// `stop` was set.
     #[error("interrupted")]
     Interrupted,
@@ -72,6 +62,11 @@ impl From<SimError> for PlanError {
 }
 
 impl PlanError {
+    /// A mistake of `option`.
+    pub fn option(option: &'static str, mistake: Mistake) -> PlanError {
+        PlanError::Option { option, mistake }
+    }
+
     /// Is it what was asked for that is wrong, rather than what happened?
     pub fn is_input(&self) -> bool {
         match self {

@@ -3,16 +3,11 @@
 use reveille_measure::enough_for;
 use reveille_usage::{Origin, Usage};
 
+use crate::Request;
 use crate::goal::Subject;
 use crate::plan::{Model, NeighbourGiven, Plan, Recording};
 use crate::replay::Stage;
 use crate::search::DRAWS;
-use crate::{Limits, Request};
-
-/// Limits that were in force while it was recorded.
-pub(crate) fn recorded(usage: &Usage) -> Option<Limits> {
-    usage.limits.map(Limits::from)
-}
 
 /// Pieces of work whose latency tells something: none of averages.
 pub(crate) fn pieces(usage: &Usage) -> u64 {
@@ -52,7 +47,7 @@ pub(crate) fn recording(usage: &Usage) -> Recording {
         demands: usage.demands.len(),
         mean_cpus: usage.mean_cpus(),
         longest_ns: usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0),
-        limits: recorded(usage),
+        limits: usage.limits,
     }
 }
 

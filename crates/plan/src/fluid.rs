@@ -2,11 +2,12 @@
 //! in which CPU time is a fluid, beside that of threads and slices.
 
 use reveille_fluid::{Demand, GroupDemand, joint};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
+use crate::Ns;
 use crate::neighbours::USUAL_PERIOD_NS;
 use crate::plan::{ClosedForm, Pair};
-use crate::{Limits, Ns};
 
 /// Periods of chance.
 const PERIODS: u64 = 200_000;
@@ -22,7 +23,12 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn new(usage: &'a Usage, limits: Option<Limits>, period_ns: Ns, capacity: f64) -> Group<'a> {
+    fn new(
+        usage: &'a Usage,
+        limits: Option<BandwidthLimits>,
+        period_ns: Ns,
+        capacity: f64,
+    ) -> Group<'a> {
         let quota = limits.and_then(|limits| limits.cpus());
         let burst_ns = limits.map_or(0, |limits| limits.burst_ns);
         let in_cpus = |ns: Ns| ns as f64 / period_ns as f64;
@@ -44,7 +50,7 @@ impl<'a> Group<'a> {
 /// The groups with their limits on so many CPUs; nothing for one group, and where a recording
 /// is shorter than a period.
 pub(crate) fn closed_form(
-    groups: &[(&Usage, Option<Limits>)],
+    groups: &[(&Usage, Option<BandwidthLimits>)],
     cpus: u32,
     seed: u64,
 ) -> Option<ClosedForm> {
@@ -131,7 +137,7 @@ mod tests {
         // All pairs of periods of two groups occur once in 400.
         let (a, b) = (usage("a", |p| p % 20 == 7), usage("b", |p| p / 20 == 3));
         let limits = |burst_ms: u64| {
-            Some(Limits {
+            Some(BandwidthLimits {
                 quota_ns: Some(50_000_000),
                 period_ns: 100_000_000,
                 burst_ns: burst_ms * 1_000_000,

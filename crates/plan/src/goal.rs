@@ -1,7 +1,9 @@
 //! What a setting is to reach: `p99=20ms`, `throttled<0.1%`. Reads it, refuses what the
 //! recording cannot tell or no setting can reach, and takes its figure from a run.
 
+use reveille_measure::statistics::nearest_rank;
 use reveille_measure::{duration_ns, duration_text};
+use reveille_place::Mistake;
 use reveille_usage::{Origin, Usage};
 
 use crate::{Ns, PlanError};
@@ -42,7 +44,7 @@ impl Goal {
     /// [`PlanError::Option`] with what is wrong and how goals are written.
     pub fn parse(text: &str) -> Result<Goal, PlanError> {
         let wrong = |problem: String, help: &str| {
-            Err(PlanError::Option { option: "--goal", problem, help: help.to_owned() })
+            Err(PlanError::option("--goal", Mistake::new(problem, help)))
         };
         let Some(at) = text.find(['=', '<']) else {
             return wrong(format!("`{text}` has no limit"), KNOWN);
@@ -98,8 +100,8 @@ impl Goal {
         figure / self.limit
     }
 
-    fn impossible(&self, problem: String, help: &str) -> PlanError {
-        PlanError::Impossible { goal: self.text.clone(), problem, help: help.to_owned() }
+    pub(crate) fn impossible(&self, problem: impl Into<String>, help: &str) -> PlanError {
+        PlanError::Impossible { goal: self.text.clone(), mistake: Mistake::new(problem, help) }
     }
 
     /// Can the recording tell, and could any setting reach it?
@@ -109,7 +111,7 @@ impl Goal {
     pub(crate) fn check(&self, usage: &Usage, neighbours: bool) -> Result<(), PlanError> {
         if self.subject == Subject::Tardiness && !neighbours {
             let help = "name them: --neighbours other.parquet";
-            return Err(self.impossible("there are no neighbours to be late".into(), help));
+            return Err(self.impossible("there are no neighbours to be late", help));
         }
         let Subject::Latency(quantile) = self.subject else { return Ok(()) };
         if let Origin::Averaged { step_ns } = usage.origin {
@@ -168,13 +170,8 @@ fn percent_beyond(quantile: f64) -> String {
 
 /// The least value that this share of all does not exceed; 0 of none.
 pub(crate) fn quantile_of<T: Ord + Copy + Default>(values: &mut [T], quantile: f64) -> T {
-    if values.is_empty() {
-        return T::default();
-    }
-    // Of 1,000 values p99.9 is the 999th, whatever 0.999 is in binary.
-    let rank = (quantile * values.len() as f64 - 1e-9).ceil().max(1.0) as usize;
-    let index = rank.min(values.len()) - 1;
-    *values.select_nth_unstable(index).1
+    let index = nearest_rank(values.len(), quantile);
+    index.map_or(T::default(), |index| *values.select_nth_unstable(index).1)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ mod worst_case;
 
 pub use error::PlanError;
 pub use goal::{Goal, Subject};
-pub use limits::Limits;
+pub use limits::parse_limits;
 pub use make::{Neighbour, Request, plan};
 pub use picture::{Picture, Strip, pictures};
 pub use plan::{

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use reveille_machine::Machine;
 use reveille_measure::enough_for;
-use reveille_policy::Policy;
+use reveille_policy::{BandwidthLimits, Policy};
 use reveille_usage::Usage;
 
-use crate::facts::{given, model, pieces, recorded, recording, too_few, warnings};
+use crate::facts::{given, model, pieces, recording, too_few, warnings};
 use crate::fluid::closed_form;
 use crate::goal::Goal;
+use crate::limits::with_headroom;
 use crate::neighbours::{Runs, effect};
 use crate::plan::{Alternative, Change, Figures, Interval, Map, Plan, Range, Shown};
 use crate::possible::{check, most_millicpus, reachable};
@@ -19,7 +20,7 @@ use crate::range::distribution;
 use crate::replay::{Outcome, Phase, Stage, as_f64, cpus_like};
 use crate::search::{BURSTS, DRAWS, Found, PERIODS_NS, Row, Search};
 use crate::worst_case::worst_case;
-use crate::{Limits, Ns, PlanError};
+use crate::{Ns, PlanError};
 
 /// A group on the same CPUs.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub struct Neighbour {
     /// What it does.
     pub usage: Usage,
     /// Its limits; those in its recording if none are given, else none.
-    pub limits: Option<Limits>,
+    pub limits: Option<BandwidthLimits>,
 }
 
 /// What to plan.
@@ -40,7 +41,7 @@ pub struct Request<'a> {
     /// Others on the same CPUs.
     pub neighbours: Vec<Neighbour>,
     /// Today's setting; that in the recording if none is given.
-    pub today: Option<Limits>,
+    pub today: Option<BandwidthLimits>,
     /// Whose costs, tick and idle states to take.
     pub machine: &'a Machine,
     /// CPUs that the group may run on.
@@ -50,7 +51,7 @@ pub struct Request<'a> {
     /// What a CPU draws at a time.
     pub slice_ns: Ns,
     /// A limit around the group.
-    pub within: Option<Limits>,
+    pub within: Option<BandwidthLimits>,
     /// CPUs that the group and its neighbours may reserve together; all CPUs if there are
     /// neighbours, else any number.
     pub quota_sum_cpus: Option<f64>,
@@ -98,7 +99,7 @@ fn planned(
         progress(done, USUAL_RUNS.max(done + done / 8));
     };
     let stage = stage(request, stop, &tell)?;
-    let today = request.today.or(recorded(usage));
+    let today = request.today.or(usage.limits);
     let others: Vec<&Usage> = request.neighbours.iter().map(|n| &n.usage).collect();
     let mut search = Search::new(&stage, usage, &others)?;
     search.confidence = request.confidence;
@@ -110,7 +111,7 @@ fn planned(
     let (found, mut counts) = search.search()?;
     let exhibit = Exhibit::new(&search, request.phases)?;
     let advised = |found: Found| {
-        let limits = found.limits.with_headroom(request.headroom, search.most_millicpus);
+        let limits = with_headroom(found.limits, request.headroom, search.most_millicpus);
         Ok::<_, PlanError>(Shown { least: Some(found.limits), ..exhibit.shown(limits)? })
     };
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;
@@ -147,7 +148,7 @@ pub(crate) fn stage<'a>(
     stop: &'a AtomicBool,
     tell: &'a (dyn Fn() + Sync),
 ) -> Result<Stage<'a>, PlanError> {
-    let neighbour_limits = request.neighbours.iter().map(|n| n.limits.or(recorded(&n.usage)));
+    let neighbour_limits = request.neighbours.iter().map(|n| n.limits.or(n.usage.limits));
     Ok(Stage {
         machine: cpus_like(request.machine, request.cpus)?,
         policy: request.policy.clone(),
@@ -210,7 +211,7 @@ impl<'a> Exhibit<'a> {
         Ok(Exhibit { search, phases, alone: alone.collect::<Result<_, PlanError>>()? })
     }
 
-    fn shown(&self, limits: Limits) -> Result<Shown, PlanError> {
+    fn shown(&self, limits: BandwidthLimits) -> Result<Shown, PlanError> {
         let (search, load) = (self.search, &self.search.load);
         let runs = self.runs(limits)?;
         let (figures, outcomes): (Vec<Figures<f64>>, Vec<Outcome>) = runs.into_iter().unzip();
@@ -222,7 +223,7 @@ impl<'a> Exhibit<'a> {
         let without_burst = match limits.burst_ns {
             _ if search.neighbours.is_empty() => Vec::new(),
             0 => Vec::new(),
-            _ => self.runs(Limits { burst_ns: 0, ..limits })?,
+            _ => self.runs(BandwidthLimits { burst_ns: 0, ..limits })?,
         };
         let per_phase: Vec<Runs<'_>> = self
             .alone
@@ -264,7 +265,7 @@ impl<'a> Exhibit<'a> {
     }
 
     /// The setting at each phase.
-    fn runs(&self, limits: Limits) -> Result<Vec<(Figures<f64>, Outcome)>, PlanError> {
+    fn runs(&self, limits: BandwidthLimits) -> Result<Vec<(Figures<f64>, Outcome)>, PlanError> {
         let (search, phases) = (self.search, self.phases);
         let runs = (0..phases).into_par_iter().map(|index| {
             let alone = self.alone.get(index as usize);

@@ -1,14 +1,15 @@
 //! Who pays: what a setting does to others on the same CPUs, simulated together.
 
 use reveille_measure::{UNANSWERED, enough_for};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
+use crate::Ns;
 use crate::facts::pieces;
 use crate::goal::quantile_of;
 use crate::load::Load;
 use crate::plan::{NeighbourEffect, Range};
 use crate::replay::{Outcome, as_f64};
-use crate::{Limits, Ns};
 
 /// Period of a neighbour without limits: the kernel's default.
 pub(crate) const USUAL_PERIOD_NS: Ns = 100_000_000;
@@ -82,7 +83,7 @@ pub(crate) struct Runs<'a> {
 pub(crate) fn effect(
     usage: &Usage,
     number: usize,
-    limits: Option<Limits>,
+    limits: Option<BandwidthLimits>,
     load: &Load,
     runs: &[Runs<'_>],
     tolerance_ns: Ns,

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use reveille_policy::{Groups, TaskGroup};
+use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_sim::GroupMoment;
 use reveille_usage::Usage;
 
@@ -12,7 +12,7 @@ use crate::load::Load;
 use crate::make::stage;
 use crate::plan::Plan;
 use crate::replay::{Phase, Stage};
-use crate::{Limits, Ns, PlanError, Request};
+use crate::{Ns, PlanError, Request};
 
 /// Parts of time that a strip is cut into, at most.
 const BINS: u64 = 600;
@@ -28,7 +28,7 @@ const WATCH_NS: Ns = 5_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// The setting.
-    pub limits: Limits,
+    pub limits: BandwidthLimits,
     /// Where in its period the group's timer was when the run began, from 0 to 1.
     pub phase: f64,
     /// All of the recording.
@@ -71,7 +71,7 @@ pub fn pictures(
         let mut all: Vec<&Usage> = vec![request.usage];
         all.extend(request.neighbours.iter().map(|neighbour| &neighbour.usage));
         let load = Load::new(&all);
-        let limits: Vec<Limits> =
+        let limits: Vec<BandwidthLimits> =
             plan.today.iter().chain(&plan.recommended).map(|shown| shown.limits).collect();
         let runs = limits.iter().map(|&limits| Ran::new(&stage, &load, limits, request.phases));
         let runs = runs.collect::<Result<Vec<Ran>, PlanError>>()?;
@@ -90,7 +90,7 @@ pub fn pictures(
 
 /// Where the group was throttled most, or else used most: a beginning and a length. The same
 /// part shows what another setting makes of the same demand.
-fn worst(whole: &Strip, limits: &[Limits], span_ns: Ns) -> Option<(Ns, Ns)> {
+fn worst(whole: &Strip, limits: &[BandwidthLimits], span_ns: Ns) -> Option<(Ns, Ns)> {
     let longest = limits.iter().map(|limits| limits.period_ns).max()?;
     let length_ns = (CLOSE_PERIODS * longest).clamp(CLOSE_NS[0], CLOSE_NS[1]);
     if span_ns < 2 * length_ns {
@@ -113,7 +113,7 @@ fn worst(whole: &Strip, limits: &[Limits], span_ns: Ns) -> Option<(Ns, Ns)> {
 
 /// A run of the median phase.
 struct Ran {
-    limits: Limits,
+    limits: BandwidthLimits,
     phase: Phase,
     /// Its moments that were measured, by the time in the recording.
     spans: Vec<Span>,
@@ -131,7 +131,12 @@ struct Span {
 }
 
 impl Ran {
-    fn new(stage: &Stage<'_>, load: &Load, limits: Limits, phases: u32) -> Result<Ran, PlanError> {
+    fn new(
+        stage: &Stage<'_>,
+        load: &Load,
+        limits: BandwidthLimits,
+        phases: u32,
+    ) -> Result<Ran, PlanError> {
         let phase = match limits.quota_ns {
             None => Phase::of_grid(0, phases),
             Some(_) => median_phase(stage, load, limits, phases)?,
@@ -185,7 +190,7 @@ impl Ran {
 fn median_phase(
     stage: &Stage<'_>,
     load: &Load,
-    limits: Limits,
+    limits: BandwidthLimits,
     phases: u32,
 ) -> Result<Phase, PlanError> {
     let p99 = (0..phases).into_par_iter().map(|index| {
@@ -203,9 +208,9 @@ fn watch(stage: &Stage<'_>, groups: &mut Groups) -> usize {
     let inner = groups.groups[number].clone();
     // More than all CPUs can draw.
     let most_ns = stage.machine.topology.n_cpus() as Ns * 2 * (WATCH_NS + stage.slice_ns);
-    let limits = Limits { quota_ns: Some(most_ns), period_ns: WATCH_NS, burst_ns: 0 };
+    let limits = BandwidthLimits { quota_ns: Some(most_ns), period_ns: WATCH_NS, burst_ns: 0 };
     let name = "watch".to_owned();
-    let around = TaskGroup { name, limits: limits.into(), phase_ns: Some(0), ..inner };
+    let around = TaskGroup { name, limits, phase_ns: Some(0), ..inner };
     groups.groups.insert(number, around);
     groups.groups[number + 1].parent = Some(number);
     number
@@ -331,7 +336,7 @@ mod tests {
     }
 
     fn ran(moments: &[GroupMoment], warmup_ms: Ns, span_ms: Ns) -> Ran {
-        let limits = Limits { quota_ns: Some(50 * MS), period_ns: 100 * MS, burst_ns: 0 };
+        let limits = BandwidthLimits { quota_ns: Some(50 * MS), period_ns: 100 * MS, burst_ns: 0 };
         let spans = spans(moments, 0, warmup_ms * MS, span_ms * MS);
         Ran { limits, phase: Phase::of_grid(0, 1), spans }
     }
@@ -391,7 +396,8 @@ mod tests {
         whole.used_cpus = vec![0.5; 600];
         whole.throttled_share = vec![0.0; 600];
         whole.throttled_share[300..310].fill(1.0);
-        let limits = [Limits { quota_ns: Some(50 * MS), period_ns: 100 * MS, burst_ns: 0 }];
+        let limits =
+            [BandwidthLimits { quota_ns: Some(50 * MS), period_ns: 100 * MS, burst_ns: 0 }];
         let (from, length) = worst(&whole, &limits, 60_000 * MS).unwrap();
         assert_eq!(length, 2000 * MS);
         assert!(from <= 30_000 * MS && from + length >= 31_000 * MS, "{from}");

@@ -5,9 +5,10 @@
 //! which [`Plan::too_few`] names.
 
 use reveille_measure::enough_for;
+use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
-use crate::{Goal, Limits, Ns, Subject};
+use crate::{Goal, Ns, Subject};
 
 /// Values over phases of the period, of which nobody knows the one that a kernel will have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -170,10 +171,10 @@ pub struct ClosedForm {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
     /// The setting, head-room included.
-    pub limits: Limits,
+    pub limits: BandwidthLimits,
     /// Of a setting that is advised: the least that meets the goals, which head-room is on top
     /// of. Nothing for today's.
-    pub least: Option<Limits>,
+    pub least: Option<BandwidthLimits>,
     /// Quota by period; nothing without a quota.
     pub reserved_cpus: Option<f64>,
     /// Effects of the recording as it is, over phases.
@@ -248,7 +249,7 @@ pub struct Recording {
     /// CPU time of the longest piece.
     pub longest_ns: Ns,
     /// Limits in force while it was recorded.
-    pub limits: Option<Limits>,
+    pub limits: Option<BandwidthLimits>,
 }
 
 /// A neighbour as it was given.
@@ -257,7 +258,7 @@ pub struct NeighbourGiven {
     /// Its recording.
     pub recording: Recording,
     /// Its limits in the simulation.
-    pub limits: Option<Limits>,
+    pub limits: Option<BandwidthLimits>,
 }
 
 /// Where and how it was simulated.
@@ -274,7 +275,7 @@ pub struct Model {
     /// What a CPU draws at a time.
     pub slice_ns: Ns,
     /// A limit around the group.
-    pub within: Option<Limits>,
+    pub within: Option<BandwidthLimits>,
     /// CPUs that all quotas may reserve together.
     pub quota_sum_cpus: Option<f64>,
     /// Share of the draws in which the goals must hold.

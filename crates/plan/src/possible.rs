@@ -1,6 +1,7 @@
 //! What cannot be planned, refused before the search with the reason: recordings that tell
 //! nothing, goals that no setting reaches, and more than may be reserved.
 
+use reveille_place::Mistake;
 use reveille_usage::{Origin, Throttling, Usage};
 
 use crate::facts::threads;
@@ -12,10 +13,8 @@ use crate::{PlanError, Request};
 /// Is there work to plan for, and do the goals suit it?
 pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
     for usage in request.neighbours.iter().map(|n| &n.usage).chain([request.usage]) {
-        let refuse = |problem: &str, help: &str| {
-            let (name, problem) = (usage.name.clone(), problem.to_owned());
-            Err(PlanError::Recording { name, problem, help: help.to_owned() })
-        };
+        let refuse =
+            |problem: &str, help: &str| Err(Mistake::new(problem, help).in_file(&usage.name));
         if usage.mean_cpus() == 0.0 {
             let help = "record it while it works; a group that only sleeps needs no quota";
             return refuse("asks for no CPU time at all", help);
@@ -28,12 +27,8 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
         return Err(throttled(request.usage, throttling));
     }
     if request.goals.is_empty() {
-        return Err(PlanError::Option {
-            option: "--goal",
-            problem: "no goal is given".into(),
-            help: "say what is to be reached, such as --goal p99=20ms or --goal 'throttled<0.1%'"
-                .into(),
-        });
+        let help = "say what is to be reached, such as --goal p99=20ms or --goal 'throttled<0.1%'";
+        return Err(PlanError::option("--goal", Mistake::new("no goal is given", help)));
     }
     let goals = &request.goals;
     goals.iter().try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
@@ -45,16 +40,13 @@ fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
         Origin::Averaged { .. } => "its own counters show that it was throttled",
         _ => "it was throttled while it was recorded,",
     };
-    PlanError::Recording {
-        name: usage.name.clone(),
-        problem: format!(
-            "{what} {throttling}: what it would have used without that limit is not in it, and a \
-             plan would repeat the limit"
-        ),
-        help: "lift the limit and record for 60 s: `reveille record --cgroup NAME -o \
-               FILE.parquet`; then set the limit again"
-            .into(),
-    }
+    let problem = format!(
+        "{what} {throttling}: what it would have used without that limit is not in it, and a \
+         plan would repeat the limit"
+    );
+    let help = "lift the limit and record for 60 s: `reveille record --cgroup NAME -o \
+                FILE.parquet`; then set the limit again";
+    Mistake::new(problem, help).in_file(&usage.name)
 }
 
 /// The largest reservation that is looked at, in thousandths of a CPU.
@@ -63,18 +55,14 @@ pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result
     let mean = usage.mean_cpus();
     let (cpus, others): (f64, f64) =
         (f64::from(request.cpus), request.neighbours.iter().map(|n| n.usage.mean_cpus()).sum());
-    let goal = || request.goals[0].text.clone();
+    let impossible = |problem, help| Err(request.goals[0].impossible(problem, help));
     if mean + others >= cpus {
         let with = if others > 0.0 { " and its neighbours ask" } else { " asks" };
         let total = mean + others;
-        return Err(PlanError::Impossible {
-            goal: goal(),
-            problem: format!(
-                "the group{with} for {total:.2} CPUs on average, and there are {}",
-                request.cpus
-            ),
-            help: "give more CPUs: --cpus".into(),
-        });
+        let there = request.cpus;
+        let problem =
+            format!("the group{with} for {total:.2} CPUs on average, and there are {there}");
+        return impossible(problem, "give more CPUs: --cpus");
     }
     // A group is never throttled with a quota for all CPUs that its threads use at once. Beside
     // neighbours, threads that would not overlap may run at the same time.
@@ -89,15 +77,12 @@ pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result
         let reserved: f64 = reserved.sum();
         most = most.min(sum - reserved);
         if most <= mean {
-            return Err(PlanError::Impossible {
-                goal: goal(),
-                problem: format!(
-                    "the group asks for {mean:.2} CPUs on average, and of {sum:.2} CPUs its \
-                     neighbours' quotas leave {:.2}",
-                    (sum - reserved).max(0.0)
-                ),
-                help: "allow more: --quota-sum CPUS".into(),
-            });
+            let problem = format!(
+                "the group asks for {mean:.2} CPUs on average, and of {sum:.2} CPUs its \
+                 neighbours' quotas leave {:.2}",
+                (sum - reserved).max(0.0)
+            );
+            return impossible(problem, "allow more: --quota-sum CPUS");
         }
     }
     Ok((most * 1000.0).floor() as u64)
@@ -109,15 +94,10 @@ pub(crate) fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<()
     let (figures, _) = search.figures(&search.load, None, phase, None)?;
     for (goal, figure) in request.goals.iter().zip(&figures.goals) {
         if goal.subject != Subject::Tardiness && !goal.holds(*figure) {
-            return Err(PlanError::Impossible {
-                goal: goal.text.clone(),
-                problem: format!(
-                    "without any limit it is {:.3} ms on {} CPUs already",
-                    figure / 1e6,
-                    request.cpus
-                ),
-                help: "ask for a longer time, or give more CPUs: --cpus".into(),
-            });
+            let (ms, cpus) = (figure / 1e6, request.cpus);
+            let problem = format!("without any limit it is {ms:.3} ms on {cpus} CPUs already");
+            let help = "ask for a longer time, or give more CPUs: --cpus";
+            return Err(goal.impossible(problem, help));
         }
     }
     Ok(())

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use reveille_machine::{Machine, Topology};
 use reveille_measure::{RunResult, RunSpec, UNANSWERED};
-use reveille_policy::{Groups, Policy, TaskGroup};
+use reveille_place::Mistake;
+use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
 use reveille_sim::MAX_RUN_NS;
 
 use crate::goal::{Goal, Subject, quantile_of};
 use crate::load::Load;
 use crate::plan::Figures;
-use crate::{Limits, Ns, PlanError};
+use crate::{Ns, PlanError};
 
 /// Before measuring begins so much is replayed at least, and so many periods: banks and
 /// what is left over are then as in the middle of a long run.
@@ -26,9 +27,9 @@ pub(crate) struct Stage<'a> {
     pub(crate) machine: Machine,
     pub(crate) policy: Policy,
     pub(crate) slice_ns: Ns,
-    pub(crate) within: Option<Limits>,
+    pub(crate) within: Option<BandwidthLimits>,
     /// Limits of the neighbours, in the order of their recordings.
-    pub(crate) neighbours: Vec<Option<Limits>>,
+    pub(crate) neighbours: Vec<Option<BandwidthLimits>>,
     pub(crate) goals: &'a [Goal],
     pub(crate) seed: u64,
     pub(crate) stop: &'a AtomicBool,
@@ -45,10 +46,9 @@ pub(crate) struct Stage<'a> {
 /// # Errors
 /// [`PlanError::Option`] for a number of CPUs that no machine has.
 pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
-    let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| PlanError::Option {
-        option: "--cpus",
-        problem: error.to_string(),
-        help: "name as many CPUs as the group may run on".into(),
+    let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| {
+        let help = "name as many CPUs as the group may run on";
+        PlanError::option("--cpus", Mistake::new(error.to_string(), help))
     })?;
     let mut machine = Machine { topology, ..like.clone() };
     machine.cost.noise = 0.0;
@@ -88,7 +88,7 @@ impl Stage<'_> {
     pub(crate) fn replay(
         &self,
         load: &Load,
-        limits: Option<Limits>,
+        limits: Option<BandwidthLimits>,
         phase: Phase,
     ) -> Result<Outcome, PlanError> {
         let groups = self.groups(load, limits, phase);
@@ -124,13 +124,18 @@ impl Stage<'_> {
     }
 
     /// The groups of a run: a limit around, the group's own, and the neighbours'.
-    pub(crate) fn groups(&self, load: &Load, limits: Option<Limits>, phase: Phase) -> Groups {
+    pub(crate) fn groups(
+        &self,
+        load: &Load,
+        limits: Option<BandwidthLimits>,
+        phase: Phase,
+    ) -> Groups {
         let mut groups = Groups { slice_ns: self.slice_ns, groups: Vec::new() };
-        let mut add = |name: &str, parent, limits: Limits, role: usize, part: f64| {
+        let mut add = |name: &str, parent, limits: BandwidthLimits, role: usize, part: f64| {
             groups.groups.push(TaskGroup {
                 name: name.to_owned(),
                 parent,
-                limits: limits.into(),
+                limits,
                 roles: vec![role as u16],
                 phase_ns: Some((part * limits.period_ns as f64) as Ns),
             });
@@ -140,7 +145,7 @@ impl Stage<'_> {
             add("around", None, within, 0, phase.others);
         }
         let parent = self.within.is_some().then_some(0);
-        add(role, parent, limits.unwrap_or_else(Limits::none), 0, phase.own);
+        add(role, parent, limits.unwrap_or_else(BandwidthLimits::default), 0, phase.own);
         for (number, limits) in self.neighbours.iter().enumerate() {
             let Some(limits) = limits else { continue };
             let part = (phase.others + (number + 1) as f64 * GOLDEN).fract();

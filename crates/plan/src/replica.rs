@@ -1,8 +1,7 @@
 //! What the recording might have been as well: a block bootstrap whose seams lie where the
 //! group was idle, so that work of two blocks does not fall together as it never did.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use reveille_measure::Random;
 use reveille_usage::{Demand, Usage};
 
 use crate::Ns;
@@ -36,13 +35,12 @@ impl<'a> Replicas<'a> {
     /// Blocks from anywhere in the recording, the end followed by the beginning, until it is
     /// full; the last one is cut off.
     pub(crate) fn draw(&self, seed: u64) -> Usage {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut random = Random::new(seed);
         let (demands, span_ns) = (&self.usage.demands, self.usage.span_ns);
         let mut drawn: Vec<Demand> = Vec::with_capacity(demands.len());
         let mut to_ns = 0;
         while to_ns < span_ns && !self.begins.is_empty() {
-            let place =
-                ((u128::from(random.next_u64()) * self.begins.len() as u128) >> 64) as usize;
+            let place = random.below(self.begins.len() as u64) as usize;
             let from_ns = demands[self.begins[place]].at_ns;
             let length_ns = self.length_ns(place).min(span_ns - to_ns);
             let first = self.begins[place];

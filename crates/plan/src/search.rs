@@ -2,14 +2,16 @@
 //! the smallest quota for the best periods and bursts, over draws of phase and recording.
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
+use crate::limits::limits_of;
 use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
 use crate::plan::{Change, Counts, Figures};
 use crate::replay::{Outcome, Phase, Stage};
 use crate::replica::Replicas;
-use crate::{Limits, Ns, PlanError};
+use crate::{Ns, PlanError};
 
 const MS: Ns = 1_000_000;
 /// Periods of the grid.
@@ -43,7 +45,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// The row of these limits.
-    pub(crate) fn of(limits: &Limits) -> Row {
+    pub(crate) fn of(limits: &BandwidthLimits) -> Row {
         let burst = limits.quota_ns.map_or(0, |quota| {
             ((200 * u128::from(limits.burst_ns) + u128::from(quota)) / (2 * u128::from(quota)))
                 as u64
@@ -51,8 +53,8 @@ impl Row {
         Row { period_ns: limits.period_ns, burst: burst.min(100) }
     }
 
-    fn at(&self, millicpus: u64) -> Option<Limits> {
-        Limits::of(millicpus, self.period_ns, self.burst)
+    fn at(&self, millicpus: u64) -> Option<BandwidthLimits> {
+        limits_of(millicpus, self.period_ns, self.burst)
     }
 }
 
@@ -83,7 +85,7 @@ pub(crate) struct Search<'a> {
 pub(crate) struct Found {
     pub(crate) row: Row,
     pub(crate) millicpus: u64,
-    pub(crate) limits: Limits,
+    pub(crate) limits: BandwidthLimits,
 }
 
 /// What the grid says of a row.
@@ -136,7 +138,7 @@ impl<'a> Search<'a> {
     pub(crate) fn figures(
         &self,
         load: &Load,
-        limits: Option<Limits>,
+        limits: Option<BandwidthLimits>,
         phase: Phase,
         alone: Option<&Outcome>,
     ) -> Result<(Figures<f64>, Outcome), PlanError> {
@@ -150,7 +152,7 @@ impl<'a> Search<'a> {
     /// been as well.
     pub(crate) fn draw(
         &self,
-        limits: Option<Limits>,
+        limits: Option<BandwidthLimits>,
         draw: u32,
     ) -> Result<Figures<f64>, PlanError> {
         let alone = self.alone_draws.get(draw as usize);
@@ -171,7 +173,7 @@ impl<'a> Search<'a> {
     }
 
     /// Do the goals hold in as many draws as the confidence asks for?
-    fn accepts(&self, limits: Limits) -> Result<bool, PlanError> {
+    fn accepts(&self, limits: BandwidthLimits) -> Result<bool, PlanError> {
         let mut failed = 0;
         for first in (0..DRAWS).step_by(DRAWS_AT_ONCE as usize) {
             let draws = (first..first + DRAWS_AT_ONCE).into_par_iter();
@@ -235,7 +237,7 @@ impl<'a> Search<'a> {
 
     /// How much of its limit the worst goal needs, at the worst of a few phases; above 1 some
     /// goal fails.
-    fn strain(&self, limits: Limits) -> Result<f64, PlanError> {
+    fn strain(&self, limits: BandwidthLimits) -> Result<f64, PlanError> {
         let mut worst = 0.0f64;
         for index in 0..GRID_PHASES {
             let alone = self.alone_grid.get(index as usize);

@@ -6,11 +6,12 @@ use proptest::prelude::*;
 use reveille_policy::Policy;
 use reveille_usage::{Demand, Origin, Usage};
 
+use crate::Ns;
+use crate::limits::limits_of;
 use crate::load::Load;
 use crate::plan::Range;
 use crate::replay::{Phase, Stage, cpus_like};
 use crate::worst_case::worst_case;
-use crate::{Limits, Ns};
 
 const MS: Ns = 1_000_000;
 
@@ -61,7 +62,7 @@ proptest! {
         burst in 0u64..=100,
     ) {
         let stop = AtomicBool::new(false);
-        let Some(limits) = Limits::of(share * 10, period_ms * MS, burst) else { return Ok(()) };
+        let Some(limits) = limits_of(share * 10, period_ms * MS, burst) else { return Ok(()) };
         let usage = usage(1000 * MS, &[(0, work_us * 1000, 0)]);
         let worst = worst_case(&stage(&stop), &usage, limits).unwrap().unwrap();
         prop_assert!(worst.simulated_ns >= worst.work_ns as f64, "{limits}: {worst:?}");
@@ -84,7 +85,7 @@ proptest! {
         let least = (usage.mean_cpus() * 1000.0) as u64;
         let mut before: Option<Range> = None;
         for millicpus in [least * 5 / 4 + 20, least * 2 + 20, least * 4 + 20] {
-            let Some(limits) = Limits::of(millicpus, period_ms * MS, burst) else { continue };
+            let Some(limits) = limits_of(millicpus, period_ms * MS, burst) else { continue };
             let p99: Vec<f64> = (0..8)
                 .map(|index| {
                     let phase = Phase::of_grid(index, 8);

@@ -13,14 +13,14 @@ use reveille_host::cgroup::HostGroups;
 use reveille_host::program::{self, Setting};
 use reveille_machine::{CpuId, Machine};
 use reveille_measure::RunResult;
-use reveille_policy::{Groups, Policy};
+use reveille_policy::{BandwidthLimits, Groups, Policy};
 use reveille_usage::Usage;
 use serde::Serialize;
 
 use crate::load::Load;
 use crate::plan::{Figures, Range};
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
-use crate::{Limits, Ns, PlanError};
+use crate::{Ns, PlanError};
 
 /// Parts of a tick at which work arrives by turns, of those that a prediction goes through.
 const TICK_PARTS: Ns = 4;
@@ -31,7 +31,7 @@ pub struct Trial<'a> {
     /// The load.
     pub usage: &'a Usage,
     /// Settings to try, one after the other.
-    pub settings: Vec<Limits>,
+    pub settings: Vec<BandwidthLimits>,
     /// Whose costs, tick and idle states to predict with.
     pub machine: &'a Machine,
     /// CPUs of this host to run on.
@@ -76,7 +76,7 @@ pub struct Control {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
     /// The setting.
-    pub limits: Limits,
+    pub limits: BandwidthLimits,
     /// Over phases.
     pub predicted: Figures<Range>,
     /// Each run.
@@ -197,7 +197,7 @@ impl Host<'_> {
     fn predicted(
         &self,
         usage: &Usage,
-        limits: Option<Limits>,
+        limits: Option<BandwidthLimits>,
     ) -> Result<Figures<Range>, PlanError> {
         let phases = self.trial.phases;
         let after = |part: u32| {
@@ -216,7 +216,11 @@ impl Host<'_> {
     }
 
     /// One run in a fresh group.
-    fn measured(&self, load: &Load, limits: Option<Limits>) -> Result<Measured, PlanError> {
+    fn measured(
+        &self,
+        load: &Load,
+        limits: Option<BandwidthLimits>,
+    ) -> Result<Measured, PlanError> {
         let mut groups: Groups = self.stage.groups(load, limits, Phase::of_grid(0, 1));
         for group in &mut groups.groups {
             // Left to the kernel, as for everybody.
@@ -240,7 +244,7 @@ fn others(run: &RunResult) -> f64 {
 }
 
 fn held_against(
-    limits: Limits,
+    limits: BandwidthLimits,
     predicted: Figures<Range>,
     measured: Vec<Measured>,
     control: Option<&Control>,
@@ -291,7 +295,8 @@ mod tests {
 
     #[test]
     fn a_run_is_inside_or_it_is_not() {
-        let limits = Limits { quota_ns: Some(50_000_000), period_ns: 100_000_000, burst_ns: 0 };
+        let limits =
+            BandwidthLimits { quota_ns: Some(50_000_000), period_ns: 100_000_000, burst_ns: 0 };
         let predicted = Figures {
             p99_ns: Range { min: 10.0, median: 20.0, max: 40.0 },
             throttled_share: Range { min: 0.1, median: 0.2, max: 0.3 },

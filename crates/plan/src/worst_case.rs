@@ -3,12 +3,13 @@
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_measure::{RunSpec, UNANSWERED};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::{Demand, Usage};
 
 use crate::load::Load;
 use crate::plan::WorstCase;
 use crate::replay::{Phase, Stage};
-use crate::{Limits, Ns, PlanError};
+use crate::{Ns, PlanError};
 
 /// So many phases of the period, and as many amounts of work that empty the bank.
 const PHASES: u32 = 8;
@@ -20,7 +21,7 @@ const KEPT_NS: Ns = 1_000_000;
 pub(crate) fn worst_case(
     stage: &Stage<'_>,
     usage: &Usage,
-    limits: Limits,
+    limits: BandwidthLimits,
 ) -> Result<Option<WorstCase>, PlanError> {
     let work_ns = usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0);
     if work_ns == 0 {
@@ -56,7 +57,7 @@ pub(crate) fn worst_case(
 fn replay(
     stage: &Stage<'_>,
     usage: &Usage,
-    limits: Limits,
+    limits: BandwidthLimits,
     phase: Phase,
     (threads, each_ns): (u32, Ns),
     piece: Option<(Ns, Ns)>,

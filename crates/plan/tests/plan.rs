@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use reveille_machine::Machine;
-use reveille_plan::{Goal, Limits, Neighbour, Plan, PlanError, Request, plan};
-use reveille_policy::Policy;
+use reveille_plan::{Goal, Neighbour, Plan, PlanError, Request, parse_limits, plan};
+use reveille_policy::{BandwidthLimits, Policy};
 use reveille_usage::{Demand, Origin, Usage};
 
 const MS: u64 = 1_000_000;
@@ -66,8 +66,8 @@ fn made(request: &Request<'_>, jobs: usize) -> Result<Plan, PlanError> {
     plan(request, jobs, &AtomicBool::new(false), &|_, _| {})
 }
 
-fn limits(text: &str) -> Limits {
-    Limits::parse("--today", text).unwrap()
+fn limits(text: &str) -> BandwidthLimits {
+    parse_limits("--today", text).unwrap()
 }
 
 /// The burst mail's load: two threads of 80 ms every 200 ms, quota and period 100 ms.

@@ -5,13 +5,15 @@ mod ffi;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Ns;
 
 /// Stands for "no quota" in C.
 const NO_QUOTA: Ns = Ns::MAX;
 
 /// Quota, period and burst of a task group, as `cpu.max` and `cpu.max.burst` set them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandwidthLimits {
     /// CPU time that the group may use in a period; `None` for no limit.
     pub quota_ns: Option<Ns>,
@@ -114,6 +116,11 @@ impl BandwidthLimits {
             return Ok(());
         }
         Err(BandwidthError::AboveParent { cpus: ratio.cpus(), parent_cpus: parent.cpus() })
+    }
+
+    /// CPUs that it reserves; nothing without a quota.
+    pub fn cpus(&self) -> Option<f64> {
+        self.quota_ns.map(|quota| quota as f64 / self.period_ns as f64)
     }
 
     /// CPUs that the group can use at most, by its own settings and, as cgroup v2 takes

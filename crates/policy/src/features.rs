@@ -1,6 +1,8 @@
 //! Which rules a policy has: feature bits, named kernel baselines, and the edits
 //! (`+SIS_SHORT`, `-TTWU_QUEUE`) that make a variant of one.
 
+use reveille_place::Mistake;
+
 use crate::Ns;
 
 /// One rule that can be left in or out.
@@ -216,99 +218,65 @@ pub struct Policy {
     pub features: u64,
 }
 
-/// Why a policy cannot be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its fields are")]
-pub enum PolicyError {
-    /// No baseline has this name.
-    #[error("unknown baseline `{name}`{}; `reveille policies` lists them", nearest_hint(.nearest))]
-    UnknownBaseline {
-        name: String,
-        /// The most similar name.
-        nearest: Option<String>,
-    },
-    /// No feature has this name.
-    #[error("unknown feature `{name}`{}; `reveille policies` lists them", nearest_hint(.nearest))]
-    UnknownFeature {
-        name: String,
-        /// The most similar name.
-        nearest: Option<String>,
-    },
-    /// An edit without `+` or `-`.
-    #[error(
-        "`{edit}` is no edit of a policy: write `+{edit}` to add a feature or `-{edit}` to remove it"
-    )]
-    NoSign { edit: String },
-    /// An edit that changes nothing.
-    #[error("`{edit}` changes nothing: {base} already is so; leave it out")]
-    NoChange { edit: String, base: String },
-    /// A feature that is edited for a second time, whose first edit would be lost.
-    #[error("`{edit}` comes after `{earlier}`: edit a feature once")]
-    Twice { edit: String, earlier: String },
-    /// A variant without any edit.
-    #[error("a variant needs at least one edit, such as `+SIS_SHORT`")]
-    Empty,
-}
-
-fn nearest_hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
-}
-
-fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
-    all.map(|n| (strsim::jaro_winkler(&n.to_lowercase(), &name.to_lowercase()), n))
-        .filter(|(score, _)| *score > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, n)| n.to_string())
-}
+/// Fix for a baseline or feature that does not exist.
+const LISTED: &str = "`reveille policies` lists them";
 
 impl Policy {
     /// A baseline as it is.
-    pub fn baseline(name: &str) -> Result<Policy, PolicyError> {
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn baseline(name: &str) -> Result<Policy, Mistake> {
         let found = BASELINES.iter().find(|b| b.name == name).ok_or_else(|| {
-            PolicyError::UnknownBaseline {
-                name: name.to_string(),
-                nearest: nearest(name, BASELINES.iter().map(|b| b.name)),
-            }
+            let known = BASELINES.iter().map(|b| b.name);
+            Mistake::unknown("baseline", name, known).mended_by(LISTED)
         })?;
         Ok(Policy { base: name.to_string(), edits: String::new(), features: found.features })
     }
 
     /// This policy with edits applied, at most one of each feature; they are separated by
     /// blanks or commas.
-    pub fn with(&self, edits: &str) -> Result<Policy, PolicyError> {
+    ///
+    /// # Errors
+    /// No edit, one without `+` or `-`, of an unknown feature, of one that was edited before,
+    /// or one that changes nothing.
+    pub fn with(&self, edits: &str) -> Result<Policy, Mistake> {
         let mut features = self.features;
-        let mut names = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
         for edit in edits.split([' ', ',']).filter(|e| !e.is_empty()) {
             let (add, name) = match (edit.strip_prefix('+'), edit.strip_prefix('-')) {
                 (Some(name), _) => (true, name),
                 (_, Some(name)) => (false, name),
-                _ => return Err(PolicyError::NoSign { edit: edit.to_string() }),
+                _ => {
+                    let help = format!("write `+{edit}` to add a feature, `-{edit}` to remove it");
+                    return Err(Mistake::new(format!("`{edit}` has no sign"), help));
+                }
             };
             let feature = FEATURES.iter().find(|f| f.name == name).ok_or_else(|| {
-                PolicyError::UnknownFeature {
-                    name: name.to_string(),
-                    nearest: nearest(name, FEATURES.iter().map(|f| f.name)),
-                }
+                let known = FEATURES.iter().map(|f| f.name);
+                Mistake::unknown("feature", name, known).mended_by(LISTED)
             })?;
-            let before = names.iter().find(|earlier: &&&str| earlier[1..] == *name);
-            if let Some(earlier) = before {
-                return Err(PolicyError::Twice {
-                    edit: edit.to_string(),
-                    earlier: earlier.to_string(),
+            if let Some(earlier) = names.iter().find(|earlier| earlier[1..] == *name) {
+                return Err(if *earlier == edit {
+                    Mistake::new(format!("`{edit}` is given twice"), "leave one of them out")
+                } else {
+                    let help = "keep the one that you mean; a variant edits each feature once";
+                    Mistake::new(format!("`{edit}` contradicts `{earlier}`"), help)
                 });
             }
             let edited = if add { features | feature.bit } else { features & !feature.bit };
             if edited == features {
-                return Err(PolicyError::NoChange {
-                    edit: edit.to_string(),
-                    base: self.base.clone(),
-                });
+                let problem = format!("`{edit}` changes nothing: {} already is so", self.base);
+                return Err(Mistake::new(problem, "leave it out"));
             }
             features = edited;
             names.push(edit);
         }
         if names.is_empty() {
-            return Err(PolicyError::Empty);
+            return Err(Mistake::new(
+                "a variant without an edit is the baseline",
+                "write `+FEATURE`, such as `+SIS_SHORT`, or a setting, such as `burst=100ms`",
+            ));
         }
         Ok(Policy { base: self.base.clone(), edits: names.join(" "), features })
     }
@@ -353,13 +321,15 @@ mod tests {
         let short = base.with("+SIS_SHORT,-TTWU_QUEUE").unwrap();
         assert_eq!(short.edits, "+SIS_SHORT -TTWU_QUEUE");
         assert_eq!(short.features, (base.features | bits::SIS_SHORT) & !bits::TTWU_QUEUE);
-        let typo = base.with("+SIS_SHROT").unwrap_err().to_string();
-        assert!(typo.contains("did you mean `SIS_SHORT`"), "{typo}");
-        assert!(matches!(base.with("SIS_SHORT"), Err(PolicyError::NoSign { .. })));
-        assert!(matches!(base.with("+SIS_UTIL"), Err(PolicyError::NoChange { .. })));
-        assert!(matches!(base.with(" , "), Err(PolicyError::Empty)));
-        for twice in ["+SIS_SHORT -SIS_SHORT", "-WA_IDLE,+WA_IDLE", "+SIS_SHORT +SIS_SHORT"] {
-            assert!(matches!(base.with(twice), Err(PolicyError::Twice { .. })), "{twice}");
+        let refused = |edits: &str| base.with(edits).unwrap_err().problem;
+        assert!(refused("+SIS_SHROT").ends_with("did you mean `SIS_SHORT`?"));
+        assert_eq!(refused("SIS_SHORT"), "`SIS_SHORT` has no sign");
+        assert_eq!(refused("+SIS_UTIL"), "`+SIS_UTIL` changes nothing: v6.2 already is so");
+        assert_eq!(refused(" , "), "a variant without an edit is the baseline");
+        let twice = "+SIS_SHORT +SIS_SHORT";
+        assert_eq!(refused(twice), "`+SIS_SHORT` is given twice");
+        for twice in ["+SIS_SHORT -SIS_SHORT", "-WA_IDLE,+WA_IDLE"] {
+            assert!(refused(twice).contains(" contradicts "), "{twice}");
         }
         let unknown = Policy::baseline("v6.3").unwrap_err().to_string();
         assert!(unknown.contains("did you mean `v6."), "{unknown}");

@@ -16,7 +16,7 @@ mod world;
 
 pub use bandwidth::{BandwidthError, BandwidthLimits, LocalRuntime, PeriodStep, Pool};
 pub use features::{
-    BASELINES, Baseline, FEATURES, Feature, Policy, PolicyError, Tunables, bits, scaling_factor,
+    BASELINES, Baseline, FEATURES, Feature, Policy, Tunables, bits, scaling_factor,
 };
 pub use ffi::nr_idle_scan;
 pub use group::{Groups, TaskGroup};

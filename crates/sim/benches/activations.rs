@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use reveille_machine::{Machine, Topology};
 use reveille_measure::RunSpec;
+use reveille_measure::statistics::{interpolated, sorted};
 use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
 use reveille_workload::Program;
 
@@ -199,9 +200,8 @@ fn mechanisms() -> String {
     json
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn median(values: Vec<f64>) -> f64 {
+    interpolated(&sorted(&values), 0.5)
 }
 
 /// Runs one row of [`CASES`], or the main case behind them, after a short warm-up, and prints

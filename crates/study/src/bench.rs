@@ -1,10 +1,10 @@
 //! Repeated runs of one command on this host, and two such sets side by side.
 
 use reveille_host::command::CommandRun;
+use reveille_measure::statistics::{interpolated, sorted};
 use reveille_measure::{GroupStats, HostContext, enough_for};
 use serde::{Deserialize, Serialize};
 
-use crate::modes::{quantile, sorted};
 use crate::statistics::{change_pct, figure, welch_p};
 use crate::{Direction, Figure};
 
@@ -105,14 +105,14 @@ impl BenchRuns {
         let samples = self.samples(metric);
         let sorted = sorted(&samples);
         let enough = |q: f64| enough_for(samples.len() as u64, q);
-        let at = |q: f64| enough(q).then(|| quantile(&sorted, q));
+        let at = |q: f64| enough(q).then(|| interpolated(&sorted, q));
         BenchFigure {
             metric: metric.0,
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),
-            min: quantile(&sorted, 0.0),
-            max: quantile(&sorted, 1.0),
+            min: interpolated(&sorted, 0.0),
+            max: interpolated(&sorted, 1.0),
             figure: figure(&samples),
         }
     }

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use reveille_place::{InputKind, read_input_text};
+use reveille_place::{InputKind, Mistake, ReadError, read_input_text};
 
-use crate::check::nearest;
 use crate::file::{parse, parse_beside};
 use crate::{Study, StudyError};
 
@@ -50,6 +49,9 @@ pub fn find(name: &str) -> Option<&'static str> {
     STUDIES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
+const NAME_OR_PATH: &str =
+    "a study is the name of one that `reveille studies` lists, or the path of a TOML file";
+
 /// Loads a study: a shipped one by name, or a file by a path that ends in `.toml`.
 ///
 /// # Errors
@@ -62,14 +64,11 @@ pub fn load(spec: &str) -> Result<Study, StudyError> {
     let path = Path::new(spec);
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
         let text = read_input_text(path, InputKind::DESCRIPTION)
-            .map_err(|error| StudyError::Read { path: path.to_owned(), error })?;
+            .map_err(|error| ReadError::new(path, error, NAME_OR_PATH))?;
         return parse_beside(path.parent(), spec, &text);
     }
-    Err(StudyError::Unknown {
-        name: spec.to_owned(),
-        nearest: nearest(spec, names().into_iter()).map(str::to_owned),
-        known: format!("studies: {}; or a path that ends in .toml", names().join(", ")),
-    })
+    let help = format!("studies: {}; or a path that ends in .toml", names().join(", "));
+    Err(StudyError::Unknown(Mistake::unknown("study", spec, names()).mended_by(help)))
 }
 
 #[cfg(test)]

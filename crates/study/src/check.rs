@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use miette::Diagnostic;
 use reveille_host::kernel_version;
 use reveille_machine::{Machine, cpu_list, parse_cpu_list};
-use reveille_policy::{BASELINES, Baseline, FEATURES, Groups, Policy, PolicyError};
+use reveille_place::Mistake;
+use reveille_policy::{BASELINES, Baseline, Groups, Policy};
 use reveille_sim::MAX_RUN_NS;
 use reveille_workload::{Workload, WorkloadError};
 
@@ -18,112 +19,67 @@ use crate::{DurationError, Ns, On, duration_ns, settings};
 /// The name of this host where that of a machine or a baseline can stand.
 pub(crate) const HOST: &str = "host";
 
-/// What is wrong, and how to mend it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) text: String,
-    pub(crate) help: String,
-}
-
-impl Problem {
-    pub(crate) fn new(text: impl Into<String>, help: impl Into<String>) -> Problem {
-        Problem { text: text.into(), help: help.into() }
-    }
-
-    /// A name that is not among `known`.
-    pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Problem {
-        let text = format!("there is no {what} `{name}`");
-        Problem::new(text, choose(name, known))
-    }
-
-    /// The message and help of another crate's error.
-    pub(crate) fn of(error: &dyn Diagnostic, otherwise: &str) -> Problem {
-        let help = error.help().map_or_else(|| otherwise.to_owned(), |h| h.to_string());
-        Problem::new(error.to_string(), help)
-    }
-}
-
-/// Help for a name that is not among `known`.
-pub(crate) fn choose(name: &str, known: &[&str]) -> String {
-    match (nearest(name, known.iter().copied()), known) {
-        (Some(like), _) => format!("did you mean `{like}`?"),
-        (None, []) => "there are none: leave it out".to_owned(),
-        (None, _) => format!("use one of: {}", known.join(", ")),
-    }
-}
-
-/// The most similar of `known`, if one is similar: what a typing slip meant.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Long input is never a typing slip, and similarity is quadratic in length.
-    let name: String = name.to_lowercase().chars().take(64).collect();
-    known
-        .map(|k| (strsim::jaro_winkler(&name, &k.to_lowercase()), k))
-        .filter(|(score, _)| *score >= 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, k)| k)
-}
-
 /// The first item that stands in the list twice: its second position.
 pub(crate) fn duplicate<T: PartialEq>(items: &[T]) -> Option<usize> {
     (1..items.len()).find(|&i| items[..i].contains(&items[i]))
 }
 
-pub(crate) fn repeats(repeats: i64) -> Result<u32, Problem> {
+pub(crate) fn repeats(repeats: i64) -> Result<u32, Mistake> {
     u32::try_from(repeats).ok().filter(|n| (1..=MAX_REPEATS).contains(n)).ok_or_else(|| {
-        Problem::new(
+        Mistake::new(
             format!("{repeats} repeats are not possible"),
             format!("use 1 to {MAX_REPEATS}; 5 give a mean with its spread"),
         )
     })
 }
 
-pub(crate) fn seed(seed: i64) -> Result<u64, Problem> {
+pub(crate) fn seed(seed: i64) -> Result<u64, Mistake> {
     u64::try_from(seed)
-        .map_err(|_| Problem::new(format!("{seed} is negative"), "use 0 or a positive number"))
+        .map_err(|_| Mistake::new(format!("{seed} is negative"), "use 0 or a positive number"))
 }
 
-pub(crate) fn load(load: i64) -> Result<u64, Problem> {
+pub(crate) fn load(load: i64) -> Result<u64, Mistake> {
     u64::try_from(load).ok().filter(|n| *n > 0).ok_or_else(|| {
-        Problem::new(
+        Mistake::new(
             format!("a load of {load} runs nothing"),
             "a load is at least 1; remove this one",
         )
     })
 }
 
-pub(crate) fn loads(loads: &[u64]) -> Result<(), (usize, Problem)> {
+pub(crate) fn loads(loads: &[u64]) -> Result<(), (usize, Mistake)> {
     if loads.is_empty() {
-        let problem = Problem::new("no load is given", "name at least one, such as 56");
+        let problem = Mistake::new("no load is given", "name at least one, such as 56");
         return Err((0, problem));
     }
     match duplicate(loads) {
         Some(i) => {
             let text = format!("load {} is given twice", loads[i]);
-            Err((i, Problem::new(text, "remove one of them")))
+            Err((i, Mistake::new(text, "remove one of them")))
         }
         None => Ok(()),
     }
 }
 
-pub(crate) fn time(text: &str) -> Result<Ns, Problem> {
+pub(crate) fn time(text: &str) -> Result<Ns, Mistake> {
     duration_ns(text).map_err(|error| {
         let help = match error {
             DurationError::TooLong(_) => longest(),
             DurationError::Fraction(_) => "use a smaller unit, down to ns".to_owned(),
             _ => "write a number and ns, us, ms or s, such as `30ms`".to_owned(),
         };
-        Problem::new(error.to_string(), help)
+        Mistake::new(error.to_string(), help)
     })
 }
 
 /// The measured time of a run, given its warm-up.
-pub(crate) fn measured(warmup_ns: Ns, duration_ns: Ns) -> Result<Ns, Problem> {
+pub(crate) fn measured(warmup_ns: Ns, duration_ns: Ns) -> Result<Ns, Mistake> {
     if duration_ns == 0 {
-        return Err(Problem::new("nothing is measured in no time", "use some ms, such as `30ms`"));
+        return Err(Mistake::new("nothing is measured in no time", "use some ms, such as `30ms`"));
     }
     if warmup_ns.checked_add(duration_ns).is_none_or(|sum| sum > MAX_RUN_NS) {
         let text = "warm-up and duration together are longer than a run can be";
-        return Err(Problem::new(text, longest()));
+        return Err(Mistake::new(text, longest()));
     }
     Ok(duration_ns)
 }
@@ -135,7 +91,7 @@ fn longest() -> String {
 
 /// A baseline: a kernel's name, and after it edits if any (`v6.4 -TTWU_QUEUE`).
 /// `host` is that of the running kernel. Behind `scx:` it is scx_reveille's.
-pub(crate) fn base(text: &str) -> Result<(Policy, Scheduler), Problem> {
+pub(crate) fn base(text: &str) -> Result<(Policy, Scheduler), Mistake> {
     let Some(text) = scheduler::prefixed(text) else {
         return Ok((kernel_base(text)?, Scheduler::Kernel));
     };
@@ -146,60 +102,65 @@ pub(crate) fn base(text: &str) -> Result<(Policy, Scheduler), Problem> {
 }
 
 /// [`base`] of the kernel's own scheduler.
-pub(crate) fn kernel_base(text: &str) -> Result<Policy, Problem> {
+pub(crate) fn kernel_base(text: &str) -> Result<Policy, Mistake> {
     let (name, edits) = text.trim().split_once([' ', ',']).unwrap_or((text, ""));
     let name = if name == HOST { host_baseline(kernel_version())? } else { name };
-    edited_base(Policy::baseline(name).map_err(|error| policy_problem(&error))?, edits)
+    let base = Policy::baseline(name).map_err(|_| {
+        let known = BASELINES.iter().map(|b| b.name).chain([HOST]);
+        let help = "`reveille policies` lists them; `host` is that of this kernel";
+        Mistake::unknown("baseline", name, known).mended_by(help)
+    })?;
+    edited_base(base, edits)
 }
 
 /// A baseline with edits that are part of its name.
-fn edited_base(base: Policy, edits: &str) -> Result<Policy, Problem> {
+fn edited_base(base: Policy, edits: &str) -> Result<Policy, Mistake> {
     if edits.trim().is_empty() {
         return Ok(base);
     }
-    let edited = base.with(edits).map_err(|error| policy_problem(&error))?;
+    let edited = base.with(edits)?;
     Ok(Policy { base: format!("{} {}", base.base, edited.edits), edits: String::new(), ..edited })
 }
 
 /// Where a study runs.
-pub(crate) fn on(text: &str) -> Result<On, Problem> {
-    text.parse().map_err(|text: String| Problem::new(text, "`sim` is usual, and the default"))
+pub(crate) fn on(text: &str) -> Result<On, Mistake> {
+    text.parse().map_err(|text: String| Mistake::new(text, "`sim` is usual, and the default"))
 }
 
 /// The nearest baseline that is not newer than a kernel.
-fn host_baseline(release: (u32, u32)) -> Result<&'static str, Problem> {
+fn host_baseline(release: (u32, u32)) -> Result<&'static str, Mistake> {
     Baseline::of_release(release).map(|b| b.name).ok_or_else(|| {
         let (major, minor) = release;
         let text = format!("Linux {major}.{minor} of this host is older than every baseline");
-        Problem::new(text, format!("name one, such as `{}`", BASELINES[0].name))
+        Mistake::new(text, format!("name one, such as `{}`", BASELINES[0].name))
     })
 }
 
 /// CPUs as the kernel writes them, but for semicolons: commas separate edits.
-fn cpus(text: &str) -> Result<Vec<u32>, Problem> {
+fn cpus(text: &str) -> Result<Vec<u32>, Mistake> {
     let fix = "write `cpus=0-1` or `cpus=0-3;8`";
     let cpus = parse_cpu_list(&text.replace(';', ","));
-    let cpus = cpus.map_err(|error| Problem::new(format!("`cpus={text}`: {error}"), fix))?;
+    let cpus = cpus.map_err(|error| Mistake::new(format!("`cpus={text}`: {error}"), fix))?;
     if cpus.is_empty() {
-        return Err(Problem::new(format!("`cpus={text}` names no CPU"), fix));
+        return Err(Mistake::new(format!("`cpus={text}` names no CPU"), fix));
     }
     Ok(cpus)
 }
 
 /// A machine has the CPUs of a variant, and more; one that has a single CPU can have no
 /// more, and studies of any host must load there too.
-pub(crate) fn runs_on(variant: &Variant, machine: &Machine) -> Result<(), Problem> {
+pub(crate) fn runs_on(variant: &Variant, machine: &Machine) -> Result<(), Mistake> {
     if variant.cpus.is_empty() {
         return Ok(());
     }
     let text = format!("`cpus={}`", cpu_list(&variant.cpus).replace(',', ";"));
     let part = machine.restricted(&variant.cpus).map_err(|error| {
-        Problem::new(format!("{text}: {error}"), "name some of the CPUs that it has")
+        Mistake::new(format!("{text}: {error}"), "name some of the CPUs that it has")
     })?;
     let cpus = machine.topology.n_cpus();
     if cpus > 1 && part.topology.n_cpus() == cpus {
         let problem = format!("{text} changes nothing: {} has no other CPU", machine.name);
-        return Err(Problem::new(problem, "leave it out"));
+        return Err(Mistake::new(problem, "leave it out"));
     }
     Ok(())
 }
@@ -220,7 +181,7 @@ pub(crate) fn variant(
     groups: &Groups,
     text: &str,
     earlier: &[Variant],
-) -> Result<Variant, Problem> {
+) -> Result<Variant, Mistake> {
     let loaded = scheduler::prefixed(text);
     let items = loaded.unwrap_or(text).split([' ', ',']).filter(|item| !item.is_empty());
     let items: Vec<&str> = items.collect();
@@ -241,7 +202,7 @@ pub(crate) fn variant(
         [one] => cpus(&one["cpus=".len()..])?,
         [_, again, ..] => {
             let problem = format!("`{again}` names CPUs for a second time");
-            return Err(Problem::new(problem, "write one list, such as `cpus=0-3;8`"));
+            return Err(Mistake::new(problem, "write one list, such as `cpus=0-3;8`"));
         }
     };
     let kernel = policy.base.clone();
@@ -253,7 +214,7 @@ pub(crate) fn variant(
     let policy = if features.is_empty() && !nothing_else {
         policy
     } else {
-        policy.with(&features.join(" ")).map_err(|error| policy_problem(&error))?
+        policy.with(&features.join(" "))?
     };
     if scheduler == Scheduler::Reveille {
         scheduler::meaningful(&policy)?;
@@ -268,72 +229,40 @@ pub(crate) fn variant(
         && variant.scheduler == *of_base;
     if is_base && loaded.is_some() {
         let text = format!("`{}` changes nothing: the baseline is so", variant.name);
-        return Err(Problem::new(text, "leave it out"));
+        return Err(Mistake::new(text, "leave it out"));
     }
     if is_base && !head.is_empty() {
         let problem = format!("`{}` has the features of {}", variant.name, base.base);
-        return Err(Problem::new(problem, "compare with another kernel: `reveille policies`"));
+        return Err(Mistake::new(problem, "compare with another kernel: `reveille policies`"));
     }
     match earlier.iter().find(|v| v.does_as(&variant)) {
         Some(same) if same.name == variant.name => {
             let text = format!("the variant `{}` is given twice", same.name);
-            Err(Problem::new(text, "remove one of them"))
+            Err(Mistake::new(text, "remove one of them"))
         }
         Some(same) => {
             let text = format!("`{}` is the same policy as `{}`", variant.name, same.name);
-            Err(Problem::new(text, "remove one of them"))
+            Err(Mistake::new(text, "remove one of them"))
         }
         None => Ok(variant),
     }
 }
 
-fn policy_problem(error: &PolicyError) -> Problem {
-    match error {
-        PolicyError::UnknownBaseline { name, .. } => {
-            let known: Vec<&str> = BASELINES.iter().map(|b| b.name).chain([HOST]).collect();
-            Problem::unknown("baseline", name, &known)
-        }
-        PolicyError::UnknownFeature { name, .. } => {
-            let known: Vec<&str> = FEATURES.iter().map(|f| f.name).collect();
-            Problem::unknown("feature", name, &known)
-        }
-        PolicyError::NoSign { edit } => {
-            let help = format!("write `+{edit}` to add a feature, `-{edit}` to remove it");
-            Problem::new(format!("`{edit}` has no sign"), help)
-        }
-        PolicyError::NoChange { edit, base } => {
-            let text = format!("`{edit}` changes nothing: {base} already is so");
-            Problem::new(text, "leave it out")
-        }
-        PolicyError::Twice { edit, earlier } if edit == earlier => {
-            Problem::new(format!("`{edit}` is given twice"), "leave one of them out")
-        }
-        PolicyError::Twice { edit, earlier } => Problem::new(
-            format!("`{edit}` contradicts `{earlier}`"),
-            "keep the one that you mean; a variant edits each feature once",
-        ),
-        PolicyError::Empty => Problem::new(
-            "a variant without an edit is the baseline",
-            "write `+FEATURE`, such as `+SIS_SHORT`, or a setting, such as `burst=100ms`",
-        ),
-    }
-}
-
 /// Is `name` a parameter of the workload?
-pub(crate) fn param(workload: &Workload, name: &str) -> Result<(), Problem> {
+pub(crate) fn param(workload: &Workload, name: &str) -> Result<(), Mistake> {
     if workload.params.iter().any(|p| p.name == name) {
         return Ok(());
     }
-    let known: Vec<&str> = workload.params.iter().map(|p| p.name.as_str()).collect();
-    Err(Problem::unknown(&format!("parameter of {} called", workload.name), name, &known))
+    let known = workload.params.iter().map(|p| p.name.as_str());
+    Err(Mistake::unknown(&format!("parameter of {}", workload.name), name, known))
 }
 
 /// Why a workload cannot be built, by what is at fault.
 pub(crate) enum BuildError {
     /// The load at this position.
-    Load(usize, Problem),
+    Load(usize, Mistake),
     /// The parameter of this name.
-    Param(String, Problem),
+    Param(String, Mistake),
     /// The workload's own file.
     Workload(Box<WorkloadError>),
 }
@@ -346,13 +275,11 @@ pub(crate) fn points(
 ) -> Result<Vec<Point>, BuildError> {
     let build = |(i, &load): (usize, &u64)| match workload.build(load, params) {
         Ok(program) => Ok(Point { load, program, published: Vec::new() }),
-        Err(WorkloadError::Param { param, problem, help, .. }) => {
-            Err(BuildError::Param(param, Problem::new(problem, help)))
-        }
+        Err(WorkloadError::Param { param, mistake, .. }) => Err(BuildError::Param(param, mistake)),
         Err(error) if error.source_code().is_some() => Err(BuildError::Workload(Box::new(error))),
         Err(error) => {
             let help = format!("`reveille workloads {}` shows what it takes", workload.name);
-            Err(BuildError::Load(i, Problem::of(&error, &help)))
+            Err(BuildError::Load(i, Mistake::of(&error, &help)))
         }
     };
     loads.iter().enumerate().map(build).collect()

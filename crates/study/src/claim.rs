@@ -189,7 +189,7 @@ fn predicted<'a>(
     samples: &dyn Fn(usize, usize) -> Option<&'a [f64]>,
 ) -> Option<Option<f64>> {
     let mean = |at: usize, side: usize| samples(at, side).map(|s| statistics::figure(s).mean);
-    let std = |at: usize, side: usize| samples(at, side).map(statistics::std);
+    let std = |at: usize, side: usize| samples(at, side).map(reveille_measure::statistics::std);
     let position = |load: u64| loads.iter().position(|l| *l == load);
     match *kind {
         StatementKind::Peak { .. } => {

@@ -1,58 +1,37 @@
 //! Why a study cannot be loaded or run, said so that the reader can mend it: the
 //! file, the line, the key (or the option), and the fix.
 
-use std::ops::Range;
-use std::path::PathBuf;
-
 use miette::Diagnostic;
 use reveille_host::HostError;
 use reveille_machine::MachineError;
-use reveille_place::FileError;
+use reveille_place::{FileError, Mistake, ReadError};
 use reveille_sim::SimError;
 use reveille_workload::WorkloadError;
 use thiserror::Error;
-
-use crate::check::Problem;
 
 /// Why [`load`](crate::load), [`compare`](crate::compare) or [`run`](crate::run) failed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum StudyError {
     /// No shipped study has this name, and it is no path of a study file.
-    #[error("no study is called `{name}`{}", nearest.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
-    #[diagnostic(help("{known}"))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The most similar name, if one is similar.
-        nearest: Option<String>,
-        /// What there is.
-        known: String,
-    },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unknown(Mistake),
     /// A file could not be read.
-    #[error("cannot read {}: {error}", path.display())]
-    #[diagnostic(help(
-        "a study is the name of one that `reveille studies` lists, or the path of a TOML file"
-    ))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: std::io::Error,
-    },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Read(#[from] ReadError),
     /// A study file says something that is wrong.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    File(Box<FileError>),
+    File(#[from] Box<FileError>),
     /// An option of the command line is wrong.
-    #[error("`{option}`: {problem}")]
-    #[diagnostic(help("{help}"))]
+    #[error("`{option}`: {mistake}")]
+    #[diagnostic(help("{}", mistake.help))]
     Option {
         /// The option, such as `--load`.
         option: &'static str,
-        /// What is wrong.
-        problem: String,
-        /// The fix.
-        help: String,
+        /// What is wrong, and the fix.
+        mistake: Mistake,
     },
     /// The machine file that the study names is wrong; it has its own place.
     #[error(transparent)]
@@ -135,19 +114,7 @@ impl StudyError {
         }
     }
 
-    /// A mistake at `span` (bytes) of a study file.
-    pub(crate) fn at(
-        file: &str,
-        text: &str,
-        span: Range<usize>,
-        key: Option<&str>,
-        problem: Problem,
-    ) -> StudyError {
-        let Problem { text: what, help } = problem;
-        StudyError::File(Box::new(FileError::at(file, text, span, key, what, help)))
-    }
-
-    pub(crate) fn option(option: &'static str, problem: Problem) -> StudyError {
-        StudyError::Option { option, problem: problem.text, help: problem.help }
+    pub(crate) fn option(option: &'static str, mistake: Mistake) -> StudyError {
+        StudyError::Option { option, mistake }
     }
 }

@@ -5,9 +5,9 @@
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::{Machine, Tunable};
+use reveille_place::Mistake;
 use serde::Serialize;
 
-use crate::check::Problem;
 use crate::objective::{Objective, objective};
 use crate::sweep::{self, Pool, Sweep, Trial};
 use crate::{MAX_POINTS, Row, Study, StudyError, Verdict};
@@ -140,14 +140,14 @@ pub fn fit(
     if constants.is_empty() {
         let text = format!("no constant of {} is fitted", machine.name);
         let help = "others have a source and stay as they are; name another machine";
-        return Err(StudyError::option("--machine", Problem::new(text, help)));
+        return Err(StudyError::option("--machine", Mistake::new(text, help)));
     }
     let sweep =
         Sweep::new(studies, |study, case| study.machines[case.machine].name == machine.name);
     if sweep.is_empty() {
         let text = format!("nothing that counts was published for {}", machine.name);
         let help = "`reveille studies NAME` shows the machine of a study";
-        return Err(StudyError::option("--machine", Problem::new(text, help)));
+        return Err(StudyError::option("--machine", Mistake::new(text, help)));
     }
     let pool = Pool { jobs, stop, progress };
     let descent = Descent::start(machine, constants, &sweep, options, &pool)?;
@@ -160,7 +160,7 @@ fn within(option: &'static str, value: u32, low: u32, high: u32) -> Result<(), S
         return Ok(());
     }
     let problem =
-        Problem::new(format!("{value} is too few or too many"), format!("use {low} to {high}"));
+        Mistake::new(format!("{value} is too few or too many"), format!("use {low} to {high}"));
     Err(StudyError::option(option, problem))
 }
 

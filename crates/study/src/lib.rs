@@ -58,7 +58,6 @@ pub use agree::{Stage, agree, check_both};
 pub use agreement::{Agreement, AgreementKind, AgreementRow};
 pub use bench::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns};
 pub use catalogue::{BASELINES, find, load, names, predicted_names};
-pub use check::nearest;
 pub use claim::{Statement, StatementKind};
 pub use comparison::{
     Claim, Comparison, Detail, Explanation, Figure, MachineUsed, Row, RowKind, Score, SideDetail,

@@ -2,11 +2,11 @@
 //! explain a result, or what bandwidth control did to a task group.
 
 use reveille_measure::{Explain, GroupStats, RunResult, enough_for};
+use reveille_place::Mistake;
 use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
 use serde::Serialize;
 
-use crate::check::Problem;
 use crate::unit_ns;
 
 /// Which way a figure has to move to be better.
@@ -148,7 +148,7 @@ impl Measure {
     }
 
     /// How much one `unit` is in the measure's own.
-    pub(crate) fn per_unit(&self, unit: Option<&str>) -> Result<f64, Problem> {
+    pub(crate) fn per_unit(&self, unit: Option<&str>) -> Result<f64, Mistake> {
         let Some(unit) = unit.filter(|u| *u != self.unit()) else {
             return Ok(1.0);
         };
@@ -161,7 +161,7 @@ impl Measure {
                 } else {
                     "give the figure in the metric's own unit and leave `unit` out".to_owned()
                 };
-                Err(Problem::new(text, help))
+                Err(Mistake::new(text, help))
             }
         }
     }
@@ -233,23 +233,23 @@ pub(crate) fn find(
     workload: &Workload,
     groups: &Groups,
     name: Option<&str>,
-) -> Result<Measure, Problem> {
+) -> Result<Measure, Mistake> {
     let all = all(workload, groups);
     match name {
         Some(name) => {
-            let what = format!("metric of {} called", workload.name);
+            let what = format!("metric of {}", workload.name);
             pick(&all, &what, name).map(|i| all[i].clone())
         }
         None if workload.metrics.is_empty() => {
             let text = format!("{} has no metric", workload.name);
-            Err(Problem::new(text, "give the workload one"))
+            Err(Mistake::new(text, "give the workload one"))
         }
         None => Ok(all[0].clone()),
     }
 }
 
 /// The position among `measures` of the one that `name` stands for.
-pub(crate) fn pick(measures: &[Measure], what: &str, name: &str) -> Result<usize, Problem> {
+pub(crate) fn pick(measures: &[Measure], what: &str, name: &str) -> Result<usize, Mistake> {
     if let Some(same) = measures.iter().position(|m| m.name == name) {
         return Ok(same);
     }
@@ -260,11 +260,11 @@ pub(crate) fn pick(measures: &[Measure], what: &str, name: &str) -> Result<usize
         (Some(one), Some(other)) => {
             let (one, other) = (&measures[one].name, &measures[other].name);
             let text = format!("`{name}` could be `{one}` or `{other}`");
-            Err(Problem::new(text, "write the whole name"))
+            Err(Mistake::new(text, "write the whole name"))
         }
         _ => {
             let known: Vec<&str> = measures.iter().map(|m| m.name.as_str()).collect();
-            Err(Problem::unknown(what, name, &known))
+            Err(Mistake::unknown(what, name, &known))
         }
     }
 }

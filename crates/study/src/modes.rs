@@ -2,6 +2,7 @@
 //! states (a pair stacked on one CPU or spread over two), and a mean of both is a figure
 //! that no run ever had.
 
+use reveille_measure::statistics::{interpolated, sorted};
 use serde::Serialize;
 
 use crate::{Direction, statistics};
@@ -27,7 +28,7 @@ pub fn modes(samples: &[f64]) -> Vec<Mode> {
     let sorted = sorted(samples);
     let all = sorted.len() as f64;
     let clusters = sorted.chunk_by(|a, b| a == b || *a > 0.0 && *b < a * GAP);
-    let modes = clusters.map(|c| (c.len(), quantile(c, 0.5), c.len() as f64 / all));
+    let modes = clusters.map(|c| (c.len(), interpolated(c, 0.5), c.len() as f64 / all));
     let modes = modes.filter(|(n, _, share)| *n >= 2 || *share >= LEAST_SHARE);
     modes.map(|(_, centre, share)| Mode { centre, share }).collect()
 }
@@ -102,7 +103,7 @@ impl Spread {
     /// Of these repeats; its figures are NaN if none has a value.
     pub fn of(samples: &[f64]) -> Spread {
         let sorted = sorted(samples);
-        let at = |q| quantile(&sorted, q);
+        let at = |share| interpolated(&sorted, share);
         Spread {
             median: at(0.5),
             q1: at(0.25),
@@ -118,21 +119,6 @@ impl Spread {
     pub fn is_multimodal(&self) -> bool {
         self.modes.len() > 1
     }
-}
-
-/// The samples that have a value, in rising order.
-pub(crate) fn sorted(samples: &[f64]) -> Vec<f64> {
-    let mut sorted: Vec<f64> = samples.iter().copied().filter(|x| x.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-}
-
-/// A quantile of sorted samples, between neighbours by their distance; NaN of none.
-pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let place = q * last as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    below + (above - below) * place.fract()
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use reveille_host::HostError;
 use reveille_host::features::Switch;
 use reveille_host::sched_ext::Loader;
 use reveille_measure::{HostContext, RunResult, RunSpec};
+use reveille_place::Mistake;
 use reveille_policy::Groups;
 use reveille_workload::Program;
 
-use crate::check::Problem;
 use crate::fold::comparison;
 use crate::matrix::{Run, Slot, matrix};
 use crate::scheduler::{self, Scheduler};
@@ -92,7 +92,7 @@ pub fn measure(
 pub fn check_host(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
     if let Some(case) = study.interference.first() {
         let text = format!("the groups of `{}` are numbers, not tasks", case.name);
-        let problem = Problem::new(text, "leave it out: the study is predicted");
+        let problem = Mistake::new(text, "leave it out: the study is predicted");
         return Err(StudyError::option("--on", problem));
     }
     for case in &study.cases {

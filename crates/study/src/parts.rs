@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use miette::Diagnostic;
 use reveille_machine::Machine;
+use reveille_place::Mistake;
 use reveille_policy::{Groups, Policy};
 use reveille_workload::{Program, Workload};
 
-use crate::check::{self, BuildError, Problem};
+use crate::check::{self, BuildError};
 use crate::measure::{self, Measure};
 use crate::scheduler::Scheduler;
 use crate::study::default_times;
@@ -58,7 +59,7 @@ pub fn machine(spec: &str) -> Result<Machine, StudyError> {
             return StudyError::Machine(Box::new(error));
         }
         let help = "`reveille machines` lists them";
-        StudyError::option("--machine", Problem::of(&error, help))
+        StudyError::option("--machine", Mistake::of(&error, help))
     })
 }
 
@@ -82,7 +83,7 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
             return StudyError::Workload(Box::new(error));
         }
         let help = "`reveille workloads` lists them";
-        StudyError::option("--workload", Problem::of(&error, help))
+        StudyError::option("--workload", Mistake::of(&error, help))
     })?;
     let (base, scheduler) = check::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
     let case = case(parts, &machine, &workload, (base.clone(), scheduler))?;
@@ -111,9 +112,8 @@ fn case(
     let params = params(workload, parts.param).map_err(|p| StudyError::option("--param", p))?;
     let points = check::points(workload, &loads, &params).map_err(|error| match error {
         BuildError::Load(_, problem) => StudyError::option("--load", problem),
-        BuildError::Param(name, Problem { text, help }) => {
-            let problem = Problem::new(format!("`{name}`: {text}"), help);
-            StudyError::option("--param", problem)
+        BuildError::Param(name, Mistake { problem, help }) => {
+            StudyError::option("--param", Mistake::new(format!("`{name}`: {problem}"), help))
         }
         BuildError::Workload(error) => StudyError::Workload(error),
     })?;
@@ -166,7 +166,7 @@ fn variants(
     groups: &Groups,
     machine: &Machine,
     parts: &Parts<'_>,
-) -> Result<Vec<Variant>, Problem> {
+) -> Result<Vec<Variant>, Mistake> {
     let mut variants = Vec::new();
     for edits in parts.with {
         let variant = check::variant(base, groups, edits, &variants)?;
@@ -180,7 +180,7 @@ fn metrics(
     workload: &Workload,
     groups: &Groups,
     names: &[String],
-) -> Result<Vec<Measure>, Problem> {
+) -> Result<Vec<Measure>, Mistake> {
     if names.is_empty() {
         return Ok(vec![measure::find(workload, groups, None)?]);
     }
@@ -189,39 +189,39 @@ fn metrics(
         let metric = measure::find(workload, groups, Some(name))?;
         if metrics.iter().any(|m| m.name == metric.name) {
             let problem = format!("`{}` is given twice", metric.name);
-            return Err(Problem::new(problem, "remove one of them"));
+            return Err(Mistake::new(problem, "remove one of them"));
         }
         metrics.push(metric);
     }
     Ok(metrics)
 }
 
-fn loads(text: &str) -> Result<Vec<u64>, Problem> {
+fn loads(text: &str) -> Result<Vec<u64>, Mistake> {
     let parse = |item: &str| {
         let number = item.trim().parse().map_err(|_| {
             let text = format!("`{}` in `{text}` is no load", item.trim());
-            Problem::new(text, "write whole numbers separated by commas, such as `56,112`")
+            Mistake::new(text, "write whole numbers separated by commas, such as `56,112`")
         });
         number.and_then(check::load)
     };
     let items = text.split(',').filter(|_| !text.trim().is_empty());
-    let loads = items.map(parse).collect::<Result<Vec<u64>, Problem>>()?;
+    let loads = items.map(parse).collect::<Result<Vec<u64>, Mistake>>()?;
     check::loads(&loads).map_err(|(_, problem)| problem)?;
     Ok(loads)
 }
 
-fn params(workload: &Workload, given: &[String]) -> Result<BTreeMap<String, String>, Problem> {
+fn params(workload: &Workload, given: &[String]) -> Result<BTreeMap<String, String>, Mistake> {
     let mut params = BTreeMap::new();
     for text in given {
         let (name, value) = text.split_once('=').ok_or_else(|| {
             let problem = format!("`{text}` has no value");
-            Problem::new(problem, "write name=value, such as `workers=24`")
+            Mistake::new(problem, "write name=value, such as `workers=24`")
         })?;
         let name = name.trim();
         check::param(workload, name)?;
         if params.insert(name.to_owned(), value.trim().to_owned()).is_some() {
             let problem = format!("`{name}` is given twice");
-            return Err(Problem::new(problem, "remove one of them"));
+            return Err(Mistake::new(problem, "remove one of them"));
         }
     }
     Ok(params)

@@ -1,6 +1,7 @@
 //! From finished runs to rows: every metric of every load under every variant, with
 //! one row more for each further figure that was published for it.
 
+use reveille_measure::statistics::std;
 use reveille_measure::{CpuTime, Explain, Ns};
 
 use crate::comparison::{Detail, Explanation, Figure, Row, RowKind, SideDetail};
@@ -120,7 +121,7 @@ impl Pair<'_> {
                 let count = |s: &Vec<f64>| s.iter().filter(|x| **x > *above).count() as f64;
                 (name, samples.map(count))
             }
-            _ => (format!("std of {}", measure.name), samples.map(|s| statistics::std(s))),
+            _ => (format!("std of {}", measure.name), samples.map(|s| std(s))),
         };
         let [base, candidate] = figures.map(|mean| Figure { mean, rel_std: 0.0 });
         let mut row = self.row(name, Direction::Lower, m, (base, candidate));

@@ -4,9 +4,9 @@
 
 use std::sync::atomic::AtomicBool;
 
+use reveille_place::Mistake;
 use serde::Serialize;
 
-use crate::check::Problem;
 use crate::knob::{Knob, Seen, Swept};
 use crate::standing::{Standing, standing};
 use crate::sweep::{Pool, Sweep};
@@ -184,7 +184,7 @@ pub fn sensitivity(
     let sweep = Sweep::new(std::slice::from_ref(study), keep);
     if sweep.is_empty() {
         let help = "`reveille studies` lists studies that have some";
-        let problem = Problem::new("no published figure of it counts", help);
+        let problem = Mistake::new("no published figure of it counts", help);
         return Err(StudyError::option("STUDY", problem));
     }
     let machines = sweep.machines();
@@ -240,13 +240,13 @@ fn check_points(points: u32) -> Result<u32, StudyError> {
     }
     let text = format!("{points} points cannot show a range");
     let help = format!("use 2 (both ends) to {MAX_POINTS}; {DEFAULT_POINTS} are usual");
-    Err(StudyError::option("--points", Problem::new(text, help)))
+    Err(StudyError::option("--points", Mistake::new(text, help)))
 }
 
 fn check_cases(study: &Study, asked: &[String]) -> Result<(), StudyError> {
     let known: Vec<&str> = study.cases.iter().map(|c| c.name.as_str()).collect();
     match asked.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => Err(StudyError::option("--case", Problem::unknown("case", name, &known))),
+        Some(name) => Err(StudyError::option("--case", Mistake::unknown("case", name, &known))),
         None => Ok(()),
     }
 }
@@ -255,7 +255,7 @@ fn check_constants(knobs: &[Knob], asked: &[String]) -> Result<(), StudyError> {
     let known: Vec<&str> = knobs.iter().map(|k| k.key.as_str()).collect();
     match asked.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => {
-            let problem = Problem::unknown("constant", name, &known);
+            let problem = Mistake::unknown("constant", name, &known);
             Err(StudyError::option("--constant", problem))
         }
         None => Ok(()),

@@ -1,10 +1,11 @@
 //! Settings of task groups as text: `quota=100ms`. A study file, an option of the
 //! command line and a variant give the same keys, so one place reads them.
 
+use reveille_place::Mistake;
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_workload::Program;
 
-use crate::check::{self, Problem};
+use crate::check;
 use crate::{Ns, StudyError};
 
 /// What a group can be given, by key.
@@ -25,30 +26,30 @@ pub(crate) fn new_group(name: &str) -> TaskGroup {
 }
 
 /// Sets one of [`KEYS`].
-pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), Problem> {
+pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), Mistake> {
     match key {
         "quota" if value.trim() == "max" => group.limits.quota_ns = None,
         "quota" => group.limits.quota_ns = Some(check::time(value)?),
         "period" => group.limits.period_ns = check::time(value)?,
         "burst" => group.limits.burst_ns = check::time(value)?,
         "phase" => group.phase_ns = Some(check::time(value)?),
-        _ => return Err(Problem::unknown("setting of a group called", key, &KEYS)),
+        _ => return Err(Mistake::unknown("setting of a group", key, &KEYS)),
     }
     Ok(())
 }
 
 /// Can a kernel be told so?
-pub(crate) fn possible(group: &TaskGroup) -> Result<(), Problem> {
+pub(crate) fn possible(group: &TaskGroup) -> Result<(), Mistake> {
     group.limits.check().map_err(|error| {
         // The rule and its remedy are one sentence.
         let text = error.to_string();
         let (problem, fix) = text.split_once("; ").unwrap_or((&text, "see docs/studies.md"));
-        Problem::new(problem, fix)
+        Mistake::new(problem, fix)
     })
 }
 
 /// Makes the edit `key=value` or `name.key=value`, which a variant consists of.
-fn edit(groups: &mut Groups, text: &str) -> Result<(), Problem> {
+fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
     let (place, value) = text.split_once('=').unwrap_or((text, ""));
     if place == "slice" {
         groups.slice_ns = slice(value)?;
@@ -62,30 +63,30 @@ fn edit(groups: &mut Groups, text: &str) -> Result<(), Problem> {
     let index = match (name, names.len()) {
         (_, 0) => {
             let text = format!("`{text}` sets a task group, and there is none");
-            return Err(Problem::new(text, "give the case a `group` with quota and period"));
+            return Err(Mistake::new(text, "give the case a `group` with quota and period"));
         }
         (None, 1) => 0,
         (None, _) => {
             let problem = format!("`{text}` could mean any of {}", names.join(", "));
-            return Err(Problem::new(problem, format!("write `{}.{text}`", names[0])));
+            return Err(Mistake::new(problem, format!("write `{}.{text}`", names[0])));
         }
         (Some(name), _) => names
             .iter()
             .position(|n| *n == name)
-            .ok_or_else(|| Problem::unknown("task group", name, &names))?,
+            .ok_or_else(|| Mistake::unknown("task group", name, &names))?,
     };
     set(&mut groups.groups[index], key, value)
 }
 
 /// The groups with all edits made; each must be possible, and change something.
-pub(crate) fn edited(groups: &Groups, edits: &[&str]) -> Result<Groups, Problem> {
+pub(crate) fn edited(groups: &Groups, edits: &[&str]) -> Result<Groups, Mistake> {
     let mut edited = groups.clone();
     for text in edits {
         let before = edited.clone();
         edit(&mut edited, text)?;
         if edited == before {
             let problem = format!("`{text}` changes nothing: it already is so");
-            return Err(Problem::new(problem, "leave it out"));
+            return Err(Mistake::new(problem, "leave it out"));
         }
     }
     edited.groups.iter().try_for_each(possible)?;
@@ -93,42 +94,42 @@ pub(crate) fn edited(groups: &Groups, edits: &[&str]) -> Result<Groups, Problem>
 }
 
 /// What a CPU draws from its group's quota at a time.
-pub(crate) fn slice(text: &str) -> Result<Ns, Problem> {
+pub(crate) fn slice(text: &str) -> Result<Ns, Mistake> {
     match check::time(text)? {
-        0 => Err(Problem::new("a slice of nothing lets nothing run", "use 5ms, as kernels do")),
+        0 => Err(Mistake::new("a slice of nothing lets nothing run", "use 5ms, as kernels do")),
         ns => Ok(ns),
     }
 }
 
 /// The position of the role of this name.
-pub(crate) fn role(program: &Program, name: &str) -> Result<u16, Problem> {
+pub(crate) fn role(program: &Program, name: &str) -> Result<u16, Mistake> {
     let names: Vec<&str> = program.roles.iter().map(|r| r.name.as_str()).collect();
     names
         .iter()
         .position(|n| *n == name)
         .and_then(|i| u16::try_from(i).ok())
-        .ok_or_else(|| Problem::unknown("kind of task called", name, &names))
+        .ok_or_else(|| Mistake::unknown("kind of task", name, &names))
 }
 
 /// The position of an earlier group of this name.
-pub(crate) fn parent(earlier: &[TaskGroup], name: &str) -> Result<usize, Problem> {
+pub(crate) fn parent(earlier: &[TaskGroup], name: &str) -> Result<usize, Mistake> {
     let names: Vec<&str> = earlier.iter().map(|g| g.name.as_str()).collect();
     names
         .iter()
         .position(|n| *n == name)
-        .ok_or_else(|| Problem::unknown("earlier task group called", name, &names))
+        .ok_or_else(|| Mistake::unknown("earlier task group", name, &names))
 }
 
 /// A group may have any name that an edit can hold, once.
-pub(crate) fn name(earlier: &[TaskGroup], name: &str) -> Result<(), Problem> {
+pub(crate) fn name(earlier: &[TaskGroup], name: &str) -> Result<(), Mistake> {
     let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '/';
     if name.is_empty() || !name.chars().all(plain) {
         let text = format!("`{name}` is no name of a group");
-        return Err(Problem::new(text, "use letters, digits, `-`, `_` and `/`"));
+        return Err(Mistake::new(text, "use letters, digits, `-`, `_` and `/`"));
     }
     if earlier.iter().any(|g| g.name == name) {
         let text = format!("two groups are called `{name}`");
-        return Err(Problem::new(text, "give one of them another name"));
+        return Err(Mistake::new(text, "give one of them another name"));
     }
     Ok(())
 }
@@ -138,7 +139,7 @@ pub(crate) fn parse(
     earlier: &[TaskGroup],
     program: &Program,
     text: &str,
-) -> Result<TaskGroup, Problem> {
+) -> Result<TaskGroup, Mistake> {
     let group = parse_keys(text, |group, key, value| match key {
         "name" => {
             group.name = value.to_owned();
@@ -156,7 +157,7 @@ pub(crate) fn parse(
         _ if KEYS.contains(&key) => set(group, key, value),
         _ => {
             let known = ["name", "parent", "tasks", "quota", "period", "burst", "phase"];
-            Err(Problem::unknown("setting of a group called", key, &known))
+            Err(Mistake::unknown("setting of a group", key, &known))
         }
     })?;
     name(earlier, &group.name)?;
@@ -167,17 +168,17 @@ pub(crate) fn parse(
 /// A group with each `key=value` of `text` set by `set`, every key once.
 fn parse_keys(
     text: &str,
-    set: impl Fn(&mut TaskGroup, &str, &str) -> Result<(), Problem>,
-) -> Result<TaskGroup, Problem> {
+    set: impl Fn(&mut TaskGroup, &str, &str) -> Result<(), Mistake>,
+) -> Result<TaskGroup, Mistake> {
     let mut group = new_group(DEFAULT_NAME);
     let mut given: Vec<&str> = Vec::new();
     for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
         let (key, value) = item.split_once('=').ok_or_else(|| {
             let problem = format!("`{item}` has no value");
-            Problem::new(problem, "write key=value, such as `quota=100ms,period=100ms`")
+            Mistake::new(problem, "write key=value, such as `quota=100ms,period=100ms`")
         })?;
         if given.contains(&key) {
-            return Err(Problem::new(format!("`{key}` is given twice"), "remove one of them"));
+            return Err(Mistake::new(format!("`{key}` is given twice"), "remove one of them"));
         }
         given.push(key);
         set(&mut group, key, value)?;
@@ -194,13 +195,13 @@ pub fn whole_group(option: &'static str, text: &str) -> Result<Groups, StudyErro
     let wrong = |problem| StudyError::option(option, problem);
     let group = parse_keys(text, |group, key, value| match key {
         "quota" | "period" | "burst" => set(group, key, value),
-        _ => Err(Problem::unknown("setting of a group called", key, &KEYS[..3])),
+        _ => Err(Mistake::unknown("setting of a group", key, &KEYS[..3])),
     });
     let group = group.map_err(wrong)?;
     possible(&group).map_err(wrong)?;
     if group.limits.quota_ns.is_none() {
         let problem = format!("`{text}` limits nothing");
-        return Err(wrong(Problem::new(problem, "give a quota, such as `quota=100ms`")));
+        return Err(wrong(Mistake::new(problem, "give a quota, such as `quota=100ms`")));
     }
     Ok(Groups { groups: vec![group], ..Groups::default() })
 }
@@ -230,13 +231,13 @@ mod tests {
     #[test]
     fn edits_that_no_kernel_takes_are_refused() {
         let refused = |names: &[&str], edits: &[&str], words: &str| {
-            let problem = edited(&groups(names), edits).unwrap_err();
-            assert!(problem.text.contains(words), "{problem:?}");
-            assert!(!problem.help.is_empty());
+            let mistake = edited(&groups(names), edits).unwrap_err();
+            assert!(mistake.problem.contains(words), "{mistake:?}");
+            assert!(!mistake.help.is_empty());
         };
         refused(&[], &["burst=1ms"], "there is none");
         refused(&["a", "b"], &["burst=1ms"], "any of a, b");
-        refused(&["a"], &["b.burst=1ms"], "no task group `b`");
+        refused(&["a"], &["b.burst=1ms"], "no task group is called `b`");
         refused(&["a"], &["bust=1ms"], "no setting");
         refused(&["a"], &["period=100ms"], "changes nothing");
         refused(&["a"], &["period=2s"], "period");

@@ -1,5 +1,6 @@
 //! From repeats to a figure: mean, spread, change and significance.
 
+use reveille_measure::statistics::{mean, std, variance};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::{Direction, Figure};
@@ -16,34 +17,6 @@ pub fn figure(samples: &[f64]) -> Figure {
 
 fn relative(std: f64, mean: f64) -> f64 {
     if mean == 0.0 { f64::NAN } else { std / mean.abs() }
-}
-
-/// NaN without samples; exactly the sample if all are the same, which a sum that
-/// is rounded and divided need not give.
-fn mean(samples: &[f64]) -> f64 {
-    match samples.first() {
-        Some(first) if constant(samples) => *first,
-        _ => samples.iter().sum::<f64>() / samples.len() as f64,
-    }
-}
-
-/// Are all samples the same?
-fn constant(samples: &[f64]) -> bool {
-    samples.windows(2).all(|w| w[0] == w[1])
-}
-
-/// Unbiased; 0 with fewer than two samples, and exactly 0 if all are the same.
-fn variance(samples: &[f64]) -> f64 {
-    if constant(samples) {
-        return 0.0;
-    }
-    let mean = mean(samples);
-    samples.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (samples.len() - 1) as f64
-}
-
-/// Standard deviation of the samples (n − 1), in their own unit; 0 of fewer than two.
-pub fn std(samples: &[f64]) -> f64 {
-    variance(samples).sqrt()
 }
 
 /// Two-sided p-value of Welch's t-test: how likely means at least this far apart

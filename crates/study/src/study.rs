@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use reveille_machine::Machine;
+use reveille_place::Mistake;
 use reveille_policy::{Groups, Policy};
 use reveille_workload::Program;
 
-use crate::check::{self, Problem};
+use crate::check;
 use crate::claim::Statement;
 use crate::comparison::Unpredicted;
 use crate::interference::InterferenceCase;
@@ -165,7 +166,7 @@ impl Study {
     /// [`StudyError::Option`] unless 1 to [`MAX_REPEATS`].
     pub fn with_repeats(mut self, repeats: u32) -> Result<Study, StudyError> {
         let checked = check::repeats(i64::from(repeats));
-        let repeats = checked.map_err(|p: Problem| StudyError::option("--repeats", p))?;
+        let repeats = checked.map_err(|p: Mistake| StudyError::option("--repeats", p))?;
         for case in &mut self.cases {
             case.repeats = repeats;
         }
@@ -181,7 +182,7 @@ impl Study {
     pub fn on_machine(mut self, machine: Machine) -> Result<Study, StudyError> {
         if self.cases.is_empty() {
             let text = "nothing in the study runs on a machine: its groups share a fluid";
-            let problem = Problem::new(text, "leave it out, and any --on");
+            let problem = Mistake::new(text, "leave it out, and any --on");
             return Err(StudyError::option("--machine", problem));
         }
         for variant in self.cases.iter().flat_map(|c| &c.variants) {

@@ -1,7 +1,6 @@
 //! Recordings like this one, as they might have been: how far a result hangs on chance.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use reveille_measure::Random;
 
 use crate::{Demand, Ns, Usage};
 
@@ -17,12 +16,12 @@ impl Usage {
     /// If `block_ns` is 0.
     pub fn resampled(&self, block_ns: Ns, seed: u64) -> Usage {
         assert!(block_ns > 0, "blocks have a length");
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut random = Random::new(seed);
         let mut demands = Vec::with_capacity(self.demands.len());
         let mut to_ns = 0;
         while to_ns < self.span_ns {
             let length_ns = block_ns.min(self.span_ns - to_ns);
-            let from_ns = below(&mut random, self.span_ns);
+            let from_ns = random.below(self.span_ns);
             let (end_ns, wrapped) = match from_ns + length_ns {
                 end if end <= self.span_ns => (end, 0),
                 end => (self.span_ns, end - self.span_ns),
@@ -63,9 +62,4 @@ impl Usage {
             warnings: Vec::new(),
         }
     }
-}
-
-/// Uniform below `n`: the high half of a product is biased by less than n/2^64.
-fn below(random: &mut Xoshiro256PlusPlus, n: Ns) -> Ns {
-    ((u128::from(random.next_u64()) * u128::from(n)) >> 64) as Ns
 }

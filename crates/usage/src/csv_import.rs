@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use csv::StringRecord;
+use reveille_measure::{seconds_text, unit_ns};
+use reveille_place::Mistake;
 
 use crate::decimal::nanoseconds;
-use crate::error::Mistake;
 use crate::valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};
 use crate::{Demand, Ns, Origin, Usage, UsageError};
 
@@ -17,7 +18,6 @@ pub const DEFAULT_THREADS: u32 = 1024;
 /// a file in another order than that of time.
 const STEP_BACK_NS: i128 = 1_000_000_000;
 
-const UNITS: [(&str, Ns); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 const HEADER: &str =
     "write a header such as at_ms,cpu_us (and thread, done_ms); units are s, ms, us, ns";
 
@@ -73,13 +73,13 @@ impl Usage {
     ) -> Result<Usage, UsageError> {
         if options.threads.is_some_and(|n| n == 0 || n > MAX_THREADS) {
             let fix = format!("use 1 to {MAX_THREADS}");
-            return Err(Mistake::new("that number of threads is not possible", fix).in_file(file));
+            let mistake = Mistake::new("that number of threads is not possible", fix);
+            return Err(mistake.in_file(file));
         }
         let (header, mut requests) = Reader { file, unordered: options.unordered }.read(bytes)?;
         requests.sort_by_key(|request| request.at);
-        let usage = recording(name, &header, &requests, options.threads)
-            .map_err(|mistake| mistake.in_file(file))?;
-        usage.first_mistake().map_or(Ok(usage), |mistake| Err(mistake.in_file(file)))
+        let usage = recording(name, &header, &requests, options.threads);
+        usage.and_then(Usage::checked).map_err(|mistake| mistake.in_file(file))
     }
 }
 
@@ -93,7 +93,8 @@ impl Reader<'_> {
         let mut builder = csv::ReaderBuilder::new();
         let mut reader = builder.trim(csv::Trim::All).from_reader(bytes);
         let names = reader.headers().map_err(|error| self.unread(error))?.clone();
-        let header = header(&names).map_err(|mistake| mistake.at_line(self.file, 1, None))?;
+        let header =
+            header(&names).map_err(|mistake| mistake.at_line::<UsageError>(self.file, 1))?;
         let mut requests = Vec::new();
         let mut threads = HashMap::new();
         // By thread: the latest arrival so far, and on which line.
@@ -112,15 +113,14 @@ impl Reader<'_> {
                 let problem = format!("{back_s:.3} s earlier than line {before_line}");
                 let fix = "if lines are in no order, add --unordered; if a clock was set back, \
                            import the lines before and those from here on as files of their own";
-                let mistake = Mistake::new(problem, fix);
-                return Err(mistake.at_line(self.file, number, Some(&header.at.name)));
+                return Err(self.wrong(number, &header.at.name, Mistake::new(problem, fix)));
             }
             if requests.len() == MAX_ROWS {
                 let mistake = Mistake::new(
                     format!("more than {MAX_ROWS} requests"),
                     "import a shorter part of it",
                 );
-                return Err(mistake.at_line(self.file, number, None));
+                return Err(mistake.at_line(self.file, number));
             }
             requests.push(request);
         }
@@ -136,10 +136,10 @@ impl Reader<'_> {
     ) -> Result<Request, UsageError> {
         let time = |column: &TimeColumn| {
             let text = line.get(column.index).unwrap_or_default();
-            time(text, column).map_err(|m| m.at_line(self.file, number, Some(&column.name)))
+            time(text, column).map_err(|mistake| self.wrong(number, &column.name, mistake))
         };
         let refuse = |column: &str, problem: String, fix: &str| {
-            Err(Mistake::new(problem, fix).at_line(self.file, number, Some(column)))
+            Err(self.wrong(number, column, Mistake::new(problem, fix)))
         };
         let (at, cpu) = (time(&header.at)?, time(&header.cpu)?);
         if cpu > i128::from(MAX_SPAN_NS) {
@@ -181,6 +181,11 @@ impl Reader<'_> {
         Ok(Request { at, cpu_ns: cpu as Ns, done, thread })
     }
 
+    fn wrong(&self, line: u64, column: &str, Mistake { problem, help }: Mistake) -> UsageError {
+        let mistake = Mistake::new(format!("column `{column}`: {problem}"), help);
+        mistake.at_line(self.file, line)
+    }
+
     fn unread(&self, error: csv::Error) -> UsageError {
         let line = error.position().map_or(1, csv::Position::line);
         let mistake = match error.kind() {
@@ -193,7 +198,7 @@ impl Reader<'_> {
             }
             _ => Mistake::new(format!("cannot be read: {error}"), HEADER),
         };
-        mistake.at_line(self.file, line, None)
+        mistake.at_line(self.file, line)
     }
 }
 
@@ -214,7 +219,7 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
             "done" => &mut done,
             _ => continue,
         };
-        let Some(&(_, unit_ns)) = UNITS.iter().find(|(known, _)| *known == unit) else {
+        let Some(unit_ns) = unit_ns(unit).map(|ns| ns as Ns) else {
             let problem = match unit {
                 "" => format!("column `{name}` has no unit"),
                 _ => format!("column `{name}` has no unit that is known here"),
@@ -323,8 +328,8 @@ fn warnings(demands: &[Demand], length_ns: Ns, header: &Header, queued: usize) -
     let gap = demands.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).max().unwrap_or(0);
     if total > 10 && gap > length_ns / 2 {
         warnings.push(format!(
-            "Nothing arrives for {:.3} s, more than half of the recording: was a clock set forward?",
-            gap as f64 / 1e9
+            "Nothing arrives for {}, more than half of the recording: was a clock set forward?",
+            seconds_text(gap)
         ));
     }
     warnings

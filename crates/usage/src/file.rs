@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reveille_place::{InputKind, read_input};
+use reveille_place::{CHECK_PATH, InputKind, ReadError, read_input};
 
 use crate::parquet_file::MAGIC;
 use crate::{CsvOptions, Usage, UsageError};
@@ -48,7 +48,7 @@ impl UsageFile {
     /// [`UsageError::Read`].
     pub fn read(path: &Path) -> Result<UsageFile, UsageError> {
         let bytes = read_input(path, InputKind::RECORDING)
-            .map_err(|error| UsageError::read(path, error))?;
+            .map_err(|error| ReadError::new(path, error, CHECK_PATH))?;
         Ok(UsageFile { path: path.to_owned(), format: Format::of(&bytes), bytes })
     }
 

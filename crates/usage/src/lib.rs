@@ -22,6 +22,6 @@ pub use file::{Format, UsageFile};
 pub use prometheus::Select;
 pub use recording::{Demand, Ns, Origin, Sample, Usage};
 pub use replay::program;
-pub use statistics::{LimitsSummary, PeriodUse, Summary};
+pub use statistics::{PeriodUse, Summary};
 pub use throttled::Throttling;
 pub use valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};

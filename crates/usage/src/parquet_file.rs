@@ -64,34 +64,22 @@ struct About {
     origin: Origin,
     span_ns: Ns,
     threads: u32,
-    limits: Option<Limits>,
+    limits: Option<BandwidthLimits>,
     host_cpus: Option<u32>,
     began_unix_ns: Option<u64>,
     overhead: Option<f64>,
     warnings: Vec<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Limits {
-    quota_ns: Option<Ns>,
-    period_ns: Ns,
-    burst_ns: Ns,
-}
-
 impl About {
     fn of(usage: &Usage) -> About {
-        let limits = |l: BandwidthLimits| Limits {
-            quota_ns: l.quota_ns,
-            period_ns: l.period_ns,
-            burst_ns: l.burst_ns,
-        };
         About {
             version: VERSION,
             name: usage.name.clone(),
             origin: usage.origin,
             span_ns: usage.span_ns,
             threads: usage.threads,
-            limits: usage.limits.map(limits),
+            limits: usage.limits,
             host_cpus: usage.host_cpus,
             began_unix_ns: usage.began_unix_ns,
             overhead: usage.overhead,
@@ -101,11 +89,6 @@ impl About {
 
     /// A recording without its rows.
     fn into_usage(self) -> Usage {
-        let limits = |l: Limits| BandwidthLimits {
-            quota_ns: l.quota_ns,
-            period_ns: l.period_ns,
-            burst_ns: l.burst_ns,
-        };
         Usage {
             name: self.name,
             origin: self.origin,
@@ -113,7 +96,7 @@ impl About {
             threads: self.threads,
             demands: Vec::new(),
             samples: Vec::new(),
-            limits: self.limits.map(limits),
+            limits: self.limits,
             host_cpus: self.host_cpus,
             began_unix_ns: self.began_unix_ns,
             overhead: self.overhead,

@@ -6,9 +6,9 @@ mod answer;
 mod flat;
 mod series;
 
+use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
-use crate::error::Mistake;
 use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
 use answer::points;
 use series::{Counter, Series};
@@ -65,12 +65,11 @@ impl Usage {
     ) -> Result<Usage, UsageError> {
         let mut all = Vec::new();
         for (file, bytes) in files {
-            all.extend(points(bytes).map_err(|mistake| mistake.in_file(file))?);
+            all.extend(points(bytes).map_err(|mistake| mistake.in_file::<UsageError>(file))?);
         }
         let files: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
-        let usage = picked(all, select).and_then(|picked| recording(name, picked));
-        let usage = usage.map_err(|mistake| mistake.in_file(&files.join(", ")))?;
-        usage.first_mistake().map_or(Ok(usage), |m| Err(m.in_file(&files.join(", "))))
+        let usage = picked(all, select).and_then(|picked| recording(name, picked)?.checked());
+        usage.map_err(|mistake| mistake.in_file(files.join(", ")))
     }
 }
 

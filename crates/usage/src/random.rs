@@ -1,7 +1,6 @@
 //! A load by the rules of queueing theory: what a recording could be where there is none.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use reveille_measure::Random;
 
 use crate::{Demand, Ns, Origin, Usage};
 
@@ -29,21 +28,16 @@ impl Usage {
         span_ns: Ns,
         seed: u64,
     ) -> Usage {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut exponential = |mean: f64| {
-            // 53 random bits, never 0: ln(0) is undefined.
-            let uniform = ((rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-            -uniform.ln() * mean
-        };
+        let mut random = Random::new(seed);
         let work = work_ns as f64;
         let gap = work * f64::from(threads) / cpus;
         let mut demands = Vec::new();
         for thread in 0..threads {
-            let mut at = exponential(gap);
+            let mut at = random.exponential(gap);
             while at < span_ns as f64 {
-                let cpu_ns = exponential(work).max(SHORTEST_NS) as Ns;
+                let cpu_ns = random.exponential(work).max(SHORTEST_NS) as Ns;
                 demands.push(Demand { at_ns: at as Ns, cpu_ns, thread, done_ns: None });
-                at += exponential(gap);
+                at += random.exponential(gap);
             }
         }
         demands.sort_by_key(|demand| (demand.at_ns, demand.thread));

@@ -1,8 +1,8 @@
 //! From recordings to the program that repeats them, in the simulator or on a kernel.
 
+use reveille_place::Mistake;
 use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Op, Program, Role, TaskSpec};
 
-use crate::error::Mistake;
 use crate::{Ns, Usage, UsageError};
 
 /// The program that replays recordings beside each other: a role and a process for each,
@@ -38,7 +38,7 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
         usage.validate()?;
         let record = u8::try_from(number).map_err(|_| {
             let problem = "is the 257th of the recordings, and at most 256 run together";
-            Mistake::new(problem, "leave some out").in_file(&usage.name)
+            Mistake::new(problem, "leave some out").in_file::<UsageError>(&usage.name)
         })?;
         let threads: Vec<Vec<Arrival>> =
             usage.arrivals(span_ns).into_iter().filter(|own| !own.is_empty()).collect();

@@ -1,9 +1,9 @@
 //! From counters that were read again and again to pieces of work: what ran without a
 //! break is taken as one piece.
 
+use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
-use crate::error::Mistake;
 use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
 
 impl Usage {

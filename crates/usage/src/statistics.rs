@@ -1,6 +1,8 @@
 //! What a recording says at a glance, and what it is too short to say.
 
-use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for};
+use reveille_measure::statistics::nearest_rank;
+use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for, seconds_text};
+use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
 use crate::{Ns, Origin, Usage};
@@ -49,7 +51,7 @@ pub struct Summary {
     /// How use varies between periods; nothing if it is shorter than one.
     pub period_use: Option<PeriodUse>,
     /// Limits while it was recorded, if known.
-    pub limits: Option<LimitsSummary>,
+    pub limits: Option<BandwidthLimits>,
     /// Periods seen while it was recorded.
     pub nr_periods: u64,
     /// Those of them that were throttled.
@@ -64,17 +66,6 @@ pub struct Summary {
     pub overhead: Option<f64>,
     /// Of its own, and of [`Usage::check`].
     pub warnings: Vec<String>,
-}
-
-/// Limits in force while a recording was made.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct LimitsSummary {
-    /// Nothing for no limit.
-    pub quota_ns: Option<Ns>,
-    /// Length of a period.
-    pub period_ns: Ns,
-    /// Unused quota that may be kept.
-    pub burst_ns: Ns,
 }
 
 impl Usage {
@@ -189,8 +180,8 @@ impl Usage {
         }
         if self.span_ns < 100 * DEFAULT_PERIOD_NS {
             warnings.push(format!(
-                "It is {:.3} s long, fewer than a hundred periods of 100 ms.",
-                self.span_ns as f64 / 1e9
+                "It is {} long, fewer than a hundred periods of 100 ms.",
+                seconds_text(self.span_ns)
             ));
         }
         if !matches!(self.origin, Origin::Averaged { .. }) {
@@ -236,11 +227,7 @@ impl Usage {
             mean_cpus: self.mean_cpus(),
             max_parallel: self.max_parallel(),
             period_use: period_use(self.per_period(DEFAULT_PERIOD_NS, 0)),
-            limits: self.limits.map(|limits| LimitsSummary {
-                quota_ns: limits.quota_ns,
-                period_ns: limits.period_ns,
-                burst_ns: limits.burst_ns,
-            }),
+            limits: self.limits,
             nr_periods: last.nr_periods,
             nr_throttled: last.nr_throttled,
             throttled_ns: last.throttled_ns,
@@ -256,10 +243,9 @@ fn period_use(mut used: Vec<Ns>) -> Option<PeriodUse> {
     used.sort_unstable();
     let max = used.last()?;
     let share = |ns: Ns| ns as f64 / DEFAULT_PERIOD_NS as f64;
-    // The least that so many do not exceed.
     let quantile = |q: f64| {
-        let index = ((q * used.len() as f64).ceil() as usize).max(1) - 1;
-        enough_for(used.len() as u64, q).then(|| share(used[index]))
+        let index = nearest_rank(used.len(), q).filter(|_| enough_for(used.len() as u64, q));
+        index.map(|index| share(used[index]))
     };
     Some(PeriodUse {
         p50: quantile(0.5),

@@ -1,6 +1,8 @@
 //! What a recording's own counters say of bandwidth control while it was made: a group that was
 //! throttled did not show what it would have used.
 
+use reveille_measure::seconds_text;
+
 use crate::{Ns, Usage};
 
 /// Throttling while a recording was made.
@@ -37,7 +39,7 @@ impl std::fmt::Display for Throttling {
         }
         if self.throttled_ns > 0 {
             let comma = if self.nr_throttled > 0 { ", " } else { "" };
-            write!(f, "{comma}for {:.3} s", self.throttled_ns as f64 / 1e9)?;
+            write!(f, "{comma}for {}", seconds_text(self.throttled_ns))?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What every recording keeps to, so that whoever computes with one need not look again.
 
-use crate::error::Mistake;
+use reveille_place::Mistake;
+
 use crate::{Ns, Origin, Usage, UsageError};
 
 /// No recording is longer than 31 days, and no time in one is later. Sums of a billion
@@ -19,6 +20,11 @@ impl Usage {
     /// [`UsageError::File`] with the first rule that it breaks, by the recording's name.
     pub fn validate(&self) -> Result<(), UsageError> {
         self.first_mistake().map_or(Ok(()), |mistake| Err(mistake.in_file(&self.name)))
+    }
+
+    /// The recording, unless it breaks a rule.
+    pub(crate) fn checked(self) -> Result<Usage, Mistake> {
+        self.first_mistake().map_or(Ok(self), Err)
     }
 
     pub(crate) fn first_mistake(&self) -> Option<Mistake> {

@@ -1,8 +1,9 @@
 //! Numbers and times as files and parameters write them: `16`, `30ms`, `1.5us`,
 //! `$workers`, `$sleeptime/4`, `$workers*2/3`. Exact: no value passes through a float.
 
+use reveille_place::Mistake;
+
 use crate::Ns;
-use crate::error::Mistake;
 
 /// No time in a workload is longer than this.
 pub(crate) const MAX_TIME_NS: Ns = 3_600_000_000_000;

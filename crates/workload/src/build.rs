@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use reveille_place::Mistake;
+
 use crate::amount::{Amount, MAX_TIME_NS, ParamKind};
 use crate::channels::{ChannelRef, Which};
-use crate::error::Mistake;
 use crate::operation::{Code, OpSource, flatten};
 use crate::task::{Process, TaskSource};
 use crate::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec, Workload, WorkloadError};
@@ -99,8 +100,7 @@ impl Workload {
         let wrong = |param: &str, mistake: Mistake| WorkloadError::Param {
             workload: self.name.clone(),
             param: param.to_owned(),
-            problem: mistake.problem,
-            help: mistake.help,
+            mistake,
         };
         let known = self.params.iter().map(|p| p.name.as_str());
         if let Some(unknown) = params.keys().find(|name| !known.clone().any(|k| k == *name)) {
@@ -431,7 +431,8 @@ impl Workload {
     }
 
     fn load_error(&self, load: u64, problem: String, help: String) -> WorkloadError {
-        WorkloadError::Load { workload: self.name.clone(), load, problem, help }
+        let mistake = Mistake::new(problem, help);
+        WorkloadError::Load { workload: self.name.clone(), load, mistake }
     }
 
     /// A mistake in the file that may be due to parameters: says which.

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use reveille_place::{InputKind, read_input_text};
+use reveille_place::{CHECK_PATH, InputKind, Mistake, ReadError, read_input_text};
 
-use crate::error::nearest;
 use crate::{Workload, WorkloadError};
 
 macro_rules! catalogue {
@@ -42,11 +41,12 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
 pub fn find(name: &str) -> Result<Workload, WorkloadError> {
     match CATALOGUE.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Workload::parse(&format!("{name}.toml"), text),
-        None => Err(WorkloadError::Unknown {
-            name: name.to_owned(),
-            nearest: nearest(name, names()),
-            known: names().collect::<Vec<_>>().join(", "),
-        }),
+        None => {
+            let known = names().collect::<Vec<_>>().join(", ");
+            let path = "a path must end in .toml, or in .json for a file of rt-app";
+            let unknown = Mistake::unknown("workload", name, names());
+            Err(WorkloadError::Unknown(unknown.mended_by(format!("there are {known}; {path}"))))
+        }
     }
 }
 
@@ -65,6 +65,6 @@ pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
     };
     let path = Path::new(spec);
     let text = read_input_text(path, InputKind::DESCRIPTION)
-        .map_err(|error| WorkloadError::Read { path: path.to_owned(), error })?;
+        .map_err(|error| ReadError::new(path, error, CHECK_PATH))?;
     read(spec, &text)
 }

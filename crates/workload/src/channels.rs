@@ -1,8 +1,9 @@
 //! Reads `channels`, alone or as arrays, and the places where operations name them:
 //! `to`, `to[own]` for the one with the task's own number, `to[*]` for each in turn.
 
+use reveille_place::Mistake;
+
 use crate::amount::{Amount, Kind, ParamKind};
-use crate::error::Mistake;
 use crate::file::few;
 use crate::table::{Entry, Table};
 use crate::{ChannelKind, WorkloadError};

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use reveille_place::Mistake;
+
 use crate::build::PARENT;
-use crate::error::Mistake;
 use crate::operation::{Code, OpSource, flatten};
 use crate::table::Table;
 use crate::task::TaskSource;

@@ -1,11 +1,11 @@
 //! Reads workload files: what is said about a workload as a whole. Its tasks are
 //! read in `task`, and made for a load in `build`.
 
+use reveille_place::{Mistake, Source};
 use toml::de::DeTable;
 
 use crate::amount::{Kind, ParamKind};
 use crate::channels::{self, ChannelSource};
-use crate::error::{Mistake, Source};
 use crate::operation::{Code, flatten};
 use crate::table::{Entry, Table};
 use crate::task::{self, TaskSource};
@@ -71,11 +71,9 @@ impl Workload {
     /// uses; values that are no counts or times; a task that would never take
     /// time, or would wait for what nobody does.
     pub fn parse(file: &str, text: &str) -> Result<Workload, WorkloadError> {
-        let source = Source { file: file.to_owned(), text: text.to_owned() };
-        let document = DeTable::parse(text).map_err(|e| {
-            let span = e.span().unwrap_or(0..0);
-            let help = "mend the TOML; https://toml.io has the syntax";
-            source.error(&span, None, Mistake::new(e.message().trim().to_owned(), help))
+        let source = Source::new(file, text);
+        let document = DeTable::parse(text).map_err(|error| {
+            source.not_toml(&error, "mend the TOML; https://toml.io has the syntax")
         })?;
         let top = Table::document(&source, &document);
         top.only("a workload", &KEYS)?;

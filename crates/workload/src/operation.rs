@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use reveille_place::Mistake;
+
 use crate::WorkloadError;
 use crate::amount::{Amount, Kind};
 use crate::channels::{ChannelRef, reference};
-use crate::error::Mistake;
 use crate::file::Names;
 use crate::program::MAX_DEPTH;
 use crate::table::{Entry, Table};

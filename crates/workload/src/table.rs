@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
+use reveille_place::{Mistake, Source};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::WorkloadError;
-use crate::error::{Mistake, Source};
 
 /// A table of a workload file and where it stands.
 pub(crate) struct Table<'a> {

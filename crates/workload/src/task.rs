@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use reveille_place::Mistake;
+
 use crate::amount::{Amount, Kind};
 use crate::channels::{choice, meanings};
-use crate::error::Mistake;
 use crate::file::{Names, few};
 use crate::operation::{Code, OpSource, PROGRAM, amount, flatten, program};
 use crate::table::{Entry, Table};

@@ -9,7 +9,7 @@ use reveille_workload::{MetricKind, Op, Program, Workload, WorkloadError};
 const GOOD: &str = include_str!("rtapp/player.json");
 
 #[rustfmt::skip]
-const BAD: &[(&str, &str, usize, &str)] = &[
+const BAD: &[(&str, &str, u64, &str)] = &[
     ("\"global\": {", "\"global\": ", 27, "is no JSON"),
     ("\"global\"", "\"globl\"", 27, "`globl`: no object of a file is called `globl`; did you mean `global`?"),
     ("\"duration\"", "\"durration\"", 27, "`global.durration`: no key of `global` is called `durration`; did you mean `duration`?"),
@@ -155,7 +155,7 @@ fn each_mistake_is_named_with_its_line_path_and_fix() {
         let Err(WorkloadError::File(error)) = result else { panic!("{to}: {result:?}") };
         let message = error.to_string();
         assert!(message.contains(reason), "{to}: {message}");
-        assert_eq!(error.line, line, "{to}: {message}");
+        assert_eq!(error.line, Some(line), "{to}: {message}");
         assert!(!error.help.is_empty() && error.labels().is_some(), "{message}");
     }
     for (text, reason) in [

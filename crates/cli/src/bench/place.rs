@@ -8,7 +8,7 @@ use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
 use reveille_host::{HostError, Job, Watch, own_cpu_ns};
 use reveille_machine::parse_cpu_list;
-use reveille_measure::{GroupStats, HostContext};
+use reveille_measure::{GroupStats, HostContext, seconds_text};
 use reveille_policy::Groups;
 
 use crate::errors::CliError;
@@ -96,12 +96,12 @@ pub fn context(host: &HostContext, group: Option<&GroupStats>) -> String {
     );
     if let Some(group) = group {
         lines += &format!(
-            "group: {} periods, {} throttled for {:.3} s, {} with a burst of {:.3} s in all\n",
+            "group: {} periods, {} throttled for {}, {} with a burst of {} in all\n",
             group.nr_periods,
             group.nr_throttled,
-            group.throttled_ns as f64 / 1e9,
+            seconds_text(group.throttled_ns),
             group.nr_bursts,
-            group.burst_ns as f64 / 1e9,
+            seconds_text(group.burst_ns),
         );
     }
     for warning in &host.warnings {

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use reveille_plan::{Limits, Trial, Verification, Verified, cpus_like, verify};
+use reveille_plan::{Trial, Verification, Verified, cpus_like, verify};
+use reveille_policy::BandwidthLimits;
 use reveille_report::verification_table;
 use reveille_usage::Usage;
 use serde::Serialize;
@@ -131,11 +132,11 @@ pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
 }
 
 /// Every period with every burst.
-fn settings(args: &QuotaArgs, reserved: f64) -> Vec<Limits> {
+fn settings(args: &QuotaArgs, reserved: f64) -> Vec<BandwidthLimits> {
     let setting = |period: u64, burst: u64| {
         let quota_ns = (reserved * (period * MS) as f64) as u64;
         let burst_ns = quota_ns * burst / 100;
-        Limits { quota_ns: Some(quota_ns), period_ns: period * MS, burst_ns }
+        BandwidthLimits { quota_ns: Some(quota_ns), period_ns: period * MS, burst_ns }
     };
     let of_period = |&period| args.bursts.iter().map(move |&burst| setting(period, burst));
     args.periods.iter().flat_map(of_period).collect()

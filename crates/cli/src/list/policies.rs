@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use reveille_place::Mistake;
 use reveille_policy::{BASELINES, Baseline, FEATURES, Feature};
-use reveille_study::nearest;
 use serde::Serialize;
 
 use super::layout::{columns, entry};
@@ -89,14 +89,8 @@ fn show(name: &str, json: bool) -> Result<(), CliError> {
         }
         return print(&feature_text(feature));
     }
-    let known: Vec<&str> =
-        BASELINES.iter().map(|b| b.name).chain(FEATURES.iter().map(|f| f.name)).collect();
-    Err(CliError::Unknown {
-        what: "baseline or feature",
-        name: name.to_owned(),
-        nearest: nearest(bare, known.iter().copied()).map(str::to_owned),
-        known: format!("there are {}", known.join(", ")),
-    })
+    let known = BASELINES.iter().map(|b| b.name).chain(FEATURES.iter().map(|f| f.name));
+    Err(CliError::Unknown(Mistake::unknown("baseline or feature", bare, known)))
 }
 
 fn on(baseline: &Baseline) -> impl Iterator<Item = &'static Feature> + use<> {

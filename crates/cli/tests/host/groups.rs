@@ -105,7 +105,7 @@ fn a_group_that_cannot_be_entered_is_named_as_the_reason() {
     assert!(error.to_string().contains("(limited) put into its task group"), "{error}");
 
     let error = try_with(&runners("run"), &own);
-    assert!(matches!(error, HostError::Input { .. }), "{error}");
+    assert!(matches!(error, HostError::Input(_)), "{error}");
     assert!(error.to_string().contains("in different task groups"), "{error}");
 
     own.stats.cpu_stat = dir.path().join("none/cpu.stat");

@@ -170,7 +170,7 @@ fn udp(time: Ns) -> Sides {
 fn tcp(time: Ns) -> Sides {
     let (mut here, mut there) = tcp_pair()?;
     let (mut sends, mut receipts) = (Samples::default(), Samples::default());
-    let mut clock = alone(time / 20, BATCH, || {
+    let clock = alone(time / 20, BATCH, || {
         (0..BATCH).for_each(|_| _ = std::hint::black_box(clock::now()));
     });
     let clock = clock.quantile(0.5);

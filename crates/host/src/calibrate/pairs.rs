@@ -41,7 +41,7 @@ pub(crate) fn hop(by: By, cpus: Cpus, place: &str, time: Ns) -> Result<Vec<Sketc
         By::PipeThreads => ("pipe_threads_hop", "half a round trip of two threads by pipe"),
         By::PipeProcesses => ("pipe_hop", "half a round trip of two processes by pipe"),
     };
-    let (batches, mut singles) = match by {
+    let (batches, singles) = match by {
         By::Futex => futex_hop(cpus, time)?,
         By::PipeThreads => pipe_hop(cpus, true, time).map_err(no_partner)?,
         By::PipeProcesses => pipe_hop(cpus, false, time).map_err(no_partner)?,

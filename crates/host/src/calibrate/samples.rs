@@ -2,6 +2,7 @@
 //! them, and the median does not see it. A host's speed also changes for seconds at a time,
 //! so everything is measured in several rounds, and the rounds' samples are pooled.
 
+use reveille_measure::statistics::{interpolated, sorted};
 use serde::{Deserialize, Serialize};
 
 use super::noise::SPIN;
@@ -182,11 +183,9 @@ impl Samples {
         }
     }
 
-    /// The sample that so large a share of them is below; 0 without any.
-    pub fn quantile(&mut self, share: f64) -> f64 {
-        self.kept.sort_unstable_by(f64::total_cmp);
-        let last = self.kept.len().saturating_sub(1) as f64;
-        self.kept.get((last * share).round() as usize).copied().unwrap_or(0.0)
+    /// So large a share of the samples is below; 0 without any.
+    pub fn quantile(&self, share: f64) -> f64 {
+        interpolated(&sorted(&self.kept), share).max(0.0)
     }
 }
 

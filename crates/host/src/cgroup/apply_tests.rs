@@ -8,6 +8,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use reveille_place::Mistake;
 use reveille_policy::Groups;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
@@ -172,11 +173,11 @@ fn a_limit_from_an_order_and_a_refusal_midway_give_back_what_was_set() {
 
     // Planned now, it is refused before anything is written, and it says by whom.
     let error = Change::plan(&inner, &us(Some(30_000), 50_000, 30_000)).unwrap_err();
-    let HostError::Input { problem, help } = &error else { panic!("{error}") };
+    let HostError::Input(Mistake { problem, help }) = &error else { panic!("{error}") };
     assert!(problem.contains("0.600 CPUs, more than the 0.250"), "{problem}");
     assert!(help.contains(outer.directory().to_str().unwrap()), "{help}");
     let error = Change::plan(&outer, &us(Some(10_000), 100_000, 0)).unwrap_err();
-    let HostError::Input { problem, help } = &error else { panic!("{error}") };
+    let HostError::Input(Mistake { problem, help }) = &error else { panic!("{error}") };
     assert!(problem.contains("a group within it has 0.200"), "{problem}");
     assert!(help.contains(inner.directory().to_str().unwrap()), "{help}");
 }
@@ -260,7 +261,7 @@ fn wrong_wishes_are_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let group = v2(dir.path(), "20000 100000\n", None);
     let problem = |limits: BandwidthLimits| match Change::plan(&group, &limits).unwrap_err() {
-        HostError::Input { problem, .. } => problem,
+        HostError::Input(Mistake { problem, .. }) => problem,
         other => panic!("{other}"),
     };
     assert!(problem(us(Some(20_000), 100_000, 1)).contains("knows no burst"));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cgroup::tests::{created, limited};
+use reveille_place::Mistake;
 use reveille_policy::Groups;
 
 const MS: Ns = 1_000_000;
@@ -117,7 +118,9 @@ fn a_group_without_the_controller_says_how_to_enable_it() {
     let dir = top.path().join("g");
     v2_files(&dir, "max 100000\n", None);
     fs::remove_file(dir.join("cpu.max")).unwrap();
-    let HostError::Input { problem, help } = LiveGroup::at(&dir).unwrap_err() else { panic!() };
+    let HostError::Input(Mistake { problem, help }) = LiveGroup::at(&dir).unwrap_err() else {
+        panic!()
+    };
     assert!(problem.contains("no `cpu` controller"), "{problem}");
     assert!(help.contains("+cpu") && help.contains(top.path().to_str().unwrap()), "{help}");
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use reveille_place::likeness;
+
 /// So many are looked at, and so many are named.
 const MOST: [usize; 2] = [10_000, 3];
 
@@ -10,7 +12,6 @@ const MOST: [usize; 2] = [10_000, 3];
 /// counts, and so does its whole path.
 pub(super) fn near(root: &Path, name: &str) -> Vec<String> {
     let name = name.trim_matches('/');
-    let own = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut found: Vec<(f64, String)> = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
@@ -20,9 +21,8 @@ pub(super) fn near(root: &Path, name: &str) -> Vec<String> {
             }
             let path = entry.path();
             if let Some(below) = path.strip_prefix(root).ok().and_then(Path::to_str) {
-                let whole = strsim::jaro_winkler(below, name);
-                let last = strsim::jaro_winkler(&own(below), &own(name));
-                found.push((whole.max(last), below.to_owned()));
+                let like = likeness(name, below).max(likeness(own(name), own(below)));
+                found.push((like, below.to_owned()));
             }
             open.push(path);
         }
@@ -30,6 +30,10 @@ pub(super) fn near(root: &Path, name: &str) -> Vec<String> {
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     // Less alike, and two names have little to do with each other.
     found.into_iter().filter(|(like, _)| *like > 0.8).map(|(_, name)| name).take(MOST[1]).collect()
+}
+
+fn own(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]

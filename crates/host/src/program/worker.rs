@@ -8,8 +8,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use reveille_measure::Random;
 use reveille_workload::{Arrival, MAX_DEPTH, Op, Port, TaskSpec};
 use rustix::thread::{gettid, set_current_timer_slack};
 
@@ -38,7 +37,7 @@ pub(super) struct Worker {
     inbox: &'static Inbox,
     /// Who else uses the futexes of its instance.
     scope: Scope,
-    rng: Xoshiro256PlusPlus,
+    random: Random,
     /// When its last period ended.
     period_at: Ns,
     /// Work that has arrived for it so far.
@@ -130,7 +129,7 @@ impl Worker {
             own: &run.arena.own[index],
             inbox: &run.arena.inbox[index],
             scope: run.scope_of(&spec),
-            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            random: Random::new(seed),
             period_at: 0,
             arrived: 0,
             rounds: [0; MAX_DEPTH],
@@ -179,13 +178,15 @@ impl Worker {
         loop {
             match self.ops[at] {
                 Op::Run(ns) => work::compute(run.speed.rounds(ns)),
-                Op::RunRandom(mean) => work::compute(run.speed.rounds(self.exponential(mean))),
+                Op::RunRandom(mean) => {
+                    work::compute(run.speed.rounds(self.random.exponential(mean as f64) as Ns))
+                }
                 Op::Spin(ns) => clock::spin_until(clock::now() + ns),
                 Op::Send { channel, bytes } => self.send(channel, bytes),
                 Op::Recv { channel, discard, .. } => self.receive(channel, discard),
                 Op::Syscall(ns) => work::syscall(run.speed.rounds(ns)),
-                Op::Sleep { time, jitter } => clock::sleep(time + self.random_below(jitter)),
-                Op::SleepRandom(mean) => clock::sleep(self.exponential(mean)),
+                Op::Sleep { time, jitter } => clock::sleep(time + self.random.below(jitter)),
+                Op::SleepRandom(mean) => clock::sleep(self.random.exponential(mean as f64) as Ns),
                 Op::Period { period, restart } => self.period(period, restart),
                 Op::Arrive => self.arrive(),
                 Op::RunArrived => work::compute_for(self.arrival().1.work_ns),
@@ -418,23 +419,9 @@ impl Worker {
         if let Some(drawn) = self.wait_jitter {
             return drawn;
         }
-        let drawn = self.random_below(jitter);
+        let drawn = self.random.below(jitter);
         self.wait_jitter = Some(drawn);
         drawn
-    }
-
-    fn random_below(&mut self, limit: Ns) -> Ns {
-        if limit == 0 {
-            return 0;
-        }
-        ((u128::from(self.rng.next_u64()) * u128::from(limit)) >> 64) as Ns
-    }
-
-    /// Exponentially distributed with this mean.
-    fn exponential(&mut self, mean: Ns) -> Ns {
-        // Never 0, of which there is no logarithm.
-        let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        (-uniform.ln() * mean as f64) as Ns
     }
 
     fn list(&self, list: u16) -> usize {

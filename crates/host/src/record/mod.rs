@@ -15,7 +15,7 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::parse_cpu_list;
-use reveille_measure::GroupStats;
+use reveille_measure::{GroupStats, seconds_text};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Sample, Usage};
 use rustix::time::{ClockId, clock_gettime};
@@ -202,14 +202,14 @@ impl Begun {
     fn warnings(&self, ended: Ended, cost: &RecordCost) -> Vec<String> {
         let mut warnings = Vec::new();
         if ended == Ended::Vanished {
-            let after = seconds(cost.span_ns);
+            let after = seconds_text(cost.span_ns);
             warnings.push(format!("The group was removed after {after}: it ends there."));
         }
         if let Some((at_ns, to)) = &self.changed {
             warnings.push(format!(
                 "The group's limits were changed {} after its start, from {} to {}: it is no \
                  recording of one setting.",
-                seconds(*at_ns),
+                seconds_text(*at_ns),
                 describe(&self.limits),
                 describe(to)
             ));
@@ -255,10 +255,6 @@ fn online() -> Result<Vec<u32>, HostError> {
 fn own_cpu_ns() -> Ns {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as Ns * 1_000_000_000 + time.tv_nsec as Ns
-}
-
-fn seconds(ns: Ns) -> String {
-    format!("{:.3} s", ns as f64 / 1e9)
 }
 
 fn describe(limits: &BandwidthLimits) -> String {

@@ -4,15 +4,15 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use reveille_measure::GroupStats;
+use reveille_measure::{GroupStats, seconds_text};
 use reveille_usage::{Origin, Usage};
 
 use super::activations::{Activations, Activity};
 use super::tracepoints::{Event, Kind};
 use super::tracer::Tracer;
 use super::{
-    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online, seconds,
-    show_at_end, span_until,
+    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online, show_at_end,
+    span_until,
 };
 use crate::sys::clock;
 use crate::{HostError, Ns};
@@ -290,8 +290,8 @@ fn about(activity: &Activity, counters: &GroupStats, span_ns: Ns, cpus: u64) -> 
         warnings.push(format!(
             "The trace shows {} of CPU time and the kernel's own account {}: interrupts, or time \
              that a hypervisor took, are in one and not in the other.",
-            seconds(traced),
-            seconds(counted)
+            seconds_text(traced),
+            seconds_text(counted)
         ));
     }
     warnings

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use reveille_measure::Random;
 
 use super::options::{Era, Schbench};
 use super::think::Thinking;
@@ -107,22 +106,19 @@ pub(super) fn answer(
 /// by chance.
 struct Delay {
     fixed_us: u64,
-    random: Xoshiro256PlusPlus,
+    random: Random,
 }
 
 impl Delay {
     fn new(job: &Schbench, index: u32) -> Delay {
         let fixed_us = if job.pipe_bytes.is_some() { 0 } else { job.message_sleep_us };
         let seed = job.seed.wrapping_add(u64::from(index));
-        Delay { fixed_us, random: Xoshiro256PlusPlus::seed_from_u64(seed) }
+        Delay { fixed_us, random: Random::new(seed) }
     }
 
     fn next(&mut self) -> Ns {
-        // Below 4 µs a quarter is nothing (the original divides by it).
-        let more_us = match self.fixed_us / 4 {
-            0 => 0,
-            quarter => self.random.next_u64() % quarter,
-        };
+        // Below 4 µs a quarter is nothing, by which the original divides.
+        let more_us = self.random.below(self.fixed_us / 4);
         self.fixed_us.saturating_add(more_us).saturating_mul(1000)
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         let mut job = Schbench::new(Era::Current);
         change(&mut job);
         match job.check(workers) {
-            Err(HostError::Input { problem, .. }) => problem,
+            Err(HostError::Input(mistake)) => mistake.problem,
             other => panic!("not refused: {other:?}"),
         }
     }

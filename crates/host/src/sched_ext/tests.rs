@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use reveille_place::Mistake;
+
 use super::*;
 
 /// What each script begins with: it enables sched_ext, and disables it when told to end.
@@ -80,7 +82,7 @@ fn within(limit: Duration, mut is: impl FnMut() -> bool) -> bool {
 
 fn input(error: HostError) -> (String, String) {
     match error {
-        HostError::Input { problem, help } => (problem, help),
+        HostError::Input(Mistake { problem, help }) => (problem, help),
         other => panic!("{other:?}"),
     }
 }

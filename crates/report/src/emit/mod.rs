@@ -9,6 +9,7 @@ mod systemd;
 #[cfg(test)]
 mod tests;
 
+use reveille_measure::duration_text;
 use reveille_policy::BandwidthLimits;
 
 /// Who sets the limits.
@@ -108,11 +109,7 @@ fn us(ns: u64) -> u64 {
 
 /// A time as systemd and Go read it: `50ms`, `33333us`.
 fn duration(ns: u64) -> String {
-    match us(ns) {
-        us if us % 1_000_000 == 0 => format!("{}s", us / 1_000_000),
-        us if us % 1000 == 0 => format!("{}ms", us / 1000),
-        us => format!("{us}us"),
-    }
+    duration_text((us(ns) * 1000) as f64)
 }
 
 /// That a group gets another quota than it should, by the unit that the target counts in.

@@ -2,7 +2,8 @@
 //! with three significant digits, so that a row needs its unit once.
 
 use reveille_measure::duration_text;
-use reveille_plan::{Change, Limits, Plan, Range, Recording};
+use reveille_plan::{Change, Plan, Range, Recording};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 
 use crate::number::TOO_FEW;
@@ -75,7 +76,7 @@ fn counted(n: u64, one: &str, many: &str) -> String {
 }
 
 /// A setting in words: `60 ms per 100 ms and a burst of 30 ms`.
-pub(super) fn setting(limits: &Limits) -> String {
+pub(super) fn setting(limits: &BandwidthLimits) -> String {
     let Some(quota) = limits.quota_ns else { return "no quota".into() };
     let burst = match limits.burst_ns {
         0 => ", no burst".into(),
@@ -192,7 +193,7 @@ pub(super) fn change(change: Change) -> &'static str {
 
 /// How to write the recommended setting to a group by hand, in an order that every kernel
 /// accepts whatever was set before.
-pub(super) fn by_hand(limits: &Limits) -> String {
+pub(super) fn by_hand(limits: &BandwidthLimits) -> String {
     let [max, burst] = files(limits);
     let first = "echo 0 >cpu.max.burst; ";
     match limits.burst_ns {
@@ -202,7 +203,7 @@ pub(super) fn by_hand(limits: &Limits) -> String {
 }
 
 /// Contents of `cpu.max` and `cpu.max.burst`.
-pub(super) fn files(limits: &Limits) -> [String; 2] {
+pub(super) fn files(limits: &BandwidthLimits) -> [String; 2] {
     let us = |ns: u64| (ns / 1000).to_string();
     let quota = limits.quota_ns.map_or("max".into(), us);
     [format!("{quota} {}", us(limits.period_ns)), us(limits.burst_ns)]

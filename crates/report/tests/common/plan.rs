@@ -4,17 +4,18 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use reveille_plan::{
-    Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Limits, Map, Model,
+    Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
 };
+use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 
 const MS: u64 = 1_000_000;
 
 /// Limits in milliseconds; a quota of 0 stands for none.
-pub fn limits(quota: u64, period: u64, burst: u64) -> Limits {
+pub fn limits(quota: u64, period: u64, burst: u64) -> BandwidthLimits {
     let quota_ns = (quota > 0).then_some(quota * MS);
-    Limits { quota_ns, period_ns: period * MS, burst_ns: burst * MS }
+    BandwidthLimits { quota_ns, period_ns: period * MS, burst_ns: burst * MS }
 }
 
 fn range(median: f64, spread: f64) -> Range {
@@ -37,7 +38,7 @@ fn figures<T>(p99_ms: f64, throttled: f64, of: impl Fn(f64, f64) -> T) -> Figure
 }
 
 /// What is shown of a setting with this p99 and share of throttled periods.
-pub fn shown(limits: Limits, p99_ms: f64, throttled: f64, holds_share: f64) -> Shown {
+pub fn shown(limits: BandwidthLimits, p99_ms: f64, throttled: f64, holds_share: f64) -> Shown {
     let interval = |median: f64, spread: f64| Interval {
         low: median * (1.0 - spread / 1.5),
         high: median * (1.0 + 1.4 * spread),

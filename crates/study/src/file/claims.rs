@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use reveille_place::Mistake;
 use toml::Spanned;
 
 use super::published::variant_index;
 use super::{Document, load_index};
-use crate::check::Problem;
 use crate::measure;
 use crate::raw::{RawClaim, RawClaimKind};
 use crate::{Case, Direction, Side, Statement, StatementKind, StudyError};
@@ -19,19 +19,19 @@ impl Document<'_> {
     ) -> Result<Statement, StudyError> {
         let place = raw.span();
         let raw = raw.get_ref();
-        self.filled("source", &raw.source)?;
+        self.source.filled("source", &raw.source)?;
         let names: Vec<&str> = cases.iter().map(|c| c.name.as_str()).collect();
         let name = raw.case.get_ref().as_str();
         let index = names.iter().position(|n| *n == name);
         let index = self.at(
             "case",
             &raw.case,
-            index.ok_or_else(|| Problem::unknown("case", name, &names)),
+            index.ok_or_else(|| Mistake::unknown("case", name, &names)),
         )?;
         let case = &cases[index];
         let metric = match &raw.metric {
             Some(name) => {
-                let what = "metric of the case called";
+                let what = "metric of the case";
                 self.at("metric", name, measure::pick(&case.metrics, what, name.get_ref()))?
             }
             None => 0,
@@ -83,7 +83,7 @@ impl Document<'_> {
             Some((key, span)) => {
                 let text = format!("has no meaning for a claim of kind `{kind}`");
                 let help = format!("such a claim has: {}", meant.join(", "));
-                Err(self.wrong(span, key, Problem::new(text, help)))
+                Err(self.wrong(span, key, Mistake::new(text, help)))
             }
         }
     }
@@ -97,14 +97,14 @@ impl Document<'_> {
     ) -> Result<StatementKind, StudyError> {
         if case.metrics[metric].direction != Direction::Higher {
             let text = format!("the metric of `{}` is better the lower it is", case.name);
-            let problem = Problem::new(text, "claim a peak of a throughput");
+            let problem = Mistake::new(text, "claim a peak of a throughput");
             return Err(self.wrong(raw.case.span(), "case", problem));
         }
         let load = self.claimed_load(place, "load", raw.load.as_ref(), case)?;
         let mut loads = case.points.iter().map(|p| p.load);
         if !(loads.clone().any(|l| l < load) && loads.any(|l| l > load)) {
             let help = "run a lower and a higher load in the case as well";
-            let problem = Problem::new("a peak is seen only between two other loads", help);
+            let problem = Mistake::new("a peak is seen only between two other loads", help);
             let span = raw.load.as_ref().map_or(place.clone(), Spanned::span);
             return Err(self.wrong(span, "load", problem));
         }
@@ -122,7 +122,7 @@ impl Document<'_> {
         let to = self.claimed_load(place, "to", raw.to.as_ref(), case)?;
         if to < from {
             let span = raw.to.as_ref().map_or(place.clone(), Spanned::span);
-            let problem = Problem::new("lies below `from`", "exchange the two");
+            let problem = Mistake::new("lies below `from`", "exchange the two");
             return Err(self.wrong(span, "to", problem));
         }
         let above = self.needed(place, "above_pct", raw.above_pct.as_ref())?;
@@ -155,17 +155,17 @@ impl Document<'_> {
             None => 1.0,
         };
         let bound = |key, value: &Option<Spanned<f64>>| {
-            value.as_ref().map(|v| Ok(self.size(key, v, 0.0)? * per_unit)).transpose()
+            value.as_ref().map(|v| self.size(key, v, 0.0).map(|size| size * per_unit)).transpose()
         };
         let (min, max) = (bound("min", &raw.min)?, bound("max", &raw.max)?);
         if min.is_none() && max.is_none() {
-            let problem = Problem::new("is missing", "add `min`, `max` or both");
+            let problem = Mistake::new("is missing", "add `min`, `max` or both");
             return Err(self.wrong(place.clone(), "min", problem));
         }
         if let (Some(low), Some(high), Some(at)) = (min, max, &raw.max)
             && high < low
         {
-            let problem = Problem::new("lies below `min`", "exchange the two");
+            let problem = Mistake::new("lies below `min`", "exchange the two");
             return Err(self.wrong(at.span(), "max", problem));
         }
         Ok(StatementKind::Between { variant, side, load, min, max })
@@ -200,7 +200,7 @@ impl Document<'_> {
             None => {
                 let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
                 let help = format!("add `variant`, one of: {}", known.join(", "));
-                let problem = Problem::new("the case has several variants", help);
+                let problem = Mistake::new("the case has several variants", help);
                 Err(self.wrong(place.clone(), "variant", problem))
             }
         }

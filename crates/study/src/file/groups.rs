@@ -1,11 +1,11 @@
 //! Task groups of a case.
 
+use reveille_place::Mistake;
 use reveille_policy::{Groups, TaskGroup};
 use reveille_workload::Program;
 use toml::Spanned;
 
 use super::Document;
-use crate::check::Problem;
 use crate::raw::{RawCase, RawGroup};
 use crate::{StudyError, settings};
 
@@ -15,7 +15,7 @@ impl Document<'_> {
         let mut groups = Groups::default();
         let several: &[Spanned<RawGroup>] = match (&raw.group, &raw.groups) {
             (Some(_), Some(several)) => {
-                let problem = Problem::new("stands beside `group`", "keep one of the two");
+                let problem = Mistake::new("stands beside `group`", "keep one of the two");
                 return Err(self.wrong(several.span(), "groups", problem));
             }
             (Some(one), None) => std::slice::from_ref(one),

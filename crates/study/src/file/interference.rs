@@ -1,9 +1,10 @@
 //! Cases of groups that share CPUs by chance.
 
+use reveille_place::Mistake;
 use toml::Spanned;
 
 use super::Document;
-use crate::check::{self, Problem};
+use crate::check;
 use crate::interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, InterferenceCase, JOINT_MEASURES, JointMeasure,
     JointPublished, LoadIs,
@@ -25,7 +26,7 @@ impl Document<'_> {
         let raw = &study.interference;
         if let (Some(first), true) = (raw.first(), on != On::Sim) {
             let text = "cannot be measured: its groups are numbers, not tasks";
-            let problem = Problem::new(text, "leave out `on`, or the [[interference]] cases");
+            let problem = Mistake::new(text, "leave out `on`, or the [[interference]] cases");
             return Err(self.wrong(first.span(), "interference", problem));
         }
         let cases = study.cases.iter().map(|c| c.get_ref().name.get_ref().as_str());
@@ -34,7 +35,7 @@ impl Document<'_> {
         if let Some(i) = check::duplicate(&names).and_then(|i| i.checked_sub(study.cases.len())) {
             let name = &raw[i].get_ref().name;
             let text = format!("two cases are called `{}`", name.get_ref());
-            let problem = Problem::new(text, "give one of them another name");
+            let problem = Mistake::new(text, "give one of them another name");
             return Err(self.wrong(name.span(), "name", problem));
         }
         raw.iter().map(|case| self.interference_case(case.get_ref(), study)).collect()
@@ -45,7 +46,7 @@ impl Document<'_> {
         raw: &RawInterference,
         study: &RawStudy,
     ) -> Result<InterferenceCase, StudyError> {
-        self.filled("name", &raw.name)?;
+        self.source.filled("name", &raw.name)?;
         let repeats = match raw.repeats.as_ref().or(study.repeats.as_ref()) {
             Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
             None => DEFAULT_REPEATS,
@@ -74,12 +75,12 @@ impl Document<'_> {
         if let (LoadIs::Quantile, Some(load)) =
             (case.load_is, raw.loads.get_ref().iter().find(|l| *l.get_ref() >= 100))
         {
-            let problem = Problem::new("is no quantile that demand has", "use 1 to 99");
+            let problem = Mistake::new("is no quantile that demand has", "use 1 to 99");
             return Err(self.wrong(load.span(), "loads", problem));
         }
         case.check().map_err(|(load, error)| {
             let text = format!("load {load} cannot be simulated: {error}");
-            let problem = Problem::new(text, "use a smaller load, or a larger `step_pct`");
+            let problem = Mistake::new(text, "use a smaller load, or a larger `step_pct`");
             self.wrong(raw.loads.span(), "loads", problem)
         })?;
         for published in &raw.published {
@@ -93,7 +94,7 @@ impl Document<'_> {
         if (1..=most).contains(&number) {
             return Ok(number);
         }
-        let problem = Problem::new(format!("{number} is not possible"), format!("use 1 to {most}"));
+        let problem = Mistake::new(format!("{number} is not possible"), format!("use 1 to {most}"));
         Err(self.wrong(place.span(), key, problem))
     }
 
@@ -102,7 +103,7 @@ impl Document<'_> {
         let unmeant = |key, place: &Option<Spanned<f64>>| match place {
             Some(place) => {
                 let text = format!("has no meaning for `{name}` demand");
-                Err(self.wrong(place.span(), key, Problem::new(text, "leave it out")))
+                Err(self.wrong(place.span(), key, Mistake::new(text, "leave it out")))
             }
             None => Ok(()),
         };
@@ -125,7 +126,7 @@ impl Document<'_> {
             }
             other => {
                 let known = ["exponential", "poisson", "pareto"];
-                Err(self.wrong(place, "demand", Problem::unknown("distribution", other, &known)))
+                Err(self.wrong(place, "demand", Mistake::unknown("distribution", other, &known)))
             }
         }
     }
@@ -136,7 +137,7 @@ impl Document<'_> {
             "use" => Ok(LoadIs::Use),
             "quantile" => Ok(LoadIs::Quantile),
             other => {
-                let problem = Problem::unknown("load", other, &["use", "quantile"]);
+                let problem = Mistake::unknown("load", other, &["use", "quantile"]);
                 Err(self.wrong(place.span(), "load_is", problem))
             }
         }
@@ -147,13 +148,13 @@ impl Document<'_> {
         for text in raw.variants.get_ref() {
             let variant = self.at("variants", text, burst(text.get_ref()))?;
             if variants.iter().any(|v| v.burst == variant.burst) {
-                let problem = Problem::new("is given twice", "remove one of them");
+                let problem = Mistake::new("is given twice", "remove one of them");
                 return Err(self.wrong(text.span(), "variants", problem));
             }
             variants.push(variant);
         }
         if variants.is_empty() {
-            let problem = Problem::new("no variant is given", "name one, such as `burst=100%`");
+            let problem = Mistake::new("no variant is given", "name one, such as `burst=100%`");
             return Err(self.wrong(raw.variants.span(), "variants", problem));
         }
         Ok(variants)
@@ -168,13 +169,13 @@ impl Document<'_> {
             let metric = self.at("metrics", name, joint_measure(name.get_ref()))?;
             if metrics.iter().any(|m| m.key == metric.key) {
                 let text = format!("`{}` is given twice", metric.key);
-                let problem = Problem::new(text, "remove one of them");
+                let problem = Mistake::new(text, "remove one of them");
                 return Err(self.wrong(name.span(), "metrics", problem));
             }
             metrics.push(metric);
         }
         if metrics.is_empty() {
-            let problem = Problem::new("no metric is given", "name one, such as `wcet`");
+            let problem = Mistake::new("no metric is given", "name one, such as `wcet`");
             return Err(self.wrong(raw.metrics.span(), "metrics", problem));
         }
         Ok(metrics)
@@ -191,31 +192,31 @@ impl Document<'_> {
         let load = case.loads.iter().position(|l| i64::try_from(*l) == Ok(*raw.load.get_ref()));
         let load = load.ok_or_else(|| {
             let text = format!("load {} is not run", raw.load.get_ref());
-            let problem = Problem::new(text, "add it to the `loads` of the case");
+            let problem = Mistake::new(text, "add it to the `loads` of the case");
             self.wrong(raw.load.span(), "load", problem)
         })?;
         let wanted = self.at("variant", &raw.variant, burst(raw.variant.get_ref()))?;
         let variant = case.variants.iter().position(|v| v.burst == wanted.burst);
         let variant = variant.ok_or_else(|| {
             let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
-            let problem = Problem::unknown("variant", &wanted.name, &known);
+            let problem = Mistake::unknown("variant", &wanted.name, &known);
             self.wrong(raw.variant.span(), "variant", problem)
         })?;
         let measure = self.at("metric", &raw.metric, joint_measure(raw.metric.get_ref()))?;
         let metric = case.metrics.iter().position(|m| m.key == measure.key).ok_or_else(|| {
             let text = format!("`{}` is not taken", measure.key);
-            let problem = Problem::new(text, "add it to the `metrics` of the case");
+            let problem = Mistake::new(text, "add it to the `metrics` of the case");
             self.wrong(raw.metric.span(), "metric", problem)
         })?;
         let source = raw.source.as_ref().or(raw_case.source.as_ref()).ok_or_else(|| {
             let help = "add `source` here or to the case: who published it, where and when";
-            self.wrong(place.clone(), "source", Problem::new("a published figure needs one", help))
+            self.wrong(place.clone(), "source", Mistake::new("a published figure needs one", help))
         })?;
-        self.filled("source", source)?;
+        self.source.filled("source", source)?;
         let same = |p: &JointPublished| (p.load, p.variant, p.metric) == (load, variant, metric);
         if case.published.iter().any(same) {
             let text = format!("load {} has two such figures", raw.load.get_ref());
-            return Err(self.wrong(place, "load", Problem::new(text, "keep one of them")));
+            return Err(self.wrong(place, "load", Mistake::new(text, "keep one of them")));
         }
         case.published.push(JointPublished {
             load,
@@ -230,7 +231,7 @@ impl Document<'_> {
 }
 
 /// Reads `burst=100%` (of the quota) or `burst=max`.
-fn burst(text: &str) -> Result<BurstVariant, Problem> {
+fn burst(text: &str) -> Result<BurstVariant, Mistake> {
     let burst = match text.strip_prefix("burst=") {
         Some("max") => Some(f64::INFINITY),
         Some(size) => size.strip_suffix('%').and_then(|n| n.parse::<f64>().ok()).map(|n| n / 100.0),
@@ -240,14 +241,14 @@ fn burst(text: &str) -> Result<BurstVariant, Problem> {
         Some(burst) => Ok(BurstVariant { name: text.to_owned(), burst }),
         None => {
             let help = "write `burst=100%` (of the quota, above 0) or `burst=max`";
-            Err(Problem::new(format!("`{text}` is no burst"), help))
+            Err(Mistake::new(format!("`{text}` is no burst"), help))
         }
     }
 }
 
-fn joint_measure(key: &str) -> Result<&'static JointMeasure, Problem> {
+fn joint_measure(key: &str) -> Result<&'static JointMeasure, Mistake> {
     JOINT_MEASURES.iter().find(|m| m.key == key).ok_or_else(|| {
         let known: Vec<&str> = JOINT_MEASURES.iter().map(|m| m.key).collect();
-        Problem::unknown("metric", key, &known)
+        Mistake::unknown("metric", key, &known)
     })
 }

@@ -11,11 +11,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use reveille_machine::{Machine, MachineError};
+use reveille_place::{Mistake, Source};
 use reveille_policy::{Groups, Policy};
 use reveille_workload::{Workload, WorkloadError};
 use toml::Spanned;
 
-use crate::check::{self, BuildError, Problem};
+use crate::check::{self, BuildError};
 use crate::comparison::Unpredicted;
 use crate::measure::{self, Measure};
 use crate::raw::{RawCase, RawStudy, RawUnpredicted, Texts};
@@ -39,12 +40,12 @@ pub(crate) fn parse_beside(
     file: &str,
     text: &str,
 ) -> Result<Study, StudyError> {
-    let doc = Document { directory, file, text };
-    let raw: RawStudy = toml::from_str(text).map_err(|error| doc.not_toml(&error))?;
-    doc.filled("name", &raw.name)?;
-    doc.filled("about", &raw.about)?;
+    let doc = Document { directory, source: Source::new(file, text) };
+    let raw: RawStudy = doc.source.toml("the files under studies/ show how a study is written")?;
+    doc.source.filled("name", &raw.name)?;
+    doc.source.filled("about", &raw.about)?;
     if let Some(mechanism) = &raw.mechanism {
-        doc.filled("mechanism", mechanism)?;
+        doc.source.filled("mechanism", mechanism)?;
     }
     let mut machines = Machines::default();
     let on = match &raw.on {
@@ -123,13 +124,12 @@ impl Machines {
 /// A file under way: every check reports its place in it.
 struct Document<'a> {
     directory: Option<&'a Path>,
-    file: &'a str,
-    text: &'a str,
+    source: Source,
 }
 
 impl Document<'_> {
-    fn wrong(&self, span: Range<usize>, key: &str, problem: Problem) -> StudyError {
-        StudyError::at(self.file, self.text, span, Some(key), problem)
+    fn wrong(&self, span: Range<usize>, key: &str, problem: Mistake) -> StudyError {
+        self.source.error(&span, Some(key), problem)
     }
 
     /// The outcome of a check of `place`, which is the value of `key`.
@@ -137,40 +137,9 @@ impl Document<'_> {
         &self,
         key: &str,
         place: &Spanned<P>,
-        outcome: Result<T, Problem>,
+        outcome: Result<T, Mistake>,
     ) -> Result<T, StudyError> {
         outcome.map_err(|problem| self.wrong(place.span(), key, problem))
-    }
-
-    /// Serde's message names the key in backquotes, and the allowed ones after it.
-    fn not_toml(&self, error: &toml::de::Error) -> StudyError {
-        let span = error.span().unwrap_or(0..0);
-        let message = error.message();
-        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        let (key, help) = match quoted.split_first() {
-            Some((key, known)) if message.starts_with("unknown field") => {
-                (Some(*key), check::choose(key, known))
-            }
-            Some((key, _)) if message.starts_with("missing field") => {
-                (Some(*key), format!("add `{key}`"))
-            }
-            Some((name, known)) if message.starts_with("unknown variant") => {
-                (reveille_place::key_at(self.text, span.start), check::choose(name, known))
-            }
-            _ => {
-                let help = "the files under studies/ show how a study is written";
-                (reveille_place::key_at(self.text, span.start), help.to_owned())
-            }
-        };
-        let problem = Problem::new(message.trim_end().replace('\n', ", "), help);
-        StudyError::at(self.file, self.text, span, key, problem)
-    }
-
-    fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), StudyError> {
-        if value.get_ref().trim().is_empty() {
-            return Err(self.wrong(value.span(), key, Problem::new("is empty", "fill it in")));
-        }
-        Ok(())
     }
 
     /// A path in the study is relative to the study; anything else is a name.
@@ -187,7 +156,7 @@ impl Document<'_> {
         reveille_machine::load(&self.path(spec.get_ref())).map_err(|error| match error {
             MachineError::File(_) => StudyError::Machine(Box::new(error)),
             error => {
-                let problem = Problem::of(&error, "`reveille machines` lists them");
+                let problem = Mistake::of(&error, "`reveille machines` lists them");
                 self.wrong(spec.span(), "machine", problem)
             }
         })
@@ -197,7 +166,7 @@ impl Document<'_> {
         reveille_workload::load(&self.path(spec.get_ref())).map_err(|error| match error {
             WorkloadError::File(_) => StudyError::Workload(Box::new(error)),
             error => {
-                let problem = Problem::of(&error, "`reveille workloads` lists them");
+                let problem = Mistake::of(&error, "`reveille workloads` lists them");
                 self.wrong(spec.span(), "workload", problem)
             }
         })
@@ -222,7 +191,7 @@ impl Document<'_> {
 
     fn unpredicted(&self, raw: &RawUnpredicted) -> Result<Unpredicted, StudyError> {
         let text = |key: &str, value: &Spanned<String>| {
-            self.filled(key, value).map(|()| value.get_ref().clone())
+            self.source.filled(key, value).map(|()| value.get_ref().clone())
         };
         Ok(Unpredicted {
             what: text("what", &raw.what)?,
@@ -240,11 +209,11 @@ impl Document<'_> {
             let place = place.or(raw.base.as_ref().map(|b| ("base", b.span())));
             let place = place.or(raw.variants.as_ref().map(|v| ("variants", v.span())));
             let Some((key, span)) = place else { return Ok(None) };
-            let problem = Problem::new("has no meaning without a [[case]]", "leave it out");
+            let problem = Mistake::new("has no meaning without a [[case]]", "leave it out");
             return Err(self.wrong(span, key, problem));
         }
         let missing = |key: &'static str| {
-            let problem = Problem::new(format!("missing field `{key}`"), format!("add `{key}`"));
+            let problem = Mistake::new(format!("missing field `{key}`"), format!("add `{key}`"));
             self.wrong(0..0, key, problem)
         };
         Ok(Some((
@@ -262,12 +231,12 @@ impl Document<'_> {
         let raw = &defaults.raw.cases;
         if raw.is_empty() {
             let help = "add a [[case]] with name, workload and loads";
-            return Err(self.wrong(0..0, "case", Problem::new("there is none", help)));
+            return Err(self.wrong(0..0, "case", Mistake::new("there is none", help)));
         }
         let names: Vec<&str> = raw.iter().map(|c| c.get_ref().name.get_ref().as_str()).collect();
         if let Some(i) = check::duplicate(&names) {
             let text = format!("two cases are called `{}`", names[i]);
-            let problem = Problem::new(text, "give one of them another name");
+            let problem = Mistake::new(text, "give one of them another name");
             return Err(self.wrong(raw[i].get_ref().name.span(), "name", problem));
         }
         raw.iter().map(|case| self.case(case.get_ref(), defaults, machines)).collect()
@@ -279,7 +248,7 @@ impl Document<'_> {
         defaults: &Defaults<'_>,
         machines: &mut Machines,
     ) -> Result<Case, StudyError> {
-        self.filled("name", &raw.name)?;
+        self.source.filled("name", &raw.name)?;
         let machine = raw.machine.as_ref().map_or(Ok(0), |spec| machines.index(self, spec))?;
         let (base, scheduler) = match &raw.base {
             Some(name) => self.at("base", name, check::base(name.get_ref()))?,
@@ -335,7 +304,7 @@ impl Document<'_> {
         };
         match (&raw.metric, &raw.metrics) {
             (Some(_), Some(several)) => {
-                let problem = Problem::new("stands beside `metric`", "keep one of the two");
+                let problem = Mistake::new("stands beside `metric`", "keep one of the two");
                 Err(self.wrong(several.span(), "metrics", problem))
             }
             (Some(one), None) => Ok(vec![find("metric", one)?]),
@@ -349,13 +318,13 @@ impl Document<'_> {
                     let metric = find("metrics", name)?;
                     if metrics.iter().any(|m| m.name == metric.name) {
                         let text = format!("`{}` is given twice", metric.name);
-                        let problem = Problem::new(text, "remove one of them");
+                        let problem = Mistake::new(text, "remove one of them");
                         return Err(self.wrong(name.span(), "metrics", problem));
                     }
                     metrics.push(metric);
                 }
                 if metrics.is_empty() {
-                    let problem = Problem::new("no metric is given", "name one, or leave it out");
+                    let problem = Mistake::new("no metric is given", "name one, or leave it out");
                     return Err(self.wrong(several.span(), "metrics", problem));
                 }
                 Ok(metrics)
@@ -390,7 +359,7 @@ impl Document<'_> {
                 toml::Value::Float(number) if number.is_finite() => number.to_string(),
                 _ => {
                     let help = "write a string or a number, such as 16 or \"30ms\"";
-                    let problem = Problem::new("is not a value that a parameter can have", help);
+                    let problem = Mistake::new("is not a value that a parameter can have", help);
                     return Err(self.wrong(value.span(), key, problem));
                 }
             };
@@ -439,8 +408,8 @@ impl Document<'_> {
 }
 
 /// The position of a load among those that a case runs.
-fn load_index(case: &Case, load: i64) -> Result<usize, Problem> {
+fn load_index(case: &Case, load: i64) -> Result<usize, Mistake> {
     case.points.iter().position(|p| i64::try_from(p.load) == Ok(load)).ok_or_else(|| {
-        Problem::new(format!("load {load} is not run"), "add it to the `loads` of the case")
+        Mistake::new(format!("load {load} is not run"), "add it to the `loads` of the case")
     })
 }

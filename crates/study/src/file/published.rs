@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use reveille_place::Mistake;
 use toml::{Spanned, Value};
 
 use super::{Document, load_index};
-use crate::check::{self, Problem};
+use crate::check;
 use crate::measure::{self, Measure};
 use crate::raw::{RawCase, RawPublished};
 use crate::{Case, Published, PublishedFigure, Side, StudyError, unit_ns};
@@ -29,11 +30,11 @@ impl Document<'_> {
         let variant = self.published_variant(raw, &place, case, &figure)?;
         let source = raw.source.as_ref().or(raw_case.source.as_ref()).ok_or_else(|| {
             let help = "add `source` here or to the case: who published it, where and when";
-            self.wrong(place.clone(), "source", Problem::new("a published figure needs one", help))
+            self.wrong(place.clone(), "source", Mistake::new("a published figure needs one", help))
         })?;
-        self.filled("source", source)?;
+        self.source.filled("source", source)?;
         if let Some(noise) = &raw.noise {
-            self.filled("noise", noise)?;
+            self.source.filled("noise", noise)?;
         }
         let (std_base_pct, std_variant_pct) = self.stds(raw, &figure)?;
         let published = Published {
@@ -49,7 +50,7 @@ impl Document<'_> {
         if point.published.iter().any(|p| p.same_place(&published)) {
             let load = point.load;
             let text = format!("load {load} has two published figures for one variant");
-            let problem = Problem::new(text, "keep one of them");
+            let problem = Mistake::new(text, "keep one of them");
             return Err(self.wrong(place, "load", problem));
         }
         point.published.push(published);
@@ -64,14 +65,14 @@ impl Document<'_> {
     ) -> Result<usize, StudyError> {
         match &raw.metric {
             Some(name) => {
-                let what = "metric of the case called";
+                let what = "metric of the case";
                 self.at("metric", name, measure::pick(&case.metrics, what, name.get_ref()))
             }
             None if case.metrics.len() == 1 => Ok(0),
             None => {
                 let known: Vec<&str> = case.metrics.iter().map(|m| m.name.as_str()).collect();
                 let help = format!("add `metric`, one of: {}", known.join(", "));
-                let problem = Problem::new("the case has several metrics", help);
+                let problem = Mistake::new("the case has several metrics", help);
                 Err(self.wrong(place.clone(), "metric", problem))
             }
         }
@@ -102,7 +103,7 @@ impl Document<'_> {
         }
         let (Some(base), Some(variant)) = (&raw.base, given.variant) else {
             let text = "is of no kind that is known";
-            return Err(self.wrong(place.clone(), "published", Problem::new(text, KINDS)));
+            return Err(self.wrong(place.clone(), "published", Mistake::new(text, KINDS)));
         };
         let base = self.size("base", base, f64::MIN_POSITIVE)?;
         let variant = self.size("variant", &variant, f64::MIN_POSITIVE)?;
@@ -114,7 +115,7 @@ impl Document<'_> {
             return Ok(PublishedFigure::Pair { base, variant, unit: unit() });
         };
         if stat.get_ref() != "std" {
-            let problem = Problem::unknown("statistic", stat.get_ref(), &["std"]);
+            let problem = Mistake::unknown("statistic", stat.get_ref(), &["std"]);
             return Err(self.wrong(stat.span(), "stat", problem));
         }
         self.only(raw, &["base", "stat", "unit"])?;
@@ -131,14 +132,14 @@ impl Document<'_> {
     ) -> Result<f64, StudyError> {
         match (&raw.times, &raw.work, &raw.unit) {
             (Some(_), Some(work), _) => {
-                let problem = Problem::new("stands beside `times`", "keep one of the two");
+                let problem = Mistake::new("stands beside `times`", "keep one of the two");
                 Err(self.wrong(work.span(), "work", problem))
             }
             (Some(times), None, _) => Ok(value * self.size("times", times, f64::MIN_POSITIVE)?),
             (None, Some(work), unit) => {
                 let unit = self.needed(place, "unit", unit.as_ref())?;
                 let ns = unit_ns(unit.get_ref()).ok_or_else(|| {
-                    let problem = Problem::new("is no unit of time", "use ns, us, ms or s");
+                    let problem = Mistake::new("is no unit of time", "use ns, us, ms or s");
                     self.wrong(unit.span(), "unit", problem)
                 })?;
                 Ok(self.size("work", work, f64::MIN_POSITIVE)? * 1e9 / (value * ns as f64))
@@ -158,7 +159,7 @@ impl Document<'_> {
             None => Ok(()),
             Some((key, span)) => {
                 let text = format!("has no meaning beside `{}`", meant[0]);
-                Err(self.wrong(span, key, Problem::new(text, KINDS)))
+                Err(self.wrong(span, key, Mistake::new(text, KINDS)))
             }
         }
     }
@@ -177,19 +178,19 @@ impl Document<'_> {
                 let own = metric.per_unit(Some("ns"))?;
                 Ok((ns as f64 * own, text.clone()))
             }),
-            _ => Err(Problem::new("is no bound", "write a number, or a time such as \"10ms\"")),
+            _ => Err(Mistake::new("is no bound", "write a number, or a time such as \"10ms\"")),
         };
         let (above, above_text) = self.at("runs_above", above, bound)?;
         let side = self.needed(place, "side", raw.side.as_ref())?;
         let value = self.needed(place, "value", raw.value.as_ref())?;
         let of = self.needed(place, "of", raw.of.as_ref())?;
         let all = u32::try_from(*of.get_ref()).ok().filter(|n| *n > 0);
-        let none = || Problem::new("is no number of runs", "write how many runs there were");
+        let none = || Mistake::new("is no number of runs", "write how many runs there were");
         let of = self.at("of", of, all.ok_or_else(none))?;
         let runs = *value.get_ref();
         if runs < 0.0 || runs > f64::from(of) || runs.fract() != 0.0 || runs.is_nan() {
             let text = format!("{runs} of {of} runs cannot be");
-            let problem = Problem::new(text, format!("write a whole number up to {of}"));
+            let problem = Mistake::new(text, format!("write a whole number up to {of}"));
             return Err(self.wrong(value.span(), "value", problem));
         }
         let side = self.side(side)?;
@@ -201,7 +202,7 @@ impl Document<'_> {
             "base" => Ok(Side::Base),
             "variant" => Ok(Side::Variant),
             other => {
-                let problem = Problem::unknown("side", other, &["base", "variant"]);
+                let problem = Mistake::unknown("side", other, &["base", "variant"]);
                 Err(self.wrong(raw.span(), "side", problem))
             }
         }
@@ -214,7 +215,7 @@ impl Document<'_> {
         value: Option<&'r Spanned<T>>,
     ) -> Result<&'r Spanned<T>, StudyError> {
         value.ok_or_else(|| {
-            let problem = Problem::new("is missing", format!("add `{key}`"));
+            let problem = Mistake::new("is missing", format!("add `{key}`"));
             self.wrong(place.clone(), key, problem)
         })
     }
@@ -230,7 +231,7 @@ impl Document<'_> {
         if size.is_finite() && size >= least {
             return Ok(size + 0.0);
         }
-        let problem = Problem::new(
+        let problem = Mistake::new(
             format!("{size} is no figure that can be compared"),
             if least > 0.0 { "write a number above 0" } else { "write 0 or a positive number" },
         );
@@ -247,7 +248,7 @@ impl Document<'_> {
     ) -> Result<usize, StudyError> {
         let named = match (&raw.with, &raw.variant) {
             (Some(with), Some(variant)) if variant.get_ref().is_str() => {
-                let problem = Problem::new("stands beside `variant`", "keep one of the two");
+                let problem = Mistake::new("stands beside `variant`", "keep one of the two");
                 return Err(self.wrong(with.span(), "with", problem));
             }
             (Some(with), _) => Some(("with", with.span(), with.get_ref().as_str())),
@@ -268,13 +269,13 @@ impl Document<'_> {
             return Ok(0);
         }
         if case.variants.is_empty() {
-            let problem = Problem::new("the case has no variant", "give `side = \"base\"`");
+            let problem = Mistake::new("the case has no variant", "give `side = \"base\"`");
             return Err(self.wrong(place.clone(), "published", problem));
         }
         let key = if raw.variant.is_some() { "with" } else { "variant" };
         let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
         let help = format!("add `{key}`, one of: {}", known.join(", "));
-        let problem = Problem::new("the study has several variants", help);
+        let problem = Mistake::new("the study has several variants", help);
         Err(self.wrong(place.clone(), key, problem))
     }
 
@@ -285,7 +286,7 @@ impl Document<'_> {
             return Ok(pct + 0.0);
         }
         let help = "write a number above -100; + is better, so invert changes of times";
-        let problem = Problem::new(format!("{pct} is no change in percent"), help);
+        let problem = Mistake::new(format!("{pct} is no change in percent"), help);
         Err(self.wrong(value.span(), "change_pct", problem))
     }
 
@@ -305,7 +306,7 @@ impl Document<'_> {
             ) {
                 (Some(_), Some(abs)) => {
                     let text = format!("stands beside `{key}`");
-                    let problem = Problem::new(text, "keep one of the two");
+                    let problem = Mistake::new(text, "keep one of the two");
                     Err(self.wrong(abs.span(), key_abs, problem))
                 }
                 (Some(pct), None) => self.std(key, pct).map(Some),
@@ -325,18 +326,18 @@ impl Document<'_> {
         }
         let what = if key.ends_with("_pct") { " in percent" } else { "" };
         let text = format!("{std} is no standard deviation{what}");
-        let problem = Problem::new(text, "write 0 or a positive number, or leave it out");
+        let problem = Mistake::new(text, "write 0 or a positive number, or leave it out");
         Err(self.wrong(place.span(), key, problem))
     }
 }
 
 /// The position of a variant that the case runs.
-pub(super) fn variant_index(case: &Case, name: &str) -> Result<usize, Problem> {
+pub(super) fn variant_index(case: &Case, name: &str) -> Result<usize, Mistake> {
     let wanted = check::variant((&case.base, &case.scheduler), &case.groups, name, &[])?;
     case.variants.iter().position(|v| v.does_as(&wanted)).ok_or_else(|| {
         let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
         let text = format!("the variant `{}` is not run", wanted.name);
-        Problem::new(text, format!("use one of: {}", known.join(", ")))
+        Mistake::new(text, format!("use one of: {}", known.join(", ")))
     })
 }
 

@@ -8,10 +8,10 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use reveille_place::Mistake;
 
 use super::pages::{Sound, check_place};
 use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version};
-use crate::error::Mistake;
 use crate::valid::MAX_ROWS;
 use crate::{Demand, Sample, Usage, UsageError};
 

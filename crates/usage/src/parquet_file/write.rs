@@ -9,9 +9,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use reveille_place::Mistake;
 
 use super::{About, COLUMNS, KEY, Kind, Row};
-use crate::error::Mistake;
 use crate::{Demand, Sample, Usage, UsageError};
 
 /// Rows that a reader can take at a time.

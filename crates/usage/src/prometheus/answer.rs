@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use reveille_place::Mistake;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::series::Series;
 use crate::decimal::nanoseconds;
-use crate::error::Mistake;
 use crate::{MAX_ROWS, Ns};
 
 const QUERY: &str = "save what /api/v1/query_range answers, such as curl 'http://HOST:9090/api/v1/query_range?query=…'";

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use reveille_place::Mistake;
+
 use crate::Ns;
-use crate::error::Mistake;
 use crate::valid::MAX_SPAN_NS;
 
 /// One series of an answer.

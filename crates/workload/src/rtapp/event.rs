@@ -1,10 +1,11 @@
 //! Reads one event of an rt-app task as the operations that do the same.
 
+use reveille_place::Mistake;
+
 use super::json::Node;
 use super::waits::{Kind, Waits, Who};
 use crate::WorkloadError;
 use crate::amount::Amount;
-use crate::error::Mistake;
 use crate::operation::{Code, OpSource};
 
 /// Events that operations express. rt-app tells them by how a key begins, as keys of an

@@ -6,9 +6,9 @@ use std::ops::Range;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use reveille_place::{Mistake, Source};
 
 use crate::WorkloadError;
-use crate::error::{Mistake, Source};
 
 /// A value, where it stands, and the keys that lead to it: `tasks.thread0.run`.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ pub(super) fn document<T>(
         let range = error.range();
         let help = "mend the JSON: a value after each key; comments and extra commas are fine";
         let mistake = Mistake::new(format!("is no JSON: {}", error.kind()), help);
-        source.error(&(range.start..range.end), None, mistake)
+        source.error::<WorkloadError>(&(range.start..range.end), None, mistake)
     })?;
     let Some(value) = &parsed.value else {
         let help = "write `{ \"tasks\": { \"thread0\": { \"run\": 1000, \"sleep\": 9000 } } }`";

@@ -10,9 +10,9 @@ mod waits;
 use std::path::Path;
 
 use json::Node;
+use reveille_place::{Mistake, Source};
 use task::{TaskReader, pass_ns};
 
-use crate::error::{Mistake, Source};
 use crate::file::records;
 use crate::task::TaskSource;
 use crate::{Metric, MetricKind, Workload, WorkloadError};
@@ -51,7 +51,7 @@ impl Workload {
     /// is unknown to rt-app, would never take time or wake, or asks for what is not
     /// simulated: CPU affinity, other policies than SCHED_OTHER, memory and input/output.
     pub fn parse_rtapp(file: &str, text: &str) -> Result<Workload, WorkloadError> {
-        let source = Source { file: file.to_owned(), text: text.to_owned() };
+        let source = Source::new(file, text);
         let reader = json::document(&source, read)?;
         let records = records(&source, &reader.tasks)?;
         let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());

@@ -1,12 +1,13 @@
 //! Reads the tasks of an rt-app file: how many there are of each, and the phases that it
 //! repeats. A task without `phases` is a single one.
 
+use reveille_place::Mistake;
+
 use super::event::{self, Events};
 use super::json::{Node, Place};
 use super::waits::{Waits, Who};
 use crate::WorkloadError;
 use crate::amount::Amount;
-use crate::error::Mistake;
 use crate::operation::{Code, OpSource};
 use crate::task::{Process, ProcessSource, TaskSource};
 

@@ -1,9 +1,10 @@
 //! What tasks of an rt-app file wait for: who waits, who wakes, and whether the one can
 //! ever come of the other. A condition is a list that waiters join and a waker takes whole.
 
+use reveille_place::{Mistake, did_you_mean, nearest};
+
 use super::json::{Node, Place};
 use crate::WorkloadError;
-use crate::error::{Mistake, did_you_mean, nearest};
 
 /// Suspended tasks and condition variables have names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +105,7 @@ impl Waits {
             for waker in &list.wakers {
                 if list.waiters.is_empty() {
                     let waited = self.lists.iter().filter(|l| !l.waiters.is_empty());
-                    let meant = nearest(name, waited.map(|l| l.name.as_str()));
-                    let hint = did_you_mean(meant.as_deref());
+                    let hint = did_you_mean(nearest(name, waited.map(|l| l.name.as_str())));
                     let problem = format!("no task ever waits for `{name}`{hint}");
                     let help = match list.kind {
                         Kind::Suspend => format!("give a task `\"{waits}\": \"{name}\"`"),

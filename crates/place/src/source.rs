@@ -1,0 +1,167 @@
+//! A mistake gets its place: a file, and where one is known, the line, the key and the text.
+
+use std::ops::Range;
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use toml::Spanned;
+
+use crate::{Mistake, nearest};
+
+/// A mistake in a file that a user wrote.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{file}{}: {}{problem}", colon(line), key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
+pub struct FileError {
+    /// File as named by the user, or the built-in one's name.
+    pub file: String,
+    /// From 1; `None` if the file as a whole is wrong.
+    pub line: Option<u64>,
+    /// The key at fault, if one is.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// The fix.
+    #[help]
+    pub help: String,
+    #[source_code]
+    text: Option<NamedSource<String>>,
+    #[label("here")]
+    span: Option<SourceSpan>,
+}
+
+fn colon(line: &Option<u64>) -> String {
+    line.map(|line| format!(":{line}")).unwrap_or_default()
+}
+
+impl Mistake {
+    /// This is wrong with the whole of `file`, or with a part that has no line.
+    pub fn in_file<E: From<Box<FileError>>>(self, file: impl Into<String>) -> E {
+        Box::new(self.placed(file.into(), None)).into()
+    }
+
+    /// This is wrong at a line of a file whose text is not at hand.
+    pub fn at_line<E: From<Box<FileError>>>(self, file: impl Into<String>, line: u64) -> E {
+        Box::new(self.placed(file.into(), Some(line))).into()
+    }
+
+    fn placed(self, file: String, line: Option<u64>) -> FileError {
+        let Mistake { problem, help } = self;
+        FileError { file, line, key: None, problem, help, text: None, span: None }
+    }
+}
+
+/// A file's name, as given in messages, and its text.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// As given by the user.
+    pub file: String,
+    /// All of it.
+    pub text: String,
+}
+
+impl Source {
+    /// `text` of `file`.
+    pub fn new(file: &str, text: &str) -> Source {
+        Source { file: file.to_owned(), text: text.to_owned() }
+    }
+
+    /// A mistake of `key` at `span` (bytes); a span beyond the text is its end.
+    pub fn error<E: From<Box<FileError>>>(
+        &self,
+        span: &Range<usize>,
+        key: Option<&str>,
+        mistake: Mistake,
+    ) -> E {
+        let start = span.start.min(self.text.len());
+        let end = span.end.clamp(start, self.text.len());
+        let placed = FileError {
+            key: key.map(str::to_owned),
+            text: Some(NamedSource::new(&self.file, self.text.clone())),
+            span: Some((start..end).into()),
+            ..mistake.placed(self.file.clone(), Some(self.line(start)))
+        };
+        Box::new(placed).into()
+    }
+
+    /// The line, from 1, on which byte `at` lies.
+    pub fn line(&self, at: usize) -> u64 {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        1 + before.iter().filter(|b| **b == b'\n').count() as u64
+    }
+
+    /// The file as TOML. `otherwise` is the fix where the reader's message suggests none.
+    ///
+    /// # Errors
+    /// What is no TOML, an unknown or missing key, a value of the wrong kind.
+    pub fn toml<T: DeserializeOwned>(&self, otherwise: &str) -> Result<T, Box<FileError>> {
+        toml::from_str(&self.text).map_err(|error| self.not_toml(&error, otherwise))
+    }
+
+    /// Serde's message names the key in backquotes, and the allowed ones after it.
+    pub fn not_toml(&self, error: &toml::de::Error, otherwise: &str) -> Box<FileError> {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message().trim_end();
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let unknown = message.starts_with("unknown");
+        let named = message.starts_with("unknown field") || message.starts_with("missing field");
+        let (key, help) = match quoted.next() {
+            Some(key) if message.starts_with("missing field") => (key, format!("add `{key}`")),
+            Some(name) if unknown => match nearest(name, quoted) {
+                Some(like) => (name, format!("did you mean `{like}`?")),
+                None => (name, "use one of the expected names, or leave it out".to_owned()),
+            },
+            _ => ("", otherwise.to_owned()),
+        };
+        let key = if named { Some(key) } else { self.key_at(span.start) };
+        self.error(&span, key, Mistake::new(message.replace('\n', ", "), help))
+    }
+
+    /// The key of the TOML line on which byte `at` lies, if it has a plain one.
+    fn key_at(&self, at: usize) -> Option<&str> {
+        let start = self.text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
+        let (key, _) = self.text.get(start..)?.lines().next()?.split_once('=')?;
+        let key = key.trim();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        (!key.is_empty() && key.bytes().all(plain)).then_some(key)
+    }
+
+    /// Refuses a text of nothing but blanks.
+    ///
+    /// # Errors
+    /// The key is empty.
+    pub fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), Box<FileError>> {
+        if value.get_ref().trim().is_empty() {
+            let mistake = Mistake::new("is empty", "fill it in");
+            return Err(self.error(&value.span(), Some(key), mistake));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_lines_from_one_and_stays_within_the_text() {
+        let two = Source::new("a.toml", "x = 1\ny = 2\n");
+        let second: Box<FileError> = two.error(&(6..7), Some("y"), Mistake::new("is 2", "write 3"));
+        assert_eq!(second.to_string(), "a.toml:2: `y`: is 2");
+        let one = Source::new("a.toml", "x");
+        let beyond: Box<FileError> =
+            one.error(&(90..99), None, Mistake::new("ends early", "go on"));
+        assert_eq!(beyond.to_string(), "a.toml:1: ends early");
+        let whole: Box<FileError> = Mistake::new("is empty", "fill it in").in_file("b.csv");
+        assert_eq!(whole.to_string(), "b.csv: is empty");
+        assert!(whole.source_code().is_none());
+    }
+
+    #[test]
+    fn finds_the_key_of_a_line() {
+        let key_at = |text, at| Source::new("", text).key_at(at).map(str::to_owned);
+        assert_eq!(key_at("x = 1\nyy = 2\n", 9).as_deref(), Some("yy"));
+        assert_eq!(key_at("[table]\n", 3), None);
+        assert_eq!(key_at("x = 1", 99), None);
+    }
+}
