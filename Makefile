@@ -82,6 +82,9 @@ dependencies:
 
 # The dev profile has debug assertions: the simulator's invariants are checked. gcc and
 # clang compile policy/ with all warnings as errors, and clang compiles it for BPF.
+# Properties are tested on the same random cases each time, so that a new failure comes from a
+# change; PROPTEST_RNG_SEED=N tries others.
+unit: export PROPTEST_RNG_SEED ?= 1
 unit:
 	@scripts/need.sh cargo cc gcc clang
 	cargo test --workspace --exclude scx_reveille --locked --no-fail-fast
