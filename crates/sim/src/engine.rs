@@ -15,20 +15,29 @@ use crate::sim::Sim;
 /// The stop flag is looked at after this many events.
 const STOP_CHECK_EVENTS: u64 = 4096;
 
+/// What a run leaves.
+pub(crate) struct Ran {
+    pub(crate) result: RunResult,
+    /// What happened to groups, if that was noted.
+    pub(crate) history: Vec<GroupMoment>,
+    /// Followers to the end.
+    pub(crate) followers: Vec<usize>,
+}
+
 impl Sim<'_> {
-    /// Runs warm-up and measured time; also returns what happened to groups, if that is noted.
-    pub(crate) fn run(
-        mut self,
-        spec: &RunSpec,
-        stop: &AtomicBool,
-    ) -> Result<(RunResult, Vec<GroupMoment>), SimError> {
+    /// Runs warm-up and measured time.
+    pub(crate) fn run(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<Ran, SimError> {
         self.start(spec);
         self.advance_to(spec.warmup_ns, stop)?;
         self.forget();
         let end = spec.warmup_ns + spec.duration_ns;
         self.advance_to(end, stop)?;
         let history = self.bandwidth.as_mut().and_then(|bandwidth| bandwidth.history.take());
-        Ok((self.result(spec.duration_ns), history.unwrap_or_default()))
+        Ok(Ran {
+            history: history.unwrap_or_default(),
+            followers: self.followers.iter().map(|follower| follower.index).collect(),
+            result: self.result(spec.duration_ns),
+        })
     }
 
     /// Serves every deadline before `end`.

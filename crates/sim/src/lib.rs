@@ -15,6 +15,7 @@ mod sched;
 mod sim;
 mod start;
 mod tasks;
+mod together;
 
 use std::sync::atomic::AtomicBool;
 
@@ -28,6 +29,7 @@ pub use rq::groups::GroupMoment;
 
 use rq::groups::Bandwidth;
 use sim::Sim;
+use together::{Follower, checkable};
 
 /// The longest virtual time of one run, warm-up included: event times are kept in 48 bits.
 pub const MAX_RUN_NS: Ns = 1 << 47;
@@ -44,7 +46,33 @@ pub fn run(
 ) -> Result<RunResult, SimError> {
     let n_cpus = machine.topology.n_cpus();
     let bandwidth = Bandwidth::new(groups, program, n_cpus, spec.seed)?;
-    Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.0)
+    Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.result)
+}
+
+/// Runs the first of several policies as [`run`] does, and says of each whether it has the same
+/// result. One that may have another, or that can't be told without a run of its own, has not.
+/// Errors: see [`SimError`].
+pub fn run_together(
+    machine: &Machine,
+    program: &Program,
+    policies: &[&Policy],
+    groups: &Groups,
+    spec: &RunSpec,
+    stop: &AtomicBool,
+) -> Result<(RunResult, Vec<bool>), SimError> {
+    let n_cpus = machine.topology.n_cpus();
+    let bandwidth = Bandwidth::new(groups, program, n_cpus, spec.seed)?;
+    let mut sim = Sim::new(machine, program, policies[0], bandwidth, spec);
+    let follower = |(index, policy): (usize, &&Policy)| {
+        let tunables = policy.tunables(n_cpus, machine.hz);
+        checkable(policies[0], policy).then_some(Follower { index, tunables, decided: None })
+    };
+    sim.followers = policies.iter().enumerate().skip(1).filter_map(follower).collect();
+    let ran = sim.run(spec, stop)?;
+    let mut same = vec![false; policies.len()];
+    same[0] = true;
+    ran.followers.iter().for_each(|&index| same[index] = true);
+    Ok((ran.result, same))
 }
 
 /// As [`run`], and also returns what happened to the groups, in order.
@@ -62,5 +90,6 @@ pub fn run_with_history(
     if let Some(bandwidth) = &mut bandwidth {
         bandwidth.history = Some(Vec::new());
     }
-    Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop)
+    let ran = Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop)?;
+    Ok((ran.result, ran.history))
 }

@@ -6,6 +6,7 @@ use reveille_policy::{Policy, Tunables, bits};
 
 use crate::rq::fair::FairTunables;
 use crate::rq::pelt::Decay;
+use crate::together::AT_WAKEUPS;
 
 pub(crate) struct Rules {
     pub(crate) tunables: Tunables,
@@ -31,6 +32,7 @@ impl Rules {
 
     #[inline]
     pub(crate) fn has(&self, bit: u64) -> bool {
+        debug_assert_eq!(bit & AT_WAKEUPS, 0, "a feature that followers may differ in");
         self.tunables.has(bit)
     }
 }

@@ -16,6 +16,7 @@ use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
+use crate::together::Follower;
 
 /// Jiffies at the start of a run: any number above one second of any HZ.
 pub(crate) const FIRST_JIFFY: u64 = 1 << 20;
@@ -35,6 +36,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) shared_queues: Option<Box<SharedQueues>>,
     /// Task groups with quotas, if there are any.
     pub(crate) bandwidth: Option<Box<Bandwidth>>,
+    /// Policies that are checked along with the one that runs.
+    pub(crate) followers: Vec<Follower>,
     pub(crate) chance: Chance,
     pub(crate) measured: Measured,
 }

@@ -51,6 +51,7 @@ impl<'a> Sim<'a> {
             balancer: Balancer::new(machine, &rules.tunables),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
+            followers: Vec::new(),
             chance: Chance::new(spec.seed, machine.cost.noise),
             measured: Measured::new(program),
             world,

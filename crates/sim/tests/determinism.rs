@@ -4,10 +4,12 @@
 mod common;
 
 use std::fmt::Write;
+use std::sync::atomic::AtomicBool;
 
 use common::{MS, baseline, catalogue, machine, policy, program, run_seed};
 use reveille_machine::Machine;
-use reveille_measure::RunResult;
+use reveille_measure::{RunResult, RunSpec};
+use reveille_policy::{Groups, Policy};
 use reveille_workload::Program;
 
 /// Every figure of a result, so that two can be compared.
@@ -72,4 +74,31 @@ fn another_seed_gives_another_result() {
         assert_ne!(of_seed(1), of_seed(2));
         assert_ne!(of_seed(0), of_seed(u64::MAX));
     }
+}
+
+#[test]
+fn policies_that_decide_the_same_have_the_same_result() {
+    let stop = AtomicBool::new(false);
+    let spec = RunSpec { seed: 3, warmup_ns: 5 * MS, duration_ns: 15 * MS };
+    let (mut shared, mut apart) = (0, 0);
+    let crowded = (machine("spr-2s56c", 1, 2, 4, 2), catalogue("context_switch1", 16, &[]));
+    for (machine, program) in cases().into_iter().chain([crowded]) {
+        for base in ["v6.2", "v6.4", "v7.2"] {
+            let edits = ["+SIS_SHORT", "+SIS_SHORT_V4", "-WA_IDLE", "-WA_WEIGHT", "-TTWU_QUEUE"];
+            let base = baseline(base);
+            let edited = edits.iter().map(|edit| base.with(edit).expect("an edit"));
+            let all: Vec<Policy> = [base.clone()].into_iter().chain(edited).collect();
+            let all: Vec<&Policy> = all.iter().collect();
+            let groups = Groups::default();
+            let together =
+                reveille_sim::run_together(&machine, &program, &all, &groups, &spec, &stop);
+            let (result, same) = together.expect("it runs");
+            for (policy, same) in all.iter().zip(same) {
+                let alone = run_seed(&machine, &program, policy, 3, 5 * MS, 15 * MS);
+                assert!(!same || figures(&result) == figures(&alone), "{policy:?} differs");
+                *if same { &mut shared } else { &mut apart } += 1;
+            }
+        }
+    }
+    assert!(shared > 20 && apart > 20, "{shared} shared, {apart} apart");
 }

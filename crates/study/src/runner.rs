@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::iter::{ParallelBridge, ParallelIterator};
+use reveille_policy::Policy;
 use reveille_sim::SimError;
 
 use crate::fold::comparison;
@@ -97,14 +98,17 @@ pub(crate) fn run_slots(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<(), StudyError> {
     slots.iter().try_for_each(|slot| predictable(slot.case))?;
-    let runs: Vec<Run> = slots.iter().enumerate().flat_map(|(i, p)| p.runs(i)).collect();
+    let n_runs = slots.iter().map(Slot::n_runs).sum();
+    // The sides of a repeat one after the other: some turn out to need no run of their own.
+    let runs = slots.iter().enumerate().flat_map(|(i, slot)| slot.runs(i));
+    let runs: Vec<Run> = runs.filter(|run| run.side == 0).collect();
     let mut queue: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     queue.sort_by_key(|(_, run)| order(&slots[run.slot]));
     let jobs = jobs.clamp(1, runs.len().max(1));
     let pool = pool(jobs)?;
     let failures = Failures::default();
     let done = AtomicUsize::new(0);
-    progress(0, runs.len());
+    progress(0, n_runs);
     // A bridge hands out runs in order, one by one: after an interruption the
     // first rows are whole.
     let queue = queue.into_iter().par_bridge();
@@ -113,20 +117,19 @@ pub(crate) fn run_slots(
             if stop.load(Ordering::Relaxed) || failures.before(i) {
                 return;
             }
-            match simulate(&slots[run.slot], run, stop) {
-                Ok(()) => progress(1 + done.fetch_add(1, Ordering::Relaxed), runs.len()),
-                Err(SimError::Interrupted) => {}
-                Err(error) => failures.add(i, error),
+            let finished = || progress(1 + done.fetch_add(1, Ordering::Relaxed), n_runs);
+            match simulate(&slots[run.slot], run, stop, &finished) {
+                Ok(()) | Err((_, SimError::Interrupted)) => {}
+                Err((side, error)) => failures.add(i, side, error),
             }
         });
     });
-    if let Some((i, error)) = failures.first() {
-        let run = &runs[i];
-        let slot = &slots[run.slot];
+    if let Some((i, side, error)) = failures.first() {
+        let slot = &slots[runs[i].slot];
         return Err(StudyError::Run {
             case: slot.case.name.clone(),
             load: slot.point.load,
-            policy: slot.case.side_name(run.side).to_owned(),
+            policy: slot.case.side_name(side).to_owned(),
             error,
         });
     }
@@ -155,35 +158,54 @@ pub(crate) fn predictable(case: &Case) -> Result<(), StudyError> {
     Ok(())
 }
 
-fn simulate(slot: &Slot<'_>, run: &Run, stop: &AtomicBool) -> Result<(), SimError> {
+/// Runs every side of a repeat; several as one, as long as they decide the same. Calls `finished`
+/// for each. On an error, also the side.
+fn simulate(
+    slot: &Slot<'_>,
+    first: &Run,
+    stop: &AtomicBool,
+    finished: &dyn Fn(),
+) -> Result<(), (usize, SimError)> {
     let case = slot.case;
-    let (policy, groups) = case.setup(run.side);
-    let machine = case.machine_of(&slot.study.machines, run.side);
-    let spec = slot.spec(run);
-    let result = reveille_sim::run(&machine, &slot.point.program, policy, groups, &spec, stop)?;
-    slot.add(run, &result);
+    let mut left: Vec<usize> = (0..slot.sides()).collect();
+    while let Some(&side) = left.first() {
+        let groups = case.setup(side).1;
+        let machine = case.machine_of(&slot.study.machines, side);
+        let alike =
+            |&other: &usize| case.setup(other).1 == groups && case.cpus(other) == case.cpus(side);
+        let together: Vec<usize> = left.iter().copied().filter(alike).collect();
+        let policies: Vec<&Policy> = together.iter().map(|&s| case.setup(s).0).collect();
+        let (program, spec) = (&slot.point.program, slot.spec(first));
+        let run = reveille_sim::run_together(&machine, program, &policies, groups, &spec, stop);
+        let (result, same) = run.map_err(|error| (side, error))?;
+        for (side, _) in together.into_iter().zip(same).filter(|(_, same)| *same) {
+            slot.add(&Run { side, ..*first }, &result);
+            left.retain(|&other| other != side);
+            finished();
+        }
+    }
     Ok(())
 }
 
-/// The failed run that stands first in the study, whichever thread met it.
+/// The failed run that stands first in the study, whichever thread met it, with its side.
 #[derive(Default)]
-struct Failures(Mutex<Option<(usize, SimError)>>);
+struct Failures(Mutex<Option<(usize, usize, SimError)>>);
 
 impl Failures {
-    fn first(self) -> Option<(usize, SimError)> {
+    fn first(self) -> Option<(usize, usize, SimError)> {
         self.0.into_inner().expect("all runs are over")
     }
 
     /// Has an earlier run than `i` failed?
     fn before(&self, i: usize) -> bool {
         let first = self.0.lock().expect("nothing panics under this lock");
-        first.as_ref().is_some_and(|(f, _)| *f < i)
+        first.as_ref().is_some_and(|(f, ..)| *f < i)
     }
 
-    fn add(&self, i: usize, error: SimError) {
+    fn add(&self, i: usize, side: usize, error: SimError) {
         let mut first = self.0.lock().expect("nothing panics under this lock");
-        if first.as_ref().is_none_or(|(f, _)| i < *f) {
-            *first = Some((i, error));
+        if first.as_ref().is_none_or(|(f, ..)| i < *f) {
+            *first = Some((i, side, error));
         }
     }
 }

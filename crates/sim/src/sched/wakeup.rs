@@ -29,7 +29,7 @@ impl Sim<'_> {
         if leaves_at > self.now {
             // Still switching away: its own CPU may take it back from its wake list.
             let on = self.world.task(wakee).prev_cpu;
-            if self.world.ttwu_queue(&self.rules.tunables, cpu, on, true) {
+            if self.ttwu_queue(cpu, on, true) {
                 self.count_wakeup(cpu, on);
                 let mut toll = Toll::cost(self.hw.cost.ttwu_ns);
                 toll += self.push_wake_list(cpu, wakee, on);
@@ -91,8 +91,7 @@ impl Sim<'_> {
     #[inline(always)]
     fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) -> (Pick, Toll) {
         let waker = self.world.curr(cpu);
-        let now_j = self.jiffies();
-        let pick = self.world.select_cpu(&self.rules.tunables, wakee, waker, cpu, flags, now_j);
+        let pick = self.select_cpu(wakee, waker, cpu, flags);
         // Of another LLC a search reads what its CPUs share, and a line of each CPU.
         let far = u64::from(pick.far);
         let near = u64::from(pick.tested) + u64::from(pick.searched) - far;
@@ -163,7 +162,7 @@ impl Sim<'_> {
             self.measured.counters.stacked_wakeups += 1;
         }
         self.set_task_cpu(wakee, dst);
-        if self.world.ttwu_queue(&self.rules.tunables, cpu, dst, false) {
+        if self.ttwu_queue(cpu, dst, false) {
             toll += self.push_wake_list(cpu, wakee, dst);
         } else {
             toll += self.enqueue_woken(cpu, wakee, dst, self.now + toll.stall);
