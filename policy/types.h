@@ -43,8 +43,10 @@ typedef __INT64_TYPE__ s64;
 /* No task, no CPU. */
 #define POLICY_NONE 0xffffffffu
 
-/* A last-level cache holds at most this many CPUs: 8 words of 64. */
+/* A last-level cache holds at most so many words of 64 CPUs. */
+#ifndef POLICY_LLC_WORDS
 #define POLICY_LLC_WORDS 8
+#endif
 #define POLICY_LLC_CPUS (POLICY_LLC_WORDS * 64)
 /* A search of a memory node goes through at most this many LLCs. */
 #define POLICY_NODE_LLCS 64

@@ -6,12 +6,13 @@ use std::fmt::Write;
 
 use crate::CpuId;
 
-/// Most CPUs in one machine: the largest `NR_CPUS` that x86 kernels offer.
-pub const MAX_CPUS: usize = 8192;
+/// Most CPUs in one machine: eight times the largest `NR_CPUS` that x86 kernels offer, and what
+/// fits into the 16 bits of a CPU's number in the simulator.
+pub const MAX_CPUS: usize = 65_536;
 
-/// Most CPUs that share one last-level cache. Idle masks of a cache are walked
-/// in a bounded loop of eight 64-bit words.
-pub const MAX_LLC_CPUS: usize = 512;
+/// Most CPUs that share one last-level cache, whose idle masks are words of 64 bits: 64 words in
+/// the simulator (`POLICY_LLC_WORDS`), eight in a kernel's program.
+pub const MAX_LLC_CPUS: usize = 4096;
 
 /// Most threads per core: SMT8 of POWER is the widest in use.
 pub const MAX_THREADS: usize = 8;

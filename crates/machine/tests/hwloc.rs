@@ -105,9 +105,9 @@ fn refuses_what_is_no_export() {
         assert!(!error.help.is_empty());
     }
     let pus: String =
-        (0..8193).map(|i| format!("<object type=\"PU\" os_index=\"{i}\"/>\n")).collect();
+        (0..65_537).map(|i| format!("<object type=\"PU\" os_index=\"{i}\"/>\n")).collect();
     let error = mistake(&format!("<topology><object type=\"Machine\">{pus}</object></topology>"));
-    assert!(error.to_string().contains("more than 8192 PUs"), "{error}");
+    assert!(error.to_string().contains("more than 65536 PUs"), "{error}");
 }
 
 proptest! {
@@ -154,7 +154,7 @@ fn a_long_line_takes_no_longer_than_many_short_ones() {
     };
     let pu = |n: u32| format!(r#"<object type="PU" os_index="{n}"/>"#);
     let pus: String = (0..80_000).map(pu).collect();
-    assert_eq!(mistake(&machine("", &pus)).problem, "more than 8192 PUs");
+    assert_eq!(mistake(&machine("", &pus)).problem, "more than 65536 PUs");
     let crowd: String = (0..300_000).map(|n| format!(r#" a{n}="""#)).collect();
     let error = mistake(&machine(&crowd, &pu(0)));
     assert_eq!(

@@ -56,11 +56,11 @@ fn refuses_impossible_shapes() {
     use TopologyError::*;
     assert_eq!(Topology::uniform(1, 1, 0, 2), Err(Zero { what: "cores_per_llc" }));
     assert_eq!(Topology::uniform(1, 1, 4, 9), Err(TooManyThreads { threads: 9 }));
-    assert_eq!(Topology::uniform(2, 16, 64, 8), Err(TooManyCpus { cpus: 16_384 }));
-    assert_eq!(Topology::uniform(1, 1, 513, 1), Err(LlcTooWide { cpus: 513 }));
+    assert_eq!(Topology::uniform(16, 16, 64, 8), Err(TooManyCpus { cpus: 131_072 }));
+    assert_eq!(Topology::uniform(1, 1, 4097, 1), Err(LlcTooWide { cpus: 4097 }));
     let huge = Topology::uniform(u32::MAX, u32::MAX, u32::MAX, 8);
     assert!(matches!(huge, Err(TooManyCpus { .. })), "{huge:?}");
-    assert_eq!(Topology::uniform(16, 1, 512, 1).map(|t| t.n_cpus()), Ok(8192));
+    assert_eq!(Topology::uniform(16, 1, 4096, 1).map(|t| t.n_cpus()), Ok(65_536));
 }
 
 #[test]

@@ -6,6 +6,8 @@
 #ifndef REVEILLE_SIM_WORLD_H
 #define REVEILLE_SIM_WORLD_H
 
+/* Words of 64 CPUs per LLC: more than a kernel's program has, as nothing is verified here. */
+#define POLICY_LLC_WORDS 64
 #include "../../../policy/types.h"
 
 /* One CPU, as decisions see it: half a cache line. */

@@ -4,7 +4,7 @@
 use crate::{CpuId, Ns, TaskId};
 
 /// Words of 64 CPUs in an LLC.
-pub(crate) const LLC_WORDS: usize = 8;
+pub(crate) const LLC_WORDS: usize = 64;
 /// The waker is about to sleep (WF_SYNC).
 pub const WAKE_SYNC: u32 = 1;
 /// The waker runs in task context, not in an interrupt.

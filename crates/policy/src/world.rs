@@ -32,12 +32,15 @@ pub struct World {
     smt_active: bool,
 }
 
+/// Threads of a core that has none yet.
+const UNPLACED: u16 = 0;
+
 impl World {
     /// A world of idle CPUs without tasks. Panics if the shape does not hold the
-    /// CPUs 0..n once each, or an LLC has more than 512 CPUs, a core more than 8.
+    /// CPUs 0..n once each, or an LLC has more than 4096 CPUs, a core more than 8.
     pub fn new(shape: &WorldShape) -> World {
         let n: usize = shape.llcs.iter().flat_map(|l| &l.cores).map(Vec::len).sum();
-        assert!(n > 0 && n <= usize::from(u16::MAX), "a world has 1 to 65535 CPUs");
+        assert!(n > 0 && n <= 1 << 16, "a world has 1 to 65536 CPUs");
         let unset = WorldCpu {
             nr_running: 0,
             curr: TaskId::NONE,
@@ -45,10 +48,10 @@ impl World {
             capacity: 1024,
             available_idle: 1,
             sched_idle: 0,
-            llc: u16::MAX,
+            llc: 0,
             position: 0,
             smt_first: 0,
-            smt_width: 0,
+            smt_width: UNPLACED,
             cluster: 0,
             reserved: 0,
         };
@@ -67,7 +70,7 @@ impl World {
         for (llc, llc_shape) in shape.llcs.iter().enumerate() {
             world.add_llc(llc as u16, llc_shape);
         }
-        assert!(world.cpus.iter().all(|c| c.llc != u16::MAX), "CPU numbers are not dense");
+        assert!(world.cpus.iter().all(|c| c.smt_width != UNPLACED), "CPU numbers are not dense");
         world.add_affinity(|_| true);
         world
     }
@@ -75,7 +78,7 @@ impl World {
     fn add_llc(&mut self, llc: u16, shape: &LlcShape) {
         let mut members: Vec<CpuId> = shape.cores.iter().flatten().copied().collect();
         members.sort_unstable();
-        assert!(members.len() <= LLC_WORDS * 64, "an LLC has at most 512 CPUs");
+        assert!(members.len() <= LLC_WORDS * 64, "an LLC has at most 4096 CPUs");
         for core in &shape.cores {
             assert!((1..=8).contains(&core.len()), "a core has 1 to 8 threads");
             let mut threads = core.clone();
@@ -83,7 +86,7 @@ impl World {
             let first = self.smt_cpus.len() as u16;
             for &cpu in &threads {
                 let state = &mut self.cpus[cpu.index()];
-                assert!(state.llc == u16::MAX, "CPU {cpu} stands in two cores");
+                assert!(state.smt_width == UNPLACED, "CPU {cpu} stands in two cores");
                 state.llc = llc;
                 state.smt_first = first;
                 state.smt_width = threads.len() as u16;
@@ -226,7 +229,7 @@ impl World {
     #[inline]
     pub fn smt_cpus(&self, cpu: CpuId) -> &[u16] {
         let c = &self.cpus[cpu.index()];
-        &self.smt_cpus[usize::from(c.smt_first)..usize::from(c.smt_first + c.smt_width)]
+        &self.smt_cpus[usize::from(c.smt_first)..][..usize::from(c.smt_width)]
     }
 
     /// Does the CPU run the idle task, with nothing queued and no wake-up pending?

@@ -31,8 +31,8 @@ use rq::groups::Bandwidth;
 use sim::Sim;
 use together::{Follower, checkable};
 
-/// The longest virtual time of one run, warm-up included: event times are kept in 48 bits.
-pub const MAX_RUN_NS: Ns = 1 << 47;
+/// The longest virtual time of one run, warm-up included: event times are kept in 47 bits.
+pub const MAX_RUN_NS: Ns = 1 << 46;
 
 /// Runs a program on a machine under a policy. Errors: see [`SimError`]. The same arguments give the same
 /// result, bit for bit. Stops within some 10 ms of real time once `stop` is set.

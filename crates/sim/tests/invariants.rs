@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, baseline, exact, machine, policy, program, run_seed};
+use common::{MS, baseline, catalogue, exact, machine, policy, program, run, run_seed};
 use proptest::prelude::*;
 use reveille_machine::{CostModel, Machine};
 use reveille_measure::{Ns, RunResult};
@@ -373,4 +373,17 @@ fn loop_time(machine: &Machine, program: &Program, channel_base: u32, role: &Rol
     // Every piece of work may be shorter by `noise`, and by a rounding per operation.
     let work = stated / cost.speed * (1.0 - cost.noise) - 2.0 * role.ops.len() as f64;
     (work.max(1.0), work.max(1.0) + wall)
+}
+
+/// Numbers of CPUs fill their 16 bits, and those of a cache its words.
+#[test]
+fn the_largest_machines_run() {
+    for (sockets, llcs, cores, threads) in [(256, 1, 128, 2), (8, 1024, 4, 2), (16, 1, 2048, 2)] {
+        let machine = machine("spr-2s56c", sockets, llcs, cores, threads);
+        assert_eq!(machine.topology.n_cpus(), 65_536);
+        let program = catalogue("context_switch1", 300, &[]);
+        let ran = run(&machine, &program, &policy("+SIS_SHORT"), 2 * MS, MS);
+        assert!(ran.operations > 300, "{}", ran.operations);
+        assert_eq!(ran.cpus.len(), 65_536);
+    }
 }

@@ -11,7 +11,7 @@ use reveille_policy::{CpuId, TaskId};
 use crate::ids::{At, IdVec};
 
 /// Bits of a key that hold the slot; the time stands above them.
-const SLOT_BITS: u32 = 16;
+const SLOT_BITS: u32 = 17;
 
 /// A slot without a deadline.
 pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;

@@ -1,9 +1,13 @@
 //! What many CPUs want at once: locks and cache lines as servers with a queue.
 //! Waiting times come out of arrivals and service times alone.
 
-use crate::ids::CpuVec;
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
+
+/// CPUs to a page of what they saw.
+const PAGE: usize = 64;
+
+type Page = [u32; PAGE];
 
 /// A cache line that many CPUs read and write, served first come, first served.
 /// A write, or the first read after one, takes the line from its last writer;
@@ -14,8 +18,8 @@ pub(crate) struct Line {
     last_reader: CpuId,
     version: u32,
     shared: bool,
-    /// Version that each CPU last saw.
-    seen: CpuVec<u32>,
+    /// Version that each CPU last saw, by pages of CPUs: most lines are far from most CPUs.
+    seen: Vec<Option<Box<Page>>>,
 }
 
 impl Line {
@@ -26,8 +30,14 @@ impl Line {
             last_reader: CpuId(0),
             version: 0,
             shared: false,
-            seen: CpuVec::filled(0, n_cpus),
+            seen: vec![None; n_cpus.div_ceil(PAGE)],
         }
+    }
+
+    #[inline]
+    fn seen(&mut self, cpu: CpuId) -> &mut u32 {
+        let page = self.seen[cpu.index() / PAGE].get_or_insert_with(|| Box::new([0; PAGE]));
+        &mut page[cpu.index() % PAGE]
     }
 
     /// Time until `cpu` has read the line, which it asks for at `now`.
@@ -38,10 +48,12 @@ impl Line {
         now: Ns,
         transfer: impl Fn(CpuId, CpuId) -> Ns,
     ) -> Ns {
-        if self.seen[cpu] == self.version {
+        let version = self.version;
+        let seen = self.seen(cpu);
+        if *seen == version {
             return 0;
         }
-        self.seen[cpu] = self.version;
+        *seen = version;
         self.last_reader = cpu;
         let done = now.max(self.free_at) + transfer(self.writer, cpu);
         if !self.shared {
@@ -66,7 +78,7 @@ impl Line {
         let from = if self.writer == cpu { self.last_reader } else { self.writer };
         let done = now.max(self.free_at) + transfer(from, cpu);
         self.version = self.version.wrapping_add(1);
-        self.seen[cpu] = self.version;
+        *self.seen(cpu) = self.version;
         self.writer = cpu;
         self.shared = false;
         self.free_at = done;
