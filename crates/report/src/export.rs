@@ -95,7 +95,7 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
         row.case.clone(),
         row.load.to_string(),
         row.variant.clone(),
-        row.metric.clone(),
+        row.metric.to_string(),
         number(row.baseline.mean),
         number(row.baseline.rel_std),
         number(row.candidate.mean),

@@ -15,7 +15,7 @@ use crate::rows::Finished;
 use crate::runner::{predictable, run_slots};
 use crate::scheduler::Scheduler;
 use crate::verdict::measured::{self, Judged, Pair, Quantity, Runs};
-use crate::{Case, Study, StudyError, duration_text, statistics, verdict};
+use crate::{Case, Metric, Study, StudyError, duration_text, statistics, verdict};
 
 /// Least number of predictions under a bandwidth limit: each has a phase of its own, and
 /// their range is what a measurement is held against.
@@ -207,7 +207,7 @@ impl Worlds<'_> {
         match quantity {
             Quantity::LimitedLatency => Some(period as f64 / 10.0),
             Quantity::ThrottledPct => Some(0.0),
-            Quantity::Counter if measure.short_name().ends_with("nr_throttled") => Some(0.0),
+            Quantity::Counter if measure.metric.name.ends_with("nr_throttled") => Some(0.0),
             _ => None,
         }
     }
@@ -217,11 +217,12 @@ impl Worlds<'_> {
         let measured = Runs::above(&both.measured.samples, bound);
         let judged = measured::runs(predicted, measured);
         let mut row = self.row(side, measure, both, AgreementKind::Runs, judged);
-        let name = measure.short_name();
-        row.metric = match bound {
-            0.0 => format!("runs with any {name} (runs)"),
-            ns => format!("runs with {name} above {} (runs)", duration_text(ns)),
+        let name = &measure.metric.name;
+        let name = match bound {
+            0.0 => format!("runs with any {name}"),
+            ns => format!("runs with {name} above {}", duration_text(ns)),
         };
+        row.metric = Metric::new(name, "runs");
         row.direction = crate::Direction::Lower;
         row.ratio = None;
         row.bound = Some(bound);
@@ -241,7 +242,7 @@ impl Worlds<'_> {
             &Pair { base: &base.measured, variant: &both.measured, change_pct: measured },
         );
         let mut row = self.row(side, measure, both, AgreementKind::Change, judged);
-        row.metric = format!("change of {}", measure.name);
+        row.metric = measure.metric.named(format!("change of {}", measure.metric.name));
         let ratio = (100.0 + predicted) / (100.0 + measured);
         let modes = [base, both].iter().any(|b| b.is_multimodal());
         row.ratio = Some(ratio).filter(|r| r.is_finite() && !modes);
@@ -268,7 +269,7 @@ impl Worlds<'_> {
             case: self.case.name.clone(),
             load: self.load,
             variant: (side > 0).then(|| self.case.side_name(side).to_owned()),
-            metric: measure.name.clone(),
+            metric: measure.metric.clone(),
             direction: measure.direction,
             kind,
             predicted: both.predicted.clone(),

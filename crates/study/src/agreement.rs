@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::modes::Spread;
 use crate::verdict::measured::{Rule, Runs};
-use crate::{Direction, Score, Verdict};
+use crate::{Direction, Metric, Score, Verdict};
 
 /// How far predictions and measurements of one study agree.
 #[derive(Clone, Debug, Serialize)]
@@ -45,7 +45,7 @@ pub struct AgreementRow {
     /// The variant's edits; null for the baseline.
     pub variant: Option<String>,
     /// What is compared, with its unit: `throughput (operations/s)`.
-    pub metric: String,
+    pub metric: Metric,
     /// Which way the metric has to move to be better.
     pub direction: Direction,
     /// What is held against what.

@@ -116,7 +116,7 @@ impl Statement {
     /// What is claimed, in words, without the figures that agree with it.
     pub fn words(&self, study: &Study) -> String {
         let case = &study.cases[self.case];
-        let (name, metric) = (&case.name, &case.metrics[self.metric].name);
+        let (name, metric) = (&case.name, &case.metrics[self.metric].metric);
         let variant = |i: usize| &case.variants[i].name;
         match self.kind {
             StatementKind::Peak { .. } => {

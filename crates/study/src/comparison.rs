@@ -5,7 +5,7 @@ use reveille_measure::{CpuTime, Explain, HostContext, Ns};
 use serde::{Deserialize, Serialize};
 
 use crate::modes::{ModeChange, RowModes};
-use crate::{Direction, Skill};
+use crate::{Direction, Metric, Skill};
 
 /// The outcome of one study: every case × load × variant against the baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -82,7 +82,7 @@ pub struct Row {
     /// Finished runs of each side.
     pub repeats: usize,
     /// What is compared, with its unit: `throughput (operations/s)`, `p99 (ns)`.
-    pub metric: String,
+    pub metric: Metric,
     /// Which way the metric has to move to be better.
     pub direction: Direction,
     /// What is held against a published figure.

@@ -33,6 +33,7 @@ mod interference;
 mod knob;
 mod matrix;
 mod measure;
+mod metric;
 mod modes;
 mod native;
 mod objective;
@@ -72,6 +73,7 @@ pub use interference::{
     JointMeasure, JointPublished, LoadIs, NO_BURST,
 };
 pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
+pub use metric::Metric;
 pub use modes::{Mode, ModeChange, RowModes, Spread, modes};
 pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;

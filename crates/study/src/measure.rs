@@ -7,7 +7,7 @@ use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
 use serde::Serialize;
 
-use crate::unit_ns;
+use crate::{Metric, unit_ns};
 
 /// Which way a figure has to move to be better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -24,8 +24,8 @@ pub enum Direction {
 /// What is taken from a run.
 #[derive(Clone, Debug)]
 pub struct Measure {
-    /// Name with its unit in the last parentheses: `p99 wakeup latency (ns)`.
-    pub name: String,
+    /// What it is of.
+    pub metric: Metric,
     /// Which way is better.
     pub direction: Direction,
     /// How it is taken.
@@ -51,8 +51,10 @@ pub enum MeasureFrom {
 /// A figure of a task group.
 #[derive(Debug)]
 pub struct GroupFigure {
-    /// As a study names it, with its unit.
+    /// As a study names it.
     pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
     /// Which way is better.
     pub direction: Direction,
     /// How it is taken from the group's counters.
@@ -62,36 +64,47 @@ pub struct GroupFigure {
 /// What a task group can be judged by. Names follow `cpu.stat`.
 pub const GROUP_FIGURES: [GroupFigure; 7] = [
     GroupFigure {
-        name: "throttled_pct (%)",
+        name: "throttled_pct",
+        unit: "%",
         direction: Direction::Lower,
         value: |g| share(g.nr_throttled, g.nr_periods),
     },
     GroupFigure {
-        name: "nr_periods (periods)",
+        name: "nr_periods",
+        unit: "periods",
         direction: Direction::Neither,
         value: |g| g.nr_periods as f64,
     },
     GroupFigure {
-        name: "nr_throttled (periods)",
+        name: "nr_throttled",
+        unit: "periods",
         direction: Direction::Lower,
         value: |g| g.nr_throttled as f64,
     },
     GroupFigure {
-        name: "throttled_time (ns)",
+        name: "throttled_time",
+        unit: "ns",
         direction: Direction::Lower,
         value: |g| g.throttled_ns as f64,
     },
     GroupFigure {
-        name: "nr_bursts (periods)",
+        name: "nr_bursts",
+        unit: "periods",
         direction: Direction::Neither,
         value: |g| g.nr_bursts as f64,
     },
     GroupFigure {
-        name: "burst_time (ns)",
+        name: "burst_time",
+        unit: "ns",
         direction: Direction::Neither,
         value: |g| g.burst_ns as f64,
     },
-    GroupFigure { name: "usage (ns)", direction: Direction::Neither, value: |g| g.usage_ns as f64 },
+    GroupFigure {
+        name: "usage",
+        unit: "ns",
+        direction: Direction::Neither,
+        value: |g| g.usage_ns as f64,
+    },
 ];
 
 /// Throttled periods in percent of periods; 0 of none is 0.
@@ -137,26 +150,16 @@ impl Measure {
         latency.is_some_and(|latency| !enough_for(latency.count(), quantile))
     }
 
-    /// The name without its unit.
-    pub fn short_name(&self) -> &str {
-        self.name.rsplit_once(" (").map_or(&self.name, |(name, _)| name)
-    }
-
-    /// The unit in which figures are taken; empty for a bare number.
-    pub fn unit(&self) -> &str {
-        self.name.strip_suffix(')').and_then(|n| n.rsplit_once('(')).map_or("", |(_, unit)| unit)
-    }
-
     /// How much one `unit` is in the measure's own.
     pub(crate) fn per_unit(&self, unit: Option<&str>) -> Result<f64, Mistake> {
-        let Some(unit) = unit.filter(|u| *u != self.unit()) else {
+        let Some(unit) = unit.filter(|u| *u != self.metric.unit) else {
             return Ok(1.0);
         };
-        match (unit_ns(self.unit()), unit_ns(unit)) {
+        match (unit_ns(&*self.metric.unit), unit_ns(unit)) {
             (Some(own), Some(given)) => Ok(given as f64 / own as f64),
             _ => {
-                let text = format!("`{unit}` cannot be turned into `{}`", self.unit());
-                let help = if unit_ns(self.unit()).is_some() {
+                let text = format!("`{unit}` cannot be turned into `{}`", self.metric.unit);
+                let help = if unit_ns(&*self.metric.unit).is_some() {
                     "use ns, us, ms or s".to_owned()
                 } else {
                     "give the figure in the metric's own unit and leave `unit` out".to_owned()
@@ -184,7 +187,7 @@ fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {
 /// Everything that a case can be judged by: the workload's metrics first.
 fn all(workload: &Workload, groups: &Groups) -> Vec<Measure> {
     let own = workload.metrics.iter().map(|m| Measure {
-        name: m.name.clone(),
+        metric: Metric::read(&m.name),
         direction: if m.kind.higher_is_better() { Direction::Higher } else { Direction::Lower },
         from: MeasureFrom::Workload(m.kind),
     });
@@ -193,9 +196,9 @@ fn all(workload: &Workload, groups: &Groups) -> Vec<Measure> {
     all.extend(figures.into_iter().map(|(name, _)| explained(name)));
     for (index, group) in groups.groups.iter().enumerate() {
         all.extend(GROUP_FIGURES.iter().map(|figure| Measure {
-            name: match groups.groups.len() {
-                1 => figure.name.to_owned(),
-                _ => format!("{}.{}", group.name, figure.name),
+            metric: match groups.groups.len() {
+                1 => Metric::new(figure.name, figure.unit),
+                _ => Metric::new(format!("{}.{}", group.name, figure.name), figure.unit),
             },
             direction: figure.direction,
             from: MeasureFrom::Group { group: index, figure },
@@ -223,7 +226,7 @@ fn explained(name: &'static str) -> Measure {
         _ if name.ends_with("_per_s") => Direction::Neither,
         _ => Direction::Lower,
     };
-    Measure { name: format!("{name} ({unit})"), direction, from: MeasureFrom::Explain(name) }
+    Measure { metric: Metric::new(name, unit), direction, from: MeasureFrom::Explain(name) }
 }
 
 /// The measure that `name` stands for: its full name, or the start of exactly one
@@ -250,22 +253,19 @@ pub(crate) fn find(
 
 /// The position among `measures` of the one that `name` stands for.
 pub(crate) fn pick(measures: &[Measure], what: &str, name: &str) -> Result<usize, Mistake> {
-    if let Some(same) = measures.iter().position(|m| m.name == name) {
+    let known: Vec<String> = measures.iter().map(|m| m.metric.to_string()).collect();
+    if let Some(same) = known.iter().position(|known| known == name) {
         return Ok(same);
     }
-    let starts = |m: &Measure| m.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
-    let mut found = (0..measures.len()).filter(|&i| starts(&measures[i]));
+    let starts = |i: &usize| known[*i].strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
+    let mut found = (0..measures.len()).filter(starts);
     match (found.next(), found.next()) {
         (Some(one), None) if !name.trim().is_empty() => Ok(one),
         (Some(one), Some(other)) => {
-            let (one, other) = (&measures[one].name, &measures[other].name);
-            let text = format!("`{name}` could be `{one}` or `{other}`");
+            let text = format!("`{name}` could be `{}` or `{}`", known[one], known[other]);
             Err(Mistake::new(text, "write the whole name"))
         }
-        _ => {
-            let known: Vec<&str> = measures.iter().map(|m| m.name.as_str()).collect();
-            Err(Mistake::unknown(what, name, &known))
-        }
+        _ => Err(Mistake::unknown(what, name, &known)),
     }
 }
 
@@ -282,7 +282,7 @@ mod tests {
         let measures = schbench();
         for (name, _) in Explain::default().figures() {
             let found = &measures[pick(&measures, "metric", name).unwrap()];
-            assert_eq!(found.short_name(), name);
+            assert_eq!(found.metric.name, name);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::measure::{Direction, Measure};
 use crate::modes::{Mode, RowModes};
 use crate::published::{Published, PublishedFigure, Side};
 use crate::verdict::{self, Predicted};
-use crate::{Case, Point, statistics};
+use crate::{Case, Metric, Point, statistics};
 
 /// All repeats of one load on one side.
 pub(crate) struct Finished {
@@ -93,7 +93,7 @@ impl Pair<'_> {
     fn of_means(&self, measure: &Measure, m: usize, published: Option<&Published>) -> Row {
         let (base, candidate) = (&self.base.samples[m], &self.candidate.samples[m]);
         let figures = (statistics::figure(base), statistics::figure(candidate));
-        let mut row = self.row(measure.name.clone(), measure.direction, m, figures);
+        let mut row = self.row(measure.metric.clone(), measure.direction, m, figures);
         row.change_pct = statistics::supported_change_pct(measure.direction, base, candidate);
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
@@ -115,23 +115,26 @@ impl Pair<'_> {
     /// A row that compares how runs are spread.
     fn of_runs(&self, measure: &Measure, m: usize, published: &Published) -> Row {
         let samples = [&self.base.samples[m], &self.candidate.samples[m]];
-        let (name, figures) = match &published.figure {
+        let (metric, figures) = match &published.figure {
             PublishedFigure::RunsAbove { above, above_text, .. } => {
-                let name = format!("runs with {} above {above_text} (runs)", measure.short_name());
+                let name = format!("runs with {} above {above_text}", measure.metric.name);
                 let count = |s: &Vec<f64>| s.iter().filter(|x| **x > *above).count() as f64;
-                (name, samples.map(count))
+                (Metric::new(name, "runs"), samples.map(count))
             }
-            _ => (format!("std of {}", measure.name), samples.map(|s| std(s))),
+            _ => {
+                let name = format!("std of {}", measure.metric.name);
+                (measure.metric.named(name), samples.map(|s| std(s)))
+            }
         };
         let [base, candidate] = figures.map(|mean| Figure { mean, rel_std: 0.0 });
-        let mut row = self.row(name, Direction::Lower, m, (base, candidate));
+        let mut row = self.row(metric, Direction::Lower, m, (base, candidate));
         hold(&mut row, published, None);
         row
     }
 
     fn row(
         &self,
-        metric: String,
+        metric: Metric,
         direction: Direction,
         m: usize,
         (baseline, candidate): (Figure, Figure),

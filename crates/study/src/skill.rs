@@ -125,7 +125,7 @@ mod tests {
             load: 1,
             variant: "+SIS_SHORT".into(),
             repeats: baseline.len(),
-            metric: "throughput (operations/s)".into(),
+            metric: crate::Metric::new("throughput", "operations/s"),
             direction,
             kind: RowKind::Change,
             baseline: Figure { mean: base.mean, rel_std: 0.0 },

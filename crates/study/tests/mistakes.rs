@@ -55,7 +55,7 @@ fn what_is_right_is_read_as_it_stands() {
     assert_eq!(published.variant, 0);
     assert_eq!(published.figure, PublishedFigure::Change { change_pct: 5.5 });
     assert_eq!(published.source, "somebody, somewhere, 2023");
-    assert!(study.cases[1].metrics[0].name.starts_with("p99 "));
+    assert!(study.cases[1].metrics[0].metric.name.starts_with("p99 "));
     assert_eq!(study.statements[0].kind, StatementKind::Peak { load: 8 });
 }
 

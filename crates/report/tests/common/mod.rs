@@ -6,8 +6,8 @@
 
 use reveille_measure::{CpuTime, Explain, Ns};
 use reveille_study::{
-    Claim, Comparison, Detail, Direction, Explanation, Figure, MachineUsed, Row, RowKind, Score,
-    SideDetail, Skill, Unpredicted, Verdict,
+    Claim, Comparison, Detail, Direction, Explanation, Figure, MachineUsed, Metric, Row, RowKind,
+    Score, SideDetail, Skill, Unpredicted, Verdict,
 };
 
 /// CPUs of the sample machine.
@@ -122,7 +122,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         load,
         variant: variant.into(),
         repeats: 5,
-        metric: metric.into(),
+        metric: Metric::read(metric),
         direction: if netperf { Direction::Higher } else { Direction::Lower },
         kind: RowKind::Change,
         baseline: Figure { mean, rel_std: 0.002 + 0.03 * Noise(load).next() },
@@ -150,7 +150,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         return vec![row];
     }
     let mut p50 = row.clone();
-    p50.metric = "p50 (ns)".into();
+    p50.metric = Metric::read("p50 (ns)");
     p50.baseline.mean /= 4.0;
     p50.candidate.mean /= 4.0;
     vec![row, p50]
@@ -233,12 +233,12 @@ pub fn kinds() -> Comparison {
     side.ratio = Some(2.345);
     side.verdict = Some(Verdict::Miss);
     std.kind = RowKind::Std;
-    std.metric = "std of p99 (ns)".into();
+    std.metric = Metric::read("std of p99 (ns)");
     std.published_baseline = Some(0.78);
     std.published_candidate = Some(0.097);
     std.verdict = Some(Verdict::Informative);
     runs.kind = RowKind::Runs;
-    runs.metric = "runs with p99 above 10ms (runs)".into();
+    runs.metric = Metric::read("runs with p99 above 10ms (runs)");
     runs.baseline.mean = 2.0;
     runs.published_baseline = Some(6.0);
     runs.published_of = Some(10);
@@ -275,7 +275,7 @@ pub fn hostile() -> Comparison {
         row.published_baseline = Some(1.5);
         row.published_unit = Some(EVIL.into());
         row.variant = EVIL.into();
-        row.metric = format!("{EVIL} (operations/s)");
+        row.metric = Metric::read(&format!("{EVIL} (operations/s)"));
         row.published_source = Some(EVIL.into());
     }
     c.machines.push(MachineUsed {

@@ -70,7 +70,8 @@ impl Document<'_> {
             }
             None if case.metrics.len() == 1 => Ok(0),
             None => {
-                let known: Vec<&str> = case.metrics.iter().map(|m| m.name.as_str()).collect();
+                let known: Vec<String> =
+                    case.metrics.iter().map(|m| m.metric.to_string()).collect();
                 let help = format!("add `metric`, one of: {}", known.join(", "));
                 let problem = Mistake::new("the case has several metrics", help);
                 Err(self.wrong(place.clone(), "metric", problem))
