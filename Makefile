@@ -5,6 +5,7 @@
 # make test      run everything that must pass before a change is merged
 # make test-vm   boot a kernel with sched_ext in QEMU and run tests/vm in it
 # make bench     measure the simulator's speed
+# make count     count its instructions per activation
 # make scx       build scx_reveille, the scheduler for kernels with sched_ext
 # make test-scx  its lints, and its tests that need no such kernel
 # make cost-vm   count a wakeup's instructions: scx_reveille, and others for comparison
@@ -27,7 +28,7 @@ DESTDIR ?=
 root := $(DESTDIR)$(PREFIX)
 service := lib/systemd/system/scx_reveille.service
 
-.PHONY: demo install uninstall test test-vm bench clean build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
+.PHONY: demo install uninstall test test-vm bench count clean build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -81,6 +82,9 @@ dependencies:
 
 # The dev profile has debug assertions: the simulator's invariants are checked. gcc and
 # clang compile policy/ with all warnings as errors, and clang compiles it for BPF.
+# Properties are tested on the same random cases each time, so that a new failure comes from a
+# change; PROPTEST_RNG_SEED=N tries others.
+unit: export PROPTEST_RNG_SEED ?= 1
 unit:
 	@scripts/need.sh cargo cc gcc clang
 	cargo test --workspace --exclude scx_reveille --locked --no-fail-fast
@@ -103,6 +107,12 @@ bench:
 	@scripts/need.sh cargo cc
 	cargo bench --locked -p reveille-sim --bench activations
 	@printf '\nas JSON: %s\n' '$(CURDIR)/target/bench.json'
+
+# Instructions are counted by valgrind, which takes minutes.
+count:
+	@scripts/need.sh cargo cc valgrind
+	cargo bench --locked -p reveille-sim --bench activations --no-run
+	scripts/count-instructions.sh "$$(ls -t target/release/deps/activations-* | grep -v '\.d$$' | head -n 1)"
 
 # Built separately: only this crate needs clang for BPF and libelf.
 scx:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that the tools named as arguments are there: cargo cc gcc clang rustfmt clippy
-# python3 lstopo; strip qemu busybox bpftool zstd for tests/vm; bpf-clang libelf for
+# python3 lstopo valgrind; strip qemu busybox bpftool zstd for tests/vm; bpf-clang libelf for
 # crates/scx. As root with apt-get it installs a missing tool, says so, and never asks.
 # Otherwise it prints the command that installs it, and exits 1.
 set -u
@@ -24,7 +24,7 @@ package_of() {
         qemu) echo qemu-system-x86 ;;
         busybox) echo busybox-static ;;
         bpftool) echo bpftool ;;
-        zstd) echo zstd ;;
+        zstd | valgrind) echo "$1" ;;
         *) return 1 ;;
     esac
 }

@@ -145,7 +145,7 @@ impl Stage<'_> {
             add("around", None, within, 0, phase.others);
         }
         let parent = self.within.is_some().then_some(0);
-        add(role, parent, limits.unwrap_or_else(BandwidthLimits::default), 0, phase.own);
+        add(role, parent, limits.unwrap_or_default(), 0, phase.own);
         for (number, limits) in self.neighbours.iter().enumerate() {
             let Some(limits) = limits else { continue };
             let part = (phase.others + (number + 1) as f64 * GOLDEN).fract();

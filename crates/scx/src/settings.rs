@@ -35,7 +35,9 @@ impl Settings {
     /// # Errors
     /// Names the option that is wrong.
     pub fn new(args: &RunArgs, n_cpus: usize, hz: u32) -> Result<Settings, ScxError> {
-        let policy = Policy::baseline(&args.base).map_err(|e| wrong("--base", &e))?;
+        let policy = Policy::baseline(&args.base).map_err(|mistake| {
+            ScxError::refused(format!("--base: {}", mistake.problem), mistake.help)
+        })?;
         let policy = match &args.with {
             Some(edits) => edited(&policy, edits).map_err(|e| match e {
                 ScxError::Refused { problem, help } => {
@@ -79,9 +81,8 @@ impl Settings {
 /// # Errors
 /// An unknown feature, an edit that changes nothing, or a feature without meaning.
 pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
-    let edited = policy
-        .with(edits)
-        .map_err(|e| ScxError::refused(e.to_string(), "`reveille policies` lists all features"))?;
+    let edited =
+        policy.with(edits).map_err(|mistake| ScxError::refused(mistake.problem, mistake.help))?;
     let changed = edited.features ^ policy.features;
     if let Some(found) = scx_without_meaning(changed) {
         return Err(ScxError::refused(
@@ -95,10 +96,6 @@ pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
 /// A policy of these features; the baseline's name is lost on the way through the kernel.
 pub fn policy_of(features: u64) -> Policy {
     Policy { base: "the scheduler".to_owned(), edits: String::new(), features }
-}
-
-fn wrong(option: &str, error: &dyn std::error::Error) -> ScxError {
-    ScxError::refused(format!("{option}: {error}"), "`reveille policies` lists all baselines")
 }
 
 fn checked(option: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64, ScxError> {

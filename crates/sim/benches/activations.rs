@@ -4,7 +4,8 @@
 //! 4,096 CPUs at one pair per CPU; what a CPU and a task take in memory; and what an
 //! activation costs under other kernels and policies.
 //!
-//! Prints a table and writes `target/bench.json`.
+//! Prints a table and writes `target/bench.json`. With arguments (a row's number and a time in
+//! ms) it runs that row once, for `scripts/count-instructions.sh`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use reveille_workload::Program;
 const REPEATS: usize = 5;
 /// Virtual time before the timed one.
 const WARMUP_NS: u64 = 100_000_000;
+/// The same where instructions are counted, which takes fifty times as long.
+const COUNTED_WARMUP_NS: u64 = 40_000_000;
 /// Sizes of the growth series: sockets and cores of two threads per socket.
 const SIZES: [(u32, u32); 5] = [(1, 8), (1, 32), (2, 64), (4, 128), (16, 128)];
 
@@ -201,7 +204,27 @@ fn median(values: Vec<f64>) -> f64 {
     interpolated(&sorted(&values), 0.5)
 }
 
+/// Runs one row of [`CASES`], or the main case behind them, after a short warm-up, and prints
+/// its name and activations.
+fn once(row: usize, virtual_ms: u64) {
+    let main = pairs("v6.2 +SIS_SHORT");
+    let case = CASES.get(row).unwrap_or(&main);
+    let machine = reveille_machine::load(case.machine).expect("a preset");
+    let program = program(case.workload, case.load, case.params);
+    let spec =
+        RunSpec { seed: 0, warmup_ns: COUNTED_WARMUP_NS, duration_ns: virtual_ms * 1_000_000 };
+    let groups = if case.quota_cpus > 0 { quota(case.quota_cpus) } else { Groups::default() };
+    let never = AtomicBool::new(false);
+    let run = reveille_sim::run(&machine, &program, &policy(case.policy), &groups, &spec, &never);
+    let activations = run.expect("it runs").counters.activations;
+    println!("{activations} {}, {} {}", case.policy, case.workload, case.load);
+}
+
 fn main() {
+    let numbers: Vec<u64> = std::env::args().filter_map(|word| word.parse().ok()).collect();
+    if let [row, virtual_ms] = numbers[..] {
+        return once(row as usize, virtual_ms);
+    }
     let spr = reveille_machine::load("spr-2s56c").expect("a preset");
     let main: Vec<Timed> =
         (0..REPEATS).map(|seed| timed_pairs(&spr, 224, 60, seed as u64)).collect();

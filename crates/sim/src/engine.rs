@@ -109,7 +109,9 @@ impl Sim<'_> {
         }
     }
 
-    /// Ends warm-up: what was counted so far is forgotten.
+    /// Ends warm-up: what was counted so far is forgotten. Instructions are counted from
+    /// here on, by its symbol (scripts/count-instructions.sh).
+    #[inline(never)]
     fn forget(&mut self) {
         self.close_books();
         let now = self.now;

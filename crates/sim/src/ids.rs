@@ -1,4 +1,9 @@
-//! One value per CPU, or per task: indexed by that kind of number and no other.
+//! One value per CPU, or per task: indexed by that kind of number and no other, and without
+//! a check. An activation follows some hundred of these numbers, and every one of them comes
+//! from [`IdVec::ids`], or from the topology and the program that all vectors of a run are made
+//! for, or has passed [`IdVec::checked`]; no vector shrinks. Builds with debug assertions check
+//! each.
+#![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -7,6 +12,22 @@ use reveille_policy::{CpuId, Id, TaskId};
 
 pub(crate) type CpuVec<T> = IdVec<CpuId, T>;
 pub(crate) type TaskVec<T> = IdVec<TaskId, T>;
+
+/// A number of something that only one file counts.
+#[derive(Clone, Copy)]
+pub(crate) struct At(pub(crate) usize);
+
+impl Id for At {
+    #[inline]
+    fn index(self) -> usize {
+        self.0
+    }
+
+    #[inline]
+    fn at(index: usize) -> At {
+        At(index)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct IdVec<I, T> {
@@ -38,6 +59,13 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.iter_mut()
     }
 
+    /// A number that a program or a caller has made up. Panics if nothing has it.
+    #[inline]
+    pub(crate) fn checked(&self, id: I) -> I {
+        assert!(id.index() < self.items.len(), "no number {}", id.index());
+        id
+    }
+
     /// Every number that has a value, ascending.
     #[inline]
     pub(crate) fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
@@ -63,13 +91,17 @@ impl<I: Id, T> Index<I> for IdVec<I, T> {
 
     #[inline]
     fn index(&self, id: I) -> &T {
-        &self.items[id.index()]
+        debug_assert!(id.index() < self.items.len(), "no number {}", id.index());
+        // SAFETY: numbers in use are below the length, as said above.
+        unsafe { self.items.get_unchecked(id.index()) }
     }
 }
 
 impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
     #[inline]
     fn index_mut(&mut self, id: I) -> &mut T {
-        &mut self.items[id.index()]
+        debug_assert!(id.index() < self.items.len(), "no number {}", id.index());
+        // SAFETY: as above.
+        unsafe { self.items.get_unchecked_mut(id.index()) }
     }
 }

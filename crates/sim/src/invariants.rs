@@ -56,6 +56,8 @@ impl Sim<'_> {
                     .map(|t| u64::from(self.tasks[t].se.weight))
                     .sum();
             assert_eq!(c.rq.weight, weight, "queue weight of CPU {cpu}");
+            let sleeps = c.step == Step::Idle && c.tick_stopped;
+            assert_eq!(self.balancer.sleepers.contains(cpu), sleeps, "tick of CPU {cpu}");
             if self.world.available_idle(cpu) {
                 assert!(
                     nr == 0 && (c.wake_list.is_empty() || c.step == Step::Drain),

@@ -8,6 +8,8 @@ use std::collections::BinaryHeap;
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
+use crate::ids::{At, IdVec};
+
 /// Bits of a key that hold the slot; the time stands above them.
 const SLOT_BITS: u32 = 16;
 
@@ -19,7 +21,7 @@ pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
 struct Clock {
     /// Node i has children 4i+1 to 4i+4, whose keys stand in `children[i]`; node 0 is the
     /// root. Four to a node are half a cache line, and a path is short. Keys are time·slot.
-    children: Vec<[u64; 4]>,
+    children: IdVec<At, [u64; 4]>,
     /// The root's key.
     first: u64,
 }
@@ -29,7 +31,7 @@ impl Clock {
         assert!(slots < 1 << SLOT_BITS, "too many slots");
         // Each inner node stands for three leaves more than there would be without it.
         let inner = slots.saturating_sub(1).div_ceil(3).max(1);
-        Clock { children: vec![[u64::MAX; 4]; inner], first: u64::MAX }
+        Clock { children: IdVec::filled([u64::MAX; 4], inner), first: u64::MAX }
     }
 
     /// Sets the deadline of a slot; [`NEVER`] for none.
@@ -40,13 +42,14 @@ impl Clock {
         // Stops where the subtree's winner stays what it was: most plans are far off.
         while node > 0 {
             node -= 1;
-            let siblings = &mut self.children[node >> 2];
+            let siblings = &mut self.children[At(node >> 2)];
             let place = &mut siblings[node & 3];
             if *place == key {
                 return;
             }
             *place = key;
-            key = siblings[0].min(siblings[1]).min(siblings[2].min(siblings[3]));
+            let [a, b, c, d] = *siblings;
+            key = a.min(b).min(c.min(d));
             node >>= 2;
         }
         self.first = key;

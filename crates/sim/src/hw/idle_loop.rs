@@ -12,7 +12,7 @@ use crate::sim::Sim;
 impl Sim<'_> {
     /// Switches to the idle task, and chooses an idle state.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId, toll: Toll) {
-        self.world.set_available_idle(cpu, true);
+        self.set_available_idle(cpu, true);
         let hot = self.note_idle_core(cpu);
         let to_timer = self.agenda.next_timer().saturating_sub(self.now);
         let c = &mut self.cpus[cpu];
@@ -21,6 +21,7 @@ impl Sim<'_> {
         c.tick_stopped = predicted > self.rules.tick_ns;
         if c.tick_stopped {
             c.tick_at = NEVER;
+            self.balancer.sleepers.insert(cpu);
         }
         let work = toll.cost + Ns::from(self.hw.cost.switch_idle_ns);
         let entering = toll.stall + hot + c.stretch(work);
@@ -37,7 +38,7 @@ impl Sim<'_> {
         }
         // A wake-up may have been listed, or a timer fired, while balancing.
         if !self.cpus[cpu].wake_list.is_empty() {
-            self.world.set_available_idle(cpu, false);
+            self.set_available_idle(cpu, false);
             self.leave_idle(cpu, self.now);
         }
     }
@@ -95,6 +96,7 @@ impl Sim<'_> {
             c.tick_at = (now / self.rules.tick_ns + 1) * self.rules.tick_ns;
         }
         c.tick_stopped = false;
+        self.balancer.sleepers.remove(cpu);
         self.share_core(cpu, true);
         self.replan(cpu);
     }

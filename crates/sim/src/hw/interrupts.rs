@@ -89,7 +89,7 @@ impl Sim<'_> {
     /// its end as well; in the kernel an interrupt of its own follows for that. In it a
     /// wait for load_avg's line is left out, and comes at the end.
     pub(crate) fn drain_begins(&mut self, cpu: CpuId, toll: Toll) {
-        self.world.set_available_idle(cpu, true);
+        self.set_available_idle(cpu, true);
         let work = self.hw.enqueue_work();
         let c = &mut self.cpus[cpu];
         let from = self.now + toll.stall + c.stretch(toll.cost);
@@ -214,6 +214,7 @@ impl Sim<'_> {
             // A pause that a tick ends counts as a long one (menu): no further tick.
             c.tick_stopped = true;
             c.tick_at = NEVER;
+            self.balancer.sleepers.insert(cpu);
             c.account_idle(self.now);
             c.time.cost_ns += cost;
             c.idle_accounted = self.now + cost;

@@ -5,7 +5,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
 
-use crate::hw::cpu::{Cpu, Step, Toll};
+use crate::hw::cpu::{Step, Toll};
 use crate::sched::domains::{Domain, Level, Membership};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
@@ -158,9 +158,7 @@ impl Sim<'_> {
         if self.now < self.balancer.nohz_next_ns || !self.nohz_wanted(cpu) {
             return 0;
         }
-        let sleeps = |c: &Cpu| c.step == Step::Idle && c.tick_stopped;
-        let sleeper = self.cpus.ids().find(|&c| sleeps(&self.cpus[c]));
-        let Some(sleeper) = sleeper else { return 0 };
+        let Some(sleeper) = self.balancer.sleepers.first() else { return 0 };
         self.balancer.nohz_next_ns = self.now + self.rules.tick_ns;
         self.cpus[sleeper].nohz_kick = true;
         let toll: Toll = self.kick_idle(cpu, sleeper, 0);
@@ -191,8 +189,7 @@ impl Sim<'_> {
         for offset in 1..=n {
             let idle = CpuId::at((cpu.index() + offset) % n);
             let own = idle == cpu;
-            let sleeps = self.cpus[idle].step == Step::Idle && self.cpus[idle].tick_stopped;
-            if !own && !sleeps {
+            if !own && !self.balancer.sleepers.contains(idle) {
                 continue;
             }
             self.advance_cpu(idle);
@@ -209,16 +206,12 @@ impl Sim<'_> {
         cost
     }
 
-    /// At the end of the statistics of a whole LLC: how far SIS_UTIL may search.
-    pub(crate) fn refresh_nr_idle_scan(&mut self, cpu: CpuId) {
+    /// At the end of the statistics of a whole LLC, by its utilisation: how far SIS_UTIL may
+    /// search.
+    pub(crate) fn refresh_nr_idle_scan(&mut self, cpu: CpuId, util: u64) {
         let llc = self.hw.near.llc(cpu);
-        let mut sum = 0u64;
-        for k in 0..self.world.llc_cpus(llc).len() {
-            let member = CpuId::from(self.world.llc_cpus(llc)[k]);
-            sum += u64::from(self.balancer.published[member].util);
-        }
         let weight = self.world.llc_cpus(llc).len() as u32;
-        let n = reveille_policy::nr_idle_scan(sum, weight, self.rules.tunables.imbalance_pct);
+        let n = reveille_policy::nr_idle_scan(util, weight, self.rules.tunables.imbalance_pct);
         self.world.set_nr_idle_scan(llc, n);
     }
 

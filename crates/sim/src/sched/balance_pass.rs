@@ -4,19 +4,22 @@
 use std::rc::Rc;
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, TaskId};
+use reveille_policy::{CpuId, TaskId, World};
 
 use crate::hw::cpu::{Step, Toll};
+use crate::ids::CpuVec;
 use crate::rq::runqueue::Arrival;
-use crate::sched::domains::{Domain, Level};
+use crate::sched::balancer::{Balancer, Published};
+use crate::sched::domains::{Domain, Domains, Level, Membership};
 use crate::sched::imbalance::{
     Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
 };
+use crate::sched::sums::DomainSums;
 use crate::sim::Sim;
 use crate::tasks::task::Saved;
 
 /// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
-const MAX_MOVED: u64 = 32;
+const MAX_MOVED: usize = 32;
 
 impl Sim<'_> {
     /// One pass of `dst` over its domain at `level`, and the time that it takes.
@@ -35,13 +38,19 @@ impl Sim<'_> {
             self.balancer.overload &= domain.span.len() != self.cpus.len();
             return (Pass::Balanced, base + read);
         }
-        let (pass, more) = self.pull(dst, level, kind, domain, member.group as usize);
+        let (pass, more) = self.pull(dst, level, kind, &domains, member);
         (pass, base + read + more)
     }
 
     /// Has some CPU of the domain two tasks?
     fn crowded(&self, domain: &Domain) -> bool {
-        domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1)
+        let crowded = self.balancer.sums.some_crowded(domain);
+        #[cfg(debug_assertions)]
+        {
+            let some = domain.span.iter().any(|&c| self.world.nr_running(CpuId::from(c)) > 1);
+            assert_eq!(crowded, some, "crowded CPUs of {:?}", domain.span);
+        }
+        crowded
     }
 
     /// should_we_balance(): the first idle CPU of the local group, else its first.
@@ -58,14 +67,11 @@ impl Sim<'_> {
         dst: CpuId,
         level: usize,
         kind: Kind,
-        domain: &Domain,
-        local: usize,
+        domains: &Domains,
+        member: Membership,
     ) -> (Pass, Ns) {
-        let mut groups = std::mem::take(&mut self.balancer.groups);
-        groups.clear();
-        groups.extend((0..domain.groups.len()).map(|g| self.group(domain, g)));
-        let plan = self.plan(dst, kind, domain, local, &groups);
-        self.balancer.groups = groups;
+        let domain = &domains.all[member.domain as usize];
+        let plan = self.plan(dst, kind, domains, member);
         let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
         let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
         let state = &mut self.balancer.state[dst][level];
@@ -98,60 +104,27 @@ impl Sim<'_> {
         &mut self,
         dst: CpuId,
         kind: Kind,
-        domain: &Domain,
-        local: usize,
-        groups: &[Group],
+        domains: &Domains,
+        member: Membership,
     ) -> Option<(CpuId, Imbalance)> {
+        let (number, local) = (member.domain as usize, member.group as usize);
+        let domain = &domains.all[number];
+        let Balancer { sums, published, .. } = &mut self.balancer;
+        sums.refresh(domains, number, |domain, g| group(&self.world, published, domain, g));
         // At the root every pass, whatever its kind, sees whether some queue is crowded.
         if domain.span.len() == self.cpus.len() {
             self.balancer.overload = self.crowded(domain);
         }
         if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
-            self.refresh_nr_idle_scan(dst);
+            let util = self.balancer.sums.of(number).groups.iter().map(|g| g.util).sum();
+            self.refresh_nr_idle_scan(dst, util);
         }
         let idle = self.world.nr_running(dst) == 0;
-        let busiest = busiest(groups, local)?;
-        let imbalance = imbalance(domain, groups, &groups[local], &busiest, idle)?;
-        let src = self.busiest_queue(&domain.groups[busiest.index], dst, imbalance)?;
+        let DomainSums { groups, ranks, .. } = self.balancer.sums.of(number);
+        let busiest = busiest(ranks, local)?;
+        let imbalance = imbalance(domain, groups, &groups[local], &groups[busiest], idle)?;
+        let src = self.busiest_queue(&domain.groups[busiest], dst, imbalance)?;
         Some((src, imbalance))
-    }
-
-    fn group(&self, domain: &Domain, index: usize) -> Group {
-        let cpus = &domain.groups[index];
-        let mut g = Group {
-            index,
-            kind: GroupType::HasSpare,
-            load: 0.0,
-            util: 0,
-            nr: 0,
-            idle: 0,
-            weight: cpus.len() as u64,
-            capacity: cpus.len() as u64 * 1024,
-        };
-        let mut runnable = 0.0;
-        for &cpu in cpus {
-            let c = &self.balancer.published[CpuId::from(cpu)];
-            g.load += f64::from(c.load);
-            g.util += u64::from(c.util);
-            runnable += f64::from(c.runnable);
-            let (nr, idle) = self.world.occupancy(CpuId::from(cpu));
-            g.nr += u64::from(nr);
-            g.idle += u64::from(idle);
-        }
-        let pct = domain.imbalance_pct;
-        let runnable = || runnable as i64 as u64;
-        let strained = || g.capacity * 100 < g.util * pct || g.capacity * pct < runnable() * 100;
-        let spare = || g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable() * 100;
-        g.kind = if g.nr < g.weight {
-            GroupType::HasSpare
-        } else if g.nr > g.weight && strained() {
-            GroupType::Overloaded
-        } else if spare() {
-            GroupType::HasSpare
-        } else {
-            GroupType::FullyBusy
-        };
-        g
     }
 
     /// The queue to take from, by what is to be moved.
@@ -184,10 +157,12 @@ impl Sim<'_> {
         imbalance: Imbalance,
     ) -> u32 {
         let failed = self.balancer.state[dst][level].failed;
-        let waiting: Vec<TaskId> = self.cpus[src].rq.waiting().collect();
+        let mut waiting = std::mem::take(&mut self.balancer.waiting);
+        waiting.clear();
+        waiting.extend(self.cpus[src].rq.waiting().take(MAX_MOVED));
         let mut left = imbalance;
         let mut moved = 0;
-        for &task in waiting.iter().take(MAX_MOVED as usize) {
+        for &task in &waiting {
             if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
                 break;
             }
@@ -221,6 +196,7 @@ impl Sim<'_> {
                 break;
             }
         }
+        self.balancer.waiting = waiting;
         moved
     }
 
@@ -253,7 +229,7 @@ impl Sim<'_> {
         t.attaching = true;
         self.publish_load(src);
         let nr = self.world.nr_running(src) - 1;
-        self.world.set_nr_running(src, nr);
+        self.set_nr_running(src, nr);
         self.world.task_mut(task).prev_cpu = dst;
         self.enqueue(task, dst, Arrival::Moved);
         self.append_shared_in_balance(dst, task);
@@ -286,6 +262,36 @@ impl Sim<'_> {
         self.replan(src);
         true
     }
+}
+
+/// Sums over one group of a domain.
+fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: usize) -> Group {
+    let cpus = &domain.groups[index];
+    let mut g = Group::of(cpus.len());
+    let mut runnable = 0.0;
+    for &cpu in cpus {
+        let c = &published[CpuId::from(cpu)];
+        g.load += f64::from(c.load);
+        g.util += u64::from(c.util);
+        runnable += f64::from(c.runnable);
+        let (nr, idle) = world.occupancy(CpuId::from(cpu));
+        g.nr += u64::from(nr);
+        g.idle += u64::from(idle);
+    }
+    let pct = domain.imbalance_pct;
+    let runnable = || runnable as i64 as u64;
+    let strained = || g.capacity * 100 < g.util * pct || g.capacity * pct < runnable() * 100;
+    let spare = || g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable() * 100;
+    g.kind = if g.nr < g.weight {
+        GroupType::HasSpare
+    } else if g.nr > g.weight && strained() {
+        GroupType::Overloaded
+    } else if spare() {
+        GroupType::HasSpare
+    } else {
+        GroupType::FullyBusy
+    };
+    g
 }
 
 /// The first of the largest, as loops that keep `>` find it.

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::{Tunables, bits};
+use reveille_policy::{TaskId, Tunables, bits};
 
 use crate::sched::domains::{Domains, Membership};
-use crate::sched::imbalance::Group;
+use crate::sched::sums::{CpuSet, Sums};
 
 /// What one CPU remembers of balancing one of its domains.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +30,11 @@ pub(crate) struct Balancer {
     pub(crate) overload: bool,
     /// Averages of every CPU as last published, close together for the statistics.
     pub(crate) published: CpuVec<Published>,
-    /// Groups of the pass in progress.
-    pub(crate) groups: Vec<Group>,
+    pub(crate) sums: Sums,
+    /// Tasks that the pass in progress may move.
+    pub(crate) waiting: Vec<TaskId>,
+    /// CPUs that are idle without a tick.
+    pub(crate) sleepers: CpuSet,
     pub(crate) nohz_next_ns: Ns,
     /// Before this time every domain is balanced at every tick.
     pub(crate) settled_ns: Ns,
@@ -71,11 +74,13 @@ impl Balancer {
             .map(|members| members.iter().enumerate().map(|(l, m)| state_of(l, m)).collect())
             .collect();
         Balancer {
+            sums: Sums::new(&domains),
+            waiting: Vec::new(),
+            sleepers: CpuSet::all(machine.topology.n_cpus()),
             domains: Rc::new(domains),
             state,
             overload: false,
             published: CpuVec::filled(Published::default(), machine.topology.n_cpus()),
-            groups: Vec::new(),
             nohz_next_ns: 0,
             settled_ns: 0,
         }

@@ -27,7 +27,7 @@ impl Sim<'_> {
         self.world.task_mut(task).load_avg = t.averages.load as u32;
         if !self.rules.fair.hides_delayed() {
             let nr = self.world.nr_running(cpu) - 1;
-            self.world.set_nr_running(cpu, nr);
+            self.set_nr_running(cpu, nr);
         }
         let line = self.group_load_moved(cpu, cpu, when);
         self.publish_load(cpu);
@@ -55,7 +55,7 @@ impl Sim<'_> {
         self.world.task_mut(wakee).load_avg = t.averages.load as u32;
         if self.rules.fair.hides_delayed() {
             let nr = self.world.nr_running(dst) + 1;
-            self.world.set_nr_running(dst, nr);
+            self.set_nr_running(dst, nr);
             self.balancer.overload |= nr >= 2;
         }
         self.publish_load(dst);

@@ -32,7 +32,11 @@ pub(crate) enum Level {
 #[derive(Clone, Debug)]
 pub(crate) struct Domain {
     pub(crate) level: Level,
+    /// Domains of one layer have no CPU in common.
+    pub(crate) layer: usize,
     pub(crate) span: Vec<u16>,
+    /// The span as words of a bit mask: number and bits.
+    pub(crate) words: Vec<(usize, u64)>,
     pub(crate) groups: Vec<Vec<u16>>,
     pub(crate) imbalance_pct: u64,
     pub(crate) cache_nice_tries: u32,
@@ -116,6 +120,7 @@ impl Domains {
         span: impl Fn(CpuId) -> u32,
         group: impl Fn(CpuId) -> u32,
     ) {
+        let layer = self.all.last().map_or(0, |below| below.layer + 1);
         let mut members: BTreeMap<u32, BTreeMap<u32, Vec<u16>>> = BTreeMap::new();
         for cpu in (0..topology.n_cpus()).map(CpuId::at) {
             let groups = members.entry(span(cpu)).or_default();
@@ -136,8 +141,14 @@ impl Domains {
                     self.of_cpu[CpuId::from(cpu)].push(Membership { domain, group: number as u32 });
                 }
             }
+            let mut words: BTreeMap<usize, u64> = BTreeMap::new();
+            for cpu in all.iter().map(|&cpu| usize::from(cpu)) {
+                *words.entry(cpu / 64).or_default() |= 1 << (cpu % 64);
+            }
             self.all.push(Domain {
                 level,
+                layer,
+                words: words.into_iter().collect(),
                 span: all,
                 groups,
                 imbalance_pct: if level == Level::Smt { 110 } else { 117 },

@@ -37,7 +37,7 @@ impl Sim<'_> {
         let load = t.averages.load;
         self.world.task_mut(task).load_avg = load as u32;
         let nr = self.world.nr_running(dst) + 1;
-        self.world.set_nr_running(dst, nr);
+        self.set_nr_running(dst, nr);
         self.world.set_available_idle(dst, false);
         if nr >= 2 {
             self.balancer.overload = true;
@@ -85,10 +85,26 @@ impl Sim<'_> {
         c.averages.advance(&self.rules.decay, self.now, running, c.rq.weight, nr);
     }
 
+    /// Sets the number of runnable tasks of a CPU, whose load is to be published as well.
+    #[inline]
+    pub(crate) fn set_nr_running(&mut self, cpu: CpuId, nr: u32) {
+        self.world.set_nr_running(cpu, nr);
+        let crowded = &mut self.balancer.sums.crowded;
+        if nr > 1 { crowded.insert(cpu) } else { crowded.remove(cpu) }
+    }
+
+    /// Says whether a CPU is idle to the eye: no task queued, and no wake-up pending.
+    #[inline]
+    pub(crate) fn set_available_idle(&mut self, cpu: CpuId, idle: bool) {
+        self.world.set_available_idle(cpu, idle);
+        self.balancer.sums.note(cpu);
+    }
+
     #[inline]
     pub(crate) fn publish_load(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu];
         self.world.set_cfs_load(cpu, c.averages.load as u32);
+        self.balancer.sums.note(cpu);
         self.balancer.published[cpu] = Published {
             load: c.averages.load as f32,
             runnable: c.averages.runnable as f32,

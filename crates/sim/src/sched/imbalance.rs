@@ -41,9 +41,8 @@ pub(crate) enum GroupType {
 }
 
 /// Sums over one group.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Group {
-    pub(crate) index: usize,
     pub(crate) kind: GroupType,
     pub(crate) load: f64,
     pub(crate) util: u64,
@@ -54,6 +53,33 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// So many CPUs, and nothing else known of them yet.
+    pub(crate) fn of(weight: usize) -> Group {
+        Group {
+            kind: GroupType::HasSpare,
+            load: 0.0,
+            util: 0,
+            nr: 0,
+            idle: 0,
+            weight: weight as u64,
+            capacity: weight as u64 * 1024,
+        }
+    }
+
+    /// find_busiest_group() takes the group of the highest rank, 0 stands for none to take
+    /// from: the highest type; among equals the most loaded, or for groups with room the one
+    /// with the fewest idle CPUs, and of those the one with the most tasks.
+    pub(crate) fn rank(&self) -> u64 {
+        let type_bits = (self.kind as u64) << 62;
+        match self.kind {
+            _ if self.nr == 0 => 0,
+            GroupType::Overloaded | GroupType::FullyBusy => {
+                type_bits | self.avg_load().min((1 << 62) - 1)
+            }
+            GroupType::HasSpare => type_bits | ((u64::from(u16::MAX) - self.idle) << 32) | self.nr,
+        }
+    }
+
     fn avg_load(&self) -> u64 {
         (self.load * 1024.0 / self.capacity.max(1) as f64) as u64
     }
@@ -76,24 +102,15 @@ impl Imbalance {
     }
 }
 
-/// find_busiest_group(): the highest type; among equals the most loaded, or for
-/// groups with room the one with the fewest idle CPUs.
-pub(crate) fn busiest(groups: &[Group], local: usize) -> Option<Group> {
-    groups
-        .iter()
-        .filter(|g| g.index != local && g.nr > 0)
-        .reduce(|best, g| if busier(g, best) { g } else { best })
-        .copied()
-}
-
-fn busier(g: &Group, than: &Group) -> bool {
-    if g.kind != than.kind {
-        return g.kind > than.kind;
+/// find_busiest_group(): the first of the highest rank.
+pub(crate) fn busiest(ranks: &[u64], local: usize) -> Option<usize> {
+    let (mut best, mut index) = (0, None);
+    for (g, &rank) in ranks.iter().enumerate() {
+        if rank > best && g != local {
+            (best, index) = (rank, Some(g));
+        }
     }
-    match g.kind {
-        GroupType::Overloaded | GroupType::FullyBusy => g.avg_load() > than.avg_load(),
-        GroupType::HasSpare => (than.idle, g.nr) > (g.idle, than.nr),
-    }
+    index
 }
 
 /// calculate_imbalance(), after the checks that call for leaving things as they are.
@@ -107,11 +124,9 @@ pub(crate) fn imbalance(
     if local.kind > busiest.kind {
         return None;
     }
-    // With room here it is tasks that count, not load.
-    let avg_load = if local.kind == GroupType::HasSpare { 0 } else { avg_load(groups) };
     if local.kind == GroupType::Overloaded
         && (local.avg_load() >= busiest.avg_load()
-            || local.avg_load() >= avg_load
+            || local.avg_load() >= avg_load(groups)
             || 100 * busiest.avg_load() <= domain.imbalance_pct * local.avg_load())
     {
         return None;
@@ -124,7 +139,7 @@ pub(crate) fn imbalance(
             return None;
         }
     }
-    let amount = amount(domain, local, busiest, avg_load, dst_idle);
+    let amount = amount(domain, groups, local, busiest, dst_idle);
     (!amount.is_none()).then_some(amount)
 }
 
@@ -137,9 +152,9 @@ fn avg_load(groups: &[Group]) -> u64 {
 
 fn amount(
     domain: &Domain,
+    groups: &[Group],
     local: &Group,
     busiest: &Group,
-    avg_load: u64,
     dst_idle: bool,
 ) -> Imbalance {
     if local.kind == GroupType::HasSpare {
@@ -156,6 +171,7 @@ fn amount(
         let left = domain.leaves_imbalance(difference, local.nr);
         return Imbalance::Tasks(if left { 0 } else { difference / 2 });
     }
+    let avg_load = avg_load(groups);
     let above = busiest.avg_load().saturating_sub(avg_load) * busiest.capacity;
     let below = avg_load.saturating_sub(local.avg_load()) * local.capacity;
     Imbalance::Load(above.min(below) as f64 / 1024.0)

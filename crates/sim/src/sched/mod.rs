@@ -11,6 +11,7 @@ pub(crate) mod fork;
 pub(crate) mod group_load;
 pub(crate) mod imbalance;
 pub(crate) mod schedule;
+pub(crate) mod sums;
 pub(crate) mod swqueue;
 pub(crate) mod throttle;
 pub(crate) mod wakeup;

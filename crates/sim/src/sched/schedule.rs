@@ -78,7 +78,7 @@ impl Sim<'_> {
         memory.slept();
         let gone = left || self.rules.fair.hides_delayed();
         let nr = self.world.nr_running(cpu) - u32::from(gone);
-        self.world.set_nr_running(cpu, nr);
+        self.set_nr_running(cpu, nr);
         self.world.set_curr(cpu, TaskId::NONE);
         // A delayed task has not left its group's queue.
         let (line, group) = match left {

@@ -112,7 +112,7 @@ impl Sim<'_> {
         t.se.vruntime += c.rq.origin(); // it stays on this queue
         c.util_est = (c.util_est - t.util_est()).max(0.0);
         let nr = self.world.nr_running(cpu) - 1;
-        self.world.set_nr_running(cpu, nr);
+        self.set_nr_running(cpu, nr);
         self.publish_load(cpu);
         if let Some(bandwidth) = &mut self.bandwidth {
             bandwidth.held[cpu].push(task);

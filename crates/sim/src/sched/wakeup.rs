@@ -204,7 +204,7 @@ impl Sim<'_> {
         let c = &mut self.cpus[dst];
         let first = c.wake_list.is_empty();
         c.wake_list.push(wakee);
-        self.world.set_available_idle(dst, false);
+        self.set_available_idle(dst, false);
         if !first {
             return toll; // an interrupt is on its way
         }

@@ -3,6 +3,8 @@
 
 use reveille_workload::{Op, Program};
 
+use crate::ids::{At, IdVec};
+
 /// An operation, and the place of the next one.
 #[derive(Clone, Copy, Debug)]
 struct Instruction {
@@ -12,18 +14,22 @@ struct Instruction {
 
 /// Programs of all roles. Places are counted over all of them.
 pub(crate) struct Code {
-    instructions: Vec<Instruction>,
+    instructions: IdVec<At, Instruction>,
     /// Place of the first operation of each role.
     begins: Vec<u32>,
 }
 
 impl Code {
     pub(crate) fn new(program: &Program) -> Code {
-        let mut code = Code { instructions: Vec::new(), begins: Vec::new() };
+        let mut code = Code { instructions: IdVec::new(), begins: Vec::new() };
         for role in &program.roles {
+            assert!(!role.ops.is_empty(), "role {} does nothing", code.begins.len());
             let begin = code.instructions.len() as u32;
             code.begins.push(begin);
             for (number, &op) in role.ops.iter().enumerate() {
+                if let Op::Again { back, .. } = op {
+                    assert!(usize::from(back) <= number, "a loop begins before its role");
+                }
                 // The last operation is followed by the first.
                 let next = if number + 1 == role.ops.len() { 0 } else { number as u32 + 1 };
                 code.instructions.push(Instruction { op, next: begin + next });
@@ -44,11 +50,11 @@ impl Code {
 
     #[inline]
     pub(crate) fn op(&self, place: u32) -> Op {
-        self.instructions[place as usize].op
+        self.instructions[At(place as usize)].op
     }
 
     #[inline]
     pub(crate) fn next(&self, place: u32) -> u32 {
-        self.instructions[place as usize].next
+        self.instructions[At(place as usize)].next
     }
 }

@@ -78,6 +78,7 @@ impl Sim<'_> {
             }
             Op::Post { task: member } => {
                 let posted = TaskId(self.tasks[task].spec.task_base + u32::from(member));
+                let posted = self.tasks.checked(posted);
                 self.next_op(task);
                 return self.post(cpu, posted);
             }

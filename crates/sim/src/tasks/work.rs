@@ -59,12 +59,13 @@ impl<'a> Work<'a> {
     /// Does the task to which the next request of `task` goes wait for one?
     pub(crate) fn next_request_wakes(&self, tasks: &mut TaskVec<Task>, task: TaskId) -> bool {
         let (to, _) = self.next_request(&mut tasks[task]);
-        tasks[to].waits_request
+        tasks[tasks.checked(to)].waits_request
     }
 
     /// Sends the next request. Returns who got it, and whether it was the last.
     pub(crate) fn send_request(&mut self, t: &mut Task, sent_at: Ns) -> (TaskId, bool) {
         let (to, among) = self.next_request(t);
+        let to = self.requests.checked(to);
         self.requests[to].push_back(sent_at);
         t.request_turn = (t.request_turn + 1) % among;
         t.requests_left -= 1;
@@ -103,6 +104,7 @@ impl<'a> Work<'a> {
 
     /// Gives back the lock of `cpu`, which the task has.
     pub(crate) fn unlock_cpu(&mut self, cpu: CpuId, task: TaskId) {
+        let cpu = self.cpu_locks.checked(cpu);
         debug_assert_eq!(self.cpu_locks[cpu], task);
         self.cpu_locks[cpu] = TaskId::NONE;
     }

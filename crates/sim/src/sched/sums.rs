@@ -1,0 +1,140 @@
+//! What balancing knows of groups of CPUs from one pass to the next: their sums, which of
+//! them have changed since, and in which domains some queue is crowded. A pass over a cache
+//! of 56 cores so sums up the few cores that have changed, not all.
+
+use reveille_policy::CpuId;
+
+use crate::ids::{At, IdVec};
+use crate::sched::domains::{Domain, Domains};
+use crate::sched::imbalance::Group;
+
+/// Groups of more CPUs than this are summed up at every pass: some of them have changed.
+const NARROW: usize = 8;
+
+/// The groups of one domain as last summed up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DomainSums {
+    pub(crate) groups: Vec<Group>,
+    /// [`Group::rank`] of each.
+    pub(crate) ranks: Vec<u64>,
+}
+
+/// A set of CPUs, in words of 64.
+#[derive(Clone)]
+pub(crate) struct CpuSet(IdVec<At, u64>);
+
+impl CpuSet {
+    pub(crate) fn all(n_cpus: usize) -> CpuSet {
+        let mut set = CpuSet(IdVec::filled(0, n_cpus.div_ceil(64)));
+        (0..n_cpus).map(CpuId::at).for_each(|cpu| set.insert(cpu));
+        set
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, cpu: CpuId) -> bool {
+        self.0[At(cpu.index() / 64)] >> (cpu.index() % 64) & 1 != 0
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, cpu: CpuId) {
+        self.0[At(cpu.index() / 64)] |= 1 << (cpu.index() % 64);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, cpu: CpuId) {
+        self.0[At(cpu.index() / 64)] &= !(1 << (cpu.index() % 64));
+    }
+
+    pub(crate) fn first(&self) -> Option<CpuId> {
+        let word = self.0.iter().position(|&word| word != 0)?;
+        Some(CpuId::at(word * 64 + self.0[At(word)].trailing_zeros() as usize))
+    }
+}
+
+/// Sums of all domains.
+pub(crate) struct Sums {
+    of_domain: Vec<DomainSums>,
+    /// CPUs with two tasks or more.
+    pub(crate) crowded: CpuSet,
+    /// CPUs that have changed, unknown to all domains.
+    changed: CpuSet,
+    /// The same by layer of domains: known to others, but not to those of that layer.
+    stale: Vec<CpuSet>,
+}
+
+impl Sums {
+    pub(crate) fn new(domains: &Domains) -> Sums {
+        let all = CpuSet::all(domains.of_cpu.len());
+        let of_domain = domains.all.iter().map(|domain| DomainSums {
+            groups: domain.groups.iter().map(|cpus| Group::of(cpus.len())).collect(),
+            ranks: vec![0; domain.groups.len()],
+        });
+        let layers = domains.all.iter().map(|domain| domain.layer + 1).max().unwrap_or(0);
+        Sums {
+            of_domain: of_domain.collect(),
+            crowded: CpuSet(IdVec::filled(0, domains.of_cpu.len().div_ceil(64))),
+            stale: vec![all.clone(); layers],
+            changed: all,
+        }
+    }
+
+    /// What the sums of its groups are made of has changed.
+    #[inline]
+    pub(crate) fn note(&mut self, cpu: CpuId) {
+        self.changed.insert(cpu);
+    }
+
+    /// Has some CPU of the domain two tasks?
+    #[inline]
+    pub(crate) fn some_crowded(&self, domain: &Domain) -> bool {
+        domain.words.iter().any(|&(word, mask)| self.crowded.0[At(word)] & mask != 0)
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, domain: usize) -> &DomainSums {
+        &self.of_domain[domain]
+    }
+
+    /// Brings the sums of a domain up to date by `sum` of those groups that have changed.
+    pub(crate) fn refresh(
+        &mut self,
+        domains: &Domains,
+        number: usize,
+        sum: impl Fn(&Domain, usize) -> Group,
+    ) {
+        let domain = &domains.all[number];
+        let sums = &mut self.of_domain[number];
+        let mut renew = |g: usize| {
+            let group = sum(domain, g);
+            sums.ranks[g] = group.rank();
+            sums.groups[g] = group;
+        };
+        if domain.span.len() > NARROW * domain.groups.len() {
+            return (0..domain.groups.len()).for_each(renew);
+        }
+        for &(word, mask) in &domain.words {
+            let changed = self.changed.0[At(word)] & mask;
+            if changed != 0 {
+                self.changed.0[At(word)] ^= changed;
+                self.stale.iter_mut().for_each(|layer| layer.0[At(word)] |= changed);
+            }
+            loop {
+                let stale = &mut self.stale[domain.layer];
+                let bits = stale.0[At(word)] & mask;
+                if bits == 0 {
+                    break;
+                }
+                let cpu = CpuId::at(word * 64 + bits.trailing_zeros() as usize);
+                let members = &domains.of_cpu[cpu];
+                let member = members.iter().find(|m| m.domain as usize == number);
+                let g = member.expect("a CPU of the domain").group as usize;
+                domain.groups[g].iter().for_each(|&c| stale.remove(CpuId::from(c)));
+                renew(g);
+            }
+        }
+        #[cfg(debug_assertions)]
+        for (g, kept) in sums.groups.iter().enumerate() {
+            assert_eq!(*kept, sum(domain, g), "group {g} of domain {number} has changed");
+        }
+    }
+}
