@@ -204,7 +204,7 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
             row.load.to_string(),
             row.variant.clone().unwrap_or_default(),
             row.metric.to_string(),
-            direction_key(row.direction).into(),
+            direction_key(row.metric.direction).into(),
             kind_key(row.kind).into(),
             optional(row.ratio),
             verdict_key(row.verdict).into(),

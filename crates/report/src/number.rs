@@ -135,6 +135,8 @@ pub(crate) fn figure(unit: Unit, figure: reveille_study::Figure, repeated: bool)
 
 #[cfg(test)]
 mod tests {
+    use reveille_study::Direction;
+
     use super::*;
 
     #[test]
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn figures_are_written_in_their_unit() {
-        let format = |unit, value| Unit::of(&Metric::new("", unit)).format(value);
+        let format = |unit, value| Unit::of(&Metric::new("", unit, Direction::Lower)).format(value);
         assert_eq!(format("operations/s", 1.5e6), "1.50M/s");
         assert_eq!(format("ns", 1500.0), "1.50µs");
         assert_eq!(format("s", 12.0), "12.0s");

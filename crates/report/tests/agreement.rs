@@ -18,8 +18,7 @@ fn row(metric: &str, predicted: &[f64], measured: &[f64]) -> AgreementRow {
         case: "context_switch1".into(),
         load: 1,
         variant: None,
-        metric: Metric::read(metric),
-        direction: Direction::Higher,
+        metric: Metric::read(metric, Direction::Higher),
         kind: AgreementKind::Value,
         predicted: Spread::of(predicted),
         measured: Spread::of(measured),
@@ -49,8 +48,7 @@ fn sample() -> Agreement {
     let runs = AgreementRow {
         kind: AgreementKind::Runs,
         case: "burst".into(),
-        direction: Direction::Lower,
-        metric: Metric::read("runs with p99 request latency above 10ms (runs)"),
+        metric: Metric::new("runs with p99 request latency above 10ms", "runs", Direction::Lower),
         predicted_runs: Some(Runs { above: 12, of: 20 }),
         measured_runs: Some(Runs { above: 2, of: 3 }),
         bound: Some(1e7),
@@ -60,7 +58,7 @@ fn sample() -> Agreement {
     let change = AgreementRow {
         kind: AgreementKind::Change,
         variant: Some("cpus=0".into()),
-        metric: Metric::read("change of throughput (operations/s)"),
+        metric: Metric::new("change of throughput", "operations/s", Direction::Higher),
         predicted_change_pct: Some(12.34),
         measured_change_pct: None,
         ratio: None,
@@ -179,7 +177,7 @@ fn names_are_text_and_nothing_else() {
     for row in &mut a.rows {
         row.case = EVIL.into();
         row.variant = Some(EVIL.into());
-        row.metric = Metric::read(&format!("{EVIL} (operations/s)"));
+        row.metric = Metric::new(EVIL, "operations/s", Direction::Higher);
         row.reason = EVIL.into();
     }
     assert!(!agreement_html(&a).contains("<script"));

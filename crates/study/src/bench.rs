@@ -107,7 +107,7 @@ impl BenchRuns {
         let enough = |q: f64| enough_for(samples.len() as u64, q);
         let at = |q: f64| enough(q).then(|| interpolated(&sorted, q));
         BenchFigure {
-            metric: Metric::new(taken.0, taken.1),
+            metric: Metric::new(taken.0, taken.1, Direction::Lower),
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),
@@ -124,7 +124,7 @@ impl BenchRuns {
             let [before, after] = [self.figure(taken), after.figure(taken)];
             let p_value = welch_p(&samples[0], &samples[1]);
             BenchChange {
-                metric: Metric::new(taken.0, taken.1),
+                metric: before.metric.clone(),
                 change_pct: change_pct(Direction::Neither, before.figure.mean, after.figure.mean),
                 before,
                 after,

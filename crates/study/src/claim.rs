@@ -2,9 +2,8 @@
 //! gain starts, and what the predicted curve says to them.
 
 use crate::comparison::Claim;
-use crate::measure::Direction;
 use crate::published::Side;
-use crate::{Study, statistics, verdict};
+use crate::{Direction, Study, statistics, verdict};
 
 /// A published statement about a curve of a case.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,7 +163,7 @@ impl Statement {
         samples: &dyn Fn(usize, usize) -> Option<&'a [f64]>,
     ) -> Option<Claim> {
         let case = &study.cases[self.case];
-        let direction = case.metrics[self.metric].direction;
+        let direction = case.metrics[self.metric].metric.direction;
         let loads: Vec<u64> = case.points.iter().map(|p| p.load).collect();
         let predicted = predicted(&self.kind, direction, &loads, samples)?;
         let (low, high) = self.kind.bounds();

@@ -109,7 +109,7 @@ pub struct JointMeasure {
     name: &'static str,
     unit: &'static str,
     /// Which way is better for the groups.
-    pub direction: Direction,
+    direction: Direction,
     /// The figure if nobody is disturbed, from which differences are judged.
     rest: f64,
     /// A difference that is as good as none.
@@ -161,7 +161,7 @@ const SHARE: &str = "% of periods";
 impl JointMeasure {
     /// What it is of.
     pub fn metric(&self) -> Metric {
-        Metric::new(self.name, self.unit)
+        Metric::new(self.name, self.unit, self.direction)
     }
 
     fn sample(&self, result: &Interference) -> f64 {
@@ -328,7 +328,6 @@ fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
         variant: case.variants[candidate.side - 1].name.clone(),
         repeats,
         metric: measure.metric(),
-        direction: measure.direction,
         kind: RowKind::Interference,
         baseline,
         candidate: figure,

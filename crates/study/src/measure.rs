@@ -1,33 +1,18 @@
 //! What a run is judged by: a metric of its workload, one of the numbers that
 //! explain a result, or what bandwidth control did to a task group.
 
-use reveille_measure::{Explain, GroupStats, RunResult, enough_for};
+use reveille_measure::{
+    Direction, Explain, ExplainFigure, GroupStats, Metric, RunResult, enough_for, unit_ns,
+};
 use reveille_place::Mistake;
 use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
-use serde::Serialize;
-
-use crate::{Metric, unit_ns};
-
-/// Which way a figure has to move to be better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// A throughput.
-    Higher,
-    /// A time, a latency, a cost.
-    Lower,
-    /// Neither way: a share of idle time, a rate of wakeups. Changes are plain.
-    Neither,
-}
 
 /// What is taken from a run.
 #[derive(Clone, Debug)]
 pub struct Measure {
     /// What it is of.
     pub metric: Metric,
-    /// Which way is better.
-    pub direction: Direction,
     /// How it is taken.
     pub from: MeasureFrom,
 }
@@ -37,8 +22,8 @@ pub struct Measure {
 pub enum MeasureFrom {
     /// The workload's own metric.
     Workload(MetricKind),
-    /// The explaining number of this name.
-    Explain(&'static str),
+    /// An explaining number.
+    Explain(&'static ExplainFigure),
     /// A counter of a task group.
     Group {
         /// Index into the groups of the case.
@@ -117,11 +102,7 @@ impl Measure {
     pub(crate) fn sample(&self, result: &RunResult, explain: &Explain) -> f64 {
         match &self.from {
             MeasureFrom::Workload(kind) => workload_sample(*kind, result),
-            MeasureFrom::Explain(name) => explain
-                .figures()
-                .into_iter()
-                .find(|(n, _)| n == name)
-                .map_or(f64::NAN, |(_, value)| value),
+            MeasureFrom::Explain(figure) => (figure.value)(explain),
             MeasureFrom::Group { group, figure } => {
                 result.groups.get(*group).map_or(f64::NAN, figure.value)
             }
@@ -132,7 +113,7 @@ impl Measure {
     pub(crate) fn is_percentile(&self) -> bool {
         match &self.from {
             MeasureFrom::Workload(kind) => matches!(kind, MetricKind::RecordedLatency { .. }),
-            MeasureFrom::Explain(name) => name.starts_with("wakeup_p"),
+            MeasureFrom::Explain(figure) => figure.quantile.is_some(),
             MeasureFrom::Group { .. } => false,
         }
     }
@@ -143,8 +124,9 @@ impl Measure {
             MeasureFrom::Workload(MetricKind::RecordedLatency { record, quantile }) => {
                 (result.recorded_latency.get(usize::from(*record)), *quantile)
             }
-            MeasureFrom::Explain("wakeup_p50_ns") => (Some(&result.wakeup_latency), 0.5),
-            MeasureFrom::Explain("wakeup_p99_ns") => (Some(&result.wakeup_latency), 0.99),
+            MeasureFrom::Explain(ExplainFigure { quantile: Some(quantile), .. }) => {
+                (Some(&result.wakeup_latency), *quantile)
+            }
             _ => return false,
         };
         latency.is_some_and(|latency| !enough_for(latency.count(), quantile))
@@ -155,11 +137,11 @@ impl Measure {
         let Some(unit) = unit.filter(|u| *u != self.metric.unit) else {
             return Ok(1.0);
         };
-        match (unit_ns(&*self.metric.unit), unit_ns(unit)) {
+        match (unit_ns(&self.metric.unit), unit_ns(unit)) {
             (Some(own), Some(given)) => Ok(given as f64 / own as f64),
             _ => {
                 let text = format!("`{unit}` cannot be turned into `{}`", self.metric.unit);
-                let help = if unit_ns(&*self.metric.unit).is_some() {
+                let help = if unit_ns(&self.metric.unit).is_some() {
                     "use ns, us, ms or s".to_owned()
                 } else {
                     "give the figure in the metric's own unit and leave `unit` out".to_owned()
@@ -187,46 +169,31 @@ fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {
 /// Everything that a case can be judged by: the workload's metrics first.
 fn all(workload: &Workload, groups: &Groups) -> Vec<Measure> {
     let own = workload.metrics.iter().map(|m| Measure {
-        metric: Metric::read(&m.name),
-        direction: if m.kind.higher_is_better() { Direction::Higher } else { Direction::Lower },
+        metric: Metric::read(
+            &m.name,
+            if m.kind.higher_is_better() { Direction::Higher } else { Direction::Lower },
+        ),
         from: MeasureFrom::Workload(m.kind),
     });
     let mut all: Vec<Measure> = own.collect();
-    let figures = Explain::default().figures();
-    all.extend(figures.into_iter().map(|(name, _)| explained(name)));
+    all.extend(Explain::FIGURES.iter().map(|figure| Measure {
+        metric: Metric::new(figure.name, figure.unit, figure.direction),
+        from: MeasureFrom::Explain(figure),
+    }));
     for (index, group) in groups.groups.iter().enumerate() {
         all.extend(GROUP_FIGURES.iter().map(|figure| Measure {
-            metric: match groups.groups.len() {
-                1 => Metric::new(figure.name, figure.unit),
-                _ => Metric::new(format!("{}.{}", group.name, figure.name), figure.unit),
-            },
-            direction: figure.direction,
+            metric: Metric::new(
+                match groups.groups.len() {
+                    1 => figure.name.to_owned(),
+                    _ => format!("{}.{}", group.name, figure.name),
+                },
+                figure.unit,
+                figure.direction,
+            ),
             from: MeasureFrom::Group { group: index, figure },
         }));
     }
     all
-}
-
-/// An explaining number. Rates follow throughput and idle time follows load, so
-/// neither is better by itself.
-fn explained(name: &'static str) -> Measure {
-    let unit = match name {
-        _ if name.ends_with("_pct") => "%",
-        _ if name.ends_with("_per_s") => "1/s",
-        _ if name.ends_with("_ns") => "ns",
-        _ => "CPUs",
-    };
-    let direction = match name {
-        "search_success_pct"
-        | "search_efficiency_pct"
-        | "domain_efficiency_pct"
-        | "fast_path_pct" => Direction::Higher,
-        "idle_pct" | "idle_task_pct" => Direction::Neither,
-        "stacked_wakeups_per_s" => Direction::Lower,
-        _ if name.ends_with("_per_s") => Direction::Neither,
-        _ => Direction::Lower,
-    };
-    Measure { metric: Metric::new(name, unit), direction, from: MeasureFrom::Explain(name) }
 }
 
 /// The measure that `name` stands for: its full name, or the start of exactly one

@@ -63,7 +63,7 @@ pub fn json(c: &InterferenceCase) -> InterferenceJson {
     let metric = |m: &&reveille_study::JointMeasure| JointMetricJson {
         key: m.key,
         name: m.metric().to_string(),
-        direction: m.direction,
+        direction: m.metric().direction,
     };
     let published = |p: &JointPublished| JointPublishedJson {
         kind: "interference",

@@ -177,7 +177,7 @@ fn case_json(s: &Study, c: &Case) -> CaseJson {
         metrics: c
             .metrics
             .iter()
-            .map(|m| MetricJson { name: m.metric.to_string(), direction: m.direction })
+            .map(|m| MetricJson { name: m.metric.to_string(), direction: m.metric.direction })
             .collect(),
         loads: c.points.iter().map(|p| p.load).collect(),
         repeats: c.repeats,
@@ -193,7 +193,7 @@ fn published_json(c: &Case, point: &Point, p: &Published) -> PublishedJson {
         load: point.load,
         variant: c.variants.get(p.variant).map_or_else(String::new, |v| v.name.clone()),
         metric: c.metrics[p.metric].metric.to_string(),
-        change_pct: p.change_pct(c.metrics[p.metric].direction),
+        change_pct: p.change_pct(c.metrics[p.metric].metric.direction),
         base: None,
         variant_value: None,
         unit: None,

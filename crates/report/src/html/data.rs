@@ -157,7 +157,7 @@ fn point(row: &Row) -> Point {
 /// when better.
 fn implied(row: &Row, published: f64) -> f64 {
     let ratio = 1.0 + published / 100.0;
-    match row.direction {
+    match row.metric.direction {
         Direction::Higher | Direction::Neither => row.baseline.mean * ratio,
         Direction::Lower => row.baseline.mean / ratio,
     }
