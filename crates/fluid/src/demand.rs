@@ -3,7 +3,7 @@
 //! CPU time is in CPUs here, that is CPU time per period over the length of a period.
 
 use reveille_measure::Random;
-use reveille_measure::statistics::nearest_rank;
+use reveille_measure::statistics::{nearest_rank, sorted};
 
 /// New demand of one group, period by period.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,8 +78,7 @@ impl Demand {
                 mean * (alpha - 1.0) / alpha * (1.0 - share).powf(-1.0 / alpha)
             }
             Demand::Drawn(periods) => {
-                let mut sorted = periods.clone();
-                sorted.sort_by(f64::total_cmp);
+                let sorted = sorted(periods);
                 nearest_rank(sorted.len(), share).map_or(f64::NAN, |index| sorted[index])
             }
         }

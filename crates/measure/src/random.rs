@@ -1,4 +1,4 @@
-//! Random numbers of everything but the simulator: the same seed gives the same numbers.
+//! Random numbers: the same seed gives the same numbers.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -13,18 +13,29 @@ impl Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Uniform below `n`: the high half of a product is biased by less than n/2^64. Below 0
-    /// nothing is drawn, and it is 0.
-    pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 {
-            return 0;
-        }
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+    /// Another sequence of this seed, which does not overlap with the first.
+    pub fn second(seed: u64) -> Random {
+        let mut random = Random::new(seed);
+        random.0.jump();
+        random
     }
 
-    /// Uniform above 0, of which there is no logarithm, and at most 1: of 53 random bits.
+    /// 64 random bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform below `n`, and 0 if `n` is 0. The high half of a product is biased by less than
+    /// n/2^64.
+    #[inline]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Uniform in (0, 1], from 53 random bits. It is never 0, so it has a logarithm.
     pub fn uniform(&mut self) -> f64 {
-        ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     /// Exponentially distributed with this mean.

@@ -1,8 +1,8 @@
 //! What many values come to. A quantile of few values depends on the convention: the value of
 //! the nearest rank, which is one of them, or one between neighbours.
 
-/// NaN without samples; exactly the sample if all are the same, which a sum that
-/// is rounded and divided need not give.
+/// NaN without samples. If all samples are equal, exactly their value: a sum that is divided
+/// again could be off by rounding.
 pub fn mean(samples: &[f64]) -> f64 {
     match samples.first() {
         Some(first) if constant(samples) => *first,

@@ -30,7 +30,7 @@ impl InputKind {
 #[derive(Debug, Error, Diagnostic)]
 #[error("cannot read {}: {error}", path.display())]
 pub struct ReadError {
-    /// As given.
+    /// As the user gave it.
     pub path: PathBuf,
     /// What the system said.
     pub error: io::Error,

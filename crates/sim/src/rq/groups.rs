@@ -4,9 +4,7 @@
 use crate::ids::CpuVec;
 use std::collections::VecDeque;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use reveille_measure::{GroupStats, Ns};
+use reveille_measure::{GroupStats, Ns, Random};
 use reveille_policy::{CpuId, Groups, LocalRuntime, Pool, TaskId};
 use reveille_workload::Program;
 
@@ -82,15 +80,14 @@ impl Bandwidth {
             return Ok(None);
         }
         // Of its own, so that settings change no other random choice.
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        rng.jump();
+        let mut random = Random::second(seed);
         let mut made = Vec::with_capacity(groups.groups.len());
         for (index, group) in groups.groups.iter().enumerate() {
             if let Some(parent) = group.parent.filter(|&parent| parent >= index) {
                 return Err(SimError::GroupOrder { group: group.name.clone(), parent });
             }
             let period = group.limits.period_ns;
-            let drawn = ((u128::from(rng.next_u64()) * u128::from(period)) >> 64) as Ns;
+            let drawn = random.below(period);
             let phase = group.phase_ns.map_or(drawn, |phase| phase % period.max(1));
             let pool = Pool::new(&group.limits, phase, 0)
                 .map_err(|error| SimError::Limits { group: group.name.clone(), error })?;

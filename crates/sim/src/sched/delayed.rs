@@ -67,7 +67,7 @@ impl Sim<'_> {
             toll.stall += self.hw.near.remote_enqueue(dst, cpu);
         }
         if !self.rules.fair.hides_delayed() {
-            // From v7.2 on such a wake-up never preempts.
+            // From v7.2 on, such a wakeup never preempts.
             toll += self.check_preempt(cpu, dst, wakee);
         }
         toll

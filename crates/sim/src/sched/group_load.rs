@@ -55,10 +55,9 @@ impl Sim<'_> {
         wait
     }
 
-    /// When a server is booked by somebody who asks at `when`. Waits for a shared queue
-    /// are long, and who comes late in the future must not keep those out who ask
-    /// sooner: the place in the queue is taken now, so that the server never idles
-    /// for a reservation.
+    /// When to book a server for a request at `when`. Waits for a shared queue are long, and a
+    /// request in the far future must not delay earlier ones: it takes its place in the queue
+    /// now, so that the server never idles for a reservation.
     #[inline]
     pub(crate) fn booked(&self, when: Ns) -> Ns {
         if self.shared_queues.is_some() { self.now } else { when }

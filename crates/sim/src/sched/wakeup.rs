@@ -52,8 +52,8 @@ impl Sim<'_> {
         self.measured.counters.activations += 1;
     }
 
-    /// Selects a CPU for a wakee. On the waker's own CPU it is queued at once, for
-    /// nobody else can come in between; elsewhere only when the selection's time is over.
+    /// Selects a CPU for a wakee. On the waker's own CPU it is queued at once, since
+    /// no other CPU can interfere; elsewhere it is queued when the selection has taken its time.
     pub(crate) fn select(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
         let (pick, toll) = self.decide(cpu, wakee, flags);
         if pick.cpu == cpu {
@@ -78,7 +78,7 @@ impl Sim<'_> {
         }
         self.wake_begins(cpu, wakee);
         if self.world.task(wakee).sum_exec_ns == 0 {
-            // wake_up_new_task(): the fork has placed it, and it is in nobody's debt.
+            // wake_up_new_task(): the fork has placed it, and it has no debt.
             let mut toll = self.enqueue_woken(cpu, wakee, cpu, self.now);
             toll += self.check_preempt(cpu, cpu, wakee);
             return toll;

@@ -14,7 +14,7 @@ pub(crate) struct Waiters {
 }
 
 impl Waiters {
-    pub(crate) const NOBODY: Waiters = Waiters { first: TaskId::NONE, last: TaskId::NONE };
+    pub(crate) const EMPTY: Waiters = Waiters { first: TaskId::NONE, last: TaskId::NONE };
 
     pub(crate) fn any(&self) -> bool {
         self.first != TaskId::NONE
@@ -32,7 +32,7 @@ impl Waiters {
 
     /// All of them, as a chain by `next_waiter`; they no longer wait.
     pub(crate) fn take(&mut self) -> Option<TaskId> {
-        std::mem::replace(self, Waiters::NOBODY).first.some()
+        std::mem::replace(self, Waiters::EMPTY).first.some()
     }
 
     #[inline]
@@ -84,7 +84,7 @@ impl Mutex {
 
 impl Default for Mutex {
     fn default() -> Mutex {
-        Mutex { holder: TaskId::NONE, waiters: Waiters::NOBODY }
+        Mutex { holder: TaskId::NONE, waiters: Waiters::EMPTY }
     }
 }
 
@@ -105,6 +105,6 @@ impl Gate {
             ops.iter().any(|op| matches!(op, Op::AwaitRelease { .. }))
         };
         let missing = program.tasks.iter().filter(|task| awaits(task.role)).count() as u32;
-        Gate { missing, waiting: Waiters::NOBODY, parent: TaskId::NONE, open: false }
+        Gate { missing, waiting: Waiters::EMPTY, parent: TaskId::NONE, open: false }
     }
 }
