@@ -39,14 +39,27 @@ impl Watch {
             // Small hypervisors show no firmware tables.
             context.virtualisation = cpu::hypervisor().or(context.virtualisation);
         }
-        let elapsed_ns = clock::now() - self.began_ns;
-        let used = CpuTicks::read().since(&self.before);
-        context.warnings = noise(&used, context.cpus, elapsed_ns, own_cpu_ns);
+        let (used, elapsed_ns) = self.used();
+        let capacity_ns = elapsed_ns as f64 * f64::from(context.cpus.max(1));
+        context.warnings.extend(used.stole(capacity_ns));
+        let others = |own_ns| used.others(own_ns, context.cpus, capacity_ns);
+        context.warnings.extend(own_cpu_ns.and_then(others));
         if let Some(governor) = context.governor.as_deref().filter(|g| *g != "performance") {
             let text = format!("the `{governor}` governor lets the frequency follow the load");
             context.warnings.push(text);
         }
         context
+    }
+
+    /// The warning about other load, if nothing was measured in this time.
+    pub fn others(&self) -> Option<String> {
+        let (used, elapsed_ns) = self.used();
+        let cpus = identify(Path::new("/")).cpus;
+        used.others(0, cpus, elapsed_ns as f64 * f64::from(cpus.max(1)))
+    }
+
+    fn used(&self) -> (CpuTicks, Ns) {
+        (CpuTicks::read().since(&self.before), clock::now() - self.began_ns)
     }
 }
 
@@ -115,27 +128,24 @@ impl CpuTicks {
             stolen: self.stolen.saturating_sub(before.stolen),
         }
     }
+
+    /// The warning about a hypervisor that took too much of `capacity_ns`, the time of all CPUs.
+    fn stole(&self, capacity_ns: f64) -> Option<String> {
+        let pct = 100.0 * self.stolen as f64 * tick_ns() / capacity_ns;
+        (pct > STEAL_PCT).then(|| format!("the hypervisor stole {pct:.1}% of the CPU time"))
+    }
+
+    /// The warning about others that used too much of it beside what used `own_ns`.
+    fn others(&self, own_ns: Ns, cpus: u32, capacity_ns: f64) -> Option<String> {
+        // A tick of each CPU may fall on either side of both readings.
+        let error_ns = 2.0 * tick_ns() * f64::from(cpus.max(1));
+        let pct = 100.0 * (self.used as f64 * tick_ns() - own_ns as f64 - error_ns) / capacity_ns;
+        (pct > OTHERS_PCT).then(|| format!("other programs used {pct:.1}% of the CPU time"))
+    }
 }
 
-/// What disturbed a run of `elapsed_ns`.
-fn noise(ticks: &CpuTicks, cpus: u32, elapsed_ns: Ns, own_cpu_ns: Option<Ns>) -> Vec<String> {
-    let tick_ns = 1e9 / clock_ticks_per_second() as f64;
-    let capacity_ns = elapsed_ns as f64 * f64::from(cpus.max(1));
-    let mut warnings = Vec::new();
-    let stolen_pct = 100.0 * ticks.stolen as f64 * tick_ns / capacity_ns;
-    if stolen_pct > STEAL_PCT {
-        warnings.push(format!("the hypervisor stole {stolen_pct:.1}% of the CPU time"));
-    }
-    if let Some(own) = own_cpu_ns {
-        // A tick of each CPU may fall on either side of both readings.
-        let error_ns = 2.0 * tick_ns * f64::from(cpus.max(1));
-        let others_ns = ticks.used as f64 * tick_ns - own as f64 - error_ns;
-        let others_pct = 100.0 * others_ns / capacity_ns;
-        if others_pct > OTHERS_PCT {
-            warnings.push(format!("other programs used {others_pct:.1}% of the CPU time"));
-        }
-    }
-    warnings
+fn tick_ns() -> f64 {
+    1e9 / clock_ticks_per_second() as f64
 }
 
 #[cfg(test)]
@@ -175,15 +185,15 @@ mod tests {
         let after = CpuTicks::parse("cpu  180 0 70 900 0 0 0 9 0 0\n");
         let used = after.since(&before);
         assert_eq!(used, CpuTicks { used: 100, stolen: 8 });
-        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
-        let second = 100 * tick_ns;
-        let quiet = noise(&CpuTicks { used: 100, stolen: 0 }, 2, second, Some(100 * tick_ns));
-        assert_eq!(quiet, Vec::<String>::new());
-        let noisy = noise(&used, 2, second, Some(50 * tick_ns));
-        assert_eq!(noisy.len(), 2, "{noisy:?}");
-        assert!(noisy[0].contains("stole 4.0%") && noisy[1].contains("used 23.0%"), "{noisy:?}");
-        // Without knowing its own part, nothing can be said of others.
-        assert_eq!(noise(&CpuTicks { used: 100, stolen: 0 }, 2, second, None).len(), 0);
+        // A second of two CPUs.
+        let second_ns = 200.0 * tick_ns();
+        let own = |ticks: f64| (ticks * tick_ns()) as Ns;
+        let quiet = CpuTicks { used: 100, stolen: 0 };
+        assert_eq!((quiet.stole(second_ns), quiet.others(own(100.0), 2, second_ns)), (None, None));
+        let stole = "the hypervisor stole 4.0% of the CPU time".to_owned();
+        let others = "other programs used 23.0% of the CPU time".to_owned();
+        assert_eq!(used.stole(second_ns), Some(stole));
+        assert_eq!(used.others(own(50.0), 2, second_ns), Some(others));
     }
 
     #[test]

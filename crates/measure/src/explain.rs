@@ -6,12 +6,32 @@
 
 use serde::Serialize;
 
-use crate::{Counters, CpuTime, Latency, Ns, Observed, RunResult, enough_for};
+use crate::{Counters, CpuTime, Direction, Latency, Ns, Observed, RunResult, enough_for};
 
-/// Defines [`Explain`], each figure by how it follows from a run of which everything was
-/// observed, in the order in which they are printed.
+/// A figure of [`Explain`].
+#[derive(Debug)]
+pub struct ExplainFigure {
+    /// Its key in JSON, and what studies call it.
+    pub name: &'static str,
+    /// Of its values.
+    pub unit: &'static str,
+    /// Which way is better. Rates follow throughput and idle time follows load, so neither is
+    /// better by itself.
+    pub direction: Direction,
+    /// Which quantile of wakeup latency it is, if it is one.
+    pub quantile: Option<f64>,
+    /// Reads it.
+    pub value: fn(&Explain) -> f64,
+}
+
+/// Defines [`Explain`], each figure by its unit, which way is better, its quantile if it is one,
+/// and how it follows from a run of which everything was observed, in the order in which they
+/// are printed.
 macro_rules! explain {
-    ($($(#[$doc:meta])* $name:ident = $of:expr;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: $unit:literal, $way:ident $(, $quantile:literal)? = $of:expr;
+    )*) => {
         /// The numbers that explain a result: shown below each row of a comparison. A number
         /// that was not observed is NaN, which is another thing than 0; JSON has it as null.
         #[derive(Clone, Debug, Default, Serialize)]
@@ -33,25 +53,32 @@ macro_rules! explain {
                 Explain { $($name: $name(&seen),)* latencies: Some(seen.latency.count()) }
             }
 
+            /// All figures, in the order in which they are printed.
+            pub const FIGURES: &'static [ExplainFigure] = &[$(ExplainFigure {
+                name: stringify!($name),
+                unit: $unit,
+                direction: Direction::$way,
+                quantile: { let given: &[f64] = &[$($quantile)?]; given.first().copied() },
+                value: |explain| explain.$name,
+            }),*];
+
             /// Each figure with its name and value.
-            pub fn figures(&self) -> Vec<(&'static str, f64)> {
-                vec![$((stringify!($name), self.$name)),*]
+            pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
+                Explain::FIGURES.iter().map(|figure| (figure.name, (figure.value)(self)))
             }
 
             /// The mean of each figure over `runs`; all zero if there are none. A quantile for
             /// which some run has too few samples ([`enough_for`]) is NaN.
             pub fn mean(runs: &[Explain]) -> Explain {
                 let n = runs.len().max(1) as f64;
+                let latencies = runs.iter().map(|e| e.latencies).min().flatten();
                 let mut mean = Explain {
                     $($name: runs.iter().map(|e| e.$name).sum::<f64>() / n,)*
-                    latencies: runs.iter().map(|e| e.latencies).min().flatten(),
+                    latencies,
                 };
-                let quantiles = [(&mut mean.wakeup_p50_ns, 0.5), (&mut mean.wakeup_p99_ns, 0.99)];
-                for (figure, quantile) in quantiles {
-                    if mean.latencies.is_some_and(|samples| !enough_for(samples, quantile)) {
-                        *figure = f64::NAN;
-                    }
-                }
+                $($(if latencies.is_some_and(|samples| !enough_for(samples, $quantile)) {
+                    mean.$name = f64::NAN;
+                })?)*
                 mean
             }
         }
@@ -60,72 +87,73 @@ macro_rules! explain {
 
 explain! {
     /// Share of all CPU time spent idle, in percent.
-    idle_pct = |s| pct(s.idle, s.cpu_time);
+    idle_pct: "%", Neither = |s| pct(s.idle, s.cpu_time);
     /// Share of all CPU time that the idle task was current, in percent. The kernel
     /// calls all of it idle, leaving idle and queueing a wakee there included.
-    idle_task_pct = |s| pct(s.c.idle_task_ns as f64, s.cpu_time);
+    idle_task_pct: "%", Neither = |s| pct(s.c.idle_task_ns as f64, s.cpu_time);
     /// Share of all CPU time spent on scheduling itself, in percent.
-    cost_pct = |s| pct(s.cost, s.cpu_time);
+    cost_pct: "%", Lower = |s| pct(s.cost, s.cpu_time);
     /// Wake-ups per second: `ttwu_count` of /proc/schedstat, over all CPUs.
-    ttwu_count_per_s = |s| s.per_s(s.wakeups());
+    ttwu_count_per_s: "1/s", Neither = |s| s.per_s(s.wakeups());
     /// Wake-ups per second placed on the waker's CPU: `ttwu_local`.
-    ttwu_local_per_s = |s| s.per_s(s.c.wakeups_same_cpu);
+    ttwu_local_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeups_same_cpu);
     /// Wake-ups per second placed on another: `ttwu_wake_remote`, over all domains.
-    ttwu_wake_remote_per_s = |s| s.per_s(s.wakeups() - s.c.wakeups_same_cpu);
+    ttwu_wake_remote_per_s: "1/s", Neither = |s| s.per_s(s.wakeups() - s.c.wakeups_same_cpu);
     /// Wake-ups per second placed on the waker's CPU.
-    wakeups_same_cpu_per_s = |s| s.per_s(s.c.wakeups_same_cpu);
+    wakeups_same_cpu_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeups_same_cpu);
     /// Wake-ups per second placed on an SMT sibling of the waker's CPU.
-    wakeups_sibling_per_s = |s| s.per_s(s.c.wakeups_sibling);
+    wakeups_sibling_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeups_sibling);
     /// Wake-ups per second placed elsewhere in the waker's last-level cache.
-    wakeups_same_llc_per_s = |s| s.per_s(s.c.wakeups_same_llc);
+    wakeups_same_llc_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeups_same_llc);
     /// Wake-ups per second placed in another last-level cache.
-    wakeups_remote_per_s = |s| s.per_s(s.c.wakeups_remote);
+    wakeups_remote_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeups_remote);
     /// Idle searches per second.
-    idle_searches_per_s = |s| s.per_s(s.c.idle_searches);
+    idle_searches_per_s: "1/s", Neither = |s| s.per_s(s.c.idle_searches);
     /// CPUs looked at per idle search.
-    cpus_per_search = |s| ratio(s.c.cpus_searched as f64, s.c.idle_searches as f64);
+    cpus_per_search: "CPUs", Lower = |s| ratio(s.c.cpus_searched as f64, s.c.idle_searches as f64);
     /// Idle CPUs found by runqueues scanned, in percent (se_eff% of commit 70fb5ccf2ebb).
-    search_efficiency_pct = |s| pct(s.found(), s.c.sis_scanned as f64);
+    search_efficiency_pct: "%", Higher = |s| pct(s.found(), s.c.sis_scanned as f64);
     /// The same of the searches that went beyond target, previous and recent CPU (dom_eff%).
-    domain_efficiency_pct = |s| pct(s.found() - s.fast(), s.c.sis_scanned as f64 - s.fast());
+    domain_efficiency_pct: "%", Higher =
+        |s| pct(s.found() - s.fast(), s.c.sis_scanned as f64 - s.fast());
     /// Share of searches that found one of those three idle, in percent (fast_rate%).
-    fast_path_pct = |s| pct(s.fast(), s.c.sis_search as f64);
+    fast_path_pct: "%", Higher = |s| pct(s.fast(), s.c.sis_search as f64);
     /// Share of searches that found an idle CPU at all, in percent (success_rate%).
-    search_success_pct = |s| pct(s.found(), s.c.sis_search as f64);
+    search_success_pct: "%", Higher = |s| pct(s.found(), s.c.sis_search as f64);
     /// Wake-ups per second that stacked onto a CPU already chosen by another waker.
-    stacked_wakeups_per_s = |s| s.per_s(s.c.stacked_wakeups);
+    stacked_wakeups_per_s: "1/s", Lower = |s| s.per_s(s.c.stacked_wakeups);
     /// Migrations per second, by wake-ups and by balancing.
-    migrations_per_s = |s| s.per_s(s.c.wakeup_migrations + s.c.balance_migrations);
+    migrations_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeup_migrations + s.c.balance_migrations);
     /// Tasks per second that new-idle balancing pulled: `lb_gained[CPU_NEWLY_IDLE]`, over
     /// all domains.
-    lb_gained_newidle_per_s = |s| s.per_s(s.c.newidle_pulls);
+    lb_gained_newidle_per_s: "1/s", Neither = |s| s.per_s(s.c.newidle_pulls);
     /// Inter-processor interrupts per second.
-    ipis_per_s = |s| s.per_s(s.c.ipis);
+    ipis_per_s: "1/s", Neither = |s| s.per_s(s.c.ipis);
     /// Context switches per second.
-    context_switches_per_s = |s| s.per_s(s.c.context_switches);
+    context_switches_per_s: "1/s", Neither = |s| s.per_s(s.c.context_switches);
     /// Share of all CPU time lost waiting for runqueue locks, in percent.
-    lock_wait_pct = |s| pct(s.c.lock_wait_ns as f64, s.cpu_time);
+    lock_wait_pct: "%", Lower = |s| pct(s.c.lock_wait_ns as f64, s.cpu_time);
     /// Share of all CPU time lost waiting for contended cache lines, in percent.
-    hot_line_wait_pct = |s| pct(s.c.hot_line_wait_ns as f64, s.cpu_time);
+    hot_line_wait_pct: "%", Lower = |s| pct(s.c.hot_line_wait_ns as f64, s.cpu_time);
     /// Share of all CPU time lost waiting for the locks of shared wake queues to append
     /// a wakee, in percent. Not part of `lock_wait_pct`.
-    swqueue_append_wait_pct = |s| pct(s.c.swqueue_append_wait_ns as f64, s.cpu_time);
+    swqueue_append_wait_pct: "%", Lower = |s| pct(s.c.swqueue_append_wait_ns as f64, s.cpu_time);
     /// The same to take a wakee off, in percent.
-    swqueue_remove_wait_pct = |s| pct(s.c.swqueue_remove_wait_ns as f64, s.cpu_time);
+    swqueue_remove_wait_pct: "%", Lower = |s| pct(s.c.swqueue_remove_wait_ns as f64, s.cpu_time);
     /// Both as a share of the CPU time that was not idle, in percent: what a profile of
     /// CPU cycles shows.
-    swqueue_wait_busy_pct = |s| {
+    swqueue_wait_busy_pct: "%", Lower = |s| {
         let wait = s.c.swqueue_append_wait_ns + s.c.swqueue_remove_wait_ns;
         pct(wait as f64, s.cpu_time - s.idle)
     };
     /// Tasks per second pulled from a shared wake queue before going idle.
-    swqueue_pulls_per_s = |s| s.per_s(s.c.swqueue_pulls);
+    swqueue_pulls_per_s: "1/s", Neither = |s| s.per_s(s.c.swqueue_pulls);
     /// Median wakeup latency in ns.
-    wakeup_p50_ns = |s| s.latency.quantile(0.5) as f64;
+    wakeup_p50_ns: "ns", Lower, 0.5 = |s| s.latency.quantile(0.5) as f64;
     /// 99th percentile of wakeup latency in ns.
-    wakeup_p99_ns = |s| s.latency.quantile(0.99) as f64;
+    wakeup_p99_ns: "ns", Lower, 0.99 = |s| s.latency.quantile(0.99) as f64;
     /// Largest wakeup latency in ns.
-    wakeup_max_ns = |s| s.latency.max() as f64;
+    wakeup_max_ns: "ns", Lower = |s| s.latency.max() as f64;
 }
 
 /// A run as its figures are read off it.
@@ -176,7 +204,7 @@ impl PartialEq for Explain {
     /// Are all figures the same? What is unknown in both is.
     fn eq(&self, other: &Explain) -> bool {
         let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
-        self.figures().iter().zip(other.figures()).all(|(a, b)| same(a.1, b.1))
+        self.figures().zip(other.figures()).all(|(a, b)| same(a.1, b.1))
     }
 }
 
@@ -244,7 +272,7 @@ mod tests {
             run(Observed::FromOutside { migrations: None }).explain().migrations_per_s.is_nan()
         );
         let all = run(Observed::Everything).explain();
-        assert!(all.figures().iter().all(|(_, value)| value.is_finite()));
+        assert!(all.figures().all(|(_, value)| value.is_finite()));
         assert_eq!(all.migrations_per_s, 4e6);
         assert_eq!(seen, seen.clone());
         assert_ne!(seen, all);

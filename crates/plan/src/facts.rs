@@ -4,7 +4,7 @@ use reveille_measure::enough_for;
 use reveille_usage::{Origin, Usage};
 
 use crate::Request;
-use crate::goal::Subject;
+use crate::goal::{Subject, quantile_name};
 use crate::plan::{Model, NeighbourGiven, Plan, Recording};
 use crate::replay::Stage;
 use crate::search::DRAWS;
@@ -27,7 +27,7 @@ pub(crate) fn too_few(request: &Request<'_>) -> Vec<String> {
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup();
     quantiles.retain(|&quantile| !enough_for(pieces(request.usage), quantile));
-    quantiles.into_iter().map(|q| format!("p{}", (q * 1e9).round() / 1e7)).collect()
+    quantiles.into_iter().map(quantile_name).collect()
 }
 
 pub(crate) fn threads(usage: &Usage) -> u32 {

@@ -5,6 +5,7 @@ use reveille_measure::statistics::nearest_rank;
 use reveille_measure::{duration_ns, duration_text};
 use reveille_place::Mistake;
 use reveille_usage::{Origin, Usage};
+use serde::{Serialize, Serializer};
 
 use crate::{Ns, PlanError};
 
@@ -140,6 +141,17 @@ impl Goal {
         }
         Ok(())
     }
+}
+
+impl Serialize for Goal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+/// 0.999 as `p99.9`.
+pub fn quantile_name(quantile: f64) -> String {
+    format!("p{}", (quantile * 1e9).round() / 1e7)
 }
 
 /// `p99.9` as 0.999.

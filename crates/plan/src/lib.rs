@@ -24,7 +24,7 @@ mod verify;
 mod worst_case;
 
 pub use error::PlanError;
-pub use goal::{Goal, Subject};
+pub use goal::{Goal, Subject, quantile_name};
 pub use limits::parse_limits;
 pub use make::{Neighbour, Request, plan};
 pub use picture::{Picture, Strip, pictures};

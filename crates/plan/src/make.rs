@@ -127,7 +127,7 @@ fn planned(
     counts.simulated_ns = stage.simulated_ns.load(Ordering::Relaxed);
     let mut plan = Plan {
         recording: recording(usage),
-        goals: request.goals.iter().map(|goal| goal.text.clone()).collect(),
+        goals: request.goals.clone(),
         neighbours: given(request, &stage),
         model: model(request, &stage),
         today,

@@ -310,7 +310,7 @@ pub struct Plan {
     /// What it was made from.
     pub recording: Recording,
     /// The goals, as they were asked for.
-    pub goals: Vec<String>,
+    pub goals: Vec<Goal>,
     /// Others on the same CPUs.
     pub neighbours: Vec<NeighbourGiven>,
     /// Where and how it was simulated.

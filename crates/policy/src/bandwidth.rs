@@ -5,6 +5,7 @@ mod ffi;
 
 use std::fmt;
 
+use reveille_place::Mistake;
 use serde::{Deserialize, Serialize};
 
 use crate::Ns;
@@ -43,41 +44,22 @@ impl fmt::Display for BandwidthLimits {
 
 /// Why the kernel refuses settings (EINVAL for all of them), in the order in which it
 /// looks. The root group takes no settings at all.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum BandwidthError {
     /// The quota is below 1 ms.
-    #[error("a quota of {quota_ns} ns is less than 1 ms; raise it, or leave it out for no limit")]
     QuotaTooShort { quota_ns: Ns },
     /// The period is below 1 ms.
-    #[error("a period of {period_ns} ns is less than 1 ms; use 1 ms to 1 s")]
     PeriodTooShort { period_ns: Ns },
     /// The period is above 1 s.
-    #[error("a period of {period_ns} ns is more than 1 s; use 1 ms to 1 s")]
     PeriodTooLong { period_ns: Ns },
     /// The quota is above 2^44 - 1 us.
-    #[error(
-        "a quota of {quota_ns} ns is more than the 17,592,186,044,415 us (203 days) that the \
-         kernel accepts; lower it, or leave it out for no limit"
-    )]
     QuotaTooLong { quota_ns: Ns },
     /// The burst is above the quota.
-    #[error(
-        "a burst of {burst_ns} ns is more than the quota of {quota_ns} ns; lower the burst to \
-         at most the quota, or raise the quota first"
-    )]
     BurstAboveQuota { burst_ns: Ns, quota_ns: Ns },
     /// Burst and quota together are above 2^44 - 1 us.
-    #[error(
-        "burst and quota of {burst_ns} + {quota_ns} ns are together more than the \
-         17,592,186,044,415 us (203 days) that the kernel accepts; lower one of them"
-    )]
     BurstTooLong { burst_ns: Ns, quota_ns: Ns },
     /// A group has more CPU than one that it lies in: cgroup v1 only.
-    #[error(
-        "quota/period is {cpus:.3} CPUs, more than the {parent_cpus:.3} of a group around it; \
-         lower it, or raise the outer group first (cgroup v2 would take the lesser)"
-    )]
     AboveParent {
         /// Quota divided by period.
         cpus: f64,
@@ -85,6 +67,57 @@ pub enum BandwidthError {
         parent_cpus: f64,
     },
 }
+
+impl BandwidthError {
+    /// The rule that is broken, and the remedy.
+    pub fn mistake(self) -> Mistake {
+        let most = "17,592,186,044,415 us (203 days) that the kernel accepts";
+        let (problem, help) = match self {
+            BandwidthError::QuotaTooShort { quota_ns } => (
+                format!("a quota of {quota_ns} ns is less than 1 ms"),
+                "raise it, or leave it out for no limit",
+            ),
+            BandwidthError::PeriodTooShort { period_ns } => {
+                (format!("a period of {period_ns} ns is less than 1 ms"), "use 1 ms to 1 s")
+            }
+            BandwidthError::PeriodTooLong { period_ns } => {
+                (format!("a period of {period_ns} ns is more than 1 s"), "use 1 ms to 1 s")
+            }
+            BandwidthError::QuotaTooLong { quota_ns } => (
+                format!("a quota of {quota_ns} ns is more than the {most}"),
+                "lower it, or leave it out for no limit",
+            ),
+            BandwidthError::BurstAboveQuota { burst_ns, quota_ns } => (
+                format!("a burst of {burst_ns} ns is more than the quota of {quota_ns} ns"),
+                "lower the burst to at most the quota, or raise the quota first",
+            ),
+            BandwidthError::BurstTooLong { burst_ns, quota_ns } => (
+                format!(
+                    "burst and quota of {burst_ns} + {quota_ns} ns are together more than the {most}"
+                ),
+                "lower one of them",
+            ),
+            BandwidthError::AboveParent { cpus, parent_cpus } => (
+                format!(
+                    "quota/period is {cpus:.3} CPUs, more than the {parent_cpus:.3} of a group \
+                     around it"
+                ),
+                "lower it, or raise the outer group first (cgroup v2 would take the lesser)",
+            ),
+        };
+        Mistake::new(problem, help)
+    }
+}
+
+/// The rule and its remedy in one sentence.
+impl fmt::Display for BandwidthError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Mistake { problem, help } = self.mistake();
+        write!(f, "{problem}; {help}")
+    }
+}
+
+impl std::error::Error for BandwidthError {}
 
 /// Quota per period as the kernel compares it: in 2^-20 of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

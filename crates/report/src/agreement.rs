@@ -138,7 +138,7 @@ pub(crate) fn ratio(row: &AgreementRow) -> String {
 pub(crate) fn figures(row: &AgreementRow) -> [String; 2] {
     match row.kind {
         AgreementKind::Value => {
-            let unit = Unit::of_metric(&row.metric);
+            let unit = Unit::of(&row.metric);
             [spread(unit, &row.predicted), spread(unit, &row.measured)]
         }
         AgreementKind::Runs => [row.predicted_runs, row.measured_runs]
@@ -203,8 +203,8 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
             row.case.clone(),
             row.load.to_string(),
             row.variant.clone().unwrap_or_default(),
-            row.metric.clone(),
-            direction_key(row.direction).into(),
+            row.metric.to_string(),
+            direction_key(row.metric.direction).into(),
             kind_key(row.kind).into(),
             optional(row.ratio),
             verdict_key(row.verdict).into(),

@@ -61,7 +61,7 @@ pub fn baselines(study: &Study, c: &Comparison) -> String {
             let figures = [
                 row.load.to_string(),
                 format!("{share:.2}"),
-                row.metric.clone(),
+                row.metric.to_string(),
                 printed(row).unwrap_or_default().trim_start_matches("base ").to_owned(),
                 own(case, row).unwrap_or_default(),
                 model.join(", "),
@@ -81,8 +81,8 @@ pub fn baselines(study: &Study, c: &Comparison) -> String {
 fn own(case: &Case, row: &Row) -> Option<String> {
     let point = case.points.iter().find(|p| p.load == row.load)?;
     point.published.iter().find_map(|p| match p.figure {
-        PublishedFigure::Side { own, .. } if case.metrics[p.metric].name == row.metric => {
-            Some(Unit::of_metric(&row.metric).format(own))
+        PublishedFigure::Side { own, .. } if case.metrics[p.metric].metric == row.metric => {
+            Some(Unit::of(&row.metric).format(own))
         }
         _ => None,
     })

@@ -49,10 +49,10 @@ pub fn read_bench(text: &str) -> Result<BenchRuns, String> {
 pub fn bench_table(runs: &BenchRuns) -> String {
     let head = ["", "p50", "p90", "p99", "mean", "min", "max"].map(str::to_owned);
     let row = |f: &BenchFigure| {
-        let unit = Unit::of_metric(f.metric);
+        let unit = Unit::of(&f.metric);
         let at = |q: Option<f64>| quantile(unit, q);
         [
-            name(f.metric),
+            f.metric.name.to_string(),
             at(f.p50),
             at(f.p90),
             at(f.p99),
@@ -82,11 +82,11 @@ pub fn bench_change_table(before: &BenchRuns, after: &BenchRuns) -> String {
     let head = ["", "p50 before", "p50 after", "mean before", "mean after", "change", "p"];
     let row = |change_of: &BenchChange| {
         let BenchChange { metric, before, after, change_pct, p_value, significant } = change_of;
-        let unit = Unit::of_metric(metric);
+        let unit = Unit::of(metric);
         let mean = |f: Figure, n: usize| figure(unit, f, n > 1);
         let star = if *significant { "*" } else { "" };
         [
-            name(metric),
+            metric.name.to_string(),
             quantile(unit, before.p50),
             quantile(unit, after.p50),
             mean(before.figure, runs[0]),
@@ -115,11 +115,6 @@ pub fn bench_change_table(before: &BenchRuns, after: &BenchRuns) -> String {
 
 fn count(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
-}
-
-/// A metric without its unit, which figures carry themselves.
-fn name(metric: &str) -> String {
-    metric.split(" (").next().unwrap_or(metric).to_owned()
 }
 
 fn quantile(unit: Unit, value: Option<f64>) -> String {

@@ -10,45 +10,55 @@ use crate::number;
 pub(crate) struct Line {
     /// Short enough for the first column of an 80-column table.
     pub(crate) label: &'static str,
+    /// Is it a part of the line above?
+    pub(crate) part: bool,
     /// The number with its unit.
     pub(crate) value: fn(&Explain) -> String,
+}
+
+const fn whole(label: &'static str, value: fn(&Explain) -> String) -> Line {
+    Line { label, part: false, value }
+}
+
+const fn part(label: &'static str, value: fn(&Explain) -> String) -> Line {
+    Line { label, part: true, value }
 }
 
 /// All explaining numbers, in the order of a wakeup: how full the machine was,
 /// where wakees went, what finding a CPU took, what it cost, what the task felt.
 const LINES: [Line; 24] = [
-    Line { label: "idle", value: |e| percent(e.idle_pct) },
-    Line { label: "  kernel's count", value: |e| percent(e.idle_task_pct) },
-    Line { label: "wakeups/s", value: |e| si(e.ttwu_count_per_s) },
-    Line { label: "  same CPU", value: |e| share(e.wakeups_same_cpu_per_s, e) },
-    Line { label: "  sibling", value: |e| share(e.wakeups_sibling_per_s, e) },
-    Line { label: "  same LLC", value: |e| share(e.wakeups_same_llc_per_s, e) },
-    Line { label: "  remote", value: |e| share(e.wakeups_remote_per_s, e) },
-    Line { label: "idle searches/s", value: |e| si(e.idle_searches_per_s) },
-    Line { label: "  CPUs looked at", value: |e| si(e.cpus_per_search) },
-    Line { label: "search success", value: |e| percent(e.search_success_pct) },
-    Line { label: "  fast path", value: |e| percent(e.fast_path_pct) },
-    Line { label: "  efficiency", value: |e| percent(e.search_efficiency_pct) },
-    Line { label: "  in the cache", value: |e| percent(e.domain_efficiency_pct) },
-    Line { label: "stacked wakeups/s", value: |e| si(e.stacked_wakeups_per_s) },
-    Line { label: "migrations/s", value: |e| si(e.migrations_per_s) },
-    Line { label: "  new-idle pulls/s", value: |e| si(e.lb_gained_newidle_per_s) },
-    Line { label: "IPIs/s", value: |e| si(e.ipis_per_s) },
-    Line { label: "switches/s", value: |e| si(e.context_switches_per_s) },
-    Line { label: "scheduling cost", value: |e| percent(e.cost_pct) },
-    Line { label: "  lock wait", value: |e| percent(e.lock_wait_pct) },
-    Line { label: "  hot-line wait", value: |e| percent(e.hot_line_wait_pct) },
-    Line { label: "wakeup p50", value: |e| quantile(e.wakeup_p50_ns, e) },
-    Line { label: "wakeup p99", value: |e| quantile(e.wakeup_p99_ns, e) },
-    Line { label: "wakeup max", value: |e| time(e.wakeup_max_ns) },
+    whole("idle", |e| percent(e.idle_pct)),
+    part("kernel's count", |e| percent(e.idle_task_pct)),
+    whole("wakeups/s", |e| si(e.ttwu_count_per_s)),
+    part("same CPU", |e| share(e.wakeups_same_cpu_per_s, e)),
+    part("sibling", |e| share(e.wakeups_sibling_per_s, e)),
+    part("same LLC", |e| share(e.wakeups_same_llc_per_s, e)),
+    part("remote", |e| share(e.wakeups_remote_per_s, e)),
+    whole("idle searches/s", |e| si(e.idle_searches_per_s)),
+    part("CPUs looked at", |e| si(e.cpus_per_search)),
+    whole("search success", |e| percent(e.search_success_pct)),
+    part("fast path", |e| percent(e.fast_path_pct)),
+    part("efficiency", |e| percent(e.search_efficiency_pct)),
+    part("in the cache", |e| percent(e.domain_efficiency_pct)),
+    whole("stacked wakeups/s", |e| si(e.stacked_wakeups_per_s)),
+    whole("migrations/s", |e| si(e.migrations_per_s)),
+    part("new-idle pulls/s", |e| si(e.lb_gained_newidle_per_s)),
+    whole("IPIs/s", |e| si(e.ipis_per_s)),
+    whole("switches/s", |e| si(e.context_switches_per_s)),
+    whole("scheduling cost", |e| percent(e.cost_pct)),
+    part("lock wait", |e| percent(e.lock_wait_pct)),
+    part("hot-line wait", |e| percent(e.hot_line_wait_pct)),
+    whole("wakeup p50", |e| quantile(e.wakeup_p50_ns, e)),
+    whole("wakeup p99", |e| quantile(e.wakeup_p99_ns, e)),
+    whole("wakeup max", |e| time(e.wakeup_max_ns)),
 ];
 
 /// What the shared wake queue did; of interest only where a policy has one.
 const SHARED_QUEUE: [Line; 4] = [
-    Line { label: "shared-queue pulls/s", value: |e| si(e.swqueue_pulls_per_s) },
-    Line { label: "  wait to append", value: |e| percent(e.swqueue_append_wait_pct) },
-    Line { label: "  wait to remove", value: |e| percent(e.swqueue_remove_wait_pct) },
-    Line { label: "  waits of busy time", value: |e| percent(e.swqueue_wait_busy_pct) },
+    whole("shared-queue pulls/s", |e| si(e.swqueue_pulls_per_s)),
+    part("wait to append", |e| percent(e.swqueue_append_wait_pct)),
+    part("wait to remove", |e| percent(e.swqueue_remove_wait_pct)),
+    part("waits of busy time", |e| percent(e.swqueue_wait_busy_pct)),
 ];
 
 /// What stands for a number that was not observed.

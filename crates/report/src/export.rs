@@ -77,8 +77,7 @@ const OWN_COLUMNS: [&str; 28] = [
 fn columns() -> Vec<String> {
     let mut names: Vec<String> = OWN_COLUMNS.map(String::from).into();
     for side in ["baseline", "candidate"] {
-        let figures = Explain::default().figures();
-        names.extend(figures.iter().map(|(name, _)| format!("{side}_{name}")));
+        names.extend(Explain::FIGURES.iter().map(|figure| format!("{side}_{}", figure.name)));
     }
     names.extend(["baseline_modes", "candidate_modes", "change_modes"].map(String::from));
     names
@@ -95,7 +94,7 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
         row.case.clone(),
         row.load.to_string(),
         row.variant.clone(),
-        row.metric.clone(),
+        row.metric.to_string(),
         number(row.baseline.mean),
         number(row.baseline.rel_std),
         number(row.candidate.mean),
@@ -107,7 +106,7 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
         row.published_source.clone().unwrap_or_default(),
         row.verdict.map_or("", verdict_key).into(),
         c.mechanism.clone().unwrap_or_default(),
-        direction_key(row.direction).into(),
+        direction_key(row.metric.direction).into(),
         kind_key(row.kind).into(),
         optional(row.published_baseline),
         optional(row.published_candidate),
@@ -117,7 +116,7 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
         row.noise.clone().unwrap_or_default(),
     ];
     for side in [&row.explain.baseline, &row.explain.candidate] {
-        cells.extend(side.figures().into_iter().map(|(_, value)| number(value)));
+        cells.extend(side.figures().map(|(_, value)| number(value)));
     }
     let modes = row.modes.as_ref();
     let of_side = |m: &[Mode]| shares(m.iter().map(|m| (m.centre, m.share)));

@@ -129,7 +129,7 @@ fn rows(
                 case(c, row),
                 row.load.to_string(),
                 row.variant.clone(),
-                row.metric.clone(),
+                row.metric.to_string(),
                 published(row),
                 predicted(row),
                 ratio(row),

@@ -1,6 +1,8 @@
 //! How figures are written for people: three significant digits, an SI suffix
-//! and the unit that the metric's name carries, so that columns stay narrow and
+//! and the metric's unit, so that columns stay narrow and
 //! a reader never has to count digits.
+
+use reveille_study::Metric;
 
 /// What a figure without a value is written as.
 pub(crate) const UNDEFINED: &str = "n/a";
@@ -8,7 +10,7 @@ pub(crate) const UNDEFINED: &str = "n/a";
 /// What a quantile of too few samples is written as.
 pub(crate) const TOO_FEW: &str = "too few";
 
-/// The kind of quantity that a metric's name announces in its last parentheses.
+/// The kind of quantity that a metric's unit makes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
     /// A time; the figure times `to_ns` is in nanoseconds.
@@ -26,9 +28,8 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// Reads the unit of `throughput (operations/s)` or `p99 (ns)`.
-    pub(crate) fn of_metric(metric: &str) -> Unit {
-        match unit_text(metric) {
+    pub(crate) fn of(metric: &Metric) -> Unit {
+        match &*metric.unit {
             "ns" => Unit::Time { to_ns: 1.0 },
             "us" | "µs" => Unit::Time { to_ns: 1e3 },
             "ms" => Unit::Time { to_ns: 1e6 },
@@ -55,11 +56,6 @@ impl Unit {
             Unit::Count => si(value),
         }
     }
-}
-
-/// The text in the last parentheses of a metric's name; empty if it has none.
-pub(crate) fn unit_text(metric: &str) -> &str {
-    metric.strip_suffix(')').and_then(|m| m.rsplit_once('(')).map_or("", |(_, unit)| unit)
 }
 
 /// Three significant digits.
@@ -139,6 +135,8 @@ pub(crate) fn figure(unit: Unit, figure: reveille_study::Figure, repeated: bool)
 
 #[cfg(test)]
 mod tests {
+    use reveille_study::Direction;
+
     use super::*;
 
     #[test]
@@ -155,14 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn unit_comes_from_the_metric_name() {
-        assert_eq!(Unit::of_metric("throughput (operations/s)").format(1.5e6), "1.50M/s");
-        assert_eq!(Unit::of_metric("p99 (ns)").format(1500.0), "1.50µs");
-        assert_eq!(Unit::of_metric("runtime (s)").format(12.0), "12.0s");
-        assert_eq!(Unit::of_metric("idle (mean) (%)").format(12.0), "12.0%");
-        assert_eq!(Unit::of_metric("E[WCET] (periods)").format(1.00018), "1.0002");
-        assert_eq!(Unit::of_metric("P(WCET>1) (% of periods)").format(0.0149), "0.01%");
-        assert_eq!(Unit::of_metric("score").format(12.0), "12.0");
+    fn figures_are_written_in_their_unit() {
+        let format = |unit, value| Unit::of(&Metric::new("", unit, Direction::Lower)).format(value);
+        assert_eq!(format("operations/s", 1.5e6), "1.50M/s");
+        assert_eq!(format("ns", 1500.0), "1.50µs");
+        assert_eq!(format("s", 12.0), "12.0s");
+        assert_eq!(format("%", 12.0), "12.0%");
+        assert_eq!(format("periods", 1.00018), "1.0002");
+        assert_eq!(format("% of periods", 0.0149), "0.01%");
+        assert_eq!(format("", 12.0), "12.0");
     }
 
     #[test]

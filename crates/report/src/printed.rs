@@ -8,7 +8,7 @@ use crate::number::{self, Unit};
 /// The published figures of a row as printed, with their unit and the side that they
 /// are of; `None` where only a change was published.
 pub(crate) fn printed(row: &Row) -> Option<String> {
-    let own = number::unit_text(&row.metric);
+    let own = &*row.metric.unit;
     let unit = row.published_unit.as_deref();
     match (row.published_baseline, row.published_candidate) {
         (None, None) => None,
@@ -38,7 +38,7 @@ fn with_unit(value: f64, unit: &str) -> String {
 
 /// What a row predicts, in the terms of what was published for it.
 pub(crate) fn predicted(row: &Row) -> String {
-    let unit = Unit::of_metric(&row.metric);
+    let unit = Unit::of(&row.metric);
     let side = if row.published_baseline.is_some() { "base" } else { "variant" };
     let figure = if row.published_baseline.is_some() { row.baseline } else { row.candidate };
     match row.kind {
@@ -64,7 +64,7 @@ pub(crate) fn predicted(row: &Row) -> String {
 /// The figures of both sides: a mean with its spread, or the states that repeats fall
 /// into, each with its share.
 pub(crate) fn sides(row: &Row) -> [Vec<String>; 2] {
-    let unit = Unit::of_metric(&row.metric);
+    let unit = Unit::of(&row.metric);
     let side = |figure: Figure, modes: Option<&Vec<Mode>>| {
         if row.too_few {
             // What is held against a published figure is judged all the same.

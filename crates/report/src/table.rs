@@ -165,7 +165,8 @@ fn in_lines(states: &[String]) -> String {
 /// width asks for.
 fn explanation(page: &mut Page, group: &Group<'_>) {
     let lines = explain::lines(group.rows.iter().copied());
-    let label_width = lines.iter().map(|l| l.label.len()).max().unwrap_or(0) + 3;
+    let label_width =
+        lines.iter().map(|l| l.label.len() + if l.part { 2 } else { 0 }).max().unwrap_or(0) + 3;
     // `1.23M -> 1.23M` is 14 wide and padded by 2; `-> 100µs` may need one more.
     let per_table = ((page.width - label_width) / 18).max(1);
     for rows in group.loads().chunks(per_table) {
@@ -173,7 +174,7 @@ fn explanation(page: &mut Page, group: &Group<'_>) {
         let loads = rows.iter().map(|r| r.load.to_string());
         table.set_header(std::iter::once("at load".to_string()).chain(loads));
         for line in &lines {
-            let label = line.label.replace("  ", "\u{a0}\u{a0}");
+            let label = format!("{}{}", if line.part { "\u{a0}\u{a0}" } else { "" }, line.label);
             table.add_row(std::iter::once(label).chain(rows.iter().map(|row| {
                 let (before, after) = (&row.explain.baseline, &row.explain.candidate);
                 match row.variant.as_str() {

@@ -4,7 +4,9 @@
 use reveille_measure::{HostContext, LoadedScheduler};
 use reveille_report::{Made, agreement_csv, agreement_json, agreement_table};
 use reveille_study::verdict::measured::{Rule, Runs};
-use reveille_study::{Agreement, AgreementKind, AgreementRow, Direction, Score, Spread, Verdict};
+use reveille_study::{
+    Agreement, AgreementKind, AgreementRow, Direction, Metric, Score, Spread, Verdict,
+};
 
 fn agreement_html(a: &Agreement) -> String {
     let made = Made { command: "reveille study".into(), date: "2026-03-01".into() };
@@ -16,8 +18,7 @@ fn row(metric: &str, predicted: &[f64], measured: &[f64]) -> AgreementRow {
         case: "context_switch1".into(),
         load: 1,
         variant: None,
-        metric: metric.into(),
-        direction: Direction::Higher,
+        metric: Metric::read(metric, Direction::Higher),
         kind: AgreementKind::Value,
         predicted: Spread::of(predicted),
         measured: Spread::of(measured),
@@ -47,8 +48,7 @@ fn sample() -> Agreement {
     let runs = AgreementRow {
         kind: AgreementKind::Runs,
         case: "burst".into(),
-        direction: Direction::Lower,
-        metric: "runs with p99 request latency above 10ms (runs)".into(),
+        metric: Metric::new("runs with p99 request latency above 10ms", "runs", Direction::Lower),
         predicted_runs: Some(Runs { above: 12, of: 20 }),
         measured_runs: Some(Runs { above: 2, of: 3 }),
         bound: Some(1e7),
@@ -58,7 +58,7 @@ fn sample() -> Agreement {
     let change = AgreementRow {
         kind: AgreementKind::Change,
         variant: Some("cpus=0".into()),
-        metric: "change of throughput (operations/s)".into(),
+        metric: Metric::new("change of throughput", "operations/s", Direction::Higher),
         predicted_change_pct: Some(12.34),
         measured_change_pct: None,
         ratio: None,
@@ -177,7 +177,7 @@ fn names_are_text_and_nothing_else() {
     for row in &mut a.rows {
         row.case = EVIL.into();
         row.variant = Some(EVIL.into());
-        row.metric = format!("{EVIL} (operations/s)");
+        row.metric = Metric::new(EVIL, "operations/s", Direction::Higher);
         row.reason = EVIL.into();
     }
     assert!(!agreement_html(&a).contains("<script"));

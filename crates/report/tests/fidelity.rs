@@ -65,7 +65,7 @@ fn states_are_shown_with_their_shares_and_never_as_a_mean() {
     row.verdict = Some(Verdict::Hit);
     row.published_change_pct = Some(300.0);
     row.ratio = None;
-    row.modes = RowModes::of(row.direction, &[1e6, 1e6], &[1e6, 4e6]);
+    row.modes = RowModes::of(row.metric.direction, &[1e6, 1e6], &[1e6, 4e6]);
     let made = Made { command: String::new(), date: String::new() };
     for text in [page(std::slice::from_ref(&c)), html(std::slice::from_ref(&c), &made)] {
         let text = text.replace("<br>", " ").replace("<span class=\"gap\">*</span>", "");

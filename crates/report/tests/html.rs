@@ -75,10 +75,10 @@ fn published_values_follow_the_direction_of_the_metric() {
     let row = &mut c.rows[0];
     row.baseline.mean = 200.0;
     row.published_change_pct = Some(25.0);
-    row.direction = Direction::Lower;
+    row.metric.direction = Direction::Lower;
     // A time that is 25% better is four fifths of what it was.
     assert!(html(&[c.clone()]).contains("\"implied\":160.0"));
-    c.rows[0].direction = Direction::Higher;
+    c.rows[0].metric.direction = Direction::Higher;
     assert!(html(&[c]).contains("\"implied\":250.0"));
 }
 

@@ -15,7 +15,7 @@ use crate::rows::Finished;
 use crate::runner::{predictable, run_slots};
 use crate::scheduler::Scheduler;
 use crate::verdict::measured::{self, Judged, Pair, Quantity, Runs};
-use crate::{Case, Study, StudyError, duration_text, statistics, verdict};
+use crate::{Case, Metric, Study, StudyError, duration_text, statistics, verdict};
 
 /// Least number of predictions under a bandwidth limit: each has a phase of its own, and
 /// their range is what a measurement is held against.
@@ -178,7 +178,7 @@ impl Worlds<'_> {
                 let quantity = quantity(self.case, side, measure);
                 let judged = measured::value(quantity, &both.predicted, &both.measured);
                 rows.push(self.row(side, measure, &both, AgreementKind::Value, judged));
-                if let Some(bound) = self.bound(side, quantity, measure) {
+                if let Some(bound) = self.bound(side, quantity) {
                     rows.push(self.runs(side, measure, &both, bound));
                 }
                 let base = self.both(0, m).filter(|_| side > 0 && quantity == Quantity::Free);
@@ -199,15 +199,14 @@ impl Worlds<'_> {
 
     /// What repeats are counted above: a tenth of the shortest period for a latency, as
     /// the mail about burst counts its long tails; none at all for throttled periods.
-    fn bound(&self, side: usize, quantity: Quantity, measure: &Measure) -> Option<f64> {
+    fn bound(&self, side: usize, quantity: Quantity) -> Option<f64> {
         let groups = &self.case.setup(0).1.groups;
         let groups = if groups.is_empty() { &self.case.setup(side).1.groups } else { groups };
         let limited = groups.iter().filter(|g| g.limits.quota_ns.is_some());
         let period = limited.map(|g| g.limits.period_ns).min()?;
         match quantity {
             Quantity::LimitedLatency => Some(period as f64 / 10.0),
-            Quantity::ThrottledPct => Some(0.0),
-            Quantity::Counter if measure.short_name().ends_with("nr_throttled") => Some(0.0),
+            Quantity::ThrottledPct | Quantity::ThrottledPeriods => Some(0.0),
             _ => None,
         }
     }
@@ -217,12 +216,12 @@ impl Worlds<'_> {
         let measured = Runs::above(&both.measured.samples, bound);
         let judged = measured::runs(predicted, measured);
         let mut row = self.row(side, measure, both, AgreementKind::Runs, judged);
-        let name = measure.short_name();
-        row.metric = match bound {
-            0.0 => format!("runs with any {name} (runs)"),
-            ns => format!("runs with {name} above {} (runs)", duration_text(ns)),
+        let name = &measure.metric.name;
+        let name = match bound {
+            0.0 => format!("runs with any {name}"),
+            ns => format!("runs with {name} above {}", duration_text(ns)),
         };
-        row.direction = crate::Direction::Lower;
+        row.metric = Metric::new(name, "runs", crate::Direction::Lower);
         row.ratio = None;
         row.bound = Some(bound);
         (row.predicted_runs, row.measured_runs) = (Some(predicted), Some(measured));
@@ -232,7 +231,7 @@ impl Worlds<'_> {
     fn change(&self, side: usize, measure: &Measure, base: &Both, both: &Both) -> AgreementRow {
         let change = |base: &Spread, variant: &Spread| {
             let mean = |s: &Spread| statistics::figure(&s.samples).mean;
-            statistics::change_pct(measure.direction, mean(base), mean(variant))
+            statistics::change_pct(measure.metric.direction, mean(base), mean(variant))
         };
         let predicted = change(&base.predicted, &both.predicted);
         let measured = change(&base.measured, &both.measured);
@@ -241,7 +240,7 @@ impl Worlds<'_> {
             &Pair { base: &base.measured, variant: &both.measured, change_pct: measured },
         );
         let mut row = self.row(side, measure, both, AgreementKind::Change, judged);
-        row.metric = format!("change of {}", measure.name);
+        row.metric = measure.metric.named(format!("change of {}", measure.metric.name));
         let ratio = (100.0 + predicted) / (100.0 + measured);
         let modes = [base, both].iter().any(|b| b.is_multimodal());
         row.ratio = Some(ratio).filter(|r| r.is_finite() && !modes);
@@ -268,8 +267,7 @@ impl Worlds<'_> {
             case: self.case.name.clone(),
             load: self.load,
             variant: (side > 0).then(|| self.case.side_name(side).to_owned()),
-            metric: measure.name.clone(),
-            direction: measure.direction,
+            metric: measure.metric.clone(),
             kind,
             predicted: both.predicted.clone(),
             measured: both.measured.clone(),
@@ -295,10 +293,11 @@ impl Both {
 /// What the metric of a side is, for the rule.
 fn quantity(case: &Case, side: usize, measure: &Measure) -> Quantity {
     match &measure.from {
-        MeasureFrom::Group { figure, .. } if figure.name.starts_with("throttled_pct") => {
-            Quantity::ThrottledPct
-        }
-        MeasureFrom::Group { .. } => Quantity::Counter,
+        MeasureFrom::Group { figure, .. } => match figure.name {
+            "throttled_pct" => Quantity::ThrottledPct,
+            "nr_throttled" => Quantity::ThrottledPeriods,
+            _ => Quantity::Counter,
+        },
         _ if measure.is_percentile() && is_limited(case.setup(side).1) => Quantity::LimitedLatency,
         _ => Quantity::Free,
     }

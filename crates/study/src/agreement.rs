@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::modes::Spread;
 use crate::verdict::measured::{Rule, Runs};
-use crate::{Direction, Score, Verdict};
+use crate::{Metric, Score, Verdict};
 
 /// How far predictions and measurements of one study agree.
 #[derive(Clone, Debug, Serialize)]
@@ -45,9 +45,8 @@ pub struct AgreementRow {
     /// The variant's edits; null for the baseline.
     pub variant: Option<String>,
     /// What is compared, with its unit: `throughput (operations/s)`.
-    pub metric: String,
-    /// Which way the metric has to move to be better.
-    pub direction: Direction,
+    #[serde(flatten, serialize_with = "Metric::with_direction")]
+    pub metric: Metric,
     /// What is held against what.
     pub kind: AgreementKind,
     /// Repeats of the prediction.

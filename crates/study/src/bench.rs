@@ -6,7 +6,7 @@ use reveille_measure::{GroupStats, HostContext, enough_for};
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{change_pct, figure, welch_p};
-use crate::{Direction, Figure};
+use crate::{Direction, Figure, Metric};
 
 /// The form of [`BenchRuns`] as JSON; changes when a key is renamed or changes its unit.
 pub const BENCH_FORMAT: u32 = 1;
@@ -37,8 +37,8 @@ pub struct BenchRuns {
 /// One metric over all runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchFigure {
-    /// Its unit is in the parentheses; a count has none.
-    pub metric: &'static str,
+    /// A count has no unit.
+    pub metric: Metric,
     /// Half of the runs took no more; null with fewer than 20.
     pub p50: Option<f64>,
     /// Null with fewer than 100 runs.
@@ -58,7 +58,7 @@ pub struct BenchFigure {
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchChange {
     /// As in [`BenchFigure`].
-    pub metric: &'static str,
+    pub metric: Metric,
     /// Of the runs before.
     pub before: BenchFigure,
     /// Of the runs after.
@@ -80,34 +80,34 @@ pub struct BenchComparison {
     pub differences: Vec<String>,
 }
 
-type Metric = (&'static str, fn(&CommandRun) -> u64);
+type Taken = (&'static str, &'static str, fn(&CommandRun) -> u64);
 
-const METRICS: [Metric; 6] = [
-    ("wall time (ns)", |run| run.wall_ns),
-    ("CPU time (ns)", |run| run.user_ns + run.system_ns),
-    ("user time (ns)", |run| run.user_ns),
-    ("system time (ns)", |run| run.system_ns),
-    ("voluntary switches", |run| run.voluntary_switches),
-    ("involuntary switches", |run| run.involuntary_switches),
+const METRICS: [Taken; 6] = [
+    ("wall time", "ns", |run| run.wall_ns),
+    ("CPU time", "ns", |run| run.user_ns + run.system_ns),
+    ("user time", "ns", |run| run.user_ns),
+    ("system time", "ns", |run| run.system_ns),
+    ("voluntary switches", "", |run| run.voluntary_switches),
+    ("involuntary switches", "", |run| run.involuntary_switches),
 ];
 
 impl BenchRuns {
     /// Every metric.
     pub fn figures(&self) -> Vec<BenchFigure> {
-        METRICS.iter().map(|metric| self.figure(metric)).collect()
+        METRICS.iter().map(|taken| self.figure(taken)).collect()
     }
 
-    fn samples(&self, metric: &Metric) -> Vec<f64> {
-        self.runs.iter().map(|run| metric.1(run) as f64).collect()
+    fn samples(&self, taken: &Taken) -> Vec<f64> {
+        self.runs.iter().map(|run| taken.2(run) as f64).collect()
     }
 
-    fn figure(&self, metric: &Metric) -> BenchFigure {
-        let samples = self.samples(metric);
+    fn figure(&self, taken: &Taken) -> BenchFigure {
+        let samples = self.samples(taken);
         let sorted = sorted(&samples);
         let enough = |q: f64| enough_for(samples.len() as u64, q);
         let at = |q: f64| enough(q).then(|| interpolated(&sorted, q));
         BenchFigure {
-            metric: metric.0,
+            metric: Metric::new(taken.0, taken.1, Direction::Lower),
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),
@@ -119,12 +119,12 @@ impl BenchRuns {
 
     /// These runs, and others after them.
     pub fn compare(&self, after: &BenchRuns) -> BenchComparison {
-        let change = |metric: &Metric| {
-            let samples = [self.samples(metric), after.samples(metric)];
-            let [before, after] = [self.figure(metric), after.figure(metric)];
+        let change = |taken: &Taken| {
+            let samples = [self.samples(taken), after.samples(taken)];
+            let [before, after] = [self.figure(taken), after.figure(taken)];
             let p_value = welch_p(&samples[0], &samples[1]);
             BenchChange {
-                metric: metric.0,
+                metric: before.metric.clone(),
                 change_pct: change_pct(Direction::Neither, before.figure.mean, after.figure.mean),
                 before,
                 after,

@@ -2,9 +2,8 @@
 //! gain starts, and what the predicted curve says to them.
 
 use crate::comparison::Claim;
-use crate::measure::Direction;
 use crate::published::Side;
-use crate::{Study, statistics, verdict};
+use crate::{Direction, Study, statistics, verdict};
 
 /// A published statement about a curve of a case.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +115,7 @@ impl Statement {
     /// What is claimed, in words, without the figures that agree with it.
     pub fn words(&self, study: &Study) -> String {
         let case = &study.cases[self.case];
-        let (name, metric) = (&case.name, &case.metrics[self.metric].name);
+        let (name, metric) = (&case.name, &case.metrics[self.metric].metric);
         let variant = |i: usize| &case.variants[i].name;
         match self.kind {
             StatementKind::Peak { .. } => {
@@ -164,7 +163,7 @@ impl Statement {
         samples: &dyn Fn(usize, usize) -> Option<&'a [f64]>,
     ) -> Option<Claim> {
         let case = &study.cases[self.case];
-        let direction = case.metrics[self.metric].direction;
+        let direction = case.metrics[self.metric].metric.direction;
         let loads: Vec<u64> = case.points.iter().map(|p| p.load).collect();
         let predicted = predicted(&self.kind, direction, &loads, samples)?;
         let (low, high) = self.kind.bounds();

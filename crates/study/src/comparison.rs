@@ -5,7 +5,7 @@ use reveille_measure::{CpuTime, Explain, HostContext, Ns};
 use serde::{Deserialize, Serialize};
 
 use crate::modes::{ModeChange, RowModes};
-use crate::{Direction, Skill};
+use crate::{Metric, Skill};
 
 /// The outcome of one study: every case × load × variant against the baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -82,9 +82,8 @@ pub struct Row {
     /// Finished runs of each side.
     pub repeats: usize,
     /// What is compared, with its unit: `throughput (operations/s)`, `p99 (ns)`.
-    pub metric: String,
-    /// Which way the metric has to move to be better.
-    pub direction: Direction,
+    #[serde(flatten, serialize_with = "Metric::with_direction")]
+    pub metric: Metric,
     /// What is held against a published figure.
     pub kind: RowKind,
     /// Under the baseline.
@@ -166,7 +165,7 @@ pub enum RowKind {
 }
 
 /// The same explaining numbers for both sides.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Explanation {
     /// Mean over the baseline's repeats.
     pub baseline: Explain,

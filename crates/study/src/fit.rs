@@ -354,7 +354,7 @@ fn fit_row(study: &str, before: &Row, after: &Row) -> FitRow {
         case: before.case.clone(),
         load: before.load,
         variant: before.variant.clone(),
-        metric: before.metric.clone(),
+        metric: before.metric.to_string(),
         ratio_before: before.ratio,
         ratio_after: after.ratio,
         verdict_before: before.verdict.unwrap_or(Verdict::Informative),

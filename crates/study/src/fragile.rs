@@ -101,7 +101,7 @@ impl RowPlace {
             case: row.case.clone(),
             load: row.load,
             variant: row.variant.clone(),
-            metric: row.metric.clone(),
+            metric: row.metric.to_string(),
             side,
         }
     }

@@ -10,7 +10,7 @@ use reveille_fluid::{Demand, GroupDemand, Interference, InterferenceError, joint
 
 use crate::comparison::{Detail, Explanation, MachineUsed, Row, RowKind, SideDetail};
 use crate::matrix::seed;
-use crate::{Direction, Side, Study, statistics, verdict};
+use crate::{Direction, Metric, Side, Study, statistics, verdict};
 
 /// The name that rows have in place of a machine's.
 pub const FLUID: &str = "fluid";
@@ -105,10 +105,11 @@ pub struct JointPublished {
 pub struct JointMeasure {
     /// As a study file names it.
     pub key: &'static str,
-    /// As rows name it, with its unit.
-    pub name: &'static str,
+    /// As rows name it.
+    name: &'static str,
+    unit: &'static str,
     /// Which way is better for the groups.
-    pub direction: Direction,
+    direction: Direction,
     /// The figure if nobody is disturbed, from which differences are judged.
     rest: f64,
     /// A difference that is as good as none.
@@ -118,14 +119,14 @@ pub struct JointMeasure {
 
 /// All that a joint simulation can be judged by.
 pub const JOINT_MEASURES: &[JointMeasure] = &[
-    periods("wcet", "E[WCET] (periods)", 1.0, |i| i.wcet),
-    share("p_wcet", "P(WCET>1) (% of periods)", Direction::Lower, |i| i.missed),
-    share("overcommitted", "overcommitted (% of periods)", Direction::Lower, |i| i.overcommitted),
-    share("all_within", "all within quota (% of periods)", Direction::Neither, |i| i.all_within),
-    share("all_beyond", "all beyond quota (% of periods)", Direction::Neither, |i| i.all_beyond),
-    share("late", "a group late (% of periods)", Direction::Lower, |i| i.late),
-    periods("mean_tardiness", "mean tardiness (periods)", 0.0, |i| i.mean_tardiness),
-    periods("worst_tardiness", "worst tardiness (periods)", 0.0, |i| i.worst_tardiness),
+    periods("wcet", "E[WCET]", 1.0, |i| i.wcet),
+    share("p_wcet", "P(WCET>1)", Direction::Lower, |i| i.missed),
+    share("overcommitted", "overcommitted", Direction::Lower, |i| i.overcommitted),
+    share("all_within", "all within quota", Direction::Neither, |i| i.all_within),
+    share("all_beyond", "all beyond quota", Direction::Neither, |i| i.all_beyond),
+    share("late", "a group late", Direction::Lower, |i| i.late),
+    periods("mean_tardiness", "mean tardiness", 0.0, |i| i.mean_tardiness),
+    periods("worst_tardiness", "worst tardiness", 0.0, |i| i.worst_tardiness),
 ];
 
 const fn periods(
@@ -134,7 +135,15 @@ const fn periods(
     rest: f64,
     value: fn(&Interference) -> f64,
 ) -> JointMeasure {
-    JointMeasure { key, name, direction: Direction::Lower, rest, floor: 0.01, value }
+    JointMeasure {
+        key,
+        name,
+        unit: "periods",
+        direction: Direction::Lower,
+        rest,
+        floor: 0.01,
+        value,
+    }
 }
 
 const fn share(
@@ -144,12 +153,19 @@ const fn share(
     value: fn(&Interference) -> f64,
 ) -> JointMeasure {
     // A percentage is made of it where it is taken.
-    JointMeasure { key, name, direction, rest: 0.0, floor: 1.0, value }
+    JointMeasure { key, name, unit: SHARE, direction, rest: 0.0, floor: 1.0, value }
 }
 
+const SHARE: &str = "% of periods";
+
 impl JointMeasure {
+    /// What it is of.
+    pub fn metric(&self) -> Metric {
+        Metric::new(self.name, self.unit, self.direction)
+    }
+
     fn sample(&self, result: &Interference) -> f64 {
-        let factor = if self.name.ends_with("(% of periods)") { 100.0 } else { 1.0 };
+        let factor = if self.unit == SHARE { 100.0 } else { 1.0 };
         factor * (self.value)(result)
     }
 }
@@ -311,8 +327,7 @@ fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
         load: base.load,
         variant: case.variants[candidate.side - 1].name.clone(),
         repeats,
-        metric: measure.name.to_owned(),
-        direction: measure.direction,
+        metric: measure.metric(),
         kind: RowKind::Interference,
         baseline,
         candidate: figure,

@@ -71,14 +71,14 @@ pub use interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, FLUID, InterferenceCase, JOINT_MEASURES,
     JointMeasure, JointPublished, LoadIs, NO_BURST,
 };
-pub use measure::{Direction, GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
+pub use measure::{GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
 pub use modes::{Mode, ModeChange, RowModes, Spread, modes};
 pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;
 pub use on::On;
 pub use parts::{Parts, compare, kernel, machine};
 pub use published::{Published, PublishedFigure, Side};
-pub use reveille_measure::{DurationError, duration_ns};
+pub use reveille_measure::{Direction, DurationError, Metric, duration_ns};
 pub(crate) use reveille_measure::{duration_text, unit_ns};
 pub use reveille_place::FileError;
 pub use reveille_policy::TaskGroup;

@@ -1,33 +1,18 @@
 //! What a run is judged by: a metric of its workload, one of the numbers that
 //! explain a result, or what bandwidth control did to a task group.
 
-use reveille_measure::{Explain, GroupStats, RunResult, enough_for};
+use reveille_measure::{
+    Direction, Explain, ExplainFigure, GroupStats, Metric, RunResult, enough_for, unit_ns,
+};
 use reveille_place::Mistake;
 use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
-use serde::Serialize;
-
-use crate::unit_ns;
-
-/// Which way a figure has to move to be better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// A throughput.
-    Higher,
-    /// A time, a latency, a cost.
-    Lower,
-    /// Neither way: a share of idle time, a rate of wakeups. Changes are plain.
-    Neither,
-}
 
 /// What is taken from a run.
 #[derive(Clone, Debug)]
 pub struct Measure {
-    /// Name with its unit in the last parentheses: `p99 wakeup latency (ns)`.
-    pub name: String,
-    /// Which way is better.
-    pub direction: Direction,
+    /// What it is of.
+    pub metric: Metric,
     /// How it is taken.
     pub from: MeasureFrom,
 }
@@ -37,8 +22,8 @@ pub struct Measure {
 pub enum MeasureFrom {
     /// The workload's own metric.
     Workload(MetricKind),
-    /// The explaining number of this name.
-    Explain(&'static str),
+    /// An explaining number.
+    Explain(&'static ExplainFigure),
     /// A counter of a task group.
     Group {
         /// Index into the groups of the case.
@@ -51,8 +36,10 @@ pub enum MeasureFrom {
 /// A figure of a task group.
 #[derive(Debug)]
 pub struct GroupFigure {
-    /// As a study names it, with its unit.
+    /// As a study names it.
     pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
     /// Which way is better.
     pub direction: Direction,
     /// How it is taken from the group's counters.
@@ -62,36 +49,47 @@ pub struct GroupFigure {
 /// What a task group can be judged by. Names follow `cpu.stat`.
 pub const GROUP_FIGURES: [GroupFigure; 7] = [
     GroupFigure {
-        name: "throttled_pct (%)",
+        name: "throttled_pct",
+        unit: "%",
         direction: Direction::Lower,
         value: |g| share(g.nr_throttled, g.nr_periods),
     },
     GroupFigure {
-        name: "nr_periods (periods)",
+        name: "nr_periods",
+        unit: "periods",
         direction: Direction::Neither,
         value: |g| g.nr_periods as f64,
     },
     GroupFigure {
-        name: "nr_throttled (periods)",
+        name: "nr_throttled",
+        unit: "periods",
         direction: Direction::Lower,
         value: |g| g.nr_throttled as f64,
     },
     GroupFigure {
-        name: "throttled_time (ns)",
+        name: "throttled_time",
+        unit: "ns",
         direction: Direction::Lower,
         value: |g| g.throttled_ns as f64,
     },
     GroupFigure {
-        name: "nr_bursts (periods)",
+        name: "nr_bursts",
+        unit: "periods",
         direction: Direction::Neither,
         value: |g| g.nr_bursts as f64,
     },
     GroupFigure {
-        name: "burst_time (ns)",
+        name: "burst_time",
+        unit: "ns",
         direction: Direction::Neither,
         value: |g| g.burst_ns as f64,
     },
-    GroupFigure { name: "usage (ns)", direction: Direction::Neither, value: |g| g.usage_ns as f64 },
+    GroupFigure {
+        name: "usage",
+        unit: "ns",
+        direction: Direction::Neither,
+        value: |g| g.usage_ns as f64,
+    },
 ];
 
 /// Throttled periods in percent of periods; 0 of none is 0.
@@ -104,11 +102,7 @@ impl Measure {
     pub(crate) fn sample(&self, result: &RunResult, explain: &Explain) -> f64 {
         match &self.from {
             MeasureFrom::Workload(kind) => workload_sample(*kind, result),
-            MeasureFrom::Explain(name) => explain
-                .figures()
-                .into_iter()
-                .find(|(n, _)| n == name)
-                .map_or(f64::NAN, |(_, value)| value),
+            MeasureFrom::Explain(figure) => (figure.value)(explain),
             MeasureFrom::Group { group, figure } => {
                 result.groups.get(*group).map_or(f64::NAN, figure.value)
             }
@@ -119,7 +113,7 @@ impl Measure {
     pub(crate) fn is_percentile(&self) -> bool {
         match &self.from {
             MeasureFrom::Workload(kind) => matches!(kind, MetricKind::RecordedLatency { .. }),
-            MeasureFrom::Explain(name) => name.starts_with("wakeup_p"),
+            MeasureFrom::Explain(figure) => figure.quantile.is_some(),
             MeasureFrom::Group { .. } => false,
         }
     }
@@ -130,33 +124,24 @@ impl Measure {
             MeasureFrom::Workload(MetricKind::RecordedLatency { record, quantile }) => {
                 (result.recorded_latency.get(usize::from(*record)), *quantile)
             }
-            MeasureFrom::Explain("wakeup_p50_ns") => (Some(&result.wakeup_latency), 0.5),
-            MeasureFrom::Explain("wakeup_p99_ns") => (Some(&result.wakeup_latency), 0.99),
+            MeasureFrom::Explain(ExplainFigure { quantile: Some(quantile), .. }) => {
+                (Some(&result.wakeup_latency), *quantile)
+            }
             _ => return false,
         };
         latency.is_some_and(|latency| !enough_for(latency.count(), quantile))
     }
 
-    /// The name without its unit.
-    pub fn short_name(&self) -> &str {
-        self.name.rsplit_once(" (").map_or(&self.name, |(name, _)| name)
-    }
-
-    /// The unit in which figures are taken; empty for a bare number.
-    pub fn unit(&self) -> &str {
-        self.name.strip_suffix(')').and_then(|n| n.rsplit_once('(')).map_or("", |(_, unit)| unit)
-    }
-
     /// How much one `unit` is in the measure's own.
     pub(crate) fn per_unit(&self, unit: Option<&str>) -> Result<f64, Mistake> {
-        let Some(unit) = unit.filter(|u| *u != self.unit()) else {
+        let Some(unit) = unit.filter(|u| *u != self.metric.unit) else {
             return Ok(1.0);
         };
-        match (unit_ns(self.unit()), unit_ns(unit)) {
+        match (unit_ns(&self.metric.unit), unit_ns(unit)) {
             (Some(own), Some(given)) => Ok(given as f64 / own as f64),
             _ => {
-                let text = format!("`{unit}` cannot be turned into `{}`", self.unit());
-                let help = if unit_ns(self.unit()).is_some() {
+                let text = format!("`{unit}` cannot be turned into `{}`", self.metric.unit);
+                let help = if unit_ns(&self.metric.unit).is_some() {
                     "use ns, us, ms or s".to_owned()
                 } else {
                     "give the figure in the metric's own unit and leave `unit` out".to_owned()
@@ -184,46 +169,31 @@ fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {
 /// Everything that a case can be judged by: the workload's metrics first.
 fn all(workload: &Workload, groups: &Groups) -> Vec<Measure> {
     let own = workload.metrics.iter().map(|m| Measure {
-        name: m.name.clone(),
-        direction: if m.kind.higher_is_better() { Direction::Higher } else { Direction::Lower },
+        metric: Metric::read(
+            &m.name,
+            if m.kind.higher_is_better() { Direction::Higher } else { Direction::Lower },
+        ),
         from: MeasureFrom::Workload(m.kind),
     });
     let mut all: Vec<Measure> = own.collect();
-    let figures = Explain::default().figures();
-    all.extend(figures.into_iter().map(|(name, _)| explained(name)));
+    all.extend(Explain::FIGURES.iter().map(|figure| Measure {
+        metric: Metric::new(figure.name, figure.unit, figure.direction),
+        from: MeasureFrom::Explain(figure),
+    }));
     for (index, group) in groups.groups.iter().enumerate() {
         all.extend(GROUP_FIGURES.iter().map(|figure| Measure {
-            name: match groups.groups.len() {
-                1 => figure.name.to_owned(),
-                _ => format!("{}.{}", group.name, figure.name),
-            },
-            direction: figure.direction,
+            metric: Metric::new(
+                match groups.groups.len() {
+                    1 => figure.name.to_owned(),
+                    _ => format!("{}.{}", group.name, figure.name),
+                },
+                figure.unit,
+                figure.direction,
+            ),
             from: MeasureFrom::Group { group: index, figure },
         }));
     }
     all
-}
-
-/// An explaining number. Rates follow throughput and idle time follows load, so
-/// neither is better by itself.
-fn explained(name: &'static str) -> Measure {
-    let unit = match name {
-        _ if name.ends_with("_pct") => "%",
-        _ if name.ends_with("_per_s") => "1/s",
-        _ if name.ends_with("_ns") => "ns",
-        _ => "CPUs",
-    };
-    let direction = match name {
-        "search_success_pct"
-        | "search_efficiency_pct"
-        | "domain_efficiency_pct"
-        | "fast_path_pct" => Direction::Higher,
-        "idle_pct" | "idle_task_pct" => Direction::Neither,
-        "stacked_wakeups_per_s" => Direction::Lower,
-        _ if name.ends_with("_per_s") => Direction::Neither,
-        _ => Direction::Lower,
-    };
-    Measure { name: format!("{name} ({unit})"), direction, from: MeasureFrom::Explain(name) }
 }
 
 /// The measure that `name` stands for: its full name, or the start of exactly one
@@ -250,22 +220,19 @@ pub(crate) fn find(
 
 /// The position among `measures` of the one that `name` stands for.
 pub(crate) fn pick(measures: &[Measure], what: &str, name: &str) -> Result<usize, Mistake> {
-    if let Some(same) = measures.iter().position(|m| m.name == name) {
+    let known: Vec<String> = measures.iter().map(|m| m.metric.to_string()).collect();
+    if let Some(same) = known.iter().position(|known| known == name) {
         return Ok(same);
     }
-    let starts = |m: &Measure| m.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
-    let mut found = (0..measures.len()).filter(|&i| starts(&measures[i]));
+    let starts = |i: &usize| known[*i].strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
+    let mut found = (0..measures.len()).filter(starts);
     match (found.next(), found.next()) {
         (Some(one), None) if !name.trim().is_empty() => Ok(one),
         (Some(one), Some(other)) => {
-            let (one, other) = (&measures[one].name, &measures[other].name);
-            let text = format!("`{name}` could be `{one}` or `{other}`");
+            let text = format!("`{name}` could be `{}` or `{}`", known[one], known[other]);
             Err(Mistake::new(text, "write the whole name"))
         }
-        _ => {
-            let known: Vec<&str> = measures.iter().map(|m| m.name.as_str()).collect();
-            Err(Mistake::unknown(what, name, &known))
-        }
+        _ => Err(Mistake::unknown(what, name, &known)),
     }
 }
 
@@ -282,7 +249,7 @@ mod tests {
         let measures = schbench();
         for (name, _) in Explain::default().figures() {
             let found = &measures[pick(&measures, "metric", name).unwrap()];
-            assert_eq!(found.short_name(), name);
+            assert_eq!(found.metric.name, name);
         }
     }
 

@@ -187,8 +187,8 @@ fn metrics(
     let mut metrics: Vec<Measure> = Vec::new();
     for name in names {
         let metric = measure::find(workload, groups, Some(name))?;
-        if metrics.iter().any(|m| m.name == metric.name) {
-            let problem = format!("`{}` is given twice", metric.name);
+        if metrics.iter().any(|m| m.metric == metric.metric) {
+            let problem = format!("`{}` is given twice", metric.metric);
             return Err(Mistake::new(problem, "remove one of them"));
         }
         metrics.push(metric);

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::Direction;
 use crate::statistics::change_pct;
-use crate::unit_ns;
+use crate::{Direction, unit_ns};
 
 /// Which of the two compared sides a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

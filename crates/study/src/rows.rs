@@ -5,11 +5,11 @@ use reveille_measure::statistics::std;
 use reveille_measure::{CpuTime, Explain, Ns};
 
 use crate::comparison::{Detail, Explanation, Figure, Row, RowKind, SideDetail};
-use crate::measure::{Direction, Measure};
+use crate::measure::Measure;
 use crate::modes::{Mode, RowModes};
 use crate::published::{Published, PublishedFigure, Side};
 use crate::verdict::{self, Predicted};
-use crate::{Case, Point, statistics};
+use crate::{Case, Direction, Metric, Point, statistics};
 
 /// All repeats of one load on one side.
 pub(crate) struct Finished {
@@ -93,11 +93,12 @@ impl Pair<'_> {
     fn of_means(&self, measure: &Measure, m: usize, published: Option<&Published>) -> Row {
         let (base, candidate) = (&self.base.samples[m], &self.candidate.samples[m]);
         let figures = (statistics::figure(base), statistics::figure(candidate));
-        let mut row = self.row(measure.name.clone(), measure.direction, m, figures);
-        row.change_pct = statistics::supported_change_pct(measure.direction, base, candidate);
+        let mut row = self.row(measure.metric.clone(), m, figures);
+        row.change_pct =
+            statistics::supported_change_pct(measure.metric.direction, base, candidate);
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
-        row.modes = RowModes::of(measure.direction, base, candidate);
+        row.modes = RowModes::of(measure.metric.direction, base, candidate);
         if let Some(published) = published {
             let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
             let within = match (self.case.baselines, limited) {
@@ -115,27 +116,25 @@ impl Pair<'_> {
     /// A row that compares how runs are spread.
     fn of_runs(&self, measure: &Measure, m: usize, published: &Published) -> Row {
         let samples = [&self.base.samples[m], &self.candidate.samples[m]];
-        let (name, figures) = match &published.figure {
+        let (metric, figures) = match &published.figure {
             PublishedFigure::RunsAbove { above, above_text, .. } => {
-                let name = format!("runs with {} above {above_text} (runs)", measure.short_name());
+                let name = format!("runs with {} above {above_text}", measure.metric.name);
                 let count = |s: &Vec<f64>| s.iter().filter(|x| **x > *above).count() as f64;
-                (name, samples.map(count))
+                (Metric::new(name, "runs", Direction::Lower), samples.map(count))
             }
-            _ => (format!("std of {}", measure.name), samples.map(|s| std(s))),
+            _ => {
+                let name = format!("std of {}", measure.metric.name);
+                let metric = Metric { direction: Direction::Lower, ..measure.metric.named(name) };
+                (metric, samples.map(|s| std(s)))
+            }
         };
         let [base, candidate] = figures.map(|mean| Figure { mean, rel_std: 0.0 });
-        let mut row = self.row(name, Direction::Lower, m, (base, candidate));
+        let mut row = self.row(metric, m, (base, candidate));
         hold(&mut row, published, None);
         row
     }
 
-    fn row(
-        &self,
-        metric: String,
-        direction: Direction,
-        m: usize,
-        (baseline, candidate): (Figure, Figure),
-    ) -> Row {
+    fn row(&self, metric: Metric, m: usize, (baseline, candidate): (Figure, Figure)) -> Row {
         let detail = |side: &Finished| SideDetail {
             samples: side.samples[m].clone(),
             ..SideDetail::default()
@@ -147,12 +146,11 @@ impl Pair<'_> {
             load: self.load,
             variant: self.variant.to_owned(),
             repeats: self.base.samples[m].len(),
-            metric,
-            direction,
             kind: RowKind::Change,
             baseline,
             candidate,
-            change_pct: statistics::change_pct(direction, baseline.mean, candidate.mean),
+            change_pct: statistics::change_pct(metric.direction, baseline.mean, candidate.mean),
+            metric,
             modes: None,
             p_value: None,
             significant: false,
@@ -207,7 +205,7 @@ pub(crate) fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
             sided = Some((*side, f64::from(*runs) * repeats / f64::from(*of)));
         }
     }
-    row.published_change_pct = published.change_pct(row.direction);
+    row.published_change_pct = published.change_pct(row.metric.direction);
     row.published_source = Some(published.source.clone());
     row.noise.clone_from(&published.noise);
     let predicted = |change_pct, side_ratio| Predicted {

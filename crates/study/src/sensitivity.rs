@@ -337,7 +337,7 @@ fn sensitive_row(row: &Row) -> SensitiveRow {
         base: row.base.clone(),
         load: row.load,
         variant: row.variant.clone(),
-        metric: row.metric.clone(),
+        metric: row.metric.to_string(),
         kind: row.kind,
         published_change_pct: row.published_change_pct,
         predicted_change_pct: Some(row.change_pct).filter(|c| c.is_finite()),

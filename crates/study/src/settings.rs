@@ -2,7 +2,7 @@
 //! command line and a variant give the same keys, so one place reads them.
 
 use reveille_place::Mistake;
-use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
+use reveille_policy::{BandwidthError, BandwidthLimits, Groups, TaskGroup};
 use reveille_workload::Program;
 
 use crate::check;
@@ -40,12 +40,7 @@ pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), M
 
 /// Can a kernel be told so?
 pub(crate) fn possible(group: &TaskGroup) -> Result<(), Mistake> {
-    group.limits.check().map_err(|error| {
-        // The rule and its remedy are one sentence.
-        let text = error.to_string();
-        let (problem, fix) = text.split_once("; ").unwrap_or((&text, "see docs/studies.md"));
-        Mistake::new(problem, fix)
-    })
+    group.limits.check().map_err(BandwidthError::mistake)
 }
 
 /// Makes the edit `key=value` or `name.key=value`, which a variant consists of.

@@ -8,7 +8,7 @@ use std::thread;
 
 use reveille_machine::Machine;
 
-use crate::{Case, Comparison, Detail, Row, Study, StudyError, Verdict, runner, verdict};
+use crate::{Case, Comparison, Detail, Figure, Row, Study, StudyError, Verdict, runner, verdict};
 
 /// Machines that take the place of those of the same name.
 pub(crate) type Trial = Vec<Machine>;
@@ -257,6 +257,8 @@ pub(crate) fn same<'a>(
     a: impl IntoIterator<Item = &'a Row>,
     b: impl IntoIterator<Item = &'a Row>,
 ) -> bool {
-    let of = |r: &Row| format!("{:?} {:?} {:?}", r.baseline, r.candidate, r.explain);
+    // Bits, for a spread that is not a number is the same as another.
+    let bits = |f: Figure| [f.mean, f.rel_std].map(f64::to_bits);
+    let of = |r: &'a Row| (bits(r.baseline), bits(r.candidate), &r.explain);
     a.into_iter().map(of).eq(b.into_iter().map(of))
 }

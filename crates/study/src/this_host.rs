@@ -111,7 +111,7 @@ impl HostRunner for ThisHost {
     fn observe(&self, work: &mut dyn FnMut()) -> HostContext {
         let idle = Watch::begin();
         thread::sleep(PROBE);
-        let before = idle.end(Some(0)).warnings;
+        let before = idle.others();
         let watch = Watch::begin();
         work();
         let mut context = watch.end(None);
@@ -124,11 +124,7 @@ impl HostRunner for ThisHost {
                 }
             }
         }
-        for warning in before.into_iter().map(|w| format!("before the first run: {w}")) {
-            if warning.contains("other programs") {
-                context.warnings.push(warning);
-            }
-        }
+        context.warnings.extend(before.map(|w| format!("before the first run: {w}")));
         context
     }
 }

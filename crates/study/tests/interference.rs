@@ -85,7 +85,7 @@ fn rows_are_the_same_on_any_number_of_threads() {
     assert_eq!(one.rows.len(), 8);
     assert!(one.rows.iter().all(|r| r.kind == RowKind::Interference));
     let nothing = |metric: &str| if metric.starts_with('E') { 1.0 } else { 0.0 };
-    assert!(one.rows.iter().all(|r| r.baseline.mean == nothing(&r.metric)));
+    assert!(one.rows.iter().all(|r| r.baseline.mean == nothing(&r.metric.name)));
     // 90% is far from what three groups at 90% with any burst do; 1 is what no burst is.
     let verdicts: Vec<_> = one.rows.iter().filter_map(|r| Some((r.load, r.verdict?))).collect();
     assert_eq!(verdicts, [(50, Verdict::Hit), (90, Verdict::Miss)]);

@@ -55,7 +55,7 @@ fn what_is_right_is_read_as_it_stands() {
     assert_eq!(published.variant, 0);
     assert_eq!(published.figure, PublishedFigure::Change { change_pct: 5.5 });
     assert_eq!(published.source, "somebody, somewhere, 2023");
-    assert!(study.cases[1].metrics[0].name.starts_with("p99 "));
+    assert!(study.cases[1].metrics[0].metric.name.starts_with("p99 "));
     assert_eq!(study.statements[0].kind, StatementKind::Peak { load: 8 });
 }
 
@@ -157,7 +157,7 @@ fn a_rich_study_is_read_as_it_stands() {
     assert_eq!(latency.variants[1].name, "period=200ms quota=80ms");
     assert_eq!(limits(2), latency.groups.groups[0].limits);
     assert_eq!(latency.variants[3].groups.slice_ns, 1_000_000);
-    let directions: Vec<Direction> = latency.metrics.iter().map(|m| m.direction).collect();
+    let directions: Vec<Direction> = latency.metrics.iter().map(|m| m.metric.direction).collect();
     assert_eq!(directions, [Direction::Lower; 4]);
     let first = &latency.points[0].published;
     assert_eq!(first.len(), 3);

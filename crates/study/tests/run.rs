@@ -203,23 +203,23 @@ source = "nobody"
 fn figures_of_every_kind_are_rows_of_their_own() {
     let study = parse("kinds.toml", KINDS).unwrap();
     let c = run_on(&study, 2);
-    let rows: Vec<_> = c.rows.iter().map(|r| (r.load, r.metric.as_str(), r.kind)).collect();
-    let throughput = study.cases[0].metrics[0].name.as_str();
-    let p99 = "wakeup_p99_ns (ns)";
+    let rows: Vec<_> = c.rows.iter().map(|r| (r.load, &*r.metric.name, r.kind)).collect();
+    let throughput = &*study.cases[0].metrics[0].metric.name;
+    let p99 = "wakeup_p99_ns";
     let expected = [
         (1, throughput, RowKind::Change),
         (1, p99, RowKind::Side),
-        (1, "idle_pct (%)", RowKind::Change),
+        (1, "idle_pct", RowKind::Change),
         (2, throughput, RowKind::Change),
         (2, p99, RowKind::Change),
         (2, p99, RowKind::Side),
-        (2, "idle_pct (%)", RowKind::Change),
+        (2, "idle_pct", RowKind::Change),
         (4, throughput, RowKind::Change),
         (4, p99, RowKind::Change),
-        (4, "std of wakeup_p99_ns (ns)", RowKind::Std),
-        (4, "runs with wakeup_p99_ns above 0 (runs)", RowKind::Runs),
-        (4, "runs with wakeup_p99_ns above 1s (runs)", RowKind::Runs),
-        (4, "idle_pct (%)", RowKind::Change),
+        (4, "std of wakeup_p99_ns", RowKind::Std),
+        (4, "runs with wakeup_p99_ns above 0", RowKind::Runs),
+        (4, "runs with wakeup_p99_ns above 1s", RowKind::Runs),
+        (4, "idle_pct", RowKind::Change),
         (1, throughput, RowKind::Change),
     ];
     assert_eq!(rows, expected);
@@ -256,7 +256,7 @@ fn one_run_serves_all_metrics() {
         "metric = \"wakeup_p99_ns\"",
     );
     let alone = run_on(&parse("alone.toml", &text).unwrap(), 2);
-    let p99 = several.rows.iter().filter(|r| r.metric == "wakeup_p99_ns (ns)" && r.load == 1);
+    let p99 = several.rows.iter().filter(|r| r.metric.name == "wakeup_p99_ns" && r.load == 1);
     let p99: Vec<_> = p99.map(|r| r.detail.baseline.samples.clone()).collect();
     assert_eq!(p99, [alone.rows[0].detail.baseline.samples.clone()]);
 }

@@ -37,7 +37,7 @@ pub struct InterferenceJson {
 #[derive(Serialize)]
 struct JointMetricJson {
     key: &'static str,
-    name: &'static str,
+    name: String,
     direction: Direction,
 }
 
@@ -47,7 +47,7 @@ struct JointPublishedJson {
     kind: &'static str,
     load: u64,
     variant: String,
-    metric: &'static str,
+    metric: String,
     base: Option<f64>,
     variant_value: Option<f64>,
     source: String,
@@ -62,14 +62,14 @@ pub fn json(c: &InterferenceCase) -> InterferenceJson {
     };
     let metric = |m: &&reveille_study::JointMeasure| JointMetricJson {
         key: m.key,
-        name: m.name,
-        direction: m.direction,
+        name: m.metric().to_string(),
+        direction: m.metric().direction,
     };
     let published = |p: &JointPublished| JointPublishedJson {
         kind: "interference",
         load: c.loads[p.load],
         variant: c.variants[p.variant].name.clone(),
-        metric: c.metrics[p.metric].name,
+        metric: c.metrics[p.metric].metric().to_string(),
         base: (p.side == Side::Base).then_some(p.value),
         variant_value: (p.side == Side::Variant).then_some(p.value),
         source: p.source.clone(),
@@ -112,7 +112,7 @@ pub fn text(c: &InterferenceCase) -> String {
         LoadIs::Use => format!("{} (mean demand, % of quota)", loads.join(", ")),
         LoadIs::Quantile => format!("{} (quantile of demand that is the quota)", loads.join(", ")),
     };
-    let metrics: Vec<&str> = c.metrics.iter().map(|m| m.name).collect();
+    let metrics: Vec<String> = c.metrics.iter().map(|m| m.metric().to_string()).collect();
     let mut text = entry(0, "interference", &c.name);
     text += &entry(2, "demand", &demand);
     text += &entry(2, "groups", &format!("{} on {} CPUs", c.groups, c.cpus));
@@ -126,7 +126,7 @@ pub fn text(c: &InterferenceCase) -> String {
             last_source = Some(&p.source);
         }
         let side = if p.side == Side::Base { NO_BURST } else { &c.variants[p.variant].name };
-        let (load, metric) = (c.loads[p.load], c.metrics[p.metric].name);
+        let (load, metric) = (c.loads[p.load], c.metrics[p.metric].metric());
         let _ = writeln!(text, "    load {load}, {side}: {}, {metric}", p.value);
     }
     text

@@ -89,7 +89,7 @@ fn full_text(s: &Study) -> String {
 
 fn case_text(s: &Study, c: &Case) -> String {
     let loads: Vec<String> = c.points.iter().map(|p| p.load.to_string()).collect();
-    let metrics: Vec<&str> = c.metrics.iter().map(|m| m.name.as_str()).collect();
+    let metrics: Vec<String> = c.metrics.iter().map(|m| m.metric.to_string()).collect();
     let time = format!("{} after a warm-up of {}", ms(c.duration_ns), ms(c.warmup_ns));
     let mut text = String::new();
     text += &entry(0, "case", &c.name);
@@ -133,7 +133,7 @@ fn figure_text(c: &Case, point: &Point, p: &Published) -> String {
         let _ = write!(text, " (std {} and {})", std(p.std_base_pct), std(p.std_variant_pct));
     }
     if c.metrics.len() > 1 {
-        let _ = write!(text, ", {}", c.metrics[p.metric].name);
+        let _ = write!(text, ", {}", c.metrics[p.metric].metric);
     }
     if let Some(noise) = &p.noise {
         let _ = write!(text, ", noise: {noise}");
@@ -154,7 +154,7 @@ fn printed(c: &Case, p: &Published) -> String {
             format!("{} {value} {unit}", name(side))
         }
         PublishedFigure::Side { side, value, unit: None, .. } => {
-            format!("{} {value} {}", name(side), c.metrics[p.metric].unit())
+            format!("{} {value} {}", name(side), c.metrics[p.metric].metric.unit)
         }
         PublishedFigure::Std { base, variant, unit: u } => {
             format!("standard deviation from {base} to {variant}{}", unit(u))

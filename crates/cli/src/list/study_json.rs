@@ -173,11 +173,11 @@ fn case_json(s: &Study, c: &Case) -> CaseJson {
         variants: c.variants.iter().map(|v| v.name.clone()).collect(),
         groups: groups.iter().map(group).collect(),
         slice_ns: c.groups.slice_ns,
-        metric: c.metrics[0].name.clone(),
+        metric: c.metrics[0].metric.to_string(),
         metrics: c
             .metrics
             .iter()
-            .map(|m| MetricJson { name: m.name.clone(), direction: m.direction })
+            .map(|m| MetricJson { name: m.metric.to_string(), direction: m.metric.direction })
             .collect(),
         loads: c.points.iter().map(|p| p.load).collect(),
         repeats: c.repeats,
@@ -192,8 +192,8 @@ fn published_json(c: &Case, point: &Point, p: &Published) -> PublishedJson {
         kind: "change",
         load: point.load,
         variant: c.variants.get(p.variant).map_or_else(String::new, |v| v.name.clone()),
-        metric: c.metrics[p.metric].name.clone(),
-        change_pct: p.change_pct(c.metrics[p.metric].direction),
+        metric: c.metrics[p.metric].metric.to_string(),
+        change_pct: p.change_pct(c.metrics[p.metric].metric.direction),
         base: None,
         variant_value: None,
         unit: None,

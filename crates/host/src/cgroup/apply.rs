@@ -2,7 +2,7 @@
 //! refills the group and ends its throttling: so it is compared first, and only what differs
 //! is written. If anything goes wrong between, what was set before comes back.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -368,20 +368,19 @@ pub fn burst_is_capped() -> Result<bool, HostError> {
     let limits = BandwidthLimits {
         quota_ns: Some(1_000_000),
         period_ns: 1_000_000_000,
-        burst_ns: 2_000_000,
+        ..BandwidthLimits::default()
     };
     let hierarchy = Hierarchy::find()?;
-    match Group::create(&hierarchy, &hierarchy.bases(), &limits) {
-        Ok(group) => {
-            group.dirs.iter().for_each(|dir| remove::remove(dir));
-            Ok(false)
+    let group = Group::create(&hierarchy, &hierarchy.bases(), &limits)?;
+    let tried = group.burst_file().map(|file| (fs::write(&file, "2000"), file));
+    group.dirs.iter().for_each(|dir| remove::remove(dir));
+    match tried? {
+        (Ok(()), _) => Ok(false),
+        (Err(error), _) if error.kind() == ErrorKind::InvalidInput => Ok(true),
+        (Err(error), file) => {
+            let doing = format!("write a burst to {}", file.display());
+            Err(HostError::system(doing, error, "run as root"))
         }
-        Err(HostError::System { doing, reason, .. })
-            if doing.contains("burst") && reason.contains("Invalid argument") =>
-        {
-            Ok(true)
-        }
-        Err(error) => Err(error),
     }
 }
 

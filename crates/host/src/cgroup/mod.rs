@@ -202,16 +202,19 @@ impl Group {
     fn limit(&self, limits: &BandwidthLimits) -> Result<(), HostError> {
         let Some(quota_ns) = limits.quota_ns else { return Ok(()) };
         self.write_quota(quota_ns, limits.period_ns)?;
-        let dir = &self.dirs[0];
         if limits.burst_ns > 0 {
-            let file = dir.join(self.version.burst_file());
-            if !file.exists() {
-                let problem = format!("this kernel knows no burst: {} is missing", file.display());
-                return Err(HostError::input(problem, "use Linux 5.14 or later, or burst=0ms"));
-            }
-            write(&file, &(limits.burst_ns / 1000).to_string())?;
+            write(&self.burst_file()?, &(limits.burst_ns / 1000).to_string())?;
         }
         Ok(())
+    }
+
+    fn burst_file(&self) -> Result<PathBuf, HostError> {
+        let file = self.dirs[0].join(self.version.burst_file());
+        if file.exists() {
+            return Ok(file);
+        }
+        let problem = format!("this kernel knows no burst: {} is missing", file.display());
+        Err(HostError::input(problem, "use Linux 5.14 or later, or burst=0ms"))
     }
 }
 

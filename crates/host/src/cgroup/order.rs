@@ -40,9 +40,12 @@ impl Write {
 
     /// As a command of a shell; `dir` is the group's directory.
     pub fn line(self, version: Version, dir: &Path) -> String {
-        let text = self.to_string();
-        let file = dir.join(self.file(version));
-        format!("echo {} > {}", word(&text), word(&file.to_string_lossy()))
+        format!("echo {} > {}", word(&self.to_string()), self.path(version, dir))
+    }
+
+    /// The file's path as a word of a shell.
+    fn path(self, version: Version, dir: &Path) -> String {
+        word(&dir.join(self.file(version)).to_string_lossy())
     }
 
     /// What is set after it.
@@ -221,7 +224,14 @@ pub(super) fn from_anything(to: &BandwidthLimits, version: Version) -> Vec<Write
 /// [`Change`](super::Change) finds fewer.
 pub fn lines_from_anything(limits: &BandwidthLimits, v1: bool, dir: &Path) -> Vec<String> {
     let version = if v1 { Version::V1 } else { Version::V2 };
-    from_anything(limits, version).into_iter().map(|write| write.line(version, dir)).collect()
+    let line = |write: Write| match write {
+        // A kernel that knows no burst has nothing to set to 0.
+        Write::Burst(0) if limits.burst_ns == 0 => {
+            format!("[ ! -e {} ] || {}", write.path(version, dir), write.line(version, dir))
+        }
+        _ => write.line(version, dir),
+    };
+    from_anything(limits, version).into_iter().map(line).collect()
 }
 
 /// A word of a shell that stands for exactly this text.

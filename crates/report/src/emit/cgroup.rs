@@ -14,7 +14,7 @@ pub(super) fn lines(limits: &BandwidthLimits, v1: bool, name: &str) -> Emitted {
         true => Path::new(name).to_owned(),
         false => mount.join(name.trim_start_matches('/')),
     };
-    let mut lines = lines_from_anything(limits, v1, &dir);
+    let lines = lines_from_anything(limits, v1, &dir);
     let mut notes = vec![
         "every line refills the group and ends its throttling, even if it changes nothing: run \
          them once; --apply writes only what differs"
@@ -22,14 +22,6 @@ pub(super) fn lines(limits: &BandwidthLimits, v1: bool, name: &str) -> Emitted {
     ];
     if limits.burst_ns > 0 {
         notes.push("a burst needs Linux 5.14 or later".to_owned());
-    } else {
-        // A kernel that knows no burst has nothing to set to 0.
-        let known = |line: String| match line.split_once(" > ") {
-            Some((_, file)) => format!("[ ! -e {file} ] || {line}"),
-            None => line,
-        };
-        lines =
-            lines.into_iter().enumerate().map(|(i, l)| if i == 0 { known(l) } else { l }).collect();
     }
     if v1 {
         notes.push(

@@ -62,7 +62,7 @@ fn table(out: &mut String, block: &[&AgreementRow]) {
     if range.is_some() {
         heads.insert(4, "repeats");
     }
-    open_table(out, &block[0].metric, &heads);
+    open_table(out, &block[0].metric.to_string(), &heads);
     for row in block {
         let [predicted, measured] = figures(row);
         push(
@@ -105,7 +105,7 @@ const WIDTH: f64 = 220.0;
 const EDGE: f64 = 6.0;
 
 fn strip(row: &AgreementRow, (low, high): (f64, f64)) -> String {
-    let unit = Unit::of_metric(&row.metric);
+    let unit = Unit::of(&row.metric);
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} 28\" width=\"{WIDTH}\" height=\"28\" role=\"img\" \
          aria-label=\"Repeats, predicted above and measured below\">\

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use reveille_measure::{CpuTime, Ns};
-use reveille_study::{Comparison, Direction, Row, RowKind, SideDetail};
+use reveille_study::{Comparison, Direction, Metric, Row, RowKind, SideDetail};
 use serde::Serialize;
 
 use crate::group::{Group, groups, unique};
@@ -44,7 +44,7 @@ struct Case<'a> {
 /// One metric against load.
 #[derive(Serialize)]
 struct Curve<'a> {
-    metric: &'a str,
+    metric: &'a Metric,
     /// Kind of quantity, and what a figure is multiplied by to be in its base unit.
     unit: (&'static str, f64),
     variants: Vec<Variant<'a>>,
@@ -113,11 +113,11 @@ fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut P
     // Spreads and numbers of runs are figures of single loads and make no curve.
     let curve = |g: &&Group<'_>| !matches!(g.first().kind, RowKind::Std | RowKind::Runs);
     let of_case = || groups.iter().filter(|g| g.first().case == name).filter(curve);
-    let metrics = unique(of_case().map(|g| g.first().metric.as_str()));
+    let metrics = unique(of_case().map(|g| &g.first().metric));
     let curves = metrics
         .into_iter()
         .map(|metric| {
-            let of_metric = of_case().filter(|g| g.first().metric == metric);
+            let of_metric = of_case().filter(|g| g.first().metric == *metric);
             let variants = of_metric.map(|g| Variant {
                 variant: &g.first().variant,
                 points: g.loads().into_iter().map(point).collect(),
@@ -130,8 +130,8 @@ fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut P
 }
 
 /// The unit as the script's formats are named.
-fn unit(metric: &str) -> (&'static str, f64) {
-    match Unit::of_metric(metric) {
+fn unit(metric: &Metric) -> (&'static str, f64) {
+    match Unit::of(metric) {
         Unit::Time { to_ns } => ("time", to_ns),
         Unit::Rate => ("rate", 1.0),
         Unit::Percent | Unit::PeriodShare => ("percent", 1.0),
@@ -157,7 +157,7 @@ fn point(row: &Row) -> Point {
 /// when better.
 fn implied(row: &Row, published: f64) -> f64 {
     let ratio = 1.0 + published / 100.0;
-    match row.direction {
+    match row.metric.direction {
         Direction::Higher | Direction::Neither => row.baseline.mean * ratio,
         Direction::Lower => row.baseline.mean / ratio,
     }

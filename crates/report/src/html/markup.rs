@@ -276,12 +276,8 @@ fn explanation(out: &mut String, group: &Group<'_>) {
     heads.extend(loads.iter().map(String::as_str));
     open_table(out, "", &heads);
     for line in explain::lines(group.rows.iter().copied()) {
-        // Two leading spaces mark a part of the line above.
-        let class = if line.label.starts_with(' ') { "part" } else { "whole" };
-        push(
-            out,
-            format_args!("<tr><th scope=\"row\" class=\"{class}\">{}</th>", line.label.trim()),
-        );
+        let class = if line.part { "part" } else { "whole" };
+        push(out, format_args!("<tr><th scope=\"row\" class=\"{class}\">{}</th>", line.label));
         for row in &rows {
             let (before, after) = (&row.explain.baseline, &row.explain.candidate);
             let [before, after] = [before, after].map(line.value);

@@ -64,7 +64,7 @@ pub(super) fn block(plan: &Plan, pictures: &[Picture]) -> String {
     let columns = columns(plan);
     let block = Block {
         settings: columns.iter().map(latency).collect(),
-        goals: plan.goals.iter().filter_map(|text| goal(text)).collect(),
+        goals: plan.goals.iter().filter_map(mark).collect(),
         pictures: pictures.iter().map(|picture| pictured(&columns, picture)).collect(),
     };
     let json = serde_json::to_string(&block).expect("the block has only text keys");
@@ -90,10 +90,9 @@ fn latency<'a>(column: &Column<'a>) -> Setting<'a> {
     }
 }
 
-fn goal(text: &str) -> Option<Mark> {
-    let goal = Goal::parse(text).ok()?;
+fn mark(goal: &Goal) -> Option<Mark> {
     match goal.subject {
-        Subject::Latency(share) => Some(Mark { text: text.into(), share, ns: goal.limit }),
+        Subject::Latency(share) => Some(Mark { text: goal.text.clone(), share, ns: goal.limit }),
         _ => None,
     }
 }

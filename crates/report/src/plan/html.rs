@@ -1,7 +1,7 @@
 //! The plan as one file for a browser: the answer, the table of the terminal, what happens
 //! over time, latency, and a map of p99. Tables need no script; charts are drawn by one.
 
-use reveille_plan::{Goal, Map, Picture, Plan, Shown, Subject};
+use reveille_plan::{Map, Picture, Plan, Shown, Subject};
 
 use super::data;
 use super::rows::{Cell, Tone, blocks, columns};
@@ -105,8 +105,8 @@ fn table(out: &mut String, plan: &Plan) {
             );
         }
         for row in &block.rows {
-            let class = if row.label.starts_with(' ') { " class=\"part\"" } else { "" };
-            let label = escape(row.label.trim());
+            let class = if row.part { " class=\"part\"" } else { "" };
+            let label = escape(&row.label);
             push(out, format_args!("<tr><th scope=\"row\"{class}>{label}</th>"));
             for (column, cell) in columns.iter().zip(&row.cells) {
                 push(out, format_args!("<td{}>{}</td>", chosen(column.name), value(cell)));
@@ -177,8 +177,7 @@ fn heat_map(out: &mut String, plan: &Plan, map: &Map) {
         width if width > 0.0 => 100.0 * (ns.max(low) / low).ln() / width,
         _ => 0.0,
     };
-    let mut goals = plan.goals.iter().filter_map(|text| Goal::parse(text).ok());
-    let goal = goals.find(|goal| goal.subject == Subject::Latency(0.99));
+    let goal = plan.goals.iter().find(|goal| goal.subject == Subject::Latency(0.99));
     let here = plan.recommended.as_ref().and_then(|shown| place(map, shown));
     let was = plan.today.as_ref().and_then(|shown| place(map, shown));
     section(out, "map", "p99 over period and burst");

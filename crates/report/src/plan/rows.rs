@@ -3,6 +3,7 @@
 
 use reveille_plan::{
     ClosedForm, Figures, Goal, Interval, NeighbourEffect, Pair, Plan, Range, Shown, Subject,
+    quantile_name,
 };
 
 use super::words::{change, cpus, files, ms, of_draws, percent, setting, with_ms};
@@ -28,7 +29,16 @@ pub(super) struct Cell {
 /// One figure of all settings.
 pub(super) struct Row {
     pub(super) label: String,
+    /// Is it a part of the row above?
+    pub(super) part: bool,
     pub(super) cells: Vec<Cell>,
+}
+
+impl Row {
+    /// Of its label in a terminal.
+    pub(super) fn indent(&self) -> usize {
+        if self.part { 2 } else { 0 }
+    }
 }
 
 /// Rows that belong together.
@@ -87,7 +97,7 @@ fn plain(value: String) -> Cell {
 
 /// A row of values without ranges.
 fn row(label: &str, columns: &[Column<'_>], cell: impl Fn(&Shown) -> Cell) -> Row {
-    Row { label: label.into(), cells: columns.iter().map(|c| cell(c.shown)).collect() }
+    Row { label: label.into(), part: false, cells: columns.iter().map(|c| cell(c.shown)).collect() }
 }
 
 fn settings(columns: &[Column<'_>]) -> Vec<Row> {
@@ -133,9 +143,8 @@ fn figure(range: Range, interval: Option<Interval>, text: impl Fn(f64) -> String
 }
 
 /// The name of a goal's subject in this table, and its limit as its row writes it.
-fn goal_of(plan: &Plan, subject: Subject) -> Option<Goal> {
-    let goals = plan.goals.iter().filter_map(|text| Goal::parse(text).ok());
-    goals.into_iter().find(|goal| goal.subject == subject)
+fn goal_of(plan: &Plan, subject: Subject) -> Option<&Goal> {
+    plan.goals.iter().find(|goal| goal.subject == subject)
 }
 
 fn effects(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
@@ -157,13 +166,13 @@ fn effects(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
     ];
     let mut add = |label: &str, subject, (of, within): Of, text: fn(f64) -> String| {
         let goal = goal_of(plan, subject);
-        let label = match &goal {
+        let label = match goal {
             Some(goal) => format!("{label} {}{}", sign(goal), limit(goal, text)),
             None => label.to_owned(),
         };
         rows.push(row(&label, columns, |shown| {
             let mut cell = figure(of(&shown.effect), Some(within(&shown.intervals)), text);
-            if let Some(goal) = &goal {
+            if let Some(goal) = goal {
                 cell.tone = held(goal, of(&shown.effect).median);
             }
             cell
@@ -215,20 +224,18 @@ fn held(goal: &Goal, figure: f64) -> Tone {
 /// Goals about what has no row of its own, such as `p99.9` and `tardiness`.
 fn other_goals(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (number, text) in plan.goals.iter().enumerate() {
-        let Ok(goal) = Goal::parse(text) else { continue };
+    for (number, goal) in plan.goals.iter().enumerate() {
         let label = match goal.subject {
             Subject::Latency(quantile) if ![0.5, 0.99, 1.0].contains(&quantile) => {
-                let name = text.split(['=', '<']).next().unwrap_or(text).trim();
-                format!("{name} ms {}{}", sign(&goal), limit(&goal, ms))
+                format!("{} ms {}{}", quantile_name(quantile), sign(goal), limit(goal, ms))
             }
-            Subject::Tardiness => format!("tardiness ms {}{}", sign(&goal), limit(&goal, ms)),
+            Subject::Tardiness => format!("tardiness ms {}{}", sign(goal), limit(goal, ms)),
             _ => continue,
         };
         rows.push(row(&label, columns, |shown| {
             let range = shown.effect.goals.get(number).copied().unwrap_or_default();
             let interval = shown.intervals.goals.get(number).copied();
-            Cell { tone: held(&goal, range.median), ..figure(range, interval, ms) }
+            Cell { tone: held(goal, range.median), ..figure(range, interval, ms) }
         }));
     }
     rows
@@ -238,25 +245,26 @@ fn other_goals(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
 fn neighbour(plan: &Plan, columns: &[Column<'_>], number: usize) -> Vec<Row> {
     type Of = fn(&NeighbourEffect) -> Range;
     type Text = fn(f64) -> String;
-    let figures: [(&str, Of, Text); 6] = [
-        ("P(miss) %", |n| n.missed_share, percent),
-        ("  by burst", |n| n.missed_by_burst_share, percent),
-        ("late, mean ms", |n| n.mean_tardiness_ns, ms),
-        ("late, worst ms", |n| n.worst_tardiness_ns, ms),
-        ("  by burst", |n| n.worst_tardiness_by_burst_ns, ms),
-        ("its p99 ms", |n| n.p99_ns, ms),
+    let figures: [(&str, bool, Of, Text); 6] = [
+        ("P(miss) %", false, |n| n.missed_share, percent),
+        ("by burst", true, |n| n.missed_by_burst_share, percent),
+        ("late, mean ms", false, |n| n.mean_tardiness_ns, ms),
+        ("late, worst ms", false, |n| n.worst_tardiness_ns, ms),
+        ("by burst", true, |n| n.worst_tardiness_by_burst_ns, ms),
+        ("its p99 ms", false, |n| n.p99_ns, ms),
     ];
     let any_burst = plan_has_burst(columns);
     let mut rows = Vec::new();
-    for (label, of, text) in figures {
-        if label.starts_with(' ') && !any_burst {
+    for (label, by_burst, of, text) in figures {
+        if by_burst && !any_burst {
             continue;
         }
-        rows.push(row(label, columns, |shown| match shown.neighbours.get(number) {
-            Some(_) if label.starts_with(' ') && shown.limits.burst_ns == 0 => plain("-".into()),
+        let row = row(label, columns, |shown| match shown.neighbours.get(number) {
+            Some(_) if by_burst && shown.limits.burst_ns == 0 => plain("-".into()),
             Some(effect) => figure(of(effect), None, text),
             None => plain("-".into()),
-        }));
+        });
+        rows.push(Row { part: by_burst, ..row });
     }
     rows.extend(pairs(plan, columns, &plan.neighbours[number].recording.name));
     rows

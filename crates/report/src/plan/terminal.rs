@@ -99,7 +99,8 @@ fn table(page: &mut Page, plan: &Plan, ink: Ink) {
     if columns.is_empty() {
         return;
     }
-    let longest = blocks.iter().flat_map(|b| &b.rows).map(|r| r.label.chars().count()).max();
+    let longest =
+        blocks.iter().flat_map(|b| &b.rows).map(|r| r.indent() + r.label.chars().count()).max();
     let label = |density: Density| longest.unwrap_or(0).min(density.label) + density.gap;
     let fit = |density: Density| (page.width - label(density)) / (density.cell + density.gap);
     let density = if fit(ROOMY) >= columns.len() { ROOMY } else { DENSE };
@@ -111,7 +112,7 @@ fn table(page: &mut Page, plan: &Plan, ink: Ink) {
         let grid = Grid { label, gap, room, ink };
         page.line("");
         let heads = columns[part.clone()].iter().map(|c| pieces(&[(c.name.into(), BOLD)], room));
-        grid.lines(page, "", &heads.collect::<Vec<_>>());
+        grid.lines(page, ("", 0), &heads.collect::<Vec<_>>());
         for (number, block) in blocks.iter().enumerate() {
             if let Some(title) = &block.title {
                 page.line("");
@@ -199,13 +200,11 @@ impl Grid {
             let lines = first.into_iter().chain((!second.is_empty()).then_some(second));
             lines.flat_map(|line| pieces(&line, self.room)).collect()
         };
-        self.lines(page, &row.label, &cells.iter().map(broken).collect::<Vec<_>>());
+        self.lines(page, (&row.label, row.indent()), &cells.iter().map(broken).collect::<Vec<_>>());
     }
 
     /// A row of cells that have several lines each.
-    fn lines(&self, page: &mut Page, label: &str, cells: &[Vec<Vec<Piece>>]) {
-        // A label that is part of the one above keeps its indent.
-        let indent = label.chars().take_while(|c| *c == ' ').count();
+    fn lines(&self, page: &mut Page, (label, indent): (&str, usize), cells: &[Vec<Vec<Piece>>]) {
         let labels = wrap(&printable(label), self.label - self.gap - indent);
         let count = cells.iter().map(Vec::len).chain([labels.len()]).max().unwrap_or(0);
         for number in 0..count {

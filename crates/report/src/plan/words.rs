@@ -2,7 +2,7 @@
 //! with three significant digits, so that a row needs its unit once.
 
 use reveille_measure::duration_text;
-use reveille_plan::{Change, Plan, Range, Recording};
+use reveille_plan::{Change, Goal, Plan, Range, Recording, Subject, quantile_name};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 
@@ -105,7 +105,8 @@ pub(super) fn recording(of: &Recording) -> String {
 
 /// The goals as they were asked for.
 pub(super) fn goals(plan: &Plan) -> String {
-    plan.goals.join(" and ")
+    let goals: Vec<&str> = plan.goals.iter().map(|goal| goal.text.as_str()).collect();
+    goals.join(" and ")
 }
 
 /// The answer as a sentence.
@@ -221,7 +222,9 @@ pub(super) fn footnote(plan: &Plan) -> String {
         of_draws(plan.model.confidence)
     );
     let in_table = |q: &String| {
-        ["p50", "p99"].contains(&q.as_str()) || plan.goals.iter().any(|goal| goal.starts_with(q))
+        let asked =
+            |goal: &Goal| matches!(goal.subject, Subject::Latency(of) if quantile_name(of) == *q);
+        ["p50", "p99"].contains(&q.as_str()) || plan.goals.iter().any(asked)
     };
     if plan.too_few.iter().any(in_table) {
         let why = match plan.recording.origin {

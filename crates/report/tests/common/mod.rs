@@ -6,8 +6,8 @@
 
 use reveille_measure::{CpuTime, Explain, Ns};
 use reveille_study::{
-    Claim, Comparison, Detail, Direction, Explanation, Figure, MachineUsed, Row, RowKind, Score,
-    SideDetail, Skill, Unpredicted, Verdict,
+    Claim, Comparison, Detail, Direction, Explanation, Figure, MachineUsed, Metric, Row, RowKind,
+    Score, SideDetail, Skill, Unpredicted, Verdict,
 };
 
 /// CPUs of the sample machine.
@@ -122,8 +122,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         load,
         variant: variant.into(),
         repeats: 5,
-        metric: metric.into(),
-        direction: if netperf { Direction::Higher } else { Direction::Lower },
+        metric: Metric::read(metric, if netperf { Direction::Higher } else { Direction::Lower }),
         kind: RowKind::Change,
         baseline: Figure { mean, rel_std: 0.002 + 0.03 * Noise(load).next() },
         candidate: Figure { mean: mean * factor, rel_std: 0.002 + 0.03 * noise.next() },
@@ -150,7 +149,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         return vec![row];
     }
     let mut p50 = row.clone();
-    p50.metric = "p50 (ns)".into();
+    p50.metric = Metric::new("p50", "ns", Direction::Lower);
     p50.baseline.mean /= 4.0;
     p50.candidate.mean /= 4.0;
     vec![row, p50]
@@ -233,12 +232,12 @@ pub fn kinds() -> Comparison {
     side.ratio = Some(2.345);
     side.verdict = Some(Verdict::Miss);
     std.kind = RowKind::Std;
-    std.metric = "std of p99 (ns)".into();
+    std.metric = Metric::new("std of p99", "ns", Direction::Lower);
     std.published_baseline = Some(0.78);
     std.published_candidate = Some(0.097);
     std.verdict = Some(Verdict::Informative);
     runs.kind = RowKind::Runs;
-    runs.metric = "runs with p99 above 10ms (runs)".into();
+    runs.metric = Metric::new("runs with p99 above 10ms", "runs", Direction::Lower);
     runs.baseline.mean = 2.0;
     runs.published_baseline = Some(6.0);
     runs.published_of = Some(10);
@@ -275,7 +274,7 @@ pub fn hostile() -> Comparison {
         row.published_baseline = Some(1.5);
         row.published_unit = Some(EVIL.into());
         row.variant = EVIL.into();
-        row.metric = format!("{EVIL} (operations/s)");
+        row.metric = Metric::new(EVIL, "operations/s", row.metric.direction);
         row.published_source = Some(EVIL.into());
     }
     c.machines.push(MachineUsed {

@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use reveille_plan::{
-    Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
+    Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Goal, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
 };
 use reveille_policy::BandwidthLimits;
@@ -89,7 +89,7 @@ pub fn service() -> Plan {
     let (periods, bursts) = ([5u64, 10, 20, 50, 100, 200, 500, 1000], [0.0, 0.25, 0.5, 0.75, 1.0]);
     Plan {
         recording: recording("checkout"),
-        goals: vec!["p99=20ms".into(), "throttled<0.1%".into()],
+        goals: ["p99=20ms", "throttled<0.1%"].map(|text| Goal::parse(text).unwrap()).into(),
         neighbours: Vec::new(),
         model: Model {
             machine: "quad-1s4c".into(),

@@ -95,7 +95,7 @@ impl Document<'_> {
         case: &Case,
         metric: usize,
     ) -> Result<StatementKind, StudyError> {
-        if case.metrics[metric].direction != Direction::Higher {
+        if case.metrics[metric].metric.direction != Direction::Higher {
             let text = format!("the metric of `{}` is better the lower it is", case.name);
             let problem = Mistake::new(text, "claim a peak of a throughput");
             return Err(self.wrong(raw.case.span(), "case", problem));

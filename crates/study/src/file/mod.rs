@@ -316,8 +316,8 @@ impl Document<'_> {
                 let mut metrics: Vec<Measure> = Vec::new();
                 for name in several.get_ref() {
                     let metric = find("metrics", name)?;
-                    if metrics.iter().any(|m| m.name == metric.name) {
-                        let text = format!("`{}` is given twice", metric.name);
+                    if metrics.iter().any(|m| m.metric == metric.metric) {
+                        let text = format!("`{}` is given twice", metric.metric);
                         let problem = Mistake::new(text, "remove one of them");
                         return Err(self.wrong(name.span(), "metrics", problem));
                     }

@@ -70,7 +70,8 @@ impl Document<'_> {
             }
             None if case.metrics.len() == 1 => Ok(0),
             None => {
-                let known: Vec<&str> = case.metrics.iter().map(|m| m.name.as_str()).collect();
+                let known: Vec<String> =
+                    case.metrics.iter().map(|m| m.metric.to_string()).collect();
                 let help = format!("add `metric`, one of: {}", known.join(", "));
                 let problem = Mistake::new("the case has several metrics", help);
                 Err(self.wrong(place.clone(), "metric", problem))
@@ -309,8 +310,8 @@ impl Document<'_> {
                     let problem = Mistake::new(text, "keep one of the two");
                     Err(self.wrong(abs.span(), key_abs, problem))
                 }
-                (Some(pct), None) => self.std(key, pct).map(Some),
-                (None, Some(abs)) => Ok(Some(100.0 * self.std(key_abs, abs)? / mean)),
+                (Some(pct), None) => self.std(key, pct, " in percent").map(Some),
+                (None, Some(abs)) => Ok(Some(100.0 * self.std(key_abs, abs, "")? / mean)),
                 (None, None) => Ok(None),
             };
         Ok((
@@ -319,12 +320,11 @@ impl Document<'_> {
         ))
     }
 
-    fn std(&self, key: &str, place: &Spanned<f64>) -> Result<f64, StudyError> {
+    fn std(&self, key: &str, place: &Spanned<f64>, what: &str) -> Result<f64, StudyError> {
         let std = *place.get_ref();
         if std.is_finite() && std >= 0.0 {
             return Ok(std);
         }
-        let what = if key.ends_with("_pct") { " in percent" } else { "" };
         let text = format!("{std} is no standard deviation{what}");
         let problem = Mistake::new(text, "write 0 or a positive number, or leave it out");
         Err(self.wrong(place.span(), key, problem))

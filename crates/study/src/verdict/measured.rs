@@ -65,6 +65,8 @@ pub(crate) enum Quantity {
     LimitedLatency,
     /// The share of throttled periods, in percent.
     ThrottledPct,
+    /// Their number.
+    ThrottledPeriods,
     /// Another counter of a task group.
     Counter,
 }

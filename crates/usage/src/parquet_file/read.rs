@@ -110,10 +110,18 @@ impl Columns {
             let text = physical == Physical::BYTE_ARRAY;
             // Older writers say by the one what newer ones say by the other.
             let plain = matches!(logical, None | Some(LogicalType::Integer(_)))
-                && match column.converted_type() {
-                    ConvertedType::NONE => true,
-                    other => other.to_string().contains("INT_"),
-                };
+                && matches!(
+                    column.converted_type(),
+                    ConvertedType::NONE
+                        | ConvertedType::INT_8
+                        | ConvertedType::INT_16
+                        | ConvertedType::INT_32
+                        | ConvertedType::INT_64
+                        | ConvertedType::UINT_8
+                        | ConvertedType::UINT_16
+                        | ConvertedType::UINT_32
+                        | ConvertedType::UINT_64
+                );
             let whole = plain && matches!(physical, Physical::INT32 | Physical::INT64);
             let wanted = if name == "kind" { text } else { whole };
             if !wanted || column.max_rep_level() > 0 || column.max_def_level() > 1 {
