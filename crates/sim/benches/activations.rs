@@ -1,17 +1,16 @@
-//! How fast the simulator is: task activations per second on one core (one
+//! How fast the simulator is: task activations per second of CPU time (one
 //! activation = wake, place, run, block) at 224 CPUs and 224 pairs of
 //! context_switch1 with all mechanisms on; how the cost of one grows from 16 to
 //! 65,536 CPUs at one pair per CPU; what a CPU and a task take in memory; and what an
 //! activation costs under other kernels and policies.
 //!
-//! Prints a table and writes `target/bench.json`. With arguments (a row's number and a time in
-//! ms) it runs that row once, for `scripts/count-instructions.sh`.
+//! Prints a table and writes `target/bench.json`. With arguments (a row's number, sockets, and two
+//! times in ms) it runs that row once, for `scripts/count-instructions.sh`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
 
 use reveille_machine::{Machine, Topology};
 use reveille_measure::RunSpec;
@@ -23,13 +22,12 @@ use reveille_workload::Program;
 const REPEATS: usize = 5;
 /// Virtual time before the timed one.
 const WARMUP_NS: u64 = 100_000_000;
-/// The same where instructions are counted, which takes fifty times as long.
-const COUNTED_WARMUP_NS: u64 = 40_000_000;
 /// Sizes of the growth series: sockets and cores of two threads per socket.
 const SIZES: [(u32, u32); 7] =
     [(1, 8), (1, 32), (2, 64), (4, 128), (16, 128), (64, 128), (256, 128)];
 
 /// One row of the other mechanisms.
+#[derive(Clone, Copy)]
 struct Case {
     /// Baseline and edits.
     policy: &'static str,
@@ -134,9 +132,9 @@ fn timed(
     // neither the start nor the warm-up, in which pairs gather and SIS_SHORT sets in.
     let run = |duration_ns: u64| {
         let spec = RunSpec { seed, warmup_ns: WARMUP_NS, duration_ns };
-        let started = Instant::now();
+        let started = cpu_seconds();
         let run = reveille_sim::run(machine, program, policy, groups, &spec, &never);
-        (run.expect("it runs").counters.activations, started.elapsed().as_secs_f64())
+        (run.expect("it runs").counters.activations, cpu_seconds() - started)
     };
     let (fewer, sooner) = run(1_000_000);
     let (more, later) = run((1 + virtual_ms) * 1_000_000);
@@ -146,6 +144,13 @@ fn timed(
         ns_per_activation: seconds * 1e9 / activations,
         peak_bytes: PEAK.load(Ordering::Relaxed) - before,
     }
+}
+
+/// CPU time of this thread: what else runs on the machine takes no part of it.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts it");
+    let ns = stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+    ns.expect("it begins with nanoseconds") / 1e9
 }
 
 /// Pairs of context_switch1 under v6.2 with SIS_SHORT.
@@ -205,26 +210,33 @@ fn median(values: Vec<f64>) -> f64 {
     interpolated(&sorted(&values), 0.5)
 }
 
-/// Runs one row of [`CASES`], or the main case behind them, after a short warm-up, and prints
-/// its name and activations.
-fn once(row: usize, virtual_ms: u64) {
-    let main = pairs("v6.2 +SIS_SHORT");
-    let case = CASES.get(row).unwrap_or(&main);
-    let machine = reveille_machine::load(case.machine).expect("a preset");
+/// Runs one row of [`CASES`], or behind them the main case, with one pair to a CPU of a machine of
+/// so many sockets of its size, and prints its name and activations.
+fn once(row: usize, sockets: u32, [warmup_ms, virtual_ms]: [u64; 2]) {
+    let mut case = pairs("v6.2 +SIS_SHORT");
+    let mut machine = reveille_machine::load(case.machine).expect("a preset");
+    if let Some(&other) = CASES.get(row) {
+        case = other;
+        machine = reveille_machine::load(case.machine).expect("a preset");
+    } else {
+        machine.topology = Topology::uniform(sockets, 1, 56, 2).expect("a regular machine");
+        case.load = machine.topology.n_cpus() as u64;
+    }
     let program = program(case.workload, case.load, case.params);
-    let spec =
-        RunSpec { seed: 0, warmup_ns: COUNTED_WARMUP_NS, duration_ns: virtual_ms * 1_000_000 };
+    let [warmup_ns, duration_ns] = [warmup_ms, virtual_ms].map(|ms| ms * 1_000_000);
+    let spec = RunSpec { seed: 0, warmup_ns, duration_ns };
     let groups = if case.quota_cpus > 0 { quota(case.quota_cpus) } else { Groups::default() };
     let never = AtomicBool::new(false);
     let run = reveille_sim::run(&machine, &program, &policy(case.policy), &groups, &spec, &never);
     let activations = run.expect("it runs").counters.activations;
-    println!("{activations} {}, {} {}", case.policy, case.workload, case.load);
+    let cpus = machine.topology.n_cpus();
+    println!("{activations} {}, {} {} on {cpus} CPUs", case.policy, case.workload, case.load);
 }
 
 fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|word| word.parse().ok()).collect();
-    if let [row, virtual_ms] = numbers[..] {
-        return once(row as usize, virtual_ms);
+    if let [row, sockets, warmup_ms, virtual_ms] = numbers[..] {
+        return once(row as usize, sockets as u32, [warmup_ms, virtual_ms]);
     }
     let spr = reveille_machine::load("spr-2s56c").expect("a preset");
     let main: Vec<Timed> =

@@ -1,6 +1,7 @@
 //! What many CPUs want at once: locks and cache lines as servers with a queue.
 //! Waiting times come out of arrivals and service times alone.
 
+use crate::ids::{At, IdVec};
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
@@ -8,6 +9,11 @@ use reveille_policy::CpuId;
 const PAGE: usize = 64;
 
 type Page = [u32; PAGE];
+
+#[cold]
+fn first_page() -> Box<Page> {
+    Box::new([0; PAGE])
+}
 
 /// A cache line that many CPUs read and write, served first come, first served.
 /// A write, or the first read after one, takes the line from its last writer;
@@ -19,7 +25,7 @@ pub(crate) struct Line {
     version: u32,
     shared: bool,
     /// Version that each CPU last saw, by pages of CPUs: most lines are far from most CPUs.
-    seen: Vec<Option<Box<Page>>>,
+    seen: IdVec<At, Option<Box<Page>>>,
 }
 
 impl Line {
@@ -30,14 +36,14 @@ impl Line {
             last_reader: CpuId(0),
             version: 0,
             shared: false,
-            seen: vec![None; n_cpus.div_ceil(PAGE)],
+            seen: IdVec::filled(None, n_cpus.div_ceil(PAGE)),
         }
     }
 
     #[inline]
     fn seen(&mut self, cpu: CpuId) -> &mut u32 {
-        let page = self.seen[cpu.index() / PAGE].get_or_insert_with(|| Box::new([0; PAGE]));
-        &mut page[cpu.index() % PAGE]
+        let page = &mut self.seen[At(cpu.index() / PAGE)];
+        &mut page.get_or_insert_with(first_page)[cpu.index() % PAGE]
     }
 
     /// Time until `cpu` has read the line, which it asks for at `now`.
