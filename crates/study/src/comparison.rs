@@ -55,6 +55,8 @@ pub struct MachineUsed {
     pub topology: String,
     /// Name of the cost model that it uses.
     pub cost_model: String,
+    /// What the model leaves out of it.
+    pub warnings: Vec<String>,
 }
 
 /// Mean over repeats with its spread.

@@ -53,6 +53,7 @@ pub(crate) fn comparison(
         name: machine.name.clone(),
         topology: machine.topology.describe(),
         cost_model: machine.cost_model.clone(),
+        warnings: machine.warnings.clone(),
     });
     let fluid = (!study.interference.is_empty()).then(interference::fluid);
     let machines: Vec<MachineUsed> = machines.chain(fluid).collect();

@@ -216,6 +216,7 @@ pub(crate) fn fluid() -> MachineUsed {
         name: FLUID.to_owned(),
         topology: "CPU time as a fluid, shared equally, period by period".to_owned(),
         cost_model: "none: nothing costs time".to_owned(),
+        warnings: Vec::new(),
     }
 }
 

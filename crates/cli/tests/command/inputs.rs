@@ -102,6 +102,8 @@ fn a_hybrid_machine_is_taken_with_a_warning() {
     let args: Vec<&str> = args.split_whitespace().chain([file]).collect();
     let run = output(&args);
     assert!(run.status.success() && String::from_utf8_lossy(&run.stderr).contains("equally fast"));
+    let compared: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(compared["machines"][0]["warnings"], machine["machine"]["warnings"]);
 }
 
 #[test]

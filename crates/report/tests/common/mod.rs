@@ -47,6 +47,7 @@ pub fn sample() -> Comparison {
             name: "spr-2s".into(),
             topology: "2 sockets × 56 cores × 2 SMT = 224 CPUs, one 105 MB LLC per socket".into(),
             cost_model: "spr".into(),
+            warnings: Vec::new(),
         }],
         base: "v6.2".into(),
         seed: 1,
@@ -253,6 +254,7 @@ pub fn kinds() -> Comparison {
         name: "small".into(),
         topology: "one socket".into(),
         cost_model: "tiny".into(),
+        warnings: Vec::new(),
     });
     c
 }
@@ -281,6 +283,7 @@ pub fn hostile() -> Comparison {
         name: EVIL.into(),
         topology: EVIL.into(),
         cost_model: EVIL.into(),
+        warnings: Vec::new(),
     });
     c.mechanism = Some(EVIL.into());
     for u in &mut c.unpredicted {
