@@ -19,7 +19,14 @@ fn main() {
         .source("bpf/reveille.bpf.c")
         .clang(clang())
         // From v3 on there are atomics that return what was there before.
-        .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-Wno-unused-function"])
+        .clang_args([
+            "-mcpu=v3",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-unused-function",
+            "-Wno-unused-parameter",
+        ])
         .build_and_generate(&skeleton);
     if let Err(error) = built {
         panic!("the BPF scheduler does not compile: {error:?}");

@@ -112,6 +112,7 @@ some=(--smp sockets=2,cores=2,threads=2)
 boot kernel --timeout 400 "${programs[@]}" -- kernel machine quota storm
 boot scx --timeout 400 "${programs[@]}" -- scx-load
 boot scx-shares --timeout 400 "${few[@]}" "${programs[@]}" -- scx-fair scx-quota
+boot scx-limits --timeout 400 "${few[@]}" "${programs[@]}" -- scx-limits
 # What the kernel does not know of its command line becomes the environment of init.
 boot scx-decisions --timeout "${DECISIONS_TIMEOUT:-900}" --append "RECORDS=${RECORDS:-10000}" \
     "${some[@]}" "${programs[@]}" -- scx-decisions

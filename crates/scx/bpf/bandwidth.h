@@ -6,6 +6,10 @@
  * stands in line, and its tasks are put aside (parked) where no CPU takes them, until
  * the pool pays. A second timer, per CPU, ends a run to the microsecond when the
  * runtime does: ticks are too coarse.
+ *
+ * Limits are kept in slots, which groups take when their cpu.max is written, and give back
+ * when it is `max` again. Where no slot is free, the nearest limit above holds, and the loader
+ * says so: a group may get less than its own limit allows to, never more than its parent's.
  */
 #ifndef REVEILLE_SCX_BANDWIDTH_H
 #define REVEILLE_SCX_BANDWIDTH_H
@@ -14,6 +18,37 @@
 
 /* No run is cut shorter than this: the overrun is a debt. */
 #define SHORTEST_RUN_NS 20000ull
+
+enum limit_state {
+	LIMIT_FREE,
+	LIMIT_HELD,
+	LIMIT_LEAVING, /* given back; its timer frees it once nothing is parked there */
+};
+
+struct limit {
+	struct bpf_spin_lock lock; /* over the pool and the list */
+	u32 state;
+	struct policy_bw_pool pool;
+	u64 cgroup_id;
+	u64 timer_ns; /* for when the timer is set */
+	u32 above;    /* the group around: where to look for the next limit */
+	u32 limited;  /* it has a quota */
+	u32 first_waiting; /* throttled queues, first come first: a ring in `waiting` */
+	u32 end_waiting;
+	u16 waiting[MAX_CPUS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_LIMITS);
+	__type(key, u32);
+	__type(value, struct limit);
+} limits SEC(".maps");
+
+static __always_inline struct limit *limit_at(u32 slot)
+{
+	return bpf_map_lookup_elem(&limits, &slot);
+}
 
 struct group_queue {
 	struct policy_bw_queue q;
@@ -27,22 +62,22 @@ struct {
 	__type(value, struct group_queue);
 } group_queues SEC(".maps");
 
-struct group_timer {
+struct timer {
 	struct bpf_timer timer;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_GROUPS);
+	__uint(max_entries, MAX_LIMITS);
 	__type(key, u32);
-	__type(value, struct group_timer);
-} group_timers SEC(".maps");
+	__type(value, struct timer);
+} limit_timers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_CPUS);
 	__type(key, u32);
-	__type(value, struct group_timer);
+	__type(value, struct timer);
 } stop_timers SEC(".maps");
 
 static __always_inline struct policy_bw_queue *queue_of(u32 slot, u32 cpu)
@@ -54,18 +89,18 @@ static __always_inline struct policy_bw_queue *queue_of(u32 slot, u32 cpu)
 }
 
 /* When the group's timer is next needed; 0 for not at all. Under its lock. */
-static __always_inline u64 next_timer(struct group *g)
+static __always_inline u64 next_timer(struct limit *l)
 {
-	u64 at_ns = g->pool.period_active ? g->pool.refill_at_ns : 0;
+	u64 at_ns = l->pool.period_active ? l->pool.refill_at_ns : 0;
 
-	if (g->pool.slack_started && (!at_ns || g->pool.slack_at_ns < at_ns))
-		at_ns = g->pool.slack_at_ns;
+	if (l->pool.slack_started && (!at_ns || l->pool.slack_at_ns < at_ns))
+		at_ns = l->pool.slack_at_ns;
 	return at_ns;
 }
 
-static __noinline int arm_group(u32 slot, u64 at_ns)
+static __noinline int arm_limit(u32 slot, u64 at_ns)
 {
-	struct group_timer *timer = bpf_map_lookup_elem(&group_timers, &slot);
+	struct timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
 	u64 now_ns = bpf_ktime_get_ns();
 
 	if (timer)
@@ -74,10 +109,10 @@ static __noinline int arm_group(u32 slot, u64 at_ns)
 }
 
 /* The queue is throttled now: it stands in line. Under the lock. */
-static __always_inline void stand_in_line(struct group *g, u32 cpu)
+static __always_inline void stand_in_line(struct limit *l, u32 cpu)
 {
-	g->waiting[g->end_waiting & (MAX_CPUS - 1)] = cpu;
-	g->end_waiting++;
+	l->waiting[l->end_waiting & (MAX_CPUS - 1)] = cpu;
+	l->end_waiting++;
 	__sync_fetch_and_add(&throttled_queues, 1);
 }
 
@@ -87,9 +122,9 @@ static __always_inline void stand_in_line(struct group *g, u32 cpu)
 #define ACCOUNT_THROTTLE 2u
 
 /*
- * The task's groups have run for so long on this CPU; with delta 0, they want to.
- * Returns the slot of a group that must not run here, or 0; and how
- * long the others may.
+ * The task that is under this limit, and so under those above it, has run for so long on
+ * this CPU; with delta 0, it wants to. Returns the slot of a limit that forbids it, or 0; and
+ * how long the others allow it to.
  */
 static __noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *left_ns)
 {
@@ -100,35 +135,35 @@ static __noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *l
 	if (!left_ns)
 		return 0;
 	*left_ns = ~0ull;
-	for_each(i, GROUP_DEPTH)
+	for_each(i, MAX_LIMITS)
 	{
-		struct group *g = slot ? group_of(slot) : NULL;
+		struct limit *l = slot ? limit_at(slot) : NULL;
 		struct policy_bw_queue *q;
 		u64 arm_ns = 0;
 		s64 left;
 		bool throttled;
 
-		if (!g)
+		if (!l)
 			break;
-		if (!g->limited)
+		if (!l->limited)
 			goto up;
 		q = queue_of(slot, cpu);
 		if (!q)
 			goto up;
-		bpf_spin_lock(&g->lock);
-		policy_bw_account(&g->pool, q, delta_ns, bandwidth_slice_ns, now_ns);
+		bpf_spin_lock(&l->lock);
+		policy_bw_account(&l->pool, q, delta_ns, bandwidth_slice_ns, now_ns);
 		/* A group around a throttled one does not keep what nobody uses here, either. */
 		if ((flags & ACCOUNT_LEAVE) || stopped)
-			policy_bw_return(&g->pool, q, bandwidth_slice_ns, now_ns);
-		if ((flags & ACCOUNT_THROTTLE) && policy_bw_throttle(&g->pool, q, now_ns))
-			stand_in_line(g, cpu);
+			policy_bw_return(&l->pool, q, bandwidth_slice_ns, now_ns);
+		if ((flags & ACCOUNT_THROTTLE) && policy_bw_throttle(&l->pool, q, now_ns))
+			stand_in_line(l, cpu);
 		throttled = q->throttled;
 		left = q->remaining_ns;
-		if (next_timer(g) && (!g->timer_ns || next_timer(g) < g->timer_ns))
-			g->timer_ns = arm_ns = next_timer(g);
-		bpf_spin_unlock(&g->lock);
+		if (next_timer(l) && (!l->timer_ns || next_timer(l) < l->timer_ns))
+			l->timer_ns = arm_ns = next_timer(l);
+		bpf_spin_unlock(&l->lock);
 		if (arm_ns)
-			arm_group(slot, arm_ns);
+			arm_limit(slot, arm_ns);
 		if (throttled || left <= 0) {
 			if (!stopped)
 				stopped = slot;
@@ -137,43 +172,45 @@ static __noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *l
 			*left_ns = left;
 		}
 up:
-		slot = g->parent;
+		slot = limit_of(l->above);
 	}
 	return stopped;
 }
 
 /* Must a task of this group not run on this CPU? The slot that says so, or 0. */
-static __noinline u32 throttled_by(u32 slot, u32 cpu)
+static __noinline u32 throttled_by(u32 group, u32 cpu)
 {
+	u32 slot = limit_of(group);
 	int i;
 
-	for_each(i, GROUP_DEPTH)
+	for_each(i, MAX_LIMITS)
 	{
-		struct group *g = slot ? group_of(slot) : NULL;
+		struct limit *l = slot ? limit_at(slot) : NULL;
 		struct policy_bw_queue *q;
 
-		if (!g)
+		if (!l)
 			break;
-		if (g->limited) {
+		if (l->limited) {
 			q = queue_of(slot, cpu);
 			if (q && q->throttled)
 				return slot;
 		}
-		slot = g->parent;
+		slot = limit_of(l->above);
 	}
 	return 0;
 }
 
-static __always_inline bool is_limited(const struct task_state *t)
+/* The slot of the task's nearest limit; 0 if it may run as it likes. */
+static __always_inline u32 limit_for(const struct task_state *t)
 {
-	return has_bandwidth && limited_groups && t->group;
+	return has_bandwidth && limited_groups && t->group ? limit_of(t->group) : 0;
 }
 
 /* A task of a limited group starts to run: it stops when the runtime does. */
 static __noinline int set_stop(u32 slot, u32 cpu)
 {
 	struct cpu_state *c = cpu_of(cpu);
-	struct group_timer *timer;
+	struct timer *timer;
 	u64 now_ns, left_ns = 0;
 
 	account(slot, cpu, 0, 0, &left_ns);
@@ -193,7 +230,7 @@ static __noinline int set_stop(u32 slot, u32 cpu)
 	return 0;
 }
 
-static int stop_timer_fired(void *map, u32 *cpu, struct group_timer *timer)
+static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 {
 	struct cpu_state *c = cpu_of(*cpu);
 	u64 now_ns = bpf_ktime_get_ns(), at_ns = c->stop_at_ns;
@@ -234,11 +271,11 @@ static __noinline int release_parked(u32 slot)
 /* The queues in line are paid, first come first, as long as the pool lasts. */
 static __noinline int pay_waiting(u32 slot)
 {
-	struct group *g = group_of(slot);
+	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns();
 	int i;
 
-	if (!g)
+	if (!l)
 		return 0;
 	for_each(i, MAX_CPUS)
 	{
@@ -246,25 +283,25 @@ static __noinline int pay_waiting(u32 slot)
 		bool empty, paid = false;
 		u32 first;
 
-		bpf_spin_lock(&g->lock);
-		first = g->first_waiting;
-		empty = first == g->end_waiting;
-		bpf_spin_unlock(&g->lock);
+		bpf_spin_lock(&l->lock);
+		first = l->first_waiting;
+		empty = first == l->end_waiting;
+		bpf_spin_unlock(&l->lock);
 		if (empty)
 			break;
-		q = queue_of(slot, g->waiting[first & (MAX_CPUS - 1)]);
+		q = queue_of(slot, l->waiting[first & (MAX_CPUS - 1)]);
 		if (!q)
 			break;
-		bpf_spin_lock(&g->lock);
+		bpf_spin_lock(&l->lock);
 		/* The list may have been emptied in between: the limit was written. */
-		if (g->first_waiting == first && first != g->end_waiting && q->throttled) {
-			paid = policy_bw_grant(&g->pool, q);
+		if (l->first_waiting == first && first != l->end_waiting && q->throttled) {
+			paid = policy_bw_grant(&l->pool, q);
 			if (paid) {
-				policy_bw_unthrottle(&g->pool, q, now_ns);
-				g->first_waiting++;
+				policy_bw_unthrottle(&l->pool, q, now_ns);
+				l->first_waiting++;
 			}
 		}
-		bpf_spin_unlock(&g->lock);
+		bpf_spin_unlock(&l->lock);
 		if (!paid)
 			break;
 		__sync_fetch_and_add(&throttled_queues, -1);
@@ -272,58 +309,60 @@ static __noinline int pay_waiting(u32 slot)
 	return 0;
 }
 
-static int group_timer_fired(void *map, u32 *key, struct group_timer *timer)
+static int limit_timer_fired(void *map, u32 *key, struct timer *timer)
 {
 	u32 slot = *key;
-	struct group *g = group_of(slot);
+	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns(), at_ns;
 	bool pay = false;
 
-	if (!g)
+	if (!l)
 		return 0;
-	bpf_spin_lock(&g->lock);
-	g->timer_ns = 0;
-	if (g->pool.slack_started && g->pool.slack_at_ns <= now_ns)
-		pay = policy_bw_slack(&g->pool, bandwidth_slice_ns, now_ns);
-	if (g->pool.period_active && policy_bw_period(&g->pool, now_ns) == POLICY_BW_DISTRIBUTE)
+	bpf_spin_lock(&l->lock);
+	l->timer_ns = 0;
+	if (l->pool.slack_started && l->pool.slack_at_ns <= now_ns)
+		pay = policy_bw_slack(&l->pool, bandwidth_slice_ns, now_ns);
+	if (l->pool.period_active && policy_bw_period(&l->pool, now_ns) == POLICY_BW_DISTRIBUTE)
 		pay = true;
-	bpf_spin_unlock(&g->lock);
+	bpf_spin_unlock(&l->lock);
 	if (pay)
 		pay_waiting(slot);
 	/* Also what was parked just as its group was released. */
 	bpf_rcu_read_lock();
 	release_parked(slot);
 	bpf_rcu_read_unlock();
-	bpf_spin_lock(&g->lock);
-	at_ns = next_timer(g);
-	g->timer_ns = at_ns;
-	bpf_spin_unlock(&g->lock);
+	bpf_spin_lock(&l->lock);
+	at_ns = next_timer(l);
+	l->timer_ns = at_ns;
+	bpf_spin_unlock(&l->lock);
 	if (!at_ns && scx_bpf_dsq_nr_queued(PARK_QUEUES + slot) > 0)
 		at_ns = now_ns + POLICY_BW_SLACK_NS;
+	if (!at_ns)
+		__sync_val_compare_and_swap(&l->state, LIMIT_LEAVING, LIMIT_FREE);
 	if (at_ns)
-		arm_group(slot, at_ns);
+		arm_limit(slot, at_ns);
 	return 0;
 }
 
-/* cpu.max or cpu.max.burst is written, or a group with limits appears. */
+/* The limit in this slot is from now on as written. */
 static __noinline int set_limits(u32 slot, u64 period_us, u64 quota_us, u64 burst_us)
 {
 	u64 quota_ns = quota_us == ~0ull ? POLICY_BW_NO_QUOTA : quota_us * 1000;
 	u64 period_ns = period_us * 1000, burst_ns = burst_us * 1000, at_ns;
-	struct group *g = group_of(slot);
+	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns();
 	bool limited = quota_ns != POLICY_BW_NO_QUOTA, was;
 	int i;
 
 	/* The kernel has checked them, by the same rules. */
-	if (!g || policy_bw_check(quota_ns, period_ns, burst_ns))
+	if (!l || policy_bw_check(quota_ns, period_ns, burst_ns))
 		return 0;
-	bpf_spin_lock(&g->lock);
-	was = g->limited;
-	g->limited = limited;
-	policy_bw_set(&g->pool, quota_ns, period_ns, burst_ns, now_ns);
-	g->first_waiting = g->end_waiting;
-	bpf_spin_unlock(&g->lock);
+	bpf_spin_lock(&l->lock);
+	was = l->limited;
+	l->limited = limited;
+	policy_bw_set(&l->pool, quota_ns, period_ns, burst_ns, now_ns);
+	l->first_waiting = l->end_waiting;
+	bpf_spin_unlock(&l->lock);
 	if (limited && !was)
 		__sync_fetch_and_add(&limited_groups, 1);
 	if (!limited && was)
@@ -335,24 +374,137 @@ static __noinline int set_limits(u32 slot, u64 period_us, u64 quota_us, u64 burs
 
 		if (!q)
 			break;
-		bpf_spin_lock(&g->lock);
+		bpf_spin_lock(&l->lock);
 		q->enabled = limited;
 		q->remaining_ns = 0;
 		if (q->throttled) {
-			policy_bw_unthrottle(&g->pool, q, now_ns);
+			policy_bw_unthrottle(&l->pool, q, now_ns);
 			released = true;
 		}
-		bpf_spin_unlock(&g->lock);
+		bpf_spin_unlock(&l->lock);
 		if (released)
 			__sync_fetch_and_add(&throttled_queues, -1);
 	}
 	release_parked(slot);
-	bpf_spin_lock(&g->lock);
-	at_ns = next_timer(g);
-	g->timer_ns = at_ns;
-	bpf_spin_unlock(&g->lock);
+	bpf_spin_lock(&l->lock);
+	at_ns = next_timer(l);
+	l->timer_ns = at_ns;
+	bpf_spin_unlock(&l->lock);
 	if (at_ns)
-		arm_group(slot, at_ns);
+		arm_limit(slot, at_ns);
+	return 0;
+}
+
+/* A slot for the limit of this group, 0 if there is none. */
+static __noinline u32 take_limit(u32 group)
+{
+	struct group *g = group_of(group);
+	u32 was;
+	int i;
+
+	if (!g)
+		return 0;
+	for_each(i, park_queues)
+	{
+		u32 slot = i + 1;
+		struct limit *l = limit_at(slot);
+
+		if (!l)
+			break;
+		/* What the group has just given back it may have again at once. */
+		was = l->state == LIMIT_LEAVING && l->cgroup_id == g->cgroup_id ? LIMIT_LEAVING : LIMIT_FREE;
+		if (__sync_val_compare_and_swap(&l->state, was, LIMIT_HELD) != was)
+			continue;
+		if (was == LIMIT_FREE) {
+			bpf_spin_lock(&l->lock);
+			__builtin_memset(&l->pool, 0, sizeof(l->pool));
+			bpf_spin_unlock(&l->lock);
+		}
+		l->cgroup_id = g->cgroup_id;
+		l->above = g->parent;
+		if (slot > last_limit)
+			last_limit = slot;
+		/* Of two writes at a time one is first. */
+		was = __sync_val_compare_and_swap(&g->limit, 0, slot);
+		if (was)
+			l->state = LIMIT_FREE;
+		return was ? was : slot;
+	}
+	return 0;
+}
+
+/* The group has no limit of its own any more. */
+static __noinline int drop_limit(u32 group)
+{
+	struct group *g = group_of(group);
+	struct limit *l;
+	u32 slot;
+
+	if (!g)
+		return 0;
+	slot = g->limit;
+	l = slot ? limit_at(slot) : NULL;
+	if (!l || __sync_val_compare_and_swap(&g->limit, slot, 0) != slot)
+		return 0;
+	__sync_fetch_and_add(&limits_generation, 1);
+	set_limits(slot, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
+	l->state = LIMIT_LEAVING;
+	/* Who took it for the nearest limit a moment ago may still park a task there. */
+	arm_limit(slot, bpf_ktime_get_ns() + POLICY_BW_SLACK_NS);
+	return 0;
+}
+
+/* Its own limit has no effect: those above it hold. The loader says so. */
+static __noinline int refuse_limit(struct group_number *of, u64 cgroup_id)
+{
+	if (!of)
+		return 0;
+	if (!of->refused)
+		__sync_fetch_and_add(&limits_refused, 1);
+	of->refused = 1;
+	refused_ids[refusals % KEPT_REFUSALS] = cgroup_id;
+	__sync_fetch_and_add(&refusals, 1);
+	return 0;
+}
+
+static __noinline int forget_refusal(struct group_number *of)
+{
+	if (of && of->refused) {
+		of->refused = 0;
+		__sync_fetch_and_add(&limits_refused, -1);
+	}
+	return 0;
+}
+
+/* cpu.max or cpu.max.burst is written, or a group with a limit appears. */
+static __noinline int write_limit(struct group_number *of, u64 cgroup_id, u64 period_us, u64 quota_us,
+				  u64 burst_us)
+{
+	struct group *g = of ? group_of(of->group) : NULL;
+	bool own = g && of->group && g->cgroup_id == cgroup_id;
+	u32 slot;
+
+	if (!of)
+		return 0;
+	if (quota_us == ~0ull) {
+		if (own)
+			drop_limit(of->group);
+		forget_refusal(of);
+		return 0;
+	}
+	slot = own && g ? g->limit : 0;
+	if (own && !slot)
+		slot = take_limit(of->group);
+	if (!slot || !g) {
+		refuse_limit(of, cgroup_id);
+		return 0;
+	}
+	forget_refusal(of);
+	set_limits(slot, period_us, quota_us, burst_us);
+	__sync_fetch_and_add(&limits_generation, 1);
+	/* Another write has taken the limit away meanwhile: that one was later. */
+	if (g->limit != slot)
+		set_limits(slot, period_us, ~0ull, 0);
 	return 0;
 }
 

@@ -1,35 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Task groups: a slot for each, found by way of the cgroup, with its limits and its
- * weight. Weights are flattened: a task's share of its group's share, and so on up to
- * the root, where tasks and groups compete. A group shares by what its tasks that are
- * on a CPU or wait for one weigh; tasks are counted from their first run to their sleep.
+ * Task groups: a number for each, found by way of the cgroup. Weights are flattened: a
+ * task's share of its group's share, and so on up to the root, where tasks and groups
+ * compete. A group shares by what its tasks that are on a CPU or wait for one weigh; tasks
+ * are counted from their first run to their sleep. A group's limit, if it has one, is in a
+ * slot of bandwidth.h; here is how a task finds the nearest limit above it.
  */
 #ifndef REVEILLE_SCX_GROUP_H
 #define REVEILLE_SCX_GROUP_H
 
 #include "select.h"
 
-/* Nested deeper than this, the levels above are left out. */
-#define GROUP_DEPTH 12
-
 struct group {
-	struct bpf_spin_lock lock; /* over the pool and the list */
-	u32 in_use;
-	struct policy_bw_pool pool;
 	u64 cgroup_id;
-	u64 timer_ns;  /* for when the timer is set */
-	u32 parent;    /* slot; 0 for the root */
-	u32 limited;   /* it has a quota */
+	u32 in_use;
+	u32 parent; /* 0 for the root */
 	u32 weight;
-	u32 first_waiting; /* throttled queues, first come first: a ring in `waiting` */
-	u32 end_waiting;
-	u16 waiting[MAX_CPUS];
+	u32 limit;   /* slot of its own limit, 0 for none */
+	u64 nearest; /* as of limit_of() */
 	/* Added to and subtracted from by all CPUs. */
-	s64 tasks_weight LINE; /* of its own tasks */
-	s64 members;		/* tasks and groups in it that count */
-	s64 groups_weight;	/* of the groups in it that count */
-};
+	s64 tasks_weight; /* of its own tasks */
+	s64 members;	  /* tasks and groups in it that count */
+	s64 groups_weight; /* of the groups in it that count */
+} LINE;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -38,39 +31,93 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 
-struct group_slot {
-	u32 slot;
+struct group_number {
+	u32 group;
+	u32 refused; /* cpu.max was written, and there was no slot for it */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct group_slot);
-} group_slots SEC(".maps");
+	__type(value, struct group_number);
+} group_numbers SEC(".maps");
 
-static __always_inline struct group *group_of(u32 slot)
+static __always_inline struct group *group_of(u32 group)
 {
-	return bpf_map_lookup_elem(&groups, &slot);
+	return bpf_map_lookup_elem(&groups, &group);
+}
+
+/* group.nearest: a slot, and the generation of limits in which it was found. */
+#define NEAREST_SLOT_BITS 16
+_Static_assert(MAX_LIMITS <= 1 << NEAREST_SLOT_BITS, "a slot fits");
+
+/* Climbs to the nearest group with a limit, or to one that knows it. */
+static __noinline u32 find_limit(u32 group)
+{
+	/* A full barrier: what is read below is at least as new as the generation. */
+	u64 generation = __sync_fetch_and_add(&limits_generation, 0);
+	u32 slot = 0, at = group;
+	struct group *g;
+	int i;
+
+	for_each(i, MAX_GROUPS)
+	{
+		u64 known;
+
+		g = at ? group_of(at) : NULL;
+		if (!g)
+			break;
+		slot = g->limit;
+		if (slot)
+			break;
+		known = g->nearest;
+		if (known >> NEAREST_SLOT_BITS == generation) {
+			slot = known & ((1u << NEAREST_SLOT_BITS) - 1);
+			break;
+		}
+		at = g->parent;
+	}
+	g = group_of(group);
+	if (g)
+		g->nearest = generation << NEAREST_SLOT_BITS | slot;
+	return slot;
+}
+
+/*
+ * The slot of the nearest limit at or above the group, 0 for none. Found anew whenever a
+ * limit has come or gone anywhere.
+ */
+static __always_inline u32 limit_of(u32 group)
+{
+	struct group *g = group_of(group);
+	u64 known;
+
+	if (!g)
+		return 0;
+	known = g->nearest;
+	if (known >> NEAREST_SLOT_BITS == limits_generation)
+		return known & ((1u << NEAREST_SLOT_BITS) - 1);
+	return find_limit(group);
 }
 
 /* The first member makes a group count in the one around it. */
-static __noinline int enter_group(u32 slot, u32 weight)
+static __noinline int enter_group(u32 group, u32 weight)
 {
-	struct group *g = group_of(slot);
+	struct group *g = group_of(group);
 	int i;
 
 	if (!g)
 		return 0;
 	__sync_fetch_and_add(&g->tasks_weight, (s64)weight);
-	for_each(i, GROUP_DEPTH)
+	for_each(i, MAX_GROUPS)
 	{
 		struct group *parent;
 
-		if (__sync_fetch_and_add(&g->members, 1) || !slot)
+		if (__sync_fetch_and_add(&g->members, 1) || !group)
 			break;
-		slot = g->parent;
-		parent = group_of(slot);
+		group = g->parent;
+		parent = group_of(group);
 		if (!parent)
 			break;
 		__sync_fetch_and_add(&parent->groups_weight, (s64)g->weight);
@@ -79,22 +126,22 @@ static __noinline int enter_group(u32 slot, u32 weight)
 	return 0;
 }
 
-static __noinline int leave_group(u32 slot, u32 weight)
+static __noinline int leave_group(u32 group, u32 weight)
 {
-	struct group *g = group_of(slot);
+	struct group *g = group_of(group);
 	int i;
 
 	if (!g)
 		return 0;
 	__sync_fetch_and_add(&g->tasks_weight, -(s64)weight);
-	for_each(i, GROUP_DEPTH)
+	for_each(i, MAX_GROUPS)
 	{
 		struct group *parent;
 
-		if (__sync_fetch_and_add(&g->members, -1) != 1 || !slot)
+		if (__sync_fetch_and_add(&g->members, -1) != 1 || !group)
 			break;
-		slot = g->parent;
-		parent = group_of(slot);
+		group = g->parent;
+		parent = group_of(group);
 		if (!parent)
 			break;
 		__sync_fetch_and_add(&parent->groups_weight, -(s64)g->weight);
@@ -133,13 +180,13 @@ static __noinline u64 weight_in_group(struct task_state *t, u32 weight)
 	if (!g)
 		return share;
 	among = g->tasks_weight + g->groups_weight;
-	for_each(i, GROUP_DEPTH)
+	for_each(i, MAX_GROUPS)
 	{
 		u32 parent = g->parent;
 
 		/* Counts of others are in flux: never more than the whole. */
 		share = share * g->weight / (among > (s64)weight ? (u64)among : weight ? weight : 1);
-		if (!parent)
+		if (!parent || !share)
 			break;
 		weight = g->weight;
 		g = group_of(parent);

@@ -20,7 +20,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_LLCS);
 	__type(key, u32);
-	__type(value, struct group_timer);
+	__type(value, struct timer);
 } llc_timers SEC(".maps");
 
 static __always_inline bool core_is_idle(u32 cpu)
@@ -109,7 +109,7 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 	}
 }
 
-static int llc_timer_fired(void *map, u32 *key, struct group_timer *timer)
+static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 {
 	u32 llc = *key, weight = llc_place_of(llc)->weight;
 	struct llc_state *l = llc_of(llc);

@@ -62,9 +62,9 @@ static __always_inline void mark_queued(u32 cpu)
 static __always_inline bool park(struct task_struct *p, struct task_state *t, u32 cpu)
 {
 	u64 left_ns;
-	u32 slot = account(t->group, cpu, 0, ACCOUNT_THROTTLE, &left_ns);
+	u32 slot = limit_for(t);
 
-	if (!slot)
+	if (!slot || !account(slot, cpu, 0, ACCOUNT_THROTTLE, &left_ns))
 		return false;
 	slot = throttled_by(t->group, cpu);
 	if (!slot)
@@ -85,7 +85,7 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 	bool kept = t->claimed == cpu + 1;
 
 	t->claimed = 0;
-	if (is_limited(t) && park(p, t, cpu)) {
+	if (park(p, t, cpu)) {
 		if (kept)
 			unclaim(cpu);
 		return;
@@ -264,17 +264,20 @@ static __always_inline void leave_cpu(u32 cpu)
 static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t, u32 cpu)
 {
 	u64 ran_ns = charge(prev, t), left_ns;
+	u32 slot = limit_for(t);
 
 	fold_cpu(cpu_of(cpu), cpu, ran_ns, scx_now());
-	return !is_limited(t) || !account(t->group, cpu, ran_ns, ACCOUNT_THROTTLE, &left_ns);
+	return !slot || !account(slot, cpu, ran_ns, ACCOUNT_THROTTLE, &left_ns);
 }
 
 static __always_inline void go_on(struct task_struct *prev, struct task_state *t, u32 cpu)
 {
+	u32 slot = limit_for(t);
+
 	COUNT(kept);
 	set_clock(cpu_of(cpu), t, scx_now());
-	if (is_limited(t))
-		set_stop(t->group, cpu);
+	if (slot)
+		set_stop(slot, cpu);
 	scx_set_slice(prev, slice_ns);
 }
 

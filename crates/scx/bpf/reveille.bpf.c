@@ -42,7 +42,7 @@ s32 STRUCT_OPS(reveille_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (claimed == CLAIM_LOST)
 		return cpu;
 	/* Whether its group may run is asked on the CPU where it would. */
-	if (is_limited(t)) {
+	if (limit_for(t)) {
 		t->claimed = cpu + 1;
 		return cpu;
 	}
@@ -70,7 +70,7 @@ void STRUCT_OPS(reveille_dispatch, s32 cpu, struct task_struct *prev)
 
 void STRUCT_OPS(reveille_running, struct task_struct *p)
 {
-	u32 cpu = scx_bpf_task_cpu(p);
+	u32 cpu = scx_bpf_task_cpu(p), slot;
 	struct cpu_state *c = cpu_of(cpu);
 	struct task_state *t = task_of(p);
 
@@ -91,13 +91,14 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	if (p->policy == SCHED_IDLE && nr_running(cpu) == 1)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
-	if (is_limited(t))
-		set_stop(t->group, cpu);
+	slot = limit_for(t);
+	if (slot)
+		set_stop(slot, cpu);
 }
 
 void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 {
-	u32 cpu = scx_bpf_task_cpu(p);
+	u32 cpu = scx_bpf_task_cpu(p), slot;
 	struct cpu_state *c = cpu_of(cpu);
 	struct task_state *t = task_of(p);
 	u64 ran_ns, now_ns = scx_now(), left_ns;
@@ -109,8 +110,9 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	ran_ns = charge(p, t);
 	if (p->policy == SCHED_IDLE)
 		take_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
-	if (is_limited(t))
-		account(t->group, cpu, ran_ns,
+	slot = limit_for(t);
+	if (slot)
+		account(slot, cpu, ran_ns,
 			runnable ? ACCOUNT_THROTTLE : ACCOUNT_LEAVE | ACCOUNT_THROTTLE, &left_ns);
 	fold_cpu(c, cpu, ran_ns, now_ns);
 	if (runnable)
@@ -180,14 +182,15 @@ void STRUCT_OPS(reveille_set_cpumask, struct task_struct *p, const struct cpumas
 		note_allowed(p, t, mask);
 }
 
-static __noinline u32 slot_of(struct cgroup *cgrp)
+/* The cgroup's number; 0, the root's, if it has none. */
+static __noinline u32 number_of(struct cgroup *cgrp)
 {
-	struct group_slot *found;
+	struct group_number *found;
 
 	if (!cgrp)
 		return 0;
-	found = bpf_cgrp_storage_get(&group_slots, cgrp, NULL, 0);
-	return found ? found->slot : 0;
+	found = bpf_cgrp_storage_get(&group_numbers, cgrp, NULL, 0);
+	return found ? found->group : 0;
 }
 
 s32 STRUCT_OPS_SLEEPABLE(reveille_init_task, struct task_struct *p, struct scx_init_task_args *args)
@@ -213,7 +216,7 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init_task, struct task_struct *p, struct scx_i
 	if (bpf_core_field_exists(args->cgroup)) {
 		/* It is the task's own, and stays; the verifier trusts it in here only. */
 		bpf_rcu_read_lock();
-		t->group = slot_of(args->cgroup);
+		t->group = number_of(args->cgroup);
 		bpf_rcu_read_unlock();
 	}
 	note_allowed(p, t, &p->cpus_mask);
@@ -228,73 +231,90 @@ void STRUCT_OPS(reveille_disable, struct task_struct *p)
 		uncount_task(t);
 }
 
+/* A free number for a group, 0 if there is none. */
+static __noinline u32 take_number(void)
+{
+	u32 from = last_group;
+	int i;
+
+	for_each(i, MAX_GROUPS - 1)
+	{
+		u32 group = (from + i) % (MAX_GROUPS - 1) + 1;
+		struct group *g = group_of(group);
+
+		if (g && !__sync_val_compare_and_swap(&g->in_use, 0, 1)) {
+			last_group = group;
+			return group;
+		}
+	}
+	return 0;
+}
+
 s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
-	struct group_slot *found;
+	struct group_number *found;
 	struct group *g = NULL;
-	u32 slot = 0, parent = 0;
-	int i;
+	u32 group = 0, parent = 0;
 
 	if (cgrp->level > 0) {
 		struct cgroup *above = bpf_cgroup_ancestor(cgrp, cgrp->level - 1);
 
 		if (above) {
-			parent = slot_of(above);
+			parent = number_of(above);
 			bpf_cgroup_release(above);
 		}
-		for_each(i, MAX_GROUPS - 1)
-		{
-			slot = i + 1;
-			g = group_of(slot);
-			if (g && !__sync_val_compare_and_swap(&g->in_use, 0, 1))
-				break;
-			g = NULL;
-		}
+		group = take_number();
+		if (group)
+			g = group_of(group);
 	}
-	found = bpf_cgrp_storage_get(&group_slots, cgrp, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	found = bpf_cgrp_storage_get(&group_numbers, cgrp, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!found) {
 		if (g)
 			g->in_use = 0;
 		return -12; /* ENOMEM */
 	}
-	/* No slot left: its tasks count as its parent's. The loader says so. */
-	if (!g) {
-		found->slot = parent;
-		if (cgrp->level > 0)
-			groups_without_slot++;
-		return 0;
+	/* No number left: its tasks count as its parent's. The loader says so. */
+	found->group = g ? group : parent;
+	if (g) {
+		g->cgroup_id = cgrp->kn->id;
+		g->parent = parent;
+		g->weight = args->weight;
+		if (g->weight != WEIGHT_DEFAULT)
+			__sync_fetch_and_add(&weighted_groups, 1);
+	} else if (cgrp->level > 0) {
+		__sync_fetch_and_add(&groups_without_number, 1);
 	}
-	found->slot = slot;
-	if (slot > last_slot)
-		last_slot = slot;
-	g->cgroup_id = cgrp->kn->id;
-	g->parent = parent;
-	g->weight = args->weight;
-	if (g->weight != WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, 1);
-	if (has_bandwidth) {
-		scx_bpf_create_dsq(PARK_QUEUES + slot, -1);
-		if (bpf_core_field_exists(args->bw_period_us) && args->bw_quota_us != ~0ull) {
-			bpf_rcu_read_lock();
-			set_limits(slot, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
-			bpf_rcu_read_unlock();
-		}
+	if (!has_bandwidth)
+		return 0;
+	/* Here it may sleep, where limits are written not: as many as could be needed. */
+	if (g && park_queues < MAX_LIMITS - 1 && !scx_bpf_create_dsq(PARK_QUEUES + park_queues + 1, -1))
+		park_queues++;
+	if (bpf_core_field_exists(args->bw_period_us) && args->bw_quota_us != ~0ull) {
+		bpf_rcu_read_lock();
+		write_limit(found, cgrp->kn->id, args->bw_period_us, args->bw_quota_us,
+			    args->bw_burst_us);
+		bpf_rcu_read_unlock();
 	}
 	return 0;
 }
 
 void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 {
-	u32 slot = slot_of(cgrp);
-	struct group *g = group_of(slot);
+	struct group_number *found = bpf_cgrp_storage_get(&group_numbers, cgrp, NULL, 0);
+	u32 group = found ? found->group : 0;
+	struct group *g = group_of(group);
 
-	if (!g || !slot || g->cgroup_id != cgrp->kn->id)
+	forget_refusal(found);
+	if (!g || cgrp->level <= 0)
 		return;
+	if (g->cgroup_id != cgrp->kn->id) {
+		__sync_fetch_and_add(&groups_without_number, -1);
+		return;
+	}
 	if (has_bandwidth) {
 		bpf_rcu_read_lock();
-		set_limits(slot, 100000, ~0ull, 0);
+		drop_limit(group);
 		bpf_rcu_read_unlock();
-		scx_bpf_destroy_dsq(PARK_QUEUES + slot);
 	}
 	if (g->weight != WEIGHT_DEFAULT)
 		__sync_fetch_and_add(&weighted_groups, -1);
@@ -302,8 +322,8 @@ void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 	g->members = 0;
 	g->groups_weight = 0;
 	g->cgroup_id = 0;
-	__builtin_memset(&g->pool, 0, sizeof(g->pool));
-	g->in_use = 0;
+	g->nearest = 0;
+	__sync_fetch_and_and(&g->in_use, 0);
 }
 
 void STRUCT_OPS(reveille_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
@@ -313,16 +333,16 @@ void STRUCT_OPS(reveille_cgroup_move, struct task_struct *p, struct cgroup *from
 	if (!t)
 		return;
 	uncount_task(t);
-	t->group = slot_of(to);
+	t->group = number_of(to);
 }
 
 void STRUCT_OPS(reveille_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 {
-	u32 slot = slot_of(cgrp);
-	struct group *g = group_of(slot), *parent;
+	u32 group = number_of(cgrp);
+	struct group *g = group_of(group), *parent;
 	s64 more;
 
-	if (!g || !slot || g->cgroup_id != cgrp->kn->id)
+	if (!g || !group || g->cgroup_id != cgrp->kn->id)
 		return;
 	more = (s64)weight - g->weight;
 	if (g->weight == WEIGHT_DEFAULT && weight != WEIGHT_DEFAULT)
@@ -338,11 +358,10 @@ void STRUCT_OPS(reveille_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 void STRUCT_OPS(reveille_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
 		u64 burst_us)
 {
-	u32 slot = slot_of(cgrp);
-	struct group *g = group_of(slot);
+	struct group_number *found = bpf_cgrp_storage_get(&group_numbers, cgrp, NULL, 0);
 
-	if (g && slot && g->cgroup_id == cgrp->kn->id)
-		set_limits(slot, period_us, quota_us, burst_us);
+	if (found && cgrp->level > 0)
+		write_limit(found, cgrp->kn->id, period_us, quota_us, burst_us);
 }
 
 /* The kernel asks for one that could be written. */
@@ -374,7 +393,7 @@ void STRUCT_OPS_SLEEPABLE(reveille_cpu_offline, s32 cpu)
 
 s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 {
-	struct group_timer *timer;
+	struct timer *timer;
 	u64 now_ns = scx_now();
 	s32 error;
 	int i;
@@ -407,15 +426,15 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		if (error)
 			return error;
 	}
-	for_each(i, has_bandwidth ? MAX_GROUPS : 0)
+	for_each(i, has_bandwidth ? MAX_LIMITS : 0)
 	{
 		u32 key = i;
 
-		timer = bpf_map_lookup_elem(&group_timers, &key);
+		timer = bpf_map_lookup_elem(&limit_timers, &key);
 		if (!timer)
 			break;
-		bpf_timer_init(&timer->timer, &group_timers, CLOCK_MONOTONIC);
-		bpf_timer_set_callback(&timer->timer, group_timer_fired);
+		bpf_timer_init(&timer->timer, &limit_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&timer->timer, limit_timer_fired);
 	}
 	for_each(i, n_llcs)
 	{

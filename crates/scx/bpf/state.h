@@ -17,12 +17,16 @@
 #define MAX_LLCS 256
 /* Words of 64 CPUs in all caches together: every cache begins a new one. */
 #define MAX_WORDS 256
-#define MAX_GROUPS 1024
+/* Task groups with weights of their own: the kernel itself has no more than 65,535 with memory
+ * control. */
+#define MAX_GROUPS 65536
+/* Slots for limits; slot 0 is none. */
+#define MAX_LIMITS 1024
 #define NONE POLICY_NONE
 
 #define LINE __attribute__((aligned(64)))
 
-/* Queues: one per CPU by its number, one per shard of a cache, one per parked group. */
+/* Queues: one per CPU by its number, one per shard of a cache, one per limit for its parked tasks. */
 #define SHARD_QUEUES 0x10000ull
 #define PARK_QUEUES 0x20000ull
 
@@ -148,10 +152,21 @@ u32 shared_used;
 /* CPUs that tasks of throttled groups may have to be kept off; groups with a quota. */
 u32 throttled_queues;
 u32 limited_groups;
+/* Counts limits that come and go. From 1 on, so that a group of zeros knows nothing yet. */
+volatile u64 limits_generation = 1;
+/* Slots from 1 to this one have a queue for parked tasks, and may be given away. */
+u32 park_queues;
 /* No group ever had a slot above this one. */
-u32 last_slot;
-/* Groups for which there was no slot: they count as their parents. */
-u32 groups_without_slot;
+u32 last_limit;
+/* Where the last group got its number: the search for a free one goes on from there. */
+u32 last_group;
+/* Groups for which there was no number: they count as their parents. */
+u32 groups_without_number;
+/* Groups whose limit has no slot now; how often that was so, and the cgroups of the last. */
+#define KEPT_REFUSALS 16
+u32 limits_refused;
+u64 refusals;
+u64 refused_ids[KEPT_REFUSALS];
 /* Groups whose weight is not the default. */
 u32 weighted_groups;
 
@@ -163,7 +178,7 @@ struct task_state {
 	u64 folded_ns;
 	u64 folded_exec_ns;
 	u32 clock_cpu;
-	u32 group;   /* slot, 0 for the root */
+	u32 group;   /* 0 for the root */
 	u32 counted; /* weight with which it counts in its group, 0 if it does not */
 	u32 nr_allowed;
 	u32 migrated; /* the last wake-up moved it */
@@ -290,6 +305,6 @@ static __always_inline u32 nr_running(u32 cpu)
 /* The default weight of a task or a group. */
 #define WEIGHT_DEFAULT 100
 
-#define for_each(i, n) bpf_for(i, 0, (n))
+#define for_each(i, n) bpf_for(i, 0, (int)(n))
 
 #endif

@@ -129,6 +129,9 @@ fn once(
             TURN
         };
         server.serve(wait, |request| answer(&mut scheduler, request));
+        for complaint in scheduler.complaints() {
+            warn!("{complaint}");
+        }
         if due(show_at) {
             let now = scheduler.stats();
             print_stats(args.json, &shown, &now)?;

@@ -19,8 +19,8 @@ use crate::stats::{Counters, GroupCounters, Stats};
 use crate::sys;
 use crate::topology::{MAX_LLCS, Tables};
 
-/// Groups that can have limits and weights of their own, `MAX_GROUPS` of bpf/state.h.
-const MAX_GROUPS: u32 = 1024;
+/// Slots for limits, one more than there can be: `MAX_LIMITS` of bpf/state.h.
+const MAX_LIMITS: u32 = 1024;
 /// Room for recorded decisions, bytes: a power of two.
 const RECORD_ROOM: u32 = 1 << 24;
 /// `POLICY_BW_NO_QUOTA`.
@@ -87,6 +87,14 @@ pub struct Scheduler<'room> {
     link: Option<Link>,
     since: Instant,
     cgroups: Cgroups,
+    heard: Heard,
+}
+
+/// What `Scheduler::complaints` has told so far.
+#[derive(Default)]
+struct Heard {
+    refusals: u64,
+    without_weight: u32,
 }
 
 impl<'room> Scheduler<'room> {
@@ -107,7 +115,7 @@ impl<'room> Scheduler<'room> {
         set_tables(&mut open, tables)?;
         set_tunables(&mut open, settings, abilities, record)?;
         set_callbacks(&mut open, settings, abilities, tables.hotplug_seq)?;
-        let slots = if abilities.bandwidth { MAX_GROUPS } else { 1 };
+        let slots = if abilities.bandwidth { MAX_LIMITS } else { 1 };
         let n_cpu_ids = tables.cpus.len() as u32;
         let sized = open.maps.group_queues.set_max_entries(slots * n_cpu_ids).and_then(|()| {
             open.maps.records.set_max_entries(if record { RECORD_ROOM } else { 4096 })
@@ -124,7 +132,13 @@ impl<'room> Scheduler<'room> {
         let link = skel.maps.reveille_ops.attach_struct_ops().map_err(|e| {
             kernel("the scheduler", &e, "`dmesg | tail` has the kernel's reason; please report it")
         })?;
-        Ok(Scheduler { skel, link: Some(link), since: Instant::now(), cgroups: Cgroups::default() })
+        Ok(Scheduler {
+            skel,
+            link: Some(link),
+            since: Instant::now(),
+            cgroups: Cgroups::default(),
+            heard: Heard::default(),
+        })
     }
 
     /// Features that are on.
@@ -159,6 +173,35 @@ impl<'room> Scheduler<'room> {
         self.ended().unwrap_or_default()
     }
 
+    /// What the scheduler could not do as asked since it was last asked this, a sentence each.
+    pub fn complaints(&mut self) -> Vec<String> {
+        let Some(bss) = &self.skel.maps.bss_data else { return Vec::new() };
+        let (refusals, ids) = (sys::live(&bss.refusals), sys::live(&bss.refused_ids));
+        let without_weight = sys::live(&bss.groups_without_number);
+        let mut said = Vec::new();
+        let new = refusals - self.heard.refusals;
+        for n in (refusals - new.min(ids.len() as u64))..refusals {
+            said.push(format!(
+                "cpu.max of {} has NO effect: all {} limits that scx_reveille keeps are in use; the \
+                 nearest limit above it holds. Remove a limit elsewhere, then write `max` and the \
+                 limit to this one",
+                self.cgroups.name(ids[n as usize % ids.len()]),
+                MAX_LIMITS - 1
+            ));
+        }
+        if new > ids.len() as u64 {
+            said.push(format!("{} more limits were refused", new - ids.len() as u64));
+        }
+        if without_weight > self.heard.without_weight {
+            said.push(format!(
+                "{without_weight} task groups beyond the 65535 that scx_reveille keeps: their tasks \
+                 count as their parents', with the limits of those"
+            ));
+        }
+        self.heard = Heard { refusals, without_weight };
+        said
+    }
+
     /// The map of recorded decisions.
     pub fn records(&self) -> &dyn MapCore {
         &self.skel.maps.records
@@ -183,7 +226,8 @@ impl<'room> Scheduler<'room> {
             features: self.policy().names().into_iter().map(str::to_owned).collect(),
             counters,
             groups,
-            groups_without_slot: sys::live(&bss.groups_without_slot).into(),
+            groups_without_weight: sys::live(&bss.groups_without_number).into(),
+            limits_refused: sys::live(&bss.limits_refused).into(),
         }
     }
 
@@ -193,23 +237,23 @@ impl<'room> Scheduler<'room> {
             return Vec::new();
         }
         let mut groups = Vec::new();
-        for slot in 1..=sys::live(&bss.last_slot).min(MAX_GROUPS - 1) {
-            let looked = self.skel.maps.groups.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+        for slot in 1..=sys::live(&bss.last_limit).min(MAX_LIMITS - 1) {
+            let looked = self.skel.maps.limits.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
             let Some(bytes) = looked.ok().flatten() else { continue };
-            let Some(group) = sys::value_of::<types::group>(&bytes) else { continue };
-            if group.in_use == 0 || group.limited == 0 || group.pool.quota_ns == NO_QUOTA {
+            let Some(limit) = sys::value_of::<types::limit>(&bytes) else { continue };
+            if limit.limited == 0 || limit.pool.quota_ns == NO_QUOTA {
                 continue;
             }
             groups.push(GroupCounters {
-                cgroup: self.cgroups.name(group.cgroup_id),
-                quota_us: group.pool.quota_ns / 1000,
-                period_us: group.pool.period_ns / 1000,
-                burst_us: group.pool.burst_ns / 1000,
-                nr_periods: group.pool.nr_periods,
-                nr_throttled: group.pool.nr_throttled,
-                throttled_us: group.pool.throttled_ns / 1000,
-                nr_bursts: group.pool.nr_bursts,
-                burst_us_used: group.pool.burst_used_ns / 1000,
+                cgroup: self.cgroups.name(limit.cgroup_id),
+                quota_us: limit.pool.quota_ns / 1000,
+                period_us: limit.pool.period_ns / 1000,
+                burst_us: limit.pool.burst_ns / 1000,
+                nr_periods: limit.pool.nr_periods,
+                nr_throttled: limit.pool.nr_throttled,
+                throttled_us: limit.pool.throttled_ns / 1000,
+                nr_bursts: limit.pool.nr_bursts,
+                burst_us_used: limit.pool.burst_used_ns / 1000,
             });
         }
         groups

@@ -82,6 +82,15 @@ pub struct GroupCounters {
     pub burst_us_used: u64,
 }
 
+const NOW_MEANINGS: &[(&str, &str)] = &[
+    (
+        "limits_refused",
+        "Groups whose cpu.max has no effect, since all limits are in use: the nearest limit above \
+         holds",
+    ),
+    ("groups_without_weight", "Groups beyond 65535, which count as their parents"),
+];
+
 const GROUP_MEANINGS: &[(&str, &str)] = &[
     ("cgroup", "Directory of the group below the mount of cgroup v2"),
     ("quota_us, period_us, burst_us", "cpu.max and cpu.max.burst"),
@@ -103,8 +112,10 @@ pub struct Stats {
     pub counters: Counters,
     /// Task groups with a limit.
     pub groups: Vec<GroupCounters>,
-    /// Task groups beyond the number that have limits and weights of their own.
-    pub groups_without_slot: u64,
+    /// Task groups beyond the 65,535 with a weight of their own: they count as their parents.
+    pub groups_without_weight: u64,
+    /// Task groups whose `cpu.max` has no effect, since all limits are in use.
+    pub limits_refused: u64,
 }
 
 /// Every figure with its meaning.
@@ -114,6 +125,10 @@ pub fn help() -> String {
         let _ = writeln!(text, "  {name:<14} {about}");
     }
     let _ = writeln!(text, "  {:<14} Wakeups by the rule of policy/ that chose the CPU", "rules");
+    text.push_str("of task groups, now:\n");
+    for (name, about) in NOW_MEANINGS {
+        let _ = writeln!(text, "  {name:<14} {about}");
+    }
     text.push_str("of each task group with a limit, since its limit was set:\n");
     for (name, about) in GROUP_MEANINGS {
         let _ = writeln!(text, "  {name:<14} {about}");
@@ -149,6 +164,22 @@ pub fn show(before: &Stats, now: &Stats) -> String {
     if !rules.is_empty() {
         let _ = writeln!(text, "  chosen by   {}", rules.join("  "));
     }
+    for (n, one, many) in [
+        (
+            now.limits_refused,
+            "limit has NO effect: all are in use, and the nearest one above it holds",
+            "limits have NO effect: all are in use, and the nearest ones above them hold",
+        ),
+        (
+            now.groups_without_weight,
+            "group has no weight and no limit of its own: there are too many groups",
+            "groups have no weights and no limits of their own: there are too many groups",
+        ),
+    ] {
+        if n > 0 {
+            let _ = writeln!(text, "  {n} {}", if n == 1 { one } else { many });
+        }
+    }
     for group in &now.groups {
         let _ = writeln!(
             text,
@@ -183,6 +214,21 @@ mod tests {
         let text = show(&before, &now);
         assert!(text.contains("wakeups/s 100 "), "{text}");
         assert!(text.contains("idle_cpu 25.0%"), "{text}");
+    }
+
+    #[test]
+    fn limits_without_effect_are_shown() {
+        let quiet = Stats::default();
+        assert!(!show(&quiet, &quiet).contains("NO effect"));
+        let one = Stats { limits_refused: 1, ..Stats::default() };
+        assert!(show(&quiet, &one).contains("  1 limit has NO effect"));
+        let both = Stats { limits_refused: 2, groups_without_weight: 3, ..Stats::default() };
+        let text = show(&quiet, &both);
+        assert!(text.contains("  2 limits have NO effect"), "{text}");
+        assert!(text.contains("  3 groups have no weights"), "{text}");
+        for name in ["limits_refused", "groups_without_weight"] {
+            assert!(help().contains(name), "--help-stats lacks {name}");
+        }
     }
 
     #[test]
