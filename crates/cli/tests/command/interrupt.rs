@@ -26,7 +26,7 @@ duration = "1ms"
 name = "endless"
 workload = "context_switch1"
 loads = [16, 32]
-duration = "100000s"
+duration = "70000s"
 "#;
 
 /// Starts the study in `directory` and lets it finish its first rows.

@@ -94,9 +94,10 @@ mod tests {
             clock::now() - begin
         };
         // The fastest of many is near what was asked for, however busy the machine is;
-        // above it, if its frequency has fallen since.
+        // above it, if its frequency has fallen since, and below it, if the other thread of its
+        // core was busy while speed was measured.
         let fastest = (0..200).map(|_| time(50_000)).min().unwrap();
-        assert!((40_000..150_000).contains(&fastest), "{fastest} ns for 50000");
+        assert!((20_000..150_000).contains(&fastest), "{fastest} ns for 50000");
         assert_eq!(speed.rounds(0), 0);
     }
 }
