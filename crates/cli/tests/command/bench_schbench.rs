@@ -161,10 +161,10 @@ fn a_warmup_counts_in_a_short_run_and_zeroing_spares_the_end() {
     for document in [warm, zeroed] {
         assert_eq!(number(&document, "rps_samples"), 1);
         assert!(number(&document, "measured_ns") < 2_000_000_000);
-        // The average is of the same time as the counts.
+        // The average is of the same time as the counts, but for a preemption between the two.
         let (loops, samples) =
             (number(&document, "loops"), number(&document, "request_latency_samples"));
-        assert!(samples > 0 && loops.abs_diff(samples) <= 2, "{document}");
+        assert!(samples > 0 && loops.abs_diff(samples) <= samples / 20, "{document}");
     }
 }
 
