@@ -3,6 +3,7 @@
 //! step took, and nothing about when in it.
 
 mod answer;
+mod containers;
 mod flat;
 mod series;
 
@@ -11,6 +12,7 @@ use reveille_policy::BandwidthLimits;
 
 use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
 use answer::points;
+use containers::{joined, of_containers};
 use series::{Counter, Series};
 
 const USAGE: &str = "container_cpu_usage_seconds_total";
@@ -98,13 +100,15 @@ fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
     let mut picked: Picked = Default::default();
     for (slot, name) in picked.iter_mut().zip(NAMES) {
         let mut fitting: Vec<Series> = Vec::new();
-        for series in all.iter().filter(|s| s.name == name && fits(s)) {
+        let named = all.iter().filter(|s| s.name == name && fits(s)).cloned().collect();
+        for series in of_containers(named) {
             match fitting.iter_mut().find(|known| known.labels == series.labels) {
                 // A long range, asked for in parts.
-                Some(known) => known.points.extend(&series.points),
-                None => fitting.push(series.clone()),
+                Some(known) => known.points.extend(series.points),
+                None => fitting.push(series),
             }
         }
+        fitting = joined(fitting);
         if fitting.len() > 1 {
             return Err(several(name, &fitting));
         }

@@ -163,6 +163,46 @@ fn counters_of_a_container() {
     assert!(usage.enough_for(0.5).unwrap_err().contains("Averages over 15 s"));
 }
 
+/// As a kubelet reports one container of a pod that was restarted.
+#[test]
+fn a_container_is_found_beside_its_pod_and_across_restarts() {
+    let pod = r#""id":"/kubepods/pod1","namespace":"n","pod":"web-0""#;
+    let pause = r#""container":"POD","id":"/kubepods/pod1/p","name":"p","pod":"web-0""#;
+    let first = r#""container":"app","id":"/kubepods/pod1/a","name":"a","pod":"web-0""#;
+    let second = r#""container":"app","id":"/kubepods/pod1/b","name":"b","pod":"web-0""#;
+    let used = answer(
+        USED,
+        &[
+            (pod, &[(0, "900"), (15, "907"), (30, "910"), (45, "925")]),
+            (pause, &[(0, "0.01"), (45, "0.01")]),
+            (second, &[(30, "13"), (45, "20")]),
+            // The kubelet reports what has ended for a while.
+            (first, &[(0, "5"), (15, "12"), (30, "12"), (45, "12")]),
+        ],
+    );
+    let throttled = answer(
+        "container_cpu_cfs_throttled_periods_total",
+        &[(pod, &[(0, "9"), (45, "99")]), (first, &[(0, "4"), (15, "6")]), (second, &[(30, "1")])],
+    );
+    let quota = answer(
+        "container_spec_cpu_quota",
+        &[(pod, &[(0, "90000")]), (first, &[(0, "50000")]), (second, &[(30, "60000")])],
+    );
+    for select in [&[][..], &["container=app"], &["pod=web-0"]] {
+        let usage = prometheus(&[&used, &throttled, &quota], select).unwrap();
+        assert_eq!(usage.per_period(15_000 * MS, 0), [7_000 * MS, 13_000 * MS, 7_000 * MS]);
+        assert_eq!(usage.samples.last().unwrap().nr_throttled, 3, "{select:?}");
+        assert_eq!(usage.limits.unwrap().quota_ns, Some(60 * MS));
+        assert!(usage.warnings.iter().any(|w| w.contains("started over 1 times")));
+    }
+    // Two at a time are two.
+    let running = used.replace(r#"[30.5,"12"],[45.5,"12"]"#, r#"[30.5,"12"],[45.5,"13"]"#);
+    assert_ne!(running, used);
+    let error = prometheus(&[&running], &[]).unwrap_err();
+    assert!(error.to_string().contains("2 series of"), "{error}");
+    assert!(error.to_string().contains("name=a") && !error.to_string().contains("POD"), "{error}");
+}
+
 #[test]
 fn several_containers_are_told_apart_by_their_labels() {
     let values: &[(u64, &str)] = &[(0, "1"), (15, "2")];

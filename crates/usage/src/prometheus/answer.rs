@@ -89,7 +89,7 @@ fn read(answer: &Answer) -> Result<Vec<Series>, Mistake> {
             points.push((time(at.get()).map_err(place)?, number_of(&name, value).map_err(place)?));
         }
         if !points.is_empty() {
-            all.push(Series { name, labels, points });
+            all.push(Series { name, labels, points, resets: 0 });
         }
     }
     Ok(all)

@@ -14,6 +14,8 @@ pub(super) struct Series {
     pub(super) labels: BTreeMap<String, String>,
     /// Unix time, and the value; never empty.
     pub(super) points: Vec<(Ns, f64)>,
+    /// Falls that have been taken out of it.
+    pub(super) resets: usize,
 }
 
 /// A series whose values only rise.
@@ -30,7 +32,7 @@ impl Series {
         // Parts of a range may come in any order, and share their ends.
         self.points.sort_by_key(|point| point.0);
         self.points.dedup();
-        let name = self.name;
+        let name = &self.name;
         if let Some(pair) = self.points.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let problem = format!("{name} has two values at {} s", pair[0].0 as f64 / 1e9);
             return Err(Mistake::new(problem, "leave one of the answers out"));
@@ -43,9 +45,14 @@ impl Series {
             let problem = format!("{name} goes over more than 31 days");
             return Err(Mistake::new(problem, "query a shorter range"));
         }
+        self.resets += self.without_resets();
+        Ok(Counter { name: self.name, points: self.points, resets: self.resets })
+    }
+
+    /// Makes the values rise: where they fall, the counter began anew from 0. Returns how often.
+    pub(super) fn without_resets(&mut self) -> usize {
         let (mut resets, mut base, mut before) = (0, 0.0, 0.0);
-        let mut points = self.points;
-        for (_, value) in &mut points {
+        for (_, value) in &mut self.points {
             if *value < before {
                 base += before;
                 resets += 1;
@@ -53,7 +60,7 @@ impl Series {
             before = *value;
             *value += base;
         }
-        Ok(Counter { name, points, resets })
+        resets
     }
 }
 

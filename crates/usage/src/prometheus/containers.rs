@@ -1,0 +1,62 @@
+//! Which series belong to one container. A kubelet answers with series of the pod and of its
+//! pause container beside it, and with a new series after each restart.
+
+use super::series::Series;
+use super::{PERIOD, QUOTA};
+use crate::Ns;
+
+/// Labels that change when a container restarts.
+const CHANGED_BY_RESTART: [&str; 3] = ["id", "image", "name"];
+/// What the kubelet calls the pause container.
+const PAUSE: &str = "POD";
+
+/// Of the series of one name those of containers; all of them if none names its container.
+pub(super) fn of_containers(series: Vec<Series>) -> Vec<Series> {
+    let named = |one: &Series| {
+        one.labels.get("container").is_some_and(|name| !name.is_empty() && name != PAUSE)
+    };
+    if series.iter().any(named) { series.into_iter().filter(named).collect() } else { series }
+}
+
+/// Joins the series of a container that was restarted; returns them as they are if they are
+/// not of one container.
+pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
+    series.iter_mut().for_each(|one| one.points.sort_by_key(|point| point.0));
+    series.sort_by_key(|one| one.points[0].0);
+    let container = |one: &Series| {
+        let mut labels = one.labels.clone();
+        CHANGED_BY_RESTART.iter().for_each(|label| _ = labels.remove(*label));
+        labels
+    };
+    let follows = |pair: &[Series]| {
+        container(&pair[0]) == container(&pair[1]) && ended(&pair[0], pair[1].points[0].0)
+    };
+    if series.len() < 2 || !series.windows(2).all(follows) {
+        return series;
+    }
+    let mut all = series.into_iter();
+    let first = all.next().expect("there are two at least");
+    vec![all.fold(first, then)]
+}
+
+/// Has it stood still from this moment on? A kubelet reports a container for a while after its
+/// end.
+fn ended(series: &Series, from_ns: Ns) -> bool {
+    let after = series.points.partition_point(|point| point.0 <= from_ns);
+    let rest = &series.points[after.saturating_sub(1)..];
+    rest.windows(2).all(|pair| pair[0].1 == pair[1].1)
+}
+
+/// The earlier series until the later one begins; a counter goes on from where it was.
+fn then(mut earlier: Series, mut later: Series) -> Series {
+    let begin_ns = later.points[0].0;
+    earlier.points.retain(|point| point.0 < begin_ns);
+    let counter = earlier.name != QUOTA && earlier.name != PERIOD;
+    if counter {
+        earlier.resets += 1 + earlier.without_resets() + later.without_resets();
+        let last = earlier.points.last().map_or(0.0, |point| point.1);
+        later.points.iter_mut().for_each(|point| point.1 += last);
+    }
+    earlier.points.extend(later.points);
+    earlier
+}
