@@ -40,8 +40,8 @@ impl Phase {
 }
 
 /// Sees a period of the group end: a moment between two looks at its counter, at most
-/// [`SHARP_NS`] apart, or on a busy host a [`BUSY_SHARE`]th of the period. `restart` makes a timer run that has stopped, as it does when nobody
-/// has used the group for two periods.
+/// [`SHARP_NS`] apart; on a busy host, at most the period by [`BUSY_SHARE`]. `restart` restarts
+/// a period timer that has stopped, as the kernel's does after two idle periods.
 ///
 /// # Errors
 /// [`HostError::System`] if the group cannot be read, or no end was seen that sharply.
