@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use reveille_place::Mistake;
-use reveille_plan::{Goal, Neighbour, Plan, PlanError, Request, Verification, parse_limits};
+use reveille_plan::{
+    Goal, Neighbour, Plan, PlanError, Request, Verdict, Verification, parse_limits,
+};
 use reveille_policy::{Baseline, Policy};
-use reveille_report::verification_table;
+use reveille_report::{verdict_line, verification_table};
 use reveille_usage::Usage;
 use serde::Serialize;
 
@@ -20,6 +22,9 @@ use crate::study_cmd::threads;
 
 /// The kernel where the running one is older than every baseline.
 const USUAL_BASE: &str = "v6.12";
+
+/// Exit code of a trial that other programs disturbed.
+const VOID: u8 = 3;
 
 /// Five times the quota that the goals need is no head-room.
 const MOST_HEADROOM: f64 = 400.0;
@@ -171,10 +176,15 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     if args.json {
         print_json(&Document { plan: &plan, verification, applied })?;
     } else {
-        let tried = verification.map(|v| format!("\n{}", verification_table(v)));
+        let tried =
+            verification.map(|v| format!("\n{}\n{}", verification_table(v), verdict_line(v)));
         print(&(tried.unwrap_or_default() + &applied.map(Applied::text).unwrap_or_default()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match verification.map(|trial| trial.verdict) {
+        None | Some(Verdict::Agrees) => ExitCode::SUCCESS,
+        Some(Verdict::Disagrees) => ExitCode::FAILURE,
+        Some(Verdict::Void) => ExitCode::from(VOID),
+    })
 }
 
 fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {

@@ -34,4 +34,4 @@ pub use plan::{
 };
 pub use replay::cpus_like;
 pub use reveille_measure::Ns;
-pub use verify::{Control, Measured, Trial, Verification, Verified, verify};
+pub use verify::{Control, Measured, Trial, Verdict, Verification, Verified, verify};

@@ -25,6 +25,23 @@ use crate::{Ns, PlanError};
 /// Parts of a tick at which work arrives by turns, of those that a prediction goes through.
 const TICK_PARTS: Ns = 4;
 
+/// A run tells nothing if others used more than this share of its CPUs meanwhile.
+const DISTURBED: f64 = 0.05;
+/// A p99 so much beyond its range still agrees: the median error of docs/plan.md's trials.
+const SLACK: f64 = 0.05;
+
+/// Does what was measured agree with what was predicted?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// In most runs the throttled share and p99 were as predicted.
+    Agrees,
+    /// Most runs were disturbed by other programs.
+    Void,
+    /// In half of the runs or more they were not.
+    Disagrees,
+}
+
 /// What is to be held against this host.
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
@@ -91,6 +108,8 @@ pub struct Verified {
     pub throttled_off: f64,
     /// The middle run's p99 by the range's median, less 1.
     pub p99_off: f64,
+    /// Of the runs that were not disturbed.
+    pub verdict: Verdict,
 }
 
 /// What came of a trial.
@@ -102,6 +121,18 @@ pub struct Verification {
     pub control: Option<Control>,
     /// Each setting.
     pub settings: Vec<Verified>,
+    /// The worst verdict of any setting; void if nothing was tried.
+    pub verdict: Verdict,
+    /// CPUs of the trial.
+    pub cpus: u32,
+}
+
+impl Verification {
+    /// CPUs that other programs used in the most disturbed run.
+    pub fn most_others_cpus(&self) -> f64 {
+        let runs = self.settings.iter().flat_map(|setting| &setting.measured);
+        runs.map(|run| run.others_cpus).fold(0.0, f64::max)
+    }
 }
 
 /// Predicts and measures; `command` is the `reveille` command, and `progress` is told how
@@ -146,10 +177,13 @@ pub fn verify(
             measured.push(host.measured(&load, Some(limits))?);
             tell();
         }
-        Ok(held_against(limits, predicted, measured, control.as_ref(), trial.usage.span_ns))
+        let cpus = trial.cpus.len() as u32;
+        Ok(held_against(limits, predicted, measured, control.as_ref(), trial.usage.span_ns, cpus))
     });
     let settings = settings.collect::<Result<Vec<Verified>, PlanError>>()?;
-    Ok(Verification { name: trial.usage.name.clone(), control, settings })
+    let cpus = trial.cpus.len() as u32;
+    let verdict = settings.iter().map(|setting| setting.verdict).max().unwrap_or(Verdict::Void);
+    Ok(Verification { name: trial.usage.name.clone(), control, settings, verdict, cpus })
 }
 
 /// The same work, each piece of it longer by what the kernel charges beside it.
@@ -249,6 +283,7 @@ fn held_against(
     measured: Vec<Measured>,
     control: Option<&Control>,
     span_ns: Ns,
+    cpus: u32,
 ) -> Verified {
     let count = |inside: &dyn Fn(&Figures<f64>) -> bool| {
         measured.iter().filter(|run| inside(&run.figures)).count() as u32
@@ -257,12 +292,24 @@ fn held_against(
     let [least, most] = control.map_or([1.0, 1.0], |control| control.p99_stretch);
     let (throttled, p99) = (predicted.throttled_share, predicted.p99_ns);
     let within = |value: f64, low: f64, high: f64| value >= low && value <= high;
-    let throttled_inside = count(&|run| {
+    let throttled_as_predicted = |run: &Figures<f64>| {
         within(run.throttled_share, throttled.min - one_period, throttled.max + one_period)
-    });
+    };
+    let throttled_inside = count(&throttled_as_predicted);
     let p99_inside = count(&|run| within(run.p99_ns, p99.min, p99.max));
-    let p99_inside_stretched =
-        count(&|run| within(run.p99_ns, p99.min * least.min(1.0), p99.max * most.max(1.0)));
+    let (low, high) = (p99.min * least.min(1.0), p99.max * most.max(1.0));
+    let p99_inside_stretched = count(&|run| within(run.p99_ns, low, high));
+    let as_predicted = |run: &Figures<f64>| {
+        throttled_as_predicted(run) && within(run.p99_ns, low * (1.0 - SLACK), high * (1.0 + SLACK))
+    };
+    let quiet = |run: &&Measured| run.others_cpus <= DISTURBED * f64::from(cpus);
+    let valid: Vec<&Measured> = measured.iter().filter(quiet).collect();
+    let agree = valid.iter().filter(|run| as_predicted(&run.figures)).count();
+    let verdict = match valid.len() {
+        n if 2 * n < measured.len() || n == 0 => Verdict::Void,
+        n if 2 * agree > n => Verdict::Agrees,
+        _ => Verdict::Disagrees,
+    };
     let middle_throttled = middle(measured.iter().map(|run| run.figures.throttled_share));
     let middle_p99 = middle(measured.iter().map(|run| run.figures.p99_ns));
     Verified {
@@ -272,6 +319,7 @@ fn held_against(
         p99_inside_stretched,
         throttled_off: middle_throttled - throttled.median,
         p99_off: middle_p99 / p99.median - 1.0,
+        verdict,
         predicted,
         measured,
     }
@@ -305,7 +353,7 @@ mod tests {
         // 100 periods: one is a hundredth.
         let span_ns = 10_000_000_000;
         let runs = vec![run(40.5, 0.315), run(22.0, 0.305), run(9.0, 0.05)];
-        let alone = held_against(limits, predicted.clone(), runs.clone(), None, span_ns);
+        let alone = held_against(limits, predicted.clone(), runs.clone(), None, span_ns, 2);
         assert_eq!(
             (alone.p99_inside, alone.p99_inside_stretched, alone.throttled_inside),
             (1, 1, 1)
@@ -317,7 +365,20 @@ mod tests {
             charged_beyond_ns: 0,
             p99_stretch: [0.85, 1.02],
         };
-        let stretched = held_against(limits, predicted, runs, Some(&control), span_ns);
+        let stretched =
+            held_against(limits, predicted.clone(), runs.clone(), Some(&control), span_ns, 2);
         assert_eq!((stretched.p99_inside, stretched.p99_inside_stretched), (1, 3));
+
+        // The first two are within 5% or a period; the third's throttled share is not.
+        let verdict = |runs: Vec<Measured>| {
+            held_against(limits, predicted.clone(), runs, None, span_ns, 2).verdict
+        };
+        let disturbed = |run: &Measured| Measured { others_cpus: 1.75, ..run.clone() };
+        assert_eq!(verdict(vec![run(41.9, 0.305), runs[1].clone()]), Verdict::Agrees);
+        assert_eq!(verdict(vec![run(42.1, 0.305)]), Verdict::Disagrees);
+        assert_eq!(verdict(vec![runs[1].clone(), runs[2].clone()]), Verdict::Disagrees);
+        assert_eq!(verdict(vec![disturbed(&runs[2])]), Verdict::Void);
+        assert_eq!(verdict(vec![runs[1].clone(), disturbed(&runs[2])]), Verdict::Agrees);
+        assert_eq!(verdict(Vec::new()), Verdict::Void);
     }
 }

@@ -45,4 +45,4 @@ pub use plan::{headroom, plan_html, plan_table};
 pub use sensitivity::{sensitivity_json, sensitivity_table};
 pub use summary::{json_all, score_table};
 pub use table::table;
-pub use verification::verification_table;
+pub use verification::{verdict_line, verification_table};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use reveille_plan::Verification;
+use reveille_plan::{Verdict, Verification};
 
 /// A table of all settings of one load. `!` marks runs outside of the predicted range: of
 /// throttled periods by more than one period, of p99 also when the range is as wide as the
@@ -49,4 +49,25 @@ pub fn verification_table(load: &Verification) -> String {
         }
     }
     text
+}
+
+/// The verdict of a trial as a line, and what to do about it.
+pub fn verdict_line(trial: &Verification) -> String {
+    let settings = trial.settings.len();
+    let of = |verdict| trial.settings.iter().filter(|v| v.verdict == verdict).count();
+    match trial.verdict {
+        Verdict::Agrees => format!("verdict: agrees in all {settings} settings\n"),
+        Verdict::Void => format!(
+            "verdict: void, other programs used {:.2} of {} CPUs; repeat when the host is quiet\n",
+            trial.most_others_cpus(),
+            trial.cpus
+        ),
+        Verdict::Disagrees => format!(
+            "verdict: disagrees in {} of {settings} settings; `!` marks a figure outside its \
+             range\n  Do not rely on this plan here. Repeat with --verify-repeats 5; if it still \
+             disagrees,\n  record the group anew, or plan with the costs of this host (`reveille \
+             calibrate`).\n",
+            of(Verdict::Disagrees)
+        ),
+    }
 }

@@ -116,7 +116,15 @@ fn a_setting_is_tried_in_a_real_group() {
     if live_group().is_none() {
         return;
     }
-    let tried = json(&plan(&file, &["--verify", "--verify-for", "500ms", "--json"]));
+    let run = output(&plan(&file, &["--verify", "--verify-for", "500ms", "--json"]));
+    let tried: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    let code = match tried["verification"]["verdict"].as_str().unwrap() {
+        "agrees" => 0,
+        "disagrees" => 1,
+        "void" => 3,
+        other => panic!("{other}"),
+    };
+    assert_eq!(run.status.code(), Some(code), "{run:?}");
     let settings = tried["verification"]["settings"].as_array().unwrap();
     assert_eq!(settings[0]["limits"], tried["recommended"]["limits"]);
     for setting in settings {
