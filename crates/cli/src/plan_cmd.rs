@@ -132,7 +132,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let neighbours = args.neighbours.iter().map(|text| neighbour(text));
     let neighbours = neighbours.collect::<Result<Vec<Neighbour>, CliError>>()?;
     let host_cpus = usage.host_cpus.unwrap_or(machine.topology.n_cpus() as u32);
-    let request = Request {
+    let mut request = Request {
         usage: &usage,
         goals,
         neighbours,
@@ -150,6 +150,10 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         exhaustive: args.exhaustive,
     };
     let stop = watch_signals()?;
+    let recovered = reveille_plan::recovered(&request, &stop)?;
+    if let Some(recovered) = &recovered {
+        request.usage = &recovered.usages[0];
+    }
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
     let plan = reveille_plan::plan(&request, threads(args.jobs), &stop, &tell);

@@ -15,6 +15,7 @@ mod picture;
 mod plan;
 mod possible;
 mod range;
+mod recover;
 mod replay;
 mod replica;
 mod search;
@@ -32,6 +33,7 @@ pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
 };
+pub use recover::{Inferred, Recovered, recovered};
 pub use replay::cpus_like;
 pub use reveille_measure::Ns;
 pub use verify::{Control, Measured, Trial, Verdict, Verification, Verified, verify};

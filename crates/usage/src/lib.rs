@@ -14,6 +14,7 @@ mod replay;
 mod sampled;
 mod statistics;
 mod throttled;
+mod unthrottled;
 mod valid;
 
 pub use csv_import::{CsvOptions, DEFAULT_THREADS};
@@ -24,4 +25,5 @@ pub use recording::{Demand, Ns, Origin, Sample, Usage};
 pub use replay::program;
 pub use statistics::{PeriodUse, Summary};
 pub use throttled::Throttling;
+pub use unthrottled::Unthrottled;
 pub use valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};

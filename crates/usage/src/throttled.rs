@@ -29,6 +29,15 @@ impl Usage {
     }
 }
 
+impl Throttling {
+    /// Throttled periods as a share of those with something to do; nothing if they were not
+    /// counted.
+    pub fn share(&self) -> Option<f64> {
+        let counted = self.nr_periods > 0 && self.nr_throttled > 0;
+        counted.then(|| self.nr_throttled as f64 / self.nr_periods as f64)
+    }
+}
+
 impl std::fmt::Display for Throttling {
     /// `in 12 of 60 periods, for 1.250 s`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -53,7 +53,7 @@ fn averages(path: &str, more: &str) {
 }
 
 #[test]
-fn a_group_that_was_throttled_is_not_planned_for() {
+fn a_throttled_group_whose_demand_cannot_be_inferred_is_not_planned_for() {
     let dir = tempfile::tempdir().unwrap();
     let (free, held) = (path(dir.path(), "free.parquet"), path(dir.path(), "held.parquet"));
     sampled(&free, 0);
@@ -61,7 +61,8 @@ fn a_group_that_was_throttled_is_not_planned_for() {
     let counted = path(dir.path(), "counted.json");
     averages(&counted, "container_cpu_cfs_throttled_periods_total");
     let goal = ["--goal", "throttled<5%"];
-    for (file, what) in [(&held, "in 3 of 40 periods"), (&counted, "its own counters show")] {
+    for (file, what) in [(&held, "in 3 of 40 periods"), (&counted, "averages hold no single piece")]
+    {
         let refused = output(&plan(file, &goal));
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{errors}");

@@ -1,0 +1,265 @@
+//! What a throttled group would have asked for without its limit, as far as its recording
+//! tells.
+//!
+//! Requests that arrive while a task waits for the next period are served in one go after it:
+//! a recording holds them as one long piece of work. What one such piece of CPU time `c` over a
+//! wait of length `l` was, is inferred from the pieces that no throttling touched:
+//!
+//! - sizes are gamma-distributed with the mean and variance of all pieces, arrivals Poisson with
+//!   the rate of all pieces of their thread; both are estimated anew from what was inferred
+//!   until they stand ([`ROUNDS`]), as the untouched pieces alone are the short ones;
+//! - the number of requests n is drawn with weights Poisson(n − 1; rate · l) / n · Gamma(c; n ·
+//!   shape, scale), so that a single long request stays one where that is likelier. 1 / n is the
+//!   share of orders of arrival in which the queue never empties before the last (Takács' ballot
+//!   theorem, exact for a busy period without waits);
+//! - their sizes are drawn from all pieces and scaled to `c`, which is exact: CPU time was counted;
+//! - the first arrives when the piece began, the others at random before they must have run.
+
+use reveille_measure::Random;
+use statrs::function::gamma::ln_gamma;
+
+use crate::{Demand, Ns, Origin, Sample, Usage};
+
+/// Rounds of the estimate.
+const ROUNDS: usize = 8;
+/// With fewer untouched pieces their sizes say too little.
+const FEWEST: usize = 50;
+/// A group that uses more of its quota than this may have asked for any amount.
+const SATURATED: f64 = 0.9;
+/// No piece is split into more.
+const MOST_PARTS: usize = 256;
+
+/// A recording as it might have been without its limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unthrottled {
+    /// The recording, without samples; its limits are those that were in force.
+    pub usage: Usage,
+    /// Pieces of work that throttling touched.
+    pub held: usize,
+    /// Requests that they are taken for.
+    pub parts: usize,
+    /// Pieces in all before.
+    pub pieces: usize,
+}
+
+/// Part of a recording's time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    begin_ns: Ns,
+    end_ns: Ns,
+}
+
+/// A piece of work that throttling touched.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    demand: Demand,
+    /// From when on it, or a part of it, may have arrived, and until when it ran.
+    during: Interval,
+}
+
+impl Usage {
+    /// The recording as it might have been without throttling, by the rules above; another
+    /// seed gives another one that is as likely.
+    ///
+    /// # Errors
+    /// Why it cannot be inferred, to follow "the recording cannot tell what it would have used:".
+    pub fn unthrottled(&self, seed: u64) -> Result<Unthrottled, String> {
+        if let Origin::Averaged { .. } = self.origin {
+            return Err("averages hold no single piece of work".into());
+        }
+        let quota_cpus = self.limits.and_then(|limits| limits.cpus());
+        if let Some(cpus) = quota_cpus
+            && self.mean_cpus() > SATURATED * cpus
+        {
+            return Err(format!(
+                "it used {:.0}% of its quota, and may have asked for any amount more",
+                100.0 * self.mean_cpus() / cpus
+            ));
+        }
+        let throttled = throttled(&self.samples);
+        let (free, held) = self.told_apart(&throttled);
+        if free.len() < FEWEST {
+            return Err(format!(
+                "throttling touched all but {} of its {} pieces of work, and {FEWEST} untouched \
+                 ones are needed",
+                free.len(),
+                self.demands.len()
+            ));
+        }
+        let mut random = Random::new(seed);
+        let mut parts = Vec::new();
+        for _ in 0..ROUNDS {
+            let law = Law::of(self, free.iter().chain(&parts));
+            parts = held.iter().flat_map(|held| law.split(held, &mut random)).collect();
+        }
+        let (pieces, count) = (self.demands.len(), parts.len());
+        let mut demands = free;
+        demands.extend(parts);
+        demands.sort_by_key(|demand| demand.at_ns);
+        let usage = Usage { demands, samples: Vec::new(), ..self.clone() };
+        Ok(Unthrottled { usage, held: held.len(), parts: count, pieces })
+    }
+
+    /// Pieces that throttling did not touch, and those that it did.
+    fn told_apart(&self, throttled: &[Interval]) -> (Vec<Demand>, Vec<Held>) {
+        let sampled_ns = match self.origin {
+            Origin::Sampled { resolution_ns } => Some(resolution_ns),
+            _ => None,
+        };
+        // CPU time that pieces of earlier layers took of each sample.
+        let mut taken = vec![0; self.samples.len()];
+        let mut order: Vec<&Demand> = self.demands.iter().collect();
+        order.sort_by_key(|demand| (demand.thread, demand.at_ns));
+        let (mut free, mut held) = (Vec::new(), Vec::new());
+        for demand in order {
+            let end_ns = match (sampled_ns, demand.done_ns) {
+                (None, Some(done_ns)) => done_ns,
+                (None, None) => demand.at_ns + demand.cpu_ns,
+                (Some(_), _) => ran_until(&self.samples, &mut taken, demand),
+            };
+            let first = throttled.partition_point(|t| {
+                // A sample shows work after the wait in which it arrived.
+                t.end_ns + sampled_ns.unwrap_or(0) * 3 / 2 < demand.at_ns.max(1)
+            });
+            match throttled.get(first) {
+                Some(wait) if wait.begin_ns < end_ns => {
+                    let late = sampled_ns.is_some() && wait.end_ns <= demand.at_ns;
+                    let begin_ns = if late { wait.begin_ns } else { demand.at_ns };
+                    let during = Interval { begin_ns, end_ns: end_ns.max(begin_ns + 1) };
+                    held.push(Held { demand: *demand, during });
+                }
+                _ => free.push(*demand),
+            }
+        }
+        (free, held)
+    }
+}
+
+/// When the group was throttled: samples of which at least half was, joined.
+fn throttled(samples: &[Sample]) -> Vec<Interval> {
+    let mut all: Vec<Interval> = Vec::new();
+    let (mut begin_ns, mut before_ns) = (0, 0);
+    for sample in samples {
+        let waited_ns = sample.throttled_ns - before_ns;
+        if 2 * waited_ns >= (sample.at_ns - begin_ns).max(1) {
+            match all.last_mut() {
+                Some(last) if last.end_ns == begin_ns => last.end_ns = sample.at_ns,
+                _ => all.push(Interval { begin_ns, end_ns: sample.at_ns }),
+            }
+        }
+        (begin_ns, before_ns) = (sample.at_ns, sample.throttled_ns);
+    }
+    all
+}
+
+/// When a piece of a sampled recording was done: once the samples from its arrival on hold its
+/// CPU time, as far as no other piece took it.
+fn ran_until(samples: &[Sample], taken: &mut [Ns], demand: &Demand) -> Ns {
+    let first = samples.partition_point(|sample| sample.at_ns <= demand.at_ns);
+    let mut left_ns = demand.cpu_ns;
+    let mut begin_ns = first.checked_sub(1).map_or(0, |before| samples[before].at_ns);
+    for (sample, taken) in samples[first..].iter().zip(&mut taken[first..]) {
+        let most_ns = (sample.at_ns - begin_ns).min(sample.runtime_ns.saturating_sub(*taken));
+        let own_ns = left_ns.min(most_ns);
+        begin_ns = sample.at_ns;
+        *taken += own_ns;
+        left_ns -= own_ns;
+        if left_ns == 0 {
+            return sample.at_ns;
+        }
+    }
+    samples.last().map_or(demand.at_ns, |last| last.at_ns)
+}
+
+/// How pieces of work come about.
+struct Law {
+    shape: f64,
+    scale_ns: f64,
+    /// Arrivals per nanosecond, by thread.
+    rates: Vec<f64>,
+    /// CPU time of every piece.
+    sizes: Vec<Ns>,
+}
+
+impl Law {
+    fn of<'a>(usage: &Usage, pieces: impl Iterator<Item = &'a Demand>) -> Law {
+        let mut rates = vec![0.0; usage.threads as usize];
+        let mut sizes = Vec::new();
+        for piece in pieces.filter(|piece| piece.cpu_ns > 0) {
+            rates[piece.thread as usize] += 1.0 / usage.span_ns as f64;
+            sizes.push(piece.cpu_ns);
+        }
+        let n = sizes.len().max(1) as f64;
+        let mean = sizes.iter().map(|&ns| ns as f64).sum::<f64>() / n;
+        let variance = sizes.iter().map(|&ns| (ns as f64 - mean).powi(2)).sum::<f64>() / n;
+        // All of one size are nearly so.
+        let variance = variance.max((0.05 * mean).powi(2));
+        Law { shape: mean * mean / variance, scale_ns: variance / mean, rates, sizes }
+    }
+
+    /// Logarithm of how likely a piece is to be `n` requests, up to a constant.
+    fn likelihood(&self, n: usize, cpu_ns: f64, expected: f64) -> f64 {
+        let more = n as f64 - 1.0;
+        let shape = n as f64 * self.shape;
+        let arrived = more * expected.ln() - ln_gamma(more + 2.0);
+        let x = cpu_ns / self.scale_ns;
+        let size = (shape - 1.0) * x.ln() - x - ln_gamma(shape);
+        arrived + size
+    }
+
+    /// The requests that a held piece may have been.
+    fn split(&self, held: &Held, random: &mut Random) -> Vec<Demand> {
+        let Held { demand, during } = *held;
+        let length_ns = (during.end_ns - during.begin_ns).max(1);
+        let expected = self.rates[demand.thread as usize] * length_ns as f64;
+        let parts = match demand.cpu_ns {
+            0 => 1,
+            cpu_ns => self.number(cpu_ns as f64, expected.max(1e-9), random),
+        };
+        let drawn: Vec<f64> = (0..parts).map(|_| self.size(random)).collect();
+        let all: f64 = drawn.iter().sum();
+        let late = during.begin_ns < demand.at_ns;
+        let anywhere = |until_ns: Ns, random: &mut Random| {
+            during.begin_ns + random.below(until_ns.saturating_sub(during.begin_ns) + 1)
+        };
+        let mut pieces = Vec::with_capacity(parts);
+        let (mut given_ns, mut up_to) = (0, 0.0);
+        for (number, size) in drawn.iter().enumerate() {
+            up_to += size;
+            // Exact in sum.
+            let until = if number + 1 == parts {
+                demand.cpu_ns
+            } else {
+                ((up_to / all * demand.cpu_ns as f64) as Ns).clamp(given_ns, demand.cpu_ns)
+            };
+            // What is left from this request on has to run before the end.
+            let must_run_ns = during.end_ns.saturating_sub(demand.cpu_ns - given_ns);
+            let at_ns = match number {
+                0 if late => anywhere(demand.at_ns, random),
+                0 => demand.at_ns,
+                _ => anywhere(must_run_ns.max(during.begin_ns), random),
+            };
+            let cpu_ns = until - given_ns;
+            pieces.push(Demand { at_ns, cpu_ns, thread: demand.thread, done_ns: None });
+            given_ns = until;
+        }
+        pieces
+    }
+
+    fn number(&self, cpu_ns: f64, expected: f64, random: &mut Random) -> usize {
+        let logs: Vec<f64> =
+            (1..=MOST_PARTS).map(|n| self.likelihood(n, cpu_ns, expected)).collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
+        let mut left = random.uniform() * weights.iter().sum::<f64>();
+        let drawn = weights.iter().position(|weight| {
+            left -= weight;
+            left <= 0.0
+        });
+        1 + drawn.unwrap_or(0)
+    }
+
+    fn size(&self, random: &mut Random) -> f64 {
+        self.sizes[random.below(self.sizes.len() as u64) as usize] as f64
+    }
+}
