@@ -14,8 +14,9 @@ use crate::native::{HostRunner, check_host, run_in_turns};
 use crate::rows::Finished;
 use crate::runner::{predictable, run_slots};
 use crate::scheduler::Scheduler;
+use crate::verdict;
 use crate::verdict::measured::{self, Judged, Pair, Quantity, Runs};
-use crate::{Case, Metric, Study, StudyError, duration_text, statistics, verdict};
+use crate::{Case, Metric, Study, StudyError, duration_text, score, statistics};
 
 /// Least number of predictions under a bandwidth limit: each has a phase of its own, and
 /// their range is what a measurement is held against.
@@ -145,7 +146,7 @@ fn agreement(
         base: base.base.clone(),
         seed: study.seed,
         host,
-        score: verdict::count(rows.iter().map(|r: &AgreementRow| r.verdict)),
+        score: score::count(rows.iter().map(|r: &AgreementRow| r.verdict)),
         rows,
         partial,
     }

@@ -1,9 +1,11 @@
 //! Published statements about whole curves, such as where a throughput peaks or a
 //! gain starts, and what the predicted curve says to them.
 
-use crate::comparison::Claim;
+use serde::Serialize;
+
 use crate::published::Side;
-use crate::{Direction, Study, statistics, verdict};
+use crate::verdict::{self, Verdict};
+use crate::{Direction, Study, statistics};
 
 /// A published statement about a curve of a case.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +72,27 @@ pub enum StatementKind {
         /// Baseline divided by variant is at least this.
         factor: f64,
     },
+}
+
+/// A published statement about a curve, held against the predicted curve.
+#[derive(Clone, Debug, Serialize)]
+pub struct Claim {
+    /// `peak`, `onset`, `fall`, `between` or `steadier`.
+    pub kind: &'static str,
+    /// What is claimed, in words.
+    pub claim: String,
+    /// The published value, where it is one number.
+    pub published: Option<f64>,
+    /// The least predicted value that agrees; null if there is no such bound.
+    pub low: Option<f64>,
+    /// The largest predicted value that agrees; null if there is no such bound.
+    pub high: Option<f64>,
+    /// The predicted value; null if the curve has none.
+    pub predicted: Option<f64>,
+    /// Whether the two agree.
+    pub verdict: Verdict,
+    /// Where it was published.
+    pub source: String,
 }
 
 impl StatementKind {

@@ -6,7 +6,7 @@ use crate::comparison::MachineUsed;
 use crate::interference::{self, NO_BURST};
 use crate::matrix::Slot;
 use crate::rows::{self, Finished};
-use crate::{Comparison, Skill, Study, verdict};
+use crate::{Comparison, Skill, Study, score};
 
 /// What the finished runs of a study amount to; `host` is where, if they were no
 /// simulations.
@@ -66,9 +66,9 @@ pub(crate) fn comparison(
         machines,
         base: study.base.as_ref().map_or(NO_BURST, |base| &base.base).to_owned(),
         seed: study.seed,
-        score: verdict::score(&rows),
+        score: score::score(&rows),
         skill: Skill::of(&rows),
-        claim_score: verdict::count(claims.iter().map(|c| c.verdict)),
+        claim_score: score::count(claims.iter().map(|c| c.verdict)),
         partial,
         rows,
         claims,

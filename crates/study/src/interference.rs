@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use reveille_fluid::{Demand, GroupDemand, Interference, InterferenceError, joint};
 
-use crate::comparison::{Detail, Explanation, MachineUsed, Row, RowKind, SideDetail};
+use crate::comparison::MachineUsed;
 use crate::matrix::seed;
+use crate::row::{Detail, Explanation, Row, RowKind, SideDetail};
 use crate::{Direction, Metric, Side, Study, statistics, verdict};
 
 /// The name that rows have in place of a machine's.

@@ -40,9 +40,11 @@ mod on;
 mod parts;
 mod published;
 mod raw;
+mod row;
 mod rows;
 mod runner;
 mod scheduler;
+mod score;
 mod sensitivity;
 mod settings;
 mod skill;
@@ -58,11 +60,8 @@ pub use agree::{Stage, agree, check_both};
 pub use agreement::{Agreement, AgreementKind, AgreementRow};
 pub use bench::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns};
 pub use catalogue::{BASELINES, find, load, names, predicted_names};
-pub use claim::{Statement, StatementKind};
-pub use comparison::{
-    Claim, Comparison, Detail, Explanation, Figure, MachineUsed, Row, RowKind, Score, SideDetail,
-    Unpredicted, Verdict,
-};
+pub use claim::{Claim, Statement, StatementKind};
+pub use comparison::{Comparison, MachineUsed};
 pub use error::StudyError;
 pub use file::parse;
 pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
@@ -77,13 +76,15 @@ pub use native::{HostRunner, HostSide, check_host, measure};
 pub use objective::Objective;
 pub use on::On;
 pub use parts::{Parts, compare, kernel, machine};
-pub use published::{Published, PublishedFigure, Side};
+pub use published::{Published, PublishedFigure, Side, Unpredicted};
 pub use reveille_measure::{Direction, DurationError, Metric, duration_ns};
 pub(crate) use reveille_measure::{duration_text, unit_ns};
 pub use reveille_place::FileError;
 pub use reveille_policy::TaskGroup;
+pub use row::{Detail, Explanation, Row, RowKind, SideDetail};
 pub use runner::{run, run_all};
 pub use scheduler::Scheduler;
+pub use score::Score;
 pub use sensitivity::{
     ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,
     Sensitivity, SensitivityOptions, sensitivity,
@@ -91,12 +92,14 @@ pub use sensitivity::{
 pub use settings::whole_group;
 pub use skill::Skill;
 pub use standing::{Standing, standing};
+pub use statistics::Figure;
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS,
     DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point, Study, Variant,
 };
 pub use summary::{MechanismScore, Summary, Total, summary};
 pub use this_host::ThisHost;
+pub use verdict::Verdict;
 
 /// Nanoseconds, of virtual or of real time.
 pub type Ns = reveille_measure::Ns;

@@ -86,6 +86,19 @@ pub enum PublishedFigure {
     },
 }
 
+/// Something published that no run of the study is held against.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unpredicted {
+    /// What was measured.
+    pub what: String,
+    /// The figures as printed.
+    pub figures: String,
+    /// Why they cannot be predicted.
+    pub reason: String,
+    /// Where they were published.
+    pub source: String,
+}
+
 impl Published {
     /// The published change in percent, + is better, where both sides are known.
     pub fn change_pct(&self, direction: Direction) -> Option<f64> {

@@ -4,12 +4,13 @@
 use reveille_measure::statistics::std;
 use reveille_measure::{CpuTime, Explain, Ns};
 
-use crate::comparison::{Detail, Explanation, Figure, Row, RowKind, SideDetail};
 use crate::measure::Measure;
 use crate::modes::{Mode, RowModes};
 use crate::published::{Published, PublishedFigure, Side};
+use crate::row::{Detail, Explanation, Row, RowKind, SideDetail};
+use crate::statistics::{self, Figure};
 use crate::verdict::{self, Predicted};
-use crate::{Case, Direction, Metric, Point, statistics};
+use crate::{Case, Direction, Metric, Point};
 
 /// All repeats of one load on one side.
 pub(crate) struct Finished {

@@ -15,7 +15,7 @@ use crate::fold::comparison;
 use crate::interference::JointRuns;
 use crate::matrix::{Run, Slot, matrix};
 use crate::scheduler::Scheduler;
-use crate::{Case, Comparison, Skill, Study, StudyError, verdict};
+use crate::{Case, Comparison, Skill, Study, StudyError, score};
 
 /// Runs a study on `jobs` threads (at least one).
 ///
@@ -82,7 +82,7 @@ fn run_in_order(
         let (rows, partial) = joint.rows(i);
         comparison.rows.extend(rows);
         comparison.partial |= partial;
-        comparison.score = verdict::score(&comparison.rows);
+        comparison.score = score::score(&comparison.rows);
         comparison.skill = Skill::of(&comparison.rows);
         comparison
     };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::knob::{Knob, Seen, Swept};
 use crate::standing::{Standing, standing};
 use crate::sweep::{Pool, Sweep};
-use crate::{Row, RowKind, Score, Skill, Study, StudyError, Verdict, verdict};
+use crate::{Row, RowKind, Score, Skill, Study, StudyError, Verdict, score};
 
 /// Positions across the range of a constant, unless stated.
 pub const DEFAULT_POINTS: u32 = 5;
@@ -219,7 +219,7 @@ pub fn sensitivity(
         }
     }
     result.constants.sort_by(|a, b| b.reach.total_cmp(&a.reach));
-    result.score = verdict::score(&shipped);
+    result.score = score::score(&shipped);
     result.skill = Skill::of(&shipped);
     result.rows = shipped.iter().map(sensitive_row).collect();
     for constant in &result.constants {
@@ -281,7 +281,7 @@ fn moved(knob: Knob, shipped: &[Row], samples: Vec<(f64, Vec<Row>)>) -> MovedCon
     let samples = samples.into_iter().map(|(position, rows)| Sample {
         position,
         values: knob.values(position),
-        hits: verdict::score(&rows).hits,
+        hits: score::score(&rows).hits,
         verdicts: rows.iter().map(verdict_of).collect(),
         ratios: rows.iter().map(|r| r.ratio).collect(),
     });

@@ -8,7 +8,8 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 
-use crate::{Row, Verdict, verdict};
+use crate::row::Row;
+use crate::verdict::{self, Verdict};
 
 /// A published ratio from this one on, or down to [`BIG_LOSS`], is a big change.
 const BIG_GAIN: f64 = 1.1;
@@ -97,6 +98,7 @@ mod tests {
     use super::*;
     use crate::modes::RowModes;
     use crate::rows::hold;
+    use crate::score::{Score, score};
     use crate::{
         Detail, Direction, Explanation, Figure, Published, PublishedFigure, RowKind, Side,
     };
@@ -189,7 +191,7 @@ mod tests {
             small_quiet: 1,
         };
         assert_eq!(Skill::of(&rows), skill);
-        assert_eq!(verdict::score(&rows), crate::Score { hits: 5, counted: 8 });
+        assert_eq!(score(&rows), Score { hits: 5, counted: 8 });
         let mut twice = skill;
         twice += skill;
         assert_eq!(Skill::of(&[&rows[..], &rows].concat()), twice);

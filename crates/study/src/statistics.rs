@@ -1,9 +1,19 @@
 //! From repeats to a figure: mean, spread, change and significance.
 
 use reveille_measure::statistics::{mean, std, variance};
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::{Direction, Figure};
+use crate::Direction;
+
+/// Mean over repeats with its spread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Mean over repeats, in the metric's own unit.
+    pub mean: f64,
+    /// Standard deviation over repeats divided by the mean (0.02 is 2%).
+    pub rel_std: f64,
+}
 
 /// Mean of the samples and their standard deviation (n − 1) relative to it.
 ///

@@ -10,10 +10,9 @@ use reveille_workload::Program;
 
 use crate::check;
 use crate::claim::Statement;
-use crate::comparison::Unpredicted;
 use crate::interference::InterferenceCase;
 use crate::measure::Measure;
-use crate::published::Published;
+use crate::published::{Published, Unpredicted};
 use crate::scheduler::Scheduler;
 use crate::{Ns, On, StudyError};
 

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::comparison::{Comparison, Score};
+use crate::comparison::Comparison;
+use crate::score::Score;
 use crate::skill::Skill;
 
 /// Hits of several studies.

@@ -34,7 +34,21 @@
 
 pub mod measured;
 
-use crate::{Published, PublishedFigure, Row, Score, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::published::{Published, PublishedFigure};
+
+/// Does a prediction agree with the published figure?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Within the tolerance of the scoring rule.
+    Hit,
+    /// Outside it.
+    Miss,
+    /// Shown, but too noisy at the source to count.
+    Informative,
+}
 
 /// Published relative standard deviations above this are too noisy to count.
 const NOISY_STD_PCT: f64 = 30.0;
@@ -156,21 +170,6 @@ pub fn judge_claim(low: Option<f64>, high: Option<f64>, predicted: Option<f64>) 
 /// Predicted by published, where two figures that are both nothing agree.
 pub(crate) fn ratio(predicted: f64, published: f64) -> f64 {
     if predicted == published { 1.0 } else { predicted / published }
-}
-
-/// Hits among the rows that count.
-pub fn score(rows: &[Row]) -> Score {
-    count(rows.iter().filter_map(|r| r.verdict))
-}
-
-/// Hits among verdicts.
-pub(crate) fn count(verdicts: impl Iterator<Item = Verdict>) -> Score {
-    let mut score = Score::default();
-    for verdict in verdicts {
-        score.hits += usize::from(verdict == Verdict::Hit);
-        score.counted += usize::from(verdict != Verdict::Informative);
-    }
-    score
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use reveille_workload::{Workload, WorkloadError};
 use toml::Spanned;
 
 use crate::check::{self, BuildError};
-use crate::comparison::Unpredicted;
 use crate::measure::{self, Measure};
+use crate::published::Unpredicted;
 use crate::raw::{RawCase, RawStudy, RawUnpredicted, Texts};
 use crate::scheduler::Scheduler;
 use crate::study::{DEFAULT_REPEATS, DEFAULT_SEED, default_times};
