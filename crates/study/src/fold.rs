@@ -3,7 +3,7 @@
 use reveille_measure::HostContext;
 
 use crate::comparison::MachineUsed;
-use crate::interference::{self, NO_BURST};
+use crate::interference::{FLUID, NO_BURST};
 use crate::matrix::Slot;
 use crate::rows::{self, Finished};
 use crate::{Comparison, Skill, Study, score};
@@ -55,7 +55,7 @@ pub(crate) fn comparison(
         cost_model: machine.cost_model.clone(),
         warnings: machine.warnings.clone(),
     });
-    let fluid = (!study.interference.is_empty()).then(interference::fluid);
+    let fluid = (!study.interference.is_empty()).then(fluid);
     let machines: Vec<MachineUsed> = machines.chain(fluid).collect();
     Comparison {
         study: study.name.clone(),
@@ -74,5 +74,15 @@ pub(crate) fn comparison(
         claims,
         unpredicted: study.unpredicted.clone(),
         host,
+    }
+}
+
+/// What stands in a comparison where a machine would.
+fn fluid() -> MachineUsed {
+    MachineUsed {
+        name: FLUID.to_owned(),
+        topology: "CPU time as a fluid, shared equally, period by period".to_owned(),
+        cost_model: "none: nothing costs time".to_owned(),
+        warnings: Vec::new(),
     }
 }

@@ -1,17 +1,10 @@
 //! Cases of groups that share CPUs by chance: no workload and no machine, but demand,
-//! quota and burst, simulated period by period ([`reveille_fluid`]). What such
-//! a case is, its runs, and the rows that they amount to.
+//! quota and burst, simulated period by period ([`reveille_fluid`]).
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rayon::iter::{ParallelBridge, ParallelIterator};
 use reveille_fluid::{Demand, GroupDemand, Interference, InterferenceError, joint};
 
-use crate::comparison::MachineUsed;
-use crate::matrix::seed;
-use crate::row::{Detail, Explanation, Row, RowKind, SideDetail};
-use crate::{Direction, Metric, Side, Study, statistics, verdict};
+use crate::published::Side;
+use crate::{Direction, Metric};
 
 /// The name that rows have in place of a machine's.
 pub const FLUID: &str = "fluid";
@@ -110,9 +103,9 @@ pub struct JointMeasure {
     name: &'static str,
     unit: &'static str,
     /// Which way is better for the groups.
-    direction: Direction,
+    pub(crate) direction: Direction,
     /// The figure if nobody is disturbed, from which differences are judged.
-    rest: f64,
+    pub(crate) rest: f64,
     /// A difference that is as good as none.
     pub(crate) floor: f64,
     value: fn(&Interference) -> f64,
@@ -165,7 +158,7 @@ impl JointMeasure {
         Metric::new(self.name, self.unit, self.direction)
     }
 
-    fn sample(&self, result: &Interference) -> f64 {
+    pub(crate) fn sample(&self, result: &Interference) -> f64 {
         let factor = if self.unit == SHARE { 100.0 } else { 1.0 };
         factor * (self.value)(result)
     }
@@ -196,7 +189,7 @@ impl InterferenceCase {
         })
     }
 
-    fn sides(&self) -> usize {
+    pub(crate) fn sides(&self) -> usize {
         1 + self.variants.len()
     }
 }
@@ -209,175 +202,4 @@ impl DemandKind {
             DemandKind::Pareto { alpha } => Demand::Pareto { mean, alpha },
         }
     }
-}
-
-/// What stands in a comparison where a machine would.
-pub(crate) fn fluid() -> MachineUsed {
-    MachineUsed {
-        name: FLUID.to_owned(),
-        topology: "CPU time as a fluid, shared equally, period by period".to_owned(),
-        cost_model: "none: nothing costs time".to_owned(),
-        warnings: Vec::new(),
-    }
-}
-
-/// The joint simulations of several studies, and what they have left so far.
-pub(crate) struct JointRuns<'a> {
-    slots: Vec<JointSlot<'a>>,
-}
-
-/// All runs of one load of one case under one side.
-struct JointSlot<'a> {
-    study: usize,
-    study_seed: u64,
-    /// Position of the case behind those with workloads, on which seeds depend.
-    case_index: usize,
-    case: &'a InterferenceCase,
-    load: u64,
-    side: usize,
-    /// By repeat and metric.
-    samples: Vec<OnceLock<Vec<f64>>>,
-}
-
-impl<'a> JointRuns<'a> {
-    pub(crate) fn new(studies: &[&'a Study]) -> JointRuns<'a> {
-        let mut slots = Vec::new();
-        for (i, study) in studies.iter().enumerate() {
-            for (c, case) in study.interference.iter().enumerate() {
-                let sides = case.loads.iter().flat_map(|l| (0..case.sides()).map(move |s| (*l, s)));
-                slots.extend(sides.map(|(load, side)| JointSlot {
-                    study: i,
-                    study_seed: study.seed,
-                    case_index: study.cases.len() + c,
-                    case,
-                    load,
-                    side,
-                    samples: (0..case.repeats).map(|_| OnceLock::new()).collect(),
-                }));
-            }
-        }
-        JointRuns { slots }
-    }
-
-    /// How many simulations there are.
-    pub(crate) fn len(&self) -> usize {
-        self.slots.iter().map(|s| s.samples.len()).sum()
-    }
-
-    /// Runs all in the current pool of threads, until `stop` is set; tells every end.
-    pub(crate) fn run(&self, stop: &AtomicBool, ended: &(dyn Fn() + Sync)) {
-        let runs = self.slots.iter().flat_map(|s| (0..s.samples.len()).map(move |r| (s, r)));
-        runs.par_bridge().for_each(|(slot, repeat)| {
-            if !stop.load(Ordering::Relaxed) {
-                slot.run(repeat);
-                ended();
-            }
-        });
-    }
-
-    /// The rows of a study, and whether some are missing.
-    pub(crate) fn rows(&self, study: usize) -> (Vec<Row>, bool) {
-        let slots: Vec<&JointSlot<'_>> = self.slots.iter().filter(|s| s.study == study).collect();
-        let (mut rows, mut partial) = (Vec::new(), false);
-        let mut rest = slots.as_slice();
-        while let Some(first) = rest.first() {
-            let (sides, others) = rest.split_at(first.case.sides());
-            rest = others;
-            if sides.iter().any(|s| s.samples.iter().any(|r| r.get().is_none())) {
-                partial = true;
-                continue;
-            }
-            for variant in 0..first.case.variants.len() {
-                rows.extend(
-                    (0..first.case.metrics.len()).map(|m| row(sides[0], sides[variant + 1], m)),
-                );
-            }
-        }
-        (rows, partial)
-    }
-}
-
-impl JointSlot<'_> {
-    fn run(&self, repeat: usize) {
-        let case = self.case;
-        let groups = case.groups_at(self.load, self.side);
-        // All sides meet the same demands.
-        let seed = seed(self.study_seed, self.case_index, self.load, repeat);
-        let result = joint(&groups, case.cpus, case.periods, seed).expect("loads were checked");
-        let samples = case.metrics.iter().map(|m| m.sample(&result)).collect();
-        self.samples[repeat].set(samples).expect("each repeat is run once");
-    }
-
-    fn of_metric(&self, m: usize) -> Vec<f64> {
-        self.samples.iter().filter_map(|s| Some(s.get()?[m])).collect()
-    }
-}
-
-/// The row of one metric of one load under one burst.
-fn row(base: &JointSlot<'_>, candidate: &JointSlot<'_>, m: usize) -> Row {
-    let (case, measure) = (base.case, base.case.metrics[m]);
-    let samples = [base.of_metric(m), candidate.of_metric(m)];
-    let [baseline, figure] = [&samples[0], &samples[1]].map(|s| statistics::figure(s));
-    let repeats = samples[0].len();
-    let p_value = statistics::welch_p(&samples[0], &samples[1]);
-    let [base_detail, candidate_detail] =
-        samples.map(|samples| SideDetail { samples, ..SideDetail::default() });
-    let mut row = Row {
-        case: case.name.clone(),
-        machine: FLUID.to_owned(),
-        base: NO_BURST.to_owned(),
-        load: base.load,
-        variant: case.variants[candidate.side - 1].name.clone(),
-        repeats,
-        metric: measure.metric(),
-        kind: RowKind::Interference,
-        baseline,
-        candidate: figure,
-        change_pct: statistics::change_pct(measure.direction, baseline.mean, figure.mean),
-        modes: None,
-        p_value,
-        significant: p_value.is_some_and(|p| p < 0.05),
-        too_few: false,
-        published_change_pct: None,
-        published_baseline: None,
-        published_candidate: None,
-        published_unit: None,
-        published_of: None,
-        published_source: None,
-        ratio: None,
-        noise: None,
-        verdict: None,
-        half_width: f64::NAN,
-        ratios: Vec::new(),
-        explain: Explanation::default(),
-        detail: Detail { baseline: base_detail, candidate: candidate_detail },
-    };
-    let published = case.published.iter().find(|p| {
-        case.loads[p.load] == base.load && p.variant + 1 == candidate.side && p.metric == m
-    });
-    if let Some(published) = published {
-        hold(&mut row, measure, published);
-    }
-    row
-}
-
-/// Holds a row against what was published for it.
-fn hold(row: &mut Row, measure: &JointMeasure, published: &JointPublished) {
-    let predicted = match published.side {
-        Side::Base => {
-            row.published_baseline = Some(published.value);
-            row.baseline.mean
-        }
-        Side::Variant => {
-            row.published_candidate = Some(published.value);
-            row.candidate.mean
-        }
-    };
-    row.published_source = Some(published.source.clone());
-    let (value, predicted) = (published.value - measure.rest, predicted - measure.rest);
-    let ratio = verdict::ratio(predicted, value);
-    row.ratio = ratio.is_finite().then_some(ratio);
-    row.ratios = vec![(ratio, 1.0)];
-    row.half_width = verdict::INTERFERENCE_SHARE.ln_1p();
-    row.verdict = Some(verdict::judge_interference(value, predicted, measure.floor));
 }

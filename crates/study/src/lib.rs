@@ -30,6 +30,8 @@ mod fit;
 mod fold;
 mod fragile;
 mod interference;
+mod joint;
+mod joint_rows;
 mod knob;
 mod matrix;
 mod measure;
@@ -49,6 +51,7 @@ mod sensitivity;
 mod settings;
 mod skill;
 mod standing;
+mod statement;
 pub mod statistics;
 mod study;
 mod summary;
@@ -60,7 +63,7 @@ pub use agree::{Stage, agree, check_both};
 pub use agreement::{Agreement, AgreementKind, AgreementRow};
 pub use bench::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns};
 pub use catalogue::{BASELINES, find, load, names, predicted_names};
-pub use claim::{Claim, Statement, StatementKind};
+pub use claim::Claim;
 pub use comparison::{Comparison, MachineUsed};
 pub use error::StudyError;
 pub use file::parse;
@@ -92,6 +95,7 @@ pub use sensitivity::{
 pub use settings::whole_group;
 pub use skill::Skill;
 pub use standing::{Standing, standing};
+pub use statement::{Statement, StatementKind};
 pub use statistics::Figure;
 pub use study::{
     Case, DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS,

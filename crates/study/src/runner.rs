@@ -12,7 +12,7 @@ use reveille_policy::Policy;
 use reveille_sim::SimError;
 
 use crate::fold::comparison;
-use crate::interference::JointRuns;
+use crate::joint::JointRuns;
 use crate::matrix::{Run, Slot, matrix};
 use crate::scheduler::Scheduler;
 use crate::{Case, Comparison, Skill, Study, StudyError, score};

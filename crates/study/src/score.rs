@@ -22,7 +22,7 @@ impl Score {
 }
 
 /// Hits among the rows that count.
-pub fn score(rows: &[Row]) -> Score {
+pub(crate) fn score(rows: &[Row]) -> Score {
     count(rows.iter().filter_map(|r| r.verdict))
 }
 

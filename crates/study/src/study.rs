@@ -9,11 +9,11 @@ use reveille_policy::{Groups, Policy};
 use reveille_workload::Program;
 
 use crate::check;
-use crate::claim::Statement;
 use crate::interference::InterferenceCase;
 use crate::measure::Measure;
 use crate::published::{Published, Unpredicted};
 use crate::scheduler::Scheduler;
+use crate::statement::Statement;
 use crate::{Ns, On, StudyError};
 
 /// Runs of each load under each policy, unless stated.
