@@ -57,6 +57,7 @@ mod study;
 mod summary;
 mod sweep;
 mod this_host;
+mod variant;
 pub mod verdict;
 
 pub use agree::{Stage, agree, check_both};

@@ -12,8 +12,8 @@ use reveille_workload::{Program, Workload};
 use crate::check::{self, BuildError};
 use crate::measure::{self, Measure};
 use crate::scheduler::Scheduler;
-use crate::study::default_times;
-use crate::{Case, On, Study, StudyError, Variant, settings};
+use crate::study::{checked_repeats, default_times};
+use crate::{Case, On, Study, StudyError, Variant, settings, variant};
 
 /// The parts, as text.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ pub fn machine(spec: &str) -> Result<Machine, StudyError> {
 /// # Errors
 /// [`StudyError::Option`].
 pub fn kernel(base: &str) -> Result<Policy, StudyError> {
-    check::kernel_base(base).map_err(|problem| StudyError::option("--base", problem))
+    variant::kernel_base(base).map_err(|problem| StudyError::option("--base", problem))
 }
 
 /// Puts a study together that is named `compare`.
@@ -85,7 +85,8 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
         let help = "`reveille workloads` lists them";
         StudyError::option("--workload", Mistake::of(&error, help))
     })?;
-    let (base, scheduler) = check::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
+    let (base, scheduler) =
+        variant::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
     let case = case(parts, &machine, &workload, (base.clone(), scheduler))?;
     Ok(Study {
         name: "compare".to_owned(),
@@ -121,7 +122,7 @@ fn case(
     let variants = variants((&base, &scheduler), &groups, machine, parts);
     let variants = variants.map_err(|p| StudyError::option("--with", p))?;
     let metrics = metrics(workload, &groups, parts.metric);
-    let repeats = check::repeats(i64::from(parts.repeats));
+    let repeats = checked_repeats(i64::from(parts.repeats));
     let (usual_warmup, usual_duration) = default_times(parts.on);
     let warmup_ns = check::time(parts.warmup.unwrap_or(usual_warmup));
     let warmup_ns = warmup_ns.map_err(|p| StudyError::option("--warmup", p))?;
@@ -169,8 +170,8 @@ fn variants(
 ) -> Result<Vec<Variant>, Mistake> {
     let mut variants = Vec::new();
     for edits in parts.with {
-        let variant = check::variant(base, groups, edits, &variants)?;
-        check::runs_on(&variant, machine)?;
+        let variant = variant::variant(base, groups, edits, &variants)?;
+        variant.runs_on(machine)?;
         variants.push(variant);
     }
     Ok(variants)

@@ -7,15 +7,10 @@
 
 use reveille_host::features::Switch;
 use reveille_host::sched_ext::{Loader, SCX_REVEILLE};
-use reveille_place::Mistake;
-use reveille_policy::{FEATURES, Policy, SCX_DEFAULT_BASE, scx_without_meaning};
-
-use crate::check;
+use reveille_policy::{FEATURES, Policy};
 
 /// What a side that a sched_ext scheduler runs begins with.
-const PREFIX: &str = "scx:";
-/// The name of scx_reveille's own baseline, where that of a kernel can stand.
-const DEFAULT: &str = "default";
+pub(crate) const PREFIX: &str = "scx:";
 
 /// Who schedules the tasks of a side where runs are real.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,60 +69,4 @@ pub(crate) fn edits(policy: &Policy) -> Vec<Switch> {
 
 fn signed((name, on): &Switch) -> String {
     format!("{}{name}", if *on { '+' } else { '-' })
-}
-
-/// Refuses a policy with edits that mean nothing to scx_reveille.
-pub(crate) fn meaningful(policy: &Policy) -> Result<(), Mistake> {
-    let Ok(stock) = Policy::baseline(kernel_of(policy)) else { return Ok(()) };
-    match scx_without_meaning(policy.features ^ stock.features) {
-        None => Ok(()),
-        Some(found) => Err(Mistake::new(
-            format!("{} means nothing to {SCX_REVEILLE}: {}", found.feature, found.why),
-            format!("leave it out, or predict it without `{PREFIX}`"),
-        )),
-    }
-}
-
-/// What `scx:` is followed by in a variant: who schedules and the policy that edits are made
-/// to, which is `base` if none is named; and the rest of the items.
-pub(crate) fn of_variant<'a, 'i>(
-    base: &Policy,
-    items: &'a [&'i str],
-) -> Result<(Scheduler, Policy, &'a [&'i str]), Mistake> {
-    match items.split_first() {
-        Some((&name, rest)) if !name.starts_with(['+', '-']) && !name.contains('=') => {
-            if name.starts_with("scx_") {
-                return Ok((other(name, rest)?, base.clone(), rest));
-            }
-            Ok((Scheduler::Reveille, baseline(name)?, rest))
-        }
-        _ => Ok((Scheduler::Reveille, base.clone(), items)),
-    }
-}
-
-/// A baseline after `scx:`.
-pub(crate) fn baseline(name: &str) -> Result<Policy, Mistake> {
-    if name.starts_with("scx_") {
-        let problem = format!("`{name}` is a scheduler, and a baseline is a policy");
-        let help = format!("compare with it as a variant: `--with {PREFIX}{name}`");
-        return Err(Mistake::new(problem, help));
-    }
-    check::kernel_base(if name == DEFAULT { SCX_DEFAULT_BASE } else { name })
-}
-
-fn other(name: &str, rest: &[&str]) -> Result<Scheduler, Mistake> {
-    let known = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    if !name.chars().all(known) {
-        let problem = format!("`{name}` is no name of a program");
-        return Err(Mistake::new(problem, "write it without a path, such as `scx:scx_bpfland`"));
-    }
-    if name == SCX_REVEILLE {
-        let help = format!("`{PREFIX}` alone is it; `{PREFIX}{DEFAULT}` has its own baseline");
-        return Err(Mistake::new(format!("`{name}` need not be named"), help));
-    }
-    if let Some(edit) = rest.iter().find(|item| !item.contains('=')) {
-        let problem = format!("`{edit}` is no edit that can be made to {name}");
-        return Err(Mistake::new(problem, format!("leave it out, or leave out {name}")));
-    }
-    Ok(Scheduler::Other(name.to_owned()))
 }

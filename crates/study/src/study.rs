@@ -3,12 +3,11 @@
 
 use std::borrow::Cow;
 
-use reveille_machine::Machine;
+use reveille_machine::{Machine, cpu_list};
 use reveille_place::Mistake;
 use reveille_policy::{Groups, Policy};
 use reveille_workload::Program;
 
-use crate::check;
 use crate::interference::InterferenceCase;
 use crate::measure::Measure;
 use crate::published::{Published, Unpredicted};
@@ -37,6 +36,15 @@ pub(crate) fn default_times(on: On) -> (&'static str, &'static str) {
         On::Sim => (DEFAULT_WARMUP, DEFAULT_DURATION),
         On::Host | On::Both => (DEFAULT_HOST_WARMUP, DEFAULT_HOST_DURATION),
     }
+}
+
+pub(crate) fn checked_repeats(repeats: i64) -> Result<u32, Mistake> {
+    u32::try_from(repeats).ok().filter(|n| (1..=MAX_REPEATS).contains(n)).ok_or_else(|| {
+        Mistake::new(
+            format!("{repeats} repeats are not possible"),
+            format!("use 1 to {MAX_REPEATS}; 5 give a mean with its spread"),
+        )
+    })
 }
 
 /// A study that is ready to [`run`](crate::run).
@@ -127,6 +135,24 @@ impl Variant {
             && self.cpus == other.cpus
             && self.scheduler == other.scheduler
     }
+
+    /// Refuses a machine that lacks one of the variant's CPUs or has no other. A machine of one
+    /// CPU is accepted: studies of any host must load there too.
+    pub(crate) fn runs_on(&self, machine: &Machine) -> Result<(), Mistake> {
+        if self.cpus.is_empty() {
+            return Ok(());
+        }
+        let text = format!("`cpus={}`", cpu_list(&self.cpus).replace(',', ";"));
+        let part = machine.restricted(&self.cpus).map_err(|error| {
+            Mistake::new(format!("{text}: {error}"), "name some of the CPUs that it has")
+        })?;
+        let cpus = machine.topology.n_cpus();
+        if cpus > 1 && part.topology.n_cpus() == cpus {
+            let problem = format!("{text} changes nothing: {} has no other CPU", machine.name);
+            return Err(Mistake::new(problem, "leave it out"));
+        }
+        Ok(())
+    }
 }
 
 /// One load of a case.
@@ -164,7 +190,7 @@ impl Study {
     /// # Errors
     /// [`StudyError::Option`] unless 1 to [`MAX_REPEATS`].
     pub fn with_repeats(mut self, repeats: u32) -> Result<Study, StudyError> {
-        let checked = check::repeats(i64::from(repeats));
+        let checked = checked_repeats(i64::from(repeats));
         let repeats = checked.map_err(|p: Mistake| StudyError::option("--repeats", p))?;
         for case in &mut self.cases {
             case.repeats = repeats;
@@ -185,7 +211,7 @@ impl Study {
             return Err(StudyError::option("--machine", problem));
         }
         for variant in self.cases.iter().flat_map(|c| &c.variants) {
-            let runs = check::runs_on(variant, &machine);
+            let runs = variant.runs_on(&machine);
             runs.map_err(|problem| StudyError::option("--machine", problem))?;
         }
         self.cases.iter_mut().for_each(|case| case.machine = 0);

@@ -10,7 +10,7 @@ use crate::interference::{
     JointPublished, LoadIs,
 };
 use crate::raw::{RawInterference, RawJointPublished, RawStudy};
-use crate::study::DEFAULT_REPEATS;
+use crate::study::{DEFAULT_REPEATS, checked_repeats};
 use crate::{On, StudyError};
 
 /// Most groups and most periods: beyond, a run takes minutes and tells nothing more.
@@ -48,7 +48,7 @@ impl Document<'_> {
     ) -> Result<InterferenceCase, StudyError> {
         self.source.filled("name", &raw.name)?;
         let repeats = match raw.repeats.as_ref().or(study.repeats.as_ref()) {
-            Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
+            Some(repeats) => self.at("repeats", repeats, checked_repeats(*repeats.get_ref()))?,
             None => DEFAULT_REPEATS,
         };
         let periods = match &raw.periods {

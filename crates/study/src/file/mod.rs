@@ -21,8 +21,8 @@ use crate::measure::{self, Measure};
 use crate::published::Unpredicted;
 use crate::raw::{RawCase, RawStudy, RawUnpredicted, Texts};
 use crate::scheduler::Scheduler;
-use crate::study::{DEFAULT_REPEATS, DEFAULT_SEED, default_times};
-use crate::{Case, Ns, On, Study, StudyError, Variant};
+use crate::study::{DEFAULT_REPEATS, DEFAULT_SEED, checked_repeats, default_times};
+use crate::{Case, Ns, On, Study, StudyError, Variant, variant};
 
 /// Reads a study; `file` names it in messages. Paths of machines and workloads in
 /// it are taken as they stand.
@@ -57,7 +57,7 @@ pub(crate) fn parse_beside(
         None => None,
         Some((machine, base, variants)) => {
             machines.index(&doc, machine)?;
-            let (base, scheduler) = doc.at("base", base, check::base(base.get_ref()))?;
+            let (base, scheduler) = doc.at("base", base, variant::base(base.get_ref()))?;
             Some((base, scheduler, variants))
         }
     };
@@ -181,9 +181,9 @@ impl Document<'_> {
     ) -> Result<Vec<Variant>, StudyError> {
         let mut variants = Vec::new();
         for edits in texts.get_ref() {
-            let variant = check::variant(base, groups, edits.get_ref(), &variants);
+            let variant = variant::variant(base, groups, edits.get_ref(), &variants);
             let variant = self.at("variants", edits, variant)?;
-            self.at("variants", edits, check::runs_on(&variant, machine))?;
+            self.at("variants", edits, variant.runs_on(machine))?;
             variants.push(variant);
         }
         Ok(variants)
@@ -251,7 +251,7 @@ impl Document<'_> {
         self.source.filled("name", &raw.name)?;
         let machine = raw.machine.as_ref().map_or(Ok(0), |spec| machines.index(self, spec))?;
         let (base, scheduler) = match &raw.base {
-            Some(name) => self.at("base", name, check::base(name.get_ref()))?,
+            Some(name) => self.at("base", name, variant::base(name.get_ref()))?,
             None => (defaults.base.0.clone(), defaults.base.1.clone()),
         };
         let workload = self.workload(&raw.workload)?;
@@ -265,7 +265,7 @@ impl Document<'_> {
         let variants = self.variants((&base, &scheduler), &groups, machine_of, texts)?;
         let metrics = self.metrics(raw, &workload, &groups)?;
         let repeats = match raw.repeats.as_ref().or(defaults.raw.repeats.as_ref()) {
-            Some(repeats) => self.at("repeats", repeats, check::repeats(*repeats.get_ref()))?,
+            Some(repeats) => self.at("repeats", repeats, checked_repeats(*repeats.get_ref()))?,
             None => DEFAULT_REPEATS,
         };
         let pass_ns = workload.pass_ns;

@@ -9,7 +9,7 @@ use super::{Document, load_index};
 use crate::check;
 use crate::measure::{self, Measure};
 use crate::raw::{RawCase, RawPublished};
-use crate::{Case, Published, PublishedFigure, Side, StudyError, unit_ns};
+use crate::{Case, Published, PublishedFigure, Side, StudyError, unit_ns, variant};
 
 /// Help for a figure whose keys fit no kind.
 const KINDS: &str = "give `change_pct`; or `base` and `variant` as numbers; or `side` and `value`; \
@@ -333,7 +333,7 @@ impl Document<'_> {
 
 /// The position of a variant that the case runs.
 pub(super) fn variant_index(case: &Case, name: &str) -> Result<usize, Mistake> {
-    let wanted = check::variant((&case.base, &case.scheduler), &case.groups, name, &[])?;
+    let wanted = variant::variant((&case.base, &case.scheduler), &case.groups, name, &[])?;
     case.variants.iter().position(|v| v.does_as(&wanted)).ok_or_else(|| {
         let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
         let text = format!("the variant `{}` is not run", wanted.name);
