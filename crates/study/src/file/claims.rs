@@ -5,8 +5,8 @@ use std::ops::Range;
 use reveille_place::Mistake;
 use toml::Spanned;
 
+use super::document::{Document, load_index};
 use super::published::variant_index;
-use super::{Document, load_index};
 use crate::measure;
 use crate::raw::{RawClaim, RawClaimKind};
 use crate::{Case, Direction, Side, Statement, StatementKind, StudyError};

@@ -5,7 +5,7 @@ use reveille_policy::{Groups, TaskGroup};
 use reveille_workload::Program;
 use toml::Spanned;
 
-use super::Document;
+use super::document::Document;
 use crate::raw::{RawCase, RawGroup};
 use crate::{StudyError, settings};
 

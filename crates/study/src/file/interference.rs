@@ -3,7 +3,7 @@
 use reveille_place::Mistake;
 use toml::Spanned;
 
-use super::Document;
+use super::document::Document;
 use crate::check;
 use crate::interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, InterferenceCase, JOINT_MEASURES, JointMeasure,

@@ -2,20 +2,21 @@
 //! with its place in the file, before the first second is spent.
 
 mod claims;
+mod document;
 mod groups;
 mod interference;
 mod published;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 
-use reveille_machine::{Machine, MachineError};
+use reveille_machine::Machine;
 use reveille_place::{Mistake, Source};
 use reveille_policy::{Groups, Policy};
-use reveille_workload::{Workload, WorkloadError};
+use reveille_workload::Workload;
 use toml::Spanned;
 
+use self::document::Document;
 use crate::check::{self, BuildError};
 use crate::measure::{self, Measure};
 use crate::published::Unpredicted;
@@ -121,57 +122,7 @@ impl Machines {
     }
 }
 
-/// A file under way: every check reports its place in it.
-struct Document<'a> {
-    directory: Option<&'a Path>,
-    source: Source,
-}
-
 impl Document<'_> {
-    fn wrong(&self, span: Range<usize>, key: &str, problem: Mistake) -> StudyError {
-        self.source.error(&span, Some(key), problem)
-    }
-
-    /// The outcome of a check of `place`, which is the value of `key`.
-    fn at<T, P>(
-        &self,
-        key: &str,
-        place: &Spanned<P>,
-        outcome: Result<T, Mistake>,
-    ) -> Result<T, StudyError> {
-        outcome.map_err(|problem| self.wrong(place.span(), key, problem))
-    }
-
-    /// A path in the study is relative to the study; anything else is a name.
-    fn path(&self, spec: &str) -> String {
-        let path = Path::new(spec);
-        let is_file = path.extension().is_some_and(|e| e == "toml" || e == "xml" || e == "json");
-        match self.directory {
-            Some(directory) if is_file => directory.join(path).to_string_lossy().into_owned(),
-            _ => spec.to_owned(),
-        }
-    }
-
-    fn machine(&self, spec: &Spanned<String>) -> Result<Machine, StudyError> {
-        reveille_machine::load(&self.path(spec.get_ref())).map_err(|error| match error {
-            MachineError::File(_) => StudyError::Machine(Box::new(error)),
-            error => {
-                let problem = Mistake::of(&error, "`reveille machines` lists them");
-                self.wrong(spec.span(), "machine", problem)
-            }
-        })
-    }
-
-    fn workload(&self, spec: &Spanned<String>) -> Result<Workload, StudyError> {
-        reveille_workload::load(&self.path(spec.get_ref())).map_err(|error| match error {
-            WorkloadError::File(_) => StudyError::Workload(Box::new(error)),
-            error => {
-                let problem = Mistake::of(&error, "`reveille workloads` lists them");
-                self.wrong(spec.span(), "workload", problem)
-            }
-        })
-    }
-
     fn variants(
         &self,
         base: (&Policy, &Scheduler),
@@ -332,17 +283,6 @@ impl Document<'_> {
         }
     }
 
-    fn loads(&self, raw: &Spanned<Vec<Spanned<i64>>>) -> Result<Vec<u64>, StudyError> {
-        let items = raw.get_ref();
-        let loads = items.iter().map(|item| self.at("loads", item, check::load(*item.get_ref())));
-        let loads = loads.collect::<Result<Vec<u64>, StudyError>>()?;
-        check::loads(&loads).map_err(|(i, problem)| {
-            let span = items.get(i).map_or(raw.span(), Spanned::span);
-            self.wrong(span, "loads", problem)
-        })?;
-        Ok(loads)
-    }
-
     fn params(
         &self,
         raw: &RawCase,
@@ -405,11 +345,4 @@ impl Document<'_> {
         let measured = check::measured(warmup_ns, duration_ns);
         Ok((warmup_ns, measured.map_err(|problem| self.wrong(span, "duration", problem))?))
     }
-}
-
-/// The position of a load among those that a case runs.
-fn load_index(case: &Case, load: i64) -> Result<usize, Mistake> {
-    case.points.iter().position(|p| i64::try_from(p.load) == Ok(load)).ok_or_else(|| {
-        Mistake::new(format!("load {load} is not run"), "add it to the `loads` of the case")
-    })
 }

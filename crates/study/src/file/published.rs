@@ -5,7 +5,7 @@ use std::ops::Range;
 use reveille_place::Mistake;
 use toml::{Spanned, Value};
 
-use super::{Document, load_index};
+use super::document::{Document, load_index};
 use crate::check;
 use crate::measure::{self, Measure};
 use crate::raw::{RawCase, RawPublished};
@@ -196,47 +196,6 @@ impl Document<'_> {
         }
         let side = self.side(side)?;
         Ok(PublishedFigure::RunsAbove { side, above, above_text, runs: runs as u32, of })
-    }
-
-    pub(super) fn side(&self, raw: &Spanned<String>) -> Result<Side, StudyError> {
-        match raw.get_ref().as_str() {
-            "base" => Ok(Side::Base),
-            "variant" => Ok(Side::Variant),
-            other => {
-                let problem = Mistake::unknown("side", other, &["base", "variant"]);
-                Err(self.wrong(raw.span(), "side", problem))
-            }
-        }
-    }
-
-    pub(super) fn needed<'r, T>(
-        &self,
-        place: &Range<usize>,
-        key: &str,
-        value: Option<&'r Spanned<T>>,
-    ) -> Result<&'r Spanned<T>, StudyError> {
-        value.ok_or_else(|| {
-            let problem = Mistake::new("is missing", format!("add `{key}`"));
-            self.wrong(place.clone(), key, problem)
-        })
-    }
-
-    /// A finite number that is at least `least`.
-    pub(super) fn size(
-        &self,
-        key: &str,
-        value: &Spanned<f64>,
-        least: f64,
-    ) -> Result<f64, StudyError> {
-        let size = *value.get_ref();
-        if size.is_finite() && size >= least {
-            return Ok(size + 0.0);
-        }
-        let problem = Mistake::new(
-            format!("{size} is no figure that can be compared"),
-            if least > 0.0 { "write a number above 0" } else { "write 0 or a positive number" },
-        );
-        Err(self.wrong(value.span(), key, problem))
     }
 
     /// The position of the variant that a figure was published for.
