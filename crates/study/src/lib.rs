@@ -17,86 +17,60 @@
 //! # Ok::<(), reveille_study::StudyError>(())
 //! ```
 
-mod agree;
-mod agreement;
-mod bench;
-mod catalogue;
-mod check;
-mod claim;
-mod comparison;
-mod error;
-mod file;
-mod fit;
-mod fold;
-mod fragile;
-mod interference;
-mod knob;
-mod matrix;
-mod measure;
-mod modes;
-mod native;
-mod objective;
-mod on;
-mod parts;
-mod published;
-mod raw;
-mod rows;
-mod runner;
-mod scheduler;
-mod sensitivity;
-mod settings;
-mod skill;
-mod standing;
-pub mod statistics;
-mod study;
-mod summary;
-mod sweep;
-mod this_host;
-pub mod verdict;
+// A room imports only the rooms below it: tune, run, judge and read, model.
+mod judge;
+mod model;
+mod read;
+mod run;
+mod tune;
 
-pub use agree::{Stage, agree, check_both};
-pub use agreement::{Agreement, AgreementKind, AgreementRow};
-pub use bench::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns};
-pub use catalogue::{BASELINES, find, load, names, predicted_names};
-pub use claim::{Statement, StatementKind};
-pub use comparison::{
-    Claim, Comparison, Detail, Explanation, Figure, MachineUsed, Row, RowKind, Score, SideDetail,
-    Unpredicted, Verdict,
-};
-pub use error::StudyError;
-pub use file::parse;
-pub use fit::{DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit};
-pub use fragile::{End, FragileRow, Fragility, RowPlace, Turn, fragility};
-pub use interference::{
+pub use judge::agreement::{Agreement, AgreementKind, AgreementRow};
+pub use judge::bench::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns};
+pub use judge::claim::Claim;
+pub use judge::comparison::{Comparison, MachineUsed};
+pub use judge::modes::{Mode, ModeChange, RowModes, Spread, modes};
+pub use judge::row::{Detail, Explanation, Row, RowKind, SideDetail};
+pub use judge::score::Score;
+pub use judge::skill::Skill;
+pub use judge::standing::{Standing, standing};
+pub use judge::statistics::Figure;
+pub use judge::summary::{MechanismScore, Summary, Total, summary};
+pub use judge::verdict::Verdict;
+pub use judge::{statistics, verdict};
+pub use model::error::StudyError;
+pub use model::interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, FLUID, InterferenceCase, JOINT_MEASURES,
     JointMeasure, JointPublished, LoadIs, NO_BURST,
 };
-pub use measure::{GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
-pub use modes::{Mode, ModeChange, RowModes, Spread, modes};
-pub use native::{HostRunner, HostSide, check_host, measure};
-pub use objective::Objective;
-pub use on::On;
-pub use parts::{Parts, compare, kernel, machine};
-pub use published::{Published, PublishedFigure, Side};
-pub use reveille_measure::{Direction, DurationError, Metric, duration_ns};
-pub(crate) use reveille_measure::{duration_text, unit_ns};
-pub use reveille_place::FileError;
-pub use reveille_policy::TaskGroup;
-pub use runner::{run, run_all};
-pub use scheduler::Scheduler;
-pub use sensitivity::{
-    ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,
-    Sensitivity, SensitivityOptions, sensitivity,
-};
-pub use settings::whole_group;
-pub use skill::Skill;
-pub use standing::{Standing, standing};
-pub use study::{
+pub use model::measure::{GROUP_FIGURES, GroupFigure, Measure, MeasureFrom};
+pub use model::on::On;
+pub use model::published::{Published, PublishedFigure, Side, Unpredicted};
+pub use model::scheduler::Scheduler;
+pub use model::statement::{Statement, StatementKind};
+pub use model::study::{
     Case, DEFAULT_DURATION, DEFAULT_HOST_DURATION, DEFAULT_HOST_WARMUP, DEFAULT_REPEATS,
     DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point, Study, Variant,
 };
-pub use summary::{MechanismScore, Summary, Total, summary};
-pub use this_host::ThisHost;
+pub use read::catalogue::{BASELINES, find, load, names, predicted_names};
+pub use read::file::parse;
+pub use read::parts::{Parts, compare, kernel, machine};
+pub use read::settings::whole_group;
+pub use reveille_measure::{Direction, DurationError, Metric, duration_ns};
+pub use reveille_place::FileError;
+pub use reveille_policy::TaskGroup;
+pub use run::agree::{Stage, agree, check_both};
+pub use run::native::{HostRunner, HostSide, check_host, measure};
+pub use run::runner::{run, run_all};
+pub use run::this_host::ThisHost;
+pub use tune::fit::{
+    DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit,
+};
+pub use tune::fragile::{End, FragileRow, Fragility, RowPlace, Turn, fragility};
+pub use tune::objective::Objective;
+pub use tune::sensitivity::{
+    ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,
+    Sensitivity, SensitivityOptions, sensitivity,
+};
 
 /// Nanoseconds, of virtual or of real time.
 pub type Ns = reveille_measure::Ns;

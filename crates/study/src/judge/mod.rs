@@ -1,0 +1,16 @@
+//! From figures to verdicts. Nothing here runs anything.
+
+pub(crate) mod agreement;
+pub(crate) mod bench;
+pub(crate) mod claim;
+pub(crate) mod comparison;
+pub(crate) mod interference;
+pub(crate) mod modes;
+pub(crate) mod row;
+pub(crate) mod rows;
+pub(crate) mod score;
+pub(crate) mod skill;
+pub(crate) mod standing;
+pub mod statistics;
+pub(crate) mod summary;
+pub mod verdict;

@@ -1,0 +1,136 @@
+//! A row of a comparison: one figure under the baseline and under the variant, and what was
+//! published for it.
+
+use reveille_measure::{CpuTime, Explain, Metric, Ns};
+use serde::Serialize;
+
+use crate::judge::modes::{ModeChange, RowModes};
+use crate::judge::statistics::Figure;
+use crate::judge::verdict::Verdict;
+
+/// One compared figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Workload, or the name that the study gives this case.
+    pub case: String,
+    /// Name of the machine.
+    pub machine: String,
+    /// Baseline policy, such as `v6.2`.
+    pub base: String,
+    /// Load in the workload's own unit (pairs, clients, message threads).
+    pub load: u64,
+    /// The variant, such as `+SIS_SHORT`.
+    pub variant: String,
+    /// Finished runs of each side.
+    pub repeats: usize,
+    /// What is compared, with its unit: `throughput (operations/s)`, `p99 (ns)`.
+    #[serde(flatten, serialize_with = "Metric::with_direction")]
+    pub metric: Metric,
+    /// What is held against a published figure.
+    pub kind: RowKind,
+    /// Under the baseline.
+    pub baseline: Figure,
+    /// Under the variant.
+    pub candidate: Figure,
+    /// Change in percent; positive is better. Plain where no direction is better.
+    pub change_pct: f64,
+    /// The states that repeats fall into, where a side has more than one: then the means
+    /// and their change stand for no run. Null otherwise.
+    pub modes: Option<RowModes>,
+    /// Two-sided p-value of Welch's t-test; null with fewer than two repeats.
+    pub p_value: Option<f64>,
+    /// p-value below 0.05.
+    pub significant: bool,
+    /// A quantile that some repeat has too few samples for: fewer than ten beyond it. Without a
+    /// published figure to be held against, its figures are null then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub too_few: bool,
+    /// The published change in percent, positive is better; null if none.
+    pub published_change_pct: Option<f64>,
+    /// The published figure of the baseline, as printed; null if none.
+    pub published_baseline: Option<f64>,
+    /// The published figure of the variant, as printed; null if none.
+    pub published_candidate: Option<f64>,
+    /// Unit of the two as printed; null if none is stated.
+    pub published_unit: Option<String>,
+    /// How many runs the published number of runs is among; null for other kinds.
+    pub published_of: Option<u32>,
+    /// Where the published figure stands; null if none.
+    pub published_source: Option<String>,
+    /// Predicted by published: of the ratios of both sides (higher is better), or of
+    /// the figures where one side is held against its own. 1 is exact; null if nothing
+    /// was published or there is no such number, as where repeats fall into several states.
+    pub ratio: Option<f64>,
+    /// How the source itself calls the figure noise; null if it does not.
+    pub noise: Option<String>,
+    /// Null if nothing was published.
+    pub verdict: Option<Verdict>,
+    /// See [`crate::verdict::half_width`]; NaN if nothing was published. Not part of
+    /// the JSON.
+    #[serde(skip)]
+    pub half_width: f64,
+    /// Predicted by published in each state, with its share; one of share 1 where there is
+    /// one state, none if nothing was published. Not part of the JSON.
+    #[serde(skip)]
+    pub ratios: Vec<(f64, f64)>,
+    /// The numbers behind the row.
+    pub explain: Explanation,
+    /// What the plots draw; not part of the JSON.
+    #[serde(skip)]
+    pub detail: Detail,
+}
+
+impl Row {
+    /// The predicted changes, with their shares: one, unless a side has several modes.
+    pub fn changes(&self) -> Vec<ModeChange> {
+        match &self.modes {
+            Some(modes) => modes.changes.clone(),
+            None => vec![ModeChange { change_pct: self.change_pct, share: 1.0 }],
+        }
+    }
+}
+
+/// What a row holds against a published figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowKind {
+    /// The change between both sides; also if nothing was published.
+    Change,
+    /// The size of one side.
+    Side,
+    /// The standard deviation over repeats of both sides.
+    Std,
+    /// How many repeats of one side are above a bound.
+    Runs,
+    /// What groups that share CPUs do to each other; also if nothing was published.
+    Interference,
+}
+
+/// The same explaining numbers for both sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Mean over the baseline's repeats.
+    pub baseline: Explain,
+    /// Mean over the candidate's repeats.
+    pub candidate: Explain,
+}
+
+/// What a row's plots need.
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    /// Under the baseline.
+    pub baseline: SideDetail,
+    /// Under the variant.
+    pub candidate: SideDetail,
+}
+
+/// One side of a row, for plots.
+#[derive(Clone, Debug, Default)]
+pub struct SideDetail {
+    /// The metric's value in every repeat.
+    pub samples: Vec<f64>,
+    /// Wakeup latency: (ns, share of wake-ups at or below it), all repeats together.
+    pub latency_cdf: Vec<(Ns, f64)>,
+    /// How each CPU spent its time, summed over repeats, by CPU number.
+    pub cpus: Vec<CpuTime>,
+}

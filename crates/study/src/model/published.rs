@@ -1,0 +1,114 @@
+//! A published figure, in the form in which its source prints it.
+
+use serde::{Deserialize, Serialize};
+
+/// Which of the two compared sides a figure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// Under the baseline.
+    Base,
+    /// Under the variant.
+    Variant,
+}
+
+/// A published figure of one load, variant and metric of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// Index into the case's variants.
+    pub variant: usize,
+    /// Index into the case's metrics.
+    pub metric: usize,
+    /// What was printed.
+    pub figure: PublishedFigure,
+    /// Relative standard deviation of the baseline in percent, if published.
+    pub std_base_pct: Option<f64>,
+    /// Relative standard deviation of the variant in percent, if published.
+    pub std_variant_pct: Option<f64>,
+    /// How the source itself calls the figure noise, if it does.
+    pub noise: Option<String>,
+    /// Where it was published.
+    pub source: String,
+}
+
+/// What a source prints.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PublishedFigure {
+    /// How much better the variant was.
+    Change {
+        /// In percent; positive is better, whatever the metric. Above -100.
+        change_pct: f64,
+    },
+    /// Both sides; only their ratio is judged, since the machines differ.
+    Pair {
+        /// Under the baseline, as printed; above 0.
+        base: f64,
+        /// Under the variant, as printed; above 0.
+        variant: f64,
+        /// Unit as printed.
+        unit: Option<String>,
+    },
+    /// One side alone, judged by its own size.
+    Side {
+        /// Which.
+        side: Side,
+        /// As printed; not negative.
+        value: f64,
+        /// Unit as printed; the metric's own if there is none.
+        unit: Option<String>,
+        /// The same in the metric's unit.
+        own: f64,
+    },
+    /// The standard deviation over runs of both sides, never counted.
+    Std {
+        /// Under the baseline, as printed; above 0.
+        base: f64,
+        /// Under the variant, as printed; above 0.
+        variant: f64,
+        /// Unit as printed.
+        unit: Option<String>,
+    },
+    /// How many runs of one side went above a bound.
+    RunsAbove {
+        /// Which side.
+        side: Side,
+        /// The bound, in the metric's unit.
+        above: f64,
+        /// The bound as written.
+        above_text: String,
+        /// Runs above it; at most `of`.
+        runs: u32,
+        /// Runs altogether; at least 1.
+        of: u32,
+    },
+}
+
+/// Something published that no run of the study is held against.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unpredicted {
+    /// What was measured.
+    pub what: String,
+    /// The figures as printed.
+    pub figures: String,
+    /// Why they cannot be predicted.
+    pub reason: String,
+    /// Where they were published.
+    pub source: String,
+}
+
+impl Published {
+    /// Do both say the same kind of thing of the same side, so that one is too many?
+    pub(crate) fn same_place(&self, other: &Published) -> bool {
+        use PublishedFigure::{Change, Pair, RunsAbove, Side, Std};
+        let figures = match (&self.figure, &other.figure) {
+            (Change { .. } | Pair { .. }, Change { .. } | Pair { .. }) => true,
+            (Side { side: a, .. }, Side { side: b, .. }) => a == b,
+            (Std { .. }, Std { .. }) => true,
+            (RunsAbove { side: a, above: x, .. }, RunsAbove { side: b, above: y, .. }) => {
+                a == b && x == y
+            }
+            _ => false,
+        };
+        figures && self.variant == other.variant && self.metric == other.metric
+    }
+}

@@ -1,0 +1,260 @@
+//! A study with every name resolved and every number checked: nothing in it can
+//! be wrong any more, so that running it needs no further questions.
+
+use std::borrow::Cow;
+
+use reveille_machine::{Machine, cpu_list};
+use reveille_measure::Ns;
+use reveille_place::Mistake;
+use reveille_policy::{Groups, Policy};
+use reveille_workload::Program;
+
+use crate::model::error::StudyError;
+use crate::model::interference::InterferenceCase;
+use crate::model::measure::Measure;
+use crate::model::on::On;
+use crate::model::published::{Published, Unpredicted};
+use crate::model::scheduler::Scheduler;
+use crate::model::statement::Statement;
+
+/// Runs of each load under each policy, unless stated.
+pub const DEFAULT_REPEATS: u32 = 5;
+/// Most repeats: by then a mean is known to 3% of one standard deviation.
+pub const MAX_REPEATS: u32 = 1000;
+/// Seed, unless stated.
+pub const DEFAULT_SEED: u64 = 1;
+/// Virtual time before measuring starts, unless stated.
+pub const DEFAULT_WARMUP: &str = "60ms";
+/// Virtual time measured, unless stated.
+pub const DEFAULT_DURATION: &str = "30ms";
+/// Time before measuring starts where runs are real, unless stated.
+pub const DEFAULT_HOST_WARMUP: &str = "200ms";
+/// Time measured where runs are real, unless stated.
+pub const DEFAULT_HOST_DURATION: &str = "1s";
+
+/// Warm-up and measured time of a run that states none.
+pub(crate) fn default_times(on: On) -> (&'static str, &'static str) {
+    match on {
+        On::Sim => (DEFAULT_WARMUP, DEFAULT_DURATION),
+        On::Host | On::Both => (DEFAULT_HOST_WARMUP, DEFAULT_HOST_DURATION),
+    }
+}
+
+pub(crate) fn checked_repeats(repeats: i64) -> Result<u32, Mistake> {
+    u32::try_from(repeats).ok().filter(|n| (1..=MAX_REPEATS).contains(n)).ok_or_else(|| {
+        Mistake::new(
+            format!("{repeats} repeats are not possible"),
+            format!("use 1 to {MAX_REPEATS}; 5 give a mean with its spread"),
+        )
+    })
+}
+
+/// A study that is ready to [`run`](crate::run).
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// Short name: `sis-short`.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// What its figures are about, such as `SIS_SHORT`; scores are summed by it.
+    pub mechanism: Option<String>,
+    /// Every machine that a case runs on, each once; the first is the study's own. None if
+    /// there is no case with a workload.
+    pub machines: Vec<Machine>,
+    /// The study's own baseline; a case may have another. `None` if there is no case with
+    /// a workload.
+    pub base: Option<Policy>,
+    /// Where it runs, unless told otherwise.
+    pub on: On,
+    /// All randomness of all runs comes from it.
+    pub seed: u64,
+    /// Cases with a workload; there is at least one of these or of the next, and all
+    /// names differ.
+    pub cases: Vec<Case>,
+    /// Cases of groups that share CPUs by chance.
+    pub interference: Vec<InterferenceCase>,
+    /// Published statements about whole curves.
+    pub statements: Vec<Statement>,
+    /// What was published as well and cannot be predicted.
+    pub unpredicted: Vec<Unpredicted>,
+}
+
+/// One workload over a range of loads.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// As rows name it.
+    pub name: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Index into [`Study::machines`].
+    pub machine: usize,
+    /// What variants are compared with.
+    pub base: Policy,
+    /// Who schedules the baseline's tasks where runs are real.
+    pub scheduler: Scheduler,
+    /// Task groups of the baseline.
+    pub groups: Groups,
+    /// No two are the same; none for figures of the baseline alone.
+    pub variants: Vec<Variant>,
+    /// What runs are judged by; at least one, names differ.
+    pub metrics: Vec<Measure>,
+    /// At least one, in the order of the file; loads differ.
+    pub points: Vec<Point>,
+    /// Runs of each load under each policy; at least one.
+    pub repeats: u32,
+    /// Virtual time before measuring starts.
+    pub warmup_ns: Ns,
+    /// Virtual time measured; not 0.
+    pub duration_ns: Ns,
+    /// One pass through the phases of the workload, which is measured unless a shorter time was
+    /// asked for; 0 without phases.
+    pub pass_ns: Ns,
+    /// Are figures of one side held within the tolerance of baselines?
+    pub baselines: bool,
+}
+
+/// What a baseline is compared with: other features, other settings of its task
+/// groups, or both.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The edits, separated by blanks: `+SIS_SHORT burst=100ms`.
+    pub name: String,
+    /// The baseline's policy with its features edited.
+    pub policy: Policy,
+    /// The case's groups with their settings edited.
+    pub groups: Groups,
+    /// CPUs to run on, by their numbers on the machine; all of them if there are none.
+    pub cpus: Vec<u32>,
+    /// Who schedules its tasks where runs are real.
+    pub scheduler: Scheduler,
+}
+
+impl Variant {
+    /// Do runs of both differ in nothing?
+    pub(crate) fn does_as(&self, other: &Variant) -> bool {
+        self.policy.features == other.policy.features
+            && self.groups == other.groups
+            && self.cpus == other.cpus
+            && self.scheduler == other.scheduler
+    }
+
+    /// Refuses a machine that lacks one of the variant's CPUs or has no other. A machine of one
+    /// CPU is accepted: studies of any host must load there too.
+    pub(crate) fn runs_on(&self, machine: &Machine) -> Result<(), Mistake> {
+        if self.cpus.is_empty() {
+            return Ok(());
+        }
+        let text = format!("`cpus={}`", cpu_list(&self.cpus).replace(',', ";"));
+        let part = machine.restricted(&self.cpus).map_err(|error| {
+            Mistake::new(format!("{text}: {error}"), "name some of the CPUs that it has")
+        })?;
+        let cpus = machine.topology.n_cpus();
+        if cpus > 1 && part.topology.n_cpus() == cpus {
+            let problem = format!("{text} changes nothing: {} has no other CPU", machine.name);
+            return Err(Mistake::new(problem, "leave it out"));
+        }
+        Ok(())
+    }
+}
+
+/// One load of a case.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// In the workload's own unit; not 0.
+    pub load: u64,
+    /// The workload at this load.
+    pub program: Program,
+    /// At most one of each kind for each variant, metric and side.
+    pub published: Vec<Published>,
+}
+
+impl Study {
+    /// The machine that cases run on unless they name another.
+    pub fn machine(&self) -> Option<&Machine> {
+        self.machines.first()
+    }
+
+    /// Names of the variants of all cases, each once.
+    pub fn variants(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let of_cases = self.cases.iter().flat_map(|c| &c.variants).map(|v| &v.name);
+        let of_bursts = self.interference.iter().flat_map(|c| &c.variants).map(|v| &v.name);
+        for name in of_cases.chain(of_bursts) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The same study with this many repeats of every case.
+    ///
+    /// # Errors
+    /// [`StudyError::Option`] unless 1 to [`MAX_REPEATS`].
+    pub fn with_repeats(mut self, repeats: u32) -> Result<Study, StudyError> {
+        let checked = checked_repeats(i64::from(repeats));
+        let repeats = checked.map_err(|p: Mistake| StudyError::option("--repeats", p))?;
+        for case in &mut self.cases {
+            case.repeats = repeats;
+        }
+        self.interference.iter_mut().for_each(|case| case.repeats = repeats);
+        Ok(self)
+    }
+
+    /// The same study with all cases on one machine.
+    ///
+    /// # Errors
+    /// [`StudyError::Option`] if a variant names CPUs that the machine does not have, or
+    /// nothing in the study runs on a machine.
+    pub fn on_machine(mut self, machine: Machine) -> Result<Study, StudyError> {
+        if self.cases.is_empty() {
+            let text = "nothing in the study runs on a machine: its groups share a fluid";
+            let problem = Mistake::new(text, "leave it out, and any --on");
+            return Err(StudyError::option("--machine", problem));
+        }
+        for variant in self.cases.iter().flat_map(|c| &c.variants) {
+            let runs = variant.runs_on(&machine);
+            runs.map_err(|problem| StudyError::option("--machine", problem))?;
+        }
+        self.cases.iter_mut().for_each(|case| case.machine = 0);
+        self.machines = vec![machine];
+        Ok(self)
+    }
+}
+
+impl Case {
+    /// Policy and task groups of a side: 0 is the baseline, variant i is i + 1.
+    pub(crate) fn setup(&self, side: usize) -> (&Policy, &Groups) {
+        match side.checked_sub(1) {
+            None => (&self.base, &self.groups),
+            Some(i) => (&self.variants[i].policy, &self.variants[i].groups),
+        }
+    }
+
+    /// Who schedules a side's tasks where runs are real.
+    pub(crate) fn scheduler(&self, side: usize) -> &Scheduler {
+        side.checked_sub(1).map_or(&self.scheduler, |i| &self.variants[i].scheduler)
+    }
+
+    /// CPUs that a side runs on, by their numbers on the machine; all if there are none.
+    pub(crate) fn cpus(&self, side: usize) -> &[u32] {
+        side.checked_sub(1).map_or(&[], |i| &self.variants[i].cpus)
+    }
+
+    /// The case's machine as far as a side uses it.
+    pub(crate) fn machine_of<'a>(&self, machines: &'a [Machine], side: usize) -> Cow<'a, Machine> {
+        let machine = &machines[self.machine];
+        match self.cpus(side) {
+            [] => Cow::Borrowed(machine),
+            cpus => Cow::Owned(machine.restricted(cpus).expect("its CPUs were checked")),
+        }
+    }
+
+    /// The baseline's name or the variant's edits.
+    pub(crate) fn side_name(&self, side: usize) -> &str {
+        match side.checked_sub(1) {
+            None => &self.base.base,
+            Some(i) => &self.variants[i].name,
+        }
+    }
+}

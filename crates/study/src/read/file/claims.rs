@@ -1,0 +1,212 @@
+//! Published statements about curves: which keys belong to which kind.
+
+use std::ops::Range;
+
+use reveille_measure::Direction;
+use reveille_place::Mistake;
+use toml::Spanned;
+
+use super::document::{Document, load_index};
+use super::published::variant_index;
+use crate::model::error::StudyError;
+use crate::model::measure;
+use crate::model::published::Side;
+use crate::model::statement::{Statement, StatementKind};
+use crate::model::study::Case;
+use crate::read::raw::{RawClaim, RawClaimKind};
+
+impl Document<'_> {
+    pub(super) fn statement(
+        &self,
+        raw: &Spanned<RawClaim>,
+        cases: &[Case],
+    ) -> Result<Statement, StudyError> {
+        let place = raw.span();
+        let raw = raw.get_ref();
+        self.source.filled("source", &raw.source)?;
+        let names: Vec<&str> = cases.iter().map(|c| c.name.as_str()).collect();
+        let name = raw.case.get_ref().as_str();
+        let index = names.iter().position(|n| *n == name);
+        let index = self.at(
+            "case",
+            &raw.case,
+            index.ok_or_else(|| Mistake::unknown("case", name, &names)),
+        )?;
+        let case = &cases[index];
+        let metric = match &raw.metric {
+            Some(name) => {
+                let what = "metric of the case";
+                self.at("metric", name, measure::pick(&case.metrics, what, name.get_ref()))?
+            }
+            None => 0,
+        };
+        self.only_of_kind(raw)?;
+        let kind = match raw.kind {
+            RawClaimKind::Peak => self.peak(raw, &place, case, metric)?,
+            RawClaimKind::Onset => self.onset(raw, &place, case)?,
+            RawClaimKind::Fall => StatementKind::Fall {
+                variant: self.claimed_variant(raw, &place, case)?,
+                load: self.claimed_load(&place, "load", raw.load.as_ref(), case)?,
+                factor: self.factor(raw, &place)?,
+            },
+            RawClaimKind::Between => self.between(raw, &place, case, metric)?,
+            RawClaimKind::Steadier => StatementKind::Steadier {
+                variant: self.claimed_variant(raw, &place, case)?,
+                from: self.claimed_load(&place, "from", raw.from.as_ref(), case)?,
+                factor: self.factor(raw, &place)?,
+            },
+        };
+        Ok(Statement { case: index, metric, kind, source: raw.source.get_ref().clone() })
+    }
+
+    /// Refuses keys that have no meaning for the kind.
+    fn only_of_kind(&self, raw: &RawClaim) -> Result<(), StudyError> {
+        let (kind, meant): (&str, &[&str]) = match raw.kind {
+            RawClaimKind::Peak => ("peak", &["load"]),
+            RawClaimKind::Onset => ("onset", &["variant", "from", "to", "above_pct"]),
+            RawClaimKind::Fall => ("fall", &["variant", "load", "factor"]),
+            RawClaimKind::Between => {
+                ("between", &["side", "variant", "load", "min", "max", "unit"])
+            }
+            RawClaimKind::Steadier => ("steadier", &["variant", "from", "factor"]),
+        };
+        let texts = [("variant", &raw.variant), ("side", &raw.side), ("unit", &raw.unit)];
+        let loads = [("load", &raw.load), ("from", &raw.from), ("to", &raw.to)];
+        let numbers = [
+            ("above_pct", &raw.above_pct),
+            ("factor", &raw.factor),
+            ("min", &raw.min),
+            ("max", &raw.max),
+        ];
+        let mut given: Vec<(&str, Range<usize>)> = Vec::new();
+        given.extend(texts.iter().filter_map(|(k, v)| Some((*k, v.as_ref()?.span()))));
+        given.extend(loads.iter().filter_map(|(k, v)| Some((*k, v.as_ref()?.span()))));
+        given.extend(numbers.iter().filter_map(|(k, v)| Some((*k, v.as_ref()?.span()))));
+        match given.into_iter().find(|(key, _)| !meant.contains(key)) {
+            None => Ok(()),
+            Some((key, span)) => {
+                let text = format!("has no meaning for a claim of kind `{kind}`");
+                let help = format!("such a claim has: {}", meant.join(", "));
+                Err(self.wrong(span, key, Mistake::new(text, help)))
+            }
+        }
+    }
+
+    fn peak(
+        &self,
+        raw: &RawClaim,
+        place: &Range<usize>,
+        case: &Case,
+        metric: usize,
+    ) -> Result<StatementKind, StudyError> {
+        if case.metrics[metric].metric.direction != Direction::Higher {
+            let text = format!("the metric of `{}` is better the lower it is", case.name);
+            let problem = Mistake::new(text, "claim a peak of a throughput");
+            return Err(self.wrong(raw.case.span(), "case", problem));
+        }
+        let load = self.claimed_load(place, "load", raw.load.as_ref(), case)?;
+        let mut loads = case.points.iter().map(|p| p.load);
+        if !(loads.clone().any(|l| l < load) && loads.any(|l| l > load)) {
+            let help = "run a lower and a higher load in the case as well";
+            let problem = Mistake::new("a peak is seen only between two other loads", help);
+            let span = raw.load.as_ref().map_or(place.clone(), Spanned::span);
+            return Err(self.wrong(span, "load", problem));
+        }
+        Ok(StatementKind::Peak { load })
+    }
+
+    fn onset(
+        &self,
+        raw: &RawClaim,
+        place: &Range<usize>,
+        case: &Case,
+    ) -> Result<StatementKind, StudyError> {
+        let variant = self.claimed_variant(raw, place, case)?;
+        let from = self.claimed_load(place, "from", raw.from.as_ref(), case)?;
+        let to = self.claimed_load(place, "to", raw.to.as_ref(), case)?;
+        if to < from {
+            let span = raw.to.as_ref().map_or(place.clone(), Spanned::span);
+            let problem = Mistake::new("lies below `from`", "exchange the two");
+            return Err(self.wrong(span, "to", problem));
+        }
+        let above = self.needed(place, "above_pct", raw.above_pct.as_ref())?;
+        Ok(StatementKind::Onset {
+            variant,
+            from,
+            to,
+            above_pct: self.size("above_pct", above, 0.0)?,
+        })
+    }
+
+    fn between(
+        &self,
+        raw: &RawClaim,
+        place: &Range<usize>,
+        case: &Case,
+        metric: usize,
+    ) -> Result<StatementKind, StudyError> {
+        let side = self.side(self.needed(place, "side", raw.side.as_ref())?)?;
+        let variant = match side {
+            Side::Base => 0,
+            Side::Variant => self.claimed_variant(raw, place, case)?,
+        };
+        let load = self.claimed_load(place, "load", raw.load.as_ref(), case)?;
+        let per_unit = match &raw.unit {
+            Some(unit) => {
+                let per_unit = case.metrics[metric].per_unit(Some(unit.get_ref()));
+                self.at("unit", unit, per_unit)?
+            }
+            None => 1.0,
+        };
+        let bound = |key, value: &Option<Spanned<f64>>| {
+            value.as_ref().map(|v| self.size(key, v, 0.0).map(|size| size * per_unit)).transpose()
+        };
+        let (min, max) = (bound("min", &raw.min)?, bound("max", &raw.max)?);
+        if min.is_none() && max.is_none() {
+            let problem = Mistake::new("is missing", "add `min`, `max` or both");
+            return Err(self.wrong(place.clone(), "min", problem));
+        }
+        if let (Some(low), Some(high), Some(at)) = (min, max, &raw.max)
+            && high < low
+        {
+            let problem = Mistake::new("lies below `min`", "exchange the two");
+            return Err(self.wrong(at.span(), "max", problem));
+        }
+        Ok(StatementKind::Between { variant, side, load, min, max })
+    }
+
+    fn factor(&self, raw: &RawClaim, place: &Range<usize>) -> Result<f64, StudyError> {
+        let factor = self.needed(place, "factor", raw.factor.as_ref())?;
+        self.size("factor", factor, f64::MIN_POSITIVE)
+    }
+
+    fn claimed_load(
+        &self,
+        place: &Range<usize>,
+        key: &str,
+        load: Option<&Spanned<i64>>,
+        case: &Case,
+    ) -> Result<u64, StudyError> {
+        let load = self.needed(place, key, load)?;
+        let index = self.at(key, load, load_index(case, *load.get_ref()))?;
+        Ok(case.points[index].load)
+    }
+
+    fn claimed_variant(
+        &self,
+        raw: &RawClaim,
+        place: &Range<usize>,
+        case: &Case,
+    ) -> Result<usize, StudyError> {
+        match &raw.variant {
+            Some(name) => self.at("variant", name, variant_index(case, name.get_ref())),
+            None if case.variants.len() == 1 => Ok(0),
+            None => {
+                let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
+                let help = format!("add `variant`, one of: {}", known.join(", "));
+                let problem = Mistake::new("the case has several variants", help);
+                Err(self.wrong(place.clone(), "variant", problem))
+            }
+        }
+    }
+}

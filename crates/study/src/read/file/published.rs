@@ -1,0 +1,341 @@
+//! Published figures of a case: of what kind each is, by the keys that it has.
+
+use std::ops::Range;
+
+use reveille_measure::unit_ns;
+use reveille_place::Mistake;
+use toml::{Spanned, Value};
+
+use super::document::{Document, load_index};
+use crate::model::error::StudyError;
+use crate::model::measure::{self, Measure};
+use crate::model::published::{Published, PublishedFigure, Side};
+use crate::model::study::Case;
+use crate::read::raw::{RawCase, RawPublished};
+use crate::read::{check, variant};
+
+/// Help for a figure whose keys fit no kind.
+const KINDS: &str = "give `change_pct`; or `base` and `variant` as numbers; or `side` and `value`; \
+                     or `side`, `runs_above`, `value` and `of`";
+
+impl Document<'_> {
+    pub(super) fn add_published(
+        &self,
+        raw: &Spanned<RawPublished>,
+        raw_case: &RawCase,
+        case: &mut Case,
+    ) -> Result<(), StudyError> {
+        let place = raw.span();
+        let raw = raw.get_ref();
+        let point = self.at("load", &raw.load, load_index(case, *raw.load.get_ref()))?;
+        let metric = self.published_metric(raw, &place, case)?;
+        let figure = self.figure(raw, &place, &case.metrics[metric])?;
+        let variant = self.published_variant(raw, &place, case, &figure)?;
+        let source = raw.source.as_ref().or(raw_case.source.as_ref()).ok_or_else(|| {
+            let help = "add `source` here or to the case: who published it, where and when";
+            self.wrong(place.clone(), "source", Mistake::new("a published figure needs one", help))
+        })?;
+        self.source.filled("source", source)?;
+        if let Some(noise) = &raw.noise {
+            self.source.filled("noise", noise)?;
+        }
+        let (std_base_pct, std_variant_pct) = self.stds(raw, &figure)?;
+        let published = Published {
+            variant,
+            metric,
+            figure,
+            std_base_pct,
+            std_variant_pct,
+            noise: raw.noise.as_ref().map(|n| n.get_ref().clone()),
+            source: source.get_ref().clone(),
+        };
+        let point = &mut case.points[point];
+        if point.published.iter().any(|p| p.same_place(&published)) {
+            let load = point.load;
+            let text = format!("load {load} has two published figures for one variant");
+            let problem = Mistake::new(text, "keep one of them");
+            return Err(self.wrong(place, "load", problem));
+        }
+        point.published.push(published);
+        Ok(())
+    }
+
+    fn published_metric(
+        &self,
+        raw: &RawPublished,
+        place: &Range<usize>,
+        case: &Case,
+    ) -> Result<usize, StudyError> {
+        match &raw.metric {
+            Some(name) => {
+                let what = "metric of the case";
+                self.at("metric", name, measure::pick(&case.metrics, what, name.get_ref()))
+            }
+            None if case.metrics.len() == 1 => Ok(0),
+            None => {
+                let known: Vec<String> =
+                    case.metrics.iter().map(|m| m.metric.to_string()).collect();
+                let help = format!("add `metric`, one of: {}", known.join(", "));
+                let problem = Mistake::new("the case has several metrics", help);
+                Err(self.wrong(place.clone(), "metric", problem))
+            }
+        }
+    }
+
+    fn figure(
+        &self,
+        raw: &RawPublished,
+        place: &Range<usize>,
+        metric: &Measure,
+    ) -> Result<PublishedFigure, StudyError> {
+        let given = Given::of(raw);
+        let unit = || raw.unit.as_ref().map(|u| u.get_ref().clone());
+        if let Some(change) = &raw.change_pct {
+            self.only(raw, &["change_pct", "std_base_pct", "std_variant_pct"])?;
+            return Ok(PublishedFigure::Change { change_pct: self.change_pct(change)? });
+        }
+        if let Some(above) = &raw.runs_above {
+            self.only(raw, &["runs_above", "side", "value", "of"])?;
+            return self.runs_above(raw, place, metric, above);
+        }
+        if let Some(side) = &raw.side {
+            self.only(raw, &["side", "value", "unit", "times", "work"])?;
+            let value = self.needed(place, "value", raw.value.as_ref())?;
+            let value = self.size("value", value, 0.0)?;
+            let own = self.own_unit(raw, place, metric, value)?;
+            return Ok(PublishedFigure::Side { side: self.side(side)?, value, unit: unit(), own });
+        }
+        let (Some(base), Some(variant)) = (&raw.base, given.variant) else {
+            let text = "is of no kind that is known";
+            return Err(self.wrong(place.clone(), "published", Mistake::new(text, KINDS)));
+        };
+        let base = self.size("base", base, f64::MIN_POSITIVE)?;
+        let variant = self.size("variant", &variant, f64::MIN_POSITIVE)?;
+        let Some(stat) = &raw.stat else {
+            self.only(
+                raw,
+                &["base", "unit", "std_base", "std_variant", "std_base_pct", "std_variant_pct"],
+            )?;
+            return Ok(PublishedFigure::Pair { base, variant, unit: unit() });
+        };
+        if stat.get_ref() != "std" {
+            let problem = Mistake::unknown("statistic", stat.get_ref(), &["std"]);
+            return Err(self.wrong(stat.span(), "stat", problem));
+        }
+        self.only(raw, &["base", "stat", "unit"])?;
+        Ok(PublishedFigure::Std { base, variant, unit: unit() })
+    }
+
+    /// A printed figure in the metric's own unit.
+    fn own_unit(
+        &self,
+        raw: &RawPublished,
+        place: &Range<usize>,
+        metric: &Measure,
+        value: f64,
+    ) -> Result<f64, StudyError> {
+        match (&raw.times, &raw.work, &raw.unit) {
+            (Some(_), Some(work), _) => {
+                let problem = Mistake::new("stands beside `times`", "keep one of the two");
+                Err(self.wrong(work.span(), "work", problem))
+            }
+            (Some(times), None, _) => Ok(value * self.size("times", times, f64::MIN_POSITIVE)?),
+            (None, Some(work), unit) => {
+                let unit = self.needed(place, "unit", unit.as_ref())?;
+                let ns = unit_ns(unit.get_ref()).ok_or_else(|| {
+                    let problem = Mistake::new("is no unit of time", "use ns, us, ms or s");
+                    self.wrong(unit.span(), "unit", problem)
+                })?;
+                Ok(self.size("work", work, f64::MIN_POSITIVE)? * 1e9 / (value * ns as f64))
+            }
+            (None, None, Some(unit)) => {
+                let per_unit = metric.per_unit(Some(unit.get_ref()));
+                Ok(value * self.at("unit", unit, per_unit)?)
+            }
+            (None, None, None) => Ok(value),
+        }
+    }
+
+    /// Refuses keys that have no meaning for a figure of its kind.
+    fn only(&self, raw: &RawPublished, meant: &[&str]) -> Result<(), StudyError> {
+        let given = Given::of(raw);
+        match given.spans.into_iter().find(|(key, _)| !meant.contains(key)) {
+            None => Ok(()),
+            Some((key, span)) => {
+                let text = format!("has no meaning beside `{}`", meant[0]);
+                Err(self.wrong(span, key, Mistake::new(text, KINDS)))
+            }
+        }
+    }
+
+    fn runs_above(
+        &self,
+        raw: &RawPublished,
+        place: &Range<usize>,
+        metric: &Measure,
+        above: &Spanned<Value>,
+    ) -> Result<PublishedFigure, StudyError> {
+        let bound = match above.get_ref() {
+            Value::Integer(n) => Ok((*n as f64, n.to_string())),
+            Value::Float(x) if x.is_finite() => Ok((*x, x.to_string())),
+            Value::String(text) => check::time(text).and_then(|ns| {
+                let own = metric.per_unit(Some("ns"))?;
+                Ok((ns as f64 * own, text.clone()))
+            }),
+            _ => Err(Mistake::new("is no bound", "write a number, or a time such as \"10ms\"")),
+        };
+        let (above, above_text) = self.at("runs_above", above, bound)?;
+        let side = self.needed(place, "side", raw.side.as_ref())?;
+        let value = self.needed(place, "value", raw.value.as_ref())?;
+        let of = self.needed(place, "of", raw.of.as_ref())?;
+        let all = u32::try_from(*of.get_ref()).ok().filter(|n| *n > 0);
+        let none = || Mistake::new("is no number of runs", "write how many runs there were");
+        let of = self.at("of", of, all.ok_or_else(none))?;
+        let runs = *value.get_ref();
+        if runs < 0.0 || runs > f64::from(of) || runs.fract() != 0.0 || runs.is_nan() {
+            let text = format!("{runs} of {of} runs cannot be");
+            let problem = Mistake::new(text, format!("write a whole number up to {of}"));
+            return Err(self.wrong(value.span(), "value", problem));
+        }
+        let side = self.side(side)?;
+        Ok(PublishedFigure::RunsAbove { side, above, above_text, runs: runs as u32, of })
+    }
+
+    /// The position of the variant that a figure was published for.
+    fn published_variant(
+        &self,
+        raw: &RawPublished,
+        place: &Range<usize>,
+        case: &Case,
+        figure: &PublishedFigure,
+    ) -> Result<usize, StudyError> {
+        let named = match (&raw.with, &raw.variant) {
+            (Some(with), Some(variant)) if variant.get_ref().is_str() => {
+                let problem = Mistake::new("stands beside `variant`", "keep one of the two");
+                return Err(self.wrong(with.span(), "with", problem));
+            }
+            (Some(with), _) => Some(("with", with.span(), with.get_ref().as_str())),
+            (None, Some(variant)) => {
+                variant.get_ref().as_str().map(|name| ("variant", variant.span(), name))
+            }
+            (None, None) => None,
+        };
+        if let Some((key, span, name)) = named {
+            return variant_index(case, name).map_err(|problem| self.wrong(span, key, problem));
+        }
+        let of_baseline = matches!(
+            figure,
+            PublishedFigure::Side { side: Side::Base, .. }
+                | PublishedFigure::RunsAbove { side: Side::Base, .. }
+        );
+        if case.variants.len() == 1 || of_baseline {
+            return Ok(0);
+        }
+        if case.variants.is_empty() {
+            let problem = Mistake::new("the case has no variant", "give `side = \"base\"`");
+            return Err(self.wrong(place.clone(), "published", problem));
+        }
+        let key = if raw.variant.is_some() { "with" } else { "variant" };
+        let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
+        let help = format!("add `{key}`, one of: {}", known.join(", "));
+        let problem = Mistake::new("the study has several variants", help);
+        Err(self.wrong(place.clone(), key, problem))
+    }
+
+    fn change_pct(&self, value: &Spanned<f64>) -> Result<f64, StudyError> {
+        let pct = *value.get_ref();
+        if pct.is_finite() && pct > -100.0 {
+            // Sources print `-0.00`; JSON should not.
+            return Ok(pct + 0.0);
+        }
+        let help = "write a number above -100; + is better, so invert changes of times";
+        let problem = Mistake::new(format!("{pct} is no change in percent"), help);
+        Err(self.wrong(value.span(), "change_pct", problem))
+    }
+
+    /// Relative standard deviations in percent, which a pair may give as printed.
+    fn stds(
+        &self,
+        raw: &RawPublished,
+        figure: &PublishedFigure,
+    ) -> Result<(Option<f64>, Option<f64>), StudyError> {
+        let means = match figure {
+            PublishedFigure::Pair { base, variant, .. } => (*base, *variant),
+            _ => (1.0, 1.0),
+        };
+        let std =
+            |key, pct: &Option<Spanned<f64>>, key_abs, abs: &Option<Spanned<f64>>, mean| match (
+                pct, abs,
+            ) {
+                (Some(_), Some(abs)) => {
+                    let text = format!("stands beside `{key}`");
+                    let problem = Mistake::new(text, "keep one of the two");
+                    Err(self.wrong(abs.span(), key_abs, problem))
+                }
+                (Some(pct), None) => self.std(key, pct, " in percent").map(Some),
+                (None, Some(abs)) => Ok(Some(100.0 * self.std(key_abs, abs, "")? / mean)),
+                (None, None) => Ok(None),
+            };
+        Ok((
+            std("std_base_pct", &raw.std_base_pct, "std_base", &raw.std_base, means.0)?,
+            std("std_variant_pct", &raw.std_variant_pct, "std_variant", &raw.std_variant, means.1)?,
+        ))
+    }
+
+    fn std(&self, key: &str, place: &Spanned<f64>, what: &str) -> Result<f64, StudyError> {
+        let std = *place.get_ref();
+        if std.is_finite() && std >= 0.0 {
+            return Ok(std);
+        }
+        let text = format!("{std} is no standard deviation{what}");
+        let problem = Mistake::new(text, "write 0 or a positive number, or leave it out");
+        Err(self.wrong(place.span(), key, problem))
+    }
+}
+
+/// The position of a variant that the case runs.
+pub(super) fn variant_index(case: &Case, name: &str) -> Result<usize, Mistake> {
+    let wanted = variant::variant((&case.base, &case.scheduler), &case.groups, name, &[])?;
+    case.variants.iter().position(|v| v.does_as(&wanted)).ok_or_else(|| {
+        let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
+        let text = format!("the variant `{}` is not run", wanted.name);
+        Mistake::new(text, format!("use one of: {}", known.join(", ")))
+    })
+}
+
+/// Keys that only some kinds of figure have, and `variant` where it is a number.
+struct Given {
+    spans: Vec<(&'static str, Range<usize>)>,
+    variant: Option<Spanned<f64>>,
+}
+
+impl Given {
+    fn of(raw: &RawPublished) -> Given {
+        let numbers = [
+            ("change_pct", &raw.change_pct),
+            ("base", &raw.base),
+            ("value", &raw.value),
+            ("times", &raw.times),
+            ("work", &raw.work),
+            ("std_base_pct", &raw.std_base_pct),
+            ("std_variant_pct", &raw.std_variant_pct),
+            ("std_base", &raw.std_base),
+            ("std_variant", &raw.std_variant),
+        ];
+        let texts = [("side", &raw.side), ("unit", &raw.unit), ("stat", &raw.stat)];
+        let numbers = numbers.into_iter().filter_map(|(k, v)| Some((k, v.as_ref()?.span())));
+        let texts = texts.into_iter().filter_map(|(k, v)| Some((k, v.as_ref()?.span())));
+        let mut spans: Vec<(&'static str, Range<usize>)> = numbers.chain(texts).collect();
+        spans.extend(raw.runs_above.as_ref().map(|v| ("runs_above", v.span())));
+        spans.extend(raw.of.as_ref().map(|v| ("of", v.span())));
+        let variant = raw.variant.as_ref().and_then(|v| {
+            let number = match v.get_ref() {
+                Value::Integer(n) => *n as f64,
+                Value::Float(x) => *x,
+                _ => return None,
+            };
+            Some(Spanned::new(v.span(), number))
+        });
+        Given { spans, variant }
+    }
+}

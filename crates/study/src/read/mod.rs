@@ -1,0 +1,9 @@
+//! From files and the command line to a study.
+
+pub(crate) mod catalogue;
+pub(crate) mod check;
+pub(crate) mod file;
+pub(crate) mod parts;
+pub(crate) mod raw;
+pub(crate) mod settings;
+pub(crate) mod variant;

@@ -1,0 +1,244 @@
+//! Settings of task groups as text: `quota=100ms`. A study file, an option of the
+//! command line and a variant give the same keys, so one place reads them.
+
+use reveille_measure::Ns;
+use reveille_place::Mistake;
+use reveille_policy::{BandwidthError, BandwidthLimits, Groups, TaskGroup};
+use reveille_workload::Program;
+
+use crate::model::error::StudyError;
+use crate::read::check;
+
+/// What a group can be given, by key.
+pub(crate) const KEYS: [&str; 4] = ["quota", "period", "burst", "phase"];
+
+/// Name of a group that is given none.
+pub(crate) const DEFAULT_NAME: &str = "group";
+
+/// A group without limits that all tasks are in.
+pub(crate) fn new_group(name: &str) -> TaskGroup {
+    TaskGroup {
+        name: name.to_owned(),
+        parent: None,
+        limits: BandwidthLimits::default(),
+        roles: Vec::new(),
+        phase_ns: None,
+    }
+}
+
+/// Sets one of [`KEYS`].
+pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), Mistake> {
+    match key {
+        "quota" if value.trim() == "max" => group.limits.quota_ns = None,
+        "quota" => group.limits.quota_ns = Some(check::time(value)?),
+        "period" => group.limits.period_ns = check::time(value)?,
+        "burst" => group.limits.burst_ns = check::time(value)?,
+        "phase" => group.phase_ns = Some(check::time(value)?),
+        _ => return Err(Mistake::unknown("setting of a group", key, &KEYS)),
+    }
+    Ok(())
+}
+
+/// Can a kernel be told so?
+pub(crate) fn possible(group: &TaskGroup) -> Result<(), Mistake> {
+    group.limits.check().map_err(BandwidthError::mistake)
+}
+
+/// Makes the edit `key=value` or `name.key=value`, which a variant consists of.
+fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
+    let (place, value) = text.split_once('=').unwrap_or((text, ""));
+    if place == "slice" {
+        groups.slice_ns = slice(value)?;
+        return Ok(());
+    }
+    let (name, key) = match place.rsplit_once('.') {
+        Some((name, key)) => (Some(name), key),
+        None => (None, place),
+    };
+    let names: Vec<&str> = groups.groups.iter().map(|g| g.name.as_str()).collect();
+    let index = match (name, names.len()) {
+        (_, 0) => {
+            let text = format!("`{text}` sets a task group, and there is none");
+            return Err(Mistake::new(text, "give the case a `group` with quota and period"));
+        }
+        (None, 1) => 0,
+        (None, _) => {
+            let problem = format!("`{text}` could mean any of {}", names.join(", "));
+            return Err(Mistake::new(problem, format!("write `{}.{text}`", names[0])));
+        }
+        (Some(name), _) => names
+            .iter()
+            .position(|n| *n == name)
+            .ok_or_else(|| Mistake::unknown("task group", name, &names))?,
+    };
+    set(&mut groups.groups[index], key, value)
+}
+
+/// The groups with all edits made; each must be possible, and change something.
+pub(crate) fn edited(groups: &Groups, edits: &[&str]) -> Result<Groups, Mistake> {
+    let mut edited = groups.clone();
+    for text in edits {
+        let before = edited.clone();
+        edit(&mut edited, text)?;
+        if edited == before {
+            let problem = format!("`{text}` changes nothing: it already is so");
+            return Err(Mistake::new(problem, "leave it out"));
+        }
+    }
+    edited.groups.iter().try_for_each(possible)?;
+    Ok(edited)
+}
+
+/// What a CPU draws from its group's quota at a time.
+pub(crate) fn slice(text: &str) -> Result<Ns, Mistake> {
+    match check::time(text)? {
+        0 => Err(Mistake::new("a slice of nothing lets nothing run", "use 5ms, as kernels do")),
+        ns => Ok(ns),
+    }
+}
+
+/// The position of the role of this name.
+pub(crate) fn role(program: &Program, name: &str) -> Result<u16, Mistake> {
+    let names: Vec<&str> = program.roles.iter().map(|r| r.name.as_str()).collect();
+    names
+        .iter()
+        .position(|n| *n == name)
+        .and_then(|i| u16::try_from(i).ok())
+        .ok_or_else(|| Mistake::unknown("kind of task", name, &names))
+}
+
+/// The position of an earlier group of this name.
+pub(crate) fn parent(earlier: &[TaskGroup], name: &str) -> Result<usize, Mistake> {
+    let names: Vec<&str> = earlier.iter().map(|g| g.name.as_str()).collect();
+    names
+        .iter()
+        .position(|n| *n == name)
+        .ok_or_else(|| Mistake::unknown("earlier task group", name, &names))
+}
+
+/// A group may have any name that an edit can hold, once.
+pub(crate) fn name(earlier: &[TaskGroup], name: &str) -> Result<(), Mistake> {
+    let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '/';
+    if name.is_empty() || !name.chars().all(plain) {
+        let text = format!("`{name}` is no name of a group");
+        return Err(Mistake::new(text, "use letters, digits, `-`, `_` and `/`"));
+    }
+    if earlier.iter().any(|g| g.name == name) {
+        let text = format!("two groups are called `{name}`");
+        return Err(Mistake::new(text, "give one of them another name"));
+    }
+    Ok(())
+}
+
+/// A group as the command line gives it: `quota=100ms,period=100ms,tasks=worker+message`.
+pub(crate) fn parse(
+    earlier: &[TaskGroup],
+    program: &Program,
+    text: &str,
+) -> Result<TaskGroup, Mistake> {
+    let group = parse_keys(text, |group, key, value| match key {
+        "name" => {
+            group.name = value.to_owned();
+            Ok(())
+        }
+        "parent" => {
+            group.parent = Some(parent(earlier, value)?);
+            Ok(())
+        }
+        "tasks" => {
+            let roles = value.split('+').map(|name| role(program, name));
+            group.roles = roles.collect::<Result<_, _>>()?;
+            Ok(())
+        }
+        _ if KEYS.contains(&key) => set(group, key, value),
+        _ => {
+            let known = ["name", "parent", "tasks", "quota", "period", "burst", "phase"];
+            Err(Mistake::unknown("setting of a group", key, &known))
+        }
+    })?;
+    name(earlier, &group.name)?;
+    possible(&group)?;
+    Ok(group)
+}
+
+/// A group with each `key=value` of `text` set by `set`, every key once.
+fn parse_keys(
+    text: &str,
+    set: impl Fn(&mut TaskGroup, &str, &str) -> Result<(), Mistake>,
+) -> Result<TaskGroup, Mistake> {
+    let mut group = new_group(DEFAULT_NAME);
+    let mut given: Vec<&str> = Vec::new();
+    for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
+        let (key, value) = item.split_once('=').ok_or_else(|| {
+            let problem = format!("`{item}` has no value");
+            Mistake::new(problem, "write key=value, such as `quota=100ms,period=100ms`")
+        })?;
+        if given.contains(&key) {
+            return Err(Mistake::new(format!("`{key}` is given twice"), "remove one of them"));
+        }
+        given.push(key);
+        set(&mut group, key, value)?;
+    }
+    Ok(group)
+}
+
+/// A group around everything that runs, as `reveille bench --cgroup` gives it:
+/// `quota=100ms,period=100ms,burst=0ms`.
+///
+/// # Errors
+/// [`StudyError::Option`] naming `option`, what is wrong with its text and the fix.
+pub fn whole_group(option: &'static str, text: &str) -> Result<Groups, StudyError> {
+    let wrong = |problem| StudyError::option(option, problem);
+    let group = parse_keys(text, |group, key, value| match key {
+        "quota" | "period" | "burst" => set(group, key, value),
+        _ => Err(Mistake::unknown("setting of a group", key, &KEYS[..3])),
+    });
+    let group = group.map_err(wrong)?;
+    possible(&group).map_err(wrong)?;
+    if group.limits.quota_ns.is_none() {
+        let problem = format!("`{text}` limits nothing");
+        return Err(wrong(Mistake::new(problem, "give a quota, such as `quota=100ms`")));
+    }
+    Ok(Groups { groups: vec![group], ..Groups::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(names: &[&str]) -> Groups {
+        let mut groups = Groups::default();
+        groups.groups.extend(names.iter().map(|n| new_group(n)));
+        groups
+    }
+
+    #[test]
+    fn edits_reach_the_group_that_they_name() {
+        let two = groups(&["app", "rest"]);
+        let made = edited(&two, &["rest.quota=50ms", "rest.burst=50ms", "slice=1ms"]).unwrap();
+        assert_eq!(made.groups[1].limits.quota_ns, Some(50_000_000));
+        assert_eq!(made.groups[1].limits.burst_ns, 50_000_000);
+        assert_eq!(made.groups[0], two.groups[0]);
+        assert_eq!(made.slice_ns, 1_000_000);
+        let one = edited(&groups(&["app"]), &["quota=20ms"]).unwrap();
+        assert_eq!(one.groups[0].limits.quota_ns, Some(20_000_000));
+    }
+
+    #[test]
+    fn edits_that_no_kernel_takes_are_refused() {
+        let refused = |names: &[&str], edits: &[&str], words: &str| {
+            let mistake = edited(&groups(names), edits).unwrap_err();
+            assert!(mistake.problem.contains(words), "{mistake:?}");
+            assert!(!mistake.help.is_empty());
+        };
+        refused(&[], &["burst=1ms"], "there is none");
+        refused(&["a", "b"], &["burst=1ms"], "any of a, b");
+        refused(&["a"], &["b.burst=1ms"], "no task group is called `b`");
+        refused(&["a"], &["bust=1ms"], "no setting");
+        refused(&["a"], &["period=100ms"], "changes nothing");
+        refused(&["a"], &["period=2s"], "period");
+        refused(&["a"], &["quota=1us"], "less than 1 ms");
+        refused(&["a"], &["quota=10ms", "burst=11ms"], "more than the quota");
+        refused(&["a"], &["slice=0ms"], "lets nothing run");
+    }
+}
