@@ -78,7 +78,22 @@ pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
     let stop = watch_signals()?;
     let progress = Progress::of_time();
     let span_ms = (options.span_ns / 1_000_000) as usize;
-    let mut tell = |ns: Ns| progress.tell((ns / 1_000_000) as usize, span_ms);
+    let before = group.stats()?;
+    let mut warned = false;
+    let mut tell = |ns: Ns| {
+        progress.tell((ns / 1_000_000) as usize, span_ms);
+        let Ok(now) = group.stats() else { return };
+        let throttled = now.nr_throttled.saturating_sub(before.nr_throttled);
+        if throttled > 0 && !warned {
+            warned = true;
+            say(format_args!(
+                "warning: the group is throttled while it is recorded, in {throttled} of {} periods \
+                 so far: what it would use without its limit must be inferred. Better lift the \
+                 limit and record again.",
+                now.nr_periods.saturating_sub(before.nr_periods)
+            ));
+        }
+    };
     let recording = record(&group, &options, &stop, &mut tell);
     progress.finish();
     let recording = recording?;

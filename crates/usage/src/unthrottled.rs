@@ -135,13 +135,31 @@ impl Usage {
     }
 }
 
-/// When the group was throttled: samples of which at least half was, joined.
+/// A traced recording's counters of throttling are no older than this.
+const COUNTED_EVERY_NS: Ns = 100_000_000;
+
+/// When the group was throttled, as joined samples. Where waiting threads were counted, those
+/// count in which some waited and at least half of the time was not used, near a rise of the
+/// throttled time; else those of which at least half was throttled time.
 fn throttled(samples: &[Sample]) -> Vec<Interval> {
     let mut all: Vec<Interval> = Vec::new();
     let (mut begin_ns, mut before_ns) = (0, 0);
+    let mut ahead = samples.iter().peekable();
+    let mut counted_ns = 0;
     for sample in samples {
-        let waited_ns = sample.throttled_ns - before_ns;
-        if 2 * waited_ns >= (sample.at_ns - begin_ns).max(1) {
+        let length_ns = (sample.at_ns - begin_ns).max(1);
+        let waited = match sample.runnable {
+            None => 2 * (sample.throttled_ns - before_ns) >= length_ns,
+            Some(runnable) => {
+                while let Some(later) =
+                    ahead.next_if(|s| s.at_ns <= sample.at_ns + COUNTED_EVERY_NS)
+                {
+                    counted_ns = later.throttled_ns;
+                }
+                runnable > 0 && 2 * sample.runtime_ns <= length_ns && counted_ns > before_ns
+            }
+        };
+        if waited {
             match all.last_mut() {
                 Some(last) if last.end_ns == begin_ns => last.end_ns = sample.at_ns,
                 _ => all.push(Interval { begin_ns, end_ns: sample.at_ns }),

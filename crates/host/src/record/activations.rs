@@ -198,9 +198,15 @@ impl Activations {
         }
     }
 
+    /// Switches before which another one must be missing, as a share of all so far.
+    pub fn broken_share(&self) -> f64 {
+        self.broken as f64 / self.switches.max(1) as f64
+    }
+
     /// Ends the recording at `end_ns`.
     pub fn finish(mut self, end_ns: Ns) -> Activity {
         self.advance(end_ns.max(self.now_ns));
+        let broken_share = self.broken_share();
         let last_ns = self.samples.last().map_or(0, |sample| sample.at_ns);
         if self.now_ns - self.start_ns > last_ns {
             self.sample(self.now_ns);
@@ -219,7 +225,7 @@ impl Activations {
             threads: self.numbers,
             cpu_ns: self.total_ns,
             own_events: self.own_events,
-            broken_share: self.broken as f64 / self.switches.max(1) as f64,
+            broken_share,
         }
     }
 

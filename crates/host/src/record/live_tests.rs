@@ -234,7 +234,7 @@ fn it_ends_when_told_to_and_says_what_was_changed() {
         true => ("cpu.cfs_quota_us", "70000"),
         false => ("cpu.max", "70000 100000"),
     };
-    let options = RecordOptions { span_ns: 60_000 * MS, sample_ns: Some(MS), how: How::Auto };
+    let options = RecordOptions { span_ns: 60_000 * MS, sample_ns: Some(MS), how: How::Sample };
     let mut progress = |ns: Ns| {
         if ns > 200 * MS {
             std::fs::write(live.directory().join(file.0), file.1).unwrap();

@@ -134,7 +134,10 @@ pub fn record(
     let refused = match options.how {
         How::Sample => None,
         How::Trace | How::Auto => match traced::prepare() {
-            Ok(tracer) => return traced::record(&session, tracer, progress),
+            Ok(tracer) => match traced::record(&session, tracer, progress)? {
+                Ok(recording) => return Ok(recording),
+                Err(error) => Some(error),
+            },
             Err(error) if options.how == How::Trace => return Err(error),
             Err(error) => Some(error),
         },

@@ -11,8 +11,8 @@ use super::activations::{Activations, Activity};
 use super::tracepoints::{Event, Kind};
 use super::tracer::Tracer;
 use super::{
-    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online, show_at_end,
-    span_until,
+    Begun, Ended, How, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online,
+    show_at_end, span_until,
 };
 use crate::sys::clock;
 use crate::{HostError, Ns};
@@ -76,12 +76,13 @@ fn id_limit() -> usize {
     text.trim().parse().unwrap_or(1 << 22) + 1
 }
 
-/// Records.
+/// Records. Gives up, with the reason, where another way may be taken and this kernel turns out
+/// not to write all events.
 pub(super) fn record(
     session: &Session<'_>,
     mut tracer: Tracer,
     progress: &mut dyn FnMut(Ns),
-) -> Result<Recording, HostError> {
+) -> Result<Result<Recording, HostError>, HostError> {
     let cpus = online()?;
     let event_ns = cost::event_cost_ns(&mut tracer)?;
     // Where everybody is becomes known before the recording starts.
@@ -98,8 +99,10 @@ pub(super) fn record(
         enter(&mut activations, thread, begun.start_ns());
     }
     let mut run = Run { session, tracer, activations, begun, counters: GroupStats::default() };
-    let ended = run.until_the_end(progress)?;
-    run.finish(ended, &cpus, event_ns)
+    match run.until_the_end(progress)? {
+        Some(ended) => run.finish(ended, &cpus, event_ns).map(Ok),
+        None => Ok(Err(broken(run.activations.broken_share()))),
+    }
 }
 
 fn enter(activations: &mut Activations, thread: u32, at_ns: Ns) {
@@ -117,16 +120,19 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn until_the_end(&mut self, progress: &mut dyn FnMut(Ns)) -> Result<Ended, HostError> {
+    /// Nothing if it gives up.
+    fn until_the_end(&mut self, progress: &mut dyn FnMut(Ns)) -> Result<Option<Ended>, HostError> {
         let start_ns = self.begun.start_ns();
         let end_ns = start_ns + self.session.options.span_ns;
         let mut count_at_ns = start_ns;
         let mut list_at_ns = start_ns + LIST_NS;
+        // Whether to sample instead is decided once, after the first second.
+        let mut undecided = self.session.options.how == How::Auto;
         loop {
             let now_ns = clock::now();
             if now_ns >= count_at_ns {
                 if !self.count()? {
-                    return Ok(Ended::Vanished);
+                    return Ok(Some(Ended::Vanished));
                 }
                 count_at_ns = now_ns + BATCH_NS;
                 progress((now_ns - start_ns).min(end_ns - start_ns));
@@ -139,19 +145,26 @@ impl Run<'_> {
                 list_at_ns = read_ns + LIST_NS.max((read_ns - listed_ns) * LIST_SHARE);
             }
             self.tracer.read();
+            let listed_now = listed.is_some();
             if let Some(listed) = listed {
                 self.compare(&listed, true);
             } else if self.tracer.moved_ns().is_some() {
-                let Some(listed) = self.list()? else { return Ok(Ended::Vanished) };
+                let Some(listed) = self.list()? else { return Ok(Some(Ended::Vanished)) };
                 self.compare(&listed, false);
             }
             let Run { tracer, activations, .. } = self;
             tracer.take(read_ns.min(end_ns), read_ns >= end_ns, |event| activations.take(event));
             if self.session.stop.load(Ordering::Relaxed) {
-                return Ok(Ended::Stopped);
+                return Ok(Some(Ended::Stopped));
             }
             if read_ns >= end_ns {
-                return Ok(Ended::Whole);
+                return Ok(Some(Ended::Whole));
+            }
+            if listed_now && undecided {
+                if self.activations.broken_share() > MOST_LOST {
+                    return Ok(None);
+                }
+                undecided = false;
             }
             let next_ns = count_at_ns.min(end_ns);
             self.tracer.wait(next_ns.saturating_sub(clock::now()).max(1));

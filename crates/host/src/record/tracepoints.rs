@@ -2,7 +2,10 @@
 //! their `format` files, and what an event of one means.
 
 use std::fs;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::HostError;
 use crate::Ns;
@@ -93,13 +96,21 @@ pub(super) struct Tracepoints {
 }
 
 impl Tracepoints {
-    /// Reads their formats.
+    /// Reads their formats; where tracefs is not mounted, root mounts it for this read.
     ///
     /// # Errors
     /// [`HostError::System`] if they cannot be read.
     pub fn find() -> Result<Tracepoints, HostError> {
         let place = PLACES.iter().map(Path::new).find(|place| place.join("events/sched").is_dir());
-        Tracepoints::read(place.unwrap_or(Path::new(PLACES[0])))
+        if let Some(place) = place {
+            return Tracepoints::read(place);
+        }
+        match mounted() {
+            Some(mount) => {
+                Tracepoints::read(&Path::new("/proc/self/fd").join(mount.as_raw_fd().to_string()))
+            }
+            None => Tracepoints::read(Path::new(PLACES[0])),
+        }
     }
 
     fn read(place: &Path) -> Result<Tracepoints, HostError> {
@@ -159,6 +170,14 @@ impl Tracepoints {
     }
 }
 
+/// tracefs in a mount of its own: no other process sees it, and it goes with the descriptor.
+fn mounted() -> Option<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
+    fsconfig_create(context.as_fd()).ok()?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).ok()
+}
+
 /// A tracepoint's `format` file.
 struct Format {
     path: PathBuf,
@@ -169,8 +188,8 @@ struct Format {
 impl Format {
     fn read(path: PathBuf) -> Result<Format, HostError> {
         let text = fs::read_to_string(&path).map_err(|error| {
-            let help = "run as root with tracefs mounted on /sys/kernel/tracing, or record with \
-                        --how sample";
+            let help = "run `mount -t tracefs tracefs /sys/kernel/tracing` as root, or record as \
+                        root, or with --how sample";
             HostError::system(format!("read {}", path.display()), error, help)
         })?;
         let id = text.lines().find_map(|line| line.strip_prefix("ID:")?.trim().parse().ok());

@@ -30,6 +30,7 @@ pub fn recorded(load: &[Demand], quota_ns: Ns, period_ns: Ns) -> (Usage, Usage) 
     let (mut left_ns, mut ready_ns, mut next) = (quota_ns, 0, 0);
     let mut pieces: Vec<Demand> = Vec::new();
     let mut samples: Vec<Sample> = Vec::new();
+    let mut could_run: Vec<u32> = Vec::new();
     let mut now = Sample::default();
     let (mut busy, mut throttled) = (false, false);
     for at_ns in (0..SPAN_NS).step_by(STEP_NS as usize) {
@@ -63,12 +64,28 @@ pub fn recorded(load: &[Demand], quota_ns: Ns, period_ns: Ns) -> (Usage, Usage) 
         }
         if (at_ns + STEP_NS) % MS == 0 {
             samples.push(Sample { at_ns: at_ns + STEP_NS, ..now });
+            could_run.push(u32::from(busy));
             now.runtime_ns = 0;
         }
     }
     let limits = Some(BandwidthLimits { quota_ns: Some(quota_ns), period_ns, burst_ns: 0 });
     let sampled = Usage::from_samples("sampled", samples, limits).unwrap();
-    let traced =
-        Usage { name: "traced".into(), origin: Origin::Traced, demands: pieces, ..sampled.clone() };
+    // A tracer counts who could run, and reads the counters of throttling every 100 ms.
+    let mut samples = sampled.samples.clone();
+    let mut read = Sample::default();
+    for (number, sample) in samples.iter_mut().enumerate() {
+        if (number + 1) % 100 == 0 {
+            read = *sample;
+        }
+        let counters = Sample { at_ns: sample.at_ns, runtime_ns: sample.runtime_ns, ..read };
+        *sample = Sample { runnable: Some(could_run[number]), ..counters };
+    }
+    let traced = Usage {
+        name: "traced".into(),
+        origin: Origin::Traced,
+        demands: pieces,
+        samples,
+        ..sampled.clone()
+    };
     (traced, sampled)
 }
