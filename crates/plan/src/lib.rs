@@ -7,6 +7,7 @@ mod error;
 mod facts;
 mod fluid;
 mod goal;
+mod lean;
 mod limits;
 mod load;
 mod make;
@@ -18,6 +19,7 @@ mod range;
 mod replay;
 mod replica;
 mod search;
+mod sketch;
 #[cfg(test)]
 mod tests;
 mod verify;

@@ -2,15 +2,20 @@
 //! recording.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use reveille_usage::Usage;
 use reveille_workload::{Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
+
+use crate::lean::LeanLoad;
 
 /// A group's own work and that of its neighbours, ready to be replayed.
 pub(crate) struct Load {
     pub(crate) program: Program,
     /// Which answers of a run belong to which recording, the group's own first.
     pub(crate) answers: Vec<Range<usize>>,
+    /// As the lean replay takes it.
+    lean: OnceLock<LeanLoad>,
 }
 
 impl Load {
@@ -44,7 +49,12 @@ impl Load {
             records: Vec::new(),
             metric: Metric { name: "answers".into(), kind: MetricKind::Throughput },
         };
-        Load { program, answers }
+        Load { program, answers, lean: OnceLock::new() }
+    }
+
+    /// As the lean replay takes it; made once.
+    pub(crate) fn lean(&self, make: impl FnOnce(&Arrivals) -> LeanLoad) -> &LeanLoad {
+        self.lean.get_or_init(|| make(&self.program.arrivals))
     }
 
     pub(crate) fn span_ns(&self) -> Ns {

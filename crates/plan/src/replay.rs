@@ -71,8 +71,16 @@ impl Phase {
         Phase { own, others: (f64::from(index) * GOLDEN).fract() }
     }
 
-    /// Of an unlimited number of draws.
-    pub(crate) fn of_draw(draw: u32) -> Phase {
+    /// Where in the run the group's first period begins.
+    pub(crate) fn of_period(&self, period_ns: Ns) -> Ns {
+        (self.own * period_ns as f64) as Ns
+    }
+
+    /// Of a draw: the even ones are spread evenly, the others are not where those are.
+    pub(crate) fn of_draw(draw: u32, of: u32) -> Phase {
+        if draw.is_multiple_of(2) {
+            return Phase::of_grid(draw / 2, of / 2);
+        }
         let own = (f64::from(draw) * GOLDEN).fract();
         Phase { own, others: (f64::from(draw) * GOLDEN * GOLDEN + 0.5).fract() }
     }

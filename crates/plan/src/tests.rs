@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use proptest::prelude::*;
+use reveille_measure::Random;
 use reveille_policy::Policy;
 use reveille_usage::{Demand, Origin, Usage};
 
 use crate::Ns;
+use crate::goal::quantile_of;
+use crate::lean::{Lean, LeanLoad, LeanOutcome, LeanSpan};
 use crate::limits::limits_of;
 use crate::load::Load;
 use crate::plan::Range;
@@ -101,4 +104,89 @@ proptest! {
             before = Some(p99);
         }
     }
+}
+
+/// Of one to six threads on one to four CPUs: regular, Poisson with a tail, or in waves.
+fn random_load(seed: u64) -> (Usage, u32) {
+    let mut random = Random::new(seed);
+    let mut uniform = move || random.below(1 << 30) as f64 / f64::from(1 << 30);
+    let threads = 1 + (uniform() * 6.0) as u32;
+    let cpus = 1 + (uniform() * 4.0) as u32;
+    let work_ns = 3e5 * 30f64.powf(uniform());
+    let used = f64::from(cpus.min(threads)) * (0.1 + 0.5 * uniform());
+    let every_ns = work_ns * f64::from(threads) / used;
+    let mut pieces = Vec::new();
+    for thread in 0..threads {
+        let mut at = uniform() * every_ns;
+        while at < 6e9 {
+            let normal = uniform() + uniform() + uniform() + uniform() - 2.0;
+            let tail = 0.5 * f64::exp(2.0 * normal);
+            let exponential = -f64::ln(1.0 - uniform());
+            let (work, wait) = match seed % 3 {
+                0 => (1.0, 1.0),
+                1 => (tail, exponential),
+                _ if ((at / 0.5e9) as u64).is_multiple_of(5) => (tail, exponential / 2.5),
+                _ => (tail, exponential / 0.7),
+            };
+            pieces.push((at as Ns, (work * work_ns) as Ns + 1000, thread));
+            at += wait * every_ns;
+        }
+    }
+    (Usage { threads, ..usage(6000 * MS, &pieces) }, cpus)
+}
+
+/// Measured with 300 loads of 10 s: p99 is off by 1.0% in the middle and by less than 5.1% in nine
+/// of ten, throttled periods by 0.0 and 0.4 points, and at worst by 3.9. p99 at worst by 49%: of
+/// five threads on one CPU without throttling, where their order decides.
+#[test]
+fn the_lean_replay_is_near_the_simulator() {
+    let stop = AtomicBool::new(false);
+    let (mut p99_off, mut share_off) = (Vec::new(), Vec::new());
+    let median =
+        |of: &dyn Fn(u32) -> f64| Range::over(&(0..4).map(of).collect::<Vec<f64>>()).median;
+    for seed in 0..120 {
+        let (usage, cpus) = random_load(seed);
+        let machine = cpus_like(&reveille_machine::load("skx-2s20c").unwrap(), cpus).unwrap();
+        let stage = Stage { machine, ..stage(&stop) };
+        let mut random = Random::new(1000 + seed);
+        let millicpus = (usage.mean_cpus() * (1100 + random.below(1500)) as f64) as u64;
+        let period_ns = [5, 10, 20, 50, 100, 200][random.below(6) as usize] * MS;
+        let burst = random.below(5) * 25;
+        let Some(limits) = limits_of(millicpus, period_ns, burst) else { continue };
+        let load = Load::new(&[&usage]);
+        let figures = (0..4).map(|index| {
+            let outcome = stage.replay(&load, Some(limits), Phase::of_grid(index, 4)).unwrap();
+            stage.figures(&load, &outcome, 0.0)
+        });
+        let figures: Vec<_> = figures.collect();
+        let (cpus, tick_ns) = (cpus as usize, stage.tick_ns());
+        let lean = Lean { cpus, slice_ns: stage.slice_ns, tick_ns, more_ns: 0 };
+        let lean_load = LeanLoad::new(&load.program.arrivals.of_task, load.span_ns());
+        let outcomes: Vec<LeanOutcome> = (0..4)
+            .map(|index| {
+                let phase_ns = Phase::of_grid(index, 4).of_period(period_ns);
+                let span = LeanSpan { begin_ns: 2000 * MS, end_ns: 9000 * MS, phase_ns };
+                lean.replay(&lean_load, &limits, span).unwrap()
+            })
+            .collect();
+        let p99 = median(&|index| figures[index as usize].p99_ns);
+        let lean_p99 = median(&|index| {
+            quantile_of(&mut outcomes[index as usize].latencies.clone(), 0.99) as f64
+        });
+        p99_off.push((lean_p99 / p99 - 1.0).abs());
+        let share = median(&|index| figures[index as usize].throttled_share);
+        let lean_share = median(&|index| {
+            let LeanOutcome { nr_throttled, nr_periods, .. } = outcomes[index as usize];
+            nr_throttled as f64 / nr_periods.max(1) as f64
+        });
+        share_off.push((lean_share - share).abs());
+    }
+    let at = |off: &mut Vec<f64>, share: f64| {
+        off.sort_by(f64::total_cmp);
+        off[(off.len() as f64 * share) as usize]
+    };
+    assert!(p99_off.len() > 90);
+    assert!(at(&mut p99_off, 0.5) < 0.02 && at(&mut p99_off, 0.9) < 0.15, "{p99_off:?}");
+    assert!(at(&mut share_off, 0.5) < 0.002 && at(&mut share_off, 0.9) < 0.01, "{share_off:?}");
+    assert!(at(&mut share_off, 0.999) < 0.1, "{share_off:?}");
 }
