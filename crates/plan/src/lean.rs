@@ -11,6 +11,7 @@ use reveille_workload::Arrival;
 use crate::Ns;
 
 const NEVER: Ns = Ns::MAX;
+pub(crate) const SECOND_NS: Ns = 1_000_000_000;
 const NOBODY: usize = usize::MAX;
 /// A thread that others wait behind runs so long at least, by the logarithm of the number of
 /// CPUs (base_slice_ns).
@@ -57,6 +58,8 @@ pub(crate) struct LeanOutcome {
     pub(crate) nr_throttled: u64,
     pub(crate) throttled_ns: Ns,
     pub(crate) used_ns: Ns,
+    /// In which seconds of the recording it was throttled, those before the measured time too.
+    pub(crate) throttled_in: Vec<bool>,
 }
 
 impl LeanLoad {
@@ -107,6 +110,7 @@ impl Lean {
             throttled_ns: after.throttled_ns - before.throttled_ns,
             used_ns: after.used_ns - before.used_ns,
             latencies: run.outcome.latencies,
+            throttled_in: run.outcome.throttled_in,
         })
     }
 }
@@ -182,6 +186,7 @@ impl<'a> Run<'a> {
             next_waiting: NOBODY,
         };
         let latencies = vec![UNANSWERED; load.pieces.len()];
+        let throttled_in = vec![false; load.span_ns.div_ceil(SECOND_NS) as usize];
         let mut run = Run {
             lean,
             turn_ns: TURN_NS * Ns::from(1 + lean.cpus.clamp(1, 8).ilog2()),
@@ -194,7 +199,7 @@ impl<'a> Run<'a> {
             coming: 0,
             coming_ns: NEVER,
             round_ns: 0,
-            outcome: LeanOutcome { latencies, ..LeanOutcome::default() },
+            outcome: LeanOutcome { latencies, throttled_in, ..LeanOutcome::default() },
         };
         run.look_ahead();
         run
@@ -204,12 +209,12 @@ impl<'a> Run<'a> {
         let running = self.cpus.iter().filter(|cpu| cpu.current != NOBODY);
         let since = self.cpus.iter().filter_map(|cpu| cpu.local.throttled_since_ns());
         LeanOutcome {
-            latencies: Vec::new(),
             nr_periods: self.pool.nr_periods(),
             nr_throttled: self.pool.nr_throttled(),
             throttled_ns: self.pool.throttled_ns() + since.map(|at| self.now - at).sum::<Ns>(),
             used_ns: self.outcome.used_ns
                 + running.map(|cpu| self.now - cpu.charged_ns).sum::<Ns>(),
+            ..LeanOutcome::default()
         }
     }
 
@@ -349,6 +354,11 @@ impl<'a> Run<'a> {
                 break;
             }
             self.throttled.pop_front();
+            let since_ns = self.cpus[cpu].local.throttled_since_ns().unwrap_or(self.now);
+            for second in since_ns / SECOND_NS..=self.now / SECOND_NS {
+                let at_ns = second * SECOND_NS % self.load.span_ns;
+                self.outcome.throttled_in[(at_ns / SECOND_NS) as usize] = true;
+            }
             self.pool.unthrottle(&mut self.cpus[cpu].local, self.now);
             self.pick(cpu);
         }

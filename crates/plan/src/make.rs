@@ -85,7 +85,7 @@ pub fn plan(
 }
 
 /// About how many runs a plan takes.
-const USUAL_RUNS: usize = 3000;
+const USUAL_RUNS: usize = 2000;
 
 fn planned(
     request: &Request<'_>,
@@ -109,7 +109,7 @@ fn planned(
     search.most_millicpus = most_millicpus(request, &stage)?;
     let cpus_used = reachable(request, &search)?;
     if !request.exhaustive {
-        search.sketch = Sketch::new(&stage, &search.load, cpus_used);
+        search.sketch = Sketch::new(&stage, &search.load, pieces(usage) == 0, cpus_used);
     }
 
     let (found, mut counts) = search.search()?;
@@ -218,7 +218,9 @@ impl<'a> Exhibit<'a> {
         let draws: Vec<Figures<f64>> = draws.collect::<Result<_, PlanError>>()?;
         let held = draws.iter().filter(|figures| search.stage.hold(figures)).count();
         let holds_share = held as f64 / f64::from(DRAWS);
-        let latencies = outcomes.iter().flat_map(|outcome| outcome.latencies(load, 0));
+        // Averages tell no latency.
+        let told = outcomes.iter().filter(|_| pieces(search.usage) > 0);
+        let latencies = told.flat_map(|outcome| outcome.latencies(load, 0));
         let without_burst = match limits.burst_ns {
             _ if search.neighbours.is_empty() => Vec::new(),
             0 => Vec::new(),

@@ -107,7 +107,7 @@ impl Stage<'_> {
     /// One whole span, after as much as it takes to be in the middle of a long run.
     pub(crate) fn spec(&self, load: &Load, groups: &Groups) -> RunSpec {
         let longest = groups.groups.iter().map(|g| g.limits.period_ns).max().unwrap_or(0);
-        let warmup_ns = WARMUP_NS.max(WARMUP_PERIODS * longest);
+        let warmup_ns = warmup_ns(longest);
         // What arrives last has half as long to be done; what comes again then counts instead.
         let duration_ns = load.span_ns() + warmup_ns / 2;
         RunSpec { seed: self.seed, warmup_ns, duration_ns }
@@ -216,6 +216,20 @@ impl Stage<'_> {
 }
 
 impl Outcome {
+    /// Of a run of some parts, as of the whole; `periods` and `used_ns` are the whole's.
+    pub(crate) fn of_whole(
+        mut self,
+        own: usize,
+        elapsed_ns: Ns,
+        periods: u64,
+        used_ns: Ns,
+    ) -> Outcome {
+        self.result.elapsed_ns = elapsed_ns;
+        let group = &mut self.result.groups[own];
+        (group.nr_periods, group.usage_ns) = (periods.max(group.nr_throttled), used_ns);
+        self
+    }
+
     /// Of a run elsewhere than in the simulator.
     pub(crate) fn of(result: RunResult) -> Outcome {
         Outcome { result }
@@ -230,6 +244,11 @@ impl Outcome {
 /// Nanoseconds, or infinite for what was not done.
 pub(crate) fn as_f64(took: Ns) -> f64 {
     if took == UNANSWERED { f64::INFINITY } else { took as f64 }
+}
+
+/// Replayed before measuring begins.
+pub(crate) fn warmup_ns(longest_period_ns: Ns) -> Ns {
+    WARMUP_NS.max(WARMUP_PERIODS * longest_period_ns)
 }
 
 /// Is a run of this length possible?

@@ -174,6 +174,11 @@ impl<'a> Search<'a> {
         phase: Phase,
         alone: Option<&Outcome>,
     ) -> Result<(Figures<f64>, Outcome), PlanError> {
+        if let (Some(sketch), Some(limits)) = (&self.sketch, limits)
+            && let Some((parts, outcome)) = sketch.simulate(self.stage, load, limits, phase)?
+        {
+            return Ok((self.stage.figures(&parts, &outcome, 0.0), outcome));
+        }
         let outcome = self.stage.replay(load, limits, phase)?;
         let tardiness_ns =
             alone.map_or(0.0, |alone| worst_tardiness_ns(load, (&self.alone, alone), &outcome));

@@ -14,6 +14,7 @@ use crate::limits::limits_of;
 use crate::load::Load;
 use crate::plan::Range;
 use crate::replay::{Phase, Stage, cpus_like};
+use crate::sketch::Sketch;
 use crate::worst_case::worst_case;
 
 const MS: Ns = 1_000_000;
@@ -103,6 +104,45 @@ proptest! {
             }
             before = Some(p99);
         }
+    }
+}
+
+/// Averages of three threads over steps of 15 s, some of them high.
+fn averages() -> Usage {
+    let step = |n: u64| 15_000 * MS * n..15_000 * MS * (n + 1);
+    let high = |n: u64| if n % 13 == 5 { 4 } else { 1 + n % 2 };
+    let slots = |n: u64| step(n).step_by(10 * MS as usize).map(move |at| (at, high(n)));
+    let pieces = (0..60).flat_map(slots).flat_map(|(at, high)| {
+        (0..3).map(move |thread| (at + thread * 3 * MS, high * 2 * MS, thread as u32))
+    });
+    let usage = usage(900_000 * MS, &pieces.collect::<Vec<_>>());
+    Usage { origin: Origin::Averaged { step_ns: 15_000 * MS }, ..usage }
+}
+
+#[test]
+fn parts_of_averages_say_what_the_whole_does() {
+    let stop = AtomicBool::new(false);
+    let machine = cpus_like(&reveille_machine::load("skx-2s20c").unwrap(), 4).unwrap();
+    let stage = Stage { machine, ..stage(&stop) };
+    let load = Load::new(&[&averages()]);
+    let sketch = Sketch::new(&stage, &load, true, 0.0).unwrap();
+    for (millicpus, period_ms, burst) in
+        [(2300, 100, 0), (2300, 500, 100), (2100, 200, 50), (2350, 20, 0)]
+    {
+        let (limits, phase) =
+            (limits_of(millicpus, period_ms * MS, burst).unwrap(), Phase::of_grid(3, 20));
+        let whole = stage.replay(&load, Some(limits), phase).unwrap();
+        let whole = stage.figures(&load, &whole, 0.0);
+        let (parts, outcome) = sketch.simulate(&stage, &load, limits, phase).unwrap().unwrap();
+        assert!(2 * parts.span_ns() < load.span_ns(), "{}", parts.span_ns());
+        let figures = stage.figures(&parts, &outcome, 0.0);
+        let near = |a: f64, b: f64| (a - b).abs() <= 0.01 * b + 1e-4;
+        assert!(
+            near(figures.throttled_share, whole.throttled_share),
+            "{limits}: {figures:?}, {whole:?}"
+        );
+        assert!(near(figures.lost_share, whole.lost_share), "{limits}: {figures:?}, {whole:?}");
+        assert!(near(figures.cpus_used, whole.cpus_used), "{limits}: {figures:?}, {whole:?}");
     }
 }
 
