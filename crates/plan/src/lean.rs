@@ -118,10 +118,10 @@ impl Lean {
 #[derive(Clone)]
 struct Cpu {
     local: LocalRuntime,
-    /// The thread that runs; others wait behind it, or it is throttled with them.
+    /// The thread that runs.
     current: usize,
-    first_waiting: usize,
-    last_waiting: usize,
+    /// Others that do as soon as it does not, or the CPU is no longer throttled.
+    waiting: VecDeque<usize>,
     /// The group is charged for time up to here.
     charged_ns: Ns,
     /// The piece has run up to here.
@@ -142,7 +142,6 @@ struct Thread {
     /// Pieces that have come and are not done.
     pending: u64,
     left_ns: Ns,
-    next_waiting: usize,
 }
 
 struct Run<'a> {
@@ -169,8 +168,7 @@ impl<'a> Run<'a> {
         let cpu = Cpu {
             local: LocalRuntime::new(limits),
             current: NOBODY,
-            first_waiting: NOBODY,
-            last_waiting: NOBODY,
+            waiting: VecDeque::with_capacity(load.threads().div_ceil(n_cpus) + 1),
             charged_ns: 0,
             ran_ns: 0,
             picked_ns: 0,
@@ -183,7 +181,6 @@ impl<'a> Run<'a> {
             round_ns: 0,
             pending: 0,
             left_ns: 0,
-            next_waiting: NOBODY,
         };
         let latencies = vec![UNANSWERED; load.pieces.len()];
         let throttled_in = vec![false; load.span_ns.div_ceil(SECOND_NS) as usize];
@@ -280,8 +277,8 @@ impl<'a> Run<'a> {
         let before = self.threads[thread].cpu;
         let all = (0..n_cpus).map(|more| (before + more) % n_cpus);
         let cpu = { all }.find(|&cpu| self.cpus[cpu].current == NOBODY).unwrap_or(before);
-        let empty = self.cpus[cpu].current == NOBODY && self.cpus[cpu].first_waiting == NOBODY;
-        self.append(cpu, thread);
+        let empty = self.cpus[cpu].current == NOBODY && self.cpus[cpu].waiting.is_empty();
+        self.cpus[cpu].waiting.push_back(thread);
         if empty {
             // check_enqueue_throttle()
             self.charge(cpu);
@@ -304,14 +301,15 @@ impl<'a> Run<'a> {
         thread.left_ns -= self.now - of.ran_ns;
         of.ran_ns = self.now;
         if thread.left_ns > 0 {
-            let in_turn = self.now - of.picked_ns < self.turn_ns || of.first_waiting == NOBODY;
+            let in_turn = self.now - of.picked_ns < self.turn_ns || of.waiting.is_empty();
             if self.charge(cpu) && in_turn {
                 return self.plan(cpu);
             }
-            let current = std::mem::replace(&mut self.cpus[cpu].current, NOBODY);
+            let of = &mut self.cpus[cpu];
+            let current = std::mem::replace(&mut of.current, NOBODY);
             match in_turn {
-                true => self.prepend(cpu, current),
-                false => self.append(cpu, current),
+                true => of.waiting.push_front(current),
+                false => of.waiting.push_back(current),
             }
             self.throttle(cpu);
             return self.pick(cpu);
@@ -332,7 +330,7 @@ impl<'a> Run<'a> {
         self.charge(cpu);
         let of = &mut self.cpus[cpu];
         of.current = NOBODY;
-        if of.first_waiting == NOBODY {
+        if of.waiting.is_empty() {
             self.pool.give_back(&mut of.local, self.lean.slice_ns, self.now);
         }
         self.throttle(cpu);
@@ -393,20 +391,11 @@ impl<'a> Run<'a> {
         if self.cpus[cpu].local.throttled() {
             return;
         }
-        let from = match self.cpus[cpu].first_waiting {
-            NOBODY => self.crowded().unwrap_or(cpu),
-            _ => cpu,
+        let from = match self.cpus[cpu].waiting.is_empty() {
+            true => self.crowded().unwrap_or(cpu),
+            false => cpu,
         };
-        let thread = self.cpus[from].first_waiting;
-        if thread == NOBODY {
-            return;
-        }
-        let next = std::mem::replace(&mut self.threads[thread].next_waiting, NOBODY);
-        let of = &mut self.cpus[from];
-        of.first_waiting = next;
-        if next == NOBODY {
-            of.last_waiting = NOBODY;
-        }
+        let Some(thread) = self.cpus[from].waiting.pop_front() else { return };
         self.threads[thread].cpu = cpu;
         let of = &mut self.cpus[cpu];
         (of.current, of.charged_ns, of.ran_ns, of.picked_ns) =
@@ -417,7 +406,7 @@ impl<'a> Run<'a> {
             self.throttle(cpu);
             if self.cpus[cpu].local.throttled() {
                 self.cpus[cpu].current = NOBODY;
-                return self.prepend(cpu, thread);
+                return self.cpus[cpu].waiting.push_front(thread);
             }
         }
         self.plan(cpu);
@@ -428,7 +417,7 @@ impl<'a> Run<'a> {
         if self.threads.len() == self.cpus.len() {
             return None;
         }
-        self.cpus.iter().position(|cpu| cpu.current != NOBODY && cpu.first_waiting != NOBODY)
+        self.cpus.iter().position(|cpu| cpu.current != NOBODY && !cpu.waiting.is_empty())
     }
 
     /// When the CPU's piece ends, or the first tick that finds its runtime or its turn used up.
@@ -440,29 +429,13 @@ impl<'a> Run<'a> {
             true => of.charged_ns + of.local.remaining_ns().max(0) as Ns,
             false => NEVER,
         };
-        if of.first_waiting != NOBODY {
+        if !of.waiting.is_empty() {
             matters_ns = matters_ns.min(of.picked_ns + self.turn_ns);
         }
         of.due_ns = end_ns;
         if matters_ns < end_ns {
             let tick = matters_ns.div_ceil(tick_ns).max(self.now / tick_ns + 1) * tick_ns;
             of.due_ns = end_ns.min(tick);
-        }
-    }
-
-    fn append(&mut self, cpu: usize, thread: usize) {
-        let of = &mut self.cpus[cpu];
-        match std::mem::replace(&mut of.last_waiting, thread) {
-            NOBODY => of.first_waiting = thread,
-            last => self.threads[last].next_waiting = thread,
-        }
-    }
-
-    fn prepend(&mut self, cpu: usize, thread: usize) {
-        let of = &mut self.cpus[cpu];
-        self.threads[thread].next_waiting = std::mem::replace(&mut of.first_waiting, thread);
-        if of.last_waiting == NOBODY {
-            of.last_waiting = thread;
         }
     }
 }

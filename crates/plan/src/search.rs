@@ -114,7 +114,7 @@ struct Open {
     row: Row,
     /// The largest quota that failed.
     failed: u64,
-    /// All draws, the toughest first.
+    /// All draws, the toughest first; nothing before it is settled.
     draws: Vec<u32>,
 }
 
@@ -348,7 +348,7 @@ impl<'a> Search<'a> {
     }
 
     /// The smallest quota of a row whose goals hold over the draws.
-    fn refine(&self, scouted: &Scouted) -> Result<Option<(Found, Open)>, PlanError> {
+    fn refine(&self, scouted: &Scouted) -> Result<Option<Found>, PlanError> {
         let (row, Some((mut high, mut low))) = (scouted.row, scouted.holds) else {
             return Ok(None);
         };
@@ -361,9 +361,7 @@ impl<'a> Search<'a> {
         loop {
             match Found::at(row, high) {
                 Some(found) if accepts(found.limits)? => {
-                    let found = self.halve(found, low, &accepts)?;
-                    let failed = found.millicpus - found.millicpus / 50;
-                    return Ok(Some((found, Open { row, failed, draws })));
+                    return self.halve(found, low, &accepts).map(Some);
                 }
                 _ if high >= self.most_millicpus => return Ok(None),
                 _ => (low, high) = (high, self.grown(high, 16)),
@@ -379,6 +377,9 @@ impl<'a> Search<'a> {
     /// The smallest quota above the one that failed that the simulator accepts over all draws. The
     /// toughest draws find it, and the others are asked then. A guess that they refuse has failed.
     fn settle(&self, guess: Found, open: &mut Open) -> Result<Option<Found>, PlanError> {
+        if open.draws.is_empty() {
+            open.draws = self.toughest(guess.limits)?;
+        }
         let (tough, others) = open.draws.split_at(self.tough());
         // Of the setting accepted last.
         let failed = Cell::new(0);
@@ -433,18 +434,24 @@ impl<'a> Search<'a> {
         counts.pruned = counts.settings - counts.simulated;
         let closely: Vec<&Scouted> = self.promising(&scouted);
         let found = closely.par_iter().map(|scouted| self.refine(scouted));
-        let found: Vec<Option<(Found, Open)>> = found.collect::<Result<_, PlanError>>()?;
-        let (mut found, open): (Vec<Found>, Vec<Open>) = found.into_iter().flatten().unzip();
+        let found: Vec<Option<Found>> = found.collect::<Result<_, PlanError>>()?;
+        let mut found: Vec<Found> = found.into_iter().flatten().collect();
         self.by_cost(&mut found);
         if self.sketch.is_some() {
-            self.settle_shown(&mut found, open)?;
+            self.settle_shown(&mut found)?;
         }
         Ok((found, counts))
     }
 
     /// Settles what would be shown. A guess that fails grows by 2%, and another setting may be
     /// the cheapest then.
-    fn settle_shown(&self, found: &mut Vec<Found>, mut open: Vec<Open>) -> Result<(), PlanError> {
+    fn settle_shown(&self, found: &mut Vec<Found>) -> Result<(), PlanError> {
+        let open = found.iter().map(|guess| Open {
+            row: guess.row,
+            failed: guess.millicpus - guess.millicpus / 50,
+            draws: Vec::new(),
+        });
+        let mut open: Vec<Open> = open.collect();
         loop {
             let alternatives = self.alternatives(found).into_iter().map(|(_, found)| found);
             let mut shown = found.first().copied().into_iter().chain(alternatives);
