@@ -112,8 +112,8 @@ impl Found {
 /// A row whose quota is a guess of the lean replay.
 struct Open {
     row: Row,
-    /// The largest quota that failed.
-    failed: u64,
+    /// The largest quota that failed, if one has.
+    failed: Option<u64>,
     /// All draws, the toughest first; nothing before it is settled.
     draws: Vec<u32>,
 }
@@ -388,18 +388,26 @@ impl<'a> Search<'a> {
             failures.inspect(|failures| failed.set(*failures));
             Ok(failures.is_some())
         };
-        open.failed = match accepts(guess.limits)? {
-            false => guess.millicpus,
-            true => {
-                let least = self.halve(guess, open.failed, &accepts)?;
-                let failures = self.failures(Look::Simulator, least.limits, others, failed.get());
-                if failures?.is_some() {
-                    return Ok(Some(least));
-                }
-                least.millicpus
+        let mut least = guess;
+        let mut holds = accepts(guess.limits)?;
+        // 1%, 3%, 7% less: the lean replay may have asked for too much.
+        let mut step = (guess.millicpus / PRECISION).max(1);
+        while holds && open.failed.is_none() {
+            match Found::at(guess.row, least.millicpus.saturating_sub(step)) {
+                Some(less) if accepts(less.limits)? => least = less,
+                _ => open.failed = Some(least.millicpus.saturating_sub(step)),
             }
-        };
-        Ok(None)
+            step *= 2;
+        }
+        if let Some(low) = open.failed.filter(|_| holds) {
+            least = self.halve(least, low, &accepts)?;
+            let failures = self.failures(Look::Simulator, least.limits, others, failed.get())?;
+            holds = failures.is_some();
+        }
+        if !holds {
+            open.failed = Some(least.millicpus);
+        }
+        Ok(holds.then_some(least))
     }
 
     /// The smallest quota that is accepted above one that is not, to 1%.
@@ -446,24 +454,18 @@ impl<'a> Search<'a> {
     /// Settles what would be shown. A guess that fails grows by 2%, and another setting may be
     /// the cheapest then.
     fn settle_shown(&self, found: &mut Vec<Found>) -> Result<(), PlanError> {
-        let open = found.iter().map(|guess| Open {
-            row: guess.row,
-            failed: guess.millicpus - guess.millicpus / 50,
-            draws: Vec::new(),
-        });
-        let mut open: Vec<Open> = open.collect();
+        let open = |guess: &Found| Open { row: guess.row, failed: None, draws: Vec::new() };
+        let mut open: Vec<Open> = found.iter().map(open).collect();
         loop {
             let alternatives = self.alternatives(found).into_iter().map(|(_, found)| found);
             let mut shown = found.first().copied().into_iter().chain(alternatives);
             let next = shown.find_map(|f| Some((f, open.iter().position(|o| o.row == f.row)?)));
             let Some((guess, place)) = next else { return Ok(()) };
             let settled = self.settle(guess, &mut open[place])?;
-            let failed = open[place].failed;
+            let failed = open[place].failed.filter(|failed| *failed < self.most_millicpus);
             found.retain(|f| f.row != guess.row);
-            found.extend(match settled {
-                None if failed < self.most_millicpus => {
-                    Found::at(guess.row, self.grown(failed, 50))
-                }
+            found.extend(match (settled, failed) {
+                (None, Some(failed)) => Found::at(guess.row, self.grown(failed, 50)),
                 _ => {
                     open.swap_remove(place);
                     settled

@@ -208,6 +208,7 @@ fn kinds() -> Vec<(Usage, Vec<&'static str>)> {
         (made("threads", 4, 30.0, 1.0, &exponential(5.0)), vec!["p90=40ms", "throttled<5%"]),
         (made("bursty", 2, 40.0, 5.0, &exponential(5.0)), vec!["p95=60ms", "lost<10%"]),
         (made("tail", 2, 40.0, 1.0, &|c| 2.0 * c.powf(-0.6)), vec!["p90=40ms", "p95=120ms"]),
+        (made("crowded", 6, 20.0, 1.0, &exponential(3.0)), vec!["p90=15ms", "p99=60ms"]),
     ]
 }
 
