@@ -1,14 +1,40 @@
-//! A bar on a terminal, silence in a pipe.
+//! How far a run is: a bar on a terminal, and a line now and then elsewhere.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// Time between two lines.
+const EVERY: Duration = Duration::from_secs(10);
+
 /// How far a run is.
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    lines: Option<Lines>,
+}
+
+/// Lines on a standard error that is no terminal, such as the log of a job.
+struct Lines {
+    label: &'static str,
+    begun: Instant,
+    /// When the next one is due, since it began.
+    due: Mutex<Duration>,
+}
+
+impl Lines {
+    /// The line that is due `after` the beginning, if one is.
+    fn due(&self, after: Duration, done: u64, total: u64) -> Option<String> {
+        let mut due = self.due.lock().ok().filter(|due| **due <= after)?;
+        *due = after + EVERY;
+        let label = self.label;
+        Some(format!("{label}{done} of about {total} runs, {} s", after.as_secs()))
+    }
+}
 
 impl Progress {
-    /// Starts a bar if standard error is a terminal.
+    /// Starts to tell on standard error.
     pub fn new() -> Progress {
         Progress::labelled("")
     }
@@ -16,32 +42,55 @@ impl Progress {
     /// The same with a word before it that says what is under way.
     pub fn labelled(label: &'static str) -> Progress {
         if !io::stderr().is_terminal() {
-            return Progress(ProgressBar::hidden());
+            let lines = Lines { label, begun: Instant::now(), due: Mutex::new(EVERY) };
+            return Progress { bar: ProgressBar::hidden(), lines: Some(lines) };
         }
         let template = "{prefix}{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
         let style = ProgressStyle::with_template(template).expect("the template is constant");
-        Progress(ProgressBar::new(0).with_style(style).with_prefix(label))
+        let bar = ProgressBar::new(0).with_style(style).with_prefix(label);
+        Progress { bar, lines: None }
     }
 
-    /// A bar of milliseconds that pass.
+    /// A bar of milliseconds that pass; silence where there is no terminal.
     pub fn of_time() -> Progress {
         if !io::stderr().is_terminal() {
-            return Progress(ProgressBar::hidden());
+            return Progress { bar: ProgressBar::hidden(), lines: None };
         }
         let style = ProgressStyle::with_template("{wide_bar} {elapsed}, {eta} left");
-        Progress(ProgressBar::new(0).with_style(style.expect("the template is constant")))
+        let bar = ProgressBar::new(0).with_style(style.expect("the template is constant"));
+        Progress { bar, lines: None }
     }
 
     /// `done` of `total` runs are finished, and `total` may change; told by any thread, in any order.
     pub fn tell(&self, done: usize, total: usize) {
-        self.0.set_length(total as u64);
-        if done as u64 > self.0.position() {
-            self.0.set_position(done as u64);
+        self.bar.set_length(total as u64);
+        if done as u64 > self.bar.position() {
+            self.bar.set_position(done as u64);
+        }
+        let Some(lines) = &self.lines else { return };
+        if let Some(line) = lines.due(lines.begun.elapsed(), self.bar.position(), total as u64) {
+            let _ = writeln!(io::stderr().lock(), "{line}");
         }
     }
 
     /// Takes the bar away.
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_comes_every_ten_seconds() {
+        let due = Mutex::new(EVERY);
+        let lines = Lines { label: "verify ", begun: Instant::now(), due };
+        let at = |seconds, done| lines.due(Duration::from_secs(seconds), done, 2000);
+        assert_eq!(at(9, 100), None);
+        assert_eq!(at(12, 150).as_deref(), Some("verify 150 of about 2000 runs, 12 s"));
+        assert_eq!(at(21, 200), None);
+        assert_eq!(at(22, 210).as_deref(), Some("verify 210 of about 2000 runs, 22 s"));
     }
 }

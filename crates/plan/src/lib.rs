@@ -7,6 +7,7 @@ mod error;
 mod facts;
 mod fluid;
 mod goal;
+mod lean;
 mod limits;
 mod load;
 mod make;
@@ -19,6 +20,7 @@ mod recover;
 mod replay;
 mod replica;
 mod search;
+mod sketch;
 #[cfg(test)]
 mod tests;
 mod verify;

@@ -2,15 +2,23 @@
 //! recording.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use reveille_usage::Usage;
-use reveille_workload::{Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
+use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
+
+use crate::lean::LeanLoad;
+
+/// Work of averages is merged over these times, as long as two of them fit into a period.
+const MERGED_NS: [Ns; 4] = [0, 20_000_000, 50_000_000, 100_000_000];
 
 /// A group's own work and that of its neighbours, ready to be replayed.
 pub(crate) struct Load {
     pub(crate) program: Program,
     /// Which answers of a run belong to which recording, the group's own first.
     pub(crate) answers: Vec<Range<usize>>,
+    /// As the lean replay takes it, by how much of it is merged.
+    lean: [OnceLock<LeanLoad>; MERGED_NS.len()],
 }
 
 impl Load {
@@ -33,18 +41,67 @@ impl Load {
         }
         let ops = vec![Op::Arrive, Op::RunArrived, Op::Answer];
         let role = |usage: &&Usage| Role { name: usage.name.clone(), ops: ops.clone() };
+        let roles = recordings.iter().map(role).collect();
+        Load::of(roles, tasks, Arrivals { begin_ns: 0, span_ns, of_task }, answers)
+    }
+
+    fn of(
+        roles: Vec<Role>,
+        tasks: Vec<TaskSpec>,
+        arrivals: Arrivals,
+        answers: Vec<Range<usize>>,
+    ) -> Load {
         let program = Program {
-            name: recordings[0].name.clone(),
-            roles: recordings.iter().map(role).collect(),
+            name: roles[0].name.clone(),
+            roles,
             tasks,
             channels: Vec::new(),
             n_lists: 0,
             n_locks: 0,
-            arrivals: Arrivals { begin_ns: 0, span_ns, of_task },
+            arrivals,
             records: Vec::new(),
             metric: Metric { name: "answers".into(), kind: MetricKind::Throughput },
         };
-        Load { program, answers }
+        Load { program, answers, lean: Default::default() }
+    }
+
+    /// The group's work in these parts of the time, one after the other.
+    pub(crate) fn cut(&self, parts: &[Range<Ns>]) -> Load {
+        let of_task = self.program.arrivals.of_task.iter().map(|own| {
+            let mut to_ns = 0;
+            let mut cut = Vec::new();
+            for part in parts {
+                let place = |ns: Ns| own.partition_point(|arrival| arrival.at_ns < ns);
+                let inside = &own[place(part.start)..place(part.end)];
+                cut.extend(inside.iter().map(|arrival| Arrival {
+                    at_ns: arrival.at_ns - part.start + to_ns,
+                    ..*arrival
+                }));
+                to_ns += part.end - part.start;
+            }
+            cut
+        });
+        let of_task: Vec<Vec<Arrival>> = of_task.filter(|own| !own.is_empty()).collect();
+        let span_ns = parts.iter().map(|part| part.end - part.start).sum();
+        let tasks = vec![task(0); of_task.len()];
+        let arrivals = Arrivals { begin_ns: 0, span_ns, of_task };
+        let answers = std::iter::once(0..arrivals.count()).collect();
+        Load::of(self.program.roles[..1].to_vec(), tasks, arrivals, answers)
+    }
+
+    /// As the lean replay takes it for a period; made once. Work of `averages` is spread evenly
+    /// over time, and merged as far as a period has the same amount of it.
+    pub(crate) fn lean(&self, period_ns: Ns, averages: bool) -> &LeanLoad {
+        let fits = |ns: &Ns| averages && period_ns.is_multiple_of(*ns) && 2 * ns <= period_ns;
+        let place = MERGED_NS.iter().rposition(|ns| *ns > 0 && fits(ns)).unwrap_or(0);
+        let arrivals = &self.program.arrivals;
+        self.lean[place].get_or_init(|| match MERGED_NS[place] {
+            0 => LeanLoad::new(&arrivals.of_task, arrivals.span_ns),
+            ns => {
+                let threads: Vec<_> = arrivals.of_task.iter().map(|own| merged(own, ns)).collect();
+                LeanLoad::new(&threads, arrivals.span_ns)
+            }
+        })
     }
 
     pub(crate) fn span_ns(&self) -> Ns {
@@ -57,6 +114,18 @@ impl Load {
         let range = self.answers[recording].clone();
         all.skip(range.start).take(range.len()).collect()
     }
+}
+
+/// All work that comes within so much time after some comes with that.
+fn merged(own: &[Arrival], within_ns: Ns) -> Vec<Arrival> {
+    let mut merged: Vec<Arrival> = Vec::new();
+    for arrival in own {
+        match merged.last_mut() {
+            Some(last) if arrival.at_ns < last.at_ns + within_ns => last.work_ns += arrival.work_ns,
+            _ => merged.push(*arrival),
+        }
+    }
+    merged
 }
 
 fn task(role: u16) -> TaskSpec {

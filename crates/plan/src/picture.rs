@@ -8,6 +8,7 @@ use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_sim::GroupMoment;
 use reveille_usage::Usage;
 
+use crate::facts::pieces;
 use crate::load::Load;
 use crate::make::stage;
 use crate::plan::Plan;
@@ -73,7 +74,9 @@ pub fn pictures(
         let load = Load::new(&all);
         let limits: Vec<BandwidthLimits> =
             plan.today.iter().chain(&plan.recommended).map(|shown| shown.limits).collect();
-        let runs = limits.iter().map(|&limits| Ran::new(&stage, &load, limits, request.phases));
+        // Averages tell no latency that a phase could be the median of.
+        let phases = if pieces(request.usage) > 0 { request.phases } else { 1 };
+        let runs = limits.iter().map(|&limits| Ran::new(&stage, &load, limits, phases));
         let runs = runs.collect::<Result<Vec<Ran>, PlanError>>()?;
         let span_ns = load.span_ns();
         let whole: Vec<Strip> = runs.iter().map(|run| run.strip(0, span_ns)).collect();

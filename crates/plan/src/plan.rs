@@ -227,7 +227,7 @@ pub struct Map {
     pub periods_ns: Vec<Ns>,
     /// One column each: burst by quota.
     pub burst_shares: Vec<f64>,
-    /// The median over phases; nothing where the kernel refuses the setting.
+    /// In a median phase; nothing where the kernel refuses the setting.
     pub p99_ns: Vec<Vec<Option<f64>>>,
 }
 
@@ -294,9 +294,9 @@ pub struct Model {
 pub struct Counts {
     /// Settings of the grid that a kernel accepts.
     pub settings: u32,
-    /// Those of them that were simulated.
+    /// Those of them that were looked at, in the lean replay or in the simulator.
     pub simulated: u32,
-    /// Those left out, because a larger quota fails clearly.
+    /// Those left out, since a smaller quota holds or a larger one fails.
     pub pruned: u32,
     /// Runs of the simulator, over all steps.
     pub runs: u64,

@@ -88,8 +88,8 @@ pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result
     Ok((most * 1000.0).floor() as u64)
 }
 
-/// Without a limit the goals hold, or no quota makes them hold.
-pub(crate) fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<(), PlanError> {
+/// Without a limit the goals hold, or no quota makes them hold. Returns the CPUs used.
+pub(crate) fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<f64, PlanError> {
     let phase = Phase::of_grid(0, 1);
     let (figures, _) = search.figures(&search.load, None, phase, None)?;
     for (goal, figure) in request.goals.iter().zip(&figures.goals) {
@@ -100,5 +100,5 @@ pub(crate) fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<()
             return Err(goal.impossible(problem, help));
         }
     }
-    Ok(())
+    Ok(figures.cpus_used)
 }

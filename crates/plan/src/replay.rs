@@ -71,8 +71,16 @@ impl Phase {
         Phase { own, others: (f64::from(index) * GOLDEN).fract() }
     }
 
-    /// Of an unlimited number of draws.
-    pub(crate) fn of_draw(draw: u32) -> Phase {
+    /// Where in the run the group's first period begins.
+    pub(crate) fn of_period(&self, period_ns: Ns) -> Ns {
+        (self.own * period_ns as f64) as Ns
+    }
+
+    /// Of a draw: the even ones are spread evenly, the others are not where those are.
+    pub(crate) fn of_draw(draw: u32, of: u32) -> Phase {
+        if draw.is_multiple_of(2) {
+            return Phase::of_grid(draw / 2, of / 2);
+        }
         let own = (f64::from(draw) * GOLDEN).fract();
         Phase { own, others: (f64::from(draw) * GOLDEN * GOLDEN + 0.5).fract() }
     }
@@ -99,7 +107,7 @@ impl Stage<'_> {
     /// One whole span, after as much as it takes to be in the middle of a long run.
     pub(crate) fn spec(&self, load: &Load, groups: &Groups) -> RunSpec {
         let longest = groups.groups.iter().map(|g| g.limits.period_ns).max().unwrap_or(0);
-        let warmup_ns = WARMUP_NS.max(WARMUP_PERIODS * longest);
+        let warmup_ns = warmup_ns(longest);
         // What arrives last has half as long to be done; what comes again then counts instead.
         let duration_ns = load.span_ns() + warmup_ns / 2;
         RunSpec { seed: self.seed, warmup_ns, duration_ns }
@@ -208,6 +216,20 @@ impl Stage<'_> {
 }
 
 impl Outcome {
+    /// Of a run of some parts, as of the whole; `periods` and `used_ns` are the whole's.
+    pub(crate) fn of_whole(
+        mut self,
+        own: usize,
+        elapsed_ns: Ns,
+        periods: u64,
+        used_ns: Ns,
+    ) -> Outcome {
+        self.result.elapsed_ns = elapsed_ns;
+        let group = &mut self.result.groups[own];
+        (group.nr_periods, group.usage_ns) = (periods.max(group.nr_throttled), used_ns);
+        self
+    }
+
     /// Of a run elsewhere than in the simulator.
     pub(crate) fn of(result: RunResult) -> Outcome {
         Outcome { result }
@@ -222,6 +244,11 @@ impl Outcome {
 /// Nanoseconds, or infinite for what was not done.
 pub(crate) fn as_f64(took: Ns) -> f64 {
     if took == UNANSWERED { f64::INFINITY } else { took as f64 }
+}
+
+/// Replayed before measuring begins.
+pub(crate) fn warmup_ns(longest_period_ns: Ns) -> Ns {
+    WARMUP_NS.max(WARMUP_PERIODS * longest_period_ns)
 }
 
 /// Is a run of this length possible?

@@ -1,5 +1,9 @@
 //! Which settings reach the goals: a grid over period, burst and quota at a few phases, then
-//! the smallest quota for the best periods and bursts, over draws of phase and recording.
+//! the smallest quota for the best periods and bursts, over draws of phase and recording. The
+//! lean replay looks for them where it applies; what is shown has passed the simulator.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use reveille_policy::BandwidthLimits;
@@ -11,6 +15,7 @@ use crate::neighbours::worst_tardiness_ns;
 use crate::plan::{Change, Counts, Figures};
 use crate::replay::{Outcome, Phase, Stage};
 use crate::replica::Replicas;
+use crate::sketch::{Look, Sketch, worst_strain};
 use crate::{Ns, PlanError};
 
 const MS: Ns = 1_000_000;
@@ -23,16 +28,21 @@ pub(crate) const BURSTS: [u64; 5] = [0, 25, 50, 75, 100];
 const QUOTAS: u32 = 25;
 /// Phases at which each setting of the grid is looked at.
 const GRID_PHASES: u32 = 2;
-/// A goal missed by this factor is missed clearly: smaller quotas are left out.
-const CLEARLY: f64 = 2.0;
 /// Draws of phase and recording by which a setting is accepted.
 pub(crate) const DRAWS: u32 = 40;
 /// So many draws are looked at before it is asked whether more are needed.
-const DRAWS_AT_ONCE: u32 = 8;
+const DRAWS_AT_ONCE: usize = 4;
+/// More than may fail of the draws with the highest strain: they decide about most settings.
+const TOUGH: usize = 6;
+/// Resampled recordings are kept if they have fewer pieces of work together.
+const KEPT: usize = 12_000_000;
 /// The quota is found to this part of itself.
 const PRECISION: u64 = 100;
-/// So many rows that looked best on the grid are looked at closely.
-const CLOSELY: usize = 6;
+/// So many rows that looked best on the grid are looked at closely: by the lean replay, or by
+/// the simulator.
+const CLOSELY: [usize; 2] = [8, 6];
+/// What a plan shows beside the recommended setting.
+const CHANGES: [Change; 3] = [Change::Burst, Change::LongerPeriod, Change::Quota];
 /// Reservations within this part of the least cost as much as that.
 const SAME_COST: f64 = 1.02;
 
@@ -66,6 +76,10 @@ pub(crate) struct Search<'a> {
     pub(crate) replicas: Replicas<'a>,
     /// The recording as it is.
     pub(crate) load: Load,
+    /// Resampled, for every other draw.
+    resampled: Vec<OnceLock<Load>>,
+    /// How the search looks at settings; nothing for the simulator.
+    pub(crate) sketch: Option<Sketch>,
     /// The neighbours alone, and their runs at the phases of the grid and of the draws;
     /// nothing if nobody asks for their lateness.
     pub(crate) alone: Load,
@@ -86,6 +100,22 @@ pub(crate) struct Found {
     pub(crate) row: Row,
     pub(crate) millicpus: u64,
     pub(crate) limits: BandwidthLimits,
+}
+
+impl Found {
+    /// So much quota, if a kernel accepts it.
+    fn at(row: Row, millicpus: u64) -> Option<Found> {
+        Some(Found { row, millicpus, limits: row.at(millicpus)? })
+    }
+}
+
+/// A row whose quota is a guess of the lean replay.
+struct Open {
+    row: Row,
+    /// The largest quota that failed, if one has.
+    failed: Option<u64>,
+    /// All draws, the toughest first; nothing before it is settled.
+    draws: Vec<u32>,
 }
 
 /// What the grid says of a row.
@@ -117,9 +147,11 @@ impl<'a> Search<'a> {
             (0..n).into_par_iter().map(|i| stage.replay(&alone, None, phase(i))).collect()
         };
         let alone_grid: Result<_, PlanError> = runs(GRID_PHASES, &grid_phase);
-        let alone_draws: Result<_, PlanError> = runs(DRAWS, &Phase::of_draw);
+        let alone_draws: Result<_, PlanError> = runs(DRAWS, &|draw| Phase::of_draw(draw, DRAWS));
         Ok(Search {
             load: all(usage),
+            resampled: (0..DRAWS).map(|_| OnceLock::new()).collect(),
+            sketch: None,
             replicas: Replicas::new(usage),
             alone_grid: alone_grid?,
             alone_draws: alone_draws?,
@@ -142,6 +174,11 @@ impl<'a> Search<'a> {
         phase: Phase,
         alone: Option<&Outcome>,
     ) -> Result<(Figures<f64>, Outcome), PlanError> {
+        if let (Some(sketch), Some(limits)) = (&self.sketch, limits)
+            && let Some((parts, outcome)) = sketch.simulate(self.stage, load, limits, phase)?
+        {
+            return Ok((self.stage.figures(&parts, &outcome, 0.0), outcome));
+        }
         let outcome = self.stage.replay(load, limits, phase)?;
         let tardiness_ns =
             alone.map_or(0.0, |alone| worst_tardiness_ns(load, (&self.alone, alone), &outcome));
@@ -156,15 +193,41 @@ impl<'a> Search<'a> {
         draw: u32,
     ) -> Result<Figures<f64>, PlanError> {
         let alone = self.alone_draws.get(draw as usize);
+        let figures = |load: &Load| self.figures(load, limits, Phase::of_draw(draw, DRAWS), alone);
+        Ok(self.with_draw(draw, figures)?.0)
+    }
+
+    /// Does something with the load of a draw.
+    fn with_draw<T>(&self, draw: u32, act: impl FnOnce(&Load) -> T) -> T {
         if draw.is_multiple_of(2) {
-            return Ok(self.figures(&self.load, limits, Phase::of_draw(draw), alone)?.0);
+            return act(&self.load);
         }
-        let seed = self.stage.seed.wrapping_add(u64::from(draw));
-        let replica = self.replicas.draw(seed);
-        let mut all = vec![&replica];
-        all.extend(self.neighbours);
-        let load = Load::new(&all);
-        Ok(self.figures(&load, limits, Phase::of_draw(draw), alone)?.0)
+        let made = || {
+            let seed = self.stage.seed.wrapping_add(u64::from(draw));
+            let replica = self.replicas.draw(seed);
+            let mut all = vec![&replica];
+            all.extend(self.neighbours);
+            Load::new(&all)
+        };
+        if self.usage.demands.len() * (DRAWS / 2) as usize > KEPT {
+            return act(&made());
+        }
+        act(self.resampled[draw as usize].get_or_init(made))
+    }
+
+    /// How much of its limit the worst goal needs in a draw; above 1 some goal fails.
+    fn strain_of_draw(
+        &self,
+        look: Look,
+        limits: BandwidthLimits,
+        draw: u32,
+    ) -> Result<f64, PlanError> {
+        if let (Look::Lean, Some(sketch)) = (look, &self.sketch) {
+            let phase = Phase::of_draw(draw, DRAWS);
+            return self.with_draw(draw, |load| sketch.strain(self.stage, load, limits, phase));
+        }
+        let figures = self.draw(Some(limits), draw)?;
+        Ok(worst_strain(self.stage.goals, figures.goals.into_iter()))
     }
 
     /// Draws that may fail.
@@ -172,19 +235,39 @@ impl<'a> Search<'a> {
         ((1.0 - self.confidence) * f64::from(DRAWS) + 1e-9).floor() as usize
     }
 
-    /// Do the goals hold in as many draws as the confidence asks for?
-    fn accepts(&self, limits: BandwidthLimits) -> Result<bool, PlanError> {
-        let mut failed = 0;
-        for first in (0..DRAWS).step_by(DRAWS_AT_ONCE as usize) {
-            let draws = (first..first + DRAWS_AT_ONCE).into_par_iter();
-            let held = draws.map(|draw| Ok(self.stage.hold(&self.draw(Some(limits), draw)?)));
-            let held: Vec<bool> = held.collect::<Result<_, PlanError>>()?;
-            failed += held.iter().filter(|held| !**held).count();
+    /// In how many of these draws a goal fails, beside those that have `failed`; nothing if in
+    /// more than may.
+    fn failures(
+        &self,
+        look: Look,
+        limits: BandwidthLimits,
+        draws: &[u32],
+        mut failed: usize,
+    ) -> Result<Option<usize>, PlanError> {
+        for some in draws.chunks(DRAWS_AT_ONCE) {
+            let strains = some.par_iter().map(|&draw| self.strain_of_draw(look, limits, draw));
+            let strains: Vec<f64> = strains.collect::<Result<_, PlanError>>()?;
+            failed += strains.iter().filter(|strain| **strain > 1.0).count();
             if failed > self.may_fail() {
-                return Ok(false);
+                return Ok(None);
             }
         }
-        Ok(true)
+        Ok(Some(failed))
+    }
+
+    /// All draws, those with the highest strain in the lean replay first.
+    fn toughest(&self, limits: BandwidthLimits) -> Result<Vec<u32>, PlanError> {
+        let strains = (0..DRAWS)
+            .into_par_iter()
+            .map(|draw| Ok((self.strain_of_draw(Look::Lean, limits, draw)?, draw)));
+        let mut strains: Vec<(f64, u32)> = strains.collect::<Result<_, PlanError>>()?;
+        strains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        Ok(strains.into_iter().map(|(_, draw)| draw).collect())
+    }
+
+    /// So many of the toughest draws decide about most settings.
+    fn tough(&self) -> usize {
+        (self.may_fail() + TOUGH).min(DRAWS as usize)
     }
 
     /// Quotas of the grid in thousandths of a CPU, rising.
@@ -212,47 +295,56 @@ impl<'a> Search<'a> {
         rows
     }
 
-    /// From the largest quota down to the smallest, or to where a goal is missed clearly.
+    /// The smallest quota of the grid from which on the goals hold: by halves between all of
+    /// them, or by looking at each.
     fn scout(&self, row: Row, ladder: &[u64]) -> Result<Scouted, PlanError> {
-        let (mut holds, mut failed) = (None, false);
-        let (mut settings, mut simulated) = (0, 0);
-        let mut clearly = 0;
-        for (rung, &millicpus) in ladder.iter().enumerate().rev() {
-            let Some(limits) = row.at(millicpus) else { continue };
-            settings += 1;
-            if clearly >= 2 && !self.exhaustive {
-                continue;
-            }
+        let rungs = ladder.iter().filter_map(|&millicpus| Some((millicpus, row.at(millicpus)?)));
+        let rungs: Vec<(u64, BandwidthLimits)> = rungs.collect();
+        let mut simulated = 0;
+        let mut holds = |rung: usize| {
             simulated += 1;
-            let strain = self.strain(limits)?;
-            failed |= strain > 1.0;
-            clearly = if strain > CLEARLY { clearly + 1 } else { 0 };
-            if !failed {
-                let below = rung.checked_sub(1).map_or(0, |rung| ladder[rung]);
-                holds = Some((millicpus, below));
+            self.holds_on_grid(rungs[rung].1)
+        };
+        let mut first = rungs.len();
+        if self.exhaustive {
+            for rung in (0..rungs.len()).rev() {
+                first = if holds(rung)? && first == rung + 1 { rung } else { first };
+            }
+        } else if first > 0 && holds(first - 1)? {
+            let mut low = 0;
+            first -= 1;
+            while low < first {
+                let middle = (low + first) / 2;
+                match holds(middle)? {
+                    true => first = middle,
+                    false => low = middle + 1,
+                }
             }
         }
-        Ok(Scouted { row, holds, settings, simulated })
+        let below = first.checked_sub(1).map_or(0, |rung| rungs[rung].0);
+        let holds = rungs.get(first).map(|&(millicpus, _)| (millicpus, below));
+        Ok(Scouted { row, holds, settings: rungs.len() as u32, simulated })
     }
 
-    /// How much of its limit the worst goal needs, at the worst of a few phases; above 1 some
-    /// goal fails.
-    fn strain(&self, limits: BandwidthLimits) -> Result<f64, PlanError> {
-        let mut worst = 0.0f64;
+    /// Do the goals hold at a few phases of the recording as it is?
+    fn holds_on_grid(&self, limits: BandwidthLimits) -> Result<bool, PlanError> {
+        let mut holds = true;
         for index in 0..GRID_PHASES {
-            let alone = self.alone_grid.get(index as usize);
-            let (figures, _) = self.figures(&self.load, Some(limits), grid_phase(index), alone)?;
-            for (goal, figure) in self.stage.goals.iter().zip(&figures.goals) {
-                let strain = goal.strain(*figure);
-                let strain =
-                    if goal.holds(*figure) { strain.min(1.0) } else { strain.max(1.0 + 1e-9) };
-                worst = worst.max(strain);
-            }
-            if worst > CLEARLY && !self.exhaustive {
+            let phase = grid_phase(index);
+            let strain = match &self.sketch {
+                Some(sketch) => sketch.strain(self.stage, &self.load, limits, phase)?,
+                None => {
+                    let alone = self.alone_grid.get(index as usize);
+                    let (figures, _) = self.figures(&self.load, Some(limits), phase, alone)?;
+                    worst_strain(self.stage.goals, figures.goals.into_iter())
+                }
+            };
+            holds &= strain <= 1.0;
+            if !holds && !self.exhaustive {
                 break;
             }
         }
-        Ok(worst)
+        Ok(holds)
     }
 
     /// The smallest quota of a row whose goals hold over the draws.
@@ -260,27 +352,80 @@ impl<'a> Search<'a> {
         let (row, Some((mut high, mut low))) = (scouted.row, scouted.holds) else {
             return Ok(None);
         };
-        let accepts = |millicpus: u64| match row.at(millicpus) {
-            Some(limits) => self.accepts(limits),
-            None => Ok(false),
+        let (look, draws) = match (self.sketch, row.at(high)) {
+            (Some(_), Some(limits)) => (Look::Lean, self.toughest(limits)?),
+            _ => (Look::Simulator, (0..DRAWS).collect()),
         };
-        while !accepts(high)? {
-            if high >= self.most_millicpus {
-                return Ok(None);
-            }
-            low = high;
-            high = (high + (high / 16).max(1)).min(self.most_millicpus);
-        }
-        while high - low > (high / PRECISION).max(1) {
-            let middle = low + (high - low) / 2;
-            if accepts(middle)? {
-                high = middle;
-            } else {
-                low = middle;
+        let asked = if look == Look::Lean { &draws[..self.tough()] } else { &draws };
+        let accepts = |limits| Ok(self.failures(look, limits, asked, 0)?.is_some());
+        loop {
+            match Found::at(row, high) {
+                Some(found) if accepts(found.limits)? => {
+                    return self.halve(found, low, &accepts).map(Some);
+                }
+                _ if high >= self.most_millicpus => return Ok(None),
+                _ => (low, high) = (high, self.grown(high, 16)),
             }
         }
-        let limits = row.at(high).expect("it has just been simulated");
-        Ok(Some(Found { row, millicpus: high, limits }))
+    }
+
+    /// More by a part of itself, as far as may be reserved.
+    fn grown(&self, millicpus: u64, part: u64) -> u64 {
+        (millicpus + (millicpus / part).max(1)).min(self.most_millicpus)
+    }
+
+    /// The smallest quota above the one that failed that the simulator accepts over all draws. The
+    /// toughest draws find it, and the others are asked then. A guess that they refuse has failed.
+    fn settle(&self, guess: Found, open: &mut Open) -> Result<Option<Found>, PlanError> {
+        if open.draws.is_empty() {
+            open.draws = self.toughest(guess.limits)?;
+        }
+        let (tough, others) = open.draws.split_at(self.tough());
+        // Of the setting accepted last.
+        let failed = Cell::new(0);
+        let accepts = |limits| {
+            let failures = self.failures(Look::Simulator, limits, tough, 0)?;
+            failures.inspect(|failures| failed.set(*failures));
+            Ok(failures.is_some())
+        };
+        let mut least = guess;
+        let mut holds = accepts(guess.limits)?;
+        // 1%, 3%, 7% less: the lean replay may have asked for too much.
+        let mut step = (guess.millicpus / PRECISION).max(1);
+        while holds && open.failed.is_none() {
+            match Found::at(guess.row, least.millicpus.saturating_sub(step)) {
+                Some(less) if accepts(less.limits)? => least = less,
+                _ => open.failed = Some(least.millicpus.saturating_sub(step)),
+            }
+            step *= 2;
+        }
+        if let Some(low) = open.failed.filter(|_| holds) {
+            least = self.halve(least, low, &accepts)?;
+            let failures = self.failures(Look::Simulator, least.limits, others, failed.get())?;
+            holds = failures.is_some();
+        }
+        if !holds {
+            open.failed = Some(least.millicpus);
+        }
+        Ok(holds.then_some(least))
+    }
+
+    /// The smallest quota that is accepted above one that is not, to 1%.
+    fn halve(
+        &self,
+        accepted: Found,
+        mut low: u64,
+        accepts: &dyn Fn(BandwidthLimits) -> Result<bool, PlanError>,
+    ) -> Result<Found, PlanError> {
+        let mut least = accepted;
+        while least.millicpus > low + (least.millicpus / PRECISION).max(1) {
+            let middle = low + (least.millicpus - low) / 2;
+            match Found::at(least.row, middle) {
+                Some(found) if accepts(found.limits)? => least = found,
+                _ => low = middle,
+            }
+        }
+        Ok(least)
     }
 
     /// Looks for settings; returns those found, the cheapest first, by row.
@@ -300,7 +445,47 @@ impl<'a> Search<'a> {
         let found: Vec<Option<Found>> = found.collect::<Result<_, PlanError>>()?;
         let mut found: Vec<Found> = found.into_iter().flatten().collect();
         self.by_cost(&mut found);
+        if self.sketch.is_some() {
+            self.settle_shown(&mut found)?;
+        }
         Ok((found, counts))
+    }
+
+    /// Settles what would be shown. A guess that fails grows by 2%, and another setting may be
+    /// the cheapest then.
+    fn settle_shown(&self, found: &mut Vec<Found>) -> Result<(), PlanError> {
+        let open = |guess: &Found| Open { row: guess.row, failed: None, draws: Vec::new() };
+        let mut open: Vec<Open> = found.iter().map(open).collect();
+        loop {
+            let alternatives = self.alternatives(found).into_iter().map(|(_, found)| found);
+            let mut shown = found.first().copied().into_iter().chain(alternatives);
+            let next = shown.find_map(|f| Some((f, open.iter().position(|o| o.row == f.row)?)));
+            let Some((guess, place)) = next else { return Ok(()) };
+            let settled = self.settle(guess, &mut open[place])?;
+            let failed = open[place].failed.filter(|failed| *failed < self.most_millicpus);
+            found.retain(|f| f.row != guess.row);
+            found.extend(match (settled, failed) {
+                (None, Some(failed)) => Found::at(guess.row, self.grown(failed, 50)),
+                _ => {
+                    open.swap_remove(place);
+                    settled
+                }
+            });
+            self.by_cost(found);
+        }
+    }
+
+    /// What is shown beside the first of those found, each with what it changes.
+    pub(crate) fn alternatives(&self, found: &[Found]) -> Vec<(Change, Found)> {
+        let Some(recommended) = found.first() else { return Vec::new() };
+        // Where the recommended setting is a change, it needs no second one.
+        let taken = self.change(&recommended.row);
+        let best = |change| {
+            let best = found.iter().find(|f| self.change(&f.row) == Some(change));
+            best.map(|f| (change, *f))
+        };
+        let changes = CHANGES.into_iter().filter(|change| taken != Some(*change));
+        changes.filter_map(best).collect()
     }
 
     /// The rows that need least, and for each change that a plan shows the best one.
@@ -312,8 +497,9 @@ impl<'a> Search<'a> {
             (millicpus, most_ns)
         };
         order.sort_by_key(need);
-        let mut closely: Vec<&Scouted> = order.iter().take(CLOSELY).copied().collect();
-        for change in [Change::Burst, Change::LongerPeriod, Change::Quota] {
+        let closely = CLOSELY[usize::from(self.sketch.is_none())];
+        let mut closely: Vec<&Scouted> = order.iter().take(closely).copied().collect();
+        for change in CHANGES {
             if let Some(best) = order.iter().find(|s| self.change(&s.row) == Some(change))
                 && closely.iter().all(|s| s.row != best.row)
             {
@@ -356,18 +542,29 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// p99 of a setting of the map: the median over phases.
+    /// p99 of a setting of the map: in the phase that is the median of three.
     pub(crate) fn map_cell(&self, row: Row, millicpus: u64) -> Result<Option<f64>, PlanError> {
         let Some(limits) = row.at(millicpus) else { return Ok(None) };
         const PHASES: u32 = 3;
-        let mut p99: Vec<f64> = Vec::new();
+        let simulated = |phase| {
+            let outcome = self.stage.replay(&self.load, Some(limits), phase)?;
+            Ok(self.stage.figures(&self.load, &outcome, 0.0).p99_ns)
+        };
+        let mut p99: Vec<(f64, u32)> = Vec::new();
         for index in 0..PHASES {
             let phase = Phase::of_grid(index, PHASES);
-            let outcome = self.stage.replay(&self.load, Some(limits), phase)?;
-            p99.push(self.stage.figures(&self.load, &outcome, 0.0).p99_ns);
+            let p99_ns = match &self.sketch {
+                Some(sketch) => sketch.p99_ns(self.stage, &self.load, limits, phase)?,
+                None => simulated(phase)?,
+            };
+            p99.push((p99_ns, index));
         }
-        p99.sort_by(f64::total_cmp);
-        Ok(Some(p99[p99.len() / 2]))
+        p99.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (median_ns, index) = p99[p99.len() / 2];
+        match self.sketch {
+            Some(_) => simulated(Phase::of_grid(index, PHASES)).map(Some),
+            None => Ok(Some(median_ns)),
+        }
     }
 }
 

@@ -177,6 +177,63 @@ fn a_neighbour_pays_for_a_burst_and_a_goal_protects_it() {
     assert_eq!(closed.tardiness_bound_ns, None, "the neighbour has no quota");
 }
 
+/// Recordings of a few kinds, each with goals.
+fn kinds() -> Vec<(Usage, Vec<&'static str>)> {
+    let mut state = 11u64;
+    let mut random = move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as f64 + 0.5) / (1u64 << 31) as f64
+    };
+    let mut made =
+        |name: &str, threads: u32, every_ms: f64, wave: f64, work: &dyn Fn(f64) -> f64| {
+            let mut demands = Vec::new();
+            for thread in 0..threads {
+                let mut at = 0.0;
+                while at < 4e3 {
+                    let rate = if (at / 500.0) as u64 % 4 == 1 { wave } else { 1.0 };
+                    let (at_ns, cpu_ns) = ((at * 1e6) as u64, (work(random()) * 1e6) as u64 + 1);
+                    demands.push(Demand { at_ns, cpu_ns, thread, done_ns: None });
+                    at -= f64::ln(random()) * every_ms / rate;
+                }
+            }
+            demands.sort_by_key(|demand| demand.at_ns);
+            usage(name, 4000, demands)
+        };
+    let exponential = |mean: f64| move |chance: f64| -f64::ln(chance) * mean;
+    vec![
+        (regular("regular", 1, 40, 9_000, 100), vec!["max<30ms"]),
+        (regular("together", 3, 100, 20_000, 40), vec!["p90<45ms", "throttled<30%"]),
+        (made("poisson", 1, 20.0, 1.0, &exponential(6.0)), vec!["p90=40ms"]),
+        (made("threads", 4, 30.0, 1.0, &exponential(5.0)), vec!["p90=40ms", "throttled<5%"]),
+        (made("bursty", 2, 40.0, 5.0, &exponential(5.0)), vec!["p95=60ms", "lost<10%"]),
+        (made("tail", 2, 40.0, 1.0, &|c| 2.0 * c.powf(-0.6)), vec!["p90=40ms", "p95=120ms"]),
+        (made("crowded", 6, 20.0, 1.0, &exponential(3.0)), vec!["p90=15ms", "p99=60ms"]),
+    ]
+}
+
+#[test]
+fn what_is_shown_holds_in_the_simulator_and_costs_hardly_more_than_an_exhaustive_search_finds() {
+    let machine = machine();
+    for (usage, goals) in kinds() {
+        let mut request = request(&machine, &usage, &goals);
+        let plan = made(&request, 2).unwrap();
+        let recommended = plan.recommended.as_ref().unwrap();
+        let alternatives = plan.alternatives.iter().map(|alternative| &alternative.shown);
+        for shown in alternatives.chain([recommended]) {
+            // Without head-room the least is what is shown, and all 40 draws were simulated.
+            assert_eq!(shown.least, Some(shown.limits), "{}", usage.name);
+            assert!(shown.holds_share >= 0.95, "{}: {}", usage.name, shown.holds_share);
+        }
+        request.exhaustive = true;
+        let exhaustive = made(&request, 2).unwrap();
+        let counts = (plan.counts, exhaustive.counts);
+        assert!(counts.1.simulated == counts.1.settings && counts.0.runs < counts.1.runs / 2);
+        let cpus = |plan: &Plan| plan.recommended.as_ref().unwrap().reserved_cpus.unwrap();
+        assert!(cpus(&plan) <= 1.03 * cpus(&exhaustive), "{}", usage.name);
+    }
+}
+
 /// Work of a small server: three threads, some 300 pieces a second, in waves.
 fn server(seconds: u64) -> Usage {
     let mut state = 7u64;

@@ -346,7 +346,7 @@ fn provenance(out: &mut String, plan: &Plan) {
     fact(
         "Search",
         &format!(
-            "{} settings, {} simulated, {} left out below one that fails clearly; {} runs, {:.0} s \
+            "{} settings, {} looked at, {} left out between those; {} runs of the simulator, {:.0} s \
              of virtual time",
             thousands(counts.settings.into()),
             thousands(counts.simulated.into()),
