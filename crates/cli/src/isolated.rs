@@ -9,6 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, SystemTime};
@@ -16,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use reveille_host::HostError;
 use reveille_policy::{Draft, PolicyFile};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpgrp, getppid, kill_process, kill_process_group,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group,
     set_parent_process_death_signal, waitid,
 };
 
@@ -33,6 +34,8 @@ const DECISION: Duration = Duration::from_secs(2);
 pub struct Child {
     /// Where it compiles; gone once all files are loaded.
     directory: PathBuf,
+    /// The directory is the child's own.
+    made: AtomicBool,
     parent: Pid,
     files: Mutex<Vec<PolicyFile>>,
 }
@@ -48,7 +51,12 @@ pub fn enter() -> Option<Vec<OsString>> {
     }
     let directory = PathBuf::from(args.next()?);
     let parent = Pid::from_raw(args.next()?.to_str()?.parse().ok()?)?;
-    let child = SELF.get_or_init(|| Child { directory, parent, files: Mutex::default() });
+    let child = SELF.get_or_init(|| Child {
+        directory,
+        made: AtomicBool::new(false),
+        parent,
+        files: Mutex::default(),
+    });
     spawn(|| watch(child));
     Some(std::iter::once(program).chain(args).collect())
 }
@@ -64,7 +72,8 @@ fn watch(child: &Child) {
         if getppid() != Some(child.parent) {
             child.clear();
             // All that was started, such as a compiler, and this process itself.
-            let _ = kill_process_group(getpgrp(), Signal::KILL);
+            let _ = kill_process_group(getpid(), Signal::KILL);
+            std::process::exit(1);
         }
         let files = child.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.iter().find(|f| u128::from(f.longest_decision()) >= too_many) {
@@ -91,8 +100,9 @@ impl Child {
             HostError::system(doing, error, "free space there, or set TMPDIR to another directory")
         };
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).len();
-        if files == 0 {
+        if !self.made.load(Ordering::Relaxed) {
             DirBuilder::new().mode(0o700).create(&self.directory).map_err(cannot)?;
+            self.made.store(true, Ordering::Relaxed);
         }
         let own = self.directory.join(files.to_string());
         fs::create_dir(&own).map_err(cannot)?;
@@ -119,7 +129,9 @@ impl Child {
     }
 
     fn clear(&self) {
-        let _ = fs::remove_dir_all(&self.directory);
+        if self.made.load(Ordering::Relaxed) {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
     }
 }
 
