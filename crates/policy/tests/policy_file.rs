@@ -49,8 +49,11 @@ fn a_decision_and_its_looks_are_followed() {
 #[test]
 fn a_decision_that_cannot_be_followed_is_an_error() {
     let refused = |body: &str| ask(body).0.unwrap_err();
-    assert_eq!(refused("pick.cpu = 4;"), "chose CPU 4 for task 0; the machine has 4");
-    assert!(refused("pick.cpu = 3;").contains("CPU 3 for task 0, which may not run there"));
+    assert_eq!(
+        refused("pick.cpu = 4;"),
+        "chose CPU 4 for task 0, and there are 4; return pick.target if you find none"
+    );
+    assert!(refused("pick.cpu = 3;").contains("CPU 3 for task 0, not allowed there"));
     assert!(refused("pick.target = 9;").contains("pick.target to 9"));
     assert!(refused("p->recent_used_cpu = 9;").contains("recent_used_cpu of task 0 to 9"));
 }

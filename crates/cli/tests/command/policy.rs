@@ -175,9 +175,9 @@ fn what_breaks_a_run_breaks_nothing_else() {
 #[test]
 fn what_does_not_compile_is_shown_at_its_place() {
     let desk = Desk::new();
-    desk.policy("slip.c", "pick.cpu = world_lcc(w, this_cpu);");
+    desk.policy("slip.c", "\tpick.cpu = world_lcc(w, this_cpu);");
     let said = desk.refused(&["policy", "check", "slip.c"], 2);
-    assert!(said.contains("slip.c:7:12: error: implicit declaration"), "{said}");
+    assert!(said.contains("slip.c:7:13: error: implicit declaration"), "{said}");
     let json = desk.output(&["policy", "check", "slip.c", "--json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&json["ok"], &json["messages"][0]["line"]), (&false.into(), &7.into()));

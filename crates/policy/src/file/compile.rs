@@ -36,26 +36,10 @@ const HEADERS: [(&str, &str); 13] = headers!(
 );
 
 /// Without libc and without what undefined behaviour lets an optimizer do, as the kernel has it.
-const FLAGS: [&str; 18] = [
-    "-std=gnu11",
-    "-O2",
-    "-fPIC",
-    "-shared",
-    "-nostdlib",
-    "-ffreestanding",
-    "-fvisibility=hidden",
-    "-fwrapv",
-    "-fno-strict-aliasing",
-    "-fno-delete-null-pointer-checks",
-    "-fno-stack-protector",
-    "-ffp-contract=off",
-    "-fno-diagnostics-color",
-    "-Wall",
-    "-Wextra",
-    "-Wno-unused-parameter",
-    "-Werror=implicit-function-declaration",
-    "-Werror=return-type",
-];
+const FLAGS: &str = "-std=gnu11 -O2 -fPIC -shared -nostdlib -ffreestanding -fvisibility=hidden \
+    -fwrapv -fno-strict-aliasing -fno-delete-null-pointer-checks -fno-stack-protector \
+    -ffp-contract=off -ftabstop=1 -fno-diagnostics-color -Wall -Wextra -Wno-unused-parameter \
+    -Werror=implicit-function-declaration -Werror=return-type";
 
 /// The fix for what the compiler refuses.
 const CORRECT: &str = "correct the file; docs/policy.md lists what it can call";
@@ -123,12 +107,15 @@ impl Draft {
             let problem = format!("cannot write headers to {}: {error}", directory.display());
             failed(problem, "free space there, or set TMPDIR to another directory")
         })?;
-        let said =
-            run(file, directory, &object).map_err(|(problem, help)| failed(problem, help))?;
-        let mut messages = parse(&said.text, directory);
+        let ran = run(file, directory, &object);
+        let (success, said) = ran.map_err(|(problem, help)| failed(problem, help))?;
+        // Messages of gcc and clang: `file:line:column: error: text`.
+        let headers = format!("{}/", directory.display());
+        let mut messages: Vec<Message> =
+            said.lines().filter_map(|line| message(line, &headers)).collect();
         let refused = messages.iter().any(|m| m.kind == MessageKind::Error);
-        if !said.success && !refused {
-            let text = format!("the compiler fails: {}", said.text.trim());
+        if !success && !refused {
+            let text = format!("the compiler fails: {}", said.trim());
             messages.push(Message::error(&source, 0..0, text, CORRECT));
         } else if !refused {
             let bytes = fs::read(&object).unwrap_or_default();
@@ -195,13 +182,12 @@ fn write_headers(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-struct Said {
-    text: String,
-    success: bool,
-}
-
-/// Runs the compiler. Errors: the problem and the fix.
-fn run(file: &Path, directory: &Path, object: &Path) -> Result<Said, (String, &'static str)> {
+/// Runs the compiler: did it succeed, and what has it said? Errors: the problem and the fix.
+fn run(
+    file: &Path,
+    directory: &Path,
+    object: &Path,
+) -> Result<(bool, String), (String, &'static str)> {
     let wanted = std::env::var("CC").ok().filter(|cc| !cc.trim().is_empty());
     let compilers = wanted.as_deref().map_or(vec!["cc", "gcc", "clang"], |cc| vec![cc]);
     // A path that begins with a dash would be taken for an option.
@@ -212,7 +198,7 @@ fn run(file: &Path, directory: &Path, object: &Path) -> Result<Said, (String, &'
         let mut words = compiler.split_whitespace();
         let out = Command::new(words.next().unwrap_or_default())
             .args(words)
-            .args(FLAGS)
+            .args(FLAGS.split_whitespace())
             .args(cfg!(target_arch = "x86_64").then_some("-mpopcnt"))
             .arg("-I")
             .arg(directory.join("policy"))
@@ -228,8 +214,8 @@ fn run(file: &Path, directory: &Path, object: &Path) -> Result<Said, (String, &'
             .output();
         match out {
             Ok(out) => {
-                let text = String::from_utf8_lossy(&out.stderr).into_owned();
-                return Ok(Said { text, success: out.status.success() });
+                let said = String::from_utf8_lossy(&out.stderr).into_owned();
+                return Ok((out.status.success(), said));
             }
             Err(error) if problem.is_empty() => {
                 problem = format!("the C compiler `{compiler}` cannot be run: {error}");
@@ -241,12 +227,6 @@ fn run(file: &Path, directory: &Path, object: &Path) -> Result<Said, (String, &'
         Some(_) => (problem, "set CC to gcc or clang, or unset it"),
         None => (problem, "install gcc or clang, or name one: CC=/path/to/clang"),
     })
-}
-
-/// Messages of gcc and clang: `file:line:column: error: text`.
-fn parse(said: &str, directory: &Path) -> Vec<Message> {
-    let headers = format!("{}/", directory.display());
-    said.lines().filter_map(|line| message(line, &headers)).collect()
 }
 
 fn message(line: &str, headers: &str) -> Option<Message> {

@@ -122,25 +122,29 @@ impl World {
         run.count.store(began + 1, Ordering::Relaxed);
         let pick = run.file.0.loaded.select_cpu(&mut self.raw(), tunables, wakeup);
         run.count.store(began + 2, Ordering::Relaxed);
-        let wakee = self.task(wakeup.wakee);
-        let all = self.n_cpus();
-        let of = wakeup.wakee;
+        let (wakee, all, of) = (self.task(wakeup.wakee), self.n_cpus(), wakeup.wakee);
         if !self.has(pick.cpu) {
-            return Err(format!("chose CPU {} for task {of}; the machine has {all}", pick.cpu));
-        }
-        if !self.allows(wakee.affinity, pick.cpu) {
+            let fix = "return pick.target if you find none";
             return Err(format!(
-                "chose CPU {} for task {of}, which may not run there; ask world_allowed() first",
+                "chose CPU {} for task {of}, and there are {all}; {fix}",
                 pick.cpu
             ));
         }
+        if !self.allows(wakee.affinity, pick.cpu) {
+            let fix = "ask world_allowed() first";
+            return Err(format!("chose CPU {} for task {of}, not allowed there; {fix}", pick.cpu));
+        }
         if !self.has(pick.target) {
-            return Err(format!("set pick.target to {}; the machine has {all}", pick.target));
+            let fix = "policy_select_target() sets it";
+            return Err(format!(
+                "set pick.target to {}, and there are {all} CPUs; {fix}",
+                pick.target
+            ));
         }
         let waker = if wakeup.waker == TaskId::NONE { wakee } else { self.task(wakeup.waker) };
         match [wakee, waker].into_iter().find(|task| !self.has(task.recent_used_cpu)) {
             Some(task) => Err(format!(
-                "set recent_used_cpu of task {} to {}; the machine has {all}",
+                "set recent_used_cpu of task {} to {}, and there are {all} CPUs; leave it alone",
                 task.id, task.recent_used_cpu
             )),
             None => Ok(pick),
