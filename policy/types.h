@@ -97,6 +97,8 @@ enum policy_rule {
 	POLICY_RULE_IDLE_CPU,
 	POLICY_RULE_SHORT,	/* SIS_SHORT kept the pair together */
 	POLICY_RULE_TARGET,	/* nothing idle was found */
+	POLICY_RULE_OWN,	/* a policy file chose an idle CPU (reveille.h) */
+	POLICY_RULE_OWN_BUSY,	/* ... one that was not */
 };
 
 /* What select_task_rq decided, and what it looked at to decide it. */

@@ -10,6 +10,7 @@ use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
 use crate::generate::GenerateArgs;
 use crate::plan_cmd::PlanArgs;
+use crate::policy_cmd::PolicyCommand;
 use crate::sensitivity_cmd::SensitivityArgs;
 use crate::usage_cmd::UsageCommand;
 use crate::usage_import::UsageImportArgs;
@@ -39,6 +40,14 @@ pub enum Command {
     Study(StudyArgs),
     /// Compare policies on a machine, a workload and loads you choose
     Compare(CompareArgs),
+    /// Write a scheduling policy of your own in C, and check it
+    ///
+    /// `new` writes a file to begin with, `check` compiles it with the system's C compiler, and
+    /// `reveille compare --policy FILE` simulates it. See docs/policy.md.
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     Sensitivity(SensitivityArgs),
     Fit(FitArgs),
     /// Record a task group's demand for CPU time
@@ -138,6 +147,10 @@ pub struct CompareArgs {
     /// the host (root)
     #[arg(long, value_name = "EDITS|KERNEL", allow_hyphen_values = true)]
     pub with: Vec<String>,
+    /// A C file that decides on which CPU a wakee runs, in place of the baseline's rules: a
+    /// variant like those of --with, whose edits may follow. `reveille policy new` writes one
+    #[arg(long, value_name = "FILE.c[,EDITS]")]
+    pub policy: Vec<String>,
     /// A parameter of the workload; repeat the option for several
     #[arg(long, value_name = "NAME=VALUE")]
     pub param: Vec<String>,

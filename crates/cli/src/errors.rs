@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
 use reveille_machine::{Machine, MachineError};
-use reveille_place::Mistake;
+use reveille_place::{FileError, Mistake};
 use reveille_plan::PlanError;
 use reveille_study::StudyError;
 use reveille_usage::UsageError;
@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::shown::{Shown, printable};
 
 /// Exit code for wrong input; clap uses it too.
-const WRONG_INPUT: u8 = 2;
+pub const WRONG_INPUT: u8 = 2;
 /// Exit code after Ctrl-C: 128 + SIGINT, as shells have it.
 pub const INTERRUPTED: u8 = 130;
 
@@ -42,6 +42,14 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Usage(#[from] UsageError),
+    /// A policy file is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    PolicyFile(#[from] Box<FileError>),
+    /// A policy file ended its run.
+    #[error("{files}: {how}")]
+    #[diagnostic(help("{help}"))]
+    PolicyEnded { files: String, how: String, help: &'static str },
     /// A name that a list does not have.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -93,6 +101,7 @@ impl CliError {
             CliError::Plan(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::OutputFile { .. }
+            | CliError::PolicyEnded { .. }
             | CliError::Noisy { .. }
             | CliError::Output(_)
             | CliError::Signals(_) => ExitCode::FAILURE,

@@ -17,6 +17,7 @@ pub const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "reveille compare --machine zen4-7950x --workload tcp_rr --load 16 --base v6.2 \
                  --with v6.12",
             ),
+            ("policy", "reveille policy new idea.c"),
             ("sensitivity", "reveille sensitivity aged-idle --points 3"),
             ("fit", "reveille fit --machine spr-2s56c -o fitted.toml"),
         ],

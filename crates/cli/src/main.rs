@@ -9,12 +9,14 @@ mod fit_cmd;
 mod generate;
 mod help;
 mod host_study;
+mod isolated;
 mod list;
 mod output;
 mod output_file;
 mod page;
 mod plan_act;
 mod plan_cmd;
+mod policy_cmd;
 mod progress;
 mod sensitivity_cmd;
 mod shown;
@@ -39,7 +41,8 @@ fn main() -> ExitCode {
     }
     errors::set_style();
     reveille_host::cgroup::remove_at_panic();
-    let given = help::command().get_matches();
+    let args = isolated::enter().unwrap_or_else(|| std::env::args_os().collect());
+    let given = help::command().get_matches_from(args);
     let args = Args::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     run(args.command).unwrap_or_else(errors::report)
 }
@@ -61,6 +64,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),
+        Command::Policy { command } => policy_cmd::policy(&command),
         Command::Policies(args) => list::policies(&args),
     }
 }

@@ -15,6 +15,7 @@ use crate::host_study::{self, Costs};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
+use crate::policy_cmd::{self, Files};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
@@ -108,6 +109,10 @@ fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), 
 /// Runs a comparison given on the command line.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     let on = args.on.unwrap_or_default();
+    let files = match policy_cmd::files(&args.policy, on)? {
+        Files::Loaded(files) => files,
+        Files::Ran(code) => return Ok(code),
+    };
     let machine = host_study::machine(on, args.machine.as_deref())?;
     let study = reveille_study::compare(&Parts {
         machine,
@@ -115,6 +120,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
         load: &args.load,
         base: args.base.as_deref().unwrap_or("host"),
         with: &args.with,
+        files: &files,
         param: &args.param,
         metric: &args.metric,
         group: &args.group,

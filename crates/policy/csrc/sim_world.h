@@ -57,66 +57,95 @@ struct world {
 
 #include "../../../policy/world.h"
 
+/*
+ * A policy file's numbers are checked (policy_file.h): one that does not exist ends its
+ * run, where it would else read what lies beyond an array.
+ */
+#ifdef REVEILLE_CHECKED
+static inline u32 world_number(u32 i, u32 n)
+{
+	if (i >= n)
+		__builtin_trap();
+	return i;
+}
+#else
+#define world_number(i, n) (i)
+#endif
+
+static inline const struct world_cpu *world_cpu_of(const struct world *w, u32 cpu)
+{
+	return &w->cpus[world_number(cpu, w->n_cpus)];
+}
+
+static inline struct world_llc *world_llc_of(const struct world *w, u32 llc)
+{
+	return &w->llcs[world_number(llc, w->n_llcs)];
+}
+
 static inline bool world_available_idle(const struct world *w, u32 cpu)
 {
-	return w->cpus[cpu].available_idle != 0;
+	return world_cpu_of(w, cpu)->available_idle != 0;
 }
 
 static inline bool world_usable(const struct world *w, u32 cpu)
 {
-	return (w->cpus[cpu].available_idle | w->cpus[cpu].sched_idle) != 0;
+	const struct world_cpu *c = world_cpu_of(w, cpu);
+
+	return (c->available_idle | c->sched_idle) != 0;
 }
 
 static inline u32 world_nr_running(const struct world *w, u32 cpu)
 {
-	return w->cpus[cpu].nr_running;
+	return world_cpu_of(w, cpu)->nr_running;
 }
 
 static inline const struct policy_task *world_curr(const struct world *w, u32 cpu)
 {
-	u32 id = w->cpus[cpu].curr;
+	u32 id = world_cpu_of(w, cpu)->curr;
 
 	return id == POLICY_NONE ? 0 : &w->tasks[id];
 }
 
 static inline u32 world_cfs_load(const struct world *w, u32 cpu)
 {
-	return w->cpus[cpu].cfs_load;
+	return world_cpu_of(w, cpu)->cfs_load;
 }
 
 static inline u32 world_capacity(const struct world *w, u32 cpu)
 {
-	return w->cpus[cpu].capacity;
+	return world_cpu_of(w, cpu)->capacity;
 }
 
 static inline u32 world_llc(const struct world *w, u32 cpu)
 {
-	return w->cpus[cpu].llc;
+	return world_cpu_of(w, cpu)->llc;
 }
 
 static inline u32 world_llc_weight(const struct world *w, u32 llc)
 {
-	return w->llcs[llc].weight;
+	return world_llc_of(w, llc)->weight;
 }
 
 static inline u32 world_llc_position(const struct world *w, u32 cpu)
 {
-	return w->cpus[cpu].position;
+	return world_cpu_of(w, cpu)->position;
 }
 
 static inline u32 world_llc_cpu(const struct world *w, u32 llc, u32 position)
 {
-	return w->llc_cpus[w->llcs[llc].first + position];
+	const struct world_llc *l = world_llc_of(w, llc);
+
+	return w->llc_cpus[l->first + world_number(position, l->weight)];
 }
 
 static inline u32 world_next_llc(const struct world *w, u32 llc)
 {
-	return w->llcs[llc].next;
+	return world_llc_of(w, llc)->next;
 }
 
 static inline u32 world_llc_rank(const struct world *w, u32 llc)
 {
-	return w->llcs[llc].rank;
+	return world_llc_of(w, llc)->rank;
 }
 
 static inline bool world_cluster_active(const struct world *w)
@@ -126,7 +155,8 @@ static inline bool world_cluster_active(const struct world *w)
 
 static inline u64 world_cluster_word(const struct world *w, u32 cpu, u32 i)
 {
-	return w->clusters[(u64)w->cpus[cpu].cluster * POLICY_LLC_WORDS + i];
+	return w->clusters[(u64)world_cpu_of(w, cpu)->cluster * POLICY_LLC_WORDS +
+			  world_number(i, POLICY_LLC_WORDS)];
 }
 
 static inline bool world_smt_active(const struct world *w)
@@ -136,61 +166,66 @@ static inline bool world_smt_active(const struct world *w)
 
 static inline u32 world_smt_width(const struct world *w, u32 cpu)
 {
-	return w->cpus[cpu].smt_width;
+	return world_cpu_of(w, cpu)->smt_width;
 }
 
 static inline u32 world_smt_cpu(const struct world *w, u32 cpu, u32 k)
 {
-	return w->smt_cpus[w->cpus[cpu].smt_first + k];
+	const struct world_cpu *c = world_cpu_of(w, cpu);
+
+	return w->smt_cpus[c->smt_first + world_number(k, c->smt_width)];
 }
 
 static inline u64 world_usable_word(const struct world *w, u32 llc, u32 i)
 {
-	return w->llcs[llc].usable[i];
+	return world_llc_of(w, llc)->usable[world_number(i, POLICY_LLC_WORDS)];
 }
 
 static inline u64 world_allowed_word(const struct world *w, const struct policy_task *p, u32 llc,
 				     u32 i)
 {
-	return w->allowed[((u64)p->affinity * w->n_llcs + llc) * POLICY_LLC_WORDS + i];
+	u64 set = (u64)p->affinity * w->n_llcs + world_number(llc, w->n_llcs);
+
+	return w->allowed[set * POLICY_LLC_WORDS + world_number(i, POLICY_LLC_WORDS)];
 }
 
 static inline bool world_allowed(const struct world *w, const struct policy_task *p, u32 cpu)
 {
-	u32 at = w->cpus[cpu].position;
+	const struct world_cpu *c = world_cpu_of(w, cpu);
+	u32 at = c->position;
 
-	return (world_allowed_word(w, p, w->cpus[cpu].llc, at / 64) >> (at % 64)) & 1;
+	return (world_allowed_word(w, p, c->llc, at / 64) >> (at % 64)) & 1;
 }
 
 static inline bool world_has_idle_cores(const struct world *w, u32 llc)
 {
-	return w->llcs[llc].has_idle_cores != 0;
+	return world_llc_of(w, llc)->has_idle_cores != 0;
 }
 
 static inline void world_clear_idle_cores(struct world *w, u32 llc)
 {
-	w->llcs[llc].has_idle_cores = 0;
+	world_llc_of(w, llc)->has_idle_cores = 0;
 }
 
 static inline u32 world_nr_idle_scan(const struct world *w, u32 llc)
 {
-	return w->llcs[llc].nr_idle_scan;
+	return world_llc_of(w, llc)->nr_idle_scan;
 }
 
 static inline u64 world_filter_word(const struct world *w, u32 llc, u32 i)
 {
-	return w->llcs[llc].filter[i];
+	return world_llc_of(w, llc)->filter[world_number(i, POLICY_LLC_WORDS)];
 }
 
 static inline void world_empty_filter(struct world *w, u32 llc)
 {
 	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
-		w->llcs[llc].filter[i] = 0;
+		world_llc_of(w, llc)->filter[i] = 0;
 }
 
 static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)
 {
-	return &w->scans[cpu];
+	return &w->scans[world_number(cpu, w->n_cpus)];
 }
 
 #endif

@@ -3,7 +3,7 @@
 
 use reveille_place::Mistake;
 
-use crate::Ns;
+use crate::{Ns, PolicyFile};
 
 /// One rule that can be left in or out.
 #[derive(Clone, Copy, Debug)]
@@ -216,6 +216,8 @@ pub struct Policy {
     pub edits: String,
     /// Features that are on.
     pub features: u64,
+    /// Decides in place of the kernel's CPU selection.
+    pub file: Option<PolicyFile>,
 }
 
 /// Fix for a baseline or feature that does not exist.
@@ -231,7 +233,12 @@ impl Policy {
             let known = BASELINES.iter().map(|b| b.name);
             Mistake::unknown("baseline", name, known).mended_by(LISTED)
         })?;
-        Ok(Policy { base: name.to_string(), edits: String::new(), features: found.features })
+        Ok(Policy {
+            base: name.to_string(),
+            edits: String::new(),
+            features: found.features,
+            file: None,
+        })
     }
 
     /// This policy with edits applied, at most one of each feature; they are separated by
@@ -278,7 +285,7 @@ impl Policy {
                 "write `+FEATURE`, such as `+SIS_SHORT`, or a setting, such as `burst=100ms`",
             ));
         }
-        Ok(Policy { base: self.base.clone(), edits: names.join(" "), features })
+        Ok(Policy { edits: names.join(" "), features, ..self.clone() })
     }
 
     /// Names of the features that are on, in bit order.

@@ -4,6 +4,7 @@
 mod bandwidth;
 mod features;
 mod ffi;
+mod file;
 mod group;
 mod idle_filter;
 mod ids;
@@ -19,12 +20,16 @@ pub use features::{
     BASELINES, Baseline, FEATURES, Feature, Policy, Tunables, bits, scaling_factor,
 };
 pub use ffi::nr_idle_scan;
+pub use file::{Draft, Message, MessageKind, POLICY_INTERFACE, PolicyFile, PolicyRun, Wakeup};
 pub use group::{Groups, TaskGroup};
 pub use ids::{CpuId, Id, TaskId};
 pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_without_meaning};
 pub use state::{Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use world::{LlcShape, World, WorldShape};
+
+/// A policy file to begin with, which calls itself idea.c.
+pub const POLICY_TEMPLATE: &str = include_str!("../csrc/template.c");
 
 /// Nanoseconds.
 pub type Ns = u64;

@@ -157,6 +157,10 @@ pub enum Rule {
     Short,
     /// Nothing idle was found.
     Target,
+    /// A policy file chose an idle CPU.
+    Own,
+    /// A policy file chose a busy CPU.
+    OwnBusy,
 }
 
 /// A decision and what it looked at (`struct policy_pick`).
@@ -188,6 +192,11 @@ pub struct Pick {
 }
 
 impl Pick {
+    /// `cpu`, without a look at any other.
+    pub fn unsearched(cpu: CpuId) -> Pick {
+        Pick { cpu, target: cpu, ..Pick::default() }
+    }
+
     /// The rule that chose the CPU.
     pub fn rule(&self) -> Rule {
         match self.rule {
@@ -199,6 +208,8 @@ impl Pick {
             6 => Rule::IdleCore,
             7 => Rule::IdleCpu,
             8 => Rule::Short,
+            10 => Rule::Own,
+            11 => Rule::OwnBusy,
             _ => Rule::Target,
         }
     }

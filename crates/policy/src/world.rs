@@ -357,6 +357,13 @@ impl World {
         flags: u32,
         now_j: u64,
     ) -> Pick {
+        self.check_wakeup(wakee, waker, this_cpu);
+        ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
+    }
+
+    /// Panics if a decision would follow a number that does not exist.
+    #[inline]
+    pub(crate) fn check_wakeup(&self, wakee: TaskId, waker: TaskId, this_cpu: CpuId) {
         let p = &self.tasks[wakee.index()];
         assert!(waker == TaskId::NONE || waker.index() < self.tasks.len(), "no task {waker}");
         assert!(
@@ -366,7 +373,6 @@ impl World {
                 && self.knows(p.affinity),
             "task {wakee} refers to a CPU or affinity set that does not exist"
         );
-        ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
     }
 
     /// The search that `pick` tells of took `this_cpu` so much time. Says to SIS_PROP

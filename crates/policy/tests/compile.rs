@@ -11,6 +11,9 @@ const WARNINGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"];
 /// with these, and libgcc counts bits where the processor cannot.
 const FREESTANDING: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "__popcountdi2"];
 
+/// Programs of tests/bpf_world.c.
+const WORLD_PROGRAMS: [&str; 4] = ["select_cpu", "enqueue", "quiescent", "update_idle"];
+
 fn is_there(compiler: &str) -> bool {
     Command::new(compiler).arg("--version").output().is_ok_and(|out| out.status.success())
 }
@@ -81,17 +84,67 @@ fn the_native_build_needs_no_library() {
 
 #[test]
 fn bpf_programs_call_nothing() {
-    check_programs("tests/bpf_world.c", &["select_cpu", "enqueue", "quiescent", "update_idle"]);
+    check_programs("tests/bpf_world.c", &WORLD_PROGRAMS, &[]);
     let bandwidth = ["stopping", "tick", "timer", "cgroup_set_bandwidth"];
-    check_programs("tests/bpf_bandwidth.c", &bandwidth);
+    check_programs("tests/bpf_bandwidth.c", &bandwidth, &[]);
+}
+
+/// Policy files that the project ships.
+fn policy_files() -> Vec<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let examples = std::fs::read_dir(own.join("../../docs/examples/policies")).unwrap();
+    let mut files: Vec<PathBuf> = examples.map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 3);
+    files.push(own.join("csrc/template.c"));
+    files
+}
+
+#[test]
+fn policy_files_compile_for_the_simulator() {
+    for file in policy_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let draft = reveille_policy::Draft::compile(&file, dir.path()).unwrap();
+        assert!(draft.messages.is_empty(), "{}: {:?}", file.display(), draft.messages);
+        draft.load().unwrap();
+    }
+}
+
+/// A program that asks a policy file, in the world of tests/bpf_world.c.
+const OWN_PROGRAM: &str = r#"
+SEC("struct_ops/own") u32 own(struct wakeup *wakeup)
+{
+	struct policy_task *wakee = task_of(&world_state, wakeup->wakee);
+
+	if (!wakee)
+		return wakeup->this_cpu;
+	return reveille_select(&world_state, &tunables, wakee,
+			       task_of(&world_state, wakeup->waker), wakeup->this_cpu,
+			       wakeup->flags, wakeup->now_j)
+		.cpu;
+}
+"#;
+
+#[test]
+fn policy_files_compile_for_bpf() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let headers = format!("-I{}", own.join("../../policy").display());
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("own.c");
+    for file in policy_files() {
+        let world = own.join("tests/bpf_world.c");
+        let text = format!("#include {world:?}\n#include {file:?}\n{OWN_PROGRAM}");
+        std::fs::write(&program, text).unwrap();
+        let names = [&WORLD_PROGRAMS[..], &["own"]].concat();
+        check_programs(program.to_str().unwrap(), &names, &[&headers, "-Wno-unused-parameter"]);
+    }
 }
 
 /// The file compiles for every BPF version to just these programs.
-fn check_programs(source: &str, names: &[&str]) {
+fn check_programs(source: &str, names: &[&str], more: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     for clang in clangs() {
         for cpu in ["-mcpu=v1", "-mcpu=v2", "-mcpu=v3"] {
-            let flags = ["-target", "bpf", "-g", cpu];
+            let flags = [&["-target", "bpf", "-g", cpu], more].concat();
             let bytes = compile(&clang, &flags, source, dir.path());
             let file = object::File::parse(bytes.as_slice()).unwrap();
             assert_eq!(file.architecture(), object::Architecture::Bpf);

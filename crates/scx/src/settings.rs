@@ -95,7 +95,7 @@ pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
 
 /// A policy of these features; the baseline's name is lost on the way through the kernel.
 pub fn policy_of(features: u64) -> Policy {
-    Policy { base: "the scheduler".to_owned(), edits: String::new(), features }
+    Policy { base: "the scheduler".to_owned(), edits: String::new(), features, file: None }
 }
 
 fn checked(option: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64, ScxError> {

@@ -28,10 +28,12 @@ impl Sim<'_> {
     /// Runs warm-up and measured time.
     pub(crate) fn run(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<Ran, SimError> {
         self.start(spec);
-        self.advance_to(spec.warmup_ns, stop)?;
+        let warm = self.advance_to(spec.warmup_ns, stop);
+        self.unless_at_fault(warm)?;
         self.forget();
         let end = spec.warmup_ns + spec.duration_ns;
-        self.advance_to(end, stop)?;
+        let ended = self.advance_to(end, stop);
+        self.unless_at_fault(ended)?;
         let history = self.bandwidth.as_mut().and_then(|bandwidth| bandwidth.history.take());
         Ok(Ran {
             history: history.unwrap_or_default(),
@@ -65,7 +67,7 @@ impl Sim<'_> {
             }
             events += 1;
             if events.is_multiple_of(STOP_CHECK_EVENTS) {
-                if stop.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) || self.file_at_fault() {
                     return Err(SimError::Interrupted);
                 }
                 #[cfg(debug_assertions)]

@@ -17,6 +17,9 @@ pub enum SimError {
     /// The kernel would refuse a group's limits.
     #[error("group `{group}`: {error}")]
     Limits { group: String, error: BandwidthError },
+    /// What a policy file decided cannot be followed.
+    #[error("at {at_ns} ns of virtual time the file {problem}")]
+    Policy { at_ns: Ns, problem: String },
     /// A group lies in one that does not come before it.
     #[error("group `{group}` lies in group number {parent}, which must come before it")]
     GroupOrder {

@@ -14,6 +14,7 @@ use crate::rq::groups::Bandwidth;
 use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
+use crate::sched::by_file::ByFile;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
 use crate::together::Follower;
@@ -38,6 +39,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) bandwidth: Option<Box<Bandwidth>>,
     /// Policies that are checked along with the one that runs.
     pub(crate) followers: Vec<Follower>,
+    /// The policy file that decides in place of the kernel's selection, if one does.
+    pub(crate) file: Option<Box<ByFile>>,
     pub(crate) chance: Chance,
     pub(crate) measured: Measured,
 }

@@ -17,6 +17,7 @@ use crate::rq::runqueue::RunQueue;
 use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
+use crate::sched::by_file::ByFile;
 use crate::sim::{FIRST_JIFFY, Sim};
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
@@ -52,6 +53,7 @@ impl<'a> Sim<'a> {
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
             followers: Vec::new(),
+            file: ByFile::new(policy),
             chance: Chance::new(spec.seed, machine.cost.noise),
             measured: Measured::new(program),
             world,

@@ -1,7 +1,7 @@
 //! One run for several policies: as long as each of them decides the same at every wakeup, what
 //! happens is the same too.
 
-use reveille_policy::{CpuId, Pick, Policy, Task, TaskId, Tunables, bits};
+use reveille_policy::{CpuId, Pick, Policy, Task, TaskId, Tunables, Wakeup, bits};
 
 use crate::sim::Sim;
 
@@ -21,7 +21,10 @@ const LEAVE_MORE: u64 = bits::SIS_PROP | bits::SIS_AGE | bits::SIS_FILTER | bits
 
 /// Can the decisions of one policy be checked while the other runs?
 pub(crate) fn checkable(run: &Policy, other: &Policy) -> bool {
-    (run.features ^ other.features) & !AT_WAKEUPS == 0 && run.features & LEAVE_MORE == 0
+    (run.features ^ other.features) & !AT_WAKEUPS == 0
+        && run.features & LEAVE_MORE == 0
+        && run.file.is_none()
+        && other.file.is_none()
 }
 
 /// A policy that has decided as the one that runs, so far.
@@ -43,7 +46,7 @@ impl Sim<'_> {
         flags: u32,
     ) -> Pick {
         let now_j = self.jiffies();
-        if self.followers.is_empty() {
+        if self.followers.is_empty() && self.file.is_none() {
             let tunables = &self.rules.tunables;
             return self.world.select_cpu(tunables, wakee, waker, this_cpu, flags, now_j);
         }
@@ -59,6 +62,9 @@ impl Sim<'_> {
         flags: u32,
         now_j: u64,
     ) -> Pick {
+        if self.file.is_some() {
+            return self.select_cpu_by_file(Wakeup { wakee, waker, this_cpu, flags, now_j });
+        }
         let world = &mut self.world;
         let ids = [wakee, if waker == TaskId::NONE { wakee } else { waker }];
         let before = ids.map(|id| *world.task(id));

@@ -13,6 +13,7 @@ mod lists;
 mod plan;
 mod plan_act;
 mod plan_edges;
+mod policy;
 mod results;
 mod rtapp;
 mod schedulers;

@@ -4,6 +4,7 @@ pub(crate) mod balance;
 pub(crate) mod balance_pass;
 pub(crate) mod balancer;
 pub(crate) mod bandwidth;
+pub(crate) mod by_file;
 pub(crate) mod delayed;
 pub(crate) mod domains;
 pub(crate) mod enqueue;

@@ -100,7 +100,12 @@ impl Sim<'_> {
         let mut toll = Toll::cost(Ns::from(self.hw.cost.ttwu_ns) + looked);
         let asked_for_cores = !matches!(
             pick.rule(),
-            Rule::TargetIdle | Rule::PrevIdle | Rule::RecentIdle | Rule::Kthread
+            Rule::TargetIdle
+                | Rule::PrevIdle
+                | Rule::RecentIdle
+                | Rule::Kthread
+                | Rule::Own
+                | Rule::OwnBusy
         );
         self.count_search(&pick, !asked_for_cores);
         if asked_for_cores && self.world.smt_active() && self.rules.tunables.notes_idle_cores() {
@@ -155,8 +160,7 @@ impl Sim<'_> {
     fn queue_wakee(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick, mut toll: Toll) -> Toll {
         let dst = pick.cpu;
         self.count_wakeup(cpu, dst);
-        if pick.rule() != Rule::Target
-            && pick.rule() != Rule::Short
+        if !matches!(pick.rule(), Rule::Target | Rule::Short | Rule::OwnBusy)
             && !self.world.available_idle(dst)
         {
             self.measured.counters.stacked_wakeups += 1;

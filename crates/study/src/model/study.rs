@@ -133,6 +133,7 @@ impl Variant {
     /// Do runs of both differ in nothing?
     pub(crate) fn does_as(&self, other: &Variant) -> bool {
         self.policy.features == other.policy.features
+            && self.policy.file == other.policy.file
             && self.groups == other.groups
             && self.cpus == other.cpus
             && self.scheduler == other.scheduler

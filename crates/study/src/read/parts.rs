@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use miette::Diagnostic;
 use reveille_machine::Machine;
 use reveille_place::Mistake;
-use reveille_policy::{Groups, Policy};
+use reveille_policy::{Groups, Policy, PolicyFile};
 use reveille_workload::{Program, Workload};
 
 use crate::model::error::StudyError;
@@ -31,6 +31,8 @@ pub struct Parts<'a> {
     /// Variants: edits such as `+SIS_SHORT,-TTWU_QUEUE` or `burst=100ms`, or another kernel;
     /// none for the baseline alone.
     pub with: &'a [String],
+    /// Policy files, each for a variant with edits besides, as in `with`.
+    pub files: &'a [(PolicyFile, String)],
     /// Parameters of the workload: `name=value`.
     pub param: &'a [String],
     /// Names of metrics; the workload's first if none is given.
@@ -121,8 +123,7 @@ fn case(
         BuildError::Workload(error) => StudyError::Workload(error),
     })?;
     let groups = groups(parts, &points[0].program)?;
-    let variants = variants((&base, &scheduler), &groups, machine, parts);
-    let variants = variants.map_err(|p| StudyError::option("--with", p))?;
+    let variants = variants((&base, &scheduler), &groups, machine, parts)?;
     let metrics = metrics(workload, &groups, parts.metric);
     let repeats = checked_repeats(i64::from(parts.repeats));
     let (usual_warmup, usual_duration) = default_times(parts.on);
@@ -169,12 +170,15 @@ fn variants(
     groups: &Groups,
     machine: &Machine,
     parts: &Parts<'_>,
-) -> Result<Vec<Variant>, Mistake> {
+) -> Result<Vec<Variant>, StudyError> {
     let mut variants = Vec::new();
-    for edits in parts.with {
-        let variant = variant::variant(base, groups, edits, &variants)?;
-        variant.runs_on(machine)?;
-        variants.push(variant);
+    let files = parts.files.iter().map(|(file, edits)| ("--policy", edits, Some(file)));
+    for (option, edits, file) in parts.with.iter().map(|e| ("--with", e, None)).chain(files) {
+        let variant = variant::with_file(base, groups, edits, file, &variants).and_then(|v| {
+            v.runs_on(machine)?;
+            Ok(v)
+        });
+        variants.push(variant.map_err(|problem| StudyError::option(option, problem))?);
     }
     Ok(variants)
 }

@@ -9,7 +9,9 @@ use reveille_host::kernel_version;
 use reveille_host::sched_ext::SCX_REVEILLE;
 use reveille_machine::parse_cpu_list;
 use reveille_place::Mistake;
-use reveille_policy::{BASELINES, Baseline, Groups, Policy, SCX_DEFAULT_BASE, scx_without_meaning};
+use reveille_policy::{
+    BASELINES, Baseline, Groups, Policy, PolicyFile, SCX_DEFAULT_BASE, scx_without_meaning,
+};
 
 use crate::model::scheduler::{self, PREFIX, Scheduler};
 use crate::model::study::Variant;
@@ -68,12 +70,27 @@ fn host_baseline(release: (u32, u32)) -> Result<&'static str, Mistake> {
 /// edited, in place of the baseline; `scx:` loads a scheduler (see above). Without it
 /// a variant has the scheduler of its baseline.
 pub(crate) fn variant(
-    (base, of_base): (&Policy, &Scheduler),
+    base: (&Policy, &Scheduler),
     groups: &Groups,
     text: &str,
     earlier: &[Variant],
 ) -> Result<Variant, Mistake> {
+    with_file(base, groups, text, None, earlier)
+}
+
+/// A variant whose CPU selection is a policy file's; `text` has edits besides, if there are any.
+pub(crate) fn with_file(
+    (base, of_base): (&Policy, &Scheduler),
+    groups: &Groups,
+    text: &str,
+    file: Option<&PolicyFile>,
+    earlier: &[Variant],
+) -> Result<Variant, Mistake> {
     let loaded = scheduler::prefixed(text);
+    if file.is_some() && (loaded.is_some() || *of_base != Scheduler::Kernel) {
+        let problem = format!("no file decides in a scheduler that `{PREFIX}` loads");
+        return Err(Mistake::new(problem, "name a kernel's baseline, such as `--base v6.4`"));
+    }
     let items = loaded.unwrap_or(text).split([' ', ',']).filter(|item| !item.is_empty());
     let items: Vec<&str> = items.collect();
     let (scheduler, policy, edits) = match loaded {
@@ -102,7 +119,8 @@ pub(crate) fn variant(
     }
     let nothing_else =
         settings.is_empty() && places.is_empty() && head.is_empty() && loaded.is_none();
-    let policy = if features.is_empty() && !nothing_else {
+    let nothing_else = nothing_else && file.is_none();
+    let mut policy = if features.is_empty() && !nothing_else {
         policy
     } else {
         policy.with(&features.join(" "))?
@@ -110,11 +128,21 @@ pub(crate) fn variant(
     if scheduler == Scheduler::Reveille {
         meaningful(&policy)?;
     }
-    let name = [head.clone(), features, settings.clone(), places].concat().join(" ");
+    policy.file = file.cloned();
+    let name = [
+        file.map(PolicyFile::name).into_iter().collect(),
+        head.clone(),
+        features,
+        settings.clone(),
+        places,
+    ]
+    .concat()
+    .join(" ");
     let name = loaded.map_or_else(|| name.clone(), |_| scheduler::named(&name));
     let edited = settings::edited(groups, &settings)?;
     let variant = Variant { name, policy, groups: edited, cpus, scheduler };
     let is_base = variant.policy.features == base.features
+        && file.is_none()
         && variant.groups == *groups
         && variant.cpus.is_empty()
         && variant.scheduler == *of_base;

@@ -1,0 +1,201 @@
+//! Policy files run in a child process, so that what they break is the child's alone. The child
+//! is this command again with the same arguments. The parent passes signals on, says what ended
+//! the child, and removes what it left; the child ends when its parent has, or when one decision
+//! takes too long.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{sleep, spawn};
+use std::time::{Duration, SystemTime};
+
+use reveille_host::HostError;
+use reveille_policy::{Draft, PolicyFile};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group,
+    set_parent_process_death_signal, waitid,
+};
+
+use crate::errors::{self, CliError, INTERRUPTED};
+
+/// The first argument that makes the command the child; no user types it.
+const CHILD: &str = "__policy-child";
+/// How often the child looks at its parent and at its decisions.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// How long one decision may take; usual is less than a microsecond.
+const DECISION: Duration = Duration::from_secs(2);
+
+/// What the child knows of itself.
+pub struct Child {
+    /// Where it compiles; gone once all files are loaded.
+    directory: PathBuf,
+    /// The directory is the child's own.
+    made: AtomicBool,
+    parent: Pid,
+    files: Mutex<Vec<PolicyFile>>,
+}
+
+static SELF: OnceLock<Child> = OnceLock::new();
+
+/// In the child: begins to watch, and returns the command line without what makes it a child.
+pub fn enter() -> Option<Vec<OsString>> {
+    let mut args = std::env::args_os();
+    let program = args.next()?;
+    if args.next()? != CHILD {
+        return None;
+    }
+    let directory = PathBuf::from(args.next()?);
+    let parent = Pid::from_raw(args.next()?.to_str()?.parse().ok()?)?;
+    let child = SELF.get_or_init(|| Child {
+        directory,
+        made: AtomicBool::new(false),
+        parent,
+        files: Mutex::default(),
+    });
+    spawn(|| watch(child));
+    Some(std::iter::once(program).chain(args).collect())
+}
+
+/// The child, if this is it.
+pub fn child() -> Option<&'static Child> {
+    SELF.get()
+}
+
+fn watch(child: &Child) {
+    let too_many = DECISION.as_millis() / BETWEEN_LOOKS.as_millis();
+    loop {
+        if getppid() != Some(child.parent) {
+            child.clear();
+            // All that was started, such as a compiler, and this process itself.
+            let _ = kill_process_group(getpid(), Signal::KILL);
+            std::process::exit(1);
+        }
+        let files = child.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.iter().find(|f| u128::from(f.longest_decision()) >= too_many) {
+            errors::report(CliError::PolicyEnded {
+                files: file.name().to_owned(),
+                how: format!("one decision takes longer than {} s", DECISION.as_secs()),
+                help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
+            });
+            std::process::exit(1);
+        }
+        drop(files);
+        sleep(BETWEEN_LOOKS);
+    }
+}
+
+impl Child {
+    /// Compiles a file in a directory of its own: libraries of one path are one to the system.
+    ///
+    /// # Errors
+    /// As [`Draft::compile`], or the directory cannot be made.
+    pub fn compile(&self, file: &Path) -> Result<Draft, CliError> {
+        let cannot = |error| {
+            let doing = format!("make a directory in {}", self.directory.display());
+            HostError::system(doing, error, "free space there, or set TMPDIR to another directory")
+        };
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if !self.made.load(Ordering::Relaxed) {
+            DirBuilder::new().mode(0o700).create(&self.directory).map_err(cannot)?;
+            self.made.store(true, Ordering::Relaxed);
+        }
+        let own = self.directory.join(files.to_string());
+        fs::create_dir(&own).map_err(cannot)?;
+        Ok(Draft::compile(file, &own)?)
+    }
+
+    /// Compiles and loads a file.
+    ///
+    /// # Errors
+    /// As [`Child::compile`]; or the file's first mistake.
+    pub fn load(&self, file: &Path) -> Result<PolicyFile, CliError> {
+        let file = self.compile(file)?.load()?;
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.push(file.clone());
+        Ok(file)
+    }
+
+    /// All files are loaded: removes the directory, so that the kernel may end the child with its
+    /// parent.
+    pub fn die_with_parent(&self) {
+        self.clear();
+        // It is the watcher's task, too.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
+
+    fn clear(&self) {
+        if self.made.load(Ordering::Relaxed) {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// Runs this command again as the child, to its end. `files` are those that it loads.
+pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
+    let cannot = |error| HostError::system("start a process for the policy", error, "try again");
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let own = std::process::id();
+    let name = format!("reveille-policy-{own}-{:x}", now.as_nanos());
+    let directory = std::env::temp_dir().join(name);
+    let program = std::env::current_exe().map_err(cannot)?;
+    let mut child = Command::new(program)
+        .arg(CHILD)
+        .arg(&directory)
+        .arg(own.to_string())
+        .args(std::env::args_os().skip(1))
+        .stdin(Stdio::null())
+        // A terminal's Ctrl-C must not reach it twice.
+        .process_group(0)
+        .spawn()
+        .map_err(cannot)?;
+    let group = Pid::from_child(&child);
+    ctrlc::set_handler(move || {
+        let _ = kill_process(group, Signal::INT);
+    })?;
+    // Ended and not yet reaped, it keeps its group's number.
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while waitid(WaitId::Pid(group), ended).is_err_and(|e| e == rustix::io::Errno::INTR) {}
+    let _ = kill_process_group(group, Signal::KILL);
+    let status = child.wait().map_err(cannot)?;
+    let _ = fs::remove_dir_all(&directory);
+    code(status, files)
+}
+
+/// The child's exit code, or what ended it.
+fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
+    const PANIC: i32 = 101;
+    if let Some(code) = status.code().filter(|code| *code != PANIC) {
+        return Ok(ExitCode::from(code as u8));
+    }
+    let signal = status.signal().and_then(Signal::from_named_raw);
+    if [Signal::INT, Signal::TERM, Signal::HUP].into_iter().any(|s| Some(s) == signal) {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let (how, help) = match signal {
+        Some(Signal::SEGV | Signal::BUS) => (
+            "it read or wrote memory that is not there (SIGSEGV)",
+            "`waker` and world_curr() are null for the idle task: test them first",
+        ),
+        Some(Signal::FPE) => ("it divided by zero (SIGFPE)", "test the divisor first"),
+        Some(Signal::ILL | Signal::TRAP) => (
+            "it asked for a CPU, LLC, position or thread that is not there",
+            "test numbers for POLICY_NONE, and positions against world_llc_weight()",
+        ),
+        Some(Signal::KILL) => ("its run was killed (SIGKILL)", "free memory, and try again"),
+        None | Some(Signal::ABORT) => (
+            "its run broke down: it wrote over the simulator's memory, or its calls never end",
+            "write only through the functions of docs/policy.md, and bound recursion",
+        ),
+        Some(_) => ("a signal ended its run", "try again"),
+    };
+    let how = match files {
+        [_] => how.to_owned(),
+        _ => format!("in one of them: {how}"),
+    };
+    Err(CliError::PolicyEnded { files: files.join(", "), how, help })
+}

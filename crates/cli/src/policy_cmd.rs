@@ -1,0 +1,137 @@
+//! `reveille policy`, and the policy files of `reveille compare`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use reveille_host::HostError;
+use reveille_policy::{Message, MessageKind, POLICY_INTERFACE, POLICY_TEMPLATE, PolicyFile};
+use reveille_study::On;
+use serde::Serialize;
+
+use crate::errors::{CliError, WRONG_INPUT, say};
+use crate::isolated;
+use crate::output::{print, print_json};
+use crate::output_file::OutputFile;
+
+/// What can be done with a policy file besides comparing it.
+#[derive(clap::Subcommand)]
+pub enum PolicyCommand {
+    /// Write a documented policy file to begin with
+    #[command(before_help = "Example: reveille policy new idea.c")]
+    New(NewArgs),
+    /// Compile a policy file and say what is wrong with it
+    #[command(before_help = "Example: reveille policy check idea.c")]
+    Check(CheckArgs),
+}
+
+#[derive(clap::Args)]
+pub struct NewArgs {
+    /// File to write
+    #[arg(value_name = "FILE.c")]
+    file: PathBuf,
+    /// Overwrite the file
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(clap::Args)]
+pub struct CheckArgs {
+    /// File to check; $CC, else cc, gcc or clang compiles it
+    #[arg(value_name = "FILE.c")]
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// JSON of `policy check`.
+#[derive(Serialize)]
+struct CheckJson<'a> {
+    file: String,
+    ok: bool,
+    interface: u32,
+    messages: &'a [Message],
+}
+
+/// Runs `reveille policy`.
+pub fn policy(command: &PolicyCommand) -> Result<ExitCode, CliError> {
+    match command {
+        PolicyCommand::New(args) => new(args),
+        PolicyCommand::Check(args) => check(args),
+    }
+}
+
+fn new(args: &NewArgs) -> Result<ExitCode, CliError> {
+    let file = OutputFile::prepare("policy new", &args.file)?.claim("policy new", args.force)?;
+    let name = args.file.display().to_string();
+    file.write(&POLICY_TEMPLATE.replace("idea.c", &name))?;
+    print(&format!("wrote {name}; next: reveille policy check {name}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
+    let name = args.file.display().to_string();
+    let Some(child) = isolated::child() else { return isolated::run(&[&name]) };
+    let draft = child.compile(&args.file)?;
+    let messages = &draft.messages;
+    let errors = messages.iter().filter(|m| m.kind == MessageKind::Error).count();
+    if args.json {
+        let (ok, interface) = (errors == 0, POLICY_INTERFACE);
+        print_json(&CheckJson { file: name, ok, interface, messages })?;
+        return Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(WRONG_INPUT) });
+    }
+    for m in messages {
+        let kind = match m.kind {
+            MessageKind::Error => "error",
+            MessageKind::Warning => "warning",
+            MessageKind::Note => "note",
+        };
+        say(format_args!("{}:{}:{}: {kind}: {}", m.file, m.line, m.column, m.text));
+        if !m.help.is_empty() {
+            say(format_args!("  help: {}", m.help));
+        }
+    }
+    match errors {
+        0 => {
+            print(&format!("{name}: ok, version {POLICY_INTERFACE} of the interface\n"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Ok(ExitCode::from(WRONG_INPUT)),
+    }
+}
+
+/// Policy files of a comparison.
+pub enum Files {
+    /// With the edits behind each.
+    Loaded(Vec<(PolicyFile, String)>),
+    /// The child has loaded them and run the command.
+    Ran(ExitCode),
+}
+
+/// Loads the files of `--policy`, in the child.
+///
+/// # Errors
+/// A file's mistake; or something other than the simulator should run it.
+pub fn files(given: &[String], on: On) -> Result<Files, CliError> {
+    if given.is_empty() {
+        return Ok(Files::Loaded(Vec::new()));
+    }
+    if on != On::Sim {
+        let problem = format!("`--policy`: `--on {on}` runs this host's kernel, not a file");
+        return Err(HostError::input(problem, "leave out --on: the simulator runs it").into());
+    }
+    let given: Vec<(&str, &str)> =
+        given.iter().map(|text| text.split_once(',').unwrap_or((text, ""))).collect();
+    let Some(child) = isolated::child() else {
+        let names: Vec<&str> = given.iter().map(|(file, _)| *file).collect();
+        return isolated::run(&names).map(Files::Ran);
+    };
+    let mut loaded: Vec<(PolicyFile, String)> = Vec::new();
+    for (name, edits) in given {
+        let same = loaded.iter().find(|(file, _)| file.name() == name).map(|(f, _)| f.clone());
+        let file = same.map_or_else(|| child.load(Path::new(name)), Ok)?;
+        loaded.push((file, edits.to_owned()));
+    }
+    child.die_with_parent();
+    Ok(Files::Loaded(loaded))
+}

@@ -1,0 +1,261 @@
+//! Policies of the user's own: from template to table, and what a file can do wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::reveille;
+
+/// A directory for the user's files, and one for temporary files.
+struct Desk {
+    own: tempfile::TempDir,
+    temporary: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        Desk { own: tempfile::tempdir().unwrap(), temporary: tempfile::tempdir().unwrap() }
+    }
+
+    /// A policy file whose function has this body.
+    fn policy(&self, name: &str, body: &str) {
+        let text = format!(
+            "#include <reveille.h>\nREVEILLE_POLICY(1);\n\
+             struct policy_pick reveille_select(struct world *w, const struct policy_tunables *t,\n\
+             struct policy_task *p, struct policy_task *waker, u32 this_cpu, u32 flags, u64 now_j)\n\
+             {{\nstruct policy_pick pick = {{ 0 }};\n{body}\nreturn pick;\n}}\n"
+        );
+        fs::write(self.own.path().join(name), text).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = reveille(args);
+        command.current_dir(self.own.path()).env("TMPDIR", self.temporary.path());
+        command
+    }
+
+    fn output(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Standard output, if it succeeds and says nothing else.
+    fn stdout(&self, args: &[&str]) -> String {
+        let output = self.output(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{args:?}: {errors}");
+        self.nothing_is_left();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What it says on standard error, given that it fails so.
+    fn refused(&self, args: &[&str], code: i32) -> String {
+        let output = self.output(args);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+        self.nothing_is_left();
+        errors
+    }
+
+    /// No temporary file, and no process that would make one.
+    fn nothing_is_left(&self) {
+        let left: Vec<_> = fs::read_dir(self.temporary.path()).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+        assert_eq!(self.processes(), [0; 0]);
+    }
+
+    /// Processes with the directory for temporary files in their environment.
+    fn processes(&self) -> Vec<u32> {
+        let mark = format!("TMPDIR={}", self.temporary.path().display());
+        let here = |id: &u32| {
+            fs::read(format!("/proc/{id}/environ"))
+                .is_ok_and(|all| all.split(|b| *b == 0).any(|var| var.starts_with(mark.as_bytes())))
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(here).collect()
+    }
+}
+
+fn compare<'a>(base: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    lasting("2ms", base, more)
+}
+
+fn lasting<'a>(duration: &'a str, base: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let small = ["compare", "--machine", "zen4-7950x", "--workload", "context_switch1"];
+    let times = ["--repeats", "2", "--warmup", "2ms", "--duration", duration, "--base", base];
+    [&small[..], &times, more].concat()
+}
+
+fn example(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/policies");
+    root.join(name).canonicalize().unwrap()
+}
+
+#[test]
+fn from_the_template_to_a_table() {
+    let desk = Desk::new();
+    let next = desk.stdout(&["policy", "new", "idea.c"]);
+    assert_eq!(next, "wrote idea.c; next: reveille policy check idea.c\n");
+    let again = desk.refused(&["policy", "new", "idea.c"], 2);
+    assert!(again.contains("it exists") && again.contains("--force"), "{again}");
+    desk.stdout(&["policy", "new", "idea.c", "--force"]);
+    let checked = desk.stdout(&["policy", "check", "idea.c"]);
+    assert_eq!(checked, "idea.c: ok, version 1 of the interface\n");
+    let json: Value =
+        serde_json::from_str(&desk.stdout(&["policy", "check", "idea.c", "--json"])).unwrap();
+    assert_eq!((&json["ok"], &json["interface"]), (&true.into(), &1.into()));
+    assert_eq!(json["messages"], Value::Array(Vec::new()));
+    let table = desk.stdout(&compare("v6.4", &["--load", "16", "--policy", "idea.c,-TTWU_QUEUE"]));
+    assert!(table.contains("idea.c -TTWU_QUEUE against v6.4"), "{table}");
+}
+
+#[test]
+fn sis_short_as_a_file_decides_as_the_built_in_rule() {
+    let desk = Desk::new();
+    let file = example("sis_short.c");
+    let file = file.to_str().unwrap();
+    let rows = |more: &[&str]| {
+        let pairs = ["compare", "--machine", "spr-2s56c", "--workload", "context_switch1"];
+        let times = ["--repeats", "2", "--warmup", "20ms", "--duration", "2ms"];
+        let rest = ["--load", "112,224", "--base", "v6.2", "--json"];
+        let args = [&pairs[..], &times, &rest, more].concat();
+        let result: Value = serde_json::from_str(&desk.stdout(&args)).unwrap();
+        result["rows"].as_array().unwrap().clone()
+    };
+    let built_in = rows(&["--with", "+SIS_SHORT"]);
+    let busy = &built_in[1];
+    assert_ne!(busy["candidate"]["mean"], busy["baseline"]["mean"], "the rule does something");
+    let one = rows(&["--policy", file, "--jobs", "1"]);
+    let named = serde_json::to_string(&one).unwrap().replace(file, "+SIS_SHORT");
+    assert_eq!(named, serde_json::to_string(&built_in).unwrap());
+    assert_eq!(rows(&["--policy", file, "--jobs", "2"]), one);
+}
+
+#[test]
+fn files_of_one_comparison_are_kept_apart() {
+    let desk = Desk::new();
+    let [first, two] = ["first_fit.c", "power_of_two.c"].map(example);
+    let [first, two] = [first.to_str().unwrap(), two.to_str().unwrap()];
+    let args = compare("v6.2", &["--load", "16", "--json", "--policy", first, "--policy", two]);
+    let result: Value = serde_json::from_str(&desk.stdout(&args)).unwrap();
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_ne!(rows[0]["candidate"], rows[1]["candidate"]);
+    let twice = compare("v6.2", &["--load", "16", "--policy", first, "--policy", first]);
+    assert!(desk.refused(&twice, 2).contains("given twice"));
+}
+
+#[test]
+fn what_breaks_a_run_breaks_nothing_else() {
+    let desk = Desk::new();
+    let null = "struct policy_task *none = (void *)(now_j & 1 ? 0 : 8); pick.cpu = none->id;";
+    let says: [(&str, &str, &str); 8] = [
+        ("null.c", null, "SIGSEGV"),
+        ("zero.c", "pick.cpu = this_cpu / (u32)(now_j >> 40);", "SIGFPE"),
+        ("trap.c", "__builtin_trap();", "is not there"),
+        ("beyond.c", "pick.cpu = world_llc(w, 4096);", "asked for a CPU"),
+        ("loop.c", "for (;;) __asm__ volatile(\"\");", "takes longer than 2 s"),
+        ("cpu.c", "pick.cpu = 32;", "chose CPU 32 for task"),
+        ("target.c", "pick.target = POLICY_NONE;", "set pick.target"),
+        ("wild.c", "for (u64 i = 0; i < 4096; i++) ((u64 *)w)[i] = i;", "wild.c: "),
+    ];
+    for (name, body, problem) in says {
+        desk.policy(name, body);
+        let began = Instant::now();
+        let said = desk.refused(&compare("v6.4", &["--load", "4", "--policy", name]), 1);
+        assert!(said.contains(name) && said.contains(problem), "{name}: {said}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{name}");
+    }
+}
+
+#[test]
+fn what_does_not_compile_is_shown_at_its_place() {
+    let desk = Desk::new();
+    desk.policy("slip.c", "\tpick.cpu = world_lcc(w, this_cpu);");
+    let said = desk.refused(&["policy", "check", "slip.c"], 2);
+    assert!(said.contains("slip.c:7:13: error: implicit declaration"), "{said}");
+    let json = desk.output(&["policy", "check", "slip.c", "--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&json["ok"], &json["messages"][0]["line"]), (&false.into(), &7.into()));
+    let args = compare("v6.4", &["--load", "4", "--policy", "slip.c"]);
+    let said = desk.refused(&args, 2);
+    assert!(said.contains("slip.c:7: implicit declaration") && said.contains("pick.cpu = "));
+    assert!(said.contains("help: correct the file"), "{said}");
+    desk.policy("unused.c", "int unused = 1;\npick.cpu = this_cpu;");
+    let warned = desk.output(&["policy", "check", "unused.c"]);
+    assert!(warned.status.success());
+    assert!(String::from_utf8_lossy(&warned.stderr).contains("unused.c:7:5: warning: unused"));
+}
+
+#[test]
+fn what_the_compiler_lets_pass_is_refused_too() {
+    let desk = Desk::new();
+    desk.policy("state.c", "static u32 next;\npick.cpu = next++ % 4;");
+    desk.policy("calls.c", "int rand(void);\npick.cpu = (u32)rand() % 4;");
+    let says = |name: &str, problem: &str| {
+        let said = desk.refused(&["policy", "check", name], 2);
+        assert!(said.contains(problem), "{name}: {said}");
+        desk.refused(&compare("v6.4", &["--load", "4", "--policy", name]), 2);
+    };
+    says("state.c", "state.c:7:12: error: `next` outlives a decision");
+    says("calls.c", "calls.c:7:5: error: `rand` is not defined");
+    let text = fs::read_to_string(desk.own.path().join("state.c")).unwrap();
+    fs::write(desk.own.path().join("later.c"), text.replace("POLICY(1)", "POLICY(2)")).unwrap();
+    says("later.c", "is written for version 2 of the interface; this reveille has version 1");
+    fs::write(desk.own.path().join("old.c"), text.replace("REVEILLE_POLICY(1);", "")).unwrap();
+    says("old.c", "does not say which version");
+    fs::write(desk.own.path().join("none.c"), "int x;\n").unwrap();
+    says("none.c", "defines no reveille_select()");
+    let gone = desk.refused(&["policy", "check", "gone.c"], 2);
+    assert!(gone.contains("gone.c: ") && gone.contains("policy new"), "{gone}");
+    let on_host = compare("v6.4", &["--load", "4", "--policy", "old.c", "--on", "host"]);
+    assert!(desk.refused(&on_host, 2).contains("leave out --on"));
+}
+
+#[test]
+fn a_missing_compiler_is_named() {
+    let desk = Desk::new();
+    desk.policy("fine.c", "pick.cpu = this_cpu;");
+    let output = desk.command(&["policy", "check", "fine.c"]).env("CC", "/nonexistent").output();
+    let output = output.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("`/nonexistent` cannot be run") && said.contains("set CC"), "{said}");
+    desk.nothing_is_left();
+}
+
+#[test]
+fn signals_end_the_run_and_leave_nothing() {
+    let desk = Desk::new();
+    desk.policy("fine.c", "pick.cpu = this_cpu;");
+    // A wrapper that keeps the compiler busy.
+    let slow = desk.own.path().join("slow.sh");
+    fs::write(&slow, "sleep 30; exec cc \"$@\"\n").unwrap();
+    let slow = format!("sh {}", slow.display());
+    let endless = lasting("70000s", "v6.4", &["--load", "4", "--policy", "fine.c"]);
+    for (compiler, signal, code) in [
+        ("cc", "INT", Some(130)),
+        ("cc", "KILL", None),
+        (&slow, "TERM", Some(130)),
+        (&slow, "KILL", None),
+    ] {
+        let mut child = desk.command(&endless);
+        let child = child.env("CC", compiler).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = child.spawn().unwrap();
+        sleep(Duration::from_millis(1500));
+        assert!(desk.processes().len() > 1, "{compiler}: the child runs");
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), code, "{compiler} {signal}");
+        let began = Instant::now();
+        while !desk.processes().is_empty() && began.elapsed() < Duration::from_secs(2) {
+            sleep(Duration::from_millis(20));
+        }
+        desk.nothing_is_left();
+    }
+}
