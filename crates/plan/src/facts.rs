@@ -69,6 +69,8 @@ pub(crate) fn model(request: &Request<'_>, stage: &Stage<'_>) -> Model {
         quota_sum_cpus: request.quota_sum_cpus,
         confidence: request.confidence,
         headroom: request.headroom,
+        growth: request.growth,
+        allowed: request.allowed,
         draws: DRAWS,
         seed: request.seed,
     }
@@ -115,8 +117,9 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
     }
     match &plan.recommended {
         None => warnings.push(
-            "No setting was found whose goals hold with this confidence; a goal a little \
-             easier, or more CPUs, may help."
+            "No setting that may be recommended holds with this confidence; an easier goal, less \
+             head-room (--headroom), more CPUs, or another --for, --period or --max-worst-case may \
+             help."
                 .into(),
         ),
         Some(shown) if !shown.meets_goals => {

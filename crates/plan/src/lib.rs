@@ -3,10 +3,12 @@
 //! settings, at many phases of the period, and resampled. docs/plan.md says how.
 
 pub mod circle;
+mod counters;
 mod error;
 mod facts;
 mod fluid;
 mod goal;
+mod growth;
 mod lean;
 mod limits;
 mod load;
@@ -14,6 +16,7 @@ mod make;
 mod neighbours;
 mod picture;
 mod plan;
+mod platform;
 mod possible;
 mod range;
 mod recover;
@@ -35,7 +38,8 @@ pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
     NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
 };
-pub use recover::{Inferred, Recovered, recovered};
+pub use platform::{Allowed, Platform};
+pub use recover::{Inferred, InferredFrom, Recovered, recovered};
 pub use replay::cpus_like;
 pub use reveille_measure::Ns;
 pub use verify::{Control, Measured, Trial, Verdict, Verification, Verified, verify};

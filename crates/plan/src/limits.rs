@@ -63,18 +63,3 @@ pub(crate) fn limits_of(
     let limits = BandwidthLimits { quota_ns: Some(quota_ns), period_ns, burst_ns };
     limits.check().is_ok().then_some(limits)
 }
-
-/// More quota at the same period and burst, in whole microseconds, as far as it may be
-/// reserved. The burst stays: neighbours may have to wait for it, and more quota refills it
-/// sooner.
-pub(crate) fn with_headroom(
-    limits: BandwidthLimits,
-    share: f64,
-    most_millicpus: u64,
-) -> BandwidthLimits {
-    let Some(quota_ns) = limits.quota_ns else { return limits };
-    let most_ns = limits.period_ns * most_millicpus / 1000;
-    let wanted_ns = (quota_ns as f64 * (1.0 + share) / 1000.0 - 1e-6).ceil() as Ns * 1000;
-    let advised_ns = wanted_ns.min(most_ns / 1000 * 1000).max(quota_ns);
-    BandwidthLimits { quota_ns: Some(advised_ns), ..limits }
-}

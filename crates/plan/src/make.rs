@@ -12,11 +12,13 @@ use reveille_usage::Usage;
 use crate::facts::{given, model, pieces, recording, too_few, warnings};
 use crate::fluid::closed_form;
 use crate::goal::Goal;
-use crate::limits::with_headroom;
+use crate::growth::{grown, until_it_breaks};
 use crate::neighbours::{Runs, effect};
 use crate::plan::{Alternative, Figures, Interval, Map, Plan, Range, Shown};
+use crate::platform::Allowed;
 use crate::possible::{check, most_millicpus, reachable};
 use crate::range::distribution;
+use crate::recover::Inferred;
 use crate::replay::{Outcome, Phase, Stage, as_f64, cpus_like};
 use crate::search::{BURSTS, DRAWS, Found, PERIODS_NS, Row, Search};
 use crate::sketch::Sketch;
@@ -37,6 +39,10 @@ pub struct Neighbour {
 pub struct Request<'a> {
     /// The group's recording.
     pub usage: &'a Usage,
+    /// Others as likely as that, for a group whose demand is [inferred](crate::recovered).
+    pub as_likely: &'a [Usage],
+    /// How they were inferred.
+    pub inferred: Option<&'a Inferred>,
     /// All of them are to hold.
     pub goals: Vec<Goal>,
     /// Others on the same CPUs.
@@ -60,8 +66,12 @@ pub struct Request<'a> {
     pub phases: u32,
     /// Share of the draws in which the goals must hold.
     pub confidence: f64,
-    /// Advise so much more quota, as a share, than the least that meets the goals.
+    /// The goals must hold with so much more work in every request, as a share,
     pub headroom: f64,
+    /// and with so many more requests, as a share.
+    pub growth: f64,
+    /// What may be recommended.
+    pub allowed: Allowed,
     /// Seed of all randomness.
     pub seed: u64,
     /// Simulate every setting of the grid, also those below one that fails clearly.
@@ -102,28 +112,39 @@ fn planned(
     let stage = stage(request, stop, &tell)?;
     let today = request.today.or(usage.limits);
     let others: Vec<&Usage> = request.neighbours.iter().map(|n| &n.usage).collect();
-    let mut search = Search::new(&stage, usage, &others)?;
-    search.confidence = request.confidence;
-    search.exhaustive = request.exhaustive;
-    search.from = today.filter(|l| l.quota_ns.is_some()).map_or(search.from, |l| Row::of(&l));
-    search.most_millicpus = most_millicpus(request, &stage)?;
-    let cpus_used = reachable(request, &search)?;
-    if !request.exhaustive {
-        search.sketch = Sketch::new(&stage, &search.load, pieces(usage) == 0, cpus_used);
-    }
+    let prepared = |usage, as_likely, grown| {
+        let mut search = Search::new(&stage, usage, as_likely, &others)?;
+        search.confidence = request.confidence;
+        search.exhaustive = request.exhaustive;
+        search.from = today.filter(|l| l.quota_ns.is_some()).map_or(search.from, |l| Row::of(&l));
+        search.allowed = request.allowed;
+        let cpus_used = reachable(request, &search, grown)?;
+        if !request.exhaustive {
+            search.sketch = Sketch::new(&stage, &search.load, pieces(usage) == 0, cpus_used);
+        }
+        Ok::<_, PlanError>(search)
+    };
+    // What is found holds with more work than was recorded; what is shown is of what was.
+    let more = |usage: &Usage| grown(usage, request.headroom, request.growth);
+    let (wanted, wanted_too) =
+        (more(usage), request.as_likely.iter().map(more).collect::<Vec<_>>());
+    let most_millicpus = most_millicpus(request, &wanted, &stage)?;
+    let as_recorded = prepared(usage, request.as_likely, false)?;
+    let mut search = prepared(&wanted, &wanted_too, true)?;
+    search.most_millicpus = most_millicpus;
 
     let (mut found, mut counts) = search.search()?;
     // Where the order of threads on a CPU decides, the lean replay may see no way.
     if found.is_empty() && search.sketch.take().is_some() {
         (found, counts) = search.search()?;
     }
-    let exhibit = Exhibit::new(&search, request.phases)?;
+    let exhibit = Exhibit::new(&as_recorded, request.phases)?;
     let advised = |found: Found| {
-        let limits = with_headroom(found.limits, request.headroom, search.most_millicpus);
-        Ok::<_, PlanError>(Shown { least: Some(found.limits), ..exhibit.shown(limits)? })
+        let found = found.rounded(&request.allowed);
+        exhibit.shown(found.limits)
     };
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;
-    let recommended = found.first().copied().map(advised).transpose()?;
+    let recommended = search.recommended(&found).map(advised).transpose()?;
     let alternatives = search
         .alternatives(&found)
         .into_iter()
@@ -131,11 +152,12 @@ fn planned(
         .collect::<Result<Vec<Alternative>, PlanError>>()?;
     let reserved = recommended.as_ref().and_then(|shown| shown.reserved_cpus);
     let reserved = reserved.filter(|_| enough_for(pieces(usage), 0.99));
-    let map = reserved.map(|cpus| map(&search, cpus)).transpose()?;
+    let map = reserved.map(|cpus| map(&as_recorded, cpus)).transpose()?;
     counts.runs = stage.runs.load(Ordering::Relaxed);
     counts.simulated_ns = stage.simulated_ns.load(Ordering::Relaxed);
     let mut plan = Plan {
         recording: recording(usage),
+        inferred: request.inferred.cloned(),
         goals: request.goals.clone(),
         neighbours: given(request, &stage),
         model: model(request, &stage),
@@ -213,7 +235,7 @@ impl<'a> Exhibit<'a> {
         let (figures, outcomes): (Vec<Figures<f64>>, Vec<Outcome>) = runs.into_iter().unzip();
         // Every other draw may be among the phases: of the recording as it is.
         let known = |draw: u32| {
-            let even = draw.is_multiple_of(2) && self.phases == DRAWS / 2;
+            let even = draw.is_multiple_of(2) && self.phases == DRAWS / 2 && search.certain();
             even.then(|| figures[draw as usize / 2].clone())
         };
         let draws = (0..DRAWS)
@@ -255,7 +277,7 @@ impl<'a> Exhibit<'a> {
         intervals.leave_out(pieces, goals, Interval::UNKNOWN);
         Ok(Shown {
             limits,
-            least: None,
+            growth: self.growth(limits)?,
             reserved_cpus: limits.cpus(),
             effect,
             phases: self.phases,
@@ -267,6 +289,13 @@ impl<'a> Exhibit<'a> {
             neighbours,
             closed_form: closed_form(&groups, cpus, search.stage.seed),
         })
+    }
+
+    /// How much the work of a request can grow; nothing where the lean replay does not apply.
+    fn growth(&self, limits: BandwidthLimits) -> Result<Option<f64>, PlanError> {
+        let Search { stage, usage, sketch, .. } = self.search;
+        let growth = |sketch| until_it_breaks(stage, sketch, usage, limits);
+        sketch.as_ref().map(growth).transpose()
     }
 
     /// The setting at each phase.

@@ -8,7 +8,7 @@ use reveille_measure::enough_for;
 use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
-use crate::{Goal, Ns, Subject};
+use crate::{Allowed, Goal, Inferred, Ns, Subject};
 
 /// Values over phases of the period, of which nobody knows the one that a kernel will have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -172,9 +172,9 @@ pub struct ClosedForm {
 pub struct Shown {
     /// The setting, head-room included.
     pub limits: BandwidthLimits,
-    /// Of a setting that is advised: the least that meets the goals, which head-room is on top
-    /// of. Nothing for today's.
-    pub least: Option<BandwidthLimits>,
+    /// By how much the work of every request can grow before a goal fails at some phase, as a
+    /// share, at most 3; nothing beside neighbours and within other groups' limits.
+    pub growth: Option<f64>,
     /// Quota by period; nothing without a quota.
     pub reserved_cpus: Option<f64>,
     /// Effects of the recording as it is, over phases.
@@ -207,6 +207,8 @@ pub enum Change {
     LongerPeriod,
     /// A larger quota, with period and burst of today.
     Quota,
+    /// The cheapest of all, which may not be recommended.
+    Cheapest,
 }
 
 /// Another setting that meets the goals.
@@ -280,9 +282,12 @@ pub struct Model {
     pub quota_sum_cpus: Option<f64>,
     /// Share of the draws in which the goals must hold.
     pub confidence: f64,
-    /// Quota on top of the least that meets the goals, as a share of it, where that much can be
-    /// reserved.
+    /// The goals hold with so much more work in every request, as a share,
     pub headroom: f64,
+    /// and with so many more requests, as a share.
+    pub growth: f64,
+    /// What may be recommended.
+    pub allowed: Allowed,
     /// Number of draws.
     pub draws: u32,
     /// Seed of all randomness.
@@ -309,6 +314,8 @@ pub struct Counts {
 pub struct Plan {
     /// What it was made from.
     pub recording: Recording,
+    /// How the demand of a throttled group was inferred; nothing if it was recorded.
+    pub inferred: Option<Inferred>,
     /// The goals, as they were asked for.
     pub goals: Vec<Goal>,
     /// Others on the same CPUs.

@@ -50,8 +50,11 @@ fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
 }
 
 /// The largest reservation that is looked at, in thousandths of a CPU.
-pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result<u64, PlanError> {
-    let usage = request.usage;
+pub(crate) fn most_millicpus(
+    request: &Request<'_>,
+    usage: &Usage,
+    stage: &Stage<'_>,
+) -> Result<u64, PlanError> {
     let mean = usage.mean_cpus();
     let (cpus, others): (f64, f64) =
         (f64::from(request.cpus), request.neighbours.iter().map(|n| n.usage.mean_cpus()).sum());
@@ -62,7 +65,7 @@ pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result
         let there = request.cpus;
         let problem =
             format!("the group{with} for {total:.2} CPUs on average, and there are {there}");
-        return impossible(problem, "give more CPUs: --cpus");
+        return impossible(problem + &beyond(request), "give more CPUs: --cpus");
     }
     // A group is never throttled with a quota for all CPUs that its threads use at once. Beside
     // neighbours, threads that would not overlap may run at the same time.
@@ -82,22 +85,43 @@ pub(crate) fn most_millicpus(request: &Request<'_>, stage: &Stage<'_>) -> Result
                  neighbours' quotas leave {:.2}",
                 (sum - reserved).max(0.0)
             );
+            let problem = problem + &beyond(request);
             return impossible(problem, "allow more: --quota-sum CPUS");
         }
     }
     Ok((most * 1000.0).floor() as u64)
 }
 
-/// Without a limit the goals hold, or no quota makes them hold. Returns the CPUs used.
-pub(crate) fn reachable(request: &Request<'_>, search: &Search<'_>) -> Result<f64, PlanError> {
+/// What the demand has beyond what was recorded, as the end of a sentence.
+fn beyond(request: &Request<'_>) -> String {
+    let percent = |share: f64| (1000.0 * share).round() / 10.0;
+    match (request.headroom, request.growth) {
+        (0.0, 0.0) => String::new(),
+        (work, 0.0) => format!(", with {}% head-room", percent(work)),
+        (work, more) => {
+            format!(", with {}% head-room and {}% more requests", percent(work), percent(more))
+        }
+    }
+}
+
+/// Without a limit the goals hold, or no quota makes them hold; `grown` is the demand with
+/// head-room. Returns the CPUs used.
+pub(crate) fn reachable(
+    request: &Request<'_>,
+    search: &Search<'_>,
+    grown: bool,
+) -> Result<f64, PlanError> {
     let phase = Phase::of_grid(0, 1);
     let (figures, _) = search.figures(&search.load, None, phase, None)?;
     for (goal, figure) in request.goals.iter().zip(&figures.goals) {
         if goal.subject != Subject::Tardiness && !goal.holds(*figure) {
             let (ms, cpus) = (figure / 1e6, request.cpus);
             let problem = format!("without any limit it is {ms:.3} ms on {cpus} CPUs already");
-            let help = "ask for a longer time, or give more CPUs: --cpus";
-            return Err(goal.impossible(problem, help));
+            let (with, help) = match grown {
+                true => (beyond(request), "ask for a longer time, or for less --headroom"),
+                false => (String::new(), "ask for a longer time, or give more CPUs: --cpus"),
+            };
+            return Err(goal.impossible(problem + &with, help));
         }
     }
     Ok(figures.cpus_used)

@@ -1,23 +1,25 @@
 //! Plans for groups that were throttled while they were recorded: the demand is inferred, and
 //! trusted only if a replay under the recorded limits is throttled as the group was.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_place::Mistake;
-use reveille_usage::{Throttling, Usage};
+use reveille_policy::BandwidthLimits;
+use reveille_usage::{Origin, Throttling, Unthrottled, Usage};
 use serde::Serialize;
 
+use crate::counters::requests;
 use crate::load::Load;
 use crate::make::stage;
-use crate::plan::{Figures, Range};
+use crate::plan::Range;
 use crate::replay::Phase;
 use crate::{PlanError, Request};
 
 /// Recordings that are inferred; each is as likely as the others.
 const RECORDINGS: u64 = 4;
-/// Phases at which each is held against the counters.
-const PHASES: u32 = 8;
+/// Replays by which all are held against the counters, at several phases each.
+const RUNS: u32 = 32;
 /// A share of throttled periods may be off by this part of itself, beyond the range over phases,
 const OFF_BY: f64 = 0.25;
 /// and by so many points, or by two periods.
@@ -32,19 +34,43 @@ pub struct Recovered {
     pub inferred: Inferred,
 }
 
+impl Recovered {
+    /// Makes a request of what was inferred.
+    pub fn replaces<'a>(&'a self, request: &mut Request<'a>) {
+        let (first, others) = self.usages.split_first().expect("one is inferred at least");
+        (request.usage, request.as_likely) = (first, others);
+        request.inferred = Some(&self.inferred);
+    }
+}
+
 /// What was inferred of a throttled group, and how it was checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inferred {
-    /// Pieces of work in the recording.
-    pub pieces: usize,
-    /// Those of them that throttling touched.
-    pub held: usize,
-    /// Requests that these are taken for.
-    pub parts: usize,
+    /// What it was inferred from.
+    pub from: InferredFrom,
+    /// Recordings that it might have been, each of which the advice holds for or not.
+    pub recordings: usize,
     /// Share of periods that were throttled, by the recording's counters.
     pub throttled_share: f64,
     /// The same in replays under the recorded limits, over phases and inferred recordings.
     pub replayed_share: Range,
+}
+
+/// What a throttled group's demand was inferred from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum InferredFrom {
+    /// From pieces of work that throttling did not touch.
+    Pieces {
+        /// Pieces of work in the recording.
+        pieces: usize,
+        /// Those of them that throttling touched.
+        held: usize,
+        /// Requests that these are taken for.
+        parts: usize,
+    },
+    /// From counters of bandwidth control over steps of averages.
+    Counters,
 }
 
 /// Infers the demand of the request's group if it was throttled; nothing if it was not.
@@ -53,28 +79,46 @@ pub struct Inferred {
 /// [`PlanError::Recording`] if the recording cannot tell, or a replay under its limits is not
 /// throttled as the group was.
 pub fn recovered(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>, PlanError> {
-    let Some(throttling) = request.usage.throttling() else { return Ok(None) };
     let usage = request.usage;
+    let averages = matches!(usage.origin, Origin::Averaged { .. });
+    let limits = usage.limits.filter(|limits| limits.quota_ns.is_some());
+    let Some(throttling) = usage.throttling() else {
+        let periods = usage.samples.last().map_or(0, |last| last.nr_periods);
+        return match limits {
+            Some(limits) if averages && periods > 0 => Err(unidentified(usage, &limits, periods)),
+            _ => Ok(None),
+        };
+    };
     let refuse = |why: String| refusal(usage, throttling, &why);
-    let Some(limits) = usage.limits.filter(|limits| limits.quota_ns.is_some()) else {
-        return Err(refuse("its limits are not in it".into()));
-    };
-    let Some(seen) = throttling.share() else {
-        return Err(refuse("its periods were not counted".into()));
-    };
-    let seeds = (0..RECORDINGS).map(|number| request.seed.wrapping_add(number));
-    let drawn = seeds.map(|seed| usage.unthrottled(seed));
-    let drawn = drawn.collect::<Result<Vec<_>, String>>().map_err(refuse)?;
+    let limits = limits.ok_or_else(|| refuse("its limits are not in it".into()))?;
+    let seen = throttling.share();
+    let seen = seen.ok_or_else(|| refuse("its periods were not counted".into()))?;
     let tell = || ();
     let stage = stage(request, stop, &tell)?;
-    let runs: Vec<(usize, u32)> =
-        (0..drawn.len()).flat_map(|number| (0..PHASES).map(move |phase| (number, phase))).collect();
-    let loads: Vec<Load> = drawn.iter().map(|drawn| Load::new(&[&drawn.usage])).collect();
+    let (from, usages) = if averages {
+        let usages = requests(usage, stage.lean(), request.seed, stop);
+        if stop.load(Ordering::Relaxed) {
+            return Err(PlanError::Interrupted);
+        }
+        let usages = usages.map_err(refuse)?;
+        (InferredFrom::Counters, usages)
+    } else {
+        let seeds = (0..RECORDINGS).map(|number| request.seed.wrapping_add(number));
+        let drawn = seeds.map(|seed| usage.unthrottled(seed));
+        let drawn = drawn.collect::<Result<Vec<Unthrottled>, String>>().map_err(refuse)?;
+        let Unthrottled { pieces, held, parts, .. } = drawn[0];
+        let usages = drawn.into_iter().map(|drawn| drawn.usage).collect();
+        (InferredFrom::Pieces { pieces, held, parts }, usages)
+    };
+    let mut usages: Vec<Usage> = usages;
+    let phases = (RUNS / usages.len() as u32).max(1);
+    let runs: Vec<(usize, u32)> = (0..usages.len())
+        .flat_map(|number| (0..phases).map(move |phase| (number, phase)))
+        .collect();
     let shares = runs.into_par_iter().map(|(number, phase)| {
-        let load = &loads[number];
-        let outcome = stage.replay(load, Some(limits), Phase::of_grid(phase, PHASES))?;
-        let figures: Figures<f64> = stage.figures(load, &outcome, 0.0);
-        Ok(figures.throttled_share)
+        let load = Load::new(&[&usages[number]]);
+        let outcome = stage.replay(&load, Some(limits), Phase::of_grid(phase, phases))?;
+        Ok(stage.figures(&load, &outcome, 0.0).throttled_share)
     });
     let shares: Vec<f64> = shares.collect::<Result<_, PlanError>>()?;
     let replayed = Range::over(&shares);
@@ -90,29 +134,52 @@ pub fn recovered(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Reco
             100.0 * seen
         )));
     }
-    let first = &drawn[0];
     let inferred = Inferred {
-        pieces: first.pieces,
-        held: first.held,
-        parts: first.parts,
+        from,
+        recordings: usages.len(),
         throttled_share: seen,
         replayed_share: replayed,
     };
-    let mut usages: Vec<Usage> = drawn.into_iter().map(|drawn| drawn.usage).collect();
+    usages[0].warnings.retain(|warning| !warning.contains("evenly"));
     usages[0].warnings.push(inferred.to_string());
     Ok(Some(Recovered { usages, inferred }))
 }
 
+/// Averages of a group that its limit did not hold back.
+fn unidentified(usage: &Usage, limits: &BandwidthLimits, periods: u64) -> PlanError {
+    let problem = format!(
+        "not identified: averages hide how its work comes, and its limit ({limits}) throttled it \
+         in none of {periods} periods, which tells nothing of how much less would do"
+    );
+    let help =
+        "keep the limit, or record for 60 s: `reveille record --cgroup NAME -o FILE.parquet`";
+    Mistake::new(problem, help).in_file(&usage.name)
+}
+
 impl std::fmt::Display for Inferred {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Inferred { pieces, held, parts, throttled_share, replayed_share } = self;
+        let Inferred { from, recordings, throttled_share, replayed_share } = self;
         write!(
             f,
-            "The group was throttled in {:.1}% of its periods while it was recorded. Requests that \
-             queued meanwhile are inferred: {held} of {pieces} pieces of work are taken for {parts} \
-             requests. A replay under the recorded limits is throttled in {:.1}% ({:.1}…{:.1}). A \
-             recording without the limit is more certain.",
-            100.0 * throttled_share,
+            "The group was throttled in {:.1}% of its periods while it was recorded. ",
+            100.0 * throttled_share
+        )?;
+        match from {
+            InferredFrom::Pieces { pieces, held, parts } => write!(
+                f,
+                "Requests that queued meanwhile are inferred: {held} of {pieces} pieces of work are \
+                 taken for {parts} requests. "
+            )?,
+            InferredFrom::Counters => write!(
+                f,
+                "Its requests are inferred from its counters: {recordings} laws of arrival that \
+                 give the same counters stand for it, and latencies are those of their requests. "
+            )?,
+        }
+        write!(
+            f,
+            "A replay under the recorded limits is throttled in {:.1}% ({:.1}…{:.1}). A recording \
+             without the limit is more certain.",
             100.0 * replayed_share.median,
             100.0 * replayed_share.min,
             100.0 * replayed_share.max,

@@ -10,6 +10,7 @@ use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
 use reveille_sim::MAX_RUN_NS;
 
 use crate::goal::{Goal, Subject, quantile_of};
+use crate::lean::Lean;
 use crate::load::Load;
 use crate::plan::Figures;
 use crate::{Ns, PlanError};
@@ -164,6 +165,12 @@ impl Stage<'_> {
             }
         }
         groups
+    }
+
+    /// The same CPUs for a lean replay.
+    pub(crate) fn lean(&self) -> Lean {
+        let cpus = self.machine.topology.n_cpus();
+        Lean { cpus, slice_ns: self.slice_ns, tick_ns: self.tick_ns(), more_ns: 0 }
     }
 
     /// Time between two ticks.

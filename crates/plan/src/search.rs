@@ -13,9 +13,11 @@ use crate::limits::limits_of;
 use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
 use crate::plan::{Change, Counts, Figures};
+use crate::platform::Allowed;
 use crate::replay::{Outcome, Phase, Stage};
 use crate::replica::Replicas;
 use crate::sketch::{Look, Sketch, worst_strain};
+use crate::worst_case::worst_case_bound_ns;
 use crate::{Ns, PlanError};
 
 const MS: Ns = 1_000_000;
@@ -41,6 +43,8 @@ const PRECISION: u64 = 100;
 /// So many rows that looked best on the grid are looked at closely: by the lean replay, or by
 /// the simulator.
 const CLOSELY: [usize; 2] = [8, 6];
+/// So many of the best that may be recommended are among them.
+const ALLOWED: usize = 4;
 /// What a plan shows beside the recommended setting.
 const CHANGES: [Change; 3] = [Change::Burst, Change::LongerPeriod, Change::Quota];
 /// Reservations within this part of the least cost as much as that.
@@ -73,9 +77,12 @@ pub(crate) struct Search<'a> {
     pub(crate) stage: &'a Stage<'a>,
     pub(crate) usage: &'a Usage,
     pub(crate) neighbours: &'a [&'a Usage],
-    pub(crate) replicas: Replicas<'a>,
+    /// Of the recording, and of others as likely.
+    replicas: Vec<Replicas<'a>>,
     /// The recording as it is.
     pub(crate) load: Load,
+    /// Others as likely.
+    as_likely: Vec<Load>,
     /// Resampled, for every other draw.
     resampled: Vec<OnceLock<Load>>,
     /// How the search looks at settings; nothing for the simulator.
@@ -90,6 +97,8 @@ pub(crate) struct Search<'a> {
     pub(crate) from: Row,
     /// The largest reservation allowed.
     pub(crate) most_millicpus: u64,
+    /// What may be recommended.
+    pub(crate) allowed: Allowed,
     /// Simulate every setting of the grid.
     pub(crate) exhaustive: bool,
 }
@@ -106,6 +115,11 @@ impl Found {
     /// So much quota, if a kernel accepts it.
     fn at(row: Row, millicpus: u64) -> Option<Found> {
         Some(Found { row, millicpus, limits: row.at(millicpus)? })
+    }
+
+    /// With a quota that can be written.
+    pub(crate) fn rounded(self, allowed: &Allowed) -> Found {
+        Found::at(self.row, allowed.rounded_up(self.millicpus)).unwrap_or(self)
     }
 }
 
@@ -131,6 +145,7 @@ impl<'a> Search<'a> {
     pub(crate) fn new(
         stage: &'a Stage<'a>,
         usage: &'a Usage,
+        as_likely: &'a [Usage],
         neighbours: &'a [&'a Usage],
     ) -> Result<Search<'a>, PlanError> {
         let all = |own: &'a Usage| {
@@ -152,7 +167,8 @@ impl<'a> Search<'a> {
             load: all(usage),
             resampled: (0..DRAWS).map(|_| OnceLock::new()).collect(),
             sketch: None,
-            replicas: Replicas::new(usage),
+            replicas: [usage].into_iter().chain(as_likely).map(Replicas::new).collect(),
+            as_likely: as_likely.iter().map(all).collect(),
             alone_grid: alone_grid?,
             alone_draws: alone_draws?,
             alone,
@@ -162,6 +178,7 @@ impl<'a> Search<'a> {
             confidence: 0.95,
             from: Row { period_ns: 100 * MS, burst: 0 },
             most_millicpus: 0,
+            allowed: Allowed::ANY,
             exhaustive: false,
         })
     }
@@ -197,14 +214,16 @@ impl<'a> Search<'a> {
         Ok(self.with_draw(draw, figures)?.0)
     }
 
-    /// Does something with the load of a draw.
+    /// Does something with the load of a draw: by turns a recording as it is, and resampled; of
+    /// several that are as likely each has its turns.
     fn with_draw<T>(&self, draw: u32, act: impl FnOnce(&Load) -> T) -> T {
+        let number = (draw / 2) as usize % self.replicas.len();
         if draw.is_multiple_of(2) {
-            return act(&self.load);
+            return act(number.checked_sub(1).map_or(&self.load, |other| &self.as_likely[other]));
         }
         let made = || {
             let seed = self.stage.seed.wrapping_add(u64::from(draw));
-            let replica = self.replicas.draw(seed);
+            let replica = self.replicas[number].draw(seed);
             let mut all = vec![&replica];
             all.extend(self.neighbours);
             Load::new(&all)
@@ -213,6 +232,11 @@ impl<'a> Search<'a> {
             return act(&made());
         }
         act(self.resampled[draw as usize].get_or_init(made))
+    }
+
+    /// Are there no others as likely as the recording?
+    pub(crate) fn certain(&self) -> bool {
+        self.as_likely.is_empty()
     }
 
     /// How much of its limit the worst goal needs in a draw; above 1 some goal fails.
@@ -244,6 +268,9 @@ impl<'a> Search<'a> {
         draws: &[u32],
         mut failed: usize,
     ) -> Result<Option<usize>, PlanError> {
+        if self.too_long_at_worst(limits) {
+            return Ok(None);
+        }
         for some in draws.chunks(DRAWS_AT_ONCE) {
             let strains = some.par_iter().map(|&draw| self.strain_of_draw(look, limits, draw));
             let strains: Vec<f64> = strains.collect::<Result<_, PlanError>>()?;
@@ -253,6 +280,12 @@ impl<'a> Search<'a> {
             }
         }
         Ok(Some(failed))
+    }
+
+    /// May the longest piece of work take longer than is allowed?
+    fn too_long_at_worst(&self, limits: BandwidthLimits) -> bool {
+        let longest_ns = worst_case_bound_ns(self.stage, self.usage, limits);
+        self.allowed.worst_case_ns.is_some_and(|most| longest_ns > most)
     }
 
     /// All draws, those with the highest strain in the lean replay first.
@@ -287,6 +320,7 @@ impl<'a> Search<'a> {
         let mut rows: Vec<Row> = PERIODS_NS
             .into_iter()
             .chain([self.from.period_ns])
+            .chain(self.allowed.period())
             .flat_map(|period_ns| BURSTS.map(|burst| Row { period_ns, burst }))
             .chain([self.from])
             .collect();
@@ -328,7 +362,7 @@ impl<'a> Search<'a> {
 
     /// Do the goals hold at a few phases of the recording as it is?
     fn holds_on_grid(&self, limits: BandwidthLimits) -> Result<bool, PlanError> {
-        let mut holds = true;
+        let mut holds = !self.too_long_at_worst(limits);
         for index in 0..GRID_PHASES {
             let phase = grid_phase(index);
             let strain = match &self.sketch {
@@ -458,7 +492,7 @@ impl<'a> Search<'a> {
         let mut open: Vec<Open> = found.iter().map(open).collect();
         loop {
             let alternatives = self.alternatives(found).into_iter().map(|(_, found)| found);
-            let mut shown = found.first().copied().into_iter().chain(alternatives);
+            let mut shown = self.recommended(found).into_iter().chain(alternatives);
             let next = shown.find_map(|f| Some((f, open.iter().position(|o| o.row == f.row)?)));
             let Some((guess, place)) = next else { return Ok(()) };
             let settled = self.settle(guess, &mut open[place])?;
@@ -475,17 +509,26 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What is shown beside the first of those found, each with what it changes.
+    /// The cheapest setting that may be recommended.
+    pub(crate) fn recommended(&self, found: &[Found]) -> Option<Found> {
+        found.iter().find(|found| self.allowed.row(&found.row)).copied()
+    }
+
+    /// What is shown beside the recommended one of those found, each with what it changes: the
+    /// cheapest of all first, where that may not be recommended.
     pub(crate) fn alternatives(&self, found: &[Found]) -> Vec<(Change, Found)> {
-        let Some(recommended) = found.first() else { return Vec::new() };
+        let recommended = self.recommended(found);
+        let cheapest = found.first().filter(|cheapest| !self.allowed.row(&cheapest.row));
         // Where the recommended setting is a change, it needs no second one.
-        let taken = self.change(&recommended.row);
+        let taken = recommended.and_then(|found| self.change(&found.row));
         let best = |change| {
             let best = found.iter().find(|f| self.change(&f.row) == Some(change));
             best.map(|f| (change, *f))
         };
         let changes = CHANGES.into_iter().filter(|change| taken != Some(*change));
-        changes.filter_map(best).collect()
+        let changes = changes.filter_map(best);
+        let others = changes.filter(|(_, f)| cheapest.is_none_or(|cheapest| cheapest.row != f.row));
+        cheapest.map(|f| (Change::Cheapest, *f)).into_iter().chain(others).collect()
     }
 
     /// The rows that need least, and for each change that a plan shows the best one.
@@ -499,10 +542,11 @@ impl<'a> Search<'a> {
         order.sort_by_key(need);
         let closely = CLOSELY[usize::from(self.sketch.is_none())];
         let mut closely: Vec<&Scouted> = order.iter().take(closely).copied().collect();
-        for change in CHANGES {
-            if let Some(best) = order.iter().find(|s| self.change(&s.row) == Some(change))
-                && closely.iter().all(|s| s.row != best.row)
-            {
+        let changes =
+            CHANGES.map(|change| order.iter().find(|s| self.change(&s.row) == Some(change)));
+        let allowed = order.iter().filter(|s| self.allowed.row(&s.row));
+        for best in changes.into_iter().flatten().chain(allowed.take(ALLOWED)) {
+            if closely.iter().all(|s| s.row != best.row) {
                 closely.push(best);
             }
         }

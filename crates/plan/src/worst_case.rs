@@ -31,10 +31,9 @@ pub(crate) fn worst_case(
         let simulated_ns = work_ns as f64;
         return Ok(Some(WorstCase { work_ns, simulated_ns, bound_ns: None }));
     };
+    let bound_ns = worst_case_bound_ns(stage, usage, limits);
     let empty = Usage { demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
-    let threads = usage.threads.min(stage.machine.topology.n_cpus() as u32).max(1);
-    let debt_ns = u64::from(threads) * (stage.tick_ns() + KEPT_NS);
-    let bound_ns = bound_ns(work_ns + debt_ns, quota_ns, limits.period_ns);
+    let threads = threads(stage, usage);
     let runs: Vec<(u32, u64)> =
         (0..PHASES).flat_map(|phase| (0..DRAINS).map(move |drain| (phase, drain))).collect();
     let took = runs.into_par_iter().map(|(phase, drain)| {
@@ -50,6 +49,19 @@ pub(crate) fn worst_case(
     let took: Vec<f64> = took.collect::<Result<_, PlanError>>()?;
     let simulated_ns = took.into_iter().fold(0.0, f64::max);
     Ok(Some(WorstCase { work_ns, simulated_ns, bound_ns: Some(bound_ns) }))
+}
+
+/// Threads of the group that can run at once.
+fn threads(stage: &Stage<'_>, usage: &Usage) -> u32 {
+    usage.threads.min(stage.machine.topology.n_cpus() as u32).max(1)
+}
+
+/// The longest that the longest piece can take: its CPU time without a quota.
+pub(crate) fn worst_case_bound_ns(stage: &Stage<'_>, usage: &Usage, limits: BandwidthLimits) -> Ns {
+    let work_ns = usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0);
+    let Some(quota_ns) = limits.quota_ns else { return work_ns };
+    let debt_ns = u64::from(threads(stage, usage)) * (stage.tick_ns() + KEPT_NS);
+    bound_ns(work_ns + debt_ns, quota_ns, limits.period_ns)
 }
 
 /// All threads empty the bank, then the piece comes on the first. Returns how long the piece

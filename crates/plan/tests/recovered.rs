@@ -7,7 +7,7 @@ mod limited;
 use std::sync::atomic::AtomicBool;
 
 use limited::{MS, SPAN_NS, load, recorded};
-use reveille_plan::{Goal, Plan, PlanError, Request, plan, recovered};
+use reveille_plan::{Allowed, Goal, Plan, PlanError, Request, plan, recovered};
 use reveille_policy::{BandwidthLimits, Policy};
 use reveille_usage::{Origin, Usage};
 
@@ -18,6 +18,8 @@ fn request<'a>(
 ) -> Request<'a> {
     Request {
         usage,
+        as_likely: &[],
+        inferred: None,
         goals: vec![Goal::parse(goal).unwrap()],
         neighbours: Vec::new(),
         today: None,
@@ -30,6 +32,8 @@ fn request<'a>(
         phases: 4,
         confidence: 0.95,
         headroom: 0.0,
+        growth: 0.0,
+        allowed: Allowed::ANY,
         seed: 1,
         exhaustive: false,
     }
@@ -60,7 +64,7 @@ fn a_throttled_group_gets_the_advice_of_its_load_without_a_limit() {
         for throttled in [&traced, &sampled] {
             let mut request = request(&machine, throttled, goal);
             let recovered = recovered(&request, &AtomicBool::new(false)).unwrap().unwrap();
-            request.usage = &recovered.usages[0];
+            recovered.replaces(&mut request);
             let plan = planned(&request);
             let what = format!("{goal}: {}, {wanted}: {}", reserved(&plan), recovered.inferred);
             assert!((0.75..1.25).contains(&(reserved(&plan) / wanted)), "{what}");

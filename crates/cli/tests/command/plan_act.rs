@@ -57,11 +57,11 @@ fn lines_for_a_runtime_are_all_that_is_printed() {
     let directory = tempfile::tempdir().unwrap();
     let file = requests(directory.path());
     // What the lines cannot say goes to standard error.
-    let oci = output(&plan(&file, &["--emit", "oci"]));
+    let oci = output(&plan(&file, &["--for", "cgroup2", "--emit", "oci"]));
     assert!(String::from_utf8_lossy(&oci.stderr).contains("runtime"), "{oci:?}");
     let oci: serde_json::Value = serde_json::from_slice(&oci.stdout).unwrap();
     let cpu = &oci["linux"]["resources"]["cpu"];
-    let plan_json = json(&plan(&file, &["--json"]));
+    let plan_json = json(&plan(&file, &["--for", "cgroup2", "--json"]));
     let limits = &plan_json["recommended"]["limits"];
     assert_eq!(cpu["quota"].as_u64().unwrap(), limits["quota_ns"].as_u64().unwrap() / 1000);
     assert_eq!(cpu["period"].as_u64().unwrap(), limits["period_ns"].as_u64().unwrap() / 1000);

@@ -6,7 +6,7 @@ use reveille_plan::{
     quantile_name,
 };
 
-use super::words::{change, cpus, files, ms, of_draws, percent, setting, with_ms};
+use super::words::{change, cpus, files, growth, ms, of_draws, percent, setting, with_ms};
 
 /// What a value means for the reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,14 +116,7 @@ fn settings(columns: &[Column<'_>]) -> Vec<Row> {
         row("cpu.max", columns, |shown| plain(files(&shown.limits)[0].clone())),
         row("cpu.max.burst", columns, |shown| with_quota(&|s| files(&s.limits)[1].clone(), shown)),
         row("CPUs reserved", columns, |shown| {
-            let least = shown.least.and_then(|least| least.cpus());
-            let more = |(least, reserved): (f64, f64)| {
-                format!("{}+{:.0}%", cpus(least), 100.0 * (reserved / least - 1.0))
-            };
-            Cell {
-                range: least.zip(shown.reserved_cpus).map(more),
-                ..plain(shown.reserved_cpus.map_or("all".into(), cpus))
-            }
+            plain(shown.reserved_cpus.map_or("all".into(), cpus))
         }),
     ]
 }
@@ -154,6 +147,7 @@ fn effects(plan: &Plan, columns: &[Column<'_>]) -> Vec<Row> {
         ..Cell::default()
     };
     let mut rows = vec![row("goals met", columns, share)];
+    rows.push(row("work may grow", columns, |shown| plain(growth(shown.growth))));
     type Of = (fn(&Figures<Range>) -> Range, fn(&Figures<Interval>) -> Interval);
     let shares: [(&str, Subject, Of); 2] = [
         ("throttled %", Subject::Throttled, (|f| f.throttled_share, |f| f.throttled_share)),

@@ -136,29 +136,32 @@ pub(super) fn cost(plan: &Plan) -> Option<String> {
     Some(format!("It reserves {} CPUs{against}.{headroom}", cpus(reserved)))
 }
 
-/// How much of the recommended quota is head-room; nothing without a quota.
+/// What the advice survives; nothing without a quota.
 pub fn headroom(plan: &Plan) -> Option<String> {
     let shown = plan.recommended.as_ref()?;
-    let (reserved, least) = (shown.reserved_cpus?, shown.least?.cpus()?);
-    let (has, asked) = (reserved / least - 1.0, plan.model.headroom);
-    if asked == 0.0 {
-        return Some("No head-room is included (--headroom 0)".into());
-    }
+    shown.reserved_cpus?;
     let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
-    let least = cpus(least);
-    // Quotas are whole microseconds.
-    if has < asked - 0.001 {
-        return Some(format!(
-            "{least} CPUs meet the goals; head-room is {} and not {}, for no more can be reserved \
-             or used",
-            percent(has),
-            percent(asked)
-        ));
+    let model = &plan.model;
+    let requests = match model.growth {
+        0.0 => String::new(),
+        growth => format!(" and {} more requests (--growth)", percent(growth)),
+    };
+    Some(match (model.headroom, model.growth) {
+        (0.0, 0.0) => "No head-room is included (--headroom 0)".into(),
+        (work, _) => format!(
+            "The goals still hold with {} more work in every request{requests} (--headroom)",
+            percent(work)
+        ),
+    })
+}
+
+/// How much a setting's work may grow.
+pub(super) fn growth(share: Option<f64>) -> String {
+    match share {
+        None => "-".into(),
+        Some(share) if share >= 3.0 => "over +300%".into(),
+        Some(share) => format!("+{:.0}%", (100.0 * share).floor()),
     }
-    Some(format!(
-        "{least} CPUs meet the goals, and {} head-room is on top (--headroom)",
-        percent(asked)
-    ))
 }
 
 /// What today's setting does.
@@ -189,6 +192,7 @@ pub(super) fn change(change: Change) -> &'static str {
         Change::Burst => "with a burst",
         Change::LongerPeriod => "longer period",
         Change::Quota => "larger quota",
+        Change::Cheapest => "cheapest",
     }
 }
 
@@ -233,7 +237,8 @@ pub(super) fn footnote(plan: &Plan) -> String {
         };
         note += &format!(" {TOO_FEW}: {why}.");
     }
-    note += " Worst case: the longest piece of work, alone, when the bank is empty; ≤: by the \
+    note += " Work may grow: in every request, at all of 8 phases, before a goal fails. Worst case: \
+             the longest piece of work, alone, when the bank is empty; ≤: by the \
              closed form.";
     note
 }

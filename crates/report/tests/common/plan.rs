@@ -4,8 +4,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use reveille_plan::{
-    Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Goal, Interval, Map, Model,
-    NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
+    Allowed, Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Goal, Interval, Map,
+    Model, NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
 };
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
@@ -54,7 +54,7 @@ pub fn shown(limits: BandwidthLimits, p99_ms: f64, throttled: f64, holds_share: 
     let bound_ns = limits.quota_ns.map(|_| 210 * MS);
     Shown {
         limits,
-        least: None,
+        growth: Some(0.18),
         reserved_cpus: limits.cpus(),
         effect: figures(p99_ms, throttled, range),
         phases: 20,
@@ -89,6 +89,7 @@ pub fn service() -> Plan {
     let (periods, bursts) = ([5u64, 10, 20, 50, 100, 200, 500, 1000], [0.0, 0.25, 0.5, 0.75, 1.0]);
     Plan {
         recording: recording("checkout"),
+        inferred: None,
         goals: ["p99=20ms", "throttled<0.1%"].map(|text| Goal::parse(text).unwrap()).into(),
         neighbours: Vec::new(),
         model: Model {
@@ -100,7 +101,9 @@ pub fn service() -> Plan {
             within: None,
             quota_sum_cpus: None,
             confidence: 0.95,
-            headroom: 0.0,
+            headroom: 0.15,
+            growth: 0.0,
+            allowed: Allowed::ANY,
             draws: 40,
             seed: 1,
         },

@@ -34,7 +34,7 @@ pub fn recorded(load: &[Demand], quota_ns: Ns, period_ns: Ns) -> (Usage, Usage) 
     let mut now = Sample::default();
     let (mut busy, mut throttled) = (false, false);
     for at_ns in (0..SPAN_NS).step_by(STEP_NS as usize) {
-        if at_ns % period_ns == 0 {
+        if at_ns.is_multiple_of(period_ns) {
             now.nr_periods += 1;
             left_ns = quota_ns;
             throttled = false;
@@ -62,7 +62,7 @@ pub fn recorded(load: &[Demand], quota_ns: Ns, period_ns: Ns) -> (Usage, Usage) 
                 (busy, piece.done_ns) = (false, Some(at_ns + ran_ns));
             }
         }
-        if (at_ns + STEP_NS) % MS == 0 {
+        if (at_ns + STEP_NS).is_multiple_of(MS) {
             samples.push(Sample { at_ns: at_ns + STEP_NS, ..now });
             could_run.push(u32::from(busy));
             now.runtime_ns = 0;
@@ -74,7 +74,7 @@ pub fn recorded(load: &[Demand], quota_ns: Ns, period_ns: Ns) -> (Usage, Usage) 
     let mut samples = sampled.samples.clone();
     let mut read = Sample::default();
     for (number, sample) in samples.iter_mut().enumerate() {
-        if (number + 1) % 100 == 0 {
+        if (number + 1).is_multiple_of(100) {
             read = *sample;
         }
         let counters = Sample { at_ns: sample.at_ns, runtime_ns: sample.runtime_ns, ..read };

@@ -1,0 +1,564 @@
+//! What counters of averages tell of the requests behind them. A group that used 0.3 CPUs under a
+//! quota of 0.5 and was throttled in a fifth of its periods asked for more at once than one that
+//! was never throttled: how often it was throttled, for how long, and in how many periods it ran
+//! at all, at a known quota, tell much of how its work comes. Laws of arrival are drawn at
+//! random, replayed under the recorded limits, and kept where they give the recorded counters
+//! (approximate Bayesian computation). What a plan says then holds over all that were kept.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use reveille_measure::Random;
+use reveille_policy::BandwidthLimits;
+use reveille_usage::{Demand, Origin, Usage};
+
+use crate::Ns;
+use crate::lean::{Lean, LeanLoad, LeanSpan};
+
+/// Laws drawn from all that are thought possible, and then near those that fit.
+const FIRST: u32 = 1600;
+const THEN: u32 = 1600;
+/// So many are kept of each.
+pub(crate) const KEPT: usize = 50;
+/// Steps that are replayed; of a longer recording they are chosen by their use.
+const STEPS: usize = 12;
+/// CPU time of one thread's part of a burst: the shortest and the longest mean.
+const BURST_NS: (f64, f64) = (0.3e6, 2e9);
+/// Threads that a burst wakes at once.
+const WIDTHS: [u32; 6] = [1, 1, 2, 3, 4, 8];
+/// Who does a burst: one set of threads for all, the set of eight that is free first, as in a
+/// pool, or any of four, as for connections with threads of their own.
+const SETS: [Sets; 3] =
+    [Sets { count: 1, pool: true }, Sets { count: 8, pool: true }, Sets { count: 4, pool: false }];
+/// Share of the time in which bursts come at all, and the length of such a cycle.
+const DUTIES: [f64; 4] = [1.0, 1.0, 0.5, 0.2];
+const CYCLES_NS: (f64, f64) = (0.3e9, 5e9);
+/// Root mean square of how many standard errors the counters may be off.
+const WELL: f64 = 2.0;
+/// A group that was throttled in a larger share of its periods may have asked for any amount.
+const SATURATED: f64 = 0.9;
+/// Fewer throttled periods say nothing about the size of requests.
+const FEWEST: u64 = 20;
+
+/// One step of a recording of averages.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    length_ns: Ns,
+    used_ns: Ns,
+    counters: Counters,
+}
+
+/// What bandwidth control counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    nr_periods: f64,
+    nr_throttled: f64,
+    throttled_ns: f64,
+}
+
+/// How requests come and what they take.
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    /// Mean CPU time of one thread's part of a burst.
+    burst_ns: f64,
+    spread: Spread,
+    width: u32,
+    sets: Sets,
+    duty: f64,
+    cycle_ns: f64,
+}
+
+/// Sets of threads, each as large as a burst is wide.
+#[derive(Clone, Copy, Debug)]
+struct Sets {
+    count: u32,
+    /// The set that is free first takes the next burst.
+    pool: bool,
+}
+
+/// How sizes differ.
+#[derive(Clone, Copy, Debug)]
+enum Spread {
+    /// By no more than a half.
+    Little,
+    /// Exponentially, with a coefficient of variation of 1.
+    Exponential,
+    /// Many small and a few large ones: a mixture of two exponentials that do half of the work
+    /// each, of which this share is large.
+    Mixed(f64),
+}
+
+/// A law, a seed of its draws, and how far its counters are off.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    law: Law,
+    seed: u64,
+    off: f64,
+}
+
+/// Recordings of requests whose counters are those of `usage`, the likeliest first, as they are
+/// on `lean`'s CPUs; each is as long as the steps that stand for the whole.
+///
+/// # Errors
+/// Why they cannot be had, to follow "the recording cannot tell what it would have used:".
+pub(crate) fn requests(
+    usage: &Usage,
+    lean: Lean,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<Vec<Usage>, String> {
+    let limits = usage.limits.filter(|limits| limits.quota_ns.is_some());
+    let limits = limits.ok_or("its limits are not in it")?;
+    let steps = steps(usage)?;
+    let last = usage.samples.last().copied().unwrap_or_default();
+    if last.nr_throttled as f64 > SATURATED * last.nr_periods as f64 {
+        return Err(format!(
+            "it was throttled in over {:.0}% of its periods, and may have asked for any amount more",
+            100.0 * SATURATED
+        ));
+    }
+    if last.nr_throttled < FEWEST {
+        return Err(format!(
+            "{} throttled periods tell too little about the size of its requests; {FEWEST} are \
+             needed",
+            last.nr_throttled
+        ));
+    }
+    // Halves by use: how throttling grows with it tells more than its sum.
+    let (low, high) = steps.split_at(steps.len() / 2);
+    let halves = [low, high];
+    let fit = Fit { halves, lean, limits, stop };
+    let mut tried = fit.best((0..FIRST).map(|n| (n, None)).collect(), seed);
+    let near: Vec<Law> = tried.iter().map(|tried| tried.law).collect();
+    let then = (0..THEN).map(|n| (FIRST + n, Some(near[n as usize % near.len()]))).collect();
+    tried.extend(fit.best(then, seed));
+    tried.sort_by(|a, b| a.off.total_cmp(&b.off));
+    tried.truncate(KEPT);
+    let middle = tried[tried.len() / 2].off;
+    if middle > WELL || middle.is_nan() {
+        return Err(format!(
+            "no law of arrivals that was tried gives its counters (the best half is {middle:.1} \
+             standard errors off)"
+        ));
+    }
+    Ok(tried.iter().map(|tried| tried.law.recording(usage, &steps, tried.seed)).collect())
+}
+
+/// The steps to replay, by rising use.
+fn steps(usage: &Usage) -> Result<Vec<Step>, String> {
+    let mut before = reveille_usage::Sample::default();
+    let step = |sample: &reveille_usage::Sample| {
+        let counters = Counters {
+            nr_periods: (sample.nr_periods - before.nr_periods) as f64,
+            nr_throttled: (sample.nr_throttled - before.nr_throttled) as f64,
+            throttled_ns: (sample.throttled_ns - before.throttled_ns) as f64,
+        };
+        let length_ns = sample.at_ns - before.at_ns;
+        before = *sample;
+        Step { length_ns, used_ns: sample.runtime_ns, counters }
+    };
+    let mut steps: Vec<Step> = usage.samples.iter().map(step).collect();
+    steps.retain(|step| step.length_ns > 0);
+    if steps.iter().all(|step| step.counters.nr_periods == 0.0) {
+        return Err("its periods were not counted".into());
+    }
+    if steps.len() < 2 {
+        return Err("it has a single step".into());
+    }
+    steps.sort_by(|a, b| {
+        let rate = |step: &Step| step.used_ns as f64 / step.length_ns as f64;
+        rate(a).total_cmp(&rate(b))
+    });
+    if steps.len() > STEPS {
+        let place = |n: usize| n * (steps.len() - 1) / (STEPS - 1);
+        steps = (0..STEPS).map(|n| steps[place(n)]).collect();
+    }
+    Ok(steps)
+}
+
+/// A recording of averages, and where its replays run.
+struct Fit<'a> {
+    halves: [&'a [Step]; 2],
+    lean: Lean,
+    limits: BandwidthLimits,
+    stop: &'a AtomicBool,
+}
+
+impl Fit<'_> {
+    /// The best of some laws: new ones, or near one that is given.
+    fn best(&self, numbers: Vec<(u32, Option<Law>)>, seed: u64) -> Vec<Tried> {
+        let tried = numbers.into_par_iter().map(|(number, near)| {
+            let seed = seed.wrapping_mul(1_000_003).wrapping_add(u64::from(number));
+            let mut random = Random::new(seed);
+            let law = match near {
+                None => Law::any(&mut random),
+                Some(law) => law.near(&mut random),
+            };
+            Tried { law, seed, off: self.off(&law, seed) }
+        });
+        let mut tried: Vec<Tried> = tried.collect();
+        tried.sort_by(|a, b| a.off.total_cmp(&b.off));
+        tried.truncate(KEPT);
+        tried
+    }
+
+    /// Root mean square of the differences to the recorded counters, in standard errors.
+    fn off(&self, law: &Law, seed: u64) -> f64 {
+        let mut squares = Vec::with_capacity(6);
+        if self.stop.load(Ordering::Relaxed) {
+            return f64::INFINITY;
+        }
+        for (number, steps) in self.halves.into_iter().enumerate() {
+            let (demands, threads, span_ns) = law.draw(steps, seed.wrapping_add(number as u64));
+            let mut of_thread = vec![Vec::new(); threads as usize];
+            for demand in &demands {
+                let arrival =
+                    reveille_workload::Arrival { at_ns: demand.at_ns, work_ns: demand.cpu_ns };
+                of_thread[demand.thread as usize].push(arrival);
+            }
+            of_thread.retain(|own| !own.is_empty());
+            if of_thread.is_empty() {
+                continue;
+            }
+            let load = LeanLoad::new(&of_thread, span_ns);
+            // One phase of many: where the kernel's was is not known.
+            let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
+            let span = LeanSpan { begin_ns: 0, end_ns: span_ns, phase_ns };
+            let Ok(ran) = self.lean.replay(&load, &self.limits, span) else { return f64::INFINITY };
+            let ran = Counters {
+                nr_periods: ran.nr_periods as f64,
+                nr_throttled: ran.nr_throttled as f64,
+                throttled_ns: ran.throttled_ns as f64,
+            };
+            let seen = steps.iter().fold(Counters::default(), |sum, step| sum.and(step.counters));
+            let periods = span_ns as f64 / self.limits.period_ns as f64;
+            squares.extend(ran.off(&seen, periods));
+        }
+        let n = squares.len().max(1) as f64;
+        (squares.iter().map(|off| off * off).sum::<f64>() / n).sqrt()
+    }
+}
+
+impl Counters {
+    fn and(self, other: Counters) -> Counters {
+        Counters {
+            nr_periods: self.nr_periods + other.nr_periods,
+            nr_throttled: self.nr_throttled + other.nr_throttled,
+            throttled_ns: self.throttled_ns + other.throttled_ns,
+        }
+    }
+
+    /// Differences in standard errors: counts scatter as those of clustered events, and no model
+    /// of a kernel is nearer than some percent.
+    fn off(&self, seen: &Counters, periods: f64) -> [f64; 3] {
+        let error = |n: f64| (2.0 * n + 4.0 + (0.05 * n).powi(2)).sqrt();
+        let throttled = (self.nr_throttled - seen.nr_throttled) / error(seen.nr_throttled);
+        let idle = periods - seen.nr_periods;
+        let active =
+            (self.nr_periods - seen.nr_periods) / error(idle.min(seen.nr_periods).max(0.0));
+        let wait = |counters: &Counters| counters.throttled_ns / counters.nr_throttled;
+        let n = self.nr_throttled.min(seen.nr_throttled);
+        let lasted = if n < 1.0 || seen.throttled_ns == 0.0 {
+            0.0
+        } else {
+            // The mean of n waits, each about as long as it scatters.
+            (wait(self) / wait(seen)).ln() / (1.0 / n + 0.3f64.powi(2)).sqrt()
+        };
+        [throttled, active, lasted]
+    }
+}
+
+fn one_of<T: Copy>(all: &[T], random: &mut Random) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+fn between((low, high): (f64, f64), random: &mut Random) -> f64 {
+    low * (high / low).powf(random.uniform())
+}
+
+/// The mixtures have coefficients of variation of 2 and 4.
+const SPREADS: [Spread; 4] =
+    [Spread::Little, Spread::Exponential, Spread::Mixed(0.113), Spread::Mixed(0.03)];
+
+impl Law {
+    /// Any that is thought possible.
+    fn any(random: &mut Random) -> Law {
+        Law {
+            burst_ns: between(BURST_NS, random),
+            spread: one_of(&SPREADS, random),
+            width: one_of(&WIDTHS, random),
+            sets: one_of(&SETS, random),
+            duty: one_of(&DUTIES, random),
+            cycle_ns: between(CYCLES_NS, random),
+        }
+    }
+
+    /// Another not far from this one.
+    fn near(self, random: &mut Random) -> Law {
+        let other = Law::any(random);
+        let mut keep = |of: u64| random.below(of) > 0;
+        let mut law = Law {
+            spread: if keep(3) { self.spread } else { other.spread },
+            width: if keep(3) { self.width } else { other.width },
+            sets: if keep(3) { self.sets } else { other.sets },
+            duty: if keep(3) { self.duty } else { other.duty },
+            cycle_ns: if keep(3) { self.cycle_ns } else { other.cycle_ns },
+            ..self
+        };
+        let (low, high) = BURST_NS;
+        let times = between((0.5, 2.0), random);
+        law.burst_ns = (law.burst_ns * times).clamp(low, high);
+        law
+    }
+
+    /// Requests that use what each step used, their threads, and the time of all steps.
+    fn draw(&self, steps: &[Step], seed: u64) -> (Vec<Demand>, u32, Ns) {
+        let mut random = Random::second(seed);
+        let threads = self.width * self.sets.count;
+        let mut free_at = vec![0; self.sets.count as usize];
+        let mut demands = Vec::new();
+        let mut begin_ns = 0;
+        for step in steps.iter().filter(|step| step.used_ns > 0) {
+            let each_ns = self.burst_ns * f64::from(self.width);
+            let expected = step.used_ns as f64 / each_ns;
+            let mut times: Vec<Ns> = Vec::new();
+            let mut at = random.exponential(1.0);
+            while at < expected {
+                times.push(self.when(at / expected * step.length_ns as f64));
+                at += random.exponential(1.0);
+            }
+            if times.is_empty() {
+                times.push(random.below(step.length_ns));
+            }
+            let parts = times.len() * self.width as usize;
+            let sizes: Vec<f64> = (0..parts).map(|_| self.spread.draw(&mut random)).collect();
+            let scale = step.used_ns as f64 / sizes.iter().sum::<f64>();
+            for (burst, &at_ns) in times.iter().enumerate() {
+                let at_ns = begin_ns + at_ns.min(step.length_ns - 1);
+                let parts = &sizes[burst * self.width as usize..][..self.width as usize];
+                let set = match self.sets.pool {
+                    true => (0..free_at.len()).min_by_key(|&set| free_at[set]).unwrap_or(0),
+                    false => random.below(u64::from(self.sets.count)) as usize,
+                };
+                let longest = parts.iter().fold(0.0f64, |most, &size| most.max(size * scale));
+                free_at[set] = at_ns.max(free_at[set]) + longest as Ns;
+                demands.extend(parts.iter().enumerate().map(|(part, &size)| Demand {
+                    at_ns,
+                    cpu_ns: (size * scale) as Ns,
+                    thread: set as u32 * self.width + part as u32,
+                    done_ns: None,
+                }));
+            }
+            begin_ns += step.length_ns;
+        }
+        demands.sort_by_key(|demand| demand.at_ns);
+        let span_ns = steps.iter().map(|step| step.length_ns).sum();
+        (demands, threads, span_ns)
+    }
+
+    /// The moment of a step after so much of the time in which bursts come.
+    fn when(&self, at: f64) -> Ns {
+        let on_ns = self.cycle_ns * self.duty;
+        let within = at * self.duty;
+        let cycle = (within / on_ns).floor();
+        (cycle * self.cycle_ns + within - cycle * on_ns) as Ns
+    }
+
+    /// As a recording like the one that it was found from.
+    fn recording(&self, usage: &Usage, steps: &[Step], seed: u64) -> Usage {
+        let (demands, threads, span_ns) = self.draw(steps, seed);
+        let origin = Origin::Requests;
+        Usage { origin, demands, threads, span_ns, samples: Vec::new(), ..usage.clone() }
+    }
+}
+
+impl Spread {
+    /// A size with a mean of 1.
+    fn draw(self, random: &mut Random) -> f64 {
+        match self {
+            Spread::Little => 0.5 + random.uniform(),
+            Spread::Exponential => random.exponential(1.0),
+            Spread::Mixed(large) => match random.uniform() < large {
+                true => random.exponential(0.5 / large),
+                false => random.exponential(0.5 / (1.0 - large)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::quantile_of;
+    use reveille_usage::Sample;
+    use reveille_workload::Arrival;
+
+    const MS: Ns = 1_000_000;
+    const STEP_NS: Ns = 15_000 * MS;
+
+    /// A load that is none of the laws: lognormal sizes of two kinds of request on their own
+    /// threads, with a rate that differs from step to step.
+    fn hidden(number: u64, steps: u64) -> Vec<Vec<Arrival>> {
+        let mut random = Random::new(number);
+        let normal = |random: &mut Random| {
+            let angle = std::f64::consts::TAU * random.uniform();
+            (-2.0 * random.uniform().ln()).sqrt() * angle.cos()
+        };
+        let threads = 1 + number % 4;
+        let cpus = 0.08 + 0.25 * random.uniform();
+        let mean_ns = between((1e6, 60e6), &mut random);
+        let sigma = 0.3 + 0.9 * random.uniform();
+        let together = number.is_multiple_of(3);
+        let levels: Vec<f64> = (0..steps).map(|_| 0.5 + random.uniform()).collect();
+        let mut all = vec![Vec::new(); threads as usize];
+        let every_ns = mean_ns * threads as f64 / cpus;
+        for thread in 0..threads as usize {
+            let mut at = 0.0;
+            loop {
+                let level = levels.get((at / STEP_NS as f64) as usize).copied().unwrap_or(1.0);
+                at += random.exponential(every_ns / level);
+                if at >= (steps * STEP_NS) as f64 {
+                    break;
+                }
+                let mut add = |thread: usize, random: &mut Random| {
+                    let size = (sigma * normal(random) - sigma * sigma / 2.0).exp() * mean_ns;
+                    all[thread].push(Arrival { at_ns: at as Ns, work_ns: size as Ns + 1 });
+                };
+                match together {
+                    true => (0..threads as usize).for_each(|thread| add(thread, &mut random)),
+                    false => add(thread, &mut random),
+                }
+            }
+            if together {
+                break;
+            }
+        }
+        all
+    }
+
+    fn run(
+        lean: Lean,
+        of_thread: &[Vec<Arrival>],
+        limits: &BandwidthLimits,
+        end_ns: Ns,
+        phase_ns: Ns,
+    ) -> crate::lean::LeanOutcome {
+        let own: Vec<Vec<Arrival>> =
+            of_thread.iter().filter(|own| !own.is_empty()).cloned().collect();
+        let load = LeanLoad::new(&own, end_ns);
+        lean.replay(&load, limits, LeanSpan { begin_ns: 0, end_ns, phase_ns }).unwrap()
+    }
+
+    /// Of so many comparisons of a hidden load with its laws how many have the true p99 and the
+    /// true share of throttled periods inside the range of 90%.
+    fn inside(numbers: std::ops::RangeInclusive<u64>) -> ([usize; 2], usize) {
+        let lean = Lean { cpus: 4, slice_ns: 5 * MS, tick_ns: 4 * MS, more_ns: 0 };
+        let steps = 20;
+        let (mut inside, mut all, mut refused) = ([0; 2], 0, 0);
+        for number in numbers {
+            let hidden = hidden(number, steps);
+            let used: Ns = hidden.iter().flatten().map(|a| a.work_ns).sum();
+            let cpus = used as f64 / (steps * STEP_NS) as f64;
+            let share = [1.3, 1.7, 2.5][number as usize % 3];
+            let quota = |share: f64| BandwidthLimits {
+                quota_ns: Some((cpus * share * 1e8) as Ns / 1000 * 1000),
+                period_ns: 100 * MS,
+                burst_ns: 0,
+            };
+            let limits = quota(share);
+            let mut samples: Vec<Sample> = Vec::new();
+            let mut before = 0;
+            for step in 1..=steps {
+                let ran = run(lean, &hidden, &limits, step * STEP_NS, 30 * MS);
+                samples.push(Sample {
+                    at_ns: step * STEP_NS,
+                    runtime_ns: ran.used_ns - before,
+                    runnable: None,
+                    nr_periods: ran.nr_periods,
+                    nr_throttled: ran.nr_throttled,
+                    throttled_ns: ran.throttled_ns,
+                });
+                before = ran.used_ns;
+            }
+            let last = *samples.last().unwrap();
+            let usage = Usage {
+                name: "hidden".into(),
+                origin: Origin::Averaged { step_ns: STEP_NS },
+                span_ns: steps * STEP_NS,
+                threads: 1,
+                demands: Vec::new(),
+                samples,
+                limits: Some(limits),
+                host_cpus: None,
+                began_unix_ns: None,
+                overhead: None,
+                warnings: Vec::new(),
+            };
+            let found = match requests(&usage, lean, number, &AtomicBool::new(false)) {
+                Ok(found) => found,
+                Err(why) => {
+                    eprintln!("{number}: {why}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            for other in [share, 1.3 * share, 2.0 * share] {
+                let limits = quota(other);
+                let figures = |of_thread: &[Vec<Arrival>], span_ns: Ns, phase: Ns| {
+                    let mut ran = run(lean, of_thread, &limits, span_ns, phase);
+                    let p99 = quantile_of(&mut ran.latencies, 0.99) as f64 / 1e6;
+                    let periods = span_ns as f64 / 1e8;
+                    [p99, 100.0 * ran.nr_throttled as f64 / ran.nr_periods.max(1) as f64, periods]
+                };
+                let truth = figures(&hidden, steps * STEP_NS, 70 * MS);
+                let guess: Vec<[f64; 3]> = found
+                    .iter()
+                    .enumerate()
+                    .map(|(n, usage)| {
+                        figures(&usage.arrivals(usage.span_ns), usage.span_ns, n as Ns * 2 * MS)
+                    })
+                    .collect();
+                let range = |which: usize| {
+                    let mut all: Vec<f64> = guess.iter().map(|g| g[which]).collect();
+                    all.sort_by(f64::total_cmp);
+                    [all[all.len() / 20], all[all.len() / 2], all[all.len() - 1 - all.len() / 20]]
+                };
+                let (p99, throttled) = (range(0), range(1));
+                all += 1;
+                let in_p99 = truth[0] >= p99[0] && truth[0] <= p99[2];
+                let in_thr = truth[1] >= throttled[0] - 0.5 && truth[1] <= throttled[2] + 0.5;
+                inside[0] += usize::from(in_p99);
+                inside[1] += usize::from(in_thr);
+                eprintln!(
+                    "{number:2} at {other:.2}: p99 {:7.1} in {:7.1?} {}  throttled {:5.2} in {:5.2?} {}  [{} of {}]",
+                    truth[0],
+                    p99,
+                    if in_p99 { ' ' } else { '!' },
+                    truth[1],
+                    throttled,
+                    if in_thr { ' ' } else { '!' },
+                    last.nr_throttled,
+                    last.nr_periods
+                );
+            }
+        }
+        eprintln!("p99 {} throttled {} of {all}, {refused} refused", inside[0], inside[1]);
+        (inside, all)
+    }
+
+    #[test]
+    fn counters_tell_of_requests() {
+        let (inside, all) = inside(9..=12);
+        assert!(all >= 9, "{all}");
+        assert!(inside[0] * 10 >= all * 7 && inside[1] * 10 >= all * 8, "{inside:?} of {all}");
+    }
+
+    /// The table of docs/plan.md: `cargo test -p reveille-plan --lib counters -- --ignored
+    /// --nocapture`.
+    #[test]
+    #[ignore = "takes two minutes"]
+    fn counters_tell_of_24_loads() {
+        let (inside, all) = inside(1..=24);
+        assert!(inside[0] * 100 >= all * 80 && inside[1] * 100 >= all * 90, "{inside:?} of {all}");
+    }
+}
