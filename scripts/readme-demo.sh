@@ -11,7 +11,7 @@ bench=${2:-target/bench.json}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-"$reveille" plan docs/examples/requests.csv --today quota=50ms --goal p99=50ms \
+"$reveille" plan docs/examples/requests.csv --for cgroup2 --today quota=50ms --goal p99=50ms \
     --machine quad-1s4c --base v6.12 >"$dir/plan.txt"
 "$reveille" study sis-short --no-explain >"$dir/study.txt"
 "$reveille" compare --machine spr-2s56c --workload context_switch1 --load 112,224 \
@@ -62,7 +62,7 @@ def compare():
 
 def plan():
     """The answer, which comes before the table of settings."""
-    command = ["$ reveille plan docs/examples/requests.csv --today quota=50ms --goal p99=50ms \\",
+    command = ["$ reveille plan docs/examples/requests.csv --for cgroup2 --today quota=50ms --goal p99=50ms \\",
                "      --machine quad-1s4c --base v6.12"]
     return "\n".join(["```console", *command, *paragraphs("plan.txt")[0], "```"])
 

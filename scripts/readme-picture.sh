@@ -15,7 +15,7 @@ chromium=$(command -v chromium chromium-browser google-chrome | head -n 1) || {
     exit 1
 }
 
-"$reveille" plan docs/examples/requests.csv --today quota=50ms --goal p99=50ms \
+"$reveille" plan docs/examples/requests.csv --for cgroup2 --today quota=50ms --goal p99=50ms \
     --machine quad-1s4c --base v6.12 --html "$dir/plan.html" >/dev/null
 
 # The answer and CPU use under both settings; the page has more.
