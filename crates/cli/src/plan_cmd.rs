@@ -179,7 +179,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         exhaustive: args.exhaustive,
     };
     let stop = watch_signals()?;
-    let recovered = reveille_plan::recovered(&request, &stop)?;
+    let recovered = reveille_plan::recovered(&request, threads(args.jobs), &stop)?;
     if let Some(recovered) = &recovered {
         recovered.replaces(&mut request);
     }

@@ -89,9 +89,13 @@ pub fn plan(
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Plan, PlanError> {
+    pool(jobs)?.install(|| planned(request, stop, progress))
+}
+
+/// So many threads.
+pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, PlanError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-    let pool = pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })?;
-    pool.install(|| planned(request, stop, progress))
+    pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })
 }
 
 /// About how many runs a plan takes.

@@ -10,7 +10,7 @@ use reveille_usage::Usage;
 
 use crate::facts::pieces;
 use crate::load::Load;
-use crate::make::stage;
+use crate::make::{pool, stage};
 use crate::plan::Plan;
 use crate::replay::{Phase, Stage};
 use crate::{Ns, PlanError, Request};
@@ -65,9 +65,7 @@ pub fn pictures(
     jobs: usize,
     stop: &AtomicBool,
 ) -> Result<Vec<Picture>, PlanError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-    let pool = pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })?;
-    pool.install(|| {
+    pool(jobs)?.install(|| {
         let stage = stage(request, stop, &|| ())?;
         let mut all: Vec<&Usage> = vec![request.usage];
         all.extend(request.neighbours.iter().map(|neighbour| &neighbour.usage));

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::counters::requests;
 use crate::load::Load;
-use crate::make::stage;
+use crate::make::{pool, stage};
 use crate::plan::Range;
 use crate::replay::Phase;
 use crate::{PlanError, Request};
@@ -73,12 +73,21 @@ pub enum InferredFrom {
     Counters,
 }
 
-/// Infers the demand of the request's group if it was throttled; nothing if it was not.
+/// Infers the demand of the request's group if it was throttled, on `jobs` threads; nothing if it
+/// was not.
 ///
 /// # Errors
 /// [`PlanError::Recording`] if the recording cannot tell, or a replay under its limits is not
 /// throttled as the group was.
-pub fn recovered(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>, PlanError> {
+pub fn recovered(
+    request: &Request<'_>,
+    jobs: usize,
+    stop: &AtomicBool,
+) -> Result<Option<Recovered>, PlanError> {
+    pool(jobs)?.install(|| recover(request, stop))
+}
+
+fn recover(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>, PlanError> {
     let usage = request.usage;
     let averages = matches!(usage.origin, Origin::Averaged { .. });
     let limits = usage.limits.filter(|limits| limits.quota_ns.is_some());
@@ -140,7 +149,6 @@ pub fn recovered(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Reco
         throttled_share: seen,
         replayed_share: replayed,
     };
-    usages[0].warnings.retain(|warning| !warning.contains("evenly"));
     usages[0].warnings.push(inferred.to_string());
     Ok(Some(Recovered { usages, inferred }))
 }

@@ -63,7 +63,7 @@ fn a_throttled_group_gets_the_advice_of_its_load_without_a_limit() {
         let wanted = reserved(&planned(&request(&machine, &free, goal)));
         for throttled in [&traced, &sampled] {
             let mut request = request(&machine, throttled, goal);
-            let recovered = recovered(&request, &AtomicBool::new(false)).unwrap().unwrap();
+            let recovered = recovered(&request, 2, &AtomicBool::new(false)).unwrap().unwrap();
             recovered.replaces(&mut request);
             let plan = planned(&request);
             let what = format!("{goal}: {}, {wanted}: {}", reserved(&plan), recovered.inferred);
@@ -84,13 +84,13 @@ fn counters_that_no_replay_shows_are_refused() {
     for sample in &mut traced.samples {
         sample.nr_throttled = sample.nr_periods * 9 / 10;
     }
-    let error = recovered(&request(&machine, &traced, "p99=80ms"), &none).unwrap_err();
+    let error = recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap_err();
     let PlanError::Recording(_) = &error else { panic!("{error}") };
     assert!(error.to_string().contains("and the group was in 9"), "{error}");
     traced.limits = Some(BandwidthLimits::default());
-    let error = recovered(&request(&machine, &traced, "p99=80ms"), &none).unwrap_err();
+    let error = recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap_err();
     assert!(error.to_string().contains("limits are not in it"), "{error}");
     // Without any throttling nothing is inferred.
     traced.samples.clear();
-    assert!(recovered(&request(&machine, &traced, "p99=80ms"), &none).unwrap().is_none());
+    assert!(recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap().is_none());
 }

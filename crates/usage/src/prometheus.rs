@@ -151,9 +151,9 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     let (first_ns, last_ns) = usage.range();
     let step_ns = usage.step_ns();
     let mut warnings = vec![format!(
-        "These are averages over {}: bursts shorter than that, any latency, and throttling within \
-         it cannot be seen. Demand is spread evenly, so limits that follow from it are too low; \
-         goals of latency need `reveille record`.",
+        "These are averages over {}, which show neither bursts nor latency. A plan infers them from \
+         the counters of a throttled container, with wide ranges; elsewhere it takes demand as even, \
+         and the limits that follow are too low. `reveille record` sees both.",
         seconds(step_ns)
     )];
     warnings.extend(usage.warnings(step_ns));

@@ -23,6 +23,12 @@ pub(super) fn lines(limits: &BandwidthLimits, name: &str) -> Emitted {
                  and the place on a node"
                     .to_owned(),
             );
+            notes.push(format!(
+                "a running pod takes it without a restart (Kubernetes 1.33 and later): kubectl \
+                 patch pod POD --subresource resize --patch \
+                 '{{\"spec\":{{\"containers\":[{{\"name\":\"{name}\",\"resources\":{{\"limits\":\
+                 {{\"cpu\":\"{millicores}m\"}}}}}}]}}}}'"
+            ));
         }
         _ => notes.push("without limits.cpu the container has no quota".to_owned()),
     }
