@@ -57,7 +57,7 @@ pub struct Inferred {
 }
 
 /// What a throttled group's demand was inferred from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum InferredFrom {
     /// From pieces of work that throttling did not touch.
@@ -68,6 +68,8 @@ pub enum InferredFrom {
         held: usize,
         /// Requests that these are taken for.
         parts: usize,
+        /// Their CPU time as a share of all.
+        held_share: f64,
     },
     /// From counters of bandwidth control over steps of averages.
     Counters,
@@ -115,9 +117,9 @@ fn recover(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>
         let seeds = (0..RECORDINGS).map(|number| request.seed.wrapping_add(number));
         let drawn = seeds.map(|seed| usage.unthrottled(seed));
         let drawn = drawn.collect::<Result<Vec<Unthrottled>, String>>().map_err(refuse)?;
-        let Unthrottled { pieces, held, parts, .. } = drawn[0];
+        let Unthrottled { pieces, held, parts, held_share, .. } = drawn[0];
         let usages = drawn.into_iter().map(|drawn| drawn.usage).collect();
-        (InferredFrom::Pieces { pieces, held, parts }, usages)
+        (InferredFrom::Pieces { pieces, held, parts, held_share }, usages)
     };
     let mut usages: Vec<Usage> = usages;
     let phases = (RUNS / usages.len() as u32).max(1);
@@ -173,7 +175,7 @@ impl std::fmt::Display for Inferred {
             100.0 * throttled_share
         )?;
         match from {
-            InferredFrom::Pieces { pieces, held, parts } => write!(
+            InferredFrom::Pieces { pieces, held, parts, .. } => write!(
                 f,
                 "Requests that queued meanwhile are inferred: {held} of {pieces} pieces of work are \
                  taken for {parts} requests. "

@@ -50,7 +50,7 @@ fn reserved(plan: &Plan) -> f64 {
 #[test]
 fn a_throttled_group_gets_the_advice_of_its_load_without_a_limit() {
     let machine = reveille_machine::load("skx-2s20c").unwrap();
-    for (seed, quota_ms, goal) in [(1, 25, "p99=80ms"), (2, 20, "throttled<1%")] {
+    for (seed, quota_ms, goal) in [(1, 35, "p99=80ms"), (2, 32, "throttled<1%")] {
         let load = load(seed, 50.0, 8.0);
         let (traced, sampled) = recorded(&load, quota_ms * MS, 100 * MS);
         let free = Usage {
@@ -79,7 +79,7 @@ fn a_throttled_group_gets_the_advice_of_its_load_without_a_limit() {
 #[test]
 fn counters_that_no_replay_shows_are_refused() {
     let machine = reveille_machine::load("skx-2s20c").unwrap();
-    let (mut traced, _) = recorded(&load(1, 50.0, 8.0), 25 * MS, 100 * MS);
+    let (mut traced, _) = recorded(&load(1, 50.0, 8.0), 35 * MS, 100 * MS);
     let none = AtomicBool::new(false);
     for sample in &mut traced.samples {
         sample.nr_throttled = sample.nr_periods * 9 / 10;
