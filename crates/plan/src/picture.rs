@@ -154,7 +154,9 @@ impl Ran {
             &spec,
             stage.stop,
         )?;
-        let spans = spans(&history, watch, spec.warmup_ns, load.span_ns());
+        let mut spans = spans(&history, watch, spec.warmup_ns, load.span_ns());
+        let threads = load.program.tasks.iter().filter(|task| task.role == 0).count();
+        spread(&mut spans, stage.machine.topology.n_cpus().min(threads) as f64);
         Ok(Ran { limits, phase, spans })
     }
 
@@ -255,6 +257,17 @@ fn spans(history: &[GroupMoment], watch: usize, warmup_ns: Ns, span_ns: Ns) -> V
         first = last;
     }
     spans
+}
+
+/// A kernel charges CPU time when it looks, up to a tick after it was used. What `cpus` cannot have
+/// used between two moments was used before.
+fn spread(spans: &mut [Span], cpus: f64) {
+    let mut before_ns = 0.0;
+    for span in spans.iter_mut().rev() {
+        let used_ns = span.used_ns + before_ns;
+        span.used_ns = used_ns.min(cpus * (span.to_ns - span.from_ns));
+        before_ns = used_ns - span.used_ns;
+    }
 }
 
 /// Adds what of `span` was measured, cut where the recording begins again.
@@ -378,6 +391,16 @@ mod tests {
         assert!(near(strip.used_cpus[402], 0.8) && near(strip.used_cpus[597], 1.2));
         assert!(near(strip.used_cpus.iter().sum::<f64>(), 10.0));
         assert!(near(strip.most_ns[500], 46.0 * MS as f64));
+    }
+
+    #[test]
+    fn no_more_is_used_than_the_cpus_have() {
+        let moments = [moment(0, 50, 0, 0), watched(595, 4), moment(600, 40, 10, 0)];
+        let mut ran = ran(&moments, 0, 600);
+        spread(&mut ran.spans, 1.0);
+        let used = ran.strip(0, 600 * MS).used_cpus;
+        assert!(near(used[597], 1.0) && near(used[592], 1.0), "{used:?}");
+        assert!(near(used.iter().sum::<f64>(), 10.0));
     }
 
     /// What is measured begins in the middle of the recording and goes on from its beginning.

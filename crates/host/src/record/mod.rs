@@ -131,18 +131,27 @@ pub fn record(
     progress: &mut dyn FnMut(Ns),
 ) -> Result<Recording, HostError> {
     let session = Session { group, options, stop };
+    let mut seen = None;
     let refused = match options.how {
         How::Sample => None,
         How::Trace | How::Auto => match traced::prepare() {
             Ok(tracer) => match traced::record(&session, tracer, progress)? {
                 Ok(recording) => return Ok(recording),
-                Err(error) => Some(error),
+                Err(gave_up) => {
+                    seen = gave_up.seen;
+                    Some(gave_up.why)
+                }
             },
             Err(error) if options.how == How::Trace => return Err(error),
             Err(error) => Some(error),
         },
     };
-    let mut recording = sampled::record(&session, progress)?;
+    let sampled = sampled::record(&session, progress);
+    // The group may have gone before it was sampled.
+    let mut recording = match (sampled, seen) {
+        (Err(_), Some(seen)) if !group.directory().exists() => return Ok(seen),
+        (sampled, _) => sampled?,
+    };
     if let Some(error) = refused {
         let warning = format!("It was sampled rather than traced: {error}.");
         recording.usage.warnings.insert(0, warning);

@@ -76,13 +76,20 @@ fn id_limit() -> usize {
     text.trim().parse().unwrap_or(1 << 22) + 1
 }
 
-/// Records. Gives up, with the reason, where another way may be taken and this kernel turns out
-/// not to write all events.
+/// Another way is to be taken.
+pub(super) struct GaveUp {
+    pub(super) why: HostError,
+    /// What was seen, as of a group that is gone.
+    pub(super) seen: Option<Recording>,
+}
+
+/// Records. Gives up where another way may be taken and this kernel turns out not to write all
+/// events.
 pub(super) fn record(
     session: &Session<'_>,
     mut tracer: Tracer,
     progress: &mut dyn FnMut(Ns),
-) -> Result<Result<Recording, HostError>, HostError> {
+) -> Result<Result<Recording, GaveUp>, HostError> {
     let cpus = online()?;
     let event_ns = cost::event_cost_ns(&mut tracer)?;
     // Where everybody is becomes known before the recording starts.
@@ -101,7 +108,10 @@ pub(super) fn record(
     let mut run = Run { session, tracer, activations, begun, counters: GroupStats::default() };
     match run.until_the_end(progress)? {
         Some(ended) => run.finish(ended, &cpus, event_ns).map(Ok),
-        None => Ok(Err(broken(run.activations.broken_share()))),
+        None => {
+            let why = broken(run.activations.broken_share());
+            Ok(Err(GaveUp { why, seen: run.finish(Ended::Vanished, &cpus, event_ns).ok() }))
+        }
     }
 }
 
