@@ -12,7 +12,7 @@ mod tracepoints;
 mod tracer;
 
 use std::fs;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille_machine::parse_cpu_list;
 use reveille_measure::{GroupStats, seconds_text};
@@ -147,11 +147,20 @@ pub fn record(
         },
     };
     let sampled = sampled::record(&session, progress);
-    // The group may have gone before it was sampled.
-    let mut recording = match (sampled, seen) {
-        (Err(_), Some(seen)) if !group.directory().exists() => return Ok(seen),
-        (sampled, _) => sampled?,
-    };
+    // It may have ended before it was sampled for long.
+    if let Some(mut seen) = seen
+        && sampled.as_ref().map_or(0, |sampled| sampled.usage.span_ns) < seen.usage.span_ns
+    {
+        let gone = !group.directory().exists();
+        if gone {
+            seen.ended = Ended::Vanished;
+            seen.usage.warnings.insert(0, removed(seen.usage.span_ns));
+        }
+        if gone || stop.load(Ordering::Relaxed) {
+            return Ok(seen);
+        }
+    }
+    let mut recording = sampled?;
     if let Some(error) = refused {
         let warning = format!("It was sampled rather than traced: {error}.");
         recording.usage.warnings.insert(0, warning);
@@ -214,8 +223,7 @@ impl Begun {
     fn warnings(&self, ended: Ended, cost: &RecordCost) -> Vec<String> {
         let mut warnings = Vec::new();
         if ended == Ended::Vanished {
-            let after = seconds_text(cost.span_ns);
-            warnings.push(format!("The group was removed after {after}: it ends there."));
+            warnings.push(removed(cost.span_ns));
         }
         if let Some((at_ns, to)) = &self.changed {
             warnings.push(format!(
@@ -235,6 +243,10 @@ impl Begun {
         }
         warnings
     }
+}
+
+fn removed(span_ns: Ns) -> String {
+    format!("The group was removed after {}: it ends there.", seconds_text(span_ns))
 }
 
 /// The end of a recording's time.

@@ -79,7 +79,7 @@ fn id_limit() -> usize {
 /// Another way is to be taken.
 pub(super) struct GaveUp {
     pub(super) why: HostError,
-    /// What was seen, as of a group that is gone.
+    /// What was seen until then, as if it had been told to stop.
     pub(super) seen: Option<Recording>,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn record(
         Some(ended) => run.finish(ended, &cpus, event_ns).map(Ok),
         None => {
             let why = broken(run.activations.broken_share());
-            Ok(Err(GaveUp { why, seen: run.finish(Ended::Vanished, &cpus, event_ns).ok() }))
+            Ok(Err(GaveUp { why, seen: run.finish(Ended::Stopped, &cpus, event_ns).ok() }))
         }
     }
 }
