@@ -45,7 +45,7 @@ sleep 2
 kill "$load" && wait "$load" 2>/dev/null || true
 load=
 
-"$reveille" plan "$dir/usage.parquet" --goal "$goal" --headroom 0 --json > "$dir/plan.json"
+"$reveille" plan "$dir/usage.parquet" --for cgroup2 --goal "$goal" --headroom 0 --json > "$dir/plan.json"
 # 15% less CPU: the recommended setting, and the alternatives' periods and bursts.
 cheaper=$(python3 - "$dir/plan.json" <<'PY'
 import json, sys
@@ -60,7 +60,7 @@ for shape in shapes:
 PY
 )
 # shellcheck disable=SC2086
-"$reveille" plan "$dir/usage.parquet" --goal "$goal" --headroom 0 --verify=recommended \
+"$reveille" plan "$dir/usage.parquet" --for cgroup2 --goal "$goal" --headroom 0 --verify=recommended \
     --verify-repeats "$repeats" --json $cheaper > "$dir/tried.json"
 python3 - "$dir/tried.json" "$goal" <<'PY'
 import json, re, sys
