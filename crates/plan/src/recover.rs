@@ -183,7 +183,9 @@ impl std::fmt::Display for Inferred {
             InferredFrom::Counters => write!(
                 f,
                 "Its requests are inferred from its counters: {recordings} laws of arrival that \
-                 give the same counters stand for it, and latencies are those of their requests. "
+                 give the same counters stand for it, and latencies are those of their requests. In \
+                 trials one true p99 in six lay outside its range of 90%, nearly always above: \
+                 leave room in the goal. "
             )?,
         }
         write!(
