@@ -30,7 +30,7 @@ const WIDTHS: [u32; 6] = [1, 1, 2, 3, 4, 8];
 /// pool, or any of four, as for connections with threads of their own.
 const SETS: [Sets; 3] =
     [Sets { count: 1, pool: true }, Sets { count: 8, pool: true }, Sets { count: 4, pool: false }];
-/// Share of the time in which bursts come at all, and the length of such a cycle.
+/// Duty cycles: the share of the time in which bursts arrive, and how long a cycle is.
 const DUTIES: [f64; 4] = [1.0, 1.0, 0.5, 0.2];
 const CYCLES_NS: (f64, f64) = (0.3e9, 5e9);
 /// Root mean square of how many standard errors the counters may be off.
@@ -83,8 +83,8 @@ enum Spread {
     Little,
     /// Exponentially, with a coefficient of variation of 1.
     Exponential,
-    /// Many small and a few large ones: a mixture of two exponentials that do half of the work
-    /// each, of which this share is large.
+    /// Two exponential distributions that do half of the work each: many small sizes, and this
+    /// share of large ones.
     Mixed(f64),
 }
 

@@ -3,11 +3,11 @@
 use reveille_measure::enough_for;
 use reveille_usage::{Origin, Usage};
 
-use crate::Request;
 use crate::goal::{Subject, quantile_name};
 use crate::plan::{Model, NeighbourGiven, Plan, Recording};
 use crate::replay::Stage;
 use crate::search::DRAWS;
+use crate::{Ns, Request};
 
 /// Pieces of work whose latency tells something: none of averages.
 pub(crate) fn pieces(usage: &Usage) -> u64 {
@@ -38,6 +38,11 @@ pub(crate) fn threads(usage: &Usage) -> u32 {
     seen.into_iter().filter(|seen| *seen).count() as u32
 }
 
+/// CPU time of the longest piece of work.
+pub(crate) fn longest_ns(usage: &Usage) -> Ns {
+    usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0)
+}
+
 pub(crate) fn recording(usage: &Usage) -> Recording {
     Recording {
         name: usage.name.clone(),
@@ -46,7 +51,7 @@ pub(crate) fn recording(usage: &Usage) -> Recording {
         threads: threads(usage),
         demands: usage.demands.len(),
         mean_cpus: usage.mean_cpus(),
-        longest_ns: usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0),
+        longest_ns: longest_ns(usage),
         limits: usage.limits,
     }
 }

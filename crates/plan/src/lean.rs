@@ -12,7 +12,7 @@ use crate::Ns;
 
 const NEVER: Ns = Ns::MAX;
 pub(crate) const SECOND_NS: Ns = 1_000_000_000;
-const NOBODY: usize = usize::MAX;
+const NO_THREAD: usize = usize::MAX;
 /// A thread that others wait behind runs so long at least, by the logarithm of the number of
 /// CPUs (base_slice_ns).
 const TURN_NS: Ns = 750_000;
@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
         let n_cpus = lean.cpus.min(load.threads()).max(1);
         let cpu = Cpu {
             local: LocalRuntime::new(limits),
-            current: NOBODY,
+            current: NO_THREAD,
             waiting: VecDeque::with_capacity(load.threads().div_ceil(n_cpus) + 1),
             charged_ns: 0,
             ran_ns: 0,
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
     }
 
     fn counters(&self) -> LeanOutcome {
-        let running = self.cpus.iter().filter(|cpu| cpu.current != NOBODY);
+        let running = self.cpus.iter().filter(|cpu| cpu.current != NO_THREAD);
         let since = self.cpus.iter().filter_map(|cpu| cpu.local.throttled_since_ns());
         LeanOutcome {
             nr_periods: self.pool.nr_periods(),
@@ -276,8 +276,8 @@ impl<'a> Run<'a> {
         let n_cpus = self.cpus.len();
         let before = self.threads[thread].cpu;
         let all = (0..n_cpus).map(|more| (before + more) % n_cpus);
-        let cpu = { all }.find(|&cpu| self.cpus[cpu].current == NOBODY).unwrap_or(before);
-        let empty = self.cpus[cpu].current == NOBODY && self.cpus[cpu].waiting.is_empty();
+        let cpu = { all }.find(|&cpu| self.cpus[cpu].current == NO_THREAD).unwrap_or(before);
+        let empty = self.cpus[cpu].current == NO_THREAD && self.cpus[cpu].waiting.is_empty();
         self.cpus[cpu].waiting.push_back(thread);
         if empty {
             // check_enqueue_throttle()
@@ -285,7 +285,7 @@ impl<'a> Run<'a> {
             self.throttle(cpu);
         }
         match self.cpus[cpu].current {
-            NOBODY => self.pick(cpu),
+            NO_THREAD => self.pick(cpu),
             // It has had its turn: the one that wakes up preempts it.
             _ if self.now - self.cpus[cpu].picked_ns >= self.turn_ns => {
                 self.cpus[cpu].due_ns = self.now
@@ -306,7 +306,7 @@ impl<'a> Run<'a> {
                 return self.plan(cpu);
             }
             let of = &mut self.cpus[cpu];
-            let current = std::mem::replace(&mut of.current, NOBODY);
+            let current = std::mem::replace(&mut of.current, NO_THREAD);
             match in_turn {
                 true => of.waiting.push_front(current),
                 false => of.waiting.push_back(current),
@@ -329,7 +329,7 @@ impl<'a> Run<'a> {
         }
         self.charge(cpu);
         let of = &mut self.cpus[cpu];
-        of.current = NOBODY;
+        of.current = NO_THREAD;
         if of.waiting.is_empty() {
             self.pool.give_back(&mut of.local, self.lean.slice_ns, self.now);
         }
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
     fn charge(&mut self, cpu: usize) -> bool {
         let of = &mut self.cpus[cpu];
         let delta_ns = match of.current {
-            NOBODY => 0,
+            NO_THREAD => 0,
             _ => self.now - of.charged_ns,
         };
         of.charged_ns = self.now;
@@ -405,7 +405,7 @@ impl<'a> Run<'a> {
             self.charge(cpu);
             self.throttle(cpu);
             if self.cpus[cpu].local.throttled() {
-                self.cpus[cpu].current = NOBODY;
+                self.cpus[cpu].current = NO_THREAD;
                 return self.cpus[cpu].waiting.push_front(thread);
             }
         }
@@ -417,7 +417,7 @@ impl<'a> Run<'a> {
         if self.threads.len() == self.cpus.len() {
             return None;
         }
-        self.cpus.iter().position(|cpu| cpu.current != NOBODY && !cpu.waiting.is_empty())
+        self.cpus.iter().position(|cpu| cpu.current != NO_THREAD && !cpu.waiting.is_empty())
     }
 
     /// When the CPU's piece ends, or the first tick that finds its runtime or its turn used up.

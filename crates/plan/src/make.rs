@@ -143,10 +143,7 @@ fn planned(
         (found, counts) = search.search()?;
     }
     let exhibit = Exhibit::new(&as_recorded, request.phases)?;
-    let advised = |found: Found| {
-        let found = found.rounded(&request.allowed);
-        exhibit.shown(found.limits)
-    };
+    let advised = |found: Found| exhibit.shown(found.rounded(&request.allowed).limits);
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;
     let recommended = search.recommended(&found).map(advised).transpose()?;
     let alternatives = search

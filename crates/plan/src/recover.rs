@@ -106,7 +106,7 @@ fn recover(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>
     let seen = seen.ok_or_else(|| refuse("its periods were not counted".into()))?;
     let tell = || ();
     let stage = stage(request, stop, &tell)?;
-    let (from, usages) = if averages {
+    let (from, mut usages): (_, Vec<Usage>) = if averages {
         let usages = requests(usage, stage.lean(), request.seed, stop);
         if stop.load(Ordering::Relaxed) {
             return Err(PlanError::Interrupted);
@@ -121,15 +121,15 @@ fn recover(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>
         let usages = drawn.into_iter().map(|drawn| drawn.usage).collect();
         (InferredFrom::Pieces { pieces, held, parts, held_share }, usages)
     };
-    let mut usages: Vec<Usage> = usages;
+    let loads: Vec<Load> = usages.iter().map(|usage| Load::new(&[usage])).collect();
     let phases = (RUNS / usages.len() as u32).max(1);
     let runs: Vec<(usize, u32)> = (0..usages.len())
         .flat_map(|number| (0..phases).map(move |phase| (number, phase)))
         .collect();
     let shares = runs.into_par_iter().map(|(number, phase)| {
-        let load = Load::new(&[&usages[number]]);
-        let outcome = stage.replay(&load, Some(limits), Phase::of_grid(phase, phases))?;
-        Ok(stage.figures(&load, &outcome, 0.0).throttled_share)
+        let load = &loads[number];
+        let outcome = stage.replay(load, Some(limits), Phase::of_grid(phase, phases))?;
+        Ok(stage.figures(load, &outcome, 0.0).throttled_share)
     });
     let shares: Vec<f64> = shares.collect::<Result<_, PlanError>>()?;
     let replayed = Range::over(&shares);

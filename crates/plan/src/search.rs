@@ -284,8 +284,8 @@ impl<'a> Search<'a> {
 
     /// May the longest piece of work take longer than is allowed?
     fn too_long_at_worst(&self, limits: BandwidthLimits) -> bool {
-        let longest_ns = worst_case_bound_ns(self.stage, self.usage, limits);
-        self.allowed.worst_case_ns.is_some_and(|most| longest_ns > most)
+        let longest_ns = || worst_case_bound_ns(self.stage, self.usage, limits);
+        self.allowed.worst_case_ns.is_some_and(|most| longest_ns() > most)
     }
 
     /// All draws, those with the highest strain in the lean replay first.

@@ -46,9 +46,7 @@ impl Sketch {
         if stage.within.is_some() || !stage.neighbours.is_empty() {
             return None;
         }
-        let cpus = stage.machine.topology.n_cpus();
-        let lean = Lean { cpus, slice_ns: stage.slice_ns, tick_ns: stage.tick_ns(), more_ns: 0 };
-        let mut sketch = Sketch { lean, averages };
+        let mut sketch = Sketch { lean: stage.lean(), averages };
         let (free, phase) = (BandwidthLimits::default(), Phase::of_grid(0, 1));
         let (bare, elapsed_ns) = sketch.replay(stage, load, free, phase).ok()?;
         let pieces = load.program.arrivals.count() as f64;

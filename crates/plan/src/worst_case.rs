@@ -6,6 +6,7 @@ use reveille_measure::{RunSpec, UNANSWERED};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Demand, Usage};
 
+use crate::facts::longest_ns;
 use crate::load::Load;
 use crate::plan::WorstCase;
 use crate::replay::{Phase, Stage};
@@ -23,7 +24,7 @@ pub(crate) fn worst_case(
     usage: &Usage,
     limits: BandwidthLimits,
 ) -> Result<Option<WorstCase>, PlanError> {
-    let work_ns = usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0);
+    let work_ns = longest_ns(usage);
     if work_ns == 0 {
         return Ok(None);
     }
@@ -58,7 +59,7 @@ fn threads(stage: &Stage<'_>, usage: &Usage) -> u32 {
 
 /// The longest that the longest piece can take: its CPU time without a quota.
 pub(crate) fn worst_case_bound_ns(stage: &Stage<'_>, usage: &Usage, limits: BandwidthLimits) -> Ns {
-    let work_ns = usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0);
+    let work_ns = longest_ns(usage);
     let Some(quota_ns) = limits.quota_ns else { return work_ns };
     let debt_ns = u64::from(threads(stage, usage)) * (stage.tick_ns() + KEPT_NS);
     bound_ns(work_ns + debt_ns, quota_ns, limits.period_ns)

@@ -1,10 +1,13 @@
 //! Plans for recordings whose answers are known.
 
+mod common;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use common::request;
 use reveille_machine::Machine;
-use reveille_plan::{Allowed, Goal, Neighbour, Plan, PlanError, Request, parse_limits, plan};
-use reveille_policy::{BandwidthLimits, Policy};
+use reveille_plan::{Neighbour, Plan, PlanError, Request, parse_limits, plan};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::{Demand, Origin, Usage};
 
 const MS: u64 = 1_000_000;
@@ -40,30 +43,6 @@ fn regular(name: &str, threads: u32, every_ms: u64, cpu_us: u64, rounds: u64) ->
 
 fn machine() -> Machine {
     reveille_machine::load("skx-2s20c").unwrap()
-}
-
-fn request<'a>(machine: &'a Machine, usage: &'a Usage, goals: &[&str]) -> Request<'a> {
-    Request {
-        usage,
-        as_likely: &[],
-        inferred: None,
-        goals: goals.iter().map(|text| Goal::parse(text).unwrap()).collect(),
-        neighbours: Vec::new(),
-        today: None,
-        machine,
-        cpus: 2,
-        policy: Policy::baseline("v6.12").unwrap(),
-        slice_ns: 5 * MS,
-        within: None,
-        quota_sum_cpus: None,
-        phases: 20,
-        confidence: 0.95,
-        headroom: 0.0,
-        growth: 0.0,
-        allowed: Allowed::ANY,
-        seed: 1,
-        exhaustive: false,
-    }
 }
 
 fn made(request: &Request<'_>, jobs: usize) -> Result<Plan, PlanError> {

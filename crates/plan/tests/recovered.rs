@@ -1,14 +1,15 @@
 //! Plans for a group that was throttled while it was recorded, against plans for the same load
 //! without a limit.
 
+mod common;
 #[path = "../../usage/tests/limited/mod.rs"]
 mod limited;
 
 use std::sync::atomic::AtomicBool;
 
 use limited::{MS, SPAN_NS, load, recorded};
-use reveille_plan::{Allowed, Goal, Plan, PlanError, Request, plan, recovered};
-use reveille_policy::{BandwidthLimits, Policy};
+use reveille_plan::{Plan, PlanError, Request, plan, recovered};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::{Origin, Usage};
 
 fn request<'a>(
@@ -16,27 +17,7 @@ fn request<'a>(
     usage: &'a Usage,
     goal: &str,
 ) -> Request<'a> {
-    Request {
-        usage,
-        as_likely: &[],
-        inferred: None,
-        goals: vec![Goal::parse(goal).unwrap()],
-        neighbours: Vec::new(),
-        today: None,
-        machine,
-        cpus: 2,
-        policy: Policy::baseline("v6.12").unwrap(),
-        slice_ns: 5 * MS,
-        within: None,
-        quota_sum_cpus: None,
-        phases: 4,
-        confidence: 0.95,
-        headroom: 0.0,
-        growth: 0.0,
-        allowed: Allowed::ANY,
-        seed: 1,
-        exhaustive: false,
-    }
+    Request { phases: 4, ..common::request(machine, usage, &[goal]) }
 }
 
 fn planned(request: &Request<'_>) -> Plan {

@@ -251,7 +251,7 @@ fn counters_of_a_throttled_container_never_advise_less() {
     assert!((0.45..1.25).contains(&advised), "{advised}");
     assert_eq!(planned["recommended"]["limits"]["period_ns"], 100_000_000);
 
-    // Not throttled under this limit: how much less would do nobody can tell from averages.
+    // Averages of a group that was never throttled don't tell how much less quota would do.
     kubelet(&file, 0.0);
     let refused = output(&plan(&file, &["--goal", "throttled<5%"]));
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");

@@ -1,6 +1,6 @@
 //! From the finished runs of groups that share CPUs to rows.
 
-use crate::judge::row::{Detail, Explanation, Row, RowKind, SideDetail};
+use crate::judge::row::{Detail, Row, RowKind, SideDetail};
 use crate::judge::{statistics, verdict};
 use crate::model::interference::{FLUID, InterferenceCase, JointMeasure, JointPublished, NO_BURST};
 use crate::model::published::Side;
@@ -26,28 +26,10 @@ pub(crate) fn row(
         load,
         variant: case.variants[variant].name.clone(),
         repeats,
-        metric: measure.metric(),
-        kind: RowKind::Interference,
-        baseline,
-        candidate: figure,
-        change_pct: statistics::change_pct(measure.direction, baseline.mean, figure.mean),
-        modes: None,
         p_value,
         significant: p_value.is_some_and(|p| p < 0.05),
-        too_few: false,
-        published_change_pct: None,
-        published_baseline: None,
-        published_candidate: None,
-        published_unit: None,
-        published_of: None,
-        published_source: None,
-        ratio: None,
-        noise: None,
-        verdict: None,
-        half_width: f64::NAN,
-        ratios: Vec::new(),
-        explain: Explanation::default(),
         detail: Detail { baseline: base_detail, candidate: candidate_detail },
+        ..Row::of(measure.metric(), RowKind::Interference, baseline, figure)
     };
     let published = case
         .published

@@ -5,7 +5,7 @@ use reveille_measure::{CpuTime, Explain, Metric, Ns};
 use serde::Serialize;
 
 use crate::judge::modes::{ModeChange, RowModes};
-use crate::judge::statistics::Figure;
+use crate::judge::statistics::{Figure, change_pct};
 use crate::judge::verdict::Verdict;
 
 /// One compared figure.
@@ -81,6 +81,40 @@ pub struct Row {
 }
 
 impl Row {
+    /// Both figures and their change, with nothing published and all else empty.
+    pub(crate) fn of(metric: Metric, kind: RowKind, baseline: Figure, candidate: Figure) -> Row {
+        Row {
+            case: String::new(),
+            machine: String::new(),
+            base: String::new(),
+            load: 0,
+            variant: String::new(),
+            repeats: 0,
+            kind,
+            baseline,
+            candidate,
+            change_pct: change_pct(metric.direction, baseline.mean, candidate.mean),
+            metric,
+            modes: None,
+            p_value: None,
+            significant: false,
+            too_few: false,
+            published_change_pct: None,
+            published_baseline: None,
+            published_candidate: None,
+            published_unit: None,
+            published_of: None,
+            published_source: None,
+            ratio: None,
+            noise: None,
+            verdict: None,
+            half_width: f64::NAN,
+            ratios: Vec::new(),
+            explain: Explanation::default(),
+            detail: Detail::default(),
+        }
+    }
+
     /// The predicted changes, with their shares: one, unless a side has several modes.
     pub fn changes(&self) -> Vec<ModeChange> {
         match &self.modes {

@@ -147,31 +147,13 @@ impl Pair<'_> {
             load: self.load,
             variant: self.variant.to_owned(),
             repeats: self.base.samples[m].len(),
-            kind: RowKind::Change,
-            baseline,
-            candidate,
-            change_pct: statistics::change_pct(metric.direction, baseline.mean, candidate.mean),
-            metric,
-            modes: None,
-            p_value: None,
-            significant: false,
             too_few: self.base.too_few[m] || self.candidate.too_few[m],
-            published_change_pct: None,
-            published_baseline: None,
-            published_candidate: None,
-            published_unit: None,
-            published_of: None,
-            published_source: None,
-            ratio: None,
-            noise: None,
-            verdict: None,
-            half_width: f64::NAN,
-            ratios: Vec::new(),
             explain: Explanation {
                 baseline: self.base.explain.clone(),
                 candidate: self.candidate.explain.clone(),
             },
             detail: Detail { baseline: detail(self.base), candidate: detail(self.candidate) },
+            ..Row::of(metric, RowKind::Change, baseline, candidate)
         }
     }
 }

@@ -97,7 +97,7 @@ impl AddAssign for Skill {
 mod tests {
     use super::*;
     use crate::judge::modes::RowModes;
-    use crate::judge::row::{Detail, Explanation, RowKind};
+    use crate::judge::row::RowKind;
     use crate::judge::rows::hold;
     use crate::judge::score::{Score, score};
     use crate::judge::statistics::{self, Figure};
@@ -128,28 +128,13 @@ mod tests {
             load: 1,
             variant: "+SIS_SHORT".into(),
             repeats: baseline.len(),
-            metric: Metric::new("throughput", "operations/s", direction),
-            kind: RowKind::Change,
-            baseline: Figure { mean: base.mean, rel_std: 0.0 },
-            candidate: Figure { mean: variant.mean, rel_std: 0.0 },
-            change_pct: statistics::change_pct(direction, base.mean, variant.mean),
             modes: RowModes::of(direction, baseline, candidate),
-            p_value: None,
-            significant: false,
-            too_few: false,
-            published_change_pct: None,
-            published_baseline: None,
-            published_candidate: None,
-            published_unit: None,
-            published_of: None,
-            published_source: None,
-            ratio: None,
-            noise: None,
-            verdict: None,
-            half_width: f64::NAN,
-            ratios: Vec::new(),
-            explain: Explanation::default(),
-            detail: Detail::default(),
+            ..Row::of(
+                Metric::new("throughput", "operations/s", direction),
+                RowKind::Change,
+                Figure { mean: base.mean, rel_std: 0.0 },
+                Figure { mean: variant.mean, rel_std: 0.0 },
+            )
         };
         hold(&mut row, published, None);
         row
