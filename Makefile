@@ -28,7 +28,7 @@ DESTDIR ?=
 root := $(DESTDIR)$(PREFIX)
 service := lib/systemd/system/scx_reveille.service
 
-.PHONY: demo install uninstall test test-vm bench count clean build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
+.PHONY: demo install uninstall test test-vm bench count clean build format lint msrv dependencies unit study hwloc prometheus scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -61,7 +61,7 @@ uninstall:
 		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
-test: format lint msrv dependencies unit study count hwloc
+test: format lint msrv dependencies unit study count hwloc prometheus
 	@printf '\nall tests passed\n'
 
 format:
@@ -97,6 +97,10 @@ study: build
 hwloc: build
 	@scripts/need.sh python3
 	scripts/e2e-hwloc.sh $(reveille)
+
+prometheus: build
+	@scripts/need.sh python3
+	scripts/e2e-prometheus.sh $(reveille)
 
 # VM=--if-possible: without QEMU or a kernel, say so and succeed. The script makes scx and
 # test-scx itself, once it knows that their tools are there.
