@@ -104,6 +104,11 @@ pub struct PlanArgs {
     /// The longest piece of work may take no longer, even if it comes when all quota is used
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     max_worst_case: Option<u64>,
+    /// Plan for each of these numbers of threads that may run at once (GOMAXPROCS, workers, the
+    /// JVM's processors): 1..8, or 2,4,8. The cheapest is recommended
+    #[arg(long, value_name = "FROM..TO|N,…", value_parser = thread_numbers,
+          conflicts_with = "verify")]
+    threads: Option<ThreadNumbers>,
     /// Simulate every setting of the grid, with no lean replay to choose among them
     #[arg(long)]
     exhaustive: bool,
@@ -185,9 +190,16 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     }
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
-    let plan = reveille_plan::plan(&request, threads(args.jobs), &stop, &tell);
+    let jobs = threads(args.jobs);
+    let plan = match &args.threads {
+        None => reveille_plan::plan(&request, jobs, &stop, &tell),
+        Some(ThreadNumbers(numbers)) => {
+            reveille_plan::plan_threads(&request, numbers, jobs, &stop, &tell)
+        }
+    };
     progress.finish();
     let plan = plan?;
+    request.cpus = plan.model.cpus;
     let paged = html.map_or(Ok(()), |html| {
         let pictures = reveille_plan::pictures(&request, &plan, threads(args.jobs), &stop)?;
         html.write(|made| reveille_report::plan_html(&plan, &pictures, made))
@@ -232,6 +244,28 @@ pub fn platform(name: &str) -> Result<Platform, String> {
         let names: Vec<&str> = Platform::ALL.into_iter().map(Platform::name).collect();
         format!("there is no such platform: use {}", names.join(", "))
     })
+}
+
+/// Numbers of threads to plan for, rising.
+#[derive(Clone, Debug)]
+pub struct ThreadNumbers(Vec<u32>);
+
+/// `1..8`, `4` or `2,4,8`.
+fn thread_numbers(text: &str) -> Result<ThreadNumbers, String> {
+    /// A plan is made for each.
+    const MOST: usize = 16;
+    let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| (1..=512).contains(n));
+    let numbers: Option<Vec<u32>> = match text.split_once("..") {
+        Some((from, to)) => number(from).zip(number(to)).map(|(from, to)| (from..=to).collect()),
+        None => text.split(',').map(number).collect(),
+    };
+    let mut numbers = numbers.unwrap_or_default();
+    numbers.sort_unstable();
+    numbers.dedup();
+    match (1..=MOST).contains(&numbers.len()) {
+        true => Ok(ThreadNumbers(numbers)),
+        false => Err(format!("write FROM..TO or N,N: at most {MOST} numbers from 1 to 512")),
+    }
 }
 
 /// A period that kernels accept.

@@ -15,6 +15,7 @@ mod limits;
 mod load;
 mod make;
 mod neighbours;
+mod observed;
 mod picture;
 mod plan;
 mod platform;
@@ -27,6 +28,7 @@ mod search;
 mod sketch;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod verify;
 mod worst_case;
 
@@ -35,6 +37,7 @@ pub use fleet::{Container, Failed, Fleet, Likely, Shard, fleet};
 pub use goal::{Goal, Subject, quantile_name};
 pub use limits::parse_limits;
 pub use make::{Neighbour, Request, plan};
+pub use observed::Observed;
 pub use picture::{Picture, Strip, pictures};
 pub use plan::{
     Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
@@ -44,4 +47,5 @@ pub use platform::{Allowed, Platform};
 pub use recover::{Inferred, InferredFrom, Recovered, recovered};
 pub use replay::cpus_like;
 pub use reveille_measure::Ns;
+pub use threads::{Brief, OfThreads, plan_threads};
 pub use verify::{Control, Measured, Trial, Verdict, Verification, Verified, verify};

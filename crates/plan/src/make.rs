@@ -14,6 +14,7 @@ use crate::fluid::closed_form;
 use crate::goal::Goal;
 use crate::growth::{grown, until_it_breaks};
 use crate::neighbours::{Runs, effect};
+use crate::observed::Observed;
 use crate::plan::{Alternative, Figures, Interval, Map, Plan, Range, Shown};
 use crate::platform::Allowed;
 use crate::possible::{check, most_millicpus, reachable};
@@ -145,6 +146,17 @@ fn planned(
     let exhibit = Exhibit::new(&as_recorded, request.phases)?;
     let advised = |found: Found| exhibit.shown(found.rounded(&request.allowed).limits);
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;
+    let as_today = today.as_ref().filter(|today| Some(today.limits) == usage.limits);
+    // Requests without known limits are taken to have had none that mattered.
+    let observed = match (as_today, usage.limits) {
+        (Some(today), _) => Observed::new(usage, &today.effect),
+        (None, None) if usage.demands.iter().any(|demand| demand.done_ns.is_some()) => {
+            let runs = exhibit.runs(BandwidthLimits::default())?;
+            let figures: Vec<Figures<f64>> = runs.into_iter().map(|run| run.0).collect();
+            Observed::new(usage, &Figures::over(&figures, Range::over))
+        }
+        (None, _) => None,
+    };
     let recommended = search.recommended(&found).map(advised).transpose()?;
     let alternatives = search
         .alternatives(&found)
@@ -163,6 +175,8 @@ fn planned(
         neighbours: given(request, &stage),
         model: model(request, &stage),
         today,
+        observed,
+        threads: Vec::new(),
         recommended,
         too_few: too_few(request),
         alternatives,

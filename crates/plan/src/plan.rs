@@ -8,7 +8,7 @@ use reveille_measure::enough_for;
 use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
-use crate::{Allowed, Goal, Inferred, Ns, Subject};
+use crate::{Allowed, Goal, Inferred, Ns, Observed, OfThreads, Subject};
 
 /// Values over phases of the period, of which nobody knows the one that a kernel will have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -324,6 +324,11 @@ pub struct Plan {
     pub model: Model,
     /// Today's setting, if it is known.
     pub today: Option<Shown>,
+    /// Latency that was recorded, beside today's; nothing if none was, or under other limits.
+    pub observed: Option<Observed>,
+    /// By the number of threads that may run at once, if several were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<OfThreads>,
     /// The cheapest setting whose goals hold; nothing if no setting was found.
     pub recommended: Option<Shown>,
     /// Quantiles that the recording has too few pieces of work for, such as `p99`: no figure is

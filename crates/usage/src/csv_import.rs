@@ -44,6 +44,7 @@ struct Header {
     at: TimeColumn,
     cpu: TimeColumn,
     done: Option<TimeColumn>,
+    latency: Option<TimeColumn>,
     thread: Option<usize>,
 }
 
@@ -146,13 +147,16 @@ impl Reader<'_> {
             let fix = "look whether the unit in the header is right";
             return refuse(&header.cpu.name, "more than 31 days of CPU time".into(), fix);
         }
+        let filled = |column: &&TimeColumn| !line.get(column.index).unwrap_or_default().is_empty();
+        let latency = header.latency.as_ref().filter(filled).map(time).transpose()?;
         let done = match &header.done {
-            Some(column) if !line.get(column.index).unwrap_or_default().is_empty() => {
+            _ if latency.is_some() => latency.map(|latency| at + latency),
+            Some(column) if filled(&column) => {
                 let done = time(column)?;
                 if done < at {
                     let problem = "earlier than the arrival".to_owned();
-                    let fix = "`done` is a time on the clock of `at`, not a duration; leave it \
-                               empty where it is not known";
+                    let fix = "`done` is a time on the clock of `at`; a duration is called \
+                               `latency`; leave it empty where it is not known";
                     return refuse(&column.name, problem, fix);
                 }
                 Some(done)
@@ -203,7 +207,7 @@ impl Reader<'_> {
 }
 
 fn header(names: &StringRecord) -> Result<Header, Mistake> {
-    let (mut at, mut cpu, mut done, mut thread) = (None, None, None, None);
+    let (mut at, mut cpu, mut done, mut latency, mut thread) = (None, None, None, None, None);
     for (index, name) in names.iter().enumerate() {
         let lower = name.trim_start_matches('\u{feff}').to_lowercase();
         if lower == "thread" {
@@ -217,6 +221,7 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
             "at" => &mut at,
             "cpu" => &mut cpu,
             "done" => &mut done,
+            "latency" => &mut latency,
             _ => continue,
         };
         let Some(unit_ns) = unit_ns(unit).map(|ns| ns as Ns) else {
@@ -239,7 +244,11 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
         Mistake::new(format!("no column for `{what}`; the header has {here}"), HEADER)
     };
     let (at, cpu) = (at.ok_or_else(|| missing("at"))?, cpu.ok_or_else(|| missing("cpu"))?);
-    Ok(Header { at, cpu, done, thread })
+    if done.is_some() && latency.is_some() {
+        let problem = "columns for both `done` and `latency`";
+        return Err(Mistake::new(problem, "leave one of them"));
+    }
+    Ok(Header { at, cpu, done, latency, thread })
 }
 
 /// A cell with a time.

@@ -97,3 +97,61 @@ fn wrong_input_is_refused_with_the_fix() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// The example of <https://go.dev/issue/73193>: 10 CPUs, 200 ms per 100 ms, and each 100 ms a
+/// request with 50 ms of work for all threads there are. It takes 5 ms on 10 threads, 25 on 2.
+#[test]
+fn few_threads_wait_for_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("go.csv");
+    let mut table = String::from("at_ms,cpu_us,thread\n");
+    for request in 0..120 {
+        (0..10).for_each(|thread| table += &format!("{},5000,g{thread}\n", 100 * request));
+    }
+    fs::write(&file, table).unwrap();
+    let today = "quota=200ms,period=100ms";
+    let file = file.to_str().unwrap();
+    let goal = "p99=20ms";
+    let args = ["plan", file, "--goal", goal, "--cpus", "10", "--today", today, "--machine"];
+    let args = [&args[..], &["quad-1s4c", "--threads", "2,10"]].concat();
+    let plan = json(&[&args[..], &["--json"]].concat());
+    let of = |n: usize| &plan["threads"][n];
+    assert_eq!((&of(0)["threads"], &of(1)["threads"]), (&2.into(), &10.into()));
+    assert!(of(0)["problem"].as_str().unwrap().contains("cannot be reached"), "{}", of(0));
+    assert!(of(1)["problem"].is_null() && plan["model"]["cpus"] == 10);
+    let p99_ms = of(1)["today"]["p99_ns"].as_f64().unwrap() / 1e6;
+    assert!((5.0..6.0).contains(&p99_ms), "{p99_ms}");
+    let text = stdout(&args);
+    assert!(text.contains("for 10 threads") && text.contains("cannot be reached"), "{text}");
+    // Half of the work each, or 6 and 4 pieces.
+    let slower: Vec<&str> =
+        args.iter().map(|arg| if *arg == goal { "p99=50ms" } else { arg }).collect();
+    let slower = json(&[&slower[..], &["--json"]].concat());
+    let p99_ms = slower["threads"][0]["today"]["p99_ns"].as_f64().unwrap() / 1e6;
+    assert!((25.0..31.0).contains(&p99_ms), "{p99_ms}");
+    let wrong = output(&["plan", file, "--goal", goal, "--threads", "0..4"]);
+    assert!(wrong.status.code() == Some(2));
+}
+
+#[test]
+fn recorded_latency_stands_beside_the_models() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("web.csv");
+    let plan = |waits_ms: f64| {
+        let mut table = String::from("at_ms,cpu_us,thread,latency_ms\n");
+        for request in 0..1200 {
+            table += &format!("{},4000,{},{}\n", 20 * request, request % 2, 4.1 + waits_ms);
+        }
+        fs::write(&file, table).unwrap();
+        let file = file.to_str().unwrap();
+        let args = ["plan", file, "--goal", "p99=50ms", "--cpus", "4", "--machine", "quad-1s4c"];
+        (json(&[&args[..], &["--json"]].concat()), stdout(&args))
+    };
+    let (values, text) = plan(0.0);
+    assert_eq!(values["observed"]["p99_ns"], 4_100_000.0);
+    assert!(text.contains("under the limits of that time: they agree"), "{text}");
+    let (values, text) = plan(15.0);
+    assert_eq!(values["observed"]["requests"], 1200);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("of the p99 is not explained by CPU time"), "{words}");
+}

@@ -4,12 +4,12 @@
 use reveille_plan::{Map, Picture, Plan, Shown, Subject};
 
 use super::data;
-use super::rows::{Cell, Tone, blocks, columns};
+use super::rows::{Cell, THREADS, Tone, blocks, by_thread, columns};
 use super::words::{
-    ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, of_draws, recording,
-    setting, thousands, today,
+    ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, observed, of_draws,
+    recording, setting, thousands, today,
 };
-use crate::html::markup::{escape, push};
+use crate::html::markup::{CLOSE_TABLE, escape, open_table, push};
 use crate::html::{CHART, PAGE, STYLE, fill};
 use crate::made::Made;
 
@@ -24,10 +24,14 @@ pub fn plan_html(plan: &Plan, pictures: &[Picture], made: &Made) -> String {
         push(&mut body, format_args!("<p class=\"score\">{}</p>\n", escape(&cost)));
     }
     push(&mut body, format_args!("<p>Today: {}.</p>\n", escape(&today(plan))));
+    if let Some(text) = observed(plan) {
+        push(&mut body, format_args!("<p>Recorded latency: {}</p>\n", escape(&text)));
+    }
     for warning in &plan.warnings {
         push(&mut body, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
     }
     table(&mut body, plan);
+    by_threads(&mut body, plan);
     over_time(&mut body, pictures);
     if !columns(plan).is_empty() {
         section(&mut body, "by-latency", "Latency");
@@ -61,6 +65,25 @@ pub fn plan_html(plan: &Plan, pictures: &[Picture], made: &Made) -> String {
 /// Shown by the script, with the plots.
 const HINT: &str = "<p class=\"hint quiet\" hidden>Point at a plot, or focus it and use the \
     arrow keys, to read values below it.</p>\n";
+
+/// A line for each number of threads, as in the terminal.
+fn by_threads(out: &mut String, plan: &Plan) {
+    if plan.threads.is_empty() {
+        return;
+    }
+    open_table(out, "By the number of threads that may run at once", &THREADS);
+    for of in &plan.threads {
+        let problem = |problem: &String| {
+            let text = escape(problem);
+            format!("<td>{}</td><td class=\"words\" colspan=\"4\">{text}</td>", of.threads)
+        };
+        let cells =
+            || by_thread(of).iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+        let row: String = of.problem.as_ref().map_or_else(cells, problem);
+        push(out, format_args!("<tr>{row}</tr>\n"));
+    }
+    *out += CLOSE_TABLE;
+}
 
 fn section(out: &mut String, id: &str, name: &str) {
     push(out, format_args!("<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n"));

@@ -2,8 +2,8 @@
 //! differ only in how they draw it.
 
 use reveille_plan::{
-    ClosedForm, Figures, Goal, Interval, NeighbourEffect, Pair, Plan, Range, Shown, Subject,
-    quantile_name,
+    Brief, ClosedForm, Figures, Goal, Interval, NeighbourEffect, OfThreads, Pair, Plan, Range,
+    Shown, Subject, quantile_name,
 };
 
 use super::words::{change, cpus, files, growth, ms, of_draws, percent, setting, with_ms};
@@ -52,6 +52,28 @@ pub(super) struct Block {
 pub(super) struct Column<'a> {
     pub(super) name: &'static str,
     pub(super) shown: &'a Shown,
+}
+
+/// Heads of [`by_thread`].
+pub(super) const THREADS: [&str; 5] =
+    ["threads", "p99 today", "needs", "p99 then", "throttled then"];
+
+/// What so many threads at once do, as short cells.
+pub(super) fn by_thread(of: &OfThreads) -> [String; 5] {
+    let dash = || "-".to_owned();
+    let p99 = |brief: Option<Brief>| brief.map_or_else(dash, |brief| with_ms(brief.p99_ns));
+    let needs = of.recommended.map_or_else(dash, |brief| match brief.limits.cpus() {
+        Some(reserved) => format!("{} CPUs", cpus(reserved)),
+        None => "no quota".into(),
+    });
+    let throttled = |brief: Brief| format!("{}%", percent(brief.throttled_share));
+    [
+        of.threads.to_string(),
+        p99(of.today),
+        needs,
+        p99(of.recommended),
+        of.recommended.map_or_else(dash, throttled),
+    ]
 }
 
 /// Today's, the recommended and the alternative settings that there are.

@@ -3,8 +3,10 @@
 
 use reveille_plan::Plan;
 
-use super::rows::{Block, Cell, Column, Row, Tone, blocks, columns};
-use super::words::{ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, recording, today};
+use super::rows::{Block, Cell, Column, Row, THREADS, Tone, blocks, by_thread, columns};
+use super::words::{
+    ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, observed, recording, today,
+};
 use crate::table::{NARROWEST, Page, printable, wrap};
 
 /// How closely columns stand.
@@ -33,6 +35,9 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     page.wrapped("recording  ", &format!("{}, {}", of.name, recording(of)));
     page.wrapped("goals      ", &goals(plan));
     page.wrapped("today      ", &today(plan));
+    if let Some(text) = observed(plan) {
+        page.wrapped("recorded   ", &text);
+    }
     let cost = cost(plan).map_or(String::new(), |cost| format!(" {cost}"));
     let ink = Ink { colour };
     let mut answer_page = Page { text: String::new(), width: page.width };
@@ -49,6 +54,7 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     if !plan.neighbours.is_empty() {
         page.wrapped("", ABOUT_NEIGHBOURS);
     }
+    by_threads(&mut page, plan);
     if !plan.warnings.is_empty() {
         page.line("");
     }
@@ -84,6 +90,28 @@ impl Ink {
             text.to_owned()
         }
     }
+}
+
+/// A line for each number of threads.
+fn by_threads(page: &mut Page, plan: &Plan) {
+    if plan.threads.is_empty() {
+        return;
+    }
+    page.line("");
+    page.wrapped("", "By the number of threads that may run at once (GOMAXPROCS, workers):");
+    let line = |cells: [String; 5]| {
+        let [threads, rest @ ..] = cells;
+        rest.iter().fold(format!("{threads:>8}"), |line, cell| format!("{line}  {cell:>14}"))
+    };
+    page.line(&line(THREADS.map(str::to_owned)));
+    for of in &plan.threads {
+        match &of.problem {
+            Some(problem) => page.wrapped(&format!("{:>8}  ", of.threads), problem),
+            None => page.line(&line(by_thread(of))),
+        }
+    }
+    let best = plan.model.cpus;
+    page.wrapped("", &format!("The answer and the table above are for {best} threads."));
 }
 
 /// A piece of a line, and how it is painted.

@@ -180,6 +180,36 @@ pub(super) fn today(plan: &Plan) -> String {
     )
 }
 
+/// Recorded latency beside the model's.
+pub(super) fn observed(plan: &Plan) -> Option<String> {
+    /// The model is not held to be better than this.
+    const CLOSE: f64 = 1.25;
+    let seen = plan.observed?;
+    let model = &seen.model_p99_ns;
+    let text = format!(
+        "p50 {} and p99 {} of {} requests; the model has {} and {} ({}…{}) under the limits of \
+         that time",
+        with_ms(seen.p50_ns),
+        with_ms(seen.p99_ns),
+        thousands(seen.requests as u64),
+        with_ms(seen.model_p50_ns.median),
+        with_ms(model.median),
+        ms(model.min),
+        ms(model.max),
+    );
+    Some(if seen.p99_ns > CLOSE * model.max {
+        format!(
+            "{text}. {} of the p99 is not explained by CPU time: queueing before a worker, locks or \
+             I/O, which no CPU limit shortens. Goals here are of the model's latency.",
+            with_ms(seen.p99_ns - model.median)
+        )
+    } else if CLOSE * seen.p99_ns < model.min {
+        format!("{text}. The model is too slow: check the CPU time, --cpus and the limits.")
+    } else {
+        format!("{text}: they agree.")
+    })
+}
+
 /// Milliseconds with their unit.
 pub(super) fn with_ms(ns: f64) -> String {
     let unit = if ns.is_finite() { " ms" } else { "" };

@@ -107,6 +107,8 @@ pub fn service() -> Plan {
             draws: 40,
             seed: 1,
         },
+        observed: None,
+        threads: Vec::new(),
         today: Some(shown(limits(50, 100, 0), 85.3, 0.123, 0.0)),
         recommended: Some(shown(limits(60, 100, 45), 17.2, 0.0004, 0.975)),
         too_few: vec!["p99.9".into()],

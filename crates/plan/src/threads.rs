@@ -1,0 +1,113 @@
+//! How many threads should run at once (GOMAXPROCS, the JVM's processors, a pool of workers)?
+//! Many start all work at once and spend the quota early in a period, few wait for each other.
+//! Work that several threads share is done by those that may run, in turns: as on fewer CPUs.
+
+use std::sync::atomic::AtomicBool;
+
+use reveille_place::Mistake;
+use reveille_policy::BandwidthLimits;
+use reveille_usage::Origin;
+use serde::Serialize;
+
+use crate::plan::Shown;
+use crate::{Plan, PlanError, Request, plan};
+
+/// What so many threads at once do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfThreads {
+    /// Threads that may run at once.
+    pub threads: u32,
+    /// Today's limits with them.
+    pub today: Option<Brief>,
+    /// The cheapest limits whose goals hold with them.
+    pub recommended: Option<Brief>,
+    /// Why there are none.
+    pub problem: Option<String>,
+}
+
+/// Limits in short.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Brief {
+    /// The limits.
+    pub limits: BandwidthLimits,
+    /// Median over phases; null if the recording is too short for it.
+    pub p99_ns: f64,
+    /// Median over phases.
+    pub throttled_share: f64,
+    /// Share of the draws in which the goals hold.
+    pub holds_share: f64,
+}
+
+impl Brief {
+    fn of(shown: &Shown) -> Brief {
+        Brief {
+            limits: shown.limits,
+            p99_ns: shown.effect.p99_ns.median,
+            throttled_share: shown.effect.throttled_share.median,
+            holds_share: shown.holds_share,
+        }
+    }
+}
+
+/// Plans for each number of threads. The plan returned is that of the smallest reservation, of
+/// the fewest threads if several need the same, and has all of them in [`Plan::threads`].
+///
+/// # Errors
+/// As [`plan()`], if no number of threads reaches the goals.
+pub fn plan_threads(
+    request: &Request<'_>,
+    numbers: &[u32],
+    jobs: usize,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Plan, PlanError> {
+    if matches!(request.usage.origin, Origin::Averaged { .. }) {
+        let problem = "averages do not tell which threads work at once";
+        let help = "leave it out, or record the group: `reveille record --cgroup NAME -o FILE`";
+        return Err(PlanError::option("--threads", Mistake::new(problem, help)));
+    }
+    let mut all = Vec::new();
+    let mut best: Option<Plan> = None;
+    let mut last = None;
+    for (number, &threads) in numbers.iter().enumerate() {
+        let request = Request { cpus: threads.min(request.cpus), ..request.clone() };
+        let tell = |done: usize, total: usize| {
+            progress(number * total + done, numbers.len() * total);
+        };
+        let (made, problem) = match plan(&request, jobs, stop, &tell) {
+            Ok(made) => (Some(made), None),
+            Err(error @ PlanError::Impossible { .. }) => {
+                let problem = error.to_string();
+                last = Some(error);
+                (None, Some(problem))
+            }
+            Err(error) => return Err(error),
+        };
+        let brief = |shown: Option<&Shown>| shown.map(Brief::of);
+        all.push(OfThreads {
+            threads,
+            today: brief(made.as_ref().and_then(|plan| plan.today.as_ref())),
+            recommended: brief(made.as_ref().and_then(|plan| plan.recommended.as_ref())),
+            problem,
+        });
+        if let Some(made) = made
+            && best.as_ref().is_none_or(|best| cost(&made) < cost(best))
+        {
+            best = Some(made);
+        }
+    }
+    match (best, last) {
+        (Some(best), _) => Ok(Plan { threads: all, ..best }),
+        (None, Some(error)) => Err(error),
+        (None, None) => {
+            let mistake = Mistake::new("no number is given", "give some, such as 1..8");
+            Err(PlanError::option("--threads", mistake))
+        }
+    }
+}
+
+/// CPUs reserved; infinite without a recommended limit.
+fn cost(plan: &Plan) -> f64 {
+    let recommended = plan.recommended.as_ref().filter(|shown| shown.meets_goals);
+    recommended.and_then(|shown| shown.reserved_cpus).unwrap_or(f64::INFINITY)
+}
