@@ -12,6 +12,7 @@ use crate::generate::GenerateArgs;
 use crate::plan_cmd::PlanArgs;
 use crate::policy_cmd::PolicyCommand;
 use crate::sensitivity_cmd::SensitivityArgs;
+use crate::sweep_cmd::{MergeArgs, SweepArgs};
 use crate::usage_cmd::UsageCommand;
 use crate::usage_import::UsageImportArgs;
 use crate::usage_record::UsageRecordArgs;
@@ -48,6 +49,8 @@ pub enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    Sweep(SweepArgs),
+    Merge(MergeArgs),
     Sensitivity(SensitivityArgs),
     Fit(FitArgs),
     /// Record a task group's demand for CPU time

@@ -10,6 +10,7 @@ use reveille_machine::{Machine, MachineError};
 use reveille_place::{FileError, Mistake};
 use reveille_plan::PlanError;
 use reveille_study::StudyError;
+use reveille_sweep::SweepError;
 use reveille_usage::UsageError;
 use reveille_workload::WorkloadError;
 use thiserror::Error;
@@ -42,6 +43,9 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Usage(#[from] UsageError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Sweep(#[from] SweepError),
     /// A policy file is wrong.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -100,6 +104,7 @@ impl CliError {
             | CliError::Host(HostError::Interrupted) => ExitCode::from(INTERRUPTED),
             CliError::Plan(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
+            CliError::Sweep(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::OutputFile { .. }
             | CliError::PolicyEnded { .. }
             | CliError::Noisy { .. }

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, SystemTime};
@@ -29,6 +29,8 @@ const CHILD: &str = "__policy-child";
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// How long one decision may take; usual is less than a microsecond.
 const DECISION: Duration = Duration::from_secs(2);
+/// The child's exit code after one that took longer.
+const TOO_LONG: u8 = 99;
 
 /// What the child knows of itself.
 pub struct Child {
@@ -37,6 +39,8 @@ pub struct Child {
     /// The directory is the child's own.
     made: AtomicBool,
     parent: Pid,
+    /// The parent starts another when this one ends.
+    many: AtomicBool,
     files: Mutex<Vec<PolicyFile>>,
 }
 
@@ -55,6 +59,7 @@ pub fn enter() -> Option<Vec<OsString>> {
         directory,
         made: AtomicBool::new(false),
         parent,
+        many: AtomicBool::new(false),
         files: Mutex::default(),
     });
     spawn(|| watch(child));
@@ -77,19 +82,31 @@ fn watch(child: &Child) {
         }
         let files = child.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.iter().find(|f| u128::from(f.longest_decision()) >= too_many) {
-            errors::report(CliError::PolicyEnded {
-                files: file.name().to_owned(),
-                how: format!("one decision takes longer than {} s", DECISION.as_secs()),
-                help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
-            });
-            std::process::exit(1);
+            if !child.many.load(Ordering::Relaxed) {
+                errors::report(too_long(file.name()));
+                std::process::exit(1);
+            }
+            std::process::exit(TOO_LONG.into());
         }
         drop(files);
         sleep(BETWEEN_LOOKS);
     }
 }
 
+fn too_long(files: &str) -> CliError {
+    CliError::PolicyEnded {
+        files: files.to_owned(),
+        how: format!("one decision takes longer than {} s", DECISION.as_secs()),
+        help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
+    }
+}
+
 impl Child {
+    /// What ends this child is not the end: the parent says it, and starts another.
+    pub fn one_of_many(&self) {
+        self.many.store(true, Ordering::Relaxed);
+    }
+
     /// Compiles a file in a directory of its own: libraries of one path are one to the system.
     ///
     /// # Errors
@@ -135,6 +152,9 @@ impl Child {
     }
 }
 
+/// The child that signals are passed on to.
+static GROUP: AtomicI32 = AtomicI32::new(0);
+
 /// Runs this command again as the child, to its end. `files` are those that it loads.
 pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
     let cannot = |error| HostError::system("start a process for the policy", error, "try again");
@@ -154,9 +174,13 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
         .spawn()
         .map_err(cannot)?;
     let group = Pid::from_child(&child);
-    ctrlc::set_handler(move || {
-        let _ = kill_process(group, Signal::INT);
-    })?;
+    if GROUP.swap(group.as_raw_pid(), Ordering::Relaxed) == 0 {
+        ctrlc::set_handler(|| {
+            if let Some(group) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
+                let _ = kill_process(group, Signal::INT);
+            }
+        })?;
+    }
     // Ended and not yet reaped, it keeps its group's number.
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while waitid(WaitId::Pid(group), ended).is_err_and(|e| e == rustix::io::Errno::INTR) {}
@@ -169,6 +193,9 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
 /// The child's exit code, or what ended it.
 fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
     const PANIC: i32 = 101;
+    if status.code() == Some(TOO_LONG.into()) {
+        return Err(too_long(&files.join(", ")));
+    }
     if let Some(code) = status.code().filter(|code| *code != PANIC) {
         return Ok(ExitCode::from(code as u8));
     }

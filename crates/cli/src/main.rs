@@ -22,6 +22,7 @@ mod sensitivity_cmd;
 mod shown;
 mod signals;
 mod study_cmd;
+mod sweep_cmd;
 mod usage_cmd;
 mod usage_import;
 mod usage_record;
@@ -51,6 +52,8 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Study(args) => study_cmd::study(&args),
         Command::Compare(args) => study_cmd::compare(&args),
+        Command::Sweep(args) => sweep_cmd::sweep(&args),
+        Command::Merge(args) => sweep_cmd::merge(&args),
         Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
         Command::Fit(args) => fit_cmd::fit(&args),
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),

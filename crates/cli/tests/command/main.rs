@@ -18,6 +18,7 @@ mod results;
 mod rtapp;
 mod schedulers;
 mod sensitivity;
+mod sweep;
 mod usage;
 mod usage_record;
 
