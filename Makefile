@@ -3,6 +3,7 @@
 #                its systemd unit: PREFIX=/usr/local, DESTDIR= for packagers
 # make uninstall remove them, given the same PREFIX
 # make test      run everything that must pass before a change is merged
+# make test-ray  sweep and plan on a local Ray cluster, and run the notebooks; needs a package index
 # make test-vm   boot a kernel with sched_ext in QEMU and run tests/vm in it
 # make bench     measure the simulator's speed
 # make count     count its instructions per activation; fails if they have become 3% more
@@ -126,6 +127,11 @@ test-scx:
 	@scripts/need.sh cargo cc bpf-clang libelf clippy
 	cargo clippy -p scx_reveille --all-targets --locked -- -D warnings
 	cargo test -p scx_reveille --locked --no-fail-fast
+
+.PHONY: test-ray
+test-ray: build
+	@scripts/need.sh python3
+	scripts/check-python.sh $(reveille)
 
 # Takes half an hour; COST= takes options of tests/vm/cost.sh, such as --only v6.4,scx_bpfland.
 # --peers builds other projects' schedulers from the crate registry.

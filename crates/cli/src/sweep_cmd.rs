@@ -173,9 +173,10 @@ fn run(
 
 /// Runs the sweep in a child, and in another one after each cell whose policy file ends it.
 fn supervised(files: &[String], args: &SweepArgs) -> Result<ExitCode, CliError> {
-    let names: Vec<&str> = files.iter().map(String::as_str).collect();
+    // As one name: a cell's reason must not depend on what else the spec has.
+    let names = files.join(", ");
     loop {
-        match isolated::run(&names) {
+        match isolated::run(&[&names]) {
             Err(CliError::PolicyEnded { files, how, help }) => {
                 let begun = match &args.output {
                     Some(output) => crashed(&beside(output), &how)?,
