@@ -131,7 +131,7 @@ test-scx:
 .PHONY: test-ray
 test-ray: build
 	@scripts/need.sh python3
-	scripts/check-python.sh $(reveille)
+	scripts/test-ray.sh $(reveille)
 
 # Takes half an hour; COST= takes options of tests/vm/cost.sh, such as --only v6.4,scx_bpfland.
 # --peers builds other projects' schedulers from the crate registry.
