@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::study_cmd::threads;
 
-/// Compare edits on many machines, kernels, workloads and loads, as a Parquet table
+/// Compare edits under thousands of conditions, as a Parquet table
 ///
 /// SPEC is a TOML file (docs/sweep.md). Every point of its grid or sample runs the baseline and
 /// each edit; the table has a row for each of these cells and each metric. Finished cells are kept

@@ -11,6 +11,9 @@ use twox_hash::XxHash3_128;
 /// Version of the model, which is part of every id: figures of another version are others.
 pub const MODEL: &str = env!("REVEILLE_MODEL");
 
+/// Most cells of a sweep, which are held in memory: some GB.
+pub(crate) const MAX_CELLS: usize = 2_000_000;
+
 /// The first 64 bits of a hash, as 16 hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("{:016x}", (XxHash3_128::oneshot(bytes) >> 64) as u64)
@@ -166,6 +169,30 @@ impl Design {
         points
     }
 
+    /// How many points there are, those included that are the same.
+    pub(crate) fn size(&self) -> usize {
+        if let Some(drawn) = &self.drawn {
+            return drawn.len();
+        }
+        let loads = self.workloads.iter().map(|w| w.loads.len()).sum();
+        let sizes = [self.machines.len(), self.bases.len(), loads, self.seeds.len()];
+        let values = self.constants.iter().map(|c| c.values.len());
+        sizes.into_iter().chain(values).fold(1, usize::saturating_mul)
+    }
+
+    /// Can its cells be listed? One that was read may have been changed.
+    pub(crate) fn is_sound(&self) -> bool {
+        let within = |point: &Point| {
+            point.machine < self.machines.len()
+                && point.base < self.bases.len()
+                && self.workloads.get(point.workload).is_some_and(|w| point.load < w.loads.len())
+                && point.seed < self.seeds.len()
+                && point.constants.len() == self.constants.len()
+        };
+        let few = self.size().saturating_mul(self.edits.len()) <= MAX_CELLS;
+        few && !self.edits.is_empty() && self.drawn.iter().flatten().all(within)
+    }
+
     fn grid(&self) -> Vec<Point> {
         let mut points = Vec::new();
         for machine in 0..self.machines.len() {
@@ -240,7 +267,9 @@ impl Design {
 /// The load that `16`, or `50%` of so many CPUs, is: 1 at least.
 pub(crate) fn amount(text: &str, cpus: usize) -> u64 {
     match text.strip_suffix('%').map(str::parse::<u64>) {
-        Some(Ok(percent)) => ((cpus as u64 * percent + 50) / 100).max(1),
+        Some(Ok(percent)) => {
+            ((cpus as u64).saturating_mul(percent).saturating_add(50) / 100).max(1)
+        }
         _ => text.parse().unwrap_or(0),
     }
 }

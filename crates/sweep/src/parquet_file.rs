@@ -90,6 +90,14 @@ impl Finished {
         self.encode().map_err(failed)
     }
 
+    /// Reads the bytes of a file; errors name it `file`.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub fn from_parquet(file: &str, bytes: Vec<u8>) -> Result<Finished, SweepError> {
+        decode(bytes).map_err(|mistake| mistake.in_file(file))
+    }
+
     fn encode(&self) -> Result<Vec<u8>, ParquetError> {
         let shard = self.shard.to_string();
         let about = About { version: VERSION, shard, design: self.design.clone() };
@@ -158,7 +166,7 @@ pub fn read(path: &Path) -> Result<Finished, SweepError> {
     let bytes = read_input(path, InputKind::RECORDING);
     let help = "name a file that `reveille sweep` wrote";
     let bytes = bytes.map_err(|error| ReadError::new(path, error, help))?;
-    decode(bytes).map_err(|mistake| mistake.in_file(file))
+    Finished::from_parquet(&file, bytes)
 }
 
 fn broken(error: ParquetError) -> Mistake {
@@ -186,6 +194,10 @@ fn decode(bytes: Vec<u8>) -> Result<Finished, Mistake> {
     if about.version != VERSION {
         let problem = format!("is of version {} of the format, not {VERSION}", about.version);
         return Err(Mistake::new(problem, "read it with the reveille that wrote it"));
+    }
+    if !about.design.is_sound() {
+        let problem = format!("`{KEY}` in its metadata describes no sweep");
+        return Err(Mistake::new(problem, ANEW));
     }
     let mut table = Table::empty(&about.design);
     let places: HashMap<&str, usize> =

@@ -6,13 +6,10 @@ use reveille_study::DEFAULT_SEED;
 use toml::{Spanned, Value};
 
 use super::{RawSample, Spec};
-use crate::design::{Constant, Point};
+use crate::design::{Constant, MAX_CELLS, Point};
 use crate::draw::{Method, draw};
 use crate::error::SweepError;
 use crate::run::Sweep;
-
-/// Most cells of a sweep, which are held in memory.
-const MAX_CELLS: usize = 10_000_000;
 
 /// A constant that varies: the machine's own range, or these values.
 struct Levels<'a> {
@@ -30,7 +27,6 @@ impl Spec {
         };
         sweep.design.constants = levels.iter().map(constant).collect();
         let design = &sweep.design;
-        let loads: usize = design.workloads.iter().map(|w| w.loads.len()).sum();
         let points = match &self.raw.sample {
             Some(sample) => {
                 let n = sample.points.get_ref();
@@ -40,11 +36,7 @@ impl Spec {
                     self.wrong(sample.points.span(), "points", mistake)
                 })?
             }
-            None => {
-                let values = design.constants.iter().map(|c| c.values.len());
-                let sizes = [design.machines.len(), design.bases.len(), loads, design.seeds.len()];
-                sizes.into_iter().chain(values).fold(1, usize::saturating_mul)
-            }
+            None => design.size(),
         };
         let cells = points.saturating_mul(design.edits.len());
         if cells > MAX_CELLS {
