@@ -18,6 +18,7 @@ pub const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                  --with v6.12",
             ),
             ("policy", "reveille policy new idea.c"),
+            ("score", "reveille score idea.c --stage 1"),
             ("sensitivity", "reveille sensitivity aged-idle --points 3"),
             ("fit", "reveille fit --machine spr-2s56c -o fitted.toml"),
         ],
