@@ -171,4 +171,9 @@ fn mistakes_have_a_place() {
     let taken = "base = \"v6.2\"\nholdout = \"small.toml\"";
     assert!(says(("base = \"v6.2\"", taken), &["--holdout"]).contains("is in small, too"));
     assert!(desk.refused(&["score", "--suite", "defualt"], 2).contains("did you mean `default`"));
+    let mut told = desk.command(&["score", "--suite", "wrong.toml", "--holdout"]);
+    let told = told.env("REVEILLE_ERRORS", "json").output().unwrap().stderr;
+    let told: Value = serde_json::from_slice(&told).unwrap();
+    assert_eq!((&told["kind"], &told["key"]), (&"input".into(), &"machine".into()));
+    assert_eq!(told["line"], 12);
 }
