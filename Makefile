@@ -10,6 +10,8 @@
 # make scx       build scx_reveille, the scheduler for kernels with sched_ext
 # make test-scx  its lints, and its tests that need no such kernel
 # make cost-vm   count a wakeup's instructions: scx_reveille, and others for comparison
+# make wheel     build the Python package with the command in it, in target/wheels
+# make test-python  test it in fresh environments of the Pythons here
 # make clean     remove what was built
 #
 # As root on Debian these install missing tools with apt-get; otherwise they print what to
@@ -29,7 +31,7 @@ DESTDIR ?=
 root := $(DESTDIR)$(PREFIX)
 service := lib/systemd/system/scx_reveille.service
 
-.PHONY: demo install uninstall test test-vm bench count clean build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
+.PHONY: demo install uninstall test test-vm bench count clean wheel test-python build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -62,7 +64,7 @@ uninstall:
 		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
-test: format lint msrv dependencies unit study count hwloc
+test: format lint msrv dependencies unit study count hwloc test-python
 	@printf '\nall tests passed\n'
 
 format:
@@ -99,6 +101,14 @@ hwloc: build
 	@scripts/need.sh python3
 	scripts/e2e-hwloc.sh $(reveille)
 
+wheel:
+	@scripts/need.sh cargo cc python3
+	scripts/wheel.sh
+
+test-python:
+	@scripts/need.sh cargo cc python3
+	scripts/test-python.sh
+
 # VM=--if-possible: without QEMU or a kernel, say so and succeed. The script makes scx and
 # test-scx itself, once it knows that their tools are there.
 test-vm: build
@@ -129,9 +139,9 @@ test-scx:
 	cargo test -p scx_reveille --locked --no-fail-fast
 
 .PHONY: test-ray
-test-ray: build
-	@scripts/need.sh python3
-	scripts/test-ray.sh $(reveille)
+test-ray:
+	@scripts/need.sh cargo cc python3
+	scripts/test-ray.sh
 
 # Takes half an hour; COST= takes options of tests/vm/cost.sh, such as --only v6.4,scx_bpfland.
 # --peers builds other projects' schedulers from the crate registry.

@@ -11,6 +11,7 @@ use crate::fit_cmd::FitArgs;
 use crate::generate::GenerateArgs;
 use crate::plan_cmd::PlanArgs;
 use crate::policy_cmd::PolicyCommand;
+use crate::score_cmd::ScoreArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
 use crate::sweep_cmd::{MergeArgs, SweepArgs};
 use crate::usage_cmd::UsageCommand;
@@ -51,6 +52,13 @@ pub enum Command {
     },
     Sweep(SweepArgs),
     Merge(MergeArgs),
+    /// Score a policy over many machines and loads, with guardrails
+    ///
+    /// One number, the geometric mean of gains over a suite, and what reviewers hold against wakeup
+    /// patches, each of which fails by name. Exit codes: 0 every guardrail holds, 3 some does not,
+    /// 4 the policy does not compile, 5 it crashes or loops, 6 the time limit ended the run. See
+    /// docs/score.md.
+    Score(ScoreArgs),
     Sensitivity(SensitivityArgs),
     Fit(FitArgs),
     /// Record a task group's demand for CPU time

@@ -20,6 +20,7 @@ pub const GROUPS: [(&str, &[(&str, &str)]); 4] = [
             ("policy", "reveille policy new idea.c"),
             ("sweep", "reveille sweep sweep.toml -o sweep.parquet"),
             ("merge", "reveille merge sweep.parquet part1.parquet part2.parquet"),
+            ("score", "reveille score idea.c --stage 1"),
             ("sensitivity", "reveille sensitivity aged-idle --points 3"),
             ("fit", "reveille fit --machine spr-2s56c -o fitted.toml"),
         ],

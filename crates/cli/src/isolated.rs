@@ -21,7 +21,7 @@ use rustix::process::{
     set_parent_process_death_signal, waitid,
 };
 
-use crate::errors::{self, CliError, INTERRUPTED};
+use crate::errors::{CliError, INTERRUPTED};
 
 /// The first argument that makes the command the child; no user types it.
 const CHILD: &str = "__policy-child";
@@ -29,8 +29,8 @@ const CHILD: &str = "__policy-child";
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// How long one decision may take; usual is less than a microsecond.
 const DECISION: Duration = Duration::from_secs(2);
-/// The child's exit code after one that took longer.
-const TOO_LONG: u8 = 99;
+/// The child's exit code if the first of its files loops; one more for each further one.
+const LOOPS: u8 = 200;
 
 /// What the child knows of itself.
 pub struct Child {
@@ -39,8 +39,6 @@ pub struct Child {
     /// The directory is the child's own.
     made: AtomicBool,
     parent: Pid,
-    /// The parent starts another when this one ends.
-    many: AtomicBool,
     files: Mutex<Vec<PolicyFile>>,
 }
 
@@ -59,7 +57,6 @@ pub fn enter() -> Option<Vec<OsString>> {
         directory,
         made: AtomicBool::new(false),
         parent,
-        many: AtomicBool::new(false),
         files: Mutex::default(),
     });
     spawn(|| watch(child));
@@ -81,32 +78,17 @@ fn watch(child: &Child) {
             std::process::exit(1);
         }
         let files = child.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.iter().find(|f| u128::from(f.longest_decision()) >= too_many) {
-            if !child.many.load(Ordering::Relaxed) {
-                errors::report(too_long(file.name()));
-                std::process::exit(1);
-            }
-            std::process::exit(TOO_LONG.into());
+        let loops = files.iter().position(|f| u128::from(f.longest_decision()) >= too_many);
+        if let Some(file) = loops {
+            // The parent says so: here the file's decision still holds what it holds.
+            std::process::exit(i32::from(LOOPS.saturating_add(file as u8)));
         }
         drop(files);
         sleep(BETWEEN_LOOKS);
     }
 }
 
-fn too_long(files: &str) -> CliError {
-    CliError::PolicyEnded {
-        files: files.to_owned(),
-        how: format!("one decision takes longer than {} s", DECISION.as_secs()),
-        help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
-    }
-}
-
 impl Child {
-    /// What ends this child is not the end: the parent says it, and starts another.
-    pub fn one_of_many(&self) {
-        self.many.store(true, Ordering::Relaxed);
-    }
-
     /// Compiles a file in a directory of its own: libraries of one path are one to the system.
     ///
     /// # Errors
@@ -131,7 +113,15 @@ impl Child {
     /// # Errors
     /// As [`Child::compile`]; or the file's first mistake.
     pub fn load(&self, file: &Path) -> Result<PolicyFile, CliError> {
-        let file = self.compile(file)?.load()?;
+        self.keep(&self.compile(file)?)
+    }
+
+    /// Loads a compiled file.
+    ///
+    /// # Errors
+    /// The file's first mistake.
+    pub fn keep(&self, draft: &Draft) -> Result<PolicyFile, CliError> {
+        let file = draft.load()?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.push(file.clone());
         Ok(file)
@@ -193,8 +183,13 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
 /// The child's exit code, or what ended it.
 fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
     const PANIC: i32 = 101;
-    if status.code() == Some(TOO_LONG.into()) {
-        return Err(too_long(&files.join(", ")));
+    let looping = status.code().and_then(|code| code.checked_sub(i32::from(LOOPS)));
+    if let Some(file) = looping.and_then(|i| files.get(usize::try_from(i).ok()?)) {
+        return Err(CliError::PolicyEnded {
+            files: (*file).to_owned(),
+            how: format!("one decision takes longer than {} s", DECISION.as_secs()),
+            help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
+        });
     }
     if let Some(code) = status.code().filter(|code| *code != PANIC) {
         return Ok(ExitCode::from(code as u8));

@@ -18,6 +18,7 @@ mod plan_act;
 mod plan_cmd;
 mod policy_cmd;
 mod progress;
+mod score_cmd;
 mod sensitivity_cmd;
 mod shown;
 mod signals;
@@ -54,6 +55,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Compare(args) => study_cmd::compare(&args),
         Command::Sweep(args) => sweep_cmd::sweep(&args),
         Command::Merge(args) => sweep_cmd::merge(&args),
+        Command::Score(args) => score_cmd::score(&args),
         Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
         Command::Fit(args) => fit_cmd::fit(&args),
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),

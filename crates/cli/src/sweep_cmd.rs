@@ -123,7 +123,6 @@ pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
             let load = |file: &String| child.load(Path::new(file));
             let loaded = files.iter().map(load).collect::<Result<Vec<PolicyFile>, _>>()?;
             child.die_with_parent();
-            child.one_of_many();
             loaded
         }
     };
@@ -173,13 +172,15 @@ fn run(
 
 /// Runs the sweep in a child, and in another one after each cell whose policy file ends it.
 fn supervised(files: &[String], args: &SweepArgs) -> Result<ExitCode, CliError> {
-    // As one name: a cell's reason must not depend on what else the spec has.
-    let names = files.join(", ");
+    let names: Vec<&str> = files.iter().map(String::as_str).collect();
     loop {
-        match isolated::run(&[&names]) {
+        match isolated::run(&names) {
             Err(CliError::PolicyEnded { files, how, help }) => {
                 let begun = match &args.output {
-                    Some(output) => crashed(&beside(output), &how)?,
+                    // A cell's reason must not depend on what else the spec has.
+                    Some(output) => {
+                        crashed(&beside(output), how.trim_start_matches("in one of them: "))?
+                    }
                     None => false,
                 };
                 if !begun {

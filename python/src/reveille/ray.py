@@ -15,7 +15,6 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,47 +23,18 @@ from typing import Any
 
 import ray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
+from reveille._errors import Error, InputError
+from reveille._results import Plan, Sweep
+from reveille._run import _call
+
 _FILES = {".toml", ".xml", ".json", ".c"}
 
 _Path = str | os.PathLike[str]
 _Progress = Callable[[int, int, float], None]
 
 
-class Error(Exception):
-    """What the command said, with its exit code."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message.strip())
-        self.code = code
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.code, self.args[0])
-
-
-def _program(command: str | None) -> str:
-    if command is None:
-        with contextlib.suppress(ImportError):
-            from reveille import program
-
-            return str(program())
-    return command or "reveille"
-
-
 def _die_with_worker() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def _run(command: str | None, arguments: Iterable[Any], accepted: tuple[int, ...] = (0,), **options: Any) -> str:
-    done: subprocess.CompletedProcess[str] = subprocess.run(
-        [_program(command), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        preexec_fn=_die_with_worker,
-        **options,
-    )
-    if done.returncode not in accepted:
-        raise Error(done.returncode, done.stderr)
-    return done.stdout
 
 
 def _bundle(spec: pathlib.Path) -> dict[str, bytes]:
@@ -79,7 +49,7 @@ def _bundle(spec: pathlib.Path) -> dict[str, bytes]:
     return files
 
 
-def _part(files: dict[str, bytes], sweep: str, shard: str, command: str | None, jobs: int) -> tuple[bytes, int]:
+def _part(files: dict[str, bytes], sweep: str, shard: str, jobs: int) -> tuple[bytes, int]:
     """The bytes of one part. What is finished survives the worker, not the node."""
     scratch = pathlib.Path(tempfile.gettempdir()) / f"reveille-{os.getuid()}-{sweep}"
     own = scratch / shard.replace("/", "of")
@@ -91,12 +61,13 @@ def _part(files: dict[str, bytes], sweep: str, shard: str, command: str | None, 
         for path, content in files.items():
             target = root / path
             if not target.resolve().is_relative_to(own.resolve()):
-                raise Error(2, f"{path}: lies too far above the spec; move the spec beside it")
+                raise InputError(f"{path} lies too far above the spec", fix="move the spec closer")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         table = own / "part.parquet"
-        arguments = ["sweep", "spec.toml", "-o", table, "--shard", shard, "--jobs", jobs, "--json"]
-        summary = json.loads(_run(command, arguments, (0, 1), cwd=root, pass_fds=(lock.fileno(),)))
+        arguments = ["sweep", "spec.toml", "--json", "--shard", shard, "--jobs", str(jobs), "-o", str(table)]
+        held = {"pass_fds": (lock.fileno(),), "preexec_fn": _die_with_worker}
+        summary = json.loads(_call(arguments, (0, 1), cwd=root, **held))
         content = table.read_bytes()
         shutil.rmtree(own)
         os.unlink(lock.name)
@@ -114,22 +85,20 @@ def sweep(
     spec: _Path,
     output: _Path,
     *,
-    command: str | None = None,
     parts: int | None = None,
     jobs: int = 1,
     retries: int = 3,
     progress: _Progress | None = _tell,
-) -> dict[str, Any]:
+) -> Sweep:
     """Run a sweep on the cluster that ``ray.init`` has joined, and write ``output``.
 
     ``parts`` tasks of ``jobs`` CPUs each share the points; by default there are eight for each that
     fits on the cluster at a time. Parts are kept in ``output.parts/`` as they come: any Parquet
     reader can look at them, and the same call goes on where it ended. A task whose worker is lost
     runs again, ``retries`` times at most. ``progress(done, cells, begun)`` is told after each part.
-    Returns the summary of ``reveille merge --json``.
     """
     spec, output = pathlib.Path(spec), pathlib.Path(output)
-    plan = json.loads(_run(command, ["sweep", spec, "--dry-run", "--json"]))
+    plan = json.loads(_call(["sweep", str(spec), "--dry-run", "--json"]))
     resources: Callable[[], dict[str, float]] = ray.cluster_resources
     places = max(int(resources().get("CPU", 1)) // jobs, 1)
     parts = max(min(parts or 8 * places, plan["points"]), 1)
@@ -139,7 +108,7 @@ def sweep(
     task = ray.remote(_part).options(num_cpus=jobs, max_retries=retries)
     path = {f"{i}/{parts}": kept / f"{i}.parquet" for i in range(1, parts + 1)}
     waiting = {
-        task.remote(files, plan["sweep"], shard, command, jobs): shard
+        task.remote(files, plan["sweep"], shard, jobs): shard
         for shard, at in path.items()
         if not at.exists()
     }
@@ -159,38 +128,37 @@ def sweep(
         for left in waiting:
             ray.cancel(left)
         raise
-    merged = _run(command, ["merge", output, *path.values(), "--force", "--json"], (0, 1))
+    merge = ["merge", "--force", "--json", str(output), *map(str, path.values())]
+    summary = json.loads(_call(merge, (0, 1)))
     shutil.rmtree(kept.parent)
-    summary: dict[str, Any] = json.loads(merged)
-    return summary
+    return Sweep(summary)
 
 
-def _plan(name: str, content: bytes, arguments: list[str], command: str | None) -> Any:
+def _plan(name: str, content: bytes, arguments: list[str]) -> Any:
     with tempfile.TemporaryDirectory() as directory:
         (pathlib.Path(directory) / name).write_bytes(content)
-        return json.loads(_run(command, ["plan", name, *arguments, "--json"], cwd=directory))
+        return json.loads(_call(["plan", name, *arguments, "--json"], cwd=directory, preexec_fn=_die_with_worker))
 
 
 def plan(
     recordings: Iterable[_Path],
     *arguments: Any,
-    command: str | None = None,
     jobs: int = 1,
     retries: int = 3,
-) -> dict[str, Any]:
+) -> dict[str, Plan | Error]:
     """``reveille plan RECORDING ARGUMENTS --json`` for each recording of a fleet, a task for each.
 
-    ``plan(paths, "--goal", "p99=20ms")`` returns, by path, the plan, or the :class:`Error` of a
-    recording that has none.
+    ``plan(paths, "--goal", "p99=20ms")`` returns, by path, the plan, or the :class:`reveille.Error`
+    of a recording that has none.
     """
     task = ray.remote(_plan).options(num_cpus=jobs, max_retries=retries)
     texts = [*map(str, arguments), "--jobs", str(jobs)]
     paths = [pathlib.Path(path) for path in recordings]
-    tasks = {str(path): task.remote(path.name, path.read_bytes(), texts, command) for path in paths}
-    plans: dict[str, Any] = {}
+    tasks = {str(path): task.remote(path.name, path.read_bytes(), texts) for path in paths}
+    plans: dict[str, Plan | Error] = {}
     for name, ref in tasks.items():
         try:
-            plans[name] = ray.get(ref)
+            plans[name] = Plan(ray.get(ref))
         except Error as error:
             plans[name] = error
     return plans

@@ -17,6 +17,7 @@ mod policy;
 mod results;
 mod rtapp;
 mod schedulers;
+mod score;
 mod sensitivity;
 mod sweep;
 mod usage;
