@@ -3,12 +3,15 @@
 #                its systemd unit: PREFIX=/usr/local, DESTDIR= for packagers
 # make uninstall remove them, given the same PREFIX
 # make test      run everything that must pass before a change is merged
+# make test-ray  sweep and plan on a local Ray cluster, and run the notebooks; needs a package index
 # make test-vm   boot a kernel with sched_ext in QEMU and run tests/vm in it
 # make bench     measure the simulator's speed
 # make count     count its instructions per activation; fails if they have become 3% more
 # make scx       build scx_reveille, the scheduler for kernels with sched_ext
 # make test-scx  its lints, and its tests that need no such kernel
 # make cost-vm   count a wakeup's instructions: scx_reveille, and others for comparison
+# make wheel     build the Python package with the command in it, in target/wheels
+# make test-python  test it in fresh environments of the Pythons here
 # make clean     remove what was built
 #
 # As root on Debian these install missing tools with apt-get; otherwise they print what to
@@ -28,7 +31,7 @@ DESTDIR ?=
 root := $(DESTDIR)$(PREFIX)
 service := lib/systemd/system/scx_reveille.service
 
-.PHONY: demo install uninstall test test-vm bench count clean build format lint msrv dependencies unit study hwloc prometheus scx test-scx cost-vm
+.PHONY: demo install uninstall test test-vm bench count clean wheel test-python build format lint msrv dependencies unit study hwloc prometheus scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -61,7 +64,7 @@ uninstall:
 		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
-test: format lint msrv dependencies unit study count hwloc prometheus
+test: format lint msrv dependencies unit study count hwloc prometheus test-python
 	@printf '\nall tests passed\n'
 
 format:
@@ -102,6 +105,14 @@ prometheus: build
 	@scripts/need.sh python3
 	scripts/e2e-prometheus.sh $(reveille)
 
+wheel:
+	@scripts/need.sh cargo cc python3
+	scripts/wheel.sh
+
+test-python:
+	@scripts/need.sh cargo cc python3
+	scripts/test-python.sh
+
 # VM=--if-possible: without QEMU or a kernel, say so and succeed. The script makes scx and
 # test-scx itself, once it knows that their tools are there.
 test-vm: build
@@ -130,6 +141,11 @@ test-scx:
 	@scripts/need.sh cargo cc bpf-clang libelf clippy
 	cargo clippy -p scx_reveille --all-targets --locked -- -D warnings
 	cargo test -p scx_reveille --locked --no-fail-fast
+
+.PHONY: test-ray
+test-ray:
+	@scripts/need.sh cargo cc python3
+	scripts/test-ray.sh
 
 # Takes half an hour; COST= takes options of tests/vm/cost.sh, such as --only v6.4,scx_bpfland.
 # --peers builds other projects' schedulers from the crate registry.

@@ -12,7 +12,9 @@ use crate::fleet_cmd::FleetArgs;
 use crate::generate::GenerateArgs;
 use crate::plan_cmd::PlanArgs;
 use crate::policy_cmd::PolicyCommand;
+use crate::score_cmd::ScoreArgs;
 use crate::sensitivity_cmd::SensitivityArgs;
+use crate::sweep_cmd::{MergeArgs, SweepArgs};
 use crate::usage_cmd::UsageCommand;
 use crate::usage_import::UsageImportArgs;
 use crate::usage_record::UsageRecordArgs;
@@ -49,6 +51,15 @@ pub enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    Sweep(SweepArgs),
+    Merge(MergeArgs),
+    /// Score a policy over many machines and loads, with guardrails
+    ///
+    /// One number, the geometric mean of gains over a suite, and what reviewers hold against wakeup
+    /// patches, each of which fails by name. Exit codes: 0 every guardrail holds, 3 some does not,
+    /// 4 the policy does not compile, 5 it crashes or loops, 6 the time limit ended the run. See
+    /// docs/score.md.
+    Score(ScoreArgs),
     Sensitivity(SensitivityArgs),
     Fit(FitArgs),
     Record(UsageRecordArgs),

@@ -11,8 +11,10 @@ use reveille_place::{FileError, Mistake};
 use reveille_plan::PlanError;
 use reveille_prometheus::ServerError;
 use reveille_study::StudyError;
+use reveille_sweep::SweepError;
 use reveille_usage::UsageError;
 use reveille_workload::WorkloadError;
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::shown::{Shown, printable};
@@ -46,6 +48,9 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Prometheus(#[from] ServerError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Sweep(#[from] SweepError),
     /// A policy file is wrong.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -93,6 +98,49 @@ impl CliError {
         CliError::OutputPath { option, path: path.to_owned(), mistake }
     }
 
+    /// The mistake in a file that it is, if it is one.
+    fn place(&self) -> Option<&FileError> {
+        match self {
+            CliError::Study(error) | CliError::Sweep(SweepError::Study(error)) => error.place(),
+            CliError::Machine(MachineError::File(place))
+            | CliError::Workload(WorkloadError::File(place))
+            | CliError::Plan(PlanError::Recording(place))
+            | CliError::Usage(UsageError::File(place))
+            | CliError::Sweep(SweepError::File(place))
+            | CliError::PolicyFile(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The option at fault, if one is.
+    fn option(&self) -> Option<&str> {
+        match self {
+            CliError::Study(StudyError::Option { option, .. })
+            | CliError::Plan(PlanError::Option { option, .. })
+            | CliError::Sweep(SweepError::Option { option, .. })
+            | CliError::OutputPath { option, .. } => Some(option.trim_start_matches('-')),
+            _ => None,
+        }
+    }
+
+    /// For programs, which ask for it by `REVEILLE_ERRORS=json`.
+    fn told(&self) -> Told<'_> {
+        let place = self.place();
+        Told {
+            message: self.to_string(),
+            kind: match self {
+                CliError::PolicyEnded { .. } => "policy",
+                _ if self.exit_code() == ExitCode::from(WRONG_INPUT) => "input",
+                _ => "run",
+            },
+            file: place.map(|place| &*place.file),
+            line: place.and_then(|place| place.line),
+            key: place.and_then(|place| place.key.as_deref()),
+            option: self.option(),
+            fix: self.help().map(|help| help.to_string()),
+        }
+    }
+
     fn exit_code(&self) -> ExitCode {
         match self {
             // Whoever reads the output has had enough.
@@ -106,6 +154,7 @@ impl CliError {
             CliError::Plan(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Prometheus(error) if !error.is_input() => ExitCode::FAILURE,
+            CliError::Sweep(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::OutputFile { .. }
             | CliError::PolicyEnded { .. }
             | CliError::Noisy { .. }
@@ -114,6 +163,18 @@ impl CliError {
             _ => ExitCode::from(WRONG_INPUT),
         }
     }
+}
+
+/// An error as one line of JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    message: String,
+    kind: &'static str,
+    file: Option<&'a str>,
+    line: Option<u64>,
+    key: Option<&'a str>,
+    option: Option<&'a str>,
+    fix: Option<String>,
 }
 
 /// Errors are wrapped for a terminal; in a pipe each stays on one line, for `grep`.
@@ -131,6 +192,11 @@ pub fn report(error: CliError) -> ExitCode {
     let code = error.exit_code();
     if code != ExitCode::SUCCESS {
         // Nothing can be done if that fails.
+        if std::env::var_os("REVEILLE_ERRORS").is_some_and(|form| form == "json") {
+            let told = serde_json::to_string(&error.told()).unwrap_or_default();
+            let _ = writeln!(io::stderr().lock(), "{told}");
+            return code;
+        }
         let _ = writeln!(io::stderr().lock(), "{:?}", Report::new(Shown::of(&error)));
     }
     code

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@ use rustix::process::{
     set_parent_process_death_signal, waitid,
 };
 
-use crate::errors::{self, CliError, INTERRUPTED};
+use crate::errors::{CliError, INTERRUPTED};
 
 /// The first argument that makes the command the child; no user types it.
 const CHILD: &str = "__policy-child";
@@ -29,6 +29,8 @@ const CHILD: &str = "__policy-child";
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// How long one decision may take; usual is less than a microsecond.
 const DECISION: Duration = Duration::from_secs(2);
+/// The child's exit code if the first of its files loops; one more for each further one.
+const LOOPS: u8 = 200;
 
 /// What the child knows of itself.
 pub struct Child {
@@ -76,13 +78,10 @@ fn watch(child: &Child) {
             std::process::exit(1);
         }
         let files = child.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.iter().find(|f| u128::from(f.longest_decision()) >= too_many) {
-            errors::report(CliError::PolicyEnded {
-                files: file.name().to_owned(),
-                how: format!("one decision takes longer than {} s", DECISION.as_secs()),
-                help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
-            });
-            std::process::exit(1);
+        let loops = files.iter().position(|f| u128::from(f.longest_decision()) >= too_many);
+        if let Some(file) = loops {
+            // The parent says so: here the file's decision still holds what it holds.
+            std::process::exit(i32::from(LOOPS.saturating_add(file as u8)));
         }
         drop(files);
         sleep(BETWEEN_LOOKS);
@@ -114,7 +113,15 @@ impl Child {
     /// # Errors
     /// As [`Child::compile`]; or the file's first mistake.
     pub fn load(&self, file: &Path) -> Result<PolicyFile, CliError> {
-        let file = self.compile(file)?.load()?;
+        self.keep(&self.compile(file)?)
+    }
+
+    /// Loads a compiled file.
+    ///
+    /// # Errors
+    /// The file's first mistake.
+    pub fn keep(&self, draft: &Draft) -> Result<PolicyFile, CliError> {
+        let file = draft.load()?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.push(file.clone());
         Ok(file)
@@ -135,6 +142,9 @@ impl Child {
     }
 }
 
+/// The child that signals are passed on to.
+static GROUP: AtomicI32 = AtomicI32::new(0);
+
 /// Runs this command again as the child, to its end. `files` are those that it loads.
 pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
     let cannot = |error| HostError::system("start a process for the policy", error, "try again");
@@ -154,9 +164,13 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
         .spawn()
         .map_err(cannot)?;
     let group = Pid::from_child(&child);
-    ctrlc::set_handler(move || {
-        let _ = kill_process(group, Signal::INT);
-    })?;
+    if GROUP.swap(group.as_raw_pid(), Ordering::Relaxed) == 0 {
+        ctrlc::set_handler(|| {
+            if let Some(group) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
+                let _ = kill_process(group, Signal::INT);
+            }
+        })?;
+    }
     // Ended and not yet reaped, it keeps its group's number.
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while waitid(WaitId::Pid(group), ended).is_err_and(|e| e == rustix::io::Errno::INTR) {}
@@ -169,6 +183,14 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
 /// The child's exit code, or what ended it.
 fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
     const PANIC: i32 = 101;
+    let looping = status.code().and_then(|code| code.checked_sub(i32::from(LOOPS)));
+    if let Some(file) = looping.and_then(|i| files.get(usize::try_from(i).ok()?)) {
+        return Err(CliError::PolicyEnded {
+            files: (*file).to_owned(),
+            how: format!("one decision takes longer than {} s", DECISION.as_secs()),
+            help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
+        });
+    }
     if let Some(code) = status.code().filter(|code| *code != PANIC) {
         return Ok(ExitCode::from(code as u8));
     }

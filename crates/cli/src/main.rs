@@ -20,10 +20,12 @@ mod plan_cmd;
 mod policy_cmd;
 mod progress;
 mod record_prometheus;
+mod score_cmd;
 mod sensitivity_cmd;
 mod shown;
 mod signals;
 mod study_cmd;
+mod sweep_cmd;
 mod usage_cmd;
 mod usage_import;
 mod usage_record;
@@ -53,6 +55,9 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Study(args) => study_cmd::study(&args),
         Command::Compare(args) => study_cmd::compare(&args),
+        Command::Sweep(args) => sweep_cmd::sweep(&args),
+        Command::Merge(args) => sweep_cmd::merge(&args),
+        Command::Score(args) => score_cmd::score(&args),
         Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
         Command::Fit(args) => fit_cmd::fit(&args),
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),

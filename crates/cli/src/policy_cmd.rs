@@ -81,11 +81,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
         return Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(WRONG_INPUT) });
     }
     for m in messages {
-        let kind = match m.kind {
-            MessageKind::Error => "error",
-            MessageKind::Warning => "warning",
-            MessageKind::Note => "note",
-        };
+        let kind = m.kind.name();
         say(format_args!("{}:{}:{}: {kind}: {}", m.file, m.line, m.column, m.text));
         if !m.help.is_empty() {
             say(format_args!("  help: {}", m.help));

@@ -18,6 +18,7 @@ pub struct Progress {
 /// Lines on a standard error that is no terminal, such as the log of a job.
 struct Lines {
     label: &'static str,
+    what: &'static str,
     begun: Instant,
     /// When the next one is due, since it began.
     due: Mutex<Duration>,
@@ -28,8 +29,8 @@ impl Lines {
     fn due(&self, after: Duration, done: u64, total: u64) -> Option<String> {
         let mut due = self.due.lock().ok().filter(|due| **due <= after)?;
         *due = after + EVERY;
-        let label = self.label;
-        Some(format!("{label}{done} of about {total} runs, {} s", after.as_secs()))
+        let Lines { label, what, .. } = self;
+        Some(format!("{label}{done} of about {total} {what}, {} s", after.as_secs()))
     }
 }
 
@@ -41,11 +42,20 @@ impl Progress {
 
     /// The same with a word before it that says what is under way.
     pub fn labelled(label: &'static str) -> Progress {
+        let template = "{prefix}{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
+        Progress::counting(label, "runs", template)
+    }
+
+    /// Cells of a sweep, some of which may be finished when it begins.
+    pub fn of_cells() -> Progress {
+        Progress::counting("", "cells", "{wide_bar} {pos}/{len} cells, {elapsed}, {eta} left")
+    }
+
+    fn counting(label: &'static str, what: &'static str, template: &str) -> Progress {
         if !io::stderr().is_terminal() {
-            let lines = Lines { label, begun: Instant::now(), due: Mutex::new(EVERY) };
+            let lines = Lines { label, what, begun: Instant::now(), due: Mutex::new(EVERY) };
             return Progress { bar: ProgressBar::hidden(), lines: Some(lines) };
         }
-        let template = "{prefix}{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
         let style = ProgressStyle::with_template(template).expect("the template is constant");
         let bar = ProgressBar::new(0).with_style(style).with_prefix(label);
         Progress { bar, lines: None }
@@ -86,7 +96,7 @@ mod tests {
     #[test]
     fn a_line_comes_every_ten_seconds() {
         let due = Mutex::new(EVERY);
-        let lines = Lines { label: "verify ", begun: Instant::now(), due };
+        let lines = Lines { label: "verify ", what: "runs", begun: Instant::now(), due };
         let at = |seconds, done| lines.due(Duration::from_secs(seconds), done, 2000);
         assert_eq!(at(9, 100), None);
         assert_eq!(at(12, 150).as_deref(), Some("verify 150 of about 2000 runs, 12 s"));

@@ -53,14 +53,15 @@ pub use model::study::{
 };
 pub use read::catalogue::{BASELINES, find, load, names, predicted_names};
 pub use read::file::parse;
-pub use read::parts::{Parts, compare, kernel, machine};
+pub use read::parts::{Parts, compare, compare_on, kernel, machine};
 pub use read::settings::whole_group;
 pub use reveille_measure::{Direction, DurationError, Metric, duration_ns};
 pub use reveille_place::FileError;
 pub use reveille_policy::TaskGroup;
 pub use run::agree::{Stage, agree, check_both};
 pub use run::native::{HostRunner, HostSide, check_host, measure};
-pub use run::runner::{run, run_all};
+pub use run::runner::{predictable, run, run_all};
+pub use run::sides::{SideSamples, run_sides};
 pub use run::this_host::ThisHost;
 pub use tune::fit::{
     DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit,

@@ -21,6 +21,7 @@ mod valid;
 pub use csv_import::{CsvOptions, DEFAULT_THREADS};
 pub use error::UsageError;
 pub use file::{Format, UsageFile};
+pub use parquet_file::pages::{Sound as SoundPages, check_place};
 pub use prometheus::Select;
 pub use recording::{Demand, Ns, Origin, Sample, Usage};
 pub use replay::program;

@@ -2,7 +2,7 @@
 //! `kind`, that any tool for such files can read; everything else stands as JSON in the
 //! footer.
 
-mod pages;
+pub(crate) mod pages;
 mod read;
 mod write;
 

@@ -18,7 +18,9 @@ mod policy;
 mod results;
 mod rtapp;
 mod schedulers;
+mod score;
 mod sensitivity;
+mod sweep;
 mod usage;
 mod usage_record;
 

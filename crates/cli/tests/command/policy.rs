@@ -11,18 +11,18 @@ use serde_json::Value;
 use super::reveille;
 
 /// A directory for the user's files, and one for temporary files.
-struct Desk {
-    own: tempfile::TempDir,
+pub(crate) struct Desk {
+    pub(crate) own: tempfile::TempDir,
     temporary: tempfile::TempDir,
 }
 
 impl Desk {
-    fn new() -> Desk {
+    pub(crate) fn new() -> Desk {
         Desk { own: tempfile::tempdir().unwrap(), temporary: tempfile::tempdir().unwrap() }
     }
 
     /// A policy file whose function has this body.
-    fn policy(&self, name: &str, body: &str) {
+    pub(crate) fn policy(&self, name: &str, body: &str) {
         let text = format!(
             "#include <reveille.h>\nREVEILLE_POLICY(1);\n\
              struct policy_pick reveille_select(struct world *w, const struct policy_tunables *t,\n\
@@ -32,13 +32,13 @@ impl Desk {
         fs::write(self.own.path().join(name), text).unwrap();
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = reveille(args);
         command.current_dir(self.own.path()).env("TMPDIR", self.temporary.path());
         command
     }
 
-    fn output(&self, args: &[&str]) -> Output {
+    pub(crate) fn output(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
@@ -52,7 +52,7 @@ impl Desk {
     }
 
     /// What it says on standard error, given that it fails so.
-    fn refused(&self, args: &[&str], code: i32) -> String {
+    pub(crate) fn refused(&self, args: &[&str], code: i32) -> String {
         let output = self.output(args);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
@@ -62,7 +62,7 @@ impl Desk {
     }
 
     /// No temporary file, and no process that would make one.
-    fn nothing_is_left(&self) {
+    pub(crate) fn nothing_is_left(&self) {
         let left: Vec<_> = fs::read_dir(self.temporary.path()).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
         assert_eq!(self.processes(), [0; 0]);

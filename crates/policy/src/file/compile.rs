@@ -73,6 +73,17 @@ pub enum MessageKind {
     Note,
 }
 
+impl MessageKind {
+    /// As compilers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MessageKind::Error => "error",
+            MessageKind::Warning => "warning",
+            MessageKind::Note => "note",
+        }
+    }
+}
+
 /// A policy file after compilation, successful or not.
 pub struct Draft {
     source: Source,

@@ -7,6 +7,7 @@ mod agreement;
 mod data;
 pub(crate) mod markup;
 mod sensitivity;
+mod sweep;
 
 use reveille_study::Comparison;
 
@@ -15,6 +16,7 @@ use markup::escape;
 
 pub use agreement::agreement_html;
 pub use sensitivity::sensitivity_html;
+pub use sweep::sweep_html;
 
 pub(crate) const PAGE: &str = include_str!("../../assets/page.html");
 pub(crate) const STYLE: &str = include_str!("../../assets/style.css");

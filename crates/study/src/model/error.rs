@@ -114,6 +114,22 @@ impl StudyError {
         }
     }
 
+    /// The mistake in a file that it is, if it is one.
+    pub fn place(&self) -> Option<&FileError> {
+        match self {
+            StudyError::File(place) => Some(place),
+            StudyError::Machine(error) => match &**error {
+                MachineError::File(place) => Some(place),
+                _ => None,
+            },
+            StudyError::Workload(error) => match &**error {
+                WorkloadError::File(place) => Some(place),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     pub(crate) fn option(option: &'static str, mistake: Mistake) -> StudyError {
         StudyError::Option { option, mistake }
     }

@@ -81,7 +81,6 @@ pub fn kernel(base: &str) -> Result<Policy, StudyError> {
 /// [`StudyError::Option`] naming the option, what is wrong with it and the fix; a
 /// mistake in a machine or workload file has its own place.
 pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
-    let machine = machine(parts.machine)?;
     let workload = reveille_workload::load(parts.workload).map_err(|error| {
         if error.source_code().is_some() {
             return StudyError::Workload(Box::new(error));
@@ -89,9 +88,22 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
         let help = "`reveille workloads` lists them";
         StudyError::option("--workload", Mistake::of(&error, help))
     })?;
+    compare_on(machine(parts.machine)?, &workload, parts)
+}
+
+/// [`compare`] where machine and workload are loaded already: their names in `parts` are not
+/// looked up.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_on(
+    machine: Machine,
+    workload: &Workload,
+    parts: &Parts<'_>,
+) -> Result<Study, StudyError> {
     let (base, scheduler) =
         variant::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
-    let case = case(parts, &machine, &workload, (base.clone(), scheduler))?;
+    let case = case(parts, &machine, workload, (base.clone(), scheduler))?;
     Ok(Study {
         name: "compare".to_owned(),
         about: format!("{} on {}", case.name, machine.name),

@@ -6,4 +6,5 @@ pub(crate) mod interference;
 pub(crate) mod matrix;
 pub(crate) mod native;
 pub(crate) mod runner;
+pub(crate) mod sides;
 pub(crate) mod this_host;

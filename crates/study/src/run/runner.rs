@@ -122,7 +122,8 @@ pub(crate) fn run_slots(
                 return;
             }
             let finished = || progress(1 + done.fetch_add(1, Ordering::Relaxed), n_runs);
-            match simulate(&slots[run.slot], run, stop, &finished) {
+            let slot = &slots[run.slot];
+            match simulate(slot, run, &mut (0..slot.sides()).collect(), stop, &finished) {
                 Ok(()) | Err((_, SimError::Interrupted)) => {}
                 Err((side, error)) => failures.add(i, side, error),
             }
@@ -149,7 +150,7 @@ fn pool(jobs: usize) -> Result<rayon::ThreadPool, StudyError> {
 ///
 /// # Errors
 /// [`StudyError::Unpredictable`] naming it.
-pub(crate) fn predictable(case: &Case) -> Result<(), StudyError> {
+pub fn predictable(case: &Case) -> Result<(), StudyError> {
     for side in 0..=case.variants.len() {
         if let Scheduler::Other(scheduler) = case.scheduler(side) {
             return Err(StudyError::Unpredictable {
@@ -162,16 +163,16 @@ pub(crate) fn predictable(case: &Case) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Runs every side of a repeat; several as one, as long as they decide the same. Calls `finished`
-/// for each. On an error, also the side.
-fn simulate(
+/// Runs the sides of a repeat that are `left`; several as one, as long as they decide the same.
+/// Calls `finished` for each and takes it off. On an error, also the side.
+pub(crate) fn simulate(
     slot: &Slot<'_>,
     first: &Run,
+    left: &mut Vec<usize>,
     stop: &AtomicBool,
     finished: &dyn Fn(),
 ) -> Result<(), (usize, SimError)> {
     let case = slot.case;
-    let mut left: Vec<usize> = (0..slot.sides()).collect();
     while let Some(&side) = left.first() {
         let groups = case.setup(side).1;
         let machine = case.machine_of(&slot.study.machines, side);

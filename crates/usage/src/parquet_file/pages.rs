@@ -8,7 +8,10 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::ColumnDescriptor;
 
 /// Is the column where the file is? `bytes` is the file's length.
-pub(super) fn check_place(column: &ColumnChunkMetaData, bytes: usize) -> Result<()> {
+///
+/// # Errors
+/// It is not.
+pub fn check_place(column: &ColumnChunkMetaData, bytes: usize) -> Result<()> {
     let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
     let end = begin.checked_add(column.compressed_size());
     let within = end.is_some_and(|end| end <= bytes as i64);
@@ -19,7 +22,7 @@ pub(super) fn check_place(column: &ColumnChunkMetaData, bytes: usize) -> Result<
 }
 
 /// Hands on pages that can be decoded.
-pub(super) struct Sound {
+pub struct Sound {
     inner: Box<dyn PageReader>,
     /// Of text rather than numbers; no cell of it may be empty.
     text: bool,
@@ -30,7 +33,7 @@ pub(super) struct Sound {
 
 impl Sound {
     /// The pages of a column.
-    pub(super) fn new(inner: Box<dyn PageReader>, column: &ColumnDescriptor) -> Sound {
+    pub fn new(inner: Box<dyn PageReader>, column: &ColumnDescriptor) -> Sound {
         let text = column.physical_type() == Type::BYTE_ARRAY;
         Sound { inner, text, optional: column.max_def_level() > 0, dictionary_seen: false }
     }

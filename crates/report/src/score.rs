@@ -1,0 +1,99 @@
+//! A score as text for a terminal: the number, the guardrails, its parts, and why.
+
+use comfy_table::{CellAlignment, Table};
+use reveille_score::{Cell, Score, Status};
+
+use crate::table::{NARROWEST, Page};
+
+/// The score for a terminal of `width` columns (less than 60 is taken as 60).
+pub fn score_page(score: &Score, width: usize) -> String {
+    let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
+    let candidate = Some(&*score.candidate).filter(|name| !name.is_empty());
+    page.wrapped("candidate   ", candidate.unwrap_or("the baseline itself"));
+    page.wrapped("base        ", &score.base);
+    let cells = score.cells.len();
+    page.wrapped("suite       ", &format!("{}, {cells} cells ran", score.suite));
+    let mut text = format!("{:.3}", score.combined());
+    if cells > 0 {
+        let [gain, low, high] =
+            ["gain", "gain_low", "gain_high"].map(|name| percent(score.metric(name)));
+        text = format!("{text}: mean gain {gain} (95%: {low} to {high}), {}", end(score));
+    } else {
+        text = format!("{text}: {}", end(score));
+    }
+    page.wrapped("score       ", &text);
+    if let Some(error) = score.artifacts.get("error") {
+        page.line("");
+        error.lines().for_each(|line| page.wrapped("  ", line));
+    }
+    if !score.guardrails.is_empty() {
+        page.line("");
+        guardrails(&mut page, score);
+    }
+    if cells > 0 {
+        page.line("");
+        parts(&mut page, score);
+    }
+    for (key, title) in [
+        ("worst_cells", "worst cells, and what changed most there"),
+        ("best_cells", "best cells"),
+        ("not_run", "did not run"),
+    ] {
+        if let Some(text) = score.artifacts.get(key) {
+            page.line("");
+            page.line(title);
+            text.lines().for_each(|line| page.wrapped("  ", line));
+        }
+    }
+    page.text
+}
+
+fn end(score: &Score) -> String {
+    let failed = score.guardrails.iter().filter(|g| !g.passed).count();
+    let of = format!("{failed} of {} guardrails fail", score.guardrails.len());
+    match score.status {
+        Status::Passed => "every guardrail holds".to_owned(),
+        Status::GuardrailFailed => of,
+        Status::Rejected => format!("{of} in the cheap cells, so the rest did not run"),
+        Status::NotCompiled => "the policy does not compile".to_owned(),
+        Status::PolicyFailed => "the policy breaks its run".to_owned(),
+        Status::TimeLimit => format!("PARTIAL: the time limit ended it; {of}"),
+        Status::Interrupted => format!("PARTIAL: interrupted; {of}"),
+    }
+}
+
+fn guardrails(page: &mut Page, score: &Score) {
+    for guardrail in &score.guardrails {
+        let verdict = if guardrail.passed { "holds" } else { "FAILS" };
+        page.wrapped(&format!("{verdict}  {:<13} ", guardrail.name), &guardrail.about);
+        guardrail.failures.iter().for_each(|failure| page.wrapped("         ", failure));
+    }
+}
+
+/// Gains by workload and by machine, side by side with how many cells are behind each.
+fn parts(page: &mut Page, score: &Score) {
+    let mut table = Table::new();
+    table.set_header(["part", "cells", "gain"]);
+    let of: [fn(&Cell) -> &str; 2] = [|c| &c.workload, |c| &c.machine];
+    for of in of {
+        let mut names: Vec<&str> = Vec::new();
+        for name in score.cells.iter().map(of) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let cells = score.cells.iter().filter(|c| of(c) == name).count();
+            let gain = score.metric(&format!("gain_{name}").replace('-', "_"));
+            table.add_row([name.to_owned(), cells.to_string(), percent(gain)]);
+        }
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    page.table(table);
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:+.1}%", 100.0 * (ratio - 1.0))
+}

@@ -1,0 +1,312 @@
+//! From cells to a score: the geometric mean of gains, and which guardrails fail.
+
+use std::collections::BTreeMap;
+
+use reveille_measure::{Explain, Metric, enough_for};
+use reveille_study::Row;
+use serde::Serialize;
+
+use crate::gain::Gain;
+use crate::run::Candidate;
+use crate::suite::{Guardrail, Limit, Suite, SuiteCase};
+use crate::why;
+
+/// How a scoring ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every guardrail holds.
+    Passed,
+    /// Some guardrail does not.
+    GuardrailFailed,
+    /// Some does not in the cheap cells; the others did not run.
+    Rejected,
+    /// The policy file does not compile.
+    NotCompiled,
+    /// The policy file crashes, loops, or chooses what is not there.
+    PolicyFailed,
+    /// The time limit ended it; some cells did not run.
+    TimeLimit,
+    /// A signal ended it; some cells did not run.
+    Interrupted,
+}
+
+/// A candidate's score.
+#[derive(Clone, Debug, Serialize)]
+pub struct Score {
+    /// Name of the suite.
+    pub suite: String,
+    /// What the candidate is compared with.
+    pub base: String,
+    /// Edits or file; empty for the baseline itself.
+    pub candidate: String,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// How it ended.
+    pub status: Status,
+    /// `combined_score` and its parts.
+    pub metrics: BTreeMap<String, f64>,
+    /// Why, in words.
+    pub artifacts: BTreeMap<&'static str, String>,
+    /// Those that judged a cell, in the order of the suite.
+    pub guardrails: Vec<Guarded>,
+    /// What ran, in the order of stages and of the suite.
+    pub cells: Vec<Cell>,
+    /// What did not, of the stages asked for.
+    pub not_run: Vec<String>,
+}
+
+/// What a guardrail found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Guarded {
+    /// Its name.
+    pub name: String,
+    /// What passes.
+    pub about: String,
+    /// Does it hold?
+    pub passed: bool,
+    /// How many cells it judged.
+    pub cells: usize,
+    /// What fails, where, and by how much.
+    pub failures: Vec<String>,
+}
+
+/// One workload at one load on one machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// 1 is cheap and runs first.
+    pub stage: u8,
+    /// Workload.
+    pub workload: String,
+    /// Machine.
+    pub machine: String,
+    /// In the workload's unit.
+    pub load: u64,
+    /// What the gain is of.
+    #[serde(flatten, serialize_with = "Metric::with_direction")]
+    pub metric: Metric,
+    /// Mean over repeats; NaN if a run recorded nothing.
+    pub baseline: f64,
+    /// The same of the candidate.
+    pub candidate: f64,
+    #[serde(flatten)]
+    pub(crate) gain: Gain,
+    /// Names of the guardrails that judge it.
+    pub guardrails: Vec<String>,
+    #[serde(skip)]
+    pub(crate) sides: [Side; 2],
+}
+
+/// What guardrails look at, of baseline or candidate.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    pub(crate) explain: Explain,
+    wakeup_p999_ns: f64,
+}
+
+impl Cell {
+    pub(crate) fn new(case: &SuiteCase, row: &Row) -> Cell {
+        let (base, candidate) = (&row.detail.baseline, &row.detail.candidate);
+        let side = |explain: &Explain, cdf: &[(u64, f64)]| {
+            let samples = explain.latencies.unwrap_or(0).saturating_mul(row.repeats as u64);
+            let at = cdf.iter().find(|(_, share)| *share >= 0.999);
+            let enough = at.filter(|_| enough_for(samples, 0.999));
+            let wakeup_p999_ns = enough.map_or(f64::NAN, |(ns, _)| *ns as f64);
+            Side { explain: explain.clone(), wakeup_p999_ns }
+        };
+        Cell {
+            stage: *case.stage.get_ref(),
+            workload: row.case.clone(),
+            machine: row.machine.clone(),
+            load: row.load,
+            metric: row.metric.clone(),
+            baseline: reveille_measure::statistics::mean(&base.samples),
+            candidate: reveille_measure::statistics::mean(&candidate.samples),
+            gain: Gain::of_cell(row.metric.direction, &base.samples, &candidate.samples),
+            guardrails: case.guardrails.iter().map(|g| g.get_ref().clone()).collect(),
+            sides: [
+                side(&row.explain.baseline, &base.latency_cdf),
+                side(&row.explain.candidate, &candidate.latency_cdf),
+            ],
+        }
+    }
+
+    /// As messages name it.
+    pub fn label(&self) -> String {
+        format!("{} {} on {}", self.workload, self.load, self.machine)
+    }
+
+    /// Candidate by baseline, higher is better.
+    pub fn gain(&self) -> f64 {
+        self.gain.gain
+    }
+
+    /// Bounds of its 95% confidence interval.
+    pub fn interval(&self) -> (f64, f64) {
+        (self.gain.low, self.gain.high)
+    }
+}
+
+impl Side {
+    fn figure(&self, name: &str) -> f64 {
+        let e = &self.explain;
+        match name {
+            "wakeup_p999_ns" => self.wakeup_p999_ns,
+            "stacked_pct" if e.ttwu_count_per_s == 0.0 => 0.0,
+            "stacked_pct" => 100.0 * e.stacked_wakeups_per_s / e.ttwu_count_per_s,
+            name => e.figures().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, value)| value),
+        }
+    }
+}
+
+impl Score {
+    /// The score of what never ran to its end: 0, and why.
+    pub fn failed(
+        suite: &Suite,
+        base: &str,
+        candidate: &str,
+        status: Status,
+        why: String,
+    ) -> Score {
+        Score {
+            suite: suite.name.clone(),
+            base: base.to_owned(),
+            candidate: candidate.to_owned(),
+            seed: suite.seed,
+            status,
+            metrics: BTreeMap::from([("combined_score".to_owned(), 0.0)]),
+            artifacts: BTreeMap::from([("error", why)]),
+            guardrails: Vec::new(),
+            cells: Vec::new(),
+            not_run: Vec::new(),
+        }
+    }
+
+    /// The score.
+    pub fn combined(&self) -> f64 {
+        self.metric("combined_score")
+    }
+
+    /// A metric; NaN if there is none of this name.
+    pub fn metric(&self, name: &str) -> f64 {
+        self.metrics.get(name).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Shortens the artifacts to this many bytes, the most telling first.
+    pub fn limit_artifacts(&mut self, bytes: usize) {
+        why::limit(&mut self.artifacts, bytes);
+    }
+}
+
+/// The score of what ran; `end` if something else than the last cell ended it.
+pub(crate) fn judge(
+    suite: &Suite,
+    base: &str,
+    candidate: &Candidate,
+    cells: Vec<Cell>,
+    not_run: Vec<String>,
+    end: Option<Status>,
+) -> Score {
+    let guardrails: Vec<Guarded> =
+        suite.guardrails.iter().filter_map(|g| guarded(g, &cells)).collect();
+    let passed = guardrails.iter().filter(|g| g.passed).count();
+    let mut metrics = BTreeMap::new();
+    let mut add = |name: &str, value: f64| metrics.insert(name.replace('-', "_"), value);
+    let all = Gain::of_cells(cells.iter().map(|c| &c.gain));
+    let combined = match all {
+        None => 0.0,
+        Some(all) if passed == guardrails.len() => all.gain,
+        // Less than no change at all scores, and more than a policy that breaks its run.
+        Some(all) => all.gain.min(1.0) * (1 + passed) as f64 / (1 + guardrails.len()) as f64,
+    };
+    add("combined_score", combined);
+    if let Some(all) = all {
+        add("gain", all.gain);
+        add("gain_low", all.low);
+        add("gain_high", all.high);
+    }
+    for of in [|c: &Cell| c.workload.clone(), |c: &Cell| c.machine.clone()] {
+        let mut names: Vec<String> = cells.iter().map(of).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let own = cells.iter().filter(|c| of(c) == name).map(|c| &c.gain);
+            if let Some(gain) = Gain::of_cells(own) {
+                add(&format!("gain_{name}"), gain.gain);
+            }
+        }
+    }
+    for guardrail in &guardrails {
+        add(&format!("guardrail_{}", guardrail.name), f64::from(u8::from(guardrail.passed)));
+    }
+    add("guardrails_failed", (guardrails.len() - passed) as f64);
+    add("cells", cells.len() as f64);
+    add("cells_not_run", not_run.len() as f64);
+    let failed = passed < guardrails.len();
+    let status = end.unwrap_or(if failed { Status::GuardrailFailed } else { Status::Passed });
+    let artifacts = why::artifacts(status, &guardrails, &cells, &not_run);
+    Score {
+        suite: suite.name.clone(),
+        base: base.to_owned(),
+        candidate: candidate.name(),
+        seed: suite.seed,
+        status,
+        metrics,
+        artifacts,
+        guardrails,
+        cells,
+        not_run,
+    }
+}
+
+/// What a guardrail says of the cells that name it; `None` if none does.
+fn guarded(guardrail: &Guardrail, cells: &[Cell]) -> Option<Guarded> {
+    let own: Vec<&Cell> = cells.iter().filter(|c| c.guardrails.contains(&guardrail.name)).collect();
+    let all = Gain::of_cells(own.iter().map(|c| &c.gain))?;
+    let mut failures = Vec::new();
+    for limit in guardrail.limits.iter().map(toml::Spanned::get_ref) {
+        failures.extend(own.iter().filter_map(|cell| broken(limit, cell)));
+        if let Some(least) = limit.at_least.filter(|least| own.len() > 1 && all.high < *least) {
+            let (gain, cells) = (percent(all.gain), own.len());
+            failures.push(format!(
+                "mean of {cells} cells: gain {gain}, at least {} passes",
+                percent(least)
+            ));
+        }
+    }
+    Some(Guarded {
+        name: guardrail.name.clone(),
+        about: guardrail.about.clone(),
+        passed: failures.is_empty(),
+        cells: own.len(),
+        failures,
+    })
+}
+
+/// How a cell breaks a limit, if it does. A figure that one side lacks breaks none.
+fn broken(limit: &Limit, cell: &Cell) -> Option<String> {
+    let label = cell.label();
+    if let Some(least) = limit.at_least {
+        let [gain, low, high] = cell.gain.parts().map(percent);
+        let says = || {
+            format!("{label}: gain {gain} ({low} to {high}), at least {} passes", percent(least))
+        };
+        return (cell.gain.high < least).then(says);
+    }
+    let [base, candidate] = cell.sides.each_ref().map(|side| side.figure(&limit.figure));
+    let most = match (limit.times, limit.rise) {
+        (Some(times), _) => (base * times).max(limit.above.unwrap_or(0.0)),
+        (_, Some(rise)) => base + rise,
+        _ => f64::INFINITY,
+    };
+    let says = || {
+        let [base, candidate, most] = [base, candidate, most].map(why::short);
+        format!("{label}: {} {base} -> {candidate}, at most {most} passes", limit.figure)
+    };
+    (candidate > most).then(says)
+}
+
+/// A ratio as a change.
+pub(crate) fn percent(ratio: f64) -> String {
+    format!("{:+.1}%", 100.0 * (ratio - 1.0))
+}

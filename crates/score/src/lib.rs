@@ -1,0 +1,15 @@
+//! Is a wakeup policy better everywhere? One score over a suite of machines, workloads and loads,
+//! and guardrails: what reviewers hold against such patches, each of which fails by name.
+//!
+//! A [`Suite`] comes from a file; [`score`] runs a [`Candidate`] over it, cheap cells first.
+
+mod gain;
+mod judge;
+mod run;
+mod suite;
+mod why;
+
+pub use judge::{Cell, Guarded, Score, Status};
+pub use run::{Candidate, Options, Stages, score};
+pub use suite::{Guardrail, Limit, Suite, SuiteCase, names};
+pub use why::DEFAULT_ARTIFACT_BYTES;

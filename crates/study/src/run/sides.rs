@@ -1,0 +1,57 @@
+//! Some sides of a comparison at one load, where one that fails leaves the others alone.
+
+use std::sync::atomic::AtomicBool;
+
+use reveille_sim::SimError;
+
+use crate::model::error::StudyError;
+use crate::model::study::Study;
+use crate::run::matrix::{Run, matrix};
+use crate::run::runner::{predictable, simulate};
+
+/// The repeats of one side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SideSamples {
+    /// By metric of the case, then by repeat.
+    pub samples: Vec<Vec<f64>>,
+    /// By metric: a quantile that some repeat has too few samples for.
+    pub too_few: Vec<bool>,
+}
+
+/// Simulates `sides` (0 is the baseline, variant i is i + 1) of a study with one case and one
+/// load, on this thread. The samples are those that [`run`](crate::run()) would compare. `None`
+/// once `stop` is set.
+///
+/// # Errors
+/// [`StudyError::Unpredictable`] for a side without a model.
+pub fn run_sides(
+    study: &Study,
+    sides: &[usize],
+    stop: &AtomicBool,
+) -> Result<Option<Vec<Result<SideSamples, SimError>>>, StudyError> {
+    study.cases.iter().try_for_each(predictable)?;
+    let slots = matrix(0, study);
+    let Some(slot) = slots.first() else { return Ok(Some(Vec::new())) };
+    let repeats = slot.case.repeats as usize;
+    let mut failed: Vec<(usize, SimError)> = Vec::new();
+    for repeat in 0..repeats {
+        let fails = |side: &usize| failed.iter().any(|(failed, _)| failed == side);
+        let mut left: Vec<usize> = sides.iter().copied().filter(|s| !fails(s)).collect();
+        let run = Run { slot: 0, repeat, side: 0 };
+        while let Err((side, error)) = simulate(slot, &run, &mut left, stop, &|| ()) {
+            if error == SimError::Interrupted {
+                return Ok(None);
+            }
+            left.retain(|other| *other != side);
+            failed.push((side, error));
+        }
+    }
+    let samples = |side: &usize| {
+        if let Some((_, error)) = failed.iter().find(|(failed, _)| failed == side) {
+            return Some(Err(error.clone()));
+        }
+        let finished = slot.finished(*side, repeats)?;
+        Some(Ok(SideSamples { samples: finished.samples, too_few: finished.too_few }))
+    };
+    Ok(sides.iter().map(samples).collect())
+}

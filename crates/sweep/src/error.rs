@@ -1,0 +1,68 @@
+//! Why there is no table.
+
+use std::io;
+use std::path::PathBuf;
+
+use miette::Diagnostic;
+use reveille_place::{FileError, Mistake, ReadError};
+use reveille_study::StudyError;
+use thiserror::Error;
+
+/// Why a sweep could not be read, run or merged.
+#[derive(Debug, Error, Diagnostic)]
+pub enum SweepError {
+    /// A file could not be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Read(#[from] ReadError),
+    /// A spec, a journal or a table says something that is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    File(#[from] Box<FileError>),
+    /// A machine or workload file has a mistake.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Study(#[from] StudyError),
+    /// An option of the command line is wrong.
+    #[error("`{option}`: {mistake}")]
+    #[diagnostic(help("{}", mistake.help))]
+    Option {
+        /// The option, such as `--shard`.
+        option: &'static str,
+        /// What is wrong, and the fix.
+        mistake: Mistake,
+    },
+    /// The journal could not be written.
+    #[error("cannot write {}: {error}", path.display())]
+    #[diagnostic(help("free space there and run the same command again: finished cells are kept"))]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Cells that no input has.
+    #[error("{missing} of {cells} cells are missing{shards}, such as {example}")]
+    #[diagnostic(help("run `reveille sweep` with the missing shards, and merge all of them"))]
+    Missing {
+        /// How many cells.
+        missing: usize,
+        /// Of how many.
+        cells: usize,
+        /// `: shards 2/4 and 3/4`, where the inputs are shards.
+        shards: String,
+        /// One of them in words.
+        example: String,
+    },
+}
+
+impl SweepError {
+    /// Is the input wrong, rather than something that happened while running?
+    pub fn is_input(&self) -> bool {
+        match self {
+            SweepError::Journal { .. } => false,
+            SweepError::Study(error) => error.is_input(),
+            _ => true,
+        }
+    }
+}

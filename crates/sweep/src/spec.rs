@@ -1,0 +1,433 @@
+//! Reads the file that describes a sweep. What can be known before a run is refused here, with
+//! its place: every name, every load and constant, and an edit that no condition allows.
+
+mod points;
+mod templates;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use reveille_machine::{Machine, MachineError};
+use reveille_place::{InputKind, Mistake, ReadError, Source, read_input, read_input_text};
+use reveille_policy::PolicyFile;
+use reveille_study::{
+    self as study, DEFAULT_REPEATS, DEFAULT_SEED, On, Parts, Study, StudyError, compare_on,
+};
+use reveille_workload::WorkloadError;
+use serde::Deserialize;
+use toml::{Spanned, Value};
+
+use crate::design::{Design, Edit, MODEL, MachinePart, MetricPart, WorkloadPart, amount, digest};
+use crate::error::SweepError;
+use crate::run::{LoadedWorkload, Sweep};
+
+type Texts = Spanned<Vec<Spanned<String>>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSpec {
+    name: Spanned<String>,
+    machines: Texts,
+    bases: Texts,
+    edits: Option<Texts>,
+    seeds: Option<Spanned<Vec<Spanned<i64>>>>,
+    repeats: Option<Spanned<i64>>,
+    warmup: Option<Spanned<String>>,
+    duration: Option<Spanned<String>>,
+    workload: Spanned<Vec<Spanned<RawWorkload>>>,
+    #[serde(default)]
+    constants: BTreeMap<Spanned<String>, Spanned<Value>>,
+    sample: Option<RawSample>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWorkload {
+    name: Spanned<String>,
+    loads: Spanned<Vec<Spanned<Value>>>,
+    metrics: Option<Texts>,
+    groups: Option<Texts>,
+    #[serde(default)]
+    params: BTreeMap<Spanned<String>, Spanned<Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSample {
+    points: Spanned<i64>,
+    method: Option<Spanned<String>>,
+    seed: Option<Spanned<i64>>,
+}
+
+/// A spec that is well formed; what it names is not loaded yet.
+pub struct Spec {
+    source: Source,
+    raw: RawSpec,
+}
+
+impl Spec {
+    /// Reads a spec.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no spec; with line, key and fix.
+    pub fn read(path: &Path) -> Result<Spec, SweepError> {
+        let text = read_input_text(path, InputKind::DESCRIPTION);
+        let help = "a spec is a TOML file; docs/sweep.md shows one";
+        let text = text.map_err(|error| ReadError::new(path, error, help))?;
+        let source = Source::new(&path.display().to_string(), &text);
+        let raw: RawSpec = source.toml("docs/sweep.md shows how a spec is written")?;
+        source.filled("name", &raw.name)?;
+        Ok(Spec { source, raw })
+    }
+
+    /// Paths of the policy files among the edits, each once.
+    pub fn policy_files(&self) -> Vec<String> {
+        let mut files: Vec<String> = Vec::new();
+        for text in self.raw.edits.iter().flat_map(|edits| edits.get_ref()) {
+            let file = file_of(text.get_ref()).map(|(file, _)| self.beside(file));
+            files.extend(file.filter(|file| !files.contains(file)));
+        }
+        files
+    }
+
+    /// Loads what the spec names and checks every combination. `files` are the policy files, in
+    /// the order of [`Spec::policy_files`].
+    ///
+    /// # Errors
+    /// The first mistake, with its place in the spec or in the file that has it.
+    pub fn load(&self, files: &[PolicyFile]) -> Result<Sweep, SweepError> {
+        let machines = self.machines()?;
+        let (edits, loaded) = self.edits(files)?;
+        let bases = self.texts("bases", &self.raw.bases)?;
+        let mut sweep = Sweep {
+            design: Design {
+                model: MODEL.to_owned(),
+                name: self.raw.name.get_ref().clone(),
+                machines: machines.iter().map(part).collect(),
+                bases: Vec::new(),
+                edits,
+                workloads: Vec::new(),
+                constants: Vec::new(),
+                seeds: self.seeds()?,
+                repeats: 0,
+                drawn: None,
+            },
+            machines,
+            workloads: Vec::new(),
+            templates: Vec::new(),
+        };
+        let raw_workloads = self.raw.workload.get_ref();
+        if raw_workloads.is_empty() {
+            let mistake = Mistake::new("there is none", "add a [[workload]] with name and loads");
+            return Err(self.wrong(self.raw.workload.span(), "workload", mistake));
+        }
+        let mut studies = Vec::new();
+        for raw in raw_workloads {
+            let raw = raw.get_ref();
+            let workload = self.workload(raw)?;
+            let loads = raw.loads.get_ref();
+            let machine = &sweep.machines[0];
+            let first = self.study(machine, bases[0], &workload, raw, loads, &[], &[])?;
+            sweep.design.workloads.push(self.workload_part(raw, &workload, &first, &sweep)?);
+            studies.push(first);
+            sweep.workloads.push(workload);
+        }
+        sweep.design.repeats = studies[0].cases[0].repeats;
+        self.templates(&mut sweep, &bases, &loaded)?;
+        self.points(&mut sweep)?;
+        Ok(sweep)
+    }
+
+    fn machines(&self) -> Result<Vec<Machine>, SweepError> {
+        let mut machines: Vec<Machine> = Vec::new();
+        for text in self.list("machines", &self.raw.machines)? {
+            let machine = reveille_machine::load(&self.beside(text.get_ref()));
+            let machine = machine.map_err(|error| match error {
+                MachineError::File(_) => StudyError::Machine(Box::new(error)).into(),
+                error => {
+                    let mistake = Mistake::of(&error, "`reveille machines` lists them");
+                    self.wrong(text.span(), "machines", mistake)
+                }
+            })?;
+            if machines.iter().any(|known| known.name == machine.name) {
+                return Err(self.twice(text, "machines"));
+            }
+            machines.push(machine);
+        }
+        Ok(machines)
+    }
+
+    /// The baseline and all edits, and of each its policy file and the edits behind that.
+    #[expect(clippy::type_complexity, reason = "two lists of the same length")]
+    fn edits(
+        &self,
+        files: &[PolicyFile],
+    ) -> Result<(Vec<Edit>, Vec<(String, Option<PolicyFile>)>), SweepError> {
+        let mut edits = vec![Edit { text: String::new(), file: None }];
+        let mut loaded = vec![(String::new(), None)];
+        let paths = self.policy_files();
+        for text in self.raw.edits.iter().flat_map(|edits| edits.get_ref()) {
+            let words = text.get_ref().replace(',', " ");
+            let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+            if edits.iter().any(|known| known.text == words) {
+                return Err(match words.as_str() {
+                    "" => {
+                        let help = "leave it out: the baseline runs anyway";
+                        let mistake = Mistake::new("an edit is empty", help);
+                        self.wrong(text.span(), "edits", mistake)
+                    }
+                    _ => self.twice(text, "edits"),
+                });
+            }
+            let mut file = None;
+            if let Some((path, behind)) = file_of(text.get_ref()) {
+                let path = self.beside(path);
+                let content = read_input(Path::new(&path), InputKind::DESCRIPTION);
+                let help = "name a policy file, as `reveille policy new` writes it";
+                let content = content.map_err(|error| ReadError::new(&path, error, help))?;
+                file = Some(digest(&content));
+                let policy = paths.iter().position(|known| *known == path);
+                let policy = policy.and_then(|i| files.get(i)).cloned();
+                loaded.push((behind.to_owned(), policy));
+            } else {
+                loaded.push((text.get_ref().clone(), None));
+            }
+            edits.push(Edit { text: words, file });
+        }
+        Ok((edits, loaded))
+    }
+
+    fn seeds(&self) -> Result<Vec<u64>, SweepError> {
+        let Some(raw) = &self.raw.seeds else { return Ok(vec![DEFAULT_SEED]) };
+        let mut seeds: Vec<u64> = Vec::new();
+        for seed in raw.get_ref() {
+            let Ok(number) = u64::try_from(*seed.get_ref()) else {
+                let problem = format!("{} is negative", seed.get_ref());
+                let mistake = Mistake::new(problem, "use 0 or a positive number");
+                return Err(self.wrong(seed.span(), "seeds", mistake));
+            };
+            if seeds.contains(&number) {
+                return Err(self.twice(seed, "seeds"));
+            }
+            seeds.push(number);
+        }
+        if seeds.is_empty() {
+            let mistake = Mistake::new("no seed is given", "write `seeds = [1]`, or leave it out");
+            return Err(self.wrong(raw.span(), "seeds", mistake));
+        }
+        Ok(seeds)
+    }
+
+    fn workload(&self, raw: &RawWorkload) -> Result<LoadedWorkload, SweepError> {
+        let workload = reveille_workload::load(&self.beside(raw.name.get_ref()));
+        let workload = workload.map_err(|error| match error {
+            WorkloadError::File(_) => StudyError::Workload(Box::new(error)).into(),
+            error => {
+                let mistake = Mistake::of(&error, "`reveille workloads` lists them");
+                self.wrong(raw.name.span(), "name", mistake)
+            }
+        })?;
+        let mut params = BTreeMap::new();
+        for (key, value) in &raw.params {
+            let text = match value.get_ref() {
+                Value::String(text) => text.clone(),
+                value @ (Value::Integer(_) | Value::Boolean(_)) => value.to_string(),
+                Value::Float(number) if number.is_finite() => number.to_string(),
+                _ => {
+                    let help = "write a string or a number, such as 16 or \"30ms\"";
+                    let mistake = Mistake::new("is not a value that a parameter can have", help);
+                    return Err(self.wrong(value.span(), key.get_ref(), mistake));
+                }
+            };
+            params.insert(key.get_ref().clone(), text);
+        }
+        Ok(LoadedWorkload { workload, params })
+    }
+
+    /// The comparison of a workload at these loads.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one comparison")]
+    fn study(
+        &self,
+        machine: &Machine,
+        base: &str,
+        LoadedWorkload { workload, params }: &LoadedWorkload,
+        raw: &RawWorkload,
+        loads: &[Spanned<Value>],
+        with: &[String],
+        files: &[(PolicyFile, String)],
+    ) -> Result<Study, SweepError> {
+        let loads = loads.iter().map(|load| {
+            let text = self.load_text(load)?;
+            Ok(amount(&text, machine.topology.n_cpus()).to_string())
+        });
+        let mut loads = loads.collect::<Result<Vec<String>, SweepError>>()?;
+        loads.sort_unstable();
+        loads.dedup();
+        let texts = |list: &Option<Texts>| -> Vec<String> {
+            let texts = list.iter().flat_map(|list| list.get_ref());
+            texts.map(|text| text.get_ref().clone()).collect()
+        };
+        let param: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let (metric, group) = (texts(&raw.metrics), texts(&raw.groups));
+        let repeats = self.raw.repeats.as_ref();
+        let usual = i64::from(DEFAULT_REPEATS);
+        let parts = Parts {
+            machine: "",
+            workload: "",
+            load: &loads.join(","),
+            base,
+            with,
+            files,
+            param: &param,
+            metric: &metric,
+            group: &group,
+            slice: None,
+            on: On::Sim,
+            repeats: u32::try_from(repeats.map_or(usual, |n| *n.get_ref())).unwrap_or(0),
+            seed: 0,
+            warmup: self.raw.warmup.as_ref().map(|text| text.get_ref().as_str()),
+            duration: self.raw.duration.as_ref().map(|text| text.get_ref().as_str()),
+        };
+        compare_on(machine.clone(), workload, &parts).map_err(|error| self.placed(error, raw))
+    }
+
+    /// A mistake in what the spec gives, at its place.
+    fn placed(&self, error: StudyError, raw: &RawWorkload) -> SweepError {
+        let StudyError::Option { option, mistake } = error else { return error.into() };
+        fn span<T>(value: &Option<Spanned<T>>) -> Range<usize> {
+            value.as_ref().map_or(0..0, Spanned::span)
+        }
+        let (key, span) = match option {
+            "--load" => ("loads", raw.loads.span()),
+            "--param" => {
+                let named = |key: &&Spanned<String>| {
+                    mistake.problem.contains(&format!("`{}`", key.get_ref()))
+                };
+                let place = raw.params.keys().find(named).map_or(raw.name.span(), Spanned::span);
+                ("params", place)
+            }
+            "--metric" => ("metrics", span(&raw.metrics)),
+            "--group" => ("groups", span(&raw.groups)),
+            "--base" => ("bases", self.raw.bases.span()),
+            "--repeats" => ("repeats", span(&self.raw.repeats)),
+            "--warmup" => ("warmup", span(&self.raw.warmup)),
+            "--duration" => ("duration", span(&self.raw.duration)),
+            _ => ("edits", span(&self.raw.edits)),
+        };
+        self.wrong(span, key, mistake)
+    }
+
+    fn workload_part(
+        &self,
+        raw: &RawWorkload,
+        loaded: &LoadedWorkload,
+        study: &Study,
+        sweep: &Sweep,
+    ) -> Result<WorkloadPart, SweepError> {
+        let case = &study.cases[0];
+        let given = loaded.params.iter().map(|(key, value)| format!("{key}={value}"));
+        let groups = raw.groups.iter().flat_map(|groups| groups.get_ref());
+        let given = given.chain(groups.map(|group| group.get_ref().clone()));
+        let name =
+            std::iter::once(case.workload.clone()).chain(given).collect::<Vec<_>>().join(" ");
+        if sweep.design.workloads.iter().any(|known| known.name == name) {
+            return Err(self.twice(&raw.name, "name"));
+        }
+        let mut loads: Vec<String> = Vec::new();
+        for load in raw.loads.get_ref() {
+            let text = self.load_text(load)?;
+            if loads.contains(&text) {
+                let mistake =
+                    Mistake::new(format!("load {text} is given twice"), "remove one of them");
+                return Err(self.wrong(load.span(), "loads", mistake));
+            }
+            loads.push(text);
+        }
+        let metric = |measure: &study::Measure| MetricPart {
+            name: measure.metric.name.to_string(),
+            unit: measure.metric.unit.to_string(),
+            direction: direction(measure.metric.direction).to_owned(),
+        };
+        Ok(WorkloadPart {
+            name,
+            digest: digest(format!("{:?}", loaded.workload).as_bytes()),
+            loads,
+            metrics: case.metrics.iter().map(metric).collect(),
+            warmup_ns: case.warmup_ns,
+            duration_ns: case.duration_ns,
+        })
+    }
+
+    /// `16` or `50%`.
+    fn load_text(&self, load: &Spanned<Value>) -> Result<String, SweepError> {
+        let text = match load.get_ref() {
+            Value::Integer(number) if *number > 0 => return Ok(number.to_string()),
+            Value::String(text) => text.as_str(),
+            _ => "",
+        };
+        let percent = text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok());
+        percent
+            .filter(|percent| (1..=100_000).contains(percent))
+            .map(|p| format!("{p}%"))
+            .ok_or_else(|| {
+                let problem = format!("{} is no load", load.get_ref());
+                let help = "write a whole number from 1 on, or \"50%\" of the machine's CPUs";
+                self.wrong(load.span(), "loads", Mistake::new(problem, help))
+            })
+    }
+
+    fn texts<'a>(&self, key: &str, list: &'a Texts) -> Result<Vec<&'a str>, SweepError> {
+        Ok(self.list(key, list)?.iter().map(|text| text.get_ref().as_str()).collect())
+    }
+
+    fn list<'a>(&self, key: &str, list: &'a Texts) -> Result<&'a [Spanned<String>], SweepError> {
+        if list.get_ref().is_empty() {
+            let mistake = Mistake::new("the list is empty", "name at least one");
+            return Err(self.wrong(list.span(), key, mistake));
+        }
+        Ok(list.get_ref())
+    }
+
+    fn twice<T: std::fmt::Display>(&self, place: &Spanned<T>, key: &str) -> SweepError {
+        let problem = format!("`{}` is given twice", place.get_ref());
+        self.wrong(place.span(), key, Mistake::new(problem, "remove one of them"))
+    }
+
+    fn wrong(&self, span: Range<usize>, key: &str, mistake: Mistake) -> SweepError {
+        self.source.error(&span, Some(key), mistake)
+    }
+
+    /// A path in the spec is relative to the spec; anything else is a name.
+    fn beside(&self, spec: &str) -> String {
+        let path = Path::new(spec);
+        let ends =
+            |e: &std::ffi::OsStr| ["toml", "xml", "json", "c"].iter().any(|known| e == *known);
+        match Path::new(&self.source.file).parent() {
+            Some(directory) if path.extension().is_some_and(ends) => {
+                directory.join(path).to_string_lossy().into_owned()
+            }
+            _ => spec.to_owned(),
+        }
+    }
+}
+
+/// The policy file that an edit begins with, and the edits behind it.
+fn file_of(edit: &str) -> Option<(&str, &str)> {
+    let (file, behind) = edit.split_once(',').unwrap_or((edit, ""));
+    file.trim().ends_with(".c").then_some((file.trim(), behind))
+}
+
+fn part(machine: &Machine) -> MachinePart {
+    let Machine { name, topology, cost, idle, hz, .. } = machine;
+    let content = format!("{topology:?} {cost:?} {idle:?} {hz}");
+    MachinePart { name: name.clone(), cpus: topology.n_cpus(), digest: digest(content.as_bytes()) }
+}
+
+fn direction(direction: reveille_measure::Direction) -> &'static str {
+    match direction {
+        reveille_measure::Direction::Higher => "higher",
+        reveille_measure::Direction::Lower => "lower",
+        reveille_measure::Direction::Neither => "neither",
+    }
+}

@@ -1,0 +1,251 @@
+//! The result: a row per cell and metric, ordered by cell, then metric.
+
+use reveille_measure::Direction;
+use reveille_measure::statistics::{mean, std};
+use reveille_study::statistics::{supported_change_pct, welch_p};
+
+use crate::design::{Cell, Design, MetricPart, Shard};
+use crate::journal::{Outcome, Outcomes};
+use crate::run::cells;
+
+/// A column by its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// As in the file.
+    pub name: String,
+    /// A value, or none, for each row.
+    pub values: Values,
+}
+
+/// Values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// UTF-8.
+    Text(Vec<Option<String>>),
+    /// 64 bits.
+    Whole(Vec<Option<i64>>),
+    /// 64 bits, finite.
+    Number(Vec<Option<f64>>),
+}
+
+/// Columns of the same length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// In the order of the file.
+    pub columns: Vec<Column>,
+}
+
+/// Columns before those of the constants: text, except where [`WHOLE`] says so.
+const BEFORE: [&str; 9] =
+    ["cell", "point", "machine", "cpus", "base", "edits", "workload", "load", "load_given"];
+/// Columns behind those of the constants.
+const BEHIND: [&str; 11] = [
+    "seed",
+    "metric",
+    "unit",
+    "direction",
+    "value",
+    "std",
+    "baseline",
+    "baseline_std",
+    "change_pct",
+    "p_value",
+    "error",
+];
+const WHOLE: [&str; 3] = ["cpus", "load", "seed"];
+const NUMBERS: [&str; 6] = ["value", "std", "baseline", "baseline_std", "change_pct", "p_value"];
+
+impl Values {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Text(values) => values.len(),
+            Values::Whole(values) => values.len(),
+            Values::Number(values) => values.len(),
+        }
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a row as text; empty if there is none.
+    pub fn text(&self, row: usize) -> String {
+        match self {
+            Values::Text(values) => values[row].clone(),
+            Values::Whole(values) => values[row].map(|value| value.to_string()),
+            Values::Number(values) => values[row].map(|value| value.to_string()),
+        }
+        .unwrap_or_default()
+    }
+
+    /// The rows at these places.
+    pub(crate) fn pick(&self, rows: &[usize]) -> Values {
+        match self {
+            Values::Text(values) => Values::Text(rows.iter().map(|&r| values[r].clone()).collect()),
+            Values::Whole(values) => Values::Whole(rows.iter().map(|&r| values[r]).collect()),
+            Values::Number(values) => Values::Number(rows.iter().map(|&r| values[r]).collect()),
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: Values) {
+        match (self, other) {
+            (Values::Text(values), Values::Text(more)) => values.extend(more),
+            (Values::Whole(values), Values::Whole(more)) => values.extend(more),
+            (Values::Number(values), Values::Number(more)) => values.extend(more),
+            // Columns of one design have the same kinds.
+            _ => {}
+        }
+    }
+}
+
+impl Table {
+    /// No rows, with the columns of a design.
+    pub(crate) fn empty(design: &Design) -> Table {
+        let constants = design.constants.iter().map(|constant| constant.key.as_str());
+        let column = |name: &str, number: bool| Column {
+            name: name.to_owned(),
+            values: if number || NUMBERS.contains(&name) {
+                Values::Number(Vec::new())
+            } else if WHOLE.contains(&name) {
+                Values::Whole(Vec::new())
+            } else {
+                Values::Text(Vec::new())
+            },
+        };
+        let before = BEFORE.iter().map(|name| column(name, false));
+        let behind = BEHIND.iter().map(|name| column(name, false));
+        Table {
+            columns: before.chain(constants.map(|key| column(key, true))).chain(behind).collect(),
+        }
+    }
+
+    /// The rows of a shard whose cells all have an outcome.
+    pub fn new(design: &Design, shard: Shard, outcomes: &Outcomes) -> Table {
+        let points = design.points();
+        let mut cells: Vec<_> = cells(design, &points, shard).collect();
+        cells.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut table = Table::empty(design);
+        for (id, point, cell) in cells {
+            let baseline = design.cell_id(point, 0);
+            let pair = [outcomes.get(&id), outcomes.get(&baseline).filter(|_| cell.edit > 0)];
+            let metrics = &design.workloads[cell.point.workload].metrics;
+            let mut order: Vec<usize> = (0..metrics.len()).collect();
+            order.sort_by_key(|m| &metrics[*m].name);
+            for m in order {
+                table.row(design, [&id, point], cell, &metrics[m], (m, pair));
+            }
+        }
+        table
+    }
+
+    fn row(
+        &mut self,
+        design: &Design,
+        [id, point_id]: [&str; 2],
+        Cell { point, edit }: Cell<'_>,
+        metric: &MetricPart,
+        (m, outcomes): (usize, [Option<&Outcome>; 2]),
+    ) {
+        let machine = &design.machines[point.machine];
+        let workload = &design.workloads[point.workload];
+        let [own, base] = outcomes.map(|outcome| samples(outcome, m));
+        let change = own.as_deref().zip(base.as_deref()).map(|(own, base)| {
+            (supported_change_pct(direction(metric), base, own), welch_p(base, own))
+        });
+        let error = match outcomes[0] {
+            Some(Outcome::Failed(reason)) => Some(reason.clone()),
+            _ => None,
+        };
+        let texts = [
+            id,
+            point_id,
+            &machine.name,
+            &design.bases[point.base],
+            &design.edits[edit].text,
+            &workload.name,
+            &workload.loads[point.load],
+            &metric.name,
+            &metric.unit,
+            &metric.direction,
+        ];
+        let texts = texts.map(|text| Some(text.to_owned())).into_iter().chain([error]);
+        let whole = |n: u64| i64::try_from(n).ok();
+        let whole = [
+            whole(machine.cpus as u64),
+            whole(design.load(point)),
+            whole(design.seeds[point.seed]),
+        ];
+        let spread = |side: &Option<Vec<f64>>| side.as_deref().filter(|s| s.len() > 1).map(std);
+        let numbers = [
+            own.as_deref().map(mean),
+            spread(&own),
+            base.as_deref().map(mean),
+            spread(&base),
+            change.map(|(change, _)| change),
+            change.and_then(|(_, p)| p),
+        ];
+        let numbers = point.constants.iter().copied().map(Some).chain(numbers);
+        let (mut texts, mut whole) = (texts, whole.into_iter());
+        let mut numbers = numbers.map(|n| n.filter(|n| n.is_finite()));
+        for column in &mut self.columns {
+            match &mut column.values {
+                Values::Text(values) => values.push(texts.next().flatten()),
+                Values::Whole(values) => values.push(whole.next().flatten()),
+                Values::Number(values) => values.push(numbers.next().flatten()),
+            }
+        }
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// Text of a column; empty if it has no such column.
+    pub fn texts(&self, name: &str) -> &[Option<String>] {
+        match self.column(name) {
+            Some(Values::Text(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// Numbers of a column; empty if it has no such column.
+    pub fn numbers(&self, name: &str) -> &[Option<f64>] {
+        match self.column(name) {
+            Some(Values::Number(values)) => values,
+            _ => &[],
+        }
+    }
+
+    fn column(&self, name: &str) -> Option<&Values> {
+        self.columns.iter().find(|column| column.name == name).map(|column| &column.values)
+    }
+
+    /// As CSV, with a head.
+    pub fn csv(&self) -> Result<String, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(self.columns.iter().map(|column| &column.name))?;
+        for row in 0..self.rows() {
+            writer.write_record(self.columns.iter().map(|column| column.values.text(row)))?;
+        }
+        let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn samples(outcome: Option<&Outcome>, metric: usize) -> Option<Vec<f64>> {
+    match outcome? {
+        Outcome::Samples(metrics) => metrics.get(metric)?.iter().copied().collect(),
+        Outcome::Failed(_) => None,
+    }
+}
+
+fn direction(metric: &MetricPart) -> Direction {
+    match metric.direction.as_str() {
+        "higher" => Direction::Higher,
+        "lower" => Direction::Lower,
+        _ => Direction::Neither,
+    }
+}
