@@ -30,7 +30,7 @@ DESTDIR ?=
 root := $(DESTDIR)$(PREFIX)
 service := lib/systemd/system/scx_reveille.service
 
-.PHONY: demo install uninstall test test-vm bench count clean wheel test-python build format lint msrv dependencies unit study hwloc scx test-scx cost-vm
+.PHONY: demo install uninstall test test-vm bench count clean wheel test-python build format lint msrv dependencies unit study hwloc prometheus scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -63,7 +63,7 @@ uninstall:
 		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
-test: format lint msrv dependencies unit study count hwloc test-python
+test: format lint msrv dependencies unit study count hwloc prometheus test-python
 	@printf '\nall tests passed\n'
 
 format:
@@ -99,6 +99,10 @@ study: build
 hwloc: build
 	@scripts/need.sh python3
 	scripts/e2e-hwloc.sh $(reveille)
+
+prometheus: build
+	@scripts/need.sh python3
+	scripts/e2e-prometheus.sh $(reveille)
 
 wheel:
 	@scripts/need.sh cargo cc python3

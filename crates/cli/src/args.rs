@@ -8,6 +8,7 @@ use std::str::FromStr;
 use crate::bench::BenchArgs;
 use crate::calibrate_cmd::CalibrateArgs;
 use crate::fit_cmd::FitArgs;
+use crate::fleet_cmd::FleetArgs;
 use crate::generate::GenerateArgs;
 use crate::plan_cmd::PlanArgs;
 use crate::policy_cmd::PolicyCommand;
@@ -58,12 +59,12 @@ pub enum Command {
     Score(ScoreArgs),
     Sensitivity(SensitivityArgs),
     Fit(FitArgs),
-    /// Record a task group's demand for CPU time
     Record(UsageRecordArgs),
     Import(UsageImportArgs),
     /// Show a recording at a glance, and what it is too short to tell
     Show(UsageShowArgs),
     Plan(PlanArgs),
+    Fleet(FleetArgs),
     /// Measure this host's scheduling costs and write a machine file
     Calibrate(CalibrateArgs),
     /// Time a command over repeated runs, or run schbench

@@ -9,6 +9,7 @@ use reveille_host::HostError;
 use reveille_machine::{Machine, MachineError};
 use reveille_place::{FileError, Mistake};
 use reveille_plan::PlanError;
+use reveille_prometheus::ServerError;
 use reveille_study::StudyError;
 use reveille_usage::UsageError;
 use reveille_workload::WorkloadError;
@@ -43,6 +44,9 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Usage(#[from] UsageError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Prometheus(#[from] ServerError),
     /// A policy file is wrong.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -139,9 +143,11 @@ impl CliError {
             }
             CliError::Study(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Plan(PlanError::Interrupted | PlanError::Host(HostError::Interrupted))
+            | CliError::Prometheus(ServerError::Interrupted)
             | CliError::Host(HostError::Interrupted) => ExitCode::from(INTERRUPTED),
             CliError::Plan(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
+            CliError::Prometheus(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::OutputFile { .. }
             | CliError::PolicyEnded { .. }
             | CliError::Noisy { .. }

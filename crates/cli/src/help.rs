@@ -30,6 +30,7 @@ pub const GROUPS: [(&str, &[(&str, &str)]); 4] = [
             ("import", "reveille import requests.csv -o usage.parquet"),
             ("show", "reveille show usage.parquet"),
             ("plan", "reveille plan usage.parquet --goal p99=20ms"),
+            ("fleet", "reveille fleet recordings/ --goal p99=50ms"),
         ],
     ),
     (

@@ -6,6 +6,7 @@ mod bench;
 mod calibrate_cmd;
 mod errors;
 mod fit_cmd;
+mod fleet_cmd;
 mod generate;
 mod help;
 mod host_study;
@@ -18,6 +19,7 @@ mod plan_act;
 mod plan_cmd;
 mod policy_cmd;
 mod progress;
+mod record_prometheus;
 mod score_cmd;
 mod sensitivity_cmd;
 mod shown;
@@ -57,6 +59,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Fit(args) => fit_cmd::fit(&args),
         Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
         Command::Plan(args) => plan_cmd::plan(&args),
+        Command::Fleet(args) => fleet_cmd::fleet(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Record(args) => usage_record::usage_record(&args),

@@ -221,13 +221,13 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
 }
 
 /// `15` or `15%`.
-fn percent(text: &str) -> Result<f64, String> {
+pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>();
     let number = number.ok().filter(|number| (0.0..=MOST_PERCENT).contains(number));
     number.ok_or_else(|| format!("give percent from 0 to {MOST_PERCENT}, such as 15"))
 }
 
-fn platform(name: &str) -> Result<Platform, String> {
+pub fn platform(name: &str) -> Result<Platform, String> {
     Platform::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Platform::ALL.into_iter().map(Platform::name).collect();
         format!("there is no such platform: use {}", names.join(", "))
@@ -263,7 +263,7 @@ pub fn running_kernel() -> Result<Policy, CliError> {
 }
 
 /// The baseline of the running kernel.
-fn running_base() -> &'static str {
+pub fn running_base() -> &'static str {
     let known = Baseline::of_release(reveille_host::kernel_version());
     known.map_or(USUAL_BASE, |_| "host")
 }

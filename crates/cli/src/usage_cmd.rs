@@ -12,8 +12,7 @@ use crate::usage_show::{UsageShowArgs, usage_show};
 /// What to do with recordings.
 #[derive(Subcommand)]
 pub enum UsageCommand {
-    /// Record a live task group's demand for CPU time
-    Record(UsageRecordArgs),
+    Record(Box<UsageRecordArgs>),
     /// Make a recording of a table of requests, or of what Prometheus keeps of a container
     Import(UsageImportArgs),
     /// Show a recording at a glance, and what it is too short to say

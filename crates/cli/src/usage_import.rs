@@ -57,12 +57,12 @@ fn threads_help() -> String {
     )
 }
 
-/// What `--json` shows.
+/// What `--json` shows of a recording that was written.
 #[derive(Serialize)]
-struct Shown {
-    file: String,
-    bytes: usize,
-    usage: Summary,
+pub struct Written {
+    pub file: String,
+    pub bytes: usize,
+    pub usage: Summary,
 }
 
 /// Imports, writes, and says what it is.
@@ -76,7 +76,7 @@ pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
     let summary = usage.summary();
     let path = output.display().to_string();
     if args.json {
-        print_json(&Shown { file: path, bytes: content.len(), usage: summary })?;
+        print_json(&Written { file: path, bytes: content.len(), usage: summary })?;
     } else {
         print(&text(&path, &summary, width()))?;
     }

@@ -16,17 +16,22 @@ use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output;
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
+use crate::record_prometheus::{PrometheusArgs, To, record_prometheus};
 use crate::signals::watch_signals;
 
 /// Samples closer than this cost more than they tell.
 const SHORTEST_SAMPLE_NS: Ns = 100_000;
 
+/// Record CPU demand: a live task group's, or from Prometheus
+///
+/// On the host of a task group it sees every piece of work, or counters each millisecond. From
+/// Prometheus come averages over steps of 15 to 60 s, with counters of throttling.
 #[derive(clap::Args)]
 pub struct UsageRecordArgs {
     /// The task group: its path as `cat /proc/PID/cgroup` shows it, or its directory
-    #[arg(long, value_name = "NAME")]
-    pub cgroup: String,
-    /// File to write, in Parquet
+    #[arg(long, value_name = "NAME", required_unless_present = "prometheus")]
+    pub cgroup: Option<String>,
+    /// File to write, in Parquet; with --all the directory
     #[arg(short, long, value_name = "FILE.parquet")]
     pub output: PathBuf,
     /// How long to record; Ctrl-C ends it sooner and writes what there is
@@ -43,9 +48,8 @@ pub struct UsageRecordArgs {
     /// Overwrite the file if it exists
     #[arg(long)]
     pub force: bool,
-    /// Write the summary as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub prometheus: PrometheusArgs,
 }
 
 /// How to record.
@@ -69,9 +73,21 @@ struct Shown<'a> {
 
 /// Records, writes, and says what it was.
 pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
+    if let Some(url) = &args.prometheus.prometheus {
+        let to = To { output: &args.output, force: args.force };
+        return record_prometheus(url, &args.prometheus, &to);
+    }
+    let Some(cgroup) = &args.cgroup else {
+        let help = "give --cgroup NAME or --prometheus URL";
+        return Err(HostError::input("nothing to record is named", help).into());
+    };
+    if let Some(option) = args.prometheus.stray() {
+        let problem = format!("`{option}` means nothing for a live group");
+        return Err(HostError::input(problem, "leave it out; `reveille plan` takes goals").into());
+    }
     let options = options(args)?;
     let file = OutputFile::prepare("--output", &args.output)?.claim("--output", args.force)?;
-    let group = LiveGroup::open(&args.cgroup)?;
+    let group = LiveGroup::open(cgroup)?;
     if group.threads()? == 0 {
         say(format_args!("warning: there is no thread in `{}` yet", group.name()));
     }
@@ -98,7 +114,7 @@ pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
     progress.finish();
     let recording = recording?;
     if recording.usage.demands.is_empty() {
-        let problem = format!("nothing ran in `{}`, so there is nothing to write", args.cgroup);
+        let problem = format!("nothing ran in `{cgroup}`, so there is nothing to write");
         let help = "record while its load runs; see that its threads are in this group";
         return Err(HostError::input(problem, help).into());
     }
@@ -116,7 +132,7 @@ pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
             ExitCode::from(INTERRUPTED)
         }
         Ended::Vanished => {
-            say(format_args!("`{}` was removed after {after}", args.cgroup));
+            say(format_args!("`{}` was removed after {after}", recording.usage.name));
             ExitCode::FAILURE
         }
     })
@@ -173,7 +189,7 @@ fn keep_elsewhere(bytes: &[u8]) {
 
 fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(), CliError> {
     let (usage, cost) = (recording.usage.summary(), &recording.cost);
-    if args.json {
+    if args.prometheus.json() {
         return output::print_json(&Shown {
             file: args.output.display().to_string(),
             bytes,

@@ -35,6 +35,8 @@ const DUTIES: [f64; 4] = [1.0, 1.0, 0.5, 0.2];
 const CYCLES_NS: (f64, f64) = (0.3e9, 5e9);
 /// Root mean square of how many standard errors the counters may be off.
 const WELL: f64 = 2.0;
+/// A law is given up if a counter of the busiest step is off by more standard errors.
+const HOPELESS: f64 = 5.0;
 /// A group that was throttled in a larger share of its periods may have asked for any amount.
 const SATURATED: f64 = 0.9;
 /// Fewer throttled periods say nothing about the size of requests.
@@ -130,11 +132,13 @@ pub(crate) fn requests(
     let fit = Fit { halves, lean, limits, stop };
     let mut tried = fit.best((0..FIRST).map(|n| (n, None)).collect(), seed);
     let near: Vec<Law> = tried.iter().map(|tried| tried.law).collect();
-    let then = (0..THEN).map(|n| (FIRST + n, Some(near[n as usize % near.len()]))).collect();
-    tried.extend(fit.best(then, seed));
+    if !near.is_empty() {
+        let then = (0..THEN).map(|n| (FIRST + n, Some(near[n as usize % near.len()]))).collect();
+        tried.extend(fit.best(then, seed));
+    }
     tried.sort_by(|a, b| a.off.total_cmp(&b.off));
     tried.truncate(KEPT);
-    let middle = tried[tried.len() / 2].off;
+    let middle = tried.get(KEPT / 2).map_or(f64::INFINITY, |tried| tried.off);
     if middle > WELL || middle.is_nan() {
         return Err(format!(
             "no law of arrivals that was tried gives its counters (the best half is {middle:.1} \
@@ -196,46 +200,63 @@ impl Fit<'_> {
             };
             Tried { law, seed, off: self.off(&law, seed) }
         });
-        let mut tried: Vec<Tried> = tried.collect();
+        let mut tried: Vec<Tried> = tried.filter(|tried| tried.off.is_finite()).collect();
         tried.sort_by(|a, b| a.off.total_cmp(&b.off));
         tried.truncate(KEPT);
         tried
     }
 
-    /// Root mean square of the differences to the recorded counters, in standard errors.
+    /// Root mean square of the differences to the recorded counters, in standard errors; infinite
+    /// if the busiest step alone is far off.
     fn off(&self, law: &Law, seed: u64) -> f64 {
-        let mut squares = Vec::with_capacity(6);
-        if self.stop.load(Ordering::Relaxed) {
+        let [low, high] = self.halves;
+        let busiest = &high[high.len().saturating_sub(1)..];
+        if self
+            .differences(law, busiest, seed)
+            .is_none_or(|off| off.iter().any(|o| o.abs() > HOPELESS))
+        {
             return f64::INFINITY;
         }
-        for (number, steps) in self.halves.into_iter().enumerate() {
-            let (demands, threads, span_ns) = law.draw(steps, seed.wrapping_add(number as u64));
-            let mut of_thread = vec![Vec::new(); threads as usize];
-            for demand in &demands {
-                let arrival =
-                    reveille_workload::Arrival { at_ns: demand.at_ns, work_ns: demand.cpu_ns };
-                of_thread[demand.thread as usize].push(arrival);
+        let mut squares = Vec::with_capacity(6);
+        for (number, steps) in [low, high].into_iter().enumerate() {
+            match self.differences(law, steps, seed.wrapping_add(number as u64)) {
+                Some(off) => squares.extend(off.map(|off| off * off)),
+                None => return f64::INFINITY,
             }
-            of_thread.retain(|own| !own.is_empty());
-            if of_thread.is_empty() {
-                continue;
-            }
+        }
+        let n = squares.len().max(1) as f64;
+        (squares.iter().sum::<f64>() / n).sqrt()
+    }
+
+    /// Differences to the counters of these steps; nothing if they cannot be had.
+    fn differences(&self, law: &Law, steps: &[Step], seed: u64) -> Option<[f64; 3]> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (demands, threads, span_ns) = law.draw(steps, seed);
+        let mut of_thread = vec![Vec::new(); threads as usize];
+        for demand in &demands {
+            let arrival =
+                reveille_workload::Arrival { at_ns: demand.at_ns, work_ns: demand.cpu_ns };
+            of_thread[demand.thread as usize].push(arrival);
+        }
+        of_thread.retain(|own| !own.is_empty());
+        let seen = steps.iter().fold(Counters::default(), |sum, step| sum.and(step.counters));
+        let periods = span_ns as f64 / self.limits.period_ns as f64;
+        let mut ran = Counters::default();
+        if !of_thread.is_empty() {
             let load = LeanLoad::new(&of_thread, span_ns);
             // One phase of many: where the kernel's was is not known.
             let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
             let span = LeanSpan { begin_ns: 0, end_ns: span_ns, phase_ns };
-            let Ok(ran) = self.lean.replay(&load, &self.limits, span) else { return f64::INFINITY };
-            let ran = Counters {
-                nr_periods: ran.nr_periods as f64,
-                nr_throttled: ran.nr_throttled as f64,
-                throttled_ns: ran.throttled_ns as f64,
+            let replayed = self.lean.replay(&load, &self.limits, span).ok()?;
+            ran = Counters {
+                nr_periods: replayed.nr_periods as f64,
+                nr_throttled: replayed.nr_throttled as f64,
+                throttled_ns: replayed.throttled_ns as f64,
             };
-            let seen = steps.iter().fold(Counters::default(), |sum, step| sum.and(step.counters));
-            let periods = span_ns as f64 / self.limits.period_ns as f64;
-            squares.extend(ran.off(&seen, periods));
         }
-        let n = squares.len().max(1) as f64;
-        (squares.iter().map(|off| off * off).sum::<f64>() / n).sqrt()
+        Some(ran.off(&seen, periods))
     }
 }
 
@@ -482,17 +503,12 @@ mod tests {
             }
             let last = *samples.last().unwrap();
             let usage = Usage {
-                name: "hidden".into(),
                 origin: Origin::Averaged { step_ns: STEP_NS },
                 span_ns: steps * STEP_NS,
                 threads: 1,
-                demands: Vec::new(),
                 samples,
                 limits: Some(limits),
-                host_cpus: None,
-                began_unix_ns: None,
-                overhead: None,
-                warnings: Vec::new(),
+                ..Usage::idle("hidden")
             };
             let found = match requests(&usage, lean, number, &AtomicBool::new(false)) {
                 Ok(found) => found,

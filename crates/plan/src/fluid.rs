@@ -118,17 +118,11 @@ mod tests {
             done_ns: None,
         };
         Usage {
-            name: name.into(),
             origin: Origin::Traced,
             span_ns: 400 * 100_000_000,
             threads: 1,
             demands: (0..400).map(piece).collect(),
-            samples: Vec::new(),
-            limits: None,
-            host_cpus: None,
-            began_unix_ns: None,
-            overhead: None,
-            warnings: Vec::new(),
+            ..Usage::idle(name)
         }
     }
 

@@ -6,6 +6,7 @@ pub mod circle;
 mod counters;
 mod error;
 mod facts;
+mod fleet;
 mod fluid;
 mod goal;
 mod growth;
@@ -30,6 +31,7 @@ mod verify;
 mod worst_case;
 
 pub use error::PlanError;
+pub use fleet::{Container, Failed, Fleet, Likely, Shard, fleet};
 pub use goal::{Goal, Subject, quantile_name};
 pub use limits::parse_limits;
 pub use make::{Neighbour, Request, plan};

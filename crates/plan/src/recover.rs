@@ -89,7 +89,11 @@ pub fn recovered(
     pool(jobs)?.install(|| recover(request, stop))
 }
 
-fn recover(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>, PlanError> {
+/// The same on the threads of the caller.
+pub(crate) fn recover(
+    request: &Request<'_>,
+    stop: &AtomicBool,
+) -> Result<Option<Recovered>, PlanError> {
     let usage = request.usage;
     let averages = matches!(usage.origin, Origin::Averaged { .. });
     let limits = usage.limits.filter(|limits| limits.quota_ns.is_some());

@@ -104,19 +104,7 @@ mod tests {
     const MS: Ns = 1_000_000;
 
     fn usage(span_ns: Ns, demands: Vec<Demand>) -> Usage {
-        Usage {
-            name: "r".into(),
-            origin: Origin::Traced,
-            span_ns,
-            threads: 2,
-            demands,
-            samples: Vec::new(),
-            limits: None,
-            host_cpus: None,
-            began_unix_ns: None,
-            overhead: None,
-            warnings: Vec::new(),
-        }
+        Usage { origin: Origin::Traced, span_ns, threads: 2, demands, ..Usage::idle("r") }
     }
 
     fn piece(at_ns: Ns, cpu_ns: Ns, thread: u32) -> Demand {

@@ -35,6 +35,11 @@ const MARGIN: f64 = 0.9;
 const MOST_PARTS: f64 = 0.6;
 
 impl Sketch {
+    /// Without what a kernel adds to each piece of work.
+    pub(crate) fn bare(stage: &Stage<'_>) -> Sketch {
+        Sketch { lean: stage.lean(), averages: false }
+    }
+
     /// Nothing where other groups matter, which the lean replay does not know. `cpus_used` are
     /// those of a run without limits.
     pub(crate) fn new(
@@ -46,7 +51,7 @@ impl Sketch {
         if stage.within.is_some() || !stage.neighbours.is_empty() {
             return None;
         }
-        let mut sketch = Sketch { lean: stage.lean(), averages };
+        let mut sketch = Sketch { averages, ..Sketch::bare(stage) };
         let (free, phase) = (BandwidthLimits::default(), Phase::of_grid(0, 1));
         let (bare, elapsed_ns) = sketch.replay(stage, load, free, phase).ok()?;
         let pieces = load.program.arrivals.count() as f64;

@@ -40,19 +40,7 @@ fn usage(span_ns: Ns, pieces: &[(Ns, Ns, u32)]) -> Usage {
         |&(at_ns, cpu_ns, thread): &(Ns, Ns, u32)| Demand { at_ns, cpu_ns, thread, done_ns: None };
     let mut demands: Vec<Demand> = pieces.iter().map(piece).collect();
     demands.sort_by_key(|demand| demand.at_ns);
-    Usage {
-        name: "any".into(),
-        origin: Origin::Traced,
-        span_ns,
-        threads: 3,
-        demands,
-        samples: Vec::new(),
-        limits: None,
-        host_cpus: None,
-        began_unix_ns: None,
-        overhead: None,
-        warnings: Vec::new(),
-    }
+    Usage { origin: Origin::Traced, span_ns, threads: 3, demands, ..Usage::idle("any") }
 }
 
 proptest! {

@@ -14,19 +14,7 @@ const MS: u64 = 1_000_000;
 
 fn usage(name: &str, span_ms: u64, demands: Vec<Demand>) -> Usage {
     let threads = 1 + demands.iter().map(|demand| demand.thread).max().unwrap_or(0);
-    Usage {
-        name: name.into(),
-        origin: Origin::Requests,
-        span_ns: span_ms * MS,
-        threads,
-        demands,
-        samples: Vec::new(),
-        limits: None,
-        host_cpus: None,
-        began_unix_ns: None,
-        overhead: None,
-        warnings: Vec::new(),
-    }
+    Usage { span_ns: span_ms * MS, threads, demands, ..Usage::idle(name) }
 }
 
 /// Every `every_ms` one piece of `cpu_us` for each thread, `rounds` times.

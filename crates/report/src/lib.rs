@@ -20,6 +20,7 @@ mod explain;
 mod export;
 mod fidelity;
 mod fit;
+mod fleet;
 mod fragile;
 mod group;
 mod html;
@@ -39,6 +40,7 @@ pub use bench::{bench_change_json, bench_change_table, bench_json, bench_table, 
 pub use export::{csv, json};
 pub use fidelity::fidelity;
 pub use fit::{fit_json, fit_table};
+pub use fleet::{fleet_csv, fleet_html, fleet_table};
 pub use fragile::{fragility_json, fragility_table, read_fragility};
 pub use html::{agreement_html, html, sensitivity_html};
 pub use made::{Made, VERSION, json_text};

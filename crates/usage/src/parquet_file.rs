@@ -17,6 +17,8 @@ pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
 const KEY: &str = "reveille.usage";
 /// Goes up when a reader of the version before would misread a file.
 const VERSION: u32 = 1;
+/// Version of a file of averages without demands, which follow from its samples.
+const WITHOUT_DEMANDS: u32 = 2;
 
 /// The columns besides `kind`, all of them whole numbers; `at_ns` is never empty.
 const COLUMNS: [&str; 9] = [
@@ -72,9 +74,9 @@ struct About {
 }
 
 impl About {
-    fn of(usage: &Usage) -> About {
+    fn of(usage: &Usage, version: u32) -> About {
         About {
-            version: VERSION,
+            version,
             name: usage.name.clone(),
             origin: usage.origin,
             span_ns: usage.span_ns,

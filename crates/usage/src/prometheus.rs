@@ -10,7 +10,8 @@ mod series;
 use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
-use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
+use crate::averaged::spread;
+use crate::{Ns, Origin, Sample, Usage, UsageError};
 use answer::points;
 use containers::{joined, of_containers};
 use series::{Counter, Series};
@@ -22,13 +23,6 @@ const THROTTLED_TIME: &str = "container_cpu_cfs_throttled_seconds_total";
 const QUOTA: &str = "container_spec_cpu_quota";
 const PERIOD: &str = "container_spec_cpu_period";
 const NAMES: [&str; 6] = [USAGE, PERIODS, THROTTLED, THROTTLED_TIME, QUOTA, PERIOD];
-
-/// Demand within a step comes as one demand per thread and this time.
-const SLOT_NS: Ns = 10_000_000;
-/// More demands than this are not made of averages: slots become longer.
-const MAX_DEMANDS: u128 = 2_000_000;
-/// No more threads than this in all steps together: each has a demand at least.
-const MAX_SHARES: u128 = 5_000_000;
 
 /// A label and its value, which picks one series among several.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,13 +178,17 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     if periods.is_none() && throttled.is_none() && throttled_time.is_none() {
         warnings.extend(flat::warning(&usage, limits));
     }
-    let (threads, demands) = demands(&usage, first_ns, &mut warnings)?;
+    let spread = spread(&samples)?;
+    if spread.is_coarse() {
+        let slot_ms = spread.slot_ns / 1_000_000;
+        warnings.push(format!("To stay small, it has one demand in {slot_ms} ms."));
+    }
     Ok(Usage {
         name: name.to_owned(),
         origin: Origin::Averaged { step_ns },
         span_ns: last_ns - first_ns,
-        threads,
-        demands,
+        threads: spread.threads,
+        demands: spread.demands,
         samples,
         limits,
         host_cpus: None,
@@ -229,64 +227,4 @@ fn limits(
     let fix = format!("{QUOTA} and {PERIOD} are in microseconds; leave them out if they are wrong");
     limits.check().map_err(|error| Mistake::new(format!("impossible limits: {error}"), fix))?;
     Ok(Some(limits))
-}
-
-/// Spreads what each step took over as many threads as it needs, and over slots of time.
-fn demands(
-    usage: &Counter,
-    first_ns: Ns,
-    warnings: &mut Vec<String>,
-) -> Result<(u32, Vec<Demand>), Mistake> {
-    let parts = |from_ns: Ns, until_ns: Ns, used_s: f64| {
-        let cpus = used_s * 1e9 / (until_ns - from_ns) as f64;
-        // A counter that is read a moment late does not make a thread.
-        (cpus - 1e-6).ceil().max(1.0)
-    };
-    let (mut thread_time_ns, mut shares) = (0, 0);
-    let mut threads = 1;
-    for (from_ns, until_ns, used_s) in usage.steps() {
-        let count = parts(from_ns, until_ns, used_s);
-        if count > f64::from(crate::MAX_THREADS) {
-            let problem =
-                format!("a step took {used_s} s of CPU time in {}", seconds(until_ns - from_ns));
-            return Err(Mistake::new(problem, "query the counter of one container, in seconds"));
-        }
-        threads = threads.max(count as u32);
-        thread_time_ns += u128::from(until_ns - from_ns) * count as u128;
-        shares += count as u128;
-    }
-    if shares > MAX_SHARES {
-        let problem = format!("has {shares} steps times threads, more than {MAX_SHARES}");
-        return Err(Mistake::new(problem, "query with a longer step, or a shorter range"));
-    }
-    let times = (thread_time_ns / u128::from(SLOT_NS)).div_ceil(MAX_DEMANDS).max(1) as Ns;
-    let slot_ns = SLOT_NS * times;
-    if times > 1 {
-        warnings.push(format!("To stay small, it has one demand in {} ms.", slot_ns / 1_000_000));
-    }
-    let mut demands = Vec::new();
-    for (from_ns, until_ns, used_s) in usage.steps() {
-        let count = parts(from_ns, until_ns, used_s) as Ns;
-        let (length_ns, used_ns) = (until_ns - from_ns, (used_s * 1e9).round() as u128);
-        let up_to_thread = |thread: Ns| used_ns * u128::from(thread) / u128::from(count);
-        for thread in 0..count {
-            let share_ns = up_to_thread(thread + 1) - up_to_thread(thread);
-            // Used up to a moment of the step; exact in sum.
-            let up_to = |ns: Ns| (share_ns * u128::from(ns) / u128::from(length_ns)) as Ns;
-            // Threads take turns, so that their slots do not begin all at once.
-            let mut begin_ns = 0;
-            let mut end_ns = slot_ns * (thread + 1) / count;
-            while begin_ns < length_ns {
-                end_ns = end_ns.min(length_ns);
-                let cpu_ns = up_to(end_ns) - up_to(begin_ns);
-                let at_ns = from_ns - first_ns + begin_ns;
-                if cpu_ns > 0 {
-                    demands.push(Demand { at_ns, cpu_ns, thread: thread as u32, done_ns: None });
-                }
-                (begin_ns, end_ns) = (end_ns, end_ns + slot_ns);
-            }
-        }
-    }
-    demands.sort_by_key(|demand| demand.at_ns);
-    Ok((threads, demands))
 }

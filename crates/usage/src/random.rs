@@ -2,7 +2,7 @@
 
 use reveille_measure::Random;
 
-use crate::{Demand, Ns, Origin, Usage};
+use crate::{Demand, Ns, Usage};
 
 /// No piece of work is shorter.
 const SHORTEST_NS: f64 = 10_000.0;
@@ -46,19 +46,7 @@ impl Usage {
         for demand in &mut demands {
             demand.cpu_ns = (demand.cpu_ns as f64 * stretch) as Ns;
         }
-        Usage {
-            name: name.to_owned(),
-            origin: Origin::Requests,
-            span_ns,
-            threads,
-            demands,
-            samples: Vec::new(),
-            limits: None,
-            host_cpus: None,
-            began_unix_ns: None,
-            overhead: None,
-            warnings: Vec::new(),
-        }
+        Usage { span_ns, threads, demands, ..Usage::idle(name) }
     }
 }
 

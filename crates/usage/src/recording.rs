@@ -89,3 +89,22 @@ pub struct Usage {
     /// What whoever uses it has to know, as whole sentences.
     pub warnings: Vec<String>,
 }
+
+impl Usage {
+    /// One second in which nothing is asked for.
+    pub fn idle(name: impl Into<String>) -> Usage {
+        Usage {
+            name: name.into(),
+            origin: Origin::Requests,
+            span_ns: 1_000_000_000,
+            threads: 0,
+            demands: Vec::new(),
+            samples: Vec::new(),
+            limits: None,
+            host_cpus: None,
+            began_unix_ns: None,
+            overhead: None,
+            warnings: Vec::new(),
+        }
+    }
+}

@@ -26,17 +26,12 @@ impl Usage {
     ) -> Result<Usage, UsageError> {
         let span_ns = samples.last().map_or(0, |sample| sample.at_ns);
         let mut usage = Usage {
-            name: name.to_owned(),
             origin: Origin::Sampled { resolution_ns: resolution(&samples) },
             span_ns,
             threads: 0,
-            demands: Vec::new(),
             samples,
             limits,
-            host_cpus: None,
-            began_unix_ns: None,
-            overhead: None,
-            warnings: Vec::new(),
+            ..Usage::idle(name)
         };
         let mistake = if span_ns == 0 {
             Some(Mistake::new("has no samples", "record for longer"))

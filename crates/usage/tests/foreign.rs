@@ -118,7 +118,7 @@ fn what_is_no_recording_is_refused() {
         (b"PAR1xxxx\xff\xff\xff\x7fPAR1".to_vec(), "cannot be read as Parquet"),
         (file(SCHEMA, None, &ROWS), "is no recording: its metadata have no `reveille.usage`"),
         (file(SCHEMA, Some("{"), &ROWS), "`reveille.usage` in its metadata cannot be read"),
-        (with("\"version\":1", "\"version\":2"), "is of version 2 of the format"),
+        (with("\"version\":1", "\"version\":3"), "is of version 3 of the format"),
         (with("\"traced\"", "\"dreamt\""), "unknown variant `dreamt`"),
         (with("\"span_ns\":1000", "\"span_ns\":0"), "a length of 0 ns"),
         (with("\"threads\":2", "\"threads\":1"), "belongs to thread 1, and there are 1"),

@@ -257,3 +257,21 @@ fn answers_that_are_wrong() {
     let limits = prometheus(&[&values("1", "2"), &none], &[]).unwrap().limits;
     assert_eq!(limits, Some(BandwidthLimits::default()));
 }
+
+/// Two hours of averages take a few kilobytes, and give the same demands when they are read.
+#[test]
+fn averages_are_written_without_their_demands() {
+    let values: Vec<String> = (0..480)
+        .map(|n| format!("[{}, \"{}\"]", 1_700_000_000 + 15 * n, n as f64 * 1.25))
+        .collect();
+    let answer = format!(
+        r#"{{"status":"success","data":{{"resultType":"matrix","result":[{{"metric":{{"__name__":"container_cpu_usage_seconds_total"}},"values":[{}]}}]}}}}"#,
+        values.join(",")
+    );
+    let usage = Usage::from_prometheus("two-hours", &[("a.json".into(), answer.into())], &[]);
+    let usage = usage.unwrap();
+    assert!(usage.demands.len() > 100_000);
+    let bytes = usage.to_parquet().unwrap();
+    assert!(bytes.len() < 30_000, "{} bytes", bytes.len());
+    assert_eq!(Usage::from_parquet("two-hours.parquet", bytes).unwrap(), usage);
+}

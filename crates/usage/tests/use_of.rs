@@ -7,19 +7,7 @@ use reveille_workload::Op;
 
 fn recording(span_ns: u64, threads: u32, mut demands: Vec<Demand>) -> Usage {
     demands.sort_by_key(|demand| demand.at_ns);
-    Usage {
-        name: "app".into(),
-        origin: Origin::Traced,
-        span_ns,
-        threads,
-        demands,
-        samples: Vec::new(),
-        limits: None,
-        host_cpus: None,
-        began_unix_ns: None,
-        overhead: None,
-        warnings: Vec::new(),
-    }
+    Usage { origin: Origin::Traced, span_ns, threads, demands, ..Usage::idle("app") }
 }
 
 prop_compose! {

@@ -5,6 +5,7 @@ mod bench;
 mod bench_schbench;
 mod both_worlds;
 mod calibrate;
+mod fleet;
 mod front;
 mod inputs;
 mod interrupt;

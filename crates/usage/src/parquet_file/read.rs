@@ -11,7 +11,8 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use reveille_place::Mistake;
 
 use super::pages::{Sound, check_place};
-use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version};
+use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version, WITHOUT_DEMANDS};
+use crate::averaged::spread;
 use crate::valid::MAX_ROWS;
 use crate::{Demand, Sample, Usage, UsageError};
 
@@ -41,7 +42,9 @@ fn decode(bytes: Vec<u8>) -> Result<Usage, Mistake> {
     let length = bytes.len();
     let reader = SerializedFileReader::new(Bytes::from(bytes)).map_err(broken)?;
     let metadata = reader.metadata().file_metadata();
-    let mut usage = about(metadata)?.into_usage();
+    let about = about(metadata)?;
+    let version = about.version;
+    let mut usage = about.into_usage();
     let columns = Columns::find(metadata)?;
     let rows = usize::try_from(metadata.num_rows()).unwrap_or(usize::MAX);
     if rows > MAX_ROWS {
@@ -55,7 +58,14 @@ fn decode(bytes: Vec<u8>) -> Result<Usage, Mistake> {
     // Other tools may have changed the order; equal times keep theirs.
     usage.demands.sort_by_key(|demand| demand.at_ns);
     usage.samples.sort_by_key(|sample| sample.at_ns);
-    usage.first_mistake().map_or(Ok(usage), Err)
+    if let Some(mistake) = usage.first_mistake() {
+        return Err(mistake);
+    }
+    if version == WITHOUT_DEMANDS {
+        let spread = spread(&usage.samples)?;
+        (usage.demands, usage.threads) = (spread.demands, spread.threads);
+    }
+    Ok(usage)
 }
 
 fn broken(error: ParquetError) -> Mistake {
@@ -77,9 +87,11 @@ fn about(metadata: &FileMetaData) -> Result<About, Mistake> {
         Mistake::new(format!("`{KEY}` in its metadata cannot be read: {error}"), ANEW)
     };
     let Version { version } = serde_json::from_str(text).map_err(unread)?;
-    if version != VERSION {
-        let problem =
-            format!("is of version {version} of the format; this reveille reads {VERSION}");
+    if ![VERSION, WITHOUT_DEMANDS].contains(&version) {
+        let problem = format!(
+            "is of version {version} of the format; this reveille reads {VERSION} and \
+             {WITHOUT_DEMANDS}"
+        );
         return Err(Mistake::new(
             problem,
             "read it with the reveille that wrote it, or a newer one",

@@ -11,8 +11,9 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use reveille_place::Mistake;
 
-use super::{About, COLUMNS, KEY, Kind, Row};
-use crate::{Demand, Sample, Usage, UsageError};
+use super::{About, COLUMNS, KEY, Kind, Row, VERSION, WITHOUT_DEMANDS};
+use crate::averaged::spread;
+use crate::{Demand, Origin, Sample, Usage, UsageError};
 
 /// Rows that a reader can take at a time.
 const ROWS_IN_GROUP: usize = 1 << 20;
@@ -32,7 +33,11 @@ impl Usage {
     }
 
     fn encode(&self) -> Result<Vec<u8>, ParquetError> {
-        let about = serde_json::to_string(&About::of(self))
+        let (version, demands) = match self.is_only_averages() {
+            true => (WITHOUT_DEMANDS, &[][..]),
+            false => (VERSION, self.demands.as_slice()),
+        };
+        let about = serde_json::to_string(&About::of(self, version))
             .map_err(|error| ParquetError::General(error.to_string()))?;
         let steady = |name: &str| ColumnPath::from(name);
         let properties = WriterProperties::builder()
@@ -46,13 +51,23 @@ impl Usage {
             .set_column_encoding(steady("done_ns"), Encoding::DELTA_BINARY_PACKED)
             .build();
         let mut writer = SerializedFileWriter::new(Vec::new(), schema()?, Arc::new(properties))?;
-        for demands in self.demands.chunks(ROWS_IN_GROUP) {
+        for demands in demands.chunks(ROWS_IN_GROUP) {
             group(&mut writer, Kind::Demand, demands, demand_row)?;
         }
         for samples in self.samples.chunks(ROWS_IN_GROUP) {
             group(&mut writer, Kind::Sample, samples, sample_row)?;
         }
         writer.into_inner()
+    }
+}
+
+impl Usage {
+    /// Do the demands follow from the samples? They need not be written then.
+    fn is_only_averages(&self) -> bool {
+        matches!(self.origin, Origin::Averaged { .. })
+            && spread(&self.samples).is_ok_and(|spread| {
+                spread.threads == self.threads && spread.demands == self.demands
+            })
     }
 }
 

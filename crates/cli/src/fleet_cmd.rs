@@ -1,0 +1,271 @@
+//! `reveille fleet`: many recordings at a glance, in parts if one machine is too slow.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use reveille_machine::Machine;
+use reveille_place::{CHECK_PATH, InputKind, Mistake, ReadError, read_input_text};
+use reveille_plan::{Allowed, Failed, Fleet, Goal, Platform, Request, Shard};
+use reveille_policy::Policy;
+use reveille_usage::{Usage, UsageError};
+use serde::Deserialize;
+
+use crate::errors::CliError;
+use crate::output::{print, print_json, width};
+use crate::page::PageFile;
+use crate::plan_cmd::{percent, platform, running_base};
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+use crate::study_cmd::threads;
+
+/// CPUs of a node, if no recording and no option says.
+const USUAL_CPUS: u32 = 16;
+
+/// Rank containers by what their CPU limits do to them
+///
+/// Looks at every recording in a directory, such as `reveille record --prometheus URL --all`
+/// writes it: who is throttled, how long requests wait for it, and which limits have room.
+/// Figures are estimates; `reveille plan` looks at one container properly.
+#[derive(clap::Args)]
+pub struct FleetArgs {
+    /// Directories and recordings; or the JSON of all parts, to merge them
+    #[arg(value_name = "DIR|FILE", required = true)]
+    from: Vec<PathBuf>,
+    #[command(flatten)]
+    look: LookArgs,
+    /// Look at one part of the recordings: 2/8 is the second of eight. `reveille fleet` merges
+    /// the JSON of all parts
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+}
+
+/// How to look at recordings, and how to show them.
+#[derive(clap::Args)]
+pub struct LookArgs {
+    /// What the limit has to reach: p99=50ms (any quantile), throttled<1%; repeat the option for
+    /// several
+    #[arg(long, value_name = "GOAL")]
+    goal: Vec<String>,
+    /// CPUs of a node [default: those of the recorded host, or 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    cpus: Option<u32>,
+    /// The goals must hold with this much more work in every request, in percent
+    #[arg(long, value_name = "PCT", default_value = "15", value_parser = percent)]
+    headroom: f64,
+    /// What sets the limits: kubernetes, koordinator, systemd, docker or cgroup2
+    #[arg(long = "on", value_name = "PLATFORM", default_value = "kubernetes",
+          value_parser = platform)]
+    platform: Platform,
+    /// Recordings at a time; the result is the same for any number [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print CSV, and nothing else, on standard output
+    #[arg(long)]
+    csv: bool,
+    /// Write a page to this file as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl LookArgs {
+    /// An option that means nothing where no fleet is looked at, if one is given.
+    pub fn stray(&self) -> Option<&'static str> {
+        let given = [
+            ("--goal", !self.goal.is_empty()),
+            ("--cpus", self.cpus.is_some()),
+            ("--jobs", self.jobs.is_some()),
+            ("--csv", self.csv),
+            ("--html", self.html.is_some()),
+        ];
+        given.into_iter().find_map(|(option, given)| given.then_some(option))
+    }
+}
+
+/// Looks at recordings, or merges parts.
+pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
+    let look = Look::new(&args.look)?;
+    let json = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+    if args.from.iter().all(json) && args.from.iter().all(|path| is_part(path)) {
+        if args.shard.is_some() || !args.look.goal.is_empty() {
+            let problem = "the parts were made with goals and shards of their own";
+            let help = "merge them without --goal and --shard";
+            return Err(CliError::Unknown(Mistake::new(problem, help)));
+        }
+        let parts = args.from.iter().map(|path| part(path)).collect::<Result<_, _>>()?;
+        return look.show(&Fleet::merged(parts).map_err(CliError::Unknown)?);
+    }
+    let mut recordings = Vec::new();
+    for path in &args.from {
+        add(path, path, &mut recordings)?;
+    }
+    if recordings.is_empty() {
+        let from = args.from.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        let help = "name the directory that `reveille record --prometheus URL --all` wrote";
+        let problem = format!("no recording (FILE.parquet) in {}", from.join(", "));
+        return Err(CliError::Unknown(Mistake::new(problem, help)));
+    }
+    recordings.sort();
+    let shard = args.shard.unwrap_or(Shard::WHOLE);
+    recordings.retain(|recording| shard.has(&recording.name));
+    let stop = watch_signals()?;
+    look.at(&recordings, shard, Vec::new(), &stop)
+}
+
+/// A recording to be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Recording {
+    /// Its path below what was given, which decides about its part.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// Files of a directory, and of those in it; hidden ones are left alone.
+fn add(given: &Path, path: &Path, to: &mut Vec<Recording>) -> Result<(), CliError> {
+    let error = |error| UsageError::from(ReadError::new(path, error, CHECK_PATH));
+    if !fs::metadata(path).map_err(error)?.is_dir() {
+        let name = path.strip_prefix(given).ok().filter(|rest| rest.parent().is_some());
+        let name = name.unwrap_or(path).display().to_string();
+        to.push(Recording { name, path: path.to_owned() });
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).map_err(error)? {
+        let entry = entry.map_err(error)?;
+        let below = entry.path();
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let recording = below.extension().is_some_and(|e| e == "parquet");
+        if !hidden && (below.is_dir() || recording) {
+            add(given, &below, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// JSON of this command, which has no `status` of Prometheus.
+fn is_part(path: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Shards {
+        #[serde(rename = "shards")]
+        _shards: Vec<Shard>,
+    }
+    let text = read_input_text(path, InputKind::RECORDING);
+    text.is_ok_and(|text| serde_json::from_str::<Shards>(&text).is_ok())
+}
+
+fn part(path: &Path) -> Result<Fleet, CliError> {
+    let text = read_input_text(path, InputKind::RECORDING)
+        .map_err(|error| UsageError::from(ReadError::new(path, error, CHECK_PATH)))?;
+    serde_json::from_str(&text).map_err(|error| {
+        let problem = format!("is no part of a fleet: {error}");
+        let help = "write parts with this version of `reveille fleet --json`";
+        Mistake::new(problem, help).in_file::<UsageError>(path.display().to_string()).into()
+    })
+}
+
+/// How recordings are looked at.
+pub struct Look<'a> {
+    args: &'a LookArgs,
+    goals: Vec<Goal>,
+    machine: Machine,
+    policy: Policy,
+    html: Option<PageFile>,
+}
+
+impl Look<'_> {
+    /// Refuses options that mean nothing before anything is done.
+    pub fn new(args: &LookArgs) -> Result<Look<'_>, CliError> {
+        let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
+        Ok(Look {
+            args,
+            goals,
+            machine: reveille_study::machine("host")?,
+            policy: reveille_study::kernel(running_base())?,
+            html: PageFile::prepare(args.html.as_deref())?,
+        })
+    }
+
+    /// Looks at all recordings and shows them; `failed` could not be had.
+    pub fn at(
+        &self,
+        recordings: &[Recording],
+        shard: Shard,
+        failed: Vec<Failed>,
+        stop: &AtomicBool,
+    ) -> Result<ExitCode, CliError> {
+        let read = |recording: &Recording| {
+            let usage = Usage::read(&recording.path);
+            usage.map_err(|error| Failed {
+                name: recording.name.clone(),
+                mistake: Mistake::of(&error, CHECK_PATH),
+            })
+        };
+        let progress = Progress::labelled("recordings ");
+        let done = AtomicUsize::new(0);
+        let told = || {
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+            progress.tell(done, recordings.len());
+        };
+        let jobs = threads(self.args.jobs);
+        let cpus = |usage: &Usage| self.args.cpus.or(usage.host_cpus).unwrap_or(USUAL_CPUS);
+        let nothing = Usage::idle("");
+        let like = self.request(&nothing);
+        let found = reveille_plan::fleet(recordings, &like, jobs, stop, read, cpus, told);
+        progress.finish();
+        let (containers, mut all_failed) = found?;
+        all_failed.extend(failed);
+        let goals = self.goals.iter().map(|goal| goal.text.clone()).collect();
+        let headroom = self.args.headroom / 100.0;
+        let fleet = Fleet { goals, headroom, shards: vec![shard], containers, failed: all_failed };
+        self.show(&fleet.ranked())
+    }
+
+    /// What is asked of every recording.
+    fn request<'u>(&'u self, usage: &'u Usage) -> Request<'u> {
+        Request {
+            usage,
+            as_likely: &[],
+            inferred: None,
+            goals: self.goals.clone(),
+            neighbours: Vec::new(),
+            today: None,
+            machine: &self.machine,
+            cpus: USUAL_CPUS,
+            policy: self.policy.clone(),
+            slice_ns: 5_000_000,
+            within: None,
+            quota_sum_cpus: None,
+            phases: 1,
+            confidence: 0.95,
+            headroom: self.args.headroom / 100.0,
+            growth: 0.0,
+            allowed: Allowed {
+                platform: self.args.platform,
+                period_ns: None,
+                no_burst: true,
+                worst_case_ns: None,
+            },
+            seed: 1,
+            exhaustive: false,
+        }
+    }
+
+    /// Shows it; fails if nothing could be said of some recording.
+    fn show(&self, fleet: &Fleet) -> Result<ExitCode, CliError> {
+        if let Some(html) = &self.html {
+            html.write(|made| reveille_report::fleet_html(fleet, made))?;
+        }
+        if self.args.json {
+            print_json(fleet)?;
+        } else if self.args.csv {
+            print(&reveille_report::fleet_csv(fleet).map_err(std::io::Error::other)?)?;
+        } else {
+            print(&reveille_report::fleet_table(fleet, width()))?;
+        }
+        Ok(if fleet.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

@@ -1,0 +1,335 @@
+//! `reveille record --prometheus`: what a server keeps of one container, or of all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use reveille_place::{CHECK_PATH, InputKind, Mistake, read_input};
+use reveille_plan::{Failed, Shard};
+use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span, Workload};
+use reveille_usage::{Select, Usage};
+
+use crate::errors::CliError;
+use crate::fleet_cmd::{Look, LookArgs, Recording};
+use crate::output;
+use crate::output_file::OutputFile;
+use crate::progress::Progress;
+use crate::signals::watch_signals;
+use crate::usage_import::Written;
+use crate::usage_show::text;
+
+/// Containers that are asked for at a time.
+const CONNECTIONS: usize = 4;
+/// Longest time that a recording can have.
+const MOST_S: u64 = 31 * 86_400;
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "From Prometheus")]
+pub struct PrometheusArgs {
+    /// Record from a server with Prometheus' HTTP API (Thanos, Mimir, VictoriaMetrics): its URL,
+    /// up to /api/v1
+    #[arg(long, value_name = "URL", conflicts_with_all = ["cgroup", "span", "sample", "how"])]
+    pub prometheus: Option<String>,
+    /// Containers of this namespace
+    #[arg(long, value_name = "NAME", requires = "prometheus", conflicts_with = "cgroup")]
+    namespace: Option<String>,
+    /// Containers of this workload's pods: deploy/web, sts/db, ds/agent, job/report,
+    /// cronjob/backup or pod/web-0. Of several pods the busiest is recorded
+    #[arg(long, value_name = "KIND/NAME", requires = "prometheus", conflicts_with = "cgroup")]
+    workload: Option<Workload>,
+    /// Containers of this name
+    #[arg(long, value_name = "NAME", requires = "prometheus", conflicts_with = "cgroup")]
+    container: Option<String>,
+    /// Series with this label; repeat the option for several
+    #[arg(long, value_name = "LABEL=VALUE", requires = "prometheus", conflicts_with = "cgroup")]
+    select: Vec<Select>,
+    /// Every container that is meant, each as a recording in the directory of --output, and a
+    /// table of those at risk. Recordings that are there already are kept: after an interruption
+    /// the same command goes on
+    #[arg(long, requires = "prometheus", conflicts_with = "cgroup")]
+    all: bool,
+    /// With --all, one part of the containers: 2/8 is the second of eight
+    #[arg(long, value_name = "I/N", requires = "all", conflicts_with = "cgroup")]
+    shard: Option<Shard>,
+    /// How far back, in s, m, h or d
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = seconds,
+          requires = "prometheus", conflicts_with = "cgroup")]
+    since: u64,
+    /// When the recording ends, in seconds of Unix time [default: now]
+    #[arg(long, value_name = "TIME", requires = "prometheus", conflicts_with = "cgroup")]
+    until: Option<u64>,
+    /// Time between readings [default: as they were scraped]
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "prometheus", conflicts_with = "cgroup")]
+    step: Option<u64>,
+    /// File with a bearer token
+    #[arg(long, value_name = "FILE", requires = "prometheus", conflicts_with = "cgroup")]
+    token_file: Option<PathBuf>,
+    /// User of basic authentication
+    #[arg(long, value_name = "NAME", requires = "password_file", conflicts_with = "token_file")]
+    user: Option<String>,
+    /// File with that user's password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Certificates to trust instead of the system's, in PEM
+    #[arg(long, value_name = "FILE", requires = "prometheus", conflicts_with = "cgroup")]
+    ca_file: Option<PathBuf>,
+    /// Another header of every question, such as 'X-Scope-OrgID: shop'; repeat the option
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header, requires = "prometheus", conflicts_with = "cgroup")]
+    header: Vec<(String, String)>,
+    #[command(flatten)]
+    look: LookArgs,
+}
+
+/// Where recordings go.
+pub struct To<'a> {
+    /// A file, or a directory with --all.
+    pub output: &'a Path,
+    /// Overwrite what is there.
+    pub force: bool,
+}
+
+/// `7d` and the like, in seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
+    let found = units.iter().find_map(|(unit, size)| {
+        let number: u64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        number.checked_mul(*size)
+    });
+    let found = found.filter(|seconds| (1..=MOST_S).contains(seconds));
+    found.ok_or_else(|| "write a whole number of s, m, h or d, up to 31d".into())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let valid = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    match text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
+        Some((name, value)) if valid(name) && value.bytes().all(|b| (b' '..=b'~').contains(&b)) => {
+            Ok((name.into(), value.into()))
+        }
+        _ => Err("write NAME: VALUE in ASCII".into()),
+    }
+}
+
+impl PrometheusArgs {
+    /// An option that means nothing for a task group, if one is given.
+    pub fn stray(&self) -> Option<&'static str> {
+        self.look.stray()
+    }
+
+    /// Is JSON wanted?
+    pub fn json(&self) -> bool {
+        self.look.json
+    }
+
+    fn access(&self, url: &str) -> Result<Access, CliError> {
+        let ca = self.ca_file.as_deref().map(|path| {
+            read_input(path, InputKind::DESCRIPTION).map_err(|error| {
+                let problem = format!("{}: {error}", path.display());
+                ServerError::option("--ca-file", problem, CHECK_PATH)
+            })
+        });
+        let mut access =
+            Access { url: url.into(), headers: self.header.clone(), ca: ca.transpose()? };
+        if let Some(file) = &self.token_file {
+            access.bearer(file)?;
+        }
+        if let (Some(user), Some(file)) = (&self.user, &self.password_file) {
+            access.basic(user, file)?;
+        }
+        Ok(access)
+    }
+
+    fn span(&self) -> Span {
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        Span { until_s: self.until.unwrap_or_else(now), length_s: self.since, step_s: self.step }
+    }
+
+    fn selector(&self) -> Selector {
+        Selector {
+            namespace: self.namespace.clone(),
+            workload: self.workload.clone(),
+            container: self.container.clone(),
+            labels: self.select.clone(),
+        }
+    }
+}
+
+/// Records from the server at `url`.
+pub fn record_prometheus(
+    url: &str,
+    args: &PrometheusArgs,
+    to: &To<'_>,
+) -> Result<ExitCode, CliError> {
+    let look = Look::new(&args.look)?;
+    let stop = watch_signals()?;
+    let server = Server::new(args.access(url)?, &stop)?;
+    match args.all {
+        true => all(args, &server, to, &look, &stop),
+        false => one(args, &server, to),
+    }
+}
+
+/// One container: the busiest replica of it.
+fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCode, CliError> {
+    let file = OutputFile::prepare("--output", to.output)?.claim("--output", to.force)?;
+    let span = args.span();
+    let found = server.containers(&args.selector(), span)?;
+    let replicas = replicas(&found)?;
+    let mut busiest: Option<Usage> = None;
+    for container in replicas {
+        let usage = server.recording(container, span)?;
+        if busiest.as_ref().is_none_or(|most| usage.mean_cpus() > most.mean_cpus()) {
+            busiest = Some(usage);
+        }
+    }
+    let mut usage = busiest.expect("there is one replica at least");
+    if replicas.len() > 1 {
+        usage.warnings.push(format!(
+            "{} is the busiest of {} pods; a limit is the same for all of them.",
+            usage.name,
+            replicas.len()
+        ));
+    }
+    let content = usage.to_parquet()?;
+    file.write(&content)?;
+    let (path, summary) = (to.output.display().to_string(), usage.summary());
+    if args.json() {
+        output::print_json(&Written { file: path, bytes: content.len(), usage: summary })?;
+    } else {
+        output::print(&text(&path, &summary, output::width()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Pods of one workload that run the same container; of others it is not known which is meant.
+fn replicas(found: &[Container]) -> Result<&[Container], CliError> {
+    let parts = |container: &Container| {
+        let name = container.name();
+        let mut parts: Vec<String> = name.split('/').map(str::to_owned).collect();
+        // The random end of a pod's name.
+        if let Some(pod) = parts.len().checked_sub(2).and_then(|at| parts.get_mut(at)) {
+            *pod = pod.trim_end_matches(|c| c != '-').to_owned();
+        }
+        parts
+    };
+    if found.windows(2).all(|pair| parts(&pair[0]) == parts(&pair[1])) {
+        return Ok(found);
+    }
+    let mut names: Vec<String> = found.iter().take(20).map(Container::name).collect();
+    if found.len() > names.len() {
+        names.push(format!("and {} more", found.len() - names.len()));
+    }
+    let problem = format!("{} containers: {}", found.len(), names.join("; "));
+    let help = "choose one by --workload, --container or --select, or take --all";
+    Err(ServerError::option("--prometheus", problem, help).into())
+}
+
+/// Every container that is meant, and a table of them.
+fn all(
+    args: &PrometheusArgs,
+    server: &Server<'_>,
+    to: &To<'_>,
+    look: &Look<'_>,
+    stop: &AtomicBool,
+) -> Result<ExitCode, CliError> {
+    let shard = args.shard.unwrap_or(Shard::WHOLE);
+    let refuse = |error: std::io::Error| {
+        let help = "name a directory that you may write to";
+        CliError::output_path("--output", to.output, error.to_string(), help)
+    };
+    fs::create_dir_all(to.output).map_err(refuse)?;
+    let span = args.span();
+    let mut found = server.containers(&args.selector(), span)?;
+    found.retain(|container| shard.has(&container.name()));
+    let progress = Progress::labelled("containers ");
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failed: Mutex<Vec<Failed>> = Mutex::new(Vec::new());
+    let fetched: Mutex<Vec<Recording>> = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(container) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = container.name();
+            let path = to.output.join(file_of(&name));
+            match keep(server, container, span, &path, to.force) {
+                Ok(()) => push(&fetched, Recording { name, path }),
+                Err(CliError::Prometheus(ServerError::Interrupted)) => return,
+                Err(error) => {
+                    push(&failed, Failed { name, mistake: Mistake::of(&error, CHECK_PATH) });
+                }
+            }
+            progress.tell(1 + done.fetch_add(1, Ordering::Relaxed), found.len());
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..CONNECTIONS.min(found.len()) {
+            scope.spawn(work);
+        }
+    });
+    progress.finish();
+    if stop.load(Ordering::Relaxed) {
+        return Err(ServerError::Interrupted.into());
+    }
+    let mut recordings = fetched.into_inner().unwrap_or_default();
+    recordings.sort();
+    look.at(&recordings, shard, failed.into_inner().unwrap_or_default(), stop)
+}
+
+fn push<T>(to: &Mutex<Vec<T>>, value: T) {
+    to.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(value);
+}
+
+/// Records a container, unless its recording is there.
+fn keep(
+    server: &Server<'_>,
+    container: &Container,
+    span: Span,
+    path: &Path,
+    force: bool,
+) -> Result<(), CliError> {
+    if path.exists() && !force {
+        return Ok(());
+    }
+    let content = server.recording(container, span)?.to_parquet()?;
+    if let Some(directory) = path.parent() {
+        let error = |error| CliError::OutputFile { path: directory.into(), error };
+        fs::create_dir_all(directory).map_err(error)?;
+    }
+    OutputFile::prepare("--output", path)?.write(&content)
+}
+
+/// A container's path, of what its labels say: no part of it leads elsewhere.
+fn file_of(name: &str) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let part = |part: &str| {
+        let safe: String = part.chars().map(plain).collect();
+        if safe.trim_matches('.').is_empty() { "_".repeat(safe.len().max(1)) } else { safe }
+    };
+    let path: PathBuf = name.split('/').map(part).collect();
+    let mut file = path.into_os_string();
+    file.push(".parquet");
+    file.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_lead_to_no_other_directory() {
+        assert_eq!(file_of("shop/web-0/app"), Path::new("shop/web-0/app.parquet"));
+        assert_eq!(file_of("../../etc"), Path::new("__/__/etc.parquet"));
+        assert_eq!(file_of("/docker/a b"), Path::new("_/docker/a_b.parquet"));
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(seconds("7d"), Ok(604_800));
+        assert_eq!(seconds("90m"), Ok(5400));
+        for wrong in ["7", "0s", "32d", "1w", "-1d", "1.5h"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! Many containers at a glance: which of them their limit holds back, what that does to their
+//! latency, and what CPU time nobody would miss. A row is an estimate by the lean replay; before
+//! a limit is set, [`plan`](crate::plan()) has to look at the container itself.
+
+use std::sync::atomic::AtomicBool;
+
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use reveille_measure::enough_for;
+use reveille_place::Mistake;
+use reveille_policy::BandwidthLimits;
+use reveille_usage::{Origin, Sample, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::growth::grown;
+use crate::load::Load;
+use crate::make::{pool, stage};
+use crate::recover::recover;
+use crate::replay::{Phase, Stage};
+use crate::sketch::Sketch;
+use crate::{Ns, PlanError, Request};
+
+/// Throttling is told for the worst stretch of this length.
+const HOUR_NS: Ns = 3_600_000_000_000;
+/// Phases at which a recording that was not inferred is replayed.
+const PHASES: u32 = 20;
+/// Quotas are looked for to this part.
+const STEP: f64 = 0.01;
+
+/// What is known of one container.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Container {
+    /// Its recording's name, such as `shop/web-6d5f-x7k2p/app`.
+    pub name: String,
+    /// Its limits while it was recorded, if known.
+    pub limits: Option<BandwidthLimits>,
+    /// Length of the recording.
+    pub span_ns: Ns,
+    /// CPUs used on average.
+    pub mean_cpus: f64,
+    /// CPUs used in the busiest second or, of averages, step.
+    pub peak_cpus: f64,
+    /// Throttled periods by periods with something to do, if they were counted.
+    pub throttled_share: Option<f64>,
+    /// The same in the worst hour.
+    pub worst_hour_share: Option<f64>,
+    /// p99 of latency under these limits, in ns, if the recording tells.
+    pub p99_ns: Option<Likely>,
+    /// Share of the inferred recordings, or of phases, in which a goal is missed under these
+    /// limits.
+    pub risk: Option<f64>,
+    /// CPUs that a quota needs for the goals, with head-room.
+    pub needed_cpus: Option<f64>,
+    /// CPUs of its limit that it can do without at most. A bound: averages hide bursts.
+    pub spare_cpus: Option<f64>,
+    /// What is not known of it, and why.
+    pub note: Option<String>,
+}
+
+/// A figure with the range that holds 90% of what it may be; a latency is infinite, and in JSON
+/// null, if the work is not done in time at all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Likely {
+    /// 5% are lower.
+    #[serde(deserialize_with = "or_endless")]
+    pub low: f64,
+    /// Half are lower.
+    #[serde(deserialize_with = "or_endless")]
+    pub median: f64,
+    /// 95% are lower.
+    #[serde(deserialize_with = "or_endless")]
+    pub high: f64,
+}
+
+fn or_endless<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+}
+
+/// A container of which nothing can be said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// Its recording.
+    pub name: String,
+    /// What is wrong, and the fix.
+    #[serde(flatten)]
+    pub mistake: Mistake,
+}
+
+/// Part `index` of `of`, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Shard {
+    /// From 1.
+    pub index: u32,
+    /// Number of parts.
+    pub of: u32,
+}
+
+impl Shard {
+    /// The whole.
+    pub const WHOLE: Shard = Shard { index: 1, of: 1 };
+
+    /// Is a recording of this name in it? A name is in the same part whatever others there are.
+    pub fn has(&self, name: &str) -> bool {
+        // FNV-1a, 64 bits.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        hash % u64::from(self.of) == u64::from(self.index - 1)
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let parts =
+            text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        match parts {
+            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index, of }),
+            _ => Err("write I/N, from 1/N to N/N".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+/// Many containers, those at risk first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fleet {
+    /// The goals, as they were given.
+    pub goals: Vec<String>,
+    /// Head-room of what is needed, as a share of work.
+    pub headroom: f64,
+    /// The parts that are in it.
+    pub shards: Vec<Shard>,
+    /// Ranked.
+    pub containers: Vec<Container>,
+    /// Of which nothing can be said.
+    pub failed: Vec<Failed>,
+}
+
+impl Fleet {
+    /// Puts those at risk first: by missed goals, then by throttling, then by what could be given
+    /// back.
+    pub fn ranked(mut self) -> Fleet {
+        let keys = |c: &Container| [c.risk, c.worst_hour_share, c.spare_cpus];
+        self.containers.sort_by(|a, b| {
+            let worse = keys(b)
+                .into_iter()
+                .zip(keys(a))
+                .map(|(b, a)| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0)));
+            worse
+                .fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+                .then(a.name.cmp(&b.name))
+        });
+        self.failed.sort_by(|a, b| a.name.cmp(&b.name));
+        self
+    }
+
+    /// Parts of one fleet made one.
+    ///
+    /// # Errors
+    /// Parts of different questions, the same part twice, and parts that are missing.
+    pub fn merged(parts: Vec<Fleet>) -> Result<Fleet, Mistake> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or_else(|| Mistake::new("no part is given", "name files"))?;
+        for part in parts {
+            if part.goals != all.goals || part.headroom != all.headroom {
+                let problem = "the parts have different goals or head-room";
+                return Err(Mistake::new(problem, "make all parts with the same options"));
+            }
+            all.shards.extend(part.shards);
+            all.containers.extend(part.containers);
+            all.failed.extend(part.failed);
+        }
+        all.shards.sort_unstable();
+        let of = all.shards.first().map_or(1, |shard| shard.of);
+        let wanted: Vec<Shard> = (1..=of).map(|index| Shard { index, of }).collect();
+        if all.shards != wanted {
+            let has = all.shards.iter().map(Shard::to_string).collect::<Vec<_>>().join(", ");
+            let problem = format!("the parts are {has}, and not each of {of} parts once");
+            return Err(Mistake::new(problem, "give every part once"));
+        }
+        all.shards = vec![Shard::WHOLE];
+        Ok(all.ranked())
+    }
+}
+
+/// Looks at many recordings on `jobs` threads; the result is the same for any number. `usage`
+/// reads one, `cpus` are those of its node, and all else is asked as in `like`. `told` hears of
+/// each that is done, by any thread.
+///
+/// # Errors
+/// [`PlanError::Interrupted`]; a recording that tells nothing is among those that failed.
+pub fn fleet<T: Sync>(
+    items: &[T],
+    like: &Request<'_>,
+    jobs: usize,
+    stop: &AtomicBool,
+    usage: impl Fn(&T) -> Result<Usage, Failed> + Sync,
+    cpus: impl Fn(&Usage) -> u32 + Sync,
+    told: impl Fn() + Sync,
+) -> Result<(Vec<Container>, Vec<Failed>), PlanError> {
+    let one = |item: &T| {
+        let found = usage(item).map(|usage| {
+            let request = Request { usage: &usage, cpus: cpus(&usage), ..like.clone() };
+            container(&request, stop).map_err(|error| (usage.name.clone(), error))
+        });
+        told();
+        match found {
+            Err(failed) => Ok(Err(failed)),
+            Ok(Ok(container)) => Ok(Ok(container)),
+            Ok(Err((_, PlanError::Interrupted))) => Err(PlanError::Interrupted),
+            Ok(Err((name, error))) => {
+                let mistake = Mistake::of(&error, "see `reveille show`");
+                Ok(Err(Failed { name, mistake }))
+            }
+        }
+    };
+    let all: Result<Vec<Result<Container, Failed>>, PlanError> =
+        pool(jobs)?.install(|| items.par_iter().map(one).collect());
+    let mut found = (Vec::new(), Vec::new());
+    for one in all? {
+        match one {
+            Ok(container) => found.0.push(container),
+            Err(failed) => found.1.push(failed),
+        }
+    }
+    Ok(found)
+}
+
+fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, PlanError> {
+    let usage = request.usage;
+    let limits = request.today.or(usage.limits);
+    let quota = limits.and_then(|limits| limits.cpus());
+    let last = usage.samples.last().copied().unwrap_or_default();
+    let averages = matches!(usage.origin, Origin::Averaged { .. });
+    let mut container = Container {
+        name: usage.name.clone(),
+        limits,
+        span_ns: usage.span_ns,
+        mean_cpus: usage.mean_cpus(),
+        peak_cpus: peak_cpus(usage),
+        throttled_share: share(last.nr_throttled, last.nr_periods),
+        worst_hour_share: worst_hour(&usage.samples),
+        p99_ns: None,
+        risk: None,
+        needed_cpus: None,
+        spare_cpus: None,
+        note: None,
+    };
+    if averages && usage.throttling().is_none() {
+        // A limit that never held it back lets its use be seen, as averages.
+        container.spare_cpus = quota.map(|cpus| (cpus - container.peak_cpus).max(0.0));
+        let why = match (quota, last.nr_periods) {
+            (None, _) => "no limit",
+            (Some(_), 0) => "throttling was not counted",
+            (Some(_), _) => "never throttled: averages hide how much less would do",
+        };
+        container.note = Some(why.into());
+        return Ok(container);
+    }
+    let recovered = match recover(request, stop) {
+        Err(PlanError::Recording(error)) => {
+            container.note = Some(error.to_string());
+            return Ok(container);
+        }
+        other => other?,
+    };
+    let inferred: Vec<&Usage> = recovered.iter().flat_map(|recovered| &recovered.usages).collect();
+    let usages = if inferred.is_empty() { vec![usage] } else { inferred };
+    let tell = || ();
+    let stage = stage(request, stop, &tell)?;
+    let estimate = Estimate { stage: &stage, sketch: Sketch::bare(&stage) };
+    if let Some(limits) = limits {
+        if enough_for(usages[0].demands.len() as u64, 0.99) {
+            container.p99_ns = Some(estimate.p99(&usages, limits)?);
+        } else {
+            container.note = Some("too few pieces of work for a p99".into());
+        }
+    }
+    if request.goals.is_empty() {
+        return Ok(container);
+    }
+    if let Some(limits) = limits {
+        container.risk = Some(1.0 - estimate.holds(&usages, limits)?);
+    }
+    let more: Vec<Usage> =
+        usages.iter().map(|usage| grown(usage, request.headroom, request.growth)).collect();
+    let more: Vec<&Usage> = more.iter().collect();
+    let today_ns = limits.map_or(BandwidthLimits::default().period_ns, |limits| limits.period_ns);
+    let period_ns = request.allowed.period().unwrap_or(today_ns);
+    container.needed_cpus = estimate.needed(&more, period_ns, request)?;
+    match container.needed_cpus {
+        None => container.note = Some("no quota meets the goals with this head-room".into()),
+        Some(needed) => container.spare_cpus = quota.map(|cpus| (cpus - needed).max(0.0)),
+    }
+    Ok(container)
+}
+
+/// The lean replay of recordings that are as likely as each other.
+struct Estimate<'a> {
+    stage: &'a Stage<'a>,
+    sketch: Sketch,
+}
+
+impl Estimate<'_> {
+    /// A figure of each recording, at a phase of its own, or of one at many.
+    fn each(
+        &self,
+        usages: &[&Usage],
+        figure: impl Fn(&Load, Phase) -> Result<f64, PlanError> + Sync,
+    ) -> Result<Vec<f64>, PlanError> {
+        let loads: Vec<Load> = usages.iter().map(|usage| Load::new(&[usage])).collect();
+        let runs = loads.len().max(PHASES as usize);
+        let run = |number: usize| {
+            figure(&loads[number % loads.len()], Phase::of_grid(number as u32, runs as u32))
+        };
+        (0..runs).into_par_iter().map(run).collect()
+    }
+
+    fn p99(&self, usages: &[&Usage], limits: BandwidthLimits) -> Result<Likely, PlanError> {
+        let p99 = |load: &Load, phase| self.sketch.p99_ns(self.stage, load, limits, phase);
+        let mut all = self.each(usages, p99)?;
+        all.sort_by(f64::total_cmp);
+        let (last, outside) = (all.len() - 1, all.len() / 20);
+        Ok(Likely { low: all[outside], median: all[last / 2], high: all[last - outside] })
+    }
+
+    /// Share of runs in which all goals hold.
+    fn holds(&self, usages: &[&Usage], limits: BandwidthLimits) -> Result<f64, PlanError> {
+        let strain = |load: &Load, phase| self.sketch.strain(self.stage, load, limits, phase);
+        let all = self.each(usages, strain)?;
+        Ok(all.iter().filter(|strain| **strain <= 1.0).count() as f64 / all.len() as f64)
+    }
+
+    /// The smallest quota, in CPUs, that holds with the request's confidence.
+    fn needed(
+        &self,
+        usages: &[&Usage],
+        period_ns: Ns,
+        request: &Request<'_>,
+    ) -> Result<Option<f64>, PlanError> {
+        let holds = |cpus: f64| {
+            let quota_ns = Some((cpus * period_ns as f64).round() as Ns);
+            let limits = BandwidthLimits { quota_ns, period_ns, burst_ns: 0 };
+            if limits.check().is_err() {
+                return Ok(false);
+            }
+            Ok::<_, PlanError>(self.holds(usages, limits)? >= request.confidence)
+        };
+        let most = |of: fn(&Usage) -> f64| usages.iter().map(|usage| of(usage)).fold(0.0, f64::max);
+        let parallel = most(|usage| f64::from(usage.max_parallel()));
+        let mut high = 1.25 * parallel.min(f64::from(request.cpus));
+        let mut low = most(Usage::mean_cpus).min(high);
+        if !holds(high)? {
+            return Ok(None);
+        }
+        while high - low > STEP * high {
+            let middle = (low + high) / 2.0;
+            match holds(middle)? {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        let millicpus = request.allowed.rounded_up((1000.0 * high).ceil() as u64);
+        Ok(Some(millicpus as f64 / 1000.0))
+    }
+}
+
+fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+/// Use in the busiest stretch of a second, or of one sample where those are longer.
+fn peak_cpus(usage: &Usage) -> f64 {
+    const SECOND_NS: Ns = 1_000_000_000;
+    let mut most = usage.mean_cpus();
+    let (mut from_ns, mut used_ns) = (0, 0);
+    for sample in &usage.samples {
+        used_ns += sample.runtime_ns;
+        let length_ns = sample.at_ns - from_ns;
+        if length_ns >= SECOND_NS {
+            most = most.max(used_ns as f64 / length_ns as f64);
+            (from_ns, used_ns) = (sample.at_ns, 0);
+        }
+    }
+    most
+}
+
+/// Throttled periods in the worst hour, or in all if the recording is shorter.
+fn worst_hour(samples: &[Sample]) -> Option<f64> {
+    let whole_ns = samples.last()?.at_ns;
+    let start = Sample::default();
+    // The sample ahead of a number.
+    let ahead = |number: usize| number.checked_sub(1).map_or(&start, |n| &samples[n]);
+    let mut from = 0;
+    let mut worst: Option<f64> = None;
+    for until in samples {
+        while until.at_ns - samples[from].at_ns >= HOUR_NS {
+            from += 1;
+        }
+        let since = ahead(from);
+        if until.at_ns - since.at_ns < HOUR_NS.min(whole_ns) {
+            continue;
+        }
+        let periods = until.nr_periods - since.nr_periods;
+        let here = share(until.nr_throttled - since.nr_throttled, periods);
+        worst = [worst, here].into_iter().flatten().reduce(f64::max);
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE_NS: Ns = 60_000_000_000;
+
+    #[test]
+    fn the_worst_hour_is_told() {
+        // Three hours; in the second one 30 of 600 periods a minute are throttled.
+        let sample = |n: u64| Sample {
+            at_ns: n * MINUTE_NS,
+            nr_periods: 600 * n,
+            nr_throttled: 30 * n.clamp(60, 120) - 1800,
+            ..Sample::default()
+        };
+        let samples: Vec<Sample> = (1..=180).map(sample).collect();
+        assert_eq!(worst_hour(&samples), Some(0.05));
+        assert_eq!(worst_hour(&samples[..90]), Some(0.025));
+        assert_eq!(worst_hour(&samples[..30]), Some(0.0));
+        assert_eq!(worst_hour(&[]), None);
+    }
+
+    #[test]
+    fn every_name_is_in_one_part() {
+        let parts: Vec<Shard> = (1..=4).map(|n| format!("{n}/4").parse().unwrap()).collect();
+        for name in (0..100).map(|n| format!("shop/web-{n}/app")) {
+            assert_eq!(parts.iter().filter(|part| part.has(&name)).count(), 1);
+        }
+        for wrong in ["0/4", "5/4", "1/0", "4", "a/b", "-1/4"] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parts_make_a_whole_once() {
+        let part = |index| Fleet {
+            goals: Vec::new(),
+            headroom: 0.15,
+            shards: vec![Shard { index, of: 2 }],
+            containers: Vec::new(),
+            failed: Vec::new(),
+        };
+        assert_eq!(Fleet::merged(vec![part(2), part(1)]).unwrap().shards, [Shard::WHOLE]);
+        for parts in
+            [vec![], vec![part(1)], vec![part(1), part(1)], vec![part(1), part(2), part(2)]]
+        {
+            assert!(Fleet::merged(parts).is_err());
+        }
+        let other = Fleet { headroom: 0.2, ..part(2) };
+        assert!(Fleet::merged(vec![part(1), other]).unwrap_err().problem.contains("head-room"));
+    }
+}

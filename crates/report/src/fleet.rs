@@ -1,0 +1,218 @@
+//! Many containers at a glance, those at risk first: a table, a page and CSV of the same cells.
+
+use reveille_plan::{Container, Fleet, Likely};
+
+use crate::html::markup::{CLOSE_TABLE, escape, open_table, push};
+use crate::html::{STYLE, fill};
+use crate::made::Made;
+use crate::number;
+use crate::table::{NARROWEST, Page, printable, wrap};
+
+const PAGE: &str = include_str!("../assets/plain.html");
+
+/// Heads of the columns behind the name.
+const HEADS: [&str; 8] =
+    ["limit", "used", "peak", "throttled", "worst hour", "p99 now", "needs", "spare"];
+/// Rows of the table in a terminal; the page and JSON have all.
+const SHOWN: usize = 40;
+/// Width of a column of figures, and of the gap before it.
+const COLUMN: usize = 11;
+
+const LEGEND: &str = "Figures are CPUs. throttled: share of all periods, and of those in the worst \
+    hour. p99 now: latency under today's limit, with the range of 90%, inferred from counters \
+    where there is no more. needs: the quota that meets the goals with head-room. spare: what the \
+    limit has beyond that or, without goals, beyond the busiest step; at most, since averages hide \
+    bursts. These are estimates: before setting a limit, `reveille record` the container and \
+    `reveille plan` for it.";
+
+/// A latency; work beyond the quota is never done.
+fn time(ns: f64) -> String {
+    if ns.is_infinite() { "endless".into() } else { number::time(ns) }
+}
+
+fn cpus(value: Option<f64>) -> String {
+    value.map_or("-".into(), |cpus| format!("{cpus:.2}"))
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share))
+}
+
+/// As [`HEADS`].
+fn cells(container: &Container) -> [String; 8] {
+    let p99 = container.p99_ns.map_or("-".into(), |p99| time(p99.median));
+    let limit = match container.limits {
+        None => "?".into(),
+        Some(limits) => limits.cpus().map_or("none".into(), |cpus| format!("{cpus:.2}")),
+    };
+    [
+        limit,
+        cpus(Some(container.mean_cpus)),
+        cpus(Some(container.peak_cpus)),
+        percent(container.throttled_share),
+        percent(container.worst_hour_share),
+        p99,
+        cpus(container.needed_cpus),
+        cpus(container.spare_cpus),
+    ]
+}
+
+/// What stands below a row: the range of its p99, missed goals, and what is not known.
+fn remarks(container: &Container) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(p99) = container.p99_ns {
+        remarks.push(format!("p99 {} to {}", time(p99.low), time(p99.high)));
+    }
+    if let Some(risk) = container.risk.filter(|risk| *risk > 0.0) {
+        remarks.push(format!("misses the goals in {:.0}% of what it may be", 100.0 * risk));
+    }
+    remarks.extend(container.note.clone());
+    remarks
+}
+
+/// What all of them say together.
+fn summary(fleet: &Fleet) -> String {
+    let all = &fleet.containers;
+    let throttled = all.iter().filter(|c| c.throttled_share.is_some_and(|share| share > 0.0));
+    let spare: f64 = all.iter().filter_map(|c| c.spare_cpus).sum();
+    let mut text = format!(
+        "{} containers, {} throttled, at most {spare:.1} CPUs of limits to give back",
+        all.len(),
+        throttled.count()
+    );
+    if !fleet.goals.is_empty() {
+        let at_risk = all.iter().filter(|c| c.risk.is_some_and(|risk| risk > 0.5)).count();
+        text += &format!("; {at_risk} probably miss {}", fleet.goals.join(", "));
+    }
+    if !fleet.failed.is_empty() {
+        text += &format!("; {} could not be read", fleet.failed.len());
+    }
+    text
+}
+
+/// Renders a fleet for a terminal of `width` columns: each container has a line of figures under
+/// its name.
+pub fn fleet_table(fleet: &Fleet, width: usize) -> String {
+    let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
+    page.wrapped("", &summary(fleet));
+    page.line("");
+    let line = |cells: [&str; 8]| {
+        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>COLUMN$}"))
+    };
+    // Names are long: figures stand below them where one line has no room for both.
+    let names = page.width.saturating_sub(HEADS.len() * COLUMN);
+    let longest = fleet.containers.iter().map(|c| printable(&c.name).chars().count()).max();
+    let beside = longest.unwrap_or(0) <= names;
+    let narrow = (page.width / HEADS.len()).min(COLUMN);
+    let below = |cells: [&str; 8]| {
+        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>narrow$}"))
+    };
+    match beside {
+        true => page.line(&format!("{:names$}{}", "", line(HEADS))),
+        false => page.line(&below(HEADS)),
+    }
+    page.line(&"-".repeat(page.width));
+    for container in fleet.containers.iter().take(SHOWN) {
+        let (name, cells) = (printable(&container.name), cells(container));
+        let cells = cells.each_ref().map(String::as_str);
+        match beside {
+            true => page.line(&format!("{name:names$}{}", line(cells))),
+            false => {
+                page.line(&name);
+                page.line(&below(cells));
+            }
+        }
+        let remarks = remarks(container).join("; ");
+        for line in wrap(&printable(&remarks), page.width - 4) {
+            page.line(&format!("    {line}"));
+        }
+    }
+    if fleet.containers.len() > SHOWN {
+        let more = fleet.containers.len() - SHOWN;
+        page.line(&format!("and {more} more: --html, --csv and --json have all"));
+    }
+    for failed in &fleet.failed {
+        let text = format!("{}: {}; {}", failed.name, failed.mistake.problem, failed.mistake.help);
+        page.wrapped("failed  ", &text);
+    }
+    page.line("");
+    page.wrapped("", LEGEND);
+    page.text
+}
+
+/// Renders a fleet as a page of its own. It fetches nothing.
+pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
+    let title = "CPU limits of containers";
+    let mut body = format!("<article>\n<h1>{title}</h1>\n");
+    push(&mut body, format_args!("<p class=\"score\">{}.</p>\n", escape(&summary(fleet))));
+    let mut heads = vec!["container"];
+    heads.extend(HEADS);
+    heads.push("remarks");
+    open_table(&mut body, "Those at risk first", &heads);
+    for container in &fleet.containers {
+        body += "<tr>";
+        push(&mut body, format_args!("<th scope=\"row\">{}</th>", escape(&container.name)));
+        for cell in cells(container) {
+            push(&mut body, format_args!("<td>{}</td>", escape(&cell)));
+        }
+        push(&mut body, format_args!("<td>{}</td>", escape(&remarks(container).join("; "))));
+        body += "</tr>\n";
+    }
+    body += CLOSE_TABLE;
+    if !fleet.failed.is_empty() {
+        body += "<h2>Failed</h2>\n<ul>\n";
+        for failed in &fleet.failed {
+            let text = format!("{}: {}", failed.name, failed.mistake.problem);
+            push(&mut body, format_args!("<li>{}</li>\n", escape(&text)));
+        }
+        body += "</ul>\n";
+    }
+    push(&mut body, format_args!("<p class=\"quiet\">{}</p>\n</article>\n", escape(LEGEND)));
+    fill(PAGE, &[("title", title), ("style", STYLE), ("body", &body), ("made", &made.footer())])
+}
+
+/// Renders a fleet as CSV, a line per container, in CPUs, shares and milliseconds. What is not
+/// known or not finite is an empty cell.
+///
+/// # Errors
+/// Passes on an error of the CSV writer, which writes to memory.
+pub fn fleet_csv(fleet: &Fleet) -> csv::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "container",
+        "limit_cpus",
+        "mean_cpus",
+        "peak_cpus",
+        "throttled_share",
+        "worst_hour_share",
+        "p99_low_ms",
+        "p99_ms",
+        "p99_high_ms",
+        "risk",
+        "needed_cpus",
+        "spare_cpus",
+        "note",
+    ])?;
+    for c in &fleet.containers {
+        let ms = |of: fn(&Likely) -> f64| c.p99_ns.map(|p99| of(&p99) / 1e6);
+        let figures = [
+            c.limits.and_then(|limits| limits.cpus()),
+            Some(c.mean_cpus),
+            Some(c.peak_cpus),
+            c.throttled_share,
+            c.worst_hour_share,
+            ms(|p99| p99.low),
+            ms(|p99| p99.median),
+            ms(|p99| p99.high),
+            c.risk,
+            c.needed_cpus,
+            c.spare_cpus,
+        ];
+        let figures = figures.map(|figure| figure.filter(|f| f.is_finite()));
+        let cells = figures.map(|figure| figure.map_or(String::new(), |f| f.to_string()));
+        let ends = [c.note.clone().unwrap_or_default()];
+        writer.write_record([c.name.clone()].into_iter().chain(cells).chain(ends))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
+    Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
+}
