@@ -10,7 +10,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// What work tells: runs done, and all.
+/// Takes the number of runs done and of all.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 /// How often signals are looked for.

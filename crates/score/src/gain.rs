@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// In a mean over cells each counts as this factor at most, so that no single cell carries it.
 pub(crate) const LARGEST: f64 = 2.0;
-/// What a repeat without a figure counts as: it recorded nothing at all.
+/// The gain of a repeat in which the candidate recorded nothing.
 const NOTHING: f64 = 1e-3;
 
 /// A ratio of candidate to baseline, higher is better, with its 95% confidence interval.
@@ -25,14 +25,14 @@ pub(crate) struct Gain {
 }
 
 impl Gain {
-    /// Of the repeats of a cell, in pairs of the same seed.
+    /// Pairs the repeats of a cell by seed.
     pub(crate) fn of_cell(direction: Direction, base: &[f64], candidate: &[f64]) -> Gain {
         let logs: Vec<f64> =
             base.iter().zip(candidate).map(|(&b, &c)| ln_ratio(direction, b, c)).collect();
         Gain::new(mean(&logs), variance(&logs) / logs.len() as f64, logs.len() as f64 - 1.0)
     }
 
-    /// The geometric mean of many; exactly 1 of gains of 1.
+    /// Geometric mean; exactly 1 if every gain is.
     pub(crate) fn of_cells<'a>(cells: impl IntoIterator<Item = &'a Gain>) -> Option<Gain> {
         let cells: Vec<&Gain> = cells.into_iter().collect();
         if cells.is_empty() {

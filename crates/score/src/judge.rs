@@ -131,7 +131,7 @@ impl Cell {
         }
     }
 
-    /// As messages name it.
+    /// `tcp_rr 8 on zen4-7950x`.
     pub fn label(&self) -> String {
         format!("{} {} on {}", self.workload, self.load, self.machine)
     }
@@ -216,7 +216,7 @@ pub(crate) fn judge(
     let combined = match all {
         None => 0.0,
         Some(all) if passed == guardrails.len() => all.gain,
-        // Less than no change at all scores, and more than a policy that breaks its run.
+        // Below no change, above a policy that does not run.
         Some(all) => all.gain.min(1.0) * (1 + passed) as f64 / (1 + guardrails.len()) as f64,
     };
     add("combined_score", combined);

@@ -25,7 +25,7 @@ pub enum Candidate {
 }
 
 impl Candidate {
-    /// As reports name it.
+    /// The file or the edits; empty for the baseline.
     pub fn name(&self) -> String {
         match self {
             Candidate::Base => String::new(),
@@ -152,7 +152,7 @@ fn run(
 }
 
 impl SuiteCase {
-    /// As messages name a cell.
+    /// `tcp_rr 8 on zen4-7950x`, as [`Cell::label`].
     pub(crate) fn label(&self, load: u64) -> String {
         format!("{} {load} on {}", self.workload(), self.machine())
     }

@@ -70,8 +70,7 @@ fn line(cell: &Cell) -> String {
     text + "\n"
 }
 
-/// Each figure with its name, what of it is too little to matter, and its value. Rates follow
-/// throughput, so they are told by wakeup.
+/// Name, noise floor and value of each counter. Rates follow throughput, so they are per wakeup.
 fn counters(explain: &Explain) -> Vec<(String, f64, f64)> {
     let per_s = explain.ttwu_count_per_s.max(1.0);
     let of = |(figure, value): (&reveille_measure::ExplainFigure, f64)| match figure.unit {
