@@ -98,13 +98,24 @@ static __always_inline u64 next_timer(struct limit *l)
 	return at_ns;
 }
 
+/* Whether the kernel started it; the loader is told of those that it did not. */
+static __always_inline bool start_timer(struct timer *timer, u64 in_ns, u64 flags)
+{
+	if (timer && !bpf_timer_start(&timer->timer, in_ns, flags))
+		return true;
+	__sync_fetch_and_add(&timers_failed, 1);
+	return false;
+}
+
 static __noinline int arm_limit(u32 slot, u64 at_ns)
 {
 	struct timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
+	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns();
 
-	if (timer)
-		bpf_timer_start(&timer->timer, at_ns > now_ns ? at_ns - now_ns : 0, 0);
+	/* Whoever draws from the pool next tries again. */
+	if (!start_timer(timer, at_ns > now_ns ? at_ns - now_ns : 0, 0) && l)
+		l->timer_ns = 0;
 	return 0;
 }
 
@@ -225,8 +236,8 @@ static __noinline int set_stop(u32 slot, u32 cpu)
 		return 0;
 	c->stop_timer_ns = c->stop_at_ns;
 	timer = bpf_map_lookup_elem(&stop_timers, &cpu);
-	if (timer)
-		bpf_timer_start(&timer->timer, left_ns, BPF_F_TIMER_CPU_PIN);
+	if (!start_timer(timer, left_ns, BPF_F_TIMER_CPU_PIN))
+		c->stop_timer_ns = 0;
 	return 0;
 }
 
@@ -242,8 +253,8 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 		scx_bpf_kick_cpu(*cpu, SCX(scx_kick_flags, SCX_KICK_PREEMPT));
 		return 0;
 	}
-	c->stop_timer_ns = at_ns;
-	bpf_timer_start(&timer->timer, at_ns - now_ns, BPF_F_TIMER_CPU_PIN);
+	if (start_timer(timer, at_ns - now_ns, BPF_F_TIMER_CPU_PIN))
+		c->stop_timer_ns = at_ns;
 	return 0;
 }
 
@@ -280,7 +291,7 @@ static __noinline int pay_waiting(u32 slot)
 	for_each(i, MAX_CPUS)
 	{
 		struct policy_bw_queue *q;
-		bool empty, paid = false;
+		bool empty, stays = true, paid = false;
 		u32 first;
 
 		bpf_spin_lock(&l->lock);
@@ -294,17 +305,20 @@ static __noinline int pay_waiting(u32 slot)
 			break;
 		bpf_spin_lock(&l->lock);
 		/* The list may have been emptied in between: the limit was written. */
-		if (l->first_waiting == first && first != l->end_waiting && q->throttled) {
-			paid = policy_bw_grant(&l->pool, q);
-			if (paid) {
+		if (l->first_waiting == first && first != l->end_waiting) {
+			/* Such a write lets go also of a queue that has only just come to stand here. */
+			paid = q->throttled && policy_bw_grant(&l->pool, q);
+			stays = q->throttled && !paid;
+			if (paid)
 				policy_bw_unthrottle(&l->pool, q, now_ns);
+			if (!stays)
 				l->first_waiting++;
-			}
 		}
 		bpf_spin_unlock(&l->lock);
-		if (!paid)
+		if (stays)
 			break;
-		__sync_fetch_and_add(&throttled_queues, -1);
+		if (paid)
+			__sync_fetch_and_add(&throttled_queues, -1);
 	}
 	return 0;
 }

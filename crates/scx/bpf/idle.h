@@ -135,7 +135,7 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 		next_ns = REFRESH_MAX_NS;
 	if (found->idle == weight)
 		next_ns = REFRESH_IDLE_NS;
-	bpf_timer_start(&timer->timer, next_ns, 0);
+	start_timer(timer, next_ns, 0);
 	return 0;
 }
 

@@ -2,8 +2,8 @@
 /*
  * What this scheduler uses of the kernel's types, and no more. Offsets, values of
  * enumerators and the presence of members are settled at load time from the running
- * kernel's BTF (CO-RE), so that one object serves Linux 6.12 to 7.2 and no BTF is
- * needed to build it. Names and meanings: include/linux/sched/ext.h, kernel/sched/.
+ * kernel's BTF (CO-RE), so that one object serves all of them from Linux 6.12 on and no
+ * BTF is needed to build it. Names and meanings: include/linux/sched/ext.h, kernel/sched/.
  */
 #ifndef REVEILLE_SCX_KERNEL_H
 #define REVEILLE_SCX_KERNEL_H
@@ -112,6 +112,7 @@ struct scx_cgroup_init_args {
 	u64 bw_period_us;
 	u64 bw_quota_us;
 	u64 bw_burst_us;
+	bool sched_idle;
 };
 
 struct scx_cpu_release_args {
@@ -165,6 +166,7 @@ struct sched_ext_ops {
 	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
 	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us,
 				     u64 burst_us);
+	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
 	s32 (*init)(void);

@@ -87,7 +87,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	c->curr.id = t->policy.id;
 	c->has_curr = 1;
 	if (weighted_groups)
-		count_task(t, p->scx.weight);
+		count_task(t, weight_of(p));
 	if (p->policy == SCHED_IDLE && nr_running(cpu) == 1)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
@@ -118,7 +118,7 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	if (runnable)
 		return;
 	policy_task_slept(&t->policy);
-	fold_task(t, p->scx.weight, now_ns);
+	fold_task(t, weight_of(p), now_ns);
 	uncount_task(t);
 }
 
@@ -278,9 +278,9 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 	if (g) {
 		g->cgroup_id = cgrp->kn->id;
 		g->parent = parent;
-		g->weight = args->weight;
-		if (g->weight != WEIGHT_DEFAULT)
-			__sync_fetch_and_add(&weighted_groups, 1);
+		g->weight = WEIGHT_DEFAULT;
+		set_group_weight(g, args->weight,
+				 bpf_core_field_exists(args->sched_idle) && args->sched_idle);
 	} else if (cgrp->level > 0) {
 		__sync_fetch_and_add(&groups_without_number, 1);
 	}
@@ -336,23 +336,29 @@ void STRUCT_OPS(reveille_cgroup_move, struct task_struct *p, struct cgroup *from
 	t->group = number_of(to);
 }
 
-void STRUCT_OPS(reveille_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+/* What is kept of this cgroup alone; none for the root, nor if there was no number for it. */
+static __always_inline struct group *own_group(struct cgroup *cgrp)
 {
 	u32 group = number_of(cgrp);
-	struct group *g = group_of(group), *parent;
-	s64 more;
+	struct group *g = group ? group_of(group) : NULL;
 
-	if (!g || !group || g->cgroup_id != cgrp->kn->id)
-		return;
-	more = (s64)weight - g->weight;
-	if (g->weight == WEIGHT_DEFAULT && weight != WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, 1);
-	if (g->weight != WEIGHT_DEFAULT && weight == WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, -1);
-	parent = group_of(g->parent);
-	if (g->members > 0 && parent)
-		__sync_fetch_and_add(&parent->groups_weight, more);
-	g->weight = weight;
+	return g && g->cgroup_id == cgrp->kn->id ? g : NULL;
+}
+
+void STRUCT_OPS(reveille_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	struct group *g = own_group(cgrp);
+
+	if (g)
+		set_group_weight(g, weight, g->idle);
+}
+
+void STRUCT_OPS(reveille_cgroup_set_idle, struct cgroup *cgrp, bool idle)
+{
+	struct group *g = own_group(cgrp);
+
+	if (g)
+		set_group_weight(g, g->cpu_weight, idle);
 }
 
 void STRUCT_OPS(reveille_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
@@ -445,7 +451,9 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 			break;
 		bpf_timer_init(&timer->timer, &llc_timers, CLOCK_MONOTONIC);
 		bpf_timer_set_callback(&timer->timer, llc_timer_fired);
-		bpf_timer_start(&timer->timer, REFRESH_MIN_NS, 0);
+		error = bpf_timer_start(&timer->timer, REFRESH_MIN_NS, 0);
+		if (error)
+			return error;
 	}
 	return 0;
 }
@@ -477,6 +485,7 @@ struct sched_ext_ops reveille_ops = {
 	.cgroup_move = (void *)reveille_cgroup_move,
 	.cgroup_set_weight = (void *)reveille_cgroup_set_weight,
 	.cgroup_set_bandwidth = (void *)reveille_cgroup_set_bandwidth,
+	.cgroup_set_idle = (void *)reveille_cgroup_set_idle,
 	.cpu_online = (void *)reveille_cpu_online,
 	.cpu_offline = (void *)reveille_cpu_offline,
 	.init = (void *)reveille_init,

@@ -169,6 +169,8 @@ u64 refusals;
 u64 refused_ids[KEPT_REFUSALS];
 /* Groups whose weight is not the default. */
 u32 weighted_groups;
+/* Timers that the kernel did not start. */
+u64 timers_failed;
 
 /* One task, from init_task to its end. */
 struct task_state {
@@ -179,7 +181,7 @@ struct task_state {
 	u64 folded_exec_ns;
 	u32 clock_cpu;
 	u32 group;   /* 0 for the root */
-	u32 counted; /* weight with which it counts in its group, 0 if it does not */
+	u32 counted; /* weight_of() with which it counts in its group, 0 if it does not */
 	u32 nr_allowed;
 	u32 migrated; /* the last wake-up moved it */
 	u32 claimed;  /* ... to a CPU that was claimed for it, plus one */
@@ -302,8 +304,19 @@ static __always_inline u32 nr_running(u32 cpu)
 	return rq ? rq->nr_running : 0;
 }
 
-/* The default weight of a task or a group. */
-#define WEIGHT_DEFAULT 100
+/*
+ * Weights are kept in 1/1024 of cpu.weight's unit. SCHED_IDLE, of a task or a group
+ * (cpu.idle), weighs 3 where the default is 1024 (WEIGHT_IDLEPRIO of the kernel), less than
+ * the least cpu.weight.
+ */
+#define WEIGHT_SHIFT 10
+#define WEIGHT_DEFAULT (100u << WEIGHT_SHIFT)
+#define WEIGHT_IDLE (3u * 100)
+
+static __always_inline u32 weight_of(const struct task_struct *p)
+{
+	return p->policy == SCHED_IDLE ? WEIGHT_IDLE : p->scx.weight << WEIGHT_SHIFT;
+}
 
 #define for_each(i, n) bpf_for(i, 0, (int)(n))
 

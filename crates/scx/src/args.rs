@@ -18,7 +18,8 @@ use reveille_policy::SCX_DEFAULT_BASE;
 /// time; features of the kernel's own time sharing have no meaning here, and setting
 /// them is refused.
 ///
-/// Exit codes: 0 ended as asked, 1 the kernel ended it, 2 refused, nothing was loaded.
+/// Exit codes: 0 ended as asked; 1 the kernel ended it, or replayed decisions differ;
+/// 2 refused, nothing was loaded; 3 ended by SysRq-S.
 #[derive(Parser)]
 #[command(name = "scx_reveille", version, args_conflicts_with_subcommands = true)]
 pub struct Args {
