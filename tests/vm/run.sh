@@ -117,6 +117,10 @@ boot kernel --timeout 400 "${programs[@]}" -- kernel machine quota storm
 boot scx --timeout 400 "${programs[@]}" -- scx-load
 boot scx-shares --timeout 400 "${few[@]}" "${programs[@]}" -- scx-fair scx-quota
 boot scx-limits --timeout 400 "${few[@]}" "${programs[@]}" -- scx-limits
+# Where one instruction is one nanosecond the host's load cannot matter.
+tiny=(--icount --smp sockets=1,cores=2,threads=1 --memory 1G --timeout 1500)
+boot scx-locks "${tiny[@]}" "${programs[@]}" -- scx-locks
+boot scx-floor "${tiny[@]}" "${programs[@]}" -- scx-floor
 boot scx-safe --timeout 400 --allow 'disabled by sysrq' "${few[@]}" "${programs[@]}" -- scx-safe
 # What the kernel does not know of its command line becomes the environment of init.
 boot scx-decisions --timeout "${DECISIONS_TIMEOUT:-900}" --append "RECORDS=${RECORDS:-10000}" \

@@ -79,7 +79,14 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	to_clock_of(t, cpu);
 	limit_credit(t, cpu);
 	t->exec_start_ns = p->se.sum_exec_runtime;
-	set_clock(c, t, scx_now());
+	t->waits_since_j = 0;
+	if (t->lifted) {
+		/* The queue's clock does not go by it; no wakee is far enough ahead of its turn. */
+		c->curr_vtime = c->clock;
+		c->running_since_ns = scx_now();
+	} else {
+		set_clock(c, t, scx_now());
+	}
 	c->curr.wakee_flips = t->policy.wakee_flips;
 	c->curr.dur_avg_ns = t->policy.dur_avg_ns;
 	c->curr.load_avg = t->policy.load_avg;
@@ -92,8 +99,8 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
 	slot = limit_for(t);
-	if (slot)
-		set_stop(slot, cpu);
+	if (t->lifted || (slot && !t->exit_pending && !is_dying(p)))
+		set_stop(slot, cpu, p->pid, t->lifted);
 }
 
 void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
@@ -108,6 +115,10 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	if (!t)
 		return;
 	ran_ns = charge(p, t);
+	if (t->lifted) {
+		t->lifted = 0;
+		limit_debt(p, t);
+	}
 	if (p->policy == SCHED_IDLE)
 		take_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	slot = limit_for(t);
@@ -229,6 +240,14 @@ void STRUCT_OPS(reveille_disable, struct task_struct *p)
 
 	if (t)
 		uncount_task(t);
+}
+
+void STRUCT_OPS(reveille_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	u32 tid = p->pid;
+
+	/* Where it never had any, the search fails at once. */
+	bpf_map_delete_elem(&exit_works, &tid);
 }
 
 /* A free number for a group, 0 if there is none. */
@@ -421,10 +440,10 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		if (error)
 			return error;
 		timer = bpf_map_lookup_elem(&stop_timers, &key);
-		if (has_bandwidth && timer) {
-			bpf_timer_init(&timer->timer, &stop_timers, CLOCK_MONOTONIC);
-			bpf_timer_set_callback(&timer->timer, stop_timer_fired);
-		}
+		if (!timer)
+			break;
+		bpf_timer_init(&timer->timer, &stop_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&timer->timer, stop_timer_fired);
 	}
 	for_each(i, n_shards)
 	{
@@ -479,6 +498,7 @@ struct sched_ext_ops reveille_ops = {
 	.cpu_release = (void *)reveille_cpu_release,
 	.set_cpumask = (void *)reveille_set_cpumask,
 	.init_task = (void *)reveille_init_task,
+	.exit_task = (void *)reveille_exit_task,
 	.disable = (void *)reveille_disable,
 	.cgroup_init = (void *)reveille_cgroup_init,
 	.cgroup_exit = (void *)reveille_cgroup_exit,

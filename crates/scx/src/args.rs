@@ -77,7 +77,8 @@ pub struct RunArgs {
     /// CPUs per shard of a cache's shared queue, 1 to 512, with SWQUEUE_SHARD
     #[arg(long, value_name = "CPUS", default_value_t = 6)]
     pub swqueue_shard: u32,
-    /// The kernel ends the scheduler if a task waits longer than this, in ms, 1000 to 30000
+    /// The kernel ends the scheduler if a task waits longer than this, in ms, 4000 to 30000; a
+    /// task that has waited for a quarter of it gets a short turn
     #[arg(long, value_name = "MS", default_value_t = 30000)]
     pub watchdog_ms: u32,
     /// End after so many seconds

@@ -20,6 +20,8 @@ pub struct Abilities {
     pub missing: Vec<String>,
     /// Groups with weights: the kernel tells of cgroups at all (CONFIG_EXT_GROUP_SCHED).
     pub groups: bool,
+    /// Programs may ask to be called when a task returns to user mode (6.18).
+    pub task_work: bool,
     /// `cpu.idle`: the kernel tells when it is written.
     pub idle: bool,
     /// `cpu.max` and `cpu.max.burst`: the kernel tells of limits (6.17).
@@ -71,6 +73,9 @@ impl Abilities {
         Ok(Abilities {
             missing: callbacks.iter().filter(|c| !has(c)).map(|c| (*c).to_owned()).collect(),
             groups: has("cgroup_init"),
+            task_work: ["bpf_task_work_schedule_resume", "bpf_task_work_schedule_resume_impl"]
+                .iter()
+                .any(|name| btf.type_by_name::<Func<'_>>(name).is_some()),
             idle: has("cgroup_set_idle"),
             hotplug: btf.type_by_name::<Func<'_>>("scx_bpf_task_set_slice").is_some(),
             bandwidth: has("cgroup_set_bandwidth") && limits.iter().any(|m| m == "bw_quota_us"),
@@ -89,6 +94,12 @@ impl Abilities {
             lacks.push(
                 "this kernel does not tell of limits (6.17 does): cpu.max and cpu.max.burst \
                  have NO effect while scx_reveille runs",
+            );
+        }
+        if self.bandwidth && !self.task_work {
+            lacks.push(
+                "this kernel does not tell when a task returns to user mode (6.18 does): \
+                 a task of a throttled group may wait for its quota with locks of the kernel held",
             );
         }
         if self.groups && !self.idle {

@@ -31,6 +31,8 @@ const FIRST_ERROR: u32 = 1024;
 const EXIT_UNREGISTERED: u32 = 64;
 /// `SCX_EXIT_SYSRQ`: SysRq-S.
 const EXIT_SYSRQ: u32 = 67;
+/// `SCX_OPS_ENQ_MIGRATION_DISABLED`: returns_to_user() of bpf/debt.h.
+const ENQ_MIGRATION_DISABLED: u64 = 1 << 4;
 /// `SCX_ECODE_ACT_RESTART`.
 const ACT_RESTART: i64 = 1 << 48;
 
@@ -338,6 +340,8 @@ fn set_tunables(
     ro.sleeper_credit_ns = settings.sleeper_credit_ns;
     ro.wakeup_granularity_ns = settings.wakeup_granularity_ns;
     ro.bandwidth_slice_ns = settings.bandwidth_slice_ns;
+    ro.floor_ticks =
+        (u64::from(settings.watchdog_ms) * u64::from(crate::kernel::hz()) / 4000).max(1);
     ro.has_bandwidth = abilities.bandwidth.into();
     ro.record_decisions = record.into();
     let bss = open.maps.bss_data.as_deref_mut().ok_or_else(without_data)?;
@@ -356,6 +360,9 @@ fn set_callbacks(
         if abilities.missing.iter().any(|missing| missing == name) {
             unset(ops);
         }
+    }
+    if abilities.task_work {
+        ops.flags |= ENQ_MIGRATION_DISABLED;
     }
     if !abilities.hotplug {
         ops.cpu_online = std::ptr::null_mut();

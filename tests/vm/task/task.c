@@ -5,9 +5,11 @@
  *	task idle COMMAND...		the command, as SCHED_IDLE
  *	task silent SOCKET SECONDS	connects, and says nothing
  *	task flip FILE SECONDS LINE...	writes one line after the other; prints how many
- *	task hogs N			so many processes that compute, until they are killed
+ *	task hogs N NICE		so many processes that compute, until they are killed
  *	task files DIRECTORY		creates and removes a file there, until it is killed
  *	task canary DIRECTORY SECONDS	does that every millisecond; prints the longest wait in us
+ *	task moves GROUP GROUP SECONDS	goes from one to the other every millisecond, likewise
+ *	task joins GROUP SECONDS	children, one after the other, that join it and end
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,8 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,8 +68,10 @@ static void flip(const char *path, int seconds, char **lines, int n)
 	printf("%ld\n", written);
 }
 
-static _Noreturn void be_hogs(int n)
+static _Noreturn void be_hogs(int n, int to)
 {
+	if (setpriority(PRIO_PROCESS, 0, to))
+		die("setpriority");
 	while (--n > 0 && fork() > 0)
 		;
 	for (;;)
@@ -86,14 +92,44 @@ static void make_file(const char *directory)
 		die(name);
 }
 
-static void be_canary(const char *directory, int seconds)
+static void join(const char *group)
+{
+	char name[4096];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", group);
+	fd = open(name, O_WRONLY);
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		die(name);
+	close(fd);
+}
+
+static void join_often(const char *group, int seconds)
+{
+	int64_t end_us = now_us() + seconds * INT64_C(1000000);
+
+	while (now_us() < end_us) {
+		if (!fork()) {
+			join(group);
+			_exit(0);
+		}
+		usleep(5000);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+}
+
+static void be_canary(char **places, int n, int seconds)
 {
 	int64_t end_us = now_us() + seconds * INT64_C(1000000), longest_us = 0;
 
-	while (now_us() < end_us) {
+	for (int i = 0; now_us() < end_us; i++) {
 		int64_t from_us = now_us(), took_us;
 
-		make_file(directory);
+		if (n > 1)
+			join(places[i % n]);
+		else
+			make_file(places[0]);
 		took_us = now_us() - from_us;
 		if (took_us > longest_us)
 			longest_us = took_us;
@@ -117,13 +153,17 @@ int main(int argc, char **argv)
 		be_silent(argv[2], (unsigned int)atoi(argv[3]));
 	} else if (!strcmp(what, "flip") && argc > 4) {
 		flip(argv[2], atoi(argv[3]), argv + 4, argc - 4);
-	} else if (!strcmp(what, "hogs")) {
-		be_hogs(atoi(argv[2]));
+	} else if (!strcmp(what, "hogs") && argc == 4) {
+		be_hogs(atoi(argv[2]), atoi(argv[3]));
 	} else if (!strcmp(what, "files")) {
 		for (;;)
 			make_file(argv[2]);
 	} else if (!strcmp(what, "canary") && argc == 4) {
-		be_canary(argv[2], atoi(argv[3]));
+		be_canary(argv + 2, 1, atoi(argv[3]));
+	} else if (!strcmp(what, "moves") && argc == 5) {
+		be_canary(argv + 2, 2, atoi(argv[4]));
+	} else if (!strcmp(what, "joins") && argc == 4) {
+		join_often(argv[2], atoi(argv[3]));
 	} else {
 		fprintf(stderr, "task: see tests/vm/task/task.c\n");
 		return 2;
