@@ -106,13 +106,22 @@ tests/vm/kernel.py >/dev/null 2>"$out/kernel.log" || cannot "$(cat "$out/kernel.
 cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/storm/*.c -o target/vm/storm ||
     cannot "tests/vm/storm does not compile"
 
-programs=(--program "$reveille" --program "$scx_reveille" --program target/vm/storm)
+cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/task/task.c -o target/vm/task ||
+    cannot "tests/vm/task does not compile"
+
+programs=(--program "$reveille" --program "$scx_reveille" --program target/vm/storm
+    --program target/vm/task)
 few=(--smp sockets=1,cores=2,threads=2 --memory 1G)
 some=(--smp sockets=2,cores=2,threads=2)
 boot kernel --timeout 400 "${programs[@]}" -- kernel machine quota storm
 boot scx --timeout 400 "${programs[@]}" -- scx-load
 boot scx-shares --timeout 400 "${few[@]}" "${programs[@]}" -- scx-fair scx-quota
 boot scx-limits --timeout 400 "${few[@]}" "${programs[@]}" -- scx-limits
+# Where one instruction is one nanosecond the host's load cannot matter.
+tiny=(--icount --smp sockets=1,cores=2,threads=1 --memory 1G --timeout 1500)
+boot scx-locks "${tiny[@]}" "${programs[@]}" -- scx-locks
+boot scx-floor "${tiny[@]}" "${programs[@]}" -- scx-floor
+boot scx-safe --timeout 400 --allow 'disabled by sysrq' "${few[@]}" "${programs[@]}" -- scx-safe
 # What the kernel does not know of its command line becomes the environment of init.
 boot scx-decisions --timeout "${DECISIONS_TIMEOUT:-900}" --append "RECORDS=${RECORDS:-10000}" \
     "${some[@]}" "${programs[@]}" -- scx-decisions

@@ -14,10 +14,7 @@
 #ifndef REVEILLE_SCX_BANDWIDTH_H
 #define REVEILLE_SCX_BANDWIDTH_H
 
-#include "clock.h"
-
-/* No run is cut shorter than this: the overrun is a debt. */
-#define SHORTEST_RUN_NS 20000ull
+#include "debt.h"
 
 enum limit_state {
 	LIMIT_FREE,
@@ -98,13 +95,24 @@ static __always_inline u64 next_timer(struct limit *l)
 	return at_ns;
 }
 
+/* Whether the kernel started it; the loader is told of those that it did not. */
+static __always_inline bool start_timer(struct timer *timer, u64 in_ns, u64 flags)
+{
+	if (timer && !bpf_timer_start(&timer->timer, in_ns, flags))
+		return true;
+	__sync_fetch_and_add(&timers_failed, 1);
+	return false;
+}
+
 static __noinline int arm_limit(u32 slot, u64 at_ns)
 {
 	struct timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
+	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns();
 
-	if (timer)
-		bpf_timer_start(&timer->timer, at_ns > now_ns ? at_ns - now_ns : 0, 0);
+	/* Whoever draws from the pool next tries again. */
+	if (!start_timer(timer, at_ns > now_ns ? at_ns - now_ns : 0, 0) && l)
+		l->timer_ns = 0;
 	return 0;
 }
 
@@ -206,27 +214,29 @@ static __always_inline u32 limit_for(const struct task_state *t)
 	return has_bandwidth && limited_groups && t->group ? limit_of(t->group) : 0;
 }
 
-/* A task of a limited group starts to run: it stops when the runtime does. */
-static __noinline int set_stop(u32 slot, u32 cpu)
+/* The task starts to run: it stops when the runtime of its group does, or its short turn. */
+static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, bool lifted)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	struct timer *timer;
-	u64 now_ns, left_ns = 0;
+	u64 now_ns, left_ns = ~0ull;
 
-	account(slot, cpu, 0, 0, &left_ns);
+	if (slot)
+		account(slot, cpu, 0, 0, &left_ns);
 	now_ns = bpf_ktime_get_ns();
+	if (left_ns < FLOOR_TURN_NS || lifted)
+		left_ns = FLOOR_TURN_NS;
 	if (left_ns == ~0ull)
 		return 0;
-	if (left_ns < SHORTEST_RUN_NS)
-		left_ns = SHORTEST_RUN_NS;
+	c->stop_tid = slot && !lifted ? tid : 0;
 	c->stop_at_ns = now_ns + left_ns;
 	/* A timer that is set already and comes first sets itself again. */
 	if (c->stop_timer_ns && c->stop_timer_ns >= now_ns && c->stop_timer_ns <= c->stop_at_ns)
 		return 0;
 	c->stop_timer_ns = c->stop_at_ns;
 	timer = bpf_map_lookup_elem(&stop_timers, &cpu);
-	if (timer)
-		bpf_timer_start(&timer->timer, left_ns, BPF_F_TIMER_CPU_PIN);
+	if (!start_timer(timer, left_ns, BPF_F_TIMER_CPU_PIN))
+		c->stop_timer_ns = 0;
 	return 0;
 }
 
@@ -238,18 +248,30 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 	c->stop_timer_ns = 0;
 	if (!at_ns)
 		return 0;
-	if (now_ns + SHORTEST_RUN_NS / 2 >= at_ns) {
+	if (now_ns + FLOOR_TURN_NS / 2 >= at_ns) {
+		struct task_struct *p = bpf_get_current_task_btf();
+		int stops_at_exit = 0;
+
+		/* In user mode it is stopped on the way out of this interrupt, in the kernel later. */
+		if (c->stop_tid && (u32)p->pid == c->stop_tid) {
+			bpf_rcu_read_lock();
+			stops_at_exit = runs_to_exit(p, task_of(p));
+			bpf_rcu_read_unlock();
+		}
+		if (stops_at_exit)
+			return 0;
 		scx_bpf_kick_cpu(*cpu, SCX(scx_kick_flags, SCX_KICK_PREEMPT));
 		return 0;
 	}
-	c->stop_timer_ns = at_ns;
-	bpf_timer_start(&timer->timer, at_ns - now_ns, BPF_F_TIMER_CPU_PIN);
+	if (start_timer(timer, at_ns - now_ns, BPF_F_TIMER_CPU_PIN))
+		c->stop_timer_ns = at_ns;
 	return 0;
 }
 
 /* Tasks that were parked and may run again go to their CPUs' queues, in order. */
 static __noinline int release_parked(u32 slot)
 {
+	u64 now_j = bpf_jiffies64();
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, PARK_QUEUES + slot, 0)
@@ -257,7 +279,14 @@ static __noinline int release_parked(u32 slot)
 		struct task_state *t = task_of(p);
 		s32 cpu = scx_bpf_task_cpu(p);
 
-		if (!t || throttled_by(t->group, cpu))
+		if (!t)
+			continue;
+		if (is_overdue(t, now_j) || is_dying(p)) {
+			if (lift(BPF_FOR_EACH_ITER, p, t))
+				scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
+			continue;
+		}
+		if (throttled_by(t->group, cpu))
 			continue;
 		if (scx_move_vtime(BPF_FOR_EACH_ITER, p, (u64)cpu, t->vtime)) {
 			COUNT(released);
@@ -280,7 +309,7 @@ static __noinline int pay_waiting(u32 slot)
 	for_each(i, MAX_CPUS)
 	{
 		struct policy_bw_queue *q;
-		bool empty, paid = false;
+		bool empty, stays = true, paid = false;
 		u32 first;
 
 		bpf_spin_lock(&l->lock);
@@ -294,17 +323,20 @@ static __noinline int pay_waiting(u32 slot)
 			break;
 		bpf_spin_lock(&l->lock);
 		/* The list may have been emptied in between: the limit was written. */
-		if (l->first_waiting == first && first != l->end_waiting && q->throttled) {
-			paid = policy_bw_grant(&l->pool, q);
-			if (paid) {
+		if (l->first_waiting == first && first != l->end_waiting) {
+			/* Such a write lets go also of a queue that has only just come to stand here. */
+			paid = q->throttled && policy_bw_grant(&l->pool, q);
+			stays = q->throttled && !paid;
+			if (paid)
 				policy_bw_unthrottle(&l->pool, q, now_ns);
+			if (!stays)
 				l->first_waiting++;
-			}
 		}
 		bpf_spin_unlock(&l->lock);
-		if (!paid)
+		if (stays)
 			break;
-		__sync_fetch_and_add(&throttled_queues, -1);
+		if (paid)
+			__sync_fetch_and_add(&throttled_queues, -1);
 	}
 	return 0;
 }

@@ -35,17 +35,17 @@ static __always_inline void limit_credit(struct task_state *t, u32 cpu)
 		t->vtime = least;
 }
 
-/* The virtual time that so much CPU time costs at this weight (in 1/1024). */
-static __always_inline u64 charged(u64 ran_ns, u64 weight_1024)
+/* The virtual time that so much CPU time costs at this weight. */
+static __always_inline u64 charged(u64 ran_ns, u64 weight)
 {
-	if (weight_1024 == WEIGHT_DEFAULT << 10)
+	if (weight == WEIGHT_DEFAULT)
 		return ran_ns;
-	return weight_1024 ? ran_ns * (WEIGHT_DEFAULT << 10) / weight_1024 : ran_ns;
+	return weight ? ran_ns * WEIGHT_DEFAULT / weight : ran_ns;
 }
 
-static __always_inline u64 weight_1024_of(struct task_struct *p, struct task_state *t)
+static __always_inline u64 share_of(struct task_struct *p, struct task_state *t)
 {
-	return weighted_groups ? weight_in_group(t, p->scx.weight) : (u64)p->scx.weight << 10;
+	return weighted_groups ? weight_in_group(t, weight_of(p)) : weight_of(p);
 }
 
 /* What the task has run since it was put on the CPU, or was last asked, is charged. */
@@ -55,7 +55,7 @@ static __always_inline u64 charge(struct task_struct *p, struct task_state *t)
 
 	t->exec_start_ns += ran_ns;
 	t->policy.sum_exec_ns = t->exec_start_ns;
-	t->vtime += charged(ran_ns, weight_1024_of(p, t));
+	t->vtime += charged(ran_ns, share_of(p, t));
 	return ran_ns;
 }
 

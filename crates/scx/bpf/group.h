@@ -15,7 +15,9 @@ struct group {
 	u64 cgroup_id;
 	u32 in_use;
 	u32 parent; /* 0 for the root */
-	u32 weight;
+	u32 weight; /* in 1/1024, that of an idle group included */
+	u32 cpu_weight;
+	u32 idle;
 	u32 limit;   /* slot of its own limit, 0 for none */
 	u64 nearest; /* as of limit_of() */
 	/* Added to and subtracted from by all CPUs. */
@@ -166,10 +168,33 @@ static __always_inline void uncount_task(struct task_state *t)
 	t->counted = 0;
 }
 
-/* A task's weight among everything that competes at the root, in 1/1024; never 0. */
+/* cpu.weight or cpu.idle of the group is written, or known from its beginning. */
+static __noinline int set_group_weight(struct group *g, u32 cpu_weight, u32 idle)
+{
+	struct group *parent;
+	u32 was, now;
+
+	if (!g)
+		return 0;
+	was = g->weight;
+	now = idle ? WEIGHT_IDLE : cpu_weight << WEIGHT_SHIFT;
+	g->cpu_weight = cpu_weight;
+	g->idle = idle;
+	if (was == WEIGHT_DEFAULT && now != WEIGHT_DEFAULT)
+		__sync_fetch_and_add(&weighted_groups, 1);
+	if (was != WEIGHT_DEFAULT && now == WEIGHT_DEFAULT)
+		__sync_fetch_and_add(&weighted_groups, -1);
+	parent = group_of(g->parent);
+	if (g->members > 0 && parent)
+		__sync_fetch_and_add(&parent->groups_weight, (s64)now - was);
+	g->weight = now;
+	return 0;
+}
+
+/* A task's weight among everything that competes at the root; never 0. */
 static __noinline u64 weight_in_group(struct task_state *t, u32 weight)
 {
-	u64 share = (u64)weight << 10;
+	u64 share = weight;
 	struct group *g;
 	s64 among;
 	int i;

@@ -109,12 +109,31 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 	}
 }
 
+/* Every so often a look for tasks of the CPU that have waited too long; in its shards, too. */
+static __always_inline void look_after(u32 llc, u32 position, u64 now_j)
+{
+	u32 cpu = cpu_at(llc, position);
+	struct cpu_state *c = cpu_of(cpu);
+	int i;
+
+	if (now_j - c->looked_j < floor_ticks / LOOKS_PER_FLOOR)
+		return;
+	c->looked_j = now_j;
+	lift_overdue(cpu);
+	if (position || !shared_used)
+		return;
+	for_each(i, llc_place_of(llc)->n_shards)
+	{
+		lift_overdue(shard_queue(llc, i));
+	}
+}
+
 static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 {
 	u32 llc = *key, weight = llc_place_of(llc)->weight;
 	struct llc_state *l = llc_of(llc);
 	struct llc_survey *found = &l->survey;
-	u64 now_ns = scx_now(), next_ns;
+	u64 now_ns = scx_now(), now_j = bpf_jiffies64(), next_ns;
 	int i;
 
 	__builtin_memset(found, 0, sizeof(*found));
@@ -122,6 +141,12 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 	{
 		survey_cpu(llc, i, found, now_ns);
 	}
+	bpf_rcu_read_lock();
+	for_each(i, weight)
+	{
+		look_after(llc, i, now_j);
+	}
+	bpf_rcu_read_unlock();
 	if (weight)
 		l->nr_idle_scan = policy_nr_idle_scan(found->sum_util, weight, imbalance_pct);
 	l->busiest = found->busiest;
@@ -135,7 +160,7 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 		next_ns = REFRESH_MAX_NS;
 	if (found->idle == weight)
 		next_ns = REFRESH_IDLE_NS;
-	bpf_timer_start(&timer->timer, next_ns, 0);
+	start_timer(timer, next_ns, 0);
 	return 0;
 }
 

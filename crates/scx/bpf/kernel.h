@@ -2,8 +2,8 @@
 /*
  * What this scheduler uses of the kernel's types, and no more. Offsets, values of
  * enumerators and the presence of members are settled at load time from the running
- * kernel's BTF (CO-RE), so that one object serves Linux 6.12 to 7.2 and no BTF is
- * needed to build it. Names and meanings: include/linux/sched/ext.h, kernel/sched/.
+ * kernel's BTF (CO-RE), so that one object serves all of them from Linux 6.12 on and no
+ * BTF is needed to build it. Names and meanings: include/linux/sched/ext.h, kernel/sched/.
  */
 #ifndef REVEILLE_SCX_KERNEL_H
 #define REVEILLE_SCX_KERNEL_H
@@ -27,12 +27,14 @@ typedef _Bool bool;
 
 /* include/uapi/linux/bpf.h */
 enum {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 	BPF_MAP_TYPE_CGRP_STORAGE = 32,
 };
 #define BPF_F_NO_PREALLOC (1u << 0)
+#define BPF_NOEXIST 1
 #define BPF_LOCAL_STORAGE_GET_F_CREATE (1ull << 0)
 #define BPF_F_TIMER_CPU_PIN (1ull << 1)
 #define CLOCK_MONOTONIC 1
@@ -43,6 +45,10 @@ struct bpf_spin_lock {
 
 struct bpf_timer {
 	u64 __opaque[2];
+} __attribute__((aligned(8)));
+
+struct bpf_task_work {
+	u64 __opaque;
 } __attribute__((aligned(8)));
 
 struct bpf_iter_num {
@@ -56,6 +62,7 @@ struct bpf_iter_scx_dsq {
 #define SCHED_IDLE 5
 #define PF_KTHREAD 0x00200000
 #define PF_EXITING 0x00000004
+#define SIGNAL_GROUP_EXIT 0x00000004
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -71,6 +78,16 @@ struct sched_ext_entity {
 	u32 flags;
 	u32 weight;
 	u64 slice;
+	u64 dsq_vtime;
+};
+
+/* libbpf tells signatures apart by it: a mere declaration is another kind of type. */
+struct bpf_map {
+	u32 id;
+};
+
+struct signal_struct {
+	unsigned int flags;
 };
 
 struct task_struct {
@@ -81,6 +98,7 @@ struct task_struct {
 	int nr_cpus_allowed;
 	struct cpumask cpus_mask;
 	int pid;
+	struct signal_struct *signal;
 };
 
 struct rq {
@@ -112,6 +130,7 @@ struct scx_cgroup_init_args {
 	u64 bw_period_us;
 	u64 bw_quota_us;
 	u64 bw_burst_us;
+	bool sched_idle;
 };
 
 struct scx_cpu_release_args {
@@ -165,6 +184,7 @@ struct sched_ext_ops {
 	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
 	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us,
 				     u64 burst_us);
+	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
 	s32 (*init)(void);

@@ -67,7 +67,7 @@ static __always_inline bool park(struct task_struct *p, struct task_state *t, u3
 	if (!slot || !account(slot, cpu, 0, ACCOUNT_THROTTLE, &left_ns))
 		return false;
 	slot = throttled_by(t->group, cpu);
-	if (!slot)
+	if (!slot || runs_to_exit(p, t))
 		return false;
 	scx_insert(p, PARK_QUEUES + slot, slice_ns, 0);
 	COUNT(parked);
@@ -85,6 +85,8 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 	bool kept = t->claimed == cpu + 1;
 
 	t->claimed = 0;
+	if (!t->waits_since_j)
+		t->waits_since_j = bpf_jiffies64();
 	if (park(p, t, cpu)) {
 		if (kept)
 			unclaim(cpu);
@@ -142,7 +144,7 @@ static __noinline int take_checked(u64 dsq, u32 cpu)
 		struct task_state *t = task_of(p);
 		u32 slot = t && t->group ? throttled_by(t->group, cpu) : 0;
 
-		if (slot) {
+		if (slot && !t->lifted && !runs_to_exit(p, t)) {
 			if (scx_move(BPF_FOR_EACH_ITER, p, PARK_QUEUES + slot))
 				COUNT(parked);
 			continue;
@@ -242,12 +244,34 @@ static __noinline int drain(u64 dsq, u32 cpu)
 	return 0;
 }
 
+/*
+ * Parked tasks of a CPU that goes run there to their end of kernel mode: in returns_to_user()
+ * they cannot move, and the CPU would wait for them.
+ */
+static __noinline int unpark_cpu(u32 cpu)
+{
+	struct task_struct *p;
+	int slot;
+
+	for_each(slot, last_limit)
+	{
+		bpf_for_each(scx_dsq, p, PARK_QUEUES + slot + 1, 0)
+		{
+			if ((u32)scx_bpf_task_cpu(p) == cpu)
+				scx_move(BPF_FOR_EACH_ITER, p,
+					 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu);
+		}
+	}
+	return 0;
+}
+
 /* A CPU goes: its queue, and if it was its cache's last, the shared queues. */
 static __always_inline void leave_cpu(u32 cpu)
 {
 	u32 llc = place_of(cpu)->llc, to = online_near(llc);
 	int i;
 
+	unpark_cpu(cpu);
 	drain(cpu, to);
 	if (place_of(to)->llc == llc)
 		return;
@@ -267,7 +291,8 @@ static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t,
 	u32 slot = limit_for(t);
 
 	fold_cpu(cpu_of(cpu), cpu, ran_ns, scx_now());
-	return !slot || !account(slot, cpu, ran_ns, ACCOUNT_THROTTLE, &left_ns);
+	return !slot || !account(slot, cpu, ran_ns, ACCOUNT_THROTTLE, &left_ns) ||
+	       runs_to_exit(prev, t);
 }
 
 static __always_inline void go_on(struct task_struct *prev, struct task_state *t, u32 cpu)
@@ -276,8 +301,9 @@ static __always_inline void go_on(struct task_struct *prev, struct task_state *t
 
 	COUNT(kept);
 	set_clock(cpu_of(cpu), t, scx_now());
-	if (slot)
-		set_stop(slot, cpu);
+	t->lifted = 0;
+	if (slot && !t->exit_pending)
+		set_stop(slot, cpu, prev->pid, false);
 	scx_set_slice(prev, slice_ns);
 }
 
@@ -289,10 +315,7 @@ static __noinline u64 first_vtime(u32 cpu)
 
 	bpf_for_each(scx_dsq, p, cpu, 0)
 	{
-		struct task_state *t = task_of(p);
-
-		if (t)
-			vtime = t->vtime;
+		vtime = p->scx.dsq_vtime;
 		break;
 	}
 	return vtime;

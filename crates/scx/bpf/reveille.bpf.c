@@ -79,7 +79,14 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	to_clock_of(t, cpu);
 	limit_credit(t, cpu);
 	t->exec_start_ns = p->se.sum_exec_runtime;
-	set_clock(c, t, scx_now());
+	t->waits_since_j = 0;
+	if (t->lifted) {
+		/* The queue's clock does not go by it; no wakee is far enough ahead of its turn. */
+		c->curr_vtime = c->clock;
+		c->running_since_ns = scx_now();
+	} else {
+		set_clock(c, t, scx_now());
+	}
 	c->curr.wakee_flips = t->policy.wakee_flips;
 	c->curr.dur_avg_ns = t->policy.dur_avg_ns;
 	c->curr.load_avg = t->policy.load_avg;
@@ -87,13 +94,13 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	c->curr.id = t->policy.id;
 	c->has_curr = 1;
 	if (weighted_groups)
-		count_task(t, p->scx.weight);
+		count_task(t, weight_of(p));
 	if (p->policy == SCHED_IDLE && nr_running(cpu) == 1)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
 	slot = limit_for(t);
-	if (slot)
-		set_stop(slot, cpu);
+	if (t->lifted || (slot && !t->exit_pending && !is_dying(p)))
+		set_stop(slot, cpu, p->pid, t->lifted);
 }
 
 void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
@@ -108,6 +115,10 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	if (!t)
 		return;
 	ran_ns = charge(p, t);
+	if (t->lifted) {
+		t->lifted = 0;
+		limit_debt(p, t);
+	}
 	if (p->policy == SCHED_IDLE)
 		take_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	slot = limit_for(t);
@@ -118,7 +129,7 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	if (runnable)
 		return;
 	policy_task_slept(&t->policy);
-	fold_task(t, p->scx.weight, now_ns);
+	fold_task(t, weight_of(p), now_ns);
 	uncount_task(t);
 }
 
@@ -231,6 +242,14 @@ void STRUCT_OPS(reveille_disable, struct task_struct *p)
 		uncount_task(t);
 }
 
+void STRUCT_OPS(reveille_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	u32 tid = p->pid;
+
+	/* Where it never had any, the search fails at once. */
+	bpf_map_delete_elem(&exit_works, &tid);
+}
+
 /* A free number for a group, 0 if there is none. */
 static __noinline u32 take_number(void)
 {
@@ -278,9 +297,9 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 	if (g) {
 		g->cgroup_id = cgrp->kn->id;
 		g->parent = parent;
-		g->weight = args->weight;
-		if (g->weight != WEIGHT_DEFAULT)
-			__sync_fetch_and_add(&weighted_groups, 1);
+		g->weight = WEIGHT_DEFAULT;
+		set_group_weight(g, args->weight,
+				 bpf_core_field_exists(args->sched_idle) && args->sched_idle);
 	} else if (cgrp->level > 0) {
 		__sync_fetch_and_add(&groups_without_number, 1);
 	}
@@ -336,23 +355,29 @@ void STRUCT_OPS(reveille_cgroup_move, struct task_struct *p, struct cgroup *from
 	t->group = number_of(to);
 }
 
-void STRUCT_OPS(reveille_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+/* What is kept of this cgroup alone; none for the root, nor if there was no number for it. */
+static __always_inline struct group *own_group(struct cgroup *cgrp)
 {
 	u32 group = number_of(cgrp);
-	struct group *g = group_of(group), *parent;
-	s64 more;
+	struct group *g = group ? group_of(group) : NULL;
 
-	if (!g || !group || g->cgroup_id != cgrp->kn->id)
-		return;
-	more = (s64)weight - g->weight;
-	if (g->weight == WEIGHT_DEFAULT && weight != WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, 1);
-	if (g->weight != WEIGHT_DEFAULT && weight == WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, -1);
-	parent = group_of(g->parent);
-	if (g->members > 0 && parent)
-		__sync_fetch_and_add(&parent->groups_weight, more);
-	g->weight = weight;
+	return g && g->cgroup_id == cgrp->kn->id ? g : NULL;
+}
+
+void STRUCT_OPS(reveille_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	struct group *g = own_group(cgrp);
+
+	if (g)
+		set_group_weight(g, weight, g->idle);
+}
+
+void STRUCT_OPS(reveille_cgroup_set_idle, struct cgroup *cgrp, bool idle)
+{
+	struct group *g = own_group(cgrp);
+
+	if (g)
+		set_group_weight(g, g->cpu_weight, idle);
 }
 
 void STRUCT_OPS(reveille_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
@@ -415,10 +440,10 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		if (error)
 			return error;
 		timer = bpf_map_lookup_elem(&stop_timers, &key);
-		if (has_bandwidth && timer) {
-			bpf_timer_init(&timer->timer, &stop_timers, CLOCK_MONOTONIC);
-			bpf_timer_set_callback(&timer->timer, stop_timer_fired);
-		}
+		if (!timer)
+			break;
+		bpf_timer_init(&timer->timer, &stop_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&timer->timer, stop_timer_fired);
 	}
 	for_each(i, n_shards)
 	{
@@ -445,7 +470,9 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 			break;
 		bpf_timer_init(&timer->timer, &llc_timers, CLOCK_MONOTONIC);
 		bpf_timer_set_callback(&timer->timer, llc_timer_fired);
-		bpf_timer_start(&timer->timer, REFRESH_MIN_NS, 0);
+		error = bpf_timer_start(&timer->timer, REFRESH_MIN_NS, 0);
+		if (error)
+			return error;
 	}
 	return 0;
 }
@@ -471,12 +498,14 @@ struct sched_ext_ops reveille_ops = {
 	.cpu_release = (void *)reveille_cpu_release,
 	.set_cpumask = (void *)reveille_set_cpumask,
 	.init_task = (void *)reveille_init_task,
+	.exit_task = (void *)reveille_exit_task,
 	.disable = (void *)reveille_disable,
 	.cgroup_init = (void *)reveille_cgroup_init,
 	.cgroup_exit = (void *)reveille_cgroup_exit,
 	.cgroup_move = (void *)reveille_cgroup_move,
 	.cgroup_set_weight = (void *)reveille_cgroup_set_weight,
 	.cgroup_set_bandwidth = (void *)reveille_cgroup_set_bandwidth,
+	.cgroup_set_idle = (void *)reveille_cgroup_set_idle,
 	.cpu_online = (void *)reveille_cpu_online,
 	.cpu_offline = (void *)reveille_cpu_offline,
 	.init = (void *)reveille_init,

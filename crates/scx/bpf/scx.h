@@ -46,9 +46,14 @@ void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
 
 void bpf_rcu_read_lock(void) __ksym;
 void bpf_rcu_read_unlock(void) __ksym;
+void bpf_preempt_disable(void) __ksym __weak;
+void bpf_preempt_enable(void) __ksym __weak;
 
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level) __ksym;
 void bpf_cgroup_release(struct cgroup *cgrp) __ksym;
+
+struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+void bpf_task_release(struct task_struct *p) __ksym;
 
 /* The runqueues, to be read only. */
 extern const struct rq runqueues __ksym;
@@ -147,6 +152,33 @@ void scx_bpf_dispatch_from_dsq_set_vtime(struct bpf_iter_scx_dsq *it__iter,
 		}                                                                          \
 		moved;                                                                     \
 	})
+
+/*
+ * v7.1: bpf_task_work_schedule_resume() as below. From v6.18 on with one argument more, which
+ * only the verifier gives; in v6.19 and v7.0 under another name.
+ */
+typedef int (*task_work_callback)(struct bpf_map *map, void *key, void *value);
+int bpf_task_work_schedule_resume___new(struct task_struct *task, struct bpf_task_work *tw,
+					void *map, task_work_callback callback) __ksym __weak;
+int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *tw, void *map__map,
+				  task_work_callback callback, void *aux__prog) __ksym __weak;
+int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
+				       void *map__map, task_work_callback callback,
+				       void *aux__prog) __ksym __weak;
+
+static __always_inline bool has_task_work(void)
+{
+	return bpf_ksym_exists(bpf_task_work_schedule_resume___new) ||
+	       bpf_ksym_exists(bpf_task_work_schedule_resume) ||
+	       bpf_ksym_exists(bpf_task_work_schedule_resume_impl);
+}
+
+#define schedule_at_exit(p, tw, map, callback)                                             \
+	(bpf_ksym_exists(bpf_task_work_schedule_resume___new) ?                            \
+		 bpf_task_work_schedule_resume___new((p), (tw), (map), (callback)) :       \
+	 bpf_ksym_exists(bpf_task_work_schedule_resume) ?                                  \
+		 bpf_task_work_schedule_resume((p), (tw), (map), (callback), NULL) :       \
+		 bpf_task_work_schedule_resume_impl((p), (tw), (map), (callback), NULL))
 
 /* v6.19: scx_bpf_task_set_slice(); before, the member was written. */
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;

@@ -67,6 +67,8 @@ const volatile u64 slice_ns = 3000000;
 const volatile u64 sleeper_credit_ns = 24000000;
 const volatile u64 wakeup_granularity_ns = 4000000;
 const volatile u64 bandwidth_slice_ns = 5000000;
+/* After so long a task that waits gets a turn, whatever its weight and limit say. */
+const volatile u64 floor_ticks = 1875;
 /* The kernel tells of cpu.max; decisions are recorded. */
 const volatile u32 has_bandwidth;
 const volatile u32 record_decisions;
@@ -96,6 +98,7 @@ struct cpu_stats {
 	u64 helped;	   /* an idle CPU was sent for a task that waits */
 	u64 parked;	   /* tasks of throttled groups, put aside */
 	u64 released;
+	u64 lifted;	   /* tasks that had waited too long */
 	u64 dropped;	   /* records for which there was no room */
 } LINE;
 
@@ -119,6 +122,8 @@ struct cpu_state {
 	u64 busy_ns;
 	u64 stop_at_ns; /* when the running task's group is out of runtime */
 	u64 stop_timer_ns;
+	u64 looked_j; /* for tasks that have waited too long */
+	u32 stop_tid; /* the task that the timer is set for, if it has a limit */
 	u32 idle_seen; /* times that the timer found it idle without its bit */
 	u32 shared_turn;
 } LINE;
@@ -169,6 +174,8 @@ u64 refusals;
 u64 refused_ids[KEPT_REFUSALS];
 /* Groups whose weight is not the default. */
 u32 weighted_groups;
+/* Timers that the kernel did not start. */
+u64 timers_failed;
 
 /* One task, from init_task to its end. */
 struct task_state {
@@ -179,10 +186,14 @@ struct task_state {
 	u64 folded_exec_ns;
 	u32 clock_cpu;
 	u32 group;   /* 0 for the root */
-	u32 counted; /* weight with which it counts in its group, 0 if it does not */
+	u32 counted; /* weight_of() with which it counts in its group, 0 if it does not */
 	u32 nr_allowed;
 	u32 migrated; /* the last wake-up moved it */
 	u32 claimed;  /* ... to a CPU that was claimed for it, plus one */
+	u64 waits_since_j; /* since when it wants to run and has not; 0 while it runs or sleeps */
+	u32 lifted;	   /* it has waited too long: its next turn is short and due at once */
+	u32 exit_pending;  /* returns_to_user() will be called for it */
+	u32 at_exit;	   /* it has been, and the task is in there */
 };
 
 struct {
@@ -302,8 +313,19 @@ static __always_inline u32 nr_running(u32 cpu)
 	return rq ? rq->nr_running : 0;
 }
 
-/* The default weight of a task or a group. */
-#define WEIGHT_DEFAULT 100
+/*
+ * Weights are kept in 1/1024 of cpu.weight's unit. SCHED_IDLE, of a task or a group
+ * (cpu.idle), weighs 3 where the default is 1024 (WEIGHT_IDLEPRIO of the kernel), less than
+ * the least cpu.weight.
+ */
+#define WEIGHT_SHIFT 10
+#define WEIGHT_DEFAULT (100u << WEIGHT_SHIFT)
+#define WEIGHT_IDLE (3u * 100)
+
+static __always_inline u32 weight_of(const struct task_struct *p)
+{
+	return p->policy == SCHED_IDLE ? WEIGHT_IDLE : p->scx.weight << WEIGHT_SHIFT;
+}
 
 #define for_each(i, n) bpf_for(i, 0, (int)(n))
 

@@ -18,7 +18,8 @@ use reveille_policy::SCX_DEFAULT_BASE;
 /// time; features of the kernel's own time sharing have no meaning here, and setting
 /// them is refused.
 ///
-/// Exit codes: 0 ended as asked, 1 the kernel ended it, 2 refused, nothing was loaded.
+/// Exit codes: 0 ended as asked; 1 the kernel ended it, or replayed decisions differ;
+/// 2 refused, nothing was loaded; 3 ended by SysRq-S.
 #[derive(Parser)]
 #[command(name = "scx_reveille", version, args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -76,7 +77,8 @@ pub struct RunArgs {
     /// CPUs per shard of a cache's shared queue, 1 to 512, with SWQUEUE_SHARD
     #[arg(long, value_name = "CPUS", default_value_t = 6)]
     pub swqueue_shard: u32,
-    /// The kernel ends the scheduler if a task waits longer than this, in ms, 1000 to 30000
+    /// The kernel ends the scheduler if a task waits longer than this, in ms, 4000 to 30000; a
+    /// task that has waited for a quarter of it gets a short turn
     #[arg(long, value_name = "MS", default_value_t = 30000)]
     pub watchdog_ms: u32,
     /// End after so many seconds

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use miette::Diagnostic;
 use thiserror::Error;
 
+/// Exit code for an end that was asked for, but not of this program: its unit does not restart it.
+const SYSRQ: u8 = 3;
 /// Exit code for wrong input and for a system that cannot run the scheduler; clap uses it.
 const REFUSED: u8 = 2;
 
@@ -39,6 +41,12 @@ pub enum ScxError {
          please report it"
     ))]
     Ejected(String),
+    /// Somebody ended the scheduler through the kernel.
+    #[error("the scheduler was ended by SysRq-S")]
+    #[diagnostic(help(
+        "every task is back with the kernel's own scheduler; start it again if that is wanted"
+    ))]
+    Sysrq,
     /// A replayed decision was taken otherwise.
     #[error("{different} of {all} decisions differ")]
     #[diagnostic(help(
@@ -87,6 +95,7 @@ impl ScxError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             ScxError::Refused { .. } => ExitCode::from(REFUSED),
+            ScxError::Sysrq => ExitCode::from(SYSRQ),
             _ => ExitCode::FAILURE,
         }
     }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Struct};
@@ -19,6 +20,10 @@ pub struct Abilities {
     pub missing: Vec<String>,
     /// Groups with weights: the kernel tells of cgroups at all (CONFIG_EXT_GROUP_SCHED).
     pub groups: bool,
+    /// Programs may ask to be called when a task returns to user mode (6.18).
+    pub task_work: bool,
+    /// `cpu.idle`: the kernel tells when it is written.
+    pub idle: bool,
     /// `cpu.max` and `cpu.max.burst`: the kernel tells of limits (6.17).
     pub bandwidth: bool,
     /// Tasks of a CPU that comes or goes are not forgotten while a scheduler that knows of
@@ -49,7 +54,7 @@ impl Abilities {
         if !known.iter().any(|name| name == "select_cpu") {
             return Err(ScxError::refused(
                 "the kernel's sched_ext has no `select_cpu`: it is none that this scheduler knows",
-                "boot Linux 6.12 to 7.2",
+                "boot Linux 6.12 or newer",
             ));
         }
         if shows_implicit_arguments(&btf) {
@@ -68,6 +73,10 @@ impl Abilities {
         Ok(Abilities {
             missing: callbacks.iter().filter(|c| !has(c)).map(|c| (*c).to_owned()).collect(),
             groups: has("cgroup_init"),
+            task_work: ["bpf_task_work_schedule_resume", "bpf_task_work_schedule_resume_impl"]
+                .iter()
+                .any(|name| btf.type_by_name::<Func<'_>>(name).is_some()),
+            idle: has("cgroup_set_idle"),
             hotplug: btf.type_by_name::<Func<'_>>("scx_bpf_task_set_slice").is_some(),
             bandwidth: has("cgroup_set_bandwidth") && limits.iter().any(|m| m == "bw_quota_us"),
         })
@@ -86,6 +95,15 @@ impl Abilities {
                 "this kernel does not tell of limits (6.17 does): cpu.max and cpu.max.burst \
                  have NO effect while scx_reveille runs",
             );
+        }
+        if self.bandwidth && !self.task_work {
+            lacks.push(
+                "this kernel does not tell when a task returns to user mode (6.18 does): \
+                 a task of a throttled group may wait for its quota with locks of the kernel held",
+            );
+        }
+        if self.groups && !self.idle {
+            lacks.push("this kernel does not tell of idle groups: cpu.idle has no effect");
         }
         if !self.hotplug {
             lacks.push(
@@ -133,13 +151,24 @@ pub fn check(sysfs: &Path, is_root: bool) -> Result<(), ScxError> {
             "run it with sudo, or by its systemd unit",
         ));
     }
-    if let Some(other) = running(&sched_ext) {
-        return Err(ScxError::refused(
-            format!("another sched_ext scheduler is loaded: {other}"),
-            "end it first; `systemctl list-units 'scx*'` may know it",
-        ));
+    if running(&sched_ext).is_some() { Err(another(sysfs)) } else { Ok(()) }
+}
+
+/// Another scheduler runs, or is being loaded: the refusal with its name.
+pub fn another(sysfs: &Path) -> ScxError {
+    let sched_ext = sysfs.join("kernel/sched_ext");
+    // One that is just being loaded has a name soon.
+    for _ in 0..20 {
+        if sched_ext.join("root/ops").exists() || !sched_ext.join("state").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
-    Ok(())
+    let name = running(&sched_ext).unwrap_or_else(|| "it has just ended".to_owned());
+    ScxError::refused(
+        format!("another sched_ext scheduler is running: {name}"),
+        "end it first; `systemctl list-units 'scx*'` may know it",
+    )
 }
 
 /// The name of the scheduler that is loaded, or what state it is in.

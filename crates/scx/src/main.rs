@@ -30,6 +30,7 @@ use miette::{MietteHandlerOpts, Report};
 use crate::args::{Args, Command};
 use crate::error::ScxError;
 use crate::server::{Answer, Request, SOCKET, ask};
+use crate::stats::Stats;
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -73,6 +74,7 @@ fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {
         _ => Err(other_version()),
     };
     let mut before = stats()?;
+    let mut lost = false;
     loop {
         let next = Instant::now() + Duration::from_secs_f64(seconds);
         while Instant::now() < next {
@@ -81,7 +83,22 @@ fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {
             }
             std::thread::sleep(Duration::from_millis(50).min(next - Instant::now().min(next)));
         }
-        let now = stats()?;
+        // It may be started again, by its unit for example.
+        let now = match stats() {
+            Ok(now) => now,
+            Err(error) => {
+                if !lost {
+                    tracing::warn!("{error}; waiting for the next");
+                }
+                lost = true;
+                continue;
+            }
+        };
+        lost = false;
+        // Loaded anew: what was counted before is gone.
+        if now.at_ms < before.at_ms {
+            before = Stats::default();
+        }
         run::print_stats(json, &before, &now)?;
         before = now;
     }

@@ -41,10 +41,9 @@ pub struct Replayed {
 /// # Errors
 /// A file that is none of decisions, or cannot be read.
 pub fn replay(path: &Path) -> Result<Replayed, ScxError> {
-    let failed = |doing: &str, error| {
-        ScxError::io(
-            format!("{doing} {}", path.display()),
-            error,
+    let failed = |doing: &str, error: std::io::Error| {
+        ScxError::refused(
+            format!("{doing} {}: {error}", path.display()),
             "give a file that `scx_reveille --record FILE` wrote to its end",
         )
     };

@@ -38,16 +38,19 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
         warn!("{lack}");
     }
     let stop = watch_signals()?;
-    let mut until = None;
+    let mut kept = Kept::default();
     let mut recording = None;
     loop {
         let tables = this_machine(args.swqueue_shard.max(1))?;
-        let settings = Settings::new(args, tables.n_cpus(), kernel::hz())?;
+        let mut settings = Settings::new(args, tables.n_cpus(), kernel::hz())?;
+        if let Some(features) = kept.features {
+            settings.policy.features = features;
+        }
         if let (Some(path), None) = (&args.record, &recording) {
             recording = Some(Recording::new(path, &settings, &tables)?);
         }
         let exit =
-            once(args, &settings, &tables, &abilities, &stop, &mut until, recording.as_ref())?;
+            once(args, &settings, &tables, &abilities, &stop, &mut kept, recording.as_ref())?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
             info!("loading again: {}", exit.reason);
             continue;
@@ -59,6 +62,17 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
     }
 }
 
+/// What outlives a loading: hotplug may make another one necessary.
+#[derive(Default)]
+struct Kept {
+    /// When `--exit-after` is over.
+    until: Option<Instant>,
+    /// As `set` has left them.
+    features: Option<u64>,
+    /// Clients wait while it is loaded again.
+    server: Option<Server>,
+}
+
 fn last_words(exit: &Exit) -> Result<(), ScxError> {
     if exit.is_error() {
         if !exit.dump.is_empty() {
@@ -66,12 +80,14 @@ fn last_words(exit: &Exit) -> Result<(), ScxError> {
         }
         return Err(ScxError::Ejected(exit.reason.clone()));
     }
-    if exit.is_asked_for() {
-        info!("ended; every task is back with the kernel's own scheduler");
-    } else {
-        warn!("the kernel has ended the scheduler: {}", exit.reason);
+    match exit {
+        exit if exit.is_sysrq() => Err(ScxError::Sysrq),
+        exit if exit.is_asked_for() => {
+            info!("ended; every task is back with the kernel's own scheduler");
+            Ok(())
+        }
+        _ => Err(ScxError::Ejected(exit.reason.clone())),
     }
-    Ok(())
 }
 
 /// From one loading to the end of it.
@@ -81,13 +97,16 @@ fn once(
     tables: &Tables,
     abilities: &Abilities,
     stop: &AtomicBool,
-    until: &mut Option<Instant>,
+    kept: &mut Kept,
     recording: Option<&Recording>,
 ) -> Result<Exit, ScxError> {
     let mut room = Room::uninit();
     let mut scheduler =
         Scheduler::load(&mut room, settings, tables, abilities, recording.is_some())?;
-    let server = Server::listen(Path::new(SOCKET))?;
+    let server = match kept.server.take() {
+        Some(server) => server,
+        None => Server::listen(Path::new(SOCKET))?,
+    };
     info!(
         "scheduling {} CPUs in {} caches as {} {}",
         tables.n_cpus(),
@@ -96,8 +115,8 @@ fn once(
         settings.policy.edits
     );
     // From the first loading on: a restart does not begin anew.
-    if let (None, Some(seconds)) = (*until, args.exit_after) {
-        *until = Some(Instant::now() + Duration::from_secs_f64(seconds));
+    if let (None, Some(seconds)) = (kept.until, args.exit_after) {
+        kept.until = Some(Instant::now() + Duration::from_secs_f64(seconds));
     }
     let every = args.stats.map(Duration::from_secs_f64);
     let mut shown = scheduler.stats();
@@ -117,7 +136,7 @@ fn once(
         }
         None => None,
     };
-    while exit.is_none() && !stop.load(Ordering::Relaxed) && !due(*until) {
+    while exit.is_none() && !stop.load(Ordering::Relaxed) && !due(kept.until) {
         let wait = if let Some(ring) = &records {
             // An interrupted wait is tried again in the next turn.
             let _ = ring.poll(TURN);
@@ -140,7 +159,8 @@ fn once(
         }
         exit = scheduler.ended();
     }
-    drop(server);
+    kept.server = Some(server);
+    kept.features = Some(scheduler.policy().features);
     let ended = scheduler.end();
     if let Some(ring) = &records {
         let _ = ring.consume();

@@ -29,6 +29,10 @@ const NO_QUOTA: u64 = u64::MAX;
 const FIRST_ERROR: u32 = 1024;
 /// `SCX_EXIT_UNREG`: the loader has ended it itself.
 const EXIT_UNREGISTERED: u32 = 64;
+/// `SCX_EXIT_SYSRQ`: SysRq-S.
+const EXIT_SYSRQ: u32 = 67;
+/// `SCX_OPS_ENQ_MIGRATION_DISABLED`: returns_to_user() of bpf/debt.h.
+const ENQ_MIGRATION_DISABLED: u64 = 1 << 4;
 /// `SCX_ECODE_ACT_RESTART`.
 const ACT_RESTART: i64 = 1 << 48;
 
@@ -43,6 +47,7 @@ const OPTIONAL: &[(&str, Unset)] = &[
     ("cgroup_move", |ops| ops.cgroup_move = std::ptr::null_mut()),
     ("cgroup_set_weight", |ops| ops.cgroup_set_weight = std::ptr::null_mut()),
     ("cgroup_set_bandwidth", |ops| ops.cgroup_set_bandwidth = std::ptr::null_mut()),
+    ("cgroup_set_idle", |ops| ops.cgroup_set_idle = std::ptr::null_mut()),
 ];
 
 /// Names of the callbacks that may be missing.
@@ -75,6 +80,11 @@ impl Exit {
         self.kind == EXIT_UNREGISTERED
     }
 
+    /// Has somebody ended it by SysRq-S?
+    pub fn is_sysrq(&self) -> bool {
+        self.kind == EXIT_SYSRQ
+    }
+
     /// Is it to be loaded again, for the machine has changed?
     pub fn is_restart(&self) -> bool {
         self.code & ACT_RESTART != 0
@@ -95,6 +105,7 @@ pub struct Scheduler<'room> {
 struct Heard {
     refusals: u64,
     without_weight: u32,
+    timers_failed: u64,
 }
 
 impl<'room> Scheduler<'room> {
@@ -130,6 +141,10 @@ impl<'room> Scheduler<'room> {
             )
         })?;
         let link = skel.maps.reveille_ops.attach_struct_ops().map_err(|e| {
+            // EBUSY: another was loaded after `kernel::check` had looked.
+            if format!("{e:#}").contains("os error 16") {
+                return crate::kernel::another(Path::new("/sys"));
+            }
             kernel("the scheduler", &e, "`dmesg | tail` has the kernel's reason; please report it")
         })?;
         Ok(Scheduler {
@@ -178,6 +193,7 @@ impl<'room> Scheduler<'room> {
         let Some(bss) = &self.skel.maps.bss_data else { return Vec::new() };
         let (refusals, ids) = (sys::live(&bss.refusals), sys::live(&bss.refused_ids));
         let without_weight = sys::live(&bss.groups_without_number);
+        let timers_failed = sys::live(&bss.timers_failed);
         let mut said = Vec::new();
         let new = refusals - self.heard.refusals;
         for n in (refusals - new.min(ids.len() as u64))..refusals {
@@ -198,7 +214,14 @@ impl<'room> Scheduler<'room> {
                  count as their parents', with the limits of those"
             ));
         }
-        self.heard = Heard { refusals, without_weight };
+        if timers_failed > self.heard.timers_failed {
+            said.push(format!(
+                "the kernel did not start {} timers: limits may end runs late, and waiting tasks \
+                 may be found late",
+                timers_failed - self.heard.timers_failed
+            ));
+        }
+        self.heard = Heard { refusals, without_weight, timers_failed };
         said
     }
 
@@ -317,6 +340,8 @@ fn set_tunables(
     ro.sleeper_credit_ns = settings.sleeper_credit_ns;
     ro.wakeup_granularity_ns = settings.wakeup_granularity_ns;
     ro.bandwidth_slice_ns = settings.bandwidth_slice_ns;
+    ro.floor_ticks =
+        (u64::from(settings.watchdog_ms) * u64::from(crate::kernel::hz()) / 4000).max(1);
     ro.has_bandwidth = abilities.bandwidth.into();
     ro.record_decisions = record.into();
     let bss = open.maps.bss_data.as_deref_mut().ok_or_else(without_data)?;
@@ -335,6 +360,9 @@ fn set_callbacks(
         if abilities.missing.iter().any(|missing| missing == name) {
             unset(ops);
         }
+    }
+    if abilities.task_work {
+        ops.flags |= ENQ_MIGRATION_DISABLED;
     }
     if !abilities.hotplug {
         ops.cpu_online = std::ptr::null_mut();

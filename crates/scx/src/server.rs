@@ -6,9 +6,11 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ScxError;
@@ -48,9 +50,14 @@ pub enum Answer {
     },
 }
 
-/// The listening end; its files go with it.
+/// A request, and where its answer goes.
+type Asked = (Request, Sender<Answer>);
+
+/// The listening end; its files go with it. Each client has a thread, so that none waits for
+/// another, nor the scheduler for any.
 pub struct Server {
-    listener: UnixListener,
+    requests: Receiver<Asked>,
+    ended: Arc<AtomicBool>,
     path: PathBuf,
 }
 
@@ -77,42 +84,72 @@ impl Server {
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Server { listener, path: path.to_owned() })
+        let (sender, requests) = mpsc::channel();
+        let ended = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&ended);
+        std::thread::Builder::new()
+            .name("socket".to_owned())
+            .spawn(move || accept(&listener, &sender, &told))
+            .map_err(failed)?;
+        Ok(Server { requests, ended, path: path.to_owned() })
     }
 
-    /// Answers who comes within `wait`, by `answer`.
+    /// Answers who asks within `wait`, by `answer`.
     pub fn serve(&self, wait: Duration, mut answer: impl FnMut(Request) -> Answer) {
-        let timeout =
-            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
-        // An interrupted wait is as good as one that is over.
-        if !matches!(poll(&mut fds, Some(&timeout)), Ok(1..)) {
+        let until = Instant::now() + wait;
+        while let Ok((request, to)) =
+            self.requests.recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
+            // A client that goes away harms nobody but itself.
+            let _ = to.send(answer(request));
+        }
+    }
+}
+
+/// Gives each client a thread, until the server is dropped.
+fn accept(listener: &UnixListener, requests: &Sender<Asked>, ended: &AtomicBool) {
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of descriptors, for instance: clients that leave return some.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if ended.load(Ordering::Relaxed) {
             return;
         }
-        while let Ok((stream, _)) = self.listener.accept() {
-            // A client that goes away harms nobody but itself.
-            if let Err(error) = converse(&stream, &mut answer) {
+        let requests = requests.clone();
+        let spawned = std::thread::Builder::new().name("client".to_owned()).spawn(move || {
+            if let Err(error) = converse(&stream, &requests) {
                 tracing::debug!("a client of the socket: {error}");
             }
+        });
+        if let Err(error) = spawned {
+            tracing::debug!("a client of the socket: {error}");
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        // Wakes the thread that accepts.
+        let _ = UnixStream::connect(&self.path);
         let _ = fs::remove_file(&self.path);
     }
 }
 
-fn converse(stream: &UnixStream, answer: &mut impl FnMut(Request) -> Answer) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
+fn converse(stream: &UnixStream, requests: &Sender<Asked>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(io::Read::take(stream, MAX_REQUEST)).read_line(&mut line)?;
     let said = match serde_json::from_str(&line) {
-        Ok(request) => answer(request),
+        Ok(request) => {
+            let (to, answer) = mpsc::channel();
+            let gone = |_| io::Error::other("the scheduler has ended");
+            requests.send((request, to)).map_err(|_| gone(mpsc::RecvError))?;
+            answer.recv().map_err(gone)?
+        }
         Err(error) => Answer::Refused {
             problem: format!("the request is no line of JSON that is known here: {error}"),
             help: r#"ask "stats" or {"set":"+FEATURE"}"#.to_owned(),
@@ -170,6 +207,8 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let mode = fs::metadata(path.parent().unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
+        // One that says nothing delays nobody.
+        let _silent = UnixStream::connect(&path).unwrap();
         let client = std::thread::spawn({
             let path = path.clone();
             move || {

@@ -69,7 +69,7 @@ impl Settings {
                 1000..=100_000,
             )?,
             shard_cpus: checked("--swqueue-shard", args.swqueue_shard.into(), 1..=512)? as u32,
-            watchdog_ms: checked("--watchdog-ms", args.watchdog_ms.into(), 1000..=30_000)? as u32,
+            watchdog_ms: checked("--watchdog-ms", args.watchdog_ms.into(), 4000..=30_000)? as u32,
             policy,
             tunables,
         })

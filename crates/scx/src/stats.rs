@@ -56,6 +56,7 @@ counters! {
     helped: "Idle CPUs that were sent to look for a task that waits";
     parked: "Tasks of throttled groups that were put aside";
     released: "Parked tasks that were let go";
+    lifted: "Tasks that got a turn of 20 us: they had waited for a quarter of the watchdog's time";
     dropped: "Recorded decisions for which there was no room";
 }
 

@@ -72,7 +72,7 @@ fn files_that_hold_no_decisions_are_refused_by_replay() {
     let path = dir.path().join("file");
     let path = path.to_str().unwrap();
     let out = scx(&["replay", path]);
-    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("cannot open"));
     for bytes in
         [&b""[..], b"scx_reveille decisions 1\n{}\n", b"scx_reveille decisions 9\n", &[0; 5000]]
@@ -80,14 +80,14 @@ fn files_that_hold_no_decisions_are_refused_by_replay() {
         std::fs::write(path, bytes).unwrap();
         let out = scx(&["replay", path]);
         let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert_eq!(out.status.code(), Some(2), "{said}");
         assert!(said.contains("no file of decisions"), "{said}");
     }
     let header = r#"{"llcs":[[[0,1]]],"min_granularity_ns":1,"hz":250,"imbalance_pct":117,"smt_imbalance_pct":110}"#;
     std::fs::write(path, format!("scx_reveille decisions 1\n{header}\n")).unwrap();
     refused_replay(path, "holds no decision", 2);
     std::fs::write(path, format!("scx_reveille decisions 1\n{header}\nhalf a record")).unwrap();
-    refused_replay(path, "cut off", 1);
+    refused_replay(path, "cut off", 2);
     // A record of zeros names CPU 0, where nobody is idle: the kernel's answer, rule 0, is none.
     let mut bytes = format!("scx_reveille decisions 1\n{header}\n").into_bytes();
     bytes.extend([0; 952]);

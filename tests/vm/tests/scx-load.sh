@@ -41,7 +41,7 @@ stat -c %a /run/scx_reveille /run/scx_reveille/socket | tr '\n' ' ' | grep -q '^
     fail "the socket is open for others"
 code=0
 scx_reveille 2>second || code=$?
-[ "$code" = 2 ] && grep -q 'already\|another sched_ext scheduler is loaded: reveille' second ||
+[ "$code" = 2 ] && grep -q 'another sched_ext scheduler is running: reveille' second ||
     fail "a second instance ended with $code: $(cat second)"
 scx_reveille --monitor 1 --json >monitor &
 monitor=$!

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Who runs although its weight or its limit says no. A task that has waited for a quarter of
+ * the watchdog's time is lifted to the head of its CPU's queue for a turn of FLOOR_TURN_NS. One
+ * of a throttled group that is in the kernel, where it may hold locks, runs until it is about to
+ * return to user mode, as in the kernel from 6.18 on (commit e1fad12dcb66). Both are charged for
+ * it, to virtual time and to the quota.
+ */
+#ifndef REVEILLE_SCX_DEBT_H
+#define REVEILLE_SCX_DEBT_H
+
+#include "clock.h"
+
+/* No run is cut shorter than this: the overrun is a debt. */
+#define FLOOR_TURN_NS 20000ull
+/* So far before a queue's clock lifted tasks stand, in the order in which they began to wait. */
+#define LIFTED_VTIME (1ull << 50)
+/* Looks for tasks that have waited too long, per time that they may. */
+#define LOOKS_PER_FLOOR 8
+
+struct exit_work {
+	struct bpf_task_work work;
+};
+
+/* By thread id: kernels keep task work in arrays and hash tables only. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct exit_work);
+} exit_works SEC(".maps");
+
+static __always_inline bool is_dying(const struct task_struct *p)
+{
+	return (p->flags & PF_EXITING) || (p->signal && (p->signal->flags & SIGNAL_GROUP_EXIT));
+}
+
+static __always_inline bool is_overdue(const struct task_state *t, u64 now_j)
+{
+	return t->waits_since_j && (s64)(now_j - t->waits_since_j) >= (s64)floor_ticks;
+}
+
+/* The virtual time that a lifted task owes is bounded: what it weighs may have changed since. */
+static __always_inline void limit_debt(struct task_struct *p, struct task_state *t)
+{
+	u64 most = cpu_of(t->clock_cpu)->clock + charged(2 * slice_ns, share_of(p, t));
+
+	if (before(most, t->vtime))
+		t->vtime = most;
+}
+
+/* It waits in the DSQ of the loop around: to the head of its CPU's queue. */
+#define lift(it, p, t)                                                                     \
+	({                                                                                 \
+		u32 lift_cpu = scx_bpf_task_cpu(p);                                        \
+		bool lifted;                                                               \
+		limit_debt((p), (t));                                                      \
+		(t)->lifted = 1;                                                           \
+		lifted = scx_move_vtime((it), (p), (u64)lift_cpu,                          \
+					cpu_of(lift_cpu)->clock - LIFTED_VTIME +           \
+						(t)->waits_since_j);                       \
+		if (lifted)                                                                \
+			COUNT(lifted);                                                     \
+		else                                                                       \
+			(t)->lifted = 0;                                                   \
+		lifted;                                                                    \
+	})
+
+/* Tasks of this queue that have waited too long, and those that are to die, go first. */
+static __noinline int lift_overdue(u64 dsq)
+{
+	u64 now_j = bpf_jiffies64();
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq, 0)
+	{
+		struct task_state *t = task_of(p);
+
+		if (t && !t->lifted && (is_overdue(t, now_j) || is_dying(p)))
+			lift(BPF_FOR_EACH_ITER, p, t);
+	}
+	return 0;
+}
+
+/*
+ * The task is about to return to user mode, and holds no locks: if its group is throttled, it is
+ * put aside when the kick switches away from it, right here. It cannot migrate in here, and the
+ * loader has asked for such tasks to be enqueued all the same.
+ */
+static int returns_to_user(struct bpf_map *map, void *key, void *value)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_state *t;
+
+	bpf_rcu_read_lock();
+	t = task_of(p);
+	if (t) {
+		t->exit_pending = 0;
+		t->at_exit = 1;
+	}
+	bpf_rcu_read_unlock();
+	/* Switched away inside the kick it would hold RCU up: that holds a read lock. */
+	bpf_preempt_disable();
+	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX(scx_kick_flags, SCX_KICK_PREEMPT));
+	bpf_preempt_enable();
+	bpf_rcu_read_lock();
+	t = task_of(p);
+	if (t)
+		t->at_exit = 0;
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/* Does this task of a throttled group run on, until it returns to user mode? */
+static __noinline int runs_to_exit(struct task_struct *p, struct task_state *t)
+{
+	struct exit_work none = {}, *work;
+	struct task_struct *held;
+	u32 tid = p->pid;
+	int error;
+
+	if (!t || t->at_exit)
+		return 0;
+	/* Kernel threads never do; nor does one that dies, and what it holds is wanted back. */
+	if (t->exit_pending || (p->flags & PF_KTHREAD) || is_dying(p))
+		return 1;
+	if (!has_task_work())
+		return 0;
+	work = bpf_map_lookup_elem(&exit_works, &tid);
+	if (!work) {
+		bpf_map_update_elem(&exit_works, &tid, &none, BPF_NOEXIST);
+		work = bpf_map_lookup_elem(&exit_works, &tid);
+	}
+	/* The verifier trusts not every pointer to a task that callbacks are given. */
+	held = work ? bpf_task_from_pid(tid) : NULL;
+	if (!held)
+		return 0;
+	t->exit_pending = 1;
+	error = schedule_at_exit(held, &work->work, &exit_works, returns_to_user);
+	bpf_task_release(held);
+	/* -EBUSY: it is in returns_to_user(). */
+	if (error)
+		t->exit_pending = 0;
+	return !error;
+}
+
+#endif

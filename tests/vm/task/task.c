@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Tasks for tests in the guest that its shell cannot be or start:
+ *
+ *	task idle COMMAND...		the command, as SCHED_IDLE
+ *	task silent SOCKET SECONDS	connects, and says nothing
+ *	task flip FILE SECONDS LINE...	writes one line after the other; prints how many
+ *	task hogs N NICE		so many processes that compute, until they are killed
+ *	task files DIRECTORY		creates and removes a file there, until it is killed
+ *	task canary DIRECTORY SECONDS	does that every millisecond; prints the longest wait in us
+ *	task moves GROUP GROUP SECONDS	goes from one to the other every millisecond, likewise
+ *	task joins GROUP SECONDS	children, one after the other, that join it and end
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Noreturn void die(const char *what)
+{
+	fprintf(stderr, "task: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+static void be_silent(const char *path, unsigned int seconds)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	strncpy(at.sun_path, path, sizeof(at.sun_path) - 1);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)))
+		die(path);
+	sleep(seconds);
+}
+
+static void flip(const char *path, int seconds, char **lines, int n)
+{
+	int64_t end_us = now_us() + seconds * INT64_C(1000000);
+	int fd = open(path, O_WRONLY);
+	long written = 0;
+
+	if (fd < 0)
+		die(path);
+	for (; now_us() < end_us; written++) {
+		const char *line = lines[written % n];
+
+		if (pwrite(fd, line, strlen(line), 0) < 0)
+			die(line);
+	}
+	printf("%ld\n", written);
+}
+
+static _Noreturn void be_hogs(int n, int to)
+{
+	if (setpriority(PRIO_PROCESS, 0, to))
+		die("setpriority");
+	while (--n > 0 && fork() > 0)
+		;
+	for (;;)
+		__asm__ volatile("" ::: "memory");
+}
+
+static void make_file(const char *directory)
+{
+	char name[4096];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/%d", directory, getpid());
+	fd = open(name, O_CREAT | O_WRONLY, 0600);
+	if (fd < 0)
+		die(name);
+	close(fd);
+	if (unlink(name))
+		die(name);
+}
+
+static void join(const char *group)
+{
+	char name[4096];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", group);
+	fd = open(name, O_WRONLY);
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		die(name);
+	close(fd);
+}
+
+static void join_often(const char *group, int seconds)
+{
+	int64_t end_us = now_us() + seconds * INT64_C(1000000);
+
+	while (now_us() < end_us) {
+		if (!fork()) {
+			join(group);
+			_exit(0);
+		}
+		usleep(5000);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+}
+
+static void be_canary(char **places, int n, int seconds)
+{
+	int64_t end_us = now_us() + seconds * INT64_C(1000000), longest_us = 0;
+
+	for (int i = 0; now_us() < end_us; i++) {
+		int64_t from_us = now_us(), took_us;
+
+		if (n > 1)
+			join(places[i % n]);
+		else
+			make_file(places[0]);
+		took_us = now_us() - from_us;
+		if (took_us > longest_us)
+			longest_us = took_us;
+		usleep(1000);
+	}
+	printf("%lld\n", (long long)longest_us);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+
+	if (!strcmp(what, "idle")) {
+		struct sched_param none = { 0 };
+
+		if (sched_setscheduler(0, SCHED_IDLE, &none))
+			die("sched_setscheduler");
+		execvp(argv[2], argv + 2);
+		die(argv[2]);
+	} else if (!strcmp(what, "silent") && argc == 4) {
+		be_silent(argv[2], (unsigned int)atoi(argv[3]));
+	} else if (!strcmp(what, "flip") && argc > 4) {
+		flip(argv[2], atoi(argv[3]), argv + 4, argc - 4);
+	} else if (!strcmp(what, "hogs") && argc == 4) {
+		be_hogs(atoi(argv[2]), atoi(argv[3]));
+	} else if (!strcmp(what, "files")) {
+		for (;;)
+			make_file(argv[2]);
+	} else if (!strcmp(what, "canary") && argc == 4) {
+		be_canary(argv + 2, 1, atoi(argv[3]));
+	} else if (!strcmp(what, "moves") && argc == 5) {
+		be_canary(argv + 2, 2, atoi(argv[4]));
+	} else if (!strcmp(what, "joins") && argc == 4) {
+		join_often(argv[2], atoi(argv[3]));
+	} else {
+		fprintf(stderr, "task: see tests/vm/task/task.c\n");
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,181 @@
+# What a server's administrator does to scx_reveille: idle groups weigh what they do in the kernel,
+# a limit written all the time stays one that pays, a silent client delays nobody, two started at
+# once leave one, exit codes are as --help says, and `set` and --monitor outlive hotplug.
+set -eu
+
+: "${FLIPS_SECONDS:=8}"
+root=/sys/fs/cgroup/safe-test
+failed=0
+fail() {
+    echo "safe: FAILED: $*"
+    failed=1
+}
+state() { cat /sys/kernel/sched_ext/state; }
+# until_state STATE: within 60 s.
+until_state() {
+    for _ in $(seq 600); do
+        [ "$(state)" = "$1" ] && return
+        sleep 0.1
+    done
+    fail "the state is $(state), not $1"
+}
+load() {
+    scx_reveille --watchdog-ms 10000 "$@" 2>log &
+    loader=$!
+    until_state enabled
+    for _ in $(seq 100); do
+        [ -S /run/scx_reveille/socket ] && return
+        sleep 0.1
+    done
+}
+# ended CODE: the loader ended, with this exit code.
+ended() {
+    code=0
+    wait "$loader" || code=$?
+    until_state disabled
+    [ "$code" = "$1" ] || fail "exit code $code, not $1: $(cat log)"
+}
+used_us() { awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat"; }
+# hog GROUP COMMAND...: on CPU 0
+hog() {
+    group=$1
+    shift
+    sh -c 'echo 0 >"$1"; shift; exec "$@"' hog "$group/cgroup.procs" "$@" taskset -c 0 sh -c 'while :; do :; done' &
+}
+clear_all() {
+    for pid in $(find "$root" -name cgroup.procs -exec cat {} +); do kill -9 "$pid"; done
+    sleep 1
+    find "$root" -depth -type d -exec rmdir {} +
+}
+# idle_share NAME A B: B had 3/1027 of what both used, more or less a turn.
+idle_share() {
+    a=$(used_us "$2") b=$(used_us "$3")
+    sleep 6
+    awk -v name="$1" -v a=$(($(used_us "$2") - a)) -v b=$(($(used_us "$3") - b)) 'BEGIN {
+        printf "safe: %s: %.4f of the CPU, %.4f are due\n", name, b / (a + b), 3 / 1027
+        exit b / (a + b) > 0.006
+    }' || fail "$1 has too much"
+}
+
+# The loader, whatever happens, leaves its exit code.
+code=0
+scx_reveille replay /nothing-there 2>replay || code=$?
+[ "$code" = 2 ] && grep -q nothing-there replay || fail "replay of no file: exit code $code"
+
+scx_reveille --exit-after 5 2>first & first=$!
+scx_reveille --exit-after 5 2>second & second=$!
+codes=
+for pid in $first $second; do
+    code=0
+    wait $pid || code=$?
+    codes="$codes $code"
+done
+case $codes in " 0 2" | " 2 0") ;; *) fail "two at once: exit codes$codes: $(cat first second)" ;; esac
+cat first second | grep -q 'another sched_ext scheduler is running: reveille' ||
+    fail "two at once: the refusal does not name the other: $(cat first second)"
+until_state disabled
+
+# SysRq-S.
+load
+echo S >/proc/sysrq-trigger
+ended 3
+
+# Idle groups and tasks; a group that was idle before the scheduler came, too.
+echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
+mkdir -p $root
+echo +cpu >$root/cgroup.subtree_control
+mkdir $root/early $root/normal $root/idle
+echo 1 >$root/early/cpu.idle
+load
+hog $root/normal env
+hog $root/early env
+sleep 1
+idle_share "a group that was idle before" $root/normal $root/early
+for pid in $(cat $root/early/cgroup.procs); do kill -9 "$pid"; done
+hog $root/idle env
+echo 1 >$root/idle/cpu.idle
+sleep 1
+idle_share "a group that is idle now" $root/normal $root/idle
+echo 0 >$root/idle/cpu.idle
+sleep 1
+a=$(used_us $root/normal) b=$(used_us $root/idle)
+sleep 4
+awk -v a=$(($(used_us $root/normal) - a)) -v b=$(($(used_us $root/idle) - b)) 'BEGIN {
+    printf "safe: the group that is idle no more: %.3f of the CPU\n", b / (a + b)
+    exit b / (a + b) < 0.45 || b / (a + b) > 0.55
+}' || fail "a group that is idle no more has another share"
+for pid in $(cat $root/idle/cgroup.procs); do kill -9 "$pid"; done
+hog $root/normal task idle
+sleep 2
+for pid in $(cat $root/normal/cgroup.procs); do cat "/proc/$pid/schedstat"; done >tasks
+sleep 6
+for pid in $(cat $root/normal/cgroup.procs); do cat "/proc/$pid/schedstat"; done | paste tasks - | awk '
+    { used[NR] = $4 - $1; sum += used[NR] }
+    END {
+        printf "safe: a task of SCHED_IDLE: %.4f of the CPU, %.4f are due\n", used[2] / sum, 3 / 1027
+        exit NR != 2 || used[2] / sum > 0.006
+    }' || fail "a task of SCHED_IDLE has too much"
+clear_all
+
+# A limit written all the time while hogs stand in line for it, and then no more.
+mkdir $root
+# The kernel patches its code for the first limit and the last: there is another.
+mkdir $root-other
+echo "100000 100000" >$root-other/cpu.max
+for cpu in 0 1 2 3; do
+    sh -c 'echo 0 >"$1"; exec taskset -c "$2" sh -c "while :; do :; done"' hog $root/cgroup.procs $cpu &
+done
+flips=$(task flip $root/cpu.max "$FLIPS_SECONDS" "2000 20000" "3000 10000" "1000 10000")
+echo "40000 100000" >$root/cpu.max
+sleep 1
+a=$(used_us $root)
+sleep 3
+awk -v flips=$flips -v used=$(($(used_us $root) - a)) 'BEGIN {
+    printf "safe: after %d writes of cpu.max: %.3f CPU, 0.400 are due\n", flips, used / 3e6
+    exit used < 0.9e6 || used > 1.5e6
+}' || fail "a limit that was written often does not pay"
+clear_all
+rmdir $root-other
+
+# A client that says nothing.
+task silent /run/scx_reveille/socket 30 & silent=$!
+sleep 0.5
+from=$(date +%s)
+scx_reveille set +SWQUEUE,-SIS_UTIL || fail "set beside a silent client"
+kill -INT $loader
+ended 0
+took=$(($(date +%s) - from))
+echo "safe: Ctrl-C beside a silent client took $took s"
+[ $took -le 5 ] || fail "a silent client delayed Ctrl-C"
+kill $silent 2>/dev/null || true
+
+# A CPU that was away comes: the scheduler is loaded again, as it was set.
+echo 0 >/sys/devices/system/cpu/cpu3/online
+load
+scx_reveille set +SWQUEUE,-SIS_UTIL
+scx_reveille --monitor 0.5 --json >monitor & monitor=$!
+sleep 1
+echo 1 >/sys/devices/system/cpu/cpu3/online
+for _ in $(seq 300); do
+    grep -q 'loading again' log && [ "$(grep -c scheduling log)" = 2 ] && break
+    sleep 0.1
+done
+[ "$(grep -c scheduling log)" = 2 ] || fail "hotplug did not load it again: $(cat log)"
+before=$(wc -l <monitor)
+sleep 3
+kill -0 $monitor || fail "a reload ended --monitor"
+[ "$(wc -l <monitor)" -gt "$before" ] || fail "--monitor says no more after a reload"
+tail -n 1 monitor | grep -q '"SWQUEUE"' || fail "a reload forgot set: $(tail -n 1 monitor)"
+# And when another is started in its place.
+kill -INT $loader
+ended 0
+load
+sleep 2
+before=$(wc -l <monitor)
+sleep 2
+[ "$(wc -l <monitor)" -gt "$before" ] || fail "--monitor does not come back"
+kill -INT $monitor
+wait $monitor || fail "--monitor ended with $?"
+kill -INT $loader
+ended 0
+exit $failed
