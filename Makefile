@@ -64,7 +64,7 @@ uninstall:
 		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
-test: format lint msrv dependencies unit study count hwloc prometheus test-python
+test: format lint msrv dependencies unit study count hwloc prometheus test-python test-ray
 	@printf '\nall tests passed\n'
 
 format:
