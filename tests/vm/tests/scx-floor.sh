@@ -4,7 +4,7 @@
 # that a task may wait 1 s; with the default, 30 s, such turns are 7.5 times rarer.
 set -eu
 
-: "${ROUNDS:=4}" "${SEED:=1}" "${ROUND_SECONDS:=7}" "${MANY:=300}"
+: "${ROUNDS:=2}" "${SEED:=1}" "${ROUND_SECONDS:=7}" "${MANY:=300}"
 # What a turn costs a group at most, us: 20, and what the task had to do in the kernel.
 TURN_US=60
 root=/sys/fs/cgroup/floor-test
