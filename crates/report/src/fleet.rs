@@ -155,7 +155,8 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
         for cell in cells(container) {
             push(&mut body, format_args!("<td>{}</td>", escape(&cell)));
         }
-        push(&mut body, format_args!("<td>{}</td>", escape(&remarks(container).join("; "))));
+        let remarks = escape(&remarks(container).join("; "));
+        push(&mut body, format_args!("<td class=\"words\">{remarks}</td>"));
         body += "</tr>\n";
     }
     body += CLOSE_TABLE;

@@ -315,7 +315,7 @@ pub(crate) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
 }
 
 /// Columns of words, which read from the left; all others hold figures.
-const WORDS: [&str; 5] = ["claim", "source", "what", "figures", "why not"];
+const WORDS: [&str; 6] = ["claim", "source", "what", "figures", "why not", "remarks"];
 
 pub(crate) const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
 
