@@ -1,6 +1,5 @@
-//! The command line. Text that a study file can hold as well (loads, durations,
-//! policies, parameters) is passed on as it stands, so that both are checked by
-//! the same rules.
+//! The command line. Text that study files also hold (loads, durations, policies, parameters) is
+//! passed on unparsed, so the same rules check both.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -43,10 +42,10 @@ pub enum Command {
     Study(StudyArgs),
     /// Compare policies on a machine, a workload and loads you choose
     Compare(CompareArgs),
-    /// Write a scheduling policy of your own in C, and check it
+    /// Write your own scheduling policy in C, and check it
     ///
-    /// `new` writes a file to begin with, `check` compiles it with the system's C compiler, and
-    /// `reveille compare --policy FILE` simulates it. See docs/policy.md.
+    /// `new` writes a template, `check` compiles it with the system's C compiler, and `reveille
+    /// compare --policy FILE` simulates it. See docs/policy.md.
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
@@ -55,16 +54,16 @@ pub enum Command {
     Merge(MergeArgs),
     /// Score a policy over many machines and loads, with guardrails
     ///
-    /// One number, the geometric mean of gains over a suite, and what reviewers hold against wakeup
-    /// patches, each of which fails by name. Exit codes: 0 every guardrail holds, 3 some does not,
-    /// 4 the policy does not compile, 5 it crashes or loops, 6 the time limit ended the run. See
-    /// docs/score.md.
+    /// The score is the geometric mean of gains over a suite. The guardrails are the objections
+    /// that reviewers raise against wakeup patches; each fails by name. Exit codes: 0 every
+    /// guardrail holds, 3 one fails, 4 the policy does not compile, 5 it crashes or loops, 6 the
+    /// time limit ended the run. See docs/score.md.
     Score(ScoreArgs),
     Sensitivity(SensitivityArgs),
     Fit(FitArgs),
     Record(UsageRecordArgs),
     Import(UsageImportArgs),
-    /// Show a recording at a glance, and what it is too short to tell
+    /// Summarize a recording, and say which quantiles it is too short for
     Show(UsageShowArgs),
     Plan(PlanArgs),
     Fleet(FleetArgs),
@@ -73,7 +72,7 @@ pub enum Command {
     /// Time a command over repeated runs, or run schbench
     ///
     /// Runs COMMAND in a fresh task group for each repeat and prints quantiles of wall and CPU
-    /// time, context switches and what else used the CPUs meanwhile. `--save` keeps the runs;
+    /// time, context switches, and CPU time used by other tasks meanwhile. `--save` keeps the runs;
     /// `--before` and `--after` compare two saved files. See docs/bench.md.
     Bench(BenchArgs),
     #[command(hide = true)]
@@ -100,31 +99,31 @@ pub struct StudyArgs {
     #[arg(value_name = "NAME|FILE.toml", required_unless_present_any = ["all", "baselines"])]
     pub study: Option<String>,
     /// Run every study of changes that `reveille studies` lists, sum their scores, and write the
-    /// record of fidelity
+    /// fidelity record
     #[arg(long, conflicts_with = "study")]
     pub all: bool,
-    /// Run the study of published absolute figures, and write them beside the model's to
-    /// this file [default: docs/baselines.md]
+    /// Run the study of published absolute figures, and write them with the model's figures to this
+    /// file [default: docs/baselines.md]
     #[arg(
         long, value_name = "FILE", num_args = 0..=1, require_equals = true,
         default_missing_value = "docs/baselines.md",
         conflicts_with_all = ["study", "all", "fidelity", "on", "machine"]
     )]
     pub baselines: Option<PathBuf>,
-    /// Where --all writes the record of fidelity [default: docs/fidelity.md]
+    /// Where --all writes the fidelity record [default: docs/fidelity.md]
     #[arg(long, value_name = "FILE", conflicts_with = "study")]
     pub fidelity: Option<PathBuf>,
-    /// Runs of each load under each policy, in place of the study's own number
+    /// Runs of each load under each policy, overriding the study
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
-    /// Seed of all randomness, in place of the study's own
+    /// Random seed, overriding the study
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where it runs, in place of the study's own: sim, host (measured on this host's
-    /// kernel), or sim,host (predicted and measured, side by side)
+    /// Where to run, overriding the study: sim, host (measure on this host's kernel), or sim,host
+    /// (predict and measure, side by side)
     #[arg(long, value_name = "WHERE", conflicts_with = "all", value_parser = On::from_str)]
     pub on: Option<On>,
-    /// Machine to predict for, in place of the study's own
+    /// Machine to predict for, overriding the study
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "all")]
     pub machine: Option<String>,
     #[command(flatten)]
@@ -133,55 +132,55 @@ pub struct StudyArgs {
 
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Where it runs: sim, host (measured on this host's kernel), or sim,host (predicted
-    /// and measured, side by side) [default: sim]
+    /// Where to run: sim, host (measure on this host's kernel), or sim,host (predict and measure,
+    /// side by side) [default: sim]
     #[arg(long, value_name = "WHERE", value_parser = On::from_str)]
     pub on: Option<On>,
-    /// A machine that `reveille machines` lists, `host`, or a path (.toml, or .xml of
-    /// hwloc); `host` where --on is given
+    /// A machine that `reveille machines` lists, `host`, or a path (.toml, or hwloc's .xml);
+    /// defaults to `host` with --on
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "on")]
     pub machine: Option<String>,
-    /// A workload that `reveille workloads` lists, or a path (.toml, or .json of rt-app)
+    /// A workload that `reveille workloads` lists, or a path (.toml, or rt-app's .json)
     #[arg(long, value_name = "NAME|FILE")]
     pub workload: String,
-    /// Loads in the workload's own unit, separated by commas: 56,112
+    /// Loads in the workload's unit, separated by commas: 56,112
     #[arg(long, value_name = "N,…", allow_hyphen_values = true)]
     pub load: String,
-    /// Kernel baseline, or `host` for that of the running kernel, as where --on is given;
-    /// scx:v6.2 is scx_reveille with that placement, loaded on the host for both sides
+    /// Kernel baseline; `host` is that of the running kernel, and the default with --on. scx:v6.2
+    /// loads scx_reveille with the v6.2 placement on the host, for both sides
     #[arg(long, value_name = "NAME", required_unless_present = "on")]
     pub base: Option<String>,
-    /// A variant to compare with the baseline [default: none, the baseline alone]. +FEATURE
-    /// adds a feature, -FEATURE removes one, burst=100ms changes a setting of the task group,
-    /// cpus=0-1 leaves these CPUs; separate several edits by commas, and repeat the option
-    /// for several variants. v6.12 is another kernel, v6.12,+FEATURE that kernel with edits.
-    /// scx:+FEATURE is the same in scx_reveille, which is loaded for the variant's runs on
-    /// the host (root)
+    /// A variant to compare with the baseline [default: none, the baseline alone]. +FEATURE adds a
+    /// feature, -FEATURE removes one, burst=100ms changes a setting of the task group, cpus=0-1
+    /// restricts it to these CPUs; separate several edits by commas, and repeat the option for
+    /// several variants. v6.12 is another kernel; v6.12,+FEATURE is that kernel with edits.
+    /// scx:+FEATURE is the same edit in scx_reveille, which is loaded on the host for the variant's
+    /// runs (needs root)
     #[arg(long, value_name = "EDITS|KERNEL", allow_hyphen_values = true)]
     pub with: Vec<String>,
-    /// A C file that decides on which CPU a wakee runs, in place of the baseline's rules: a
-    /// variant like those of --with, whose edits may follow. `reveille policy new` writes one
+    /// A C file that chooses the wakee's CPU in place of the baseline's rules: a variant like those
+    /// of --with, optionally followed by edits. `reveille policy new` writes a template
     #[arg(long, value_name = "FILE.c[,EDITS]")]
     pub policy: Vec<String>,
     /// A parameter of the workload; repeat the option for several
     #[arg(long, value_name = "NAME=VALUE")]
     pub param: Vec<String>,
-    /// A metric of the workload, an explaining number or a figure of a task group, by
-    /// name or its first words; repeat the option for several [default: the workload's
-    /// first metric]
+    /// A metric of the workload, an explaining number or a task group's figure, by name or its
+    /// first words; repeat the option for several [default: the workload's first metric]
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
     /// A task group with a limit: quota=100ms,period=100ms,burst=0ms,phase=97ms and, for
     /// several, name=app,parent=all,tasks=worker+message; repeat the option, parents first
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub group: Vec<String>,
-    /// CPU time that a CPU draws from its task group's quota at a time [default: 5ms]
+    /// CPU time that a CPU draws from its task group's quota at once (the bandwidth slice)
+    /// [default: 5ms]
     #[arg(long, value_name = "TIME")]
     pub slice: Option<String>,
     /// Runs of each load under each policy
     #[arg(long, value_name = "N", default_value_t = DEFAULT_REPEATS)]
     pub repeats: u32,
-    /// Seed of all randomness
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SEED)]
     pub seed: u64,
     #[arg(long, value_name = "TIME", help = warmup_help())]
@@ -208,8 +207,8 @@ fn duration_help() -> String {
 
 #[derive(clap::Args)]
 pub struct RunArgs {
-    /// Simulations at a time; the result is the same for any number [default: one per CPU].
-    /// On the host runs take turns
+    /// Simulations in parallel; the result does not depend on it [default: one per CPU]. Runs on
+    /// the host are always sequential
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// Print JSON, and nothing else, on standard output
@@ -218,10 +217,10 @@ pub struct RunArgs {
     /// Print CSV, and nothing else, on standard output
     #[arg(long)]
     pub csv: bool,
-    /// Write a page with plots to this file as well
+    /// Also write a page with plots to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Leave out the numbers that explain each row
+    /// Omit the numbers that explain each row
     #[arg(long)]
     pub no_explain: bool,
 }

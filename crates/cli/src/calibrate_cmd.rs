@@ -1,4 +1,4 @@
-//! `reveille calibrate`: this host as a machine file, from which the simulator predicts it.
+//! `reveille calibrate`: measures this host and writes a machine file for the simulator.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,41 +20,41 @@ use crate::output_file::OutputFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
-/// Measuring time in all, and in how many rounds everything is measured.
+/// Total measuring time, and the number of rounds.
 const FULL: (Duration, u32) = (Duration::from_secs(42), 12);
 const QUICK: (Duration, u32) = (Duration::from_secs(3), 1);
-/// How long the host is watched before anything is measured.
+/// How long to watch the host for noise before measuring.
 const WATCH: Duration = Duration::from_millis(300);
 
-/// Measure what this host's mechanisms cost, and write a machine file of it
+/// Measure what this host's mechanisms cost, and write a machine file
 ///
-/// Measures, for less than a minute, wake-ups over every distance between CPUs, switches,
-/// system calls, messages, cache lines, interrupts, the tick and the exit from idle, and
-/// derives from them the constants of the cost model. What is not measured stays as the
-/// default model has it. `reveille machines FILE` shows every constant with its spread.
+/// In less than a minute, measures wake-ups across every distance between CPUs, context switches,
+/// system calls, messages, cache lines, interrupts, the tick and idle exits, and derives the cost
+/// model's constants. Constants it does not measure keep the default model's value. `reveille
+/// machines FILE` shows each constant with its spread.
 ///
-/// Needs no privilege, and no other load: what disturbs it is told on standard error and in
-/// the file. With --strict a noisy host is an error (exit code 1), and nothing is written.
+/// Needs no privileges, but a quiet host: disturbances are reported on standard error and in the
+/// file. With --strict a noisy host is an error (exit code 1), and nothing is written.
 #[derive(clap::Args)]
 pub struct CalibrateArgs {
-    /// Write the machine to this file, which must not exist
+    /// Write the machine to this file; fails if it exists
     #[arg(short, long, value_name = "FILE.toml")]
     output: PathBuf,
     /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
-    /// Measure for some 3 seconds in all: rough figures
+    /// Measure for about 3 seconds: rough figures
     #[arg(long)]
     quick: bool,
-    /// Write nothing, and exit with code 1, if the host is too noisy
+    /// If the host is too noisy, exit with code 1 and write nothing
     #[arg(long)]
     strict: bool,
-    /// Print everything that was measured as JSON, and nothing else, on standard output
+    /// Print all measurements as JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,
 }
 
-/// Everything, for --json.
+/// The object of `--json`.
 #[derive(Serialize)]
 struct CalibrationJson<'a> {
     output: String,
@@ -64,7 +64,7 @@ struct CalibrationJson<'a> {
     host: &'a Host,
     noisy: bool,
     complaints: &'a [String],
-    /// Before measuring; its spread is not known and 0.
+    /// Sampled once before measuring, so its spread is unknown and 0.
     noise_before: Noise,
     noise: Noise,
     measurements: &'a [Measurement],
@@ -140,7 +140,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// This host with the costs that a full measurement finds, which takes less than a minute.
+/// This host with costs from a full measurement, which takes less than a minute.
 ///
 /// # Errors
 /// As [`calibrate`]; [`HostError::Interrupted`] once `stop` is set.
@@ -190,7 +190,7 @@ fn take(
     Ok(Taken { found, host, measured, noise_before, noise, complaints, rounds })
 }
 
-/// A file that a machine can be loaded from, and that nobody loses anything by.
+/// The output file; refuses to replace an existing one unless `force`.
 fn new_file(path: &Path, force: bool) -> Result<OutputFile, CliError> {
     let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     let file = OutputFile::prepare("--output", path)?;
@@ -203,13 +203,13 @@ fn new_file(path: &Path, force: bool) -> Result<OutputFile, CliError> {
     Ok(file)
 }
 
-/// The machine's name: that of its file.
+/// The machine's name: the file's name without extension.
 fn stem(path: &Path) -> String {
     let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
     stem.filter(|s| !s.trim().is_empty()).unwrap_or_else(|| "host".to_owned())
 }
 
-/// Says of the machine what it is, and how it was measured.
+/// Fills in the machine's description: hardware, kernel, and how it was measured.
 fn describe(machine: &mut Machine, host: &Host, rounds: u32, complaints: &[String]) {
     let guest = if host.guest { ", virtual machine" } else { "" };
     machine.about = format!("{}{guest}, Linux {}", host.processor, host.kernel);
@@ -224,7 +224,7 @@ fn describe(machine: &mut Machine, host: &Host, rounds: u32, complaints: &[Strin
     );
 }
 
-/// The machine with a head that says what is in it.
+/// The machine file with a header comment.
 fn file_text(found: &Calibration) -> Option<String> {
     let text = found.machine.to_toml()?;
     let defaults = match found.defaults.as_slice() {
@@ -241,7 +241,7 @@ fn file_text(found: &Calibration) -> Option<String> {
     ))
 }
 
-/// What was found, against the default.
+/// Measured constants beside the default's.
 fn table(found: &Calibration) -> String {
     let head = ["constant", "here", "p10 to p90", "default", ""].map(str::to_owned);
     let constants = found.derived.iter().map(|d| {

@@ -1,4 +1,4 @@
-//! What can go wrong, how it is said, and the exit code.
+//! Errors: what can go wrong, the message, and the exit code.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -55,26 +55,26 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     PolicyFile(#[from] Box<FileError>),
-    /// A policy file ended its run.
+    /// A policy file crashed or looped.
     #[error("{files}: {how}")]
     #[diagnostic(help("{help}"))]
     PolicyEnded { files: String, how: String, help: &'static str },
-    /// A name that a list does not have.
+    /// Unknown name of a study, machine, workload or policy.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unknown(Mistake),
-    /// A file could not be written there, found out before the run.
+    /// The output path is not writable; checked before the run.
     #[error("`{option}`: cannot write {}: {mistake}", path.display())]
     #[diagnostic(help("{}", mistake.help))]
     OutputPath { option: &'static str, path: PathBuf, mistake: Mistake },
-    /// A file that an earlier run wrote cannot be used.
+    /// A file from an earlier run cannot be used.
     #[error("cannot read {}: {problem}", path.display())]
     #[diagnostic(help("`reveille sensitivity --all` writes it anew; without it no row is marked"))]
     Recorded { path: PathBuf, problem: String },
-    /// A file could not be written after the run.
+    /// Writing a file failed after the run.
     #[error("cannot write {}: {error}", path.display())]
     OutputFile { path: PathBuf, error: io::Error },
-    /// Measured on a host that was not quiet, which the user does not accept.
+    /// The host was not quiet, and `--strict` was given.
     #[error("`--strict`: the host is too noisy to trust its times: {complaints}")]
     #[diagnostic(help("stop what else runs and try again; without --strict the file is written"))]
     Noisy { complaints: String },
@@ -98,7 +98,7 @@ impl CliError {
         CliError::OutputPath { option, path: path.to_owned(), mistake }
     }
 
-    /// The mistake in a file that it is, if it is one.
+    /// The mistake with its position in a file, if it has one.
     fn place(&self) -> Option<&FileError> {
         match self {
             CliError::Study(error) | CliError::Sweep(SweepError::Study(error)) => error.place(),
@@ -123,7 +123,7 @@ impl CliError {
         }
     }
 
-    /// For programs, which ask for it by `REVEILLE_ERRORS=json`.
+    /// For programs, which set `REVEILLE_ERRORS=json`.
     fn told(&self) -> Told<'_> {
         let place = self.place();
         Told {
@@ -143,7 +143,7 @@ impl CliError {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            // Whoever reads the output has had enough.
+            // The reader closed the pipe: not an error.
             CliError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 ExitCode::SUCCESS
             }
@@ -187,11 +187,11 @@ pub fn set_style() {
     let _ = miette::set_hook(Box::new(move |_| Box::new(style())));
 }
 
-/// Says on standard error what went wrong, and how to mend it.
+/// Prints the error and its fix on standard error.
 pub fn report(error: CliError) -> ExitCode {
     let code = error.exit_code();
     if code != ExitCode::SUCCESS {
-        // Nothing can be done if that fails.
+        // There is no way to report that this write failed.
         if std::env::var_os("REVEILLE_ERRORS").is_some_and(|form| form == "json") {
             let told = serde_json::to_string(&error.told()).unwrap_or_default();
             let _ = writeln!(io::stderr().lock(), "{told}");
@@ -202,7 +202,7 @@ pub fn report(error: CliError) -> ExitCode {
     code
 }
 
-/// Warns of what the model leaves out of this machine.
+/// Warns of features of this machine that the model leaves out.
 pub fn warn_of(machine: &Machine) {
     for what in &machine.warnings {
         say(format_args!("warning: {}: {what}", machine.name));

@@ -1,5 +1,4 @@
-//! `reveille fit`: the constants of a machine that nobody has measured, set against
-//! everything that was published for it.
+//! `reveille fit`: fits a machine's unmeasured constants to every figure published for it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,16 +13,15 @@ use crate::study_cmd::watched;
 
 /// Fit a machine's free constants to all that was published for it
 ///
-/// Moves only constants whose origin is `fitted`, within their plausible ranges, one
-/// after the other to that of a fixed set of points at which the objective is lowest,
-/// until a round changes nothing. The objective is the mean over all counted rows of all
-/// studies on the machine of min(1, (d/w)²), plus 0.01·((x - x0)/range)² for each
-/// constant: d is how far the logarithm of predicted by published lies from 0, w how far
-/// it may for a hit, x0 the shipped value.
+/// Moves only constants whose origin is `fitted`, within their plausible ranges: one at a time,
+/// each to the point of a fixed grid with the lowest objective, until a round changes nothing. The
+/// objective is the mean over all counted rows of all studies on the machine of min(1, (d/w)²),
+/// plus 0.01·((x - x0)/range)² for each constant: d is the logarithm of predicted by published, w
+/// the tolerance of a hit, x0 the shipped value.
 ///
-/// There is no way to fit one row or one case, and there should be none: a constant that
-/// is bent for a row says nothing about the machine. Rows that are off by more than
-/// their tolerance all cost the same, so that none of them can pull.
+/// There is deliberately no way to fit one row or one case: a constant bent to fit one row says
+/// nothing about the machine. Rows off by more than their tolerance all cost the same, so no
+/// outlier dominates.
 ///
 /// Nothing is written unless -o is given.
 #[derive(clap::Args)]
@@ -31,14 +29,14 @@ pub struct FitArgs {
     /// A machine that `reveille machines` lists, or the path of a .toml file
     #[arg(long, value_name = "NAME|FILE.toml")]
     machine: String,
-    /// Hold it against this study only, by name or path; repeat the option for several
-    /// [default: every study that `reveille studies` lists]
+    /// Fit to this study only, by name or path; repeat the option for several [default: every study
+    /// that `reveille studies` lists]
     #[arg(long, value_name = "NAME|FILE.toml")]
     study: Vec<String>,
-    /// Write the machine with the values found to this file, which must not exist
+    /// Write the fitted machine to this file; fails if it exists
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
-    /// Rounds over all constants, at most
+    /// Maximum number of rounds over all constants
     #[arg(long, value_name = "N", default_value_t = DEFAULT_ROUNDS)]
     rounds: u32,
     /// Points tried across each range, both ends included
@@ -85,8 +83,8 @@ pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file that is not there yet: a machine file that somebody wrote has comments, and
-/// sources that a fit does not know.
+/// Refuses an existing file: a hand-written machine file has comments and sources that a fit would
+/// drop.
 fn new_file(path: &Path, machine: &Machine) -> Result<OutputFile, CliError> {
     let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     if path.exists() {
@@ -99,7 +97,7 @@ fn new_file(path: &Path, machine: &Machine) -> Result<OutputFile, CliError> {
     OutputFile::prepare("--output", path)
 }
 
-/// The machine with a head that says where its fitted values come from.
+/// The machine file, with a header that says where the fitted values come from.
 fn file_text(fit: &Fit) -> String {
     let text = fit.moved.as_ref().and_then(|m| m.to_toml()).unwrap_or_default();
     format!(

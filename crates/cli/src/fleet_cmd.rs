@@ -1,4 +1,4 @@
-//! `reveille fleet`: many recordings at a glance, in parts if one machine is too slow.
+//! `reveille fleet`: ranks many recordings, in shards if one machine is too slow.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,35 +20,35 @@ use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::study_cmd::threads;
 
-/// CPUs of a node, if no recording and no option says.
+/// CPUs of a node, unless a recording or an option says.
 const USUAL_CPUS: u32 = 16;
 
 /// Rank containers by what their CPU limits do to them
 ///
-/// Looks at every recording in a directory, such as `reveille record --prometheus URL --all`
-/// writes it: who is throttled, how long requests wait for it, and which limits have room.
-/// Figures are estimates; `reveille plan` looks at one container properly.
+/// Reads every recording in a directory, such as `reveille record --prometheus URL --all` writes:
+/// which containers are throttled, how long their requests wait for it, and which limits have room.
+/// Figures are estimates; run `reveille plan` on a container before you change its limit.
 #[derive(clap::Args)]
 pub struct FleetArgs {
-    /// Directories and recordings; or the JSON of all parts, to merge them
+    /// Directories and recordings; or the JSON of all shards, to merge them
     #[arg(value_name = "DIR|FILE", required = true)]
     from: Vec<PathBuf>,
     #[command(flatten)]
     look: LookArgs,
-    /// Look at one part of the recordings: 2/8 is the second of eight. `reveille fleet` merges
-    /// the JSON of all parts
+    /// Process one shard of the recordings: 2/8 is the second of eight. `reveille fleet` merges the
+    /// JSON of all shards
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }
 
-/// How to look at recordings, and how to show them.
+/// Options on how to evaluate recordings and print the ranking.
 #[derive(clap::Args)]
 pub struct LookArgs {
-    /// What the limit has to reach: p99=50ms (any quantile), throttled<1%; repeat the option for
+    /// What the limit must achieve: p99=50ms (any quantile), throttled<1%; repeat the option for
     /// several
     #[arg(long, value_name = "GOAL")]
     goal: Vec<String>,
-    /// CPUs of a node [default: those of the recorded host, or 16]
+    /// CPUs of a node [default: that of the recorded host, or 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     cpus: Option<u32>,
     /// The goals must hold with this much more work in every request, in percent
@@ -58,7 +58,7 @@ pub struct LookArgs {
     #[arg(long = "on", value_name = "PLATFORM", default_value = "kubernetes",
           value_parser = platform)]
     platform: Platform,
-    /// Recordings at a time; the result is the same for any number [default: one per CPU]
+    /// Recordings in parallel; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Print JSON, and nothing else, on standard output
@@ -67,13 +67,13 @@ pub struct LookArgs {
     /// Print CSV, and nothing else, on standard output
     #[arg(long)]
     csv: bool,
-    /// Write a page to this file as well
+    /// Also write a page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl LookArgs {
-    /// An option that means nothing where no fleet is looked at, if one is given.
+    /// An option that has no meaning outside a fleet, if one is given.
     pub fn stray(&self) -> Option<&'static str> {
         let given = [
             ("--goal", !self.goal.is_empty()),
@@ -86,7 +86,7 @@ impl LookArgs {
     }
 }
 
-/// Looks at recordings, or merges parts.
+/// Ranks recordings, or merges shards.
 pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
     let look = Look::new(&args.look)?;
     let json = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
@@ -119,13 +119,13 @@ pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
 /// A recording to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Recording {
-    /// Its path below what was given, which decides about its part.
+    /// Path relative to the argument; decides which shard it is in.
     pub name: String,
-    /// Where it is.
+    /// Path to open.
     pub path: PathBuf,
 }
 
-/// Files of a directory, and of those in it; hidden ones are left alone.
+/// Adds files of a directory and its subdirectories, except hidden ones.
 fn add(given: &Path, path: &Path, to: &mut Vec<Recording>) -> Result<(), CliError> {
     let error = |error| UsageError::from(ReadError::new(path, error, CHECK_PATH));
     if !fs::metadata(path).map_err(error)?.is_dir() {
@@ -146,7 +146,7 @@ fn add(given: &Path, path: &Path, to: &mut Vec<Recording>) -> Result<(), CliErro
     Ok(())
 }
 
-/// JSON of this command, which has no `status` of Prometheus.
+/// Is this JSON from this command? Prometheus' JSON has a `status`.
 fn is_part(path: &Path) -> bool {
     #[derive(Deserialize)]
     struct Shards {
@@ -167,7 +167,7 @@ fn part(path: &Path) -> Result<Fleet, CliError> {
     })
 }
 
-/// How recordings are looked at.
+/// The checked options of [`LookArgs`].
 pub struct Look<'a> {
     args: &'a LookArgs,
     goals: Vec<Goal>,
@@ -177,7 +177,7 @@ pub struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Refuses options that mean nothing before anything is done.
+    /// Refuses meaningless options before any work is done.
     pub fn new(args: &LookArgs) -> Result<Look<'_>, CliError> {
         let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
         Ok(Look {
@@ -189,7 +189,7 @@ impl Look<'_> {
         })
     }
 
-    /// Looks at all recordings and shows them; `failed` could not be had.
+    /// Evaluates all recordings and prints them; `failed` lists those that could not be read.
     pub fn at(
         &self,
         recordings: &[Recording],
@@ -224,7 +224,7 @@ impl Look<'_> {
         self.show(&fleet.ranked())
     }
 
-    /// What is asked of every recording.
+    /// The request each recording is evaluated with.
     fn request<'u>(&'u self, usage: &'u Usage) -> Request<'u> {
         Request {
             usage,
@@ -254,7 +254,7 @@ impl Look<'_> {
         }
     }
 
-    /// Shows it; fails if nothing could be said of some recording.
+    /// Prints it; fails if a recording could not be evaluated.
     fn show(&self, fleet: &Fleet) -> Result<ExitCode, CliError> {
         if let Some(html) = &self.html {
             html.write(|made| reveille_report::fleet_html(fleet, made))?;

@@ -18,7 +18,7 @@ pub struct GenerateArgs {
     share: PathBuf,
 }
 
-/// Writes them.
+/// Writes man pages and completions below `args`' directory.
 pub fn generate(args: &GenerateArgs) -> Result<ExitCode, CliError> {
     let directory = |name: &str| {
         let path = args.share.join(name);
@@ -43,14 +43,14 @@ pub fn generate(args: &GenerateArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command without what help does not show either.
+/// The command without hidden subcommands and options.
 fn visible() -> Command {
     let command = help::command();
     let shown = command.get_subcommands().filter(|c| !c.is_hide_set()).cloned();
     Command::new("reveille").version(reveille_report::VERSION).subcommands(shown)
 }
 
-/// Man pages have no place for what stands before a help text.
+/// Man pages have no room for text ahead of the help, so the examples move.
 fn with_examples(command: Command) -> Command {
     let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
     let command = match command.get_before_help().cloned() {

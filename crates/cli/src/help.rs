@@ -1,4 +1,4 @@
-//! What `--help` says first: the commands by what one wants, and an example of each.
+//! The top of `--help`: commands grouped by purpose, with an example of each.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 
 use crate::args::Args;
 
-/// Commands by what one wants, each with an example that works.
+/// Commands by purpose, each with a working example.
 pub const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "Lab: predict what a scheduler change does",
@@ -64,7 +64,7 @@ pub fn command() -> Command {
     command.help_template(template)
 }
 
-/// clap knows no groups of commands.
+/// A help template with groups, which clap does not support for subcommands.
 fn template(command: &Command) -> String {
     let styles = command.get_styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());

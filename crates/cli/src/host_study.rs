@@ -1,5 +1,5 @@
-//! Studies whose runs are real: which machine predictions are made for, progress of both
-//! worlds, and the views of both.
+//! Studies that run on the host: which machine predictions are for, progress of predicted and
+//! measured runs, and their views.
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -17,8 +17,8 @@ use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::study_cmd::{exit_code, threads};
 
-/// A study with the place and the machine that the command line gives it. One that is
-/// moved to this host is predicted for this host too.
+/// A study with the place and machine from the command line. A study moved to this host is also
+/// predicted for this host.
 pub fn placed(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     let moved = args.on.is_some_and(|on| on != study.on);
     study.on = args.on.unwrap_or(study.on);
@@ -34,7 +34,7 @@ pub fn placed(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     Ok(study)
 }
 
-/// The machine that an option names; this host if it names none.
+/// The machine an option names; this host if it names none.
 pub fn machine(on: On, given: Option<&str>) -> Result<&str, CliError> {
     match given {
         Some(other) if on == On::Host && other != "host" => {
@@ -46,16 +46,16 @@ pub fn machine(on: On, given: Option<&str>) -> Result<&str, CliError> {
     }
 }
 
-/// What to do about a host whose costs nobody has measured.
+/// Where to get costs for a host without a measured machine file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Costs {
     /// Measure them first.
     Calibrate,
-    /// Take those of the default model, and say so.
+    /// Use the default model's, and warn.
     Default,
 }
 
-/// The study on a machine with costs to predict by.
+/// The study on a machine that has costs to predict with.
 fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, CliError> {
     let Some(machine) = study.machine() else { return Ok(study) };
     if machine.name != "host" || machine.constants.iter().any(|c| !c.inherited) {
@@ -75,7 +75,7 @@ fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, Cl
     ));
     match calibrated(stop) {
         Ok(machine) => Ok(study.on_machine(machine)?),
-        // The result will say that it is partial.
+        // The result is marked partial.
         Err(CliError::Host(HostError::Interrupted)) => Ok(study),
         Err(error) => Err(error),
     }
@@ -99,7 +99,7 @@ pub fn measured(study: &Study) -> Result<Comparison, CliError> {
     Ok(outcome?)
 }
 
-/// Predicts and measures a study, and shows one beside the other.
+/// Predicts and measures a study, and prints them side by side.
 pub fn agreed(
     study: Study,
     costs: Costs,
@@ -125,7 +125,7 @@ pub fn agreed(
     bars.iter().filter_map(OnceLock::get).for_each(Progress::finish);
     let agreement = outcome?;
     let shown = show(&agreement, args);
-    // A partial page does not replace a whole one unless there is something on it.
+    // A partial page replaces a whole one only if it has rows.
     if let Some(html) = html.filter(|_| !agreement.rows.is_empty()) {
         html.write(|made| reveille_report::agreement_html(&agreement, made))?;
     }

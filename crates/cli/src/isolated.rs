@@ -1,6 +1,6 @@
-//! Policy files run in a child process, so that what they break is the child's alone. The child
-//! is this command again with the same arguments. The parent passes signals on, says what ended
-//! the child, and removes what it left; the child ends when its parent has, or when one decision
+//! Runs policy files in a child process, so that a crash or a loop is confined to it. The child is
+//! this command re-executed with the same arguments. The parent forwards signals, reports what
+//! ended the child, and removes what it left; the child ends with its parent, or when one decision
 //! takes too long.
 
 use std::ffi::OsString;
@@ -23,20 +23,20 @@ use rustix::process::{
 
 use crate::errors::{CliError, INTERRUPTED};
 
-/// The first argument that makes the command the child; no user types it.
+/// The first argument that turns the command into the child; for internal use.
 const CHILD: &str = "__policy-child";
-/// How often the child looks at its parent and at its decisions.
+/// How often the child checks its parent and its running decision.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// How long one decision may take; usual is less than a microsecond.
+/// How long one decision may take; typical is less than a microsecond.
 const DECISION: Duration = Duration::from_secs(2);
-/// The child's exit code if the first of its files loops; one more for each further one.
+/// The child's exit code if the first of its files loops; the n-th file's is n - 1 more.
 const LOOPS: u8 = 200;
 
-/// What the child knows of itself.
+/// State of the child process.
 pub struct Child {
-    /// Where it compiles; gone once all files are loaded.
+    /// Directory it compiles in; removed once all files are loaded.
     directory: PathBuf,
-    /// The directory is the child's own.
+    /// The child has created the directory.
     made: AtomicBool,
     parent: Pid,
     files: Mutex<Vec<PolicyFile>>,
@@ -44,7 +44,7 @@ pub struct Child {
 
 static SELF: OnceLock<Child> = OnceLock::new();
 
-/// In the child: begins to watch, and returns the command line without what makes it a child.
+/// In the child: starts the watchdog, and returns the command line without [`CHILD`].
 pub fn enter() -> Option<Vec<OsString>> {
     let mut args = std::env::args_os();
     let program = args.next()?;
@@ -63,7 +63,7 @@ pub fn enter() -> Option<Vec<OsString>> {
     Some(std::iter::once(program).chain(args).collect())
 }
 
-/// The child, if this is it.
+/// The child's state; `None` in the parent.
 pub fn child() -> Option<&'static Child> {
     SELF.get()
 }
@@ -73,14 +73,14 @@ fn watch(child: &Child) {
     loop {
         if getppid() != Some(child.parent) {
             child.clear();
-            // All that was started, such as a compiler, and this process itself.
+            // Kills everything it started, such as a compiler, and itself.
             let _ = kill_process_group(getpid(), Signal::KILL);
             std::process::exit(1);
         }
         let files = child.files.lock().unwrap_or_else(PoisonError::into_inner);
         let loops = files.iter().position(|f| u128::from(f.longest_decision()) >= too_many);
         if let Some(file) = loops {
-            // The parent says so: here the file's decision still holds what it holds.
+            // The parent reports it: in this process the looping decision still holds its locks.
             std::process::exit(i32::from(LOOPS.saturating_add(file as u8)));
         }
         drop(files);
@@ -89,10 +89,10 @@ fn watch(child: &Child) {
 }
 
 impl Child {
-    /// Compiles a file in a directory of its own: libraries of one path are one to the system.
+    /// Compiles a file in a directory of its own, since `dlopen` identifies libraries by path.
     ///
     /// # Errors
-    /// As [`Draft::compile`], or the directory cannot be made.
+    /// As [`Draft::compile`], or the directory cannot be created.
     pub fn compile(&self, file: &Path) -> Result<Draft, CliError> {
         let cannot = |error| {
             let doing = format!("make a directory in {}", self.directory.display());
@@ -127,11 +127,11 @@ impl Child {
         Ok(file)
     }
 
-    /// All files are loaded: removes the directory, so that the kernel may end the child with its
-    /// parent.
+    /// Call when all files are loaded: removes the directory and asks the kernel to kill the child
+    /// when its parent dies.
     pub fn die_with_parent(&self) {
         self.clear();
-        // It is the watcher's task, too.
+        // The watchdog checks for this too.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
 
@@ -142,10 +142,10 @@ impl Child {
     }
 }
 
-/// The child that signals are passed on to.
+/// Process group of the child, to which signals are forwarded.
 static GROUP: AtomicI32 = AtomicI32::new(0);
 
-/// Runs this command again as the child, to its end. `files` are those that it loads.
+/// Re-executes this command as the child and waits for it. `files` are those it loads.
 pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
     let cannot = |error| HostError::system("start a process for the policy", error, "try again");
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -159,7 +159,7 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
         .arg(own.to_string())
         .args(std::env::args_os().skip(1))
         .stdin(Stdio::null())
-        // A terminal's Ctrl-C must not reach it twice.
+        // So that a terminal's Ctrl-C does not reach it twice.
         .process_group(0)
         .spawn()
         .map_err(cannot)?;
@@ -171,7 +171,7 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
             }
         })?;
     }
-    // Ended and not yet reaped, it keeps its group's number.
+    // An unreaped child keeps its process group id reserved.
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while waitid(WaitId::Pid(group), ended).is_err_and(|e| e == rustix::io::Errno::INTR) {}
     let _ = kill_process_group(group, Signal::KILL);

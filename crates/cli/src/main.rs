@@ -1,5 +1,5 @@
-//! The `reveille` command: reads what to run, runs it, and shows it in the form
-//! asked for. Everything that decides a figure is in the crates below.
+//! The `reveille` command: parses arguments, runs, and prints in the form asked for. The crates
+//! below compute every figure.
 
 mod args;
 mod bench;
@@ -39,7 +39,7 @@ use crate::args::{Args, Command};
 use crate::errors::CliError;
 
 fn main() -> ExitCode {
-    // Before anything is set up: the child must have a single thread.
+    // Before any other set-up: the child must be single-threaded.
     if std::env::args_os().nth(1).is_some_and(|arg| arg == reveille_host::CHILD_COMMAND) {
         return reveille_host::child_main();
     }

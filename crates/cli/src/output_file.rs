@@ -1,5 +1,5 @@
-//! Files that a run leaves, such as the page with plots: refused before the run if
-//! they cannot be written, and written so that a reader never sees half of one.
+//! Output files, such as the page with plots: checked for writability before the run, and replaced
+//! atomically.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -12,17 +12,16 @@ use tempfile::NamedTempFile;
 
 use crate::errors::CliError;
 
-/// A place that text can be written to.
+/// A writable output path.
 pub struct OutputFile {
-    /// As given.
+    /// The path the user gave.
     given: PathBuf,
-    /// With links followed, so that a link stays one.
+    /// With symlinks resolved, so that writing replaces the target and not the link.
     target: PathBuf,
 }
 
 impl OutputFile {
-    /// Makes sure that a file can be written to `path`, which `option` gives, and writes
-    /// nothing.
+    /// Checks that a file can be written to `path`, which `option` gives. Writes nothing.
     ///
     /// # Errors
     /// [`CliError::OutputPath`] with the reason.
@@ -56,10 +55,10 @@ impl OutputFile {
         }
     }
 
-    /// Writes the content to a file beside the target and then renames it.
+    /// Writes the content to a temporary file beside the target and renames it.
     ///
     /// # Errors
-    /// [`CliError::OutputFile`] with what the system said.
+    /// [`CliError::OutputFile`] with the system's message.
     pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
         self.write_over(content, true)
     }
@@ -85,12 +84,11 @@ impl OutputFile {
         write().map_err(|error| CliError::OutputFile { path: self.given.clone(), error })
     }
 
-    /// Keeps others from writing to the same path with [`OutputFile::write_claimed`] for as long
-    /// as this value lives, and remembers whether a file is there.
+    /// Locks the path against other processes that claim it, for as long as the result lives.
     ///
     /// # Errors
-    /// [`CliError::OutputPath`] if it is claimed, with the process that has it, or if a file is
-    /// there that must not be overwritten.
+    /// [`CliError::OutputPath`] if another process holds it (named by its id), or if the file
+    /// exists and `overwrite` is false.
     pub fn claim(self, option: &'static str, overwrite: bool) -> Result<ClaimedFile, CliError> {
         let refuse =
             |problem: String, help| Err(CliError::output_path(option, &self.given, problem, help));
@@ -112,13 +110,13 @@ impl OutputFile {
         Ok(ClaimedFile { file: self, overwrite, _mark: mark })
     }
 
-    /// A hidden file beside the target.
+    /// Path of the lock file: hidden, beside the target.
     fn mark_path(&self) -> PathBuf {
         let name = self.target.file_name().unwrap_or_default().to_string_lossy();
         self.directory().join(format!(".{name}.reveille-lock"))
     }
 
-    /// The path as it was given.
+    /// The path the user gave.
     pub fn path(&self) -> &Path {
         &self.given
     }
@@ -128,17 +126,17 @@ impl OutputFile {
         parent.unwrap_or(Path::new("."))
     }
 
-    /// A file in the directory of the target, gone when dropped.
+    /// A temporary file in the target's directory, removed on drop.
     fn temporary(&self) -> io::Result<NamedTempFile> {
         tempfile::Builder::new()
             .prefix(".reveille-")
-            // As any new file: the user's umask takes its share.
+            // The mode of any new file, subject to the umask.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(self.directory())
     }
 }
 
-/// A path that this process alone may write to, of all that claim theirs.
+/// An output path that this process has locked; see [`OutputFile::claim`].
 pub struct ClaimedFile {
     file: OutputFile,
     overwrite: bool,
@@ -146,25 +144,24 @@ pub struct ClaimedFile {
 }
 
 impl ClaimedFile {
-    /// Writes the content as [`OutputFile::write`] does, and over no file unless that was
-    /// allowed.
+    /// As [`OutputFile::write`], but never replaces a file unless `claim` allowed it.
     ///
     /// # Errors
-    /// [`CliError::OutputFile`] with what the system said.
+    /// [`CliError::OutputFile`] with the system's message.
     pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
         self.file.write_over(content, self.overwrite)
     }
 }
 
-/// A locked file with the number of the process that has it; the kernel lets go of the lock
-/// however the process ends.
+/// A lock file that holds its owner's process id; the kernel releases the lock however the process
+/// ends.
 struct Mark {
     path: PathBuf,
     file: File,
 }
 
 impl Mark {
-    /// Sets the mark, or says who has set it.
+    /// Takes the lock, or returns its holder.
     fn set(path: &Path) -> io::Result<Result<Mark, String>> {
         loop {
             let mut file = OpenOptions::new()
@@ -200,7 +197,7 @@ impl Mark {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        // Unlinked before it is unlocked: another process must not lock a file without a name.
+        // Unlink before unlocking, or another process could lock an unlinked file.
         let _ = fs::remove_file(&self.path);
         let _ = flock(&self.file, FlockOperation::Unlock);
     }

@@ -1,4 +1,4 @@
-//! `--html`: a page that a command writes beside its result, and how it was made.
+//! `--html`: the page that a command also writes, and its provenance.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,18 +9,17 @@ use reveille_report::Made;
 use crate::errors::CliError;
 use crate::output_file::OutputFile;
 
-/// A page to be written.
+/// A page to write after the run.
 pub struct PageFile {
     file: OutputFile,
     made: Made,
 }
 
 impl PageFile {
-    /// The page that `--html` asks for, if it does.
+    /// The page that `--html` asks for, if given.
     ///
     /// # Errors
-    /// As [`OutputFile::prepare`]; and [`HostError::Input`] for a `SOURCE_DATE_EPOCH` that is
-    /// no time.
+    /// As [`OutputFile::prepare`]; and [`HostError::Input`] for an invalid `SOURCE_DATE_EPOCH`.
     pub fn prepare(path: Option<&Path>) -> Result<Option<PageFile>, CliError> {
         let Some(path) = path else { return Ok(None) };
         let file = OutputFile::prepare("--html", path)?;
@@ -36,7 +35,7 @@ impl PageFile {
     }
 }
 
-/// This command as a shell takes it.
+/// This command line, quoted for a shell.
 fn command_line() -> String {
     let given = std::env::args_os().skip(1).map(|arg| quoted(&arg.to_string_lossy()));
     std::iter::once("reveille".to_owned()).chain(given).collect::<Vec<_>>().join(" ")
@@ -50,8 +49,8 @@ fn quoted(arg: &str) -> String {
     format!("'{}'", arg.replace('\'', r"'\''"))
 }
 
-/// Now, or what `SOURCE_DATE_EPOCH` says: a page that is made again can have the same bytes.
-/// See <https://reproducible-builds.org/specs/source-date-epoch/>.
+/// Now, or `SOURCE_DATE_EPOCH` for reproducible pages. See
+/// <https://reproducible-builds.org/specs/source-date-epoch/>.
 fn date() -> Result<String, HostError> {
     const NAME: &str = "SOURCE_DATE_EPOCH";
     let seconds = match std::env::var_os(NAME) {
@@ -67,13 +66,13 @@ fn date() -> Result<String, HostError> {
     Ok(utc(seconds))
 }
 
-/// Year 10000.
+/// Start of year 10000 in Unix time.
 const END: u64 = 253_402_300_800;
 
 /// `2026-03-01 12:00:00 UTC`.
 fn utc(seconds: u64) -> String {
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that a leap day is the last of its year.
+    // Years begin in March here, so the leap day is the last of its year.
     let (mut year, mut day) = (1970, days as i64 - 59);
     let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = |year: i64| 365 + i64::from(leap(year + 1));
@@ -85,7 +84,7 @@ fn utc(seconds: u64) -> String {
         day -= length(year);
         year += 1;
     }
-    // Months from March on: 31, 30, 31, 30, 31, and again.
+    // Month lengths from March on repeat: 31, 30, 31, 30, 31.
     let month = (5 * day + 2) / 153;
     let of_month = day - (153 * month + 2) / 5 + 1;
     let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };

@@ -1,5 +1,5 @@
-//! What `reveille plan` does with its answer: lines for a runtime, a change of a live group,
-//! or a trial on this host's kernel.
+//! What `reveille plan` does with its answer: prints it for a runtime, applies it to a live group,
+//! or tries it on this host's kernel.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -16,36 +16,36 @@ use crate::bench::this_command;
 use crate::errors::{CliError, say};
 use crate::progress::Progress;
 
-/// Options that do something with the recommended setting.
+/// Options that act on the recommended setting.
 #[derive(clap::Args)]
 pub struct ActArgs {
-    /// Print the lines that set the recommended setting: cgroup2, cgroup1, k8s, oci,
-    /// koordinator or systemd; what they cannot say goes to standard error
+    /// Print the recommended setting as configuration: cgroup2, cgroup1, k8s, oci, koordinator or
+    /// systemd; what the format cannot express goes to standard error
     #[arg(long, value_name = "TARGET", value_parser = target, conflicts_with_all = ["json", "apply", "verify"])]
     pub emit: Option<Target>,
     /// Name of the group, container or unit in those lines
     #[arg(long, value_name = "NAME", requires = "emit")]
     pub name: Option<String>,
-    /// Show what would be written to give the recommended setting to a live task group:
-    /// cgroup:NAME, by name or directory. Its limits are those of today, unless given
+    /// Show the writes that would give the recommended setting to a live task group: cgroup:NAME,
+    /// by name or directory. Its current limits are today's setting, unless --today is given
     #[arg(long, value_name = "cgroup:NAME", value_parser = group_name)]
     pub apply: Option<String>,
-    /// Write it: compared first, read back after, and undone if anything fails
+    /// Make those writes: compares before, reads back after, and rolls back if anything fails
     #[arg(long, requires = "apply")]
     pub write: bool,
-    /// Replay the recording in a real task group on this host under each setting shown, or
-    /// under the recommended one alone, and hold what happens against the prediction
+    /// Replay the recording in a real task group on this host under each setting shown, or only the
+    /// recommended one, and compare with the prediction
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
           default_missing_value = "all", value_enum)]
     pub verify: Option<Which>,
-    /// Try this setting as well: quota=50ms,period=100ms,burst=0ms; repeat the option
+    /// Also try this setting: quota=50ms,period=100ms,burst=0ms; repeat the option
     #[arg(long = "try", value_name = "LIMITS", requires = "verify")]
     pub also: Vec<String>,
-    /// Runs of that under each setting
+    /// Runs under each setting
     #[arg(long, value_name = "N", default_value_t = 1, requires = "verify",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     pub verify_repeats: u32,
-    /// No more than so much of the recording, from its start [default: all of it]
+    /// Replay only this much of the recording, from its start [default: all of it]
     #[arg(long, value_name = "TIME", requires = "verify", value_parser = duration_ns)]
     pub verify_for: Option<u64>,
 }
@@ -53,9 +53,9 @@ pub struct ActArgs {
 /// Settings to try on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Which {
-    /// All that the plan shows.
+    /// Every setting the plan shows.
     All,
-    /// The recommended one.
+    /// Only the recommended one.
     Recommended,
 }
 
@@ -73,21 +73,21 @@ fn group_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// What was or would be written to a live group.
+/// The writes to a live group, done or proposed.
 #[derive(Debug, Serialize)]
 pub struct Applied {
     group: String,
     from: String,
     to: String,
-    /// The writes, as commands of a shell, in their order.
+    /// The writes as shell commands, in order.
     writes: Vec<String>,
     notes: Vec<String>,
-    /// They have been made, and read back.
+    /// The writes were made and read back.
     written: bool,
 }
 
 impl ActArgs {
-    /// The live group, which must be there before anything is computed.
+    /// The live group; looked up before anything is computed.
     pub fn group(&self) -> Result<Option<LiveGroup>, CliError> {
         Ok(self.apply.as_deref().map(LiveGroup::open).transpose()?)
     }
@@ -98,7 +98,7 @@ impl ActArgs {
         Ok(parsed.collect::<Result<_, _>>()?)
     }
 
-    /// The lines of `--emit`.
+    /// The configuration of `--emit`.
     pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
         let Some(target) = self.emit else { return Ok(None) };
         let emitted = target.emit(&recommended(plan)?, self.name.as_deref());
@@ -112,7 +112,7 @@ impl ActArgs {
         Ok(Some(emitted))
     }
 
-    /// Gives the recommended setting to `group`, or says what that would write.
+    /// Writes the recommended setting to `group`, or lists the writes.
     pub fn applied(
         &self,
         plan: &Plan,
@@ -136,7 +136,7 @@ impl ActArgs {
         Ok(Some(applied))
     }
 
-    /// Tries every setting that the plan shows on this host.
+    /// Tries the chosen settings on this host.
     pub fn verified(
         &self,
         plan: &Plan,
@@ -186,7 +186,7 @@ fn recommended(plan: &Plan) -> Result<BandwidthLimits, HostError> {
 }
 
 impl Applied {
-    /// For people.
+    /// The writes as text for the terminal.
     pub fn text(&self) -> String {
         let Applied { group, from, to, .. } = self;
         let mut text = format!("\n{group}: {from} -> {to}\n");

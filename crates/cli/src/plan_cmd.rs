@@ -1,4 +1,5 @@
-//! `reveille plan`: from a recording and goals to a setting, its alternatives, and who pays.
+//! `reveille plan`: from a recording and goals to a setting, its alternatives, and their cost to
+//! neighbours.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,21 +23,21 @@ use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::study_cmd::threads;
 
-/// The kernel where the running one is older than every baseline.
+/// Baseline for a running kernel that is older than all of them.
 const USUAL_BASE: &str = "v6.12";
 
 /// Exit code of a trial that other programs disturbed.
 const VOID: u8 = 3;
 
-/// More head-room or growth is another load.
+/// Upper bound of head-room and growth: beyond it the load is a different one.
 const MOST_PERCENT: f64 = 400.0;
 
 /// Find the quota, period and burst that meet a goal
 ///
-/// The recording is replayed under some 1,000 settings, at several phases of the period, which
-/// the kernel starts at an arbitrary offset, and resampled in blocks, as it might have been as
-/// well. Of the settings that --for can write the one is recommended that
-/// reserves least and keeps the goals in 95% of the draws with 15% more work in every
+/// Replays the recording under about 1,000 settings. The kernel starts each bandwidth period at an
+/// arbitrary offset, so every setting is tried at several phases; it is also tried on
+/// block-resampled copies of the recording. Recommends the setting that reserves least among those
+/// that --for can write and that keep the goals in 95% of these draws with 15% more work in every
 /// request.
 #[derive(clap::Args)]
 pub struct PlanArgs {
@@ -44,84 +45,85 @@ pub struct PlanArgs {
     /// takes (CSV of requests, JSON of Prometheus)
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What is to be reached: p99=20ms (any quantile), max<50ms, throttled<0.1% of periods,
-    /// lost<1% of time, tardiness<5ms of neighbours; repeat the option for several
+    /// What to achieve: p99=20ms (any quantile), max<50ms, throttled<0.1% of periods, lost<1% of
+    /// time, tardiness<5ms of neighbours; repeat the option for several
     #[arg(long, value_name = "GOAL")]
     goal: Vec<String>,
-    /// Another group on the same CPUs: a recording, and its limits if they differ from those
-    /// recorded (other.parquet:quota=50ms,period=100ms,burst=0ms); repeat the option
+    /// Another group on the same CPUs: a recording, with its limits if they differ from the
+    /// recorded ones (other.parquet:quota=50ms,period=100ms,burst=0ms); repeat the option
     #[arg(long, value_name = "FILE[:LIMITS]")]
     neighbours: Vec<String>,
-    /// CPUs that the group may run on [default: those of the recorded host, or of --machine]
+    /// CPUs that the group may run on [default: that of the recorded host, or of --machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     cpus: Option<u32>,
-    /// Today's setting: quota=50ms,period=100ms,burst=0ms, or quota=max [default: the limits
-    /// in the recording]
+    /// Today's setting: quota=50ms,period=100ms,burst=0ms, or quota=max [default: the recorded
+    /// limits]
     #[arg(long, value_name = "LIMITS")]
     today: Option<String>,
-    /// A limit around the group: quota=200ms,period=100ms
+    /// Limit of the parent group: quota=200ms,period=100ms
     #[arg(long, value_name = "LIMITS")]
     within: Option<String>,
-    /// CPUs that the quotas of the group and its neighbours may reserve together [default: all
-    /// CPUs if there are neighbours, else any number]
+    /// Upper bound on the summed quotas of the group and its neighbours, in CPUs [default: all CPUs
+    /// if there are neighbours, else none]
     #[arg(long, value_name = "CPUS")]
     quota_sum: Option<f64>,
-    /// Machine whose costs and tick are taken, as `reveille machines` lists them [default:
-    /// host]
+    /// Machine whose costs and tick to simulate with, from `reveille machines` [default: host]
     #[arg(long, value_name = "NAME|FILE", default_value = "host", hide_default_value = true)]
     machine: String,
     /// Kernel baseline [default: that of the running kernel]
     #[arg(long, value_name = "NAME")]
     base: Option<String>,
-    /// CPU time that a CPU draws from its group's quota at a time, in microseconds
+    /// CPU time that a CPU draws from its group's quota at once, in microseconds
+    /// (sched_cfs_bandwidth_slice_us)
     #[arg(long, value_name = "US", default_value_t = 5000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     slice_us: u32,
-    /// Phases of the period at which each setting that is shown is simulated
+    /// Period phases at which each setting shown is simulated
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     phases: u32,
-    /// Share of the draws in which the goals must hold
+    /// Share of draws in which the goals must hold
     #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
     confidence: f64,
-    /// The goals must hold with this much more work in every request, in percent; 0 for none
+    /// Head-room: the goals must hold with this much more work in every request, in percent; 0 for
+    /// none
     #[arg(long, value_name = "PCT", default_value = "15", value_parser = percent)]
     headroom: f64,
-    /// The goals must hold with this many more requests as well, in percent
+    /// Growth: the goals must also hold with this many more requests, in percent
     #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
     growth: f64,
-    /// What sets the limit; only what it can write is recommended: kubernetes, koordinator,
-    /// systemd, docker or cgroup2 (anything)
+    /// Platform that sets the limit; only what it can write is recommended: kubernetes,
+    /// koordinator, systemd, docker or cgroup2 (anything)
     #[arg(long = "for", value_name = "PLATFORM", default_value = "kubernetes",
           value_parser = platform)]
     platform: Platform,
-    /// Recommend this period only [default: 100ms for kubernetes and koordinator, else any]
+    /// Recommend only this period [default: 100ms for kubernetes and koordinator, else any]
     #[arg(long, value_name = "TIME", value_parser = period)]
     period: Option<u64>,
     /// Recommend no burst
     #[arg(long)]
     no_burst: bool,
-    /// The longest piece of work may take no longer, even if it comes when all quota is used
+    /// Bound on the latency of the longest request, even if it arrives when the quota is exhausted
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     max_worst_case: Option<u64>,
-    /// Plan for each of these numbers of threads that may run at once (GOMAXPROCS, workers, the
+    /// Plan for each of these numbers of concurrently running threads (GOMAXPROCS, workers, the
     /// JVM's processors): 1..8, or 2,4,8. The cheapest is recommended
     #[arg(long, value_name = "FROM..TO|N,…", value_parser = thread_numbers,
           conflicts_with = "verify")]
     threads: Option<ThreadNumbers>,
-    /// Simulate every setting of the grid, with no lean replay to choose among them
+    /// Simulate every setting of the grid, without the lean replay's preselection
     #[arg(long)]
     exhaustive: bool,
-    /// Seed of all randomness
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Simulations at a time; the result is the same for any number [default: one per CPU]
+    /// Simulations in parallel; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,
-    /// Write a page with plots to this file as well
+    /// Also write a page with plots to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
@@ -213,7 +215,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     } else if paged.is_err() {
         print_json(&Document { plan: &plan, verification: None, applied: None })?;
     }
-    // Before anything is done with the plan.
+    // Report a failed page before acting on the plan.
     paged?;
     let verification = args.act.verified(&plan, &request, &also, &stop)?;
     let applied = args.act.applied(&plan, group.as_ref(), &stop)?;
@@ -246,13 +248,13 @@ pub fn platform(name: &str) -> Result<Platform, String> {
     })
 }
 
-/// Numbers of threads to plan for, rising.
+/// Numbers of threads to plan for, ascending.
 #[derive(Clone, Debug)]
 pub struct ThreadNumbers(Vec<u32>);
 
 /// `1..8`, `4` or `2,4,8`.
 fn thread_numbers(text: &str) -> Result<ThreadNumbers, String> {
-    /// A plan is made for each.
+    /// Most numbers in one command; each is a plan of its own.
     const MOST: usize = 16;
     let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| (1..=512).contains(n));
     let numbers: Option<Vec<u32>> = match text.split_once("..") {
@@ -268,7 +270,7 @@ fn thread_numbers(text: &str) -> Result<ThreadNumbers, String> {
     }
 }
 
-/// A period that kernels accept.
+/// Parses a period, within the kernel's bounds.
 fn period(text: &str) -> Result<u64, String> {
     let ns = duration_ns(text).map_err(|error| error.to_string())?;
     let limits = BandwidthLimits { quota_ns: Some(ns), period_ns: ns, burst_ns: 0 };
@@ -291,7 +293,7 @@ fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
     }
 }
 
-/// The policy of the running kernel, or of a usual one if no baseline is as old.
+/// The running kernel's policy; [`USUAL_BASE`]'s if it is older than every baseline.
 pub fn running_kernel() -> Result<Policy, CliError> {
     Ok(reveille_study::kernel(running_base())?)
 }
@@ -302,7 +304,7 @@ pub fn running_base() -> &'static str {
     known.map_or(USUAL_BASE, |_| "host")
 }
 
-/// A recording, and limits behind a colon if it is no part of the name.
+/// Parses `FILE[:LIMITS]`; a colon may also be part of the file's name.
 fn neighbour(text: &str) -> Result<Neighbour, CliError> {
     let (file, limits) = match text.rsplit_once(':') {
         Some((file, limits)) if limits.contains('=') && !Path::new(text).exists() => {

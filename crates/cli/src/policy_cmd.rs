@@ -13,13 +13,13 @@ use crate::isolated;
 use crate::output::{print, print_json};
 use crate::output_file::OutputFile;
 
-/// What can be done with a policy file besides comparing it.
+/// Subcommands on a policy file.
 #[derive(clap::Subcommand)]
 pub enum PolicyCommand {
-    /// Write a documented policy file to begin with
+    /// Write a documented policy template
     #[command(before_help = "Example: reveille policy new idea.c")]
     New(NewArgs),
-    /// Compile a policy file and say what is wrong with it
+    /// Compile a policy file and report its mistakes
     #[command(before_help = "Example: reveille policy check idea.c")]
     Check(CheckArgs),
 }
@@ -98,16 +98,16 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
 
 /// Policy files of a comparison.
 pub enum Files {
-    /// With the edits behind each.
+    /// Each file with the edits that follow it.
     Loaded(Vec<(PolicyFile, String)>),
-    /// The child has loaded them and run the command.
+    /// A child process has loaded them and run the command.
     Ran(ExitCode),
 }
 
 /// Loads the files of `--policy`, in the child.
 ///
 /// # Errors
-/// A file's mistake; or something other than the simulator should run it.
+/// A file's mistake; or `on` is not the simulator.
 pub fn files(given: &[String], on: On) -> Result<Files, CliError> {
     if given.is_empty() {
         return Ok(Files::Loaded(Vec::new()));

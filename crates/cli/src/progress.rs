@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, and a line now and then elsewhere.
+//! Progress: a bar on a terminal, and a line every few seconds elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
@@ -9,23 +9,23 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Time between two lines.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// How far a run is.
+/// A bar, lines, or nothing.
 pub struct Progress {
     bar: ProgressBar,
     lines: Option<Lines>,
 }
 
-/// Lines on a standard error that is no terminal, such as the log of a job.
+/// Lines for a standard error that is not a terminal, such as a job's log.
 struct Lines {
     label: &'static str,
     what: &'static str,
     begun: Instant,
-    /// When the next one is due, since it began.
+    /// When the next line is due, since the start.
     due: Mutex<Duration>,
 }
 
 impl Lines {
-    /// The line that is due `after` the beginning, if one is.
+    /// The line that is due at `after` since the start, if one is.
     fn due(&self, after: Duration, done: u64, total: u64) -> Option<String> {
         let mut due = self.due.lock().ok().filter(|due| **due <= after)?;
         *due = after + EVERY;
@@ -35,18 +35,18 @@ impl Lines {
 }
 
 impl Progress {
-    /// Starts to tell on standard error.
+    /// Starts to report on standard error.
     pub fn new() -> Progress {
         Progress::labelled("")
     }
 
-    /// The same with a word before it that says what is under way.
+    /// As [`Progress::new`], with a label.
     pub fn labelled(label: &'static str) -> Progress {
         let template = "{prefix}{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
         Progress::counting(label, "runs", template)
     }
 
-    /// Cells of a sweep, some of which may be finished when it begins.
+    /// Counts a sweep's cells, some of which may be finished at the start.
     pub fn of_cells() -> Progress {
         Progress::counting("", "cells", "{wide_bar} {pos}/{len} cells, {elapsed}, {eta} left")
     }
@@ -61,7 +61,7 @@ impl Progress {
         Progress { bar, lines: None }
     }
 
-    /// A bar of milliseconds that pass; silence where there is no terminal.
+    /// A bar over milliseconds; nothing where there is no terminal.
     pub fn of_time() -> Progress {
         if !io::stderr().is_terminal() {
             return Progress { bar: ProgressBar::hidden(), lines: None };
@@ -71,7 +71,7 @@ impl Progress {
         Progress { bar, lines: None }
     }
 
-    /// `done` of `total` runs are finished, and `total` may change; told by any thread, in any order.
+    /// Reports `done` of `total` runs. `total` may change; any thread may call, in any order.
     pub fn tell(&self, done: usize, total: usize) {
         self.bar.set_length(total as u64);
         if done as u64 > self.bar.position() {
@@ -83,7 +83,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! `reveille record --prometheus`: what a server keeps of one container, or of all.
+//! `reveille record --prometheus`: records one container, or all, from a server's history.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ use crate::signals::watch_signals;
 use crate::usage_import::Written;
 use crate::usage_show::text;
 
-/// Containers that are asked for at a time.
+/// Containers queried in parallel.
 const CONNECTIONS: usize = 4;
-/// Longest time that a recording can have.
+/// Longest recording.
 const MOST_S: u64 = 31 * 86_400;
 
 #[derive(clap::Args)]
@@ -33,65 +33,64 @@ pub struct PrometheusArgs {
     /// up to /api/v1
     #[arg(long, value_name = "URL", conflicts_with_all = ["cgroup", "span", "sample", "how"])]
     pub prometheus: Option<String>,
-    /// Containers of this namespace
+    /// Containers in this namespace
     #[arg(long, value_name = "NAME", requires = "prometheus", conflicts_with = "cgroup")]
     namespace: Option<String>,
-    /// Containers of this workload's pods: deploy/web, sts/db, ds/agent, job/report,
-    /// cronjob/backup or pod/web-0. Of several pods the busiest is recorded
+    /// Containers of this workload's pods: deploy/web, sts/db, ds/agent, job/report, cronjob/backup
+    /// or pod/web-0. Records the busiest of several pods
     #[arg(long, value_name = "KIND/NAME", requires = "prometheus", conflicts_with = "cgroup")]
     workload: Option<Workload>,
-    /// Containers of this name
+    /// Containers with this name
     #[arg(long, value_name = "NAME", requires = "prometheus", conflicts_with = "cgroup")]
     container: Option<String>,
     /// Series with this label; repeat the option for several
     #[arg(long, value_name = "LABEL=VALUE", requires = "prometheus", conflicts_with = "cgroup")]
     select: Vec<Select>,
-    /// Every container that is meant, each as a recording in the directory of --output, and a
-    /// table of those at risk. Recordings that are there already are kept: after an interruption
-    /// the same command goes on
+    /// Record every matching container to the directory of --output, and print a table of those at
+    /// risk. Existing recordings are kept, so rerun the command to resume
     #[arg(long, requires = "prometheus", conflicts_with = "cgroup")]
     all: bool,
-    /// With --all, one part of the containers: 2/8 is the second of eight
+    /// With --all, one shard of the containers: 2/8 is the second of eight
     #[arg(long, value_name = "I/N", requires = "all", conflicts_with = "cgroup")]
     shard: Option<Shard>,
-    /// How far back, in s, m, h or d
+    /// Length of the recording, in s, m, h or d
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = seconds,
           requires = "prometheus", conflicts_with = "cgroup")]
     since: u64,
-    /// When the recording ends, in seconds of Unix time [default: now]
+    /// End of the recording, in seconds of Unix time [default: now]
     #[arg(long, value_name = "TIME", requires = "prometheus", conflicts_with = "cgroup")]
     until: Option<u64>,
-    /// Time between readings [default: as they were scraped]
+    /// Time between samples [default: the scrape interval]
     #[arg(long, value_name = "TIME", value_parser = seconds, requires = "prometheus", conflicts_with = "cgroup")]
     step: Option<u64>,
     /// File with a bearer token
     #[arg(long, value_name = "FILE", requires = "prometheus", conflicts_with = "cgroup")]
     token_file: Option<PathBuf>,
-    /// User of basic authentication
+    /// User for basic authentication
     #[arg(long, value_name = "NAME", requires = "password_file", conflicts_with = "token_file")]
     user: Option<String>,
     /// File with that user's password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Certificates to trust instead of the system's, in PEM
+    /// CA certificates to trust instead of the system's, in PEM
     #[arg(long, value_name = "FILE", requires = "prometheus", conflicts_with = "cgroup")]
     ca_file: Option<PathBuf>,
-    /// Another header of every question, such as 'X-Scope-OrgID: shop'; repeat the option
+    /// Header to send with every query, such as 'X-Scope-OrgID: shop'; repeat the option
     #[arg(long, value_name = "NAME: VALUE", value_parser = header, requires = "prometheus", conflicts_with = "cgroup")]
     header: Vec<(String, String)>,
     #[command(flatten)]
     look: LookArgs,
 }
 
-/// Where recordings go.
+/// Where to write recordings.
 pub struct To<'a> {
-    /// A file, or a directory with --all.
+    /// A file; with `--all`, a directory.
     pub output: &'a Path,
-    /// Overwrite what is there.
+    /// Overwrite existing files.
     pub force: bool,
 }
 
-/// `7d` and the like, in seconds.
+/// Parses `7d` and the like, in seconds.
 fn seconds(text: &str) -> Result<u64, String> {
     let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
     let found = units.iter().find_map(|(unit, size)| {
@@ -115,12 +114,12 @@ fn header(text: &str) -> Result<(String, String), String> {
 }
 
 impl PrometheusArgs {
-    /// An option that means nothing for a task group, if one is given.
+    /// An option that has no meaning for a task group, if one is given.
     pub fn stray(&self) -> Option<&'static str> {
         self.look.stray()
     }
 
-    /// Is JSON wanted?
+    /// Was `--json` given?
     pub fn json(&self) -> bool {
         self.look.json
     }
@@ -173,7 +172,7 @@ pub fn record_prometheus(
     }
 }
 
-/// One container: the busiest replica of it.
+/// Records one container: its busiest replica.
 fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCode, CliError> {
     let file = OutputFile::prepare("--output", to.output)?.claim("--output", to.force)?;
     let span = args.span();
@@ -205,12 +204,12 @@ fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// Pods of one workload that run the same container; of others it is not known which is meant.
+/// Pods of one workload that run the same container; an error if `found` is ambiguous.
 fn replicas(found: &[Container]) -> Result<&[Container], CliError> {
     let parts = |container: &Container| {
         let name = container.name();
         let mut parts: Vec<String> = name.split('/').map(str::to_owned).collect();
-        // The random end of a pod's name.
+        // Strip the random suffix of the pod's name.
         if let Some(pod) = parts.len().checked_sub(2).and_then(|at| parts.get_mut(at)) {
             *pod = pod.trim_end_matches(|c| c != '-').to_owned();
         }
@@ -228,7 +227,7 @@ fn replicas(found: &[Container]) -> Result<&[Container], CliError> {
     Err(ServerError::option("--prometheus", problem, help).into())
 }
 
-/// Every container that is meant, and a table of them.
+/// Records every matching container, and prints a table of them.
 fn all(
     args: &PrometheusArgs,
     server: &Server<'_>,
@@ -281,7 +280,7 @@ fn push<T>(to: &Mutex<Vec<T>>, value: T) {
     to.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(value);
 }
 
-/// Records a container, unless its recording is there.
+/// Records a container unless its recording exists.
 fn keep(
     server: &Server<'_>,
     container: &Container,
@@ -300,7 +299,7 @@ fn keep(
     OutputFile::prepare("--output", path)?.write(&content)
 }
 
-/// A container's path, of what its labels say: no part of it leads elsewhere.
+/// A container's path from its labels; none of its parts can leave the directory.
 fn file_of(name: &str) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let part = |part: &str| {

@@ -1,5 +1,5 @@
-//! `reveille score`: one number for a policy over a suite, and the guardrails that it breaks. A
-//! policy file that does not compile, crashes or loops scores 0; the command does not fail.
+//! `reveille score`: one number for a policy over a suite, and the guardrails it breaks. A policy
+//! file that does not compile, crashes or loops scores 0; that is not an error of the command.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,33 +16,33 @@ use crate::study_cmd::watched;
 
 #[derive(clap::Args)]
 pub struct ScoreArgs {
-    /// A policy file, edits of the baseline (+FEATURE,-FEATURE), or another kernel (v7.2)
-    /// [default: none, the baseline itself, which scores 1]
+    /// A policy file, edits of the baseline (+FEATURE,-FEATURE), or another kernel (v7.2) [default:
+    /// the baseline itself, which scores 1]
     #[arg(value_name = "FILE.c[,EDITS]|EDITS", allow_hyphen_values = true)]
     candidate: Option<String>,
-    /// Kernel baseline, in place of the suite's own
+    /// Kernel baseline, overriding the suite
     #[arg(long, value_name = "NAME")]
     base: Option<String>,
-    /// Suite to score by: `default`, `holdout`, or the path of a .toml file
+    /// Suite: `default`, `holdout`, or the path of a .toml file
     #[arg(long, value_name = "NAME|FILE.toml", default_value = "default")]
     suite: String,
     /// Score by the suite's hold-out, which shares no machine and no workload with it
     #[arg(long)]
     holdout: bool,
-    /// 1 runs the cheap cells, 2 runs all [default: the cheap ones, and the rest unless a
-    /// guardrail fails there]
+    /// 1 runs the cheap cells, 2 runs all [default: the cheap ones, then the rest unless a
+    /// guardrail failed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     stage: Option<u8>,
-    /// Stop after this time, score what ran, and say what did not: 60s
+    /// Stop after this time, score what ran, and list what did not: 60s
     #[arg(long, value_name = "TIME", value_parser = time)]
     time_limit: Option<u64>,
-    /// Bytes that the artifacts of --json may have together
+    /// Maximum total size of the artifacts of --json, in bytes
     #[arg(long, value_name = "N", default_value_t = DEFAULT_ARTIFACT_BYTES)]
     artifact_bytes: usize,
-    /// Seed of all randomness, in place of the suite's own
+    /// Random seed, overriding the suite
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Simulations at a time; the score is the same for any number [default: one per CPU]
+    /// Simulations in parallel; the score does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Print JSON, and nothing else, on standard output
@@ -107,7 +107,7 @@ pub fn score(args: &ScoreArgs) -> Result<ExitCode, CliError> {
     show(scored, args)
 }
 
-/// What the compiler says, a message a line.
+/// The compiler's messages, one per line.
 fn said(draft: &Draft) -> String {
     let line = |m: &reveille_policy::Message| {
         let help = if m.help.is_empty() { String::new() } else { format!("; {}", m.help) };

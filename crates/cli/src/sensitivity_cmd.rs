@@ -1,4 +1,4 @@
-//! `reveille sensitivity`: which predictions hang on which constants.
+//! `reveille sensitivity`: which predictions depend on which constants.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,23 +14,23 @@ use crate::study_cmd::watched;
 
 /// Find the predictions that depend on a single constant
 ///
-/// Every constant, and the exit latency of every idle state, is moved from the low end
-/// of its plausible range to the high end while all others stay, and the loads with a
-/// published figure that counts are run again. A constant that several machines of the
-/// study have is moved on all of them together, each within its own range. What changes
-/// nothing at either end is not looked at further.
+/// Moves every constant, and every idle state's exit latency, from the low end of its plausible
+/// range to the high end while the others stay, and reruns the loads that have a published figure
+/// that counts. A constant that several of the study's machines have moves on all of them together,
+/// each within its own range. A constant that changes nothing at either end is not examined
+/// further.
 ///
-/// A row is fragile if it hits at the shipped value, but at fewer than half of the
-/// points of some range; near if it misses there, but hits at more than half.
+/// A row is fragile if it hits at the shipped value but at fewer than half of the points of some
+/// range; near if it misses there but hits at more than half.
 ///
-/// This takes some hundred times as long as the study: --points 3 halves it,
-/// --constant and --case narrow it.
+/// This takes some hundred times as long as the study: --points 3 halves it, --constant and --case
+/// narrow it.
 ///
-/// --all asks less of every shipped study: which verdicts turn at either end of a range?
-/// It runs each load once, over as little of the study's time as predicts the same within
-/// 2%, passes over constants that change nothing at their low end, and stops at the first
-/// constant that turns a row. It writes docs/sensitivity.json, by which `reveille study
-/// --all` marks fragile rows in docs/fidelity.md.
+/// --all asks a smaller question of every shipped study: which verdicts flip at either end of a
+/// range? It runs each load once, over the shortest part of the study's time that predicts the same
+/// within 2%, skips constants that change nothing at their low end, and stops at the first constant
+/// that flips a row. It writes docs/sensitivity.json, from which `reveille study --all` marks
+/// fragile rows in docs/fidelity.md.
 #[derive(clap::Args)]
 pub struct SensitivityArgs {
     /// A study that `reveille studies` lists, or the path of a .toml file
@@ -42,11 +42,10 @@ pub struct SensitivityArgs {
     /// Where --all writes its result [default: docs/sensitivity.json]
     #[arg(long, short, value_name = "FILE", requires = "all")]
     output: Option<PathBuf>,
-    /// Move this constant only, such as switch_ns or idle.C1.exit_ns; repeat the option
-    /// for several
+    /// Move only this constant, such as switch_ns or idle.C1.exit_ns; repeat the option for several
     #[arg(long, value_name = "NAME")]
     constant: Vec<String>,
-    /// Look at this case only; repeat the option for several
+    /// Examine only this case; repeat the option for several
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
     /// Points across each range, both ends included
@@ -55,24 +54,24 @@ pub struct SensitivityArgs {
     /// Runs of each load under each policy
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: u32,
-    /// Seed of all randomness, in place of the study's own
+    /// Random seed, overriding the study
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Worker threads; the result is the same for any number [default: one per CPU]
+    /// Worker threads; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,
-    /// Write a page with a plot to this file as well
+    /// Also write a page with a plot to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Where `--all` writes which rows are fragile, unless told otherwise.
+/// Default of `--output` with `--all`.
 const RECORD: &str = "docs/sensitivity.json";
 
-/// Moves the constants of a study by name or from a file.
+/// Moves the constants of a study, given by name or file.
 pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     let Some(name) = &args.study else {
         return all(args);
@@ -92,7 +91,7 @@ pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     } else {
         print(&reveille_report::sensitivity_table(&result, width()))
     };
-    // A partial page does not replace a whole one unless there is something on it.
+    // A partial page replaces a whole one only if it has rows.
     if let Some(html) = html.filter(|_| !result.rows.is_empty()) {
         html.write(|made| reveille_report::sensitivity_html(&result, made))?;
     }
@@ -138,10 +137,10 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--all` wrote to `path` before; `None` if there is no such file.
+/// What an earlier `--all` wrote to `path`; `None` if there is no such file.
 ///
 /// # Errors
-/// [`CliError::Recorded`] for a file that is something else.
+/// [`CliError::Recorded`] if the file holds something else.
 pub fn recorded(path: &Path) -> Result<Option<Fragility>, CliError> {
     let wrong = |problem| CliError::Recorded { path: path.to_owned(), problem };
     match read_input_text(path, InputKind::DESCRIPTION) {

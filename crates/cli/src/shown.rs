@@ -1,5 +1,5 @@
-//! An error as it may stand on a terminal: what files and arguments put into it can neither
-//! drive the terminal nor fill it.
+//! An error made safe for a terminal: text from files and arguments can neither drive the terminal
+//! nor fill it.
 
 use std::error::Error;
 use std::fmt;
@@ -8,16 +8,16 @@ use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
 };
 
-/// Columns of a quoted line that are shown, about the place that is marked.
+/// Columns of a quoted line to show around the mark.
 const LINE: usize = 200;
-/// Lines of a file that are shown.
+/// Lines of a file to show.
 const LINES: usize = 20;
-/// Longest run of characters without a blank in a sentence.
+/// Longest run of non-blank characters in a sentence.
 const WORD: usize = 300;
 /// Longest message or help.
 const SENTENCES: usize = 6000;
 
-/// `text` with its control characters escaped, and what is too long to be read cut.
+/// `text` with control characters escaped and excess length cut.
 pub fn printable(text: &str) -> String {
     let mut out = String::new();
     for (i, word) in text.split(' ').enumerate() {
@@ -37,8 +37,8 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Appends a character, escaped if it is one that a terminal obeys: controls but for line
-/// ends and tabs, and those that turn the direction of writing.
+/// Appends a character, escaped if a terminal would obey it: controls except line ends and tabs,
+/// and those that change the writing direction.
 fn push(out: &mut String, c: char) {
     let turns =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -49,7 +49,7 @@ fn push(out: &mut String, c: char) {
     }
 }
 
-/// What is shown of an error.
+/// The printable form of an error.
 #[derive(Debug)]
 pub struct Shown {
     message: String,
@@ -58,7 +58,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// What there is to show of `error`.
+    /// Escapes and shortens `error`.
     pub fn of(error: &dyn Diagnostic) -> Shown {
         Shown {
             message: printable(&error.to_string()),
@@ -92,13 +92,13 @@ impl Diagnostic for Shown {
     }
 }
 
-/// The lines of a file about a mistake.
+/// The quoted lines around a mistake.
 #[derive(Debug)]
 struct Excerpt {
     file: String,
-    /// Number of the first line, from 0.
+    /// Index of the first line, from 0.
     line: usize,
-    /// Of the mark in the file's own line, from 0.
+    /// Column of the mark in the file's own line, from 0.
     column: usize,
     text: String,
     mark: SourceSpan,
@@ -161,7 +161,7 @@ impl SourceCode for Excerpt {
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let read = self.text.read_span(span, before, after)?;
-        // Without context the place of the mark itself is asked for.
+        // Without context lines, miette asks for the mark itself.
         let column = if before == 0 { self.column } else { read.column() };
         Ok(Box::new(MietteSpanContents::new_named(
             self.file.clone(),

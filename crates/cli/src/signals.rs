@@ -1,5 +1,4 @@
-//! Ctrl-C and its like end a run, not the command: what is finished is shown, and what was
-//! set up is taken down.
+//! Ctrl-C and its like end the run, not the command: finished work is shown, and set-up is undone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! `reveille study` and `reveille compare`: two ways to a study, one way to run
-//! and show it. `host_study` has what is measured.
+//! `reveille study` and `reveille compare`: both build a study, then run and print it alike.
+//! `host_study` has the measured ones.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,12 +19,12 @@ use crate::policy_cmd::{self, Files};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
-/// Where `--all` writes the record of fidelity, unless told otherwise.
+/// Default path of the fidelity record that `--all` writes.
 const FIDELITY: &str = "docs/fidelity.md";
-/// Beside it: which of its rows are fragile.
+/// Beside it, the file that says which of its rows are fragile.
 const FRAGILE_NAME: &str = "sensitivity.json";
 
-/// Runs a study by name or from a file, or all of the catalogue.
+/// Runs a study by name or file, or the whole catalogue.
 pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
     if let Some(path) = &args.baselines {
         return baselines(path, args);
@@ -43,7 +43,7 @@ fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
     let comparison =
         watched(args.run.jobs, |jobs, stop, tell| reveille_study::run(&study, jobs, stop, tell))?;
     let shown = show(&comparison, &args.run);
-    // A page of half of the figures would pass for a whole one.
+    // An incomplete page could be mistaken for a complete one.
     if !comparison.partial {
         page.write(&reveille_report::baselines(&study, &comparison))?;
         say(format_args!("reveille: wrote {}", page.path().display()));
@@ -52,7 +52,7 @@ fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
     Ok(exit_code(comparison.partial))
 }
 
-/// A study with what the command line says in place of its own.
+/// A study with the command line's overrides.
 fn edited(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     if let Some(repeats) = args.repeats {
         study = study.with_repeats(repeats)?;
@@ -63,7 +63,7 @@ fn edited(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     Ok(study)
 }
 
-/// Runs every shipped study, and records how well predictions and sources agree.
+/// Runs every shipped study, and records how predictions agree with their sources.
 fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
     let record = OutputFile::prepare("--fidelity", path)?;
@@ -79,7 +79,7 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let partial = comparisons.iter().any(|c| c.partial);
     let summary = reveille_study::summary(&comparisons);
     let shown = show_all(&comparisons, &summary, &args.run);
-    // A record of half of the studies would pass for a whole one.
+    // An incomplete record could be mistaken for a complete one.
     if !partial {
         record.write(&reveille_report::fidelity(&comparisons, &summary, fragile.as_ref()))?;
         say(format_args!("reveille: wrote {}", record.path().display()));
@@ -144,9 +144,9 @@ fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError>
         On::Host => host_study::measured(&study)?,
         On::Both => return host_study::agreed(study, costs, args, html),
     };
-    // First what took the time: a page that cannot be written does not lose it.
+    // Print the result first: a failure to write the page must not lose it.
     let shown = show(&comparison, args);
-    // A partial page does not replace a whole one unless there is something on it.
+    // A partial page replaces a whole one only if it has rows.
     if let Some(html) = html.filter(|_| !comparison.rows.is_empty()) {
         html.write(|made| reveille_report::html(std::slice::from_ref(&comparison), made))?;
     }
@@ -168,7 +168,7 @@ fn warn(study: &Study) {
     }
 }
 
-/// Runs `work` on so many threads with a bar, until it ends or a signal ends it.
+/// Runs `work` on `jobs` threads with a progress bar, until it ends or a signal stops it.
 pub fn watched<T>(
     jobs: Option<u16>,
     work: impl FnOnce(usize, &AtomicBool, &(dyn Fn(usize, usize) + Sync)) -> Result<T, StudyError>,
@@ -182,7 +182,7 @@ pub fn watched<T>(
     Ok(outcome?)
 }
 
-/// How many simulations run at a time.
+/// Number of simulations in parallel.
 pub fn threads(jobs: Option<u16>) -> usize {
     jobs.map_or_else(all_cpus, usize::from)
 }

@@ -24,8 +24,8 @@ use crate::study_cmd::threads;
 /// Compare edits under thousands of conditions, as a Parquet table
 ///
 /// SPEC is a TOML file (docs/sweep.md). Every point of its grid or sample runs the baseline and
-/// each edit; the table has a row for each of these cells and each metric. Finished cells are kept
-/// in FILE.journal: killed in any way, the same command goes on. --shard runs a part, and
+/// each edit; the table has a row for each of these cells and each metric. FILE.journal keeps
+/// finished cells: rerun the command to resume after a crash or kill. --shard runs a part, and
 /// `reveille merge` joins parts; the table has the same bytes however the work was split. A cell
 /// that fails is a row with the reason, and the exit code is 1.
 #[derive(clap::Args)]
@@ -36,16 +36,16 @@ pub struct SweepArgs {
     /// Parquet file to write
     #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
-    /// Run this part only: 1/4 is the first of four
+    /// Run only this shard: 1/4 is the first of four
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
-    /// Simulations at a time; the result is the same for any number [default: one per CPU]
+    /// Simulations in parallel; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Check the spec and say how many cells it has
+    /// Check the spec and print its number of cells
     #[arg(long, conflicts_with_all = ["output", "force", "csv", "html"])]
     dry_run: bool,
-    /// Begin anew, and overwrite the file
+    /// Start over, and overwrite the file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -54,8 +54,8 @@ pub struct SweepArgs {
 
 /// Join the parts of a sweep
 ///
-/// The parts are files that `reveille sweep --shard` wrote. They must be of the same spec and
-/// model, and have every cell; the result has the bytes of a sweep that was not split.
+/// The parts are files that `reveille sweep --shard` wrote. They must come from the same spec and
+/// model and together have every cell; the result has the bytes of an unsplit sweep.
 #[derive(clap::Args)]
 pub struct MergeArgs {
     /// Parquet file to write
@@ -79,12 +79,12 @@ struct ShowArgs {
     /// Print the rows as CSV, and nothing else, on standard output
     #[arg(long)]
     csv: bool,
-    /// Write a page with a heat map for each edit to this file as well
+    /// Also write a page with a heat map for each edit to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// JSON of both.
+/// JSON of `sweep` and `merge`.
 #[derive(Serialize)]
 struct Summary<'a> {
     name: &'a str,
@@ -111,7 +111,7 @@ fn shard(text: &str) -> Result<Shard, String> {
     text.parse().map_err(|mistake: Mistake| format!("{}; {}", mistake.problem, mistake.help))
 }
 
-/// Runs a sweep, or goes on with it.
+/// Runs or resumes a sweep.
 pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let spec = Spec::read(&args.spec)?;
@@ -134,7 +134,7 @@ pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
     let file = OutputFile::prepare("--output", output)?.claim("--output", true)?;
     let journal = beside(output);
     if args.force {
-        // It may not be there.
+        // There may be no journal.
         let _ = fs::remove_file(&journal);
     } else if output.exists() {
         let finished = earlier(output, &sweep.design, shard)?;
@@ -146,12 +146,12 @@ pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     file.write(&finished.to_parquet()?)?;
-    // All of it is in the table now.
+    // The table now holds everything in it.
     let _ = fs::remove_file(&journal);
     show(&finished, output, &args.show, html)
 }
 
-/// Runs the cells that are left; `None` if interrupted.
+/// Runs the remaining cells; `None` if interrupted.
 fn run(
     sweep: &Sweep,
     shard: Shard,
@@ -170,14 +170,15 @@ fn run(
     Ok(outcomes?.map(|outcomes| Finished::new(sweep.design.clone(), shard, &outcomes)))
 }
 
-/// Runs the sweep in a child, and in another one after each cell whose policy file ends it.
+/// Runs the sweep in a child; after a policy file kills the child, a new one resumes with the next
+/// cell.
 fn supervised(files: &[String], args: &SweepArgs) -> Result<ExitCode, CliError> {
     let names: Vec<&str> = files.iter().map(String::as_str).collect();
     loop {
         match isolated::run(&names) {
             Err(CliError::PolicyEnded { files, how, help }) => {
                 let begun = match &args.output {
-                    // A cell's reason must not depend on what else the spec has.
+                    // A cell's reason must not depend on what else is in the spec.
                     Some(output) => {
                         crashed(&beside(output), how.trim_start_matches("in one of them: "))?
                     }
@@ -192,14 +193,14 @@ fn supervised(files: &[String], args: &SweepArgs) -> Result<ExitCode, CliError> 
     }
 }
 
-/// Where finished cells are kept.
+/// Path of the journal.
 fn beside(output: &Path) -> PathBuf {
     let mut name = OsString::from(output);
     name.push(".journal");
     name.into()
 }
 
-/// A file that is there already must be what would be written.
+/// Finished cells of an existing output, which must be of this spec and shard.
 fn earlier(output: &Path, design: &Design, shard: Shard) -> Result<Finished, CliError> {
     let help = "name another file, or overwrite it with --force";
     let refuse = |problem| Err(CliError::output_path("--output", output, problem, help));
@@ -224,7 +225,7 @@ fn planned(design: &Design, shard: Shard, args: &SweepArgs) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Joins parts.
+/// Joins the parts of a sweep.
 pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
     let html = PageFile::prepare(args.show.html.as_deref())?;
     let file = OutputFile::prepare("OUT", &args.output)?.claim("OUT", args.force)?;

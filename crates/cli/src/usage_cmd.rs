@@ -9,17 +9,17 @@ use crate::usage_import::{UsageImportArgs, usage_import};
 use crate::usage_record::{UsageRecordArgs, usage_record};
 use crate::usage_show::{UsageShowArgs, usage_show};
 
-/// What to do with recordings.
+/// Subcommands on recordings.
 #[derive(Subcommand)]
 pub enum UsageCommand {
     Record(Box<UsageRecordArgs>),
-    /// Make a recording of a table of requests, or of what Prometheus keeps of a container
+    /// Make a recording from a table of requests, or from Prometheus' data on a container
     Import(UsageImportArgs),
-    /// Show a recording at a glance, and what it is too short to say
+    /// Summarize a recording, and say which quantiles it is too short for
     Show(UsageShowArgs),
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn usage(command: &UsageCommand) -> Result<ExitCode, CliError> {
     match command {
         UsageCommand::Record(args) => usage_record(args),

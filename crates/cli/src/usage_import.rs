@@ -1,5 +1,5 @@
-//! `reveille import`: a recording from a table of requests or from answers of
-//! Prometheus; which of them a file is, its content tells.
+//! `reveille import`: a recording from a table of requests or from Prometheus' answers, told apart
+//! by their content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::usage_show::text;
 
 /// Make a recording from a table of requests or from Prometheus
 ///
-/// A table is CSV with the columns at_UNIT (when a request arrived) and cpu_UNIT (what CPU
-/// time it took), and perhaps thread (which did it) and done_UNIT (when it was done, by the
-/// clock of `at`); UNIT is s, ms, us or ns. Others are left alone.
+/// A table is CSV with the columns at_UNIT (when a request arrived) and cpu_UNIT (its CPU time),
+/// and optionally thread (which thread served it) and done_UNIT (when it completed, on the clock of
+/// `at`); UNIT is s, ms, us or ns. Other columns are ignored.
 ///
-/// From Prometheus come saved answers to range queries for
-/// container_cpu_usage_seconds_total and, if they are there, container_cpu_cfs_* and
-/// container_spec_cpu_*: one or several files, each with one answer or an array of them.
+/// Prometheus data are saved responses to range queries for container_cpu_usage_seconds_total and,
+/// optionally, container_cpu_cfs_* and container_spec_cpu_*: one or several files, each with one
+/// response or an array of them.
 #[derive(clap::Args)]
 pub struct UsageImportArgs {
-    /// A CSV table, or JSON files of Prometheus
+    /// A CSV table, or JSON files from Prometheus
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// File to write, in Parquet [default: the first file's name with .parquet]
@@ -35,11 +35,11 @@ pub struct UsageImportArgs {
     output: Option<PathBuf>,
     #[arg(long, value_name = "N", help = threads_help())]
     threads: Option<u32>,
-    /// Lines of a table need not be in the order of time
+    /// Accept a table whose rows are not sorted by time
     #[arg(long)]
     unordered: bool,
-    /// Of several series of Prometheus take the one with this label; repeat the option for
-    /// several labels
+    /// Of several Prometheus series, use the one with this label; repeat the option for several
+    /// labels
     #[arg(long, value_name = "LABEL=VALUE")]
     select: Vec<Select>,
     /// Overwrite the file if it exists
@@ -57,7 +57,7 @@ fn threads_help() -> String {
     )
 }
 
-/// What `--json` shows of a recording that was written.
+/// The object of `--json`: a recording that was written.
 #[derive(Serialize)]
 pub struct Written {
     pub file: String,
@@ -65,7 +65,7 @@ pub struct Written {
     pub usage: Summary,
 }
 
-/// Imports, writes, and says what it is.
+/// Imports, writes, and prints a summary.
 pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
     let first = &args.files[0];
     let output = args.output.clone().unwrap_or_else(|| first.with_extension("parquet"));
@@ -83,7 +83,7 @@ pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file that nobody loses anything by.
+/// The output file; refuses to replace an existing one unless `--force`.
 fn new_file(path: &Path, args: &UsageImportArgs) -> Result<ClaimedFile, CliError> {
     let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     let real = |path: &Path| fs::canonicalize(path).ok();

@@ -1,5 +1,5 @@
-//! `reveille record`: records a live group's demand for CPU time and writes it to a
-//! file. What was recorded is written however the recording ends.
+//! `reveille record`: records a live group's CPU demand to a file. However the recording ends, what
+//! was recorded is written.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,30 +19,30 @@ use crate::progress::Progress;
 use crate::record_prometheus::{PrometheusArgs, To, record_prometheus};
 use crate::signals::watch_signals;
 
-/// Samples closer than this cost more than they tell.
+/// Shorter intervals cost more than they tell.
 const SHORTEST_SAMPLE_NS: Ns = 100_000;
 
 /// Record CPU demand: a live task group's, or from Prometheus
 ///
-/// On the host of a task group it sees every piece of work, or counters each millisecond. From
-/// Prometheus come averages over steps of 15 to 60 s, with counters of throttling.
+/// On the task group's host, records every request by tracing, or the group's counters every
+/// millisecond. From Prometheus, records averages over 15 to 60 s with throttling counters.
 #[derive(clap::Args)]
 pub struct UsageRecordArgs {
-    /// The task group: its path as `cat /proc/PID/cgroup` shows it, or its directory
+    /// The task group: its path as in `cat /proc/PID/cgroup`, or its directory
     #[arg(long, value_name = "NAME", required_unless_present = "prometheus")]
     pub cgroup: Option<String>,
-    /// File to write, in Parquet; with --all the directory
+    /// File to write, in Parquet; with --all, a directory
     #[arg(short, long, value_name = "FILE.parquet")]
     pub output: PathBuf,
-    /// How long to record; Ctrl-C ends it sooner and writes what there is
+    /// How long to record; Ctrl-C stops early and writes what was recorded
     #[arg(long = "for", value_name = "TIME", default_value = "60s")]
     pub span: String,
-    /// Time from one sample to the next [default: 1ms; without tracing, as often as the
-    /// kernel charges a thread that runs on]
+    /// Sampling interval [default: 1ms; without tracing, as often as the kernel charges a running
+    /// thread]
     #[arg(long, value_name = "TIME")]
     pub sample: Option<String>,
-    /// By tracing every wakeup and sleep, by reading the group's counters, or by whichever
-    /// of them is allowed, in this order
+    /// Trace every wakeup and sleep, read the group's counters, or use the first of these that is
+    /// permitted
     #[arg(long, value_name = "WAY", value_enum, default_value_t = Way::Auto)]
     pub how: Way,
     /// Overwrite the file if it exists
@@ -60,7 +60,7 @@ pub enum Way {
     Sample,
 }
 
-/// What `--json` shows.
+/// The object of `--json`.
 #[derive(Serialize)]
 struct Shown<'a> {
     file: String,
@@ -71,7 +71,7 @@ struct Shown<'a> {
     overhead_cpus: f64,
 }
 
-/// Records, writes, and says what it was.
+/// Records, writes, and prints a summary.
 pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
     if let Some(url) = &args.prometheus.prometheus {
         let to = To { output: &args.output, force: args.force };
@@ -158,7 +158,7 @@ fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
         let problem = "`--sample`: it is not between 100us and --for".to_owned();
         return refuse(problem, "use 1ms");
     }
-    // Half of a recording's rows are left for its demands.
+    // Leave half of a recording's rows for its demands.
     let samples = span_ns / sample_ns.unwrap_or(1_000_000);
     if samples > MAX_ROWS as u64 / 2 {
         let problem = format!("`--sample`: {samples} are too many samples");
@@ -172,7 +172,7 @@ fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
     Ok(RecordOptions { span_ns, sample_ns, how })
 }
 
-/// A recording that cannot be written where it should be is not lost for that.
+/// A recording that cannot be written to its path is kept in a temporary file.
 fn keep_elsewhere(bytes: &[u8]) {
     let kept =
         tempfile::Builder::new().prefix("reveille-usage-").suffix(".parquet").tempfile().and_then(
@@ -233,7 +233,7 @@ fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(
     output::print(&text)
 }
 
-/// What recording took: measured for the recorder, estimated for those that it watched.
+/// Cost of recording: measured for the recorder, estimated for the tasks it traced.
 fn overhead(cost: &RecordCost) -> String {
     let percent = |cpus: f64| format!("{:.2}%", 100.0 * cpus);
     let mut text = format!("overhead: {} of a CPU", percent(cost.cpus()));

@@ -1,4 +1,4 @@
-//! `reveille show`: a recording at a glance.
+//! `reveille show`: summarizes a recording.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::output::{print, print_json, width};
 
 #[derive(clap::Args)]
 pub struct UsageShowArgs {
-    /// A recording: Parquet as `reveille record` writes it, or what `reveille import` takes
+    /// A recording: Parquet from `reveille record`, or whatever `reveille import` takes
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print JSON, and nothing else, on standard output
@@ -21,7 +21,7 @@ pub struct UsageShowArgs {
     json: bool,
 }
 
-/// Shows it.
+/// Prints a recording's summary.
 pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode, CliError> {
     let summary = Usage::read(&args.file)?.summary();
     if args.json {
@@ -32,7 +32,7 @@ pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A recording as lines of at most `width` columns, as far as words allow.
+/// A recording as lines of at most `width` columns where words allow.
 pub fn text(file: &str, summary: &Summary, width: usize) -> String {
     let mut out = format!("{file}\n");
     let mut line = |name: &str, value: String| {

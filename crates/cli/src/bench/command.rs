@@ -1,5 +1,5 @@
-//! `reveille bench -- COMMAND`: runs any program repeatedly in task groups of its own, and
-//! compares two such sets of runs.
+//! `reveille bench -- COMMAND`: runs any program repeatedly, each time in a fresh task group, and
+//! compares two saved sets of runs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,26 +28,26 @@ pub struct CommandArgs {
     /// Program to run, and its arguments, after `--`
     #[arg(value_name = "COMMAND", last = true, required_unless_present = "before")]
     words: Vec<OsString>,
-    /// Runs that count
+    /// Measured runs
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeats: u32,
-    /// Runs before them
+    /// Warm-up runs, not counted
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     warmup: u32,
-    /// Let the command's output through to standard error; it is discarded otherwise
+    /// Pass the command's output to standard error; by default it is discarded
     #[arg(long)]
     show_output: bool,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,
-    /// Write the runs to this file as well, for --before and --after
+    /// Also write the runs to this file, for --before and --after
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Compare runs that --save wrote
+    /// Baseline runs, a file that --save wrote
     #[arg(long, value_name = "FILE", requires = "after",
           conflicts_with_all = ["words", "repeats", "warmup", "show_output", "save", "cpus", "cgroup"])]
     before: Option<PathBuf>,
-    /// With these, written later
+    /// Runs to compare with the baseline, a file that --save wrote
     #[arg(long, value_name = "FILE", requires = "before")]
     after: Option<PathBuf>,
     #[command(flatten)]
@@ -102,7 +102,7 @@ fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
     let cpus = place::cpus(&args.place)?;
     let limited = place::limited(&args.place)?;
     let program = this_command()?;
-    // Before there is anything that a signal would leave behind.
+    // Before there is anything a signal could leave behind.
     let stop = watch_signals()?;
     let groups = groups(limited)?;
     let task_group = !groups.groups.is_empty();
@@ -143,7 +143,7 @@ fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
     })
 }
 
-/// The group that is asked for, or one without a limit if this host allows it.
+/// The group asked for; without one, a group without a limit if this host allows it.
 fn groups(limited: Option<Groups>) -> Result<Groups, CliError> {
     if let Some(limited) = limited {
         return Ok(limited);
@@ -156,7 +156,7 @@ fn groups(limited: Option<Groups>) -> Result<Groups, CliError> {
         phase_ns: None,
     };
     let one = Groups { groups: vec![group], ..Groups::default() };
-    // Made and gone again: a kernel says best what it can do.
+    // Create and remove one: only the kernel knows what it permits.
     match HostGroups::create(&one) {
         Ok(_) => Ok(one),
         Err(error) => {
@@ -167,7 +167,7 @@ fn groups(limited: Option<Groups>) -> Result<Groups, CliError> {
 }
 
 impl Bench<'_> {
-    /// Runs it once; `which` tells a failed run from the others.
+    /// Runs the command once; `which` identifies the run in errors.
     fn run(&self, which: &str) -> Result<(CommandRun, Option<GroupStats>), HostError> {
         let made = HostGroups::create(&self.groups)?;
         let group = made.files(&self.groups)?.pop();

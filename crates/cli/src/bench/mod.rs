@@ -1,4 +1,4 @@
-//! `reveille bench`: runs any command repeatedly on this host, and benchmarks of its own.
+//! `reveille bench`: runs any command repeatedly on this host, or one of the built-in benchmarks.
 
 mod command;
 mod phase;
@@ -24,12 +24,12 @@ pub struct BenchArgs {
 
 #[derive(Subcommand)]
 enum Benchmark {
-    /// How late a batch is by its phase in the period of a quota, against the closed form
+    /// Latency of a batch by its phase in the quota's period, against the closed form
     Phase(phase::PhaseArgs),
     /// What quota, period and burst do to a random load, predicted and measured
     Quota(quota::QuotaArgs),
-    /// schbench, in any of its three forms: message threads wake workers that think; how
-    /// long do the woken wait for a CPU?
+    /// schbench, in any of its three eras: message threads wake workers; measures how long wakees
+    /// wait for a CPU
     Schbench(Box<schbench::SchbenchArgs>),
 }
 

@@ -39,7 +39,7 @@ pub struct PhaseArgs {
 struct Circle {
     cycles: u32,
     points: Vec<CirclePoint>,
-    /// The worst difference from the closed form, without phases at its edge.
+    /// The largest deviation from the closed form, excluding phases at its discontinuity.
     simulated_off_ns: f64,
     measured_off_ns: Option<f64>,
 }

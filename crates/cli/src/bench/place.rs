@@ -1,6 +1,5 @@
-//! Where a benchmark runs, on which CPUs and in which task group, and what the host did
-//! meanwhile. Every benchmark takes the same options for it, and starts its job through
-//! [`run`].
+//! Where a benchmark runs (CPUs, task group) and what else the host did meanwhile. All benchmarks
+//! share these options and start their job through [`run`].
 
 use std::path::PathBuf;
 
@@ -16,7 +15,7 @@ use crate::signals::watch_signals;
 
 #[derive(clap::Args)]
 pub struct PlaceArgs {
-    /// Run on these CPUs alone: 0-3,8
+    /// Run on these CPUs only: 0-3,8
     #[arg(long, value_name = "LIST", help_heading = "Where to run")]
     pub cpus: Option<String>,
     /// Run in a fresh task group with a limit, removed at the end:
@@ -25,22 +24,22 @@ pub struct PlaceArgs {
     pub cgroup: Option<String>,
 }
 
-/// What a job answered, and what the host did meanwhile.
+/// A job's result, with the host's state while it ran.
 pub struct Ran<T> {
-    /// The answer.
+    /// What the job returned.
     pub result: T,
-    /// What it was measured on.
+    /// The host it ran on, and what else ran there.
     pub host: HostContext,
-    /// What the limit of its task group did, if it had one.
+    /// Bandwidth statistics of its task group, if it had one.
     pub group: Option<GroupStats>,
 }
 
-/// Runs a job there, in a process of its own, until it ends or a signal ends it.
+/// Runs a job there, in its own process, until it ends or a signal ends it.
 pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError> {
     let cpus = cpus(args)?;
     let groups = limited(args)?.unwrap_or_default();
     let program = this_command()?;
-    // Before there is anything that a signal would leave behind.
+    // Before there is anything a signal could leave behind.
     let stop = watch_signals()?;
     let made = HostGroups::create(&groups)?;
     let group = made.files(&groups)?.pop();
@@ -58,14 +57,14 @@ pub fn limited(args: &PlaceArgs) -> Result<Option<Groups>, CliError> {
     Ok(args.cgroup.as_ref().map(whole).transpose()?)
 }
 
-/// This command's own file, of which every run on the host is a child.
+/// Path of this executable, which every run on the host re-executes.
 pub fn this_command() -> Result<PathBuf, HostError> {
     std::env::current_exe().map_err(|error| {
         HostError::system("find this command's own file", error, "start it by its path")
     })
 }
 
-/// The CPUs of `--cpus`; none if it is not given.
+/// The CPUs of `--cpus`; empty if it is not given.
 pub fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
     let Some(text) = &args.cpus else { return Ok(Vec::new()) };
     let wrong = |problem: String| {
@@ -79,8 +78,8 @@ pub fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
     Ok(cpus)
 }
 
-/// Lines below a benchmark's own: what it was measured on, what the limit of its group did,
-/// and what may have disturbed it.
+/// Lines printed below a benchmark's result: the host, the group's throttling, and possible
+/// disturbance.
 pub fn context(host: &HostContext, group: Option<&GroupStats>) -> String {
     let part = |before: &str, text: &Option<String>| {
         text.as_ref().map(|text| format!("{before}{text}")).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! `reveille bench quota`: what quota, period and burst do to a random load, predicted over
-//! phases and measured on this host's kernel, setting by setting.
+//! `reveille bench quota`: what quota, period and burst do to a random load, predicted over phases
+//! and measured on this host's kernel, for each setting.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -21,11 +21,12 @@ const MS: u64 = 1_000_000;
 
 #[derive(clap::Args)]
 pub struct QuotaArgs {
-    /// Threads of the load; one may use up to half a CPU, more together up to one
+    /// Threads of the load; a single thread may use up to half a CPU, several up to one CPU
+    /// together
     #[arg(long, value_name = "N,…", default_value = "1,3", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Vec<u32>,
-    /// Average use in percent of the quota
+    /// Average use, in percent of the quota
     #[arg(long = "use", value_name = "PCT,…", default_value = "40,60,80", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=99))]
     shares: Vec<u32>,
@@ -33,23 +34,23 @@ pub struct QuotaArgs {
     #[arg(long, value_name = "MS,…", default_value = "10,50,100,200", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(2..=1000))]
     periods: Vec<u64>,
-    /// Bursts in percent of the quota
+    /// Bursts, in percent of the quota
     #[arg(long, value_name = "PCT,…", default_value = "0,50,100", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(0..=100))]
     bursts: Vec<u64>,
-    /// Mean CPU time of a piece of work, in ms
+    /// Mean CPU time of a request, in ms
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     work: u64,
     /// Seconds measured under each setting
     #[arg(long = "for", value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Phases of a prediction
+    /// Period phases per prediction
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     phases: u32,
     /// Runs under each setting
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeats: u32,
-    /// Runs of each load without a limit, which show what the host itself does to it
+    /// Runs of each load without a limit, to show the host's own effect
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=100))]
     controls: u32,
     /// Seed of the load
@@ -80,7 +81,7 @@ struct Summary {
     /// Medians over settings.
     throttled_off_points: f64,
     p99_off_pct: f64,
-    /// The same that nine of ten settings keep.
+    /// 90% of the settings are off by no more than this.
     p99_off_pct_of_9_in_10: f64,
 }
 

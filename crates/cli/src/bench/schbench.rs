@@ -1,5 +1,5 @@
-//! `reveille bench schbench`: the options of three programs under one name, of which each
-//! era has its own; refused is what an era does not have.
+//! `reveille bench schbench`: options of the three programs called schbench. Each era has its own
+//! set; options an era lacks are refused.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::place::{self, PlaceArgs};
 use crate::errors::{CliError, say};
 use crate::output_file::OutputFile;
 
-/// Longest time in µs that can be asked for: 1000 s.
+/// Longest accepted time in µs: 1000 s.
 const MOST_US: i64 = 1_000_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,91 +40,89 @@ impl Era {
     }
 }
 
-// Options are optional throughout, for what is given must be an option of the era.
+// All options are optional: an option that is present must belong to the era.
 #[derive(Args)]
 pub struct SchbenchArgs {
-    /// Which of the programs that bear the name
+    /// Which version of schbench to be
     #[arg(long, value_enum, value_name = "ERA", default_value_t = Current)]
     era: Era,
     /// Message threads [default: 1; older eras: 2]
     #[arg(short = 'm', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     message_threads: Option<u32>,
-    /// The first era's other name of -m
+    /// The 2016 era's name for -m
     #[arg(short = 'd', long, value_name = "N", conflicts_with = "message_threads", value_parser = clap::value_parser!(u32).range(1..))]
     dispatch_threads: Option<u32>,
-    /// Workers of each message thread [default: CPUs divided by message threads; older
-    /// eras: 16]
+    /// Workers per message thread [default: CPUs divided by message threads; older eras: 16]
     #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
-    /// Run for so many seconds; 0: until stopped, without a final result [default: 30]
+    /// Run time in seconds; 0: until stopped, without a final result [default: 30]
     #[arg(short = 'r', long, value_name = "SECONDS")]
     runtime: Option<u32>,
-    /// Forget what was measured after so many seconds [default: 0, never]
+    /// Warm-up: discard what was measured in the first N seconds [default: 0, never]
     #[arg(short = 'w', long, value_name = "SECONDS")]
     warmuptime: Option<u32>,
-    /// Report every so many seconds [default: 10; classic: never]
+    /// Report every N seconds [default: 10; classic: never]
     #[arg(short = 'i', long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     intervaltime: Option<u32>,
-    /// Forget what was measured every so many seconds [default: 0, never]
+    /// Discard what was measured every N seconds [default: 0, never]
     #[arg(short = 'z', long, value_name = "SECONDS")]
     zerotime: Option<u32>,
-    /// Cache footprint of a worker in KiB [default: 256]
+    /// Cache footprint of a worker, in KiB [default: 256]
     #[arg(short = 'F', long = "cache_footprint", alias = "cache-footprint", value_name = "KB")]
     cache_footprint: Option<u64>,
-    /// Matrix products for each request [default: 5]
+    /// Matrix multiplications per request [default: 5]
     #[arg(short = 'n', long, value_name = "N")]
     operations: Option<u64>,
-    /// Share of the footprint in percent that is private to each worker, the rest being
-    /// shared by all [default: all private]
+    /// Share of the footprint, in percent, that is private to each worker; all share the rest
+    /// [default: all private]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     split: Option<u32>,
-    /// Current era: sleep of a worker before the work, in µs [default: 100]. Older eras:
-    /// sleep of a message thread before its answers, to which up to a quarter is added
-    /// [default: 30000]
+    /// Current era: a worker's sleep before the work, in µs [default: 100]. Older eras: a message
+    /// thread's sleep before it answers, plus up to a quarter [default: 30000]
     #[arg(short = 's', long = "sleep_usec", aliases = ["sleep-usec", "sleeptime"], value_name = "USEC", value_parser = clap::value_parser!(u64).range(0..=MOST_US as u64))]
     sleep_usec: Option<u64>,
     /// Wall-clock think time in µs [default: 30000]
     #[arg(short = 'c', long, value_name = "USEC", value_parser = clap::value_parser!(u64).range(0..=MOST_US as u64))]
     cputime: Option<u64>,
-    /// Take no lock of the CPU during the work
+    /// Do not take the per-CPU lock during the work
     #[arg(short = 'L', long)]
     no_locking: bool,
-    /// Time the work without sleep and without locks
+    /// Calibrate: time the work without sleep and without locks
     #[arg(short = 'C', long)]
     calibrate: bool,
-    /// Instead of work, hand so many bytes to and fro; 0: off
+    /// Pass N bytes back and forth instead of working; 0: off
     #[arg(short = 'p', long, value_name = "BYTES")]
     pipe: Option<u32>,
-    /// Send so many requests per second, all message threads together; 0: off
+    /// Requests per second, summed over message threads; 0: off
     #[arg(short = 'R', long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(i32::MAX)))]
     rps: Option<u32>,
-    /// Send as many requests as make the whole machine so busy, in percent; 0: off
+    /// Adjust the request rate until the machine is this busy, in percent; 0: off
     #[arg(short = 'A', long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     auto_rps: Option<u32>,
-    /// Run again with more workers, or more requests with -R, until latencies suffer
+    /// Repeat with more workers, or more requests with -R, until latency degrades
     #[arg(short = 'a', long)]
     auto: bool,
-    /// CPUs that message threads take one each of: 0-3,8; or `auto`: one each, and the
-    /// others for workers
+    /// CPUs to pin message threads to, one each: 0-3,8; or `auto`: one each, leaving the others to
+    /// workers
     #[arg(short = 'M', long, value_name = "LIST|auto")]
     message_cpus: Option<String>,
-    /// CPUs of the workers: 0-3,8; or `auto`, as with -M
+    /// CPUs to pin workers to: 0-3,8; or `auto`, as with -M
     #[arg(short = 'W', long, value_name = "LIST|auto")]
     worker_cpus: Option<String>,
-    /// Seed of the chance in the sleep of message threads [default: 1]
+    /// Seed of the random sleep of message threads [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write JSON to a file; without one, or to `-`, print it on standard output
+    /// Write JSON to a file; without FILE, or with `-`, to standard output
     #[arg(short = 'j', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<String>,
-    /// A name to show in the JSON
+    /// A label to include in the JSON
     #[arg(short = 'J', long, value_name = "NAME", requires = "json")]
     jobname: Option<String>,
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-/// Runs it, prints what the original of the era prints, and writes the JSON.
+/// Runs it, prints what the era's original prints, and writes the JSON.
 pub fn run(args: &SchbenchArgs) -> Result<ExitCode, CliError> {
     refuse_strangers(args)?;
     let job = job(args)?;
@@ -159,7 +157,7 @@ pub fn run(args: &SchbenchArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses options that the era does not have.
+/// Refuses options the era does not have.
 fn refuse_strangers(args: &SchbenchArgs) -> Result<(), HostError> {
     const NEW: &[Era] = &[Current];
     const OLD: &[Era] = &[Classic, First];
@@ -197,13 +195,13 @@ fn refuse_strangers(args: &SchbenchArgs) -> Result<(), HostError> {
     Ok(())
 }
 
-/// What is to be run.
+/// The benchmark to run, from the options and the era's defaults.
 fn job(args: &SchbenchArgs) -> Result<Schbench, HostError> {
     let mut job = Schbench::new(args.era.host());
     let pipe = args.pipe.filter(|&bytes| bytes > 0);
     job.think = match job.think {
         Think::Spin { cpu_us } => {
-            // A pipe thinks only if told to.
+            // In pipe mode it thinks only if told to.
             let default_us = if pipe.is_some() { 0 } else { cpu_us };
             Think::Spin { cpu_us: args.cputime.unwrap_or(default_us) }
         }
@@ -246,14 +244,14 @@ fn cpus(option: &str, text: Option<&str>) -> Result<Cpus, HostError> {
     }
 }
 
-/// Where the classic era's lines of standard output go: JSON there is alone.
+/// Where the classic era prints its table; standard output is reserved for JSON if asked for.
 fn own_stream(args: &SchbenchArgs) -> Stream {
     if args.json.as_deref() == Some("-") { Stream::Error } else { Stream::Output }
 }
 
-/// What the original prints at the end, where it prints it.
+/// Prints what the original prints at the end.
 fn print(args: &SchbenchArgs, job: &Schbench, outcome: &Outcome) -> Result<(), CliError> {
-    // Growing requests, the classic program shows no table.
+    // The classic program shows no table while it increases requests.
     if args.era != Classic || job.auto.is_none() || job.rps.is_none() {
         say(format_args!("{}", host::closing(job, outcome).trim_end()));
     }

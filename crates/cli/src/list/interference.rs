@@ -1,4 +1,4 @@
-//! Cases of groups that share CPUs by chance, in `reveille studies`.
+//! Cases of groups that share CPUs with random demand, in `reveille studies`.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::layout::entry;
 
-/// Such a case as JSON.
+/// JSON of such a case.
 #[derive(Serialize)]
 pub struct InterferenceJson {
     name: String,

@@ -1,4 +1,4 @@
-//! How lists are laid out: aligned columns, and paragraphs under a heading.
+//! Layout of lists: aligned columns, and paragraphs under a heading.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// `label` and text beside it, wrapped so that it hangs under its first line.
+/// `label` with text beside it, wrapped with a hanging indent.
 pub fn entry(indent: usize, label: &str, value: &str) -> String {
     let first = format!("{}{label:12}", " ".repeat(indent));
     let hanging = " ".repeat(indent + label.chars().count().max(12));

@@ -43,7 +43,7 @@ struct FullMachine<'a> {
     hz: u32,
     idle: Vec<IdleJson<'a>>,
     constants: Vec<ConstantJson<'a>>,
-    /// What of it is not modelled.
+    /// Hardware features that the model leaves out.
     warnings: &'a [String],
 }
 
@@ -89,7 +89,7 @@ struct OriginJson<'a> {
     spread: Option<SpreadJson>,
 }
 
-/// Of something measured: a tenth of the samples lies below `p10`, a tenth above `p90`.
+/// Spread of a measured constant: a tenth of the samples lies below `p10`, a tenth above `p90`.
 #[derive(Serialize)]
 struct SpreadJson {
     p10: f64,

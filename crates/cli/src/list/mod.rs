@@ -1,5 +1,5 @@
-//! What there is: one line each, or one in full, as text or as JSON. Each list
-//! keeps its own JSON shape beside its text, so that the two stay together.
+//! The lists: one line per entry, or one entry in full, as text or JSON. Each list defines its JSON
+//! beside its text, so that the two stay in step.
 
 mod interference;
 mod layout;

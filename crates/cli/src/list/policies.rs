@@ -26,7 +26,7 @@ struct BaselineLine {
     features: Vec<&'static str>,
 }
 
-/// JSON of one: a baseline with its features in full, or a feature.
+/// JSON of one entry: a baseline with its features in full, or a feature.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum PolicyJson {
@@ -72,7 +72,7 @@ fn list() -> String {
     )
 }
 
-/// A feature may be named with the sign that an edit has.
+/// Shows one entry; a feature may carry the sign of an edit (`+SIS_SHORT`).
 fn show(name: &str, json: bool) -> Result<(), CliError> {
     let bare = name.trim_start_matches(['+', '-']);
     if let Some(baseline) = BASELINES.iter().find(|b| b.name == name) {

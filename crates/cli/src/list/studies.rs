@@ -23,7 +23,7 @@ pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    // One that measures this host needs to know it; where it cannot, the others are listed.
+    // A study on this host can fail to load where the host is unreadable; list the others then.
     let readable = |name: &&str| match reveille_study::load(name) {
         Ok(study) => Some(line(study)),
         Err(error) => {
@@ -41,12 +41,12 @@ pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the study's own machine is called.
+/// The machine the study names.
 pub(super) fn machine_name(s: &Study) -> &str {
     s.machine().map_or(FLUID, |machine| &machine.name)
 }
 
-/// What the study's own baseline is called.
+/// The baseline the study names.
 pub(super) fn base_name(s: &Study) -> &str {
     s.base.as_ref().map_or(NO_BURST, |base| &base.base)
 }
@@ -141,7 +141,7 @@ fn figure_text(c: &Case, point: &Point, p: &Published) -> String {
     text
 }
 
-/// What the source prints.
+/// The figure as the source prints it.
 fn printed(c: &Case, p: &Published) -> String {
     let name = |side: &Side| if *side == Side::Base { "baseline" } else { "variant" };
     let unit = |unit: &Option<String>| unit.as_ref().map_or(String::new(), |u| format!(" {u}"));

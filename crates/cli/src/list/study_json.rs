@@ -87,8 +87,8 @@ struct MetricJson {
     direction: Direction,
 }
 
-/// A published figure. Standard deviations are relative, in percent, and null where
-/// none was published; what a kind does not have is null.
+/// A published figure. Standard deviations are relative, in percent, and null where none was
+/// published; fields that a kind does not have are null.
 #[derive(Serialize)]
 struct PublishedJson {
     /// `change`, `pair`, `side`, `std` or `runs`.
@@ -101,7 +101,7 @@ struct PublishedJson {
     base: Option<f64>,
     variant_value: Option<f64>,
     unit: Option<String>,
-    /// Runs that the figure is a number of, and the bound that they went above.
+    /// Of how many runs, and the bound that they exceeded.
     of: Option<u32>,
     runs_above: Option<String>,
     std_base_pct: Option<f64>,
@@ -111,7 +111,7 @@ struct PublishedJson {
     source: String,
 }
 
-/// A published statement: the baseline of this case is best at this load.
+/// A published statement: this case's baseline is best at this load.
 #[derive(Serialize)]
 struct PeakJson {
     case: String,

@@ -16,7 +16,7 @@ struct WorkloadsJson {
     workloads: Vec<WorkloadJson>,
 }
 
-/// JSON of one workload: as in the list, with the file as well.
+/// JSON of one workload: its list entry and its file.
 #[derive(Serialize)]
 struct FullWorkloadJson {
     workload: FullWorkload,
