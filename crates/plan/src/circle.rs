@@ -1,7 +1,7 @@
-//! The burst mail's experiment with its phase controlled: two threads are asked for 80 ms of
-//! wall-clock time every 200 ms, under a quota and a period of 100 ms. How late they are is a
-//! closed form of where in the period they are asked, which a simulation and a kernel can be
-//! held against point by point, as runs with a random phase cannot.
+//! The burst patch's experiment with a controlled phase: every 200 ms two threads are each asked
+//! for 80 ms of wall-clock time, under a quota and a period of 100 ms. Their lateness is a closed
+//! form of the phase at which they are asked, so simulation and kernel can be checked point by
+//! point, which runs with random phases don't allow.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -18,36 +18,36 @@ use serde::Serialize;
 use crate::PlanError;
 
 const MS: Ns = 1_000_000;
-/// Quota and period; the threads use up the quota in half of it.
+/// Quota and period; two running threads use up the quota in half of it.
 const PERIOD_NS: Ns = 100 * MS;
 const CYCLE_NS: Ns = 200 * MS;
 const WORK_NS: Ns = 80 * MS;
 const THREADS: usize = 2;
-/// Threads are there before they are asked.
+/// The first request comes after the threads have started.
 const BEGIN_NS: Ns = 20 * MS;
 
-/// One phase, and how late the threads are.
+/// Lateness of the threads at one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CirclePoint {
     /// From the start of a period to the moment at which the threads are asked.
     pub phase_ns: Ns,
-    /// As the closed form has it.
+    /// By the closed form.
     pub closed_form_ns: f64,
-    /// As simulated: the median over cycles and threads.
+    /// Simulated: median over cycles and threads.
     pub simulated_ns: f64,
-    /// As measured on this kernel: the same.
+    /// Measured on this kernel: median over cycles and threads.
     pub measured_ns: Option<f64>,
 }
 
-/// How late the threads are by the closed form: without slices, enforced at once, never
-/// overrun. [80 ms of wall-clock time that begin before 20 ms into the period end while
-/// throttled, until the period does; those that begin after 70 ms into it use up the next
-/// quota 50 ms later, and end while throttled, too.]
+/// Lateness by the closed form, which has no slices and enforces the quota at once. 80 ms of
+/// wall-clock time that begin before 20 ms into the period end while throttled, so the threads wait
+/// for the period's end. Those that begin after 70 ms exhaust the next quota 50 ms into it, and
+/// also end while throttled.
 pub fn closed_form_ns(phase_ns: Ns) -> f64 {
     let phase_ns = phase_ns % PERIOD_NS;
     let spent_in = PERIOD_NS / THREADS as Ns;
     let end = phase_ns + WORK_NS;
-    // The quota of the period that it ends in is used up: at what time from that one's start?
+    // When does the quota of the period it ends in run out, from that period's start?
     let (used_up, refilled) = match end <= PERIOD_NS {
         true => (phase_ns + spent_in, PERIOD_NS),
         false => (PERIOD_NS + spent_in, 2 * PERIOD_NS),
@@ -55,8 +55,8 @@ pub fn closed_form_ns(phase_ns: Ns) -> f64 {
     if end > used_up { (refilled - end) as f64 } else { 0.0 }
 }
 
-/// Where the closed form jumps, at 70 ms: what it would throttle at its very end escapes for
-/// as long as what a CPU holds of the earlier refill lasts, a slice less a tick at most.
+/// Is the phase near 70 ms, where the closed form jumps? Runtime that a CPU still holds from the
+/// earlier refill postpones throttling there by up to a slice less a tick.
 pub fn at_the_edge(phase_ns: Ns) -> bool {
     (70 * MS..=75 * MS).contains(&(phase_ns % PERIOD_NS))
 }
@@ -94,7 +94,7 @@ pub fn measure_phase(
     Ok(lateness_ns(&run.result))
 }
 
-/// The program, its group, and how long it runs.
+/// The experiment's program and group, and the length of its run.
 fn experiment(phase_ns: Ns, cycles: u32) -> (Program, Groups, RunSpec) {
     let span_ns = CYCLE_NS * Ns::from(cycles);
     let asked = |cycle: u32| Arrival { at_ns: CYCLE_NS * Ns::from(cycle), work_ns: WORK_NS };
@@ -122,7 +122,7 @@ fn experiment(phase_ns: Ns, cycles: u32) -> (Program, Groups, RunSpec) {
     (program, Groups { groups: vec![group], ..Groups::default() }, spec)
 }
 
-/// The median over cycles and threads.
+/// Median over cycles and threads.
 fn lateness_ns(run: &RunResult) -> f64 {
     let mut took: Vec<Ns> = run.answers.iter().copied().filter(|ns| *ns != UNANSWERED).collect();
     took.sort_unstable();

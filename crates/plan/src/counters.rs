@@ -1,9 +1,9 @@
-//! What counters of averages tell of the requests behind them. A group that used 0.3 CPUs under a
-//! quota of 0.5 and was throttled in a fifth of its periods asked for more at once than one that
-//! was never throttled: how often it was throttled, for how long, and in how many periods it ran
-//! at all, at a known quota, tell much of how its work comes. Laws of arrival are drawn at
-//! random, replayed under the recorded limits, and kept where they give the recorded counters
-//! (approximate Bayesian computation). What a plan says then holds over all that were kept.
+//! Infers requests from counters of averages. A group that used 0.3 CPUs under a quota of 0.5 and
+//! was throttled in a fifth of its periods has burstier demand than one that was never throttled:
+//! at a known quota, the count of throttled periods, the throttled time and the count of active
+//! periods constrain how its work arrives. Laws of arrival are drawn at random, replayed under the
+//! recorded limits, and kept if they reproduce the recorded counters (approximate Bayesian
+//! computation). A plan then holds over all laws kept.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,31 +15,31 @@ use reveille_usage::{Demand, Origin, Usage};
 use crate::Ns;
 use crate::lean::{Lean, LeanLoad, LeanSpan};
 
-/// Laws drawn from all that are thought possible, and then near those that fit.
+/// Laws drawn from the whole prior in the first round, and near those that fit in the second.
 const FIRST: u32 = 1600;
 const THEN: u32 = 1600;
-/// So many are kept of each.
+/// Laws kept after each round.
 pub(crate) const KEPT: usize = 50;
-/// Steps that are replayed; of a longer recording they are chosen by their use.
+/// Steps to replay; from a longer recording they are chosen by their use.
 const STEPS: usize = 12;
-/// CPU time of one thread's part of a burst: the shortest and the longest mean.
+/// Bounds of the mean CPU time of one thread's part of a burst.
 const BURST_NS: (f64, f64) = (0.3e6, 2e9);
-/// Threads that a burst wakes at once.
+/// Number of threads that a burst wakes.
 const WIDTHS: [u32; 6] = [1, 1, 2, 3, 4, 8];
-/// Who does a burst: one set of threads for all, the set of eight that is free first, as in a
-/// pool, or any of four, as for connections with threads of their own.
+/// Which threads run a burst: one set for all, the first idle of eight sets (a pool), or any of
+/// four sets (connections with threads of their own).
 const SETS: [Sets; 3] =
     [Sets { count: 1, pool: true }, Sets { count: 8, pool: true }, Sets { count: 4, pool: false }];
-/// Duty cycles: the share of the time in which bursts arrive, and how long a cycle is.
+/// Duty cycles: share of the cycle in which bursts arrive.
 const DUTIES: [f64; 4] = [1.0, 1.0, 0.5, 0.2];
 const CYCLES_NS: (f64, f64) = (0.3e9, 5e9);
-/// Root mean square of how many standard errors the counters may be off.
+/// Accepted root mean square of the counters' errors, in standard errors.
 const WELL: f64 = 2.0;
-/// A law is given up if a counter of the busiest step is off by more standard errors.
+/// A law is rejected early if a counter of the busiest step is off by more standard errors.
 const HOPELESS: f64 = 5.0;
-/// A group that was throttled in a larger share of its periods may have asked for any amount.
+/// Above this share of throttled periods the demand is unbounded: the counters cannot tell.
 const SATURATED: f64 = 0.9;
-/// Fewer throttled periods say nothing about the size of requests.
+/// Fewer throttled periods carry no information on request sizes.
 const FEWEST: u64 = 20;
 
 /// One step of a recording of averages.
@@ -50,7 +50,7 @@ struct Step {
     counters: Counters,
 }
 
-/// What bandwidth control counted.
+/// Bandwidth counters, as in `cpu.stat`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     nr_periods: f64,
@@ -58,7 +58,7 @@ struct Counters {
     throttled_ns: f64,
 }
 
-/// How requests come and what they take.
+/// A law of arrival: how requests arrive and how large they are.
 #[derive(Clone, Copy, Debug)]
 struct Law {
     /// Mean CPU time of one thread's part of a burst.
@@ -70,18 +70,18 @@ struct Law {
     cycle_ns: f64,
 }
 
-/// Sets of threads, each as large as a burst is wide.
+/// Sets of threads; each has as many threads as a burst wakes.
 #[derive(Clone, Copy, Debug)]
 struct Sets {
     count: u32,
-    /// The set that is free first takes the next burst.
+    /// The first idle set takes the next burst (a pool).
     pool: bool,
 }
 
-/// How sizes differ.
+/// Distribution of sizes.
 #[derive(Clone, Copy, Debug)]
 enum Spread {
-    /// By no more than a half.
+    /// Uniform within ±50%.
     Little,
     /// Exponentially, with a coefficient of variation of 1.
     Exponential,
@@ -90,7 +90,7 @@ enum Spread {
     Mixed(f64),
 }
 
-/// A law, a seed of its draws, and how far its counters are off.
+/// A law, the seed of its draws, and its error against the recorded counters.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
     law: Law,
@@ -98,11 +98,11 @@ struct Tried {
     off: f64,
 }
 
-/// Recordings of requests whose counters are those of `usage`, the likeliest first, as they are
-/// on `lean`'s CPUs; each is as long as the steps that stand for the whole.
+/// Recordings of requests whose counters match those of `usage`, the likeliest first, to run on
+/// `lean`'s CPUs; each is as long as the steps that represent the recording.
 ///
 /// # Errors
-/// Why they cannot be had, to follow "the recording cannot tell what it would have used:".
+/// The reason, to follow "the recording cannot tell what it would have used:".
 pub(crate) fn requests(
     usage: &Usage,
     lean: Lean,
@@ -126,7 +126,7 @@ pub(crate) fn requests(
             last.nr_throttled
         ));
     }
-    // Halves by use: how throttling grows with it tells more than its sum.
+    // Fit two halves by use: how throttling grows with use tells more than the sum.
     let (low, high) = steps.split_at(steps.len() / 2);
     let halves = [low, high];
     let fit = Fit { halves, lean, limits, stop };
@@ -148,7 +148,7 @@ pub(crate) fn requests(
     Ok(tried.iter().map(|tried| tried.law.recording(usage, &steps, tried.seed)).collect())
 }
 
-/// The steps to replay, by rising use.
+/// The steps to replay, by ascending use.
 fn steps(usage: &Usage) -> Result<Vec<Step>, String> {
     let mut before = reveille_usage::Sample::default();
     let step = |sample: &reveille_usage::Sample| {
@@ -189,7 +189,7 @@ struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    /// The best of some laws: new ones, or near one that is given.
+    /// The best of some laws: fresh draws, or draws near a given law.
     fn best(&self, numbers: Vec<(u32, Option<Law>)>, seed: u64) -> Vec<Tried> {
         let tried = numbers.into_par_iter().map(|(number, near)| {
             let seed = seed.wrapping_mul(1_000_003).wrapping_add(u64::from(number));
@@ -206,8 +206,8 @@ impl Fit<'_> {
         tried
     }
 
-    /// Root mean square of the differences to the recorded counters, in standard errors; infinite
-    /// if the busiest step alone is far off.
+    /// Root mean square of the errors of the counters, in standard errors; infinite if the busiest
+    /// step alone is far off.
     fn off(&self, law: &Law, seed: u64) -> f64 {
         let [low, high] = self.halves;
         let busiest = &high[high.len().saturating_sub(1)..];
@@ -228,7 +228,7 @@ impl Fit<'_> {
         (squares.iter().sum::<f64>() / n).sqrt()
     }
 
-    /// Differences to the counters of these steps; nothing if they cannot be had.
+    /// Errors of these steps' counters, in standard errors; `None` if the replay fails.
     fn differences(&self, law: &Law, steps: &[Step], seed: u64) -> Option<[f64; 3]> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
@@ -246,7 +246,7 @@ impl Fit<'_> {
         let mut ran = Counters::default();
         if !of_thread.is_empty() {
             let load = LeanLoad::new(&of_thread, span_ns);
-            // One phase of many: where the kernel's was is not known.
+            // A random phase: the kernel's is unknown.
             let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
             let span = LeanSpan { begin_ns: 0, end_ns: span_ns, phase_ns };
             let replayed = self.lean.replay(&load, &self.limits, span).ok()?;
@@ -269,8 +269,8 @@ impl Counters {
         }
     }
 
-    /// Differences in standard errors: counts scatter as those of clustered events, and no model
-    /// of a kernel is nearer than some percent.
+    /// Differences in standard errors. Counts scatter like those of clustered events, and no model
+    /// matches a kernel to better than a few percent.
     fn off(&self, seen: &Counters, periods: f64) -> [f64; 3] {
         let error = |n: f64| (2.0 * n + 4.0 + (0.05 * n).powi(2)).sqrt();
         let throttled = (self.nr_throttled - seen.nr_throttled) / error(seen.nr_throttled);
@@ -282,7 +282,7 @@ impl Counters {
         let lasted = if n < 1.0 || seen.throttled_ns == 0.0 {
             0.0
         } else {
-            // The mean of n waits, each about as long as it scatters.
+            // The mean of n waits, each with a standard deviation about equal to its mean.
             (wait(self) / wait(seen)).ln() / (1.0 / n + 0.3f64.powi(2)).sqrt()
         };
         [throttled, active, lasted]
@@ -302,7 +302,7 @@ const SPREADS: [Spread; 4] =
     [Spread::Little, Spread::Exponential, Spread::Mixed(0.113), Spread::Mixed(0.03)];
 
 impl Law {
-    /// Any that is thought possible.
+    /// A draw from the prior.
     fn any(random: &mut Random) -> Law {
         Law {
             burst_ns: between(BURST_NS, random),
@@ -314,7 +314,7 @@ impl Law {
         }
     }
 
-    /// Another not far from this one.
+    /// A draw near this law.
     fn near(self, random: &mut Random) -> Law {
         let other = Law::any(random);
         let mut keep = |of: u64| random.below(of) > 0;
@@ -332,7 +332,7 @@ impl Law {
         law
     }
 
-    /// Requests that use what each step used, their threads, and the time of all steps.
+    /// Requests that add up to each step's use, their number of threads, and the total time.
     fn draw(&self, steps: &[Step], seed: u64) -> (Vec<Demand>, u32, Ns) {
         let mut random = Random::second(seed);
         let threads = self.width * self.sets.count;
@@ -377,7 +377,7 @@ impl Law {
         (demands, threads, span_ns)
     }
 
-    /// The moment of a step after so much of the time in which bursts come.
+    /// Maps time within the duty cycles' active parts to time in the step.
     fn when(&self, at: f64) -> Ns {
         let on_ns = self.cycle_ns * self.duty;
         let within = at * self.duty;
@@ -385,7 +385,7 @@ impl Law {
         (cycle * self.cycle_ns + within - cycle * on_ns) as Ns
     }
 
-    /// As a recording like the one that it was found from.
+    /// Draws a recording with the attributes of the one that the law was inferred from.
     fn recording(&self, usage: &Usage, steps: &[Step], seed: u64) -> Usage {
         let (demands, threads, span_ns) = self.draw(steps, seed);
         let origin = Origin::Requests;
@@ -394,7 +394,7 @@ impl Law {
 }
 
 impl Spread {
-    /// A size with a mean of 1.
+    /// A size with mean 1.
     fn draw(self, random: &mut Random) -> f64 {
         match self {
             Spread::Little => 0.5 + random.uniform(),
@@ -417,8 +417,8 @@ mod tests {
     const MS: Ns = 1_000_000;
     const STEP_NS: Ns = 15_000 * MS;
 
-    /// A load that is none of the laws: lognormal sizes of two kinds of request on their own
-    /// threads, with a rate that differs from step to step.
+    /// A load outside all laws: lognormal sizes of two kinds of request, each on its own threads,
+    /// with a rate that varies by step.
     fn hidden(number: u64, steps: u64) -> Vec<Vec<Arrival>> {
         let mut random = Random::new(number);
         let normal = |random: &mut Random| {
@@ -470,8 +470,8 @@ mod tests {
         lean.replay(&load, limits, LeanSpan { begin_ns: 0, end_ns, phase_ns }).unwrap()
     }
 
-    /// Of so many comparisons of a hidden load with its laws how many have the true p99 and the
-    /// true share of throttled periods inside the range of 90%.
+    /// For how many of these hidden loads the inferred 90% ranges contain the true p99 and the true
+    /// share of throttled periods.
     fn inside(numbers: std::ops::RangeInclusive<u64>) -> ([usize; 2], usize) {
         let lean = Lean { cpus: 4, slice_ns: 5 * MS, tick_ns: 4 * MS, more_ns: 0 };
         let steps = 20;

@@ -1,4 +1,4 @@
-//! Why there is no plan: what was asked for cannot be had, or the run failed.
+//! Why there is no plan: impossible requests and failed runs.
 
 use miette::Diagnostic;
 use reveille_host::HostError;
@@ -22,12 +22,12 @@ pub enum PlanError {
     #[error("`--goal {goal}` cannot be reached: {mistake}")]
     #[diagnostic(help("{}", mistake.help))]
     Impossible {
-        /// The goal as it was given.
+        /// The goal as the user wrote it.
         goal: String,
         /// Why not, and the fix.
         mistake: Mistake,
     },
-    /// The recording cannot be planned with.
+    /// The recording does not support a plan.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Recording(#[from] Box<FileError>),
@@ -37,17 +37,17 @@ pub enum PlanError {
     /// The simulator could not finish a run.
     #[error("the simulation failed: {0}")]
     Sim(SimError),
-    /// A run on the host failed, or could not be had.
+    /// A run on the host failed or could not start.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Host(#[from] HostError),
-    /// No threads.
+    /// Threads could not be created.
     #[error("cannot start {jobs} threads: {reason}")]
     #[diagnostic(help("use fewer: --jobs 1"))]
     Threads {
         /// How many were asked for.
         jobs: usize,
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
 }
@@ -62,12 +62,12 @@ impl From<SimError> for PlanError {
 }
 
 impl PlanError {
-    /// A mistake of `option`.
+    /// Blames `option`.
     pub fn option(option: &'static str, mistake: Mistake) -> PlanError {
         PlanError::Option { option, mistake }
     }
 
-    /// Is it what was asked for that is wrong, rather than what happened?
+    /// Is the input wrong, as opposed to a run that failed?
     pub fn is_input(&self) -> bool {
         match self {
             PlanError::Interrupted | PlanError::Sim(_) | PlanError::Threads { .. } => false,

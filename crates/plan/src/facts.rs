@@ -1,4 +1,4 @@
-//! What a plan says of its input, its model and its limits of knowledge.
+//! Statements on a plan's input, its model, and what it cannot know.
 
 use reveille_measure::enough_for;
 use reveille_usage::{Origin, Usage};
@@ -9,7 +9,7 @@ use crate::replay::Stage;
 use crate::search::DRAWS;
 use crate::{Ns, Request};
 
-/// Pieces of work whose latency tells something: none of averages.
+/// Requests whose latency is meaningful: none in a recording of averages.
 pub(crate) fn pieces(usage: &Usage) -> u64 {
     match usage.origin {
         Origin::Averaged { .. } => 0,
@@ -17,7 +17,7 @@ pub(crate) fn pieces(usage: &Usage) -> u64 {
     }
 }
 
-/// Quantiles of the table and of goals that there are too few pieces of work for.
+/// Quantiles of the table and of goals for which the recording has too few requests.
 pub(crate) fn too_few(request: &Request<'_>) -> Vec<String> {
     let goals = request.goals.iter().filter_map(|goal| match goal.subject {
         Subject::Latency(quantile) => Some(quantile),
@@ -38,7 +38,7 @@ pub(crate) fn threads(usage: &Usage) -> u32 {
     seen.into_iter().filter(|seen| *seen).count() as u32
 }
 
-/// CPU time of the longest piece of work.
+/// CPU time of the longest request.
 pub(crate) fn longest_ns(usage: &Usage) -> Ns {
     usage.demands.iter().map(|demand| demand.cpu_ns).max().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
-//! Many containers at a glance: which of them their limit holds back, what that does to their
-//! latency, and what CPU time nobody would miss. A row is an estimate by the lean replay; before
-//! a limit is set, [`plan`](crate::plan()) has to look at the container itself.
+//! Ranks many containers: which ones their limit throttles, what that does to latency, and how much
+//! of the limit they don't use. Each row is an estimate from the lean replay; before you change a
+//! limit, run [`plan`](crate::plan()) on the container.
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,14 +19,14 @@ use crate::replay::{Phase, Stage};
 use crate::sketch::Sketch;
 use crate::{Ns, PlanError, Request};
 
-/// Throttling is told for the worst stretch of this length.
+/// Throttling is reported for the worst stretch of this length.
 const HOUR_NS: Ns = 3_600_000_000_000;
-/// Phases at which a recording that was not inferred is replayed.
+/// Phases at which a recording is replayed, unless its demand was inferred.
 const PHASES: u32 = 20;
-/// Quotas are looked for to this part.
+/// Resolution of the search for quotas, relative.
 const STEP: f64 = 0.01;
 
-/// What is known of one container.
+/// One container's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Container {
     /// Its recording's name, such as `shop/web-6d5f-x7k2p/app`.
@@ -35,38 +35,37 @@ pub struct Container {
     pub limits: Option<BandwidthLimits>,
     /// Length of the recording.
     pub span_ns: Ns,
-    /// CPUs used on average.
+    /// Mean CPUs used.
     pub mean_cpus: f64,
-    /// CPUs used in the busiest second or, of averages, step.
+    /// CPUs used in the busiest second or, in a recording of averages, step.
     pub peak_cpus: f64,
-    /// Throttled periods by periods with something to do, if they were counted.
+    /// Throttled periods divided by periods with runnable tasks; `None` if not recorded.
     pub throttled_share: Option<f64>,
-    /// The same in the worst hour.
+    /// `throttled_share` in the worst hour.
     pub worst_hour_share: Option<f64>,
-    /// p99 of latency under these limits, in ns, if the recording tells.
+    /// p99 of latency under these limits, in ns; `None` if the recording cannot tell.
     pub p99_ns: Option<Likely>,
-    /// Share of the inferred recordings, or of phases, in which a goal is missed under these
-    /// limits.
+    /// Share of the inferred recordings, or of phases, in which these limits miss a goal.
     pub risk: Option<f64>,
-    /// CPUs that a quota needs for the goals, with head-room.
+    /// Quota that meets the goals with head-room, in CPUs.
     pub needed_cpus: Option<f64>,
-    /// CPUs of its limit that it can do without at most. A bound: averages hide bursts.
+    /// CPUs that the limit could give up. An upper bound: averages hide bursts.
     pub spare_cpus: Option<f64>,
-    /// What is not known of it, and why.
+    /// What is unknown, and why.
     pub note: Option<String>,
 }
 
-/// A figure with the range that holds 90% of what it may be; a latency is infinite, and in JSON
-/// null, if the work is not done in time at all.
+/// A figure with its 90% range. A latency is infinite (null in JSON) if the work does not complete
+/// in the simulated time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Likely {
-    /// 5% are lower.
+    /// 5% quantile.
     #[serde(deserialize_with = "or_endless")]
     pub low: f64,
-    /// Half are lower.
+    /// Median.
     #[serde(deserialize_with = "or_endless")]
     pub median: f64,
-    /// 95% are lower.
+    /// 95% quantile.
     #[serde(deserialize_with = "or_endless")]
     pub high: f64,
 }
@@ -75,7 +74,7 @@ fn or_endless<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, 
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
-/// A container of which nothing can be said.
+/// A container that could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     /// Its recording.
@@ -85,7 +84,7 @@ pub struct Failed {
     pub mistake: Mistake,
 }
 
-/// Part `index` of `of`, from 1.
+/// Shard `index` of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Shard {
     /// From 1.
@@ -95,10 +94,10 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The whole.
+    /// All recordings.
     pub const WHOLE: Shard = Shard { index: 1, of: 1 };
 
-    /// Is a recording of this name in it? A name is in the same part whatever others there are.
+    /// Is the recording of this name in the shard? Depends on the name alone.
     pub fn has(&self, name: &str) -> bool {
         // FNV-1a, 64 bits.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -127,24 +126,23 @@ impl std::fmt::Display for Shard {
     }
 }
 
-/// Many containers, those at risk first.
+/// Containers ranked by risk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fleet {
-    /// The goals, as they were given.
+    /// The goals as the user wrote them.
     pub goals: Vec<String>,
-    /// Head-room of what is needed, as a share of work.
+    /// Head-room in [`Container::needed_cpus`], as a share of work.
     pub headroom: f64,
-    /// The parts that are in it.
+    /// The shards included.
     pub shards: Vec<Shard>,
-    /// Ranked.
+    /// By descending risk.
     pub containers: Vec<Container>,
-    /// Of which nothing can be said.
+    /// Recordings that could not be evaluated.
     pub failed: Vec<Failed>,
 }
 
 impl Fleet {
-    /// Puts those at risk first: by missed goals, then by throttling, then by what could be given
-    /// back.
+    /// Sorts by missed goals, then by throttling, then by CPUs to spare.
     pub fn ranked(mut self) -> Fleet {
         let keys = |c: &Container| [c.risk, c.worst_hour_share, c.spare_cpus];
         self.containers.sort_by(|a, b| {
@@ -160,10 +158,10 @@ impl Fleet {
         self
     }
 
-    /// Parts of one fleet made one.
+    /// Merges shards of one fleet.
     ///
     /// # Errors
-    /// Parts of different questions, the same part twice, and parts that are missing.
+    /// Shards with different options, duplicate shards, or missing shards.
     pub fn merged(parts: Vec<Fleet>) -> Result<Fleet, Mistake> {
         let mut parts = parts.into_iter();
         let mut all = parts.next().ok_or_else(|| Mistake::new("no part is given", "name files"))?;
@@ -189,12 +187,12 @@ impl Fleet {
     }
 }
 
-/// Looks at many recordings on `jobs` threads; the result is the same for any number. `usage`
-/// reads one, `cpus` are those of its node, and all else is asked as in `like`. `told` hears of
-/// each that is done, by any thread.
+/// Evaluates many recordings on `jobs` threads; the result does not depend on their number. `usage`
+/// reads a recording, `cpus` gives its node's CPUs, and `like` supplies all other options. `told`
+/// is called after each recording, on any thread.
 ///
 /// # Errors
-/// [`PlanError::Interrupted`]; a recording that tells nothing is among those that failed.
+/// [`PlanError::Interrupted`]. A recording that cannot be evaluated goes to [`Fleet::failed`].
 pub fn fleet<T: Sync>(
     items: &[T],
     like: &Request<'_>,
@@ -253,7 +251,7 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         note: None,
     };
     if averages && usage.throttling().is_none() {
-        // A limit that never held it back lets its use be seen, as averages.
+        // Averages show the peak only if the limit never throttled the group.
         container.spare_cpus = quota.map(|cpus| (cpus - container.peak_cpus).max(0.0));
         let why = match (quota, last.nr_periods) {
             (None, _) => "no limit",
@@ -301,14 +299,14 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
     Ok(container)
 }
 
-/// The lean replay of recordings that are as likely as each other.
+/// The lean replay of equally likely recordings.
 struct Estimate<'a> {
     stage: &'a Stage<'a>,
     sketch: Sketch,
 }
 
 impl Estimate<'_> {
-    /// A figure of each recording, at a phase of its own, or of one at many.
+    /// One figure for each recording, each at its own phase; a single recording at many phases.
     fn each(
         &self,
         usages: &[&Usage],
@@ -375,7 +373,7 @@ fn share(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
-/// Use in the busiest stretch of a second, or of one sample where those are longer.
+/// CPUs used in the busiest second, or in the busiest sample where samples are longer.
 fn peak_cpus(usage: &Usage) -> f64 {
     const SECOND_NS: Ns = 1_000_000_000;
     let mut most = usage.mean_cpus();
@@ -391,7 +389,7 @@ fn peak_cpus(usage: &Usage) -> f64 {
     most
 }
 
-/// Throttled periods in the worst hour, or in all if the recording is shorter.
+/// Share of throttled periods in the worst hour; over everything if the recording is shorter.
 fn worst_hour(samples: &[Sample]) -> Option<f64> {
     let whole_ns = samples.last()?.at_ns;
     let start = Sample::default();

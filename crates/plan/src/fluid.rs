@@ -1,5 +1,5 @@
-//! Groups on the same CPUs by their demand per period alone: closed forms, and a simulation
-//! in which CPU time is a fluid, beside that of threads and slices.
+//! Groups on the same CPUs by their demand per period alone: closed forms, and a fluid simulation,
+//! which has no threads and no slices.
 
 use reveille_fluid::{Demand, GroupDemand, joint};
 use reveille_policy::BandwidthLimits;
@@ -9,14 +9,14 @@ use crate::Ns;
 use crate::neighbours::USUAL_PERIOD_NS;
 use crate::plan::{ClosedForm, Pair};
 
-/// Periods of chance.
+/// Random periods to simulate.
 const PERIODS: u64 = 200_000;
 
-/// A group's demand, CPUs period by period, and its limits in CPUs.
+/// A group's demand in CPUs, period by period, and its limits in CPUs.
 struct Group<'a> {
     usage: &'a Usage,
     cpus: Vec<f64>,
-    /// Of a quota, or of all CPUs without one.
+    /// The quota, or all CPUs without one.
     quota: f64,
     limited: bool,
     burst: f64,
@@ -47,8 +47,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The groups with their limits on so many CPUs; nothing for one group, and where a recording
-/// is shorter than a period.
+/// The closed form for these groups on `cpus`; `None` for a single group, or if a recording is
+/// shorter than a period.
 pub(crate) fn closed_form(
     groups: &[(&Usage, Option<BandwidthLimits>)],
     cpus: u32,
@@ -147,7 +147,7 @@ mod tests {
         assert!(closed.stable);
         assert_eq!(closed.tardiness_bound_ns, Some(100_000_000));
         assert!((closed.reserved_cpus - 1.0).abs() < 1e-9);
-        // Both beyond: 180 ms are wanted and 100 there. Chance draws that in 0.25%.
+        // Both beyond: they want 180 ms and 100 exist. Chance draws that in 0.25%.
         assert!((0.0015..0.006).contains(&closed.overcommitted_share), "{closed:?}");
         assert!(closed.worst_owed_ns <= 100_000_000);
         let kept = closed_form(&[(&a, limits(0)), (&b, limits(0))], 1, 1).unwrap();

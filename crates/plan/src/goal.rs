@@ -1,5 +1,5 @@
-//! What a setting is to reach: `p99=20ms`, `throttled<0.1%`. Reads it, refuses what the
-//! recording cannot tell or no setting can reach, and takes its figure from a run.
+//! Goals such as `p99=20ms` and `throttled<0.1%`: parsing, refusal of goals that the recording
+//! cannot judge or no setting can meet, and evaluation of a run.
 
 use reveille_measure::statistics::nearest_rank;
 use reveille_measure::{duration_ns, duration_text};
@@ -12,37 +12,37 @@ use crate::{Ns, PlanError};
 const KNOWN: &str = "goals are p99=20ms (any quantile: p50, p99.9), max<50ms, throttled<0.1% \
                      (periods), lost<1% (time) and, with --neighbours, tardiness<5ms";
 
-/// What a goal is about.
+/// The figure that a goal limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Subject {
-    /// This quantile of latency; 1 is the longest.
+    /// This quantile of latency; 1 is the maximum.
     Latency(f64),
-    /// Throttled periods by periods with something to do.
+    /// Throttled periods divided by periods with runnable tasks.
     Throttled,
-    /// Throttled time, summed over CPUs, by the time that passed.
+    /// Throttled time summed over CPUs, divided by elapsed time.
     Lost,
-    /// Worst lateness of a neighbour.
+    /// Worst lateness of a neighbour, against a run without this group.
     Tardiness,
 }
 
-/// A goal: at most so much.
+/// An upper bound on a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
-    /// As it was given.
+    /// As the user wrote it.
     pub text: String,
-    /// What it is about.
+    /// The figure it limits.
     pub subject: Subject,
-    /// Nanoseconds, or a share.
+    /// The bound: nanoseconds, or a share.
     pub limit: f64,
-    /// Must it be less than the limit, rather than no more?
+    /// Strictly less than the limit (`<`)?
     pub strict: bool,
 }
 
 impl Goal {
-    /// Reads a goal.
+    /// Parses a goal.
     ///
     /// # Errors
-    /// [`PlanError::Option`] with what is wrong and how goals are written.
+    /// [`PlanError::Option`] with the mistake and the syntax.
     pub fn parse(text: &str) -> Result<Goal, PlanError> {
         let wrong = |problem: String, help: &str| {
             Err(PlanError::option("--goal", Mistake::new(problem, help)))
@@ -88,12 +88,12 @@ impl Goal {
         Ok(Goal { text: text.trim().to_owned(), subject, limit, strict })
     }
 
-    /// Does this figure reach it?
+    /// Does `figure` meet the goal?
     pub fn holds(&self, figure: f64) -> bool {
         if self.strict { figure < self.limit } else { figure <= self.limit }
     }
 
-    /// How much of the limit the figure is; above 1 it fails.
+    /// The figure relative to the limit; the goal fails above 1.
     pub(crate) fn strain(&self, figure: f64) -> f64 {
         if self.limit == 0.0 {
             return if figure == 0.0 { 0.0 } else { f64::INFINITY };
@@ -105,7 +105,7 @@ impl Goal {
         PlanError::Impossible { goal: self.text.clone(), mistake: Mistake::new(problem, help) }
     }
 
-    /// Can the recording tell, and could any setting reach it?
+    /// Can the recording judge this goal, and could any setting meet it?
     ///
     /// # Errors
     /// [`PlanError::Impossible`] with the reason.
@@ -180,7 +180,7 @@ fn percent_beyond(quantile: f64) -> String {
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The least value that this share of all does not exceed; 0 of none.
+/// The nearest-rank quantile; the default value for an empty slice.
 pub(crate) fn quantile_of<T: Ord + Copy + Default>(values: &mut [T], quantile: f64) -> T {
     let index = nearest_rank(values.len(), quantile);
     index.map_or(T::default(), |index| *values.select_nth_unstable(index).1)

@@ -1,5 +1,5 @@
-//! More work per request and more requests than recorded: what advice must survive, and how
-//! much a setting does.
+//! More work per request and more requests than recorded: what a recommendation must survive, and
+//! how much growth a setting allows.
 
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Demand, Ns, Usage};
@@ -9,15 +9,15 @@ use crate::load::Load;
 use crate::replay::{Phase, Stage};
 use crate::sketch::Sketch;
 
-/// Growth is looked for up to this share,
+/// Growth searched for, at most, as a share of the work.
 const MOST: f64 = 3.0;
-/// and found to this part of the work.
+/// Resolution of that search.
 const STEP: f64 = 0.01;
 /// Phases at which the goals must hold.
 const PHASES: u32 = 8;
 
-/// The recording with so much more work in each request, and so many more requests in the same
-/// time, as shares.
+/// The recording with `work` more CPU time per request and `requests` more requests in the same
+/// time, both as shares.
 pub(crate) fn grown(usage: &Usage, work: f64, requests: f64) -> Usage {
     let in_time = |ns: Ns| (ns as f64 / (1.0 + requests)) as Ns;
     let span_ns = in_time(usage.span_ns).max(1);
@@ -31,8 +31,8 @@ pub(crate) fn grown(usage: &Usage, work: f64, requests: f64) -> Usage {
     Usage { demands, span_ns, samples: Vec::new(), ..usage.clone() }
 }
 
-/// By how much the work of every request can grow before a goal fails at some phase of the
-/// recording as it is, as a share; at most 3.
+/// Growth of every request's work at which a goal first fails at some phase of the recording, as a
+/// share; at most 3.
 pub(crate) fn until_it_breaks(
     stage: &Stage<'_>,
     sketch: &Sketch,

@@ -1,6 +1,6 @@
 //! The lean replay: one group's work on a few CPUs under quota, period and burst, with slices,
-//! ticks and phase, but without costs and with hardly a scheduler. It is some ten times as fast as
-//! the simulator and ranks settings; what is shown of a setting comes from the simulator.
+//! ticks and phase, but without costs and with a minimal scheduler. It is about ten times as fast
+//! as the simulator and ranks settings; figures shown come from the simulator.
 
 use std::collections::VecDeque;
 
@@ -13,35 +13,35 @@ use crate::Ns;
 const NEVER: Ns = Ns::MAX;
 pub(crate) const SECOND_NS: Ns = 1_000_000_000;
 const NO_THREAD: usize = usize::MAX;
-/// A thread that others wait behind runs so long at least, by the logarithm of the number of
-/// CPUs (base_slice_ns).
+/// Minimum turn of a thread while others wait (base_slice_ns), to be scaled with the logarithm of
+/// the number of CPUs.
 const TURN_NS: Ns = 750_000;
 
-/// Where the group runs.
+/// CPUs and kernel parameters of a replay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lean {
     pub(crate) cpus: usize,
-    /// What a CPU draws at a time.
+    /// CPU time that a CPU draws from the quota at once.
     pub(crate) slice_ns: Ns,
-    /// Time between two ticks.
+    /// Tick period.
     pub(crate) tick_ns: Ns,
-    /// What a kernel takes for each piece beside its work.
+    /// Kernel overhead per request.
     pub(crate) more_ns: Ns,
 }
 
-/// Work in the order of its arrival, which comes again after a span.
+/// Requests sorted by arrival, repeated after a span.
 #[derive(Clone, Debug)]
 pub(crate) struct LeanLoad {
-    /// Whose piece comes next, one after the other.
+    /// Thread of each arrival, in order.
     order: Vec<u32>,
-    /// Thread by thread.
+    /// Requests, thread by thread.
     pieces: Vec<Arrival>,
-    /// Where each thread's pieces begin, and where the last one's end.
+    /// Index of each thread's first request, and the total.
     begins: Vec<usize>,
     span_ns: Ns,
 }
 
-/// When the measured time begins and ends, and where the group's first period does.
+/// Measured time, and the start of the group's first period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeanSpan {
     pub(crate) begin_ns: Ns,
@@ -49,21 +49,21 @@ pub(crate) struct LeanSpan {
     pub(crate) phase_ns: Ns,
 }
 
-/// What the group saw in the measured time.
+/// Results over the measured time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeanOutcome {
-    /// Thread by thread; `UNANSWERED` for what was not done.
+    /// Thread by thread; `UNANSWERED` for requests not completed.
     pub(crate) latencies: Vec<Ns>,
     pub(crate) nr_periods: u64,
     pub(crate) nr_throttled: u64,
     pub(crate) throttled_ns: Ns,
     pub(crate) used_ns: Ns,
-    /// In which seconds of the recording it was throttled, those before the measured time too.
+    /// Seconds of the recording in which the group was throttled, including warm-up.
     pub(crate) throttled_in: Vec<bool>,
 }
 
 impl LeanLoad {
-    /// The work of each thread in the order of time.
+    /// From each thread's requests in order of arrival.
     pub(crate) fn new(threads: &[Vec<Arrival>], span_ns: Ns) -> LeanLoad {
         let mut begins = vec![0];
         begins.extend(threads.iter().scan(0, |end, own| {
@@ -74,7 +74,7 @@ impl LeanLoad {
             own.iter().map(|arrival| (arrival.at_ns, thread as u32)).collect::<Vec<_>>()
         };
         let mut coming: Vec<(Ns, u32)> = threads.iter().enumerate().flat_map(of_thread).collect();
-        // Stable, for that merges what is in order already.
+        // A stable sort: the input is a concatenation of sorted runs, which it merges.
         coming.sort();
         let order = coming.into_iter().map(|(_, thread)| thread).collect();
         LeanLoad { order, pieces: threads.concat(), begins, span_ns }
@@ -86,7 +86,7 @@ impl LeanLoad {
 }
 
 impl Lean {
-    /// Replays the load; nothing is allocated once it runs.
+    /// Replays the load; allocates nothing while it runs.
     ///
     /// # Errors
     /// Limits that no kernel accepts.
@@ -118,28 +118,28 @@ impl Lean {
 #[derive(Clone)]
 struct Cpu {
     local: LocalRuntime,
-    /// The thread that runs.
+    /// The running thread.
     current: usize,
-    /// Others that do as soon as it does not, or the CPU is no longer throttled.
+    /// Threads that wait for `current` to sleep, or for the CPU to be unthrottled.
     waiting: VecDeque<usize>,
-    /// The group is charged for time up to here.
+    /// Runtime has been charged up to here.
     charged_ns: Ns,
-    /// The piece has run up to here.
+    /// `current`'s request has run up to here.
     ran_ns: Ns,
     picked_ns: Ns,
-    /// When it has something to do next.
+    /// Time of the CPU's next event.
     due_ns: Ns,
 }
 
 #[derive(Clone)]
 struct Thread {
     cpu: usize,
-    /// The piece that it does next, and when its repetition began.
+    /// The request being served, and the start of its repetition.
     piece: usize,
     round_ns: Ns,
-    /// The piece that comes next.
+    /// The next request to arrive.
     coming: usize,
-    /// Pieces that have come and are not done.
+    /// Requests that have arrived and are not completed.
     pending: u64,
     left_ns: Ns,
 }
@@ -151,10 +151,10 @@ struct Run<'a> {
     pool: Pool,
     cpus: Vec<Cpu>,
     threads: Vec<Thread>,
-    /// CPUs in the order in which they were throttled.
+    /// Throttled CPUs in order of throttling.
     throttled: VecDeque<usize>,
     now: Ns,
-    /// The next piece to come by its number and its time, and when its repetition began.
+    /// The next arrival by index and time, and the start of its repetition.
     coming: usize,
     coming_ns: Ns,
     round_ns: Ns,
@@ -163,7 +163,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(lean: Lean, load: &'a LeanLoad, pool: Pool, limits: &BandwidthLimits) -> Run<'a> {
-        // No more CPUs than threads are ever used.
+        // More CPUs than threads are never used.
         let n_cpus = lean.cpus.min(load.threads()).max(1);
         let cpu = Cpu {
             local: LocalRuntime::new(limits),
@@ -215,7 +215,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Serves what happens before `end`: at one moment CPUs first, then arrivals, then timers.
+    /// Processes events before `end`; of simultaneous ones, CPUs first, then arrivals, then timers.
     fn advance_to(&mut self, end_ns: Ns) {
         loop {
             let (mut cpu, mut due_ns) = (0, NEVER);
@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// When does the next piece come?
+    /// Computes the time of the next arrival.
     fn look_ahead(&mut self) {
         if let Some(&thread) = self.load.order.get(self.coming) {
             let next = self.threads[thread as usize].coming;
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A piece of work comes; its thread wakes up if it sleeps.
+    /// A request arrives and wakes its thread if it sleeps.
     fn arrive(&mut self) {
         let thread = self.load.order[self.coming] as usize;
         let of = &mut self.threads[thread];
@@ -271,8 +271,7 @@ impl<'a> Run<'a> {
         if !wakes {
             return;
         }
-        // Where it ran before, or else on another CPU that runs nothing: one that is throttled
-        // looks idle, too.
+        // On the previous CPU, else on an idle one; a throttled CPU looks idle as well.
         let n_cpus = self.cpus.len();
         let before = self.threads[thread].cpu;
         let all = (0..n_cpus).map(|more| (before + more) % n_cpus);
@@ -286,7 +285,7 @@ impl<'a> Run<'a> {
         }
         match self.cpus[cpu].current {
             NO_THREAD => self.pick(cpu),
-            // It has had its turn: the one that wakes up preempts it.
+            // The running thread has had its turn: the wakee preempts it.
             _ if self.now - self.cpus[cpu].picked_ns >= self.turn_ns => {
                 self.cpus[cpu].due_ns = self.now
             }
@@ -294,7 +293,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The piece on a CPU is done, or a tick comes that matters.
+    /// The CPU's request completes, or a relevant tick fires.
     fn serve(&mut self, cpu: usize) {
         let of = &mut self.cpus[cpu];
         let thread = &mut self.threads[of.current];
@@ -337,7 +336,7 @@ impl<'a> Run<'a> {
         self.pick(cpu);
     }
 
-    /// The period or the slack timer fires.
+    /// The period timer or the slack timer fires.
     fn fire(&mut self) {
         let mut distribute = false;
         while self.pool.refill_at_ns().is_some_and(|due| due <= self.now) {
@@ -362,7 +361,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Charges what has run since it was last done. False: out of runtime.
+    /// Charges runtime since the last charge. Returns false if out of runtime.
     fn charge(&mut self, cpu: usize) -> bool {
         let of = &mut self.cpus[cpu];
         let delta_ns = match of.current {
@@ -385,7 +384,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The thread that waits longest runs on a CPU; another CPU's if none waits here.
+    /// Picks the longest-waiting thread; pulls from another CPU if none waits here.
     fn pick(&mut self, cpu: usize) {
         self.cpus[cpu].due_ns = NEVER;
         if self.cpus[cpu].local.throttled() {
@@ -401,7 +400,7 @@ impl<'a> Run<'a> {
         (of.current, of.charged_ns, of.ran_ns, of.picked_ns) =
             (thread, self.now, self.now, self.now);
         if from != cpu {
-            // The first on an empty queue.
+            // The first enqueue on an empty runqueue.
             self.charge(cpu);
             self.throttle(cpu);
             if self.cpus[cpu].local.throttled() {
@@ -412,7 +411,7 @@ impl<'a> Run<'a> {
         self.plan(cpu);
     }
 
-    /// A CPU on which threads wait for the one that runs.
+    /// A CPU with waiting threads.
     fn crowded(&self) -> Option<usize> {
         if self.threads.len() == self.cpus.len() {
             return None;
@@ -420,7 +419,8 @@ impl<'a> Run<'a> {
         self.cpus.iter().position(|cpu| cpu.current != NO_THREAD && !cpu.waiting.is_empty())
     }
 
-    /// When the CPU's piece ends, or the first tick that finds its runtime or its turn used up.
+    /// Schedules the CPU's next event: the end of its request, or the first tick after its runtime
+    /// or turn is used up.
     fn plan(&mut self, cpu: usize) {
         let tick_ns = self.lean.tick_ns;
         let of = &mut self.cpus[cpu];

@@ -1,6 +1,6 @@
-//! Which quota, period and burst does a group need to meet a goal, what does that cost, and
-//! who pays? A recording of the group's demand is replayed in the simulator under many
-//! settings, at many phases of the period, and resampled. docs/plan.md says how.
+//! Which quota, period and burst does a group need to meet a goal, at what cost, and at whose
+//! expense? Replays a recording of the group's demand in the simulator under many settings, at many
+//! phases of the period, and resampled. See docs/plan.md.
 
 pub mod circle;
 mod counters;

@@ -1,4 +1,4 @@
-//! Quota, period and burst as text, `quota=50ms,period=100ms`, and as steps of the search.
+//! Quota, period and burst as text (`quota=50ms,period=100ms`) and as steps of the search.
 
 use reveille_measure::duration_ns;
 use reveille_place::Mistake;
@@ -9,10 +9,10 @@ use crate::{Ns, PlanError};
 const FIX: &str = "write quota=50ms,period=100ms,burst=0ms; period and burst may be left out, \
                    and quota=max stands for no limit";
 
-/// Reads `quota=50ms,period=100ms,burst=0ms`, given by `option`.
+/// Parses `quota=50ms,period=100ms,burst=0ms`, the value of `option`.
 ///
 /// # Errors
-/// [`PlanError::Option`]: no such key, no duration, or what no kernel accepts.
+/// [`PlanError::Option`]: an unknown key, an invalid duration, or a value that no kernel accepts.
 pub fn parse_limits(option: &'static str, text: &str) -> Result<BandwidthLimits, PlanError> {
     let wrong =
         |problem: String, fix: &str| Err(PlanError::option(option, Mistake::new(problem, fix)));
@@ -50,8 +50,7 @@ pub fn parse_limits(option: &'static str, text: &str) -> Result<BandwidthLimits,
     }
 }
 
-/// A quota of so many thousandths of a CPU, and a burst of so many hundredths of it; nothing
-/// if no kernel accepts that.
+/// A quota in thousandths of a CPU and a burst in percent of it; `None` if no kernel accepts that.
 pub(crate) fn limits_of(
     millicpus: u64,
     period_ns: Ns,

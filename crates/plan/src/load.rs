@@ -1,5 +1,4 @@
-//! Recordings as one program for the simulator: a task per thread that has work, a role per
-//! recording.
+//! Recordings as one simulator program: a role per recording, a task per thread that has work.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -9,21 +8,21 @@ use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, 
 
 use crate::lean::LeanLoad;
 
-/// Work of averages is merged over these times, as long as two of them fit into a period.
+/// Windows over which averages are merged; a period must hold at least two.
 const MERGED_NS: [Ns; 4] = [0, 20_000_000, 50_000_000, 100_000_000];
 
-/// A group's own work and that of its neighbours, ready to be replayed.
+/// Work of a group and its neighbours, ready to replay.
 pub(crate) struct Load {
     pub(crate) program: Program,
-    /// Which answers of a run belong to which recording, the group's own first.
+    /// Which answers of a run belong to which recording; the group's come first.
     pub(crate) answers: Vec<Range<usize>>,
-    /// As the lean replay takes it, by how much of it is merged.
+    /// For the lean replay, one per merge window.
     lean: [OnceLock<LeanLoad>; MERGED_NS.len()],
 }
 
 impl Load {
-    /// The recordings on one clock, for the span of the first. What is shorter comes again,
-    /// what is longer is cut off.
+    /// The recordings on one clock, for the span of the first: shorter ones repeat, longer ones are
+    /// cut off.
     pub(crate) fn new(recordings: &[&Usage]) -> Load {
         let span_ns = recordings[0].span_ns;
         let (mut tasks, mut of_task, mut answers) = (Vec::new(), Vec::new(), Vec::new());
@@ -32,7 +31,7 @@ impl Load {
             let begin = next;
             let threads = usage.arrivals(span_ns);
             next += threads.iter().map(Vec::len).sum::<usize>();
-            // A thread without work must not ask for any.
+            // A thread without work must not become a task.
             for own in threads.into_iter().filter(|own| !own.is_empty()) {
                 tasks.push(task(role as u16));
                 of_task.push(own);
@@ -65,7 +64,7 @@ impl Load {
         Load { program, answers, lean: Default::default() }
     }
 
-    /// The group's work in these parts of the time, one after the other.
+    /// The group's work in these parts of the recording, concatenated.
     pub(crate) fn cut(&self, parts: &[Range<Ns>]) -> Load {
         let of_task = self.program.arrivals.of_task.iter().map(|own| {
             let mut to_ns = 0;
@@ -89,8 +88,8 @@ impl Load {
         Load::of(self.program.roles[..1].to_vec(), tasks, arrivals, answers)
     }
 
-    /// As the lean replay takes it for a period; made once. Work of `averages` is spread evenly
-    /// over time, and merged as far as a period has the same amount of it.
+    /// The load for the lean replay, cached. Work from `averages` is evenly spread, so it is merged
+    /// over windows as long as each period holds the same amount.
     pub(crate) fn lean(&self, period_ns: Ns, averages: bool) -> &LeanLoad {
         let fits = |ns: &Ns| averages && period_ns.is_multiple_of(*ns) && 2 * ns <= period_ns;
         let place = MERGED_NS.iter().rposition(|ns| *ns > 0 && fits(ns)).unwrap_or(0);
@@ -108,7 +107,7 @@ impl Load {
         self.program.arrivals.span_ns
     }
 
-    /// When each piece of the neighbours' work arrives, in the order of answers.
+    /// Arrival of each of a recording's requests, in the order of answers.
     pub(crate) fn arrivals_of(&self, recording: usize) -> Vec<Ns> {
         let all = self.program.arrivals.of_task.iter().flatten().map(|arrival| arrival.at_ns);
         let range = self.answers[recording].clone();
@@ -116,7 +115,7 @@ impl Load {
     }
 }
 
-/// All work that comes within so much time after some comes with that.
+/// Merges work that arrives within `within_ns` of the first into that one.
 fn merged(own: &[Arrival], within_ns: Ns) -> Vec<Arrival> {
     let mut merged: Vec<Arrival> = Vec::new();
     for arrival in own {

@@ -1,5 +1,5 @@
-//! From a recording and goals to a plan: what is possible, the search, and everything about
-//! the settings that are shown.
+//! From a recording and goals to a plan: feasibility, the search, and everything about the settings
+//! shown.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -29,61 +29,61 @@ use crate::{Ns, PlanError};
 /// A group on the same CPUs.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// What it does.
+    /// Its demand.
     pub usage: Usage,
-    /// Its limits; those in its recording if none are given, else none.
+    /// Its limits; by default the recorded ones, if any.
     pub limits: Option<BandwidthLimits>,
 }
 
-/// What to plan.
+/// Input of [`plan`](crate::plan()).
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The group's recording.
     pub usage: &'a Usage,
-    /// Others as likely as that, for a group whose demand is [inferred](crate::recovered).
+    /// Equally likely recordings, for a group whose demand is [inferred](crate::recovered).
     pub as_likely: &'a [Usage],
-    /// How they were inferred.
+    /// How the demand was inferred.
     pub inferred: Option<&'a Inferred>,
-    /// All of them are to hold.
+    /// Goals, all of which must hold.
     pub goals: Vec<Goal>,
-    /// Others on the same CPUs.
+    /// Other groups on the same CPUs.
     pub neighbours: Vec<Neighbour>,
-    /// Today's setting; that in the recording if none is given.
+    /// Today's setting; by default the recorded limits.
     pub today: Option<BandwidthLimits>,
-    /// Whose costs, tick and idle states to take.
+    /// Source of costs, tick and idle states.
     pub machine: &'a Machine,
-    /// CPUs that the group may run on.
+    /// Number of CPUs that the group may run on.
     pub cpus: u32,
-    /// The kernel.
+    /// Kernel to simulate.
     pub policy: Policy,
-    /// What a CPU draws at a time.
+    /// CPU time that a CPU draws from the quota at once.
     pub slice_ns: Ns,
-    /// A limit around the group.
+    /// Limit of the parent group.
     pub within: Option<BandwidthLimits>,
-    /// CPUs that the group and its neighbours may reserve together; all CPUs if there are
-    /// neighbours, else any number.
+    /// Upper bound on the summed quotas of group and neighbours, in CPUs; by default all CPUs if
+    /// there are neighbours, else none.
     pub quota_sum_cpus: Option<f64>,
-    /// Phases at which a setting that is shown is simulated.
+    /// Phases at which each setting shown is simulated.
     pub phases: u32,
-    /// Share of the draws in which the goals must hold.
+    /// Share of draws in which the goals must hold.
     pub confidence: f64,
-    /// The goals must hold with so much more work in every request, as a share,
+    /// More work in every request under which the goals must hold, as a share.
     pub headroom: f64,
-    /// and with so many more requests, as a share.
+    /// More requests under which the goals must also hold, as a share.
     pub growth: f64,
-    /// What may be recommended.
+    /// Settings that may be recommended.
     pub allowed: Allowed,
-    /// Seed of all randomness.
+    /// Random seed.
     pub seed: u64,
-    /// Simulate every setting of the grid, also those below one that fails clearly.
+    /// Simulate every setting of the grid, even those below one that clearly fails.
     pub exhaustive: bool,
 }
 
-/// Finds settings on `jobs` threads; the result is the same for any number. `progress` is
-/// told, by any thread, how many runs are done and about how many there will be.
+/// Finds settings on `jobs` threads; the result does not depend on their number. `progress` is
+/// called on any thread with the number of completed runs and the expected total.
 ///
 /// # Errors
-/// [`PlanError`]: goals that cannot be reached, with the reason; interrupted by `stop`.
+/// [`PlanError`]: goals that cannot be met, with the reason; interrupted by `stop`.
 pub fn plan(
     request: &Request<'_>,
     jobs: usize,
@@ -93,13 +93,13 @@ pub fn plan(
     pool(jobs)?.install(|| planned(request, stop, progress))
 }
 
-/// So many threads.
+/// A pool of `jobs` threads.
 pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, PlanError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
     pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })
 }
 
-/// About how many runs a plan takes.
+/// Typical number of runs in a plan, for the progress bar.
 const USUAL_RUNS: usize = 2000;
 
 fn planned(
@@ -129,7 +129,7 @@ fn planned(
         }
         Ok::<_, PlanError>(search)
     };
-    // What is found holds with more work than was recorded; what is shown is of what was.
+    // The search uses the grown demand; figures shown are of the recorded one.
     let more = |usage: &Usage| grown(usage, request.headroom, request.growth);
     let (wanted, wanted_too) =
         (more(usage), request.as_likely.iter().map(more).collect::<Vec<_>>());
@@ -139,7 +139,7 @@ fn planned(
     search.most_millicpus = most_millicpus;
 
     let (mut found, mut counts) = search.search()?;
-    // Where the order of threads on a CPU decides, the lean replay may see no way.
+    // Where the order of threads on a CPU decides, the lean replay may find nothing.
     if found.is_empty() && search.sketch.take().is_some() {
         (found, counts) = search.search()?;
     }
@@ -147,7 +147,7 @@ fn planned(
     let advised = |found: Found| exhibit.shown(found.rounded(&request.allowed).limits);
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;
     let as_today = today.as_ref().filter(|today| Some(today.limits) == usage.limits);
-    // Requests without known limits are taken to have had none that mattered.
+    // A recording of requests without known limits is assumed to have had no effective limit.
     let observed = match (as_today, usage.limits) {
         (Some(today), _) => Observed::new(usage, &today.effect),
         (None, None) if usage.demands.iter().any(|demand| demand.done_ns.is_some()) => {
@@ -188,7 +188,7 @@ fn planned(
     Ok(plan)
 }
 
-/// Where a request is simulated.
+/// The simulator's settings for a request.
 pub(crate) fn stage<'a>(
     request: &'a Request<'_>,
     stop: &'a AtomicBool,
@@ -227,11 +227,11 @@ fn map(search: &Search<'_>, cpus: f64) -> Result<Map, PlanError> {
     })
 }
 
-/// Makes all that is shown of a setting.
+/// Computes everything shown about a setting.
 struct Exhibit<'a> {
     search: &'a Search<'a>,
     phases: u32,
-    /// The neighbours alone at each phase.
+    /// Runs of the neighbours alone, one per phase.
     alone: Vec<Outcome>,
 }
 
@@ -248,7 +248,7 @@ impl<'a> Exhibit<'a> {
         let (search, load) = (self.search, &self.search.load);
         let runs = self.runs(limits)?;
         let (figures, outcomes): (Vec<Figures<f64>>, Vec<Outcome>) = runs.into_iter().unzip();
-        // Every other draw may be among the phases: of the recording as it is.
+        // Every other draw uses the recording itself, possibly at one of these phases.
         let known = |draw: u32| {
             let even = draw.is_multiple_of(2) && self.phases == DRAWS / 2 && search.certain();
             even.then(|| figures[draw as usize / 2].clone())
@@ -259,7 +259,7 @@ impl<'a> Exhibit<'a> {
         let draws: Vec<Figures<f64>> = draws.collect::<Result<_, PlanError>>()?;
         let held = draws.iter().filter(|figures| search.stage.hold(figures)).count();
         let holds_share = held as f64 / f64::from(DRAWS);
-        // Averages tell no latency.
+        // Averages have no latency.
         let told = outcomes.iter().filter(|_| pieces(search.usage) > 0);
         let latencies = told.flat_map(|outcome| outcome.latencies(load, 0));
         let without_burst = match limits.burst_ns {
@@ -306,14 +306,14 @@ impl<'a> Exhibit<'a> {
         })
     }
 
-    /// How much the work of a request can grow; nothing where the lean replay does not apply.
+    /// How much the work of a request can grow; `None` where the lean replay does not apply.
     fn growth(&self, limits: BandwidthLimits) -> Result<Option<f64>, PlanError> {
         let Search { stage, usage, sketch, .. } = self.search;
         let growth = |sketch| until_it_breaks(stage, sketch, usage, limits);
         sketch.as_ref().map(growth).transpose()
     }
 
-    /// The setting at each phase.
+    /// Runs the setting at each phase.
     fn runs(&self, limits: BandwidthLimits) -> Result<Vec<(Figures<f64>, Outcome)>, PlanError> {
         let (search, phases) = (self.search, self.phases);
         let runs = (0..phases).into_par_iter().map(|index| {

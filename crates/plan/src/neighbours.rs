@@ -1,4 +1,4 @@
-//! Who pays: what a setting does to others on the same CPUs, simulated together.
+//! Effect of a setting on other groups on the same CPUs, simulated together.
 
 use reveille_measure::{UNANSWERED, enough_for};
 use reveille_policy::BandwidthLimits;
@@ -14,15 +14,15 @@ use crate::replay::{Outcome, as_f64};
 /// Period of a neighbour without limits: the kernel's default.
 pub(crate) const USUAL_PERIOD_NS: Ns = 100_000_000;
 
-/// How late one neighbour is in one run against another run.
+/// Lateness of one neighbour in one run relative to another.
 struct Lateness {
     missed_share: f64,
     mean_ns: f64,
     worst_ns: f64,
 }
 
-/// Each piece of work that takes longer than in `before` is late by the difference; a period
-/// is missed if a piece that arrived in it is late by more than `tolerance_ns`.
+/// A request that takes longer than in `before` is late by the difference. A period is missed if a
+/// request that arrived in it is late by more than `tolerance_ns`.
 fn lateness(
     arrivals: &[Ns],
     before: &[Ns],
@@ -33,7 +33,7 @@ fn lateness(
     let (mut sum_ns, mut worst_ns) = (0.0, 0.0f64);
     let mut periods: Vec<(Ns, bool)> = Vec::with_capacity(arrivals.len());
     for ((&at_ns, &before), &after) in arrivals.iter().zip(before).zip(after) {
-        // What is not done without the group either is not made late by it.
+        // A request that does not complete without the group either is not late because of it.
         let late_ns = match (before, after) {
             (UNANSWERED, _) => 0.0,
             (_, UNANSWERED) => f64::INFINITY,
@@ -43,7 +43,7 @@ fn lateness(
         worst_ns = worst_ns.max(late_ns);
         periods.push((at_ns / period_ns, late_ns > tolerance_ns as f64));
     }
-    // Threads come one after the other: a period with a late piece sorts that one last.
+    // Threads are concatenated: sorting puts a period's late requests last.
     periods.sort_unstable();
     let missed = periods.chunk_by(|a, b| a.0 == b.0).map(|of| of.iter().any(|(_, late)| *late));
     let (all, missed) = missed.fold((0u32, 0u32), |(all, n), late| (all + 1, n + u32::from(late)));
@@ -54,7 +54,7 @@ fn lateness(
     }
 }
 
-/// Worst lateness over all neighbours of a run against one without the group.
+/// Worst lateness over all neighbours, against a run without the group.
 pub(crate) fn worst_tardiness_ns(load: &Load, alone: (&Load, &Outcome), joint: &Outcome) -> f64 {
     let mut worst_ns = 0.0f64;
     for recording in 1..load.answers.len() {
@@ -69,17 +69,17 @@ pub(crate) fn worst_tardiness_ns(load: &Load, alone: (&Load, &Outcome), joint: &
     worst_ns
 }
 
-/// Runs at one phase.
+/// Runs at one phase, for comparison.
 pub(crate) struct Runs<'a> {
     /// Without the group.
     pub(crate) alone: (&'a Load, &'a Outcome),
-    /// With it, and its burst 0.
+    /// With the group and a burst of 0.
     pub(crate) without_burst: &'a Outcome,
-    /// With it.
+    /// With the group.
     pub(crate) joint: &'a Outcome,
 }
 
-/// What the runs, one per phase, say about the neighbour that has this number, from 1.
+/// Summarizes the runs, one per phase, for the neighbour of this index, from 1.
 pub(crate) fn effect(
     usage: &Usage,
     number: usize,

@@ -1,5 +1,5 @@
-//! Latency that was recorded, beside the model's under the same limits. A client's latency has
-//! more in it than waiting for CPU time, and no limit shortens the rest.
+//! Recorded latency beside the model's under the same limits. A client's latency includes more than
+//! waiting for CPU time, and no limit shortens the rest.
 
 use reveille_measure::enough_for;
 use reveille_usage::Usage;
@@ -8,23 +8,23 @@ use serde::Serialize;
 use crate::goal::quantile_of;
 use crate::plan::{Figures, Range};
 
-/// Recorded latency: from a request's arrival until it was done.
+/// Recorded latency: from a request's arrival to its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Observed {
-    /// Requests whose end was recorded.
+    /// Requests with a recorded completion.
     pub requests: usize,
     /// Median.
     pub p50_ns: f64,
     /// 99% quantile.
     pub p99_ns: f64,
-    /// The model's median under the recorded limits, over phases,
+    /// The model's median under the recorded limits, over phases.
     pub model_p50_ns: Range,
-    /// and its 99% quantile.
+    /// The model's 99% quantile under the recorded limits, over phases.
     pub model_p99_ns: Range,
 }
 
 impl Observed {
-    /// Nothing if too few requests have an end.
+    /// `None` if too few requests have a recorded completion.
     pub(crate) fn new(usage: &Usage, model: &Figures<Range>) -> Option<Observed> {
         let took = |demand: &reveille_usage::Demand| Some(demand.done_ns? - demand.at_ns);
         let mut took: Vec<u64> = usage.demands.iter().filter_map(took).collect();

@@ -1,5 +1,5 @@
-//! What happens to the group under a setting, over the time of the recording: CPU used, what
-//! is in the bank, and when it is throttled. Only a page needs it, so it is made when asked for.
+//! A setting over the time of the recording: CPU use, runtime in the bank, throttling. Only pages
+//! show it, so it is computed on demand.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,47 +15,47 @@ use crate::plan::Plan;
 use crate::replay::{Phase, Stage};
 use crate::{Ns, PlanError, Request};
 
-/// Parts of time that a strip is cut into, at most.
+/// Maximum number of bins in a strip.
 const BINS: u64 = 600;
-/// A closer look is this long.
+/// Bounds of the close-up's length.
 const CLOSE_NS: [Ns; 2] = [2_000_000_000, 5_000_000_000];
-/// Or so many periods, if that lies between.
+/// Length of the close-up in periods, within those bounds.
 const CLOSE_PERIODS: Ns = 20;
-/// Period of a quota around the group that nobody reaches: it gives moments to look at between
-/// those of the group's own quota.
+/// Period of an unreachable quota around the group, whose timer provides sampling points between
+/// the group's own.
 const WATCH_NS: Ns = 5_000_000;
 
-/// A setting over time, at the phase whose p99 is the median of all phases.
+/// A setting over time, at the phase with the median p99.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// The setting.
     pub limits: BandwidthLimits,
-    /// Where in its period the group's timer was when the run began, from 0 to 1.
+    /// The group's phase at the start of the run, from 0 to 1 period.
     pub phase: f64,
-    /// All of the recording.
+    /// The whole recording.
     pub whole: Strip,
-    /// The worst part of it; the same for all settings. Nothing if the recording is short.
+    /// The worst stretch, the same for all settings; `None` if the recording is short.
     pub close: Option<Strip>,
 }
 
-/// A time of the recording, cut into equal parts.
+/// A stretch of the recording in equal bins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strip {
-    /// Where in the recording it begins.
+    /// Start, relative to the recording.
     pub from_ns: Ns,
-    /// Length of a part.
+    /// Length of a bin.
     pub step_ns: f64,
-    /// CPUs used, on average over each part.
+    /// Mean CPUs used in each bin.
     pub used_cpus: Vec<f64>,
-    /// The least that could be drawn during each part; nothing without a quota.
+    /// Minimum of the runtime available (`cfs_b->runtime`) in each bin; empty without a quota.
     pub least_ns: Vec<f64>,
-    /// The most.
+    /// Maximum of it in each bin.
     pub most_ns: Vec<f64>,
-    /// Share of each part in which the group was throttled on some CPU.
+    /// Share of each bin in which some CPU of the group was throttled.
     pub throttled_share: Vec<f64>,
 }
 
-/// The plan's settings over time: today's, and the recommended one, as far as there are such.
+/// Pictures of the plan's settings: today's and the recommended one, where they exist.
 ///
 /// # Errors
 /// [`PlanError`]: interrupted by `stop`, or no threads.
@@ -72,7 +72,7 @@ pub fn pictures(
         let load = Load::new(&all);
         let limits: Vec<BandwidthLimits> =
             plan.today.iter().chain(&plan.recommended).map(|shown| shown.limits).collect();
-        // Averages tell no latency that a phase could be the median of.
+        // Averages have no latency to choose a phase by.
         let phases = if pieces(request.usage) > 0 { request.phases } else { 1 };
         let runs = limits.iter().map(|&limits| Ran::new(&stage, &load, limits, phases));
         let runs = runs.collect::<Result<Vec<Ran>, PlanError>>()?;
@@ -89,8 +89,8 @@ pub fn pictures(
     })
 }
 
-/// Where the group was throttled most, or else used most: a beginning and a length. The same
-/// part shows what another setting makes of the same demand.
+/// Start and length of the stretch with most throttling, or else most use. One stretch serves all
+/// settings, so that they can be compared.
 fn worst(whole: &Strip, limits: &[BandwidthLimits], span_ns: Ns) -> Option<(Ns, Ns)> {
     let longest = limits.iter().map(|limits| limits.period_ns).max()?;
     let length_ns = (CLOSE_PERIODS * longest).clamp(CLOSE_NS[0], CLOSE_NS[1]);
@@ -107,26 +107,26 @@ fn worst(whole: &Strip, limits: &[BandwidthLimits], span_ns: Ns) -> Option<(Ns, 
         let ((a, a_used), (b, b_used)) = (score(a), score(b));
         a.total_cmp(&b).then(a_used.total_cmp(&b_used))
     })?;
-    // The beginning of its bin; the last window ends with the recording.
+    // Start of its bin; the last window ends with the recording.
     Some(((first as f64 * whole.step_ns) as Ns, length_ns))
         .map(|(from, length)| (from.min(span_ns - length), length))
 }
 
-/// A run of the median phase.
+/// A run at the median phase.
 struct Ran {
     limits: BandwidthLimits,
     phase: Phase,
-    /// Its moments that were measured, by the time in the recording.
+    /// Stretches between measured moments, on the recording's clock.
     spans: Vec<Span>,
 }
 
-/// From one moment to the next.
+/// From one measured moment to the next.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from_ns: f64,
     to_ns: f64,
     used_ns: f64,
-    /// What could be drawn at its ends.
+    /// Runtime available at its start and end.
     bank_ns: [f64; 2],
     throttled: bool,
 }
@@ -143,7 +143,7 @@ impl Ran {
             Some(_) => median_phase(stage, load, limits, phases)?,
         };
         let mut groups = stage.groups(load, Some(limits), phase);
-        // It goes on for some periods behind the end: the last moment lies there.
+        // Run some periods past the end to get a moment there.
         let spec = stage.spec(load, &groups);
         let watch = watch(stage, &mut groups);
         let (_, history) = reveille_sim::run_with_history(
@@ -177,7 +177,7 @@ impl Ran {
             (strip.least_ns, strip.most_ns) = (Vec::new(), Vec::new());
             return strip;
         }
-        // Where nothing happened, it stays as it was; at the very beginning, it is full.
+        // Without events the bank is unchanged; at the start it is full.
         let mut before = (self.limits.quota_ns.unwrap_or(0) + self.limits.burst_ns) as f64;
         for (least, most) in strip.least_ns.iter_mut().zip(&mut strip.most_ns) {
             if *least > *most {
@@ -189,7 +189,7 @@ impl Ran {
     }
 }
 
-/// The phase whose p99 is the median.
+/// The phase with the median p99.
 fn median_phase(
     stage: &Stage<'_>,
     load: &Load,
@@ -205,7 +205,7 @@ fn median_phase(
     Ok(Phase::of_grid(p99[p99.len() / 2].1, phases))
 }
 
-/// Puts a group around the load's own, which stands behind it; returns its number.
+/// Inserts a group around the load's own, behind which it is stored; returns its index.
 fn watch(stage: &Stage<'_>, groups: &mut Groups) -> usize {
     let number = stage.own();
     let inner = groups.groups[number].clone();
@@ -219,15 +219,15 @@ fn watch(stage: &Stage<'_>, groups: &mut Groups) -> usize {
     number
 }
 
-/// What happened between the moments that were measured, by the time in the recording. The
-/// group `watch` has no more use than the one behind it, whose bank and throttling are shown.
+/// Stretches between measured moments, on the recording's clock. Group `watch` has the same CPU use
+/// as the group after it, whose bank and throttling are shown.
 fn spans(history: &[GroupMoment], watch: usize, warmup_ns: Ns, span_ns: Ns) -> Vec<Span> {
     let own = watch + 1;
     let moments: Vec<GroupMoment> =
         history.iter().filter(|m| m.group == watch || m.group == own).copied().collect();
     let mut spans = Vec::new();
     let mut add = |span: Span| cut(&mut spans, span, warmup_ns, span_ns);
-    // Up to the first moment of the group itself, nothing is known.
+    // The state is unknown before the group's own first moment.
     let mut first = moments.iter().position(|m| m.group == own).unwrap_or(0);
     while first + 1 < moments.len() {
         let next = moments[first + 1..].iter().position(|m| m.group == own);
@@ -243,7 +243,7 @@ fn spans(history: &[GroupMoment], watch: usize, warmup_ns: Ns, span_ns: Ns) -> V
             let (from, to) = (&pair[0], &pair[1]);
             let mut from_ns = from.at_ns;
             let bank_ns = [bank(from.usage_ns), bank(to.usage_ns)];
-            // With nothing to do the timer stops; it starts a period before its next moment.
+            // The timer stops when idle; it starts a period before its next moment.
             let begins_ns = to.at_ns.saturating_sub(WATCH_NS);
             if begins_ns > from_ns {
                 let (from_ns, to_ns) = (from_ns as f64, begins_ns as f64);
@@ -259,8 +259,8 @@ fn spans(history: &[GroupMoment], watch: usize, warmup_ns: Ns, span_ns: Ns) -> V
     spans
 }
 
-/// A kernel charges CPU time when it looks, up to a tick after it was used. What `cpus` cannot have
-/// used between two moments was used before.
+/// The kernel charges CPU time up to a tick late. Moves use that `cpus` could not have delivered
+/// between two moments to before them.
 fn spread(spans: &mut [Span], cpus: f64) {
     let mut before_ns = 0.0;
     for span in spans.iter_mut().rev() {
@@ -270,11 +270,11 @@ fn spread(spans: &mut [Span], cpus: f64) {
     }
 }
 
-/// Adds what of `span` was measured, cut where the recording begins again.
+/// Adds the measured part of `span`, split where the recording wraps around.
 fn cut(spans: &mut Vec<Span>, span: Span, warmup_ns: Ns, span_ns: Ns) {
     let (begin, end) = (warmup_ns as f64, (warmup_ns + span_ns) as f64);
     let length = span_ns as f64;
-    // The end of the recording lies somewhere between: before it, and after it.
+    // The recording's end may lie inside: split into before and after.
     let again = (warmup_ns.div_ceil(span_ns) * span_ns) as f64;
     for (low, high) in [(begin, again), (again, end)] {
         let part = span.between(low, high);
@@ -286,7 +286,7 @@ fn cut(spans: &mut Vec<Span>, span: Span, warmup_ns: Ns, span_ns: Ns) {
 }
 
 impl Span {
-    /// The part of it from `low` to `high`.
+    /// Its part from `low` to `high`.
     fn between(&self, low: f64, high: f64) -> Span {
         let (from_ns, to_ns) = (self.from_ns.max(low), self.to_ns.min(high));
         let length = (self.to_ns - self.from_ns).max(1.0);
@@ -338,13 +338,13 @@ mod tests {
 
     const MS: Ns = 1_000_000;
 
-    /// Of the group itself, inside group 0.
+    /// A moment of the group itself, inside group 0.
     fn moment(at_ms: Ns, runtime_ms: Ns, usage_ms: Ns, throttled_cpus: u32) -> GroupMoment {
         let (at_ns, runtime_ns, usage_ns) = (at_ms * MS, runtime_ms * MS, usage_ms * MS);
         GroupMoment { at_ns, group: 1, runtime_ns, usage_ns, throttled_cpus }
     }
 
-    /// Of the group around it.
+    /// A moment of the group around it.
     fn watched(at_ms: Ns, usage_ms: Ns) -> GroupMoment {
         GroupMoment { group: 0, ..moment(at_ms, 999, usage_ms, 0) }
     }

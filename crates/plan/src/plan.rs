@@ -1,8 +1,8 @@
-//! What a plan says, as plain values: reports show them, `--json` prints them as they are.
+//! A plan's content as plain values: reports format them, `--json` prints them.
 //!
-//! Times are nanoseconds in floating point; infinite (`null` in JSON) stands for work that
-//! was not done in the time simulated, NaN (`null` too) for a quantile of too few pieces of work,
-//! which [`Plan::too_few`] names.
+//! Times are nanoseconds in floating point. Infinity (`null` in JSON) means not completed in the
+//! simulated time; NaN (also `null`) is a quantile of too few requests, listed in
+//! [`Plan::too_few`].
 
 use reveille_measure::enough_for;
 use reveille_policy::BandwidthLimits;
@@ -10,61 +10,61 @@ use serde::Serialize;
 
 use crate::{Allowed, Goal, Inferred, Ns, Observed, OfThreads, Subject};
 
-/// Values over phases of the period, of which nobody knows the one that a kernel will have.
+/// Values over phases of the period. The kernel's phase is arbitrary, so any of them can occur.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
     /// In the best phase.
     pub min: f64,
-    /// Half of the phases have less.
+    /// Median over phases.
     pub median: f64,
     /// In the worst phase.
     pub max: f64,
 }
 
 impl Range {
-    /// Nothing can be said.
+    /// No value.
     pub const UNKNOWN: Range = Range { min: f64::NAN, median: f64::NAN, max: f64::NAN };
 }
 
-/// 90% of the draws (a phase and a resampled recording each) lie within, both ends included.
+/// Range of the central 90% of draws (each a phase and a resampled recording), ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Interval {
-    /// 5% lie below.
+    /// 5% quantile.
     pub low: f64,
-    /// 5% lie above.
+    /// 95% quantile.
     pub high: f64,
 }
 
 impl Interval {
-    /// Nothing can be said.
+    /// No value.
     pub const UNKNOWN: Interval = Interval { low: f64::NAN, high: f64::NAN };
 }
 
-/// The figures of a setting, each as a [`Range`] or an [`Interval`].
+/// Figures of a setting, each a [`Range`] or an [`Interval`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures<T> {
-    /// Median latency of a piece of work: from its arrival until it is done.
+    /// Median latency of a request, from arrival to completion.
     pub p50_ns: T,
-    /// 90% quantile of the same.
+    /// 90% quantile of latency.
     pub p90_ns: T,
-    /// 99% quantile of the same.
+    /// 99% quantile of latency.
     pub p99_ns: T,
-    /// 99.9% quantile of the same.
+    /// 99.9% quantile of latency.
     pub p999_ns: T,
-    /// The longest of them.
+    /// Maximum latency.
     pub max_ns: T,
-    /// Throttled periods as a share of those with something to do (`cpu.stat`).
+    /// Throttled periods divided by periods with runnable tasks (`cpu.stat`).
     pub throttled_share: T,
-    /// Time for which queues were throttled, summed over CPUs, by the time that passed.
+    /// Throttled time summed over CPUs, divided by elapsed time.
     pub lost_share: T,
-    /// CPUs used.
+    /// Mean CPUs used.
     pub cpus_used: T,
-    /// What each goal is about, in the order of [`Plan::goals`].
+    /// The figure that each goal limits, in the order of [`Plan::goals`].
     pub goals: Vec<T>,
 }
 
 impl<T: Copy> Figures<T> {
-    /// Puts `none` in the place of quantiles that so many pieces of work are too few for.
+    /// Replaces quantiles for which `pieces` requests are too few by `none`.
     pub(crate) fn leave_out(&mut self, pieces: u64, goals: &[Goal], none: T) {
         let own = [
             (&mut self.p50_ns, 0.5),
@@ -84,23 +84,23 @@ impl<T: Copy> Figures<T> {
     }
 }
 
-/// What becomes of the longest piece of work, alone, if it comes when the bank is empty.
+/// The longest request, running alone, that arrives when the bank is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WorstCase {
-    /// CPU time of the longest piece of work in the recording.
+    /// CPU time of the longest request in the recording.
     pub work_ns: Ns,
-    /// How long it takes in the worst of the moments simulated.
+    /// Latency at the worst moment simulated.
     pub simulated_ns: f64,
-    /// No more than this, by the closed form of docs/plan.md; nothing without a quota.
+    /// Upper bound by docs/plan.md's closed form; `None` without a quota.
     pub bound_ns: Option<Ns>,
 }
 
 /// One point of a distribution function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CdfPoint {
-    /// This long or shorter takes
+    /// Latency.
     pub latency_ns: f64,
-    /// this share of the work.
+    /// Share of requests with at most this latency.
     pub share: f64,
 }
 
@@ -109,89 +109,89 @@ pub struct CdfPoint {
 pub struct NeighbourEffect {
     /// Name of its recording.
     pub name: String,
-    /// Share of its periods in which some of its work is late: done more than a tick later
-    /// than without this group.
+    /// Share of its periods with a late request: one completed more than a tick later than without
+    /// this group.
     pub missed_share: Range,
-    /// The same, but later than with this group and a burst of 0.
+    /// Share of its periods with a request late against this group with a burst of 0.
     pub missed_by_burst_share: Range,
-    /// Lateness against a host without this group, averaged over all of its work.
+    /// Mean lateness over all its requests, against a host without this group.
     pub mean_tardiness_ns: Range,
-    /// The worst of it.
+    /// Worst lateness against a host without this group.
     pub worst_tardiness_ns: Range,
-    /// The worst against this group with a burst of 0.
+    /// Worst lateness against this group with a burst of 0.
     pub worst_tardiness_by_burst_ns: Range,
-    /// Its 99% quantile of latency without this group.
+    /// Its p99 without this group.
     pub p99_without_ns: Range,
-    /// The same with this group.
+    /// Its p99 with this group.
     pub p99_ns: Range,
 }
 
-/// How often two groups want more than their quota in a period.
+/// How often two groups exceed their quotas in a period.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// The two groups.
+    /// Names of the two groups.
     pub groups: [String; 2],
-    /// How often each asks for no more than its quota.
+    /// Share of periods in which each asks for no more than its quota.
     pub within: [f64; 2],
-    /// How often both do, if they are independent: the product.
+    /// Share of periods in which both do, if independent: the product.
     pub both_within: f64,
-    /// How often both did in the recordings, period by period.
+    /// Share of periods in which both did in the recordings.
     pub both_within_seen: f64,
-    /// How often both ask for more, if they are independent.
+    /// Share of periods in which both ask for more, if independent.
     pub both_beyond: f64,
-    /// How often both did in the recordings.
+    /// Share of periods in which both asked for more in the recordings.
     pub both_beyond_seen: f64,
 }
 
-/// Groups on one host by their demand per period, as though CPU time were a fluid: what
-/// follows from their limits, and what many periods of chance make of it.
+/// Groups on one host by demand per period, with CPU time as a fluid: consequences of their limits,
+/// and a simulation of many random periods.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClosedForm {
-    /// The longest of the groups' periods, in which all is counted.
+    /// The longest of the groups' periods, to which all figures refer.
     pub period_ns: Ns,
-    /// CPUs that the quotas reserve together; groups without a quota are left out.
+    /// Sum of the quotas in CPUs; groups without a quota are left out.
     pub reserved_cpus: f64,
-    /// CPUs that all ask for on average.
+    /// Mean demand of all groups in CPUs.
     pub mean_cpus: f64,
-    /// Every group asks for less than its quota on average, and all for less than the CPUs.
+    /// Each group's mean demand is below its quota, and their sum below the number of CPUs.
     pub stable: bool,
-    /// If the quotas fit the CPUs: no more CPU time than this is owed to anybody at the end
-    /// of a period, the sum of the bursts.
+    /// If the quotas fit the CPUs: upper bound on the CPU time owed to a group at the end of a
+    /// period, the sum of the bursts.
     pub tardiness_bound_ns: Option<Ns>,
-    /// Simulated, each period of each group drawn by chance: share of periods in which not
-    /// everybody can have what his quota and burst allow.
+    /// Simulated with independent random periods: share of periods in which the CPUs cannot serve
+    /// what all quotas and bursts allow.
     pub overcommitted_share: f64,
-    /// The most that was owed in it.
+    /// The largest CPU time owed in that simulation.
     pub worst_owed_ns: Ns,
-    /// Groups by two.
+    /// Every two groups.
     pub pairs: Vec<Pair>,
 }
 
-/// A setting with all that is known of it.
+/// A setting with all figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
-    /// The setting, head-room included.
+    /// The setting, including head-room.
     pub limits: BandwidthLimits,
-    /// By how much the work of every request can grow before a goal fails at some phase, as a
-    /// share, at most 3; nothing beside neighbours and within other groups' limits.
+    /// Growth of every request's work at which a goal first fails at some phase, as a share, at
+    /// most 3; `None` with neighbours or a parent's limit.
     pub growth: Option<f64>,
-    /// Quota by period; nothing without a quota.
+    /// Quota divided by period; `None` without a quota.
     pub reserved_cpus: Option<f64>,
-    /// Effects of the recording as it is, over phases.
+    /// Figures for the recording itself, over phases.
     pub effect: Figures<Range>,
-    /// Number of those phases.
+    /// Number of phases in `effect`.
     pub phases: u32,
-    /// Effects over draws: phases and resampled recordings.
+    /// Figures over draws: phases and resampled recordings.
     pub intervals: Figures<Interval>,
-    /// Share of the draws in which all goals hold.
+    /// Share of draws in which all goals hold.
     pub holds_share: f64,
-    /// Does that reach the confidence asked for?
+    /// Does `holds_share` reach the requested confidence?
     pub meets_goals: bool,
-    /// The longest piece of work.
+    /// Latency of the longest request at the worst moment.
     pub worst_case: Option<WorstCase>,
-    /// Distribution of latency over all phases, some 100 points.
+    /// Latency distribution over all phases, in about 100 points.
     pub latency: Vec<CdfPoint>,
-    /// What it does to each neighbour.
+    /// Effect on each neighbour.
     pub neighbours: Vec<NeighbourEffect>,
     /// This group and its neighbours by their demand per period.
     pub closed_form: Option<ClosedForm>,
@@ -201,13 +201,13 @@ pub struct Shown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// A burst, at the period of today.
+    /// A burst, with today's period.
     Burst,
-    /// A longer period without a burst.
+    /// A longer period, no burst.
     LongerPeriod,
-    /// A larger quota, with period and burst of today.
+    /// A larger quota, with today's period and burst.
     Quota,
-    /// The cheapest of all, which may not be recommended.
+    /// The cheapest setting, which the platform cannot write.
     Cheapest,
 }
 
@@ -220,41 +220,41 @@ pub struct Alternative {
     pub shown: Shown,
 }
 
-/// p99 over period and burst at one reservation of CPU.
+/// p99 over period and burst at one reservation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Map {
-    /// Quota by period of all of them.
+    /// Quota divided by period, in CPUs, for every cell.
     pub cpus: f64,
-    /// One row each.
+    /// Period of each row.
     pub periods_ns: Vec<Ns>,
-    /// One column each: burst by quota.
+    /// Burst divided by quota, for each column.
     pub burst_shares: Vec<f64>,
-    /// In a median phase; nothing where the kernel refuses the setting.
+    /// p99 at the median of a few phases; `None` where the kernel refuses the setting.
     pub p99_ns: Vec<Vec<Option<f64>>>,
 }
 
-/// What the plan was made from.
+/// The recording that the plan was made from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recording {
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// How it came about.
+    /// How it was recorded.
     pub origin: reveille_usage::Origin,
-    /// Its length.
+    /// Length.
     pub span_ns: Ns,
-    /// Threads with work.
+    /// Threads that have work.
     pub threads: u32,
-    /// Pieces of work.
+    /// Number of requests.
     pub demands: usize,
-    /// CPUs asked for on average.
+    /// Mean demand in CPUs.
     pub mean_cpus: f64,
-    /// CPU time of the longest piece.
+    /// CPU time of the longest request.
     pub longest_ns: Ns,
-    /// Limits in force while it was recorded.
+    /// Limits in force during the recording.
     pub limits: Option<BandwidthLimits>,
 }
 
-/// A neighbour as it was given.
+/// A neighbour as requested.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NeighbourGiven {
     /// Its recording.
@@ -263,83 +263,82 @@ pub struct NeighbourGiven {
     pub limits: Option<BandwidthLimits>,
 }
 
-/// Where and how it was simulated.
+/// Parameters of the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Model {
-    /// Whose costs and tick were taken.
+    /// Machine that supplies costs and tick.
     pub machine: String,
-    /// CPUs, without SMT.
+    /// Number of CPUs, without SMT.
     pub cpus: u32,
-    /// Ticks per second.
+    /// Tick rate per second (CONFIG_HZ).
     pub hz: u32,
-    /// The kernel's baseline.
+    /// Kernel baseline.
     pub base: String,
-    /// What a CPU draws at a time.
+    /// CPU time that a CPU draws from the quota at once.
     pub slice_ns: Ns,
-    /// A limit around the group.
+    /// Limit of the parent group.
     pub within: Option<BandwidthLimits>,
-    /// CPUs that all quotas may reserve together.
+    /// Upper bound on the summed quotas, in CPUs.
     pub quota_sum_cpus: Option<f64>,
-    /// Share of the draws in which the goals must hold.
+    /// Share of draws in which the goals must hold.
     pub confidence: f64,
-    /// The goals hold with so much more work in every request, as a share,
+    /// More work in every request under which the goals hold, as a share.
     pub headroom: f64,
-    /// and with so many more requests, as a share.
+    /// More requests under which the goals also hold, as a share.
     pub growth: f64,
-    /// What may be recommended.
+    /// Settings that may be recommended.
     pub allowed: Allowed,
-    /// Number of draws.
+    /// Draws of phase and recording per setting.
     pub draws: u32,
-    /// Seed of all randomness.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// What the search did.
+/// Statistics of the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Settings of the grid that a kernel accepts.
     pub settings: u32,
-    /// Those of them that were looked at, in the lean replay or in the simulator.
+    /// Settings evaluated, by the lean replay or the simulator.
     pub simulated: u32,
-    /// Those left out, since a smaller quota holds or a larger one fails.
+    /// Settings skipped, because a smaller quota holds or a larger one fails.
     pub pruned: u32,
-    /// Runs of the simulator, over all steps.
+    /// Simulator runs, over all steps.
     pub runs: u64,
-    /// Virtual time of all runs.
+    /// Simulated time of all runs.
     pub simulated_ns: u64,
 }
 
-/// The whole answer.
+/// The complete answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// What it was made from.
+    /// The recording.
     pub recording: Recording,
-    /// How the demand of a throttled group was inferred; nothing if it was recorded.
+    /// How a throttled group's demand was inferred; `None` if it was recorded.
     pub inferred: Option<Inferred>,
-    /// The goals, as they were asked for.
+    /// The requested goals.
     pub goals: Vec<Goal>,
-    /// Others on the same CPUs.
+    /// Other groups on the same CPUs.
     pub neighbours: Vec<NeighbourGiven>,
-    /// Where and how it was simulated.
+    /// Parameters of the simulation.
     pub model: Model,
-    /// Today's setting, if it is known.
+    /// Today's setting, if known.
     pub today: Option<Shown>,
-    /// Latency that was recorded, beside today's; nothing if none was, or under other limits.
+    /// Recorded latency beside today's; `None` if there is none, or it had other limits.
     pub observed: Option<Observed>,
-    /// By the number of threads that may run at once, if several were asked for.
+    /// One entry per number of threads, if several were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<OfThreads>,
-    /// The cheapest setting whose goals hold; nothing if no setting was found.
+    /// The cheapest setting whose goals hold; `None` if there is none.
     pub recommended: Option<Shown>,
-    /// Quantiles that the recording has too few pieces of work for, such as `p99`: no figure is
-    /// given of them.
+    /// Quantiles, such as `p99`, for which the recording has too few requests; they have no figure.
     pub too_few: Vec<String>,
-    /// Others whose goals hold.
+    /// Other settings whose goals hold.
     pub alternatives: Vec<Alternative>,
-    /// p99 over period and burst at the CPU of the recommended setting.
+    /// p99 over period and burst at the recommended reservation.
     pub map: Option<Map>,
-    /// What the search did.
+    /// Statistics of the search.
     pub counts: Counts,
-    /// What whoever follows the plan has to know, as whole sentences.
+    /// Caveats on the plan, as whole sentences.
     pub warnings: Vec<String>,
 }

@@ -1,30 +1,30 @@
-//! Who sets the limit, and what that can set.
+//! Platforms that set the limit, and which settings each can write.
 
 use crate::Ns;
 use crate::search::Row;
 
-/// The period that the kubelet sets, unless its node is configured otherwise.
+/// The kubelet's default period.
 const KUBELET_PERIOD_NS: Ns = 100_000_000;
 
-/// What sets a group's limit.
+/// A platform that sets a group's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Platform {
-    /// A container's CPU limit: millicores, one period for the node, and no burst.
+    /// A container's CPU limit: millicores, one period per node, no burst.
     #[default]
     Kubernetes,
-    /// The same, with a burst by annotation.
+    /// As Kubernetes, with a burst by annotation.
     Koordinator,
-    /// `CPUQuota=` and `CPUQuotaPeriodSec=` of a unit: whole percent, and no burst.
+    /// A unit's `CPUQuota=` and `CPUQuotaPeriodSec=`: whole percent, no burst.
     Systemd,
     /// `--cpu-quota` and `--cpu-period`: no burst.
     Docker,
-    /// The kernel's own files: anything.
+    /// The kernel's own files: any setting.
     Cgroup2,
 }
 
 impl Platform {
-    /// All of them.
+    /// All platforms.
     pub const ALL: [Platform; 5] = [
         Platform::Kubernetes,
         Platform::Koordinator,
@@ -33,7 +33,7 @@ impl Platform {
         Platform::Cgroup2,
     ];
 
-    /// Its name on a command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Platform::Kubernetes => "kubernetes",
@@ -50,21 +50,21 @@ impl Platform {
     }
 }
 
-/// Which settings may be recommended.
+/// Settings that may be recommended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Allowed {
-    /// What sets them.
+    /// What writes them.
     pub platform: Platform,
-    /// The only period; the platform's own if there is none, else any.
+    /// The only period allowed; by default the platform's fixed one, else any.
     pub period_ns: Option<Ns>,
-    /// No burst, even where the platform has one.
+    /// Forbid a burst, even where the platform has one.
     pub no_burst: bool,
-    /// The longest piece of work may take no longer, by the bound of docs/plan.md.
+    /// Upper bound on the longest request's latency by docs/plan.md's closed form.
     pub worst_case_ns: Option<Ns>,
 }
 
 impl Allowed {
-    /// Anything that a kernel accepts.
+    /// Any setting that a kernel accepts.
     pub const ANY: Allowed = Allowed {
         platform: Platform::Cgroup2,
         period_ns: None,
@@ -72,7 +72,7 @@ impl Allowed {
         worst_case_ns: None,
     };
 
-    /// The only period, if there is one.
+    /// The only period allowed, if there is one.
     pub(crate) fn period(&self) -> Option<Ns> {
         self.period_ns.or(match self.platform {
             Platform::Kubernetes | Platform::Koordinator => Some(KUBELET_PERIOD_NS),
@@ -80,7 +80,7 @@ impl Allowed {
         })
     }
 
-    /// May a setting of this period and burst be recommended?
+    /// Is this period and burst allowed?
     pub(crate) fn row(&self, row: &Row) -> bool {
         let burst = match self.platform {
             Platform::Koordinator | Platform::Cgroup2 => !self.no_burst,
@@ -89,7 +89,7 @@ impl Allowed {
         self.period().is_none_or(|only| only == row.period_ns) && (burst || row.burst == 0)
     }
 
-    /// The next larger quota that can be written, in thousandths of a CPU.
+    /// The next larger quota that the platform can write, in thousandths of a CPU.
     pub(crate) fn rounded_up(&self, millicpus: u64) -> u64 {
         match self.platform {
             Platform::Systemd => millicpus.next_multiple_of(10),

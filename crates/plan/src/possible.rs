@@ -1,5 +1,5 @@
-//! What cannot be planned, refused before the search with the reason: recordings that tell
-//! nothing, goals that no setting reaches, and more than may be reserved.
+//! Requests that are refused before the search, with the reason: recordings without information,
+//! goals that no setting meets, and reservations beyond the bound.
 
 use reveille_place::Mistake;
 use reveille_usage::{Origin, Throttling, Usage};
@@ -10,7 +10,7 @@ use crate::replay::{Phase, Stage, fits};
 use crate::search::Search;
 use crate::{PlanError, Request};
 
-/// Is there work to plan for, and do the goals suit it?
+/// Is there work to plan for, and can it judge the goals?
 pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
     for usage in request.neighbours.iter().map(|n| &n.usage).chain([request.usage]) {
         let refuse =
@@ -34,7 +34,7 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
     goals.iter().try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
 }
 
-/// Demand of a throttled group cannot be recovered from its recording.
+/// The error for a throttled group whose demand cannot be recovered.
 fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
     let what = match usage.origin {
         Origin::Averaged { .. } => "its own counters show that it was throttled",
@@ -49,7 +49,7 @@ fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
     Mistake::new(problem, help).in_file(&usage.name)
 }
 
-/// The largest reservation that is looked at, in thousandths of a CPU.
+/// The largest reservation to search, in thousandths of a CPU.
 pub(crate) fn most_millicpus(
     request: &Request<'_>,
     usage: &Usage,
@@ -67,12 +67,12 @@ pub(crate) fn most_millicpus(
             format!("the group{with} for {total:.2} CPUs on average, and there are {there}");
         return impossible(problem + &beyond(request), "give more CPUs: --cpus");
     }
-    // A group is never throttled with a quota for all CPUs that its threads use at once. Beside
+    // A quota for as many CPUs as the group's threads use at once never throttles it. With
     // neighbours, threads that would not overlap may run at the same time.
     let alone = request.neighbours.is_empty();
     let threads = if alone { usage.max_parallel() } else { threads(usage) };
     let threads = f64::from(threads).min(cpus);
-    // Slices that stay on other CPUs are lost to a period: a quarter more loses nothing.
+    // Slices left on other CPUs are lost to a period; a quarter more covers that.
     let mut most = threads * 1.25;
     let sum = request.quota_sum_cpus.or((!request.neighbours.is_empty()).then_some(cpus));
     if let Some(sum) = sum {
@@ -92,7 +92,7 @@ pub(crate) fn most_millicpus(
     Ok((most * 1000.0).floor() as u64)
 }
 
-/// What the demand has beyond what was recorded, as the end of a sentence.
+/// The demand's growth beyond the recording, as the end of a sentence.
 fn beyond(request: &Request<'_>) -> String {
     let percent = |share: f64| (1000.0 * share).round() / 10.0;
     match (request.headroom, request.growth) {
@@ -104,8 +104,8 @@ fn beyond(request: &Request<'_>) -> String {
     }
 }
 
-/// Without a limit the goals hold, or no quota makes them hold; `grown` is the demand with
-/// head-room. Returns the CPUs used.
+/// Checks that the goals hold without a limit, or else no quota meets them; `grown` is the demand
+/// with head-room. Returns the CPUs used.
 pub(crate) fn reachable(
     request: &Request<'_>,
     search: &Search<'_>,

@@ -1,9 +1,9 @@
-//! Many runs' figures folded into ranges and intervals.
+//! Folds figures of many runs into ranges and intervals.
 
 use crate::plan::{CdfPoint, Figures, Interval, Range};
 
 impl Range {
-    /// Over all of them; zeros over none.
+    /// Minimum, median and maximum; zeros for an empty slice.
     pub(crate) fn over(values: &[f64]) -> Range {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -17,7 +17,7 @@ impl Range {
 }
 
 impl Interval {
-    /// That holds 90% of them.
+    /// The central 90%.
     pub(crate) fn over(values: &[f64]) -> Interval {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -30,7 +30,7 @@ impl Interval {
 }
 
 impl<T> Figures<T> {
-    /// Each figure of many runs made one.
+    /// Folds each figure over many runs.
     pub(crate) fn over(runs: &[Figures<f64>], fold: impl Fn(&[f64]) -> T) -> Figures<T> {
         let of = |figure: &dyn Fn(&Figures<f64>) -> f64| {
             fold(&runs.iter().map(figure).collect::<Vec<f64>>())
@@ -50,7 +50,7 @@ impl<T> Figures<T> {
     }
 }
 
-/// The distribution of these values in some 100 points, ends included.
+/// The distribution of these values in about 100 points, ends included.
 pub(crate) fn distribution(mut values: Vec<f64>) -> Vec<CdfPoint> {
     values.sort_by(f64::total_cmp);
     let n = values.len();

@@ -1,5 +1,5 @@
-//! Plans for groups that were throttled while they were recorded: the demand is inferred, and
-//! trusted only if a replay under the recorded limits is throttled as the group was.
+//! Plans for groups that were throttled during the recording: the demand is inferred, and accepted
+//! only if a replay under the recorded limits is throttled as the group was.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,26 +16,26 @@ use crate::plan::Range;
 use crate::replay::Phase;
 use crate::{PlanError, Request};
 
-/// Recordings that are inferred; each is as likely as the others.
+/// Number of equally likely recordings to infer.
 const RECORDINGS: u64 = 4;
-/// Replays by which all are held against the counters, at several phases each.
+/// Replays that check them against the counters, over phases.
 const RUNS: u32 = 32;
-/// A share of throttled periods may be off by this part of itself, beyond the range over phases,
+/// Tolerance of the throttled share beyond its range over phases, relative.
 const OFF_BY: f64 = 0.25;
-/// and by so many points, or by two periods.
+/// Absolute tolerance; at least two periods.
 const OFF_BY_POINTS: f64 = 0.02;
 
-/// The demand of a throttled group.
+/// Inferred demand of a throttled group.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// Recordings as they might have been without the limit.
+    /// Equally likely recordings without the limit.
     pub usages: Vec<Usage>,
-    /// What was inferred.
+    /// How it was inferred.
     pub inferred: Inferred,
 }
 
 impl Recovered {
-    /// Makes a request of what was inferred.
+    /// Makes the request plan for the inferred demand.
     pub fn replaces<'a>(&'a self, request: &mut Request<'a>) {
         let (first, others) = self.usages.split_first().expect("one is inferred at least");
         (request.usage, request.as_likely) = (first, others);
@@ -43,44 +43,45 @@ impl Recovered {
     }
 }
 
-/// What was inferred of a throttled group, and how it was checked.
+/// How a throttled group's demand was inferred and checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inferred {
-    /// What it was inferred from.
+    /// Source of the inference.
     pub from: InferredFrom,
-    /// Recordings that it might have been, each of which the advice holds for or not.
+    /// Number of equally likely recordings; each counts in whether goals hold.
     pub recordings: usize,
-    /// Share of periods that were throttled, by the recording's counters.
+    /// Recorded share of throttled periods.
     pub throttled_share: f64,
-    /// The same in replays under the recorded limits, over phases and inferred recordings.
+    /// Share of throttled periods in replays under the recorded limits, over phases and inferred
+    /// recordings.
     pub replayed_share: Range,
 }
 
-/// What a throttled group's demand was inferred from.
+/// What the demand was inferred from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum InferredFrom {
-    /// From pieces of work that throttling did not touch.
+    /// Pieces of work that throttling did not affect.
     Pieces {
         /// Pieces of work in the recording.
         pieces: usize,
-        /// Those of them that throttling touched.
+        /// Pieces that throttling affected.
         held: usize,
-        /// Requests that these are taken for.
+        /// Requests that the affected pieces were split into.
         parts: usize,
-        /// Their CPU time as a share of all.
+        /// Share of CPU time in affected pieces.
         held_share: f64,
     },
-    /// From counters of bandwidth control over steps of averages.
+    /// Bandwidth counters over steps of averages.
     Counters,
 }
 
-/// Infers the demand of the request's group if it was throttled, on `jobs` threads; nothing if it
-/// was not.
+/// Infers the demand of the request's group on `jobs` threads; `None` if the group was not
+/// throttled.
 ///
 /// # Errors
-/// [`PlanError::Recording`] if the recording cannot tell, or a replay under its limits is not
-/// throttled as the group was.
+/// [`PlanError::Recording`] if the recording is insufficient, or if a replay under its limits is
+/// not throttled as the group was.
 pub fn recovered(
     request: &Request<'_>,
     jobs: usize,
@@ -89,7 +90,7 @@ pub fn recovered(
     pool(jobs)?.install(|| recover(request, stop))
 }
 
-/// The same on the threads of the caller.
+/// [`recovered`] on the caller's thread pool.
 pub(crate) fn recover(
     request: &Request<'_>,
     stop: &AtomicBool,
@@ -159,7 +160,7 @@ pub(crate) fn recover(
     Ok(Some(Recovered { usages, inferred }))
 }
 
-/// Averages of a group that its limit did not hold back.
+/// Is this a recording of averages of a group that its limit never throttled?
 fn unidentified(usage: &Usage, limits: &BandwidthLimits, periods: u64) -> PlanError {
     let problem = format!(
         "not identified: averages hide how its work comes, and its limit ({limits}) throttled it \
@@ -203,7 +204,7 @@ impl std::fmt::Display for Inferred {
     }
 }
 
-/// Demand of a throttled group that cannot be recovered from its recording.
+/// The error for a throttled group whose demand cannot be recovered.
 fn refusal(usage: &Usage, throttling: Throttling, why: &str) -> PlanError {
     let problem = format!(
         "it was throttled while it was recorded, {throttling}, and the recording cannot tell what \

@@ -1,5 +1,5 @@
-//! One run of the simulator: recordings under limits at one phase of the period, and the
-//! figures that a goal can be about.
+//! One simulator run: recordings under limits at one phase of the period, and the figures that
+//! goals refer to.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,15 +15,14 @@ use crate::load::Load;
 use crate::plan::Figures;
 use crate::{Ns, PlanError};
 
-/// Before measuring begins so much is replayed at least, and so many periods: banks and
-/// what is left over are then as in the middle of a long run.
+/// Minimum warm-up, in time and in periods: long enough for banks and backlog to reach a steady state.
 const WARMUP_NS: Ns = 2_000_000_000;
 const WARMUP_PERIODS: Ns = 5;
 
-/// Golden ratio: multiples of it are spread evenly over the circle, however many there are.
+/// Golden ratio: its multiples are evenly spread over the circle for any count.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// Where everything is simulated.
+/// Parameters shared by all runs.
 pub(crate) struct Stage<'a> {
     pub(crate) machine: Machine,
     pub(crate) policy: Policy,
@@ -34,18 +33,18 @@ pub(crate) struct Stage<'a> {
     pub(crate) goals: &'a [Goal],
     pub(crate) seed: u64,
     pub(crate) stop: &'a AtomicBool,
-    /// Runs so far, and their virtual time.
+    /// Number of runs so far.
     pub(crate) runs: AtomicU64,
     pub(crate) simulated_ns: AtomicU64,
-    /// Told after each run.
+    /// Called after each run.
     pub(crate) tell: &'a (dyn Fn() + Sync),
 }
 
-/// So many CPUs without SMT, with costs, tick and idle states of `like`: CPU time as it was
-/// recorded has the effects of SMT and of noise in it.
+/// `cpus` CPUs without SMT, with costs, tick and idle states of `like`: recorded CPU time already
+/// includes effects of SMT and of noise.
 ///
 /// # Errors
-/// [`PlanError::Option`] for a number of CPUs that no machine has.
+/// [`PlanError::Option`] for an impossible number of CPUs.
 pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
     let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| {
         let help = "name as many CPUs as the group may run on";
@@ -56,28 +55,28 @@ pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
     Ok(machine)
 }
 
-/// Phases of one run, as parts of each group's period.
+/// Phases of a run, as fractions of each group's period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Phase {
     /// Of the group itself.
     pub(crate) own: f64,
-    /// Of others, one after the other from here on.
+    /// Of the first neighbour; the following ones are derived from it.
     pub(crate) others: f64,
 }
 
 impl Phase {
-    /// The middle of one of `of` equal parts.
+    /// Midpoint of part `index` of `of` equal parts.
     pub(crate) fn of_grid(index: u32, of: u32) -> Phase {
         let own = (f64::from(index) + 0.5) / f64::from(of);
         Phase { own, others: (f64::from(index) * GOLDEN).fract() }
     }
 
-    /// Where in the run the group's first period begins.
+    /// Start of the group's first period in the run.
     pub(crate) fn of_period(&self, period_ns: Ns) -> Ns {
         (self.own * period_ns as f64) as Ns
     }
 
-    /// Of a draw: the even ones are spread evenly, the others are not where those are.
+    /// Phase of a draw: even draws are evenly spaced, odd ones fall between them.
     pub(crate) fn of_draw(draw: u32, of: u32) -> Phase {
         if draw.is_multiple_of(2) {
             return Phase::of_grid(draw / 2, of / 2);
@@ -87,13 +86,13 @@ impl Phase {
     }
 }
 
-/// A run's latencies and counters.
+/// Latencies and counters of a run.
 pub(crate) struct Outcome {
     result: RunResult,
 }
 
 impl Stage<'_> {
-    /// Replays the load under `limits`; without any, there is no group of its own.
+    /// Replays the load under `limits`; without any, the group has no cgroup of its own.
     pub(crate) fn replay(
         &self,
         load: &Load,
@@ -105,16 +104,16 @@ impl Stage<'_> {
         self.run(load, &groups, &spec)
     }
 
-    /// One whole span, after as much as it takes to be in the middle of a long run.
+    /// One whole span after the warm-up.
     pub(crate) fn spec(&self, load: &Load, groups: &Groups) -> RunSpec {
         let longest = groups.groups.iter().map(|g| g.limits.period_ns).max().unwrap_or(0);
         let warmup_ns = warmup_ns(longest);
-        // What arrives last has half as long to be done; what comes again then counts instead.
+        // Late arrivals get half the warm-up to complete; their repetition counts if they don't.
         let duration_ns = load.span_ns() + warmup_ns / 2;
         RunSpec { seed: self.seed, warmup_ns, duration_ns }
     }
 
-    /// A single run.
+    /// Runs the simulator once.
     pub(crate) fn run(
         &self,
         load: &Load,
@@ -132,7 +131,7 @@ impl Stage<'_> {
         Ok(Outcome { result })
     }
 
-    /// The groups of a run: a limit around, the group's own, and the neighbours'.
+    /// Groups of a run: the parent, the group, and its neighbours.
     pub(crate) fn groups(
         &self,
         load: &Load,
@@ -159,7 +158,7 @@ impl Stage<'_> {
             let Some(limits) = limits else { continue };
             let part = (phase.others + (number + 1) as f64 * GOLDEN).fract();
             let recording = number + 1;
-            // What has no work here is not there.
+            // Skip recordings without work here.
             if let Some(role) = load.program.roles.get(recording) {
                 add(&role.name, None, *limits, recording, part);
             }
@@ -167,23 +166,23 @@ impl Stage<'_> {
         groups
     }
 
-    /// The same CPUs for a lean replay.
+    /// These CPUs for the lean replay.
     pub(crate) fn lean(&self) -> Lean {
         let cpus = self.machine.topology.n_cpus();
         Lean { cpus, slice_ns: self.slice_ns, tick_ns: self.tick_ns(), more_ns: 0 }
     }
 
-    /// Time between two ticks.
+    /// Tick period.
     pub(crate) fn tick_ns(&self) -> Ns {
         1_000_000_000 / Ns::from(self.machine.hz)
     }
 
-    /// Number of the group's own figures among those of all groups.
+    /// Index of the group's own statistics.
     pub(crate) fn own(&self) -> usize {
         usize::from(self.within.is_some())
     }
 
-    /// The figures of a run; `tardiness_ns` is what the neighbours suffer.
+    /// Figures of a run; `tardiness_ns` is the neighbours' worst lateness.
     pub(crate) fn figures(
         &self,
         load: &Load,
@@ -223,7 +222,7 @@ impl Stage<'_> {
 }
 
 impl Outcome {
-    /// Of a run of some parts, as of the whole; `periods` and `used_ns` are the whole's.
+    /// Scales a run of some parts to the whole, which has `periods` and `used_ns`.
     pub(crate) fn of_whole(
         mut self,
         own: usize,
@@ -237,28 +236,28 @@ impl Outcome {
         self
     }
 
-    /// Of a run elsewhere than in the simulator.
+    /// From a run on the host.
     pub(crate) fn of(result: RunResult) -> Outcome {
         Outcome { result }
     }
 
-    /// Latency of each piece of work of a recording.
+    /// Latency of each request of a recording.
     pub(crate) fn latencies<'o>(&'o self, load: &Load, recording: usize) -> &'o [Ns] {
         &self.result.answers[load.answers[recording].clone()]
     }
 }
 
-/// Nanoseconds, or infinite for what was not done.
+/// Nanoseconds; infinite for requests not completed.
 pub(crate) fn as_f64(took: Ns) -> f64 {
     if took == UNANSWERED { f64::INFINITY } else { took as f64 }
 }
 
-/// Replayed before measuring begins.
+/// Length of the warm-up.
 pub(crate) fn warmup_ns(longest_period_ns: Ns) -> Ns {
     WARMUP_NS.max(WARMUP_PERIODS * longest_period_ns)
 }
 
-/// Is a run of this length possible?
+/// Can the simulator run a recording of this length?
 pub(crate) fn fits(span_ns: Ns) -> bool {
     span_ns < MAX_RUN_NS / 2
 }

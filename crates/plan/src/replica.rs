@@ -1,23 +1,23 @@
-//! What the recording might have been as well: a block bootstrap whose seams lie where the
-//! group was idle, so that work of two blocks does not fall together as it never did.
+//! Resampled recordings: a block bootstrap that joins blocks where the group was idle, so that
+//! requests of two blocks do not overlap artificially.
 
 use reveille_measure::Random;
 use reveille_usage::{Demand, Usage};
 
 use crate::Ns;
 
-/// Blocks of a recording, within bounds. How work hangs together in time belongs to the
-/// load, so that it is the same for all settings.
+/// Number of blocks in a recording, within bounds. The correlation time belongs to the load, so all
+/// settings use the same.
 const BLOCKS: Ns = 20;
 const BLOCK_NS: (Ns, Ns) = (1_000_000_000, 10_000_000_000);
-/// With fewer idle moments than this in a block a seam may be at any arrival.
+/// With fewer idle moments per block, blocks may join at any arrival.
 const SEAMS_PER_BLOCK: usize = 3;
 
-/// Recordings like one.
+/// Resamples a recording.
 pub(crate) struct Replicas<'a> {
     usage: &'a Usage,
     block_ns: Ns,
-    /// Numbers of the demands that a block may begin with, the first one included.
+    /// Indices of demands at which a block may begin, including the first.
     begins: Vec<usize>,
 }
 
@@ -32,8 +32,8 @@ impl<'a> Replicas<'a> {
         Replicas { usage, block_ns, begins }
     }
 
-    /// Blocks from anywhere in the recording, the end followed by the beginning, until it is
-    /// full; the last one is cut off.
+    /// Blocks from anywhere in the recording, which wraps around, until the span is filled; the
+    /// last one is cut off.
     pub(crate) fn draw(&self, seed: u64) -> Usage {
         let mut random = Random::new(seed);
         let (demands, span_ns) = (&self.usage.demands, self.usage.span_ns);
@@ -58,7 +58,7 @@ impl<'a> Replicas<'a> {
         Usage { demands: drawn, samples: Vec::new(), ..self.usage.clone() }
     }
 
-    /// From one begin to the first that is a block away, across the end if need be.
+    /// Length of the block from one beginning to the first that is a block away, wrapping around.
     fn length_ns(&self, place: usize) -> Ns {
         let at_ns = |number: usize| self.usage.demands[number].at_ns;
         let (from_ns, span_ns) = (at_ns(self.begins[place]), self.usage.span_ns);
@@ -76,7 +76,7 @@ impl<'a> Replicas<'a> {
     }
 }
 
-/// Demands that arrive when all earlier work would be done, were there a CPU for each thread.
+/// Demands that arrive when all earlier work would be complete, given a CPU for each thread.
 fn after_idle(usage: &Usage) -> Vec<usize> {
     let mut free_at = vec![0; usage.threads as usize];
     let mut all_free_at = 0;
@@ -84,7 +84,7 @@ fn after_idle(usage: &Usage) -> Vec<usize> {
     let mut last_ns = None;
     for (number, demand) in usage.demands.iter().enumerate() {
         let free = &mut free_at[demand.thread as usize];
-        // Of several that arrive together the first begins.
+        // Of simultaneous arrivals the first begins the block.
         if all_free_at <= demand.at_ns && last_ns != Some(demand.at_ns) {
             begins.push(number);
         }

@@ -1,6 +1,6 @@
-//! Which settings reach the goals: a grid over period, burst and quota at a few phases, then
-//! the smallest quota for the best periods and bursts, over draws of phase and recording. The
-//! lean replay looks for them where it applies; what is shown has passed the simulator.
+//! The search for settings that meet the goals: a grid over period, burst and quota at a few
+//! phases, then the smallest quota of the best rows over draws of phase and recording. The lean
+//! replay proposes settings where it applies; the simulator confirms those shown.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -26,28 +26,27 @@ pub(crate) const PERIODS_NS: [Ns; 8] =
     [5 * MS, 10 * MS, 20 * MS, 50 * MS, 100 * MS, 200 * MS, 500 * MS, 1000 * MS];
 /// Bursts of the grid, in percent of the quota.
 pub(crate) const BURSTS: [u64; 5] = [0, 25, 50, 75, 100];
-/// Quotas of the grid, from the mean demand to all that the threads can use.
+/// Quotas of the grid, from the mean demand to the most the threads can use.
 const QUOTAS: u32 = 25;
-/// Phases at which each setting of the grid is looked at.
+/// Phases per setting of the grid.
 const GRID_PHASES: u32 = 2;
-/// Draws of phase and recording by which a setting is accepted.
+/// Draws of phase and recording that decide on a setting.
 pub(crate) const DRAWS: u32 = 40;
-/// So many draws are looked at before it is asked whether more are needed.
+/// Draws evaluated at once before checking whether more are needed.
 const DRAWS_AT_ONCE: usize = 4;
-/// More than may fail of the draws with the highest strain: they decide about most settings.
+/// Toughest draws beyond the number that may fail: they decide on most settings.
 const TOUGH: usize = 6;
-/// Resampled recordings are kept if they have fewer pieces of work together.
+/// Maximum number of requests in cached resampled recordings.
 const KEPT: usize = 12_000_000;
-/// The quota is found to this part of itself.
+/// Resolution of the quota: 1/100 of itself.
 const PRECISION: u64 = 100;
-/// So many rows that looked best on the grid are looked at closely: by the lean replay, or by
-/// the simulator.
+/// Best rows of the grid to refine: by the lean replay, or by the simulator.
 const CLOSELY: [usize; 2] = [8, 6];
-/// So many of the best that may be recommended are among them.
+/// Minimum number of recommendable rows among them.
 const ALLOWED: usize = 4;
-/// What a plan shows beside the recommended setting.
+/// Alternatives that a plan shows.
 const CHANGES: [Change; 3] = [Change::Burst, Change::LongerPeriod, Change::Quota];
-/// Reservations within this part of the least cost as much as that.
+/// Reservations within this factor of the smallest count as equally cheap.
 const SAME_COST: f64 = 1.02;
 
 /// A period and a burst in percent of the quota.
@@ -72,32 +71,32 @@ impl Row {
     }
 }
 
-/// What is replayed, with and without the group itself.
+/// The loads to search with, with and without the group.
 pub(crate) struct Search<'a> {
     pub(crate) stage: &'a Stage<'a>,
     pub(crate) usage: &'a Usage,
     pub(crate) neighbours: &'a [&'a Usage],
-    /// Of the recording, and of others as likely.
+    /// Resamplers of the recording and of its equally likely alternatives.
     replicas: Vec<Replicas<'a>>,
-    /// The recording as it is.
+    /// The recording itself.
     pub(crate) load: Load,
-    /// Others as likely.
+    /// Equally likely alternatives.
     as_likely: Vec<Load>,
-    /// Resampled, for every other draw.
+    /// Resampled recordings, for every other draw.
     resampled: Vec<OnceLock<Load>>,
-    /// How the search looks at settings; nothing for the simulator.
+    /// The lean replay; `None` to search with the simulator.
     pub(crate) sketch: Option<Sketch>,
-    /// The neighbours alone, and their runs at the phases of the grid and of the draws;
-    /// nothing if nobody asks for their lateness.
+    /// The neighbours alone and their runs at the grid's and the draws' phases; `None` unless a
+    /// goal limits their lateness.
     pub(crate) alone: Load,
     pub(crate) alone_grid: Vec<Outcome>,
     pub(crate) alone_draws: Vec<Outcome>,
     pub(crate) confidence: f64,
-    /// The setting to change from.
+    /// Today's period and burst.
     pub(crate) from: Row,
-    /// The largest reservation allowed.
+    /// The largest reservation to search, in thousandths of a CPU.
     pub(crate) most_millicpus: u64,
-    /// What may be recommended.
+    /// Settings that may be recommended.
     pub(crate) allowed: Allowed,
     /// Simulate every setting of the grid.
     pub(crate) exhaustive: bool,
@@ -112,30 +111,30 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// So much quota, if a kernel accepts it.
+    /// The row with this quota, if a kernel accepts it.
     fn at(row: Row, millicpus: u64) -> Option<Found> {
         Some(Found { row, millicpus, limits: row.at(millicpus)? })
     }
 
-    /// With a quota that can be written.
+    /// With the quota rounded up to what the platform can write.
     pub(crate) fn rounded(self, allowed: &Allowed) -> Found {
         Found::at(self.row, allowed.rounded_up(self.millicpus)).unwrap_or(self)
     }
 }
 
-/// A row whose quota is a guess of the lean replay.
+/// A row whose quota is the lean replay's guess.
 struct Open {
     row: Row,
-    /// The largest quota that failed, if one has.
+    /// The largest quota that has failed.
     failed: Option<u64>,
-    /// All draws, the toughest first; nothing before it is settled.
+    /// All draws, toughest first; empty until ordered.
     draws: Vec<u32>,
 }
 
-/// What the grid says of a row.
+/// Result of the grid for a row.
 struct Scouted {
     row: Row,
-    /// The smallest quota from which on all goals hold, and the next one below.
+    /// The smallest quota of the grid above which all goals hold, and the next smaller one.
     holds: Option<(u64, u64)>,
     settings: u32,
     simulated: u32,
@@ -183,7 +182,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Figures at a phase; `alone` is the run without the group at the same phase.
+    /// Figures at a phase; `alone` is the run without the group at that phase.
     pub(crate) fn figures(
         &self,
         load: &Load,
@@ -202,8 +201,7 @@ impl<'a> Search<'a> {
         Ok((self.stage.figures(load, &outcome, tardiness_ns), outcome))
     }
 
-    /// Figures of one draw: a phase, and by turns the recording as it is and as it might have
-    /// been as well.
+    /// Figures of one draw: a phase, and alternately the recording itself and a resampled one.
     pub(crate) fn draw(
         &self,
         limits: Option<BandwidthLimits>,
@@ -214,8 +212,8 @@ impl<'a> Search<'a> {
         Ok(self.with_draw(draw, figures)?.0)
     }
 
-    /// Does something with the load of a draw: by turns a recording as it is, and resampled; of
-    /// several that are as likely each has its turns.
+    /// Calls `act` with a draw's load: alternately a recording itself and a resampled one, rotating
+    /// through equally likely recordings.
     fn with_draw<T>(&self, draw: u32, act: impl FnOnce(&Load) -> T) -> T {
         let number = (draw / 2) as usize % self.replicas.len();
         if draw.is_multiple_of(2) {
@@ -234,12 +232,12 @@ impl<'a> Search<'a> {
         act(self.resampled[draw as usize].get_or_init(made))
     }
 
-    /// Are there no others as likely as the recording?
+    /// Is the recording's demand known, not inferred?
     pub(crate) fn certain(&self) -> bool {
         self.as_likely.is_empty()
     }
 
-    /// How much of its limit the worst goal needs in a draw; above 1 some goal fails.
+    /// The worst goal's figure relative to its limit in a draw; a goal fails above 1.
     fn strain_of_draw(
         &self,
         look: Look,
@@ -254,13 +252,12 @@ impl<'a> Search<'a> {
         Ok(worst_strain(self.stage.goals, figures.goals.into_iter()))
     }
 
-    /// Draws that may fail.
+    /// Number of draws that may fail.
     fn may_fail(&self) -> usize {
         ((1.0 - self.confidence) * f64::from(DRAWS) + 1e-9).floor() as usize
     }
 
-    /// In how many of these draws a goal fails, beside those that have `failed`; nothing if in
-    /// more than may.
+    /// Number of failing draws, counting those in `failed`; `None` once more fail than may.
     fn failures(
         &self,
         look: Look,
@@ -282,13 +279,13 @@ impl<'a> Search<'a> {
         Ok(Some(failed))
     }
 
-    /// May the longest piece of work take longer than is allowed?
+    /// Does the longest request's bound exceed the allowed one?
     fn too_long_at_worst(&self, limits: BandwidthLimits) -> bool {
         let longest_ns = || worst_case_bound_ns(self.stage, self.usage, limits);
         self.allowed.worst_case_ns.is_some_and(|most| longest_ns() > most)
     }
 
-    /// All draws, those with the highest strain in the lean replay first.
+    /// All draws, ordered by descending strain in the lean replay.
     fn toughest(&self, limits: BandwidthLimits) -> Result<Vec<u32>, PlanError> {
         let strains = (0..DRAWS)
             .into_par_iter()
@@ -298,12 +295,12 @@ impl<'a> Search<'a> {
         Ok(strains.into_iter().map(|(_, draw)| draw).collect())
     }
 
-    /// So many of the toughest draws decide about most settings.
+    /// Number of toughest draws, which decide on most settings.
     fn tough(&self) -> usize {
         (self.may_fail() + TOUGH).min(DRAWS as usize)
     }
 
-    /// Quotas of the grid in thousandths of a CPU, rising.
+    /// Quotas of the grid in thousandths of a CPU, ascending.
     fn ladder(&self) -> Vec<u64> {
         let least = 1000.0 * self.usage.mean_cpus() * 1.01;
         let most = self.most_millicpus as f64;
@@ -315,7 +312,7 @@ impl<'a> Search<'a> {
         ladder
     }
 
-    /// Periods and bursts to look at.
+    /// Periods and bursts to search.
     fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = PERIODS_NS
             .into_iter()
@@ -329,8 +326,7 @@ impl<'a> Search<'a> {
         rows
     }
 
-    /// The smallest quota of the grid from which on the goals hold: by halves between all of
-    /// them, or by looking at each.
+    /// The smallest quota of the grid above which the goals hold: by bisection, or exhaustively.
     fn scout(&self, row: Row, ladder: &[u64]) -> Result<Scouted, PlanError> {
         let rungs = ladder.iter().filter_map(|&millicpus| Some((millicpus, row.at(millicpus)?)));
         let rungs: Vec<(u64, BandwidthLimits)> = rungs.collect();
@@ -360,7 +356,7 @@ impl<'a> Search<'a> {
         Ok(Scouted { row, holds, settings: rungs.len() as u32, simulated })
     }
 
-    /// Do the goals hold at a few phases of the recording as it is?
+    /// Do the goals hold at a few phases of the recording itself?
     fn holds_on_grid(&self, limits: BandwidthLimits) -> Result<bool, PlanError> {
         let mut holds = !self.too_long_at_worst(limits);
         for index in 0..GRID_PHASES {
@@ -403,19 +399,20 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// More by a part of itself, as far as may be reserved.
+    /// `millicpus` increased by `1/part`, up to the largest reservation.
     fn grown(&self, millicpus: u64, part: u64) -> u64 {
         (millicpus + (millicpus / part).max(1)).min(self.most_millicpus)
     }
 
-    /// The smallest quota above the one that failed that the simulator accepts over all draws. The
-    /// toughest draws find it, and the others are asked then. A guess that they refuse has failed.
+    /// The smallest quota, above the largest that failed, that the simulator accepts over all
+    /// draws. The toughest draws locate it and the others confirm it; a guess that they reject has
+    /// failed.
     fn settle(&self, guess: Found, open: &mut Open) -> Result<Option<Found>, PlanError> {
         if open.draws.is_empty() {
             open.draws = self.toughest(guess.limits)?;
         }
         let (tough, others) = open.draws.split_at(self.tough());
-        // Of the setting accepted last.
+        // Failing draws of the quota accepted last.
         let failed = Cell::new(0);
         let accepts = |limits| {
             let failures = self.failures(Look::Simulator, limits, tough, 0)?;
@@ -424,7 +421,7 @@ impl<'a> Search<'a> {
         };
         let mut least = guess;
         let mut holds = accepts(guess.limits)?;
-        // 1%, 3%, 7% less: the lean replay may have asked for too much.
+        // Try 1%, 3%, 7% less: the lean replay may have overestimated.
         let mut step = (guess.millicpus / PRECISION).max(1);
         while holds && open.failed.is_none() {
             match Found::at(guess.row, least.millicpus.saturating_sub(step)) {
@@ -444,7 +441,7 @@ impl<'a> Search<'a> {
         Ok(holds.then_some(least))
     }
 
-    /// The smallest quota that is accepted above one that is not, to 1%.
+    /// Bisects to 1% between a rejected and an accepted quota.
     fn halve(
         &self,
         accepted: Found,
@@ -462,7 +459,7 @@ impl<'a> Search<'a> {
         Ok(least)
     }
 
-    /// Looks for settings; returns those found, the cheapest first, by row.
+    /// Runs the search; returns the settings found, cheapest first, one per row.
     pub(crate) fn search(&self) -> Result<(Vec<Found>, Counts), PlanError> {
         let ladder = self.ladder();
         let rows = self.rows();
@@ -485,8 +482,8 @@ impl<'a> Search<'a> {
         Ok((found, counts))
     }
 
-    /// Settles what would be shown. A guess that fails grows by 2%, and another setting may be
-    /// the cheapest then.
+    /// Settles the settings that would be shown. A guess that fails grows by 2%, which may make
+    /// another setting the cheapest.
     fn settle_shown(&self, found: &mut Vec<Found>) -> Result<(), PlanError> {
         let open = |guess: &Found| Open { row: guess.row, failed: None, draws: Vec::new() };
         let mut open: Vec<Open> = found.iter().map(open).collect();
@@ -514,12 +511,12 @@ impl<'a> Search<'a> {
         found.iter().find(|found| self.allowed.row(&found.row)).copied()
     }
 
-    /// What is shown beside the recommended one of those found, each with what it changes: the
-    /// cheapest of all first, where that may not be recommended.
+    /// Alternatives to the recommended setting, each with its change: the cheapest overall comes
+    /// first if it may not be recommended.
     pub(crate) fn alternatives(&self, found: &[Found]) -> Vec<(Change, Found)> {
         let recommended = self.recommended(found);
         let cheapest = found.first().filter(|cheapest| !self.allowed.row(&cheapest.row));
-        // Where the recommended setting is a change, it needs no second one.
+        // The recommended setting takes the place of its own kind of change.
         let taken = recommended.and_then(|found| self.change(&found.row));
         let best = |change| {
             let best = found.iter().find(|f| self.change(&f.row) == Some(change));
@@ -531,7 +528,7 @@ impl<'a> Search<'a> {
         cheapest.map(|f| (Change::Cheapest, *f)).into_iter().chain(others).collect()
     }
 
-    /// The rows that need least, and for each change that a plan shows the best one.
+    /// The rows with the smallest quotas, and the best row of each kind of change shown.
     fn promising<'s>(&self, scouted: &'s [Scouted]) -> Vec<&'s Scouted> {
         let mut order: Vec<&Scouted> = scouted.iter().filter(|s| s.holds.is_some()).collect();
         let need = |s: &&Scouted| {
@@ -553,7 +550,7 @@ impl<'a> Search<'a> {
         closely
     }
 
-    /// What a row changes, if it is one thing.
+    /// The kind of change from today's row, if it is a single one.
     pub(crate) fn change(&self, row: &Row) -> Option<Change> {
         let same_period = row.period_ns == self.from.period_ns;
         match row.burst {
@@ -564,8 +561,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The cheapest first: what it reserves; where that is about the same, what it may use in
-    /// a period at most, then how much it changes.
+    /// Sorts by cost: the reservation; among equals the largest use per period, then the size of
+    /// the change.
     fn by_cost(&self, found: &mut Vec<Found>) {
         let mut left = std::mem::take(found);
         while let Some(least) = left.iter().map(|f| f.millicpus).min() {
@@ -586,7 +583,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// p99 of a setting of the map: in the phase that is the median of three.
+    /// p99 of a cell of the map: median of three phases.
     pub(crate) fn map_cell(&self, row: Row, millicpus: u64) -> Result<Option<f64>, PlanError> {
         let Some(limits) = row.at(millicpus) else { return Ok(None) };
         const PHASES: u32 = 3;
@@ -612,7 +609,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Phases of the grid.
+/// Phase of the grid.
 fn grid_phase(index: u32) -> Phase {
     Phase::of_grid(index, GRID_PHASES)
 }

@@ -1,5 +1,5 @@
-//! How the search looks at a setting: in the lean replay where that applies, else in the
-//! simulator, and of averages in those parts of it where the group may be throttled.
+//! How the search evaluates a setting: by the lean replay where that applies, else by the
+//! simulator, which for averages runs only the parts where the group may be throttled.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -12,16 +12,16 @@ use crate::load::Load;
 use crate::replay::{Outcome, Phase, Stage, as_f64, warmup_ns};
 use crate::{Ns, PlanError};
 
-/// What decides about a setting.
+/// Which replay evaluates a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// The lean replay: it ranks.
+    /// The lean replay, to rank.
     Lean,
-    /// The simulator: what is shown has passed it.
+    /// The simulator, to confirm what is shown.
     Simulator,
 }
 
-/// The lean replay in the place of a stage.
+/// The lean replay's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sketch {
     lean: Lean,
@@ -29,19 +29,19 @@ pub(crate) struct Sketch {
     averages: bool,
 }
 
-/// Of averages the simulator runs what the lean replay throttles with this share of the limits,
+/// Averages: simulate what the lean replay throttles under this share of the limits,
 const MARGIN: f64 = 0.9;
 /// unless that is more than this share of the time.
 const MOST_PARTS: f64 = 0.6;
 
 impl Sketch {
-    /// Without what a kernel adds to each piece of work.
+    /// Without the kernel's overhead per request.
     pub(crate) fn bare(stage: &Stage<'_>) -> Sketch {
         Sketch { lean: stage.lean(), averages: false }
     }
 
-    /// Nothing where other groups matter, which the lean replay does not know. `cpus_used` are
-    /// those of a run without limits.
+    /// `None` if other groups matter, which the lean replay does not model. `cpus_used` come from a
+    /// run without limits.
     pub(crate) fn new(
         stage: &Stage<'_>,
         load: &Load,
@@ -84,9 +84,9 @@ impl Sketch {
         Ok((outcome.expect("the search looks at limits that a kernel accepts"), spec.duration_ns))
     }
 
-    /// A run of the simulator. Of averages, which tell no latency, it runs the parts in which
-    /// the group is or might be throttled, each with what comes before it, and the rest is taken
-    /// from the lean replay: periods without throttling. Returns the load of the run, too.
+    /// Runs the simulator. Averages have no latency, so it simulates only the parts in which the
+    /// group is or might be throttled, each with a lead-in, and takes the unthrottled rest from the
+    /// lean replay. Also returns the load of the run.
     pub(crate) fn simulate(
         &self,
         stage: &Stage<'_>,
@@ -125,7 +125,7 @@ impl Sketch {
         Ok(as_f64(quantile_of(&mut outcome.latencies, 0.99)))
     }
 
-    /// How much of its limit the worst goal needs; above 1 some goal fails.
+    /// The worst goal's figure relative to its limit; a goal fails above 1.
     pub(crate) fn strain(
         &self,
         stage: &Stage<'_>,
@@ -144,7 +144,8 @@ impl Sketch {
     }
 }
 
-/// So much time around the seconds that count, in whole seconds; the first ones if none do.
+/// The marked seconds with `around_ns` on either side, in whole seconds; the first ones if none is
+/// marked.
 fn parts(seconds: &[bool], around_ns: Ns, span_ns: Ns) -> Vec<Range<Ns>> {
     let around_ns = around_ns.next_multiple_of(SECOND_NS);
     let mut parts: Vec<Range<Ns>> = Vec::new();
@@ -163,7 +164,7 @@ fn parts(seconds: &[bool], around_ns: Ns, span_ns: Ns) -> Vec<Range<Ns>> {
     parts
 }
 
-/// How much of its limit the worst of all goals needs; above 1 some goal fails.
+/// The worst of all goals' figures relative to its limit; a goal fails above 1.
 pub(crate) fn worst_strain(goals: &[Goal], figures: impl Iterator<Item = f64>) -> f64 {
     let strain = |(goal, figure): (&Goal, f64)| match goal.holds(figure) {
         true => goal.strain(figure).min(1.0),

@@ -1,6 +1,6 @@
-//! How many threads should run at once (GOMAXPROCS, the JVM's processors, a pool of workers)?
-//! Many start all work at once and spend the quota early in a period, few wait for each other.
-//! Work that several threads share is done by those that may run, in turns: as on fewer CPUs.
+//! How many threads should run at once (GOMAXPROCS, the JVM's processors, a worker pool)? With
+//! many, all work starts at once and exhausts the quota early in a period; with few, work queues.
+//! The recorded threads' work is shared among those that may run, as on fewer CPUs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,29 +12,29 @@ use serde::Serialize;
 use crate::plan::Shown;
 use crate::{Plan, PlanError, Request, plan};
 
-/// What so many threads at once do.
+/// Result for one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfThreads {
     /// Threads that may run at once.
     pub threads: u32,
-    /// Today's limits with them.
+    /// Today's limits with this number.
     pub today: Option<Brief>,
-    /// The cheapest limits whose goals hold with them.
+    /// The cheapest limits that meet the goals with this number.
     pub recommended: Option<Brief>,
-    /// Why there are none.
+    /// Why there are no recommended limits.
     pub problem: Option<String>,
 }
 
-/// Limits in short.
+/// Limits with their main figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Brief {
     /// The limits.
     pub limits: BandwidthLimits,
-    /// Median over phases; null if the recording is too short for it.
+    /// p99 of latency, median over phases; null if the recording is too short for it.
     pub p99_ns: f64,
-    /// Median over phases.
+    /// Share of throttled periods, median over phases.
     pub throttled_share: f64,
-    /// Share of the draws in which the goals hold.
+    /// Share of draws in which the goals hold.
     pub holds_share: f64,
 }
 
@@ -49,11 +49,11 @@ impl Brief {
     }
 }
 
-/// Plans for each number of threads. The plan returned is that of the smallest reservation, of
-/// the fewest threads if several need the same, and has all of them in [`Plan::threads`].
+/// Plans for each number of threads. Returns the plan with the smallest reservation (with the
+/// fewest threads among equals), with all results in [`Plan::threads`].
 ///
 /// # Errors
-/// As [`plan()`], if no number of threads reaches the goals.
+/// As [`plan()`], if no number of threads meets the goals.
 pub fn plan_threads(
     request: &Request<'_>,
     numbers: &[u32],

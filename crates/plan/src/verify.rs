@@ -1,9 +1,9 @@
-//! Is it so? The same load is replayed in a real task group on this host under each setting,
-//! and held against what was predicted over phases, one of which the kernel will have had.
+//! Checks a plan on this host: replays the load in a real task group under each setting, and
+//! compares with the prediction over phases, of which the kernel has one.
 //!
-//! What the host itself does to the load is measured first, without any limit: what the
-//! kernel charges for a piece of work beyond what was asked (waking, switching, interrupts)
-//! goes into the prediction, and how far latencies stray from it widens the range.
+//! Runs without a limit come first, to measure the host's own effect: CPU time that the kernel
+//! charges per request beyond the work (wakeups, switches, interrupts) goes into the prediction,
+//! and the deviation of latencies widens the range.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -22,44 +22,44 @@ use crate::plan::{Figures, Range};
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
 use crate::{Ns, PlanError};
 
-/// Parts of a tick at which work arrives by turns, of those that a prediction goes through.
+/// Fractions of a tick at which work arrives in turn, among those that a prediction covers.
 const TICK_PARTS: Ns = 4;
 
-/// A run tells nothing if others used more than this share of its CPUs meanwhile.
+/// A run is disturbed if others used more than this share of its CPUs.
 const DISTURBED: f64 = 0.05;
-/// A p99 so much beyond its range still agrees: the median error of docs/plan.md's trials.
+/// Tolerance of p99 beyond its range, relative: the median error of docs/plan.md's trials.
 const SLACK: f64 = 0.05;
 
-/// Does what was measured agree with what was predicted?
+/// Does the measurement agree with the prediction?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// In most runs the throttled share and p99 were as predicted.
+    /// In most runs throttled share and p99 were as predicted.
     Agrees,
-    /// Most runs were disturbed by other programs.
+    /// Other programs disturbed most runs.
     Void,
-    /// In half of the runs or more they were not.
+    /// In half of the runs or more they were not as predicted.
     Disagrees,
 }
 
-/// What is to be held against this host.
+/// Input of [`verify`].
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
     /// The load.
     pub usage: &'a Usage,
-    /// Settings to try, one after the other.
+    /// Settings to try, in order.
     pub settings: Vec<BandwidthLimits>,
-    /// Whose costs, tick and idle states to predict with.
+    /// Machine to predict with: costs, tick and idle states.
     pub machine: &'a Machine,
     /// CPUs of this host to run on.
     pub cpus: Vec<CpuId>,
-    /// The kernel.
+    /// Kernel to predict with.
     pub policy: Policy,
-    /// What a CPU draws at a time.
+    /// CPU time that a CPU draws from the quota at once.
     pub slice_ns: Ns,
-    /// Phases of a prediction.
+    /// Phases per prediction.
     pub phases: u32,
-    /// Runs under each setting, each in a fresh group with a phase of its own.
+    /// Runs under each setting, each in a fresh group, whose phase the kernel chooses.
     pub repeats: u32,
     /// Runs without a limit, before all others.
     pub controls: u32,
@@ -67,63 +67,63 @@ pub struct Trial<'a> {
     pub seed: u64,
 }
 
-/// What one run on the host came to.
+/// Result of one run on the host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// Its figures.
     pub figures: Figures<f64>,
-    /// CPUs that others used meanwhile: what disturbs.
+    /// CPUs that other tasks used meanwhile.
     pub others_cpus: f64,
 }
 
-/// What this host does to the load without any limit.
+/// The host's own effect on the load, without any limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Control {
-    /// As predicted.
+    /// Prediction.
     pub predicted: Figures<Range>,
-    /// As measured.
+    /// Measurements.
     pub measured: Vec<Measured>,
-    /// CPU time that the kernel charges for a piece of work beyond what it asks for.
+    /// CPU time that the kernel charges per request beyond its work.
     pub charged_beyond_ns: Ns,
-    /// p99 as measured by p99 as predicted: the least and the most.
+    /// Measured p99 divided by predicted: minimum and maximum.
     pub p99_stretch: [f64; 2],
 }
 
-/// A setting as predicted and as measured.
+/// A setting's prediction and measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
     /// The setting.
     pub limits: BandwidthLimits,
-    /// Over phases.
+    /// Prediction over phases.
     pub predicted: Figures<Range>,
-    /// Each run.
+    /// One per run.
     pub measured: Vec<Measured>,
-    /// Runs whose share of throttled periods lies within the range, to one period.
+    /// Runs whose throttled share lies within the range, to one period.
     pub throttled_inside: u32,
-    /// Runs whose p99 lies within the range as it stands.
+    /// Runs whose p99 lies within the predicted range.
     pub p99_inside: u32,
-    /// Runs whose p99 lies within the range stretched as the control was.
+    /// Runs whose p99 lies within the range stretched by the control.
     pub p99_inside_stretched: u32,
-    /// The middle run's share of throttled periods less the range's median.
+    /// Throttled share of the median run minus the range's median.
     pub throttled_off: f64,
-    /// The middle run's p99 by the range's median, less 1.
+    /// p99 of the median run divided by the range's median, minus 1.
     pub p99_off: f64,
-    /// Of the runs that were not disturbed.
+    /// Verdict on the undisturbed runs.
     pub verdict: Verdict,
 }
 
-/// What came of a trial.
+/// Result of [`verify`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
     /// Name of the load.
     pub name: String,
-    /// Without a limit.
+    /// Runs without a limit.
     pub control: Option<Control>,
-    /// Each setting.
+    /// One entry per setting.
     pub settings: Vec<Verified>,
-    /// The worst verdict of any setting; void if nothing was tried.
+    /// The worst verdict of all settings; void if none was tried.
     pub verdict: Verdict,
-    /// CPUs of the trial.
+    /// Number of CPUs used.
     pub cpus: u32,
 }
 
@@ -135,11 +135,12 @@ impl Verification {
     }
 }
 
-/// Predicts and measures; `command` is the `reveille` command, and `progress` is told how
-/// many runs on the host are done, and of how many.
+/// Predicts and measures. `command` is the path of `reveille`; `progress` is called with the number
+/// of completed host runs and the total.
 ///
 /// # Errors
-/// [`PlanError::Host`]: no task group can be made here, or a run fails; nothing is left then.
+/// [`PlanError::Host`]: no task group can be created here, or a run fails; everything is cleaned up
+/// then.
 pub fn verify(
     trial: &Trial<'_>,
     command: &Path,
@@ -186,7 +187,7 @@ pub fn verify(
     Ok(Verification { name: trial.usage.name.clone(), control, settings, verdict, cpus })
 }
 
-/// The same work, each piece of it longer by what the kernel charges beside it.
+/// The work, each piece longer by the kernel's overhead.
 fn charged(usage: &Usage, beyond_ns: Ns) -> Usage {
     let mut charged = usage.clone();
     for demand in &mut charged.demands {
@@ -203,7 +204,7 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// Runs without a limit; nothing if none are asked for.
+    /// Runs without a limit; `None` if none are requested.
     fn control(&self, load: &Load, tell: &mut impl FnMut()) -> Result<Option<Control>, PlanError> {
         let mut measured = Vec::new();
         for _ in 0..self.trial.controls {
@@ -227,7 +228,8 @@ impl Host<'_> {
         Ok(Some(Control { predicted, measured, charged_beyond_ns, p99_stretch: [least, most] }))
     }
 
-    /// Over phases of the period, and of the tick: where in one work arrives is chance as well.
+    /// Predicts over phases of the period and of the tick, since the arrival's position in a tick
+    /// is random as well.
     fn predicted(
         &self,
         usage: &Usage,
@@ -257,7 +259,7 @@ impl Host<'_> {
     ) -> Result<Measured, PlanError> {
         let mut groups: Groups = self.stage.groups(load, limits, Phase::of_grid(0, 1));
         for group in &mut groups.groups {
-            // Left to the kernel, as for everybody.
+            // Leave the phase to the kernel, as in production.
             group.phase_ns = None;
         }
         let made = HostGroups::create(&groups)?;
@@ -270,7 +272,7 @@ impl Host<'_> {
     }
 }
 
-/// CPUs that were busy with something else than the group.
+/// CPUs busy with tasks outside the group.
 fn others(run: &RunResult) -> f64 {
     let busy: Ns = run.cpus.iter().map(|cpu| cpu.busy_ns + cpu.cost_ns).sum();
     let own: Ns = run.groups.iter().map(|group| group.usage_ns).sum();
@@ -325,7 +327,7 @@ fn held_against(
     }
 }
 
-/// The median; the lower one of an even number.
+/// The median; the lower one for an even number.
 fn middle(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,5 +1,4 @@
-//! The longest piece of work, alone, at the moment when the bank has been emptied: how long
-//! can it take?
+//! How long the longest request can take if it runs alone and arrives when the bank is empty.
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_measure::{RunSpec, UNANSWERED};
@@ -12,13 +11,13 @@ use crate::plan::WorstCase;
 use crate::replay::{Phase, Stage};
 use crate::{Ns, PlanError};
 
-/// So many phases of the period, and as many amounts of work that empty the bank.
+/// Phases of the period, and as many amounts of work that empty the bank.
 const PHASES: u32 = 8;
 const DRAINS: u64 = 8;
-/// What a CPU keeps of its slice when its last task sleeps (min_cfs_rq_runtime).
+/// Runtime that a CPU keeps when its last task sleeps (min_cfs_rq_runtime).
 const KEPT_NS: Ns = 1_000_000;
 
-/// How long the longest piece takes at worst; nothing if there is no work.
+/// Worst latency of the longest request; `None` if there is no work.
 pub(crate) fn worst_case(
     stage: &Stage<'_>,
     usage: &Usage,
@@ -39,7 +38,7 @@ pub(crate) fn worst_case(
         (0..PHASES).flat_map(|phase| (0..DRAINS).map(move |drain| (phase, drain))).collect();
     let took = runs.into_par_iter().map(|(phase, drain)| {
         let phase = Phase { own: (f64::from(phase) + 0.9) / f64::from(PHASES), others: 0.5 };
-        // From exactly a quota on to less than two.
+        // From one quota to less than two.
         let each_ns = (quota_ns + quota_ns * drain / DRAINS) / u64::from(threads);
         let empty_at = replay(stage, &empty, limits, phase, (threads, each_ns), None, bound_ns)?;
         let Some(at_ns) = empty_at else { return Ok(f64::INFINITY) };
@@ -57,7 +56,7 @@ fn threads(stage: &Stage<'_>, usage: &Usage) -> u32 {
     usage.threads.min(stage.machine.topology.n_cpus() as u32).max(1)
 }
 
-/// The longest that the longest piece can take: its CPU time without a quota.
+/// Upper bound on the longest request's latency; its CPU time without a quota.
 pub(crate) fn worst_case_bound_ns(stage: &Stage<'_>, usage: &Usage, limits: BandwidthLimits) -> Ns {
     let work_ns = longest_ns(usage);
     let Some(quota_ns) = limits.quota_ns else { return work_ns };
@@ -65,8 +64,8 @@ pub(crate) fn worst_case_bound_ns(stage: &Stage<'_>, usage: &Usage, limits: Band
     bound_ns(work_ns + debt_ns, quota_ns, limits.period_ns)
 }
 
-/// All threads empty the bank, then the piece comes on the first. Returns how long the piece
-/// took, or without one when all threads were done.
+/// All threads empty the bank, then the request arrives on the first. Returns the request's latency
+/// or, without a request, when all threads were done.
 fn replay(
     stage: &Stage<'_>,
     usage: &Usage,
@@ -76,7 +75,7 @@ fn replay(
     piece: Option<(Ns, Ns)>,
     bound_ns: Ns,
 ) -> Result<Option<Ns>, PlanError> {
-    // Later than the tasks are forked.
+    // After the tasks have been forked.
     const BEGIN_NS: Ns = 1_000_000;
     let drain = |thread| Demand { at_ns: BEGIN_NS, cpu_ns: each_ns, thread, done_ns: None };
     let mut demands: Vec<Demand> = (0..threads).map(drain).collect();
@@ -90,7 +89,7 @@ fn replay(
     let spec = RunSpec { seed: stage.seed, warmup_ns: 0, duration_ns: span_ns };
     let outcome = stage.run(&load, &stage.groups(&load, Some(limits), phase), &spec)?;
     let took = outcome.latencies(&load, 0);
-    // Of the first thread: the drain, then the piece.
+    // Answers of the first thread: the drain, then the request.
     let took = match piece {
         Some(_) => took[1],
         None => took.iter().copied().max().unwrap_or(UNANSWERED),
@@ -99,10 +98,10 @@ fn replay(
     Ok((took != UNANSWERED).then(|| begin_ns + took))
 }
 
-/// A closed form: the piece and what the group owes are paid from as many refills as they
-/// need, the first of which is a period away, and after the last it runs to its end.
+/// Closed form: the request and the group's debt are paid from as many refills as needed, of which
+/// the first is a period away; after the last one it runs to its end.
 fn bound_ns(owed_ns: Ns, quota_ns: Ns, period_ns: Ns) -> Ns {
-    // One thread uses no more than a period in a period.
+    // One thread uses at most a period's length per period.
     let each_ns = quota_ns.min(period_ns);
     let refills = owed_ns.div_ceil(each_ns);
     refills * period_ns + owed_ns - (refills - 1) * each_ns
