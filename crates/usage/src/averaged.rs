@@ -1,32 +1,32 @@
-//! Demand of averages: what each step used, spread evenly over it.
+//! Demands from averages: each step's CPU time, spread evenly over the step.
 
 use reveille_place::Mistake;
 
 use crate::{Demand, MAX_THREADS, Ns, Sample};
 
-/// Demand within a step comes as one demand per thread and this time.
+/// Within a step, each thread gets one demand per slot of this length.
 const SLOT_NS: Ns = 10_000_000;
-/// More demands than this are not made of averages: slots become longer.
+/// Maximum number of demands; slots become longer to stay below it.
 const MAX_DEMANDS: u128 = 2_000_000;
-/// No more threads than this in all steps together: each has a demand at least.
+/// Maximum number of threads summed over steps; each has at least one demand.
 const MAX_SHARES: u128 = 5_000_000;
 
-/// What averages become.
+/// The demands made from averages.
 pub(crate) struct Spread {
     pub(crate) threads: u32,
     pub(crate) demands: Vec<Demand>,
-    /// Time that one demand stands for.
+    /// Length of a slot.
     pub(crate) slot_ns: Ns,
 }
 
 impl Spread {
-    /// Is a slot longer than usual, to keep the number of demands down?
+    /// Is a slot longer than usual, to limit the number of demands?
     pub(crate) fn is_coarse(&self) -> bool {
         self.slot_ns > SLOT_NS
     }
 }
 
-/// A step: from when to when, and the CPU time used in it.
+/// A step: start, end, and the CPU time used in it.
 type Step = (Ns, Ns, Ns);
 
 fn steps(samples: &[Sample]) -> impl Iterator<Item = Step> {
@@ -37,11 +37,11 @@ fn steps(samples: &[Sample]) -> impl Iterator<Item = Step> {
 /// Threads that a step needs.
 fn threads_of((from_ns, until_ns, used_ns): Step) -> f64 {
     let cpus = used_ns as f64 / (until_ns - from_ns).max(1) as f64;
-    // A counter that is read a moment late does not make a thread.
+    // Reading a counter slightly late must not add a thread.
     (cpus - 1e-6).ceil().max(1.0)
 }
 
-/// Spreads what each step took over as many threads as it needs, and over slots of time.
+/// Spreads each step's CPU time over as many threads as it needs, and over slots.
 pub(crate) fn spread(samples: &[Sample]) -> Result<Spread, Mistake> {
     let (mut thread_time_ns, mut shares) = (0, 0);
     let mut threads = 1;
@@ -71,9 +71,9 @@ pub(crate) fn spread(samples: &[Sample]) -> Result<Spread, Mistake> {
         let up_to_thread = |thread: Ns| used_ns * u128::from(thread) / u128::from(count);
         for thread in 0..count {
             let share_ns = up_to_thread(thread + 1) - up_to_thread(thread);
-            // Used up to a moment of the step; exact in sum.
+            // Used from the start of the step; exact in sum.
             let up_to = |ns: Ns| (share_ns * u128::from(ns) / u128::from(length_ns)) as Ns;
-            // Threads take turns, so that their slots do not begin all at once.
+            // Threads run in turn, so that their slots do not all begin at once.
             let mut begin_ns = 0;
             let mut end_ns = slot_ns * (thread + 1) / count;
             while begin_ns < length_ns {

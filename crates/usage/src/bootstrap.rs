@@ -1,16 +1,16 @@
-//! Recordings like this one, as they might have been: how far a result hangs on chance.
+//! Resampled recordings, to see how far a result depends on chance.
 
 use reveille_measure::Random;
 
 use crate::{Demand, Ns, Usage};
 
 impl Usage {
-    /// A recording of equal length, put together of blocks of this one that begin at random
-    /// (a circular block bootstrap). Demands that arrive in a block move with it and keep
-    /// their thread; what lies closer together than a block mostly stays together. The last
-    /// block is cut where the recording ends. Samples cannot move, and are left out.
+    /// A recording of equal length, assembled from blocks of this one that begin at random (a
+    /// circular block bootstrap). Demands move with their block and keep their thread, so what is
+    /// correlated within a block mostly stays so. The last block is cut at the end. Samples cannot
+    /// be resampled and are left out.
     ///
-    /// The same seed gives the same recording.
+    /// Deterministic in `seed`.
     ///
     /// # Panics
     /// If `block_ns` is 0.
@@ -40,13 +40,13 @@ impl Usage {
         Usage { demands, ..self.outline() }
     }
 
-    /// Demands that arrive from one moment on and before another.
+    /// Demands that arrive in `from_ns..before_ns`.
     fn arriving(&self, from_ns: Ns, before_ns: Ns) -> &[Demand] {
         let position = |ns: Ns| self.demands.partition_point(|demand| demand.at_ns < ns);
         &self.demands[position(from_ns)..position(before_ns)]
     }
 
-    /// All but its rows.
+    /// The recording without demands and samples.
     fn outline(&self) -> Usage {
         Usage {
             name: self.name.clone(),

@@ -1,5 +1,4 @@
-//! A table of requests becomes a recording: when each arrived, what CPU time it took and,
-//! where that is known, which thread did it and when it was done.
+//! Imports a table of requests: arrival, CPU time and, if known, thread and completion.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -12,26 +11,26 @@ use crate::decimal::nanoseconds;
 use crate::valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};
 use crate::{Demand, Ns, Origin, Usage, UsageError};
 
-/// As many threads as requests without threads are spread over, unless more are asked for.
+/// Default limit on the threads that requests without a thread are spread over.
 pub const DEFAULT_THREADS: u32 = 1024;
-/// A line that is this much earlier than one above it means a clock that was set back, or
-/// a file in another order than that of time.
+/// A line earlier than a previous one by more than this means that the clock was set back or the
+/// file is not sorted by time.
 const STEP_BACK_NS: i128 = 1_000_000_000;
 
 const HEADER: &str =
     "write a header such as at_ms,cpu_us (and thread, done_ms); units are s, ms, us, ns";
 
-/// How a table of requests is read.
+/// Options for reading a table of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// Threads at most that requests are spread over where the table names none;
-    /// [`DEFAULT_THREADS`] if not given.
+    /// Maximum number of threads to spread requests over if the table names none;
+    /// [`DEFAULT_THREADS`] by default.
     pub threads: Option<u32>,
-    /// Lines need not be in the order of time.
+    /// Accept lines that are not sorted by time.
     pub unordered: bool,
 }
 
-/// A column with times, and what one of its units is.
+/// A column of times, and its unit in nanoseconds.
 #[derive(Clone, Debug)]
 struct TimeColumn {
     index: usize,
@@ -39,7 +38,7 @@ struct TimeColumn {
     unit_ns: Ns,
 }
 
-/// Where what stands.
+/// Positions of the columns.
 struct Header {
     at: TimeColumn,
     cpu: TimeColumn,
@@ -48,7 +47,7 @@ struct Header {
     thread: Option<usize>,
 }
 
-/// A line, in the clock of the file.
+/// A line, on the file's clock.
 struct Request {
     at: i128,
     cpu_ns: Ns,
@@ -57,12 +56,12 @@ struct Request {
 }
 
 impl Usage {
-    /// Reads a table of requests: columns `at` and `cpu`, and perhaps `thread` and `done`,
-    /// with units in their names. Errors name it `file`; the recording is called `name`.
+    /// Reads a table of requests: columns `at` and `cpu`, optionally `thread` and `done`, with
+    /// units in their names. Errors name it `file`; the recording is called `name`.
     ///
-    /// The recording begins with the first arrival, and ends one mean gap after the last,
-    /// so that it can be repeated. Without threads, a request goes to the thread that would
-    /// be free first on unlimited CPUs, and to a new one while all are busy.
+    /// The recording begins with the first arrival and ends one mean gap after the last, so that it
+    /// can be repeated. Without threads, a request goes to the thread that would be free first on
+    /// unlimited CPUs, or to a new one if all are busy.
     ///
     /// # Errors
     /// [`UsageError`] with the line, the column and the fix.
@@ -98,7 +97,7 @@ impl Reader<'_> {
             header(&names).map_err(|mistake| mistake.at_line::<UsageError>(self.file, 1))?;
         let mut requests = Vec::new();
         let mut threads = HashMap::new();
-        // By thread: the latest arrival so far, and on which line.
+        // By thread: the latest arrival so far, and its line.
         let mut latest: Vec<(i128, u64)> = Vec::new();
         let mut line = StringRecord::new();
         while reader.read_record(&mut line).map_err(|error| self.unread(error))? {
@@ -251,7 +250,7 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
     Ok(Header { at, cpu, done, latency, thread })
 }
 
-/// A cell with a time.
+/// Parses a cell that holds a time.
 fn time(text: &str, column: &TimeColumn) -> Result<i128, Mistake> {
     let fix = "write a plain number, such as 12 or 0.5";
     if text.is_empty() {
@@ -267,7 +266,7 @@ fn time(text: &str, column: &TimeColumn) -> Result<i128, Mistake> {
     }
 }
 
-/// The recording of requests in the order of their arrival.
+/// The recording made from requests sorted by arrival.
 fn recording(
     name: &str,
     header: &Header,
@@ -309,7 +308,7 @@ fn recording(
         samples: Vec::new(),
         limits: None,
         host_cpus: None,
-        // A clock that counts from a start of its own is no date.
+        // A clock that does not count from 1970 gives no date.
         began_unix_ns: u64::try_from(first.at).ok().filter(|&ns| ns > YEAR_2000_NS),
         overhead: None,
     })
@@ -344,12 +343,12 @@ fn warnings(demands: &[Demand], length_ns: Ns, header: &Header, queued: usize) -
     warnings
 }
 
-/// Threads on unlimited CPUs, each of which does its work in order.
+/// Threads on unlimited CPUs, each of which serves its requests in order.
 struct ThreadPool {
     limit: u32,
-    /// When each is free, and its number.
+    /// When each becomes free, and its number.
     free_at: BinaryHeap<Reverse<(Ns, u32)>>,
-    /// Requests that no thread was free for.
+    /// Requests that found no free thread.
     queued: usize,
 }
 
@@ -358,7 +357,7 @@ impl ThreadPool {
         ThreadPool { limit, free_at: BinaryHeap::new(), queued: 0 }
     }
 
-    /// The thread that does a request which arrives at `at_ns`.
+    /// The thread that serves a request arriving at `at_ns`.
     fn take(&mut self, at_ns: Ns, cpu_ns: Ns) -> u32 {
         let count = self.free_at.len() as u32;
         let all_busy = self.free_at.peek().is_none_or(|Reverse((free_ns, _))| *free_ns > at_ns);

@@ -1,10 +1,9 @@
-//! Times as text, exact: no value passes through a float, which could not hold the
-//! nanoseconds of a date.
+//! Exact conversion of decimal times: a float could not hold the nanoseconds of a date.
 
 use crate::Ns;
 
-/// Reads a number of units of `unit_ns` (1, 1,000, … 10^9) as whole nanoseconds, rounded to the nearest:
-/// `12`, `12.5`, `1.7e9`, `-3`. Nothing if it is no number or is beyond 2^100.
+/// Parses a number of units of `unit_ns` (1, 1,000, … 10^9) into whole nanoseconds, rounded to the
+/// nearest: `12`, `12.5`, `1.7e9`, `-3`. `None` if it is not a number or beyond 2^100.
 pub(crate) fn nanoseconds(text: &str, unit_ns: Ns) -> Option<i128> {
     let (negative, text) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -26,7 +25,7 @@ pub(crate) fn nanoseconds(text: &str, unit_ns: Ns) -> Option<i128> {
             return None;
         }
         let fractional = index >= whole.len();
-        // What no longer fits is far below a nanosecond, or far beyond 2^100.
+        // Further digits are far below a nanosecond, or the number is far beyond 2^100.
         if digits < 1 << 100 {
             digits = digits * 10 + i128::from(byte - b'0');
             scale -= i64::from(fractional);

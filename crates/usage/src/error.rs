@@ -1,5 +1,4 @@
-//! What can be wrong with a recording or a file that is to become one: always the file,
-//! the place in it, the problem and the fix.
+//! Errors in recordings and in files to import: the file, the position, the problem and the fix.
 
 use miette::Diagnostic;
 use reveille_place::{FileError, ReadError};
@@ -12,7 +11,7 @@ pub enum UsageError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Read(#[from] ReadError),
-    /// A line of a table, a part of a file that has no line, or all of it.
+    /// A mistake in a file, with its line if it has one.
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(#[from] Box<FileError>),

@@ -1,4 +1,4 @@
-//! The file of a recording: what it is, its content tells, by one rule for every command.
+//! Files of recordings. Their content decides the format, by the same rule for every command.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use reveille_place::{CHECK_PATH, InputKind, ReadError, read_input};
 use crate::parquet_file::MAGIC;
 use crate::{CsvOptions, Usage, UsageError};
 
-/// What a recording is written as.
+/// Formats that hold a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// As `reveille record` and `import` write it.
+    /// Written by `reveille record` and `import`.
     Parquet,
-    /// Answers of Prometheus, in JSON.
+    /// Prometheus' answers, in JSON.
     Prometheus,
     /// A table of requests.
     Csv,
 }
 
 impl Format {
-    /// Told by the first bytes, after a byte order mark and blanks.
+    /// Detects the format from the first bytes, after a byte order mark and blanks.
     pub fn of(bytes: &[u8]) -> Format {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         match bytes.trim_ascii_start() {
@@ -30,14 +30,14 @@ impl Format {
     }
 }
 
-/// A file that holds a recording, or a part of one, as it was read.
+/// The content of a file that holds a recording or a part of one.
 #[derive(Clone, Debug)]
 pub struct UsageFile {
-    /// As given.
+    /// The path the user gave.
     pub path: PathBuf,
     /// Its content.
     pub bytes: Vec<u8>,
-    /// What that is.
+    /// Detected format.
     pub format: Format,
 }
 
@@ -57,7 +57,7 @@ impl UsageFile {
         self.path.display().to_string()
     }
 
-    /// What a recording that has no name of its own is called.
+    /// File name without extension: the default name of its recording.
     pub fn stem(&self) -> String {
         let stem = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         stem.unwrap_or_else(|| self.shown())

@@ -1,5 +1,5 @@
-//! Recordings of what CPU time a group of tasks asked for, and when: the one value that
-//! recorders fill in, files hold, and the planner and the replay start from.
+//! Recordings of a group's demand for CPU time. Recorders produce them, files hold them, and the
+//! planner and replays start from them.
 
 mod averaged;
 mod bootstrap;

@@ -1,6 +1,5 @@
-//! A recording as a Parquet file: one flat table of demands and samples, told apart by
-//! `kind`, that any tool for such files can read; everything else stands as JSON in the
-//! footer.
+//! A recording as a Parquet file: one flat table of demands and samples, told apart by `kind`, that
+//! any Parquet tool can read. The footer holds everything else as JSON.
 
 pub(crate) mod pages;
 mod read;
@@ -13,14 +12,14 @@ use crate::{Ns, Origin, Usage};
 
 /// First and last bytes of every Parquet file.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
-/// Where in the footer the rest of a recording stands.
+/// Key of that JSON in the footer.
 const KEY: &str = "reveille.usage";
-/// Goes up when a reader of the version before would misread a file.
+/// Incremented when older readers would misread a file.
 const VERSION: u32 = 1;
-/// Version of a file of averages without demands, which follow from its samples.
+/// Version of a file of averages without demands, which are recomputed from its samples.
 const WITHOUT_DEMANDS: u32 = 2;
 
-/// The columns besides `kind`, all of them whole numbers; `at_ns` is never empty.
+/// The columns besides `kind`, all integers; `at_ns` is never null.
 const COLUMNS: [&str; 9] = [
     "at_ns",
     "thread",
@@ -36,7 +35,7 @@ const COLUMNS: [&str; 9] = [
 /// A row's numbers, in the order of [`COLUMNS`].
 type Row = [Option<u64>; COLUMNS.len()];
 
-/// What `kind` says of a row.
+/// Values of `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Demand,
@@ -52,13 +51,13 @@ impl Kind {
     }
 }
 
-/// The version alone: the rest may look different in a later one.
+/// The version alone: a later version may change the rest.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
 }
 
-/// What stands in the footer.
+/// The JSON in the footer.
 #[derive(Serialize, Deserialize)]
 struct About {
     version: u32,
@@ -89,7 +88,7 @@ impl About {
         }
     }
 
-    /// A recording without its rows.
+    /// The recording, still without its rows.
     fn into_usage(self) -> Usage {
         Usage {
             name: self.name,

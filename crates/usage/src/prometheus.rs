@@ -1,6 +1,5 @@
-//! What a monitoring system keeps of a container becomes a recording: the answers of
-//! Prometheus to range queries for the usual counters. They say how much CPU time each
-//! step took, and nothing about when in it.
+//! Imports a container's counters from Prometheus' answers to range queries. They give the CPU time
+//! of each step, but not when it was used within the step.
 
 mod answer;
 mod containers;
@@ -24,12 +23,12 @@ const QUOTA: &str = "container_spec_cpu_quota";
 const PERIOD: &str = "container_spec_cpu_period";
 const NAMES: [&str; 6] = [USAGE, PERIODS, THROTTLED, THROTTLED_TIME, QUOTA, PERIOD];
 
-/// A label and its value, which picks one series among several.
+/// A label and value that select one of several series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Select {
     /// Such as `pod`.
     pub label: String,
-    /// What it must be.
+    /// Required value.
     pub value: String,
 }
 
@@ -47,13 +46,13 @@ impl std::str::FromStr for Select {
 }
 
 impl Usage {
-    /// Reads answers of Prometheus to range queries for a container's counters, from files
-    /// given by name and content; each holds one answer or an array of them.
-    /// `container_cpu_usage_seconds_total` must be there, what tells of limits and
-    /// throttling may be.
+    /// Reads Prometheus' answers to range queries for a container's counters, from files given by
+    /// name and content; each holds one answer or an array of them.
+    /// `container_cpu_usage_seconds_total` is required, series on limits and throttling are
+    /// optional.
     ///
     /// # Errors
-    /// [`UsageError::File`]; where several series answer, it lists them.
+    /// [`UsageError::File`]; if several series match, it lists them.
     pub fn from_prometheus(
         name: &str,
         files: &[(String, Vec<u8>)],
@@ -69,7 +68,7 @@ impl Usage {
     }
 }
 
-/// The one series of each name; nothing where there is none.
+/// The one series of each name, if it exists.
 type Picked = [Option<Series>; NAMES.len()];
 
 fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
@@ -86,7 +85,7 @@ fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
             return Err(Mistake::new(format!("no series has {label}={value}"), fix));
         }
     }
-    // A series without the label is not told apart by it.
+    // A series without the label matches any value.
     let fits = |series: &Series| {
         let other = |s: &Select| series.labels.get(&s.label).is_some_and(|v| *v != s.value);
         !select.iter().any(other)
@@ -97,7 +96,7 @@ fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
         let named = all.iter().filter(|s| s.name == name && fits(s)).cloned().collect();
         for series in of_containers(named) {
             match fitting.iter_mut().find(|known| known.labels == series.labels) {
-                // A long range, asked for in parts.
+                // A long range that was queried in parts.
                 Some(known) => known.points.extend(series.points),
                 None => fitting.push(series),
             }
@@ -202,7 +201,7 @@ fn seconds(ns: Ns) -> String {
     format!("{} s", ns as f64 / 1e9)
 }
 
-/// The limits at the end.
+/// The limits at the end of the range.
 fn limits(
     quota: Option<Series>,
     period: Option<Series>,

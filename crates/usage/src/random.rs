@@ -1,10 +1,10 @@
-//! A load by the rules of queueing theory: what a recording could be where there is none.
+//! A random load by queueing theory, for use without a recording.
 
 use reveille_measure::Random;
 
 use crate::{Demand, Ns, Usage};
 
-/// No piece of work is shorter.
+/// Shortest request.
 const SHORTEST_NS: f64 = 10_000.0;
 
 impl Usage {
@@ -17,9 +17,9 @@ impl Usage {
         first
     }
 
-    /// Work that arrives at each of `threads` as a Poisson process and takes an exponentially
-    /// distributed time of the mean `work_ns`, for `cpus` on average over `span_ns`: exactly,
-    /// since all of it is stretched by what a sample of few is off.
+    /// Requests that arrive at each of `threads` as a Poisson process and have exponentially
+    /// distributed CPU times with mean `work_ns`. They are scaled to use exactly `cpus` on average
+    /// over `span_ns`.
     pub fn random(
         name: &str,
         threads: u32,

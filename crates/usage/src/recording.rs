@@ -1,4 +1,4 @@
-//! A recording as plain data. Times count from its start, in nanoseconds.
+//! A recording as plain data. Times are nanoseconds since its start.
 
 use reveille_policy::BandwidthLimits;
 use serde::{Deserialize, Serialize};
@@ -6,57 +6,57 @@ use serde::{Deserialize, Serialize};
 /// Nanoseconds.
 pub type Ns = u64;
 
-/// One piece of work: when it could start, and what CPU time it takes.
+/// One request: when it could start, and its CPU time.
 ///
-/// The work of one thread is done in order. A demand that arrives while an earlier one of
-/// its thread is not done waits, and no arrival shifts for it (an open load). The latency
-/// of a demand is the time from its arrival until it is done.
+/// A thread serves its demands in order. A demand that arrives while an earlier one of its thread
+/// is pending waits, and later arrivals do not shift (an open load). Its latency is the time from
+/// arrival to completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Demand {
-    /// When it arrives: before [`Usage::span_ns`].
+    /// Arrival, before [`Usage::span_ns`].
     pub at_ns: Ns,
-    /// CPU time that it takes; 0 for a wakeup that does nothing.
+    /// Required CPU time; 0 for a wakeup without work.
     pub cpu_ns: Ns,
-    /// Which thread does it: below [`Usage::threads`].
+    /// The thread that serves it, below [`Usage::threads`].
     pub thread: u32,
-    /// When it was seen to be done, if that was seen; the recording may have ended before.
+    /// Completion, if it was observed; the recording may have ended before.
     pub done_ns: Option<Ns>,
 }
 
-/// What a group was seen to have used up to a moment.
+/// A group's counters at one moment.
 ///
-/// The three counters of bandwidth control count from the recording's start.
+/// The three bandwidth counters start at 0 with the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sample {
-    /// When it was taken.
+    /// Time of the sample.
     pub at_ns: Ns,
-    /// CPU time used since the sample before, or since the start.
+    /// CPU time used since the previous sample, or since the start.
     pub runtime_ns: Ns,
-    /// Threads that ran or waited for a CPU, where that was seen.
+    /// Threads running or waiting for a CPU, if observed.
     pub runnable: Option<u32>,
-    /// Periods in which the group had something to do.
+    /// Periods with runnable tasks.
     pub nr_periods: u64,
-    /// Those of them in which it ran out of quota.
+    /// Periods in which the group ran out of quota.
     pub nr_throttled: u64,
-    /// Time for which it was throttled, summed over CPUs.
+    /// Throttled time, summed over CPUs.
     pub throttled_ns: Ns,
 }
 
-/// How a recording came about, which decides what it can tell.
+/// How a recording was made, which decides what it can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Origin {
-    /// Every wakeup and sleep of every thread was seen.
+    /// Traced: every wakeup and sleep of every thread.
     Traced,
-    /// Counters were read again and again.
+    /// From counters read periodically.
     Sampled {
-        /// Typical time between two readings.
+        /// Typical time between two samples.
         resolution_ns: Ns,
     },
-    /// A list of requests with their arrival and CPU time.
+    /// From a list of requests with arrival and CPU time.
     Requests,
-    /// Averages over long steps, as a monitoring system keeps them: nothing shorter than a
-    /// step can be seen, and no latency.
+    /// Averages over long steps from a monitoring system. They show nothing shorter than a step,
+    /// and no latency.
     Averaged {
         /// Length of a step.
         step_ns: Ns,
@@ -66,32 +66,32 @@ pub enum Origin {
 /// A recording of one group's demand for CPU time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage {
-    /// What it is called on screens: a group's or a file's name.
+    /// Display name: the group's or the file's.
     pub name: String,
     /// How it came about.
     pub origin: Origin,
-    /// Its length; a replay starts over after it.
+    /// Length; a replay starts over after it.
     pub span_ns: Ns,
-    /// Number of threads that the demands are spread over.
+    /// Number of threads that serve the demands.
     pub threads: u32,
-    /// All work, in the order of its arrival.
+    /// All demands, sorted by arrival.
     pub demands: Vec<Demand>,
-    /// What was seen in the meantime, in the order of time; may be empty.
+    /// Samples sorted by time; may be empty.
     pub samples: Vec<Sample>,
-    /// The limits in force while it was recorded, if they are known.
+    /// Limits in force during the recording, if known.
     pub limits: Option<BandwidthLimits>,
-    /// CPUs of the host on which it was recorded, if known.
+    /// CPUs of the recorded host, if known.
     pub host_cpus: Option<u32>,
-    /// When it began, in nanoseconds of Unix time, if known.
+    /// Start, in nanoseconds of Unix time, if known.
     pub began_unix_ns: Option<u64>,
-    /// CPUs that the recording itself used, if that was measured.
+    /// CPUs used by the recorder, if measured.
     pub overhead: Option<f64>,
-    /// What whoever uses it has to know, as whole sentences.
+    /// Caveats on the recording, as whole sentences.
     pub warnings: Vec<String>,
 }
 
 impl Usage {
-    /// One second in which nothing is asked for.
+    /// One second without any demand.
     pub fn idle(name: impl Into<String>) -> Usage {
         Usage {
             name: name.into(),

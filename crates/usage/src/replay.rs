@@ -1,22 +1,21 @@
-//! From recordings to the program that repeats them, in the simulator or on a kernel.
+//! Turns recordings into a program that replays them, in the simulator or on a kernel.
 
 use reveille_place::Mistake;
 use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Op, Program, Role, TaskSpec};
 
 use crate::{Ns, Usage, UsageError};
 
-/// The program that replays recordings beside each other: a role and a process for each,
-/// and a task for each thread that has work, in this order. A task computes for the CPU
-/// time of each demand when it arrives, or once it is done with the one before; its answers
-/// come task by task in the order of arrival. Record `n` holds the latencies of recording
-/// `n`.
+/// The program that replays recordings side by side: a role and a process per recording, and a task
+/// per thread that has work, in this order. A task computes for each demand's CPU time when the
+/// demand arrives, or after the previous one; its answers come task by task in order of arrival.
+/// Record `n` holds the latencies of recording `n`.
 ///
-/// Each starts over after its span, and all of it after the longest one's, where a shorter
-/// one is cut off.
+/// Each recording starts over after its span. All start over after the longest span, which cuts off
+/// shorter ones.
 ///
 /// # Errors
-/// [`UsageError::File`], by the name of a recording that has no work, and if there are more
-/// than 256.
+/// [`UsageError::File`] for a recording without work, by its name, and for more than 256
+/// recordings.
 pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
     let names: Vec<String> = recordings.iter().map(|usage| usage.name.clone()).collect();
     let span_ns = recordings.iter().map(|usage| usage.span_ns).max().unwrap_or(0);
@@ -57,7 +56,7 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
                 list_base: 0,
                 task_base,
                 lock_base: 0,
-                // There are no more than 65,536 threads.
+                // At most 65,536 threads: see `Usage::validate`.
                 own: own as u16,
             });
         }
@@ -67,7 +66,7 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
 }
 
 impl Usage {
-    /// What arrives before `until_ns` if it starts over again and again, by thread.
+    /// Arrivals before `until_ns` by thread, with the recording repeated.
     pub fn arrivals(&self, until_ns: Ns) -> Vec<Vec<Arrival>> {
         let mut of_thread = vec![Vec::new(); self.threads as usize];
         for round in 0..until_ns.div_ceil(self.span_ns) {

@@ -1,5 +1,4 @@
-//! From counters that were read again and again to pieces of work: what ran without a
-//! break is taken as one piece.
+//! Turns periodically read counters into demands: an uninterrupted busy stretch is one demand.
 
 use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
@@ -7,18 +6,17 @@ use reveille_policy::BandwidthLimits;
 use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
 
 impl Usage {
-    /// A recording from samples of a group, which began at 0 with the counters at 0.
+    /// A recording from samples of a group, whose counters start at 0.
     ///
-    /// A counter of CPU time does not tell threads apart. So the time is laid out in
-    /// layers: thread k is busy in a sample of length dt for min(dt, max(0, runtime - k·dt)).
-    /// Samples in which a layer is busy one after the other are one demand, and so are those
-    /// that only throttling parts: the group's throttled time rose by at least half the
-    /// break. A demand begins as late as its first sample allows if it goes on in the next,
-    /// else with its sample; when it was done is not known.
+    /// A counter of CPU time does not distinguish threads, so the time is laid out in layers:
+    /// thread k is busy in a sample of length dt for min(dt, max(0, runtime - k·dt)). Consecutive
+    /// samples in which a layer is busy form one demand, even across throttling, which is a gap of
+    /// which throttled time covers at least half. A demand begins as late as its first sample
+    /// allows if it continues in the next, else with its sample; its completion is unknown.
     ///
     /// # Errors
-    /// [`UsageError::File`], by the recording's name, if there are no samples or they break
-    /// the rules of [`Usage::validate`].
+    /// [`UsageError::File`], by the recording's name, if there are no samples or they break the
+    /// rules of [`Usage::validate`].
     pub fn from_samples(
         name: &str,
         samples: Vec<Sample>,
@@ -65,7 +63,7 @@ impl Usage {
     }
 }
 
-/// The time between two samples that lies in the middle of all.
+/// Median time between two samples.
 fn resolution(samples: &[Sample]) -> Ns {
     let begins = [0].into_iter().chain(samples.iter().map(|sample| sample.at_ns));
     let mut steps: Vec<Ns> =
@@ -89,10 +87,10 @@ fn too_parallel(samples: &[Sample]) -> Option<Mistake> {
     Some(Mistake::new(problem, "correct what wrote it: run times count from the sample before"))
 }
 
-/// The demands of one layer; `bridged` counts those that throttling parted.
+/// The demands of one layer; `bridged` counts gaps joined across throttling.
 fn layer_of(samples: &[Sample], layer: u32, bridged: &mut usize) -> Vec<Demand> {
     let mut demands: Vec<Demand> = Vec::new();
-    // When the last busy sample ended, and the throttled time up to then.
+    // End of the last busy sample, and the throttled time up to then.
     let mut busy_until: Option<(Ns, Ns)> = None;
     let mut begin = 0;
     for (index, sample) in samples.iter().enumerate() {

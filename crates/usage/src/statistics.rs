@@ -1,4 +1,4 @@
-//! What a recording says at a glance, and what it is too short to say.
+//! Summary of a recording, and what it is too short to tell.
 
 use reveille_measure::statistics::nearest_rank;
 use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for, seconds_text};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Ns, Origin, Usage};
 
-/// The period that kernels and container runtimes take unless told otherwise.
+/// Default period of kernels and container runtimes.
 const DEFAULT_PERIOD_NS: Ns = 100_000_000;
 
 /// A stretch of a thread's work on unlimited CPUs.
@@ -16,27 +16,27 @@ struct Run {
     end_ns: Ns,
 }
 
-/// CPU time in periods of 100 ms on unlimited CPUs, as a share of one CPU.
+/// CPU time per period of 100 ms on unlimited CPUs, as a share of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PeriodUse {
-    /// Half of the periods need no more; nothing if there are too few ([`enough_for`]).
+    /// Median over periods; `None` if there are too few ([`enough_for`]).
     pub p50: Option<f64>,
-    /// 95% of them need no more.
+    /// 95% quantile.
     pub p95: Option<f64>,
-    /// 99% of them need no more.
+    /// 99% quantile.
     pub p99: Option<f64>,
-    /// None needs more.
+    /// Maximum.
     pub max: f64,
 }
 
-/// A recording at a glance.
+/// Summary of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// What it is called.
+    /// Name of the recording.
     pub name: String,
-    /// How it came about.
+    /// How it was made.
     pub origin: Origin,
-    /// Its length.
+    /// Length.
     pub span_ns: Ns,
     /// Number of threads.
     pub threads: u32,
@@ -44,38 +44,38 @@ pub struct Summary {
     pub demands: usize,
     /// Number of samples.
     pub samples: usize,
-    /// CPUs that it needs on average.
+    /// Mean CPUs used.
     pub mean_cpus: f64,
-    /// Threads that are busy at once, at most, on unlimited CPUs.
+    /// Maximum number of threads busy at once on unlimited CPUs.
     pub max_parallel: u32,
-    /// How use varies between periods; nothing if it is shorter than one.
+    /// Use by period; `None` if the recording is shorter than one.
     pub period_use: Option<PeriodUse>,
-    /// Limits while it was recorded, if known.
+    /// Limits in force during the recording, if known.
     pub limits: Option<BandwidthLimits>,
-    /// Periods seen while it was recorded.
+    /// Periods counted during the recording.
     pub nr_periods: u64,
-    /// Those of them that were throttled.
+    /// Throttled periods.
     pub nr_throttled: u64,
-    /// Time throttled, summed over CPUs.
+    /// Throttled time, summed over CPUs.
     pub throttled_ns: Ns,
-    /// CPUs of the host, if known.
+    /// CPUs of the recorded host, if known.
     pub host_cpus: Option<u32>,
-    /// When it began, in nanoseconds of Unix time, if known.
+    /// Start, in nanoseconds of Unix time, if known.
     pub began_unix_ns: Option<u64>,
-    /// CPUs that recording used, if measured.
+    /// CPUs used by the recorder, if measured.
     pub overhead: Option<f64>,
-    /// Of its own, and of [`Usage::check`].
+    /// The recording's own warnings, and those of [`Usage::check`].
     pub warnings: Vec<String>,
 }
 
 impl Usage {
-    /// CPUs that it needs on average.
+    /// Mean CPUs used.
     pub fn mean_cpus(&self) -> f64 {
         let cpu_ns: u128 = self.demands.iter().map(|demand| u128::from(demand.cpu_ns)).sum();
         cpu_ns as f64 / self.span_ns as f64
     }
 
-    /// Threads that are busy at once, at most, were there a CPU for each and no limit.
+    /// Maximum number of threads busy at once, given a CPU for each and no limit.
     pub fn max_parallel(&self) -> u32 {
         let runs: Vec<Run> = self.runs().filter(|run| run.end_ns > run.begin_ns).collect();
         let mut begins: Vec<Ns> = runs.iter().map(|run| run.begin_ns).collect();
@@ -92,9 +92,9 @@ impl Usage {
         most as u32
     }
 
-    /// CPU time that it would use in each period of `period_ns`, were there a CPU for each
-    /// thread and no limit. The first period begins at `phase_ns`. The recording is taken as
-    /// a circle; a last period that would not be whole is left out.
+    /// CPU time that it would use in each period of `period_ns`, given a CPU for each thread and no
+    /// limit. The first period begins at `phase_ns`. The recording wraps around; an incomplete last
+    /// period is left out.
     ///
     /// # Panics
     /// If `period_ns` is 0.
@@ -104,7 +104,7 @@ impl Usage {
         let phase_ns = phase_ns % span_ns;
         let mut everywhere: Ns = 0;
         for Run { begin_ns, end_ns } in self.runs() {
-            // Work beyond the end is done while the repetition runs.
+            // Work past the end runs in the repetition.
             let mut at_ns = (begin_ns % span_ns + (span_ns - phase_ns)) % span_ns;
             everywhere = everywhere.saturating_add((end_ns - begin_ns) / span_ns);
             let mut left_ns = (end_ns - begin_ns) % span_ns;
@@ -125,7 +125,7 @@ impl Usage {
         used
     }
 
-    /// Each thread's work, done in order and at once.
+    /// Each thread's work, served in order without waiting.
     fn runs(&self) -> impl Iterator<Item = Run> {
         let mut free_at = vec![0; self.threads as usize];
         self.demands.iter().map(move |demand| {
@@ -137,11 +137,10 @@ impl Usage {
         })
     }
 
-    /// Is it long enough to speak of this quantile of its latencies? At least ten demands
-    /// must lie beyond it.
+    /// Is it long enough for this quantile of latency? At least ten demands must lie beyond it.
     ///
     /// # Errors
-    /// Why not, and what would be needed: whole sentences.
+    /// Why not, and how much is needed, as whole sentences.
     pub fn enough_for(&self, quantile: f64) -> Result<(), String> {
         let percent = format!("p{}", (quantile * 1e8).round() / 1e6);
         if let Origin::Averaged { step_ns } = self.origin {
@@ -171,7 +170,7 @@ impl Usage {
         ))
     }
 
-    /// What in it deserves a warning besides what its recorder said.
+    /// Warnings besides the recorder's own.
     pub fn check(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.demands.iter().all(|demand| demand.cpu_ns == 0) {
@@ -205,7 +204,7 @@ impl Usage {
         warnings
     }
 
-    /// Threads with more CPU time than the recording is long.
+    /// Number of threads with more CPU time than the recording is long.
     fn overloaded(&self) -> usize {
         let mut cpu_ns = vec![0; self.threads as usize];
         for demand in &self.demands {
@@ -214,7 +213,7 @@ impl Usage {
         cpu_ns.iter().filter(|&&cpu_ns| cpu_ns > u128::from(self.span_ns)).count()
     }
 
-    /// The recording at a glance.
+    /// Summarizes the recording.
     pub fn summary(&self) -> Summary {
         let last = self.samples.last().copied().unwrap_or_default();
         Summary {

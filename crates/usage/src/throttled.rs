@@ -1,23 +1,23 @@
-//! What a recording's own counters say of bandwidth control while it was made: a group that was
-//! throttled did not show what it would have used.
+//! Throttling during a recording, by its own counters. A throttled group does not show its full
+//! demand.
 
 use reveille_measure::seconds_text;
 
 use crate::{Ns, Usage};
 
-/// Throttling while a recording was made.
+/// Throttling during a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttling {
-    /// Periods with something to do; 0 if they were not counted.
+    /// Periods with runnable tasks; 0 if not counted.
     pub nr_periods: u64,
-    /// Those of them that were throttled; 0 if they were not counted.
+    /// Throttled periods; 0 if not counted.
     pub nr_throttled: u64,
-    /// Time throttled, summed over CPUs; 0 if it was not counted.
+    /// Throttled time, summed over CPUs; 0 if not counted.
     pub throttled_ns: Ns,
 }
 
 impl Usage {
-    /// Throttling that its counters show; nothing without any, and without counters.
+    /// Throttling according to the counters; `None` without any, or without counters.
     pub fn throttling(&self) -> Option<Throttling> {
         let last = self.samples.last()?;
         let seen = last.nr_throttled > 0 || last.throttled_ns > 0;
@@ -30,8 +30,7 @@ impl Usage {
 }
 
 impl Throttling {
-    /// Throttled periods as a share of those with something to do; nothing if they were not
-    /// counted.
+    /// Throttled periods divided by periods with runnable tasks; `None` if not counted.
     pub fn share(&self) -> Option<f64> {
         let counted = self.nr_periods > 0 && self.nr_throttled > 0;
         counted.then(|| self.nr_throttled as f64 / self.nr_periods as f64)

@@ -1,73 +1,74 @@
-//! What a throttled group would have asked for without its limit, as far as its recording
-//! tells.
+//! Infers what a throttled group would have asked for without its limit.
 //!
-//! Requests that arrive while a task waits for the next period are served in one go after it:
-//! a recording holds them as one long piece of work. What one such piece of CPU time `c` over a
-//! wait of length `l` was, is inferred from the pieces that no throttling touched:
+//! Requests that arrive while a task is throttled are served back to back afterwards, so the
+//! recording shows them as one long piece of work. The number of requests in a piece with CPU time
+//! `c` after a wait of length `l` is inferred from the pieces that throttling did not affect:
 //!
-//! - sizes are gamma-distributed with the mean and variance of all pieces, arrivals Poisson with
-//!   the rate of all pieces of their thread; both are estimated anew from what was inferred
-//!   until they stand ([`ROUNDS`]), as the untouched pieces alone are the short ones;
-//! - the number of requests n is drawn with weights Poisson(n − 1; rate · l) / n · Gamma(c; n ·
-//!   shape, scale), so that a single long request stays one where that is likelier. 1 / n is the
-//!   share of orders of arrival in which the queue never empties before the last (Takács' ballot
-//!   theorem, exact for a busy period without waits);
-//! - their sizes are drawn from all pieces and scaled to `c`, which is exact: CPU time was counted;
-//! - the first arrives when the piece began, the others at random before they must have run.
+//! - Sizes are gamma-distributed with the mean and variance of all pieces; arrivals are Poisson
+//!   with each thread's rate. Both are re-estimated from the inferred requests until they converge
+//!   ([`ROUNDS`]), because the unaffected pieces alone are biased towards short ones.
+//! - The number of requests n is drawn with weights Poisson(n − 1; rate · l) / n · Gamma(c; n ·
+//!   shape, scale), so a single long request stays one where that is likelier. 1 / n is the share
+//!   of orders of arrival in which the queue never empties before the last (Takács' ballot theorem,
+//!   exact for a busy period without waits).
+//! - Sizes of the requests are drawn from all pieces and scaled to sum to `c`, which was counted
+//!   exactly.
+//! - The first request arrives when the piece began, the others at random before they must have
+//!   run.
 
 use reveille_measure::Random;
 use statrs::function::gamma::ln_gamma;
 
 use crate::{Demand, Ns, Origin, Sample, Usage};
 
-/// Rounds of the estimate.
+/// Iterations of the estimate.
 const ROUNDS: usize = 30;
-/// With fewer untouched pieces their sizes say too little.
+/// With fewer unaffected pieces, their sizes say too little.
 const FEWEST: usize = 50;
-/// Of real groups of which throttling touched a tenth to a third of the CPU time, the quota for a
-/// goal of p99 came out within 11%; with half and more of it, a quarter to a third too low.
+/// Measured on real groups: with a tenth to a third of the CPU time affected by throttling, the
+/// quota for a p99 goal came out within 11%; with half or more, a quarter to a third too low.
 const MOST_HELD: f64 = 0.45;
-/// A group that uses more of its quota than this may have asked for any amount.
+/// Above this share of its quota, a group's demand is unbounded: the recording cannot tell.
 const SATURATED: f64 = 0.9;
-/// No piece is split into more.
+/// Maximum number of requests in a piece.
 const MOST_PARTS: usize = 256;
 
 /// A recording as it might have been without its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unthrottled {
-    /// The recording, without samples; its limits are those that were in force.
+    /// The recording, without samples; `limits` are those that were in force.
     pub usage: Usage,
-    /// Pieces of work that throttling touched.
+    /// Pieces of work that throttling affected.
     pub held: usize,
-    /// Requests that they are taken for.
+    /// Requests inferred from those pieces.
     pub parts: usize,
-    /// Pieces in all before.
+    /// Number of pieces before.
     pub pieces: usize,
-    /// CPU time of those that throttling touched, as a share of all.
+    /// Share of CPU time in affected pieces.
     pub held_share: f64,
 }
 
-/// Part of a recording's time.
+/// A stretch of the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     begin_ns: Ns,
     end_ns: Ns,
 }
 
-/// A piece of work that throttling touched.
+/// A piece of work that throttling affected.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     demand: Demand,
-    /// From when on it, or a part of it, may have arrived, and until when it ran.
+    /// From the earliest possible arrival of any part to the end of its execution.
     during: Interval,
 }
 
 impl Usage {
-    /// The recording as it might have been without throttling, by the rules above; another
-    /// seed gives another one that is as likely.
+    /// The recording as it might have been without throttling, by the rules above. Each seed gives
+    /// another, equally likely one.
     ///
     /// # Errors
-    /// Why it cannot be inferred, to follow "the recording cannot tell what it would have used:".
+    /// The reason, to follow "the recording cannot tell what it would have used:".
     pub fn unthrottled(&self, seed: u64) -> Result<Unthrottled, String> {
         if let Origin::Averaged { .. } = self.origin {
             return Err("averages hold no single piece of work".into());
@@ -115,13 +116,13 @@ impl Usage {
         Ok(Unthrottled { usage, held: held.len(), parts: count, pieces, held_share })
     }
 
-    /// Pieces that throttling did not touch, and those that it did.
+    /// Splits the pieces into those that throttling did not affect and those it did.
     fn told_apart(&self, throttled: &[Interval]) -> (Vec<Demand>, Vec<Held>) {
         let sampled_ns = match self.origin {
             Origin::Sampled { resolution_ns } => Some(resolution_ns),
             _ => None,
         };
-        // CPU time that pieces of earlier layers took of each sample.
+        // CPU time of each sample already taken by pieces of earlier layers.
         let mut taken = vec![0; self.samples.len()];
         let mut order: Vec<&Demand> = self.demands.iter().collect();
         order.sort_by_key(|demand| (demand.thread, demand.at_ns));
@@ -150,12 +151,12 @@ impl Usage {
     }
 }
 
-/// A traced recording's counters of throttling are no older than this.
+/// Maximum age of the throttling counters in a traced recording.
 const COUNTED_EVERY_NS: Ns = 100_000_000;
 
-/// When the group was throttled, as joined samples. Where waiting threads were counted, those
-/// count in which some waited and at least half of the time was not used, near a rise of the
-/// throttled time; else those of which at least half was throttled time.
+/// Throttled stretches, as joined samples. If waiting threads were counted: samples with waiting
+/// threads and at least half of the time unused, near an increase of throttled time. Otherwise:
+/// samples of which at least half was throttled time.
 fn throttled(samples: &[Sample]) -> Vec<Interval> {
     let mut all: Vec<Interval> = Vec::new();
     let (mut begin_ns, mut before_ns) = (0, 0);
@@ -185,8 +186,8 @@ fn throttled(samples: &[Sample]) -> Vec<Interval> {
     all
 }
 
-/// When a piece of a sampled recording was done: once the samples from its arrival on hold its
-/// CPU time, as far as no other piece took it.
+/// Completion of a piece in a sampled recording: when the samples since its arrival hold its CPU
+/// time, not counting time taken by other pieces.
 fn ran_until(samples: &[Sample], taken: &mut [Ns], demand: &Demand) -> Ns {
     let first = samples.partition_point(|sample| sample.at_ns <= demand.at_ns);
     let mut left_ns = demand.cpu_ns;
@@ -204,13 +205,13 @@ fn ran_until(samples: &[Sample], taken: &mut [Ns], demand: &Demand) -> Ns {
     samples.last().map_or(demand.at_ns, |last| last.at_ns)
 }
 
-/// How pieces of work come about.
+/// The estimated distribution of requests.
 struct Law {
     shape: f64,
     scale_ns: f64,
     /// Arrivals per nanosecond, by thread.
     rates: Vec<f64>,
-    /// CPU time of every piece.
+    /// CPU times of all pieces.
     sizes: Vec<Ns>,
 }
 
@@ -223,19 +224,19 @@ impl Law {
             sizes.push(piece.cpu_ns);
         }
         if let Origin::Sampled { .. } = usage.origin {
-            // Layers are no threads: what arrives for another thread goes to the next layer.
+            // Layers are not threads: an arrival for another thread goes to the next layer.
             let each = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
             rates.fill(each);
         }
         let n = sizes.len().max(1) as f64;
         let mean = sizes.iter().map(|&ns| ns as f64).sum::<f64>() / n;
         let variance = sizes.iter().map(|&ns| (ns as f64 - mean).powi(2)).sum::<f64>() / n;
-        // All of one size are nearly so.
+        // Avoid a zero variance if all sizes are equal.
         let variance = variance.max((0.05 * mean).powi(2));
         Law { shape: mean * mean / variance, scale_ns: variance / mean, rates, sizes }
     }
 
-    /// Logarithm of how likely a piece is to be `n` requests, up to a constant.
+    /// Log-likelihood that a piece consists of `n` requests, up to a constant.
     fn likelihood(&self, n: usize, cpu_ns: f64, expected: f64) -> f64 {
         let more = n as f64 - 1.0;
         let shape = n as f64 * self.shape;
@@ -245,7 +246,7 @@ impl Law {
         arrived + size
     }
 
-    /// The requests that a held piece may have been.
+    /// Draws the requests that an affected piece may consist of.
     fn split(&self, held: &Held, random: &mut Random) -> Vec<Demand> {
         let Held { demand, during } = *held;
         let length_ns = (during.end_ns - during.begin_ns).max(1);
@@ -270,7 +271,7 @@ impl Law {
             } else {
                 ((up_to / all * demand.cpu_ns as f64) as Ns).clamp(given_ns, demand.cpu_ns)
             };
-            // What is left from this request on has to run before the end.
+            // The remaining requests must run before the end.
             let must_run_ns = during.end_ns.saturating_sub(demand.cpu_ns - given_ns);
             let at_ns = match number {
                 0 if late => anywhere(demand.at_ns, random),

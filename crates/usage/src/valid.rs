@@ -1,20 +1,19 @@
-//! What every recording keeps to, so that whoever computes with one need not look again.
+//! Invariants of every recording, checked once so that no user has to check again.
 
 use reveille_place::Mistake;
 
 use crate::{Ns, Origin, Usage, UsageError};
 
-/// No recording is longer than 31 days, and no time in one is later. Sums of a billion
-/// such times still fit 128 bits, differences 63.
+/// Longest recording: 31 days. Sums of a billion such times fit 128 bits, differences 63.
 pub const MAX_SPAN_NS: Ns = 31 * 86_400 * 1_000_000_000;
-/// No recording has more threads.
+/// Maximum number of threads.
 pub const MAX_THREADS: u32 = 65_536;
-/// No recording has more demands and samples together.
+/// Maximum number of demands and samples together.
 pub const MAX_ROWS: usize = 50_000_000;
 
 impl Usage {
-    /// Is this a recording that can be written, resampled and replayed? Readers and
-    /// importers of this crate give no other.
+    /// Can the recording be written, resampled and replayed? All readers and importers of this
+    /// crate check it.
     ///
     /// # Errors
     /// [`UsageError::File`] with the first rule that it breaks, by the recording's name.

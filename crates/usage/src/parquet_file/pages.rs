@@ -1,5 +1,4 @@
-//! Pages of a column, looked at before they are decoded: the decoder takes for granted
-//! what a damaged file may not keep to, and would end the program.
+//! Validates pages of a column before they are decoded: the decoder panics on damaged ones.
 
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageMetadata, PageReader};
@@ -7,10 +6,10 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::ColumnDescriptor;
 
-/// Is the column where the file is? `bytes` is the file's length.
+/// Does the column lie within the file? `bytes` is the file's length.
 ///
 /// # Errors
-/// It is not.
+/// It does not.
 pub fn check_place(column: &ColumnChunkMetaData, bytes: usize) -> Result<()> {
     let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
     let end = begin.checked_add(column.compressed_size());
@@ -21,12 +20,12 @@ pub fn check_place(column: &ColumnChunkMetaData, bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Hands on pages that can be decoded.
+/// Passes on only pages that decode safely.
 pub struct Sound {
     inner: Box<dyn PageReader>,
-    /// Of text rather than numbers; no cell of it may be empty.
+    /// Text rather than numbers; its cells are not null.
     text: bool,
-    /// Pages begin with which cells are empty.
+    /// Pages begin with definition levels.
     optional: bool,
     dictionary_seen: bool,
 }
@@ -55,7 +54,7 @@ impl Sound {
                 }
             }
             Encoding::DELTA_BINARY_PACKED if !self.text => {
-                // No numbers at all: the decoder would count below zero if asked for one.
+                // No numbers: the decoder would underflow if asked for one.
                 if values.is_empty() || delta_count(values)? == 0 {
                     match &mut page {
                         Page::DataPage { encoding, .. } | Page::DataPageV2 { encoding, .. } => {
@@ -70,7 +69,7 @@ impl Sound {
         Ok(page)
     }
 
-    /// What follows the levels of a page.
+    /// The part of a page after its levels.
     fn values<'a>(&self, page: &'a Page) -> Result<&'a [u8]> {
         let (bytes, levels) = match page {
             Page::DictionaryPage { buf, .. } => (buf, 0),
@@ -100,7 +99,7 @@ impl Sound {
     }
 }
 
-/// Are there so many texts, each behind its length?
+/// Does the page hold `count` texts, each preceded by its length?
 fn check_texts(mut values: &[u8], count: u32) -> Result<()> {
     for _ in 0..count {
         let text = values
@@ -111,8 +110,8 @@ fn check_texts(mut values: &[u8], count: u32) -> Result<()> {
     Ok(())
 }
 
-/// How many numbers a page in delta encoding holds. Walks through its blocks: at a number that
-/// does not end, the decoder would end the program. Numbers that are missing it reports itself.
+/// Number of values in a delta-encoded page. Walks its blocks, because the decoder panics at an
+/// unterminated number. The decoder itself reports missing values.
 fn delta_count(mut values: &[u8]) -> Result<u64> {
     let mut header = [0; 4];
     for number in &mut header {
@@ -136,7 +135,7 @@ fn delta_count(mut values: &[u8]) -> Result<u64> {
     Ok(count)
 }
 
-/// Takes a number from the front: seven bits a byte, the last one below 128.
+/// Takes a varint from the front: seven bits per byte, the last byte below 128.
 fn take_number(values: &mut &[u8]) -> Result<u64> {
     const LONGEST: usize = 10;
     let length = values.iter().take(LONGEST).position(|byte| byte & 0x80 == 0);

@@ -1,5 +1,5 @@
-//! From the bytes of a file to a recording. The file may have been through other tools,
-//! which leave out columns, turn whole numbers into floats or reorder rows.
+//! Reads a recording from Parquet. Other tools may have rewritten the file: dropped columns, turned
+//! integers into floats, reordered rows.
 
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
@@ -55,7 +55,7 @@ fn decode(bytes: Vec<u8>) -> Result<Usage, Mistake> {
         let group = reader.get_row_group(group).map_err(broken)?;
         columns.read(&*group, length, &mut usage)?;
     }
-    // Other tools may have changed the order; equal times keep theirs.
+    // Other tools may have changed the order; the sort is stable.
     usage.demands.sort_by_key(|demand| demand.at_ns);
     usage.samples.sort_by_key(|sample| sample.at_ns);
     if let Some(mistake) = usage.first_mistake() {
@@ -73,7 +73,7 @@ fn broken(error: ParquetError) -> Mistake {
     Mistake::new(format!("cannot be read as Parquet: {error}"), fix)
 }
 
-/// What stands in the footer.
+/// Parses the JSON in the footer.
 fn about(metadata: &FileMetaData) -> Result<About, Mistake> {
     let entries = metadata.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
     let text = entries.iter().find(|entry| entry.key == KEY).and_then(|entry| entry.value.as_ref());
@@ -100,7 +100,7 @@ fn about(metadata: &FileMetaData) -> Result<About, Mistake> {
     serde_json::from_str(text).map_err(unread)
 }
 
-/// Where in the file the columns are.
+/// Indices of the columns in the file.
 struct Columns {
     kind: usize,
     numbers: [usize; COLUMNS.len()],
@@ -120,7 +120,7 @@ impl Columns {
             let column = schema.column(number);
             let (physical, logical) = (column.physical_type(), column.logical_type_ref());
             let text = physical == Physical::BYTE_ARRAY;
-            // Older writers say by the one what newer ones say by the other.
+            // Older writers set only the converted type, newer ones the logical type.
             let plain = matches!(logical, None | Some(LogicalType::Integer(_)))
                 && matches!(
                     column.converted_type(),
@@ -154,7 +154,7 @@ impl Columns {
         Ok(Columns { kind: find("kind")?, numbers })
     }
 
-    /// Adds the rows of a group to `usage`.
+    /// Adds a row group to `usage`.
     fn read(
         &self,
         group: &dyn RowGroupReader,
@@ -260,14 +260,14 @@ fn whole_numbers(reader: &mut ColumnReader, name: &str) -> Result<Vec<Option<u64
     cells.into_iter().map(whole).collect()
 }
 
-/// The next rows of a column; none at its end.
+/// The next rows of a column; empty at its end.
 fn batch<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Vec<Option<T::T>>, Mistake> {
     let (mut present, mut values) = (Vec::new(), Vec::new());
     let (rows, _, _) =
         reader.read_records(BATCH, Some(&mut present), None, &mut values).map_err(broken)?;
     let mut values = values.into_iter();
     if present.is_empty() {
-        // A column that is never empty.
+        // A required column.
         return Ok(values.map(Some).collect());
     }
     let cells = present.iter().take(rows);

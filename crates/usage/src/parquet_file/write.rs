@@ -1,4 +1,4 @@
-//! From a recording to the bytes of a file.
+//! Writes a recording as Parquet.
 
 use std::sync::Arc;
 
@@ -15,15 +15,14 @@ use super::{About, COLUMNS, KEY, Kind, Row, VERSION, WITHOUT_DEMANDS};
 use crate::averaged::spread;
 use crate::{Demand, Origin, Sample, Usage, UsageError};
 
-/// Rows that a reader can take at a time.
+/// Rows per row group.
 const ROWS_IN_GROUP: usize = 1 << 20;
 
 impl Usage {
-    /// The recording as the bytes of a Parquet file. Whoever writes them to a file does so
-    /// whole or not at all.
+    /// The recording as the bytes of a Parquet file.
     ///
     /// # Errors
-    /// As [`Usage::validate`]: nothing is written that could not be read again.
+    /// As [`Usage::validate`]: an invalid recording could not be read back.
     pub fn to_parquet(&self) -> Result<Vec<u8>, UsageError> {
         self.validate()?;
         self.encode().map_err(|error| {
@@ -44,7 +43,7 @@ impl Usage {
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("reveille ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_key_value_metadata(Some(vec![KeyValue::new(KEY.to_owned(), about)]))
-            // Times rise: their differences are a fraction of their size.
+            // Times ascend, so their differences are small.
             .set_column_dictionary_enabled(steady("at_ns"), false)
             .set_column_encoding(steady("at_ns"), Encoding::DELTA_BINARY_PACKED)
             .set_column_dictionary_enabled(steady("done_ns"), false)
@@ -62,7 +61,7 @@ impl Usage {
 }
 
 impl Usage {
-    /// Do the demands follow from the samples? They need not be written then.
+    /// Can the demands be recomputed from the samples? They are not written then.
     fn is_only_averages(&self) -> bool {
         matches!(self.origin, Origin::Averaged { .. })
             && spread(&self.samples).is_ok_and(|spread| {
@@ -99,7 +98,7 @@ fn sample_row(sample: &Sample) -> Row {
     [Some(at_ns), None, None, None, Some(runtime_ns), runnable, periods, throttled, time]
 }
 
-/// Writes rows of one kind as a group of rows.
+/// Writes rows of one kind as a row group.
 fn group<T>(
     writer: &mut SerializedFileWriter<Vec<u8>>,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! The JSON in which Prometheus answers a range query.
+//! The JSON of Prometheus' answer to a range query.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ struct Answer<'a> {
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
     result_type: String,
-    /// Looks different in each type.
+    /// Depends on the type.
     #[serde(borrow)]
     result: &'a RawValue,
 }
@@ -39,7 +39,7 @@ struct Matrix<'a> {
     values: Vec<(&'a RawValue, String)>,
 }
 
-/// All series of one file: an answer, or an array of answers.
+/// All series in one file: an answer, or an array of answers.
 pub(super) fn points(bytes: &[u8]) -> Result<Vec<Series>, Mistake> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Mistake::new("is no UTF-8 text", QUERY))?
@@ -109,7 +109,7 @@ fn number_of(name: &str, text: &str) -> Result<f64, String> {
     if value < 0.0 && name != super::QUOTA {
         return Err(format!("`{text}` is negative"));
     }
-    // Exact as a count, and a thousand CPUs for decades.
+    // Exactly representable as a count, and a thousand CPUs for decades.
     if value > 1e15 {
         return Err(format!("`{text}` is too large"));
     }

@@ -1,5 +1,5 @@
-//! Which series belong to one container. A kubelet answers with series of the pod and of its
-//! pause container beside it, and with a new series after each restart.
+//! Selects the series of one container. A kubelet also exports series of the pod and of its pause
+//! container, and a new series after each restart.
 
 use super::series::Series;
 use super::{PERIOD, QUOTA};
@@ -7,10 +7,10 @@ use crate::Ns;
 
 /// Labels that change when a container restarts.
 const CHANGED_BY_RESTART: [&str; 3] = ["id", "image", "name"];
-/// What the kubelet calls the pause container.
+/// The kubelet's name for the pause container.
 const PAUSE: &str = "POD";
 
-/// Of the series of one name those of containers; all of them if none names its container.
+/// Keeps series of containers; all of them if none names a container.
 pub(super) fn of_containers(series: Vec<Series>) -> Vec<Series> {
     let named = |one: &Series| {
         one.labels.get("container").is_some_and(|name| !name.is_empty() && name != PAUSE)
@@ -18,8 +18,7 @@ pub(super) fn of_containers(series: Vec<Series>) -> Vec<Series> {
     if series.iter().any(named) { series.into_iter().filter(named).collect() } else { series }
 }
 
-/// Joins the series of a container that was restarted; returns them as they are if they are
-/// not of one container.
+/// Joins the series of a restarted container; returns the input if they are not of one container.
 pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
     series.iter_mut().for_each(|one| one.points.sort_by_key(|point| point.0));
     series.sort_by_key(|one| one.points[0].0);
@@ -39,7 +38,7 @@ pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
     vec![all.fold(first, then)]
 }
 
-/// Has it stood still from this moment on? A kubelet reports a container for a while after its
+/// Is the counter constant from this time on? A kubelet reports a container for a while after its
 /// end.
 fn ended(series: &Series, from_ns: Ns) -> bool {
     let after = series.points.partition_point(|point| point.0 <= from_ns);
@@ -47,7 +46,7 @@ fn ended(series: &Series, from_ns: Ns) -> bool {
     rest.windows(2).all(|pair| pair[0].1 == pair[1].1)
 }
 
-/// The earlier series until the later one begins; a counter goes on from where it was.
+/// The earlier series until the later one begins, with the counter continued.
 fn then(mut earlier: Series, mut later: Series) -> Series {
     let begin_ns = later.points[0].0;
     earlier.points.retain(|point| point.0 < begin_ns);

@@ -1,23 +1,23 @@
-//! Averages that sit at a limit, where no counter tells whether the limit held the group back.
+//! Averages that sit at a limit, where no counter tells whether the limit throttled the group.
 
 use reveille_policy::BandwidthLimits;
 
 use super::series::Counter;
 
-/// A step that used this share of the limit is at it.
+/// A step that used this share of the limit is at the limit.
 const AT_LIMIT: f64 = 0.95;
-/// Without a known limit: steps within this share of the largest are as large.
+/// Without a known limit: steps within this share of the largest count as equal to it.
 const AS_LARGE: f64 = 0.98;
-/// So many steps as large as the largest are no chance,
+/// This many steps equal to the largest are no coincidence,
 const FEWEST: usize = 5;
-/// if they are this part of all.
+/// if they are at least one in `PART`.
 const PART: usize = 5;
 
 const UNKNOWN: &str = "and no counter of throttling is in the answers: whether it wanted more \
                        cannot be known. Query container_cpu_cfs_throttled_periods_total too, or \
                        lift the limit and record for 60 s with `reveille record`.";
 
-/// What cannot be known of use that is flat at a limit, or at what may be one.
+/// The warning for use that is flat at a limit, or at what may be one.
 pub(super) fn warning(usage: &Counter, limits: Option<BandwidthLimits>) -> Option<String> {
     let rate = |(from, until, used_s): (u64, u64, f64)| used_s * 1e9 / (until - from) as f64;
     let rates: Vec<f64> = usage.steps().map(rate).collect();

@@ -1,4 +1,4 @@
-//! A series of readings, and a counter that starts over when its container does.
+//! A series of samples, and a counter that resets when its container restarts.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use reveille_place::Mistake;
 use crate::Ns;
 use crate::valid::MAX_SPAN_NS;
 
-/// One series of an answer.
+/// One series from an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) labels: BTreeMap<String, String>,
-    /// Unix time, and the value; never empty.
+    /// Unix time and value; never empty.
     pub(super) points: Vec<(Ns, f64)>,
-    /// Falls that have been taken out of it.
+    /// Number of counter resets removed.
     pub(super) resets: usize,
 }
 
-/// A series whose values only rise.
+/// A series whose values never decrease.
 pub(super) struct Counter {
     name: String,
     points: Vec<(Ns, f64)>,
-    /// How often it fell, which is a start from 0.
+    /// Number of resets to 0.
     resets: usize,
 }
 
 impl Series {
-    /// The series as a counter: where it falls, it began anew from 0.
+    /// The series as a counter: a decrease is a reset to 0.
     pub(super) fn counter(mut self) -> Result<Counter, Mistake> {
-        // Parts of a range may come in any order, and share their ends.
+        // Parts of a range may come in any order and share end points.
         self.points.sort_by_key(|point| point.0);
         self.points.dedup();
         let name = &self.name;
@@ -49,7 +49,7 @@ impl Series {
         Ok(Counter { name: self.name, points: self.points, resets: self.resets })
     }
 
-    /// Makes the values rise: where they fall, the counter began anew from 0. Returns how often.
+    /// Removes resets, so that the values never decrease. Returns their number.
     pub(super) fn without_resets(&mut self) -> usize {
         let (mut resets, mut base, mut before) = (0, 0.0, 0.0);
         for (_, value) in &mut self.points {
@@ -65,30 +65,30 @@ impl Series {
 }
 
 impl Counter {
-    /// Unix time of the first and the last reading.
+    /// Unix time of the first and last sample.
     pub(super) fn range(&self) -> (Ns, Ns) {
         (self.points[0].0, self.points[self.points.len() - 1].0)
     }
 
-    /// From when to when, and by how much it rose.
+    /// Start, end and increase of each step.
     pub(super) fn steps(&self) -> impl Iterator<Item = (Ns, Ns, f64)> {
         self.points.windows(2).map(|pair| (pair[0].0, pair[1].0, (pair[1].1 - pair[0].1).max(0.0)))
     }
 
-    /// The step in the middle of all, by length.
+    /// Median length of a step.
     pub(super) fn step_ns(&self) -> Ns {
         let mut steps: Vec<Ns> = self.steps().map(|(from, until, _)| until - from).collect();
         steps.sort_unstable();
         steps[steps.len() / 2]
     }
 
-    /// Its value at the last reading that is not after `at_ns`.
+    /// The value of the last sample at or before `at_ns`.
     pub(super) fn at(&self, at_ns: Ns) -> f64 {
         let after = self.points.partition_point(|point| point.0 <= at_ns);
         self.points[after.saturating_sub(1)].1
     }
 
-    /// What whoever uses it has to know.
+    /// Caveats on the series.
     pub(super) fn warnings(&self, step_ns: Ns) -> Vec<String> {
         let mut warnings = Vec::new();
         let name = &self.name;
