@@ -1,6 +1,6 @@
-//! The child's side: takes its order from standard input, runs it, answers there. It is
-//! the `reveille` command itself under a hidden name, with a single thread until the job
-//! starts more, so that a job may fork.
+//! The child's side: reads an order from standard input, runs it, and answers there. The child is
+//! `reveille` re-executed under a hidden name. It is single-threaded until the job starts threads,
+//! so a job may fork.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -19,28 +19,29 @@ use serde_json::Value;
 use crate::HostError;
 use crate::sys::{cpu, process};
 
-/// The command's first argument that makes it a child; no user types it.
+/// The first argument that makes the command a child; for internal use.
 pub const CHILD_COMMAND: &str = "__host-child";
 
-/// Something that a child can do. Each job is listed once, in [`crate::child_main`].
+/// A job for a child process. Each job is listed once, in [`crate::child_main`].
 pub trait Job: Serialize + DeserializeOwned {
-    /// What an order calls it; no two jobs share a name.
+    /// Name in an order; unique among jobs.
     const NAME: &'static str;
-    /// How long the child may take to clean up once the supervisor closes its socket; after
-    /// that, its process group is killed.
+    /// How long the child may take to clean up after the supervisor closes its socket; then its
+    /// process group is killed.
     const GRACE: Duration = Duration::ZERO;
 
-    /// What it answers.
+    /// Result of the job.
     type Output: Serialize + DeserializeOwned;
 
-    /// Does it, in the child.
+    /// Runs it, in the child.
     ///
     /// # Errors
+    /// Why there is no result; passed to the supervisor unchanged.
     /// Why there is no answer; the supervisor gets it as it is.
     fn run(self) -> Result<Self::Output, HostError>;
 }
 
-/// A job by its name, and how it is run.
+/// A job's name and function.
 pub(crate) struct Runner {
     name: &'static str,
     run: fn(Value) -> Result<Value, HostError>,
@@ -57,22 +58,22 @@ fn run<J: Job>(job: Value) -> Result<Value, HostError> {
     job.run().map(|output| serde_json::to_value(output).expect("results are plain data"))
 }
 
-/// What a supervisor asks of its child.
+/// A supervisor's order to its child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Process that the child must not outlive.
     pub supervisor: i32,
-    /// CPUs to run on; all that are allowed if there are none.
+    /// CPUs to run on; empty for all that are allowed.
     pub cpus: Vec<CpuId>,
     /// `cgroup.procs` files of the groups to run in.
     pub join: Vec<PathBuf>,
     /// [`Job::NAME`].
     pub name: String,
-    /// The job itself.
+    /// The serialized job.
     pub job: Value,
 }
 
-/// Runs one order for one of these jobs.
+/// Runs one order with one of these jobs.
 pub(crate) fn serve(jobs: &[Runner]) -> ExitCode {
     let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;

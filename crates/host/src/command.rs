@@ -1,7 +1,7 @@
-//! One run of a user's command for `reveille bench`, and the end of everything it started.
+//! Runs a user's command once for `reveille bench`, and kills everything it leaves behind.
 //!
-//! The child outlives a killed supervisor: it adopts every process that the command leaves
-//! behind, notices that its socket has closed, kills them, and removes the task group.
+//! The child outlives a killed supervisor: as a subreaper it adopts the command's orphans, notices
+//! that its socket has closed, kills them, and removes the task group.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,24 +25,24 @@ use crate::{HostError, Ns};
 pub struct RunCommand {
     /// The program, then its arguments.
     pub words: Vec<OsString>,
-    /// The task group that it runs in, if it has one.
+    /// Task group to run in, if any.
     pub group: Option<GroupFiles>,
-    /// Does its output go to standard error? Otherwise it is discarded.
+    /// Pass its output to standard error? Otherwise it is discarded.
     pub show_output: bool,
 }
 
-/// What one run took.
+/// Cost of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRun {
-    /// From before the fork until the command had ended.
+    /// From before the fork to the command's exit.
     pub wall_ns: Ns,
-    /// CPU time in user mode of the command and all its descendants.
+    /// User CPU time of the command and all its descendants.
     pub user_ns: Ns,
-    /// The same in the kernel.
+    /// System CPU time of the command and all its descendants.
     pub system_ns: Ns,
-    /// Switches because a task blocked, of the same.
+    /// Voluntary context switches of the same processes.
     pub voluntary_switches: u64,
-    /// Switches because a task was preempted, of the same.
+    /// Involuntary context switches of the same processes.
     pub involuntary_switches: u64,
     /// Exit status of the command.
     pub exit_status: i32,
@@ -81,7 +81,7 @@ impl Job for RunCommand {
 }
 
 impl RunCommand {
-    /// The command as a user would type it, but for quotes.
+    /// The command as typed, but without quotes.
     pub fn text(&self) -> String {
         let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ")
@@ -126,13 +126,13 @@ impl RunCommand {
 /// Waits until the command has ended.
 ///
 /// # Errors
-/// [`HostError::Interrupted`] once the supervisor has closed the socket, or has ended.
+/// [`HostError::Interrupted`] if the supervisor has closed the socket or ended.
 fn wait_for(pid: Pid) -> Result<(), HostError> {
     let refused =
         |error| HostError::system("wait for the command", error, "use Linux 5.3 or later");
     let command = pidfd_open(pid, PidfdFlags::empty()).map_err(refused)?;
     let supervisor = io::stdin();
-    // A hang-up is reported although nothing is asked for.
+    // POLLHUP is reported even without requested events.
     let mut polled =
         [PollFd::new(&command, PollFlags::IN), PollFd::new(&supervisor, PollFlags::empty())];
     retry_on_intr(|| poll(&mut polled, None)).map_err(refused)?;

@@ -1,5 +1,5 @@
-//! What a figure was measured on, and what disturbed it: the same program gives other
-//! figures under another governor or hypervisor, and beside other load.
+//! The host that a figure was measured on, and what disturbed it: results change with governor,
+//! hypervisor and other load.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +10,15 @@ use rustix::param::clock_ticks_per_second;
 use crate::Ns;
 use crate::sys::{clock, cpu};
 
-/// A hypervisor of which the files say nothing more.
+/// Shown for a hypervisor without a name.
 const UNNAMED: &str = "a hypervisor that has no name";
 
-/// More stolen time than this share of all CPU time is worth a warning.
+/// Threshold for a warning on stolen time, in percent of all CPU time.
 const STEAL_PCT: f64 = 1.0;
-/// The same for CPU time that others used.
+/// Threshold for a warning on other tasks' CPU time, in percent of all CPU time.
 const OTHERS_PCT: f64 = 5.0;
 
-/// Watches the host while something is measured.
+/// Watches the host during a measurement.
 #[derive(Debug)]
 pub struct Watch {
     began_ns: Ns,
@@ -26,17 +26,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch.
+    /// Starts watching.
     pub fn begin() -> Watch {
         Watch { began_ns: clock::now(), before: CpuTicks::read() }
     }
 
-    /// Ends, and says what was seen. `own_cpu_ns` is the CPU time that the measured program
-    /// used itself, if it is known: what was used beyond it is other load.
+    /// Stops and reports. `own_cpu_ns` is the measured program's CPU time, if known: the rest is
+    /// other load.
     pub fn end(&self, own_cpu_ns: Option<Ns>) -> HostContext {
         let mut context = identify(Path::new("/"));
         if context.virtualisation.as_deref() == Some(UNNAMED) {
-            // Small hypervisors show no firmware tables.
+            // Small hypervisors provide no firmware tables.
             context.virtualisation = cpu::hypervisor().or(context.virtualisation);
         }
         let (used, elapsed_ns) = self.used();
@@ -51,7 +51,7 @@ impl Watch {
         context
     }
 
-    /// The warning about other load, if nothing was measured in this time.
+    /// A warning about other load, if nothing else was measured meanwhile.
     pub fn others(&self) -> Option<String> {
         let (used, elapsed_ns) = self.used();
         let cpus = identify(Path::new("/")).cpus;
@@ -63,14 +63,14 @@ impl Watch {
     }
 }
 
-/// Release of the running kernel as major and minor number: (6, 12).
+/// Version of the running kernel: (6, 12).
 pub fn kernel_version() -> (u32, u32) {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// What this host is; `root` holds its `proc` and `sys`.
+/// Identifies the host; `root` holds its `proc` and `sys`.
 fn identify(root: &Path) -> HostContext {
     let read = |file: &str| {
         let text = fs::read_to_string(root.join(file)).ok()?;
@@ -100,10 +100,10 @@ fn identify(root: &Path) -> HostContext {
     }
 }
 
-/// CPU time of all CPUs since boot, in clock ticks, from the first line of `/proc/stat`.
+/// CPU time of all CPUs since boot, in USER_HZ ticks, from the first line of `/proc/stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTicks {
-    /// In user and kernel mode, interrupts included.
+    /// User and kernel mode, including interrupts.
     used: u64,
     /// Stolen by the hypervisor.
     stolen: u64,
@@ -118,7 +118,7 @@ impl CpuTicks {
         let line = stat.lines().next().unwrap_or_default();
         let ticks: Vec<u64> = line.split(' ').filter_map(|n| n.parse().ok()).collect();
         let at = |i: usize| ticks.get(i).copied().unwrap_or(0);
-        // user nice system idle iowait irq softirq steal; guest time is part of user.
+        // user nice system idle iowait irq softirq steal; user includes guest time.
         CpuTicks { used: at(0) + at(1) + at(2) + at(5) + at(6), stolen: at(7) }
     }
 
@@ -129,15 +129,15 @@ impl CpuTicks {
         }
     }
 
-    /// The warning about a hypervisor that took too much of `capacity_ns`, the time of all CPUs.
+    /// A warning if the hypervisor stole too much of `capacity_ns`, the time of all CPUs.
     fn stole(&self, capacity_ns: f64) -> Option<String> {
         let pct = 100.0 * self.stolen as f64 * tick_ns() / capacity_ns;
         (pct > STEAL_PCT).then(|| format!("the hypervisor stole {pct:.1}% of the CPU time"))
     }
 
-    /// The warning about others that used too much of it beside what used `own_ns`.
+    /// A warning if tasks other than those with `own_ns` used too much of it.
     fn others(&self, own_ns: Ns, cpus: u32, capacity_ns: f64) -> Option<String> {
-        // A tick of each CPU may fall on either side of both readings.
+        // One tick per CPU may be attributed wrongly at either reading.
         let error_ns = 2.0 * tick_ns() * f64::from(cpus.max(1));
         let pct = 100.0 * (self.used as f64 * tick_ns() - own_ns as f64 - error_ns) / capacity_ns;
         (pct > OTHERS_PCT).then(|| format!("other programs used {pct:.1}% of the CPU time"))

@@ -1,4 +1,4 @@
-//! Why something could not be measured, and what to do about it.
+//! Errors of measurements, and their fixes.
 
 use std::io;
 
@@ -7,25 +7,25 @@ use reveille_place::Mistake;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Why a run on the host has no result. It goes from the child to its supervisor as it is.
+/// Why a run on the host has no result. Passed from the child to its supervisor unchanged.
 #[derive(Clone, Debug, Error, Diagnostic, Serialize, Deserialize, PartialEq, Eq)]
 pub enum HostError {
-    /// Something asked for is wrong or cannot be had here.
+    /// The request is wrong or impossible on this host.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Input(Mistake),
-    /// The system refused what a run needs.
+    /// The system refused something a run needs.
     #[error("cannot {doing}: {reason}")]
     #[diagnostic(help("{help}"))]
     System {
         /// What was tried: `start 200000 threads`.
         doing: String,
-        /// What the system said.
+        /// The system's message.
         reason: String,
-        /// What to do about it.
+        /// The fix.
         help: String,
     },
-    /// A process or thread of the run ended before its time.
+    /// A process or thread of the run ended prematurely.
     #[error("{who} {how}; the run has no result")]
     #[diagnostic(help("run it again; if it recurs, report it with the command line"))]
     Died {
@@ -34,22 +34,22 @@ pub enum HostError {
         /// How: `was killed by signal 9`.
         how: String,
     },
-    /// A user's command did not succeed.
+    /// A user's command failed.
     #[error("`{command}` {how}")]
     #[diagnostic(help("--show-output shows what it says"))]
     Failed {
-        /// The command as it was given.
+        /// The command as the user wrote it.
         command: String,
         /// How it ended, and in which run.
         how: String,
     },
-    /// Stopped from outside.
+    /// Stopped by a signal or the supervisor.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl HostError {
-    /// Something asked for is wrong.
+    /// The request is wrong or impossible.
     pub fn input(problem: impl Into<String>, help: impl Into<String>) -> HostError {
         HostError::Input(Mistake::new(problem, help))
     }
@@ -60,14 +60,14 @@ impl HostError {
         error: impl Into<io::Error>,
         help: impl Into<String>,
     ) -> HostError {
-        // The same words as `strerror`, without Rust's `(os error 11)`.
+        // The message of `strerror`, without Rust's `(os error 11)`.
         let error: io::Error = error.into();
         let text = error.to_string();
         let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
         HostError::System { doing: doing.into(), reason, help: help.into() }
     }
 
-    /// Is the request at fault or impossible here, rather than the run?
+    /// Is the request at fault, rather than the run?
     pub fn is_input(&self) -> bool {
         matches!(self, HostError::Input(_) | HostError::System { .. })
     }

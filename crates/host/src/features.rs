@@ -1,5 +1,5 @@
-//! The scheduler features of the running kernel, which debugfs shows and switches: set for
-//! one run and put back after it, however this process ends.
+//! The running kernel's scheduler features, shown and switched through debugfs. They are switched
+//! for one run and restored afterwards, however this process ends.
 
 use std::fs;
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 
 use crate::HostError;
 
-/// Where kernels since v5.13 have them.
+/// Path since v5.13.
 const FILE: &str = "/sys/kernel/debug/sched/features";
-/// Where earlier ones do.
+/// Path before v5.13.
 const OLD_FILE: &str = "/sys/kernel/debug/sched_features";
 
 /// The scheduler features of a kernel.
@@ -22,21 +22,21 @@ pub struct KernelFeatures {
     state: Vec<(String, bool)>,
 }
 
-/// A feature by its kernel's name, switched on or off.
+/// A feature by its name in the kernel, and the wanted state.
 pub type Switch = (String, bool);
 
 impl KernelFeatures {
-    /// Those of the running kernel.
+    /// The running kernel's.
     ///
     /// # Errors
-    /// [`HostError::System`] if debugfs does not show them: it is not mounted, this is not
-    /// root, or the kernel was built without `CONFIG_SCHED_DEBUG`.
+    /// [`HostError::System`] if debugfs does not show them: it is not mounted, this is not root, or
+    /// the kernel was built without `CONFIG_SCHED_DEBUG`.
     pub fn of_this_kernel() -> Result<KernelFeatures, HostError> {
         let file = if Path::new(OLD_FILE).exists() { OLD_FILE } else { FILE };
         KernelFeatures::read(Path::new(file))
     }
 
-    /// Those in a file of that form: names, with `NO_` before each that is off.
+    /// Parses such a file: names, prefixed with `NO_` if off.
     ///
     /// # Errors
     /// [`HostError::System`] if it cannot be read.
@@ -56,7 +56,7 @@ impl KernelFeatures {
     /// Refuses switches that this kernel does not have, and those that change nothing.
     ///
     /// # Errors
-    /// [`HostError::Input`] naming the feature and what there is.
+    /// [`HostError::Input`] with the feature and the available ones.
     pub fn check(&self, switches: &[Switch]) -> Result<(), HostError> {
         for (name, on) in switches {
             let sign = if *on { '+' } else { '-' };
@@ -82,8 +82,8 @@ impl KernelFeatures {
     /// Switches features until the result is dropped.
     ///
     /// # Errors
-    /// As [`KernelFeatures::check`]; [`HostError::System`] if the kernel refuses. Nothing
-    /// is changed then.
+    /// As [`KernelFeatures::check`]; [`HostError::System`] if the kernel refuses. Nothing is
+    /// changed then.
     pub fn switch(&self, switches: &[Switch]) -> Result<Switched, HostError> {
         self.check(switches)?;
         let back: Vec<Switch> = switches.iter().map(|(name, on)| (name.clone(), !on)).collect();
@@ -97,8 +97,8 @@ impl KernelFeatures {
         Ok(switched)
     }
 
-    /// A process that switches back once its input ends, which it does however this
-    /// process ends. Without features there is nothing to watch.
+    /// A guard process that switches back at EOF on its input, so however this process ends. `None`
+    /// without features.
     fn guard(&self, back: &[Switch]) -> Result<Option<Child>, HostError> {
         if back.is_empty() {
             return Ok(None);
@@ -107,7 +107,7 @@ impl KernelFeatures {
             "trap '' HUP INT TERM; read _; for word; do echo \"$word\" >\"$0\"; done";
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(SCRIPT).arg(&self.file).args(back.iter().map(word));
-        // A group of its own: Ctrl-C comes to this process alone.
+        // In its own process group, so that Ctrl-C reaches only this process.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
         command.spawn().map(Some).map_err(|error| {
             let help = "features are put back by a shell of their own: see that /bin/sh starts";
@@ -116,12 +116,12 @@ impl KernelFeatures {
     }
 }
 
-/// As the kernel reads it.
+/// The word that the kernel parses.
 fn word((name, on): &Switch) -> String {
     if *on { name.clone() } else { format!("NO_{name}") }
 }
 
-/// Features that are switched; dropped, they are as they were.
+/// Switched features; restored on drop.
 #[derive(Debug)]
 pub struct Switched {
     guard: Option<Child>,
@@ -188,7 +188,7 @@ mod tests {
         let features = KernelFeatures::read(&file).unwrap();
         let mut switched = features.switch(&[switch("HRTICK", true)]).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "HRTICK");
-        // What the kernel does to a killed process's pipe.
+        // As the kernel does to a killed process's pipe.
         drop(switched.guard.as_mut().unwrap().stdin.take());
         let end = Instant::now() + Duration::from_secs(5);
         while fs::read_to_string(&file).unwrap() != "NO_HRTICK\n" {

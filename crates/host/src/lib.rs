@@ -1,7 +1,7 @@
-//! Real time: workloads as threads and processes on the kernel of this host.
+//! Runs workloads in real time, as threads and processes on this host's kernel.
 //!
-//! Whatever puts load on the host runs in a child process of its own ([`supervise`]): the
-//! parent can put it in a task group, end all of it, and clean up, however the child ends.
+//! Whatever loads the host runs in a child process ([`supervise`]): the parent can put it in a task
+//! group, kill all of it, and clean up, however the child ends.
 
 pub mod calibrate;
 pub mod cgroup;
@@ -27,7 +27,7 @@ pub use task_use::TaskUse;
 /// Nanoseconds.
 pub type Ns = u64;
 
-/// Runs one job; the command's `main` when [`CHILD_COMMAND`] is its first argument.
+/// Runs one job: `main` of a command whose first argument is [`CHILD_COMMAND`].
 pub fn child_main() -> std::process::ExitCode {
     use child::Runner;
     child::serve(&[

@@ -1,5 +1,5 @@
-//! The parent's side: starts a child for one job, waits for its answer, and ends it and
-//! all that it started when told to stop.
+//! The parent's side: starts a child for one job, waits for its result, and kills it with all its
+//! descendants on a stop.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -19,24 +19,24 @@ use crate::HostError;
 use crate::child::{CHILD_COMMAND, Job, Order};
 use crate::sys::cpu;
 
-/// How soon a stop is noticed.
+/// Interval for checking `stop`.
 const POLL: Duration = Duration::from_millis(20);
-/// How soon the end of a child that cleans up is noticed.
+/// Interval for checking whether a child has finished cleaning up.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Where a job runs.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// CPUs to run on; all that are allowed if there are none.
+    /// CPUs to run on; empty for all that are allowed.
     pub cpus: Vec<CpuId>,
     /// `cgroup.procs` files of the groups to run in.
     pub join: Vec<PathBuf>,
 }
 
-/// Are these CPUs that this process may use?
+/// May this process use these CPUs?
 ///
 /// # Errors
-/// [`HostError::Input`] naming one that it may not, and those that it may.
+/// [`HostError::Input`] with a CPU that it may not use, and those that it may.
 pub fn check_cpus(cpus: &[CpuId]) -> Result<(), HostError> {
     let allowed = cpu::allowed().map_err(|error| {
         HostError::system("read the CPUs of this process", error, "run without --cpus")
@@ -51,12 +51,12 @@ pub fn check_cpus(cpus: &[CpuId]) -> Result<(), HostError> {
     }
 }
 
-/// Runs `job` in a child of `program`, which is the `reveille` command, and returns its
-/// answer. Once `stop` is set, everything that the child started is killed.
+/// Runs `job` in a child of `program`, the path of `reveille`, and returns its result. Once `stop`
+/// is set, kills everything that the child started.
 ///
 /// # Errors
-/// What the child says; [`HostError::Died`] if it ends without saying anything;
-/// [`HostError::Interrupted`] after a stop.
+/// The child's error; [`HostError::Died`] if it ends without a result; [`HostError::Interrupted`]
+/// after a stop.
 pub fn run<J: Job>(
     program: &Path,
     place: &Place,
@@ -83,8 +83,7 @@ pub fn run<J: Job>(
     })
 }
 
-/// A child, and all that it starts: what does not share its process group dies with it.
-/// Dropped, they are gone.
+/// A child and its descendants: whatever leaves its process group dies with it. Killed on drop.
 struct Family {
     child: Child,
     socket: UnixStream,
@@ -101,7 +100,7 @@ impl Family {
         let (socket, theirs) = UnixStream::pair().map_err(refused)?;
         let mut command = Command::new(program);
         command.arg(CHILD_COMMAND).stdin(OwnedFd::from(theirs));
-        // A group of its own: Ctrl-C comes to this process alone, which ends the rest.
+        // In its own process group: Ctrl-C reaches only this process, which kills the rest.
         command.process_group(0);
         let child = command.spawn().map_err(refused)?;
         Ok(Family { child, socket, grace })
@@ -113,7 +112,7 @@ impl Family {
             self.socket.shutdown(Shutdown::Write)?;
             self.socket.set_read_timeout(Some(POLL))
         });
-        // The child's own end says more than a broken pipe.
+        // The child's exit explains more than a broken pipe.
         if sent.is_err() { Err(self.died()) } else { Ok(()) }
     }
 
@@ -130,8 +129,8 @@ impl Family {
                 Ok(0) => return Ok(answer),
                 Ok(n) => answer.extend_from_slice(&part[..n]),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    // Grandchildren may hold the socket open after the child has died. What
-                    // it said before is read first: it may have come since the last look.
+                    // Grandchildren may hold the socket open after the child has died. Read once
+                    // more first: output may have arrived since the last check.
                     if over {
                         return Ok(answer);
                     }
@@ -143,7 +142,7 @@ impl Family {
         }
     }
 
-    /// Has the child ended? It is not reaped: its number, which is the group's, stays taken.
+    /// Has the child ended? Does not reap it, so its id, which is the group's, stays reserved.
     fn has_ended(&self) -> bool {
         let child = Pid::from_raw(self.child.id() as i32).expect("a child's id is above 0");
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -154,7 +153,7 @@ impl Family {
         serde_json::from_slice(answer).map_err(|_| self.died())
     }
 
-    /// What became of a child that does not answer.
+    /// The error for a child that ended without a result.
     fn died(&mut self) -> HostError {
         let how = match self.child.wait() {
             Ok(status) => ended(status),
@@ -180,8 +179,8 @@ impl Drop for Family {
         while Instant::now() < end && !self.has_ended() {
             sleep(BETWEEN_LOOKS);
         }
-        // The group's number stays taken until the child is reaped, so this cannot hit
-        // anybody else; it fails if all have ended.
+        // The group's id stays reserved until the child is reaped, so this cannot hit another
+        // process; it fails if all have ended.
         if let Some(group) = Pid::from_raw(self.child.id() as i32) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -1,5 +1,4 @@
-//! What the kernel counts for each task, read from /proc: CPU time, time spent waiting for
-//! a CPU, switches and migrations.
+//! Per-task counters from /proc: CPU time, run delay, context switches and migrations.
 
 use std::fs;
 use std::io;
@@ -10,25 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Ns;
 
-/// Figures of one task since it began, or of several together over some time.
+/// Counters of one task since its start, or of several tasks over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskUse {
     /// Time on a CPU.
     pub cpu_ns: Ns,
     /// Time runnable and waiting for a CPU.
     pub run_delay_ns: Ns,
-    /// How often it was put on a CPU.
+    /// Number of times it was put on a CPU.
     pub timeslices: u64,
-    /// Switches away because it blocked.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Switches away because it was preempted.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Changes of CPU; 0 where the kernel does not tell (no `CONFIG_SCHED_DEBUG`).
+    /// Migrations; 0 where the kernel does not report them (no `CONFIG_SCHED_DEBUG`).
     pub migrations: u64,
 }
 
 impl TaskUse {
-    /// Of a thread of a process.
+    /// Counters of one thread.
     pub fn of_thread(process: u32, thread: u32) -> io::Result<TaskUse> {
         TaskUse::read(Path::new(&format!("/proc/{process}/task/{thread}")))
     }
@@ -55,8 +54,8 @@ fn schedstat(task: &Path) -> io::Result<[u64; 3]> {
     Ok([(); 3].map(|()| numbers.next().and_then(Result::ok).unwrap_or(0)))
 }
 
-/// How long a thread of this process has waited for a CPU each time that it was put on
-/// one, on average; 0 if it never was, and after its end.
+/// Mean run delay of a thread of this process per time it was put on a CPU; 0 if it never was, or
+/// has ended.
 pub(crate) fn mean_run_delay(thread: u32) -> Ns {
     let task = format!("/proc/self/task/{thread}");
     let [_, run_delay_ns, timeslices] = schedstat(Path::new(&task)).unwrap_or_default();
@@ -75,7 +74,7 @@ fn value(text: &str, key: &str) -> u64 {
 impl Sub for TaskUse {
     type Output = TaskUse;
 
-    /// What was added between `earlier` and this.
+    /// Difference since `earlier`.
     fn sub(self, earlier: TaskUse) -> TaskUse {
         TaskUse {
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),

@@ -1,5 +1,5 @@
-//! What distance costs in caches: a line that goes back and forth, and a small working set
-//! that its task has left behind. And what threads of one core take from each other.
+//! Cache costs by distance: a line that bounces between CPUs, a small working set after a
+//! migration, and the slowdown of SMT siblings.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,18 +11,18 @@ use crate::sys::shared::OwnLine;
 use crate::sys::{clock, usage};
 use crate::{HostError, Ns};
 
-/// Round trips of a line in a batch.
+/// Round trips of a line per batch.
 const ROUND_TRIPS: u64 = 256;
-/// The working set that the model's `cold_*_ns` speak of: 24 KiB.
+/// The working set that the model's `cold_*_ns` refer to: 24 KiB.
 const WORKING_SET: usize = 24 * 1024;
 const LINE: usize = 64;
-/// The value of the line that ends the exchange.
+/// Value of the line that ends the exchange.
 const OVER: u64 = u64::MAX;
 
-/// One way of a modified line: two threads increment it in turn by compare-and-swap.
+/// One-way transfer of a modified line: two threads increment it in turn by compare-and-swap.
 pub(crate) fn line((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
     let line = OwnLine(AtomicU64::new(0));
-    // Sets an odd value after each even one, until it is over.
+    // Writes an odd value after each even one, until the end.
     let answer = || {
         let mut expected = 1;
         while line.load(Ordering::Relaxed) != OVER {
@@ -50,7 +50,7 @@ pub(crate) fn line((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Ske
                     expected += 2;
                 } else {
                     failures += 1;
-                    // The partner may never come: its CPU is somebody else's, or taken away.
+                    // The partner may never run: its CPU may be busy or offline.
                     if failures.is_multiple_of(1 << 20) && clock::now() > end {
                         break;
                     }
@@ -75,8 +75,8 @@ fn swap(line: &AtomicU64, from: u64, to: u64) -> bool {
     line.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
-/// What the first pass over a small working set takes longer than the next, on a CPU that
-/// its task has just come to.
+/// Extra time of the first pass over a small working set on a CPU that the task has just migrated
+/// to.
 pub(crate) fn cold((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
     let mut set = vec![0u64; WORKING_SET / size_of::<u64>()];
     let mut samples = Samples::default();
@@ -103,7 +103,7 @@ pub(crate) fn cold((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Ske
     Ok(vec![samples.sketch(&format!("cold_{place}"), about)])
 }
 
-/// Changes every line of it, in an order that prefetchers follow, as most programs' is.
+/// Writes every line of it, in an order that prefetchers follow, as in most programs.
 #[inline(never)]
 fn touch(set: &mut [u64]) {
     for word in set.iter_mut().step_by(LINE / size_of::<u64>()) {
@@ -112,7 +112,7 @@ fn touch(set: &mut [u64]) {
     std::hint::black_box(set);
 }
 
-/// Speed of computing, and of system calls, while another thread of the core does the same.
+/// Speed of computing and of system calls while the SMT sibling does the same.
 pub(crate) fn smt((here, there): Cpus, time: Ns) -> Result<Vec<Sketch>, HostError> {
     let compute: fn() = || multiply(&mut std::hint::black_box([3; 3 * SIDE * SIDE]));
     let call: fn() = || (0..50).for_each(|_| _ = std::hint::black_box(getppid()));
@@ -125,7 +125,7 @@ pub(crate) fn smt((here, there): Cpus, time: Ns) -> Result<Vec<Sketch>, HostErro
     ])
 }
 
-/// Speed of `work` on `here` while `there` does it as well, against alone, in turns.
+/// Speed of `work` on `here` while `there` runs it too, relative to alone; alternates between both.
 fn share((here, there): Cpus, time: Ns, work: fn()) -> Result<Samples, HostError> {
     let (busy, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut samples = Samples::default();
@@ -148,7 +148,7 @@ fn share((here, there): Cpus, time: Ns, work: fn()) -> Result<Samples, HostError
             let before = usage::switches();
             let timed = |both| {
                 busy.store(both, Ordering::SeqCst);
-                // Longer than the partner sleeps, and a turn of its work takes.
+                // Longer than the partner's sleep and one round of its work.
                 clock::spin_until(clock::now() + 400_000);
                 let start = clock::now();
                 many();

@@ -1,5 +1,5 @@
-//! What one task alone pays: system calls, futexes nobody sleeps on, and messages that it
-//! sends and receives itself, so that nobody is woken.
+//! Costs within one task: system calls, futexes without a sleeper, and messages to itself, none of
+//! which wake a task.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -15,15 +15,15 @@ use crate::sys::{clock, usage};
 use crate::{HostError, Ns};
 
 const BATCH: u32 = 64;
-/// Messages in a channel at a time.
+/// Messages queued in a channel at a time.
 const QUEUED: u32 = 16;
-/// As many are left behind by a receipt of these, in the mean.
+/// Mean number of messages still queued after a receive.
 pub(super) const LEFT: f64 = (QUEUED - 1) as f64 / 2.0;
-/// Messages that stay in a deep queue; with [`QUEUED`] more it is below the usual buffer.
+/// Messages that stay in a deep queue; [`QUEUED`] more still fit the default buffer.
 pub(super) const DEEP: f64 = 200.0;
-/// Deep queues: together more than a core's own caches hold.
+/// Number of deep queues: together they exceed a core's private caches.
 const DEEP_QUEUES: usize = 20;
-/// A page: the larger size that the cost of copying is taken from.
+/// A page: the larger of the two sizes that the cost of copying is derived from.
 const PAGE: usize = 4096;
 
 /// A way to send a message.
@@ -35,7 +35,7 @@ pub enum Kind {
     PipePage,
     /// A Unix stream socket, 100 bytes.
     Unix,
-    /// The same by way of deep queues.
+    /// A Unix stream socket, 100 bytes, alternating between deep queues.
     UnixDeep,
     /// UDP over loopback, one byte.
     Udp,
@@ -68,7 +68,7 @@ pub(crate) fn calls(time: Ns) -> Vec<Sketch> {
     ]
 }
 
-/// What sending and receiving takes, each with its system call.
+/// Costs of sending and receiving, each including its system call.
 pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>, HostError> {
     let (name, about, sides) = match kind {
         Kind::Pipe => ("pipe", "1 byte, a pipe", pipe(1, QUEUED, time)),
@@ -91,10 +91,10 @@ pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>, HostError> {
     ])
 }
 
-/// A channel under way: its result, or why it could not be made.
+/// Samples of sending and receiving, or the error of creating the channel.
 type Sides = io::Result<(Samples, Samples)>;
 
-/// `queued` sends, then as many receipts, again and again.
+/// Repeats `queued` sends followed by as many receives.
 fn in_turns(
     time: Ns,
     queued: u32,
@@ -134,8 +134,8 @@ fn pipe(bytes: usize, queued: u32, time: Ns) -> Sides {
     in_turns(time, queued, send, || Ok(rustix::io::read(&reader, &mut buffer[..]).map(drop)?))
 }
 
-/// By way of so many `sockets` in turn, each of which keeps `deep` messages. No result where
-/// its buffer is too small for that.
+/// Alternates between `sockets` pairs, each of which keeps `deep` messages queued. Returns no
+/// samples if the buffer is too small.
 fn unix(deep: u32, sockets: usize, time: Ns) -> Sides {
     let pairs = (0..sockets).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
     pairs.iter().try_for_each(|(here, _)| here.set_nonblocking(true))?;
@@ -160,13 +160,13 @@ fn unix(deep: u32, sockets: usize, time: Ns) -> Sides {
 fn udp(time: Ns) -> Sides {
     let (here, there) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
     here.connect(there.local_addr()?)?;
-    // A datagram that got lost must not stop the run.
+    // A lost datagram must not block the run.
     there.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
     let mut buffer = [0; 16];
     in_turns(time, QUEUED, || here.send(&[0]).map(drop), || there.recv(&mut buffer).map(drop))
 }
 
-/// One message each way in turn, as requests and answers go: acknowledgements ride on them.
+/// Alternates one message each way, like requests and replies: acknowledgements piggyback on them.
 fn tcp(time: Ns) -> Sides {
     let (mut here, mut there) = tcp_pair()?;
     let (mut sends, mut receipts) = (Samples::default(), Samples::default());

@@ -1,41 +1,41 @@
-//! The constants that have been found so far, each put into the machine with its range and
-//! its provenance, unless it makes no sense.
+//! Constants derived so far, each stored in the machine with its range and provenance if it is
+//! plausible.
 
 use reveille_machine::{Constant, CostModel, Machine, Measured, Origin};
 use serde::Serialize;
 
 use super::value::Value;
 
-/// A measured constant may lie outside the default's plausible range, which is that of
-/// another machine, by this factor: beyond, the measurement went wrong.
+/// A measured constant may exceed the default's plausible range, which is another machine's, by
+/// this factor; beyond it the measurement is considered wrong.
 const STRETCH: f64 = 2.5;
-/// In a guest these go through the hypervisor: their upper limit is stretched by this.
+/// Factor on the upper bound of constants that involve the hypervisor in a guest.
 const GUEST_STRETCH: f64 = 12.0;
 const IN_HYPERVISOR: [&str; 5] =
     ["ipi_send_ns", "ipi_flight_ns", "ipi_remote_ns", "irq_ns", "tick_ns"];
 
-/// One constant as it was found.
+/// One derived constant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Derived {
     /// Its name.
     pub key: String,
-    /// `measured`, or `estimated` if only a factor common to several was.
+    /// `measured`, or `estimated` if only a common factor was measured.
     pub kind: &'static str,
     /// Value, in `unit`.
     pub value: f64,
     /// `ns`, `count` or `ratio`.
     pub unit: &'static str,
-    /// Lower end of its spread, or of its range if estimated.
+    /// Lower end of its spread or, if estimated, of its range.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the same.
     pub high: f64,
     /// The default model's value.
     pub default: f64,
-    /// From what, by which arithmetic.
+    /// Inputs and arithmetic.
     pub how: String,
 }
 
-/// A machine in which constants are replaced.
+/// A machine whose constants are being replaced.
 pub(super) struct Constants {
     pub machine: Machine,
     pub derived: Vec<Derived>,
@@ -48,17 +48,17 @@ impl Constants {
         Constants { machine, derived: Vec::new(), warnings: Vec::new(), guest }
     }
 
-    /// The value at present: measured, or the default.
+    /// The current value: measured, or the default.
     pub fn now(&self, key: &str) -> Value {
         Value::exact(self.machine.cost.get(key).unwrap_or(0.0))
     }
 
-    /// Says that something stays as it was.
+    /// Warns that `what` keeps its default, and why.
     pub fn warn(&mut self, what: &str, why: impl std::fmt::Display) {
         self.warnings.push(format!("{what} keeps its default: {why}"));
     }
 
-    /// Sets a constant to what was measured. True if it made sense.
+    /// Sets a constant to a measured value. Returns false if it is implausible.
     pub fn measured(&mut self, key: &'static str, value: Value, how: &str) -> bool {
         let (low, high) = self.plausible(key);
         if !(low..=high).contains(&value.mid) {
@@ -76,8 +76,8 @@ impl Constants {
         self.put(key, value.mid, value.low(), value.high(), origin)
     }
 
-    /// Sets a constant to `factor` times its default: software that was not measured by
-    /// itself, on a host that is so much faster or slower on the same path.
+    /// Sets a constant to `factor` times its default, for code that is not measured itself:
+    /// `factor` is this host's speed on the same path.
     pub fn scaled(&mut self, key: &'static str, factor: f64, how: &str) -> bool {
         let Some(default) = self.machine.constant(key).cloned() else { return false };
         let how =
@@ -86,12 +86,12 @@ impl Constants {
         self.put(key, default.value * factor, low, high, Origin::Estimated(how))
     }
 
-    /// Sets a constant to what it is by definition.
+    /// Sets a constant to a value that follows by definition.
     pub fn stated(&mut self, key: &'static str, value: f64, how: &str) -> bool {
         self.put(key, value, value, value, Origin::Estimated(how.to_owned()))
     }
 
-    /// The same with the value of another constant.
+    /// Sets a constant to the value of another one.
     pub fn same_as(&mut self, key: &'static str, other: &'static str, how: &str) -> bool {
         let Some(of) = self.machine.constant(other).cloned() else { return false };
         let Some(default) = self.machine.constant(key).cloned() else { return false };
@@ -137,7 +137,7 @@ impl Constants {
             false => STRETCH,
         };
         let most = if default.unit == "ratio" { 1.0 } else { f64::MAX };
-        // Ranges are those at the reference's speed.
+        // Ranges refer to the reference's speed.
         let fastest = match (default.unit, self.machine.constant("speed")) {
             ("ns", Some(speed)) => speed.high.max(1.0),
             _ => 1.0,
@@ -146,7 +146,7 @@ impl Constants {
     }
 }
 
-/// Times to a tenth of a nanosecond, ratios to a thousandth.
+/// Rounds times to a tenth of a nanosecond, ratios to a thousandth.
 pub(super) fn tenths(x: f64) -> f64 {
     let unit = if x.abs() < 10.0 { 1000.0 } else { 10.0 };
     (x * unit).round() / unit

@@ -1,5 +1,5 @@
-//! From what was measured to the constants of the cost model, which are parts of it: each
-//! by an arithmetic that its provenance states, and docs/calibrate.md explains.
+//! Derives the cost model's constants from measurements. Each provenance states the arithmetic;
+//! docs/calibrate.md explains it.
 
 use reveille_machine::{Distance, IdleState, Machine};
 
@@ -10,18 +10,18 @@ use super::samples::Measurement;
 use super::value::Value;
 use super::{Cpus, idle_pair, idle_states, place_name};
 
-/// CPUs that the policy looks at for a wake-up on the CPU where the wakee was, and over two
-/// idle CPUs: each takes `scan_cpu_ns` in the simulator.
+/// CPUs that the policy scans for a wakeup on the wakee's own CPU, and across two idle CPUs: each
+/// costs `scan_cpu_ns` in the simulator.
 const LOOKED_SAME: f64 = 1.0;
 pub(super) const LOOKED_ACROSS: f64 = 2.0;
-/// Lines that a push on a wake list moves.
+/// Cache lines that a push to a wake list transfers.
 pub(super) const WAKE_LIST_LINES: f64 = 2.0;
 /// Timer frequencies that a machine file can have.
 const HZ: [u32; 4] = [100, 250, 300, 1000];
-/// A switch is this share of the path from blocking to running, at least and at most.
+/// Plausible share of a context switch in the path from blocking to running.
 const SWITCH_SHARE: std::ops::RangeInclusive<f64> = 0.15..=0.75;
 
-/// Software that is not timed by itself: as fast as the path from blocking to running.
+/// Code without a probe of its own: scales with the path from blocking to running.
 const LIKE_THE_PATH: [&str; 6] = [
     "group_level_ns",
     "wakelist_ns",
@@ -31,20 +31,20 @@ const LIKE_THE_PATH: [&str; 6] = [
     "blocked_worst_ns",
 ];
 
-/// A host's machine, and how it was found.
+/// A host's calibrated machine.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// The machine, with everything that was measured in it.
+    /// The machine with all measured constants.
     pub machine: Machine,
-    /// The constants that are no longer the default's.
+    /// Constants that replace the default's.
     pub derived: Vec<Derived>,
-    /// Those that are.
+    /// Constants that keep the default.
     pub defaults: Vec<&'static str>,
-    /// What could not be measured, or made no sense when it was.
+    /// Constants that could not be measured, or came out implausible.
     pub warnings: Vec<String>,
 }
 
-/// What was measured, by name.
+/// Measurements by name.
 pub(super) struct Figures<'a>(&'a [Measurement]);
 
 impl Figures<'_> {
@@ -53,7 +53,7 @@ impl Figures<'_> {
     }
 }
 
-/// Puts what was measured into `base`, which is this host with default costs.
+/// Stores what was measured in `base`, which is this host with default costs.
 pub fn derive(
     base: Machine,
     host: &Host,
@@ -84,7 +84,7 @@ pub fn derive(
     Calibration { machine, derived, defaults, warnings }
 }
 
-/// Calls that one task makes by itself.
+/// System calls, futexes and messages within one task.
 fn calls(found: &mut Constants, figures: &Figures<'_>) {
     let Some(syscall) = figures.get("syscall") else {
         return found.warn("every system call", "getppid could not be timed");
@@ -119,7 +119,7 @@ fn calls(found: &mut Constants, figures: &Figures<'_>) {
     }
 }
 
-/// Receipts from a Unix socket, with few messages left behind and with many.
+/// Receives from a Unix socket with few and with many queued messages.
 fn deep(found: &mut Constants, figures: &Figures<'_>, syscall: Value) {
     let sides = ["unix_send", "unix_recv", "unix_deep_send", "unix_deep_recv"];
     let [send, receive, deep_send, deep_receive] = sides.map(|name| figures.get(name));
@@ -143,7 +143,7 @@ fn deep(found: &mut Constants, figures: &Figures<'_>, syscall: Value) {
     found.measured("unix_recv_ns", whole - syscall - left, &how);
 }
 
-/// Lines and working sets over each distance.
+/// Cache lines and working sets by distance.
 fn caches(found: &mut Constants, figures: &Figures<'_>, pairs: &[(Distance, Cpus)]) {
     for &(distance, _) in pairs {
         let (line_key, cold_key) = match distance {
@@ -185,7 +185,7 @@ fn caches(found: &mut Constants, figures: &Figures<'_>, pairs: &[(Distance, Cpus
     }
 }
 
-/// From blocking to the next task's running, on one CPU.
+/// From one task's blocking to the next one's running, on one CPU.
 fn path(found: &mut Constants, figures: &Figures<'_>, host: &Host) {
     let names = ["pipe_threads_hop_same", "pipe_send", "pipe_recv"];
     let [Some(hop), Some(send), Some(receive)] = names.map(|name| figures.get(name)) else {
@@ -193,7 +193,7 @@ fn path(found: &mut Constants, figures: &Figures<'_>, host: &Host) {
     };
     let whole = hop - send - receive;
     let default = |found: &Constants, key: &str| found.now(key).mid;
-    // A delayed task is woken where it is: nothing is looked at, no group is touched.
+    // A delayed task is woken in place: no CPU scan, no group enqueue.
     let levels = if host.delays_dequeue() { 0.0 } else { 2.0 * f64::from(host.group_levels) };
     let (looked, also) = match host.delays_dequeue() {
         true => (0.0, String::new()),
@@ -244,7 +244,7 @@ fn path(found: &mut Constants, figures: &Figures<'_>, host: &Host) {
     }
 }
 
-/// Futexes with somebody asleep on them.
+/// Futexes with a sleeper.
 fn futexes(found: &mut Constants, figures: &Figures<'_>) {
     let names = ["futex_hop_same", "pipe_threads_hop_same", "pipe_send", "pipe_recv"];
     let calls = ["futex_wake", "futex_wait", "syscall"];

@@ -1,12 +1,12 @@
-//! What the arithmetic needs to know about the host besides times: which scheduler its
-//! kernel has, how its CPUs wait, in how many groups the measured tasks were.
+//! Properties of the host that the arithmetic needs besides times: scheduler version, idle method,
+//! and depth of task groups.
 
 use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 
-/// A host, as far as it matters here.
+/// Properties of the measured host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Host {
     /// The processor's name.
@@ -15,17 +15,17 @@ pub struct Host {
     pub kernel: String,
     /// A virtual machine: interrupts and idle CPUs go through the hypervisor.
     pub guest: bool,
-    /// The processor has MWAIT, so that a CPU without a cpuidle driver watches its
-    /// need-resched word; otherwise it halts.
+    /// The processor has MWAIT. Without a cpuidle driver an idle CPU then monitors its need-resched
+    /// word; otherwise it halts.
     pub mwait: bool,
     /// A cpuidle driver chooses idle states.
     pub cpuidle: bool,
-    /// Task groups around the tasks that are measured, the root's not counted.
+    /// Depth of the measured tasks' group, not counting the root.
     pub group_levels: u32,
 }
 
 impl Host {
-    /// This host. What /proc and /sys do not say is left at its usual value.
+    /// This host. Keeps the usual value of whatever /proc and /sys do not say.
     pub fn here() -> Host {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
@@ -48,7 +48,7 @@ impl Host {
             group_levels: match group_levels(&read("/proc/self/cgroup"), |group| {
                 Path::new("/sys/fs/cgroup").join(group).join("cpu.weight").exists()
             }) {
-                // In the root group a session has an automatic one.
+                // A session in the root group has an autogroup.
                 0 if read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1" => 1,
                 levels => levels,
             },
@@ -63,8 +63,8 @@ impl Host {
     }
 }
 
-/// Groups with a CPU controller that /proc/PID/cgroup names; `controlled` says so of a path
-/// below the root of the second version's tree.
+/// Depth of the groups with a CPU controller in /proc/PID/cgroup; `controlled` tells whether a path
+/// below the v2 root has one.
 fn group_levels(cgroup: &str, controlled: impl Fn(&str) -> bool) -> u32 {
     let parts = |path: &str| path.split('/').filter(|p| !p.is_empty()).count() as u32;
     let mut unified = 0;

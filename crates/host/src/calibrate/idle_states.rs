@@ -1,5 +1,5 @@
-//! How long CPUs take to leave idle: what a wake-up takes on an idle CPU beyond everything
-//! else that the model charges for it, by the length of the sleep.
+//! Idle-exit latency: what a wakeup on an idle CPU costs beyond all else that the model charges for
+//! it, by the length of the sleep.
 
 use reveille_machine::{IdleState, Measured, Origin};
 
@@ -8,13 +8,13 @@ use super::derive::{Figures, LOOKED_ACROSS, States, WAKE_LIST_LINES};
 use super::value::Value;
 use super::{GAPS_NS, Host};
 
-/// A sleep of another kind takes this much longer to end, and so many times as long.
+/// A deeper state's exit takes at least this much longer, in ns and as a factor.
 const DEEPER_NS: f64 = 2_000.0;
 const DEEPER: f64 = 1.5;
-/// No idle state takes longer to leave.
+/// Upper bound on an exit latency.
 const MOST_NS: f64 = 1_000_000.0;
 
-/// The line constant of a distance.
+/// Name of a distance's cache-line constant.
 pub(super) fn line_key(place: &str) -> &'static str {
     match place {
         "smt" => "line_smt_ns",
@@ -25,8 +25,8 @@ pub(super) fn line_key(place: &str) -> &'static str {
     }
 }
 
-/// The kinds of states that this host has: its driver's, or the one instruction that the
-/// idle loop uses without a driver.
+/// The host's idle states: the driver's, or the idle loop's single instruction if there is no
+/// driver.
 pub(super) fn kinds(states: &[IdleState], host: &Host) -> States {
     if host.cpuidle {
         return states.to_vec();
@@ -35,7 +35,7 @@ pub(super) fn kinds(states: &[IdleState], host: &Host) -> States {
     vec![IdleState {
         name: name.to_owned(),
         exit_ns: 0,
-        // Entered however short the stay; 0 would say that it polls for ever.
+        // Entered for any stay; 0 would mean polling.
         residency_ns: 1,
         polling,
         exit_low_ns: 0,
@@ -44,7 +44,7 @@ pub(super) fn kinds(states: &[IdleState], host: &Host) -> States {
     }]
 }
 
-/// The same with their exits as measured; as they were if that makes no sense.
+/// `states` with measured exit latencies; unchanged if those are implausible.
 pub(super) fn measured(
     found: &mut Constants,
     figures: &Figures<'_>,
@@ -75,7 +75,7 @@ pub(super) fn measured(
     };
     if host.cpuidle {
         for i in first + 1..states.len() {
-            // The shortest sleep for which the governor takes this one and no deeper one.
+            // The shortest sleep for which the governor selects this state and no deeper one.
             let next = states.get(i + 1).map_or(u64::MAX, |s| u64::from(s.residency_ns));
             let from = u64::from(states[i].residency_ns);
             if let Some((gap, exit)) = exits.iter().find(|(gap, _)| (from..next).contains(gap))
@@ -84,7 +84,7 @@ pub(super) fn measured(
                 set(&mut states[i], *exit, &how(*gap));
             }
         }
-        // Driver tables give worst cases: what follows a measured state is not faster.
+        // Driver tables list worst cases: a state after a measured one does not exit faster.
         for i in first + 1..states.len() {
             let least = states[i - 1].exit_ns;
             let s = &mut states[i];
@@ -100,7 +100,7 @@ pub(super) fn measured(
     let &(gap, exit) = exits.last().expect("one is deep");
     let mut slept = states[first].clone();
     slept.name = format!("{}-long", slept.name);
-    // Between the longest sleep that ends fast and the shortest that does not.
+    // Between the longest sleep with a fast exit and the shortest with a slow one.
     slept.residency_ns = ((exits[at - 1].0 as f64) * (exits[at].0 as f64)).sqrt() as u32;
     let deeper = if exit.mid >= light.0.mid { exit } else { exits[at].1 };
     set(&mut slept, deeper, &how(gap));
@@ -108,8 +108,8 @@ pub(super) fn measured(
     states
 }
 
-/// The exit after a short sleep: half a round trip between two CPUs, less all else that the
-/// simulator charges for one; the mean of futex and pipe.
+/// Exit latency after a short sleep: half a round trip between two CPUs, minus everything else that
+/// the simulator charges for it; mean of futex and pipe.
 fn lightest(
     found: &Constants,
     figures: &Figures<'_>,
@@ -129,10 +129,10 @@ fn lightest(
         + found.now("group_level_ns") * grouped
         + found.now("switch_idle_ns");
     let syscall = found.now("syscall_ns");
-    // Sender and receiver each take the pipe's lock and lines from the other.
+    // Sender and receiver each fetch the pipe's lock and lines from the other.
     let pipe_lines = line * (2.0 * (1.0 + found.now("channel_lines").mid));
     let exit = |hop: &str, send: &str, receive: &str, lines: Value| {
-        // Half of the receiving call comes after waking.
+        // Half of the receiving call runs after the wakeup.
         let ends = (syscall + found.now(send)) + (syscall + found.now(receive)) * 0.5 + lines;
         Some(figures.get(&format!("{hop}_{place}"))? - known - ends)
     };

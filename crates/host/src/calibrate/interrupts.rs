@@ -1,5 +1,5 @@
-//! What interrupts take, seen by a thread that does nothing but look at the clock: the
-//! tick, and the interrupt that another CPU sends.
+//! Costs of interrupts, observed by a thread that reads the clock in a loop: the tick, and IPIs
+//! from another CPU.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,25 +14,25 @@ use crate::sys::futex::{Doorbell, Scope};
 use crate::sys::shared::OwnLine;
 use crate::{HostError, Ns};
 
-/// A pause of the clock longer than this is an interrupt and not the loop: five readings.
+/// A gap between clock readings longer than this many readings is an interrupt.
 const GAP_READINGS: u64 = 5;
-/// If fewer of the ticks were seen than this share, others ran most of the time, and what was
-/// seen may be theirs.
+/// If fewer ticks than this share were seen, other tasks ran most of the time, and the gaps may be
+/// theirs.
 const LEAST_TICKS: f64 = 0.4;
-/// A longer pause is not the tick's own: it handed the CPU to another task.
+/// A longer gap is not only the tick: another task was scheduled.
 const MOST_TICK_NS: Ns = 100_000;
-/// Longer than a loop takes that reads the clock and fetches a line from the other CPU,
-/// shorter than any interrupt.
+/// Longer than a loop that reads the clock and fetches a line from the other CPU, shorter than any
+/// interrupt.
 const LINE_AND_CLOCK_NS: Ns = 300;
 
-/// A time in which the clock's reader did not run.
+/// An interval during which the clock's reader did not run.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     from: Ns,
     length: Ns,
 }
 
-/// Reads the clock until `end`; returns the usual time between two readings as well.
+/// Reads the clock until `end`; also returns the typical time between two readings.
 fn gaps(end: Ns) -> (Vec<Gap>, Ns) {
     let mut steps = Vec::with_capacity(1000);
     let mut before = clock::now();
@@ -54,8 +54,7 @@ fn gaps(end: Ns) -> (Vec<Gap>, Ns) {
     (gaps, step)
 }
 
-/// The tick: its frequency, which is that of the coarse clock, and how long it keeps a busy
-/// CPU.
+/// The tick: its frequency, which is that of the coarse clock, and how long it occupies a busy CPU.
 pub(crate) fn tick(time: Ns) -> Result<Vec<Sketch>, HostError> {
     let period = clock::tick_period();
     let (gaps, step) = gaps(clock::now() + time);
@@ -73,7 +72,7 @@ pub(crate) fn tick(time: Ns) -> Result<Vec<Sketch>, HostError> {
     ])
 }
 
-/// The gaps on the grid of that period, at the phase where most are.
+/// Gaps on the grid of that period, at the phase with most gaps.
 fn on_grid(gaps: &[Gap], period: Ns) -> Vec<Gap> {
     const PHASES: u64 = 100;
     let phase = |gap: &Gap| (gap.from % period) * PHASES / period;
@@ -82,7 +81,7 @@ fn on_grid(gaps: &[Gap], period: Ns) -> Vec<Gap> {
     let around = |p: usize| counts[p] + counts[(p + 1) % counts.len()];
     let best = (0..counts.len()).max_by_key(|&p| around(p)).unwrap_or(0) as u64;
     let near = |g: &&Gap| (phase(g) + PHASES - best) % PHASES <= 1;
-    // Of the pauses near one moment the longest is the tick.
+    // Of several gaps near one moment, the longest is the tick.
     let mut ticks: Vec<Gap> = Vec::new();
     for gap in gaps.iter().filter(near) {
         match ticks.last_mut().filter(|last| gap.from - last.from < period / 2) {
@@ -94,8 +93,8 @@ fn on_grid(gaps: &[Gap], period: Ns) -> Vec<Gap> {
     ticks
 }
 
-/// The interrupt that membarrier(2) sends: until its handler runs, how long the handler
-/// keeps the CPU, and how long the caller waits for the answer.
+/// The IPI sent by membarrier(2): time until its handler runs, time the handler occupies the CPU,
+/// and time the caller waits for the acknowledgement.
 pub(crate) fn ipi((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
     let call = |command| membarrier(command).map_err(std::io::Error::from);
     if let Err(error) = call(MembarrierCommand::RegisterPrivateExpedited) {
@@ -129,7 +128,7 @@ pub(crate) fn ipi((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sket
         while clock::now() < end {
             gap.store(0, Ordering::SeqCst);
             clock::spin_until(clock::now() + 20_000);
-            // A tick came first: the gap seen would be its own.
+            // A tick came first, and the gap would be the tick's.
             if gap.load(Ordering::SeqCst) != 0 {
                 continue;
             }
@@ -159,8 +158,8 @@ pub(crate) fn ipi((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sket
     ])
 }
 
-/// The same call when the process has another thread, but it does not run: the call looks for
-/// CPUs to interrupt and finds none.
+/// membarrier(2) while the process' other thread is not running: it looks for CPUs to interrupt and
+/// finds none.
 fn without_target(time: Ns, send: &dyn Fn() -> bool) -> Samples {
     const CALLS: u32 = 16;
     let bell = Doorbell::default();
@@ -175,7 +174,7 @@ fn without_target(time: Ns, send: &dyn Fn() -> bool) -> Samples {
     })
 }
 
-/// How late a sleep ends, with the default timer slack and with the least.
+/// Lateness of sleeps, with the default timer slack and with the minimum.
 pub(crate) fn slack(time: Ns) -> Result<Vec<Sketch>, HostError> {
     let granted = current_timer_slack()
         .map_err(|e| HostError::system("read the timer slack", e, "report it"))?;

@@ -1,6 +1,6 @@
-//! Measures what this host's mechanisms cost, and makes a machine of it: from which the
-//! simulator predicts this host. Each probe runs in a child of its own; what constants
-//! follow from their figures, and how, is in `derive`.
+//! Measures the costs of this host's mechanisms and turns them into a machine file, from which the
+//! simulator predicts this host. Each probe runs in its own child process; `derive` computes
+//! constants from the results.
 
 mod caches;
 mod calls;
@@ -33,61 +33,59 @@ use crate::supervise::{self, Place};
 use crate::sys::cpu;
 use crate::{HostError, Ns};
 
-/// The CPU of the task that measures, and that of its partner: the host's numbers.
+/// CPUs of the measuring task and its partner, by the host's numbers.
 pub type Cpus = (CpuId, CpuId);
 
-/// How long tasks have slept that are woken on an idle CPU: from what a ping-pong leaves to
-/// what no host polls for.
+/// Sleep lengths before a wakeup on an idle CPU: from a ping-pong's up to beyond any polling.
 pub const GAPS_NS: [Ns; 5] = [20_000, 100_000, 300_000, 1_000_000, 3_000_000];
 
-/// One thing to measure.
+/// What a probe measures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// A fixed loop, for noise.
+    /// A fixed loop, to detect noise.
     Spin,
-    /// System calls and futexes without a sleeper.
+    /// System calls, and futexes without a sleeper.
     Calls,
-    /// Messages that a task sends itself.
+    /// Messages from a task to itself.
     Messages(Kind),
-    /// Round trips of two tasks.
+    /// Round trips between two tasks.
     Hop(By, Cpus),
-    /// Switches without wake-ups.
+    /// Context switches without wakeups.
     Yields,
-    /// The waker's call on its own CPU.
+    /// The waker's call, on its own CPU.
     WakeCall,
-    /// A wake-up on another CPU, after a sleep of so many ns.
+    /// A wakeup on another CPU after a sleep of this many ns.
     Wake(Cpus, Meanwhile, Ns),
-    /// A modified line.
+    /// Transfer of a modified cache line.
     Line(Cpus),
-    /// A working set left behind.
+    /// A working set after a migration.
     Cold(Cpus),
-    /// What threads of a core take from each other.
+    /// Slowdown by an SMT sibling.
     Smt(Cpus),
-    /// An interrupt from another CPU.
+    /// An IPI from another CPU.
     Ipi(Cpus),
     /// The tick.
     Tick,
-    /// Sleeps that end late.
+    /// Lateness of sleeps.
     Slack,
 }
 
-/// A job: one thing, on one CPU or two, for some time.
+/// One probe run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Probe {
-    /// What.
+    /// What to measure.
     pub what: What,
-    /// The CPU that tells how fast the host is meanwhile, and that of probes that need one.
+    /// The CPU on which the host's speed is checked, and on which single-CPU probes run.
     pub home: CpuId,
-    /// How far apart two CPUs are, as names have it: `same`, `smt`, `llc`, `socket`,
-    /// `remote`.
+    /// Distance of the two CPUs, as used in names: `same`, `smt`, `llc`, `socket`, `remote`.
     pub place: String,
-    /// Time to measure for, in ns; the probe takes somewhat longer.
+    /// Measuring time in ns; the probe as a whole takes longer.
     pub time_ns: Ns,
 }
 
 impl Job for Probe {
     const NAME: &'static str = "probe";
-    /// What one round says.
+    /// Results of one round.
     type Output = Vec<Sketch>;
 
     fn run(self) -> Result<Vec<Sketch>, HostError> {
@@ -122,7 +120,7 @@ impl Probe {
     }
 }
 
-/// Ties this thread to one CPU.
+/// Pins this thread to one CPU.
 fn pin(cpu: CpuId) -> Result<(), HostError> {
     cpu::pin(&[cpu]).map_err(|e| {
         HostError::system(format!("run on CPU {cpu}"), e, "allow it, with taskset or cpuset")
@@ -132,12 +130,12 @@ fn pin(cpu: CpuId) -> Result<(), HostError> {
 /// The CPUs that this process may run on.
 ///
 /// # Errors
-/// The system does not say.
+/// The kernel does not say.
 pub fn allowed_cpus() -> Result<Vec<CpuId>, HostError> {
     cpu::allowed().map_err(|e| HostError::system("read the affinity", e, "report it"))
 }
 
-/// What the word for a distance is in names of measurements.
+/// The word for a distance in names of measurements.
 pub fn place_name(distance: Distance) -> &'static str {
     match distance {
         Distance::Same => "same",
@@ -149,8 +147,8 @@ pub fn place_name(distance: Distance) -> &'static str {
     }
 }
 
-/// One pair of CPUs for each distance that the host has among the CPUs in `allowed`,
-/// nearest first; each by the host's own number.
+/// One pair of CPUs for each distance among the CPUs in `allowed`, nearest first, by the host's
+/// numbers.
 pub fn pairs(topology: &Topology, allowed: &[CpuId]) -> Vec<(Distance, Cpus)> {
     let cpus: Vec<CpuId> = (0..topology.n_cpus() as CpuId)
         .filter(|&c| allowed.contains(&topology.cpus()[c as usize].os_cpu))
@@ -161,14 +159,14 @@ pub fn pairs(topology: &Topology, allowed: &[CpuId]) -> Vec<(Distance, Cpus)> {
     use Distance::{Cluster, Llc, Remote, Smt, Socket};
     for distance in [Smt, Cluster, Llc, Socket, Remote] {
         let at = |a: CpuId| cpus.iter().find(|&&b| topology.distance(a, b) == distance);
-        // The usual home first, any other if that has no such neighbour.
+        // Prefer the usual home; take another CPU if it has no such neighbour.
         let found = std::iter::once(&home).chain(&cpus).find_map(|&a| at(a).map(|&b| (a, b)));
         pairs.extend(found.map(|(a, b)| (distance, (os(a), os(b)))));
     }
     pairs
 }
 
-/// Everything to measure on such a host, once.
+/// Everything to measure on a host with these pairs, once.
 fn round(pairs: &[(Distance, Cpus)]) -> Vec<(&'static str, What)> {
     let mut list = vec![("same", What::Spin), ("same", What::Calls)];
     for kind in [Kind::Pipe, Kind::PipePage, Kind::Unix, Kind::UnixDeep, Kind::Udp, Kind::Tcp] {
@@ -199,13 +197,13 @@ fn round(pairs: &[(Distance, Cpus)]) -> Vec<(&'static str, What)> {
     list
 }
 
-/// Leaving idle does not depend on who wakes: one pair is enough, the nearest that are no
-/// siblings, of which one would slow the other.
+/// Idle exit does not depend on the waker, so one pair suffices: the nearest that are not SMT
+/// siblings, which would slow each other.
 fn idle_pair(pairs: &[(Distance, Cpus)]) -> Option<(Distance, Cpus)> {
     pairs.iter().find(|(d, _)| *d > Distance::Smt).or(pairs.get(1)).copied()
 }
 
-/// Everything to measure, in so many rounds, within `total` of measuring time.
+/// All probes, in `rounds` rounds, within `total` of measuring time.
 pub fn plan(pairs: &[(Distance, Cpus)], rounds: u32, total: Ns) -> Vec<Probe> {
     let Some(&(_, (home, _))) = pairs.first() else { return Vec::new() };
     let round = round(pairs);
@@ -215,10 +213,10 @@ pub fn plan(pairs: &[(Distance, Cpus)], rounds: u32, total: Ns) -> Vec<Probe> {
     (0..rounds).flat_map(|_| round.clone()).map(probe).collect()
 }
 
-/// Runs the probes one after the other, telling `tell` how many are done.
+/// Runs the probes in order, and calls `tell` with the number completed.
 ///
 /// # Errors
-/// As [`supervise::run`]; the first one ends it.
+/// The first failure, as in [`supervise::run`].
 pub fn measure(
     program: &Path,
     probes: &[Probe],

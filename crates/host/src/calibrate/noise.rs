@@ -1,5 +1,5 @@
-//! Is the host quiet enough for its times to mean anything? What others took of its CPUs,
-//! what its own host took, and how evenly a fixed loop runs.
+//! Is the host quiet enough to trust its times? Checks CPU time used by other tasks, time stolen by
+//! the hypervisor, and the spread of a fixed loop.
 
 use std::fs;
 
@@ -9,34 +9,34 @@ use super::samples::{Measurement, Samples, Sketch};
 use crate::sys::clock;
 use crate::{HostError, Ns};
 
-/// More than this share of all CPU time stolen by the host's own host is noise.
+/// Threshold for stolen time, as a share of all CPU time.
 pub const MOST_STEAL: f64 = 0.01;
-/// More than this share of all CPU time used by others is noise.
+/// Threshold for other tasks' CPU time, as a share of all CPU time.
 pub const MOST_FOREIGN: f64 = 0.10;
-/// A fixed loop whose p90 is above its p10 by more than this share is noise.
+/// Threshold for the spread of a fixed loop, p90 over p10, minus 1.
 pub const MOST_SPREAD: f64 = 0.10;
 
-/// What the fixed loop is called among the measurements.
+/// Name of the fixed loop among measurements.
 pub(super) const SPIN: &str = "spin";
 
-/// Times since boot, of all CPUs together, in clock ticks of the kernel's interface.
+/// CPU times since boot, summed over CPUs, in USER_HZ ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTimes {
-    /// All.
+    /// All time.
     pub total: u64,
-    /// Spent on tasks and interrupts.
+    /// Tasks and interrupts.
     pub busy: u64,
-    /// Taken by the hypervisor.
+    /// Stolen by the hypervisor.
     pub steal: u64,
-    /// Used by this process and those that it waited for.
+    /// This process and its reaped children.
     pub own: u64,
 }
 
 impl CpuTimes {
-    /// As of now.
+    /// Reads the current times.
     ///
     /// # Errors
-    /// /proc is not there.
+    /// /proc is not readable.
     pub fn now() -> Result<CpuTimes, HostError> {
         let read = |path: &str| {
             let help = "mount /proc";
@@ -46,8 +46,8 @@ impl CpuTimes {
     }
 }
 
-/// The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; what
-/// guests used is in the first two already.
+/// Parses the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. The
+/// first two include guest time.
 fn of_all(stat: &str) -> CpuTimes {
     let line = stat.lines().next().unwrap_or_default();
     let times: Vec<u64> =
@@ -58,8 +58,7 @@ fn of_all(stat: &str) -> CpuTimes {
     CpuTimes { total, busy: total - idle - steal, steal, own: 0 }
 }
 
-/// utime, stime, cutime and cstime of /proc/self/stat; the name before them may hold
-/// anything.
+/// utime, stime, cutime and cstime of /proc/self/stat; the name before them may contain anything.
 fn own(stat: &str) -> u64 {
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_ascii_whitespace().skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum()
@@ -68,16 +67,16 @@ fn own(stat: &str) -> u64 {
 /// How quiet the host was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Noise {
-    /// Share of all CPU time that the hypervisor took.
+    /// Stolen time, as a share of all CPU time.
     pub steal: f64,
-    /// Share of all CPU time that other processes used.
+    /// Other processes' time, as a share of all CPU time.
     pub foreign: f64,
-    /// How far the slow tenth of a fixed loop's runs lies above the fast tenth, as a share.
+    /// p90 of a fixed loop's time over its p10, minus 1.
     pub spread: f64,
 }
 
 impl Noise {
-    /// What happened between two moments, of which the fixed loop tells `spread`.
+    /// Noise between two moments; `spread` comes from the fixed loop.
     pub fn between(before: CpuTimes, after: CpuTimes, spread: f64) -> Noise {
         let total = (after.total - before.total).max(1) as f64;
         let busy = after.busy.saturating_sub(before.busy);
@@ -89,13 +88,13 @@ impl Noise {
         }
     }
 
-    /// How far the fixed loop's times spread: 0 if it was not measured.
+    /// Spread of the fixed loop; 0 if it was not measured.
     pub fn spread_of(measured: &[Measurement]) -> f64 {
         let spin = measured.iter().find(|m| m.name == SPIN);
         spin.map_or(0.0, |m| m.p90 / m.p10.max(1.0) - 1.0)
     }
 
-    /// What is too much, in words; empty on a quiet host.
+    /// The thresholds that are exceeded, in words; empty on a quiet host.
     pub fn complaints(&self) -> Vec<String> {
         let percent = |share: f64| format!("{:.1}%", 100.0 * share);
         let mut said = Vec::new();
@@ -112,7 +111,7 @@ impl Noise {
     }
 }
 
-/// A fixed loop of some 20 us; returns how long it took.
+/// A fixed loop of about 20 us; returns its duration.
 fn fixed_loop() -> Ns {
     let start = clock::now();
     let mut value = 1u64;
@@ -122,7 +121,7 @@ fn fixed_loop() -> Ns {
     clock::now() - start
 }
 
-/// That loop again and again, interruptions included.
+/// Times the loop repeatedly, including interruptions.
 pub(crate) fn spin(time: Ns) -> Vec<Sketch> {
     let mut samples = Samples::default();
     let end = clock::now() + time;
@@ -134,7 +133,7 @@ pub(crate) fn spin(time: Ns) -> Vec<Sketch> {
     }
 }
 
-/// What that loop takes at present at best: the speed at which this CPU runs.
+/// The loop's best time at present: this CPU's speed.
 pub(crate) fn speed() -> Ns {
     (0..20).map(|_| fixed_loop()).min().unwrap_or(0)
 }

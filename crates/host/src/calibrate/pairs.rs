@@ -1,5 +1,5 @@
-//! Two tasks, each tied to a CPU: what a wake-up takes until the woken task runs, on one
-//! CPU and over each distance, and what switching between them takes.
+//! Two pinned tasks: wakeup latency on one CPU and across each distance, and the cost of switching
+//! between them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,14 +16,14 @@ use crate::sys::shared::OwnLine;
 use crate::sys::{clock, cpu, usage};
 use crate::{HostError, Ns};
 
-/// Round trips in a batch: short against a time slice.
+/// Round trips per batch: short compared with a time slice.
 const ROUND_TRIPS: u32 = 16;
-/// How long anybody waits for a partner that may have died.
+/// Timeout for a partner that may have died.
 const PATIENCE_NS: Ns = 2_000_000_000;
-/// Tasks woken one after the other on one CPU.
+/// Tasks woken in sequence on one CPU.
 const SLEEPERS: usize = 8;
 
-/// What two tasks hand back and forth.
+/// What two tasks pass back and forth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum By {
     /// Futexes, between threads.
@@ -34,7 +34,7 @@ pub enum By {
     PipeProcesses,
 }
 
-/// Half a round trip, in batches and one by one. `place` ends the names: `same`, `llc`.
+/// Half a round trip, in batches and one by one. Names end in `place`: `same`, `llc`.
 pub(crate) fn hop(by: By, cpus: Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
     let (name, about) = match by {
         By::Futex => ("futex_hop", "half a round trip of two threads by futex"),
@@ -66,7 +66,7 @@ fn no_partner(error: io::Error) -> HostError {
     HostError::system("start a partner to wake", error, "free memory or processes (ulimit -u)")
 }
 
-/// Times round trips, which `trip` makes: by the batch, and one by one.
+/// Times round trips, made by `trip`, in batches and one by one.
 fn time_trips(
     time: Ns,
     mut trip: impl FnMut() -> io::Result<()>,
@@ -80,7 +80,7 @@ fn time_trips(
         (0..ROUND_TRIPS).try_for_each(|_| trip())?;
         let stop = clock::now();
         let after = usage::switches();
-        // One switch away in each round trip; more is somebody else's.
+        // Each round trip switches away once; more is another task's doing.
         let switches = after.voluntary - before.voluntary + after.involuntary - before.involuntary;
         if switches > u64::from(ROUND_TRIPS) {
             batches.discard();
@@ -97,7 +97,7 @@ fn time_trips(
     }
 }
 
-/// Two doorbells, and the end.
+/// Two doorbells and a stop flag.
 #[derive(Default)]
 struct Bells {
     there: OwnLine<Doorbell>,
@@ -106,7 +106,7 @@ struct Bells {
 }
 
 impl Bells {
-    /// Answers until it is over.
+    /// Answers until stopped.
     fn answer(&self) {
         while !self.over.load(Ordering::Relaxed) {
             self.there.wait(Scope::Private, Some(PATIENCE_NS));
@@ -144,7 +144,7 @@ fn pipe_hop((here, there): Cpus, threads: bool, time: Ns) -> io::Result<(Samples
     let (back_out, back_in) = rustix::pipe::pipe()?;
     let answer = |from: &OwnedFd, to: &OwnedFd| {
         let mut byte = [0];
-        // The end of the other side's file is the end.
+        // EOF on the other side's pipe ends the loop.
         while rustix::io::read(from, &mut byte).is_ok_and(|n| n == 1) {
             if rustix::io::write(to, &byte).is_err() {
                 break;
@@ -179,22 +179,22 @@ fn pipe_hop((here, there): Cpus, threads: bool, time: Ns) -> io::Result<(Samples
         }
         0
     })?;
-    // So that a child that has died is noticed as the end of the pipe.
+    // So that a child's death shows as EOF.
     drop((there_out, back_in));
     let times = trips(&there_in, &back_out);
     process::kill_and_reap(child);
     times
 }
 
-/// Two threads that give way to each other: a switch without a wake-up. `alone` is the same
-/// call when nobody else is there.
+/// Two threads that yield to each other: a switch without a wakeup. `alone` is the same call
+/// without a second thread.
 pub(crate) fn yields(time: Ns) -> Result<Vec<Sketch>, HostError> {
     const YIELDS: u32 = 64;
     let alone = alone(time / 4, YIELDS, || (0..YIELDS).for_each(|_| rustix::thread::sched_yield()));
     let over = AtomicBool::new(false);
     let (mut pairs, mut shares) = (Samples::default(), Samples::default());
     std::thread::scope(|scope| {
-        // Inherits the CPU.
+        // Inherits the affinity.
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 rustix::thread::sched_yield();
@@ -224,8 +224,7 @@ pub(crate) fn yields(time: Ns) -> Result<Vec<Sketch>, HostError> {
     ])
 }
 
-/// What the waker's call takes: threads that sleep on the waker's own CPU and do not
-/// preempt it.
+/// Cost of the waker's call for threads that sleep on the waker's CPU and do not preempt it.
 pub(crate) fn wake_call(time: Ns) -> Result<Vec<Sketch>, HostError> {
     let bells: Vec<OwnLine<Doorbell>> = (0..SLEEPERS).map(|_| Default::default()).collect();
     let over = AtomicBool::new(false);
@@ -234,7 +233,7 @@ pub(crate) fn wake_call(time: Ns) -> Result<Vec<Sketch>, HostError> {
     std::thread::scope(|scope| {
         for bell in &bells {
             scope.spawn(|| {
-                // A batch task preempts nobody when it wakes.
+                // A batch task does not preempt on wakeup.
                 let _ = class::enter(Class::Batch);
                 while !over.load(Ordering::Relaxed) {
                     asleep.fetch_add(1, Ordering::SeqCst);
@@ -267,17 +266,17 @@ pub(crate) fn wake_call(time: Ns) -> Result<Vec<Sketch>, HostError> {
     Ok(vec![calls.sketch("futex_wake_call_same", about)])
 }
 
-/// What runs on the CPU of the task to be woken meanwhile.
+/// What runs on the wakee's CPU before the wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meanwhile {
-    /// Nothing: the CPU goes idle.
+    /// Nothing: the CPU is idle.
     Idle,
-    /// A thread of the class that everybody preempts: the CPU never stops.
+    /// A SCHED_IDLE thread, which the wakee preempts: the CPU never idles.
     Spinner,
 }
 
-/// From before the call that wakes to the first instruction of the woken task, which has
-/// slept for `gap`; and how long that call takes.
+/// From before the waking call to the wakee's first instruction, after a sleep of `gap`; and the
+/// duration of that call.
 pub(crate) fn wake(
     cpus: Cpus,
     place: &str,

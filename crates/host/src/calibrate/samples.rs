@@ -1,6 +1,6 @@
-//! Many short batches in place of a long one: whatever else runs on the host hits some of
-//! them, and the median does not see it. A host's speed also changes for seconds at a time,
-//! so everything is measured in several rounds, and the rounds' samples are pooled.
+//! Many short batches instead of one long one: other load hits some of them, and the median ignores
+//! those. A host's speed also shifts for seconds at a time, so everything is measured in several
+//! rounds whose samples are pooled.
 
 use reveille_measure::statistics::{interpolated, sorted};
 use serde::{Deserialize, Serialize};
@@ -9,57 +9,57 @@ use super::noise::SPIN;
 use crate::Ns;
 use crate::sys::{clock, usage};
 
-/// Below this many samples a median says nothing.
+/// Minimum number of samples for a median.
 const FEWEST: u64 = 10;
-/// Loops that differ by no more than this share ran at one speed.
+/// Fixed loops that differ by no more than this share ran at the same speed.
 const SAME_SPEED: f64 = 0.15;
-/// Order statistics that stand for the samples of one round.
+/// Order statistics kept of a round's samples.
 const POINTS: usize = 64;
 
-/// One thing measured on the host.
+/// A pooled measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
-    /// What, as in docs/calibrate.md: `pipe_hop_same`.
+    /// Name, as in docs/calibrate.md: `pipe_hop_same`.
     pub name: String,
-    /// How, in one line.
+    /// Description in one line.
     pub about: String,
     /// `ns`, `Hz` or `ratio`.
     pub unit: String,
-    /// Half of the samples are below.
+    /// Median.
     pub median: f64,
-    /// A tenth of the samples is below.
+    /// 10% quantile.
     pub p10: f64,
-    /// A tenth of the samples is above.
+    /// 90% quantile.
     pub p90: f64,
-    /// Batches, or single events, that the figures rest on.
+    /// Number of batches or single events.
     pub samples: u64,
-    /// Batches left out because something else ran in them.
+    /// Batches discarded because another task ran in them.
     pub discarded: u64,
 }
 
-/// What one round says about one thing.
+/// One round's result for one measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sketch {
     name: String,
     about: String,
     unit: String,
-    /// Order statistics at equal distances, rising; all samples if they are few.
+    /// Order statistics at equal distances, ascending; all samples if there are few.
     points: Vec<f64>,
     samples: u64,
     discarded: u64,
-    /// Read, not sampled: one is enough.
+    /// A value that was read rather than sampled: one suffices.
     reading: bool,
-    /// What a fixed loop took just before and after, in ns.
+    /// Duration of a fixed loop just before and after, in ns.
     speed: [Ns; 2],
 }
 
 impl Sketch {
-    /// With what a fixed loop took before and after.
+    /// Adds the fixed loop's durations before and after.
     pub(crate) fn at_speed(self, speed: [Ns; 2]) -> Sketch {
         Sketch { speed, ..self }
     }
 
-    /// Something that the system says, or that all samples of a round make together.
+    /// A value that the system reports, or that all samples of a round yield together.
     pub(crate) fn reading(unit: &str, name: &str, about: &str, value: f64) -> Sketch {
         let (name, about, unit) = (name.to_owned(), about.to_owned(), unit.to_owned());
         Sketch {
@@ -75,12 +75,12 @@ impl Sketch {
     }
 }
 
-/// Pools the rounds, in the order of first appearance. What has too few samples in all of
-/// them is left out.
+/// Pools the rounds, in order of first appearance. Drops measurements with too few samples in all
+/// rounds.
 ///
-/// A host that shares its cores with others has two speeds and goes from one to the other. A
-/// difference of two sums that were measured at different speeds means nothing; so only
-/// rounds at the usual speed count, unless a thing has none.
+/// A host that shares cores with others alternates between two speeds, and differences between
+/// times measured at different speeds are meaningless. So only rounds at the usual speed count,
+/// unless a measurement has none.
 pub(crate) fn pool(rounds: Vec<Sketch>) -> Vec<Measurement> {
     let mut speeds: Vec<Ns> = rounds.iter().flat_map(|s| s.speed).collect();
     speeds.sort_unstable();
@@ -96,7 +96,7 @@ pub(crate) fn pool(rounds: Vec<Sketch>) -> Vec<Measurement> {
         }
     }
     let pool = |group: Vec<Sketch>| {
-        // The fixed loop itself tells that there are two speeds.
+        // The fixed loop itself shows that there are two speeds.
         let (at_usual, others): (Vec<_>, Vec<_>) =
             group.into_iter().partition(|s| s.name == SPIN || usual(s));
         let left_out: u64 = others.iter().map(|s| s.samples).sum();
@@ -140,7 +140,7 @@ fn pooled(rounds: &[Sketch]) -> Option<Measurement> {
     })
 }
 
-/// Samples of one thing as they come.
+/// Collects samples of one measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
     kept: Vec<f64>,
@@ -156,19 +156,19 @@ impl Samples {
         self.discarded += 1;
     }
 
-    /// What they say, in ns.
+    /// The result, in ns.
     pub fn sketch(self, name: &str, about: &str) -> Sketch {
         self.sketch_in("ns", name, about)
     }
 
-    /// The same in another unit.
+    /// The result in another unit.
     pub fn sketch_in(mut self, unit: &str, name: &str, about: &str) -> Sketch {
         self.kept.sort_unstable_by(f64::total_cmp);
         let n = self.kept.len();
         let points = if n <= POINTS {
             self.kept.clone()
         } else {
-            // The middles of equal parts.
+            // Midpoints of equal parts.
             (0..POINTS).map(|i| self.kept[(2 * i + 1) * n / (2 * POINTS)]).collect()
         };
         Sketch {
@@ -183,14 +183,14 @@ impl Samples {
         }
     }
 
-    /// So large a share of the samples is below; 0 without any.
+    /// The quantile at `share`; 0 without samples.
     pub fn quantile(&self, share: f64) -> f64 {
         interpolated(&sorted(&self.kept), share).max(0.0)
     }
 }
 
-/// Repeats `batch` of `operations` each until `time` is over: ns per operation. Batches in
-/// which this thread was switched away from are left out, and the first two, which warm up.
+/// Repeats `batch` of `operations` each until `time` is over: ns per operation. Drops the first two
+/// batches (warm-up), and those in which this thread was switched out.
 pub(crate) fn alone(time: Ns, operations: u32, mut batch: impl FnMut()) -> Samples {
     batch();
     batch();

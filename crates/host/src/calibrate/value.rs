@@ -1,10 +1,10 @@
-//! A measured number with its spread, and what sums of such numbers are known to.
+//! A measured number with its spread, and arithmetic that propagates the spread.
 
 use std::ops::{Add, Mul, Sub};
 
 use super::samples::Measurement;
 
-/// A median, how far p10 and p90 lie from it, and on how many samples that rests.
+/// A median, its distances to p10 and p90, and the number of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
     pub mid: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// Without spread: from a table.
+    /// Without spread: a table value.
     pub fn exact(mid: f64) -> Value {
         Value { mid, below: 0.0, above: 0.0, samples: u64::MAX }
     }
@@ -27,7 +27,7 @@ impl Value {
         self.mid + self.above
     }
 
-    /// The mean of two that should be the same; it spreads as far as either.
+    /// Mean of two values that should be equal; covers the spread of both.
     pub fn between(a: Value, b: Value) -> Value {
         let mid = (a.mid + b.mid) / 2.0;
         Value {
@@ -38,7 +38,7 @@ impl Value {
         }
     }
 
-    /// Not less than nothing.
+    /// Clamped at zero.
     pub fn or_zero(self) -> Value {
         if self.mid >= 0.0 { self } else { Value { mid: 0.0, below: 0.0, ..self } }
     }
@@ -51,7 +51,7 @@ impl From<&Measurement> for Value {
     }
 }
 
-// Spreads of independent numbers add as squares; a sum rests on the fewest samples.
+// Independent spreads add in quadrature; a sum is as reliable as its smallest sample.
 impl Add for Value {
     type Output = Value;
 

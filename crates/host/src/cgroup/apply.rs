@@ -1,6 +1,6 @@
-//! Limits for a live group. Every write of quota or burst, even of what is set already,
-//! refills the group and ends its throttling: so it is compared first, and only what differs
-//! is written. If anything goes wrong between, what was set before comes back.
+//! Changes the limits of a live group. Every write of quota or burst, even of the current value,
+//! refills the group and unthrottles it, so only differences are written. On failure the previous
+//! limits are restored.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -18,11 +18,10 @@ use super::order::{self, Rules, Write};
 use super::{Group, remove};
 use crate::HostError;
 
-/// Who writes.
+/// Performs a write.
 type Sink<'a> = dyn FnMut(Write) -> Result<(), HostError> + 'a;
 
-/// What has to be written so that a live group has other limits. Nothing is written before
-/// [`Change::make`].
+/// The writes that give a live group other limits. Nothing is written before [`Change::make`].
 #[derive(Clone, Debug)]
 pub struct Change {
     group: LiveGroup,
@@ -34,12 +33,12 @@ pub struct Change {
 }
 
 impl Change {
-    /// Compares what is set with what is wanted, and finds the writes: none if nothing
-    /// differs, and otherwise as few as the kernel accepts in some order.
+    /// Compares current and wanted limits and finds the writes: none if they are equal, otherwise
+    /// the fewest that the kernel accepts in some order.
     ///
     /// # Errors
-    /// [`HostError::Input`] for limits that the kernel would refuse, here or at all, and why;
-    /// [`HostError::System`] if the group is gone or cannot be read.
+    /// [`HostError::Input`] for limits that the kernel would refuse, in this hierarchy or at all,
+    /// with the reason; [`HostError::System`] if the group is gone or cannot be read.
     pub fn plan(group: &LiveGroup, wanted: &BandwidthLimits) -> Result<Change, HostError> {
         if *wanted != wanted.in_whole_us() {
             let problem = format!("the kernel keeps whole microseconds, which {wanted} is not");
@@ -51,7 +50,7 @@ impl Change {
             let problem = format!("this kernel knows no burst for `{}`", group.name());
             return Err(HostError::input(problem, "use Linux 5.14 or later, or no burst"));
         }
-        // Who may not try it is as well off with mainline's rule.
+        // Without permission to test it, assume mainline's rule.
         let capped = within_quota(&from.limits)
             && (within_quota(wanted) || burst_is_capped().unwrap_or(true));
         let around = group.around()?;
@@ -69,29 +68,28 @@ impl Change {
         Ok(Change { group: group.clone(), from, to: *wanted, writes, capped, around })
     }
 
-    /// The limits when it was planned.
+    /// The limits at planning time.
     pub fn from(&self) -> &BandwidthLimits {
         &self.from.limits
     }
 
-    /// The limits wanted.
+    /// The wanted limits.
     pub fn to(&self) -> &BandwidthLimits {
         &self.to
     }
 
-    /// Is everything set already? Then nothing is written, and the group is not refilled.
+    /// Are the limits already set? Then nothing is written, and the group is not refilled.
     pub fn is_nothing(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// The writes in their order, as commands of a shell.
+    /// The writes in order, as shell commands.
     pub fn lines(&self) -> Vec<String> {
         let (version, dir) = (self.group.version(), self.group.directory());
         self.writes.iter().map(|write| write.line(version, dir)).collect()
     }
 
-    /// What the lines do not say: what the writes do besides, and what limits the group all
-    /// the same.
+    /// Caveats: side effects of the writes, and other limits that still apply.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.writes.is_empty() {
@@ -126,24 +124,23 @@ impl Change {
         notes
     }
 
-    /// Writes, reading back after each write, and says what is set then.
+    /// Writes, reads back after each write, and returns the limits in force.
     ///
-    /// `stop` is looked at before the first write. From then on the change is finished or
-    /// undone, whatever is asked meanwhile: it takes a moment only, and [`remove_all`]
-    /// waits for it.
+    /// `stop` is checked before the first write. After it, the change is completed or rolled back
+    /// regardless of `stop`; that takes a moment only, and [`remove_all`] waits for it.
     ///
     /// [`remove_all`]: super::remove_all
     ///
     /// # Errors
-    /// [`HostError::Interrupted`] if stopped before anything was written.
-    /// [`HostError::System`] if the kernel refuses a write, if the group goes or somebody
-    /// else changes it: it says whether the limits from before are in force again, and which
-    /// are if not. Limits that somebody else has set meanwhile are left to them.
+    /// [`HostError::Interrupted`] if stopped before the first write. [`HostError::System`] if the
+    /// kernel refuses a write, or the group disappears or is changed concurrently; it says whether
+    /// the previous limits are in force again, and which are if not. Limits that another process
+    /// has set meanwhile are left alone.
     pub fn make(&self, stop: &AtomicBool) -> Result<BandwidthLimits, HostError> {
         self.make_with(stop, &mut |write| self.write(write))
     }
 
-    /// The same, with who writes given: tests put a kernel's peculiarities there.
+    /// [`Change::make`] with a given writer, so that tests can simulate kernels' peculiarities.
     fn make_with(&self, stop: &AtomicBool, sink: &mut Sink) -> Result<BandwidthLimits, HostError> {
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         if stop.load(Ordering::Relaxed) {
@@ -168,7 +165,7 @@ impl Change {
             }
         }
         if reached != self.to {
-            // Only the burst can be behind: cpu.max was written last.
+            // Only the burst can differ: cpu.max was written last.
             if let Err(failure) = self.step(Write::Burst(self.to.burst_ns), &mut reached, sink) {
                 return Err(self.undo(&reached, failure, sink));
             }
@@ -176,7 +173,7 @@ impl Change {
         Ok(reached)
     }
 
-    /// One write, and what is set then.
+    /// Performs one write, and returns the limits then in force.
     fn step(
         &self,
         write: Write,
@@ -209,7 +206,7 @@ impl Change {
 
     fn write(&self, write: Write) -> Result<(), HostError> {
         let file = self.group.directory().join(write.file(self.group.version()));
-        // Never makes a file: that of a group that is gone is no longer there.
+        // Never creates a file: a removed group's file no longer exists.
         let open = OpenOptions::new().write(true).truncate(true).open(&file);
         open.and_then(|mut file| file.write_all(write.to_string().as_bytes())).map_err(|error| {
             let help = match error.kind() {
@@ -226,8 +223,8 @@ impl Change {
         })
     }
 
-    /// Takes back what this change has set, `reached`, and adds to the failure what is in
-    /// force then.
+    /// Rolls back what this change has set, `reached`, and adds the limits then in force to the
+    /// failure.
     fn undo(&self, reached: &BandwidthLimits, failure: HostError, sink: &mut Sink) -> HostError {
         let HostError::System { doing, reason, help } = failure else { return failure };
         let (then, lines) = match self.restore(reached, sink) {
@@ -263,8 +260,7 @@ impl Change {
         HostError::System { doing, reason: format!("{reason}; {then}"), help }
     }
 
-    /// Sets what this change has set to what it was before, and leaves alone what differs
-    /// from both.
+    /// Restores what this change has set, and leaves alone what differs from both.
     fn restore(
         &self,
         reached: &BandwidthLimits,
@@ -297,10 +293,10 @@ impl Change {
 /// Held while limits are being written.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Longer than any change takes; but a panic in one must not wait for itself for ever.
+/// Longer than any change takes; bounded so that a panic during a change does not deadlock.
 const LONGEST_CHANGE: Duration = Duration::from_secs(2);
 
-/// Waits until no change is half made, before this process ends.
+/// Waits until no change is in progress, before this process ends.
 pub(super) fn wait_for_changes() {
     let began = Instant::now();
     while matches!(WRITING.try_lock(), Err(TryLockError::WouldBlock))
@@ -324,7 +320,7 @@ fn rules(
     Ok(Rules { version, capped, around, within })
 }
 
-/// Why the kernel would refuse it, and what to do.
+/// Why the kernel would refuse it, and the fix.
 fn refusal(
     group: &LiveGroup,
     wanted: &BandwidthLimits,
@@ -353,17 +349,16 @@ fn refusal(
     HostError::input(problem, format!("lower {which} first"))
 }
 
-/// Is the burst within the quota? Then no kernel has anything against it.
+/// Is the burst within the quota? All kernels accept that.
 fn within_quota(limits: &BandwidthLimits) -> bool {
     limits.quota_ns.is_none_or(|quota| limits.burst_ns <= quota)
 }
 
-/// Does this kernel refuse a burst above the quota? Mainline does; some vendors' kernels do
-/// not. It is tried with a group made for it.
+/// Does this kernel refuse a burst above the quota? Mainline does; some vendors' kernels do not.
+/// Tries it on a temporary group.
 ///
 /// # Errors
-/// As [`HostGroups::create`](super::HostGroups::create), except that refusing the burst is an
-/// answer.
+/// As [`HostGroups::create`](super::HostGroups::create), except that a refused burst is an answer.
 pub fn burst_is_capped() -> Result<bool, HostError> {
     let limits = BandwidthLimits {
         quota_ns: Some(1_000_000),

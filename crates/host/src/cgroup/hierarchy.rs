@@ -1,12 +1,12 @@
-//! Where task groups with a CPU limit can be made: in the `cpu` hierarchy of cgroup v1 or
-//! in the unified one of v2, whichever has the controller, below this process's own group.
+//! Finds where task groups with a CPU limit can be created: cgroup v1's `cpu` hierarchy or v2's
+//! unified one, whichever has the controller, below this process' own group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::HostError;
 
-/// Which interface a hierarchy has.
+/// Interface of a hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
@@ -14,7 +14,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// The file that holds the burst.
+    /// Name of the burst's file.
     pub fn burst_file(self) -> &'static str {
         match self {
             Version::V1 => "cpu.cfs_burst_us",
@@ -27,14 +27,14 @@ impl Version {
 #[derive(Debug)]
 pub(super) struct Hierarchy {
     pub version: Version,
-    /// The group below which new ones are made.
+    /// The group below which new ones are created.
     base: PathBuf,
-    /// The same in `cpuacct`, where v1 has it in a hierarchy of its own.
+    /// That group in `cpuacct`, if v1 mounts it separately.
     accounting: Option<PathBuf>,
 }
 
 impl Hierarchy {
-    /// Finds it by what is mounted.
+    /// Finds it in the mount table.
     pub fn find() -> Result<Hierarchy, HostError> {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let mounts = read("/proc/self/mountinfo");
@@ -56,27 +56,26 @@ impl Hierarchy {
         }
     }
 
-    /// The directories in which a new group gets one of its own.
+    /// The directories in each of which a new group gets a subdirectory.
     pub fn bases(&self) -> Vec<PathBuf> {
         [Some(self.base.clone()), self.accounting.clone()].into_iter().flatten().collect()
     }
 }
 
-/// Where the hierarchy with the `cpu` controller is mounted, whatever group this process is
-/// in.
+/// Where the hierarchy with the `cpu` controller is mounted, independent of this process' group.
 #[derive(Debug, PartialEq)]
 pub(super) struct Mounted {
-    /// Its highest directory.
+    /// Mount point.
     pub at: PathBuf,
-    /// Of which group that is the directory: `/`, or what a container sees.
+    /// The group at the mount point: `/`, or the root of a container.
     root: PathBuf,
-    /// The same of `cpuacct`, where v1 has it in a hierarchy of its own.
+    /// Mount point of `cpuacct`, if v1 mounts it separately.
     pub accounting: Option<PathBuf>,
 }
 
 impl Mounted {
-    /// The ways from the highest directory that the name of a group can mean: from there, or
-    /// from the root of the hierarchy.
+    /// Paths from the mount point that a group's name can mean: relative to it, or to the
+    /// hierarchy's root.
     pub fn relative(&self, name: &Path) -> Vec<PathBuf> {
         let root = self.root.strip_prefix("/").unwrap_or(&self.root);
         let from_root = name.strip_prefix(root).ok().map(Path::to_owned);
@@ -109,7 +108,7 @@ fn mounted_in(mounts: &str) -> Option<Mounted> {
     })
 }
 
-/// Lets groups below `parent` have a CPU limit.
+/// Enables the `cpu` controller for children of `parent`.
 pub(super) fn delegate_cpu(parent: &Path) -> Result<(), HostError> {
     let file = parent.join("cgroup.subtree_control");
     let enabled = fs::read_to_string(&file).unwrap_or_default();
@@ -122,7 +121,7 @@ pub(super) fn delegate_cpu(parent: &Path) -> Result<(), HostError> {
     })
 }
 
-/// This process's directory in the v1 hierarchy of a controller.
+/// This process' directory in a controller's v1 hierarchy.
 fn v1_group(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
@@ -135,15 +134,15 @@ fn v1_group(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
     mount.directory(path)
 }
 
-/// This process's directory in the unified hierarchy.
+/// This process' directory in the unified hierarchy.
 fn v2_group(mounts: &str, own: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mount = mounts.lines().filter_map(Mount::parse).find(|m| m.kind == "cgroup2")?;
     mount.directory(path)
 }
 
-/// The nearest group at or above `group` whose children can have the `cpu` controller: one
-/// with processes in it can have none, so that is often the parent.
+/// The nearest group at or above `group` whose children can have the `cpu` controller. A group with
+/// processes cannot delegate it, so that is often the parent.
 fn v2_base(group: &Path) -> Option<PathBuf> {
     let ready = |dir: &&Path| {
         let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -156,7 +155,7 @@ fn v2_base(group: &Path) -> Option<PathBuf> {
     group.ancestors().take_while(inside).find(ready).map(Path::to_owned)
 }
 
-/// Is `word` among the words of `text`?
+/// Does `text` contain `word`?
 fn has(text: &str, word: &str) -> bool {
     text.split_ascii_whitespace().any(|w| w == word)
 }
@@ -164,11 +163,11 @@ fn has(text: &str, word: &str) -> bool {
 /// A line of `/proc/self/mountinfo`.
 #[derive(Debug, PartialEq)]
 struct Mount<'a> {
-    /// What of the file system is mounted.
+    /// The part of the file system that is mounted.
     root: &'a str,
     at: &'a str,
     kind: &'a str,
-    /// Options of the file system: for v1 the controllers are among them.
+    /// Super block options, which include v1's controllers.
     options: &'a str,
 }
 
@@ -182,7 +181,7 @@ impl<'a> Mount<'a> {
         Some(Mount { root, at, kind, options })
     }
 
-    /// The directory of a group, of which `path` is the way from the root of the hierarchy.
+    /// The directory of the group at `path` from the hierarchy's root.
     fn directory(&self, path: &str) -> Option<PathBuf> {
         let below = Path::new(path).strip_prefix(self.root).unwrap_or(Path::new(""));
         let directory = Path::new(self.at).join(below);

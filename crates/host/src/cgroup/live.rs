@@ -1,5 +1,5 @@
-//! A task group that exists already and belongs to somebody else: found by its name or its
-//! directory, its limits and counters read. Nothing here writes; `change.rs` does.
+//! An existing task group: found by name or directory, with its limits and counters. Read-only;
+//! `apply.rs` writes.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -18,26 +18,27 @@ use crate::{HostError, Ns};
 pub struct LiveGroup {
     name: String,
     version: Version,
-    /// Its directory in the `cpu` hierarchy, then that in `cpuacct` if it is another.
+    /// Its directory in the `cpu` hierarchy, then that in `cpuacct` if separate.
     dirs: Vec<PathBuf>,
 }
 
-/// What is set for a live group, in whole microseconds as its files have it.
+/// Limits of a live group, in whole microseconds as in its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveLimits {
-    /// Quota, period and burst in force; a burst of 0 if the kernel knows none.
+    /// Quota, period and burst in force; the burst is 0 if the kernel has none.
     pub limits: BandwidthLimits,
-    /// Does this kernel know a burst? Since Linux 5.14, and some vendors' before.
+    /// Does this kernel support a burst? Mainline does since Linux 5.14, some vendors' kernels
+    /// earlier.
     pub has_burst: bool,
 }
 
 impl LiveGroup {
-    /// Finds a group: by its path below the mounted `cpu` hierarchy as `/proc/PID/cgroup`
-    /// has it (`docker/abc` or `/docker/abc`), or by its directory.
+    /// Finds a group by its path below the mounted `cpu` hierarchy as in `/proc/PID/cgroup`
+    /// (`docker/abc` or `/docker/abc`), or by its directory.
     ///
     /// # Errors
-    /// [`HostError::Input`] if there is no such group, if it has no `cpu` controller, or if
-    /// it is the root, which has no limits.
+    /// [`HostError::Input`] if there is no such group, if it has no `cpu` controller, or if it is
+    /// the root, which has no limits.
     pub fn open(name: &str) -> Result<LiveGroup, HostError> {
         let given = Path::new(name);
         if given.components().any(|part| part == Component::ParentDir) {
@@ -78,7 +79,7 @@ impl LiveGroup {
         Ok(group)
     }
 
-    /// The group that has this directory.
+    /// The group with this directory.
     ///
     /// # Errors
     /// As [`LiveGroup::open`].
@@ -94,22 +95,22 @@ impl LiveGroup {
         }
     }
 
-    /// As it was asked for.
+    /// The name the user gave.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its directory in the `cpu` hierarchy, where its limits are.
+    /// Its directory in the `cpu` hierarchy, which has its limits.
     pub fn directory(&self) -> &Path {
         &self.dirs[0]
     }
 
-    /// Its directories: that of `cpu`, and that of `cpuacct` if cgroup v1 has it elsewhere.
+    /// Its directories: that of `cpu`, and that of `cpuacct` if v1 mounts it separately.
     pub fn directories(&self) -> &[PathBuf] {
         &self.dirs
     }
 
-    /// Is it one of cgroup v1?
+    /// Does it belong to cgroup v1?
     pub fn is_v1(&self) -> bool {
         self.version == Version::V1
     }
@@ -121,13 +122,13 @@ impl LiveGroup {
     /// The limits in force.
     ///
     /// # Errors
-    /// [`HostError::System`] if the group is gone, may not be read, or its files have
-    /// something else in them than a kernel writes.
+    /// [`HostError::System`] if the group is gone, is not readable, or its files have unexpected
+    /// content.
     pub fn limits(&self) -> Result<LiveLimits, HostError> {
         read_limits(self.directory(), self.version)
     }
 
-    /// The limits of the groups that it lies in, the nearest first, with their directories.
+    /// The limits of its ancestors, nearest first, with their directories.
     ///
     /// # Errors
     /// As [`LiveGroup::limits`].
@@ -137,10 +138,10 @@ impl LiveGroup {
         outer.map(|dir| Ok((dir.to_owned(), read_limits(dir, self.version)?.limits))).collect()
     }
 
-    /// The limited groups within it, of each way down the first.
+    /// The topmost limited groups below it.
     ///
     /// # Errors
-    /// As [`LiveGroup::limits`]; a group that goes meanwhile is none.
+    /// As [`LiveGroup::limits`]; groups removed meanwhile are skipped.
     pub fn within(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
         let mut found = Vec::new();
         let mut open = subgroups(self.directory());
@@ -156,8 +157,8 @@ impl LiveGroup {
         Ok(found)
     }
 
-    /// CPUs that it can use at most, by its own limits and those around it; `None` without
-    /// any.
+    /// Upper bound on the CPUs that it can use, by its own and its ancestors' limits; `None`
+    /// without any.
     ///
     /// # Errors
     /// As [`LiveGroup::limits`].
@@ -166,12 +167,12 @@ impl LiveGroup {
         Ok(self.limits()?.limits.effective_cpus(&around))
     }
 
-    /// Where its counters are.
+    /// The files of its counters.
     pub fn stat_files(&self) -> StatFiles {
         StatFiles::of(&self.dirs)
     }
 
-    /// Its counters since it was made.
+    /// Its counters since creation.
     ///
     /// # Errors
     /// [`HostError::System`] if the group is gone.
@@ -179,7 +180,7 @@ impl LiveGroup {
         self.stat_files().read(&self.name)
     }
 
-    /// How many threads are in it and in the groups within it.
+    /// Number of threads in it and its descendants.
     ///
     /// # Errors
     /// [`HostError::System`] if the group is gone.
@@ -198,7 +199,7 @@ impl LiveGroup {
     }
 }
 
-/// Which interface the group of this directory has; `None` without the `cpu` controller.
+/// Interface of the group in this directory; `None` without the `cpu` controller.
 fn version_of(dir: &Path) -> Option<Version> {
     if dir.join("cpu.max").exists() {
         return Some(Version::V2);
@@ -206,8 +207,8 @@ fn version_of(dir: &Path) -> Option<Version> {
     dir.join("cpu.cfs_quota_us").exists().then_some(Version::V1)
 }
 
-/// Is it the root of a hierarchy, and not only of what this process sees of it? In v1 the root
-/// alone has a release agent, in v2 every group but the root a type.
+/// Is it the root of a hierarchy, not merely of this process' view? In v1 only the root has a
+/// release agent; in v2 every group but the root has a type.
 fn is_root(dir: &Path) -> bool {
     dir.join("release_agent").exists()
         || dir.join("cgroup.controllers").exists() && !dir.join("cgroup.type").exists()
@@ -228,7 +229,7 @@ fn subgroups(dir: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-/// The limits of the group in `dir`.
+/// Reads the limits of the group in `dir`.
 pub(super) fn read_limits(dir: &Path, version: Version) -> Result<LiveLimits, HostError> {
     let (quota, period) = match version {
         Version::V1 => {
@@ -263,7 +264,7 @@ pub(super) fn read_limits(dir: &Path, version: Version) -> Result<LiveLimits, Ho
     Ok(LiveLimits { limits, has_burst: burst.is_some() })
 }
 
-/// A file's microseconds, in nanoseconds. What a kernel keeps has room in them.
+/// Parses a file's microseconds into nanoseconds, which cannot overflow for values from a kernel.
 fn number(file: &Path, text: &str) -> Result<Ns, HostError> {
     let us: u64 = text.trim().parse().map_err(|_| unreadable(file, text))?;
     Ok(us.saturating_mul(1000))

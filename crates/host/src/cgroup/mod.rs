@@ -1,6 +1,6 @@
-//! Task groups with a CPU limit on this host: made fresh for a run, below the group that
-//! this process is in, and removed at every end of it, a panic and Ctrl-C included. What a
-//! killed process has left is removed by the next one that makes a group.
+//! Task groups with a CPU limit on this host: created for a run below this process' own group, and
+//! removed when it ends, even by panic or Ctrl-C. Groups left by a killed process are removed by
+//! the next one that creates a group.
 
 mod apply;
 mod hierarchy;
@@ -29,8 +29,8 @@ pub use remove::{remove_all, remove_at_panic};
 pub use stats::StatFiles;
 pub(crate) use stats::{added, parse as parse_stats};
 
-/// The task groups of one run, as [`Groups`] describes them. Dropped, they are gone, and
-/// whatever still runs in them has been killed.
+/// The task groups of one run, as [`Groups`] describes them. Dropping it kills what still runs in
+/// them and removes them.
 #[derive(Debug)]
 pub struct HostGroups {
     /// In the order of [`Groups`].
@@ -40,19 +40,18 @@ pub struct HostGroups {
 /// One task group.
 #[derive(Debug)]
 struct Group {
-    /// Its directory in the `cpu` hierarchy, then that in `cpuacct` if it is another.
+    /// Its directory in the `cpu` hierarchy, then that in `cpuacct` if separate.
     dirs: Vec<PathBuf>,
-    /// How its files are written.
+    /// Format of its files.
     version: Version,
 }
 
 impl HostGroups {
-    /// Makes the groups and sets their limits, parents first.
+    /// Creates the groups and sets their limits, parents first.
     ///
     /// # Errors
-    /// [`HostError::Input`] for limits that this kernel does not know;
-    /// [`HostError::System`] if there is no `cpu` controller or no permission. Nothing is
-    /// left then.
+    /// [`HostError::Input`] for limits that this kernel does not support; [`HostError::System`] if
+    /// there is no `cpu` controller or no permission. Everything is cleaned up then.
     pub fn create(groups: &Groups) -> Result<HostGroups, HostError> {
         if groups.groups.is_empty() {
             return Ok(HostGroups { groups: Vec::new() });
@@ -74,11 +73,11 @@ impl HostGroups {
         Ok(made)
     }
 
-    /// The files of each, by which a program enters them; `groups` are those that these were
-    /// made from. Where one is to have a certain phase, this waits until a period of it ends.
+    /// Each group's files, through which a program enters it; `groups` are those that these were
+    /// created from. If one requests a phase, waits for the end of one of its periods.
     ///
     /// # Errors
-    /// [`HostError::System`] if no end of a period could be seen.
+    /// [`HostError::System`] if no end of a period was observed.
     pub fn files(&self, groups: &Groups) -> Result<Vec<GroupFiles>, HostError> {
         let files = |(made, group): (&Group, &TaskGroup)| {
             Ok(GroupFiles {
@@ -88,7 +87,7 @@ impl HostGroups {
                 procs: made.dirs.iter().map(|dir| dir.join("cgroup.procs")).collect(),
                 threads: match made.version {
                     Version::V1 => made.dirs.iter().map(|dir| dir.join("tasks")).collect(),
-                    // Its threads would have to be in groups of one threaded subtree.
+                    // Threads would need groups in one threaded subtree.
                     Version::V2 => Vec::new(),
                 },
                 phase: made.phase(group)?,
@@ -99,31 +98,29 @@ impl HostGroups {
     }
 }
 
-/// A task group by the files that the kernel shows of it. Its limits are set already. When
-/// its periods begin cannot be set: a run that is to have a certain phase waits for it.
+/// A task group by its files; its limits are set already. The phase of its periods cannot be set,
+/// so a run that requests a phase waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupFiles {
     /// Its name in results.
     pub name: String,
-    /// Index of the group that it lies in.
+    /// Index of its parent.
     pub parent: Option<usize>,
     /// Roles of the program whose tasks are in it; empty for all.
     pub roles: Vec<u16>,
-    /// Files into each of which a process writes its id to enter: `cgroup.procs`.
+    /// `cgroup.procs` files; a process that writes its id to each of them enters the group.
     pub procs: Vec<PathBuf>,
-    /// Files into each of which a thread writes its id to enter, `tasks` of the first
-    /// version; none where threads of one process cannot be in several groups.
+    /// v1's `tasks` files, for threads; empty where threads of one process cannot be in different
+    /// groups.
     pub threads: Vec<PathBuf>,
-    /// When its periods end, and where in one a run is to begin; nothing if that is left to
-    /// chance.
+    /// End of a period, and the phase at which a run starts; `None` if that is left to chance.
     pub phase: Option<Phase>,
-    /// Where its counters are.
+    /// The files of its counters.
     pub stats: StatFiles,
 }
 
 impl GroupFiles {
-    /// Removes the group and kills what runs in it, for a process that outlives the one that
-    /// made it.
+    /// Kills what runs in the group and removes it, for a process that outlives the creator.
     pub(crate) fn remove(&self) {
         self.procs.iter().filter_map(|procs| procs.parent()).for_each(remove::remove);
     }
@@ -131,7 +128,7 @@ impl GroupFiles {
 
 impl Drop for HostGroups {
     fn drop(&mut self) {
-        // Children lie in their parents.
+        // Remove children before parents.
         while let Some(group) = self.groups.pop() {
             for dir in &group.dirs {
                 remove::remove(dir);
@@ -140,7 +137,7 @@ impl Drop for HostGroups {
     }
 }
 
-/// Distinguishes the groups of this process.
+/// Makes group names unique within this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Group {
@@ -172,7 +169,7 @@ impl Group {
         Ok(group)
     }
 
-    /// When its periods end, if a run is to begin at a certain time in one.
+    /// Observes the end of a period, if the group requests a phase.
     fn phase(&self, group: &TaskGroup) -> Result<Option<Phase>, HostError> {
         let limits = &group.limits;
         let (Some(phase_ns), Some(quota_ns)) = (group.phase_ns, limits.quota_ns) else {
@@ -184,7 +181,7 @@ impl Group {
         Ok(Some(Phase { refill_at_ns, period_ns: limits.period_ns, phase_ns }))
     }
 
-    /// Sets quota and period of a group whose burst is no more than the quota.
+    /// Sets quota and period of a group whose burst does not exceed the quota.
     fn write_quota(&self, quota_ns: Ns, period_ns: Ns) -> Result<(), HostError> {
         let dir = &self.dirs[0];
         let (quota_us, period_us) = (quota_ns / 1000, period_ns / 1000);
@@ -197,8 +194,7 @@ impl Group {
         }
     }
 
-    /// Sets the limits of a fresh group: first the burst can be nothing else than 0, and
-    /// the burst comes last, for it may not exceed the quota.
+    /// Sets the limits of a fresh group. The burst comes last, since it may not exceed the quota.
     fn limit(&self, limits: &BandwidthLimits) -> Result<(), HostError> {
         let Some(quota_ns) = limits.quota_ns else { return Ok(()) };
         self.write_quota(quota_ns, limits.period_ns)?;
@@ -218,7 +214,7 @@ impl Group {
     }
 }
 
-/// The slice of a running kernel is one for all groups of the machine.
+/// The slice is global to the running kernel.
 fn check_slice(groups: &Groups) -> Result<(), HostError> {
     let file = Path::new("/proc/sys/kernel/sched_cfs_bandwidth_slice_us");
     let text = fs::read_to_string(file).unwrap_or_default();

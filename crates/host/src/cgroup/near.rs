@@ -1,15 +1,15 @@
-//! Groups whose name is near one that does not exist.
+//! Suggests groups for a name that does not exist.
 
 use std::fs;
 use std::path::Path;
 
 use reveille_place::likeness;
 
-/// So many are looked at, and so many are named.
+/// Maximum number of groups to compare, and to suggest.
 const MOST: [usize; 2] = [10_000, 3];
 
-/// Names of groups below `root` that are near `name`, the nearest first. A group's own name
-/// counts, and so does its whole path.
+/// Names of groups below `root` similar to `name`, best first. Compares both a group's own name and
+/// its path.
 pub(super) fn near(root: &Path, name: &str) -> Vec<String> {
     let name = name.trim_matches('/');
     let mut found: Vec<(f64, String)> = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn near(root: &Path, name: &str) -> Vec<String> {
         }
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    // Less alike, and two names have little to do with each other.
+    // Below this similarity, names are unrelated.
     found.into_iter().filter(|(like, _)| *like > 0.8).map(|(_, name)| name).take(MOST[1]).collect()
 }
 

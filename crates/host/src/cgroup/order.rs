@@ -1,10 +1,10 @@
-//! In which order to write limits. The kernel looks at the whole setting at every write, so
-//! that the way from one to another leads through settings that it must accept too, and that
-//! should not limit the group more than either end does, not even for a moment.
+//! The order in which to write limits. The kernel validates the whole setting at every write, so
+//! all intermediate settings must be valid too; nor should they restrict the group more than both
+//! ends do, even briefly.
 //!
-//! A setting between has each of quota, period and burst from one end or the other, or no
-//! quota at all, which no parent and no child ever speaks against. That is a dozen settings:
-//! the shortest way through those that are allowed is searched, not argued.
+//! An intermediate setting takes each of quota, period and burst from either end, or has no quota,
+//! which never conflicts with a parent or child. That is a dozen settings; a shortest-path search
+//! through the valid ones finds the order.
 
 use std::fmt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use reveille_policy::{BandwidthError, BandwidthLimits};
 use super::hierarchy::Version;
 use crate::Ns;
 
-/// One write into a file of a group.
+/// One write to a file of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Write {
     /// v1: `cpu.cfs_period_us`.
@@ -23,7 +23,7 @@ pub(super) enum Write {
     Quota(Option<Ns>),
     /// v2: `cpu.max`, quota and period at once.
     Max(Option<Ns>, Ns),
-    /// The burst, of either.
+    /// The burst, in v1 or v2.
     Burst(Ns),
 }
 
@@ -38,17 +38,17 @@ impl Write {
         }
     }
 
-    /// As a command of a shell; `dir` is the group's directory.
+    /// As a shell command; `dir` is the group's directory.
     pub fn line(self, version: Version, dir: &Path) -> String {
         format!("echo {} > {}", word(&self.to_string()), self.path(version, dir))
     }
 
-    /// The file's path as a word of a shell.
+    /// The file's path, quoted for a shell.
     fn path(self, version: Version, dir: &Path) -> String {
         word(&dir.join(self.file(version)).to_string_lossy())
     }
 
-    /// What is set after it.
+    /// The limits after it.
     pub fn after(self, before: BandwidthLimits) -> BandwidthLimits {
         match self {
             Write::Period(period_ns) => BandwidthLimits { period_ns, ..before },
@@ -59,7 +59,7 @@ impl Write {
     }
 }
 
-/// What is written.
+/// The text that is written.
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match *self {
@@ -75,14 +75,14 @@ impl fmt::Display for Write {
     }
 }
 
-/// What decides whether the kernel accepts a setting of a group.
+/// What determines whether the kernel accepts a setting of a group.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub version: Version,
-    /// Must the burst not be above the quota? So it is in mainline kernels.
+    /// Must the burst not exceed the quota? True in mainline kernels.
     pub capped: bool,
-    /// Limits of the groups around, the nearest first, and of the nearest within. Only v1
-    /// compares them.
+    /// Limits of the ancestors, nearest first, and of the nearest limited descendants. Only v1
+    /// checks them.
     pub around: Vec<BandwidthLimits>,
     pub within: Vec<BandwidthLimits>,
 }
@@ -105,17 +105,17 @@ impl Rules {
     }
 }
 
-/// What one more write costs the group, a refill, against all that follows.
+/// Cost of another write, which refills the group; outweighs all that follow.
 const WRITE: u32 = 1000;
-/// To have no limit for a moment, where neither end has none.
+/// Cost of being unlimited for a moment, if neither end is.
 const UNLIMITED: u32 = 100;
-/// To have more CPU for a moment than either end allows.
+/// Cost of having more CPU for a moment than at either end.
 const ABOVE_BOTH: u32 = 10;
-/// To write `cpu.max` when the burst is set already: Linux 5.14 to 6.9 spoil it.
+/// Cost of writing `cpu.max` with a burst set, which Linux 5.14 to 6.9 corrupt.
 const BURST_FIRST: u32 = 1;
 
-/// The writes that lead from one setting to another, as few as possible; `None` if the
-/// kernel refuses the latter.
+/// The fewest writes that lead from one setting to another; `None` if the kernel refuses the
+/// target.
 pub(super) fn order(
     from: &BandwidthLimits,
     to: &BandwidthLimits,
@@ -154,7 +154,7 @@ pub(super) fn order(
     }
 }
 
-/// All writes that may be on the way.
+/// All candidate writes.
 fn writes_between(from: &BandwidthLimits, to: &BandwidthLimits, version: Version) -> Vec<Write> {
     let bursts = [from, to].map(|limits| Write::Burst(limits.burst_ns));
     match version {
@@ -170,8 +170,7 @@ fn writes_between(from: &BandwidthLimits, to: &BandwidthLimits, version: Version
     }
 }
 
-/// What speaks against being in this setting on the way; `None` for one that limits the
-/// group more than both ends.
+/// Cost of an intermediate setting; `None` if it restricts the group more than both ends.
 fn extra_cost(
     now: &BandwidthLimits,
     write: Write,
@@ -192,7 +191,7 @@ fn extra_cost(
     })
 }
 
-/// Has a group with limits `a` less CPU than with `b`, leaving bursts aside?
+/// Does a group with limits `a` get less CPU than with `b`, ignoring bursts?
 fn less(a: &BandwidthLimits, b: &BandwidthLimits) -> bool {
     match (a.quota_ns, b.quota_ns) {
         (None, _) => false,
@@ -203,8 +202,8 @@ fn less(a: &BandwidthLimits, b: &BandwidthLimits) -> bool {
     }
 }
 
-/// The writes that set limits whatever was set before, in an order that the kernel accepts
-/// from every setting: without burst and quota, no rule is left that a period could break.
+/// Writes that set limits from any prior setting, in an order that the kernel always accepts:
+/// without burst and quota, no rule constrains the period.
 pub(super) fn from_anything(to: &BandwidthLimits, version: Version) -> Vec<Write> {
     let burst = (to.burst_ns > 0).then_some(Write::Burst(to.burst_ns));
     let mut writes = vec![Write::Burst(0)];
@@ -219,13 +218,12 @@ pub(super) fn from_anything(to: &BandwidthLimits, version: Version) -> Vec<Write
     writes
 }
 
-/// Commands of a shell that set limits for the group of this directory, whatever it had before,
-/// in an order that the kernel always accepts. For a group that can be looked at,
-/// [`Change`](super::Change) finds fewer.
+/// Shell commands that set a group's limits from any prior setting, in an order that the kernel
+/// always accepts. For a live group, [`Change`](super::Change) finds fewer.
 pub fn lines_from_anything(limits: &BandwidthLimits, v1: bool, dir: &Path) -> Vec<String> {
     let version = if v1 { Version::V1 } else { Version::V2 };
     let line = |write: Write| match write {
-        // A kernel that knows no burst has nothing to set to 0.
+        // A kernel without burst has nothing to reset to 0.
         Write::Burst(0) if limits.burst_ns == 0 => {
             format!("[ ! -e {} ] || {}", write.path(version, dir), write.line(version, dir))
         }
@@ -234,7 +232,7 @@ pub fn lines_from_anything(limits: &BandwidthLimits, v1: bool, dir: &Path) -> Ve
     from_anything(limits, version).into_iter().map(line).collect()
 }
 
-/// A word of a shell that stands for exactly this text.
+/// Quotes text as one shell word.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_.:@+-,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

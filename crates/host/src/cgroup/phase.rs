@@ -1,6 +1,6 @@
-//! When the periods of a group end. The kernel draws the phase of the period timer at random
-//! when it makes a group and shows it nowhere, but it counts periods: whoever looks often
-//! enough sees one end. The grid then stays: a timer that has stopped starts again on it.
+//! When the periods of a group end. The kernel starts the period timer at a random phase and does
+//! not show it, but it counts periods, so frequent reads of the counter reveal an end. The grid
+//! then stays fixed: a stopped timer restarts on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +8,19 @@ use super::StatFiles;
 use crate::sys::clock;
 use crate::{HostError, Ns};
 
-/// Two looks no further apart than this tell the end of a period at once.
+/// Two reads no further apart than this locate the end of a period precisely enough.
 const SHARP_NS: Ns = 100_000;
-/// How often it is tried to see one so sharply.
+/// Attempts at that precision.
 const TRIES: u32 = 20;
-/// On a busy host the sharpest of all tries does, if it is at most this share of a period.
+/// On a busy host, the best of all attempts suffices if it is within this fraction of a period.
 const BUSY_SHARE: Ns = 50;
-/// A run begins no earlier than this after it is ready to.
+/// Minimum delay before a run that is ready starts.
 const LEAD_NS: Ns = 1_000_000;
 
-/// When the periods of a group end, and when in one a run begins.
+/// When the periods of a group end, and at which phase a run starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
-    /// A moment at which one has ended, by the monotonic clock.
+    /// The end of one period, on the monotonic clock.
     pub refill_at_ns: Ns,
     /// Length of a period.
     pub period_ns: Ns,
@@ -29,22 +29,22 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// The first moment after `now` at which a run can begin.
+    /// The first moment after `now` at which a run can start.
     pub fn start_after(&self, now: Ns) -> Ns {
         let soonest = now + LEAD_NS;
         let wanted = self.refill_at_ns + self.period_ns - self.phase_ns % self.period_ns;
-        // Both lie on the grid of the wanted phase.
+        // Both lie on the grid of the requested phase.
         let first = wanted % self.period_ns;
         soonest + (first + self.period_ns - soonest % self.period_ns) % self.period_ns
     }
 }
 
-/// Sees a period of the group end: a moment between two looks at its counter, at most
-/// [`SHARP_NS`] apart; on a busy host, at most the period by [`BUSY_SHARE`]. `restart` restarts
-/// a period timer that has stopped, as the kernel's does after two idle periods.
+/// Observes the end of a period: a moment between two reads of the counter, at most [`SHARP_NS`]
+/// apart; on a busy host, at most the period divided by [`BUSY_SHARE`]. `restart` restarts a period
+/// timer that has stopped, as the kernel's does after two idle periods.
 ///
 /// # Errors
-/// [`HostError::System`] if the group cannot be read, or no end was seen that sharply.
+/// [`HostError::System`] if the group cannot be read, or no end was observed that precisely.
 pub(super) fn see_refill(
     stats: &StatFiles,
     period_ns: Ns,

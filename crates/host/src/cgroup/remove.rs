@@ -1,6 +1,5 @@
-//! The end of task groups. A group can be removed once nothing runs in it, so what does is
-//! killed first. Every group is remembered from when it is made until it is removed, for
-//! the ends at which no destructor runs.
+//! Removes task groups. A group can only be removed when empty, so its processes are killed first.
+//! Every group is tracked from creation to removal, for exits that run no destructors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::hierarchy::Hierarchy;
 
-/// Names of groups begin so, and go on with the id of the process that made them.
+/// Prefix of group names, followed by the id of the creating process.
 pub(super) const PREFIX: &str = "reveille-";
 
-/// A process that was killed leaves its group when it has been reaped.
+/// A killed process leaves its group when it is reaped.
 const TRIES: u32 = 200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -23,7 +22,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn made() -> MutexGuard<'static, Vec<PathBuf>> {
-    // A panic between two pushes leaves a list that is still right.
+    // A panic between two pushes leaves a consistent list.
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -51,8 +50,8 @@ fn kill_members(dir: &Path) {
     }
 }
 
-/// Removes every group that this process has made, the newest first: for an end without
-/// destructors. Limits of a live group that are being written are written first.
+/// Removes every group that this process has created, newest first, for exits without destructors.
+/// Waits for a live group's limits that are being written.
 pub fn remove_all() {
     super::apply::wait_for_changes();
     loop {
@@ -64,7 +63,7 @@ pub fn remove_all() {
     }
 }
 
-/// Has a panic remove every group before the process aborts.
+/// Makes a panic remove every group before the process aborts.
 pub fn remove_at_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -73,7 +72,7 @@ pub fn remove_at_panic() {
     }));
 }
 
-/// Removes groups whose maker is gone: it was killed by a signal that nothing can handle.
+/// Removes groups whose creator is gone, such as after SIGKILL.
 pub(super) fn remove_stale(hierarchy: &Hierarchy) {
     for base in hierarchy.bases() {
         let Ok(entries) = fs::read_dir(&base) else { continue };
@@ -86,13 +85,13 @@ pub(super) fn remove_stale(hierarchy: &Hierarchy) {
     }
 }
 
-/// The process that made a group of this name.
+/// The process that created a group of this name.
 fn maker(name: &str) -> Option<Pid> {
     let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
     Pid::from_raw(pid.parse().ok()?)
 }
 
-/// A group lies in another only if both are of one run.
+/// Groups only nest within one run.
 fn remove_tree(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten().filter(|e| e.path().is_dir()) {

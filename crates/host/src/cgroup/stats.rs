@@ -1,4 +1,4 @@
-//! The counters of a task group, as `cpu.stat` shows them.
+//! The counters of a task group, from `cpu.stat`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 
-/// Where the counters of a group can be read; a process in the group can, without knowing
-/// more about it.
+/// Files of a group's counters, for a process in the group that knows nothing else about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatFiles {
-    /// `cpu.stat`, of either version.
+    /// `cpu.stat`, of v1 or v2.
     pub cpu_stat: PathBuf,
-    /// `cpuacct.usage`, for a group of the first version, whose `cpu.stat` has no usage.
+    /// `cpuacct.usage`, for v1, whose `cpu.stat` has no usage.
     pub usage: Option<PathBuf>,
 }
 
 impl StatFiles {
-    /// Those of a group that has these directories, that of `cpu` first.
+    /// For a group with these directories, that of `cpu` first.
     pub(super) fn of(dirs: &[PathBuf]) -> StatFiles {
         let usage = dirs.iter().map(|dir| dir.join("cpuacct.usage")).find(|file| file.exists());
         StatFiles { cpu_stat: dirs[0].join("cpu.stat"), usage }
     }
 
-    /// Does a file tell the CPU time that the group has used?
+    /// Do the files include the group's CPU time?
     ///
     /// # Errors
     /// [`HostError::System`] if the group is gone.
@@ -33,8 +32,7 @@ impl StatFiles {
         Ok(self.usage.is_some() || value(&read(&self.cpu_stat)?, "usage_usec").is_some())
     }
 
-    /// The counters since the group was made, under this name. The usage is 0 if no file
-    /// tells it.
+    /// The counters since the group's creation, under this name. The usage is 0 if no file has it.
     ///
     /// # Errors
     /// [`HostError::System`] if the group is gone.
@@ -48,7 +46,7 @@ impl StatFiles {
     }
 }
 
-/// What `later` counts more than `earlier`.
+/// `later` minus `earlier`.
 pub(crate) fn added(later: &GroupStats, earlier: &GroupStats) -> GroupStats {
     GroupStats {
         name: later.name.clone(),
@@ -61,7 +59,7 @@ pub(crate) fn added(later: &GroupStats, earlier: &GroupStats) -> GroupStats {
     }
 }
 
-/// Both versions: the second counts in us, and its keys say so.
+/// Parses both versions: v2 counts in us, which its keys say.
 pub(crate) fn parse(name: &str, text: &str) -> GroupStats {
     let us = |key: &str| value(text, key).map(|us| us * 1000);
     let ns = |first: &str, second: &str| value(text, first).or_else(|| us(second)).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! What tasks share, however they are spread over processes: memory that is mapped before
-//! the first fork. What one task writes has cache lines of its own.
+//! State that tasks share across processes: memory mapped before the first fork. Each task's own
+//! words have their own cache lines.
 
 use std::io;
 use std::ops::Range;
@@ -16,98 +16,98 @@ use crate::sys::clock;
 use crate::sys::futex::{self, Doorbell, Scope};
 use crate::sys::shared::{OwnLine, SharedSlice, shareable};
 
-/// How many requests a task may be behind. schbench's have no limit; at 30 ms each this is
-/// two minutes of work.
+/// Maximum number of requests in a task's queue. schbench has no limit; at 30 ms each this is two
+/// minutes of work.
 pub(super) const MAX_REQUESTS: usize = 4096;
-/// Locks of CPUs, by the CPU's number: what the kernel's masks hold that are asked for here.
+/// Size of the array of per-CPU locks, indexed by CPU number.
 const MAX_CPUS: usize = 1024;
 
-/// How far the run is. Tasks look at it, the coordinator moves it on.
+/// Phase of the run. The coordinator advances it, tasks read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Phase {
-    /// Tasks are being made, and wait.
+    /// Tasks are being created and wait.
     Start = 0,
-    /// They run; nothing is recorded.
+    /// Tasks run; nothing is recorded.
     WarmUp = 1,
     /// Latencies are recorded.
     Measure = 2,
-    /// The result is being read.
+    /// Results are being read.
     End = 3,
 }
 
 shareable! {
-    /// What a task alone writes.
+    /// Words that only the task itself writes.
     pub(super) struct Own {
-        /// Operations that it has counted.
+        /// Operations counted so far.
         pub(super) count: AtomicU64,
-        /// Its process.
+        /// Its process id.
         pub(super) process: AtomicU32,
-        /// Its thread; 0 before it is there.
+        /// Its thread id; 0 before it starts.
         pub(super) thread: AtomicU32,
     }
 }
 
 shareable! {
-    /// Where other tasks reach a task.
+    /// Words through which other tasks reach a task.
     pub(super) struct Inbox {
-        /// What it waits on, and others post.
+        /// It waits on this for posts.
         pub(super) bell: Doorbell,
-        /// What it waits on for requests.
+        /// It waits on this for requests.
         pub(super) request_bell: Doorbell,
-        /// The next task on the list that it has joined: 1 more than its number, or 0.
+        /// The next task on the list it has joined: number plus 1, or 0 at the end.
         pub(super) next: AtomicU32,
-        /// The moment that its latencies count from.
+        /// Start time of its latencies.
         pub(super) noted: AtomicU64,
         /// Requests sent to it so far.
         pub(super) requests: AtomicU64,
     }
 }
 
-/// All of it.
+/// The whole shared mapping.
 #[derive(Debug)]
 pub(super) struct Arena {
     phase: SharedSlice<OwnLine<AtomicU32>>,
     ready: SharedSlice<OwnLine<AtomicU32>>,
-    /// When the run begins.
+    /// Start time of the run.
     started_at: SharedSlice<OwnLine<AtomicU64>>,
-    /// When tasks are replaced no more.
+    /// Until when tasks are respawned.
     last_respawn_at: SharedSlice<OwnLine<AtomicU64>>,
     fault: SharedSlice<OwnLine<FaultCell>>,
     /// By task.
     pub(super) own: SharedSlice<OwnLine<Own>>,
     /// By task.
     pub(super) inbox: SharedSlice<OwnLine<Inbox>>,
-    /// Heads of lists: 1 more than the number of the task that joined last, or 0.
+    /// Heads of lists: number plus 1 of the task that joined last, or 0.
     pub(super) lists: SharedSlice<OwnLine<AtomicU32>>,
-    /// What tasks wait for that are released together.
+    /// Gates at which tasks wait to be released together.
     pub(super) gate: SharedSlice<OwnLine<GateWords>>,
     /// Mutexes.
     pub(super) locks: SharedSlice<OwnLine<Turns>>,
-    /// By CPU: 1 if a task has its lock.
+    /// By CPU: 1 if its lock is held.
     pub(super) cpu_locks: SharedSlice<OwnLine<AtomicU32>>,
-    /// By channel: whose turn it is to send.
+    /// By channel: queue of senders.
     pub(super) senders: SharedSlice<OwnLine<Turns>>,
-    /// By channel: whose turn it is to receive.
+    /// By channel: queue of receivers.
     pub(super) receivers: SharedSlice<OwnLine<Turns>>,
-    /// When requests were sent, in rings of [`MAX_REQUESTS`]; 0 is a free place.
+    /// Times of sent requests, in rings of [`MAX_REQUESTS`]; 0 is a free slot.
     pub(super) stamps: SharedSlice<AtomicU64>,
-    /// By task: where its ring begins in `stamps`.
+    /// By task: start of its ring in `stamps`.
     pub(super) ring_of: Vec<usize>,
-    /// Histograms of [`CELLS`] counts, of each task and of each latency that it records.
+    /// Histograms of [`CELLS`] counts, one per task and latency it records.
     pub(super) latencies: SharedSlice<AtomicU32>,
-    /// By task: its first histogram.
+    /// By task: index of its first histogram.
     pub(super) latencies_of: Vec<usize>,
-    /// By role: the latencies that it records, in the order of its histograms.
+    /// By role: the latencies it records, in the order of its histograms.
     pub(super) recorded_by: Vec<Vec<u8>>,
-    /// How long each piece of work that arrived took, task by task; 0 if it was not done.
+    /// Latency of each request, task by task; 0 if it was not completed.
     pub(super) answers: SharedSlice<AtomicU64>,
-    /// By task: where its pieces begin.
+    /// By task: index of its first request in `answers`.
     pub(super) answers_of: Vec<usize>,
 }
 
 impl Arena {
-    /// Maps what a program needs.
+    /// Maps the state that a program needs.
     pub(super) fn new(program: &Program) -> io::Result<Arena> {
         let tasks = program.tasks.len();
         let serves: Vec<bool> =
@@ -143,7 +143,7 @@ impl Arena {
         })
     }
 
-    /// A task is ready: blocks until all are.
+    /// Reports a task as ready, and blocks until all are.
     pub(super) fn wait_for_start(&self) {
         self.ready[0].fetch_add(1, Ordering::AcqRel);
         while self.phase[0].load(Ordering::Acquire) == Phase::Start as u32 {
@@ -151,12 +151,12 @@ impl Arena {
         }
     }
 
-    /// How many tasks are ready.
+    /// Number of ready tasks.
     pub(super) fn ready(&self) -> usize {
         self.ready[0].load(Ordering::Acquire) as usize
     }
 
-    /// The run enters its next phase; whoever waits for that is woken.
+    /// Enters the next phase and wakes the tasks that wait for it.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase[0].store(phase as u32, Ordering::Release);
         if phase == Phase::WarmUp {
@@ -164,23 +164,23 @@ impl Arena {
         }
     }
 
-    /// The run is about to begin, at `at`.
+    /// Sets the start time of the run.
     pub(super) fn start_at(&self, at: Ns) {
         self.started_at[0].store(at, Ordering::Release);
     }
 
-    /// When it begins.
+    /// Start time of the run.
     pub(super) fn started_at(&self) -> Ns {
         self.started_at[0].load(Ordering::Acquire)
     }
 
-    /// Tasks are replaced until `at`, and not for ever if the coordinator should not come
-    /// to end them.
+    /// Sets until when tasks are respawned: the chain must end even if the coordinator is never
+    /// scheduled to kill them.
     pub(super) fn respawn_until(&self, at: Ns) {
         self.last_respawn_at[0].store(at, Ordering::Relaxed);
     }
 
-    /// May a task be replaced now?
+    /// May a task be respawned now?
     pub(super) fn respawns(&self) -> bool {
         clock::now() < self.last_respawn_at[0].load(Ordering::Relaxed)
     }
@@ -196,17 +196,17 @@ impl Arena {
         self.own.iter().map(|own| own.count.load(Ordering::Relaxed)).sum()
     }
 
-    /// Why a task could not go on, if one could not.
+    /// The first fault reported by a task.
     pub(super) fn fault(&self) -> Option<Fault> {
         self.fault[0].get()
     }
 
-    /// Says why a task cannot go on; the first to say so is heard.
+    /// Reports why a task cannot continue; only the first report is kept.
     pub(super) fn set_fault(&self, fault: Fault) {
         self.fault[0].set(fault);
     }
 
-    /// The ring of a task that serves requests.
+    /// The request ring of a task.
     #[inline]
     pub(super) fn ring(&self, task: usize) -> &[AtomicU64] {
         &self.stamps[self.ring_of[task]..][..MAX_REQUESTS]
@@ -219,7 +219,7 @@ impl Arena {
     }
 }
 
-/// The numbers of the latencies that are recorded, each once.
+/// Numbers of the recorded latencies, without duplicates.
 fn records(ops: &[Op]) -> Vec<u8> {
     let recorded = |op: &Op| match *op {
         Op::Record { record, .. } => Some(record),
@@ -231,7 +231,7 @@ fn records(ops: &[Op]) -> Vec<u8> {
     records
 }
 
-/// Where each of some parts begins if they lie one after the other, and where all end.
+/// Start of each part in a concatenation, and the total length.
 fn starts(sizes: impl Iterator<Item = usize>) -> (Vec<usize>, usize) {
     let mut end = 0;
     let starts = sizes
@@ -244,7 +244,7 @@ fn starts(sizes: impl Iterator<Item = usize>) -> (Vec<usize>, usize) {
     (starts, end)
 }
 
-/// When a request or a latency began; 0 stands for nothing.
+/// A nonzero timestamp; 0 means none.
 pub(super) fn stamp(now: Ns) -> Ns {
     now.max(1)
 }

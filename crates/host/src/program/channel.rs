@@ -1,5 +1,5 @@
-//! Channels as what the original programs use: pipes, Unix stream socket pairs, and UDP and
-//! TCP sockets connected over loopback, all with the kernel's defaults.
+//! Channels as the original programs use them: pipes, Unix stream socket pairs, and connected UDP
+//! and TCP sockets over loopback, all with the kernel's defaults.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,25 +15,25 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::HostError;
 
-/// Writes to a pipe up to this size are whole or not at all: PIPE_BUF.
+/// Writes to a pipe up to this size are atomic: PIPE_BUF.
 const ATOMIC_PIPE: u32 = 4096;
-/// A Unix stream socket keeps messages up to this size in one piece.
+/// A Unix stream socket keeps messages up to this size contiguous.
 const ATOMIC_UNIX: u32 = 32_768;
-/// Longest UDP datagram: 65535 less the headers of IP and UDP.
+/// Longest UDP datagram: 65535 minus the IP and UDP headers.
 const LONGEST_DATAGRAM: u32 = 65_507;
-/// Bytes of the length before messages that have no size in common.
+/// Size of the length prefix of messages without a common size.
 const LENGTH: u32 = 4;
-/// Longest part of a message that is sent or received by one call.
+/// Largest part of a message sent or received by one call.
 const LONGEST_PART: u32 = 1 << 20;
 
-/// How a receiver knows where a message ends.
+/// How a receiver finds the end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
-    /// The kernel keeps messages apart.
+    /// The kernel preserves message boundaries.
     Datagram,
     /// All have this size.
     Fixed(u32),
-    /// The first bytes say how long it is, and are read by a call of their own.
+    /// A length prefix, read by a separate call.
     Length,
 }
 
@@ -45,14 +45,14 @@ pub(super) struct Channel {
     framing: Framing,
     /// Size of the longest message.
     longest: u32,
-    /// Several tasks send parts of messages that must not be mixed: they take turns.
+    /// Several tasks send messages that could interleave, so they take turns.
     pub(super) senders_take_turns: bool,
-    /// Several tasks receive, and could each get a part of a message.
+    /// Several tasks receive and could each get part of a message, so they take turns.
     pub(super) receivers_take_turns: bool,
 }
 
 impl Channel {
-    /// Bytes of buffer that a sender or receiver needs.
+    /// Buffer size that a sender or receiver needs.
     pub(super) fn buffer(&self) -> usize {
         self.longest.clamp(LENGTH, LONGEST_PART) as usize
     }
@@ -78,14 +78,14 @@ impl Channel {
             }
             at += sent;
             if at == buffer.len() {
-                // What follows the first part is any bytes but the length.
+                // After the first part, send any bytes but the length prefix.
                 at = LENGTH as usize % buffer.len();
             }
         }
     }
 
-    /// Receives a message; blocks while there is none. With `discard` the kernel copies
-    /// nothing but the length.
+    /// Receives a message; blocks while there is none. With `discard` the kernel copies only the
+    /// length prefix.
     #[inline]
     pub(super) fn receive(&self, buffer: &mut [u8], discard: bool) -> Result<(), Errno> {
         match self.framing {
@@ -105,7 +105,7 @@ impl Channel {
     }
 
     fn read_all(&self, bytes: usize, buffer: &mut [u8], discard: bool) -> Result<(), Errno> {
-        // The length is at the front of the buffer, and is read in one part or in several.
+        // The length prefix is at the start of the buffer; it may arrive in several parts.
         let mut got = 0;
         while got < bytes {
             let at = if bytes <= buffer.len() { got } else { 0 };
@@ -131,7 +131,7 @@ impl Channel {
     }
 }
 
-/// Who is at one end of a channel.
+/// The tasks at one end of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum End {
     #[default]
@@ -150,14 +150,14 @@ impl End {
     }
 }
 
-/// What a program does with a channel.
+/// How a program uses a channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     senders: End,
     receivers: End,
     shortest: u32,
     longest: u32,
-    /// A receiver reads the length by a call of its own.
+    /// A receiver reads the length by a separate call.
     framed: bool,
 }
 
@@ -188,11 +188,11 @@ fn usages(program: &Program) -> Vec<Usage> {
 /// Opens all channels of a program.
 ///
 /// # Errors
-/// A message that its channel cannot carry; more files than are allowed.
+/// A message that its channel cannot carry, or too many open files.
 pub(super) fn open(program: &Program) -> Result<Vec<Channel>, HostError> {
     raise_file_limit();
     let usages = usages(program);
-    // Of each connection between two tasks, the direction that nobody uses yet.
+    // By pair of tasks: a connection with one direction still unused.
     let mut half_used: HashMap<(ChannelKind, u32, u32), Ends> = HashMap::new();
     let mut channels = Vec::with_capacity(usages.len());
     for (number, (usage, &kind)) in usages.iter().zip(&program.channels).enumerate() {
@@ -247,7 +247,7 @@ fn channel(kind: ChannelKind, usage: &Usage, (sender, receiver): Ends) -> Channe
         receiver,
         framing,
         longest: usage.longest,
-        // One byte of a message is like another unless a length stands before it.
+        // Without a length prefix all bytes of a message are alike.
         senders_take_turns: usage.senders == End::Several && !whole && !fixed,
         receivers_take_turns: usage.receivers == End::Several
             && kind != ChannelKind::Udp
@@ -285,7 +285,7 @@ fn connect(kind: ChannelKind) -> io::Result<Ends> {
     Ok((Arc::new(sender), Arc::new(receiver)))
 }
 
-/// Anybody on this host may connect to a listener; takes the connection that is ours.
+/// Any process on this host can connect to a listener; accepts only our own connection.
 fn accept_from(listener: &TcpListener, client: &TcpStream) -> io::Result<TcpStream> {
     loop {
         let (server, from) = listener.accept()?;
@@ -295,7 +295,7 @@ fn accept_from(listener: &TcpListener, client: &TcpStream) -> io::Result<TcpStre
     }
 }
 
-/// Allows as many open files as may be allowed without asking.
+/// Raises the soft limit of open files to the hard limit.
 fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,6 +1,6 @@
-//! The coordinator: makes all processes, starts them together, reads what they have counted
-//! at both ends of the measured time, and ends them. While they run it sleeps, but for a
-//! look every now and then at whether all are still there.
+//! The coordinator: creates all processes, starts them together, reads their counters at both ends
+//! of the measured time, and kills them. In between it sleeps, except for periodic checks that all
+//! are alive.
 
 use std::sync::atomic::Ordering;
 
@@ -17,14 +17,14 @@ use crate::sys::clock;
 use crate::sys::process::{Alone, Fork};
 use crate::{HostError, Ns, TaskUse, cgroup};
 
-/// How often the coordinator looks after the processes.
+/// Interval of those checks.
 const LOOK_NS: Ns = 20_000_000;
-/// The same while they are being made.
+/// Interval of the checks while processes are being created.
 const LOOK_AT_START_NS: Ns = 500_000;
-/// Tasks are replaced until so long after the end, if nobody ends them then.
+/// Respawning stops this long after the end, should the coordinator not kill the tasks.
 const LATE_NS: Ns = 1_000_000_000;
 
-/// Runs it.
+/// Conducts the run.
 pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, HostError> {
     let crew = Crew::start(run)?;
     let arena = &run.arena;
@@ -94,12 +94,12 @@ pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, Host
     })
 }
 
-/// The processes of a run, in a process group of their own. Dropped, they are gone.
+/// The processes of a run, in their own process group. Dropping it kills them.
 struct Crew {
     run: &'static Run,
-    /// Its first process, whose id is that of the group.
+    /// The first process, whose id is the group's.
     first: Option<Pid>,
-    /// By process: its id at the start.
+    /// By process: its initial id.
     pids: Vec<Pid>,
 }
 
@@ -118,7 +118,7 @@ impl Crew {
                     worker::live(run, tasks, alone)
                 }
                 Fork::Parent(pid) => {
-                    // If it has died already, looking after it will tell.
+                    // If it has died already, `look_after` reports it.
                     let _ = setpgid(Some(pid), Some(*crew.first.get_or_insert(pid)));
                     crew.pids.push(pid);
                 }
@@ -127,7 +127,7 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Sleeps, and looks after the processes.
+    /// Sleeps, with periodic checks of the processes.
     fn sleep_until(&self, end: Ns) -> Result<(), HostError> {
         loop {
             self.look_after()?;
@@ -139,14 +139,14 @@ impl Crew {
         }
     }
 
-    /// Takes the remains of those that were replaced.
+    /// Reaps respawned processes.
     ///
     /// # Errors
-    /// A task could not go on; a process has died that should not.
+    /// A task could not continue, or a process died unexpectedly.
     fn look_after(&self) -> Result<(), HostError> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if !(self.run.respawns && status.exit_status() == Some(0)) {
-                // What it said before it ended is the better reason.
+                // A fault reported before the exit is the better reason.
                 return Err(self.fault().unwrap_or_else(|| self.died(pid, status)));
             }
         }
@@ -176,8 +176,8 @@ impl Crew {
         HostError::Died { who: format!("process {pid}{of}"), how }
     }
 
-    /// What each task has used so far, and when it was asked; nothing if tasks are replaced,
-    /// who take their figures with them.
+    /// CPU use of each task so far, with the time of the reading; `None` if tasks are respawned,
+    /// since their counters go with them.
     fn uses(&self) -> Result<Option<Vec<(Ns, TaskUse)>>, HostError> {
         if self.run.respawns {
             return Ok(None);
@@ -195,7 +195,7 @@ impl Crew {
         })
     }
 
-    /// Ends all processes; returns when nothing is left of them.
+    /// Kills all processes and waits until they are gone.
     fn end(self) {}
 }
 
@@ -203,9 +203,9 @@ impl Drop for Crew {
     fn drop(&mut self) {
         let Some(first) = self.first else { return };
         loop {
-            // Those that are just being started are hit as well, or not started at all.
+            // Also hits processes that are just being forked.
             let _ = kill_process_group(first, Signal::KILL);
-            // One that died before it came into the group is reaped here, too.
+            // Also reaps one that died before it joined the group.
             for &pid in &self.pids {
                 let _ = waitpid(Some(pid), WaitOptions::NOHANG);
             }
@@ -222,9 +222,8 @@ fn group_stats(run: &Run) -> Result<Vec<GroupStats>, HostError> {
     run.groups.iter().map(|group| group.stats.read(&group.name)).collect()
 }
 
-/// What each task used, and the share of it that falls into the measured time: it was asked
-/// some time before its begin and some time after its end, and is taken to have used as much
-/// per time.
+/// Use of each task, and the share of it within the measured time: it was read some time before the
+/// start and after the end, and is assumed to be uniform in between.
 fn used(
     before: &Option<Vec<(Ns, TaskUse)>>,
     after: &Option<Vec<(Ns, TaskUse)>>,
@@ -235,7 +234,7 @@ fn used(
     Some(pairs.map(|(a, b)| (b.1 - a.1, share(b.0 - a.0))).collect())
 }
 
-/// The shares of several tasks together; rounded once, since many a task does little.
+/// The shares of several tasks; summed before rounding, since many tasks use little.
 fn total<'a>(used: impl IntoIterator<Item = &'a (TaskUse, f64)>) -> TaskUse {
     let mut sums = [0.0; 6];
     for (used, share) in used {
@@ -263,7 +262,7 @@ fn total<'a>(used: impl IntoIterator<Item = &'a (TaskUse, f64)>) -> TaskUse {
     }
 }
 
-/// The same with the CPU time of tasks where no file tells that of the group.
+/// With usage from the tasks' CPU time where no file has the group's.
 fn with_usage(
     run: &Run,
     mut groups: Vec<GroupStats>,
@@ -290,7 +289,7 @@ fn recorded(run: &Run) -> Vec<Latency> {
     latencies
 }
 
-/// How long the work that arrived took.
+/// Latency of each request.
 fn answers(run: &Run) -> Vec<Ns> {
     let took = run.arena.answers.iter().map(|took| match took.load(Ordering::Relaxed) {
         0 => UNANSWERED,

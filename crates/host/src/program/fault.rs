@@ -1,5 +1,5 @@
-//! Why a task could not go on: a word in shared memory, since the task may be a process of
-//! its own, and its last one.
+//! Why a task could not continue: one word in shared memory, since the task may be the last one in
+//! a process.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,33 +23,33 @@ pub(super) enum Doing {
     Send,
     /// Receiving.
     Receive,
-    /// Sending a request to a task that is too many behind.
+    /// Sending a request to a task whose queue is full.
     Request,
-    /// Starting its successor.
+    /// Respawning.
     Respawn,
 }
 
 const DOINGS: [Doing; 6] =
     [Doing::Enter, Doing::StartThread, Doing::Send, Doing::Receive, Doing::Request, Doing::Respawn];
 
-/// Who could not do what, and why.
+/// A failed task, what it was doing, and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// What it was doing.
+    /// What the task was doing.
     pub(super) doing: Doing,
     /// Number of the task.
     pub(super) task: u32,
-    /// What the system said; 0 if it was not asked.
+    /// The system's error number; 0 if no call failed.
     pub(super) errno: u16,
 }
 
 impl Fault {
-    /// What the system refused a task.
+    /// A failed system call of a task.
     pub(super) fn system(doing: Doing, task: u32, error: &io::Error) -> Fault {
         Fault { doing, task, errno: error.raw_os_error().unwrap_or(0) as u16 }
     }
 
-    /// The same for a user.
+    /// As an error for the user.
     pub(super) fn error(self, program: &Program) -> HostError {
         let role = usize::from(program.tasks[self.task as usize].role);
         let who = format!("task {} ({})", self.task, program.roles[role].name);
@@ -72,7 +72,7 @@ impl Fault {
 }
 
 shareable! {
-    /// The first fault of a run.
+    /// The first fault of a run, in shared memory.
     pub(super) struct FaultCell {
         word: AtomicU64,
     }

@@ -1,5 +1,4 @@
-//! Tasks that are released together: by one futex call, or by one write to a pipe that all of
-//! them poll.
+//! Gates that release tasks together: by one futex call, or by one write to a pipe that they poll.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,21 +11,21 @@ use crate::sys::futex::{self, Scope};
 use crate::sys::shared::shareable;
 
 shareable! {
-    /// What tasks of all processes look at.
+    /// Words shared by all processes.
     pub(super) struct GateWords {
-        /// Tasks that have come.
+        /// Tasks that have arrived.
         come: AtomicU32,
         /// 1 once they are released.
         open: AtomicU32,
     }
 }
 
-/// What each process knows of it.
+/// State of a gate in each process.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// Tasks that are to come.
+    /// Tasks to wait for.
     expected: u32,
-    /// Read and written end, if tasks poll.
+    /// Read and write end, if tasks poll.
     pipe: Option<(OwnedFd, OwnedFd)>,
 }
 
@@ -47,7 +46,7 @@ impl Gate {
         Ok(Gate { expected, pipe })
     }
 
-    /// The calling task has come: returns once all are released.
+    /// Arrives at the gate; returns once it opens.
     pub(super) fn wait(&self, words: &GateWords) {
         if words.come.fetch_add(1, Ordering::AcqRel) + 1 == self.expected {
             futex::wake(&words.come, 1, Scope::Shared);
@@ -64,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Releases all, once all have come.
+    /// Waits for all tasks to arrive, and opens the gate.
     pub(super) fn release(&self, words: &GateWords) {
         loop {
             let come = words.come.load(Ordering::Acquire);
@@ -75,7 +74,7 @@ impl Gate {
         }
         words.open.store(1, Ordering::Release);
         match &self.pipe {
-            // Its only byte: it cannot fail for want of room.
+            // The pipe is empty, so this cannot block.
             Some((_, write)) => drop(rustix::io::write(write.as_fd(), &[0])),
             None => drop(futex::wake(&words.open, i32::MAX as u32, Scope::Shared)),
         }

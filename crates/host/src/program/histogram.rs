@@ -1,5 +1,4 @@
-//! A histogram in shared memory, with the same steps as [`Latency`]: a task counts alone,
-//! the coordinator reads.
+//! A histogram in shared memory with [`Latency`]'s buckets; one task writes, the coordinator reads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,23 +6,23 @@ use reveille_measure::Latency;
 
 use crate::Ns;
 
-/// Steps of each power of two, which is what two significant digits take.
+/// Buckets per power of two, for two significant digits.
 const STEPS: u64 = 128;
-/// Bits of the largest latency kept apart: 18 minutes.
+/// Bits of the largest latency with a bucket of its own: 18 minutes.
 const BITS: u32 = 40;
-/// Counts of one histogram.
+/// Buckets of one histogram.
 pub(super) const CELLS: usize = (BITS as usize - 6) * STEPS as usize;
-/// Counts of a page.
+/// Buckets per page.
 const PAGE: usize = 4096 / size_of::<AtomicU32>();
 
-/// Counts one latency. Nobody else may count in this histogram.
+/// Counts one latency. Only one task may write to a histogram.
 #[inline]
 pub(super) fn record(cells: &[AtomicU32], ns: Ns) {
     let cell = &cells[cell_of(ns)];
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-/// Touches every page, so that no count has to wait for one.
+/// Pre-faults all pages.
 pub(super) fn touch(cells: &[AtomicU32]) {
     for cell in cells.iter().step_by(PAGE).chain(cells.last()) {
         cell.store(0, Ordering::Relaxed);
@@ -40,16 +39,16 @@ pub(super) fn add_to(cells: &[AtomicU32], latency: &mut Latency) {
     }
 }
 
-/// The cell that a latency is counted in.
+/// The bucket of a latency.
 #[inline]
 fn cell_of(ns: Ns) -> usize {
     let ns = ns.min((1 << BITS) - 1);
-    // Exact below 2 * STEPS; above, the eight leading bits say where.
+    // Exact below 2 * STEPS; above, the leading eight bits decide.
     let shift = (Ns::BITS - (ns | (2 * STEPS - 1)).leading_zeros()) - 8;
     ((u64::from(shift)) * STEPS + (ns >> shift)) as usize
 }
 
-/// The least latency that is counted in a cell.
+/// The smallest latency in a bucket.
 fn least_of(cell: usize) -> Ns {
     let cell = cell as u64;
     if cell < 2 * STEPS {

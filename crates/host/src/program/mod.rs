@@ -1,10 +1,10 @@
 //! Runs a workload's program on this host's kernel: its tasks are threads and processes that
-//! interpret the same operations as the simulator, in real time, by the system calls that the
-//! original programs do. docs/host.md says what each operation becomes.
+//! interpret the simulator's operations in real time, with the system calls of the original
+//! programs. docs/host.md lists each operation's implementation.
 //!
-//! The job runs in a child ([`crate::supervise`]), which is the coordinator: it forks one
-//! process per process of the program, and these start their threads. All share memory that
-//! was mapped before; the coordinator reads it at both ends of the measured time.
+//! The job runs in a child ([`crate::supervise`]), the coordinator. It forks one process per
+//! process of the program, and these start their threads. All share memory mapped beforehand, which
+//! the coordinator reads at both ends of the measured time.
 
 mod arena;
 mod channel;
@@ -41,36 +41,33 @@ use work::Speed;
 /// Where a program runs, and in which task groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// CPUs to run on; all that are allowed if there are none.
+    /// CPUs to run on; empty for all that are allowed.
     pub cpus: Vec<CpuId>,
-    /// Task groups, which must exist, parents first. A task enters the last one that names
-    /// its role.
+    /// Existing task groups, parents first. A task enters the last one that names its role.
     pub groups: Vec<GroupFiles>,
 }
 
 /// The result of a run on the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostRun {
-    /// The same as the simulator's. Of what the scheduler did only that is known which
-    /// [`Observed::FromOutside`](reveille_measure::Observed::FromOutside) names; `cpus` are
-    /// those that the run was allowed, in rising order.
+    /// In the simulator's format. Of the scheduler's internals only what
+    /// [`Observed::FromOutside`](reveille_measure::Observed::FromOutside) names is known; `cpus`
+    /// are those that the run was allowed, ascending.
     pub result: RunResult,
-    /// What all tasks together used in the measured time; nothing if tasks are replaced
-    /// (`respawn`), who take their figures with them.
+    /// Use of all tasks in the measured time; `None` if tasks are respawned, since their counters
+    /// go with them.
     pub tasks: Option<TaskUse>,
-    /// Rounds of the computing loop (six dependent operations) per us: the speed at which
-    /// `run` was calibrated.
+    /// Calibrated speed: rounds of the computing loop (six dependent operations) per us.
     pub loops_per_us: f64,
 }
 
-/// Runs a program on this host in a child of `exe`, which is the `reveille` command. `spec`
-/// gives real times; its seed is that of sleeps and computing times, not of the kernel.
+/// Runs a program on this host in a child of `exe`, the path of `reveille`. `spec` gives real
+/// times; its seed determines sleeps and computing times.
 ///
 /// # Errors
-/// [`HostError::Input`] or [`HostError::System`] for what cannot be had here: channels, tasks,
-/// CPUs, groups, a task too far behind its requests; [`HostError::Died`] if a task ends before
-/// its time; [`HostError::Interrupted`] some 20 ms after `stop` is set. In each case nothing
-/// is left running.
+/// [`HostError::Input`] or [`HostError::System`] for channels, tasks, CPUs or groups that are
+/// impossible here, and for a full request queue; [`HostError::Died`] if a task ends prematurely;
+/// [`HostError::Interrupted`] about 20 ms after `stop` is set. Everything is killed in each case.
 pub fn run(
     exe: &Path,
     program: &Program,
@@ -97,18 +94,18 @@ impl Job for RunProgram {
 
     fn run(self) -> Result<HostRun, HostError> {
         let spec = self.spec;
-        // Threads and processes refer to it until the end of all of them.
+        // Threads and processes refer to it for the rest of their lives.
         let run: &'static Run = Box::leak(Box::new(Run::prepare(self)?));
         conduct::conduct(run, &spec)
     }
 }
 
-/// What all tasks and the coordinator know from before the first fork on.
+/// Read-only state from before the first fork.
 #[derive(Debug)]
 struct Run {
     program: Program,
     groups: Vec<GroupFiles>,
-    /// By group: does a file tell its CPU time?
+    /// By group: does a file show its CPU time?
     usage_told: Vec<bool>,
     /// By role.
     group_of_role: Vec<Option<usize>>,
@@ -117,16 +114,16 @@ struct Run {
     gate: Gate,
     arena: Arena,
     speed: Speed,
-    /// The tasks of each process, in the order in which they are started.
+    /// Tasks of each process in starting order.
     processes: Vec<Vec<u32>>,
-    /// By task: is its whole instance in its process?
+    /// By task: is its whole instance in one process?
     instance_in_process: Vec<bool>,
-    /// Who uses the futexes of channels.
+    /// Futex scope of the channels.
     scope: Scope,
-    /// The process that made all others.
+    /// The process that forked all others.
     coordinator: Pid,
     cpus: Vec<CpuId>,
-    /// Tasks are replaced.
+    /// Does the program respawn tasks?
     respawns: bool,
     kernel_tells_migrations: bool,
 }
@@ -197,8 +194,8 @@ impl Run {
         }
     }
 
-    /// The first moment from `now` on at which the group whose phase is to be kept is in it:
-    /// the first one that names any.
+    /// The first moment from `now` on at which the group with a requested phase, the first that has
+    /// one, is at that phase.
     fn start_after(&self, now: Ns) -> Ns {
         self.groups.iter().find_map(|group| group.phase).map_or(now, |phase| phase.start_after(now))
     }
@@ -208,13 +205,13 @@ impl Run {
         self.group_of_role[usize::from(self.program.tasks[task as usize].role)]
     }
 
-    /// The group that all of these tasks enter.
+    /// The group that all of these tasks enter, if it is one.
     fn common_group(&self, tasks: &[u32]) -> Option<usize> {
         let first = self.group_of(*tasks.first()?)?;
         tasks.iter().all(|&task| self.group_of(task) == Some(first)).then_some(first)
     }
 
-    /// Is a task in this group, or in one that lies in it?
+    /// Is a task in this group or a descendant of it?
     fn is_in_group(&self, task: u32, group: usize) -> bool {
         let mut own = self.group_of(task);
         while let Some(index) = own {
@@ -227,7 +224,7 @@ impl Run {
         false
     }
 
-    /// Who uses the futexes of a task's instance.
+    /// Futex scope of a task's instance.
     fn scope_of(&self, task: &TaskSpec) -> Scope {
         match self.instance_in_process[task.task_base as usize] {
             true => Scope::Private,
@@ -236,7 +233,7 @@ impl Run {
     }
 }
 
-/// The last group that names each role.
+/// For each role the last group that names it.
 fn group_of_role(program: &Program, groups: &[GroupFiles]) -> Vec<Option<usize>> {
     let names = |group: &GroupFiles, role: usize| {
         group.roles.is_empty() || group.roles.contains(&(role as u16))
@@ -245,7 +242,7 @@ fn group_of_role(program: &Program, groups: &[GroupFiles]) -> Vec<Option<usize>>
     (0..program.roles.len()).map(last).collect()
 }
 
-/// The tasks of each process, processes in the order of their first tasks.
+/// Tasks of each process; processes are sorted by their first tasks.
 fn processes(program: &Program) -> Vec<Vec<u32>> {
     let mut processes: Vec<Vec<u32>> = Vec::new();
     let mut index_of = std::collections::HashMap::new();
@@ -259,7 +256,7 @@ fn processes(program: &Program) -> Vec<Vec<u32>> {
     processes
 }
 
-/// By the first task of each instance: are all of its tasks in one process?
+/// By first task of each instance: are all of its tasks in one process?
 fn instances_in_processes(program: &Program) -> Vec<bool> {
     let mut within = vec![true; program.tasks.len()];
     for task in &program.tasks {

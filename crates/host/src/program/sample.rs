@@ -1,5 +1,4 @@
-//! What the kernel tells of the time that was measured: idle time of CPUs and context
-//! switches, from /proc/stat.
+//! Idle time of CPUs and context switches during the measured time, from /proc/stat.
 
 use std::fs;
 use std::path::Path;
@@ -32,8 +31,8 @@ impl CpuSample {
         self.context_switches.saturating_sub(earlier.context_switches)
     }
 
-    /// How each CPU spent the `elapsed_ns` since `earlier`. The kernel tells idle time in
-    /// ticks of 10 ms; the rest is busy, time that a hypervisor took included.
+    /// How each CPU spent the `elapsed_ns` since `earlier`. The kernel reports idle time in ticks
+    /// of 10 ms; the rest counts as busy, including stolen time.
     pub(super) fn times_since(&self, earlier: &CpuSample, elapsed_ns: Ns) -> Vec<CpuTime> {
         let times = self.idle_ns.iter().zip(&earlier.idle_ns).map(|(now, then)| {
             let idle_ns = now.saturating_sub(*then).min(elapsed_ns);
@@ -43,7 +42,7 @@ impl CpuSample {
     }
 }
 
-/// Ticks that a CPU was idle, waits for disks included.
+/// Idle ticks of a CPU, including iowait.
 fn idle_ticks(text: &str, cpu: CpuId) -> Option<u64> {
     let name = format!("cpu{cpu}");
     let mut words = text.lines().map(str::split_ascii_whitespace);

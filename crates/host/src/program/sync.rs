@@ -1,5 +1,5 @@
-//! How tasks wait for each other without a channel: mutexes that are handed over in the
-//! order of arrival, lists that are taken whole, requests in rings.
+//! Synchronization without channels: FIFO mutexes, lists that are woken as a whole, and request
+//! rings.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,8 +10,7 @@ use crate::sys::futex::{self, Scope};
 use crate::sys::shared::shareable;
 
 shareable! {
-    /// A mutex, first come first served: who comes draws a number and sleeps until it is
-    /// called.
+    /// A FIFO mutex: each task draws a number and sleeps until its number is called.
     pub(super) struct Turns {
         /// The next number to draw.
         drawn: AtomicU32,
@@ -21,7 +20,7 @@ shareable! {
 }
 
 impl Turns {
-    /// Takes it; sleeps while it is not the caller's turn.
+    /// Locks; sleeps until it is the caller's turn.
     #[inline]
     pub(super) fn take(&self, scope: Scope) {
         let own = self.drawn.fetch_add(1, Ordering::SeqCst);
@@ -34,24 +33,24 @@ impl Turns {
         }
     }
 
-    /// Gives it to who has waited longest, who is woken.
+    /// Unlocks and wakes the longest waiter.
     #[inline]
     pub(super) fn give(&self, scope: Scope) {
         let next = self.called.load(Ordering::Relaxed).wrapping_add(1);
         self.called.store(next, Ordering::SeqCst);
-        // Who draws later than this looks sees the new number, and does not sleep.
+        // A task that draws after this check sees the new number and does not sleep.
         if self.drawn.load(Ordering::SeqCst) != next {
             futex::wake_bits(&self.called, bit(next), scope);
         }
     }
 }
 
-/// Waiters sleep on one word by the bit of their number: up to 32 are woken one by one.
+/// Waiters share one word and sleep on the bit of their number: up to 32 are woken individually.
 fn bit(number: u32) -> NonZeroU32 {
     NonZeroU32::new(1 << (number % 32)).expect("one bit is set")
 }
 
-/// Puts `task` at the head of a list.
+/// Pushes `task` onto a list.
 #[inline]
 pub(super) fn join(arena: &Arena, list: usize, task: u32) {
     let (head, own) = (&arena.lists[list], &arena.inbox[task as usize]);
@@ -65,7 +64,7 @@ pub(super) fn join(arena: &Arena, list: usize, task: u32) {
     }
 }
 
-/// Takes a whole list and posts each task on it, last in first, after noting `now` for it.
+/// Takes a whole list and posts each task on it, last in first, after recording `now` for it.
 #[inline]
 pub(super) fn wake_list(arena: &Arena, list: usize, now: impl FnOnce() -> Ns, scope: Scope) {
     let mut next = arena.lists[list].swap(0, Ordering::Acquire);
@@ -82,7 +81,7 @@ pub(super) fn wake_list(arena: &Arena, list: usize, now: impl FnOnce() -> Ns, sc
     }
 }
 
-/// Leaves a request sent `now` in a ring, and rings. False if the ring is full.
+/// Puts a request sent at `now` in a ring and rings the bell. Returns false if the ring is full.
 #[inline]
 pub(super) fn request(inbox: &Inbox, ring: &[AtomicU64], now: Ns, scope: Scope) -> bool {
     let number = inbox.requests.fetch_add(1, Ordering::Relaxed) as usize;
@@ -93,8 +92,7 @@ pub(super) fn request(inbox: &Inbox, ring: &[AtomicU64], now: Ns, scope: Scope) 
     true
 }
 
-/// Takes the request of this number from a ring, and sleeps until it is there; returns when
-/// it was sent.
+/// Takes request `number` from a ring, sleeping until it is there; returns its send time.
 #[inline]
 pub(super) fn serve(inbox: &Inbox, ring: &[AtomicU64], number: u64, scope: Scope) -> Ns {
     let place = &ring[number as usize % ring.len()];

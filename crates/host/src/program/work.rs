@@ -1,24 +1,23 @@
-//! Computing for a given CPU time: a loop of dependent arithmetic whose speed is measured
-//! beforehand. It touches no memory, so that what else runs on the machine matters only as
-//! far as it shares the core.
+//! Computes for a given CPU time: a calibrated loop of dependent arithmetic. It does not access
+//! memory, so other load matters only if it shares the core.
 
 use std::hint::black_box;
 
 use crate::Ns;
 use crate::sys::clock;
 
-/// Trials, of which the fastest counts: the others were interrupted.
+/// Number of trials; the fastest counts, because the others were interrupted.
 const TRIALS: usize = 40;
-/// Rounds of a trial: some 100 us at six cycles each.
+/// Rounds per trial: about 100 us at six cycles each.
 const TRIAL_ROUNDS: u64 = 1 << 16;
-/// A processor takes this long at most to reach its working frequency.
+/// Upper bound on a processor's frequency ramp-up.
 const RAMP_UP_NS: Ns = 10_000_000;
 
 /// Computes for this many rounds.
 #[inline(never)]
 pub(super) fn compute(rounds: u64) {
-    // Marsaglia's xorshift: each round needs the one before, and no compiler finds out how to
-    // do several at once, as it does for a linear recurrence.
+    // Marsaglia's xorshift: each round depends on the previous one, and compilers cannot vectorize
+    // it as they do a linear recurrence.
     let mut x = rounds | 1;
     for _ in 0..rounds {
         x ^= x << 13;
@@ -28,21 +27,20 @@ pub(super) fn compute(rounds: u64) {
     black_box(x);
 }
 
-/// Makes a system call that does nothing but enter and leave the kernel, and computes for
-/// these rounds in place of its work.
+/// Makes a system call that only enters and leaves the kernel, and computes for these rounds in
+/// place of its work.
 pub(super) fn syscall(rounds: u64) {
     black_box(rustix::process::getppid());
     compute(rounds);
 }
 
-/// Two looks at the clock lie further apart than this only if the thread did not run between
-/// them, or its CPU was interrupted for longer than a tick takes.
+/// Two clock readings further apart mean that the thread did not run, or that its CPU was
+/// interrupted for longer than a tick takes.
 const GAP_NS: Ns = 20_000;
 
-/// Computes until the thread has had a CPU for `ns`: by the clock, from which the gaps are
-/// taken in which it did not run. A quota counts time and not rounds, whatever the processor's
-/// frequency; asking the kernel how long it has run would charge it on the spot, and let no
-/// quota be overrun.
+/// Computes until the thread has run for `ns`: elapsed time minus the gaps in which it did not run.
+/// A quota charges time, not rounds, whatever the frequency. Reading the thread's CPU clock instead
+/// would charge its runtime at once, so no quota would ever be overrun.
 pub(super) fn compute_for(ns: Ns) {
     let (mut had, mut last) = (0, clock::now());
     while had < ns {
@@ -54,7 +52,7 @@ pub(super) fn compute_for(ns: Ns) {
     }
 }
 
-/// How fast this is on a CPU of this machine.
+/// Speed of the loop on this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {
     /// Rounds per ns.
@@ -62,7 +60,7 @@ pub(super) struct Speed {
 }
 
 impl Speed {
-    /// Measures it, within some 20 ms.
+    /// Measures the speed, in about 20 ms.
     pub(super) fn measure() -> Speed {
         clock::spin_until(clock::now() + RAMP_UP_NS);
         let trial = |_| {
@@ -74,7 +72,7 @@ impl Speed {
         Speed { rounds_per_ns: TRIAL_ROUNDS as f64 / fastest as f64 }
     }
 
-    /// The rounds that take `ns`.
+    /// Number of rounds that take `ns`.
     #[inline]
     pub(super) fn rounds(self, ns: Ns) -> u64 {
         (ns as f64 * self.rounds_per_ns) as u64

@@ -1,6 +1,6 @@
-//! One task: interprets its role's operations in real time. Between the operations that the
-//! original program would do there is nothing but a few instructions: no allocation, no
-//! system call, no cache line that others write.
+//! A task: interprets its role's operations in real time. Between the operations of the original
+//! program it executes only a few instructions: no allocation, no system call, no access to
+//! contended cache lines.
 
 use std::fs;
 use std::io;
@@ -20,14 +20,14 @@ use crate::sys::futex::Scope;
 use crate::sys::process::{self, Alone, Fork, NoUnwinding};
 use crate::sys::{clock, cpu};
 
-/// A thread of a task of several in a process needs little.
+/// Stack size of a thread; a task needs little.
 const STACK_BYTES: usize = 128 << 10;
-/// The least slack that a thread's timers can have.
+/// The minimum timer slack.
 const NO_SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
-/// Exit code of a process whose task could not go on.
+/// Exit code of a process whose task could not continue.
 const FAULTY: i32 = 3;
 
-/// A task and what it remembers.
+/// A task and its state.
 pub(super) struct Worker {
     run: &'static Run,
     number: u32,
@@ -35,29 +35,28 @@ pub(super) struct Worker {
     ops: &'static [Op],
     own: &'static Own,
     inbox: &'static Inbox,
-    /// Who else uses the futexes of its instance.
+    /// Futex scope of its instance.
     scope: Scope,
     random: Random,
-    /// When its last period ended.
+    /// End of its last period.
     period_at: Ns,
-    /// Work that has arrived for it so far.
+    /// Requests that have arrived so far.
     arrived: u64,
     /// Rounds done in each loop.
     rounds: [u32; MAX_DEPTH],
-    /// To whom of those it sends requests the next one goes.
+    /// Index of the next target among those it sends requests to.
     request_turn: u32,
-    /// Requests that it has taken.
+    /// Requests it has served.
     served: u64,
-    /// What it has drawn for its waits.
+    /// The random part of its waits, once drawn.
     wait_jitter: Option<Ns>,
     /// The CPU whose lock it has.
     cpu_lock: usize,
-    /// Messages come from here and go there.
+    /// Buffer of sent and received messages.
     buffer: Vec<u8>,
 }
 
-/// Runs the tasks of a process that has just been forked: one in its first thread, several
-/// each in a thread of its own.
+/// Runs the tasks of a freshly forked process: one in its main thread, several in a thread each.
 pub(super) fn live(run: &'static Run, tasks: &[u32], alone: Alone) -> ! {
     let _guard = NoUnwinding;
     if process::die_with(run.coordinator).is_err() {
@@ -96,7 +95,7 @@ fn start_thread(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).map(drop)
 }
 
-/// Puts the calling thread or process into a task group, by its files.
+/// Puts the calling thread or process into a task group through its files.
 fn enter(run: &Run, task: u32, files: &[PathBuf]) {
     let id = gettid().as_raw_nonzero().to_string();
     if let Err(error) = files.iter().try_for_each(|file| fs::write(file, &id)) {
@@ -141,26 +140,26 @@ impl Worker {
         }
     }
 
-    /// Waits until all tasks are there.
+    /// Waits until all tasks are ready.
     fn begin(&mut self) {
         let arena = &self.run.arena;
         histogram::touch(&arena.latencies[arena.histograms(self.number as usize, self.spec.role)]);
         self.introduce();
         if self.run.program.arrivals.some() {
-            // Work comes from outside, where no timer slack delays it.
+            // Arrivals come from outside, so timer slack must not delay them.
             let _ = set_current_timer_slack(NO_SLACK);
         }
         arena.wait_for_start();
         self.start_anew();
     }
 
-    /// Says which thread it is.
+    /// Publishes its process and thread ids.
     fn introduce(&self) {
         self.own.process.store(std::process::id(), Ordering::Relaxed);
         self.own.thread.store(gettid().as_raw_nonzero().get() as u32, Ordering::Release);
     }
 
-    /// Forgets its past.
+    /// Resets its state.
     fn start_anew(&mut self) {
         let now = clock::now();
         self.period_at = now;
@@ -169,8 +168,8 @@ impl Worker {
         self.inbox.noted.store(now, Ordering::Relaxed);
     }
 
-    /// Interprets the operations again and again. Returns if another thread has taken its
-    /// place; a process that is replaced ends. `alone`: the task has a process to itself.
+    /// Interprets the operations in a loop. Returns when another thread has replaced it; a replaced
+    /// process exits. `alone` is set if the task has a process to itself.
     fn go_on(mut self, alone: Option<&Alone>) {
         let run = self.run;
         let arena = &run.arena;
@@ -299,7 +298,7 @@ impl Worker {
         }
     }
 
-    /// Waits for its next piece of work, if that has not come yet.
+    /// Waits for its next request, unless that has arrived.
     fn arrive(&mut self) {
         self.arrived += 1;
         let (round, arrival) = self.arrival();
@@ -312,14 +311,14 @@ impl Worker {
         }
     }
 
-    /// The piece of work that arrived last, and in which repetition.
+    /// The latest arrival, and its repetition.
     fn arrival(&self) -> (u64, Arrival) {
         let own = &self.run.program.arrivals.of_task[self.number as usize];
         let number = self.arrived - 1;
         (number / own.len() as u64, own[(number % own.len() as u64) as usize])
     }
 
-    /// Keeps how long that took.
+    /// Records that request's latency.
     fn answer(&self) {
         let arena = &self.run.arena;
         if arena.measures() {
@@ -333,7 +332,7 @@ impl Worker {
 
     fn request(&mut self, first: u16, among: u32, count: u32) {
         for _ in 0..count {
-            // Another request operation may have gone round among more.
+            // Another request operation may have a larger set of targets.
             let to = self.spec.task_base + u32::from(first) + self.request_turn % among;
             self.request_turn = (self.request_turn + 1) % among;
             let (inbox, ring) =
@@ -358,8 +357,8 @@ impl Worker {
         );
     }
 
-    /// As schbench does: tries until it has the lock of the CPU that it is on, and once more
-    /// if it is on another by then.
+    /// As schbench does: spins until it has the lock of its current CPU, and retries if it has been
+    /// migrated meanwhile.
     fn lock_cpu(&mut self) {
         let locks = &self.run.arena.cpu_locks;
         loop {
@@ -376,15 +375,15 @@ impl Worker {
         }
     }
 
-    /// A new task owes nothing for what those before it have had: a chain of short ones must
-    /// not go on for ever where it keeps from running who would end it.
+    /// A new task has no lag, so a chain of short tasks could starve the coordinator that should
+    /// kill it: stop respawning at the deadline.
     fn respawn_in_time(&self) {
         while !self.run.arena.respawns() {
             clock::sleep(1_000_000_000);
         }
     }
 
-    /// A copy of this process takes its place.
+    /// Replaces this process by a fork.
     fn succeed_by_process(&mut self, alone: &Alone) {
         match alone.fork_sibling() {
             Ok(Fork::Parent(_)) => process::exit_now(0),
@@ -400,7 +399,7 @@ impl Worker {
         }
     }
 
-    /// A new thread takes its place.
+    /// Replaces this thread by a new one.
     fn succeed_by_thread(mut self) {
         let (run, number) = (self.run, self.number);
         let started = start_thread(move || {

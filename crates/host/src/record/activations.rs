@@ -1,6 +1,6 @@
-//! From what CPUs did to what threads wanted: an activation of a thread goes from when it
-//! could run until it blocks, however often it is preempted or throttled meanwhile, and
-//! takes the CPU time that it had in between.
+//! Turns scheduler events into demands: an activation of a thread lasts from when it becomes
+//! runnable until it blocks, across preemption and throttling, and its demand is the CPU time used
+//! in between.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,13 +11,13 @@ use reveille_usage::{Demand, Sample};
 use super::tracepoints::{Event, Kind, Left};
 use crate::Ns;
 
-/// In place of an index: the thread is not of the group.
+/// In place of an index: the thread is not in the group.
 const OUTSIDE: u32 = 0;
 
-/// Where a thread of the group is.
+/// State of a thread of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Not seen since it came in, or since events were lost.
+    /// Unknown: not observed since it entered the group, or since events were lost.
     Unknown {
         since_ns: Ns,
     },
@@ -41,73 +41,73 @@ struct Thread {
     state: State,
     /// Its number among the demands, from its first activation on.
     number: Option<u32>,
-    /// Its activation under way: when it began, and its CPU time so far.
+    /// The current activation: its start and its CPU time so far.
     active: Option<(Ns, Ns)>,
-    /// How often a list of the group's threads has missed it.
+    /// Number of consecutive thread lists without it.
     missed: u32,
 }
 
-/// What a CPU runs, if that is known.
+/// What a CPU runs, if known.
 #[derive(Clone, Copy, Debug)]
 struct OnCpu {
     thread: Option<u32>,
     since_ns: Ns,
 }
 
-/// What the threads of a group did, as it becomes known.
+/// State of a group's threads, updated event by event.
 #[derive(Debug)]
 pub(super) struct Activations {
-    /// The recording's start on the monotonic clock.
+    /// Start of the recording, on the monotonic clock.
     start_ns: Ns,
     sample_ns: Ns,
-    /// Time up to which events were taken.
+    /// Time of the last event processed.
     now_ns: Ns,
     /// By thread id: its index in `threads` + 1, or [`OUTSIDE`].
     index: Vec<u32>,
     threads: Vec<Thread>,
-    /// Places in `threads` to be used again.
+    /// Free slots in `threads`.
     vacant: Vec<usize>,
     cpus: Vec<OnCpu>,
-    /// Numbers of threads that have ended, the lowest first; a later thread takes one.
+    /// Numbers of threads that have ended, lowest first, for reuse.
     free_numbers: BinaryHeap<Reverse<u32>>,
-    /// Numbers given out so far.
+    /// Numbers assigned so far.
     numbers: u32,
     demands: Vec<Demand>,
     running: u32,
     runnable: u32,
     /// CPU time since the last sample.
     charged_ns: Ns,
-    /// The same since the start.
+    /// CPU time since the start.
     total_ns: Ns,
     samples: Vec<Sample>,
-    /// Readings of the counters that no sample shows yet, and when they were taken.
+    /// Counter readings not yet in a sample, with their times.
     readings: VecDeque<(Ns, GroupStats)>,
     counters: GroupStats,
-    /// Events in which the group had a part.
+    /// Events that involve the group.
     own_events: u64,
-    /// Switches between two threads or idle ones, and those of them from another thread than
-    /// the one that the CPU was last seen to run: an event between is missing.
+    /// Switches, and those from another thread than the CPU was last seen to run: an event is
+    /// missing before them.
     switches: u64,
     broken: u64,
 }
 
-/// What came of it.
+/// Result of a recording.
 #[derive(Debug)]
 pub(super) struct Activity {
-    /// In the order of their arrival.
+    /// Sorted by arrival.
     pub demands: Vec<Demand>,
     pub samples: Vec<Sample>,
     pub threads: u32,
     /// CPU time of all threads.
     pub cpu_ns: Ns,
     pub own_events: u64,
-    /// Share of the switches before which an event is missing.
+    /// Share of switches before which an event is missing.
     pub broken_share: f64,
 }
 
 impl Activations {
-    /// Of a recording that starts at `start_ns` with a sample every `sample_ns`; thread ids
-    /// are below `ids`, CPU numbers below `cpus`.
+    /// For a recording that starts at `start_ns` with a sample every `sample_ns`; thread ids are
+    /// below `ids`, CPU numbers below `cpus`.
     pub fn new(start_ns: Ns, sample_ns: Ns, ids: usize, cpus: usize) -> Activations {
         Activations {
             start_ns,
@@ -133,10 +133,9 @@ impl Activations {
         }
     }
 
-    /// Takes what happened next. What is from before the recording's start only says where
-    /// threads are.
+    /// Processes the next event. Events before the recording's start only update where threads are.
     pub fn take(&mut self, event: &Event) {
-        // Two CPUs may differ by a little in when they write what they did.
+        // CPUs may write events slightly out of order.
         let at_ns = event.at_ns.max(self.now_ns);
         self.advance(at_ns);
         match event.kind {
@@ -164,23 +163,22 @@ impl Activations {
         }
     }
 
-    /// A reading of the group's counters, since the recording's start.
+    /// Adds a reading of the group's counters, relative to the start.
     pub fn read(&mut self, at_ns: Ns, counters: GroupStats) {
         self.readings.push_back((at_ns, counters));
     }
 
-    /// Is it one of the group's threads?
+    /// Is the thread in the group?
     pub fn knows(&self, thread: u32) -> bool {
         self.find(thread).is_some()
     }
 
-    /// Time up to which events were taken.
+    /// Time of the last event processed.
     pub fn now_ns(&self) -> Ns {
         self.now_ns
     }
 
-    /// The group's threads by a list of them: whom it misses twice has left. `listed` is in
-    /// rising order.
+    /// Removes threads that are missing from two lists in a row. `listed` is ascending.
     pub fn keep_only(&mut self, listed: &[u32]) {
         for i in 0..self.threads.len() {
             let thread = &mut self.threads[i];
@@ -198,7 +196,7 @@ impl Activations {
         }
     }
 
-    /// Switches before which another one must be missing, as a share of all so far.
+    /// Share of switches so far before which an event is missing.
     pub fn broken_share(&self) -> f64 {
         self.broken as f64 / self.switches.max(1) as f64
     }
@@ -236,7 +234,7 @@ impl Activations {
         }
     }
 
-    /// A thread is of the group from now on, if it was not before.
+    /// Adds a thread to the group, unless it is in it.
     fn enter(&mut self, id: u32) -> usize {
         if let Some(i) = self.find(id) {
             return i;
@@ -278,7 +276,7 @@ impl Activations {
         self.own_events += u64::from(self.knows(prev) || self.knows(next));
         if let Some(i) = self.find(prev) {
             if let State::Unknown { since_ns } = self.threads[i].state {
-                // It has run since it came here, which nobody saw.
+                // It has run since it entered, unobserved.
                 let since_ns = since_ns.max(before.since_ns);
                 self.begin(i, since_ns);
                 self.set(i, State::Running { since_ns: self.now_ns });
@@ -298,7 +296,7 @@ impl Activations {
         }
         if let Some(i) = self.find(next) {
             match self.threads[i].state {
-                // It has waited since it came here.
+                // It has been waiting since it entered.
                 State::Unknown { since_ns } => self.begin(i, since_ns),
                 _ => self.begin(i, self.now_ns),
             }
@@ -308,7 +306,7 @@ impl Activations {
     }
 
     fn wake(&mut self, i: usize) {
-        // A thread that is woken before it has blocked runs on.
+        // A thread woken before it has blocked keeps running.
         if self.threads[i].active.is_none() {
             self.begin(i, self.now_ns);
         }
@@ -317,7 +315,7 @@ impl Activations {
         }
     }
 
-    /// Events of this CPU were lost: nobody knows what it runs.
+    /// Events of this CPU were lost: what it runs is unknown.
     fn lose(&mut self, cpu: u32) {
         let Some(on_cpu) = self.cpus.get_mut(cpu as usize) else { return };
         let thread = on_cpu.thread.take();
@@ -328,7 +326,7 @@ impl Activations {
         }
     }
 
-    /// A thread is no longer of the group.
+    /// Removes a thread from the group.
     fn leave(&mut self, i: usize) {
         self.settle(i);
         self.done(i);
@@ -339,7 +337,7 @@ impl Activations {
         self.vacant.push(i);
     }
 
-    /// An activation begins, if none is under way.
+    /// Starts an activation, unless one is in progress.
     fn begin(&mut self, i: usize, at_ns: Ns) {
         let thread = &mut self.threads[i];
         if thread.active.is_some() {
@@ -354,20 +352,20 @@ impl Activations {
         }
     }
 
-    /// The activation under way is over.
+    /// Ends the current activation.
     fn done(&mut self, i: usize) {
         let thread = &mut self.threads[i];
         let (Some((at_ns, cpu_ns)), Some(number)) = (thread.active.take(), thread.number) else {
             return;
         };
-        // What was over at the start is none of this recording.
+        // Activations that ended before the start are not recorded.
         if self.now_ns > self.start_ns {
             let done_ns = Some(self.now_ns - self.start_ns);
             self.demands.push(Demand { at_ns, cpu_ns, thread: number, done_ns });
         }
     }
 
-    /// Gives a running thread its CPU time up to now. The sum for samples grows by itself.
+    /// Charges a running thread up to now. Samples are summed separately.
     fn settle(&mut self, i: usize) {
         if let State::Running { since_ns } = self.threads[i].state {
             self.charge(i, self.now_ns - since_ns, false);
@@ -393,7 +391,7 @@ impl Activations {
         self.runnable -= u32::from(old.counts_as_runnable());
     }
 
-    /// Time passes, over the moments of samples.
+    /// Advances the time, and takes the samples that are due.
     fn advance(&mut self, to_ns: Ns) {
         loop {
             let next_ns = self.start_ns + (self.samples.len() as Ns + 1) * self.sample_ns;

@@ -1,19 +1,18 @@
-//! The clocks of a recording. It is timed by the monotonic one alone; the others tell when
-//! it began, and whether the wall clock was set or the host slept in between.
+//! Clocks of a recording. Only the monotonic clock times it; the others give its date, and reveal
+//! clock changes and suspends.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::Ns;
 
-/// More than this, and more than [`DRIFT`] of the span, is no correction of a clock that
-/// runs a little fast or slow, but a step.
+/// A difference above this and above [`DRIFT`] of the span is a step, not a rate correction.
 const STEP_NS: i128 = 100_000_000;
-/// The most that Linux corrects a clock's speed by (`adjtimex(2)`: 500 ppm).
+/// The largest rate correction in Linux (`adjtimex(2)`: 500 ppm).
 const DRIFT: f64 = 500e-6;
-/// The monotonic clock stands still while the host sleeps, and the boot-time clock does not.
+/// Difference of boot-time and monotonic clock above which the host was suspended.
 const SUSPENDED_NS: i128 = 10_000_000;
 
-/// What the clocks show at one moment.
+/// All clocks at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clocks {
     monotonic_ns: i128,
@@ -36,12 +35,12 @@ impl Clocks {
         self.monotonic_ns as Ns
     }
 
-    /// Unix time, if the clock is set to one.
+    /// Unix time, if the wall clock is set.
     pub fn unix_ns(&self) -> Option<u64> {
         u64::try_from(self.wall_ns).ok()
     }
 
-    /// What has happened to the clocks since, as sentences.
+    /// Clock events since then, as sentences.
     pub fn steps(&self) -> Vec<String> {
         self.steps_until(&Clocks::read())
     }

@@ -1,5 +1,5 @@
-//! What recording costs whom it watches, and how exactly the kernel's counters follow a
-//! running thread: both measured on this host, in less than 100 ms before a recording.
+//! Measures on this host, in less than 100 ms before a recording, what tracing costs the traced
+//! tasks, and how promptly the kernel's counters follow a running thread.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -9,16 +9,16 @@ use super::tracer::Tracer;
 use crate::sys::{clock, cpu};
 use crate::{HostError, Ns};
 
-/// Exchanges of a byte in one measurement.
+/// Exchanges of a byte per measurement.
 const EXCHANGES: u32 = 100;
 /// Measurements with and without tracing; the fastest of each counts.
 const REPEATS: u32 = 20;
 
-/// Time that a tracepoint takes whoever passes it: two threads on one CPU exchange bytes,
-/// with and without tracing. `None` if that cannot be had here.
+/// Cost of a tracepoint for the thread that hits it: two threads on one CPU exchange bytes, with
+/// and without tracing. `None` if it cannot be measured here.
 ///
 /// # Errors
-/// [`HostError::System`] if the kernel no longer lets trace.
+/// [`HostError::System`] if the kernel no longer permits tracing.
 pub(super) fn event_cost_ns(tracer: &mut Tracer) -> Result<Option<f64>, HostError> {
     let Some(cpu) = cpu::allowed().ok().and_then(|cpus| cpus.first().copied()) else {
         return Ok(None);
@@ -38,7 +38,7 @@ pub(super) fn event_cost_ns(tracer: &mut Tracer) -> Result<Option<f64>, HostErro
     Ok(Some(traced.0.saturating_sub(plain_ns) as f64 / traced.1 as f64))
 }
 
-/// How long two threads on this CPU take for the exchange.
+/// Duration of the exchange between two threads on this CPU.
 fn exchange(cpu: u32) -> io::Result<Ns> {
     let (mut here, mut there) = UnixStream::pair()?;
     std::thread::scope(|scope| {
@@ -70,11 +70,11 @@ fn exchange(cpu: u32) -> io::Result<Ns> {
     })
 }
 
-/// For this long a thread spins to see its counter grow.
+/// How long a thread spins to watch its counter grow.
 const SPIN_NS: Ns = 50_000_000;
 
-/// Steps in which the kernel charges CPU time to a thread that runs on, and with it to its
-/// group: as a rule a tick. `None` if the kernel does not show a thread's CPU time.
+/// Granularity at which the kernel charges a running thread, and with it its group; usually a tick.
+/// `None` if the kernel does not show a thread's CPU time.
 pub(super) fn charging_step_ns() -> Option<Ns> {
     let used = || -> Option<Ns> {
         let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;

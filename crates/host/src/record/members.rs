@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::HostError;
 use crate::cgroup::LiveGroup;
 
-/// Their ids in rising order; `None` if the group is gone.
+/// Their ids, ascending; `None` if the group is gone.
 ///
 /// # Errors
-/// [`HostError::System`] if they may not be read.
+/// [`HostError::System`] without permission to read them.
 pub(super) fn thread_ids(group: &LiveGroup) -> Result<Option<Vec<u32>>, HostError> {
     let file = if group.is_v1() { "tasks" } else { "cgroup.threads" };
     let mut ids = Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn thread_ids(group: &LiveGroup) -> Result<Option<Vec<u32>>, HostErro
     }
     let mut open = subgroups(group.directory());
     while let Some(dir) = open.pop() {
-        // One that goes meanwhile has no threads.
+        // A child removed meanwhile has no threads.
         read(&dir, file, &mut ids)?;
         open.extend(subgroups(&dir));
     }
@@ -28,7 +28,7 @@ pub(super) fn thread_ids(group: &LiveGroup) -> Result<Option<Vec<u32>>, HostErro
     Ok(Some(ids))
 }
 
-/// Adds the ids in one group; false if it is gone.
+/// Adds the ids of one group; returns false if it is gone.
 fn read(dir: &Path, file: &str, ids: &mut Vec<u32>) -> Result<bool, HostError> {
     match fs::read_to_string(dir.join(file)) {
         Ok(text) => {
@@ -44,7 +44,7 @@ fn read(dir: &Path, file: &str, ids: &mut Vec<u32>) -> Result<bool, HostError> {
     }
 }
 
-/// What a file of a removed group says: `ENOENT`, or `ENODEV` if it was open.
+/// The error from a removed group's file: `ENOENT`, or `ENODEV` if it was open.
 pub(super) fn is_gone(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }

@@ -1,6 +1,5 @@
-//! The recorder of a live group: what CPU time its threads ask for, and when. By tracing
-//! every wakeup and sleep where that is allowed; by reading the group's counters again and
-//! again where it is not.
+//! Records the CPU demand of a live group: by tracing every wakeup and sleep where that is
+//! permitted, otherwise by reading the group's counters periodically.
 
 mod activations;
 mod clocks;
@@ -30,100 +29,99 @@ use clocks::Clocks;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// By tracing if that is allowed, else by sampling.
+    /// Trace if permitted, else sample.
     Auto,
-    /// By the scheduler's tracepoints.
+    /// Trace the scheduler's tracepoints.
     Trace,
-    /// By the group's counters alone.
+    /// Sample the group's counters.
     Sample,
 }
 
-/// What to record.
+/// Options of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordOptions {
-    /// For how long.
+    /// Length of the recording.
     pub span_ns: Ns,
-    /// Time from one sample to the next; nothing for 1 ms when traced and, when sampled, as
-    /// often as the kernel charges a thread that runs on.
+    /// Sampling interval; by default 1 ms when tracing and, when sampling, as often as the kernel
+    /// charges a running thread.
     pub sample_ns: Option<Ns>,
-    /// How.
+    /// Method.
     pub how: How,
 }
 
-/// Time from one sample to the next unless told otherwise.
+/// Default sampling interval.
 const SAMPLE_NS: Ns = 1_000_000;
 
-/// More CPUs than this for a recording deserve a warning.
+/// A recorder that uses more CPUs than this triggers a warning.
 const DEAR: f64 = 0.01;
 
 /// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// It is as long as was asked for.
+    /// The requested length was reached.
     Whole,
-    /// Told to stop.
+    /// `stop` was set.
     Stopped,
     /// The group was removed.
     Vanished,
 }
 
-/// What recording took.
+/// Cost of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RecordCost {
-    /// CPU time of the recorder, in the kernel and out of it.
+    /// CPU time of the recorder, user and system.
     pub recorder_ns: Ns,
-    /// Events of the host's scheduling that were written and read; 0 when sampled.
+    /// Scheduler events of the whole host written and read; 0 when sampling.
     pub events: u64,
-    /// Those of them in which a thread of the group had a part.
+    /// Events that involve the group.
     pub group_events: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// Time that an event takes the threads that it happens to, as measured before the
-    /// recording.
+    /// Cost of an event for the traced thread, measured before the recording.
     pub event_ns: Option<f64>,
     /// Length of the recording.
     pub span_ns: Ns,
 }
 
 impl RecordCost {
-    /// CPUs that the recorder used.
+    /// CPUs used by the recorder.
     pub fn recorder_cpus(&self) -> f64 {
         self.recorder_ns as f64 / self.span_ns.max(1) as f64
     }
 
-    /// CPUs that the events took those that they happened to, all of the host: an estimate,
-    /// their number times the measured cost of one.
+    /// CPUs that tracing cost all tasks on the host, estimated: number of events times the measured
+    /// cost of one.
     pub fn event_cpus(&self) -> f64 {
         let events_ns = self.events as f64 * self.event_ns.unwrap_or(0.0);
         events_ns / self.span_ns.max(1) as f64
     }
 
-    /// Both.
+    /// Sum of both.
     pub fn cpus(&self) -> f64 {
         self.recorder_cpus() + self.event_cpus()
     }
 }
 
-/// A recording, and how it was made.
+/// A recording and its circumstances.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What was seen.
+    /// The demand recorded.
     pub usage: Usage,
     /// Why it ended.
     pub ended: Ended,
-    /// What it took.
+    /// Its cost.
     pub cost: RecordCost,
-    /// What the group's counters counted meanwhile.
+    /// Increase of the group's counters.
     pub counters: GroupStats,
 }
 
-/// Records a group until `span_ns` are over, `stop` is set, or the group is gone: what was
-/// seen until then is the recording. `progress` is told how long it is so far.
+/// Records a group until `span_ns` have passed, `stop` is set, or the group is removed; what was
+/// recorded until then is returned. `progress` is called with the length so far.
 ///
 /// # Errors
-/// [`HostError::System`] if the group's files cannot be read, if tracing was asked for and
-/// is not allowed, or if too much of what was traced was lost.
+/// [`HostError::System`] if the group's files cannot be read, if tracing was requested and is not
+/// permitted, or if too many events were lost.
 pub fn record(
     group: &LiveGroup,
     options: &RecordOptions,
@@ -168,20 +166,20 @@ pub fn record(
     Ok(recording)
 }
 
-/// What both ways of recording are given.
+/// Inputs common to both methods.
 struct Session<'a> {
     group: &'a LiveGroup,
     options: &'a RecordOptions,
     stop: &'a AtomicBool,
 }
 
-/// What is noted when a recording begins, and compared when it ends.
+/// State at the start of a recording, to compare at its end.
 struct Begun {
     clocks: Clocks,
     limits: BandwidthLimits,
     counters: GroupStats,
     cpu_ns: Ns,
-    /// When they were first seen to be others.
+    /// When the limits were first seen to differ.
     changed: Option<(Ns, BandwidthLimits)>,
 }
 
@@ -200,26 +198,26 @@ impl Begun {
         self.clocks.monotonic_ns()
     }
 
-    /// Are the limits still the same?
+    /// Have the limits changed?
     fn compare_limits(&mut self, group: &LiveGroup) {
-        // A group that is gone is noticed by its counters.
+        // Removal of the group is noticed through its counters.
         let Ok(now) = group.limits() else { return };
         if self.changed.is_none() && now.limits != self.limits {
             self.changed = Some((clock::now() - self.start_ns(), now.limits));
         }
     }
 
-    /// Counters since the beginning.
+    /// Counters since the start.
     fn since(&self, counters: &GroupStats) -> GroupStats {
         added(counters, &self.counters)
     }
 
-    /// CPU time that this thread has used since.
+    /// CPU time of this thread since then.
     fn own_cpu_ns(&self) -> Ns {
         own_cpu_ns() - self.cpu_ns
     }
 
-    /// What whoever uses the recording has to know of its circumstances.
+    /// Caveats on the recording.
     fn warnings(&self, ended: Ended, cost: &RecordCost) -> Vec<String> {
         let mut warnings = Vec::new();
         if ended == Ended::Vanished {
@@ -249,7 +247,7 @@ fn removed(span_ns: Ns) -> String {
     format!("The group was removed after {}: it ends there.", seconds_text(span_ns))
 }
 
-/// The end of a recording's time.
+/// End of the recording's span.
 fn span_until(start_ns: Ns, ended: Ended, options: &RecordOptions, now_ns: Ns) -> Ns {
     match ended {
         Ended::Whole => options.span_ns,
@@ -257,7 +255,7 @@ fn span_until(start_ns: Ns, ended: Ended, options: &RecordOptions, now_ns: Ns) -
     }
 }
 
-/// Throttling just before the end is not lost for having been counted after the last sample.
+/// Adds throttling counted after the last sample to that sample.
 fn show_at_end(samples: &mut [Sample], counters: &GroupStats) {
     if let Some(last) = samples.last_mut() {
         last.nr_periods = last.nr_periods.max(counters.nr_periods);
@@ -266,7 +264,7 @@ fn show_at_end(samples: &mut [Sample], counters: &GroupStats) {
     }
 }
 
-/// The host's CPUs.
+/// Online CPUs of the host.
 fn online() -> Result<Vec<u32>, HostError> {
     let file = "/sys/devices/system/cpu/online";
     let text = fs::read_to_string(file).map_err(|error| {

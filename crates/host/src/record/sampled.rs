@@ -1,5 +1,5 @@
-//! The sampled way: the group's counters, read again and again. It needs no privilege, and
-//! sees no more than the kernel's account, which follows a running thread in steps.
+//! Records by sampling the group's counters. Needs no privilege, and has the granularity at which
+//! the kernel charges a running thread.
 
 use std::fs::File;
 use std::io;
@@ -18,15 +18,13 @@ use crate::cgroup::parse_stats;
 use crate::sys::clock;
 use crate::{HostError, Ns};
 
-/// How often the counters of bandwidth control are read, where they stand in another file
-/// than the usage.
+/// Interval for reading the bandwidth counters if they are not in the file with the usage.
 const STAT_NS: Ns = 10_000_000;
-/// How often the limits are read, and progress is told.
+/// Interval for reading the limits and reporting progress.
 const SLOW_NS: Ns = 500_000_000;
-/// The shortest time between readings unless told otherwise, for waking costs more than
-/// reading, and the longest.
+/// Bounds of the default sampling interval; the lower one because a wakeup costs more than a read.
 const USUAL_SAMPLE_NS: [Ns; 2] = [SAMPLE_NS, 10 * SAMPLE_NS];
-/// How soon a stop is noticed.
+/// Interval for checking `stop`.
 const POLL_NS: Ns = 100_000_000;
 
 /// Records.
@@ -35,7 +33,7 @@ pub(super) fn record(
     progress: &mut dyn FnMut(Ns),
 ) -> Result<Recording, HostError> {
     let options = session.options;
-    // On a busy host the thread that measures it is switched sooner than at a tick.
+    // On a busy host the measuring thread is switched out before a tick.
     let step_ns = cost::charging_step_ns().map(|ns| ns.max(clock::tick_period()));
     let sample_ns = options.sample_ns.unwrap_or_else(|| {
         let [shortest, longest] = USUAL_SAMPLE_NS;
@@ -48,7 +46,7 @@ pub(super) fn record(
     let mut last = GroupStats::default();
     let mut slow_at_ns = start_ns;
     let ended = loop {
-        // After a delay the readings that were missed are not made up for.
+        // Samples missed during a delay are skipped.
         let number = (clock::now() - start_ns) / sample_ns + 1;
         wait(start_ns + (number * sample_ns).min(options.span_ns), session.stop);
         let now_ns = clock::now();
@@ -119,22 +117,22 @@ fn online_cpus() -> Option<u32> {
     Some(online().ok()?.len() as u32)
 }
 
-/// Sleeps until then, or until told to stop.
+/// Sleeps until `end_ns` or `stop`.
 fn wait(end_ns: Ns, stop: &AtomicBool) {
     while clock::now() < end_ns && !stop.load(Ordering::Relaxed) {
         clock::sleep_until(end_ns.min(clock::now() + POLL_NS));
     }
 }
 
-/// The files of a group's counters, kept open: finding them takes longer than reading them.
+/// Files of a group's counters, kept open, because opening costs more than reading.
 struct Counters {
     name: String,
     stat: File,
-    /// Where the usage stands in a file of its own.
+    /// The file with the usage, if it is separate.
     usage: Option<File>,
     text: [u8; 4096],
     last: GroupStats,
-    /// When `stat` is to be read again.
+    /// When `stat` is due to be read.
     stat_at_ns: Ns,
 }
 
@@ -158,7 +156,7 @@ impl Counters {
         })
     }
 
-    /// What they count now; `None` if the group is gone.
+    /// Current counters; `None` if the group is gone.
     fn read(&mut self, now_ns: Ns) -> Result<Option<GroupStats>, HostError> {
         match self.try_read(now_ns) {
             Ok(()) => Ok(Some(self.last.clone())),
@@ -185,7 +183,7 @@ impl Counters {
     }
 }
 
-/// What a file holds now.
+/// Current content of a file.
 fn text<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a str> {
     let length = file.read_at(buffer, 0)?;
     std::str::from_utf8(&buffer[..length]).map_err(|_| io::ErrorKind::InvalidData.into())

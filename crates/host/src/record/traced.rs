@@ -1,5 +1,5 @@
-//! The traced way: every wakeup, switch and fork of the host is read in batches, and what
-//! threads of the group did becomes demands.
+//! Records by tracing: reads every wakeup, switch and fork on the host in batches, and turns the
+//! group's into demands.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -17,28 +17,28 @@ use super::{
 use crate::sys::clock;
 use crate::{HostError, Ns};
 
-/// How often the rings are read if none fills sooner, and the group's counters.
+/// Interval for reading the group's counters, and the rings unless one fills earlier.
 const BATCH_NS: Ns = 100_000_000;
-/// How often the limits are read, and the list of threads if none was seen to move.
+/// Interval for reading the limits, and the list of threads unless one was seen to move.
 const LIST_NS: Ns = 1_000_000_000;
-/// Listing the threads may take this part of the time at most.
+/// Listing the threads may take at most one part in this many of the time.
 const LIST_SHARE: Ns = 1000;
 
-/// A recording that has lost more than this share of its events is refused.
+/// Share of lost events above which a recording is refused.
 const MOST_LOST: f64 = 0.01;
-/// The same for switches of idle CPUs before the recording, of which there are few.
+/// Limit on the share of broken switches from idle CPUs before the recording, a small sample.
 const MOST_BROKEN: f64 = 0.1;
-/// Where the kernel's own account differs by more than this, and by more than a few ticks,
-/// that is said.
+/// A difference to the kernel's own accounting above this share, and above a few ticks, triggers a
+/// warning.
 const ACCOUNT_SHARE: f64 = 0.05;
-/// Ticks by which the kernel's account may lag, on each CPU.
+/// Ticks by which the kernel's accounting may lag on each CPU.
 const ACCOUNT_TICKS: u64 = 4;
 
-/// The number of the first namespace of process ids, in which tracepoints count
-/// (`PROC_PID_INIT_INO` of include/linux/proc_ns.h).
+/// Inode number of the initial pid namespace, whose ids tracepoints show (`PROC_PID_INIT_INO` in
+/// include/linux/proc_ns.h).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Finds out whether tracing is allowed: opens what it needs.
+/// Checks that tracing is permitted by opening what it needs.
 pub(super) fn prepare() -> Result<Tracer, HostError> {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST_NAMESPACE {
@@ -58,7 +58,7 @@ pub(super) fn prepare() -> Result<Tracer, HostError> {
     Ok(tracer)
 }
 
-/// Events of the scheduler are missing.
+/// The error for missing scheduler events.
 fn broken(share: f64) -> HostError {
     HostError::System {
         doing: "trace the scheduler".to_owned(),
@@ -70,21 +70,20 @@ fn broken(share: f64) -> HostError {
     }
 }
 
-/// One past the largest thread id.
+/// Exclusive upper bound on thread ids.
 fn id_limit() -> usize {
     let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
     text.trim().parse().unwrap_or(1 << 22) + 1
 }
 
-/// Another way is to be taken.
+/// Tracing was abandoned; sample instead.
 pub(super) struct GaveUp {
     pub(super) why: HostError,
-    /// What was seen until then, as if it had been told to stop.
+    /// What was recorded until then, as if stopped.
     pub(super) seen: Option<Recording>,
 }
 
-/// Records. Gives up where another way may be taken and this kernel turns out not to write all
-/// events.
+/// Records. Gives up if sampling is an option and this kernel turns out not to write all events.
 pub(super) fn record(
     session: &Session<'_>,
     mut tracer: Tracer,
@@ -92,7 +91,7 @@ pub(super) fn record(
 ) -> Result<Result<Recording, GaveUp>, HostError> {
     let cpus = online()?;
     let event_ns = cost::event_cost_ns(&mut tracer)?;
-    // Where everybody is becomes known before the recording starts.
+    // Learn where all threads are before the recording starts.
     tracer.enable(true)?;
     let Some(threads) = members::thread_ids(session.group)? else {
         return Err(vanished(session.group.name()));
@@ -119,18 +118,18 @@ fn enter(activations: &mut Activations, thread: u32, at_ns: Ns) {
     activations.take(&Event { at_ns, cpu: 0, kind: Kind::Entered { thread } });
 }
 
-/// A recording under way.
+/// A recording in progress.
 struct Run<'a> {
     session: &'a Session<'a>,
     tracer: Tracer,
     activations: Activations,
     begun: Begun,
-    /// The last reading, since the start.
+    /// The last reading, relative to the start.
     counters: GroupStats,
 }
 
 impl Run<'_> {
-    /// Nothing if it gives up.
+    /// Returns `None` if it gives up.
     fn until_the_end(&mut self, progress: &mut dyn FnMut(Ns)) -> Result<Option<Ended>, HostError> {
         let start_ns = self.begun.start_ns();
         let end_ns = start_ns + self.session.options.span_ns;
@@ -181,7 +180,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the counters; false if the group is gone.
+    /// Reads the counters; returns false if the group is gone.
     fn count(&mut self) -> Result<bool, HostError> {
         match self.session.group.stats() {
             Ok(counters) => {
@@ -198,9 +197,9 @@ impl Run<'_> {
         members::thread_ids(self.session.group)
     }
 
-    /// Threads that came in otherwise than by a fork are of the group from when one was
-    /// seen to move, or from now on. Those of a list that began before the rings were read
-    /// (`settled`) are all that are left.
+    /// Threads that entered other than by fork belong to the group from the time one was seen to
+    /// move, or else from now. A list begun before the rings were read (`settled`) is complete: all
+    /// other threads have left.
     fn compare(&mut self, listed: &[u32], settled: bool) {
         let at_ns = self.tracer.moved_ns().unwrap_or(self.activations.now_ns());
         for &thread in listed {
@@ -294,7 +293,7 @@ impl Run<'_> {
     }
 }
 
-/// What is to be known of what was seen.
+/// Caveats on a traced recording.
 fn about(activity: &Activity, counters: &GroupStats, span_ns: Ns, cpus: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     let open = activity.demands.iter().filter(|demand| demand.done_ns.is_none());

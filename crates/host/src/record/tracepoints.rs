@@ -1,5 +1,5 @@
-//! The scheduler's tracepoints: their numbers and where their fields lie on this kernel, from
-//! their `format` files, and what an event of one means.
+//! The scheduler's tracepoints: their ids and field offsets on this kernel, from their `format`
+//! files, and the decoding of their events.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -10,44 +10,44 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use crate::HostError;
 use crate::Ns;
 
-/// Where kernels show their tracepoints; the second is older.
+/// Mount points of tracefs; the second is the older one.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Bits of `prev_state` that say that a thread sleeps, is stopped, or is dead. Above them
-/// kernels have one that says that a thread that could run on was preempted.
+/// Bits of `prev_state` for a sleeping, stopped or dead thread. A higher bit marks a preempted
+/// thread, which is still runnable.
 const NOT_RUNNABLE: u64 = 0xff;
-/// Those of them that say that it never runs again: dead, zombie.
+/// Bits for a thread that will never run again: dead, zombie.
 const DEAD: u64 = 0x30;
 
 /// How a thread left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Preempted, throttled or by its own will: it could run on.
+    /// Preempted, throttled or yielded: still runnable.
     Runnable,
-    /// It waits for something.
+    /// Sleeping or stopped.
     Blocked,
-    /// It has ended.
+    /// Exited.
     Dead,
 }
 
-/// What happened. Threads are named by their ids.
+/// A decoded event. Threads are identified by their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A CPU went from one thread to another; 0 is its idle one.
+    /// A context switch; 0 is the idle thread.
     Switch { prev: u32, left: Left, next: u32 },
-    /// A thread can run, for the first time or again.
+    /// A thread becomes runnable, for the first time or again.
     Wakeup { thread: u32 },
-    /// A thread was made by another.
+    /// A thread was forked.
     Fork { parent: u32, child: u32 },
-    /// Some threads moved to another task group.
+    /// Threads moved to another task group.
     Moved,
-    /// A thread is in the recorded group from now on.
+    /// A thread belongs to the recorded group from now on.
     Entered { thread: u32 },
-    /// From here on events of this CPU were lost.
+    /// Events of this CPU were lost before this point.
     Lost,
 }
 
-/// Something that happened on a CPU.
+/// An event on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     /// On the monotonic clock.
@@ -77,7 +77,7 @@ impl Field {
     }
 }
 
-/// The tracepoints of this kernel that tell what threads do.
+/// The tracepoints needed, as this kernel has them.
 #[derive(Debug)]
 pub(super) struct Tracepoints {
     switch: u16,
@@ -91,12 +91,12 @@ pub(super) struct Tracepoints {
     fork: u16,
     parent: Field,
     child: Field,
-    /// Not in every kernel.
+    /// Missing in some kernels.
     moved: Option<u16>,
 }
 
 impl Tracepoints {
-    /// Reads their formats; where tracefs is not mounted, root mounts it for this read.
+    /// Reads their formats; as root, temporarily mounts tracefs where it is not mounted.
     ///
     /// # Errors
     /// [`HostError::System`] if they cannot be read.
@@ -134,15 +134,15 @@ impl Tracepoints {
         })
     }
 
-    /// Their numbers for the kernel.
+    /// Their ids for perf_event_open(2).
     pub fn ids(&self) -> Vec<u64> {
         let always = [self.switch, self.wakeup, self.wakeup_new, self.fork];
         always.into_iter().chain(self.moved).map(u64::from).collect()
     }
 
-    /// What the fields of one mean; `None` for another tracepoint.
+    /// Decodes an event; `None` for another tracepoint.
     pub fn decode(&self, fields: &[u8]) -> Option<Kind> {
-        // Every one begins with its number.
+        // Every event begins with its id.
         let id = u16::from_ne_bytes(fields.get(..2)?.try_into().ok()?);
         if id == self.switch {
             let left = match self.prev_state.read(fields)? & NOT_RUNNABLE {
@@ -170,7 +170,7 @@ impl Tracepoints {
     }
 }
 
-/// tracefs in a mount of its own: no other process sees it, and it goes with the descriptor.
+/// A detached mount of tracefs: invisible to other processes, gone with the descriptor.
 fn mounted() -> Option<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
     fsconfig_create(context.as_fd()).ok()?;

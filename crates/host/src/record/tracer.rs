@@ -1,4 +1,4 @@
-//! The rings of all CPUs, read together: what happened on the host, in the order of time.
+//! Reads the rings of all CPUs, merged in the order of time.
 
 use std::io::{self, ErrorKind};
 
@@ -11,26 +11,25 @@ use crate::sys::perf::{Record, Ring};
 use crate::sys::{clock, cpu};
 use crate::{HostError, Ns};
 
-/// Rings of all CPUs together: half of it is what the host may do while the reader waits
-/// for a CPU.
+/// Size of all rings together; half of it is the margin while the reader waits for a CPU.
 const ALL_RINGS: usize = 128 << 20;
-/// The largest ring of a CPU, and the smallest.
+/// Largest and smallest ring of a CPU.
 const RING: [usize; 2] = [4 << 20, 64 << 10];
 
-/// Events of this age are in their ring for certain: the kernel notes the time before it
-/// writes, and a hypervisor may stop it in between.
+/// Events older than this are certainly in their ring: the kernel takes the timestamp before it
+/// writes, and a hypervisor may preempt it in between.
 const SETTLED_NS: Ns = 10_000_000;
 
-/// How often, and how long, a thread sleeps on each CPU to see it go idle.
+/// Number and length of a thread's sleeps on each CPU, to observe it going idle.
 const NAPS: u32 = 20;
 const NAP_NS: Ns = 1_000_000;
 
-/// Everything that this process sees of the host's scheduling.
+/// This process' view of the host's scheduling.
 #[derive(Debug)]
 pub(super) struct Tracer {
     points: Tracepoints,
     rings: Vec<CpuRing>,
-    /// Read, but not old enough to be in order.
+    /// Read, but too recent to be in order.
     pending: Vec<Event>,
     /// Events read so far.
     pub events: u64,
@@ -47,11 +46,10 @@ struct CpuRing {
 }
 
 impl Tracer {
-    /// Opens a ring for each of these CPUs, not yet enabled.
+    /// Opens a ring for each of these CPUs, disabled.
     ///
     /// # Errors
-    /// [`HostError::System`] without the permission to trace, or on a kernel without
-    /// tracepoints.
+    /// [`HostError::System`] without permission to trace, or on a kernel without tracepoints.
     pub fn open(cpus: &[u32]) -> Result<Tracer, HostError> {
         let points = Tracepoints::find()?;
         let ids = points.ids();
@@ -65,7 +63,7 @@ impl Tracer {
             });
             match open.collect::<io::Result<Vec<CpuRing>>>() {
                 Ok(rings) => break rings,
-                // Locked memory is limited for those who may trace and no more.
+                // Unprivileged tracers have a limit on locked memory.
                 Err(error) if is_short(&error) && bytes > smallest => bytes /= 2,
                 Err(error) => return Err(refused(error)),
             }
@@ -73,22 +71,22 @@ impl Tracer {
         Ok(Tracer { points, rings, pending: Vec::new(), events: 0, lost: 0 })
     }
 
-    /// From now on events are written, or no longer.
+    /// Enables or disables all rings.
     ///
     /// # Errors
-    /// [`HostError::System`] with what the kernel says.
+    /// [`HostError::System`] with the kernel's error.
     pub fn enable(&self, on: bool) -> Result<(), HostError> {
         self.rings.iter().try_for_each(|one| one.ring.enable(on)).map_err(refused)
     }
 
-    /// The same for one CPU.
+    /// Enables or disables one CPU's ring.
     pub fn enable_on(&self, cpu: u32, on: bool) -> Result<(), HostError> {
         let mut rings = self.rings.iter().filter(|one| one.cpu == cpu);
         rings.try_for_each(|one| one.ring.enable(on)).map_err(refused)
     }
 
-    /// Runs this thread on each CPU for a moment, so that each switches to it and from it
-    /// and so says what it runs. CPUs that it may not use are left out.
+    /// Runs this thread briefly on each CPU, so that each has a switch that shows what it runs.
+    /// CPUs outside the affinity mask are left out.
     pub fn visit_cpus(&self) {
         let Ok(allowed) = cpu::allowed() else { return };
         for one in &self.rings {
@@ -97,11 +95,11 @@ impl Tracer {
         let _ = cpu::pin(&allowed);
     }
 
-    /// Share of the switches of CPUs that idle now and then before which an event is missing:
-    /// a thread sleeps on each for some moments.
+    /// Share of switches from idle CPUs before which an event is missing, observed while a thread
+    /// sleeps on each CPU for some moments.
     ///
     /// # Errors
-    /// [`HostError::System`] with what the kernel says.
+    /// [`HostError::System`] with the kernel's error.
     pub fn broken_share_from_idle(&mut self) -> Result<f64, HostError> {
         self.enable(true)?;
         std::thread::scope(|scope| {
@@ -133,19 +131,18 @@ impl Tracer {
         Ok(f64::from(broken) / f64::from(switches.max(1)))
     }
 
-    /// Waits until a ring is half full, for at most this long.
+    /// Waits until a ring is half full, or for `ns`.
     pub fn wait(&self, ns: Ns) {
         let rings = self.rings.iter().map(|one| one.ring.readable());
         let files = rings.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
         let mut files: Vec<PollFd<'_>> = files.collect();
         let time =
             Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
-        // A signal ends the wait as well.
+        // A signal ends the wait too.
         let _ = poll(&mut files, Some(&time));
     }
 
-    /// Reads what is there, and says how many events it was. They stay until
-    /// [`Tracer::take`].
+    /// Reads all rings and returns the number of events. [`Tracer::take`] hands them out.
     pub fn read(&mut self) -> u64 {
         let before = self.events;
         let Tracer { points, rings, pending, events, lost } = self;
@@ -168,27 +165,27 @@ impl Tracer {
         self.events - before
     }
 
-    /// When threads first moved between groups, among what was read and not yet taken.
+    /// When threads first moved between groups, among events not yet taken.
     pub fn moved_ns(&self) -> Option<Ns> {
         self.pending.iter().filter(|e| e.kind == Kind::Moved).map(|e| e.at_ns).min()
     }
 
-    /// Puts an event among those that were read.
+    /// Adds an event to those read.
     pub fn add(&mut self, event: Event) {
         self.pending.push(event);
     }
 
-    /// Gives out, in the order of time, what is from before `read_ns`, at which the last
-    /// reading began, and old enough; with `last`, all that is from before it.
+    /// Hands out, in order, events from before `read_ns`, the start of the last read, that have
+    /// settled; with `last`, all from before it.
     pub fn take(&mut self, read_ns: Ns, last: bool, mut each: impl FnMut(&Event)) {
-        // It is made of pieces in order, one of each CPU.
+        // Concatenation of sorted runs, one per CPU.
         self.pending.sort_by_key(|event| event.at_ns);
         let until_ns = if last { read_ns } else { read_ns.saturating_sub(SETTLED_NS) };
         let count = self.pending.partition_point(|event| event.at_ns < until_ns);
         self.pending.drain(..count).for_each(|event| each(&event));
     }
 
-    /// Forgets what was read.
+    /// Discards the events read.
     pub fn forget(&mut self) {
         self.pending.clear();
         (self.events, self.lost) = (0, 0);
@@ -209,10 +206,10 @@ fn refused(error: io::Error) -> HostError {
     HostError::system("trace the scheduler (perf_event_open)", error, help)
 }
 
-/// Raises the soft limit of open files as far as it has to be and may be.
+/// Raises the soft limit of open files as needed and permitted.
 fn allow_files(more: usize) {
     let limit = getrlimit(Resource::Nofile);
-    // Beside those that are open already.
+    // In addition to those already open.
     let wanted = more as u64 + 256;
     if let Some(current) = limit.current.filter(|&current| current < wanted) {
         let raised = limit.maximum.map_or(wanted, |most| most.min(wanted)).max(current);

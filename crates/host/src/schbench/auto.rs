@@ -1,4 +1,4 @@
-//! `-a` of the older eras: runs again and again with more load, until latencies suffer.
+//! `-a` of the older eras: repeats the run with more load until latency degrades.
 
 use std::io::Write;
 
@@ -8,16 +8,16 @@ use super::{Outcome, text};
 use crate::HostError;
 use crate::child::Job;
 
-/// p99 in µs from which on latencies suffer, without `-R`.
+/// p99 in µs at which latency counts as degraded, without `-R`.
 const P99_LIMIT_US: u32 = 2_000;
-/// The same with `-R`, in think times.
+/// The same limit with `-R`, as a multiple of the think time.
 const P99_LIMIT: f64 = 5.0;
 
 impl Job for Schbench {
     const NAME: &'static str = "schbench";
     type Output = Outcome;
 
-    /// With `-a`, the last of its runs counts.
+    /// With `-a`, the last run's outcome counts.
     fn run(self) -> Result<Outcome, HostError> {
         match (self.auto, self.rps, &self.think) {
             (Some(stream), Some(_), &Think::Spin { cpu_us: cpu_us @ 1.. }) => {
@@ -33,13 +33,13 @@ fn print(stream: Stream, line: &str) {
     match stream {
         Stream::Error => say(line),
         Stream::Output => {
-            // The result comes at the end and says if nobody listens.
+            // A write error is reported with the final result.
             let _ = std::io::stdout().lock().write_all(line.as_bytes());
         }
     }
 }
 
-/// A worker more for each message thread until p99 reaches 2 ms.
+/// Adds a worker per message thread until p99 reaches 2 ms.
 fn more_workers(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcome, HostError> {
     // The first program has its lines on standard error.
     let stream = if job.era == Era::First { Stream::Error } else { stream };
@@ -54,8 +54,8 @@ fn more_workers(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcom
     }
 }
 
-/// More requests per second until p99 reaches five think times. `-R 1` starts from three
-/// quarters of what the workers can do.
+/// Increases the request rate until p99 reaches five think times. `-R 1` starts from three quarters
+/// of the workers' capacity.
 fn more_requests(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcome, HostError> {
     if job.rps == Some(1) {
         let workers = u64::from(job.message_threads) * u64::from(job.worker_threads.unwrap_or(1));

@@ -76,7 +76,7 @@ pub(super) fn spin_before_message(
     }
 }
 
-/// A message thread: wakes whoever waits, and in the older eras sleeps before it does.
+/// A message thread: wakes all waiting workers; in the older eras, sleeps first.
 pub(super) fn answer(
     control: &Control,
     messenger: &Messenger,

@@ -222,7 +222,7 @@ mod tests {
             prop_assert_eq!(summary.max, sorted.last().copied().unwrap_or(0));
             let mut below = 0;
             for (percent, line) in percents.iter().zip(&summary.percentiles) {
-                // The smallest value at which so many are reached.
+                // The smallest value at which that many samples are reached.
                 let needed = percent / 100.0 * sorted.len() as f64;
                 let reached = (1..=sorted.len()).find(|&n| n as f64 >= needed);
                 let expected = reached.map_or(0, |n| value_of(bucket_of(sorted[n - 1])));

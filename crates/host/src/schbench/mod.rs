@@ -1,6 +1,6 @@
-//! schbench on this host: message threads wake workers that think for a while and answer;
-//! measured is how long the woken wait for a CPU. Three programs have borne the name, and
-//! all three are here: what each measures and prints is in docs/schbench.md.
+//! schbench on this host: message threads wake workers that think and reply, and the wakees' wait
+//! for a CPU is measured. Implements all three programs of this name; docs/schbench.md says what
+//! each measures and prints.
 
 mod auto;
 mod closed;
@@ -51,7 +51,7 @@ pub struct Outcome {
     pub rps_goal: u32,
     /// Mean over message threads of the time that they waited for a CPU each time.
     pub message_delay_ns: Ns,
-    /// The same of workers.
+    /// Mean over workers of the time that they waited for a CPU each time.
     pub worker_delay_ns: Ns,
     /// What all threads used from their start to the end, warm-up included.
     pub tasks: TaskUse,

@@ -18,8 +18,7 @@ const SECOND: Ns = 1_000_000_000;
 /// How long a message thread waits when a worker is too far behind.
 const FULL_WAIT: Duration = Duration::from_micros(100);
 
-/// What message thread `index` of `threads` sends of `rps` requests: all of them together
-/// send exactly so many.
+/// Requests that message thread `index` of `threads` sends: the shares add up to exactly `rps`.
 pub(super) fn share(rps: u32, threads: u32, index: u32) -> u32 {
     rps / threads + u32::from(index < rps % threads)
 }
@@ -159,12 +158,12 @@ pub(super) fn serve_spinning(control: &Control, worker: &Worker, thinking: &Thin
 pub(super) struct Goal(AtomicU32);
 
 impl Goal {
-    /// Asks for so many.
+    /// Sets the requested rate.
     pub fn set(&self, rps: u32) {
         self.0.store(rps, Ordering::Relaxed);
     }
 
-    /// What is asked for.
+    /// The requested rate.
     pub fn get(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }

@@ -84,7 +84,7 @@ pub enum Think {
         /// Leave the sleep out of the request's latency, and take no lock?
         calibrate: bool,
     },
-    /// Spins for so much wall-clock time, in µs.
+    /// Spins for this much wall-clock time, in µs.
     Spin {
         /// How long.
         cpu_us: u64,

@@ -131,7 +131,7 @@ impl Thinking {
         begun
     }
 
-    /// Spins until the think time of the older eras has passed, whoever had the CPU.
+    /// Spins until the think time of the older eras has passed; preemption counts as think time.
     #[inline]
     pub fn spin(&self) {
         if self.spin_ns > 0 {

@@ -24,7 +24,7 @@ pub(super) struct Control(OwnLine<AtomicU32>);
 const STOP: u32 = 1;
 
 impl Control {
-    /// Ends all loops; whoever sleeps must be woken after this.
+    /// Ends all loops; sleeping threads must be woken afterwards.
     pub fn stop(&self) {
         self.0.fetch_or(STOP, Ordering::SeqCst);
         futex::wake(&self.0, i32::MAX as u32, SCOPE);

@@ -1,6 +1,6 @@
-//! A scheduler of a run's own, from its loading until tasks are back with the kernel's. Its
-//! loader is a process that the kernel ends with this one, and with the loader's end the
-//! kernel takes all tasks back: nothing that happens to either leaves the scheduler loaded.
+//! A sched_ext scheduler loaded for a run, until its tasks are back with the kernel's scheduler.
+//! The kernel kills the loader when this process ends, and detaches the scheduler when the loader
+//! ends, so no crash leaves it loaded.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,22 +20,23 @@ use crate::sys::process;
 
 /// How often the kernel's state is read while something is waited for.
 const POLL: Duration = Duration::from_millis(10);
-/// A verifier may take some seconds, and an emulated machine many times that.
+/// The verifier may take seconds, and many times that on an emulated machine.
 const LOADING: Duration = Duration::from_secs(90);
-/// How long a loader that was asked to end may take before it is killed.
+/// Grace period of a loader before it is killed.
 const ENDING: Duration = Duration::from_secs(10);
-/// How long the kernel may take to take tasks back, and a loader to say why it did.
+/// Timeout for the kernel to take tasks back, and for the loader to say why.
 const TAKING_BACK: Duration = Duration::from_secs(30);
-/// How long a loader has for its last words once its scheduler is gone.
+/// Timeout for the loader's last output once its scheduler is gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Of what a loader said, the end: the dump of a large machine stands before its last words.
+/// Bytes kept from the end of the loader's output, whose last lines a large machine's dump
+/// precedes.
 const LOG: u64 = 64 << 10;
-/// More would not be read.
+/// Longest reason quoted.
 const LONGEST_REASON: usize = 400;
-/// clap's and the project's exit code for what was refused before anything happened.
+/// Exit code of clap and this project for refused input.
 const REFUSED: i32 = 2;
 
-/// A loaded scheduler. When it is dropped, tasks are back with the kernel's own.
+/// A loaded scheduler; unloaded on drop.
 #[derive(Debug)]
 pub struct Loaded {
     kernel: SchedExt,
@@ -44,10 +45,10 @@ pub struct Loaded {
     status: Option<ExitStatus>,
     /// Standard output and error of the loader; gone with this process.
     log: File,
-    /// As the kernel calls it.
+    /// Its name in the kernel.
     name: String,
-    /// [`SchedExt::loads`] before it was there: the kernel counts it some time after it says
-    /// that it is.
+    /// [`SchedExt::loads`] before loading: the kernel increments it some time after the scheduler
+    /// is enabled.
     loads_before: Option<u64>,
 }
 
@@ -55,7 +56,7 @@ impl SchedExt {
     /// Loads a scheduler, and returns once it has all tasks.
     ///
     /// # Errors
-    /// As [`SchedExt::check`]; what the loader says; [`HostError::Interrupted`] after a stop.
+    /// As [`SchedExt::check`]; the loader's message; [`HostError::Interrupted`] after a stop.
     /// Nothing is loaded then.
     pub fn load(&self, loader: &Loader, stop: &AtomicBool) -> Result<Loaded, HostError> {
         let program = self.program(loader)?;
@@ -69,7 +70,7 @@ impl SchedExt {
         command.args(&loader.args).stdin(Stdio::null());
         command.stdout(log.try_clone().map_err(failed)?);
         command.stderr(log.try_clone().map_err(failed)?);
-        // A group of its own: Ctrl-C comes to this process alone, which ends the run first.
+        // In its own process group: Ctrl-C reaches only this process, which first ends the run.
         command.process_group(0);
         let child = process::spawn_bound(&mut command, Vec::new()).map_err(failed)?;
         let mut loaded = Loaded {
@@ -87,28 +88,28 @@ impl SchedExt {
 }
 
 impl Loaded {
-    /// The name that the kernel has for it.
+    /// Its name in the kernel.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its loader warned of, such as limits that it does not know.
+    /// The loader's warnings, such as limits that it does not support.
     pub fn warnings(&self) -> Vec<String> {
         let log = self.log();
         let warnings = log.lines().filter_map(|line| line.split_once(" WARN "));
         warnings.map(|(_, text)| format!("{}: {}", self.loader.program, text.trim())).collect()
     }
 
-    /// Takes it out, and returns once every task is back with the kernel's own scheduler.
+    /// Unloads it, and returns once every task is back with the kernel's scheduler.
     ///
     /// # Errors
-    /// [`HostError::Died`] with the loader's words if the scheduler was not there all the
-    /// time; [`HostError::System`] if the kernel does not let go of it.
+    /// [`HostError::Died`] with the loader's message if the scheduler was not loaded throughout;
+    /// [`HostError::System`] if the kernel does not detach it.
     pub fn unload(mut self) -> Result<(), HostError> {
         let lost = self.lost();
         self.end();
         let lost = lost.or_else(|| {
-            // It was there a moment ago: a loader that ended as it was told ends well.
+            // It was loaded a moment ago: a loader that exits on request exits successfully.
             let status = self.status.filter(|s| !s.success() && s.signal().is_none())?;
             Some(self.reason(&ended(status)))
         });
@@ -158,7 +159,7 @@ impl Loaded {
         }
     }
 
-    /// A loader that ended before its scheduler was there.
+    /// The error of a loader that exited before its scheduler was loaded.
     fn refused(&self, status: ExitStatus) -> HostError {
         let reason = self.reason(&ended(status));
         let help = words(&self.log(), &["help:"])
@@ -170,7 +171,7 @@ impl Loaded {
         HostError::System { doing, reason, help }
     }
 
-    /// Why the scheduler is not the one that was loaded any more, if so.
+    /// Why the loaded scheduler is no longer this one, if so.
     fn lost(&mut self) -> Option<String> {
         let state = self.kernel.state();
         let there = state == "enabled" && self.kernel.ops().as_ref() == Some(&self.name);
@@ -195,7 +196,7 @@ impl Loaded {
         Some(self.reason(&otherwise))
     }
 
-    /// What the loader said last, by which its users know what went wrong.
+    /// The loader's last message, which usually gives the cause.
     fn reason(&self, otherwise: &str) -> String {
         // The marks of the project's own errors, with and without Unicode, and the words of
         // other schedulers.
@@ -222,11 +223,11 @@ impl Loaded {
         self.status
     }
 
-    /// Asks the loader to end, kills it if it does not, and waits for the kernel.
+    /// Asks the loader to exit, kills it after the grace period, and waits for the kernel.
     fn end(&mut self) {
         if self.has_ended().is_none() {
             if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
-                // It is not reaped, so its number is its own.
+                // It has not been reaped, so its id cannot have been reused.
                 let _ = kill_process(pid, Signal::TERM);
             }
             let begin = Instant::now();
@@ -244,8 +245,8 @@ impl Loaded {
         }
     }
 
-    /// Has the kernel not yet let go of it? Who was loaded by somebody else since is no
-    /// business of this.
+    /// Is the kernel still detaching it? A scheduler loaded since by another process does not
+    /// count.
     fn is_still_taken_back(&self) -> bool {
         match self.kernel.state().as_str() {
             "disabled" => false,
@@ -261,8 +262,8 @@ impl Drop for Loaded {
     }
 }
 
-/// What follows the last of these marks in a log, at the beginning of a line or of a message
-/// after its level.
+/// The text after the last of these marks in a log, at the start of a line or of a message after
+/// its level.
 fn words(log: &str, marks: &[&str]) -> Option<String> {
     let after = |line: &str| {
         let of = |mark: &&str| match line.split_once(mark)? {

@@ -1,5 +1,5 @@
-//! sched_ext of the running kernel: is it there, who is loaded, and can a scheduler of a
-//! run's own be loaded. One that somebody else has loaded is never thrown out.
+//! sched_ext of the running kernel: availability, the loaded scheduler, and loading one for a run.
+//! A scheduler that another process has loaded is never unloaded.
 
 mod loaded;
 #[cfg(test)]
@@ -12,14 +12,14 @@ use crate::HostError;
 
 pub use loaded::Loaded;
 
-/// The directory of sched_ext; it is there if and only if the kernel has it.
+/// Directory of sched_ext; exists only if the kernel supports it.
 const DIRECTORY: &str = "/sys/kernel/sched_ext";
 /// The project's own scheduler.
 pub const SCX_REVEILLE: &str = "scx_reveille";
-/// Environment variable with the path of [`SCX_REVEILLE`], where it is not found by its name.
+/// Environment variable with the path of [`SCX_REVEILLE`], to override the search.
 pub const PROGRAM_VARIABLE: &str = "SCX_REVEILLE";
 
-/// A scheduler to load, by the command that does it and stays until it is ended.
+/// A command that loads a scheduler and keeps it loaded until it exits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loader {
     /// Name of the program: `scx_reveille`.
@@ -34,28 +34,28 @@ impl Loader {
         [std::slice::from_ref(&self.program), &self.args].concat().join(" ")
     }
 
-    /// Is this the name by which a kernel calls its scheduler? By the convention of sched_ext
-    /// schedulers it is the program's, without `scx_`, and a version may follow.
+    /// Does the kernel's name `ops` belong to this loader? By convention it is the program's name
+    /// without `scx_`, optionally followed by a version.
     fn is_called(&self, ops: &str) -> bool {
         let own = self.program.strip_prefix("scx_").unwrap_or(&self.program);
         ops.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '-']))
     }
 }
 
-/// sched_ext of a kernel, and where programs that load schedulers are.
+/// sched_ext of a kernel, and where to find loaders.
 #[derive(Clone, Debug)]
 pub struct SchedExt {
     directory: PathBuf,
     may_load: bool,
-    /// [`SCX_REVEILLE`] by its path, if the user has named it.
+    /// Path of [`SCX_REVEILLE`], if the user has set it.
     named: Option<PathBuf>,
-    /// Directories of programs, the first first.
+    /// Directories to search, in order.
     search: Vec<PathBuf>,
 }
 
 impl SchedExt {
-    /// That of the running kernel. Programs are looked for beside the running one, then on
-    /// `$PATH`; `$SCX_REVEILLE` names the project's own.
+    /// sched_ext of the running kernel. Loaders are searched beside the running executable, then in
+    /// `$PATH`; `$SCX_REVEILLE` overrides the path of the project's own.
     pub fn of_this_kernel() -> SchedExt {
         let own = std::env::current_exe().ok();
         let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -68,16 +68,16 @@ impl SchedExt {
         }
     }
 
-    /// Refuses what cannot be loaded here and now. Nothing is loaded.
+    /// Refuses what cannot be loaded now. Loads nothing.
     ///
     /// # Errors
-    /// [`HostError::Input`]: the kernel has no sched_ext, this is not root, there is no such
-    /// program, or another scheduler is loaded, by its name.
+    /// [`HostError::Input`]: no sched_ext, not root, no such program, or another scheduler is
+    /// loaded, with its name.
     pub fn check(&self, loader: &Loader) -> Result<(), HostError> {
         self.program(loader).map(drop)
     }
 
-    /// The program that can load the scheduler here and now.
+    /// Path of the loader, if its scheduler can be loaded now.
     fn program(&self, loader: &Loader) -> Result<PathBuf, HostError> {
         if !self.directory.is_dir() {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -126,7 +126,7 @@ impl SchedExt {
             .ok_or_else(|| HostError::input(format!("{name} is not found"), fix))
     }
 
-    /// Who is loaded, by the name that the kernel has for it or else by its state.
+    /// The loaded scheduler, by name or else by state.
     fn occupant(&self) -> Option<String> {
         let state = self.state();
         (state != "disabled").then(|| self.ops().unwrap_or(format!("its state is `{state}`")))
@@ -142,7 +142,7 @@ impl SchedExt {
         self.read("root/ops")
     }
 
-    /// How often any scheduler was loaded since boot; not every kernel tells.
+    /// Number of schedulers loaded since boot, where the kernel reports it.
     fn loads(&self) -> Option<u64> {
         self.read("enable_seq")?.parse().ok()
     }

@@ -2,23 +2,23 @@
 
 use std::io;
 
-/// How a thread is treated beside normal ones.
+/// Scheduling policy of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// SCHED_BATCH: as a normal one, but its wake-up preempts nobody.
+    /// SCHED_BATCH: as SCHED_OTHER, but a wakeup does not preempt.
     Batch,
-    /// SCHED_IDLE: runs if nobody else wants to, and any other's wake-up preempts it.
+    /// SCHED_IDLE: runs when no other task is runnable; any other task's wakeup preempts it.
     Idle,
 }
 
-/// Puts this thread, and those that it starts, in a class.
+/// Sets the policy of this thread and of those it starts.
 pub fn enter(class: Class) -> io::Result<()> {
     let policy = match class {
         Class::Batch => libc::SCHED_BATCH,
         Class::Idle => libc::SCHED_IDLE,
     };
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: reads `parameters` alone, which lives until after the call.
+    // SAFETY: only reads `parameters`, which outlives the call.
     match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

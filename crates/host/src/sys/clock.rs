@@ -1,6 +1,6 @@
-//! The clock of every measurement: monotonic, in ns, read through the vDSO. Reading a
-//! thread's CPU clock instead would charge its runtime up to date and make the kernel
-//! enforce quotas more exactly than it does.
+//! The clock of all measurements: monotonic, in ns, read through the vDSO. Reading a thread's CPU
+//! clock instead would charge its runtime and make the kernel enforce quotas more precisely than it
+//! does.
 
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative};
@@ -15,13 +15,13 @@ pub fn now() -> Ns {
     time.tv_sec as Ns * 1_000_000_000 + time.tv_nsec as Ns
 }
 
-/// The time between two ticks: what the kernel's coarse clock resolves.
+/// Tick period: the resolution of the kernel's coarse clock.
 pub fn tick_period() -> Ns {
     let period = clock_getres(ClockId::MonotonicCoarse);
     (period.tv_sec as Ns * 1_000_000_000 + period.tv_nsec as Ns).max(1)
 }
 
-/// Spins until `end`; time in which the thread does not run passes as well.
+/// Spins until `end`; time off the CPU counts too.
 #[inline]
 pub fn spin_until(end: Ns) {
     while now() < end {
@@ -29,7 +29,7 @@ pub fn spin_until(end: Ns) {
     }
 }
 
-/// Sleeps for this long; a signal does not shorten it.
+/// Sleeps for this long, despite signals.
 pub fn sleep(ns: Ns) {
     let mut left = timespec(ns);
     while let NanosleepRelativeResult::Interrupted(rest) =

@@ -1,19 +1,19 @@
-//! CPUs: which one this is, which ones a thread may use.
+//! The current CPU, affinity, and the hypervisor.
 
 use std::io;
 
 use reveille_machine::CpuId;
 use rustix::thread::{self, CpuSet, Pid};
 
-/// The kernel's number of the CPU that this thread runs on now.
+/// The CPU that this thread is running on.
 #[inline]
 pub fn current() -> CpuId {
-    // SAFETY: takes nothing and touches no memory of ours; glibc answers from the thread's
-    // rseq area or the vDSO, which `rustix` (a system call) does not.
+    // SAFETY: takes no arguments and accesses no memory of ours; glibc answers from the rseq area
+    // or the vDSO, whereas `rustix` makes a system call.
     unsafe { libc::sched_getcpu() as CpuId }
 }
 
-/// Lets this thread, and those that it starts, run on these CPUs alone.
+/// Pins this thread, and those it starts, to these CPUs.
 pub fn pin(cpus: &[CpuId]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -25,15 +25,14 @@ pub fn pin(cpus: &[CpuId]) -> io::Result<()> {
     Ok(thread::sched_setaffinity(None::<Pid>, &set)?)
 }
 
-/// The CPUs that this thread may run on, in rising order.
+/// The CPUs that this thread may run on, ascending.
 pub fn allowed() -> io::Result<Vec<CpuId>> {
     let set = thread::sched_getaffinity(None::<Pid>)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&c| set.is_set(c)).map(|c| c as CpuId).collect())
 }
 
-/// The hypervisor that this runs under, by the signature that it shows as a processor: a
-/// name, or the signature if it is none of the common ones. `None` on hardware and where
-/// processors are not asked so.
+/// The hypervisor by its CPUID signature: its name, or the signature if unknown. `None` on bare
+/// metal and on other architectures.
 #[cfg(target_arch = "x86_64")]
 pub fn hypervisor() -> Option<String> {
     use std::arch::x86_64::__cpuid;
@@ -61,7 +60,7 @@ pub fn hypervisor() -> Option<String> {
     Some(name.to_owned())
 }
 
-/// As above.
+/// No CPUID on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn hypervisor() -> Option<String> {
     None

@@ -1,5 +1,5 @@
-//! Futexes, raw: one word in memory that a thread waits on. Private ones serve the threads
-//! of one process and are cheaper; shared ones serve several processes.
+//! Raw futexes: a thread waits on one word in memory. Private ones work within a process and are
+//! cheaper; shared ones work across processes.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use rustix::thread::futex::{self, Flags, Timespec};
 
 use crate::Ns;
 
-/// Who waits on a futex.
+/// Which threads wait on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Threads of this process.
@@ -27,8 +27,8 @@ impl Scope {
     }
 }
 
-/// Sleeps while the word is `value`, at most `timeout`; may also return for no reason, as
-/// the kernel does at a signal. False if the time was over.
+/// Sleeps while the word is `value`, for at most `timeout`; may wake spuriously, as on a signal.
+/// Returns false on timeout.
 #[inline]
 pub fn wait(word: &AtomicU32, value: u32, scope: Scope, timeout: Option<Ns>) -> bool {
     let timeout = timeout.map(|ns| Timespec {
@@ -38,19 +38,19 @@ pub fn wait(word: &AtomicU32, value: u32, scope: Scope, timeout: Option<Ns>) -> 
     futex::wait(word, scope.flags(), value, timeout.as_ref()) != Err(Errno::TIMEDOUT)
 }
 
-/// Wakes at most `count` that wait; returns how many it woke.
+/// Wakes at most `count` waiters; returns the number woken.
 #[inline]
 pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> u32 {
     futex::wake(word, scope.flags(), count).unwrap_or(0) as u32
 }
 
-/// Sleeps while the word is `value`, until a wake-up of one of the bits `of`.
+/// Sleeps while the word is `value`, until a wakeup with one of the bits `of`.
 #[inline]
 pub fn wait_bits(word: &AtomicU32, value: u32, of: NonZeroU32, scope: Scope) {
     let _ = futex::wait_bitset(word, scope.flags(), value, None, of);
 }
 
-/// Wakes all that wait for one of the bits `of`.
+/// Wakes all waiters for one of the bits `of`.
 #[inline]
 pub fn wake_bits(word: &AtomicU32, of: NonZeroU32, scope: Scope) {
     let _ = futex::wake_bitset(word, scope.flags(), i32::MAX as u32, of);
@@ -59,8 +59,8 @@ pub fn wake_bits(word: &AtomicU32, of: NonZeroU32, scope: Scope) {
 const BLOCKED: u32 = 0;
 const RUNNING: u32 = 1;
 
-/// A futex that one thread waits on and others post, as schbench's `fwait` and `fpost`: a
-/// post that comes first is not lost, several count as one.
+/// A futex on which one thread waits and others post, as schbench's `fwait` and `fpost`: an early
+/// post is not lost, and several count as one.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Doorbell(AtomicU32);
@@ -72,20 +72,20 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// Forgets a post that came.
+    /// Discards a post.
     #[inline]
     pub fn reset(&self) {
         self.0.store(BLOCKED, Ordering::SeqCst);
     }
 
-    /// Takes it that a post came: until the next reset or wait, those who post need not
-    /// wake anybody. For the thread that waits on it.
+    /// Marks it as posted, so that posters make no system call until the next reset or wait. Only
+    /// for the waiting thread.
     #[inline]
     pub fn hold(&self) {
         self.0.store(RUNNING, Ordering::Release);
     }
 
-    /// Waits for a post, at most `timeout`, and takes it. False if the time was over.
+    /// Waits for a post, at most `timeout`, and consumes it. Returns false on timeout.
     #[inline]
     pub fn wait(&self, scope: Scope, timeout: Option<Ns>) -> bool {
         let end = timeout.map(|t| super::clock::now().saturating_add(t));
@@ -100,7 +100,7 @@ impl Doorbell {
         }
     }
 
-    /// Posts; wakes the thread if it waits.
+    /// Posts; wakes the thread if it is waiting.
     #[inline]
     pub fn post(&self, scope: Scope) {
         if self.0.swap(RUNNING, Ordering::SeqCst) == BLOCKED {

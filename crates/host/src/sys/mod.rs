@@ -1,5 +1,5 @@
-//! What is asked of the kernel directly. All `unsafe` and FFI of this crate stands in this
-//! folder, one reason in each file.
+//! Direct system calls. All `unsafe` code and FFI of this crate is in this directory, one reason
+//! per file.
 
 pub mod class;
 pub mod clock;

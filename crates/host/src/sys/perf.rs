@@ -1,6 +1,6 @@
-//! Tracepoints of one CPU in a ring of memory that the kernel writes and this process reads
-//! (`perf_event_open(2)`). All tracepoints of a CPU share one ring, so that their order is
-//! kept, and the kernel wakes the reader only when the ring is half full.
+//! Tracepoints of one CPU in a ring buffer that the kernel writes and this process reads
+//! (`perf_event_open(2)`). All tracepoints of a CPU share one ring, which preserves their order;
+//! the kernel wakes the reader only when the ring is half full.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -16,17 +16,17 @@ use rustix::param::page_size;
 
 use crate::Ns;
 
-/// What stands in a ring.
+/// A record in a ring.
 #[derive(Debug)]
 pub enum Record<'a> {
-    /// A tracepoint was passed.
+    /// A tracepoint was hit.
     Passed {
-        /// When, on the clock of [`super::clock`].
+        /// Time on the clock of [`super::clock`].
         at_ns: Ns,
-        /// Its fields, as the tracepoint's `format` file lays them out.
+        /// Its fields, in the layout of the tracepoint's `format` file.
         fields: &'a [u8],
     },
-    /// So many did not fit into the ring.
+    /// This many records did not fit into the ring.
     Lost(u64),
 }
 
@@ -36,9 +36,9 @@ pub struct Ring {
     /// The events; the first one owns the ring.
     events: Vec<OwnedFd>,
     map: NonNull<u8>,
-    /// Of the data, without the page before it.
+    /// Size of the data, excluding the page before it.
     bytes: usize,
-    /// A record that goes over the end of the ring, in one piece.
+    /// Copy of a record that wraps around the end of the ring.
     whole: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// From now on tracepoints are written, or no longer.
+    /// Enables or disables the tracepoints.
     pub fn enable(&self, on: bool) -> io::Result<()> {
         for event in &self.events {
             let fd = event.as_raw_fd();
@@ -83,7 +83,7 @@ impl Ring {
         self.events[0].as_fd()
     }
 
-    /// Gives out all that was written, and frees its place.
+    /// Hands out all records and frees their space.
     pub fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
         let page = self.map.as_ptr().cast::<perf_event_mmap_page>();
         // SAFETY: both lie in the mapped first page, are aligned, and are changed by the
@@ -163,7 +163,7 @@ fn open(cpu: u32, tracepoint: u64, ring_bytes: usize) -> io::Result<OwnedFd> {
     // SAFETY: the attributes are whole, of the size that they say, and ask for nothing that
     // writes to this process's memory.
     let fd = check(unsafe { perf_event_open(&raw mut attr, -1, cpu as i32, -1, flags) })?;
-    // SAFETY: just opened, and owned by nobody else.
+    // SAFETY: just opened, and not owned elsewhere.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,4 +1,4 @@
-//! Processes: fork, the end with the parent, signals to a whole group.
+//! Processes: fork, death with the parent, signals to a whole group.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{self, Pid, Signal, WaitOptions};
 
-/// A process that was killed is a zombie soon after.
+/// Polling interval for killed processes to become zombies.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Which side of a fork this is.
@@ -35,7 +35,7 @@ unsafe fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Says that this process has a single thread. Who starts a thread gives it up.
+/// Proof that this process is single-threaded; starting a thread consumes it.
 #[derive(Debug)]
 pub struct Alone(());
 
@@ -57,9 +57,9 @@ impl Alone {
         unsafe { fork() }
     }
 
-    /// Starts a copy of this process that is not its child but its sibling, so that it
-    /// lives on when this one ends and has the same parent to be reaped by. C libraries do
-    /// not learn of it: the copy should not start threads.
+    /// Forks a sibling instead of a child (CLONE_PARENT): it outlives this process, and their
+    /// common parent reaps it. The C library does not know about it, so it should not start
+    /// threads.
     pub fn fork_sibling(&self) -> io::Result<Fork> {
         let flags = libc::CLONE_PARENT | libc::SIGCHLD;
         // SAFETY: without CLONE_VM this is a fork, on a copy of this stack; there is no other
@@ -72,12 +72,11 @@ impl Alone {
     }
 }
 
-/// Starts a process that runs `body` on a copy of this one's memory, dies with this one,
-/// and ends with what `body` returns; it never gets past this call. Dropping what `body`
-/// owns is left to the parent.
+/// Forks a process that runs `body`, dies with this one, and exits with `body`'s result; it never
+/// returns from this call. The parent drops what `body` owns.
 ///
 /// # Errors
-/// What fork says; an error as well if this process has more than one thread.
+/// Fork's error, or this process has more than one thread.
 pub fn spawn(body: impl FnOnce() -> i32) -> io::Result<Pid> {
     let parent = process::getpid();
     match Alone::check()?.fork()? {
@@ -92,8 +91,8 @@ pub fn spawn(body: impl FnOnce() -> i32) -> io::Result<Pid> {
     }
 }
 
-/// Ends the process when dropped in a panic: what a copy of a process would do on the way
-/// up the stack is the business of the original alone.
+/// Exits the process when dropped in a panic: unwinding a forked copy must not run the original's
+/// destructors.
 #[derive(Debug)]
 pub struct NoUnwinding;
 
@@ -108,7 +107,7 @@ impl Drop for NoUnwinding {
 /// Exit code of a process whose body panicked, as that of any Rust program.
 pub const PANICKED: i32 = 101;
 
-/// Has the kernel kill this process when `parent` ends; at once if it has ended.
+/// Makes the kernel kill this process when `parent` ends; immediately if it already has.
 pub fn die_with(parent: Pid) -> io::Result<()> {
     process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if process::getppid() != Some(parent) {
@@ -117,11 +116,11 @@ pub fn die_with(parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts another program that the kernel kills when the thread that calls this ends, or its
-/// process, in whatever way. `join` are `cgroup.procs` files of the groups that it starts in.
+/// Starts a program that the kernel kills when the calling thread or its process ends, in whatever
+/// way. `join` are `cgroup.procs` files of the groups to start in.
 ///
 /// # Errors
-/// As [`Command::spawn`], and what the kernel says to a process that enters a group.
+/// As [`Command::spawn`], and the kernel's error on entering a group.
 pub fn spawn_bound(command: &mut Command, join: Vec<File>) -> io::Result<Child> {
     let parent = process::getpid();
     let bind = move || {
@@ -140,16 +139,16 @@ pub fn spawn_bound(command: &mut Command, join: Vec<File>) -> io::Result<Child> 
     command.spawn()
 }
 
-/// Has this process outlive its parent, and become the parent of every descendant whose own
-/// parent ends, so that [`end_descendants`] finds it.
+/// Lets this process outlive its parent, and makes it the subreaper of its descendants, so that
+/// [`end_descendants`] finds orphans.
 pub fn adopt_orphans() -> io::Result<()> {
     process::set_child_subreaper(Some(process::getpid()))?;
     process::set_parent_process_death_signal(None)?;
     Ok(())
 }
 
-/// Kills and reaps every descendant of this process, after [`adopt_orphans`]. Returns how many
-/// were still running.
+/// Kills and reaps every descendant of this process, after [`adopt_orphans`]. Returns how many were
+/// still running.
 pub fn end_descendants() -> u32 {
     let mut killed = 0;
     loop {
@@ -159,7 +158,7 @@ pub fn end_descendants() -> u32 {
                 killed += u32::from(signal == Some(Signal::KILL.as_raw()));
             }
             Ok(None) => {
-                // Children of those that are killed come to this process in the next round.
+                // Children of killed processes are reparented to this one for the next round.
                 let list = std::fs::read_to_string("/proc/thread-self/children");
                 let list = list.unwrap_or_default();
                 let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
@@ -174,13 +173,13 @@ pub fn end_descendants() -> u32 {
     }
 }
 
-/// Ends this process at once: no destructors, no buffers, no handlers.
+/// Exits at once: no destructors, no flushing, no handlers.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: ends the process; nothing runs after it.
     unsafe { libc::_exit(code) }
 }
 
-/// Kills a child and takes its remains.
+/// Kills and reaps a child.
 pub fn kill_and_reap(pid: Pid) {
     let _ = process::kill_process(pid, Signal::KILL);
     let _ = process::waitpid(Some(pid), WaitOptions::empty());

@@ -1,12 +1,11 @@
-//! Memory that a process shares with those that it forks: what tasks count and wait on
-//! when they are processes.
+//! Memory shared with forked processes, for the words that tasks count in and wait on.
 
 use std::io;
 use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// A cache line of its own, and its neighbour's, which processors fetch in pairs.
+/// Alignment to a pair of cache lines, since processors prefetch the neighbouring line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct OwnLine<T>(pub T);
@@ -20,7 +19,7 @@ impl<T> std::ops::Deref for OwnLine<T> {
     }
 }
 
-/// What may lie in shared memory.
+/// Types that may live in shared memory.
 ///
 /// # Safety
 /// All bytes zero must be a valid value, all changes must go through `&self` and atomics,
@@ -98,8 +97,8 @@ impl<T: Shareable> std::ops::Deref for SharedSlice<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: mapped for `len` values until dropped, page-aligned, zeroed, which is
-        // valid for every `Shareable`; nobody has `&mut` to any of it.
+        // SAFETY: mapped for `len` values until dropped, page-aligned and zeroed, which is valid
+        // for every `Shareable`; there is no `&mut` to any of it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

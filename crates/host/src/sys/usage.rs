@@ -1,14 +1,14 @@
-//! What the kernel counts for a thread or for ended processes, cheaply enough to be asked
-//! around every batch of a measurement.
+//! The kernel's counters of a thread or of ended processes, cheap enough to read around every batch
+//! of a measurement.
 
 use crate::Ns;
 
-/// Switches away from a thread since it began, or from several processes together.
+/// Context switches of a thread since its start, or of several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switches {
-    /// Because it blocked.
+    /// Voluntary: it blocked.
     pub voluntary: u64,
-    /// Because it was preempted, or yielded.
+    /// Involuntary: it was preempted, or yielded.
     pub involuntary: u64,
 }
 
@@ -20,13 +20,13 @@ pub struct Used {
     pub switches: Switches,
 }
 
-/// Those of the thread that asks.
+/// Switches of the calling thread.
 #[inline]
 pub fn switches() -> Switches {
     ask(libc::RUSAGE_THREAD).switches
 }
 
-/// What the children that this process has reaped used, and what they had reaped themselves.
+/// CPU time and switches of reaped children and their reaped descendants.
 pub fn of_ended_children() -> Used {
     ask(libc::RUSAGE_CHILDREN)
 }
