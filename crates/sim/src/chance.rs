@@ -1,4 +1,4 @@
-//! Everything random in a run comes from one seed.
+//! All randomness of a run comes from one seed.
 
 use reveille_measure::{Ns, Random};
 
@@ -8,12 +8,12 @@ pub(crate) struct Chance {
 }
 
 impl Chance {
-    /// `noise`: how far costs vary, as a share.
+    /// `noise` is the relative variation of costs.
     pub(crate) fn new(seed: u64, noise: f64) -> Chance {
         Chance { random: Random::new(seed), noise: (noise * 1024.0) as u64 }
     }
 
-    /// A cost with the variation that caches and interrupts give it.
+    /// A cost with random variation, standing for caches and interrupts.
     #[inline]
     pub(crate) fn varied(&mut self, ns: Ns) -> Ns {
         if self.noise == 0 {
@@ -23,7 +23,7 @@ impl Chance {
         ns * (1024 - self.noise + random) / 1024
     }
 
-    /// Uniform below `limit`; 0 for a limit of 0.
+    /// Uniform in `0..limit`; 0 if `limit` is 0.
     pub(crate) fn below(&mut self, limit: Ns) -> Ns {
         self.random.below(limit)
     }

@@ -1,5 +1,5 @@
-//! The main loop: the earliest deadline decides which CPU goes on; what it does then stands
-//! in the file of that step.
+//! The main loop: the earliest deadline decides which CPU proceeds; each step has a file of its
+//! own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,13 +12,13 @@ use crate::hw::cpu::{Step, Toll};
 use crate::rq::groups::GroupMoment;
 use crate::sim::Sim;
 
-/// The stop flag is looked at after this many events.
+/// Number of events between checks of `stop`.
 const STOP_CHECK_EVENTS: u64 = 4096;
 
-/// What a run leaves.
+/// Result of a run.
 pub(crate) struct Ran {
     pub(crate) result: RunResult,
-    /// What happened to groups, if that was noted.
+    /// History of the groups, if requested.
     pub(crate) history: Vec<GroupMoment>,
     /// Followers to the end.
     pub(crate) followers: Vec<usize>,
@@ -42,7 +42,7 @@ impl Sim<'_> {
         })
     }
 
-    /// Serves every deadline before `end`.
+    /// Processes every deadline before `end`.
     fn advance_to(&mut self, end: Ns, stop: &AtomicBool) -> Result<(), SimError> {
         let n_cpus = self.cpus.len();
         let mut events = 0u64;
@@ -100,7 +100,7 @@ impl Sim<'_> {
         self.replan(cpu);
     }
 
-    /// Closes the books of every CPU at the present time.
+    /// Accounts every CPU's time up to now.
     fn close_books(&mut self) {
         let now = self.now;
         for cpu in self.cpus.iter_mut() {
@@ -120,14 +120,14 @@ impl Sim<'_> {
         }
     }
 
-    /// Ends warm-up: what was counted so far is forgotten. Instructions are counted from
-    /// here on, by its symbol (scripts/count-instructions.sh).
+    /// Ends the warm-up by resetting all counters. scripts/count-instructions.sh counts
+    /// instructions from this symbol on.
     #[inline(never)]
     fn forget(&mut self) {
         self.close_books();
         let now = self.now;
         for cpu in self.cpus.iter_mut() {
-            // What was accounted ahead belongs to the measured time.
+            // Time accounted ahead belongs to the measured part.
             cpu.time = cpu.ahead(now);
         }
         self.forget_groups();

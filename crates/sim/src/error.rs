@@ -9,7 +9,7 @@ pub enum SimError {
     /// `stop` was set.
     #[error("interrupted")]
     Interrupted,
-    /// Nothing can happen any more: every task waits for another.
+    /// Every task waits for another: nothing can happen any more.
     #[error(
         "deadlock at {at_ns} ns: all {tasks} tasks wait for each other; check the workload's operations"
     )]
@@ -17,14 +17,14 @@ pub enum SimError {
     /// The kernel would refuse a group's limits.
     #[error("group `{group}`: {error}")]
     Limits { group: String, error: BandwidthError },
-    /// What a policy file decided cannot be followed.
+    /// A policy file's decision is invalid.
     #[error("at {at_ns} ns of virtual time the file {problem}")]
     Policy { at_ns: Ns, problem: String },
-    /// A group lies in one that does not come before it.
+    /// A group's parent does not precede it.
     #[error("group `{group}` lies in group number {parent}, which must come before it")]
     GroupOrder {
         group: String,
-        /// Index of the group that it should lie in.
+        /// Index of the parent.
         parent: usize,
     },
 }

@@ -74,7 +74,7 @@ impl<I: Id, T> IdVec<I, T> {
 }
 
 impl<I, T: Clone> IdVec<I, T> {
-    /// The same value for each of `n`.
+    /// `n` copies of `value`.
     pub(crate) fn filled(value: T, n: usize) -> IdVec<I, T> {
         IdVec { items: vec![value; n], of: PhantomData }
     }

@@ -34,8 +34,8 @@ use together::{Follower, checkable};
 /// The longest virtual time of one run, warm-up included: event times are kept in 47 bits.
 pub const MAX_RUN_NS: Ns = 1 << 46;
 
-/// Runs a program on a machine under a policy. Errors: see [`SimError`]. The same arguments give the same
-/// result, bit for bit. Stops within some 10 ms of real time once `stop` is set.
+/// Runs a program on a machine under a policy. Deterministic: equal arguments give the same result,
+/// bit for bit. Stops within about 10 ms of real time once `stop` is set. Errors: see [`SimError`].
 pub fn run(
     machine: &Machine,
     program: &Program,
@@ -49,9 +49,9 @@ pub fn run(
     Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.result)
 }
 
-/// Runs the first of several policies as [`run`] does, and says of each whether it has the same
-/// result. One that may have another, or that can't be told without a run of its own, has not.
-/// Errors: see [`SimError`].
+/// Runs the first of several policies as [`run`] does, and tells for each whether its result is the
+/// same. A policy whose result differs, or would need a run of its own to tell, is reported as
+/// different. Errors: see [`SimError`].
 pub fn run_together(
     machine: &Machine,
     program: &Program,
@@ -75,8 +75,7 @@ pub fn run_together(
     Ok((ran.result, same))
 }
 
-/// As [`run`], and also returns what happened to the groups, in order.
-/// Errors: see [`SimError`].
+/// As [`run`], and also returns the history of the groups, in order. Errors: see [`SimError`].
 pub fn run_with_history(
     machine: &Machine,
     program: &Program,

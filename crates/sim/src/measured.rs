@@ -1,4 +1,4 @@
-//! What a run has counted since measuring began.
+//! Counters of a run since the start of measuring.
 
 use crate::ids::TaskVec;
 use reveille_measure::{Counters, Latency, Ns, UNANSWERED};
@@ -9,9 +9,9 @@ pub(crate) struct Measured {
     pub(crate) counters: Counters,
     pub(crate) wakeup_latency: Latency,
     pub(crate) recorded_latency: Vec<Latency>,
-    /// How long each piece of work took from its arrival to its end, task by task.
+    /// Latency of each request, task by task.
     pub(crate) answers: Vec<Ns>,
-    /// Where the pieces of each task begin.
+    /// Index of each task's first request.
     answers_of_task: TaskVec<usize>,
     pub(crate) operations: u64,
 }
@@ -28,12 +28,12 @@ impl Measured {
         }
     }
 
-    /// The task has done this piece of its work.
+    /// Records the latency of a completed request.
     pub(crate) fn answer(&mut self, task: TaskId, piece: usize, took: Ns) {
         self.answers[self.answers_of_task[task] + piece] = took;
     }
 
-    /// Measuring begins now.
+    /// Resets everything at the start of measuring.
     pub(crate) fn forget(&mut self) {
         self.counters = Counters::default();
         self.wakeup_latency = Latency::default();

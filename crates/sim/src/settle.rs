@@ -9,7 +9,7 @@ use crate::sim::Sim;
 const SHARE: f64 = 0.02;
 /// How idle a cache is may differ by this share of its CPUs' time.
 const IDLE_SHARE: f64 = 0.05;
-/// Chance: so many standard deviations of counts of independent events.
+/// Random deviation allowed, in standard deviations of counts of independent events.
 const DEVIATIONS: f64 = 3.0;
 
 /// A run and whether it was warm.

@@ -1,5 +1,4 @@
-//! One run for several policies: as long as each of them decides the same at every wakeup, what
-//! happens is the same too.
+//! One run for several policies, as long as all of them decide alike at every wakeup.
 
 use reveille_policy::{CpuId, Pick, Policy, Task, TaskId, Tunables, Wakeup, bits};
 
@@ -36,7 +35,7 @@ pub(crate) struct Follower {
 }
 
 impl Sim<'_> {
-    /// Asks the policy, and those that have decided the same so far.
+    /// Asks the policy, and those that have agreed with it so far.
     #[inline(always)]
     pub(crate) fn select_cpu(
         &mut self,

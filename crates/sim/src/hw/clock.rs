@@ -1,6 +1,6 @@
-//! Which CPU acts next: a winner tree over one deadline per CPU, plus one slot for
-//! sleeping tasks and one for bandwidth timers. A CPU has one thing to do at a time, so
-//! that a changed plan is an overwritten slot: nothing is queued twice, deleted or skipped.
+//! Which CPU acts next: a winner tree with a deadline per CPU, and one slot each for sleeping tasks
+//! and bandwidth timers. A CPU has one next event, so replanning overwrites its slot: nothing is
+//! queued twice, deleted or skipped.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,17 +10,16 @@ use reveille_policy::{CpuId, TaskId};
 
 use crate::ids::{At, IdVec};
 
-/// Bits of a key that hold the slot; the time stands above them.
+/// Bits of a key that hold the slot; the time is above them.
 const SLOT_BITS: u32 = 17;
 
 /// A slot without a deadline.
 pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
 
-/// Deadlines by slot. Equal times are served in slot order, so that the history
-/// of a run depends on nothing but its inputs.
+/// Deadlines by slot. Ties are processed in slot order, so that a run depends on its inputs alone.
 struct Clock {
-    /// Node i has children 4i+1 to 4i+4, whose keys stand in `children[i]`; node 0 is the
-    /// root. Four to a node are half a cache line, and a path is short. Keys are time·slot.
+    /// Node i has children 4i+1 to 4i+4, with keys in `children[i]`; node 0 is the root. Four
+    /// children are half a cache line and keep paths short. Keys are time·slot.
     children: IdVec<At, [u64; 4]>,
     /// The root's key.
     first: u64,
@@ -29,7 +28,7 @@ struct Clock {
 impl Clock {
     fn new(slots: usize) -> Clock {
         assert!(slots < 1 << SLOT_BITS, "too many slots");
-        // Each inner node stands for three leaves more than there would be without it.
+        // Each inner node makes room for three more leaves.
         let inner = slots.saturating_sub(1).div_ceil(3).max(1);
         Clock { children: IdVec::filled([u64::MAX; 4], inner), first: u64::MAX }
     }
@@ -39,7 +38,7 @@ impl Clock {
     fn set(&mut self, slot: usize, at: Ns) {
         let mut key = if at >= NEVER { u64::MAX } else { (at << SLOT_BITS) | slot as u64 };
         let mut node = self.children.len() + slot;
-        // Stops where the subtree's winner stays what it was: most plans are far off.
+        // Stop where the subtree's winner is unchanged: most deadlines are far away.
         while node > 0 {
             node -= 1;
             let siblings = &mut self.children[At(node >> 2)];
@@ -72,7 +71,7 @@ pub(crate) struct Timer {
     pub(crate) cpu: CpuId,
 }
 
-/// What will happen when: deadlines of CPUs, sleeping tasks' timers, bandwidth timers.
+/// All future events: deadlines of CPUs, timers of sleeping tasks, bandwidth timers.
 pub(crate) struct Agenda {
     clock: Clock,
     n_cpus: usize,
@@ -86,8 +85,8 @@ impl Agenda {
         Agenda { clock, n_cpus, timers: BinaryHeap::new(), timer_number: 0 }
     }
 
-    /// The earliest deadline, [`NEVER`] if there is none, and its slot: that of a CPU, or
-    /// after the CPUs' that of sleeping tasks, or of bandwidth timers.
+    /// The earliest deadline ([`NEVER`] if none) and its slot: a CPU's or, after those, that of
+    /// sleeping tasks or of bandwidth timers.
     #[inline]
     pub(crate) fn next(&self) -> (Ns, usize) {
         self.clock.next()
@@ -102,8 +101,8 @@ impl Agenda {
         self.clock.set(self.n_cpus + 1, deadline);
     }
 
-    /// Arms a timer, and returns its number: a task's timer with another number is void.
-    /// The clock follows with [`Agenda::replan_timers`].
+    /// Arms a timer and returns its number; a timer whose number differs from its task's is void.
+    /// Call [`Agenda::replan_timers`] afterwards.
     pub(crate) fn arm(&mut self, cpu: CpuId, task: TaskId, at_ns: Ns) -> u64 {
         self.timer_number += 1;
         let number = self.timer_number;
@@ -111,7 +110,7 @@ impl Agenda {
         number
     }
 
-    /// When the first sleeping task's timer fires.
+    /// Deadline of the first sleeping task's timer.
     #[inline]
     pub(crate) fn next_timer(&self) -> Ns {
         self.timers.peek().map_or(NEVER, |t| t.0.at)

@@ -1,5 +1,5 @@
-//! The clock of each socket: full while one core is busy, and lower the more are, because
-//! cores share the socket's power. It follows the number of busy cores within a few ticks.
+//! The clock of each socket: full while one core is busy, and lower the more are, since cores share
+//! the socket's power. It follows the number of busy cores within a few ticks.
 
 use reveille_machine::Machine;
 
@@ -8,10 +8,10 @@ use crate::hw::cpu::FULL_SPEED;
 /// The clock moves an eighth of the way to its target at each tick of a busy CPU.
 const FOLLOW: i64 = 8;
 
-/// Steps of the clock, as a part of full speed: 16 of 1024, about 50 MHz.
+/// Step of the clock: 16/1024 of full speed, about 50 MHz.
 const STEP: i64 = 16;
 
-/// A clock, as a part of that of one busy core.
+/// A clock rate, relative to that of a single busy core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockRate(u64);
 
@@ -26,7 +26,7 @@ impl ClockRate {
 struct Socket {
     busy_cores: i64,
     cores: i64,
-    /// 1024 times finer than a [`ClockRate`].
+    /// In units 1024 times finer than [`ClockRate`]'s.
     rate: i64,
 }
 
@@ -34,7 +34,7 @@ struct Socket {
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
     sockets: Vec<Socket>,
-    /// What all cores together lose, of [`FULL_SPEED`].
+    /// Slowdown with all cores busy, of [`FULL_SPEED`].
     loss: i64,
 }
 
@@ -50,7 +50,7 @@ impl Clocks {
         }
     }
 
-    /// A core of `socket` has turned busy or idle.
+    /// A core of `socket` becomes busy or idle.
     #[inline]
     pub(crate) fn core_turns(&mut self, socket: usize, busy: bool) {
         self.sockets[socket].busy_cores += if busy { 1 } else { -1 };

@@ -1,11 +1,11 @@
-//! What many CPUs want at once: locks and cache lines as servers with a queue.
-//! Waiting times come out of arrivals and service times alone.
+//! Contention: locks and cache lines as servers with a queue. Waiting times follow from arrivals
+//! and service times alone.
 
 use crate::ids::{At, IdVec};
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
-/// CPUs to a page of what they saw.
+/// CPUs per page of `seen`.
 const PAGE: usize = 64;
 
 type Page = [u32; PAGE];
@@ -15,16 +15,15 @@ fn first_page() -> Box<Page> {
     Box::new([0; PAGE])
 }
 
-/// A cache line that many CPUs read and write, served first come, first served.
-/// A write, or the first read after one, takes the line from its last writer;
-/// later reads are answered by the cache without holding others up.
+/// A shared cache line, served first come, first served. A write, or the first read after one,
+/// fetches the line from its last writer; later reads hit in the cache and don't delay others.
 pub(crate) struct Line {
     free_at: Ns,
     writer: CpuId,
     last_reader: CpuId,
     version: u32,
     shared: bool,
-    /// Version that each CPU last saw, by pages of CPUs: most lines are far from most CPUs.
+    /// Version that each CPU last saw, paged by CPU: most CPUs never touch most lines.
     seen: IdVec<At, Option<Box<Page>>>,
 }
 
@@ -46,7 +45,7 @@ impl Line {
         &mut page.get_or_insert_with(first_page)[cpu.index() % PAGE]
     }
 
-    /// Time until `cpu` has read the line, which it asks for at `now`.
+    /// Duration of a read by `cpu`, requested at `now`.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -69,7 +68,7 @@ impl Line {
         done - now
     }
 
-    /// Time until `cpu` has written the line, which it asks for at `now`.
+    /// Duration of a write by `cpu`, requested at `now`.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -80,7 +79,7 @@ impl Line {
         if self.writer == cpu && !self.shared {
             return 0;
         }
-        // The writer itself still has to take the line back from its readers.
+        // The writer itself must still fetch the line back from its readers.
         let from = if self.writer == cpu { self.last_reader } else { self.writer };
         let done = now.max(self.free_at) + transfer(from, cpu);
         self.version = self.version.wrapping_add(1);
@@ -92,7 +91,7 @@ impl Line {
     }
 }
 
-/// A spin lock: held from grant to release, passed on in order of arrival.
+/// A FIFO spin lock, held from grant to release.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lock {
     free_at: Ns,
@@ -100,7 +99,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Asked for at `now` by `cpu`: time until it is granted.
+    /// Time until `cpu`, which requests the lock at `now`, is granted it.
     #[inline]
     pub(crate) fn acquire(
         &mut self,
@@ -113,19 +112,19 @@ impl Lock {
         now.max(self.free_at) + handoff - now
     }
 
-    /// The CPU that held it last.
+    /// The CPU that last held it.
     #[inline]
     pub(crate) fn owner(&self) -> CpuId {
         self.owner
     }
 
-    /// Would one who asks at `now` wait?
+    /// Would a CPU that requests it at `now` wait?
     #[inline]
     pub(crate) fn held_at(&self, now: Ns) -> bool {
         self.free_at > now
     }
 
-    /// Held until `at`.
+    /// Sets the time of the release.
     #[inline]
     pub(crate) fn release(&mut self, at: Ns) {
         self.free_at = self.free_at.max(at);

@@ -1,5 +1,4 @@
-//! One CPU: what it is doing until when, its runqueue, its idle bookkeeping and
-//! where its time went.
+//! One CPU: its current activity, runqueue, idle bookkeeping and time accounting.
 
 use reveille_measure::{CpuTime, Ns};
 use reveille_policy::{Pick, TaskId};
@@ -10,43 +9,43 @@ use crate::hw::governor::Governor;
 use crate::rq::pelt::Averages;
 use crate::rq::runqueue::RunQueue;
 
-/// Full speed; an activity on a core shared with a busy sibling is slower.
+/// Full speed; a core with a busy sibling is slower.
 pub(crate) const FULL_SPEED: u64 = 1024;
 
-/// What happens when the current activity ends.
+/// What the current activity leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// In the idle task; nothing ends by itself.
     Idle,
-    /// Leaving idle; then interrupts, the wake list and the runqueue are served.
+    /// Exiting idle; then interrupts, the wake list and the runqueue are processed.
     IdleExit,
-    /// Taking its runqueue lock for the wake list, out of idle and with the pending bit
-    /// cleared already: looks idle to others (before v6.2). Then the list is queued.
+    /// Taking its runqueue lock for the wake list, after idle and with the pending bit cleared:
+    /// looks idle to other CPUs (before v6.2). Then the list is enqueued.
     Drain,
-    /// New-idle balancing; then the runqueue is looked at again.
+    /// New-idle balancing; then the runqueue is checked again.
     NewIdle,
     /// The current task's operation; then its effect.
     Op,
-    /// Waiting until the wakee has left its CPU; then its CPU is selected.
+    /// Waiting for the wakee to be switched out; then its CPU is selected.
     Select { wakee: TaskId, flags: u32 },
-    /// Selection is done; then the wakee is queued there.
+    /// Selection is done; then the wakee is enqueued there.
     Commit { wakee: TaskId, pick: Pick },
 }
 
-/// Work and waiting from `start` on: first `stall`, then `cost`, then `busy`.
-/// Stalls (lines, locks, cold caches, exits from idle) are wall time; cost and
-/// busy are at full speed and take longer while a sibling is busy.
+/// Work and waiting from `start` on: first `stall`, then `cost`, then `busy`. Stalls (lines, locks,
+/// cold caches, idle exits) are wall time; cost and busy are at full speed and take longer while a
+/// sibling is busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Activity {
     pub(crate) start: Ns,
     pub(crate) stall: Ns,
     pub(crate) cost: Ns,
     pub(crate) busy: Ns,
-    /// The busy part is a spin on the clock until then; 0 if it is not.
+    /// Until when the busy part spins on the clock; 0 if it does not.
     pub(crate) until: Ns,
-    /// When stall and cost are over at the present speed.
+    /// End of stall and cost at the current speed.
     overhead_end: Ns,
-    /// The busy part computes in user space.
+    /// The busy part runs in user space.
     pub(crate) user: bool,
 }
 
@@ -57,7 +56,7 @@ impl Activity {
     }
 }
 
-/// Time that a step takes: waiting in wall time, and work at full speed.
+/// Duration of a step: waiting in wall time, and work at full speed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Toll {
     pub(crate) stall: Ns,
@@ -81,50 +80,50 @@ impl std::ops::AddAssign for Toll {
 pub(crate) struct Cpu {
     pub(crate) step: Step,
     pub(crate) activity: Activity,
-    /// When the activity ends.
+    /// End of the activity.
     pub(crate) end: Ns,
-    /// Of kernel work, by how many siblings are busy.
+    /// Speed of kernel work, by the number of busy siblings.
     pub(crate) speed: u64,
-    /// Of computing.
+    /// Speed of user space.
     pub(crate) user_speed: u64,
     /// Siblings that are not idle.
     pub(crate) busy_siblings: u8,
     pub(crate) tick_at: Ns,
     pub(crate) ipi_at: Ns,
     pub(crate) need_resched: bool,
-    /// A NOHZ balance request has been sent here.
+    /// A NOHZ balance request is pending here.
     pub(crate) nohz_kick: bool,
 
     pub(crate) rq: RunQueue,
     pub(crate) lock: Lock,
-    /// Wake list and whether its interrupt is on its way.
+    /// Wake list, and whether its IPI is in flight.
     pub(crate) wake_list: Vec<TaskId>,
-    /// Tasks whose timers have fired here while the CPU leaves idle.
+    /// Tasks whose timers fired here during the idle exit.
     pub(crate) fired: Vec<TaskId>,
 
     pub(crate) averages: Averages,
     pub(crate) util_est: f64,
     /// Share of the task group's load_avg that this CPU has reported.
     pub(crate) group_contrib: f64,
-    /// When that was last compared with the averages.
+    /// When `group_contrib` was last compared with the averages.
     pub(crate) reported_at: Ns,
-    /// When it may be reported again, if that is limited.
+    /// Earliest time of the next report, if reports are rate-limited.
     pub(crate) report_again_at: Ns,
-    /// A task has joined or left the averages since.
+    /// A task has joined or left the averages since the report.
     pub(crate) removed: bool,
 
     pub(crate) idle_stamp: Ns,
     pub(crate) max_idle_balance_cost: Ns,
     pub(crate) governor: Governor,
-    /// The idle task is current from then on; before, the switch to it goes on.
+    /// When the idle task becomes current; before that, the CPU is switching to it.
     pub(crate) idle_from: Ns,
     pub(crate) idle_state: u8,
-    /// Since when the idle task's time has not been counted.
+    /// Start of the idle task's time not counted yet.
     pub(crate) idle_task_from: Ns,
     pub(crate) tick_stopped: bool,
 
     pub(crate) time: CpuTime,
-    /// Idle time is accounted up to here.
+    /// End of the idle time accounted so far.
     pub(crate) idle_accounted: Ns,
 }
 
@@ -163,25 +162,25 @@ impl Cpu {
         }
     }
 
-    /// When this CPU next has something to do.
+    /// Time of this CPU's next event.
     #[inline]
     pub(crate) fn deadline(&self) -> Ns {
         self.end.min(self.tick_at).min(self.ipi_at)
     }
 
-    /// Wall time that kernel work takes at the present speed.
+    /// Wall time of kernel work at the current speed.
     #[inline]
     pub(crate) fn stretch(&self, nominal: Ns) -> Ns {
         at_speed(nominal, self.speed)
     }
 
-    /// Speed of the busy part of the activity.
+    /// Speed of the activity's busy part.
     #[inline]
     fn busy_speed(&self) -> u64 {
         if self.activity.user { self.user_speed } else { self.speed }
     }
 
-    /// The activity, or the speed, has changed: so does its end.
+    /// Recomputes the end after a change of activity or speed.
     #[inline]
     pub(crate) fn plan_end(&mut self) {
         let a = &self.activity;
@@ -194,13 +193,13 @@ impl Cpu {
         self.activity.overhead_end = overhead_end;
     }
 
-    /// When the overhead of the activity is over and the task itself goes on.
+    /// When the activity's overhead ends and the task itself proceeds.
     #[inline]
     pub(crate) fn busy_from(&self) -> Ns {
         self.activity.overhead_end
     }
 
-    /// The activity is over at `now`, its end.
+    /// Completes the activity at `now`, its end.
     #[inline]
     pub(crate) fn finish(&mut self, now: Ns) {
         let a = &self.activity;
@@ -211,7 +210,7 @@ impl Cpu {
         self.activity = Activity::new(now, 0, 0, 0);
     }
 
-    /// Accounts the activity up to `now` and keeps what is left of it.
+    /// Accounts the activity up to `now` and keeps the remainder.
     #[inline]
     pub(crate) fn settle(&mut self, now: Ns) {
         let a = self.activity;
@@ -243,7 +242,7 @@ impl Cpu {
         };
     }
 
-    /// Adds scheduling work to the running activity, as an interrupt does.
+    /// Adds kernel work to the running activity, as an interrupt does.
     #[inline]
     pub(crate) fn interrupt(&mut self, now: Ns, stall: Ns, cost: Ns) {
         self.settle(now);
@@ -261,8 +260,8 @@ impl Cpu {
         }
     }
 
-    /// Time after `now` that is accounted already: the rest of the switch to idle, and
-    /// idle until a wake-up that is on its way arrives.
+    /// Time after `now` that is already accounted: the rest of the switch to idle, and idle time
+    /// until an IPI in flight arrives.
     pub(crate) fn ahead(&self, now: Ns) -> CpuTime {
         let mut ahead = CpuTime::default();
         if matches!(self.step, Step::Idle | Step::IdleExit) {
@@ -279,11 +278,11 @@ impl Cpu {
     pub(crate) fn util(&self) -> u64 {
         let (util, expected) = (self.averages.util, self.util_est);
         let util = if util > expected { util } else { expected };
-        // By way of a signed number, for which there is an instruction.
+        // By way of a signed integer, for which x86 has an instruction.
         (if util < 1024.0 { util } else { 1024.0 }) as i64 as u64
     }
 
-    /// Is it on its way out of idle? What comes now is served when it is out.
+    /// Is it exiting idle? New events are then processed after the exit.
     #[inline]
     pub(crate) fn leaves_idle(&self) -> bool {
         matches!(self.step, Step::IdleExit | Step::Drain)
@@ -296,7 +295,7 @@ impl Cpu {
     }
 }
 
-/// Wall time of nominal work at a speed.
+/// Wall time of nominal work at this speed.
 #[inline]
 fn at_speed(nominal: Ns, speed: u64) -> Ns {
     if speed == FULL_SPEED { nominal } else { (nominal * FULL_SPEED).div_ceil(speed) }

@@ -1,4 +1,4 @@
-//! How far apart two CPUs are, and what a cache line costs over that distance.
+//! Distances between CPUs, and the cost of a cache line over each.
 
 use crate::ids::CpuVec;
 use reveille_machine::{CostModel, Distance, Machine};
@@ -35,7 +35,7 @@ struct Spot {
     socket: u16,
 }
 
-/// Distances of a machine, in the few bytes per CPU that the hot path can afford.
+/// Distances within a machine, in the few bytes per CPU that the hot path can afford.
 pub(crate) struct Near {
     spots: CpuVec<Spot>,
     transfer: Transfer,
@@ -63,7 +63,7 @@ impl Near {
             cold: [
                 0,
                 Ns::from(cost.cold_smt_ns),
-                // The caches that are a core's own are so in a cluster, too.
+                // A core's private caches are private in a cluster, too.
                 Ns::from(cost.cold_llc_ns),
                 Ns::from(cost.cold_llc_ns),
                 Ns::from(cost.cold_socket_ns),
@@ -109,25 +109,25 @@ impl Near {
         self.transfer.ns(self.distance(from, to))
     }
 
-    /// [`Near::line`], as locks and lines ask for it.
+    /// [`Near::line`] as a closure for locks and lines.
     #[inline]
     pub(crate) fn lines(&self) -> impl Fn(CpuId, CpuId) -> Ns {
         |from, to| self.line(from, to)
     }
 
-    /// Cache refill of a task that was warm on `from` and runs on `to`.
+    /// Cache refill of a task that migrates from `from` to `to`.
     #[inline]
     pub(crate) fn cold(&self, from: CpuId, to: CpuId) -> Ns {
         self.cold[self.distance(from, to) as usize]
     }
 
-    /// Lines of task, wait queue and message that a wakee on `to` pulls from its waker.
+    /// Transfer of the task's, wait queue's and message's lines from the waker to a wakee on `to`.
     #[inline]
     pub(crate) fn handoff(&self, from: CpuId, to: CpuId) -> Ns {
         self.handoff_lines * self.line(from, to)
     }
 
-    /// Lines of the runqueue of `of` that an enqueue by `by` pulls in besides its lock.
+    /// Transfer of the lines of `of`'s runqueue, besides its lock, for an enqueue by `by`.
     #[inline]
     pub(crate) fn remote_enqueue(&self, of: CpuId, by: CpuId) -> Ns {
         self.remote_enqueue_lines * self.line(of, by)

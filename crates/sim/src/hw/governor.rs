@@ -1,20 +1,20 @@
-//! Which idle state a CPU enters, after the menu governor: the typical length of
-//! the last idle stretches, or the time to the next timer if that is shorter.
+//! Idle state selection after the menu governor: by the typical length of recent idle intervals, or
+//! the time to the next timer if that is shorter.
 
 use reveille_machine::IdleState;
 use reveille_measure::Ns;
 
-/// Idle stretches that are remembered.
+/// Number of idle intervals remembered.
 const INTERVALS: usize = 8;
 
-/// A spread below this makes the mean of the intervals a prediction.
+/// With a spread below this, the mean of the intervals is the prediction.
 const SPREAD_NS: u64 = 20_000;
 
-/// Longer stretches count as this long: a quarter of a second, so that the squares of
-/// all eight fit 64 bits.
+/// Longer intervals count as this long, a quarter of a second, so that the sum of eight squares
+/// fits 64 bits.
 const MAX_INTERVAL_NS: Ns = 1 << 28;
 
-/// What one CPU remembers of its idle stretches.
+/// Idle history of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Governor {
     intervals: [u32; INTERVALS],
@@ -22,16 +22,15 @@ pub(crate) struct Governor {
 }
 
 impl Governor {
-    /// An idle stretch has ended.
+    /// Records an idle interval.
     #[inline]
     pub(crate) fn record(&mut self, idle_ns: Ns) {
         self.intervals[usize::from(self.next)] = idle_ns.min(MAX_INTERVAL_NS) as u32;
         self.next = (self.next + 1) % INTERVALS as u8;
     }
 
-    /// Mean of the intervals once outliers above are left out; `None` if they are
-    /// too scattered. A spread below 20 us, or below a sixth of the mean with six
-    /// intervals kept, is typical.
+    /// Mean of the intervals without outliers above; `None` if they are too scattered. A spread
+    /// below 20 us, or below a sixth of the mean with six intervals left, is typical.
     #[inline]
     fn typical(&self) -> Option<Ns> {
         let mut limit = u64::MAX;
@@ -53,7 +52,7 @@ impl Governor {
             if tight || relative {
                 return Some(mean);
             }
-            // A quarter of the intervals may be left out, no more.
+            // At most a quarter of the intervals may be outliers.
             if n <= 6 {
                 return None;
             }
@@ -68,9 +67,8 @@ impl Governor {
     }
 }
 
-/// The deepest state whose target residency fits into the predicted time. Busy
-/// polling is chosen only if a timer, not just the prediction, comes before the first
-/// real state would pay (menu_select of v6.2).
+/// The deepest state whose target residency fits the prediction. Polling is chosen only if a timer,
+/// not just the prediction, expires before the first real state pays off (menu_select of v6.2).
 #[inline]
 pub(crate) fn choose_state(states: &[IdleState], predicted: Ns, to_timer: Ns) -> usize {
     let fits = |s: &IdleState| Ns::from(s.residency_ns) <= predicted;

@@ -1,5 +1,4 @@
-//! The machine as far as it does not change with what runs: costs, distances, speeds, and
-//! the lines that all CPUs share.
+//! The static part of a machine: costs, distances, speeds, and the lines that all CPUs share.
 
 use reveille_machine::{CostModel, Distance, IdleState, Machine};
 use reveille_measure::Ns;
@@ -17,7 +16,8 @@ pub(crate) struct Hardware<'a> {
     pub(crate) clocks: Clocks,
     /// Speed of kernel work by the number of busy siblings.
     speeds: [u64; 8],
-    /// Of computing in user space, whose times are those of the machine itself.
+    /// Speed of user space by the number of busy siblings; its times are those of the machine
+    /// itself.
     user_speeds: [u64; 8],
     /// `tg->load_avg` of the session's task group, if it has one.
     pub(crate) group_line: Option<Line>,
@@ -26,7 +26,7 @@ pub(crate) struct Hardware<'a> {
 }
 
 impl<'a> Hardware<'a> {
-    /// `grouped`: the session has a task group.
+    /// `grouped` means that the session has a task group.
     pub(crate) fn new(machine: &'a Machine, grouped: bool) -> Hardware<'a> {
         let (cost, n_cpus) = (&machine.cost, machine.topology.n_cpus());
         Hardware {
@@ -41,7 +41,7 @@ impl<'a> Hardware<'a> {
         }
     }
 
-    /// Speed of kernel work and of computing on `cpu` beside so many busy siblings.
+    /// Speeds of kernel work and user space on `cpu` with this many busy siblings.
     #[inline]
     pub(crate) fn speeds(&self, cpu: CpuId, busy_siblings: u8) -> (u64, u64) {
         let clock = self.clocks.of(self.near.socket(cpu));
@@ -49,7 +49,7 @@ impl<'a> Hardware<'a> {
         (clock.scale(self.speeds[siblings]), clock.scale(self.user_speeds[siblings]))
     }
 
-    /// From the sending of an interrupt to its arrival.
+    /// Time from sending an interrupt to its arrival.
     pub(crate) fn ipi_flight(&self, cpu: CpuId, dst: CpuId) -> Ns {
         let extra = match self.near.distance(cpu, dst) {
             Distance::Remote => self.cost.ipi_remote_ns,
@@ -71,7 +71,7 @@ impl<'a> Hardware<'a> {
     }
 }
 
-/// Speed by busy siblings: two threads together do twice `share`, and each further
+/// Speed by number of busy siblings: two threads together run at twice `share`, and each further
 /// doubling of threads adds as much again.
 fn smt_speeds(share: f64, alone: f64) -> [u64; 8] {
     std::array::from_fn(|busy_siblings| {

@@ -1,5 +1,5 @@
-//! do_idle(): a CPU enters the idle task, chooses a state, says whether its core is
-//! idle, and leaves again when it is asked to.
+//! do_idle(): a CPU enters the idle task, selects a state, reports an idle core, and exits on
+//! request.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
@@ -10,7 +10,7 @@ use crate::hw::governor::choose_state;
 use crate::sim::Sim;
 
 impl Sim<'_> {
-    /// Switches to the idle task, and chooses an idle state.
+    /// Switches to the idle task and selects an idle state.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId, toll: Toll) {
         self.set_available_idle(cpu, true);
         let hot = self.note_idle_core(cpu);
@@ -36,15 +36,15 @@ impl Sim<'_> {
         if was_busy {
             self.share_core(cpu, false);
         }
-        // A wake-up may have been listed, or a timer fired, while balancing.
+        // During balancing a task may have been put on the wake list, or a timer may have fired.
         if !self.cpus[cpu].wake_list.is_empty() {
             self.set_available_idle(cpu, false);
             self.leave_idle(cpu, self.now);
         }
     }
 
-    /// A CPU that goes idle last on its core says that there is an idle core; under
-    /// SIS_FILTER it joins the mask of its cache.
+    /// The last CPU of a core to go idle reports an idle core; with SIS_FILTER it joins the mask of
+    /// its cache.
     fn note_idle_core(&mut self, cpu: CpuId) -> Ns {
         if self.world.smt_cpus(cpu).len() < 2 || !self.rules.tunables.notes_idle_cores() {
             return 0;
@@ -56,7 +56,7 @@ impl Sim<'_> {
         let llc = self.hw.near.llc(cpu);
         let line = &mut self.hw.llc_lines[llc];
         let mut wait = line.read(cpu, self.now, self.hw.near.lines());
-        // The mask lies behind has_idle_cores in the same line.
+        // The mask shares a line with has_idle_cores.
         let mut writes = filters && self.world.join_filter(cpu);
         if !self.world.has_idle_cores(llc) {
             let whole =
@@ -73,7 +73,7 @@ impl Sim<'_> {
         wait
     }
 
-    /// An idle CPU is asked at `arrival` to leave its idle state.
+    /// A request to exit idle reaches the CPU at `arrival`.
     pub(crate) fn leave_idle(&mut self, cpu: CpuId, arrival: Ns) {
         let c = &mut self.cpus[cpu];
         if c.step != Step::Idle {
@@ -101,7 +101,7 @@ impl Sim<'_> {
         self.replan(cpu);
     }
 
-    /// Out of idle: interrupts first, then the wake list, then the runqueue.
+    /// After the idle exit: interrupts first, then the wake list, then the runqueue.
     pub(crate) fn idle_exit(&mut self, cpu: CpuId) {
         let mut toll = self.serve_interrupts(cpu);
         if self.drains_unseen(cpu) {

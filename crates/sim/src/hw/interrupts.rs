@@ -1,4 +1,4 @@
-//! What interrupts a CPU: wake-ups sent by others, timers, the scheduler tick.
+//! Interrupts: wakeups from other CPUs, timers, the scheduler tick.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId, bits};
@@ -8,7 +8,7 @@ use crate::hw::cpu::{Step, Toll};
 use crate::sim::Sim;
 
 impl Sim<'_> {
-    /// Sends an interrupt to a CPU that runs something.
+    /// Sends an IPI to a busy CPU.
     pub(crate) fn send_ipi(&mut self, cpu: CpuId, dst: CpuId) -> Toll {
         let arrival = self.now + self.hw.ipi_flight(cpu, dst);
         let c = &mut self.cpus[dst];
@@ -20,8 +20,8 @@ impl Sim<'_> {
         Toll::cost(self.hw.cost.ipi_send_ns)
     }
 
-    /// Makes an idle CPU leave idle: by its need-resched word if it watches that
-    /// (MWAIT, polling), by an interrupt otherwise; `after` so much time from now.
+    /// Makes an idle CPU exit idle, `after` this delay: through its need-resched word if it
+    /// monitors that (MWAIT, polling), otherwise by IPI.
     pub(crate) fn kick_idle(&mut self, cpu: CpuId, dst: CpuId, after: Ns) -> Toll {
         debug_assert_eq!(self.cpus[dst].step, Step::Idle);
         let state = &self.hw.idle_states[usize::from(self.cpus[dst].idle_state)];
@@ -40,7 +40,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Timers that have fired here, and a NOHZ balance request.
+    /// Processes timers that have fired here, and a NOHZ balance request.
     pub(crate) fn serve_interrupts(&mut self, cpu: CpuId) -> Toll {
         let mut toll = Toll::default();
         if !self.cpus[cpu].fired.is_empty() {
@@ -57,7 +57,7 @@ impl Sim<'_> {
         toll
     }
 
-    /// sched_ttwu_pending(): queues what stands on the wake list, first come first.
+    /// sched_ttwu_pending(): enqueues the tasks on the wake list in FIFO order.
     pub(crate) fn drain_wake_list(&mut self, cpu: CpuId) -> Toll {
         let mut toll = Toll::default();
         if self.cpus[cpu].wake_list.is_empty() {
@@ -75,19 +75,18 @@ impl Sim<'_> {
         toll
     }
 
-    /// Does this CPU look idle while it takes its lock for its wake list? Before v6.2 the
-    /// pending bit (before v5.8: the list's head) was cleared first, and until the first
-    /// task of the list is queued nothing else tells that the CPU is taken.
+    /// Does this CPU look idle while it takes its lock for the wake list? Before v6.2 the pending
+    /// bit (before v5.8: the list's head) is cleared first, and nothing else marks the CPU as taken
+    /// until the first task is enqueued.
     pub(crate) fn drains_unseen(&self, cpu: CpuId) -> bool {
         !self.rules.has(bits::TTWU_PENDING_HELD)
             && self.world.nr_running(cpu) == 0
             && !self.cpus[cpu].wake_list.is_empty()
     }
 
-    /// The window opens, for the wait for the lock and the work of the first enqueue,
-    /// after the `toll` of interrupts. What others put on the list meanwhile is queued at
-    /// its end as well; in the kernel an interrupt of its own follows for that. In it a
-    /// wait for load_avg's line is left out, and comes at the end.
+    /// Opens that window: the wait for the lock and the first enqueue, after the `toll` of
+    /// interrupts. Tasks added to the list meanwhile are enqueued at its end; the kernel sends
+    /// another IPI for them. The wait for load_avg's line is charged at the end.
     pub(crate) fn drain_begins(&mut self, cpu: CpuId, toll: Toll) {
         self.set_available_idle(cpu, true);
         let work = self.hw.enqueue_work();
@@ -100,7 +99,7 @@ impl Sim<'_> {
         self.begin(cpu, Step::Drain, toll, 0, None);
     }
 
-    /// The window closes: the first task of the list is queued, then the others.
+    /// Closes the window: the first task of the list is enqueued, then the others.
     pub(crate) fn drain_ends(&mut self, cpu: CpuId) {
         let mut list = std::mem::take(&mut self.cpus[cpu].wake_list);
         let mut toll = self.activate(cpu, list[0], cpu, self.now);
@@ -115,8 +114,7 @@ impl Sim<'_> {
         self.run_next(cpu, None, toll);
     }
 
-    /// An interrupt from another CPU: the wake list is served, and a preemption asked
-    /// for takes place.
+    /// An IPI from another CPU: processes the wake list and a requested preemption.
     pub(crate) fn ipi(&mut self, cpu: CpuId) {
         if matches!(self.cpus[cpu].step, Step::Idle) {
             self.leave_idle(cpu, self.now);
@@ -132,8 +130,8 @@ impl Sim<'_> {
         self.resched_if_needed(cpu);
     }
 
-    /// Preempts at once if the current task is in its operation; the wake-ups of a call in
-    /// progress are finished first.
+    /// Preempts at once if the current task is in its operation; otherwise the call's remaining
+    /// wakeups are done first.
     pub(crate) fn resched_if_needed(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu];
         if !c.need_resched || c.step != Step::Op {
@@ -144,13 +142,13 @@ impl Sim<'_> {
         }
     }
 
-    /// Sleeping tasks whose time has come.
+    /// Wakes sleeping tasks whose timers have expired.
     pub(crate) fn fire_timers(&mut self) {
         while let Some(timer) = self.agenda.due_timer(self.now) {
             if self.tasks[timer.task].timer != timer.number {
                 continue; // woken before its time
             }
-            // From here on the wait has timed out: a post no longer wakes it.
+            // The wait has timed out: a post no longer wakes the task.
             self.tasks[timer.task].timer = 0;
             self.tasks[timer.task].waits_futex = false;
             let cpu = match self.tasks[timer.task].unborn {
@@ -175,12 +173,12 @@ impl Sim<'_> {
         self.agenda.replan_timers();
     }
 
-    /// The task's timer on `cpu` will fire at that time; an earlier one of it is void.
+    /// Sets the task's timer on `cpu`; voids an earlier one.
     pub(crate) fn set_timer(&mut self, cpu: CpuId, task: TaskId, at_ns: Ns) {
         self.tasks[task].timer = self.agenda.arm(cpu, task, at_ns);
     }
 
-    /// The scheduler tick: accounting, the end of a slice, and balancing.
+    /// The scheduler tick: accounting, slice check, and balancing.
     pub(crate) fn tick(&mut self, cpu: CpuId) {
         self.cpus[cpu].tick_at += self.rules.tick_ns;
         self.hw.clocks.tick(self.hw.near.socket(cpu));
@@ -204,14 +202,15 @@ impl Sim<'_> {
         self.resched_if_needed(cpu);
     }
 
-    /// A tick that finds the CPU idle: if the pause goes on, the tick is stopped.
+    /// A tick on an idle CPU: the tick is stopped if idling continues.
     fn idle_tick(&mut self, cpu: CpuId, balancing: Ns) {
         self.advance_cpu(cpu);
         self.publish_load(cpu);
         let cost = Ns::from(self.hw.cost.tick_ns) + balancing;
         let c = &mut self.cpus[cpu];
         if self.now >= c.idle_from {
-            // A pause that a tick ends counts as a long one (menu): no further tick.
+            // An idle interval that a tick ends counts as long (menu), so the next one stops the
+            // tick.
             c.tick_stopped = true;
             c.tick_at = NEVER;
             self.balancer.sleepers.insert(cpu);
@@ -225,7 +224,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Has the current task had its slice?
+    /// Has the current task used its slice?
     fn end_slice(&mut self, cpu: CpuId) {
         let Some(curr) = self.world.curr(cpu).some() else { return };
         let t = &self.tasks[curr];

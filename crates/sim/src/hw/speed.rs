@@ -1,4 +1,4 @@
-//! A CPU turns busy or idle, or its clock moves: how fast it and its siblings go on.
+//! Speed changes when a CPU becomes busy or idle, or its clock changes.
 
 use reveille_policy::CpuId;
 
@@ -6,7 +6,7 @@ use crate::hw::cpu::Step;
 use crate::sim::Sim;
 
 impl Sim<'_> {
-    /// `cpu` turns idle or busy: the speed of its siblings follows.
+    /// `cpu` becomes idle or busy: updates the speed of its siblings.
     #[inline]
     pub(crate) fn share_core(&mut self, cpu: CpuId, busy: bool) {
         if self.cpus[cpu].busy_siblings == 0 {
@@ -28,7 +28,7 @@ impl Sim<'_> {
         }
     }
 
-    /// The speed of `cpu` by its busy siblings and the clock of its socket.
+    /// Sets the speed of `cpu` from its busy siblings and its socket's clock.
     #[inline]
     pub(crate) fn set_speed(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu];

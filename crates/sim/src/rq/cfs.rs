@@ -1,5 +1,5 @@
-//! The fair timeline under CFS (up to v6.5): tasks waiting in order of vruntime, where
-//! a waking or new task is placed, when it preempts, and who is picked next.
+//! The fair timeline under CFS (up to v6.5): tasks ordered by vruntime; placement of woken and new
+//! tasks, preemption, and the pick.
 
 use reveille_measure::Ns;
 use reveille_policy::TaskId;
@@ -13,12 +13,12 @@ pub(crate) struct Waiting {
     pub(crate) task: TaskId,
 }
 
-/// Tasks of one CPU that wait to run; the current one is not among them.
+/// Waiting tasks of one CPU; excludes the current one.
 pub(crate) struct Cfs {
-    /// By vruntime, latest first: the next to run is popped from the end.
+    /// By descending vruntime: the next to run is popped from the end.
     waiting: Vec<Waiting>,
     pub(crate) min_vruntime: i64,
-    /// Tasks that a pick prefers while they are close enough.
+    /// Buddies, which a pick prefers if their vruntime is close enough.
     pub(crate) next_buddy: TaskId,
     pub(crate) last_buddy: TaskId,
 }
@@ -39,12 +39,12 @@ impl Cfs {
         self.waiting.is_empty()
     }
 
-    /// Waiting tasks, the one that runs last first.
+    /// Waiting tasks, the last to run first.
     pub(crate) fn waiting(&self) -> &[Waiting] {
         &self.waiting
     }
 
-    /// The waiting task that has received least.
+    /// The waiting task with the smallest vruntime.
     #[inline]
     pub(crate) fn leftmost(&self) -> Option<Waiting> {
         self.waiting.last().copied()
@@ -55,12 +55,12 @@ impl Cfs {
         if self.waiting.is_empty() {
             return self.waiting.push(Waiting { vruntime, task }); // mostly it is
         }
-        // Equal vruntimes run in order of arrival.
+        // Equal vruntimes run in FIFO order.
         let at = self.waiting.partition_point(|w| w.vruntime > vruntime);
         self.waiting.insert(at, Waiting { vruntime, task });
     }
 
-    /// Takes a waiting task out.
+    /// Removes a waiting task.
     pub(crate) fn remove(&mut self, task: TaskId) {
         let at = self.waiting.iter().position(|w| w.task == task);
         self.waiting.remove(at.expect("the task waits on this queue"));
@@ -77,7 +77,8 @@ impl Cfs {
         }
     }
 
-    /// min_vruntime follows the least of the current task and the leftmost, never back.
+    /// min_vruntime follows the smaller of the current task's and the leftmost's, and never
+    /// decreases.
     #[inline]
     pub(crate) fn update_min_vruntime(&mut self, curr: Option<i64>) {
         let least = match (curr, self.leftmost()) {
@@ -89,14 +90,14 @@ impl Cfs {
         self.min_vruntime = self.min_vruntime.max(least);
     }
 
-    /// Where a task that slept is placed: not further back than half a latency period.
+    /// Placement of a wakee: at most half a latency period back.
     #[inline]
     pub(crate) fn place_woken(&self, vruntime: i64, fair: &FairTunables) -> i64 {
         let credit = if fair.gentle { fair.latency / 2 } else { fair.latency };
         vruntime.max(self.min_vruntime - credit as i64)
     }
 
-    /// Where a new task is placed: one slice ahead, so that forking gains nothing.
+    /// Placement of a new task: one slice ahead, so that forking gains nothing.
     pub(crate) fn place_new(&self, weight: u32, total: u64, fair: &FairTunables) -> i64 {
         if !fair.start_debit {
             return self.min_vruntime;
@@ -106,13 +107,13 @@ impl Cfs {
         self.min_vruntime + virtual_ns(slice, weight)
     }
 
-    /// Does a woken task preempt the current one?
+    /// Does a wakee preempt the current task?
     #[inline]
     pub(crate) fn preempts(&self, curr: i64, woken: i64, weight: u32, fair: &FairTunables) -> bool {
         curr - woken > virtual_ns(fair.wakeup_granularity, weight)
     }
 
-    /// A woken task preempts `curr`: it runs next, and curr after it while close.
+    /// A wakee preempts `curr`: it runs next, and `curr` after it if close enough.
     pub(crate) fn set_buddies(&mut self, woken: TaskId, curr: TaskId, fair: &FairTunables) {
         self.next_buddy = woken;
         if fair.last_buddy && self.len() as u64 + 1 >= fair.nr_latency {
@@ -120,7 +121,7 @@ impl Cfs {
         }
     }
 
-    /// Has the current task had its slice, `ran` ns after it was picked?
+    /// Has the current task used its slice, `ran` ns after its pick?
     pub(crate) fn slice_ends(
         &mut self,
         curr: i64,
@@ -139,7 +140,7 @@ impl Cfs {
         ran >= fair.min_granularity && curr - leftmost.vruntime > slice as i64
     }
 
-    /// Takes the task that runs next.
+    /// Removes and returns the task to run next.
     #[inline]
     pub(crate) fn pick(&mut self, fair: &FairTunables) -> Option<Waiting> {
         let left = self.leftmost()?;

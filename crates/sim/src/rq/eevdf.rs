@@ -1,7 +1,6 @@
-//! The fair timeline under EEVDF (v6.6 and later): a task that has not had more than
-//! its share is eligible, and of the eligible ones the earliest deadline runs. Decides
-//! where tasks are placed, who runs next and how long it is protected, and which
-//! sleeping tasks stay queued until their lag is repaid.
+//! The fair timeline under EEVDF (v6.6 and later): tasks with non-negative lag are eligible, and
+//! the eligible task with the earliest deadline runs. Implements placement, the pick, slice
+//! protection, and delayed dequeue.
 
 use reveille_measure::Ns;
 use reveille_policy::TaskId;
@@ -15,9 +14,9 @@ pub(crate) struct Entity {
     pub(crate) vruntime: i64,
     pub(crate) task: TaskId,
     pub(crate) weight: u32,
-    /// What it asks for at a time.
+    /// Requested slice.
     pub(crate) slice_ns: u32,
-    /// It sleeps, but has had more than its share: it stays until that is repaid.
+    /// It sleeps with negative lag and stays queued until that is repaid (DELAY_DEQUEUE).
     pub(crate) delayed: bool,
 }
 
@@ -27,47 +26,46 @@ impl Entity {
     }
 }
 
-/// What a task takes along from one queue to the next.
+/// What a task carries from one queue to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Carried {
-    /// What it was owed when it left, in its own virtual time; negative if it owes.
+    /// Lag on leaving, in its own virtual time; negative if it owes service.
     pub(crate) vlag: i64,
-    /// Its deadline after its vruntime, if it left while it was runnable.
+    /// Its deadline relative to its vruntime, if it left while runnable.
     pub(crate) deadline: Option<i64>,
 }
 
-/// The task that runs, and until which vruntime wake-ups leave it alone.
+/// The running task, and the vruntime until which it is protected from wakeup preemption.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     entity: Entity,
     protected_until: i64,
 }
 
-/// What [`Eevdf::pick`] took off the queue.
+/// What [`Eevdf::pick`] removed from the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This task runs.
     Run(TaskId),
-    /// This task has been asleep, and is gone with this lag; there is more to pick.
+    /// This delayed task was dequeued with this lag; pick again.
     Asleep(TaskId, i64),
 }
 
 /// Tasks of one CPU.
 pub(crate) struct Eevdf {
     rules: EevdfRules,
-    /// Waiting and delayed tasks, the latest deadline first; equals in order of arrival
-    /// from the end.
+    /// Waiting and delayed tasks by descending deadline; ties in FIFO order from the end.
     queued: Vec<Entity>,
     curr: Option<Current>,
-    /// The task that ran until now and waits again, with its protection.
+    /// The previously running task, which waits again, with its protection.
     prev: Option<(TaskId, i64)>,
-    /// Virtual times are summed relative to this one, so that products stay small.
+    /// Virtual times are summed relative to this one, to keep products small.
     zero: i64,
     /// Σ weight · (vruntime − zero) over `queued`.
     moment: i64,
     /// Σ weight over `queued`.
     weight: i64,
-    /// Some task has asked for another slice than the base slice.
+    /// Some task has requested a slice other than the base slice.
     uneven: bool,
 }
 
@@ -85,7 +83,7 @@ impl Eevdf {
         }
     }
 
-    /// Waiting and delayed tasks, the latest deadline first.
+    /// Waiting and delayed tasks by descending deadline.
     pub(crate) fn queued(&self) -> &[Entity] {
         &self.queued
     }
@@ -94,7 +92,7 @@ impl Eevdf {
         self.rules.base_slice_ns
     }
 
-    /// A task joins: woken or new, or moved here while it was runnable.
+    /// Enqueues a task: woken, new, or migrated while runnable.
     pub(crate) fn enqueue(
         &mut self,
         task: TaskId,
@@ -110,8 +108,8 @@ impl Eevdf {
         self.insert(entity);
     }
 
-    /// place_entity(): with the lag that it left with. Joining moves the average towards
-    /// the newcomer, so that the lag is stretched by as much beforehand.
+    /// place_entity(): places it with its previous lag. Joining moves the average towards the
+    /// newcomer, so the lag is scaled up beforehand to compensate.
     fn place(&mut self, entity: &mut Entity, carried: Carried, new: bool) {
         let average = self.average();
         let (_, total) = self.totals();
@@ -121,12 +119,12 @@ impl Eevdf {
             0
         };
         entity.vruntime = average - lag;
-        // A new task asks for half a slice first, to be heard before those that compute.
+        // A new task requests half a slice first, so that it runs soon beside CPU-bound tasks.
         let slice = if new { entity.virtual_slice() / 2 } else { entity.virtual_slice() };
         entity.deadline = entity.vruntime + carried.deadline.unwrap_or(slice);
     }
 
-    /// update_curr(): the current task has run for `delta`. Is another to run?
+    /// update_curr(): charges `delta` to the current task. Returns whether to reschedule.
     #[inline(never)]
     pub(crate) fn charge(&mut self, delta: Ns) -> bool {
         let Some(curr) = &mut self.curr else { return false };
@@ -148,8 +146,8 @@ impl Eevdf {
         false
     }
 
-    /// dequeue_entity() of the current task, which sleeps. Returns its lag if it is gone;
-    /// nothing if it stays until it is eligible, which not everyone `may`.
+    /// dequeue_entity() of the current task, which sleeps. Returns its lag if it is dequeued;
+    /// `None` if it stays until eligible, which requires `may`.
     pub(crate) fn block(&mut self, may: bool) -> Option<i64> {
         let entity = self.curr.expect("a task runs").entity;
         if may && self.rules.delay_dequeue && !self.eligible(entity.vruntime) {
@@ -170,8 +168,8 @@ impl Eevdf {
         self.insert(curr.entity);
     }
 
-    /// pick_next_entity(): the eligible task with the earliest deadline, or the one that
-    /// ran until now if it is eligible and protected. A delayed task leaves instead.
+    /// pick_next_entity(): the eligible task with the earliest deadline, or the previous task if it
+    /// is eligible and protected. A delayed task is dequeued instead.
     pub(crate) fn pick(&mut self) -> Option<Next> {
         let at = self.stays().or_else(|| self.earliest_eligible())?;
         let entity = self.queued[at];
@@ -181,7 +179,7 @@ impl Eevdf {
             let vlag = if self.rules.delay_zero { vlag.min(0) } else { vlag };
             return Some(Next::Asleep(entity.task, vlag));
         }
-        // For a task that runs on nothing begins anew: it keeps the protection it has.
+        // A task that keeps running keeps its protection.
         let protected_until = match self.prev.take() {
             Some((task, until)) if task == entity.task => until,
             _ => self.protection(&entity),
@@ -191,7 +189,7 @@ impl Eevdf {
         Some(Next::Run(entity.task))
     }
 
-    /// The task that ran until now, if nobody may take its CPU yet.
+    /// The previous task, if it is still protected.
     fn stays(&self) -> Option<usize> {
         let (task, protected_until) = self.prev?;
         let at = self.position(task);
@@ -201,8 +199,8 @@ impl Eevdf {
         (protected && self.eligible(vruntime)).then_some(at)
     }
 
-    /// How far a task may run before wake-ups count: until its deadline, or from v7.2 on
-    /// for the smallest slice that is asked for here.
+    /// vruntime up to which a task is protected from wakeups: its deadline or, from v7.2 on, the
+    /// end of the smallest slice requested here.
     fn protection(&self, entity: &Entity) -> i64 {
         if !self.rules.slice_protect {
             return entity.deadline;
@@ -216,8 +214,8 @@ impl Eevdf {
         until.min(entity.deadline)
     }
 
-    /// check_preempt_wakeup_fair(): does the woken task take the current one's CPU?
-    /// From v7.2 on a `quiet` wake-up never does: a fork's, or that of a delayed task.
+    /// check_preempt_wakeup_fair(): does the wakee preempt the current task? From v7.2 on a `quiet`
+    /// wakeup (a fork's, or a delayed task's) never does.
     pub(crate) fn preempts(&mut self, woken: TaskId, quiet: bool) -> bool {
         let Some(curr) = self.curr else { return false };
         if quiet && self.rules.slice_protect {
@@ -236,7 +234,7 @@ impl Eevdf {
             });
         let least_slice = virtual_ns(Ns::from(self.slice_bounds().0), curr.entity.weight);
         let until = &mut self.curr.as_mut().expect("a task runs").protected_until;
-        // v6.12 gives up the protection even if somebody else's turn comes first.
+        // v6.12 cancels the protection even if another task runs next.
         if cut_short && (preempts || !self.rules.slice_protect) {
             *until = (*until).min(curr.entity.vruntime);
         } else if !preempts && self.rules.slice_protect && self.rules.run_to_parity {
@@ -245,8 +243,8 @@ impl Eevdf {
         preempts
     }
 
-    /// do_preempt_short(): may a wakee that asks for less end the current slice? v7.2
-    /// leaves the rest to the pick.
+    /// do_preempt_short(): may a wakee with a shorter slice cut the current one short? v7.2 leaves
+    /// the rest to the pick.
     fn may_cut_short(&self, woken: TaskId, curr: &Entity, curr_eligible: bool) -> bool {
         let entity = &self.queued[self.position(woken)];
         let sooner = entity.deadline < curr.deadline || !curr_eligible;
@@ -254,7 +252,7 @@ impl Eevdf {
             && (self.rules.slice_protect || self.eligible(entity.vruntime) && sooner)
     }
 
-    /// A waiting task is moved to another queue.
+    /// Removes a waiting task for migration.
     pub(crate) fn remove(&mut self, task: TaskId) -> Carried {
         let at = self.position(task);
         let entity = self.queued[at];
@@ -280,8 +278,7 @@ impl Eevdf {
         }
     }
 
-    /// avg_vruntime(): where everybody would be who had had just their share, rounded
-    /// down.
+    /// avg_vruntime(): the weighted average of vruntimes, where lag is zero, rounded down.
     fn average(&mut self) -> i64 {
         let (moment, weight) = self.totals();
         if weight > 0 {
@@ -292,7 +289,7 @@ impl Eevdf {
         self.zero
     }
 
-    /// Moment and weight of everybody, the current task included.
+    /// Moment and weight of all tasks, including the current one.
     #[inline]
     fn totals(&self) -> (i64, i64) {
         match &self.curr {
@@ -329,7 +326,7 @@ impl Eevdf {
         (self.average() - entity.vruntime).clamp(-limit, limit)
     }
 
-    /// The smallest and the largest slice that anybody here asks for.
+    /// The smallest and the largest slice requested on this queue.
     fn slice_bounds(&self) -> (u32, u32) {
         if !self.uneven {
             return (self.rules.base_slice_ns, self.rules.base_slice_ns);

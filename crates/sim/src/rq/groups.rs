@@ -47,7 +47,7 @@ pub(crate) struct Bandwidth {
     pub(crate) held: CpuVec<Vec<TaskId>>,
     /// Earliest timer of any group.
     pub(crate) timer_at: Ns,
-    /// What happened to the groups, if that is to be known.
+    /// History of the groups, if requested.
     pub(crate) history: Option<Vec<GroupMoment>>,
 }
 

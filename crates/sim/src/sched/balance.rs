@@ -1,6 +1,6 @@
-//! When load is balanced: periodically at the tick, when a CPU is about to go idle,
-//! and by one idle CPU for all that sleep without a tick (NOHZ). What a pass
-//! decides stands in balance_pass.rs. Misfit and asymmetric packing are left out.
+//! When to balance load: periodically at the tick, when a CPU is about to go idle, and by one idle
+//! CPU for all tickless idle ones (NOHZ). balance_pass.rs has the pass itself. Misfit and
+//! asymmetric packing are not modelled.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
@@ -10,17 +10,17 @@ use crate::sched::domains::{Domain, Level, Membership};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
 
-/// A busy CPU balances this much more rarely than an idle one.
+/// Factor by which a busy CPU balances less often than an idle one.
 const BUSY_FACTOR: u64 = 16;
 
-/// max_newidle_lb_cost falls by 3/256 once a second.
+/// max_newidle_lb_cost decays by 3/256 once a second.
 const COST_DECAY_NS: Ns = 1_000_000_000;
 
 impl Sim<'_> {
-    /// Balancing has been going on since long before the run: each CPU is somewhere
-    /// within its interval. The run's own tasks have not been balanced, and sockets are
-    /// balanced only every 100 to 250 ms. Balancing at every tick for three quarters of
-    /// warm-up spreads them without simulating seconds.
+    /// The machine has been running long before the run, so each CPU starts somewhere within its
+    /// balancing interval. The run's own tasks have not been balanced, and sockets are balanced
+    /// only every 100 to 250 ms. Balancing at every tick for three quarters of the warm-up spreads
+    /// them without simulating seconds.
     pub(crate) fn spread_balance_phases(&mut self, warmup: Ns) {
         self.balancer.settled_ns = warmup / 4 * 3;
         for cpu in self.cpus.ids() {
@@ -32,7 +32,7 @@ impl Sim<'_> {
         }
     }
 
-    /// rebalance_domains() at a CPU's tick. Returns the time that it took.
+    /// rebalance_domains() at a CPU's tick. Returns its duration.
     pub(crate) fn periodic_balance(&mut self, cpu: CpuId) -> Ns {
         let kind = if self.cpus[cpu].step == Step::Idle { Kind::Idle } else { Kind::Busy };
         self.rebalance(cpu, kind)
@@ -74,7 +74,7 @@ impl Sim<'_> {
         true
     }
 
-    /// One periodic pass with its interval's rules. Returns the time that it took.
+    /// One periodic pass, if its interval has passed. Returns its duration.
     fn balance_level(&mut self, cpu: CpuId, level: usize, kind: Kind) -> Ns {
         let (pass, cost) = self.balance_pass(cpu, level, kind);
         let member = self.balancer.domains.of_cpu[cpu][level];
@@ -90,9 +90,8 @@ impl Sim<'_> {
         cost
     }
 
-    /// newidle_balance(): a CPU without work looks for some before it goes idle, after
-    /// the `toll` of the dequeue.
-    /// Returns the time that took; nothing if it did not look.
+    /// newidle_balance(): looks for work before the CPU goes idle, after the `toll` of the dequeue.
+    /// Returns its duration; `None` if it did not look.
     pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Toll> {
         let levels = self.balancer.state[cpu].len();
         let lowest = self.balancer.state[cpu].first()?.max_newidle_cost;
@@ -104,12 +103,12 @@ impl Sim<'_> {
         if !self.balancer.overload || avg_idle < gate {
             return None;
         }
-        // update_blocked_averages() comes first, and the task that has just left still
-        // is the queue's current one: its dequeue, with all waits, counts as running.
+        // update_blocked_averages() comes first, while the task that is leaving is still the
+        // queue's current one: its dequeue, with all waits, counts as running.
         let c = &mut self.cpus[cpu];
         let left = self.now + toll.stall + c.stretch(toll.cost);
         c.averages.advance(&self.rules.decay, left, true, 0, 0);
-        // It may have to report a moved load: that wait is the first domain's cost.
+        // It may have to report a change of load: that wait is part of the first domain's cost.
         let stall = self.group_load_decayed(cpu, left);
         let mut work = Ns::from(self.hw.cost.blocked_ns);
         let (mut cost, mut blocked) = (0, stall + self.cpus[cpu].stretch(work));
@@ -119,7 +118,7 @@ impl Sim<'_> {
                 break;
             }
             let (pass, took) = self.balance_pass(cpu, level, Kind::NewIdle);
-            // The kernel takes the time by the clock: a busy sibling and bad luck count.
+            // The kernel measures by the clock: SMT contention and random variation count.
             let took = self.chance.varied(took);
             work += took;
             let took = self.cpus[cpu].stretch(took) + std::mem::take(&mut blocked);
@@ -143,8 +142,8 @@ impl Sim<'_> {
         Some(Toll { stall, cost: work })
     }
 
-    /// shared_runq v3 takes the domain above the cache to begin with, where the queue has
-    /// been looked at. Only the first test sees it: for_each_domain() begins anew.
+    /// shared_runq v3 starts with the domain above the cache, whose queue has been checked. Only
+    /// the first test sees it: for_each_domain() starts over.
     fn newidle_cost_above_llc(&self, cpu: CpuId) -> Option<Ns> {
         let domains = &self.balancer.domains;
         let above = |m: &Membership| domains.all[m.domain as usize].level > Level::Llc;
@@ -152,8 +151,8 @@ impl Sim<'_> {
         Some(self.balancer.state[cpu][level].max_newidle_cost)
     }
 
-    /// At a busy CPU's tick: asks the first idle CPU without a tick to balance for all
-    /// such CPUs. Returns the time of the request.
+    /// At a busy CPU's tick: asks the first tickless idle CPU to balance for all of them. Returns
+    /// the duration of the request.
     pub(crate) fn kick_nohz_balance(&mut self, cpu: CpuId) -> Ns {
         if self.now < self.balancer.nohz_next_ns || !self.nohz_wanted(cpu) {
             return 0;
@@ -181,8 +180,7 @@ impl Sim<'_> {
         busy > 1
     }
 
-    /// _nohz_idle_balance(): on `cpu`, for every CPU that is idle without a tick.
-    /// Returns the time that it took.
+    /// _nohz_idle_balance() on `cpu`, for every tickless idle CPU. Returns its duration.
     pub(crate) fn nohz_balance(&mut self, cpu: CpuId) -> Ns {
         let mut cost = 0;
         let n = self.cpus.len();
@@ -206,8 +204,8 @@ impl Sim<'_> {
         cost
     }
 
-    /// At the end of the statistics of a whole LLC, by its utilisation: how far SIS_UTIL may
-    /// search.
+    /// After collecting a whole LLC's statistics: updates how far SIS_UTIL may search, from the
+    /// utilisation.
     pub(crate) fn refresh_nr_idle_scan(&mut self, cpu: CpuId, util: u64) {
         let llc = self.hw.near.llc(cpu);
         let weight = self.world.llc_cpus(llc).len() as u32;

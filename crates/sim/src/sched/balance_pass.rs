@@ -1,5 +1,5 @@
-//! load_balance(): one pass of one CPU over one domain. Who may pass, which group
-//! is busiest, how much is out of balance, from which queue, and which tasks move.
+//! load_balance(): one pass of one CPU over one domain: whether this CPU should balance, the
+//! busiest group, the imbalance, the queue to pull from, and the tasks to move.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use crate::tasks::task::Saved;
 const MAX_MOVED: usize = 32;
 
 impl Sim<'_> {
-    /// One pass of `dst` over its domain at `level`, and the time that it takes.
+    /// One pass of `dst` over its domain at `level`; returns its duration.
     pub(crate) fn balance_pass(&mut self, dst: CpuId, level: usize, kind: Kind) -> (Pass, Ns) {
         let domains = Rc::clone(&self.balancer.domains);
         let member = domains.of_cpu[dst][level];
@@ -33,8 +33,8 @@ impl Sim<'_> {
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
         if kind == Kind::NewIdle && !self.crowded(domain) {
-            // Of two tasks one may come here, a single one stays: whatever the statistics
-            // say, nothing moves, and beyond this they leave nothing behind.
+            // Without a queue of two tasks nothing can be pulled, whatever the statistics say, and
+            // they have no other effect than this.
             self.balancer.overload &= domain.span.len() != self.cpus.len();
             return (Pass::Balanced, base + read);
         }
@@ -42,7 +42,7 @@ impl Sim<'_> {
         (pass, base + read + more)
     }
 
-    /// Has some CPU of the domain two tasks?
+    /// Does some CPU of the domain have two tasks?
     fn crowded(&self, domain: &Domain) -> bool {
         let crowded = self.balancer.sums.some_crowded(domain);
         #[cfg(debug_assertions)]
@@ -98,8 +98,8 @@ impl Sim<'_> {
         (Pass::Failed, 0)
     }
 
-    /// From which queue, and how much: nothing if the domain is balanced. Refreshes what
-    /// the statistics refresh on their way.
+    /// The queue to pull from, and how much; `None` if the domain is balanced. Updates what
+    /// collecting statistics updates.
     fn plan(
         &mut self,
         dst: CpuId,
@@ -111,7 +111,7 @@ impl Sim<'_> {
         let domain = &domains.all[number];
         let Balancer { sums, published, .. } = &mut self.balancer;
         sums.refresh(domains, number, |domain, g| group(&self.world, published, domain, g));
-        // At the root every pass, whatever its kind, sees whether some queue is crowded.
+        // At the root, every pass checks whether some queue has two tasks.
         if domain.span.len() == self.cpus.len() {
             self.balancer.overload = self.crowded(domain);
         }
@@ -127,12 +127,12 @@ impl Sim<'_> {
         Some((src, imbalance))
     }
 
-    /// The queue to take from, by what is to be moved.
+    /// The queue to pull from, by the kind of imbalance.
     fn busiest_queue(&self, cpus: &[u16], dst: CpuId, imbalance: Imbalance) -> Option<CpuId> {
         let nr = |cpu: u16| u64::from(self.world.nr_running(CpuId::from(cpu)));
         let candidates = cpus.iter().copied().filter(|&c| CpuId::from(c) != dst && nr(c) > 0);
         let best = match imbalance {
-            // The last of equals is kept out: the kernel keeps the first.
+            // The kernel keeps the first of equals.
             Imbalance::Tasks(_) => candidates.first_max_by_key(nr),
             Imbalance::Util(_) => candidates
                 .filter(|&c| nr(c) > 1)
@@ -146,7 +146,7 @@ impl Sim<'_> {
         best.map(CpuId::from)
     }
 
-    /// detach_tasks() and attach_tasks(). Returns how many moved.
+    /// detach_tasks() and attach_tasks(). Returns the number of tasks moved.
     fn detach_tasks(
         &mut self,
         src: CpuId,
@@ -210,7 +210,7 @@ impl Sim<'_> {
             || self.now.saturating_sub(t.exec_start) < MIGRATION_COST_NS
     }
 
-    /// Moves a waiting task to another queue.
+    /// Migrates a waiting task.
     pub(crate) fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
         self.remove_shared_in_balance(dst, task);
         self.measured.counters.balance_migrations += 1;
@@ -254,7 +254,7 @@ impl Sim<'_> {
             some: true,
         };
         self.put_back(src);
-        // Its group may be out of runtime just now: it stays where it is held.
+        // If its group is out of runtime at this moment, it stays where it is held.
         if !self.throttled_pair(task, src, dst) {
             self.move_task(task, src, dst);
         }
@@ -294,7 +294,7 @@ fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: u
     g
 }
 
-/// The first of the largest, as loops that keep `>` find it.
+/// The first maximum, as in loops that compare with `>`.
 trait FirstMax: Iterator<Item = u16> + Sized {
     fn first_max_by_key(self, key: impl Fn(u16) -> u64) -> Option<u16> {
         self.fold(None, |best: Option<(u64, u16)>, cpu| {

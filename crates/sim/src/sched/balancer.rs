@@ -1,4 +1,4 @@
-//! What balancing remembers: domains, and when each CPU last balanced each of its own.
+//! State of load balancing: domains, and when each CPU last balanced its own.
 
 use crate::ids::CpuVec;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use reveille_policy::{TaskId, Tunables, bits};
 use crate::sched::domains::{Domains, Membership};
 use crate::sched::sums::{CpuSet, Sums};
 
-/// What one CPU remembers of balancing one of its domains.
+/// Balancing state of one CPU in one of its domains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DomainState {
-    /// Time of the last pass; before the start of the run it is negative.
+    /// Time of the last pass; negative before the start of the run.
     pub(crate) last_ns: i64,
     pub(crate) interval_ns: Ns,
     pub(crate) max_newidle_cost: Ns,
@@ -28,19 +28,19 @@ pub(crate) struct Balancer {
     pub(crate) state: CpuVec<Vec<DomainState>>,
     /// Some CPU has two runnable tasks (root_domain.overload).
     pub(crate) overload: bool,
-    /// Averages of every CPU as last published, close together for the statistics.
+    /// Averages of every CPU as last published, contiguous for the statistics.
     pub(crate) published: CpuVec<Published>,
     pub(crate) sums: Sums,
     /// Tasks that the pass in progress may move.
     pub(crate) waiting: Vec<TaskId>,
-    /// CPUs that are idle without a tick.
+    /// Tickless idle CPUs.
     pub(crate) sleepers: CpuSet,
     pub(crate) nohz_next_ns: Ns,
     /// Before this time every domain is balanced at every tick.
     pub(crate) settled_ns: Ns,
 }
 
-/// What the statistics of a pass read of a CPU.
+/// The averages of a CPU that statistics read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Published {
     pub(crate) load: f32,
@@ -62,7 +62,7 @@ impl Balancer {
             DomainState {
                 last_ns: 0,
                 interval_ns: domain.min_interval_ns(),
-                // Learnt before the run, and forgotten by 1% a second.
+                // Measured before the run, and decaying by 1% a second.
                 max_newidle_cost: blocked(level) + base + domain.span.len() as Ns * per_cpu,
                 decayed_ns: 0,
                 failed: 0,

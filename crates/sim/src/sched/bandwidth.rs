@@ -1,5 +1,5 @@
-//! Bandwidth control of a run: running tasks are charged to the groups around them, and
-//! each pool's two timers fire. Who is thrown off a CPU stands in throttle.rs.
+//! Bandwidth control: charges running tasks to their groups, and fires each pool's two timers.
+//! throttle.rs throttles and unthrottles.
 
 use reveille_measure::{GroupStats, Ns};
 use reveille_policy::{CpuId, PeriodStep, TaskId};
@@ -22,8 +22,8 @@ impl Sim<'_> {
         curr != TaskId::NONE && bandwidth.lies_in(self.group_of(curr), g)
     }
 
-    /// update_curr() of the groups around the current task of `cpu`, which has run for
-    /// `delta`. Out of runtime, it is asked to reschedule.
+    /// update_curr() of the groups of the current task of `cpu`, which has run for `delta`. If out
+    /// of runtime, the CPU is asked to reschedule.
     #[cold]
     pub(crate) fn charge_groups(&mut self, cpu: CpuId, task: TaskId, delta: Ns) {
         let group = self.group_of(task);
@@ -33,14 +33,14 @@ impl Sim<'_> {
         self.replan_bandwidth();
     }
 
-    /// The slot of the groups' timers follows the earliest.
+    /// Sets the slot of the groups' timers to the earliest.
     pub(crate) fn replan_bandwidth(&mut self) {
         if let Some(bandwidth) = &self.bandwidth {
             self.agenda.set_bandwidth(bandwidth.timer_at);
         }
     }
 
-    /// Timers of groups that are due: refill first, then what was given back.
+    /// Due timers of groups: the period timer first, then the slack timer.
     pub(crate) fn fire_bandwidth_timers(&mut self) {
         let now = self.now;
         let n = self.bandwidth.as_ref().map_or(0, |b| b.groups.len());
@@ -66,7 +66,7 @@ impl Sim<'_> {
             if distribute {
                 toll += self.distribute(g, cpu);
             }
-            // An idle CPU serves it without leaving idle.
+            // An idle CPU handles it without exiting idle.
             if self.cpus[cpu].step != Step::Idle {
                 self.cpus[cpu].interrupt(now, toll.stall, toll.cost);
                 self.replan(cpu);
@@ -82,7 +82,7 @@ impl Sim<'_> {
         self.replan_bandwidth();
     }
 
-    /// Limits are in force from the start: so are their timers.
+    /// Starts the timers: limits are in force from the beginning.
     pub(crate) fn start_bandwidth(&mut self) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
         for g in 0..bandwidth.groups.len() {
@@ -91,8 +91,7 @@ impl Sim<'_> {
         self.replan_bandwidth();
     }
 
-    /// Figures of a group up to now: what its running tasks have not been charged for
-    /// yet is added.
+    /// Statistics of a group up to now, including runtime not charged yet.
     fn group_figures(&self, bandwidth: &Bandwidth, g: usize) -> GroupStats {
         let mut figures = bandwidth.figures(g, self.now);
         for cpu in self.cpus.ids() {
@@ -109,7 +108,7 @@ impl Sim<'_> {
         (0..bandwidth.groups.len()).map(|g| self.group_figures(bandwidth, g)).collect()
     }
 
-    /// Measuring begins now.
+    /// Resets statistics at the start of measuring.
     pub(crate) fn forget_groups(&mut self) {
         let figures = self.all_figures();
         let Some(bandwidth) = &mut self.bandwidth else { return };
@@ -118,7 +117,7 @@ impl Sim<'_> {
         }
     }
 
-    /// What bandwidth control did to each group since measuring began.
+    /// Statistics of each group since the start of measuring.
     pub(crate) fn group_results(&self) -> Vec<GroupStats> {
         let Some(bandwidth) = &self.bandwidth else { return Vec::new() };
         let since = |(group, now): (&Group, GroupStats)| GroupStats {

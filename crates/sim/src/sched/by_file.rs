@@ -1,4 +1,4 @@
-//! Decisions of a user's policy file. One that cannot be followed ends the run.
+//! Decisions of a user's policy file. An invalid one ends the run.
 
 use reveille_measure::Ns;
 use reveille_policy::{Pick, Policy, PolicyRun, Wakeup};
@@ -8,7 +8,7 @@ use crate::sim::Sim;
 
 pub(crate) struct ByFile {
     run: PolicyRun,
-    /// The first decision that could not be followed.
+    /// The first invalid decision.
     fault: Option<(Ns, String)>,
 }
 
@@ -20,7 +20,7 @@ impl ByFile {
 }
 
 impl Sim<'_> {
-    /// After a fault the wakee stays where it ran, until the run ends soon.
+    /// After a fault, wakees stay on their previous CPU until the run ends.
     pub(crate) fn select_cpu_by_file(&mut self, wakeup: Wakeup) -> Pick {
         let stay = Pick::unsearched(self.world.task(wakeup.wakee).prev_cpu);
         let Some(file) = &mut self.file else { return stay };
@@ -40,7 +40,7 @@ impl Sim<'_> {
         self.file.as_ref().is_some_and(|file| file.fault.is_some())
     }
 
-    /// How a part of the run ended, but for the file's fault.
+    /// The result of a part of the run, or the file's fault.
     pub(crate) fn unless_at_fault(&self, ended: Result<(), SimError>) -> Result<(), SimError> {
         match self.file.as_ref().and_then(|file| file.fault.clone()) {
             Some((at_ns, problem)) => Err(SimError::Policy { at_ns, problem }),

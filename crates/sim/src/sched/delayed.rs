@@ -1,6 +1,6 @@
-//! DELAY_DEQUEUE: a task that sleeps while it owes time stays on its queue until the
-//! others have caught up. Woken before that, it goes on where it is, without any
-//! placement; else the pick that would run it dequeues it.
+//! DELAY_DEQUEUE: a task that sleeps with negative lag stays queued until the lag is repaid. If it
+//! is woken before, it continues in place without placement; otherwise the pick that reaches it
+//! dequeues it.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
@@ -10,7 +10,7 @@ use crate::sim::Sim;
 use crate::tasks::task::Place;
 
 impl Sim<'_> {
-    /// A delayed task's turn has come, and it still sleeps: it leaves the queue now.
+    /// The pick has reached a delayed task that still sleeps: dequeues it.
     pub(crate) fn dequeue_delayed(
         &mut self,
         cpu: CpuId,
@@ -34,9 +34,9 @@ impl Sim<'_> {
         Toll { stall: line, cost: Ns::from(self.hw.cost.dequeue_ns) + self.hw.group_level_ns() }
     }
 
-    /// ttwu_runnable(): the wakee is still queued on `dst`, and is runnable there again.
-    /// No CPU is selected, and its waker does not remember it. The lock of that queue is
-    /// taken from here, whatever the wake list would allow.
+    /// ttwu_runnable(): the wakee is still queued on `dst` and becomes runnable there. No CPU is
+    /// selected, and its waker does not record it. Takes that queue's lock from here, even where a
+    /// wake list would be used.
     pub(crate) fn wake_delayed(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId) -> Toll {
         self.measured.counters.activations += 1;
         self.count_wakeup(cpu, dst);

@@ -1,5 +1,5 @@
-//! Scheduling domains of a machine: nested spans of CPUs, each split into the
-//! groups between which load is balanced. Levels without a choice are left out.
+//! Scheduling domains of a machine: nested spans of CPUs, each split into the groups to balance
+//! between. Degenerate levels are left out.
 
 use crate::ids::CpuVec;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use reveille_machine::Topology;
 use reveille_policy::CpuId;
 
-/// A pair of tasks that communicate may stay on one node.
+/// Two communicating tasks may stay on one node.
 const NUMA_IMBALANCE_MIN: u64 = 2;
 
 /// What a domain's groups are.
@@ -42,18 +42,18 @@ pub(crate) struct Domain {
     pub(crate) cache_nice_tries: u32,
     /// Spread tasks over groups before filling them: a property of the level below.
     pub(crate) prefer_sibling: bool,
-    /// How many tasks a node may run before they spread; 0 below NUMA levels.
+    /// Number of tasks a node may run before they spread; 0 below NUMA levels.
     pub(crate) imb_numa_nr: u64,
 }
 
 impl Domain {
-    /// Shortest time between two balancing passes of one CPU: its weight in ms.
+    /// Minimum interval between two passes of one CPU: the domain's weight in ms.
     pub(crate) fn min_interval_ns(&self) -> u64 {
         self.span.len() as u64 * 1_000_000
     }
 
-    /// adjust_numa_imbalance() since v6.0 (cb29a5c19d2d): is a small difference between two
-    /// nodes, in tasks or idle CPUs, left as it is while the one to get a task runs few?
+    /// adjust_numa_imbalance() since v6.0 (cb29a5c19d2d): is a small difference between two nodes,
+    /// in tasks or idle CPUs, tolerated while the destination runs few tasks?
     pub(crate) fn leaves_imbalance(&self, difference: u64, running: u64) -> bool {
         difference <= NUMA_IMBALANCE_MIN && running < self.imb_numa_nr
     }
@@ -73,7 +73,7 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// `pairs`: the last-level caches of a node stand in pairs (SIS_NODE_TOPOEXT).
+    /// With `pairs`, the last-level caches of a node are paired (SIS_NODE_TOPOEXT).
     pub(crate) fn new(topology: &Topology, pairs: bool) -> Domains {
         let mut domains =
             Domains { all: Vec::new(), of_cpu: CpuVec::filled(Vec::new(), topology.n_cpus()) };
@@ -91,8 +91,8 @@ impl Domains {
         domains
     }
 
-    /// build_sched_domains() since v6.0 (026b98a93bbd): an eighth of a node with one cache,
-    /// else a task for each cache of the domain above one; above the lowest NUMA level in
+    /// build_sched_domains() since v6.0 (026b98a93bbd): an eighth of a node that has one cache,
+    /// else one task per cache in the domain above the cache; above the lowest NUMA level, in
     /// proportion.
     fn allow_numa_imbalance(&mut self, topology: &Topology) {
         for members in self.of_cpu.iter() {
@@ -164,7 +164,7 @@ impl Domains {
     }
 }
 
-/// The pair of each last-level cache: so many neighbours, by number, of one node.
+/// For each last-level cache its pair: `size` caches of one node with consecutive numbers.
 fn pairs_of_llcs(topology: &Topology, size: usize) -> Vec<u32> {
     let node = |llc: u32| topology.cpus()[topology.llc_cpus(llc)[0] as usize].node;
     let mut pairs = vec![0; topology.n_llcs()];

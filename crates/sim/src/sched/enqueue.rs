@@ -1,5 +1,4 @@
-//! Where tasks join and leave queues: the timeline, the averages, and what balancing and
-//! placement read of them.
+//! Enqueue and dequeue: the timeline, the averages, and what balancing and placement read of them.
 
 use reveille_policy::{CpuId, TaskId, bits};
 
@@ -9,7 +8,7 @@ use crate::sim::Sim;
 use crate::tasks::task::Place;
 
 impl Sim<'_> {
-    /// Puts a task on the timeline of `dst`, unless its group is throttled there.
+    /// Enqueues a task on `dst`'s timeline, unless its group is throttled there.
     #[inline]
     pub(crate) fn enqueue(&mut self, task: TaskId, dst: CpuId, arrival: Arrival) {
         if self.bandwidth.is_none() || self.enqueue_groups(task, dst) {
@@ -65,7 +64,7 @@ impl Sim<'_> {
         self.publish_load(cpu);
     }
 
-    /// Takes a sleeping task's averages out of the queue that it slept on.
+    /// Removes a sleeping task's averages from the queue that it slept on.
     pub(crate) fn detach(&mut self, task: TaskId, from: CpuId) {
         self.advance_cpu(from);
         let t = &mut self.tasks[task];
@@ -76,7 +75,7 @@ impl Sim<'_> {
         self.publish_load(from);
     }
 
-    /// Brings the averages of a CPU's queue up to now.
+    /// Updates the averages of a CPU's queue to now.
     #[inline]
     pub(crate) fn advance_cpu(&mut self, cpu: CpuId) {
         let running = self.world.curr(cpu) != TaskId::NONE;
@@ -85,7 +84,7 @@ impl Sim<'_> {
         c.averages.advance(&self.rules.decay, self.now, running, c.rq.weight, nr);
     }
 
-    /// Sets the number of runnable tasks of a CPU, whose load is to be published as well.
+    /// Sets a CPU's number of runnable tasks, and marks its load for publication.
     #[inline]
     pub(crate) fn set_nr_running(&mut self, cpu: CpuId, nr: u32) {
         self.world.set_nr_running(cpu, nr);
@@ -93,7 +92,7 @@ impl Sim<'_> {
         if nr > 1 { crowded.insert(cpu) } else { crowded.remove(cpu) }
     }
 
-    /// Says whether a CPU is idle to the eye: no task queued, and no wake-up pending.
+    /// Sets whether a CPU looks idle: no task queued, and no wakeup pending.
     #[inline]
     pub(crate) fn set_available_idle(&mut self, cpu: CpuId, idle: bool) {
         self.world.set_available_idle(cpu, idle);

@@ -1,6 +1,6 @@
-//! The slow path of fork, find_idlest_cpu(): from the whole machine down to a CPU, at
-//! each level the group with the most idle CPUs, or without idle ones the least loaded;
-//! the group of the forking CPU unless another is better. New tasks begin there.
+//! The slow path of fork, find_idlest_cpu(): descends from the whole machine to a CPU, at each
+//! level into the group with the most idle CPUs, or without idle CPUs the least loaded; the forking
+//! CPU's group wins ties. New tasks start there.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
@@ -9,7 +9,7 @@ use crate::sched::domains::Domain;
 use crate::sim::Sim;
 use crate::tasks::task::Task;
 
-/// What is compared of a group.
+/// Criteria for comparing groups.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     cpus: u64,
@@ -26,7 +26,7 @@ impl Group {
 }
 
 impl Sim<'_> {
-    /// The current task exits; its successor begins where a child of it would be placed.
+    /// The current task exits; its successor starts where a child of it would be placed.
     pub(crate) fn respawn(&mut self, cpu: CpuId, task: TaskId) {
         self.block(cpu);
         self.detach(task, cpu);
@@ -47,7 +47,7 @@ impl Sim<'_> {
         self.agenda.replan_timers();
     }
 
-    /// A task is forked on `cpu` at that time: placed then, and woken where it is placed.
+    /// Forks a task on `cpu` at that time: places it, and wakes it there.
     pub(crate) fn fork(&mut self, task: TaskId, cpu: CpuId, at_ns: Ns) {
         let t = &mut self.tasks[task];
         t.period_at = at_ns;
@@ -55,8 +55,8 @@ impl Sim<'_> {
         self.set_timer(cpu, task, at_ns);
     }
 
-    /// sched_fork() and wake_up_new_task() up to the placement: what `cpu` forks begins on
-    /// the CPU returned.
+    /// sched_fork() and wake_up_new_task() up to the placement: returns the CPU on which a child
+    /// forked on `cpu` starts.
     pub(crate) fn place_forked(&mut self, task: TaskId, cpu: CpuId) -> CpuId {
         let dst = self.find_idlest_cpu(cpu);
         let memory = self.world.task_mut(task);
@@ -70,7 +70,7 @@ impl Sim<'_> {
         dst
     }
 
-    /// Where a child that is forked on `cpu` goes.
+    /// The CPU for a child forked on `cpu`.
     fn find_idlest_cpu(&self, cpu: CpuId) -> CpuId {
         let domains = &self.balancer.domains;
         let forker = cpu;
@@ -90,9 +90,9 @@ impl Sim<'_> {
         cpu
     }
 
-    /// find_idlest_group(): nothing if the local group is as good. Of groups with as many idle
-    /// CPUs the less utilised is better (update_pick_idlest()): a task that was forked there a
-    /// moment ago and sleeps already still counts.
+    /// find_idlest_group(): `None` if the local group is as good. Of groups with equally many idle
+    /// CPUs the less utilised is better (update_pick_idlest()): a task that was just forked there
+    /// and already sleeps still counts.
     fn idlest_group<'a>(
         &self,
         domain: &'a Domain,
@@ -101,7 +101,7 @@ impl Sim<'_> {
     ) -> Option<&'a [u16]> {
         let sum = |group: &[u16]| {
             group.iter().fold(Group::default(), |mut sum, &cpu| {
-                // The forking task itself runs.
+                // The forking task itself is running.
                 let forks = u32::from(CpuId::from(cpu) == forker);
                 let nr = self.world.nr_running(CpuId::from(cpu)).max(forks);
                 let published = &self.balancer.published[CpuId::from(cpu)];
@@ -118,7 +118,7 @@ impl Sim<'_> {
             (x, y) => x > y || x == y && a.util < b.util,
         };
         let mut best: Option<(usize, Group)> = None;
-        // From the local one on, as groups are linked.
+        // Start at the local group, as groups are linked in a circle.
         for index in (local + 1..domain.groups.len()).chain(0..local) {
             let sums = sum(&domain.groups[index]);
             if best.as_ref().is_none_or(|(_, b)| better(&sums, b)) {
@@ -129,7 +129,7 @@ impl Sim<'_> {
         let stays = if here.idle > 0 || there.idle > 0 {
             here.idle >= there.idle || domain.leaves_imbalance(there.idle - here.idle, here.running)
         } else {
-            // A loaded local group is kept until another has that much less.
+            // A loaded local group is kept unless another has that much less load.
             let pct = domain.imbalance_pct as f64;
             let margin = 1024.0 * (pct - 100.0) / 100.0;
             there.avg_load() + margin >= here.avg_load()
@@ -138,8 +138,8 @@ impl Sim<'_> {
         (!stays).then(|| &domain.groups[other][..])
     }
 
-    /// find_idlest_group_cpu(): the idle thread that wakes fastest, of equals the one idle
-    /// for the shortest time; without one the least loaded.
+    /// find_idlest_group_cpu(): the idle CPU with the shortest exit latency, among ties the one
+    /// idle for the shortest time; without an idle CPU the least loaded.
     fn idlest_of(&self, group: &[u16]) -> CpuId {
         let key = |&cpu: &u16| {
             let c = &self.cpus[CpuId::from(cpu)];

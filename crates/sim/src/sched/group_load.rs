@@ -1,5 +1,5 @@
-//! `tg->load_avg`: one line that every enqueue and dequeue of a session reads, and writes
-//! when the share of a queue has moved.
+//! `tg->load_avg`: one line that every enqueue and dequeue of a session reads, and writes when the
+//! queue's share has changed.
 
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
@@ -7,12 +7,12 @@ use reveille_policy::CpuId;
 use crate::rq::pelt::window_passed;
 use crate::sim::Sim;
 
-/// LOAD_AVG_RATELIMIT: a queue reports its load once in this time (v6.7, commit 1528c661c24b).
+/// LOAD_AVG_RATELIMIT: minimum interval between a queue's reports (v6.7, commit 1528c661c24b).
 const REPORT_INTERVAL_NS: Ns = 1_000_000;
 
 impl Sim<'_> {
-    /// `tg->load_avg` is read at every enqueue and dequeue, and written when this
-    /// queue's share has moved by more than 1/64. Returns the time that takes.
+    /// Every enqueue and dequeue reads `tg->load_avg`, and writes it when the queue's share has
+    /// changed by more than 1/64. Returns the duration.
     pub(crate) fn group_load_moved(&mut self, by: CpuId, of: CpuId, when: Ns) -> Ns {
         if self.reports_load(of, self.now) {
             return self.report_load(by, when);
@@ -29,7 +29,7 @@ impl Sim<'_> {
         if self.reports_load(cpu, when) { self.report_load(cpu, when) } else { 0 }
     }
 
-    /// Has the load of a CPU moved far enough to be reported? If so it counts as reported.
+    /// Has a CPU's load changed enough to be reported? If so, marks it as reported.
     fn reports_load(&mut self, cpu: CpuId, when: Ns) -> bool {
         let c = &mut self.cpus[cpu];
         if !std::mem::take(&mut c.removed) && !window_passed(c.reported_at, when) {
@@ -56,8 +56,8 @@ impl Sim<'_> {
     }
 
     /// When to book a server for a request at `when`. Waits for a shared queue are long, and a
-    /// request in the far future must not delay earlier ones: it takes its place in the queue
-    /// now, so that the server never idles for a reservation.
+    /// request in the far future must not delay earlier ones: it is queued now, so that the server
+    /// never idles for a reservation.
     #[inline]
     pub(crate) fn booked(&self, when: Ns) -> Ns {
         if self.shared_queues.is_some() { self.now } else { when }

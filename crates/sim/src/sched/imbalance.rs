@@ -1,38 +1,38 @@
-//! How much is out of balance between two groups of a domain, and which group is
-//! the busiest. Works on sums alone; who reads and moves stands in balance_pass.rs.
+//! The imbalance between two groups of a domain, and the busiest group. Works on sums alone;
+//! balance_pass.rs reads and migrates.
 
 use reveille_measure::Ns;
 
 use crate::sched::domains::{Domain, Level};
 
-/// The least that rq->max_idle_balance_cost falls to: sysctl_sched_migration_cost.
+/// Lower bound of rq->max_idle_balance_cost: sysctl_sched_migration_cost.
 pub(crate) const MIGRATION_COST_NS: Ns = 500_000;
 
-/// Why a pass is made.
+/// Occasion of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// At the tick of a CPU that runs something.
+    /// The tick of a busy CPU.
     Busy,
-    /// At the tick, or on behalf, of an idle CPU.
+    /// The tick of an idle CPU, or on its behalf.
     Idle,
-    /// Just before going idle.
+    /// A CPU is about to go idle.
     NewIdle,
 }
 
-/// How a pass ended.
+/// Outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// Another CPU of the group balances this domain.
     NotOurs,
-    /// There was nothing to do.
+    /// There was no imbalance.
     Balanced,
-    /// There was, but nothing could be moved.
+    /// There was an imbalance, but no task could be moved.
     Failed,
     /// This many tasks were moved.
     Moved(u32),
 }
 
-/// How loaded a group is; a later one is a better place to pull from.
+/// How loaded a group is, in ascending order of preference to pull from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GroupType {
     HasSpare,
@@ -53,7 +53,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// So many CPUs, and nothing else known of them yet.
+    /// A group of `weight` CPUs, with zero sums.
     pub(crate) fn of(weight: usize) -> Group {
         Group {
             kind: GroupType::HasSpare,
@@ -66,9 +66,9 @@ impl Group {
         }
     }
 
-    /// find_busiest_group() takes the group of the highest rank, 0 stands for none to take
-    /// from: the highest type; among equals the most loaded, or for groups with room the one
-    /// with the fewest idle CPUs, and of those the one with the most tasks.
+    /// Rank by which find_busiest_group() chooses; 0 means none. The highest type wins; among
+    /// equals the most loaded or, for groups with spare capacity, the one with the fewest idle CPUs
+    /// and then the most tasks.
     pub(crate) fn rank(&self) -> u64 {
         let type_bits = (self.kind as u64) << 62;
         match self.kind {
@@ -85,7 +85,7 @@ impl Group {
     }
 }
 
-/// What is to be moved.
+/// The quantity to move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Imbalance {
     Tasks(u64),
@@ -113,7 +113,7 @@ pub(crate) fn busiest(ranks: &[u64], local: usize) -> Option<usize> {
     index
 }
 
-/// calculate_imbalance(), after the checks that call for leaving things as they are.
+/// calculate_imbalance(), after the checks that leave everything in place.
 pub(crate) fn imbalance(
     domain: &Domain,
     groups: &[Group],

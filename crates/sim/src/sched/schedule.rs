@@ -1,5 +1,5 @@
-//! __schedule() and what leads to it: a task blocks or is preempted, the next one is
-//! picked and switched to, or the CPU goes idle.
+//! __schedule() and its callers: a task blocks or is preempted, and the next one is picked and
+//! switched to, or the CPU goes idle.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
@@ -11,7 +11,7 @@ use crate::sim::Sim;
 use crate::tasks::task::{Place, Saved};
 
 impl Sim<'_> {
-    /// update_curr(): the current task is charged for its time on the CPU.
+    /// update_curr(): charges the current task for its time on the CPU.
     #[inline(always)]
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
         let Some(task) = self.world.curr(cpu).some() else { return };
@@ -29,8 +29,8 @@ impl Sim<'_> {
         }
     }
 
-    /// update_curr() of `dst`, which `cpu` executes. If that ends the slice of the task on `dst`, or
-    /// its group is out of runtime there, its CPU is told; returns the work of that.
+    /// update_curr() of `dst`, executed by `cpu`. If that ends the slice on `dst`, or its group is
+    /// out of runtime there, asks `dst` to reschedule. Returns the work of that.
     #[inline(always)]
     pub(crate) fn charge_for(&mut self, cpu: CpuId, dst: CpuId) -> Ns {
         let known = self.cpus[dst].need_resched;
@@ -41,8 +41,8 @@ impl Sim<'_> {
         self.send_ipi(cpu, dst).cost
     }
 
-    /// Balancing places by the average of both queues, which the tasks that run there
-    /// have moved. A slice that this ends is over at their next tick.
+    /// Balancing places by the average of both queues, so their running tasks are charged first. A
+    /// slice that this ends is over at their next tick.
     pub(crate) fn charge_both(&mut self, src: CpuId, dst: CpuId) {
         if self.rules.fair.eevdf.is_some() {
             self.update_curr(src);
@@ -50,20 +50,20 @@ impl Sim<'_> {
         }
     }
 
-    /// The current task blocks: dequeue, then the next one or idle.
+    /// The current task blocks: dequeue, then the next task or idle.
     pub(crate) fn block(&mut self, cpu: CpuId) {
         let task = self.world.curr(cpu);
         let wait = self.cpus[cpu].lock.acquire(cpu, self.now, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         self.update_curr(cpu);
         self.advance_cpu(cpu);
-        // In a group with a limit nobody is delayed: a throttled queue must be empty.
+        // No delayed dequeue in a group with a limit: a throttled queue must be empty.
         let may_delay = self.group_of(task).is_none();
         let t = &mut self.tasks[task];
         t.averages.advance(&self.rules.decay, self.now, true, u64::from(t.se.weight), 1);
         let c = &mut self.cpus[cpu];
         c.util_est = (c.util_est - t.util_est()).max(0.0);
-        // util_est rises at once and falls by a quarter of the difference.
+        // util_est rises at once and decays by a quarter of the difference.
         t.util_est = t.averages.util;
         t.util_est_ewma = if t.util_est >= t.util_est_ewma {
             t.util_est
@@ -80,7 +80,7 @@ impl Sim<'_> {
         let nr = self.world.nr_running(cpu) - u32::from(gone);
         self.set_nr_running(cpu, nr);
         self.world.set_curr(cpu, TaskId::NONE);
-        // A delayed task has not left its group's queue.
+        // A delayed task stays in its group's queue.
         let (line, group) = match left {
             true => (self.group_load_moved(cpu, cpu, self.now + wait), self.hw.group_level_ns()),
             false => (0, 0),
@@ -97,7 +97,7 @@ impl Sim<'_> {
         c.need_resched = false;
         let toll = Toll { stall: wait + line, cost: work };
         self.run_next(cpu, Some(task), toll);
-        // It is off the CPU once the switch away from it is over.
+        // It is off the CPU once the switch away from it completes.
         let c = &self.cpus[cpu];
         self.tasks[task].on_cpu_until =
             if c.step == Step::Idle { c.idle_from } else { c.busy_from() };
@@ -115,7 +115,7 @@ impl Sim<'_> {
         self.yield_to_next(cpu, Toll { stall: left.stall, cost: left.cost });
     }
 
-    /// The current task stays runnable, and the best one runs.
+    /// The current task stays runnable, and the pick decides.
     pub(crate) fn yield_to_next(&mut self, cpu: CpuId, toll: Toll) {
         self.measured.counters.preemptions += 1;
         let task = self.put_back(cpu);
@@ -123,7 +123,7 @@ impl Sim<'_> {
         self.run_next(cpu, Some(task), toll);
     }
 
-    /// put_prev_task(): the current task waits on its queue again. Returns it.
+    /// put_prev_task(): puts the current task back on its queue and returns it.
     pub(crate) fn put_back(&mut self, cpu: CpuId) -> TaskId {
         let task = self.world.curr(cpu);
         self.update_curr(cpu);
@@ -139,8 +139,8 @@ impl Sim<'_> {
         task
     }
 
-    /// Picks the next task and switches to it; without one, balances or goes idle.
-    /// `prev` is the task that ran until now, nothing if the CPU was idle.
+    /// Picks the next task and switches to it; without one, balances or goes idle. `prev` is the
+    /// task that ran until now; `None` if the CPU was idle.
     pub(crate) fn run_next(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
         let Some(task) = self.pick_next(cpu, &mut toll) else {
             let pull = match prev {
@@ -160,7 +160,7 @@ impl Sim<'_> {
                 }
             }
             if pull == Pull::Lost {
-                // Meanwhile the idle task is not current.
+                // The idle task is not current during that.
                 self.begin(cpu, Step::NewIdle, toll, 0, None);
                 return;
             }
@@ -168,8 +168,8 @@ impl Sim<'_> {
             return;
         };
         self.measured.counters.context_switches += u64::from(prev != Some(task));
-        // Out of idle the runqueue's clock is read again after the enqueue, so that its
-        // waits are nobody's running time; between two tasks they are the next one's.
+        // After idle, the runqueue clock is updated again after the enqueue, so its waits are not
+        // charged to any task; between two tasks they are charged to the next one.
         let c = &mut self.cpus[cpu];
         let from = match prev {
             Some(_) => self.now,
@@ -218,7 +218,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Takes the next task to run; delayed ones that come before it are dequeued.
+    /// Picks the next task; dequeues delayed ones ahead of it.
     #[inline]
     fn pick_next(&mut self, cpu: CpuId, toll: &mut Toll) -> Option<TaskId> {
         loop {
@@ -232,7 +232,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Goes on where the task was preempted, or at its next operation.
+    /// Resumes the task where it was preempted, or at its next operation.
     fn resume(&mut self, cpu: CpuId, task: TaskId, toll: Toll) {
         let t = &mut self.tasks[task];
         let saved = std::mem::take(&mut t.saved);
@@ -246,7 +246,7 @@ impl Sim<'_> {
         }
     }
 
-    /// check_preempt_wakeup(): does the woken task preempt what `dst` runs?
+    /// check_preempt_wakeup(): does the wakee preempt what `dst` runs?
     pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
         let Some(curr) = self.world.curr(dst).some() else { return Toll::default() };
         if self.bandwidth.is_some() && matches!(self.tasks[woken].place, Place::Held(_)) {

@@ -1,6 +1,5 @@
-//! What balancing knows of groups of CPUs from one pass to the next: their sums, which of
-//! them have changed since, and in which domains some queue is crowded. A pass over a cache
-//! of 56 cores so sums up the few cores that have changed, not all.
+//! Cached statistics of groups of CPUs: sums, which CPUs have changed since, and which queues have
+//! two tasks. A pass over a cache of 56 cores so sums only the few that have changed.
 
 use reveille_policy::CpuId;
 
@@ -8,10 +7,10 @@ use crate::ids::{At, IdVec};
 use crate::sched::domains::{Domain, Domains};
 use crate::sched::imbalance::Group;
 
-/// Groups of more CPUs than this are summed up at every pass: some of them have changed.
+/// Larger groups are summed at every pass: some of their CPUs have changed anyway.
 const NARROW: usize = 8;
 
-/// The groups of one domain as last summed up.
+/// Cached sums of the groups of one domain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DomainSums {
     pub(crate) groups: Vec<Group>,
@@ -54,11 +53,11 @@ impl CpuSet {
 /// Sums of all domains.
 pub(crate) struct Sums {
     of_domain: Vec<DomainSums>,
-    /// CPUs with two tasks or more.
+    /// CPUs with at least two tasks.
     pub(crate) crowded: CpuSet,
-    /// CPUs that have changed, unknown to all domains.
+    /// CPUs that have changed since the last refresh of any domain.
     changed: CpuSet,
-    /// The same by layer of domains: known to others, but not to those of that layer.
+    /// By layer of domains: CPUs whose change that layer's domains have not seen yet.
     stale: Vec<CpuSet>,
 }
 
@@ -78,13 +77,13 @@ impl Sums {
         }
     }
 
-    /// What the sums of its groups are made of has changed.
+    /// Marks a CPU as changed.
     #[inline]
     pub(crate) fn note(&mut self, cpu: CpuId) {
         self.changed.insert(cpu);
     }
 
-    /// Has some CPU of the domain two tasks?
+    /// Does some CPU of the domain have two tasks?
     #[inline]
     pub(crate) fn some_crowded(&self, domain: &Domain) -> bool {
         domain.words.iter().any(|&(word, mask)| self.crowded.0[At(word)] & mask != 0)
@@ -95,7 +94,7 @@ impl Sums {
         &self.of_domain[domain]
     }
 
-    /// Brings the sums of a domain up to date by `sum` of those groups that have changed.
+    /// Refreshes the sums of the changed groups of a domain by `sum`.
     pub(crate) fn refresh(
         &mut self,
         domains: &Domains,

@@ -1,7 +1,6 @@
-//! The shared wake queue: wakees stand on a queue of their cache besides their
-//! runqueue, and a CPU that has run out of work pulls one before it goes idle. Which
-//! wakee and which queue is decided in policy/swqueue.h; here stand the queues, and
-//! what their locks and lines cost.
+//! The shared wake queue: wakees are listed on their cache's queue as well as their runqueue, and a
+//! CPU that runs out of work pulls one before it goes idle. policy/swqueue.h decides which wakee
+//! and which queue; this file has the queues and the costs of their locks and lines.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId, bits};
@@ -11,37 +10,37 @@ use crate::rq::shared::{Entry, Queue};
 use crate::sim::Sim;
 use crate::tasks::task::Place;
 
-/// Why the queue's lock is taken: waits are counted apart.
+/// Why the queue's lock is taken; waits are counted separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Append,
     Remove,
 }
 
-/// How a CPU's look at the shared queues ended.
+/// Outcome of a CPU's look at the shared queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pull {
-    /// There was nothing to take.
+    /// The queues were empty.
     Nothing,
-    /// A queue was locked, but nothing came of it.
+    /// A queue was locked, but no task could be taken.
     Lost,
-    /// A task waits on this CPU's runqueue now.
+    /// A task now waits on this CPU's runqueue.
     Taken,
 }
 
 impl Sim<'_> {
-    /// Will this wakee, about to be queued on `dst`, be appended to a shared queue?
+    /// Is this wakee, about to be enqueued on `dst`, also appended to a shared queue?
     #[inline]
     pub(crate) fn goes_to_shared_queue(&mut self, wakee: TaskId, dst: CpuId) -> bool {
         let Some(shared) = &self.shared_queues else { return false };
-        // A fork is no wake-up; and what has left one queue for another has migrated.
+        // A fork is not a wakeup; and a task that changed queues has migrated.
         let forked = self.world.task(wakee).sum_exec_ns == 0 && !shared.at_every_enqueue;
         let migrated = self.tasks[wakee].attaching;
         !forked && self.world.swqueue_appends(&self.rules.tunables, wakee, dst, migrated)
     }
 
-    /// `cpu` appends a wakee that has just been queued on `dst`; it
-    /// holds the runqueue's lock and asks at `when` for the queue's.
+    /// `cpu` appends a wakee just enqueued on `dst`. It holds the runqueue's lock and requests the
+    /// shared queue's at `when`.
     pub(crate) fn append_shared(
         &mut self,
         cpu: CpuId,
@@ -64,8 +63,8 @@ impl Sim<'_> {
         self.remove_shared(cpu, task, asked_at)
     }
 
-    /// Takes a task that stops waiting on the runqueue of `of` off its shared queue, if
-    /// it is on one. `cpu` asks for the queue's lock at `when`.
+    /// Removes a task that stops waiting on `of`'s runqueue from its shared queue, if it is on one.
+    /// `cpu` requests the queue's lock at `when`.
     #[inline]
     pub(crate) fn remove_shared(&mut self, cpu: CpuId, task: TaskId, when: Ns) -> Toll {
         let Some(q) = self.tasks[task].shared_queue.take() else { return Toll::default() };
@@ -81,7 +80,7 @@ impl Sim<'_> {
         toll
     }
 
-    /// A task moved by balancing leaves its shared queue; the pass pays.
+    /// A task moved by balancing leaves its shared queue; the pass pays for it.
     pub(crate) fn remove_shared_in_balance(&mut self, cpu: CpuId, task: TaskId) {
         let toll = self.remove_shared(cpu, task, self.now);
         if let Some(shared) = &mut self.shared_queues {
@@ -89,8 +88,8 @@ impl Sim<'_> {
         }
     }
 
-    /// __enqueue_entity() other than for a wakeup: does a task that waits on the runqueue
-    /// of `cpu`, put back or moved there, join the shared queue as well?
+    /// __enqueue_entity() outside a wakeup: does a task put back or moved to the runqueue of `cpu`
+    /// also join the shared queue?
     #[inline]
     fn joins_shared(&mut self, cpu: CpuId, task: TaskId) -> bool {
         self.shared_queues.as_ref().is_some_and(|s| s.at_every_enqueue)
@@ -99,8 +98,8 @@ impl Sim<'_> {
             && self.world.swqueue_appends(&self.rules.tunables, task, cpu, false)
     }
 
-    /// The shared queue at a switch from `prev` to `next`, after `toll`: a task that still
-    /// wants to run is appended, the next one taken off.
+    /// The shared queue at a switch from `prev` to `next`, after `toll`: a still runnable `prev` is
+    /// appended, `next` removed.
     #[inline]
     pub(crate) fn relist(
         &mut self,
@@ -131,13 +130,13 @@ impl Sim<'_> {
         }
     }
 
-    /// What removals and appends have cost the balancing pass that ends here.
+    /// Cost of removals and appends in the balancing pass that ends here.
     pub(crate) fn take_shared_costs(&mut self) -> Ns {
         self.shared_queues.as_mut().map_or(0, |s| std::mem::take(&mut s.balancing))
     }
 
-    /// Before `cpu` goes idle: the oldest wakee of its cache that may run here leaves
-    /// its runqueue for this one. The time that takes is added to `toll`.
+    /// Before `cpu` goes idle: moves the oldest wakee of its cache that may run here to this
+    /// runqueue. Adds the duration to `toll`.
     pub(crate) fn pull_shared(&mut self, cpu: CpuId, toll: &mut Toll) -> Pull {
         if self.shared_queues.is_none() {
             return Pull::Nothing;
@@ -165,7 +164,7 @@ impl Sim<'_> {
         pull
     }
 
-    /// Reads the head of a queue without its lock: is there nothing?
+    /// Reads a queue's head without the lock: is it empty?
     fn sees_none(&mut self, cpu: CpuId, q: usize, toll: &mut Toll) -> bool {
         let Some(shared) = &mut self.shared_queues else { return true };
         let look = shared.queues[q].head.look(cpu, self.hw.near.lines());
@@ -175,7 +174,7 @@ impl Sim<'_> {
         self.queue(q).looks_empty(now, when)
     }
 
-    /// Locks a queue and takes its head off, if there is one and `cpu` may have it.
+    /// Locks a queue and pops its head, if there is one and `cpu` may run it.
     fn pop_shared(&mut self, cpu: CpuId, q: usize, toll: &mut Toll) -> Option<TaskId> {
         let list = &self.queue(q).list;
         let (first, after) = (list.front().copied(), list.get(1).map(|e| e.by));
@@ -219,8 +218,8 @@ impl Sim<'_> {
         takes
     }
 
-    /// Takes a queue's lock at `when`, does one list operation that touches the nodes
-    /// of its neighbours, and gives it back. Returns what that takes, and when it ends.
+    /// Takes a queue's lock at `when`, does one list operation that touches the neighbouring nodes,
+    /// and releases the lock. Returns the duration and the end.
     fn access(
         &mut self,
         q: usize,
@@ -231,8 +230,8 @@ impl Sim<'_> {
     ) -> (Toll, Ns) {
         let Some(shared) = &mut self.shared_queues else { return (Toll::default(), when) };
         let queue = &mut shared.queues[q];
-        // Under contention the lock's word goes back to its owner for the release, and from
-        // there to the next waiter (queued_spin_lock_slowpath()).
+        // Under contention the lock's word moves back to its owner for the release, and from there
+        // to the next waiter (queued_spin_lock_slowpath()).
         let back =
             if queue.lock.held_at(self.now) { self.hw.near.line(cpu, queue.head.owner) } else { 0 };
         let handoff = back + queue.head.take(cpu, self.hw.near.lines());
@@ -250,7 +249,7 @@ impl Sim<'_> {
         (Toll { stall: wait + nodes, cost: work }, done)
     }
 
-    /// The queue of a CPU, and all queues of its cache in the order in which it looks.
+    /// The queue of a CPU, followed by all queues of its cache in search order.
     pub(crate) fn queue_tried(&self, cpu: CpuId, k: u32) -> Option<usize> {
         self.shared_queues.as_ref()?.tried(self.hw.near.llc(cpu), cpu, k)
     }

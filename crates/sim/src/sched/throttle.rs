@@ -1,6 +1,6 @@
-//! What a quota does to the tasks of a CPU (6.1): queues are throttled where their task
-//! is put back, when one is first woken on them, and run again when their debt is paid.
-//! Tasks of a throttled queue are runnable, but not on the timeline.
+//! Throttling of a CPU's tasks (6.1): a queue is throttled when its task is put back or one is
+//! first enqueued on it, and unthrottled when its debt is paid. Tasks of a throttled queue are
+//! runnable, but not on the timeline.
 
 use reveille_policy::{CpuId, TaskId};
 
@@ -10,8 +10,8 @@ use crate::sim::Sim;
 use crate::tasks::task::Place;
 
 impl Sim<'_> {
-    /// enqueue_task_fair() through the groups around a task. False: some level is
-    /// throttled, and the task is held there instead of joining the timeline.
+    /// enqueue_task_fair() through the task's groups. Returns false if a level is throttled and the
+    /// task is held there instead of joining the timeline.
     pub(crate) fn enqueue_groups(&mut self, task: TaskId, cpu: CpuId) -> bool {
         let group = self.group_of(task);
         self.join_queues(group, cpu);
@@ -21,7 +21,7 @@ impl Sim<'_> {
         }
         bandwidth.held[cpu].push(task);
         self.tasks[task].place = Place::Held(cpu);
-        // Woken for nothing, an idle CPU begins a new idle stretch.
+        // A CPU woken for nothing begins a new idle interval.
         let c = &mut self.cpus[cpu];
         if matches!(c.step, Step::Idle | Step::IdleExit) {
             c.idle_stamp = self.now.max(1);
@@ -29,8 +29,8 @@ impl Sim<'_> {
         false
     }
 
-    /// An entity joins the queue of `group`, which joins the one around it if it is new
-    /// there, and so on up to the first that is throttled.
+    /// Enqueues an entity on `group`'s queue; a newly non-empty queue is enqueued in its parent,
+    /// and so on up to the first throttled one.
     fn join_queues(&mut self, mut group: Option<usize>, cpu: CpuId) {
         while let Some(g) = group {
             let current = self.runs_in(cpu, g);
@@ -55,8 +55,8 @@ impl Sim<'_> {
         self.replan_bandwidth();
     }
 
-    /// dequeue_task_fair() through the groups: a queue that this empties gives back what
-    /// it has drawn, and leaves the queue around it.
+    /// dequeue_task_fair() through the groups: a queue that becomes empty returns its runtime and
+    /// leaves its parent's queue.
     pub(crate) fn dequeue_groups(&mut self, task: TaskId, cpu: CpuId) {
         let group = self.group_of(task);
         let Some(bandwidth) = &mut self.bandwidth else { return };
@@ -64,8 +64,8 @@ impl Sim<'_> {
         self.replan_bandwidth();
     }
 
-    /// put_prev_task_fair(): queues of the task that has just stopped running on `cpu` are
-    /// throttled if they are out of runtime.
+    /// put_prev_task_fair(): throttles the queues of the task that just stopped running on `cpu`,
+    /// if they are out of runtime.
     pub(crate) fn put_prev_groups(&mut self, task: TaskId, cpu: CpuId) {
         let mut group = self.group_of(task);
         while let Some(g) = group {
@@ -75,8 +75,8 @@ impl Sim<'_> {
         self.replan_bandwidth();
     }
 
-    /// throttle_cfs_rq(): unless the pool has something after all, the queue's tasks leave
-    /// the timeline, and the group leaves the queue around it.
+    /// throttle_cfs_rq(): unless the pool has runtime after all, the queue's tasks leave the
+    /// timeline, and the group leaves its parent's queue.
     fn throttle_if_out(&mut self, g: usize, cpu: CpuId) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
         let group = &mut bandwidth.groups[g];
@@ -101,7 +101,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Takes a waiting task off the timeline: it counts as asleep there.
+    /// Takes a waiting task off the timeline, where it counts as asleep.
     fn hold(&mut self, task: TaskId, cpu: CpuId) {
         self.advance_cpu(cpu);
         let t = &mut self.tasks[task];
@@ -119,8 +119,8 @@ impl Sim<'_> {
         }
     }
 
-    /// distribute_cfs_runtime(), executed by `by`: first come, first served, until the
-    /// pool is empty. Returns what it takes.
+    /// distribute_cfs_runtime(), executed by `by`: in FIFO order until the pool is empty. Returns
+    /// its duration.
     pub(crate) fn distribute(&mut self, g: usize, by: CpuId) -> Toll {
         let mut toll = Toll::default();
         while let Some(bandwidth) = &mut self.bandwidth {
@@ -134,8 +134,8 @@ impl Sim<'_> {
         toll
     }
 
-    /// unthrottle_cfs_rq(): the queue at the head of the list runs again, if no group
-    /// around it is throttled. An idle CPU is asked to look, `after` that much time.
+    /// unthrottle_cfs_rq(): the queue at the head of the list runs again, unless an ancestor is
+    /// throttled. An idle CPU is kicked `after` this delay.
     fn unthrottle(&mut self, g: usize, cpu: CpuId, by: CpuId, after: Toll) -> Toll {
         let Some(bandwidth) = &mut self.bandwidth else { return Toll::default() };
         let group = &mut bandwidth.groups[g];
@@ -158,7 +158,7 @@ impl Sim<'_> {
         toll
     }
 
-    /// Held tasks that nothing holds any more join the timeline as if woken.
+    /// Held tasks without a throttled ancestor join the timeline as if woken.
     fn release(&mut self, cpu: CpuId) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
         if bandwidth.held[cpu].is_empty() {

@@ -1,7 +1,7 @@
-//! try_to_wake_up() in kernel order: wait for the wakee to leave its CPU, select
-//! one, and queue it there: directly under that CPU's lock, or on its wake list.
-//! Between selection and queueing time passes, and the chosen CPU still looks idle
-//! to every other waker: the race that the SIS_SHORT mail describes.
+//! try_to_wake_up() in kernel order: wait for the wakee to be switched out, select a CPU, and
+//! enqueue it there, directly under that CPU's lock or through its wake list. Selection takes time,
+//! during which the selected CPU still looks idle to every other waker: the race that the SIS_SHORT
+//! patch describes.
 
 use reveille_machine::Distance;
 use reveille_measure::Ns;
@@ -12,12 +12,12 @@ use crate::rq::runqueue::Arrival;
 use crate::sim::Sim;
 use crate::tasks::task::Place;
 
-/// Lines that a push on another CPU's wake list moves: the list head and the
-/// pending flag with the need-resched word.
+/// Lines transferred by a push to another CPU's wake list: the list head, and the pending flag with
+/// the need-resched word.
 const WAKE_LIST_LINES: Ns = 2;
 
 impl Sim<'_> {
-    /// The current task of `cpu` wakes `wakee`, then goes on with its program.
+    /// The current task of `cpu` wakes `wakee`, then continues its program.
     pub(crate) fn wake(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
         if let Place::Delayed(on) = self.tasks[wakee].place {
             let toll = self.wake_delayed(cpu, wakee, on);
@@ -27,7 +27,7 @@ impl Sim<'_> {
         self.wake_begins(cpu, wakee);
         let leaves_at = self.tasks[wakee].on_cpu_until;
         if leaves_at > self.now {
-            // Still switching away: its own CPU may take it back from its wake list.
+            // Still being switched out: its own CPU may process it from its wake list.
             let on = self.world.task(wakee).prev_cpu;
             if self.ttwu_queue(cpu, on, true) {
                 self.count_wakeup(cpu, on);
@@ -52,8 +52,8 @@ impl Sim<'_> {
         self.measured.counters.activations += 1;
     }
 
-    /// Selects a CPU for a wakee. On the waker's own CPU it is queued at once, since
-    /// no other CPU can interfere; elsewhere it is queued when the selection has taken its time.
+    /// Selects a CPU for a wakee. On the waker's own CPU it is enqueued at once, since no other CPU
+    /// can interfere; elsewhere it is enqueued when the selection completes.
     pub(crate) fn select(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
         let (pick, toll) = self.decide(cpu, wakee, flags);
         if pick.cpu == cpu {
@@ -64,21 +64,22 @@ impl Sim<'_> {
         }
     }
 
-    /// Selection is over: the wakee goes to the chosen CPU, whatever happened there.
+    /// The selection is complete: the wakee goes to the selected CPU, whatever has happened there
+    /// meanwhile.
     pub(crate) fn commit(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick) {
         let toll = self.queue_wakee(cpu, wakee, pick, Toll::default());
         self.proceed(cpu, toll);
     }
 
-    /// A timer on `cpu` wakes its task, in interrupt context. The interrupt is short
-    /// against what follows, so that selection and queueing happen at once.
+    /// A timer on `cpu` wakes its task in interrupt context. The interrupt is short compared with
+    /// what follows, so selection and enqueue happen at once.
     pub(crate) fn wake_from_timer(&mut self, cpu: CpuId, wakee: TaskId) -> Toll {
         if let Place::Delayed(on) = self.tasks[wakee].place {
             return self.wake_delayed(cpu, wakee, on);
         }
         self.wake_begins(cpu, wakee);
         if self.world.task(wakee).sum_exec_ns == 0 {
-            // wake_up_new_task(): the fork has placed it, and it has no debt.
+            // wake_up_new_task(): fork has placed it, and it has no lag.
             let mut toll = self.enqueue_woken(cpu, wakee, cpu, self.now);
             toll += self.check_preempt(cpu, cpu, wakee);
             return toll;
@@ -87,12 +88,12 @@ impl Sim<'_> {
         self.queue_wakee(cpu, wakee, pick, toll)
     }
 
-    /// Asks the policy, and charges what it looked at.
+    /// Asks the policy, and charges for the CPUs scanned.
     #[inline(always)]
     fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) -> (Pick, Toll) {
         let waker = self.world.curr(cpu);
         let pick = self.select_cpu(wakee, waker, cpu, flags);
-        // Of another LLC a search reads what its CPUs share, and a line of each CPU.
+        // A search of another LLC reads that LLC's shared lines, and a line of each CPU.
         let far = u64::from(pick.far);
         let near = u64::from(pick.tested) + u64::from(pick.searched) - far;
         let looked = near * Ns::from(self.hw.cost.scan_cpu_ns)
@@ -122,7 +123,7 @@ impl Sim<'_> {
             self.measured.counters.idle_searches += 1;
             self.measured.counters.cpus_searched += u64::from(pick.searched);
             if self.rules.has(bits::SIS_PROP) {
-                // By the clock around the walk: has_idle_cores was read before.
+                // The walk is timed by the clock; has_idle_cores was read before.
                 let walk = Ns::from(pick.searched) * Ns::from(self.hw.cost.scan_cpu_ns);
                 let elapsed = self.cpus[cpu].stretch(walk);
                 self.world.scan_done(&self.rules.tunables, cpu, &pick, elapsed);
@@ -131,13 +132,13 @@ impl Sim<'_> {
         (pick, toll)
     }
 
-    /// As the schedstats of "sched/fair: Track efficiency of select_idle_sibling" do.
+    /// Counts as the schedstats of "sched/fair: Track efficiency of select_idle_sibling" do.
     #[inline]
     fn count_search(&mut self, pick: &Pick, fast: bool) {
         let c = &mut self.measured.counters;
         c.sis_search += 1;
         c.sis_scanned += 1;
-        // A cache of one CPU has no domain to search.
+        // A cache with one CPU has no domain to search.
         if !fast && self.world.llc_cpus(self.hw.near.llc(pick.target)).len() > 1 {
             c.sis_domain_search += 1;
             c.sis_scanned += u64::from(pick.siblings) + u64::from(pick.searched);
@@ -171,7 +172,7 @@ impl Sim<'_> {
         } else {
             toll += self.enqueue_woken(cpu, wakee, dst, self.now + toll.stall);
             if self.cpus[dst].step == Step::Idle {
-                // Need-resched is set when the task is queued, not before.
+                // Need-resched is set at the enqueue, not before.
                 let queued = toll.stall + self.cpus[cpu].stretch(toll.cost);
                 toll += self.kick_idle(cpu, dst, queued);
             } else {
@@ -181,8 +182,7 @@ impl Sim<'_> {
         toll
     }
 
-    /// set_task_cpu(): a wakee that changes CPU leaves its load and its place on the
-    /// timeline behind.
+    /// set_task_cpu(): on migration a wakee's load and vruntime stay with the old queue.
     fn set_task_cpu(&mut self, wakee: TaskId, dst: CpuId) {
         let from = self.world.task(wakee).prev_cpu;
         if from == dst {
@@ -196,8 +196,7 @@ impl Sim<'_> {
         self.world.task_mut(wakee).prev_cpu = dst;
     }
 
-    /// Puts the wakee on the wake list of `dst`, which stays idle to the eye until
-    /// the pending bit is set here.
+    /// Puts the wakee on `dst`'s wake list; `dst` looks idle until the pending bit is set here.
     fn push_wake_list(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId) -> Toll {
         let mut toll = Toll {
             stall: WAKE_LIST_LINES * self.hw.near.line(dst, cpu),
@@ -220,8 +219,8 @@ impl Sim<'_> {
         toll
     }
 
-    /// Enqueues a woken task on `dst` at `when`; `cpu` executes that and pays for it. The lock
-    /// of that runqueue is held all the while, load_avg's line included.
+    /// Enqueues a wakee on `dst` at `when`; `cpu` executes that and pays for it. That runqueue's
+    /// lock is held throughout, including the access to load_avg's line.
     pub(crate) fn enqueue_woken(
         &mut self,
         cpu: CpuId,
@@ -241,9 +240,8 @@ impl Sim<'_> {
         Toll { stall: wait + stall, cost: work + told.cost }
     }
 
-    /// ttwu_do_activate(), the lock being held: the idle stretch of `dst` ends, and the
-    /// task is on its queue. Returns the time of what comes on top of the work:
-    /// load_avg's line, a resched of `dst`, the shared queue.
+    /// ttwu_do_activate() with the lock held: ends `dst`'s idle interval and enqueues the task.
+    /// Returns the time beyond that work: load_avg's line, a resched of `dst`, the shared queue.
     #[inline(always)]
     pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
         let c = &mut self.cpus[dst];

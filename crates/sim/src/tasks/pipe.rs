@@ -82,7 +82,7 @@ impl Pages {
         }
     }
 
-    /// What is to be read in all pages together.
+    /// Unread bytes in all pages.
     #[cfg(debug_assertions)]
     pub(crate) fn bytes(&self) -> u64 {
         assert!(usize::from(self.used) <= PIPE_PAGES, "{self:?}");

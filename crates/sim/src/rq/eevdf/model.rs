@@ -137,7 +137,7 @@ impl Model {
             cut_short &=
                 self.eligible(&wakee) && (wakee.deadline < curr.deadline || !self.eligible(&curr));
         }
-        let best = self.choice(cut_short).expect("somebody is eligible");
+        let best = self.choice(cut_short).expect("some task is eligible");
         if cut_short && (best.task == woken || !self.rules.slice_protect) {
             self.protected_until = self.protected_until.min(curr.vruntime);
         } else if best.task != woken && self.rules.slice_protect && self.rules.run_to_parity {
@@ -159,7 +159,7 @@ impl Model {
             return Some(Next::Asleep(best.task, lag));
         }
         if self.curr != Some(best.task) {
-            // Whoever ran until now waits behind its equals.
+            // The previously running task waits behind its equals.
             if let Some(prev) = self.curr() {
                 self.on.retain(|e| e.task != prev.task);
                 self.on.push(prev);

@@ -1,5 +1,5 @@
-//! Random schedules on one timeline: a plain model of the rules decides the same, and
-//! nobody's lag leaves its bounds.
+//! Random schedules on one timeline: a simple model of the rules decides alike, and every task's
+//! lag stays within bounds.
 
 use reveille_policy::TaskId;
 use std::ops::Range;
@@ -113,7 +113,7 @@ impl Bench {
         }
     }
 
-    /// Picks until somebody runs or nobody is left.
+    /// Picks until a task runs or the queue is empty.
     fn pick(&mut self) {
         loop {
             let next = self.eevdf.pick();
@@ -201,7 +201,7 @@ impl Bench {
         self.preempt_if(|e| e.preempts(task, true), |m| m.preempts(task, true));
     }
 
-    /// The greatest lag of anybody, as service in ns.
+    /// The largest lag of any task, as service in ns.
     fn greatest_lag(&self) -> f64 {
         let weight = self.model.sums().1 as f64;
         let lags = self.model.on.iter().map(|e| self.model.exact_lag(e));
