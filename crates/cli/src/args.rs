@@ -63,7 +63,7 @@ pub enum Command {
     Fit(FitArgs),
     Record(UsageRecordArgs),
     Import(UsageImportArgs),
-    /// Summarize a recording, and say which quantiles it is too short for
+    /// Summarize a recording, and what it is too short to tell
     Show(UsageShowArgs),
     Plan(PlanArgs),
     Fleet(FleetArgs),

@@ -15,7 +15,7 @@ pub enum UsageCommand {
     Record(Box<UsageRecordArgs>),
     /// Make a recording from a table of requests, or from Prometheus' data on a container
     Import(UsageImportArgs),
-    /// Summarize a recording, and say which quantiles it is too short for
+    /// Summarize a recording, and what it is too short to tell
     Show(UsageShowArgs),
 }
 
