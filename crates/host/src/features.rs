@@ -192,7 +192,7 @@ mod tests {
         drop(switched.guard.as_mut().unwrap().stdin.take());
         let end = Instant::now() + Duration::from_secs(5);
         while fs::read_to_string(&file).unwrap() != "NO_HRTICK\n" {
-            assert!(Instant::now() < end, "nobody put it back");
+            assert!(Instant::now() < end, "it was not put back");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

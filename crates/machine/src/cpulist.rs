@@ -1,7 +1,7 @@
 //! Reads the kernel's CPU lists (`0-3,8,10-11`), strictly: these numbers size
 //! arrays, so nonsense and absurd ranges are errors, not guesses.
 
-/// Highest CPU number that is believed: eight times the largest `NR_CPUS`.
+/// Highest CPU number accepted: eight times the largest `NR_CPUS`.
 const HIGHEST: u32 = 65_535;
 
 /// Why a text is not a CPU list.

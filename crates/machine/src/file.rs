@@ -270,7 +270,7 @@ impl Document {
             ),
             (Some(_), Some(_)) => (
                 "has more than one of `source`, `estimate`, `measured` and `fitted`",
-                "keep `source` if somebody measured it, `estimate` if it follows from a source, \
+                "keep `source` if it was published, `estimate` if it follows from a source, \
                  `measured` if it was on this very machine, `fitted` if none of these",
             ),
         };

@@ -1,5 +1,5 @@
-//! Reads hwloc XML exports (`lstopo --of xml`), version 1 and 2: the format in
-//! which people send around the topology of a machine that others do not own.
+//! Reads hwloc XML exports (`lstopo --of xml`), version 1 and 2: the usual format for publishing a
+//! machine's topology.
 
 use std::collections::HashMap;
 use std::ops::Range;

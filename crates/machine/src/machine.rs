@@ -10,7 +10,7 @@ pub const DEFAULT_HZ: u32 = 250;
 /// [`Origin::Fitted`]: with more free numbers a model can be bent to any result.
 pub const MAX_FITTED: usize = 8;
 
-/// What somebody measured, and how far it spread.
+/// A measured value and its spread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// On what, how, and by which arithmetic.
@@ -32,7 +32,7 @@ pub enum Origin {
     Estimated(String),
     /// Measured on the machine itself; the value is the median.
     Measured(Measured),
-    /// Nobody has measured it: the reason for the value, and what it was set against.
+    /// Not measured: the reason for the value, and what it was fitted to.
     Fitted(String),
 }
 
@@ -123,7 +123,7 @@ pub struct Machine {
     pub hz: u32,
     /// Every constant of `cost` with its evidence, in the order of [`CostModel::FIELDS`].
     pub constants: Vec<Constant>,
-    /// What of it is not modelled, as clauses; empty for machine files.
+    /// Hardware features that are not modelled, as clauses; empty for machine files.
     pub warnings: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ impl Machine {
         self.cost.set(key, value)
     }
 
-    /// The constants, and exit latencies of idle states, that nobody has measured.
+    /// The unmeasured constants and idle exit latencies.
     pub fn fitted(&self) -> Vec<&str> {
         let constants = self.constants.iter().filter(|c| c.origin.is_fitted()).map(|c| c.key);
         let idle = self.idle.iter().filter(|s| s.origin.is_fitted()).map(|s| s.name.as_str());

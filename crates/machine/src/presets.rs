@@ -60,7 +60,7 @@ pub fn cost_model_names() -> Vec<&'static str> {
     COST_MODELS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Where an embedded file stands in the source tree, for messages.
+/// Path of an embedded file in the source tree, for messages.
 pub(crate) fn file_of(name: &str) -> String {
     format!("machines/{name}.toml")
 }

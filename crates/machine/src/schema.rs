@@ -1,4 +1,4 @@
-//! The words of a machine file, as they stand in it. Unknown ones are refused, so
+//! The keys of a machine file, as parsed. Unknown ones are refused, so
 //! that a misspelt constant is not silently the inherited one.
 
 use std::collections::BTreeMap;

@@ -140,7 +140,7 @@ fn divisor(amount: &Amount, params: &[u64]) -> Result<u64, Mistake> {
     }
 }
 
-/// Parentheses may stand in each other this deep.
+/// Maximum nesting of parentheses.
 const MAX_PARENTHESES: u32 = 8;
 
 /// Reads an amount from left to right.
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         Ok(inner)
     }
 
-    /// Skips so many bytes, and blanks behind them.
+    /// Skips this many bytes, and the blanks after them.
     fn skip(&mut self, bytes: usize) {
         self.rest = self.rest[bytes..].trim_start();
     }

@@ -472,7 +472,7 @@ impl TaskSource {
     }
 }
 
-/// Can the operation take no time? Locks do not when nobody else has them.
+/// Can the operation take no time? Uncontended locks do not.
 fn is_bookkeeping(op: &Op) -> bool {
     matches!(
         op,

@@ -1,5 +1,5 @@
 //! Refuses workload files whose tasks could not do what they say: wait for what
-//! nobody does, join a list twice, or measure what nothing records.
+//! no task does, join a list twice, or measure what nothing records.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ impl Workload {
                     return Err(self.op_error(op, &problem, "wake it by `wake_list` only"));
                 }
                 Code::Wait { timeout: None, .. } if !posted && !task.joins() => {
-                    let problem = "nobody would ever wake this task";
+                    let problem = "no task ever wakes this one";
                     let help =
                         "give `wait` a time, post the task from another, or let it join a list";
                     return Err(self.op_error(op, problem, help));
@@ -159,7 +159,7 @@ impl Workload {
                     return Err(self.op_error(op, &problem, "let it `serve = true`"));
                 }
                 Code::Serve if !requested => {
-                    let problem = "nobody sends this task requests";
+                    let problem = "no task sends this one requests";
                     return Err(self.op_error(op, problem, "let another task `request` it"));
                 }
                 _ => {}
@@ -216,7 +216,7 @@ impl Workload {
                 Code::Lock { lock } => (Some(Some(lock)), None),
                 Code::Unlock { lock } => (None, Some(Some(lock))),
                 Code::Respawn if !held.is_empty() => {
-                    let problem = "the task exits with a lock that nobody else could take";
+                    let problem = "the task exits with a lock held, which no other task could take";
                     return Err(self.op_error(op, problem, "give the lock back before"));
                 }
                 _ => (None, None),

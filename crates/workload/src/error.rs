@@ -28,7 +28,7 @@ pub enum WorkloadError {
     Load {
         /// Name of the workload.
         workload: String,
-        /// As given, in the workload's unit of load.
+        /// Load, in the workload's unit.
         load: u64,
         /// What is wrong with it, and the fix.
         mistake: Mistake,

@@ -69,7 +69,7 @@ impl Workload {
     /// [`WorkloadError::File`] for anything that is not a workload: unknown or
     /// missing keys and operations; names that nothing declares, or that nothing
     /// uses; values that are no counts or times; a task that would never take
-    /// time, or would wait for what nobody does.
+    /// time, or would wait for what no task does.
     pub fn parse(file: &str, text: &str) -> Result<Workload, WorkloadError> {
         let source = Source::new(file, text);
         let document = DeTable::parse(text).map_err(|error| {

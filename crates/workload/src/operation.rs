@@ -70,7 +70,7 @@ impl Code {
     }
 }
 
-/// All operations of a program; what stands in a loop is there `rounds` times, so that
+/// All operations of a program; those in a loop occur `rounds` times, so that
 /// with 2 each operation meets each that can follow it.
 pub(crate) fn flatten(ops: &[OpSource], rounds: usize) -> Vec<&OpSource> {
     let mut all = Vec::new();

@@ -309,9 +309,9 @@ pub enum Op {
     Respawn,
 }
 
-/// A loop of so many rounds does not end within a run.
+/// A loop of this many rounds does not end within a run.
 pub const FOR_EVER: u32 = u32::MAX;
-/// Loops may stand in each other this deep.
+/// Maximum nesting of loops.
 pub const MAX_DEPTH: usize = 4;
 
 /// What a run is judged by.

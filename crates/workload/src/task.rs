@@ -22,18 +22,18 @@ pub(crate) struct TaskSource {
     pub(crate) ops: Vec<OpSource>,
 }
 
-/// With whom tasks share an address space.
+/// Which tasks share an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Process {
-    /// With nobody.
+    /// One of its own.
     Own,
-    /// With all such tasks of their instance.
+    /// Shared by all such tasks of the instance.
     Instance,
-    /// With all such tasks of the run.
+    /// Shared by all such tasks of the run.
     Run,
 }
 
-/// The same, as written or as a parameter chooses: its index and what each choice means.
+/// A [`Process`], fixed or selected by a parameter: its index and its choices.
 #[derive(Clone, Debug)]
 pub(crate) enum ProcessSource {
     Fixed(Process),

@@ -63,7 +63,7 @@ pub(crate) fn calls(time: Ns) -> Vec<Sketch> {
     vec![
         clock.sketch("clock", "clock_gettime(CLOCK_MONOTONIC) in a loop"),
         syscall.sketch("syscall", "getppid in a loop"),
-        wake.sketch("futex_wake", "FUTEX_WAKE, nobody waits, entry included"),
+        wake.sketch("futex_wake", "FUTEX_WAKE without a waiter, entry included"),
         wait.sketch("futex_wait", "FUTEX_WAIT that finds another value, entry included"),
     ]
 }

@@ -74,7 +74,7 @@ pub fn derive(
         interrupts(&mut found, &figures, pairs, place, polling);
         found.machine.idle = idle_states::measured(&mut found, &figures, host, place, idle);
     } else {
-        found.warn("the idle state", "one CPU alone has nobody to wake it");
+        found.warn("the idle state", "a single CPU has no waker");
     }
     if !found.derived.is_empty() {
         found.stated("speed", 1.0, "the costs are those of this host");
@@ -318,7 +318,7 @@ fn interrupts(
         Some(whole - figures.get(&format!("ipi_none_{place}"))?)
     };
     let Some(near) = flight(place) else {
-        return found.warn("ipi_flight_ns", "membarrier(2) interrupted nobody");
+        return found.warn("ipi_flight_ns", "membarrier(2) interrupted no CPU");
     };
     let how = format!("ipi_flight_{place} - ipi_none_{place}: membarrier(2) until its interrupt");
     found.measured("ipi_flight_ns", near, &how);

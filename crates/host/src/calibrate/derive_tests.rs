@@ -47,7 +47,7 @@ fn base() -> Machine {
     machine
 }
 
-/// The same CPU, and a neighbour under the same cache.
+/// A CPU itself, and a neighbour under the same cache.
 const PAIRS: [(Distance, Cpus); 2] = [(Distance::Same, (1, 1)), (Distance::Llc, (1, 0))];
 
 fn figure(name: &str, median: f64) -> Measurement {

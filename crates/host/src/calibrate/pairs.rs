@@ -218,7 +218,7 @@ pub(crate) fn yields(time: Ns) -> Result<Vec<Sketch>, HostError> {
         over.store(true, Ordering::Relaxed);
     });
     Ok(vec![
-        alone.sketch("yield_alone", "sched_yield with nobody to give way to"),
+        alone.sketch("yield_alone", "sched_yield without another task"),
         pairs.sketch("yield_switch", "sched_yield between two threads, each with its switch"),
         shares.sketch_in("ratio", "yield_share", "share of sched_yield calls that switched"),
     ])

@@ -151,7 +151,7 @@ impl Change {
             return Err(HostError::System {
                 doing: format!("change the limits of `{}`", self.group.name()),
                 reason: format!(
-                    "somebody else changes them too: they were {}, and are {now} now; nothing \
+                    "another process changes them too: they were {}, and are {now} now; nothing \
                      was written",
                     self.from.limits
                 ),
@@ -195,8 +195,8 @@ impl Change {
         Err(HostError::System {
             doing: format!("change the limits of `{}`", self.group.name()),
             reason: format!(
-                "after `{}` was written to {}, {now} is set and not {reached}: somebody else \
-                 changes it too, or this kernel does",
+                "after `{}` was written to {}, {now} is set and not {reached}: another \
+                 process changes it too, or this kernel does",
                 write,
                 write.file(self.group.version())
             ),
@@ -211,7 +211,7 @@ impl Change {
         open.and_then(|mut file| file.write_all(write.to_string().as_bytes())).map_err(|error| {
             let help = match error.kind() {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                    "run as root, or as somebody to whom the group was delegated"
+                    "run as root, or as the user to whom the group was delegated"
                 }
                 ErrorKind::NotFound => "the task group is gone: see that it still runs",
                 ErrorKind::InvalidInput => {

@@ -326,7 +326,7 @@ fn what_somebody_else_sets_meanwhile_is_theirs() {
     // Between comparing and writing: nothing is written.
     fs::write(dir.path().join("cpu.max"), "25000 100000\n").unwrap();
     let error = change.make(&GO_ON).unwrap_err().to_string();
-    assert!(error.contains("somebody else"), "{error}");
+    assert!(error.contains("another process"), "{error}");
     assert!(error.contains("quota 25000 us") && error.contains("nothing was written"), "{error}");
     assert_eq!(shown(dir.path()), us(Some(25_000), 100_000, 10_000));
 

@@ -284,7 +284,7 @@ fn read(file: &Path) -> Result<String, HostError> {
 
 fn not_read(file: &Path, error: std::io::Error) -> HostError {
     let help = match error.kind() {
-        ErrorKind::PermissionDenied => "run as somebody who may read the group's files",
+        ErrorKind::PermissionDenied => "run as a user who may read the group's files",
         _ => "see that the task group still exists",
     };
     HostError::system(format!("read {}", file.display()), error, help)

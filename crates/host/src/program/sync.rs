@@ -184,6 +184,6 @@ mod tests {
             assert_eq!(inbox.noted.load(Ordering::Relaxed), 77);
         }
         assert_eq!(arena.lists[0].load(Ordering::Relaxed), 0);
-        wake_list(&arena, 0, || unreachable!("nobody to wake"), Scope::Private);
+        wake_list(&arena, 0, || unreachable!("no task to wake"), Scope::Private);
     }
 }

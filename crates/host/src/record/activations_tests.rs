@@ -109,7 +109,7 @@ fn a_thread_that_never_sleeps_has_one_demand_until_the_end() {
     story.switch(40, 0, 9, Runnable, 7);
     let activity = story.end(50);
     assert_eq!(activity.demands, [demand(10, 30, 0, None)]);
-    // One that was woken and did not run yet has no demand that anybody knows.
+    // One that was woken and did not run yet has no known demand.
     let mut story = Story::new();
     story.wake(10, 7);
     assert_eq!(story.end(50).demands, []);
@@ -121,7 +121,7 @@ fn children_are_of_the_group_and_the_dead_leave_their_number() {
     story.wake(0, 7).switch(0, 0, 0, Runnable, 7);
     story.at(1, 0, Kind::Fork { parent: 7, child: 20 }).wake(1, 20);
     story.switch(1, 1, 0, Runnable, 20).switch(3, 1, 20, Dead, 0);
-    // The id is somebody else's now.
+    // The id has been reused.
     story.at(4, 1, Kind::Fork { parent: 50, child: 20 }).wake(4, 20);
     story.switch(4, 1, 0, Runnable, 20).switch(6, 1, 20, Dead, 0);
     story.at(7, 0, Kind::Fork { parent: 7, child: 21 }).wake(7, 21);

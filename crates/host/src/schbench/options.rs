@@ -176,7 +176,10 @@ impl Schbench {
     pub(super) fn check(&self, workers: u32) -> Result<(), HostError> {
         let refuse = |problem: String, help: &str| Err(HostError::input(problem, help));
         if self.message_threads == 0 || workers == 0 {
-            return refuse("`-m` or `-t` is 0: nobody to measure".into(), "use at least 1 of each");
+            return refuse(
+                "`-m` or `-t` is 0: nothing to measure".into(),
+                "use at least 1 of each",
+            );
         }
         if self.runtime_s > 0 && self.warmup_s >= self.runtime_s {
             let problem = format!(
@@ -284,7 +287,7 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_refused() {
         assert!(Schbench::new(Era::Current).check(4).is_ok());
-        assert!(problem(|_| {}, 0).contains("nobody"));
+        assert!(problem(|_| {}, 0).contains("nothing"));
         assert!(problem(|j| (j.runtime_s, j.warmup_s) = (5, 5), 1).contains("nothing is measured"));
         assert!(problem(|j| j.pipe_bytes = Some(PIPE_BYTES + 1), 1).contains("1048576"));
         assert!(problem(|j| (j.pipe_bytes, j.rps) = (Some(1), Some(1)), 1).contains("pipe"));

@@ -22,7 +22,7 @@ use crate::sys::{cpu, futex};
 /// Stack of a thread, which calls little.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Writes to standard error, as far as anybody listens.
+/// Writes to standard error; ignores errors.
 pub(super) fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
@@ -294,7 +294,7 @@ fn message_thread(shared: &Shared, own: &Messenger, of: usize, report: Sender<Re
         say(&format!("Pinning to message thread index {of} cpu {cpu}\n"));
         pin(&[cpu])
     });
-    // Nobody listens after the first problem.
+    // The receiver is gone after the first problem.
     let _ = report.send(pinned.map(|()| Ready::Messenger { thread: this_thread() }));
     drop(report);
     if !shared.gate.pass() {
@@ -373,7 +373,7 @@ mod tests {
     fn a_thread_that_cannot_be_set_up_calls_the_run_off() {
         let mut job = Schbench::new(Era::Current);
         job.message_threads = 2;
-        // The last CPU that can be named; whoever has it may start here.
+        // The highest CPU that the mask can name; a host that has it passes trivially.
         let places = Places { message: None, workers: Some(vec![1023]) };
         if cpu::allowed().unwrap().contains(&1023) {
             return;

@@ -177,7 +177,7 @@ impl Worker {
     /// Writes a whole transfer.
     #[inline]
     pub fn fill_page(&self, byte: u8) {
-        self.page.lock().expect("nobody panics with it").fill(byte);
+        self.page.lock().expect("no thread panics while holding it").fill(byte);
     }
 }
 
@@ -382,7 +382,7 @@ mod tests {
         assert!(workers[0].wake_ns() >= before);
         assert_eq!(workers[0].wake_ns(), workers[4].wake_ns());
         messenger.wake_all(&workers, false);
-        assert!(!workers.iter().any(posted), "nobody waits any more");
+        assert!(!workers.iter().any(posted), "no worker waits any more");
     }
 
     #[test]

@@ -182,7 +182,7 @@ fn a_stop_while_it_loads_ends_the_loader() {
     assert!(!lives(&fake.file("pid")));
 }
 
-/// Where the process that is to be killed finds its fake kernel.
+/// Directory of the fake kernel for the process to be killed.
 const TO_BE_KILLED: &str = "REVEILLE_TEST_TO_BE_KILLED";
 
 #[test]
@@ -196,7 +196,7 @@ fn a_loader_dies_with_its_parent() {
         sleep(Duration::from_secs(60));
         return;
     }
-    // It does not heed a SIGTERM, and nobody but the kernel could end it.
+    // It ignores SIGTERM, so only the kernel can end it.
     let fake = Fake::new("trap '' TERM INT HUP; enable reveille_1.0; while :; do sleep 0.05; done");
     let mut parent = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "sched_ext::tests::a_loader_dies_with_its_parent"])

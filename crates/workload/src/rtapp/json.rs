@@ -19,7 +19,7 @@ pub(super) struct Node<'a> {
     span: Range<usize>,
 }
 
-/// The same without the value, for a complaint that only the whole file can decide.
+/// A [`Node`]'s position, for mistakes that only show in the whole file.
 pub(super) struct Place {
     path: String,
     span: Range<usize>,
@@ -73,7 +73,7 @@ impl<'a> Node<'a> {
         Place { path: self.path.clone(), span: self.span() }
     }
 
-    /// What stands at `place` of the same file is wrong.
+    /// A mistake at `place` in this file.
     pub(super) fn error_at(&self, place: &Place, mistake: Mistake) -> WorkloadError {
         self.source.error(&place.span, Some(&place.path), mistake)
     }
@@ -108,7 +108,7 @@ impl<'a> Node<'a> {
         Ok(self.object()?.properties.iter().map(member).collect())
     }
 
-    /// The same of an object whose keys are names: each once, and none empty.
+    /// [`Node::members`] of an object whose keys are names: nonempty and unique.
     pub(super) fn named(&self) -> Result<Vec<(&'a str, Node<'a>)>, WorkloadError> {
         let members = self.members()?;
         for (index, (key, node)) in members.iter().enumerate() {

@@ -90,7 +90,7 @@ impl Waits {
         })
     }
 
-    /// Refuses events that would wait for ever, wake nobody, or have to choose whom.
+    /// Refuses events that would wait forever, wake no task, or leave open which task to wake.
     pub(super) fn check(&self, top: &Node) -> Result<(), WorkloadError> {
         for list in &self.lists {
             let (name, [waits, wakes]) = (&list.name, list.verbs());
