@@ -41,7 +41,7 @@ fn pipe() -> Program {
     workload.build(1, &BTreeMap::new()).expect("one pair")
 }
 
-/// Half a simulated round trip in ns, on so many CPUs of the machine.
+/// Half a simulated round trip in ns, on this many CPUs of the machine.
 fn simulated(machine: &Machine, cpus: u32, program: &Program, base: &str) -> f64 {
     let topology = Topology::uniform(1, 1, cpus, 1).expect("a topology");
     let machine = Machine { topology, ..machine.clone() };

@@ -116,7 +116,7 @@ pub(crate) enum Source<'a> {
     Exponential {
         mean: f64,
     },
-    /// Shares of periods with at most so many requests.
+    /// Entry `n`: share of periods with at most `n` requests.
     Poisson {
         cumulative: Vec<f64>,
         step: f64,

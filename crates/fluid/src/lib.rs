@@ -33,7 +33,7 @@ pub use state::GroupDemand;
 use count::Count;
 use state::State;
 
-/// A period in so many is spent before counting starts.
+/// Warm-up: one period in this many.
 const WARMUP: u64 = 20;
 
 /// Why groups cannot be simulated.
@@ -73,9 +73,9 @@ pub enum InterferenceError {
     },
 }
 
-/// Simulates groups that share `capacity_cpus` for so many periods, after a twentieth of
-/// them as warm-up. The same arguments give the same result, bit for bit. Demands depend
-/// on `seed` and not on quotas and bursts, so that settings can be compared pair by pair.
+/// Simulates groups that share `capacity_cpus` for `periods`, after a twentieth of them as warm-up.
+/// Deterministic: equal arguments give the same result, bit for bit. Demands depend on `seed` but
+/// not on quotas and bursts, so settings can be compared pairwise.
 ///
 /// # Errors
 /// See [`InterferenceError`].

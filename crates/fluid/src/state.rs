@@ -108,7 +108,7 @@ impl<'a> State<'a> {
     }
 
     /// Serves groups in a period that has not enough for all; `within` is what they want
-    /// within their quotas, and stands in `served`.
+    /// within their quotas, and is in `served`.
     fn share(&mut self, within: f64) {
         if within > self.capacity {
             // Quotas promise more than there is.

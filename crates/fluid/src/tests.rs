@@ -64,7 +64,7 @@ fn gamma_beyond(shape: u32, scale: f64, x: f64) -> f64 {
     sum
 }
 
-/// Where tokens never run out and nobody waits, demand itself decides.
+/// If tokens never run out and no request waits, demand itself decides.
 #[test]
 fn groups_apart_with_large_bursts_are_the_closed_form() {
     for (m, use_of_quota) in [(10, 0.5), (10, 0.7), (10, 0.9), (20, 0.7)] {

@@ -49,7 +49,8 @@ pub struct Counters {
     pub hot_line_wait_ns: Ns,
     /// Time spent waiting for the locks of shared wake queues to append a wakee.
     pub swqueue_append_wait_ns: Ns,
-    /// The same to take one off: at its pick, at its dequeue, or to pull it elsewhere.
+    /// Time spent waiting for the same locks to remove a wakee: at its pick, at its dequeue, or to
+    /// pull it elsewhere.
     pub swqueue_remove_wait_ns: Ns,
     /// Tasks that a CPU about to go idle pulled from a shared wake queue; they are
     /// among `balance_migrations` too.

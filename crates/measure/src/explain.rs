@@ -113,7 +113,8 @@ explain! {
     cpus_per_search: "CPUs", Lower = |s| ratio(s.c.cpus_searched as f64, s.c.idle_searches as f64);
     /// Idle CPUs found by runqueues scanned, in percent (se_eff% of commit 70fb5ccf2ebb).
     search_efficiency_pct: "%", Higher = |s| pct(s.found(), s.c.sis_scanned as f64);
-    /// The same of the searches that went beyond target, previous and recent CPU (dom_eff%).
+    /// Efficiency of searches that went beyond target, previous and recent CPU, in percent
+    /// (dom_eff%).
     domain_efficiency_pct: "%", Higher =
         |s| pct(s.found() - s.fast(), s.c.sis_scanned as f64 - s.fast());
     /// Share of searches that found one of those three idle, in percent (fast_rate%).
@@ -138,7 +139,7 @@ explain! {
     /// Share of all CPU time lost waiting for the locks of shared wake queues to append
     /// a wakee, in percent. Not part of `lock_wait_pct`.
     swqueue_append_wait_pct: "%", Lower = |s| pct(s.c.swqueue_append_wait_ns as f64, s.cpu_time);
-    /// The same to take a wakee off, in percent.
+    /// Share of all CPU time lost waiting for the same locks to remove a wakee, in percent.
     swqueue_remove_wait_pct: "%", Lower = |s| pct(s.c.swqueue_remove_wait_ns as f64, s.cpu_time);
     /// Both as a share of the CPU time that was not idle, in percent: what a profile of
     /// CPU cycles shows.

@@ -51,7 +51,7 @@ pub fn needed_for(quantile: f64) -> u64 {
     (BEYOND_QUANTILE as f64 / (1.0 - quantile) - 1e-6).ceil() as u64
 }
 
-/// Are so many samples enough to speak of this quantile?
+/// Is this number of samples enough to state this quantile?
 pub fn enough_for(samples: u64, quantile: f64) -> bool {
     samples >= needed_for(quantile)
 }

@@ -9,10 +9,10 @@ pub enum Observed {
     /// Every figure.
     #[default]
     Everything,
-    /// What the kernel tells everybody: how long each CPU was idle, and the context switches
-    /// of the machine. No wakeup is seen, neither where it went nor how long it took.
+    /// What any kernel shows: idle time of each CPU, and context switches of the machine. No wakeup
+    /// is observed, neither its CPU nor its latency.
     FromOutside {
-        /// Times that a task changed CPU, for whatever reason, if the kernel tells.
+        /// Changes of CPU for any reason, if the kernel reports them.
         migrations: Option<u64>,
     },
 }

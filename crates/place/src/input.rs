@@ -73,7 +73,7 @@ pub fn read_input(path: &Path, kind: InputKind) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same as text.
+/// Reads a file as UTF-8 text.
 ///
 /// # Errors
 /// As [`read_input`]; [`ErrorKind::InvalidData`] if it is not UTF-8.

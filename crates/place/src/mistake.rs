@@ -40,7 +40,7 @@ impl Mistake {
         Mistake::new(error.to_string(), help)
     }
 
-    /// The same with another fix.
+    /// Replaces the fix.
     pub fn mended_by(self, help: impl Into<String>) -> Mistake {
         Mistake { help: help.into(), ..self }
     }

@@ -54,7 +54,7 @@ impl Mistake {
 /// A file's name, as given in messages, and its text.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// As given by the user.
+    /// Name in messages: the path the user gave.
     pub file: String,
     /// All of it.
     pub text: String,

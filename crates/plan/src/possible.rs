@@ -27,7 +27,7 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
         return Err(throttled(request.usage, throttling));
     }
     if request.goals.is_empty() {
-        let help = "say what is to be reached, such as --goal p99=20ms or --goal 'throttled<0.1%'";
+        let help = "set a goal, such as --goal p99=20ms or --goal 'throttled<0.1%'";
         return Err(PlanError::option("--goal", Mistake::new("no goal is given", help)));
     }
     let goals = &request.goals;

@@ -63,7 +63,7 @@ pub enum BandwidthError {
     AboveParent {
         /// Quota divided by period.
         cpus: f64,
-        /// The same of the nearest limited group around it.
+        /// Quota divided by period of the nearest limited ancestor.
         parent_cpus: f64,
     },
 }
@@ -164,8 +164,8 @@ impl BandwidthLimits {
         (least.0 != NO_QUOTA).then(|| least.cpus())
     }
 
-    /// The same in whole microseconds, as the kernel's files have them: quota and burst are
-    /// rounded down, so that the burst stays within the quota; the period to the nearest.
+    /// These limits in whole microseconds, as in the kernel's files. Quota and burst are rounded
+    /// down, so that the burst stays within the quota; the period to the nearest.
     pub fn in_whole_us(&self) -> BandwidthLimits {
         let down = |ns: Ns| ns / 1000 * 1000;
         BandwidthLimits {
@@ -198,13 +198,13 @@ pub enum PeriodStep {
     NotDue,
     /// The timer has stopped; it starts again at the next draw.
     Stopped,
-    /// Refilled, and nobody waits.
+    /// Refilled, without throttled queues waiting for runtime.
     Rested,
     /// Refilled, and throttled queues wait: [`Pool::grant`] to each in order.
     Distribute,
 }
 
-/// A task group's settings and what is left of its quota (`struct cfs_bandwidth`).
+/// A task group's settings and remaining quota (`struct cfs_bandwidth`).
 /// The list of throttled queues belongs to the caller.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -375,9 +375,8 @@ impl World {
         );
     }
 
-    /// The search that `pick` tells of took `this_cpu` so much time. Says to SIS_PROP
-    /// what searches cost, and charges it to the idle time that SIS_AGE counts on;
-    /// without effect for other policies and other picks.
+    /// Reports that the search of `pick` took `elapsed_ns` on `this_cpu`: updates SIS_PROP's cost
+    /// of searches and SIS_AGE's idle time. No effect for other policies and picks.
     #[inline]
     pub fn scan_done(&mut self, tunables: &Tunables, this_cpu: CpuId, pick: &Pick, elapsed_ns: Ns) {
         assert!(self.has(this_cpu), "no such CPU");

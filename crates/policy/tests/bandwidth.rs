@@ -435,7 +435,7 @@ fn every_verdict_of_a_kernel_is_met() {
     }
 }
 
-/// The same for a group of cgroup v1 in another: outer and inner quota and period, in us.
+/// As above, for a nested group of cgroup v1: outer and inner quota and period, in us.
 #[test]
 fn every_verdict_of_a_kernel_on_nested_groups_is_met() {
     let said = [

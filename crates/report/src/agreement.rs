@@ -180,7 +180,7 @@ pub fn agreement_json(a: &Agreement) -> String {
 }
 
 /// One line per row under one line of column names; a figure that is absent or not finite
-/// is an empty cell. Modes stand as `centre:share`, separated by blanks.
+/// is an empty cell. Modes are written as `centre:share`, separated by blanks.
 ///
 /// # Errors
 ///

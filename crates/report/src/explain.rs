@@ -1,5 +1,5 @@
-//! The numbers that explain a row, as people read them: shares instead of
-//! parallel rates, and one line per mechanism that a placement policy can move.
+//! The numbers that explain a row, for people: shares instead of parallel rates, and one line per
+//! mechanism that a placement policy affects.
 
 use reveille_measure::Explain;
 use reveille_study::Row;
@@ -61,7 +61,7 @@ const SHARED_QUEUE: [Line; 4] = [
     part("waits of busy time", |e| percent(e.swqueue_wait_busy_pct)),
 ];
 
-/// What stands for a number that was not observed.
+/// Printed for a number that was not observed.
 const NOT_OBSERVED: &str = "–";
 
 fn si(value: f64) -> String {

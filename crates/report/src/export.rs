@@ -7,7 +7,7 @@ use crate::made::json_text;
 
 /// The comparison as indented JSON, ending in a newline.
 ///
-/// Keys stand in the order of the fields of [`Comparison`] and are the stable
+/// Keys are in the order of the fields of [`Comparison`] and are the stable
 /// interface. JSON has no NaN and no infinity: a figure without a finite value
 /// is `null`, as an absent one is. So `null` always reads "there is no such
 /// number" and never stands for zero. It is the usual value of `p_value` (with

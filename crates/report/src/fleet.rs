@@ -1,4 +1,4 @@
-//! Many containers at a glance, those at risk first: a table, a page and CSV of the same cells.
+//! The ranking of many containers, those at risk first: a table, a page and CSV of the same cells.
 
 use reveille_plan::{Container, Fleet, Likely};
 
@@ -57,7 +57,7 @@ fn cells(container: &Container) -> [String; 8] {
     ]
 }
 
-/// What stands below a row: the range of its p99, missed goals, and what is not known.
+/// Lines below a row: the range of its p99, missed goals, and what is not known.
 fn remarks(container: &Container) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(p99) = container.p99_ns {

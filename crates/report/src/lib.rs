@@ -1,16 +1,15 @@
 //! Views of a [`Comparison`](reveille_study::Comparison): a table for the terminal, a
 //! page for a browser, JSON, CSV, and the record of fidelity of many; and of a
-//! [`Plan`](reveille_plan::Plan). Views decide only how a figure
-//! looks; what it is and whether it hits is settled in the study crate, so that
-//! no two views can disagree.
+//! [`Plan`](reveille_plan::Plan). Views only format: the study crate computes figures and
+//! verdicts, so no two views can disagree.
 //!
-//! Every view is a pure function: the same comparison gives the same bytes.
+//! Every view is a pure function of its input, byte for byte.
 //!
 //! # Figures without a value
 //!
 //! A figure can be undefined (the relative spread around a mean of zero is NaN).
-//! All views say so in the same way and never print a number in its place: the
-//! terminal and the page show `n/a`, JSON has `null`, CSV an empty cell.
+//! No view prints a number in its place: the terminal and the page show `n/a`, JSON has `null`, CSV
+//! an empty cell.
 
 mod agreement;
 mod baselines;

@@ -1,5 +1,5 @@
 //! How to reproduce a result: the program's version in every JSON and on every page. Command line
-//! and date are on pages only, so that the same input gives the same JSON.
+//! and date are on pages only, so that JSON depends on the input alone.
 
 use serde::Serialize;
 

@@ -4,10 +4,10 @@
 
 use reveille_study::Metric;
 
-/// What a figure without a value is written as.
+/// Printed for a figure without a value.
 pub(crate) const UNDEFINED: &str = "n/a";
 
-/// What a quantile of too few samples is written as.
+/// Printed for a quantile of too few samples.
 pub(crate) const TOO_FEW: &str = "too few";
 
 /// The kind of quantity that a metric's unit makes it.

@@ -19,7 +19,7 @@ const PLAIN: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 
 /// Renders `c` for a terminal of `width` columns (less than 60 is taken as 60).
 ///
-/// Rows stand in one block per case, metric and variant. With `explain`, each
+/// Rows form one block per case, metric and variant. With `explain`, each
 /// block is followed by the numbers that explain it, baseline `->` candidate,
 /// one column per load; a block that looks at the same runs as an earlier one
 /// does not repeat them.
@@ -258,8 +258,7 @@ fn legend(c: &Comparison) -> String {
     parts.join("; ")
 }
 
-/// Names come from files that anybody may have written; a control character in
-/// one could drive the terminal.
+/// Names come from untrusted files, whose control characters could drive the terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
 }

@@ -21,7 +21,7 @@ fn limits(quota_ms: Option<u64>, period_ms: u64, burst_ms: u64) -> BandwidthLimi
     }
 }
 
-/// A group that stands for somebody's; `None` where this host cannot have one.
+/// A group as another process would own it; `None` where this host cannot have one.
 fn somebodys() -> Option<(HostGroups, LiveGroup)> {
     let group = TaskGroup {
         name: "app".to_owned(),

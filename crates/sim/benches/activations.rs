@@ -160,7 +160,7 @@ fn timed_pairs(machine: &Machine, pairs: u64, virtual_ms: u64, seed: u64) -> Tim
     timed(machine, &program, &policy, &Groups::default(), virtual_ms, seed)
 }
 
-/// All tasks in a group with a quota of so many CPUs, in periods of 10 ms.
+/// All tasks in a group with a quota of this many CPUs, in periods of 10 ms.
 fn quota(cpus: u64) -> Groups {
     let period_ns = 10_000_000;
     let limits = BandwidthLimits { quota_ns: Some(cpus * period_ns), period_ns, burst_ns: 0 };
@@ -211,7 +211,7 @@ fn median(values: Vec<f64>) -> f64 {
 }
 
 /// Runs one row of [`CASES`], or behind them the main case, with one pair to a CPU of a machine of
-/// so many sockets of its size, and prints its name and activations.
+/// this many sockets of its size, and prints its name and activations.
 fn once(row: usize, sockets: u32, [warmup_ms, virtual_ms]: [u64; 2]) {
     let mut case = pairs("v6.2 +SIS_SHORT");
     let mut machine = reveille_machine::load(case.machine).expect("a preset");

@@ -322,7 +322,7 @@ fn only_idle_cpus_that_do_not_poll_are_woken_by_interrupts() {
 }
 
 /// A timeout that fires while its CPU leaves idle, and a post that comes before it has:
-/// the task is woken once. The post is moved across the whole way out of idle.
+/// the task is woken once. The post is moved across the whole idle exit.
 #[test]
 fn a_post_and_a_timeout_that_meet_wake_a_task_once() {
     let machine = exact(machine("icx-guest-32", 1, 1, 4, 1));

@@ -1,4 +1,4 @@
-//! The same arguments give the same result, bit for bit, in whatever thread; the
+//! Equal arguments give the same result, bit for bit, on any thread; the
 //! seed is the only source of variation.
 
 mod common;

@@ -70,7 +70,7 @@ fn a_slice_ends_at_the_first_tick_after_it() {
     }
 }
 
-/// A wake-up ends nobody's slice who is still owed time; once the slice is over, the
+/// A wakeup does not end the slice of a task with positive lag; once the slice is over, the
 /// sleeper comes first. CFS preempts at once.
 #[test]
 fn a_sleeper_waits_for_the_end_of_a_slice_and_no_longer() {

@@ -265,7 +265,7 @@ fn counters_agree(
     Ok(())
 }
 
-/// Pulls are migrations; and without the feature nobody waits for the queue's lock.
+/// Pulls are migrations; and without the feature no task waits for the queue's lock.
 fn shared_queue_is_used_if_there(policy: &Policy, result: &RunResult) -> Result<(), TestCaseError> {
     let c = &result.counters;
     prop_assert!(c.swqueue_pulls <= c.balance_migrations, "{c:?}");

@@ -1,4 +1,4 @@
-//! What somebody notices who runs the same work on another kernel: where wakees go,
+//! Visible differences between kernels under the same work: where wakees go,
 //! how far is searched for them, and how they are handed over.
 
 mod common;

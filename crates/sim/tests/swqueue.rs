@@ -35,7 +35,7 @@ fn pair() -> Program {
     program(text, 1)
 }
 
-/// The same machine, on which each turn at the queue's lock is longer.
+/// The machine with longer critical sections of the queue's lock.
 fn longer(base: &Machine) -> Machine {
     let cost =
         CostModel { swqueue_hold_ns: base.cost.swqueue_hold_ns + LONGER_NS, ..base.cost.clone() };
@@ -59,7 +59,7 @@ fn a_wakee_that_waits_is_pulled_by_a_cpu_that_runs_dry() {
     }
 }
 
-/// A queue belongs to one cache: where every CPU has its own, there is nobody to pull for.
+/// A queue belongs to one cache: where every CPU has its own, there is no other CPU to pull for.
 #[test]
 fn nothing_is_pulled_out_of_a_cache() {
     let machine = exact(machine("zen3-milan-36c", 1, 2, 1, 1));

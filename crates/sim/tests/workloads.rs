@@ -73,7 +73,7 @@ fn tasks_released_together_run_on_when_the_last_has_come() {
         let program = program(&body(release), 1_000);
         run(&machine, &program, &policy(""), 0, until).operations
     };
-    // Released by nobody, some run on while others have not come yet.
+    // Without a release, some run on before others have arrived.
     let soon = (1..100).map(|n| n * 50_000).find(|&until| counted("", until) >= 10);
     let soon = soon.expect("tasks run within 5 ms");
     assert!(counted("", soon) < 900);

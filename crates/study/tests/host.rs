@@ -27,7 +27,7 @@ struct Fake {
     no_cpus: bool,
     /// Ends with an error, or as after a stop, once this many runs are done.
     fails_after: Option<(usize, HostError)>,
-    /// Counts so many times the operations.
+    /// Multiplies the operations by this factor.
     factor: Option<u64>,
 }
 

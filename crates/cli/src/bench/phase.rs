@@ -15,12 +15,12 @@ use crate::plan_cmd::running_kernel;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
-/// The period of the experiment.
+/// Period of the experiment.
 const PERIOD_MS: u64 = 100;
 
 #[derive(clap::Args)]
 pub struct PhaseArgs {
-    /// Phases lie so many ms apart
+    /// Step between phases, in ms
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     step: u64,
     /// Batches at each phase, 200 ms each

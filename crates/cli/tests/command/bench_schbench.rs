@@ -309,7 +309,7 @@ fn a_run_for_ever_reports_until_it_is_interrupted() {
     let kill = format!("kill -INT {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    // This ends when nobody holds the stream any more, so no thread is left.
+    // EOF means that no thread holds the stream any more.
     let rest: Vec<_> = errors.map(Result::unwrap).collect();
     assert!(rest.iter().any(|line| line.contains("interrupted")), "{rest:?}");
     assert!(!rest.iter().any(|line| line.starts_with("average rps")), "no final result");

@@ -102,7 +102,7 @@ fn without_a_variant_the_baseline_stands_alone() {
     let row = &result["rows"][0];
     assert_eq!(row["variant"], "");
     assert_eq!(row["candidate"], row["baseline"]);
-    // The same figures as beside a variant.
+    // Equal to the figures beside a variant.
     let compared = json(&compare(&["+SIS_SHORT"], &["--json"]));
     assert_eq!(compared["rows"][0]["baseline"], row["baseline"]);
 }

@@ -74,7 +74,7 @@ impl Desk {
         errors
     }
 
-    /// Starts a sweep and kills it once so many lines are in its journal.
+    /// Starts a sweep and kills it once its journal has this many lines.
     fn killed(&self, out: &str, lines: usize) {
         let journal = self.path(&format!("{out}.journal"));
         let args = ["sweep", "spec.toml", "-o", out, "--jobs", "2"];

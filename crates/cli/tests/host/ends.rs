@@ -159,7 +159,7 @@ fn replaced_tasks_count_on() {
              program = [{{ run = \"50us\" }}, {{ count = 1 }}, {{ respawn = true }}]\n"
         ));
         let host = run_until_enough(&program, 10, 60, |host| host.result.operations > 10);
-        // Three tasks would count three times if nobody came after them.
+        // Without respawning, three tasks would count three times.
         assert!(host.result.operations > 10, "{process}: {}", host.result.operations);
         assert_eq!(host.tasks, None);
     }

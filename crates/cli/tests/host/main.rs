@@ -45,7 +45,7 @@ fn try_run(program: &Program, warmup_ms: u64, ms: u64) -> Result<HostRun, HostEr
     run_until(program, &Setting::default(), (warmup_ms, ms), &AtomicBool::new(false))
 }
 
-/// The same; it must succeed, and is given more time until it has done `enough`: on a busy
+/// As above; it must succeed, and is given more time until it has done `enough`: on a busy
 /// machine a task may wait that long for a CPU.
 fn run_until_enough(
     program: &Program,

@@ -83,7 +83,7 @@ fn interface(file: &object::File) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Where a name first stands as a word; the beginning of the text if nowhere.
+/// First occurrence of a name as a word; the start of the text if there is none.
 fn place(text: &str, name: &str) -> std::ops::Range<usize> {
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let found = text.match_indices(name).find(|(at, _)| {

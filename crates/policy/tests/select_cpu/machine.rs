@@ -39,7 +39,7 @@ pub enum Numbering {
     Shuffled,
 }
 
-/// A state with the wakeup that is to be decided in it.
+/// A state, and the wakeup to decide in it.
 pub struct Scene {
     pub machine: Machine,
     pub wakeup: Wakeup,
@@ -53,7 +53,7 @@ impl Recipe {
         Recipe::under("")
     }
 
-    /// The same under one policy: baseline and edits.
+    /// Such a state under one policy: baseline and edits.
     pub fn under(policy: &'static str) -> impl Strategy<Value = Recipe> {
         let cpus = prop_oneof![4 => 1..20usize, 3 => 20..100usize, 2 => 100..=150usize];
         let few = prop::collection::vec(cpus, 1..=3);
@@ -243,7 +243,7 @@ impl Recipe {
 }
 
 impl Scene {
-    /// The same state in the form that decisions are asked of.
+    /// The state as the policy's input.
     pub fn world(&self) -> World {
         let machine = &self.machine;
         let llcs = (0..machine.llcs.len()).map(|llc| LlcShape {

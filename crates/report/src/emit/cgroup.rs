@@ -31,9 +31,7 @@ pub(super) fn lines(limits: &BandwidthLimits, v1: bool, name: &str) -> Emitted {
                 .to_owned(),
         );
     } else {
-        notes.push(
-            "a group around it that has less CPU limits it all the same, without a word".to_owned(),
-        );
+        notes.push("a parent group with less CPU still limits it, without an error".to_owned());
     }
     notes.push(
         "a container runtime or systemd that updates the group may set it back: tell them"

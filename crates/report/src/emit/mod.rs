@@ -1,5 +1,5 @@
-//! Limits in the words of whoever sets them: the lines to write, and what those lines cannot
-//! say. One file per target; each takes the same limits and gives text and notes.
+//! Limits as configuration for the platform that sets them: the lines to write, and what they
+//! cannot express. One file per target, each from limits to text and notes.
 
 mod cgroup;
 mod koordinator;
@@ -12,7 +12,7 @@ mod tests;
 use reveille_measure::duration_text;
 use reveille_policy::BandwidthLimits;
 
-/// Who sets the limits.
+/// A platform that sets limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `cpu.max` and `cpu.max.burst`, as commands of a shell.
@@ -29,18 +29,18 @@ pub enum Target {
     Systemd,
 }
 
-/// What to give to a target.
+/// Configuration for a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Emitted {
     /// The lines, as the target reads them; the last ends with a line break.
     pub text: String,
-    /// What the lines cannot say, and what has to be known of them: a sentence each.
+    /// What the lines cannot express, and caveats, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Emitted {
-    /// The same with a sentence ahead of the lines, as a comment where the format has some, and
-    /// among the notes.
+    /// Adds a remark ahead of the lines, as a comment where the format has comments, and to the
+    /// notes.
     pub fn with_remark(mut self, target: Target, remark: &str) -> Emitted {
         if target != Target::Oci {
             self.text.insert_str(0, &format!("# {remark}\n"));

@@ -19,7 +19,7 @@ fn usual() -> BandwidthLimits {
     limits(Some(20_000), 100_000, 10_000)
 }
 
-/// Nothing of it can be said exactly by anybody but the kernel.
+/// Limits that only the kernel's own files can express exactly.
 fn odd() -> BandwidthLimits {
     limits(Some(12_345), 33_333, 5000)
 }

@@ -100,7 +100,7 @@ fn range(block: &[&AgreementRow]) -> Option<(f64, f64)> {
     (high > low).then_some((low, high))
 }
 
-/// Width of a strip, and what is left free at either end.
+/// Width of a strip, and its margin at either end.
 const WIDTH: f64 = 220.0;
 const EDGE: f64 = 6.0;
 

@@ -164,7 +164,7 @@ fn implied(row: &Row, published: f64) -> f64 {
 }
 
 /// Every load and variant of the case with something to look into. Rows of
-/// further metrics look at the same runs and add nothing.
+/// further metrics are of the same runs and add nothing.
 fn runs<'a>(case: &str, c: &'a Comparison, pool: &mut Pool) -> Vec<Run<'a>> {
     let mut runs: Vec<Run<'a>> = Vec::new();
     for row in c.rows.iter().filter(|r| r.case == case) {

@@ -10,7 +10,7 @@ use crate::group::{Group, groups, unique};
 use crate::number;
 use crate::printed::{self, capitalised, claim_predicted, claimed, score};
 
-/// `text` as it may stand in an element and in a quoted attribute.
+/// `text` escaped for an element or a quoted attribute.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for ch in text.chars() {

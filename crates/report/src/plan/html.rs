@@ -100,7 +100,7 @@ fn scroll(out: &mut String, class: &str, label: &str) {
     );
 }
 
-/// The same rows as in the terminal.
+/// The rows of the terminal's table.
 fn table(out: &mut String, plan: &Plan) {
     let columns = columns(plan);
     if columns.is_empty() {

@@ -58,7 +58,7 @@ pub(super) struct Column<'a> {
 pub(super) const THREADS: [&str; 5] =
     ["threads", "p99 today", "needs", "p99 then", "throttled then"];
 
-/// What so many threads at once do, as short cells.
+/// Results for one number of threads, as short cells.
 pub(super) fn by_thread(of: &OfThreads) -> [String; 5] {
     let dash = || "-".to_owned();
     let p99 = |brief: Option<Brief>| brief.map_or_else(dash, |brief| with_ms(brief.p99_ns));

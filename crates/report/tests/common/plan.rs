@@ -143,7 +143,7 @@ pub fn service() -> Plan {
     }
 }
 
-/// The same with so many neighbours.
+/// The plan with this many neighbours.
 pub fn with_neighbours(names: &[&str]) -> Plan {
     let mut plan = service();
     plan.neighbours = names

@@ -162,7 +162,7 @@ impl Eevdf {
 
     /// put_prev_entity(): the current task waits again.
     pub(crate) fn put_back(&mut self) {
-        self.average(); // keeps sums small, however long nobody sleeps
+        self.average(); // keeps sums small even if no task sleeps for long
         let curr = self.curr.take().expect("a task runs");
         self.prev = Some((curr.entity.task, curr.protected_until));
         self.insert(curr.entity);

@@ -1,5 +1,5 @@
 //! Task groups with a quota: who is in which group, what each group's queue on each
-//! CPU has drawn, and what has been used. The arithmetic stands in policy/bandwidth.h.
+//! CPU has drawn, and what has been used. The arithmetic is in policy/bandwidth.h.
 
 use crate::ids::CpuVec;
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
 //! Interprets task programs: what each operation costs, up to the next that takes time.
-//! Its effect, when that time is over, stands in effects.rs.
+//! Its effect, when that time is over, is in effects.rs.
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};

@@ -1,6 +1,6 @@
 //! One task as the simulator sees it: where it is, how far its program has come,
 //! and its place on the fair timeline. What placement decisions remember of it
-//! stands in [`reveille_policy::Task`].
+//! is in [`reveille_policy::Task`].
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};

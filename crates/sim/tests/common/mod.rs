@@ -17,7 +17,7 @@ pub fn machine(preset: &str, sockets: u32, llcs: u32, cores: u32, threads: u32) 
     Machine { topology, ..reveille_machine::load(preset).expect("a preset") }
 }
 
-/// The same machine where equal work always takes equal time. The plausible range of
+/// The machine, but equal work always takes equal time. The plausible range of
 /// `noise` excludes that, so the plain number is set.
 pub fn exact(machine: Machine) -> Machine {
     let cost = CostModel { noise: 0.0, speed: 1.0, all_core_clock: 1.0, ..machine.cost };

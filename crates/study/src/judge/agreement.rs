@@ -1,5 +1,5 @@
-//! Predicted and measured side by side. As a [`Comparison`](crate::Comparison) does, it
-//! holds all that views show; what is serialised here is the stable JSON interface.
+//! Predictions beside measurements. Like [`Comparison`](crate::Comparison), it holds everything
+//! that views show; its serialised form is the stable JSON interface.
 
 use reveille_measure::{HostContext, Metric};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct Agreement {
     pub machine_source: String,
     /// Kernel baseline that predictions were made with.
     pub base: String,
-    /// All randomness of all runs comes from it.
+    /// Seed of all runs.
     pub seed: u64,
     /// Host that was measured.
     pub host: HostContext,
@@ -48,7 +48,7 @@ pub struct AgreementRow {
     /// What is compared, with its unit: `throughput (operations/s)`.
     #[serde(flatten, serialize_with = "Metric::with_direction")]
     pub metric: Metric,
-    /// What is held against what.
+    /// What is compared.
     pub kind: AgreementKind,
     /// Repeats of the prediction.
     pub predicted: Spread,
@@ -66,7 +66,7 @@ pub struct AgreementRow {
     pub predicted_change_pct: Option<f64>,
     /// Measured change of means in percent, + is better; null for other kinds.
     pub measured_change_pct: Option<f64>,
-    /// By which part of the rule the row is judged.
+    /// The part of the rule that applies.
     pub rule: Rule,
     /// Do the two agree?
     pub verdict: Verdict,
@@ -74,7 +74,7 @@ pub struct AgreementRow {
     pub reason: String,
 }
 
-/// What a row of an agreement holds against what.
+/// What a row compares between prediction and measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgreementKind {

@@ -1,4 +1,4 @@
-//! What the predicted curve says to a published statement about it.
+//! Checks published statements about a curve against the predicted curve.
 
 use reveille_measure::Direction;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! The value that a study produces. Terminal table, HTML page, JSON and CSV are
-//! views of it; what is serialised here is the stable JSON interface.
+//! The result of a study. Terminal table, HTML page, JSON and CSV are views of it; its serialised
+//! form is the stable JSON interface.
 
 use reveille_measure::HostContext;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct Comparison {
     pub machines: Vec<MachineUsed>,
     /// The study's own baseline policy, such as `v6.2`.
     pub base: String,
-    /// All randomness of all runs comes from it.
+    /// Seed of all runs.
     pub seed: u64,
     /// At least one row per case, load, variant and metric, in the order of the study
     /// file; several where several figures are published for one.
@@ -36,11 +36,11 @@ pub struct Comparison {
     pub claims: Vec<Claim>,
     /// Hits among the claims; no part of the score.
     pub claim_score: Score,
-    /// What was published as well and cannot be predicted.
+    /// Published figures that cannot be predicted.
     pub unpredicted: Vec<Unpredicted>,
     /// Hits among the rows that count.
     pub score: Score,
-    /// The same beside "nothing ever changes".
+    /// Skill against predicting no change.
     pub skill: Skill,
     /// True if the run was interrupted and rows, or repeats of them, are missing.
     pub partial: bool,

@@ -1,4 +1,4 @@
-//! From the finished runs of groups that share CPUs to rows.
+//! Turns finished runs of groups that share CPUs into rows.
 
 use crate::judge::row::{Detail, Row, RowKind, SideDetail};
 use crate::judge::{statistics, verdict};

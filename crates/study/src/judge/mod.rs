@@ -1,4 +1,4 @@
-//! From figures to verdicts. Nothing here runs anything.
+//! Judges figures. Nothing here runs a simulation or a measurement.
 
 pub(crate) mod agreement;
 pub(crate) mod bench;

@@ -146,7 +146,7 @@ mod tests {
         let mut rates = vec![10.0; 9];
         rates.push(100.0);
         assert_eq!(centres(&rates), [10.0]);
-        // Among few repeats nobody can tell.
+        // Too few repeats to tell.
         assert_eq!(centres(&[10.0, 10.0, 100.0]), [10.0, 100.0]);
     }
 

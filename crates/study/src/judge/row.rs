@@ -140,7 +140,7 @@ pub enum RowKind {
     Interference,
 }
 
-/// The same explaining numbers for both sides.
+/// The explaining numbers of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Explanation {
     /// Mean over the baseline's repeats.

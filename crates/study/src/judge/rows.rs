@@ -1,5 +1,5 @@
-//! From finished runs to rows: every metric of every load under every variant, with
-//! one row more for each further figure that was published for it.
+//! Turns finished runs into rows: one for every metric of every load under every variant, and one
+//! more for each further figure published for it.
 
 use reveille_measure::statistics::std;
 use reveille_measure::{CpuTime, Direction, Explain, Metric, Ns, unit_ns};

@@ -1,4 +1,4 @@
-//! Hits among what counts.
+//! Counts of hits.
 
 use serde::Serialize;
 

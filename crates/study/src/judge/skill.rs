@@ -1,8 +1,7 @@
-//! Is a score better than that of a predictor which says "nothing ever changes"? Most
-//! published changes are small, so that one hits often without knowing anything.
+//! Compares the score with that of the null predictor, which predicts no change. Most published
+//! changes are small, so the null predictor hits often.
 //!
-//! Rows whose published figure is of one side alone have no part in it: nothing is the
-//! trivial prediction of a size.
+//! Rows with a published figure of one side are excluded: there is no trivial prediction of a size.
 
 use std::ops::AddAssign;
 

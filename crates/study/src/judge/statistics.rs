@@ -1,4 +1,4 @@
-//! From repeats to a figure: mean, spread, change and significance.
+//! Statistics over repeats: mean, spread, change and significance.
 
 use reveille_measure::Direction;
 use reveille_measure::statistics::{mean, std, variance};

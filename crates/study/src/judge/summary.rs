@@ -11,7 +11,7 @@ use crate::judge::skill::Skill;
 pub struct Summary {
     /// Over all studies.
     pub score: Total,
-    /// The same beside "nothing ever changes".
+    /// Skill against predicting no change.
     pub skill: Skill,
     /// Claims that agree; no part of the score.
     pub claim_hits: usize,
@@ -46,7 +46,7 @@ pub struct MechanismScore {
     pub counted: usize,
     /// Hits in percent of what counts; null if nothing does.
     pub pct: Option<f64>,
-    /// The same beside "nothing ever changes".
+    /// Skill against predicting no change.
     pub skill: Skill,
     /// Claims that agree; no part of the score.
     pub claim_hits: usize,

@@ -145,8 +145,8 @@ fn judge_side(ratio: f64, within: Option<f64>) -> Verdict {
 /// The share of a published figure of interference that a prediction may be off.
 pub const INTERFERENCE_SHARE: f64 = 0.25;
 
-/// Judges a figure of interference by the published one, both from where nobody is
-/// disturbed; `floor` is a difference that is as good as none.
+/// Judges a figure of interference by the published one, both relative to the undisturbed value;
+/// smaller differences than `floor` are ignored.
 pub fn judge_interference(published: f64, predicted: f64, floor: f64) -> Verdict {
     // A difference in the last digit of a sum is rounding, where the rule is met exactly.
     hit((predicted - published).abs() <= (INTERFERENCE_SHARE * published).max(floor) + 1e-12)

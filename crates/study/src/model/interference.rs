@@ -1,4 +1,4 @@
-//! Cases of groups that share CPUs by chance: no workload and no machine, but demand,
+//! Cases of groups that share CPUs with random demand: no workload and no machine, but demand,
 //! quota and burst, simulated period by period ([`reveille_fluid`]).
 
 use reveille_fluid::{Demand, GroupDemand, Interference, InterferenceError, joint};
@@ -104,7 +104,7 @@ pub struct JointMeasure {
     unit: &'static str,
     /// Which way is better for the groups.
     pub(crate) direction: Direction,
-    /// The figure if nobody is disturbed, from which differences are judged.
+    /// Value without any disturbance, from which differences are judged.
     pub(crate) rest: f64,
     /// A difference that is as good as none.
     pub(crate) floor: f64,

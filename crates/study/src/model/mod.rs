@@ -1,4 +1,4 @@
-//! What a study is. It imports no other room.
+//! The data model of studies. Depends on no other module of this crate.
 
 pub(crate) mod error;
 pub(crate) mod interference;

@@ -56,7 +56,7 @@ pub enum PublishedFigure {
         value: f64,
         /// Unit as printed; the metric's own if there is none.
         unit: Option<String>,
-        /// The same in the metric's unit.
+        /// `value` in the metric's unit.
         own: f64,
     },
     /// The standard deviation over runs of both sides, never counted.

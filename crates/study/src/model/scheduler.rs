@@ -21,7 +21,7 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// What loads it to run a policy; `None` if nothing is to be loaded.
+    /// The loader of the scheduler that runs a policy; `None` for the kernel's own.
     pub(crate) fn loader(&self, policy: &Policy) -> Option<Loader> {
         let (program, args) = match self {
             Scheduler::Kernel => return None,

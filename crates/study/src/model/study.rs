@@ -1,5 +1,5 @@
-//! A study with every name resolved and every number checked: nothing in it can
-//! be wrong any more, so that running it needs no further questions.
+//! A validated study: every name is resolved and every number checked, so running it needs no
+//! further checks.
 
 use std::borrow::Cow;
 
@@ -188,7 +188,7 @@ impl Study {
         names
     }
 
-    /// The same study with this many repeats of every case.
+    /// Overrides the number of repeats of every case.
     ///
     /// # Errors
     /// [`StudyError::Option`] unless 1 to [`MAX_REPEATS`].
@@ -202,7 +202,7 @@ impl Study {
         Ok(self)
     }
 
-    /// The same study with all cases on one machine.
+    /// Moves all cases to one machine.
     ///
     /// # Errors
     /// [`StudyError::Option`] if a variant names CPUs that the machine does not have, or

@@ -13,7 +13,7 @@ use reveille_workload::{Workload, WorkloadError};
 use crate::model::on::On;
 use crate::model::study::Point;
 
-/// The first item that stands in the list twice: its second position.
+/// Position of the first duplicate in a list.
 pub(crate) fn duplicate<T: PartialEq>(items: &[T]) -> Option<usize> {
     (1..items.len()).find(|&i| items[..i].contains(&items[i]))
 }

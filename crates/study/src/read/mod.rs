@@ -1,4 +1,4 @@
-//! From files and the command line to a study.
+//! Reads studies from files and the command line.
 
 pub(crate) mod catalogue;
 pub(crate) mod check;

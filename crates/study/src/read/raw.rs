@@ -1,4 +1,4 @@
-//! A study file as it stands in TOML, before anything in it is checked. Every
+//! A study file as parsed from TOML, before anything in it is checked. Every
 //! value keeps its place, so that a message can point at it.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Predicts a study and measures it on this host, and holds one against the other.
+//! Predicts a study, measures it on this host, and compares both.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! From the finished runs of a study to its comparison.
+//! Folds the finished runs of a study into its comparison.
 
 use reveille_measure::HostContext;
 
@@ -79,7 +79,7 @@ pub(crate) fn comparison(
     }
 }
 
-/// What stands in a comparison where a machine would.
+/// Stands in for the machine of cases that run on none.
 fn fluid() -> MachineUsed {
     MachineUsed {
         name: FLUID.to_owned(),

@@ -1,5 +1,5 @@
 //! The runs of a study: every case × load × side × repeat, with the seed of each, and
-//! what they leave behind. Whoever runs them, simulator or host, fills the same matrix.
+//! what they leave behind. The simulator and the host fill the same matrix.
 //!
 //! What a run leaves is either kept by index or summed in whole numbers, so that the
 //! order in which runs end does not show.

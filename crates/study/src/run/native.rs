@@ -1,4 +1,4 @@
-//! Runs studies on this host: one run at a time, in real time, in turns. A pass takes each
+//! Runs studies on this host in real time, one run at a time. A pass takes each
 //! load of each case under each of its sides once, and passes follow each other, so that
 //! a drift of the host hits all alike (A B A B, never A A B B).
 
@@ -183,7 +183,7 @@ pub(crate) fn run_in_turns(
 /// All runs, pass by pass.
 fn turns(slots: &[Slot<'_>]) -> Vec<Run> {
     let mut runs: Vec<Run> = slots.iter().enumerate().flat_map(|(i, s)| s.runs(i)).collect();
-    // Stable: within a pass they stay as they stand in the study.
+    // Stable: within a pass they keep the study's order.
     runs.sort_by_key(|run| run.repeat);
     runs
 }

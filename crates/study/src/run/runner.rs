@@ -59,7 +59,7 @@ pub fn run_all(
     run_in_order(&studies, |slot| slot.shortness(), jobs, stop, progress)
 }
 
-/// Runs are begun by rising `order` of their slots, and else as they stand in studies.
+/// Runs start by ascending `order` of their slots; ties in the order of the studies.
 fn run_in_order(
     studies: &[&Study],
     order: impl Fn(&Slot<'_>) -> u64,

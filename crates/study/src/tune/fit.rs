@@ -1,6 +1,5 @@
-//! Sets the constants of a machine that nobody has measured against everything that
-//! was published for it at once, by moving one after the other to where the objective
-//! is lowest. There is no way to fit one row.
+//! Fits a machine's unmeasured constants to everything published for it, moving one at a time to
+//! the lowest objective. There is no way to fit one row.
 
 use std::sync::atomic::AtomicBool;
 

@@ -48,7 +48,7 @@ pub struct Sensitivity {
     pub repeats: u32,
     /// Hits among the rows at the shipped values.
     pub score: Score,
-    /// The same beside "nothing ever changes".
+    /// Skill against predicting no change.
     pub skill: Skill,
     /// The rows that count, in the order of the study.
     pub rows: Vec<SensitiveRow>,
@@ -105,9 +105,9 @@ pub struct MovedConstant {
     /// The largest change of the logarithm of a predicted ratio (or figure) from its
     /// shipped value, in any row that counts and at any position.
     pub reach: f64,
-    /// The same at the low end of the range.
+    /// `reach` at the low end of the range.
     pub reach_low: f64,
-    /// The same at the high end of the range.
+    /// `reach` at the high end of the range.
     pub reach_high: f64,
     /// The row that moves furthest, as an index into [`Sensitivity::rows`]; null if no
     /// ratio changes.

@@ -1,6 +1,5 @@
-//! Reruns studies with numbers of their machines moved: the common part of asking
-//! how predictions depend on the constants and of fitting those that nobody has
-//! measured. Only loads with a published figure that counts are run.
+//! Reruns studies with changed machine constants, for sensitivity analysis and for fitting. Only
+//! loads with a published figure that counts are run.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};

@@ -208,7 +208,7 @@ impl Bench {
         lags.map(|lag| lag.abs() as f64 / weight / 1024.0).fold(0.0, f64::max)
     }
 
-    /// What a task may be ahead or behind by where nobody comes or goes: it is found out
+    /// What a task may be ahead or behind by while no task joins or leaves: it is found out
     /// at the next tick that it has used the largest slice of all.
     fn bound(&self) -> f64 {
         f64::from(self.tasks.iter().map(|t| t.1).max().expect("a task") + TICK)
@@ -254,7 +254,7 @@ proptest! {
     }
 
     /// A task that comes back may bring along two slices' worth of lag, and its coming
-    /// and going shifts everybody else's.
+    /// and going shifts all others'.
     #[test]
     fn lag_stays_within_twice_that_if_tasks_come_and_go(
         tasks in prop::collection::vec(any_task(), 1..10),

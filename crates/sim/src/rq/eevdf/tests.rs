@@ -167,7 +167,7 @@ fn tasks_share_the_cpu_in_proportion_to_their_weights() {
         let mut served = [0u32; 4];
         let mut next = eevdf.pick();
         for _ in 0..TICKS {
-            let Some(Next::Run(task)) = next else { panic!("nobody sleeps") };
+            let Some(Next::Run(task)) = next else { panic!("no task sleeps") };
             served[task.index()] += 1;
             if eevdf.charge(u64::from(TICK)) {
                 eevdf.put_back();

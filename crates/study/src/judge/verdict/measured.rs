@@ -7,7 +7,7 @@
 //!   median stands for them. Then it is a hit if every measured mode with a share of 25%
 //!   or more has a predicted one within a factor of two, and the other way round. Shares
 //!   are shown and not judged.
-//! - Under a bandwidth limit the phase of the period decides, which nobody controls on a
+//! - Under a bandwidth limit the phase of the period decides, which cannot be controlled on a
 //!   kernel: a prediction is a range over phases, and one measurement is no oracle. A
 //!   quantile of a latency is a hit if the measured median lies between the least and the
 //!   largest prediction, widened by 10% (so within 10% where phases do not matter); so is
