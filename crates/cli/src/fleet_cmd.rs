@@ -48,7 +48,7 @@ pub struct LookArgs {
     /// several
     #[arg(long, value_name = "GOAL")]
     goal: Vec<String>,
-    /// CPUs of a node [default: that of the recorded host, or 16]
+    /// CPUs of a node [default: those of the recorded host, or 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     cpus: Option<u32>,
     /// The goals must hold with this much more work in every request, in percent

@@ -44,7 +44,7 @@ pub struct Child {
 
 static SELF: OnceLock<Child> = OnceLock::new();
 
-/// In the child: starts the watchdog, and returns the command line without [`CHILD`].
+/// In the child: starts the watchdog, and returns the command line without `CHILD`.
 pub fn enter() -> Option<Vec<OsString>> {
     let mut args = std::env::args_os();
     let program = args.next()?;

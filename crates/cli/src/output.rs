@@ -28,7 +28,7 @@ pub fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     print(&reveille_report::json_text(value))
 }
 
-/// Columns of the terminal on standard output; [`PIPE_WIDTH`] if it is none.
+/// Columns of the terminal on standard output; `PIPE_WIDTH` if it is none.
 pub fn width() -> usize {
     let stdout = io::stdout();
     if !stdout.is_terminal() {

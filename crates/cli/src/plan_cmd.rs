@@ -53,7 +53,7 @@ pub struct PlanArgs {
     /// recorded ones (other.parquet:quota=50ms,period=100ms,burst=0ms); repeat the option
     #[arg(long, value_name = "FILE[:LIMITS]")]
     neighbours: Vec<String>,
-    /// CPUs that the group may run on [default: that of the recorded host, or of --machine]
+    /// CPUs that the group may run on [default: those of the recorded host, or of --machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     cpus: Option<u32>,
     /// Today's setting: quota=50ms,period=100ms,burst=0ms, or quota=max [default: the recorded
@@ -293,7 +293,7 @@ fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
     }
 }
 
-/// The running kernel's policy; [`USUAL_BASE`]'s if it is older than every baseline.
+/// The running kernel's policy; `USUAL_BASE`'s if it is older than every baseline.
 pub fn running_kernel() -> Result<Policy, CliError> {
     Ok(reveille_study::kernel(running_base())?)
 }

@@ -207,7 +207,7 @@ pub enum Change {
     LongerPeriod,
     /// A larger quota, with today's period and burst.
     Quota,
-    /// The cheapest setting, which the platform cannot write.
+    /// The cheapest setting, where it may not be recommended.
     Cheapest,
 }
 
