@@ -248,9 +248,8 @@ fn last_line(log: &str, name: &str) -> Option<u64> {
 
 /// The verifier's last words that are neither state nor instructions.
 fn last_message(log: &str) -> Option<&str> {
-    const STATE: [&str; 20] = [
+    const STATE: [&str; 16] = [
         ";",
-        "R",
         "from ",
         "frame",
         "mark_precise",
@@ -264,21 +263,18 @@ fn last_message(log: &str) -> Option<&str> {
         "arg#",
         "Func#",
         "Validating ",
-        "last_idx",
         "parent ",
         "--",
-        "libbpf:",
-        "insns processed",
     ];
+    // `R1=ctx() R2=...` is state, `R1 invalid mem access` is a message.
+    let is_register = |line: &str| {
+        line.starts_with('R') && line.split(' ').next().is_some_and(|word| word.contains('='))
+    };
     let is_state = |line: &&str| {
         line.is_empty()
             || line.starts_with(|c: char| c.is_ascii_digit())
-            // `R1=ctx()`, but not `R1 type=scalar expected=fp`.
-            || STATE.iter().any(|word| match *word {
-                "R" => line.starts_with('R')
-                    && line.split(' ').next().is_some_and(|first| first.contains('=')),
-                word => line.starts_with(word),
-            })
+            || is_register(line)
+            || STATE.iter().any(|word| line.starts_with(word))
     };
     // After the log libbpf goes on with its own words.
     let end = log.rfind("-- END PROG LOAD LOG").unwrap_or(log.len());

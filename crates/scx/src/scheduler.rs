@@ -8,6 +8,7 @@ use std::time::Instant;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 use reveille_policy::Policy;
+use tracing::warn;
 
 use crate::bpf::{OpenReveilleSkel, ReveilleSkel, ReveilleSkelBuilder, types};
 use crate::cgroups::Cgroups;
@@ -145,6 +146,9 @@ impl<'room> Scheduler<'room> {
         let mut skel = loaded.map_err(|e| {
             if let Some(refusal) = policy.and_then(|policy| policy.refusal(&heard)) {
                 return refusal;
+            }
+            for line in heard.lines() {
+                warn!("{line}");
             }
             kernel(
                 "the BPF program",
