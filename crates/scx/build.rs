@@ -1,51 +1,51 @@
 //! Compiles the BPF scheduler and generates the Rust face of its object.
 
+#[path = "src/clang.rs"]
+mod clang;
+
 use std::env;
+use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// Newest first; older ones lack 64-bit enumerators or `preserve_access_index` details.
-const CLANGS: [&str; 5] = ["clang-19", "clang-22", "clang-21", "clang-20", "clang"];
+/// What the generated code has, how often, and what it gets: `--policy` brings an object of its
+/// own, with a few maps more for the file's constants.
+const EDITS: [(&str, usize, &str); 3] = [
+    (
+        "ObjectSkeletonConfigBuilder::new(&DATA)",
+        1,
+        "ObjectSkeletonConfigBuilder::new(object(&DATA))",
+    ),
+    ("    static DATA: [u8;", 1, "    pub static DATA: [u8;"),
+    ("_ => panic!(\"encountered unexpected map: `{name}`\"),", 2, "_ => {}"),
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-changed=src/clang.rs");
     println!("cargo:rerun-if-changed=../../policy");
     println!("cargo:rerun-if-env-changed=SCX_CLANG");
     let skeleton =
         PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("bpf.rs");
+    let clang = clang::clang().unwrap_or_else(|| {
+        panic!(
+            "no clang: scx_reveille needs clang-19 or newer; `make scx` installs it, \
+             SCX_CLANG= names one"
+        )
+    });
     let built = SkeletonBuilder::new()
         .source("bpf/reveille.bpf.c")
-        .clang(clang())
-        // From v3 on there are atomics that return what was there before.
-        .clang_args([
-            "-mcpu=v3",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unused-function",
-            "-Wno-unused-parameter",
-        ])
+        .clang(clang)
+        .clang_args(clang::FLAGS.iter().chain(&["-Werror"]))
         .build_and_generate(&skeleton);
     if let Err(error) = built {
         panic!("the BPF scheduler does not compile: {error:?}");
     }
-}
-
-/// `SCX_CLANG` from the environment, or the first of [`CLANGS`] that there is.
-fn clang() -> String {
-    if let Ok(clang) = env::var("SCX_CLANG") {
-        return clang;
+    let mut text = fs::read_to_string(&skeleton).expect("it was just written");
+    for (from, times, to) in EDITS {
+        assert_eq!(text.matches(from).count(), times, "libbpf-cargo generates other code: {from}");
+        text = text.replace(from, to);
     }
-    let is_there = |clang: &&&str| {
-        Command::new(clang).arg("--version").output().is_ok_and(|out| out.status.success())
-    };
-    match CLANGS.iter().find(is_there) {
-        Some(clang) => (*clang).to_owned(),
-        None => panic!(
-            "no clang: scx_reveille needs clang-19 or newer; `make scx` installs it, \
-             SCX_CLANG= names one"
-        ),
-    }
+    fs::write(&skeleton, text).expect("it was just written");
 }

@@ -109,6 +109,15 @@ cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/storm/*.c -o target/vm/
 cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/task/task.c -o target/vm/task ||
     cannot "tests/vm/task does not compile"
 
+# The guest has no clang.
+policies=(--file docs/examples/policies/first_fit.c:/policies/first_fit.c)
+mkdir -p target/vm/policies
+for file in docs/examples/policies/*.c crates/policy/csrc/template.c tests/vm/policy/*.c; do
+    name=$(basename "$file" .c).o
+    "$scx_reveille" compile "$file" -o "target/vm/policies/$name" >/dev/null
+    policies+=(--file "target/vm/policies/$name:/policies/$name")
+done
+
 programs=(--program "$reveille" --program "$scx_reveille" --program target/vm/storm
     --program target/vm/task)
 few=(--smp sockets=1,cores=2,threads=2 --memory 1G)
@@ -125,6 +134,7 @@ boot scx-safe --timeout 400 --allow 'disabled by sysrq' "${few[@]}" "${programs[
 # What the kernel does not know of its command line becomes the environment of init.
 boot scx-decisions --timeout "${DECISIONS_TIMEOUT:-900}" --append "RECORDS=${RECORDS:-10000}" \
     "${some[@]}" "${programs[@]}" -- scx-decisions
+boot scx-policy --timeout 400 "${few[@]}" "${programs[@]}" "${policies[@]}" -- scx-policy
 boot scx-compare --timeout 400 "${few[@]}" "${programs[@]}" -- scx-compare
 
 [ -z "$second" ] || printf '\nvm: passed in a second boot only:%s\n' "$second"

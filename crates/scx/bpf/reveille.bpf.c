@@ -514,3 +514,7 @@ struct sched_ext_ops reveille_ops = {
 	.flags = SCX_OPS_ENQ_LAST,
 	.name = "reveille",
 };
+
+#ifdef REVEILLE_POLICY_FILE
+#include "own.h"
+#endif

@@ -36,6 +36,14 @@ static __always_inline void tunables_of(struct policy_tunables *t, const struct 
 		      ~(POLICY_SIS_FILTER | POLICY_SIS_NODE | POLICY_SIS_CLUSTER);
 }
 
+#ifdef REVEILLE_POLICY_FILE
+/* The file decides (own.h). */
+__noinline int choose_own(struct policy_task *p __arg_nonnull, struct policy_task *waker,
+			  struct allowed_set *set __arg_nonnull,
+			  struct wakeup *wakeup __arg_nonnull,
+			  struct policy_pick *pick __arg_nonnull);
+#endif
+
 /*
  * A decision in two halves, the second of them once for each kind of search: with the
  * others known to be off, none pays for them. Global functions, so that the verifier
@@ -77,9 +85,25 @@ CHOOSE_IDLE(choose_v45, policy_sis_v45(&t))
 CHOOSE_IDLE(choose_by_cost, !policy_sis_v45(&t) && policy_scan_by_cost(&t))
 CHOOSE_IDLE(choose_by_util, !policy_sis_v45(&t) && !policy_scan_by_cost(&t))
 
+/* The search that the features ask for. */
+static __always_inline void choose_idle(struct policy_task *p, struct policy_task *waker,
+					struct allowed_set *set, struct wakeup *wakeup,
+					struct policy_pick *pick)
+{
+	struct policy_tunables now = { .features = wakeup->features };
+
+	if (policy_scan_by_cost(&now))
+		choose_by_cost(p, waker, set, wakeup, pick);
+	else if (policy_sis_v45(&now))
+		choose_v45(p, waker, set, wakeup, pick);
+	else
+		choose_by_util(p, waker, set, wakeup, pick);
+}
+
 static __always_inline bool is_claimable(u8 rule)
 {
-	return rule != POLICY_RULE_KTHREAD && rule != POLICY_RULE_SHORT && rule != POLICY_RULE_TARGET;
+	return rule != POLICY_RULE_KTHREAD && rule != POLICY_RULE_SHORT &&
+	       rule != POLICY_RULE_TARGET && rule != POLICY_RULE_OWN_BUSY;
 }
 
 /* How a CPU was got. */
@@ -189,14 +213,14 @@ static __always_inline void decide(struct task_state *t, struct policy_task *wak
 	if (record_decisions)
 		record_before(t, waker, set, wakeup);
 	__builtin_memset(pick, 0, sizeof(*pick));
+#ifdef REVEILLE_POLICY_FILE
+	began_ns = timed ? bpf_ktime_get_ns() : 0;
+	choose_own(&t->policy, waker, set, wakeup, pick);
+#else
 	choose_target(&t->policy, waker, set, wakeup, pick);
 	began_ns = timed ? bpf_ktime_get_ns() : 0;
-	if (timed)
-		choose_by_cost(&t->policy, waker, set, wakeup, pick);
-	else if (policy_sis_v45(&now))
-		choose_v45(&t->policy, waker, set, wakeup, pick);
-	else
-		choose_by_util(&t->policy, waker, set, wakeup, pick);
+	choose_idle(&t->policy, waker, set, wakeup, pick);
+#endif
 	if (record_decisions)
 		record_after(t, waker, wakeup, pick);
 	if (timed)

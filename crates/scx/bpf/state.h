@@ -46,6 +46,9 @@ struct llc_place {
 	u32 n_shards;	 /* as many as there may ever be */
 };
 
+/* Apart from the compiler's own constants, which come first and vary with what is compiled. */
+#pragma clang section rodata = ".rodata.given"
+
 const volatile struct cpu_place cpu_places[MAX_CPUS];
 const volatile struct llc_place llc_places[MAX_LLCS];
 /* CPU numbers, LLC by LLC, ascending. */
@@ -73,11 +76,13 @@ const volatile u64 floor_ticks = 1875;
 const volatile u32 has_bandwidth;
 const volatile u32 record_decisions;
 
+#pragma clang section rodata = ""
+
 /* What can be set while it runs. */
 volatile u64 features;
 
 /* Rules may be counted by number. */
-#define N_RULES (POLICY_RULE_TARGET + 1)
+#define N_RULES (POLICY_RULE_OWN_BUSY + 1)
 
 /* Counters of one CPU; the loader adds them up. */
 struct cpu_stats {
@@ -100,6 +105,7 @@ struct cpu_stats {
 	u64 released;
 	u64 lifted;	   /* tasks that had waited too long */
 	u64 dropped;	   /* records for which there was no room */
+	u64 wrong_cpu;	   /* answers of a policy file that no task could be put on */
 } LINE;
 
 struct cpu_stats cpu_stats[MAX_CPUS];

@@ -18,6 +18,8 @@ use reveille_policy::SCX_DEFAULT_BASE;
 /// time; features of the kernel's own time sharing have no meaning here, and setting
 /// them is refused.
 ///
+/// --policy loads a policy file that `reveille compare --policy` simulates (docs/policy.md).
+///
 /// Exit codes: 0 ended as asked; 1 the kernel ended it, or replayed decisions differ;
 /// 2 refused, nothing was loaded; 3 ended by SysRq-S.
 #[derive(Parser)]
@@ -40,6 +42,17 @@ pub enum Command {
         #[arg(required = true, allow_hyphen_values = true, trailing_var_arg = true)]
         edits: Vec<String>,
     },
+    /// Compile a policy file, for --policy on a machine without clang
+    ///
+    /// It needs clang 19 or newer (SCX_CLANG= names one), and neither root nor sched_ext.
+    /// The object fits this build of scx_reveille only.
+    Compile {
+        /// A C file that defines reveille_select() (docs/policy.md)
+        file: PathBuf,
+        /// The object to write [default: FILE with .o in place of .c]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Take recorded decisions again with the native build: all must be the same
     Replay {
         /// What --record wrote
@@ -59,6 +72,10 @@ pub struct RunArgs {
     /// by commas
     #[arg(long, value_name = "EDITS", allow_hyphen_values = true)]
     pub with: Option<String>,
+    /// Let this policy file select the CPU of a wakeup (docs/policy.md): a C file, which needs
+    /// clang here, or what `scx_reveille compile` has made of one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "monitor", "help_stats"])]
+    pub policy: Option<PathBuf>,
     /// How long a task runs before others of its CPU have their turn, in us, 100 to
     /// 100000 [default: the baseline's minimal granularity, 3000 from 8 CPUs on]
     #[arg(long, value_name = "US")]

@@ -3,12 +3,15 @@
 mod args;
 #[allow(missing_docs, clippy::all, dead_code, unsafe_op_in_unsafe_fn)]
 mod bpf {
+    use crate::policy_file::object;
     include!(concat!(env!("OUT_DIR"), "/bpf.rs"));
 }
 mod cgroups;
+mod clang;
 mod decision;
 mod error;
 mod kernel;
+mod policy_file;
 mod replay;
 mod run;
 mod scheduler;
@@ -29,6 +32,7 @@ use miette::{MietteHandlerOpts, Report};
 
 use crate::args::{Args, Command};
 use crate::error::ScxError;
+use crate::policy_file::PolicyFile;
 use crate::server::{Answer, Request, SOCKET, ask};
 use crate::stats::Stats;
 
@@ -51,6 +55,7 @@ fn command(args: &Args) -> Result<(), ScxError> {
     match &args.command {
         Some(Command::Set { edits }) => set(&edits.join(" ")),
         Some(Command::Replay { file, json }) => replay(file, *json),
+        Some(Command::Compile { file, output }) => compile(file, output.as_deref()),
         None if args.run.help_stats => print(&stats::help()),
         None => match args.run.monitor {
             Some(seconds) => monitor(seconds, args.run.json),
@@ -64,6 +69,13 @@ fn set(edits: &str) -> Result<(), ScxError> {
         Answer::Features(on) => print(&format!("on: {}\n", on.join(" "))),
         _ => Err(other_version()),
     }
+}
+
+fn compile(file: &Path, output: Option<&Path>) -> Result<(), ScxError> {
+    let output = output.map_or_else(|| file.with_extension("o"), Path::to_owned);
+    PolicyFile::read(file)?.write(&output)?;
+    let shown = output.display();
+    print(&format!("wrote {shown}; next: sudo scx_reveille --policy {shown}\n"))
 }
 
 fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {
@@ -180,6 +192,10 @@ fn set_log(verbose: u8) {
         |level, text: String| match level {
             libbpf_rs::PrintLevel::Debug => tracing::trace!("{}", text.trim_end()),
             libbpf_rs::PrintLevel::Info => tracing::debug!("{}", text.trim_end()),
+            // The verifier's log: what it says of the file's lines is told at the end.
+            libbpf_rs::PrintLevel::Warn if policy_file::keep(&text) => {
+                tracing::trace!("{}", text.trim_end());
+            }
             libbpf_rs::PrintLevel::Warn => tracing::warn!("{}", text.trim_end()),
         },
     )));

@@ -231,7 +231,7 @@ impl Replayer {
 
 /// A rule's name, by its number in policy/types.h.
 pub fn rule_name(rule: u8) -> &'static str {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 12] = [
         "none",
         "target_idle",
         "prev_idle",
@@ -242,6 +242,8 @@ pub fn rule_name(rule: u8) -> &'static str {
         "idle_cpu",
         "short",
         "target",
+        "own",
+        "own_busy",
     ];
     NAMES.get(usize::from(rule)).copied().unwrap_or("unknown")
 }

@@ -15,6 +15,7 @@ use crate::args::RunArgs;
 use crate::decision::{Header, MAGIC};
 use crate::error::ScxError;
 use crate::kernel::{self, Abilities};
+use crate::policy_file::PolicyFile;
 use crate::scheduler::{Exit, Room, Scheduler, optional_callbacks, this_machine};
 use crate::server::{Answer, Request, SOCKET, Server};
 use crate::settings::{Settings, edited};
@@ -32,10 +33,14 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
     // Options first: they are wrong on every machine.
     let online = std::thread::available_parallelism().map_or(1, usize::from);
     Settings::new(args, online, kernel::hz())?;
+    let policy = args.policy.as_deref().map(PolicyFile::read).transpose()?;
     kernel::check(Path::new("/sys"), rustix::process::geteuid().is_root())?;
     let abilities = Abilities::of_this_kernel(&optional_callbacks())?;
     for lack in abilities.lacks() {
         warn!("{lack}");
+    }
+    if let Some(policy) = &policy {
+        policy.install();
     }
     let stop = watch_signals()?;
     let mut kept = Kept::default();
@@ -50,7 +55,7 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
             recording = Some(Recording::new(path, &settings, &tables)?);
         }
         let exit =
-            once(args, &settings, &tables, &abilities, &stop, &mut kept, recording.as_ref())?;
+            once(args, &settings, &tables, &abilities, &stop, &mut kept, (&policy, &recording))?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
             info!("loading again: {}", exit.reason);
             continue;
@@ -98,21 +103,22 @@ fn once(
     abilities: &Abilities,
     stop: &AtomicBool,
     kept: &mut Kept,
-    recording: Option<&Recording>,
+    (policy, recording): (&Option<PolicyFile>, &Option<Recording>),
 ) -> Result<Exit, ScxError> {
+    let (policy, recording) = (policy.as_ref(), recording.as_ref());
     let mut room = Room::uninit();
     let mut scheduler =
-        Scheduler::load(&mut room, settings, tables, abilities, recording.is_some())?;
+        Scheduler::load(&mut room, settings, tables, abilities, recording.is_some(), policy)?;
     let server = match kept.server.take() {
         Some(server) => server,
         None => Server::listen(Path::new(SOCKET))?,
     };
     info!(
-        "scheduling {} CPUs in {} caches as {} {}",
+        "scheduling {} CPUs in {} caches as {}{}",
         tables.n_cpus(),
         tables.llcs.len(),
-        settings.policy.base,
-        settings.policy.edits
+        format!("{} {}", settings.policy.base, settings.policy.edits).trim_end(),
+        policy.map_or_else(String::new, |p| format!("; {} selects the CPU", p.name))
     );
     // From the first loading on: a restart does not begin anew.
     if let (None, Some(seconds)) = (kept.until, args.exit_after) {

@@ -8,11 +8,13 @@ use std::time::Instant;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 use reveille_policy::Policy;
+use tracing::warn;
 
 use crate::bpf::{OpenReveilleSkel, ReveilleSkel, ReveilleSkelBuilder, types};
 use crate::cgroups::Cgroups;
 use crate::error::ScxError;
 use crate::kernel::Abilities;
+use crate::policy_file::{self, PolicyFile};
 use crate::replay::rule_name;
 use crate::settings::{Settings, policy_of};
 use crate::stats::{Counters, GroupCounters, Stats};
@@ -98,6 +100,8 @@ pub struct Scheduler<'room> {
     since: Instant,
     cgroups: Cgroups,
     heard: Heard,
+    /// The policy file's name.
+    policy_file: Option<String>,
 }
 
 /// What `Scheduler::complaints` has told so far.
@@ -106,6 +110,7 @@ struct Heard {
     refusals: u64,
     without_weight: u32,
     timers_failed: u64,
+    wrong_cpu: bool,
 }
 
 impl<'room> Scheduler<'room> {
@@ -119,6 +124,7 @@ impl<'room> Scheduler<'room> {
         tables: &Tables,
         abilities: &Abilities,
         record: bool,
+        policy: Option<&PolicyFile>,
     ) -> Result<Scheduler<'room>, ScxError> {
         let mut open = ReveilleSkelBuilder::default()
             .open(room)
@@ -132,7 +138,18 @@ impl<'room> Scheduler<'room> {
             open.maps.records.set_max_entries(if record { RECORD_ROOM } else { 4096 })
         });
         sized.map_err(|e| kernel("the size of a map", &e, "this is a defect: please report it"))?;
-        let mut skel = open.load().map_err(|e| {
+        if policy.is_some() {
+            policy_file::listen();
+        }
+        let loaded = open.load();
+        let heard = policy_file::heard();
+        let mut skel = loaded.map_err(|e| {
+            if let Some(refusal) = policy.and_then(|policy| policy.refusal(&heard)) {
+                return refusal;
+            }
+            for line in heard.lines() {
+                warn!("{line}");
+            }
             kernel(
                 "the BPF program",
                 &e,
@@ -153,6 +170,7 @@ impl<'room> Scheduler<'room> {
             since: Instant::now(),
             cgroups: Cgroups::default(),
             heard: Heard::default(),
+            policy_file: policy.map(|policy| policy.name.clone()),
         })
     }
 
@@ -190,11 +208,11 @@ impl<'room> Scheduler<'room> {
 
     /// What the scheduler could not do as asked since it was last asked this, a sentence each.
     pub fn complaints(&mut self) -> Vec<String> {
+        let mut said: Vec<String> = self.wrong_cpus().into_iter().collect();
         let Some(bss) = &self.skel.maps.bss_data else { return Vec::new() };
         let (refusals, ids) = (sys::live(&bss.refusals), sys::live(&bss.refused_ids));
         let without_weight = sys::live(&bss.groups_without_number);
         let timers_failed = sys::live(&bss.timers_failed);
-        let mut said = Vec::new();
         let new = refusals - self.heard.refusals;
         for n in (refusals - new.min(ids.len() as u64))..refusals {
             said.push(format!(
@@ -221,7 +239,7 @@ impl<'room> Scheduler<'room> {
                 timers_failed - self.heard.timers_failed
             ));
         }
-        self.heard = Heard { refusals, without_weight, timers_failed };
+        self.heard = Heard { refusals, without_weight, timers_failed, ..self.heard };
         said
     }
 
@@ -247,11 +265,26 @@ impl<'room> Scheduler<'room> {
         Stats {
             at_ms: self.since.elapsed().as_millis() as u64,
             features: self.policy().names().into_iter().map(str::to_owned).collect(),
+            policy: self.policy_file.clone(),
             counters,
             groups,
             groups_without_weight: sys::live(&bss.groups_without_number).into(),
             limits_refused: sys::live(&bss.limits_refused).into(),
         }
+    }
+
+    /// The policy file has answered with a CPU that no task can be put on: said once, for
+    /// `--monitor` counts them.
+    fn wrong_cpus(&mut self) -> Option<String> {
+        let file = self.policy_file.as_ref().filter(|_| !self.heard.wrong_cpu)?;
+        let cpus = &self.skel.maps.bss_data.as_ref()?.cpu_stats;
+        self.heard.wrong_cpu = cpus.iter().any(|cpu| sys::live(&cpu.wrong_cpu) > 0);
+        self.heard.wrong_cpu.then(|| {
+            format!(
+                "{file} has answered with a CPU that is not there or not allowed: such tasks go to \
+                 their last CPU; `--monitor 1` counts them"
+            )
+        })
     }
 
     fn groups(&mut self) -> Vec<GroupCounters> {
@@ -296,7 +329,7 @@ fn without_data() -> ScxError {
 }
 
 fn set_tables(open: &mut OpenReveilleSkel<'_>, tables: &Tables) -> Result<(), ScxError> {
-    let ro = open.maps.rodata_data.as_deref_mut().ok_or_else(without_data)?;
+    let ro = open.maps.rodata_given_data.as_deref_mut().ok_or_else(without_data)?;
     for (place, row) in ro.cpu_places.iter_mut().zip(&tables.cpus) {
         place.llc = row.llc;
         place.position = row.position;
@@ -331,7 +364,7 @@ fn set_tunables(
     abilities: &Abilities,
     record: bool,
 ) -> Result<(), ScxError> {
-    let ro = open.maps.rodata_data.as_deref_mut().ok_or_else(without_data)?;
+    let ro = open.maps.rodata_given_data.as_deref_mut().ok_or_else(without_data)?;
     ro.min_granularity_ns = settings.tunables.min_granularity_ns;
     ro.hz = settings.tunables.hz;
     ro.imbalance_pct = settings.tunables.imbalance_pct;

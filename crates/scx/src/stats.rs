@@ -57,6 +57,8 @@ counters! {
     parked: "Tasks of throttled groups that were put aside";
     released: "Parked tasks that were let go";
     lifted: "Tasks that got a turn of 20 us: they had waited for a quarter of the watchdog's time";
+    wrong_cpu: "Answers of the --policy file with a CPU that is not there or not allowed; the task \
+                went to its last CPU";
     dropped: "Recorded decisions for which there was no room";
 }
 
@@ -84,6 +86,7 @@ pub struct GroupCounters {
 }
 
 const NOW_MEANINGS: &[(&str, &str)] = &[
+    ("policy", "The --policy file that selects CPUs; null without one"),
     (
         "limits_refused",
         "Groups whose cpu.max has no effect, since all limits are in use: the nearest limit above \
@@ -109,6 +112,9 @@ pub struct Stats {
     pub at_ms: u64,
     /// Features that are on.
     pub features: Vec<String>,
+    /// The policy file that selects CPUs.
+    #[serde(default)]
+    pub policy: Option<String>,
     /// Sums since then.
     pub counters: Counters,
     /// Task groups with a limit.
@@ -126,7 +132,7 @@ pub fn help() -> String {
         let _ = writeln!(text, "  {name:<14} {about}");
     }
     let _ = writeln!(text, "  {:<14} Wakeups by the rule of policy/ that chose the CPU", "rules");
-    text.push_str("of task groups, now:\n");
+    text.push_str("now:\n");
     for (name, about) in NOW_MEANINGS {
         let _ = writeln!(text, "  {name:<14} {about}");
     }
@@ -156,6 +162,13 @@ pub fn show(before: &Stats, now: &Stats) -> String {
         rate(c.stolen_near + c.stolen_far),
         rate(c.lost_claims),
     );
+    if let Some(file) = &now.policy {
+        let _ = write!(text, "  policy      {file}");
+        let _ = match c.wrong_cpu {
+            0 => writeln!(text),
+            n => writeln!(text, ": {n} answers with a CPU that is not there or not allowed"),
+        };
+    }
     let rules: Vec<String> = c
         .rules
         .iter()
@@ -215,6 +228,15 @@ mod tests {
         let text = show(&before, &now);
         assert!(text.contains("wakeups/s 100 "), "{text}");
         assert!(text.contains("idle_cpu 25.0%"), "{text}");
+    }
+
+    #[test]
+    fn the_policy_file_and_its_mistakes_are_shown() {
+        let before = Stats { policy: Some("idea.c".to_owned()), ..Stats::default() };
+        assert!(show(&before, &before).contains("  policy      idea.c\n"));
+        let counters = Counters { wrong_cpu: 3, ..Counters::default() };
+        let text = show(&before, &Stats { counters, ..before.clone() });
+        assert!(text.contains("idea.c: 3 answers with a CPU"), "{text}");
     }
 
     #[test]

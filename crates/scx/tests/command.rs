@@ -39,6 +39,9 @@ fn wrong_options_are_named_with_their_fix() {
     refused(&["--no-such-flag"], &["--no-such-flag"]);
     refused(&["--monitor", "1", "--stats", "1"], &["cannot be used with"]);
     refused(&["--record-limit", "5"], &["--record"]);
+    refused(&["--policy", "idea.c", "--record", "decisions"], &["cannot be used with"]);
+    refused(&["--policy", "idea.c", "--monitor", "1"], &["cannot be used with"]);
+    refused(&["--policy", "/no/such/idea.c"], &["/no/such/idea.c cannot be read"]);
 }
 
 #[test]
@@ -64,6 +67,35 @@ fn who_asks_a_scheduler_that_does_not_run_is_told_so() {
     refused(&["--monitor", "1"], &["no scx_reveille runs here", "sudo scx_reveille"]);
     refused(&["set", "+SWQUEUE", "-SIS_UTIL"], &["no scx_reveille runs here"]);
     refused(&["set"], &["EDITS"]);
+}
+
+#[test]
+fn a_policy_file_is_compiled_or_its_line_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/policies/first_fit.c");
+    let out = scx(&["compile", example, "-o", &at("first_fit.o")]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(String::from_utf8_lossy(&out.stdout).contains("scx_reveille --policy"));
+    assert!(std::fs::read(at("first_fit.o")).unwrap().starts_with(b"\x7fELF"));
+
+    let text = std::fs::read_to_string(example).unwrap();
+    let line = 1 + text.lines().position(|line| line.contains("pick.cpu = cpu;")).unwrap();
+    std::fs::write(at("broken.c"), text.replace("pick.cpu = cpu;", "pick.cpu = gpu;")).unwrap();
+    let told = format!("broken.c:{line}:15: error: use of undeclared identifier 'gpu'");
+    refused(&["compile", &at("broken.c")], &[&told, "docs/policy.md"]);
+    refused(&["--policy", &at("broken.c")], &[&told]);
+    assert!(!Path::new(&at("broken.o")).exists());
+    refused(&["compile", example, "-o", &at("broken.c")], &["is no object"]);
+
+    let out = Command::new(env!("CARGO_BIN_EXE_scx_reveille"))
+        .args(["compile", example, "-o", &at("other.o")])
+        .env("SCX_CLANG", "/no/such/clang")
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("`/no/such/clang` cannot be run"), "{said}");
 }
 
 #[test]
@@ -111,7 +143,15 @@ fn help_says_what_every_figure_is() {
         assert!(text.contains(name), "{text}");
     }
     let help = String::from_utf8(scx(&["--help"]).stdout).unwrap();
-    for word in ["Exit codes", "--swqueue-shard", "--exit-after", "--monitor", "replay"] {
+    for word in [
+        "Exit codes",
+        "--swqueue-shard",
+        "--exit-after",
+        "--monitor",
+        "--policy",
+        "replay",
+        "compile",
+    ] {
         assert!(help.contains(word), "{help}");
     }
 }
