@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV=0
-venv=target/ray
+venv=$PWD/target/ray
 wanted=(ray==2.60.0 polars==2.* matplotlib==3.* pytest==9.* nbmake==1.* ipykernel==7.*)
 if [ "$(cat "$venv/wanted" 2>/dev/null)" != "${wanted[*]}" ]; then
     python3 -m venv --clear "$venv"
@@ -16,7 +16,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 scripts/wheel.sh "$venv/bin/python" "$dir"
 "$venv/bin/python" -m pip install --quiet --force-reinstall "$dir"/*.whl
-REVEILLE=$PWD/$venv/bin/reveille
+REVEILLE=$venv/bin/reveille
 export REVEILLE
 "$venv/bin/python" -m pytest -q -p no:cacheprovider python/tests/test_ray.py
 "$venv/bin/python" -m pytest -q -p no:cacheprovider --nbmake docs/notebooks
