@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use reveille_machine::Machine;
+use reveille_measure::Shard;
 use reveille_place::{CHECK_PATH, InputKind, Mistake, ReadError, read_input_text};
-use reveille_plan::{Allowed, Failed, Fleet, Goal, Platform, Request, Shard};
+use reveille_plan::{Allowed, Failed, Fleet, Goal, Platform, Request, in_shard};
 use reveille_policy::Policy;
 use reveille_usage::{Usage, UsageError};
 use serde::Deserialize;
@@ -111,7 +112,7 @@ pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
     }
     recordings.sort();
     let shard = args.shard.unwrap_or(Shard::WHOLE);
-    recordings.retain(|recording| shard.has(&recording.name));
+    recordings.retain(|recording| in_shard(shard, &recording.name));
     let stop = watch_signals()?;
     look.at(&recordings, shard, Vec::new(), &stop)
 }

@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use reveille_measure::Shard;
 use reveille_place::{CHECK_PATH, InputKind, Mistake, read_input};
-use reveille_plan::{Failed, Shard};
+use reveille_plan::{Failed, in_shard};
 use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span, Workload};
 use reveille_usage::{Select, Usage};
 
@@ -243,7 +244,7 @@ fn all(
     fs::create_dir_all(to.output).map_err(refuse)?;
     let span = args.span();
     let mut found = server.containers(&args.selector(), span)?;
-    found.retain(|container| shard.has(&container.name()));
+    found.retain(|container| in_shard(shard, &container.name()));
     let progress = Progress::labelled("containers ");
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed: Mutex<Vec<Failed>> = Mutex::new(Vec::new());

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reveille_place::Mistake;
+use reveille_measure::Shard;
 use reveille_policy::PolicyFile;
 use reveille_sweep::{
-    Design, Effect, Finished, Journal, Shard, Spec, Sweep, SweepError, crashed, effects, read,
+    Design, Effect, Finished, Journal, Spec, Sweep, SweepError, crashed, effects, read,
 };
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub struct SweepArgs {
     #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
     /// Run only this shard: 1/4 is the first of four
-    #[arg(long, value_name = "I/N", value_parser = shard)]
+    #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Simulations in parallel; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -105,10 +105,6 @@ struct Failure {
     reason: String,
     cells: usize,
     example: String,
-}
-
-fn shard(text: &str) -> Result<Shard, String> {
-    text.parse().map_err(|mistake: Mistake| format!("{}; {}", mistake.problem, mistake.help))
 }
 
 /// Runs or resumes a sweep.

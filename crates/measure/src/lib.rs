@@ -11,6 +11,7 @@ mod latency;
 mod metric;
 mod observed;
 mod random;
+mod shard;
 mod spec;
 pub mod statistics;
 
@@ -25,6 +26,7 @@ pub use latency::{BEYOND_QUANTILE, Latency, enough_for, needed_for};
 pub use metric::{Direction, Metric};
 pub use observed::Observed;
 pub use random::Random;
+pub use shard::Shard;
 pub use spec::RunSpec;
 
 /// Nanoseconds, of virtual or of real time.

@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use reveille_measure::enough_for;
+use reveille_measure::{Shard, enough_for};
 use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Origin, Sample, Usage};
@@ -84,46 +84,13 @@ pub struct Failed {
     pub mistake: Mistake,
 }
 
-/// Shard `index` of `of`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Shard {
-    /// From 1.
-    pub index: u32,
-    /// Number of parts.
-    pub of: u32,
-}
-
-impl Shard {
-    /// All recordings.
-    pub const WHOLE: Shard = Shard { index: 1, of: 1 };
-
-    /// Is the recording of this name in the shard? Depends on the name alone.
-    pub fn has(&self, name: &str) -> bool {
-        // FNV-1a, 64 bits.
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        hash % u64::from(self.of) == u64::from(self.index - 1)
-    }
-}
-
-impl std::str::FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Shard, String> {
-        let parts =
-            text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-        match parts {
-            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index, of }),
-            _ => Err("write I/N, from 1/N to N/N".into()),
-        }
-    }
-}
-
-impl std::fmt::Display for Shard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.index, self.of)
-    }
+/// Is the recording of this name in the shard? Depends on the name alone.
+pub fn in_shard(shard: Shard, name: &str) -> bool {
+    // FNV-1a, 64 bits.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    shard.has(hash as usize)
 }
 
 /// Containers ranked by risk.
@@ -438,7 +405,7 @@ mod tests {
     fn every_name_is_in_one_part() {
         let parts: Vec<Shard> = (1..=4).map(|n| format!("{n}/4").parse().unwrap()).collect();
         for name in (0..100).map(|n| format!("shop/web-{n}/app")) {
-            assert_eq!(parts.iter().filter(|part| part.has(&name)).count(), 1);
+            assert_eq!(parts.iter().filter(|part| in_shard(**part, &name)).count(), 1);
         }
         for wrong in ["0/4", "5/4", "1/0", "4", "a/b", "-1/4"] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");

@@ -33,7 +33,7 @@ mod verify;
 mod worst_case;
 
 pub use error::PlanError;
-pub use fleet::{Container, Failed, Fleet, Likely, Shard, fleet};
+pub use fleet::{Container, Failed, Fleet, Likely, fleet, in_shard};
 pub use goal::{Goal, Subject, quantile_name};
 pub use limits::parse_limits;
 pub use make::{Neighbour, Request, plan};

@@ -1,10 +1,7 @@
 //! What a sweep runs, as plain data: from it alone follow all cells, their ids and their shards.
 //! It stands in every table, so that tables can be checked and merged without the spec's files.
 
-use std::fmt;
-use std::str::FromStr;
 
-use reveille_place::Mistake;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
@@ -271,47 +268,5 @@ pub(crate) fn amount(text: &str, cpus: usize) -> u64 {
             ((cpus as u64).saturating_mul(percent).saturating_add(50) / 100).max(1)
         }
         _ => text.parse().unwrap_or(0),
-    }
-}
-
-/// One of several parts of a sweep, as `2/4`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// From 1.
-    pub index: u32,
-    /// How many there are.
-    pub of: u32,
-}
-
-impl Shard {
-    /// All of it.
-    pub const WHOLE: Shard = Shard { index: 1, of: 1 };
-
-    /// Does it have the point at this rank among all points by id? Points are dealt out in turn,
-    /// so that shards differ by one at most; all cells of a point are in one.
-    pub fn has(self, rank: usize) -> bool {
-        rank % self.of as usize == self.index as usize - 1
-    }
-}
-
-impl FromStr for Shard {
-    type Err = Mistake;
-
-    fn from_str(text: &str) -> Result<Shard, Mistake> {
-        let numbers =
-            text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-        match numbers {
-            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index, of }),
-            _ => {
-                let problem = format!("`{text}` is no shard");
-                Err(Mistake::new(problem, "write 1/4 for the first of four, up to 4/4"))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.index, self.of)
     }
 }

@@ -18,7 +18,7 @@ mod run;
 mod spec;
 mod table;
 
-pub use design::{Cell, CellId, Design, Edit, MODEL, Point, Shard};
+pub use design::{Cell, CellId, Design, Edit, MODEL, Point};
 pub use effect::{Effect, effects};
 pub use error::SweepError;
 pub use journal::{Journal, Outcome, Outcomes, crashed};

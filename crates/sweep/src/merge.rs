@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use reveille_measure::Shard;
 use reveille_place::Mistake;
 
-use crate::design::{CellId, Shard};
+use crate::design::CellId;
 use crate::error::SweepError;
 use crate::parquet_file::Finished;
 use crate::run::cells;

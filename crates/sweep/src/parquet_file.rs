@@ -16,11 +16,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
+use reveille_measure::Shard;
 use reveille_place::{InputKind, Mistake, ReadError, read_input};
 use reveille_usage::{SoundPages, check_place};
 use serde::{Deserialize, Serialize};
 
-use crate::design::{Design, Shard};
+use crate::design::Design;
 use crate::error::SweepError;
 use crate::journal::Outcomes;
 use crate::table::{Column, Table, Values};
@@ -190,7 +191,8 @@ fn decode(bytes: Vec<u8>) -> Result<Finished, Mistake> {
     let about = about.map_err(|error| {
         Mistake::new(format!("`{KEY}` in its metadata cannot be read: {error}"), ANEW)
     })?;
-    let shard: Shard = about.shard.parse()?;
+    let shard: Result<Shard, String> = about.shard.parse();
+    let shard = shard.map_err(|problem| Mistake::new(problem, ANEW))?;
     if about.version != VERSION {
         let problem = format!("is of version {} of the format, not {VERSION}", about.version);
         return Err(Mistake::new(problem, "read it with the reveille that wrote it"));

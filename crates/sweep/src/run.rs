@@ -6,11 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use reveille_machine::Machine;
+use reveille_measure::Shard;
 use reveille_place::Mistake;
 use reveille_study::{self as study, SideSamples, Study, StudyError, run_sides};
 use reveille_workload::Workload;
 
-use crate::design::{Cell, CellId, Design, Point, Shard};
+use crate::design::{Cell, CellId, Design, Point};
 use crate::error::SweepError;
 use crate::journal::{Journal, Known, Outcome, Outcomes};
 

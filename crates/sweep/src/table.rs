@@ -1,10 +1,10 @@
 //! The result: a row per cell and metric, ordered by cell, then metric.
 
-use reveille_measure::Direction;
 use reveille_measure::statistics::{mean, std};
+use reveille_measure::{Direction, Shard};
 use reveille_study::statistics::{supported_change_pct, welch_p};
 
-use crate::design::{Cell, Design, MetricPart, Shard};
+use crate::design::{Cell, Design, MetricPart};
 use crate::journal::{Outcome, Outcomes};
 use crate::run::cells;
 

@@ -4,7 +4,8 @@ use std::fs;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use reveille_sweep::{Finished, Outcome, Outcomes, Shard, Spec, merge};
+use reveille_measure::Shard;
+use reveille_sweep::{Finished, Outcome, Outcomes, Spec, merge};
 
 const SPEC: &str = r#"
 name = "damage"

@@ -5,7 +5,8 @@ use std::fs;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
-use reveille_sweep::{Cell, Design, Point, Shard, Spec};
+use reveille_measure::Shard;
+use reveille_sweep::{Cell, Design, Point, Spec};
 
 const MACHINES: [&str; 3] = ["quad-1s4c", "zen4-7950x", "spr-2s56c"];
 const BASES: [&str; 4] = ["v5.13", "v6.2", "v6.4", "v6.12"];
