@@ -6,13 +6,12 @@ use std::process::ExitCode;
 
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
-use reveille_machine::{Machine, MachineError};
-use reveille_place::{FileError, Mistake};
+use reveille_machine::Machine;
+use reveille_place::{InputError, Mistake};
 use reveille_plan::PlanError;
 use reveille_prometheus::ServerError;
 use reveille_study::StudyError;
 use reveille_sweep::SweepError;
-use reveille_usage::UsageError;
 use reveille_workload::WorkloadError;
 use serde::Serialize;
 use thiserror::Error;
@@ -30,9 +29,10 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Study(#[from] StudyError),
+    /// A name, a file or an option that cannot be used.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Machine(#[from] MachineError),
+    Input(#[from] InputError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Workload(#[from] WorkloadError),
@@ -44,33 +44,18 @@ pub enum CliError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Usage(#[from] UsageError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
     Prometheus(#[from] ServerError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Sweep(#[from] SweepError),
-    /// A policy file is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    PolicyFile(#[from] Box<FileError>),
     /// A policy file crashed or looped.
     #[error("{files}: {how}")]
     #[diagnostic(help("{help}"))]
     PolicyEnded { files: String, how: String, help: &'static str },
-    /// Unknown name of a study, machine, workload or policy.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Unknown(Mistake),
     /// The output path is not writable; checked before the run.
     #[error("`{option}`: cannot write {}: {mistake}", path.display())]
     #[diagnostic(help("{}", mistake.help))]
     OutputPath { option: &'static str, path: PathBuf, mistake: Mistake },
-    /// A file from an earlier run cannot be used.
-    #[error("cannot read {}: {problem}", path.display())]
-    #[diagnostic(help("`reveille sensitivity --all` writes it anew; without it no row is marked"))]
-    Recorded { path: PathBuf, problem: String },
     /// Writing a file failed after the run.
     #[error("cannot write {}: {error}", path.display())]
     OutputFile { path: PathBuf, error: io::Error },
@@ -87,6 +72,11 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// A name or an argument that cannot be used.
+    pub fn unknown(mistake: Mistake) -> CliError {
+        InputError::Unknown(mistake).into()
+    }
+
     /// `option` gives a path that cannot be written to.
     pub fn output_path(
         option: &'static str,
@@ -98,16 +88,15 @@ impl CliError {
         CliError::OutputPath { option, path: path.to_owned(), mistake }
     }
 
-    /// The mistake with its position in a file, if it has one.
-    fn place(&self) -> Option<&FileError> {
+    /// The name, file or option that cannot be used, if that is what failed.
+    fn input(&self) -> Option<&InputError> {
         match self {
-            CliError::Study(error) | CliError::Sweep(SweepError::Study(error)) => error.place(),
-            CliError::Machine(MachineError::File(place))
-            | CliError::Workload(WorkloadError::File(place))
-            | CliError::Plan(PlanError::Recording(place))
-            | CliError::Usage(UsageError::File(place))
-            | CliError::Sweep(SweepError::File(place))
-            | CliError::PolicyFile(place) => Some(place),
+            CliError::Study(error) | CliError::Sweep(SweepError::Study(error)) => error.input(),
+            CliError::Workload(error) => error.input(),
+            CliError::Input(error)
+            | CliError::Plan(PlanError::Input(error))
+            | CliError::Prometheus(ServerError::Input(error))
+            | CliError::Sweep(SweepError::Input(error)) => Some(error),
             _ => None,
         }
     }
@@ -115,17 +104,14 @@ impl CliError {
     /// The option at fault, if one is.
     fn option(&self) -> Option<&str> {
         match self {
-            CliError::Study(StudyError::Option { option, .. })
-            | CliError::Plan(PlanError::Option { option, .. })
-            | CliError::Sweep(SweepError::Option { option, .. })
-            | CliError::OutputPath { option, .. } => Some(option.trim_start_matches('-')),
-            _ => None,
+            CliError::OutputPath { option, .. } => Some(option.trim_start_matches('-')),
+            _ => self.input()?.option(),
         }
     }
 
     /// For programs, which set `REVEILLE_ERRORS=json`.
     fn told(&self) -> Told<'_> {
-        let place = self.place();
+        let place = self.input().and_then(InputError::place);
         Told {
             message: self.to_string(),
             kind: match self {

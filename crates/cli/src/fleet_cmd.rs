@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use reveille_machine::Machine;
 use reveille_measure::Shard;
-use reveille_place::{CHECK_PATH, InputKind, Mistake, ReadError, read_input_text};
+use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
 use reveille_plan::{Allowed, Failed, Fleet, Goal, Platform, Request, in_shard};
 use reveille_policy::Policy;
-use reveille_usage::{Usage, UsageError};
+use reveille_usage::Usage;
 use serde::Deserialize;
 
 use crate::errors::CliError;
@@ -95,10 +95,10 @@ pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
         if args.shard.is_some() || !args.look.goal.is_empty() {
             let problem = "the parts were made with goals and shards of their own";
             let help = "merge them without --goal and --shard";
-            return Err(CliError::Unknown(Mistake::new(problem, help)));
+            return Err(CliError::unknown(Mistake::new(problem, help)));
         }
         let parts = args.from.iter().map(|path| part(path)).collect::<Result<_, _>>()?;
-        return look.show(&Fleet::merged(parts).map_err(CliError::Unknown)?);
+        return look.show(&Fleet::merged(parts).map_err(CliError::unknown)?);
     }
     let mut recordings = Vec::new();
     for path in &args.from {
@@ -108,7 +108,7 @@ pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
         let from = args.from.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
         let help = "name the directory that `reveille record --prometheus URL --all` wrote";
         let problem = format!("no recording (FILE.parquet) in {}", from.join(", "));
-        return Err(CliError::Unknown(Mistake::new(problem, help)));
+        return Err(CliError::unknown(Mistake::new(problem, help)));
     }
     recordings.sort();
     let shard = args.shard.unwrap_or(Shard::WHOLE);
@@ -128,7 +128,7 @@ pub struct Recording {
 
 /// Adds files of a directory and its subdirectories, except hidden ones.
 fn add(given: &Path, path: &Path, to: &mut Vec<Recording>) -> Result<(), CliError> {
-    let error = |error| UsageError::from(ReadError::new(path, error, CHECK_PATH));
+    let error = |error| InputError::unreadable(path, error, CHECK_PATH);
     if !fs::metadata(path).map_err(error)?.is_dir() {
         let name = path.strip_prefix(given).ok().filter(|rest| rest.parent().is_some());
         let name = name.unwrap_or(path).display().to_string();
@@ -160,11 +160,11 @@ fn is_part(path: &Path) -> bool {
 
 fn part(path: &Path) -> Result<Fleet, CliError> {
     let text = read_input_text(path, InputKind::RECORDING)
-        .map_err(|error| UsageError::from(ReadError::new(path, error, CHECK_PATH)))?;
+        .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))?;
     serde_json::from_str(&text).map_err(|error| {
         let problem = format!("is no part of a fleet: {error}");
         let help = "write parts with this version of `reveille fleet --json`";
-        Mistake::new(problem, help).in_file::<UsageError>(path.display().to_string()).into()
+        Mistake::new(problem, help).in_file::<InputError>(path.display().to_string()).into()
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reveille_measure::Shard;
+use reveille_measure::{Shard, span_ns};
 use reveille_place::{CHECK_PATH, InputKind, Mistake, read_input};
 use reveille_plan::{Failed, in_shard};
 use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span, Workload};
@@ -24,6 +24,7 @@ use crate::usage_show::text;
 
 /// Containers queried in parallel.
 const CONNECTIONS: usize = 4;
+const S: u64 = 1_000_000_000;
 /// Longest recording.
 const MOST_S: u64 = 31 * 86_400;
 
@@ -91,13 +92,9 @@ pub struct To<'a> {
     pub force: bool,
 }
 
-/// Parses `7d` and the like, in seconds.
+/// A time such as `7d` in whole seconds.
 fn seconds(text: &str) -> Result<u64, String> {
-    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
-    let found = units.iter().find_map(|(unit, size)| {
-        let number: u64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
-        number.checked_mul(*size)
-    });
+    let found = span_ns(text).ok().filter(|ns| ns.is_multiple_of(S)).map(|ns| ns / S);
     let found = found.filter(|seconds| (1..=MOST_S).contains(seconds));
     found.ok_or_else(|| "write a whole number of s, m, h or d, up to 31d".into())
 }

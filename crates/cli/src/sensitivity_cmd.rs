@@ -1,9 +1,10 @@
 //! `reveille sensitivity`: which predictions depend on which constants.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reveille_place::{InputKind, read_input_text};
+use reveille_place::{InputError, InputKind, read_input_text};
 use reveille_study::{DEFAULT_POINTS, Fragility, SensitivityOptions, Study};
 
 use crate::errors::{CliError, INTERRUPTED, say};
@@ -140,12 +141,15 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
 /// What an earlier `--all` wrote to `path`; `None` if there is no such file.
 ///
 /// # Errors
-/// [`CliError::Recorded`] if the file holds something else.
+/// [`InputError::Read`] if the file holds something else.
 pub fn recorded(path: &Path) -> Result<Option<Fragility>, CliError> {
-    let wrong = |problem| CliError::Recorded { path: path.to_owned(), problem };
+    let help = "`reveille sensitivity --all` writes it anew; without it no row is marked";
+    let wrong = |error| InputError::unreadable(path, error, help);
     match read_input_text(path, InputKind::DESCRIPTION) {
-        Ok(text) => Ok(Some(reveille_report::read_fragility(&text).map_err(wrong)?)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(wrong(error.to_string())),
+        Ok(text) => Ok(Some(
+            reveille_report::read_fragility(&text).map_err(|e| wrong(io::Error::other(e)))?,
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong(error).into()),
     }
 }

@@ -5,10 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reveille_place::Mistake;
-use reveille_usage::{
-    CsvOptions, DEFAULT_THREADS, Format, Select, Summary, Usage, UsageError, UsageFile,
-};
+use reveille_place::{InputError, Mistake};
+use reveille_usage::{CsvOptions, DEFAULT_THREADS, Format, Select, Summary, Usage, UsageFile};
 use serde::Serialize;
 
 use crate::errors::CliError;
@@ -96,10 +94,10 @@ fn new_file(path: &Path, args: &UsageImportArgs) -> Result<ClaimedFile, CliError
 
 fn import(args: &UsageImportArgs) -> Result<Usage, CliError> {
     let read = args.files.iter().map(|path| UsageFile::read(path));
-    let files = read.collect::<Result<Vec<UsageFile>, UsageError>>()?;
+    let files = read.collect::<Result<Vec<UsageFile>, InputError>>()?;
     let first = &files[0];
     let refuse = |file: &UsageFile, problem: &str, help: &str| {
-        Err(Mistake::new(problem, help).in_file::<UsageError>(file.shown()).into())
+        Err(Mistake::new(problem, help).in_file::<InputError>(file.shown()).into())
     };
     match first.format {
         Format::Parquet => refuse(

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use reveille_place::{FileError, Mistake, Source};
+use reveille_place::{Mistake, Source};
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
@@ -14,8 +14,8 @@ use crate::schema::{
     RawConstant, RawConstants, RawCostModel, RawIdle, RawMachine, RawMeasured, RawTopology,
 };
 use crate::{
-    Constant, CostModel, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, MachineError, Measured,
-    Origin, Shape, Topology, TopologyError,
+    Constant, CostModel, DEFAULT_HZ, IdleState, InputError, MAX_FITTED, Machine, Measured, Origin,
+    Shape, Topology, TopologyError,
 };
 
 const HZ: [u32; 4] = [100, 250, 300, 1000];
@@ -23,11 +23,11 @@ const HZ: [u32; 4] = [100, 250, 300, 1000];
 /// Reads a machine file; `file` names it in messages.
 ///
 /// # Errors
-/// [`MachineError::File`] for anything that is not a machine: unknown or missing
+/// [`InputError::File`] for anything that is not a machine: unknown or missing
 /// keys, a value outside its range, a range that runs backwards, a number without
 /// `source`, `estimate`, `measured` or `fitted`, more than [`MAX_FITTED`] fitted numbers, an impossible
 /// topology, a timer frequency that kernels do not have.
-pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
+pub fn parse_toml(file: &str, text: &str) -> Result<Machine, InputError> {
     let doc = Document(Source::new(file, text));
     let raw: RawMachine = doc.parse()?;
     doc.0.filled("name", &raw.name)?;
@@ -59,7 +59,7 @@ pub fn parse_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
 }
 
 /// A machine of the default cost model that only lacks its names.
-pub(crate) fn base_machine(topology: Topology) -> Result<Machine, MachineError> {
+pub(crate) fn base_machine(topology: Topology) -> Result<Machine, InputError> {
     let base = cost_model(DEFAULT_COST_MODEL)?;
     let doc = Document::of_cost_model(DEFAULT_COST_MODEL);
     doc.finished(Machine {
@@ -84,7 +84,7 @@ pub(crate) struct Base {
 
 /// What a machine with this `cost` inherits: a cost model's constants, or those of a
 /// preset with its idle states. `None` if there is neither.
-pub(crate) fn inherited(name: &str) -> Option<Result<Base, MachineError>> {
+pub(crate) fn inherited(name: &str) -> Option<Result<Base, InputError>> {
     if cost_model_text(name).is_some() {
         return Some(cost_model(name));
     }
@@ -96,7 +96,7 @@ pub(crate) fn inherited(name: &str) -> Option<Result<Base, MachineError>> {
 }
 
 /// Reads an embedded cost model, which must have every constant.
-fn cost_model(name: &str) -> Result<Base, MachineError> {
+fn cost_model(name: &str) -> Result<Base, InputError> {
     let doc = Document::of_cost_model(name);
     let raw: RawCostModel = doc.parse()?;
     doc.0.filled("name", &raw.name)?;
@@ -127,15 +127,15 @@ impl Document {
         key: Option<&str>,
         problem: impl Into<String>,
         help: impl Into<String>,
-    ) -> MachineError {
+    ) -> InputError {
         self.0.error(&span, key, Mistake::new(problem, help))
     }
 
-    fn parse<T: DeserializeOwned>(&self) -> Result<T, Box<FileError>> {
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
         self.0.toml("the files under machines/ show how a machine is written")
     }
 
-    fn base(&self, cost: &Spanned<String>) -> Result<Base, MachineError> {
+    fn base(&self, cost: &Spanned<String>) -> Result<Base, InputError> {
         let name = cost.get_ref().as_str();
         if let Some(base) = inherited(name) {
             return base;
@@ -147,7 +147,7 @@ impl Document {
         Err(self.0.error(&cost.span(), Some("cost"), unknown.mended_by(help)))
     }
 
-    fn hz(&self, hz: Option<&Spanned<u32>>) -> Result<u32, MachineError> {
+    fn hz(&self, hz: Option<&Spanned<u32>>) -> Result<u32, InputError> {
         match hz {
             None => Ok(DEFAULT_HZ),
             Some(hz) if HZ.contains(hz.get_ref()) => Ok(*hz.get_ref()),
@@ -158,7 +158,7 @@ impl Document {
         }
     }
 
-    fn topology(&self, raw: &Spanned<RawTopology>) -> Result<Topology, MachineError> {
+    fn topology(&self, raw: &Spanned<RawTopology>) -> Result<Topology, InputError> {
         let t = raw.get_ref();
         let one = |n: &Option<Spanned<u32>>| n.as_ref().map_or(1, |n| *n.get_ref());
         let shape = Shape {
@@ -193,7 +193,7 @@ impl Document {
         })
     }
 
-    fn constants(&self, raw: &RawConstants) -> Result<Vec<Constant>, MachineError> {
+    fn constants(&self, raw: &RawConstants) -> Result<Vec<Constant>, InputError> {
         raw.iter().map(|(key, constant)| self.constant(key, constant)).collect()
     }
 
@@ -201,10 +201,10 @@ impl Document {
         &self,
         key: &Spanned<String>,
         raw: &Spanned<RawConstant>,
-    ) -> Result<Constant, MachineError> {
+    ) -> Result<Constant, InputError> {
         let (name, span, raw) = (key.get_ref().as_str(), raw.span(), raw.get_ref());
         let field = CostModel::field(name)
-            .map_err(|unknown| self.0.error::<MachineError>(&key.span(), Some(name), unknown))?;
+            .map_err(|unknown| self.0.error::<InputError>(&key.span(), Some(name), unknown))?;
         for number in [raw.value, raw.range[0], raw.range[1]] {
             field.check(number).map_err(|error| {
                 self.wrong(span.clone(), Some(name), error.to_string(), "mend the number")
@@ -234,7 +234,7 @@ impl Document {
         key: &str,
         value: f64,
         [low, high]: [f64; 2],
-    ) -> Result<(), MachineError> {
+    ) -> Result<(), InputError> {
         let (problem, help) = if low > high {
             (format!("its range [{low}, {high}] runs backwards"), "write range = [lowest, highest]")
         } else if value < low || value > high {
@@ -254,7 +254,7 @@ impl Document {
         key: &str,
         texts: [&Option<String>; 3],
         measured: Option<&RawMeasured>,
-    ) -> Result<Origin, MachineError> {
+    ) -> Result<Origin, InputError> {
         let measured = measured.map(|m| self.measured(span, key, m)).transpose()?;
         let kinds = [Origin::Cited, Origin::Estimated, Origin::Fitted];
         let said = kinds.into_iter().zip(texts).filter_map(|(kind, text)| {
@@ -282,7 +282,7 @@ impl Document {
         span: &Range<usize>,
         key: &str,
         raw: &RawMeasured,
-    ) -> Result<Origin, MachineError> {
+    ) -> Result<Origin, InputError> {
         let RawMeasured { how, p10, p90, samples } = raw.clone();
         let (problem, help) = if how.trim().is_empty() {
             ("does not say how it was measured", "fill `how`")
@@ -296,7 +296,7 @@ impl Document {
         Err(self.wrong(span.clone(), Some(key), problem, help))
     }
 
-    fn idle(&self, raw: &[Spanned<RawIdle>]) -> Result<Vec<IdleState>, MachineError> {
+    fn idle(&self, raw: &[Spanned<RawIdle>]) -> Result<Vec<IdleState>, InputError> {
         let mut states: Vec<IdleState> = Vec::with_capacity(raw.len());
         for spanned in raw {
             let (span, state) = (spanned.span(), spanned.get_ref());
@@ -330,7 +330,7 @@ impl Document {
 
     /// Fills the cost model from the constants and makes the checks that need all
     /// of the machine.
-    fn finished(&self, mut machine: Machine) -> Result<Machine, MachineError> {
+    fn finished(&self, mut machine: Machine) -> Result<Machine, InputError> {
         for c in &machine.constants {
             machine.cost.set(c.key, c.value).map_err(|error| {
                 self.wrong(0..0, Some(c.key), error.to_string(), "mend the number")

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use crate::file::base_machine;
-use crate::{CpuPlace, IdleState, Machine, MachineError, Topology, TopologyError};
+use crate::{CpuPlace, IdleState, InputError, Machine, Topology, TopologyError};
 
 /// One CPU with the source's own names of what it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn machine(
     topology: Topology,
     idle: Vec<IdleState>,
     warnings: Vec<String>,
-) -> Result<Machine, MachineError> {
+) -> Result<Machine, InputError> {
     let mut machine = base_machine(topology)?;
     machine.name = name.to_owned();
     machine.about = machine.topology.describe();

@@ -10,7 +10,7 @@ use roxmltree::{Document, Node, NodeId, ParsingOptions};
 
 use crate::found::{self, FoundCpu};
 use crate::unlike::{CpuKind, architecture_warning, kinds_warning};
-use crate::{MAX_CPUS, Machine, MachineError};
+use crate::{InputError, MAX_CPUS, Machine};
 
 /// Elements that are read before a file is refused: some 8 per CPU are usual.
 const MAX_ELEMENTS: u32 = 1_000_000;
@@ -30,9 +30,9 @@ type MemoryNodes<'a, 'd> = HashMap<NodeId, Option<Node<'a, 'd>>>;
 /// without one it is the package. Costs are those of the default cost model.
 ///
 /// # Errors
-/// [`MachineError::File`] with the line: not XML, not from hwloc, no usable PU,
+/// [`InputError::File`] with the line: not XML, not from hwloc, no usable PU,
 /// PUs without `os_index` or with the same one, or too many of them.
-pub fn parse_hwloc(file: &str, text: &str) -> Result<Machine, MachineError> {
+pub fn parse_hwloc(file: &str, text: &str) -> Result<Machine, InputError> {
     let export = Export(Source::new(file, text));
     if let Some(at) = crowded_tag(text) {
         let problem = format!("an element has more than {MAX_ATTRIBUTES} attributes");
@@ -98,7 +98,7 @@ impl Export {
         key: Option<&str>,
         problem: impl Into<String>,
         help: &str,
-    ) -> MachineError {
+    ) -> InputError {
         let text = &self.0.text;
         let rest = &text[span.start.min(text.len())..];
         let first_line = span.start + rest.find('\n').unwrap_or(rest.len());
@@ -106,7 +106,7 @@ impl Export {
         self.0.error(&span, key, Mistake::new(problem, help))
     }
 
-    fn cpus(&self, root: Node) -> Result<Vec<FoundCpu>, MachineError> {
+    fn cpus(&self, root: Node) -> Result<Vec<FoundCpu>, InputError> {
         let usable = self.usable(root)?;
         let mut seen = HashMap::new();
         let mut memory = MemoryNodes::new();
@@ -142,7 +142,7 @@ impl Export {
     }
 
     /// The sets that a PU must be in: online, and allowed to the exporter.
-    fn usable(&self, root: Node) -> Result<Vec<CpuSet>, MachineError> {
+    fn usable(&self, root: Node) -> Result<Vec<CpuSet>, InputError> {
         let Some(machine) = objects(root).next() else {
             return Ok(Vec::new());
         };
@@ -161,7 +161,7 @@ impl Export {
         Ok(sets)
     }
 
-    fn os_index(&self, pu: Node) -> Result<u32, MachineError> {
+    fn os_index(&self, pu: Node) -> Result<u32, InputError> {
         let text = pu.attribute("os_index");
         text.and_then(|t| t.parse().ok()).ok_or_else(|| {
             let problem = match text {

@@ -11,12 +11,11 @@
 //! let spr = reveille_machine::load("spr-2s56c")?;
 //! assert_eq!(spr.topology.n_cpus(), 224);
 //! assert!(spr.cost.line_remote_ns > spr.cost.line_llc_ns);
-//! # Ok::<(), reveille_machine::MachineError>(())
+//! # Ok::<(), reveille_machine::InputError>(())
 //! ```
 
 mod cost;
 mod cpulist;
-mod error;
 mod file;
 mod found;
 mod hwloc;
@@ -32,11 +31,10 @@ mod write;
 
 pub use cost::{CostError, CostModel, Field, Kind};
 pub use cpulist::{CpuListError, parse_cpu_list};
-pub use error::MachineError;
 pub use machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Measured, Origin};
 pub use presets::{cost_model_names, load, preset_names};
 pub use restrict::{RestrictError, cpu_list};
-pub use reveille_place::FileError;
+pub use reveille_place::{FileError, InputError};
 pub use topology::{
     CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Shape, Topology, TopologyError,
 };

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use reveille_place::{InputKind, Mistake, ReadError, read_input_text};
+use reveille_place::{InputError, InputKind, Mistake, read_input_text};
 
-use crate::{Machine, MachineError, parse_hwloc, parse_toml, read_sysfs};
+use crate::{Machine, parse_hwloc, parse_toml, read_sysfs};
 
 macro_rules! embedded {
     ($($name:literal)*) => {
@@ -78,8 +78,8 @@ pub(crate) fn machine_text(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// An unknown name (with the most similar one), a file that cannot be read, or a
-/// file with a mistake in it; see [`MachineError`].
-pub fn load(spec: &str) -> Result<Machine, MachineError> {
+/// file with a mistake in it; see [`InputError`].
+pub fn load(spec: &str) -> Result<Machine, InputError> {
     if spec == "host" {
         return read_sysfs(Path::new("/sys"));
     }
@@ -94,25 +94,25 @@ pub fn load(spec: &str) -> Result<Machine, MachineError> {
     }
 }
 
-fn read(path: &str) -> Result<String, MachineError> {
+fn read(path: &str) -> Result<String, InputError> {
     read_input_text(Path::new(path), InputKind::DESCRIPTION).map_err(|error| {
         let help = format!(
             "a path names a machine file (.toml) or an hwloc export (.xml); without one of \
              these endings it is a preset: {}",
             preset_names().join(", ")
         );
-        ReadError::new(path, error, help).into()
+        InputError::unreadable(path, error, help)
     })
 }
 
-fn unknown(spec: &str) -> MachineError {
+fn unknown(spec: &str) -> InputError {
     let names = preset_names();
     let help = format!(
         "Machines: host, {}; or a path that ends in .toml (machine file) or .xml \
          (from `lstopo --of xml`).",
         names.join(", ")
     );
-    MachineError::Unknown(if cost_model_text(spec).is_some() {
+    InputError::Unknown(if cost_model_text(spec).is_some() {
         let problem = format!("no machine is called `{spec}`");
         let model = "is a cost model without CPUs, for";
         let help = format!("`{spec}` {model} `cost = \"{spec}\"` in a machine file. {help}");

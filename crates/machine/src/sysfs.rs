@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use reveille_place::{Mistake, ReadError};
+use reveille_place::{InputError, Mistake};
 
 use crate::found::{self, FoundCpu};
 use crate::unlike::{CpuKind, architecture_warning, kinds_warning};
-use crate::{IdleState, Machine, MachineError, Origin, parse_cpu_list};
+use crate::{IdleState, Machine, Origin, parse_cpu_list};
 
 /// Reads the machine whose sysfs is mounted at `root` (`/sys`).
 ///
@@ -19,9 +19,9 @@ use crate::{IdleState, Machine, MachineError, Origin, parse_cpu_list};
 /// without one it is the package. Costs are those of the default cost model.
 ///
 /// # Errors
-/// [`MachineError::Read`] or [`MachineError::File`] with the file that is missing
+/// [`InputError::Read`] or [`InputError::File`] with the file that is missing
 /// or makes no sense.
-pub fn read_sysfs(root: &Path) -> Result<Machine, MachineError> {
+pub fn read_sysfs(root: &Path) -> Result<Machine, InputError> {
     let cpu_dir = root.join("devices/system/cpu");
     let online = cpu_list(&cpu_dir.join("online"))?;
     if online.is_empty() {
@@ -65,11 +65,7 @@ fn kinds(root: &Path, online: &[u32]) -> Vec<CpuKind> {
     by_capacity.into_iter().rev().map(kind).collect()
 }
 
-fn found_cpu(
-    cpu_dir: &Path,
-    cpu: u32,
-    nodes: &HashMap<u32, u32>,
-) -> Result<FoundCpu, MachineError> {
+fn found_cpu(cpu_dir: &Path, cpu: u32, nodes: &HashMap<u32, u32>) -> Result<FoundCpu, InputError> {
     let dir = cpu_dir.join(format!("cpu{cpu}"));
     let core_list = dir.join("topology/core_cpus_list");
     // The name before v5.3.
@@ -98,7 +94,7 @@ fn found_cpu(
 }
 
 /// First CPU of the deepest cache that holds data.
-fn last_level_cache(dir: &Path) -> Result<Option<u32>, MachineError> {
+fn last_level_cache(dir: &Path) -> Result<Option<u32>, InputError> {
     let mut deepest: Option<(i64, PathBuf)> = None;
     for index in numbered(dir, "index")? {
         let index = dir.join(format!("index{index}"));
@@ -114,7 +110,7 @@ fn last_level_cache(dir: &Path) -> Result<Option<u32>, MachineError> {
 }
 
 /// Memory node of each CPU; empty on a kernel without NUMA.
-fn nodes(dir: &Path) -> Result<HashMap<u32, u32>, MachineError> {
+fn nodes(dir: &Path) -> Result<HashMap<u32, u32>, InputError> {
     let mut node_of = HashMap::new();
     for node in numbered(dir, "node")? {
         let list = cpu_list(&dir.join(format!("node{node}/cpulist")))?;
@@ -124,7 +120,7 @@ fn nodes(dir: &Path) -> Result<HashMap<u32, u32>, MachineError> {
 }
 
 /// The states that are not switched off; none if the kernel has no cpuidle driver.
-fn idle_states(dir: &Path) -> Result<Vec<IdleState>, MachineError> {
+fn idle_states(dir: &Path) -> Result<Vec<IdleState>, InputError> {
     let mut states = Vec::new();
     for state in numbered(dir, "state")? {
         let dir = dir.join(format!("state{state}"));
@@ -151,7 +147,7 @@ fn idle_states(dir: &Path) -> Result<Vec<IdleState>, MachineError> {
 }
 
 /// A time in microseconds, as nanoseconds.
-fn micros(path: &Path) -> Result<u32, MachineError> {
+fn micros(path: &Path) -> Result<u32, InputError> {
     let us = number(path)?;
     u32::try_from(us)
         .ok()
@@ -160,7 +156,7 @@ fn micros(path: &Path) -> Result<u32, MachineError> {
 }
 
 /// The numbers N of the entries `<prefix>N`, ascending; none if there is no `dir`.
-fn numbered(dir: &Path, prefix: &str) -> Result<BTreeSet<u32>, MachineError> {
+fn numbered(dir: &Path, prefix: &str) -> Result<BTreeSet<u32>, InputError> {
     if !dir.exists() {
         return Ok(BTreeSet::new());
     }
@@ -173,16 +169,16 @@ fn numbered(dir: &Path, prefix: &str) -> Result<BTreeSet<u32>, MachineError> {
     Ok(numbers)
 }
 
-fn first_cpu(path: &Path) -> Result<u32, MachineError> {
+fn first_cpu(path: &Path) -> Result<u32, InputError> {
     let first = cpu_list(path)?.first().copied();
     first.ok_or_else(|| nonsense(path, "lists no CPU"))
 }
 
-fn cpu_list(path: &Path) -> Result<Vec<u32>, MachineError> {
+fn cpu_list(path: &Path) -> Result<Vec<u32>, InputError> {
     parse_cpu_list(&text(path)?).map_err(|error| nonsense(path, &error.to_string()))
 }
 
-fn number(path: &Path) -> Result<i64, MachineError> {
+fn number(path: &Path) -> Result<i64, InputError> {
     let text = text(path)?;
     text.parse().map_err(|_| {
         let shown: String = text.chars().take(40).collect();
@@ -190,17 +186,17 @@ fn number(path: &Path) -> Result<i64, MachineError> {
     })
 }
 
-fn text(path: &Path) -> Result<String, MachineError> {
+fn text(path: &Path) -> Result<String, InputError> {
     let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
     Ok(text.trim().to_owned())
 }
 
-fn unreadable(path: &Path, error: std::io::Error) -> MachineError {
+fn unreadable(path: &Path, error: std::io::Error) -> InputError {
     let help = "is sysfs mounted, and is this a Linux kernel? Otherwise name a preset machine";
-    ReadError::new(path, error, help).into()
+    InputError::unreadable(path, error, help)
 }
 
-fn nonsense(path: &Path, problem: &str) -> MachineError {
+fn nonsense(path: &Path, problem: &str) -> InputError {
     let help = "name a preset machine or give an hwloc export (.xml) instead";
     Mistake::new(problem, help).in_file(path.display().to_string())
 }

@@ -1,7 +1,7 @@
 //! hwloc exports: real ones from `lstopo`, and broken ones.
 
 use proptest::prelude::*;
-use reveille_machine::{Distance, FileError, MachineError, Topology, parse_hwloc};
+use reveille_machine::{Distance, FileError, InputError, Topology, parse_hwloc};
 
 const TWO_SOCKETS: &str = include_str!("data/two-sockets-v2.xml");
 const TWO_NODES_V1: &str = include_str!("data/two-nodes-v1.xml");
@@ -14,7 +14,7 @@ fn topology(text: &str) -> Topology {
 
 fn mistake(text: &str) -> FileError {
     match parse_hwloc("lab.xml", text) {
-        Err(MachineError::File(error)) => *error,
+        Err(InputError::File(error)) => *error,
         other => panic!("{other:?}"),
     }
 }

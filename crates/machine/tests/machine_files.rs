@@ -4,7 +4,7 @@ use std::fs;
 
 use miette::Diagnostic;
 use proptest::prelude::*;
-use reveille_machine::{CostModel, FileError, MachineError, Measured, Origin, load, parse_toml};
+use reveille_machine::{CostModel, FileError, InputError, Measured, Origin, load, parse_toml};
 
 const GOOD: &str = r#"
 name = "lab"
@@ -34,7 +34,7 @@ source = "a table"
 
 fn mistake(text: &str) -> FileError {
     match parse_toml("lab.toml", text) {
-        Err(MachineError::File(error)) => *error,
+        Err(InputError::File(error)) => *error,
         other => panic!("{other:?}\n{text}"),
     }
 }
@@ -187,7 +187,7 @@ fn loads_by_path() {
     fs::write(&path, GOOD).expect("write");
     assert_eq!(load(&path.to_string_lossy()).map(|m| m.name).ok().as_deref(), Some("lab"));
     fs::write(&path, [0xff, 0xfe]).expect("write");
-    assert!(matches!(load(&path.to_string_lossy()), Err(MachineError::Read { .. })));
+    assert!(matches!(load(&path.to_string_lossy()), Err(InputError::Read { .. })));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use reveille_machine::{Distance, MachineError, read_sysfs};
+use reveille_machine::{Distance, InputError, read_sysfs};
 use tempfile::TempDir;
 
 /// Writes files below a new root: pairs of path and text.
@@ -120,7 +120,7 @@ fn reads_idle_states() {
 fn says_which_file_is_missing_or_senseless() {
     let empty = tempfile::tempdir().expect("temporary directory");
     let error = read_sysfs(empty.path()).expect_err("no sysfs");
-    assert!(matches!(error, MachineError::Read { .. }));
+    assert!(matches!(error, InputError::Read { .. }));
     assert!(error.to_string().contains("devices/system/cpu/online"), "{error}");
 
     for (path, text) in [

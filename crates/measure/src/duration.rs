@@ -24,6 +24,10 @@ pub enum DurationError {
 const UNITS: [(&str, u128); 5] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
+/// Units of a span of hours or weeks, where `m` cannot be taken for thousandths.
+const LONG_UNITS: [(&str, u128); 3] =
+    [("m", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000)];
+
 /// What one `unit` of time is in ns; nothing if it is no unit of time.
 pub fn unit_ns(unit: &str) -> Option<u128> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns)
@@ -48,6 +52,19 @@ pub fn seconds_text(ns: Ns) -> String {
 /// # Errors
 /// See [`DurationError`].
 pub fn duration_ns(text: &str) -> Result<Ns, DurationError> {
+    parsed(text, unit_ns)
+}
+
+/// Reads a duration as [`duration_ns`] does, or one in minutes, hours or days: `7d`.
+///
+/// # Errors
+/// See [`DurationError`].
+pub fn span_ns(text: &str) -> Result<Ns, DurationError> {
+    let long = |unit: &str| LONG_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns);
+    parsed(text, |unit| unit_ns(unit).or_else(|| long(unit)))
+}
+
+fn parsed(text: &str, size: impl Fn(&str) -> Option<u128>) -> Result<Ns, DurationError> {
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(end);
@@ -56,8 +73,7 @@ pub fn duration_ns(text: &str) -> Result<Ns, DurationError> {
     if !digits(whole) || !digits(fraction) {
         return Err(DurationError::Syntax(text.to_owned()));
     }
-    let unit = unit.trim_start();
-    let unit_ns = unit_ns(unit).ok_or_else(|| DurationError::Unit(text.to_owned()))?;
+    let unit_ns = size(unit.trim_start()).ok_or_else(|| DurationError::Unit(text.to_owned()))?;
     let too_long = || DurationError::TooLong(text.to_owned());
     let whole: u64 = whole.parse().map_err(|_| too_long())?;
     let ns = u128::from(whole) * unit_ns + fraction_ns(text, fraction, unit_ns)?;
@@ -93,6 +109,9 @@ mod tests {
         assert_eq!(duration_ns("0.1s"), Ok(100_000_000));
         assert_eq!(duration_ns("0ms"), Ok(0));
         assert_eq!(duration_ns("18446744073709551615ns"), Ok(u64::MAX));
+        assert_eq!(span_ns("7d"), Ok(604_800_000_000_000));
+        assert_eq!(span_ns("1.5 h"), span_ns("90m"));
+        assert_eq!(span_ns("30ms"), duration_ns("30ms"));
     }
 
     #[test]

@@ -42,13 +42,6 @@ pub struct ReadError {
 /// The fix for a file that cannot be read, where nothing more is known of it.
 pub const CHECK_PATH: &str = "check that the path is right and that you may read it";
 
-impl ReadError {
-    /// `path` could not be read, and that is the fix.
-    pub fn new(path: impl Into<PathBuf>, error: io::Error, help: impl Into<String>) -> ReadError {
-        ReadError { path: path.into(), error, help: help.into() }
-    }
-}
-
 /// The content of a regular file.
 ///
 /// # Errors

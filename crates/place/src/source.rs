@@ -2,54 +2,11 @@
 
 use std::ops::Range;
 
-use miette::{Diagnostic, NamedSource, SourceSpan};
+use miette::NamedSource;
 use serde::de::DeserializeOwned;
-use thiserror::Error;
 use toml::Spanned;
 
-use crate::{Mistake, nearest};
-
-/// A mistake in a file that a user wrote.
-#[derive(Debug, Error, Diagnostic)]
-#[error("{file}{}: {}{problem}", colon(line), key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
-pub struct FileError {
-    /// File as named by the user, or the built-in one's name.
-    pub file: String,
-    /// From 1; `None` if the file as a whole is wrong.
-    pub line: Option<u64>,
-    /// The key at fault, if one is.
-    pub key: Option<String>,
-    /// What is wrong.
-    pub problem: String,
-    /// The fix.
-    #[help]
-    pub help: String,
-    #[source_code]
-    text: Option<NamedSource<String>>,
-    #[label("here")]
-    span: Option<SourceSpan>,
-}
-
-fn colon(line: &Option<u64>) -> String {
-    line.map(|line| format!(":{line}")).unwrap_or_default()
-}
-
-impl Mistake {
-    /// This is wrong with the whole of `file`, or with a part that has no line.
-    pub fn in_file<E: From<Box<FileError>>>(self, file: impl Into<String>) -> E {
-        Box::new(self.placed(file.into(), None)).into()
-    }
-
-    /// This is wrong at a line of a file whose text is not at hand.
-    pub fn at_line<E: From<Box<FileError>>>(self, file: impl Into<String>, line: u64) -> E {
-        Box::new(self.placed(file.into(), Some(line))).into()
-    }
-
-    fn placed(self, file: String, line: Option<u64>) -> FileError {
-        let Mistake { problem, help } = self;
-        FileError { file, line, key: None, problem, help, text: None, span: None }
-    }
-}
+use crate::{FileError, InputError, Mistake, nearest};
 
 /// A file's name, as given in messages, and its text.
 #[derive(Clone, Debug)]
@@ -67,7 +24,7 @@ impl Source {
     }
 
     /// A mistake of `key` at `span` (bytes); a span beyond the text is its end.
-    pub fn error<E: From<Box<FileError>>>(
+    pub fn error<E: From<InputError>>(
         &self,
         span: &Range<usize>,
         key: Option<&str>,
@@ -81,7 +38,7 @@ impl Source {
             span: Some((start..end).into()),
             ..mistake.placed(self.file.clone(), Some(self.line(start)))
         };
-        Box::new(placed).into()
+        InputError::from(placed).into()
     }
 
     /// The line, from 1, on which byte `at` lies.
@@ -94,12 +51,12 @@ impl Source {
     ///
     /// # Errors
     /// What is no TOML, an unknown or missing key, a value of the wrong kind.
-    pub fn toml<T: DeserializeOwned>(&self, otherwise: &str) -> Result<T, Box<FileError>> {
+    pub fn toml<T: DeserializeOwned>(&self, otherwise: &str) -> Result<T, InputError> {
         toml::from_str(&self.text).map_err(|error| self.not_toml(&error, otherwise))
     }
 
     /// Serde's message names the key in backquotes, and the allowed ones after it.
-    pub fn not_toml(&self, error: &toml::de::Error, otherwise: &str) -> Box<FileError> {
+    pub fn not_toml(&self, error: &toml::de::Error, otherwise: &str) -> InputError {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().trim_end();
         let mut quoted = message.split('`').skip(1).step_by(2);
@@ -130,7 +87,7 @@ impl Source {
     ///
     /// # Errors
     /// The key is empty.
-    pub fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), Box<FileError>> {
+    pub fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), InputError> {
         if value.get_ref().trim().is_empty() {
             let mistake = Mistake::new("is empty", "fill it in");
             return Err(self.error(&value.span(), Some(key), mistake));
@@ -146,13 +103,12 @@ mod tests {
     #[test]
     fn counts_lines_from_one_and_stays_within_the_text() {
         let two = Source::new("a.toml", "x = 1\ny = 2\n");
-        let second: Box<FileError> = two.error(&(6..7), Some("y"), Mistake::new("is 2", "write 3"));
+        let second: InputError = two.error(&(6..7), Some("y"), Mistake::new("is 2", "write 3"));
         assert_eq!(second.to_string(), "a.toml:2: `y`: is 2");
         let one = Source::new("a.toml", "x");
-        let beyond: Box<FileError> =
-            one.error(&(90..99), None, Mistake::new("ends early", "go on"));
+        let beyond: InputError = one.error(&(90..99), None, Mistake::new("ends early", "go on"));
         assert_eq!(beyond.to_string(), "a.toml:1: ends early");
-        let whole: Box<FileError> = Mistake::new("is empty", "fill it in").in_file("b.csv");
+        let whole: InputError = Mistake::new("is empty", "fill it in").in_file("b.csv");
         assert_eq!(whole.to_string(), "b.csv: is empty");
         assert!(whole.source_code().is_none());
     }

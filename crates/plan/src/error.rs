@@ -2,22 +2,17 @@
 
 use miette::Diagnostic;
 use reveille_host::HostError;
-use reveille_place::{FileError, Mistake};
+use reveille_place::{InputError, Mistake};
 use reveille_sim::SimError;
 use thiserror::Error;
 
 /// Why there is no plan.
 #[derive(Debug, Error, Diagnostic)]
 pub enum PlanError {
-    /// An option is wrong.
-    #[error("`{option}`: {mistake}")]
-    #[diagnostic(help("{}", mistake.help))]
-    Option {
-        /// The option, such as `--goal`.
-        option: &'static str,
-        /// What is wrong, and the fix.
-        mistake: Mistake,
-    },
+    /// An option is wrong, or the recording does not support a plan.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Input(#[from] InputError),
     /// No setting reaches a goal.
     #[error("`--goal {goal}` cannot be reached: {mistake}")]
     #[diagnostic(help("{}", mistake.help))]
@@ -27,10 +22,6 @@ pub enum PlanError {
         /// Why not, and the fix.
         mistake: Mistake,
     },
-    /// The recording does not support a plan.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Recording(#[from] Box<FileError>),
     /// `stop` was set.
     #[error("interrupted")]
     Interrupted,
@@ -64,7 +55,7 @@ impl From<SimError> for PlanError {
 impl PlanError {
     /// Blames `option`.
     pub fn option(option: &'static str, mistake: Mistake) -> PlanError {
-        PlanError::Option { option, mistake }
+        InputError::Option { option, mistake }.into()
     }
 
     /// Is the input wrong, as opposed to a run that failed?

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use reveille_measure::{Shard, enough_for};
-use reveille_place::Mistake;
+use reveille_place::{InputError, Mistake};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Origin, Sample, Usage};
 use serde::{Deserialize, Serialize};
@@ -229,7 +229,7 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         return Ok(container);
     }
     let recovered = match recover(request, stop) {
-        Err(PlanError::Recording(error)) => {
+        Err(PlanError::Input(error @ InputError::File(_))) => {
             container.note = Some(error.to_string());
             return Ok(container);
         }

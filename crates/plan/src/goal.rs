@@ -42,7 +42,7 @@ impl Goal {
     /// Parses a goal.
     ///
     /// # Errors
-    /// [`PlanError::Option`] with the mistake and the syntax.
+    /// [`InputError::Option`] with the mistake and the syntax.
     pub fn parse(text: &str) -> Result<Goal, PlanError> {
         let wrong = |problem: String, help: &str| {
             Err(PlanError::option("--goal", Mistake::new(problem, help)))
@@ -188,6 +188,8 @@ pub(crate) fn quantile_of<T: Ord + Copy + Default>(values: &mut [T], quantile: f
 
 #[cfg(test)]
 mod tests {
+    use reveille_place::InputError;
+
     use super::*;
 
     fn goal(text: &str) -> Goal {
@@ -234,7 +236,10 @@ mod tests {
             "lost=%",
             "=1ms",
         ] {
-            assert!(matches!(Goal::parse(text), Err(PlanError::Option { .. })), "{text}");
+            assert!(
+                matches!(Goal::parse(text), Err(PlanError::Input(InputError::Option { .. }))),
+                "{text}"
+            );
         }
     }
 

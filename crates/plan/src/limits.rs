@@ -12,7 +12,7 @@ const FIX: &str = "write quota=50ms,period=100ms,burst=0ms; period and burst may
 /// Parses `quota=50ms,period=100ms,burst=0ms`, the value of `option`.
 ///
 /// # Errors
-/// [`PlanError::Option`]: an unknown key, an invalid duration, or a value that no kernel accepts.
+/// [`InputError::Option`]: an unknown key, an invalid duration, or a value that no kernel accepts.
 pub fn parse_limits(option: &'static str, text: &str) -> Result<BandwidthLimits, PlanError> {
     let wrong =
         |problem: String, fix: &str| Err(PlanError::option(option, Mistake::new(problem, fix)));

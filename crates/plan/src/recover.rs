@@ -80,7 +80,7 @@ pub enum InferredFrom {
 /// throttled.
 ///
 /// # Errors
-/// [`PlanError::Recording`] if the recording is insufficient, or if a replay under its limits is
+/// [`PlanError::Input`] if the recording is insufficient, or if a replay under its limits is
 /// not throttled as the group was.
 pub fn recovered(
     request: &Request<'_>,

@@ -8,6 +8,7 @@ mod limited;
 use std::sync::atomic::AtomicBool;
 
 use limited::{MS, SPAN_NS, load, recorded};
+use reveille_place::InputError;
 use reveille_plan::{Plan, PlanError, Request, plan, recovered};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Origin, Usage};
@@ -66,7 +67,7 @@ fn counters_that_no_replay_shows_are_refused() {
         sample.nr_throttled = sample.nr_periods * 9 / 10;
     }
     let error = recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap_err();
-    let PlanError::Recording(_) = &error else { panic!("{error}") };
+    let PlanError::Input(InputError::File(_)) = &error else { panic!("{error}") };
     assert!(error.to_string().contains("and the group was in 9"), "{error}");
     traced.limits = Some(BandwidthLimits::default());
     let error = recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap_err();

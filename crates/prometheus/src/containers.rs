@@ -148,7 +148,7 @@ impl Server<'_> {
     /// The containers that are meant and were seen within `span`, in the order of their names.
     ///
     /// # Errors
-    /// [`ServerError::Option`] if there is none.
+    /// [`InputError::Option`] if there is none.
     pub fn containers(
         &self,
         selector: &Selector,

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use reveille_place::InputError;
 use reveille_prometheus::{Access, Selector, Server, ServerError, Span};
 
 static GOES_ON: AtomicBool = AtomicBool::new(false);
@@ -106,7 +107,10 @@ fn refusals_say_what_to_do() {
 fn what_is_no_url_is_refused() {
     for url in ["prometheus:9090", "ftp://a", "http://", "http://a b", "http://user:secret@host"] {
         let error = Server::new(access(url.into()), &GOES_ON).err().unwrap();
-        assert!(matches!(error, ServerError::Option { option: "--prometheus", .. }), "{url}");
+        assert!(
+            matches!(error, ServerError::Input(InputError::Option { option: "--prometheus", .. })),
+            "{url}"
+        );
     }
     let no_ca = Access { ca: Some(b"none".to_vec()), ..access("https://host".into()) };
     assert!(Server::new(no_ca, &GOES_ON).err().unwrap().to_string().contains("--ca-file"));

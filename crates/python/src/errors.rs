@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use reveille_study::{FileError, StudyError};
+use reveille_study::{FileError, InputError, StudyError};
 
 /// What Python is told.
 #[derive(Default)]
@@ -17,17 +17,14 @@ struct Told<'a> {
 
 /// An error of a study or a score.
 pub fn raised(py: Python<'_>, error: &StudyError) -> PyErr {
-    let option = match error {
-        StudyError::Option { option, .. } => Some(option.trim_start_matches('-')),
-        _ => None,
-    };
-    let told = Told { input: error.is_input(), place: error.place(), option, ..Told::of(error) };
-    told.raise(py)
+    let input = error.input();
+    let (place, option) = (input.and_then(InputError::place), input.and_then(InputError::option));
+    Told { input: error.is_input(), place, option, ..Told::of(error) }.raise(py)
 }
 
 /// A mistake in a file.
-pub fn of_file(py: Python<'_>, error: &dyn miette::Diagnostic, place: Option<&FileError>) -> PyErr {
-    Told { input: true, place, ..Told::of(error) }.raise(py)
+pub fn of_file(py: Python<'_>, error: &InputError) -> PyErr {
+    Told { input: true, place: error.place(), ..Told::of(error) }.raise(py)
 }
 
 /// A value that no option takes.

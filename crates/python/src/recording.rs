@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use reveille_usage::{Demand, Sample, Usage, UsageError};
+use reveille_usage::{Demand, Sample, Usage};
 
 use crate::errors::of_file;
 use crate::table::Table;
@@ -21,13 +21,7 @@ impl Recording {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Recording> {
         let read = py.detach(|| Usage::read(&path));
-        read.map(Recording).map_err(|error| {
-            let place = match &error {
-                UsageError::File(place) => Some(&**place),
-                UsageError::Read(_) => None,
-            };
-            of_file(py, &error, place)
-        })
+        read.map(Recording).map_err(|error| of_file(py, &error))
     }
 
     #[getter]

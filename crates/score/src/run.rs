@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Instant;
 
-use reveille_place::Mistake;
+use reveille_place::{InputError, Mistake};
 use reveille_policy::PolicyFile;
 use reveille_sim::SimError;
 use reveille_study::{Comparison, On, Parts, Study, StudyError};
@@ -195,12 +195,12 @@ fn study(
 
 /// A mistake in what the suite says stands in the suite; what the user said is an option.
 fn placed(suite: &Suite, case: &SuiteCase, error: StudyError) -> StudyError {
-    let StudyError::Option { option, mistake } = error else { return error };
+    let StudyError::Input(InputError::Option { option, mistake }) = error else { return error };
     let metric = case.metric.as_ref().map(toml::Spanned::span);
     let (span, key) = match option {
-        "--with" => return StudyError::Option { option: "EDITS", mistake },
-        "--policy" => return StudyError::Option { option: "FILE.c,EDITS", mistake },
-        "--base" => return StudyError::Option { option, mistake },
+        "--with" => return InputError::Option { option: "EDITS", mistake }.into(),
+        "--policy" => return InputError::Option { option: "FILE.c,EDITS", mistake }.into(),
+        "--base" => return InputError::Option { option, mistake }.into(),
         "--machine" => (case.machine.span(), "machine"),
         "--workload" => (case.workload.span(), "workload"),
         "--load" => (case.loads.span(), "loads"),

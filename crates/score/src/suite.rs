@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use reveille_measure::Explain;
-use reveille_place::{InputKind, Mistake, ReadError, Source, read_input_text};
+use reveille_place::{InputError, InputKind, Mistake, Source, read_input_text};
 use reveille_study::StudyError;
 use serde::Deserialize;
 use toml::Spanned;
@@ -146,12 +146,16 @@ impl Suite {
         let path = Path::new(spec);
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
             let text = read_input_text(path, InputKind::DESCRIPTION).map_err(|error| {
-                ReadError::new(path, error, "a suite is a shipped one's name or a TOML file")
+                InputError::unreadable(
+                    path,
+                    error,
+                    "a suite is a shipped one's name or a TOML file",
+                )
             })?;
             return Suite::parse(spec, &text, path.parent(), depth);
         }
         let help = format!("suites: {}; or a path that ends in .toml", names().join(", "));
-        Err(StudyError::Unknown(Mistake::unknown("suite", spec, names()).mended_by(help)))
+        Err(InputError::Unknown(Mistake::unknown("suite", spec, names()).mended_by(help)).into())
     }
 
     /// The suite's hold-out, which shares no machine and no workload with it.
@@ -162,10 +166,8 @@ impl Suite {
         let Some(spec) = &self.holdout else {
             let problem = format!("the suite {} has no hold-out", self.name);
             let help = "add `holdout = \"FILE.toml\"` to it";
-            return Err(StudyError::Option {
-                option: "--holdout",
-                mistake: Mistake::new(problem, help),
-            });
+            let mistake = Mistake::new(problem, help);
+            return Err(InputError::Option { option: "--holdout", mistake }.into());
         };
         let other = Suite::load(spec)?;
         let own = |of: fn(&SuiteCase) -> &str| self.cases.iter().map(of).collect::<Vec<_>>();

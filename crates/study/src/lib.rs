@@ -56,7 +56,7 @@ pub use read::file::parse;
 pub use read::parts::{Parts, compare, compare_on, kernel, machine};
 pub use read::settings::whole_group;
 pub use reveille_measure::{Direction, DurationError, Metric, duration_ns};
-pub use reveille_place::FileError;
+pub use reveille_place::{FileError, InputError};
 pub use reveille_policy::TaskGroup;
 pub use run::agree::{Stage, agree, check_both};
 pub use run::native::{HostRunner, HostSide, check_host, measure};

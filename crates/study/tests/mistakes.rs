@@ -407,7 +407,7 @@ threads = 2
     let path = directory.path().join("study.toml");
     std::fs::write(&path, GOOD.replace("zen4-7950x", "odd.toml")).unwrap();
     let error = reveille_study::load(path.to_str().unwrap()).unwrap_err();
-    assert!(matches!(error, StudyError::Machine(_)), "{error}");
+    assert!(matches!(error, StudyError::Input(_)), "{error}");
     assert!(error.to_string().contains("odd.toml:9: `cores_per_llc`"), "{error}");
 }
 

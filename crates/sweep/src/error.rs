@@ -4,34 +4,21 @@ use std::io;
 use std::path::PathBuf;
 
 use miette::Diagnostic;
-use reveille_place::{FileError, Mistake, ReadError};
+use reveille_place::InputError;
 use reveille_study::StudyError;
 use thiserror::Error;
 
 /// Why a sweep could not be read, run or merged.
 #[derive(Debug, Error, Diagnostic)]
 pub enum SweepError {
-    /// A file could not be read.
+    /// A file, an option, or an argument cannot be used.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Read(#[from] ReadError),
-    /// A spec, a journal or a table says something that is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    File(#[from] Box<FileError>),
-    /// A machine or workload file has a mistake.
+    Input(#[from] InputError),
+    /// A machine, a workload or a comparison has a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Study(#[from] StudyError),
-    /// An option of the command line is wrong.
-    #[error("`{option}`: {mistake}")]
-    #[diagnostic(help("{}", mistake.help))]
-    Option {
-        /// The option, such as `--shard`.
-        option: &'static str,
-        /// What is wrong, and the fix.
-        mistake: Mistake,
-    },
     /// The journal could not be written.
     #[error("cannot write {}: {error}", path.display())]
     #[diagnostic(help("free space there and run the same command again: finished cells are kept"))]

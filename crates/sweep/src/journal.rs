@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use reveille_place::{InputKind, Mistake, ReadError, read_input};
+use reveille_place::{InputError, InputKind, Mistake, read_input};
 use serde::{Deserialize, Serialize};
 
 use crate::design::{CellId, digest};
@@ -152,7 +152,9 @@ fn bytes(path: &Path) -> Result<Vec<u8>, SweepError> {
     match read_input(path, InputKind::RECORDING) {
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(ReadError::new(path, error, "remove it, or name another output").into()),
+        Err(error) => {
+            Err(InputError::unreadable(path, error, "remove it, or name another output").into())
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use reveille_measure::Shard;
-use reveille_place::Mistake;
+use reveille_place::{InputError, Mistake};
 
 use crate::design::CellId;
 use crate::error::SweepError;
@@ -18,7 +18,7 @@ use crate::table::{Table, Values};
 pub fn merge(parts: Vec<(String, Finished)>) -> Result<Finished, SweepError> {
     let Some((first_file, first)) = parts.first() else {
         let mistake = Mistake::new("there is nothing to merge", "name the parts");
-        return Err(SweepError::Option { option: "merge", mistake });
+        return Err(InputError::Option { option: "merge", mistake }.into());
     };
     let (first_file, design) = (first_file.clone(), first.design.clone());
     let mut table = Table::empty(&design);

@@ -17,7 +17,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use reveille_measure::Shard;
-use reveille_place::{InputKind, Mistake, ReadError, read_input};
+use reveille_place::{InputError, InputKind, Mistake, read_input};
 use reveille_usage::{SoundPages, check_place};
 use serde::{Deserialize, Serialize};
 
@@ -166,7 +166,7 @@ pub fn read(path: &Path) -> Result<Finished, SweepError> {
     let file = path.display().to_string();
     let bytes = read_input(path, InputKind::RECORDING);
     let help = "name a file that `reveille sweep` wrote";
-    let bytes = bytes.map_err(|error| ReadError::new(path, error, help))?;
+    let bytes = bytes.map_err(|error| InputError::unreadable(path, error, help))?;
     Finished::from_parquet(&file, bytes)
 }
 

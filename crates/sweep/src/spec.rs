@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use reveille_machine::{Machine, MachineError};
-use reveille_place::{InputKind, Mistake, ReadError, Source, read_input, read_input_text};
+use reveille_machine::Machine;
+use reveille_place::{InputError, InputKind, Mistake, Source, read_input, read_input_text};
 use reveille_policy::PolicyFile;
 use reveille_study::{
     self as study, DEFAULT_REPEATS, DEFAULT_SEED, On, Parts, Study, StudyError, compare_on,
@@ -74,7 +74,7 @@ impl Spec {
     pub fn read(path: &Path) -> Result<Spec, SweepError> {
         let text = read_input_text(path, InputKind::DESCRIPTION);
         let help = "a spec is a TOML file; docs/sweep.md shows one";
-        let text = text.map_err(|error| ReadError::new(path, error, help))?;
+        let text = text.map_err(|error| InputError::unreadable(path, error, help))?;
         let source = Source::new(&path.display().to_string(), &text);
         let raw: RawSpec = source.toml("docs/sweep.md shows how a spec is written")?;
         source.filled("name", &raw.name)?;
@@ -144,7 +144,7 @@ impl Spec {
         for text in self.list("machines", &self.raw.machines)? {
             let machine = reveille_machine::load(&self.beside(text.get_ref()));
             let machine = machine.map_err(|error| match error {
-                MachineError::File(_) => StudyError::Machine(Box::new(error)).into(),
+                InputError::File(_) => StudyError::Input(error).into(),
                 error => {
                     let mistake = Mistake::of(&error, "`reveille machines` lists them");
                     self.wrong(text.span(), "machines", mistake)
@@ -185,7 +185,8 @@ impl Spec {
                 let path = self.beside(path);
                 let content = read_input(Path::new(&path), InputKind::DESCRIPTION);
                 let help = "name a policy file, as `reveille policy new` writes it";
-                let content = content.map_err(|error| ReadError::new(&path, error, help))?;
+                let content =
+                    content.map_err(|error| InputError::unreadable(&path, error, help))?;
                 file = Some(digest(&content));
                 let policy = paths.iter().position(|known| *known == path);
                 let policy = policy.and_then(|i| files.get(i)).cloned();
@@ -222,7 +223,9 @@ impl Spec {
     fn workload(&self, raw: &RawWorkload) -> Result<LoadedWorkload, SweepError> {
         let workload = reveille_workload::load(&self.beside(raw.name.get_ref()));
         let workload = workload.map_err(|error| match error {
-            WorkloadError::File(_) => StudyError::Workload(Box::new(error)).into(),
+            WorkloadError::Input(InputError::File(_)) => {
+                StudyError::Workload(Box::new(error)).into()
+            }
             error => {
                 let mistake = Mistake::of(&error, "`reveille workloads` lists them");
                 self.wrong(raw.name.span(), "name", mistake)
@@ -294,7 +297,9 @@ impl Spec {
 
     /// A mistake in what the spec gives, at its place.
     fn placed(&self, error: StudyError, raw: &RawWorkload) -> SweepError {
-        let StudyError::Option { option, mistake } = error else { return error.into() };
+        let StudyError::Input(InputError::Option { option, mistake }) = error else {
+            return error.into();
+        };
         fn span<T>(value: &Option<Spanned<T>>) -> Range<usize> {
             value.as_ref().map_or(0..0, Spanned::span)
         }

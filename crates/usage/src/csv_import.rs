@@ -9,7 +9,7 @@ use reveille_place::Mistake;
 
 use crate::decimal::nanoseconds;
 use crate::valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};
-use crate::{Demand, Ns, Origin, Usage, UsageError};
+use crate::{Demand, InputError, Ns, Origin, Usage};
 
 /// Default limit on the threads that requests without a thread are spread over.
 pub const DEFAULT_THREADS: u32 = 1024;
@@ -64,13 +64,13 @@ impl Usage {
     /// unlimited CPUs, or to a new one if all are busy.
     ///
     /// # Errors
-    /// [`UsageError`] with the line, the column and the fix.
+    /// [`InputError`] with the line, the column and the fix.
     pub fn from_csv(
         file: &str,
         name: &str,
         bytes: &[u8],
         options: CsvOptions,
-    ) -> Result<Usage, UsageError> {
+    ) -> Result<Usage, InputError> {
         if options.threads.is_some_and(|n| n == 0 || n > MAX_THREADS) {
             let fix = format!("use 1 to {MAX_THREADS}");
             let mistake = Mistake::new("that number of threads is not possible", fix);
@@ -89,12 +89,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self, bytes: &[u8]) -> Result<(Header, Vec<Request>), UsageError> {
+    fn read(&self, bytes: &[u8]) -> Result<(Header, Vec<Request>), InputError> {
         let mut builder = csv::ReaderBuilder::new();
         let mut reader = builder.trim(csv::Trim::All).from_reader(bytes);
         let names = reader.headers().map_err(|error| self.unread(error))?.clone();
         let header =
-            header(&names).map_err(|mistake| mistake.at_line::<UsageError>(self.file, 1))?;
+            header(&names).map_err(|mistake| mistake.at_line::<InputError>(self.file, 1))?;
         let mut requests = Vec::new();
         let mut threads = HashMap::new();
         // By thread: the latest arrival so far, and its line.
@@ -133,7 +133,7 @@ impl Reader<'_> {
         line: &StringRecord,
         number: u64,
         threads: &mut HashMap<String, u32>,
-    ) -> Result<Request, UsageError> {
+    ) -> Result<Request, InputError> {
         let time = |column: &TimeColumn| {
             let text = line.get(column.index).unwrap_or_default();
             time(text, column).map_err(|mistake| self.wrong(number, &column.name, mistake))
@@ -184,12 +184,12 @@ impl Reader<'_> {
         Ok(Request { at, cpu_ns: cpu as Ns, done, thread })
     }
 
-    fn wrong(&self, line: u64, column: &str, Mistake { problem, help }: Mistake) -> UsageError {
+    fn wrong(&self, line: u64, column: &str, Mistake { problem, help }: Mistake) -> InputError {
         let mistake = Mistake::new(format!("column `{column}`: {problem}"), help);
         mistake.at_line(self.file, line)
     }
 
-    fn unread(&self, error: csv::Error) -> UsageError {
+    fn unread(&self, error: csv::Error) -> InputError {
         let line = error.position().map_or(1, csv::Position::line);
         let mistake = match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {

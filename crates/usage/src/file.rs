@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use reveille_place::{CHECK_PATH, InputKind, ReadError, read_input};
+use reveille_place::{CHECK_PATH, InputError, InputKind, read_input};
 
 use crate::parquet_file::MAGIC;
-use crate::{CsvOptions, Usage, UsageError};
+use crate::{CsvOptions, Usage};
 
 /// Formats that hold a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +45,10 @@ impl UsageFile {
     /// Reads a regular file of at most 4 GiB.
     ///
     /// # Errors
-    /// [`UsageError::Read`].
-    pub fn read(path: &Path) -> Result<UsageFile, UsageError> {
+    /// [`InputError::Read`].
+    pub fn read(path: &Path) -> Result<UsageFile, InputError> {
         let bytes = read_input(path, InputKind::RECORDING)
-            .map_err(|error| ReadError::new(path, error, CHECK_PATH))?;
+            .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))?;
         Ok(UsageFile { path: path.to_owned(), format: Format::of(&bytes), bytes })
     }
 
@@ -68,8 +68,8 @@ impl Usage {
     /// Reads a recording of any format.
     ///
     /// # Errors
-    /// [`UsageError`] with the file, the place in it, what is wrong, and the fix.
-    pub fn read(path: &Path) -> Result<Usage, UsageError> {
+    /// [`InputError`] with the file, the place in it, what is wrong, and the fix.
+    pub fn read(path: &Path) -> Result<Usage, InputError> {
         let file = UsageFile::read(path)?;
         let (shown, name) = (file.shown(), file.stem());
         let named_parquet = path.extension().is_some_and(|e| e == "parquet");

@@ -10,7 +10,7 @@ use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
 use crate::averaged::spread;
-use crate::{Ns, Origin, Sample, Usage, UsageError};
+use crate::{InputError, Ns, Origin, Sample, Usage};
 use answer::points;
 use containers::{joined, of_containers};
 use series::{Counter, Series};
@@ -52,15 +52,15 @@ impl Usage {
     /// optional.
     ///
     /// # Errors
-    /// [`UsageError::File`]; if several series match, it lists them.
+    /// [`InputError::File`]; if several series match, it lists them.
     pub fn from_prometheus(
         name: &str,
         files: &[(String, Vec<u8>)],
         select: &[Select],
-    ) -> Result<Usage, UsageError> {
+    ) -> Result<Usage, InputError> {
         let mut all = Vec::new();
         for (file, bytes) in files {
-            all.extend(points(bytes).map_err(|mistake| mistake.in_file::<UsageError>(file))?);
+            all.extend(points(bytes).map_err(|mistake| mistake.in_file::<InputError>(file))?);
         }
         let files: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
         let usage = picked(all, select).and_then(|picked| recording(name, picked)?.checked());

@@ -3,7 +3,7 @@
 use reveille_place::Mistake;
 use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Op, Program, Role, TaskSpec};
 
-use crate::{Ns, Usage, UsageError};
+use crate::{InputError, Ns, Usage};
 
 /// The program that replays recordings side by side: a role and a process per recording, and a task
 /// per thread that has work, in this order. A task computes for each demand's CPU time when the
@@ -14,9 +14,9 @@ use crate::{Ns, Usage, UsageError};
 /// shorter ones.
 ///
 /// # Errors
-/// [`UsageError::File`] for a recording without work, by its name, and for more than 256
+/// [`InputError::File`] for a recording without work, by its name, and for more than 256
 /// recordings.
-pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
+pub fn program(recordings: &[&Usage]) -> Result<Program, InputError> {
     let names: Vec<String> = recordings.iter().map(|usage| usage.name.clone()).collect();
     let span_ns = recordings.iter().map(|usage| usage.span_ns).max().unwrap_or(0);
     let mut program = Program {
@@ -37,7 +37,7 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, UsageError> {
         usage.validate()?;
         let record = u8::try_from(number).map_err(|_| {
             let problem = "is the 257th of the recordings, and at most 256 run together";
-            Mistake::new(problem, "leave some out").in_file::<UsageError>(&usage.name)
+            Mistake::new(problem, "leave some out").in_file::<InputError>(&usage.name)
         })?;
         let threads: Vec<Vec<Arrival>> =
             usage.arrivals(span_ns).into_iter().filter(|own| !own.is_empty()).collect();

@@ -3,7 +3,7 @@
 use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
-use crate::{Demand, Ns, Origin, Sample, Usage, UsageError};
+use crate::{Demand, InputError, Ns, Origin, Sample, Usage};
 
 impl Usage {
     /// A recording from samples of a group, whose counters start at 0.
@@ -15,13 +15,13 @@ impl Usage {
     /// allows if it continues in the next, else with its sample; its completion is unknown.
     ///
     /// # Errors
-    /// [`UsageError::File`], by the recording's name, if there are no samples or they break the
+    /// [`InputError::File`], by the recording's name, if there are no samples or they break the
     /// rules of [`Usage::validate`].
     pub fn from_samples(
         name: &str,
         samples: Vec<Sample>,
         limits: Option<BandwidthLimits>,
-    ) -> Result<Usage, UsageError> {
+    ) -> Result<Usage, InputError> {
         let span_ns = samples.last().map_or(0, |sample| sample.at_ns);
         let mut usage = Usage {
             origin: Origin::Sampled { resolution_ns: resolution(&samples) },

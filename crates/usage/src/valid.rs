@@ -2,7 +2,7 @@
 
 use reveille_place::Mistake;
 
-use crate::{Ns, Origin, Usage, UsageError};
+use crate::{InputError, Ns, Origin, Usage};
 
 /// Longest recording: 31 days. Sums of a billion such times fit 128 bits, differences 63.
 pub const MAX_SPAN_NS: Ns = 31 * 86_400 * 1_000_000_000;
@@ -16,8 +16,8 @@ impl Usage {
     /// crate check it.
     ///
     /// # Errors
-    /// [`UsageError::File`] with the first rule that it breaks, by the recording's name.
-    pub fn validate(&self) -> Result<(), UsageError> {
+    /// [`InputError::File`] with the first rule that it breaks, by the recording's name.
+    pub fn validate(&self) -> Result<(), InputError> {
         self.first_mistake().map_or(Ok(()), |mistake| Err(mistake.in_file(&self.name)))
     }
 

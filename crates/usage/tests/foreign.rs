@@ -9,7 +9,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use reveille_usage::{Demand, Sample, Usage, UsageError};
+use reveille_usage::{Demand, InputError, Sample, Usage};
 
 const ABOUT: &str = r#"{"version":1,"name":"app","origin":{"kind":"traced"},"span_ns":1000,
     "threads":2,"limits":null,"host_cpus":null,"began_unix_ns":null,"overhead":null,
@@ -82,7 +82,7 @@ fn file(schema: &str, about: Option<&str>, rows: &[(&str, [i64; 9])]) -> Vec<u8>
     writer.into_inner().unwrap()
 }
 
-fn read(bytes: Vec<u8>) -> Result<Usage, UsageError> {
+fn read(bytes: Vec<u8>) -> Result<Usage, InputError> {
     Usage::from_parquet("a.parquet", bytes)
 }
 

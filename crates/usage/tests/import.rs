@@ -3,11 +3,11 @@
 
 use miette::Diagnostic;
 use reveille_policy::BandwidthLimits;
-use reveille_usage::{CsvOptions, Demand, Origin, Select, Usage, UsageError};
+use reveille_usage::{CsvOptions, Demand, InputError, Origin, Select, Usage};
 
 const MS: u64 = 1_000_000;
 
-fn csv(text: &str) -> Result<Usage, UsageError> {
+fn csv(text: &str) -> Result<Usage, InputError> {
     Usage::from_csv("a.csv", "a", text.as_bytes(), CsvOptions::default())
 }
 
@@ -120,7 +120,7 @@ fn answer(name: &str, series: &[(&str, &[(u64, &str)])]) -> String {
 
 const USED: &str = "container_cpu_usage_seconds_total";
 
-fn prometheus(texts: &[&str], select: &[&str]) -> Result<Usage, UsageError> {
+fn prometheus(texts: &[&str], select: &[&str]) -> Result<Usage, InputError> {
     let file = |(n, text): (usize, &&str)| (format!("{n}.json"), text.as_bytes().to_vec());
     let files: Vec<_> = texts.iter().enumerate().map(file).collect();
     let select: Vec<Select> = select.iter().map(|s| s.parse().unwrap()).collect();

@@ -1,15 +1,13 @@
 //! Numbers and times as files and parameters write them: `16`, `30ms`, `1.5us`,
 //! `$workers`, `$sleeptime/4`, `$workers*2/3`. Exact: no value passes through a float.
 
+use reveille_measure::{DurationError, duration_ns};
 use reveille_place::Mistake;
 
 use crate::Ns;
 
 /// No time in a workload is longer than this.
 pub(crate) const MAX_TIME_NS: Ns = 3_600_000_000_000;
-
-const UNITS: [(&str, u128); 5] =
-    [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// What a parameter or a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,53 +260,27 @@ fn parse_count(text: &str) -> Result<u64, Mistake> {
 
 fn parse_time(text: &str) -> Result<Ns, Mistake> {
     let fix = "write a number and ns, us, ms or s, such as \"30ms\" or \"1.5us\"";
-    let not_a_time = || Mistake::new(format!("`{text}` is not a time"), fix);
     if text.starts_with('-') {
         return Err(Mistake::new(format!("`{text}` is negative, and no time is"), fix));
     }
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_');
-    let (number, unit) = text.split_at(unit_at.unwrap_or(text.len()));
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |s: &str| s.replace('_', "");
-    let (whole, fraction) = (digits(whole), digits(fraction));
-    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-        return Err(not_a_time());
+    let bare = text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    match duration_ns(&text.replace('_', "")) {
+        Ok(ns) if ns <= MAX_TIME_NS => Ok(ns),
+        Ok(_) | Err(DurationError::TooLong(_)) => {
+            let fix = "no time in a workload is longer than 3600s";
+            Err(Mistake::new(format!("`{text}` is more than an hour"), fix))
+        }
+        Err(DurationError::Fraction(_)) => {
+            let problem = format!("`{text}` is finer than a nanosecond");
+            Err(Mistake::new(problem, "round it to whole nanoseconds"))
+        }
+        Err(DurationError::Unit(_)) if bare => {
+            Err(Mistake::new(format!("`{text}` has no unit of time"), fix))
+        }
+        Err(DurationError::Syntax(_) | DurationError::Unit(_)) => {
+            Err(Mistake::new(format!("`{text}` is not a time"), fix))
+        }
     }
-    let Some((_, unit_ns)) = UNITS.iter().find(|(name, _)| *name == unit.trim_start()) else {
-        return Err(match unit {
-            "" => Mistake::new(format!("`{text}` has no unit of time"), fix),
-            _ => not_a_time(),
-        });
-    };
-    let too_long = || {
-        Mistake::new(
-            format!("`{text}` is more than an hour"),
-            "no time in a workload is longer than 3600s",
-        )
-    };
-    // At most 13 digits of seconds: far above an hour, and no overflow in u128.
-    if whole.trim_start_matches('0').len() > 13 {
-        return Err(too_long());
-    }
-    let whole: u128 = whole.parse().map_err(|_| not_a_time())?;
-    let fraction = fraction.trim_end_matches('0');
-    let scale = 10u128.pow(fraction.len().min(10) as u32);
-    let part: u128 = match fraction.len() {
-        0 => 0,
-        1..=9 => fraction.parse().map_err(|_| not_a_time())?,
-        _ => scale - 1, // finer than a nanosecond in every unit
-    };
-    if !(part * unit_ns).is_multiple_of(scale) {
-        return Err(Mistake::new(
-            format!("`{text}` is finer than a nanosecond"),
-            "round it to whole nanoseconds",
-        ));
-    }
-    let ns = whole * unit_ns + part * unit_ns / scale;
-    if ns > u128::from(MAX_TIME_NS) {
-        return Err(too_long());
-    }
-    Ok(ns as Ns)
 }
 
 #[cfg(test)]

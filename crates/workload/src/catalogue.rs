@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use reveille_place::{CHECK_PATH, InputKind, Mistake, ReadError, read_input_text};
+use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
 
 use crate::{Workload, WorkloadError};
 
@@ -37,7 +37,7 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
 /// A workload of the catalogue.
 ///
 /// # Errors
-/// [`WorkloadError::Unknown`], with the most similar name, if there is none of this name.
+/// [`InputError::Unknown`], with the most similar name, if there is none of this name.
 pub fn find(name: &str) -> Result<Workload, WorkloadError> {
     match CATALOGUE.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Workload::parse(&format!("{name}.toml"), text),
@@ -45,7 +45,7 @@ pub fn find(name: &str) -> Result<Workload, WorkloadError> {
             let known = names().collect::<Vec<_>>().join(", ");
             let path = "a path must end in .toml, or in .json for a file of rt-app";
             let unknown = Mistake::unknown("workload", name, names());
-            Err(WorkloadError::Unknown(unknown.mended_by(format!("there are {known}; {path}"))))
+            Err(InputError::Unknown(unknown.mended_by(format!("there are {known}; {path}"))).into())
         }
     }
 }
@@ -54,7 +54,7 @@ pub fn find(name: &str) -> Result<Workload, WorkloadError> {
 /// or in `.json` if it is rt-app's.
 ///
 /// # Errors
-/// As [`find`], [`Workload::parse`] and [`Workload::parse_rtapp`], and [`WorkloadError::Read`] if the file cannot be read.
+/// As [`find`], [`Workload::parse`] and [`Workload::parse_rtapp`], and [`InputError::Read`] if the file cannot be read.
 pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
     let read = if spec.ends_with(".toml") {
         Workload::parse
@@ -65,6 +65,6 @@ pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
     };
     let path = Path::new(spec);
     let text = read_input_text(path, InputKind::DESCRIPTION)
-        .map_err(|error| ReadError::new(path, error, CHECK_PATH))?;
+        .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))?;
     read(spec, &text)
 }

@@ -2,7 +2,7 @@
 //! it: the file, the line, the key and the fix, with the text around it.
 
 use miette::Diagnostic;
-use reveille_place::{FileError, Mistake, ReadError};
+use reveille_place::{InputError, Mistake};
 use thiserror::Error;
 
 /// Why [`load`](crate::load), [`Workload::parse`](crate::Workload::parse),
@@ -10,18 +10,10 @@ use thiserror::Error;
 /// [`Workload::build`](crate::Workload::build) failed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum WorkloadError {
-    /// No workload of the catalogue has this name, and it is not a path to a file.
+    /// No workload has this name, or its file cannot be read or has a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Unknown(Mistake),
-    /// A file could not be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Read(#[from] ReadError),
-    /// A file says something that is wrong, or becomes wrong with these parameters.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    File(#[from] Box<FileError>),
+    Input(#[from] InputError),
     /// The workload cannot run at this load.
     #[error("workload `{workload}` at load {load}: {mistake}")]
     #[diagnostic(help("{}", mistake.help))]
@@ -44,4 +36,14 @@ pub enum WorkloadError {
         /// What is wrong with it, and the fix.
         mistake: Mistake,
     },
+}
+
+impl WorkloadError {
+    /// The name or file that cannot be used, if that is what failed.
+    pub fn input(&self) -> Option<&InputError> {
+        match self {
+            WorkloadError::Input(error) => Some(error),
+            _ => None,
+        }
+    }
 }

@@ -66,7 +66,7 @@ impl Workload {
     /// Reads a workload file; `file` names it in messages.
     ///
     /// # Errors
-    /// [`WorkloadError::File`] for anything that is not a workload: unknown or
+    /// [`InputError::File`] for anything that is not a workload: unknown or
     /// missing keys and operations; names that nothing declares, or that nothing
     /// uses; values that are no counts or times; a task that would never take
     /// time, or would wait for what no task does.

@@ -21,4 +21,4 @@ pub use program::{
     Arrival, Arrivals, ChannelKind, FOR_EVER, MAX_DEPTH, Metric, MetricKind, Ns, Op, Port, Program,
     Role, TaskSpec,
 };
-pub use reveille_place::FileError;
+pub use reveille_place::{FileError, InputError};

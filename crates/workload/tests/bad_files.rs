@@ -2,7 +2,7 @@
 
 use miette::Diagnostic;
 use proptest::prelude::*;
-use reveille_workload::{Workload, WorkloadError, find, names};
+use reveille_workload::{InputError, Workload, WorkloadError, find, names};
 
 /// A file with one mistake: what to replace in `GOOD` by what, the line that is
 /// named, and a part of the message.
@@ -149,7 +149,9 @@ fn each_mistake_is_named_with_its_line_and_fix() {
             assert!(result.is_ok(), "{to}: {result:?}");
             continue;
         }
-        let Err(WorkloadError::File(error)) = result else { panic!("{to}: {result:?}") };
+        let Err(WorkloadError::Input(InputError::File(error))) = result else {
+            panic!("{to}: {result:?}")
+        };
         let message = error.to_string();
         assert!(message.contains(reason), "{to}: {message}");
         assert_eq!(error.line, Some(line), "{to}: {message}");

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use reveille_workload::{
-    ChannelKind, FOR_EVER, MetricKind, Op, Port, Program, Workload, WorkloadError, find, load,
-    names,
+    ChannelKind, FOR_EVER, InputError, MetricKind, Op, Port, Program, Workload, WorkloadError,
+    find, load, names,
 };
 
 fn build(name: &str, load: u64) -> Program {
@@ -210,7 +210,7 @@ fn wrong_loads_and_parameters_say_what_to_do() {
 fn a_spec_is_a_name_or_a_path() {
     let unknown = load("shcbench").unwrap_err().to_string();
     assert!(unknown.contains("did you mean `schbench`"), "{unknown}");
-    assert!(matches!(load("none/such.toml"), Err(WorkloadError::Read { .. })));
+    assert!(matches!(load("none/such.toml"), Err(WorkloadError::Input(InputError::Read(_)))));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mine.toml");
     std::fs::write(&path, find("udp_rr").unwrap().source_text()).unwrap();

@@ -3,7 +3,7 @@
 
 use miette::Diagnostic;
 use proptest::prelude::*;
-use reveille_workload::{MetricKind, Op, Program, Workload, WorkloadError};
+use reveille_workload::{InputError, MetricKind, Op, Program, Workload, WorkloadError};
 
 /// A file as rt-app's users write them; each refusal below is one edit away.
 const GOOD: &str = include_str!("rtapp/player.json");
@@ -152,7 +152,9 @@ fn each_mistake_is_named_with_its_line_path_and_fix() {
             assert!(result.is_ok(), "{to}: {result:?}");
             continue;
         }
-        let Err(WorkloadError::File(error)) = result else { panic!("{to}: {result:?}") };
+        let Err(WorkloadError::Input(InputError::File(error))) = result else {
+            panic!("{to}: {result:?}")
+        };
         let message = error.to_string();
         assert!(message.contains(reason), "{to}: {message}");
         assert_eq!(error.line, Some(line), "{to}: {message}");

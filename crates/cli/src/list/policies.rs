@@ -90,7 +90,7 @@ fn show(name: &str, json: bool) -> Result<(), CliError> {
         return print(&feature_text(feature));
     }
     let known = BASELINES.iter().map(|b| b.name).chain(FEATURES.iter().map(|f| f.name));
-    Err(CliError::Unknown(Mistake::unknown("baseline or feature", bare, known)))
+    Err(CliError::unknown(Mistake::unknown("baseline or feature", bare, known)))
 }
 
 fn on(baseline: &Baseline) -> impl Iterator<Item = &'static Feature> + use<> {

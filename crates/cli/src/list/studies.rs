@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use reveille_measure::duration_text;
 use reveille_study::{Case, FLUID, NO_BURST, Point, Published, PublishedFigure, Side, Study};
 
 use super::interference;
@@ -90,7 +91,7 @@ fn full_text(s: &Study) -> String {
 fn case_text(s: &Study, c: &Case) -> String {
     let loads: Vec<String> = c.points.iter().map(|p| p.load.to_string()).collect();
     let metrics: Vec<String> = c.metrics.iter().map(|m| m.metric.to_string()).collect();
-    let time = format!("{} after a warm-up of {}", ms(c.duration_ns), ms(c.warmup_ns));
+    let length = format!("{} after a warm-up of {}", time(c.duration_ns), time(c.warmup_ns));
     let mut text = String::new();
     text += &entry(0, "case", &c.name);
     text += &entry(2, "workload", &c.workload);
@@ -101,14 +102,14 @@ fn case_text(s: &Study, c: &Case) -> String {
         text += &entry(2, "base", &c.base.base);
     }
     for group in &c.groups.groups {
-        let quota = group.limits.quota_ns.map_or("no limit".to_owned(), ms);
-        let (period, burst) = (ms(group.limits.period_ns), ms(group.limits.burst_ns));
+        let quota = group.limits.quota_ns.map_or("no limit".to_owned(), time);
+        let (period, burst) = (time(group.limits.period_ns), time(group.limits.burst_ns));
         let settings = format!("{}: quota {quota}, period {period}, burst {burst}", group.name);
         text += &entry(2, "group", &settings);
     }
     text += &entry(2, "metric", &metrics.join(", "));
     text += &entry(2, "loads", &loads.join(", "));
-    text += &entry(2, "runs", &format!("{} of {time} each", c.repeats));
+    text += &entry(2, "runs", &format!("{} of {length} each", c.repeats));
     let mut last_source = None;
     for (point, published) in published(c) {
         if last_source != Some(&published.source) {
@@ -120,8 +121,8 @@ fn case_text(s: &Study, c: &Case) -> String {
     text
 }
 
-fn ms(ns: u64) -> String {
-    format!("{}ms", ns as f64 / 1e6)
+fn time(ns: u64) -> String {
+    duration_text(ns as f64)
 }
 
 /// Such as `load 224, +SIS_SHORT: +665.38% (std 2.52% and 3.38%)`.

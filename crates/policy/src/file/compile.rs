@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use reveille_place::{FileError, InputKind, Mistake, Source, read_input_text};
+use reveille_place::{InputError, InputKind, Mistake, Source, read_input_text};
 use serde::Serialize;
 
 use super::load::Loaded;
@@ -98,9 +98,9 @@ impl Draft {
     ///
     /// # Errors
     /// The file cannot be read, there is no compiler, or the directory cannot be written.
-    pub fn compile(file: &Path, directory: &Path) -> Result<Draft, Box<FileError>> {
+    pub fn compile(file: &Path, directory: &Path) -> Result<Draft, InputError> {
         let name = file.display().to_string();
-        let failed = |problem: String, help: &str| -> Box<FileError> {
+        let failed = |problem: String, help: &str| -> InputError {
             Mistake::new(problem, help).in_file(name.clone())
         };
         let text = read_input_text(file, InputKind::DESCRIPTION).map_err(|error| {
@@ -136,7 +136,7 @@ impl Draft {
     }
 
     /// The first error, with its place; `None` if the file can be used.
-    pub fn mistake(&self) -> Option<Box<FileError>> {
+    pub fn mistake(&self) -> Option<InputError> {
         let first = self.messages.iter().find(|m| m.kind == MessageKind::Error)?;
         let help = if first.help.is_empty() { CORRECT } else { &first.help };
         let mistake = Mistake::new(first.text.clone(), help);
@@ -152,11 +152,11 @@ impl Draft {
     ///
     /// # Errors
     /// [`Draft::mistake`], or what the system says.
-    pub fn load(&self) -> Result<PolicyFile, Box<FileError>> {
+    pub fn load(&self) -> Result<PolicyFile, InputError> {
         if let Some(mistake) = self.mistake() {
             return Err(mistake);
         }
-        let loaded = Loaded::open(&self.object).map_err(|error| -> Box<FileError> {
+        let loaded = Loaded::open(&self.object).map_err(|error| -> InputError {
             let help = "set TMPDIR to a directory from which programs may run (not noexec)";
             Mistake::new(format!("cannot be loaded: {error}"), help).in_file(&*self.source.file)
         })?;

@@ -3,8 +3,7 @@
 
 use miette::Diagnostic;
 use reveille_host::HostError;
-use reveille_machine::MachineError;
-use reveille_place::{FileError, Mistake, ReadError};
+use reveille_place::{InputError, Mistake};
 use reveille_sim::SimError;
 use reveille_workload::WorkloadError;
 use thiserror::Error;
@@ -12,31 +11,10 @@ use thiserror::Error;
 /// Why [`load`](crate::load), [`compare`](crate::compare) or [`run`](crate::run) failed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum StudyError {
-    /// No shipped study has this name, and it is no path of a study file.
+    /// A name, a file or an option that cannot be used.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Unknown(Mistake),
-    /// A file could not be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Read(#[from] ReadError),
-    /// A study file says something that is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    File(#[from] Box<FileError>),
-    /// An option of the command line is wrong.
-    #[error("`{option}`: {mistake}")]
-    #[diagnostic(help("{}", mistake.help))]
-    Option {
-        /// The option, such as `--load`.
-        option: &'static str,
-        /// What is wrong, and the fix.
-        mistake: Mistake,
-    },
-    /// The machine file that the study names is wrong; it has its own place.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Machine(Box<MachineError>),
+    Input(#[from] InputError),
     /// The workload file that the study names is wrong; it has its own place.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -114,23 +92,16 @@ impl StudyError {
         }
     }
 
-    /// The mistake in a file that it is, if it is one.
-    pub fn place(&self) -> Option<&FileError> {
+    /// The name, file or option that cannot be used, if that is what failed.
+    pub fn input(&self) -> Option<&InputError> {
         match self {
-            StudyError::File(place) => Some(place),
-            StudyError::Machine(error) => match &**error {
-                MachineError::File(place) => Some(place),
-                _ => None,
-            },
-            StudyError::Workload(error) => match &**error {
-                WorkloadError::File(place) => Some(place),
-                _ => None,
-            },
+            StudyError::Input(error) => Some(error),
+            StudyError::Workload(error) => error.input(),
             _ => None,
         }
     }
 
     pub(crate) fn option(option: &'static str, mistake: Mistake) -> StudyError {
-        StudyError::Option { option, mistake }
+        InputError::Option { option, mistake }.into()
     }
 }

@@ -191,7 +191,7 @@ impl Study {
     /// Overrides the number of repeats of every case.
     ///
     /// # Errors
-    /// [`StudyError::Option`] unless 1 to [`MAX_REPEATS`].
+    /// [`InputError::Option`] unless 1 to [`MAX_REPEATS`].
     pub fn with_repeats(mut self, repeats: u32) -> Result<Study, StudyError> {
         let checked = checked_repeats(i64::from(repeats));
         let repeats = checked.map_err(|p: Mistake| StudyError::option("--repeats", p))?;
@@ -205,7 +205,7 @@ impl Study {
     /// Moves all cases to one machine.
     ///
     /// # Errors
-    /// [`StudyError::Option`] if a variant names CPUs that the machine does not have, or
+    /// [`InputError::Option`] if a variant names CPUs that the machine does not have, or
     /// nothing in the study runs on a machine.
     pub fn on_machine(mut self, machine: Machine) -> Result<Study, StudyError> {
         if self.cases.is_empty() {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use reveille_place::{InputKind, Mistake, ReadError, read_input_text};
+use reveille_place::{InputError, InputKind, Mistake, read_input_text};
 
 use crate::model::error::StudyError;
 use crate::model::study::Study;
@@ -65,11 +65,11 @@ pub fn load(spec: &str) -> Result<Study, StudyError> {
     let path = Path::new(spec);
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
         let text = read_input_text(path, InputKind::DESCRIPTION)
-            .map_err(|error| ReadError::new(path, error, NAME_OR_PATH))?;
+            .map_err(|error| InputError::unreadable(path, error, NAME_OR_PATH))?;
         return parse_beside(path.parent(), spec, &text);
     }
     let help = format!("studies: {}; or a path that ends in .toml", names().join(", "));
-    Err(StudyError::Unknown(Mistake::unknown("study", spec, names()).mended_by(help)))
+    Err(InputError::Unknown(Mistake::unknown("study", spec, names()).mended_by(help)).into())
 }
 
 #[cfg(test)]

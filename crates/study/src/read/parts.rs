@@ -56,11 +56,11 @@ pub struct Parts<'a> {
 /// The machine that `--machine` names.
 ///
 /// # Errors
-/// [`StudyError::Option`], or the place in its file.
+/// [`InputError::Option`], or the place in its file.
 pub fn machine(spec: &str) -> Result<Machine, StudyError> {
     reveille_machine::load(spec).map_err(|error| {
         if error.source_code().is_some() {
-            return StudyError::Machine(Box::new(error));
+            return error.into();
         }
         let help = "`reveille machines` lists them";
         StudyError::option("--machine", Mistake::of(&error, help))
@@ -70,7 +70,7 @@ pub fn machine(spec: &str) -> Result<Machine, StudyError> {
 /// The kernel's scheduler that `--base` names: `v6.12`, `v6.4 -TTWU_QUEUE`, or `host`.
 ///
 /// # Errors
-/// [`StudyError::Option`].
+/// [`InputError::Option`].
 pub fn kernel(base: &str) -> Result<Policy, StudyError> {
     variant::kernel_base(base).map_err(|problem| StudyError::option("--base", problem))
 }
@@ -78,7 +78,7 @@ pub fn kernel(base: &str) -> Result<Policy, StudyError> {
 /// Puts a study together that is named `compare`.
 ///
 /// # Errors
-/// [`StudyError::Option`] naming the option, what is wrong with it and the fix; a
+/// [`InputError::Option`] naming the option, what is wrong with it and the fix; a
 /// mistake in a machine or workload file has its own place.
 pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
     let workload = reveille_workload::load(parts.workload).map_err(|error| {

@@ -172,7 +172,7 @@ pub struct ChangedRow {
 /// finished are returned and the result says that it is partial.
 ///
 /// # Errors
-/// [`StudyError::Option`] for a constant or case that is not there, for fewer than 2 or
+/// [`InputError::Option`] for a constant or case that is not there, for fewer than 2 or
 /// more than [`MAX_POINTS`] positions, and for a study in which nothing counts; else as
 /// [`run`](crate::run).
 pub fn sensitivity(

@@ -1,7 +1,7 @@
 //! Every edit on every machine, base and workload, checked before anything runs.
 
 use reveille_machine::Machine;
-use reveille_place::Mistake;
+use reveille_place::{InputError, Mistake};
 use reveille_policy::PolicyFile;
 use reveille_study::{Study, predictable};
 use toml::{Spanned, Value};
@@ -81,7 +81,7 @@ impl Spec {
         let alone = match self.study(machine, base, workload, raw, first(raw), &with, &files) {
             Ok(alone) => alone,
             // At the place of the edits: nothing else differs from the baseline's comparison.
-            Err(SweepError::File(error)) => {
+            Err(SweepError::Input(InputError::File(error))) => {
                 return Ok(Err(Mistake::new(error.problem, error.help)));
             }
             Err(error) => return Err(error),

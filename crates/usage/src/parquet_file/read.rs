@@ -14,7 +14,7 @@ use super::pages::{Sound, check_place};
 use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version, WITHOUT_DEMANDS};
 use crate::averaged::spread;
 use crate::valid::MAX_ROWS;
-use crate::{Demand, Sample, Usage, UsageError};
+use crate::{Demand, InputError, Sample, Usage};
 
 /// Rows read at a time.
 const BATCH: usize = 1 << 16;
@@ -25,8 +25,8 @@ impl Usage {
     /// Reads a recording from the bytes of a Parquet file; errors name it `file`.
     ///
     /// # Errors
-    /// [`UsageError::File`].
-    pub fn from_parquet(file: &str, bytes: Vec<u8>) -> Result<Usage, UsageError> {
+    /// [`InputError::File`].
+    pub fn from_parquet(file: &str, bytes: Vec<u8>) -> Result<Usage, InputError> {
         decode(bytes).map_err(|mistake| mistake.in_file(file))
     }
 }

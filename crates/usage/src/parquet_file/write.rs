@@ -13,7 +13,7 @@ use reveille_place::Mistake;
 
 use super::{About, COLUMNS, KEY, Kind, Row, VERSION, WITHOUT_DEMANDS};
 use crate::averaged::spread;
-use crate::{Demand, Origin, Sample, Usage, UsageError};
+use crate::{Demand, InputError, Origin, Sample, Usage};
 
 /// Rows per row group.
 const ROWS_IN_GROUP: usize = 1 << 20;
@@ -23,7 +23,7 @@ impl Usage {
     ///
     /// # Errors
     /// As [`Usage::validate`]: an invalid recording could not be read back.
-    pub fn to_parquet(&self) -> Result<Vec<u8>, UsageError> {
+    pub fn to_parquet(&self) -> Result<Vec<u8>, InputError> {
         self.validate()?;
         self.encode().map_err(|error| {
             let problem = format!("cannot be made a Parquet file: {error}");

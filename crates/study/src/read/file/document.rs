@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
-use reveille_machine::{Machine, MachineError};
-use reveille_place::{Mistake, Source};
+use reveille_machine::Machine;
+use reveille_place::{InputError, Mistake, Source};
 use reveille_workload::{Workload, WorkloadError};
 use toml::Spanned;
 
@@ -46,7 +46,7 @@ impl Document<'_> {
 
     pub(super) fn machine(&self, spec: &Spanned<String>) -> Result<Machine, StudyError> {
         reveille_machine::load(&self.path(spec.get_ref())).map_err(|error| match error {
-            MachineError::File(_) => StudyError::Machine(Box::new(error)),
+            InputError::File(_) => StudyError::Input(error),
             error => {
                 let problem = Mistake::of(&error, "`reveille machines` lists them");
                 self.wrong(spec.span(), "machine", problem)
@@ -56,7 +56,7 @@ impl Document<'_> {
 
     pub(super) fn workload(&self, spec: &Spanned<String>) -> Result<Workload, StudyError> {
         reveille_workload::load(&self.path(spec.get_ref())).map_err(|error| match error {
-            WorkloadError::File(_) => StudyError::Workload(Box::new(error)),
+            WorkloadError::Input(InputError::File(_)) => StudyError::Workload(Box::new(error)),
             error => {
                 let problem = Mistake::of(&error, "`reveille workloads` lists them");
                 self.wrong(spec.span(), "workload", problem)

@@ -1,0 +1,111 @@
+//! Why an input cannot be used: an unknown name, a file that cannot be read, a mistake in a file
+//! or in an option, each with its fix.
+
+use std::io;
+use std::path::PathBuf;
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use thiserror::Error;
+
+use crate::{Mistake, ReadError};
+
+/// Why an input cannot be used.
+#[derive(Debug, Error, Diagnostic)]
+pub enum InputError {
+    /// Nothing known has this name, and it is not a path either.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unknown(Mistake),
+    /// A file cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Read(ReadError),
+    /// A mistake in a file.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    File(Box<FileError>),
+    /// A mistake in an option of the command line.
+    #[error("`{option}`: {mistake}")]
+    #[diagnostic(help("{}", mistake.help))]
+    Option {
+        /// The option, such as `--load`.
+        option: &'static str,
+        /// What is wrong, and the fix.
+        mistake: Mistake,
+    },
+}
+
+impl InputError {
+    /// `path` cannot be read, and `help` is the fix.
+    pub fn unreadable(
+        path: impl Into<PathBuf>,
+        error: io::Error,
+        help: impl Into<String>,
+    ) -> InputError {
+        InputError::Read(ReadError { path: path.into(), error, help: help.into() })
+    }
+
+    /// The mistake with its place in a file, if it has one.
+    pub fn place(&self) -> Option<&FileError> {
+        match self {
+            InputError::File(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// Name of the option at fault, without its dashes.
+    pub fn option(&self) -> Option<&'static str> {
+        match self {
+            InputError::Option { option, .. } => Some(option.trim_start_matches('-')),
+            _ => None,
+        }
+    }
+}
+
+/// A mistake in a file that a user wrote.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{file}{}: {}{problem}", colon(line), key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
+pub struct FileError {
+    /// File as named by the user, or the built-in one's name.
+    pub file: String,
+    /// From 1; `None` if the file as a whole is wrong.
+    pub line: Option<u64>,
+    /// The key at fault, if one is.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// The fix.
+    #[help]
+    pub help: String,
+    #[source_code]
+    pub(crate) text: Option<NamedSource<String>>,
+    #[label("here")]
+    pub(crate) span: Option<SourceSpan>,
+}
+
+impl From<FileError> for InputError {
+    fn from(error: FileError) -> InputError {
+        InputError::File(Box::new(error))
+    }
+}
+
+fn colon(line: &Option<u64>) -> String {
+    line.map(|line| format!(":{line}")).unwrap_or_default()
+}
+
+impl Mistake {
+    /// This is wrong with the whole of `file`, or with a part that has no line.
+    pub fn in_file<E: From<InputError>>(self, file: impl Into<String>) -> E {
+        InputError::from(self.placed(file.into(), None)).into()
+    }
+
+    /// This is wrong at a line of a file whose text is not at hand.
+    pub fn at_line<E: From<InputError>>(self, file: impl Into<String>, line: u64) -> E {
+        InputError::from(self.placed(file.into(), Some(line))).into()
+    }
+
+    pub(crate) fn placed(self, file: String, line: Option<u64>) -> FileError {
+        let Mistake { problem, help } = self;
+        FileError { file, line, key: None, problem, help, text: None, span: None }
+    }
+}
