@@ -1,7 +1,6 @@
 //! What a sweep runs, as plain data: from it alone follow all cells, their ids and their shards.
 //! It stands in every table, so that tables can be checked and merged without the spec's files.
 
-
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
