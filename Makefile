@@ -31,7 +31,7 @@ DESTDIR ?=
 root := $(DESTDIR)$(PREFIX)
 service := lib/systemd/system/scx_reveille.service
 
-.PHONY: demo install uninstall test test-vm bench count clean wheel test-python build format lint msrv dependencies unit study hwloc prometheus scx test-scx cost-vm
+.PHONY: demo install uninstall test test-vm bench count clean wheel test-python test-ray build format lint msrv dependencies unit study hwloc prometheus scx test-scx cost-vm
 .NOTPARALLEL:
 
 demo: build
@@ -142,7 +142,6 @@ test-scx:
 	cargo clippy -p scx_reveille --all-targets --locked -- -D warnings
 	cargo test -p scx_reveille --locked --no-fail-fast
 
-.PHONY: test-ray
 test-ray:
 	@scripts/need.sh cargo cc python3
 	scripts/test-ray.sh

@@ -91,13 +91,15 @@ impl LookArgs {
 pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
     let look = Look::new(&args.look)?;
     let json = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
-    if args.from.iter().all(json) && args.from.iter().all(|path| is_part(path)) {
+    if args.from.iter().all(json)
+        && let Some(texts) = args.from.iter().map(|path| part(path)).collect::<Option<Vec<_>>>()
+    {
         if args.shard.is_some() || !args.look.goal.is_empty() {
             let problem = "the parts were made with goals and shards of their own";
             let help = "merge them without --goal and --shard";
             return Err(CliError::unknown(Mistake::new(problem, help)));
         }
-        let parts = args.from.iter().map(|path| part(path)).collect::<Result<_, _>>()?;
+        let parts = texts.into_iter().map(Part::read).collect::<Result<_, _>>()?;
         return look.show(&Fleet::merged(parts).map_err(CliError::unknown)?);
     }
     let mut recordings = Vec::new();
@@ -147,25 +149,29 @@ fn add(given: &Path, path: &Path, to: &mut Vec<Recording>) -> Result<(), CliErro
     Ok(())
 }
 
-/// Is this JSON from this command? Prometheus' JSON has a `status`.
-fn is_part(path: &Path) -> bool {
-    #[derive(Deserialize)]
-    struct Shards {
-        #[serde(rename = "shards")]
-        _shards: Vec<Shard>,
-    }
-    let text = read_input_text(path, InputKind::RECORDING);
-    text.is_ok_and(|text| serde_json::from_str::<Shards>(&text).is_ok())
+/// JSON of one shard, checked as far as its `shards`; Prometheus' JSON has a `status`.
+struct Part<'a> {
+    path: &'a Path,
+    json: serde_json::Value,
 }
 
-fn part(path: &Path) -> Result<Fleet, CliError> {
-    let text = read_input_text(path, InputKind::RECORDING)
-        .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))?;
-    serde_json::from_str(&text).map_err(|error| {
-        let problem = format!("is no part of a fleet: {error}");
-        let help = "write parts with this version of `reveille fleet --json`";
-        Mistake::new(problem, help).in_file::<InputError>(path.display().to_string()).into()
-    })
+impl Part<'_> {
+    fn read(self) -> Result<Fleet, CliError> {
+        serde_json::from_value(self.json).map_err(|error| {
+            let problem = format!("is no part of a fleet: {error}");
+            let help = "write parts with this version of `reveille fleet --json`";
+            let path = self.path.display().to_string();
+            Mistake::new(problem, help).in_file(path)
+        })
+    }
+}
+
+/// `None` if the file is not this command's JSON.
+fn part(path: &Path) -> Option<Part<'_>> {
+    let text = read_input_text(path, InputKind::RECORDING).ok()?;
+    let json: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Vec::<Shard>::deserialize(json.get("shards")?).ok()?;
+    Some(Part { path, json })
 }
 
 /// The checked options of [`LookArgs`].
@@ -205,7 +211,7 @@ impl Look<'_> {
                 mistake: Mistake::of(&error, CHECK_PATH),
             })
         };
-        let progress = Progress::labelled("recordings ");
+        let progress = Progress::of("recordings");
         let done = AtomicUsize::new(0);
         let told = || {
             let done = 1 + done.fetch_add(1, Ordering::Relaxed);

@@ -46,9 +46,10 @@ impl Progress {
         Progress::counting(label, "runs", template)
     }
 
-    /// Counts a sweep's cells, some of which may be finished at the start.
-    pub fn of_cells() -> Progress {
-        Progress::counting("", "cells", "{wide_bar} {pos}/{len} cells, {elapsed}, {eta} left")
+    /// Counts `what`, such as a sweep's cells, the total of which is known.
+    pub fn of(what: &'static str) -> Progress {
+        let template = format!("{{wide_bar}} {{pos}}/{{len}} {what}, {{elapsed}}, {{eta}} left");
+        Progress::counting("", what, &template)
     }
 
     fn counting(label: &'static str, what: &'static str, template: &str) -> Progress {

@@ -242,7 +242,7 @@ fn all(
     let span = args.span();
     let mut found = server.containers(&args.selector(), span)?;
     found.retain(|container| in_shard(shard, &container.name()));
-    let progress = Progress::labelled("containers ");
+    let progress = Progress::of("containers");
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed: Mutex<Vec<Failed>> = Mutex::new(Vec::new());
     let fetched: Mutex<Vec<Recording>> = Mutex::new(Vec::new());

@@ -159,7 +159,7 @@ fn run(
         say(format_args!("reveille: the journal's last {} bytes are torn; dropped", known.torn));
     }
     let stop = watch_signals()?;
-    let progress = Progress::of_cells();
+    let progress = Progress::of("cells");
     let tell = |done, total| progress.tell(done, total);
     let outcomes = sweep.run(shard, (&journal, known), threads(jobs), &stop, &tell);
     progress.finish();

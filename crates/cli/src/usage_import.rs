@@ -97,7 +97,7 @@ fn import(args: &UsageImportArgs) -> Result<Usage, CliError> {
     let files = read.collect::<Result<Vec<UsageFile>, InputError>>()?;
     let first = &files[0];
     let refuse = |file: &UsageFile, problem: &str, help: &str| {
-        Err(Mistake::new(problem, help).in_file::<InputError>(file.shown()).into())
+        Err(Mistake::new(problem, help).in_file(file.shown()))
     };
     match first.format {
         Format::Parquet => refuse(

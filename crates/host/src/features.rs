@@ -36,7 +36,7 @@ impl KernelFeatures {
         KernelFeatures::read(Path::new(file))
     }
 
-    /// Parses such a file: names, prefixed with `NO_` if off.
+    /// Parses the file: names, prefixed with `NO_` if off.
     ///
     /// # Errors
     /// [`HostError::System`] if it cannot be read.

@@ -44,7 +44,7 @@ pub struct Request<'a> {
     pub as_likely: &'a [Usage],
     /// How the demand was inferred.
     pub inferred: Option<&'a Inferred>,
-    /// Goals, all of which must hold.
+    /// All goals must hold.
     pub goals: Vec<Goal>,
     /// Other groups on the same CPUs.
     pub neighbours: Vec<Neighbour>,

@@ -69,12 +69,18 @@ pub fn plan_threads(
     let mut all = Vec::new();
     let mut best: Option<Plan> = None;
     let mut last = None;
+    let mut unlimited: Option<OfThreads> = None;
     for (number, &threads) in numbers.iter().enumerate() {
-        let request = Request { cpus: threads.min(request.cpus), ..request.clone() };
+        // More threads than CPUs change nothing.
+        if let Some(same) = unlimited.clone().filter(|_| threads >= request.cpus) {
+            all.push(OfThreads { threads, ..same });
+            continue;
+        }
+        let fewer = Request { cpus: threads.min(request.cpus), ..request.clone() };
         let tell = |done: usize, total: usize| {
             progress(number * total + done, numbers.len() * total);
         };
-        let (made, problem) = match plan(&request, jobs, stop, &tell) {
+        let (made, problem) = match plan(&fewer, jobs, stop, &tell) {
             Ok(made) => (Some(made), None),
             Err(error @ PlanError::Impossible { .. }) => {
                 let problem = error.to_string();
@@ -84,12 +90,16 @@ pub fn plan_threads(
             Err(error) => return Err(error),
         };
         let brief = |shown: Option<&Shown>| shown.map(Brief::of);
-        all.push(OfThreads {
+        let of_threads = OfThreads {
             threads,
             today: brief(made.as_ref().and_then(|plan| plan.today.as_ref())),
             recommended: brief(made.as_ref().and_then(|plan| plan.recommended.as_ref())),
             problem,
-        });
+        };
+        if threads >= request.cpus {
+            unlimited = Some(of_threads.clone());
+        }
+        all.push(of_threads);
         if let Some(made) = made
             && best.as_ref().is_none_or(|best| cost(&made) < cost(best))
         {

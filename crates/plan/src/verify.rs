@@ -1,5 +1,5 @@
 //! Checks a plan on this host: replays the load in a real task group under each setting, and
-//! compares with the prediction over phases, of which the kernel has one.
+//! compares with the prediction. The kernel has one phase; the prediction is a range over phases.
 //!
 //! Runs without a limit come first, to measure the host's own effect: CPU time that the kernel
 //! charges per request beyond the work (wakeups, switches, interrupts) goes into the prediction,

@@ -98,8 +98,8 @@ fn replay(
     Ok((took != UNANSWERED).then(|| begin_ns + took))
 }
 
-/// Closed form: the request and the group's debt are paid from as many refills as needed, of which
-/// the first is a period away; after the last one it runs to its end.
+/// Closed form: refills pay for the request and the group's debt; the first refill is a period
+/// away, and after the last one the request runs to its end.
 fn bound_ns(owed_ns: Ns, quota_ns: Ns, period_ns: Ns) -> Ns {
     // One thread uses at most a period's length per period.
     let each_ns = quota_ns.min(period_ns);

@@ -1,5 +1,5 @@
 //! Is a wakeup policy better everywhere? One score over a suite of machines, workloads and loads,
-//! and guardrails: what reviewers hold against such patches, each of which fails by name.
+//! and guardrails: each fails by name on a loss that reviewers hold against such patches.
 //!
 //! A [`Suite`] comes from a file; [`score`] runs a [`Candidate`] over it, cheap cells first.
 

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libbpf_rs::libbpf_sys;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
-use reveille_policy::POLICY_INTERFACE;
+use reveille_policy::{POLICY_INTERFACE, POLICY_SOURCES};
 use tracing::warn;
 
 use crate::bpf;
@@ -23,8 +23,8 @@ macro_rules! sources {
     };
 }
 
-/// What a policy file is compiled with: where it lies in the source tree, and its text.
-const SOURCES: [(&str, &str); 28] = sources!(
+/// The scheduler's own sources, as [`POLICY_SOURCES`].
+const BPF_SOURCES: [(&str, &str); 15] = sources!(
     "crates/scx/bpf/bandwidth.h",
     "crates/scx/bpf/clock.h",
     "crates/scx/bpf/debt.h",
@@ -40,19 +40,6 @@ const SOURCES: [(&str, &str); 28] = sources!(
     "crates/scx/bpf/select.h",
     "crates/scx/bpf/state.h",
     "crates/scx/bpf/world.h",
-    "policy/averages.h",
-    "policy/bandwidth.h",
-    "policy/features.h",
-    "policy/idle_search.h",
-    "policy/reveille.h",
-    "policy/scan_budget.h",
-    "policy/select.h",
-    "policy/select_v45.h",
-    "policy/swqueue.h",
-    "policy/types.h",
-    "policy/wake_affine.h",
-    "policy/wakee.h",
-    "policy/world.h",
 );
 
 /// What is an error in a policy file, beside what is one anywhere.
@@ -281,9 +268,14 @@ fn last_message(log: &str) -> Option<&str> {
     log[..end].lines().rev().map(str::trim).find(|line| !is_state(line))
 }
 
+/// All that a policy file is compiled with.
+fn sources() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    BPF_SOURCES.iter().chain(POLICY_SOURCES)
+}
+
 /// Tells the scheduler's sources of one version from those of another (FNV-1a).
 fn fingerprint() -> u64 {
-    let bytes = SOURCES.iter().flat_map(|(path, text)| [path, text]).flat_map(|s| s.bytes());
+    let bytes = sources().flat_map(|(path, text)| [path, text]).flat_map(|s| s.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -359,7 +351,7 @@ fn arch() -> &'static str {
 fn write_sources(directory: &Path) -> io::Result<()> {
     let headers = libbpf_sys::API_HEADERS.iter();
     let headers = headers.map(|(name, text)| (format!("libbpf/bpf/{name}"), *text));
-    let sources = SOURCES.iter().map(|(path, text)| ((*path).to_owned(), *text));
+    let sources = sources().map(|(path, text)| ((*path).to_owned(), *text));
     for (path, text) in sources.chain(headers) {
         let path = directory.join(path);
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -448,7 +440,7 @@ mod tests {
             entries.map(move |e| format!("{directory}/{}", e.unwrap().file_name().display()))
         };
         let there: BTreeSet<String> = in_tree("crates/scx/bpf").chain(in_tree("policy")).collect();
-        assert_eq!(there, SOURCES.iter().map(|(path, _)| (*path).to_owned()).collect());
+        assert_eq!(there, sources().map(|(path, _)| (*path).to_owned()).collect());
     }
 
     /// Each is compiled in place of the embedded object, with the variables where they were.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::layout::entry;
 
-/// JSON of such a case.
+/// JSON of one case.
 #[derive(Serialize)]
 pub struct InterferenceJson {
     name: String,

@@ -134,8 +134,8 @@ fn pipe(bytes: usize, queued: u32, time: Ns) -> Sides {
     in_turns(time, queued, send, || Ok(rustix::io::read(&reader, &mut buffer[..]).map(drop)?))
 }
 
-/// Alternates between `sockets` pairs, each of which keeps `deep` messages queued. Returns no
-/// samples if the buffer is too small.
+/// Alternates between `sockets` pairs with `deep` messages queued in each. Returns no samples if the
+/// buffer is too small.
 fn unix(deep: u32, sockets: usize, time: Ns) -> Sides {
     let pairs = (0..sockets).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
     pairs.iter().try_for_each(|(here, _)| here.set_nonblocking(true))?;

@@ -56,7 +56,7 @@ impl Hierarchy {
         }
     }
 
-    /// The directories in each of which a new group gets a subdirectory.
+    /// A new group gets a subdirectory in each of these directories.
     pub fn bases(&self) -> Vec<PathBuf> {
         [Some(self.base.clone()), self.accounting.clone()].into_iter().flatten().collect()
     }

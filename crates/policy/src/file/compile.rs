@@ -9,31 +9,10 @@ use std::process::{Command, Stdio};
 use reveille_place::{InputError, InputKind, Mistake, Source, read_input_text};
 use serde::Serialize;
 
+use crate::sources::{POLICY_SOURCES, SIMULATOR_SOURCES};
+
 use super::load::Loaded;
 use super::{PolicyFile, inspect};
-
-macro_rules! headers {
-    ($($path:literal),+ $(,)?) => {
-        [$(($path, include_str!(concat!("../../../../", $path)))),+]
-    };
-}
-
-/// What a policy file is compiled with: where it lies in the source tree, and its text.
-const HEADERS: [(&str, &str); 13] = headers!(
-    "policy/averages.h",
-    "policy/features.h",
-    "policy/idle_search.h",
-    "policy/reveille.h",
-    "policy/scan_budget.h",
-    "policy/select.h",
-    "policy/select_v45.h",
-    "policy/types.h",
-    "policy/wake_affine.h",
-    "policy/wakee.h",
-    "policy/world.h",
-    "crates/policy/csrc/policy_file.h",
-    "crates/policy/csrc/sim_world.h",
-);
 
 /// Without libc and without what undefined behaviour lets an optimizer do, as the kernel has it.
 const FLAGS: &str = "-std=gnu11 -O2 -fPIC -shared -nostdlib -ffreestanding -fvisibility=hidden \
@@ -185,7 +164,7 @@ impl Message {
 }
 
 fn write_headers(directory: &Path) -> io::Result<()> {
-    for (path, text) in HEADERS {
+    for (path, text) in POLICY_SOURCES.iter().chain(SIMULATOR_SOURCES) {
         let path = directory.join(path);
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
         fs::write(path, text)?;
@@ -268,7 +247,7 @@ mod tests {
     #[test]
     fn the_interface_has_one_number() {
         let (_, header) =
-            super::HEADERS.iter().find(|(path, _)| path.ends_with("reveille.h")).unwrap();
+            super::POLICY_SOURCES.iter().find(|(path, _)| path.ends_with("reveille.h")).unwrap();
         let line = format!("#define REVEILLE_INTERFACE {}\n", crate::POLICY_INTERFACE);
         assert!(header.contains(&line));
     }

@@ -53,7 +53,7 @@ impl Recipe {
         Recipe::under("")
     }
 
-    /// Such a state under one policy: baseline and edits.
+    /// A state under one policy: baseline and edits.
     pub fn under(policy: &'static str) -> impl Strategy<Value = Recipe> {
         let cpus = prop_oneof![4 => 1..20usize, 3 => 20..100usize, 2 => 100..=150usize];
         let few = prop::collection::vec(cpus, 1..=3);
