@@ -8,7 +8,6 @@ use clap::Command;
 use clap_complete::Shell;
 
 use crate::errors::CliError;
-use crate::help;
 
 /// Write man pages and shell completions below a directory such as /usr/local/share
 #[derive(clap::Args)]
@@ -18,8 +17,8 @@ pub struct GenerateArgs {
     share: PathBuf,
 }
 
-/// Writes man pages and completions below `args`' directory.
-pub fn generate(args: &GenerateArgs) -> Result<ExitCode, CliError> {
+/// Writes `command`'s man pages and completions below `args`' directory.
+pub fn generate(args: &GenerateArgs, command: Command) -> Result<ExitCode, CliError> {
     let directory = |name: &str| {
         let path = args.share.join(name);
         match fs::create_dir_all(&path) {
@@ -28,7 +27,7 @@ pub fn generate(args: &GenerateArgs) -> Result<ExitCode, CliError> {
         }
     };
     let path = directory("man/man1")?;
-    clap_mangen::generate_to(with_examples(help::command()), &path)
+    clap_mangen::generate_to(with_examples(command.clone()), &path)
         .map_err(|error| CliError::OutputFile { path, error })?;
     for (shell, name, file) in [
         (Shell::Bash, "bash-completion/completions", "reveille"),
@@ -37,15 +36,14 @@ pub fn generate(args: &GenerateArgs) -> Result<ExitCode, CliError> {
     ] {
         let path = directory(name)?.join(file);
         let mut script = Vec::new();
-        clap_complete::generate(shell, &mut visible(), "reveille", &mut script);
+        clap_complete::generate(shell, &mut visible(&command), "reveille", &mut script);
         fs::write(&path, script).map_err(|error| CliError::OutputFile { path, error })?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The command without hidden subcommands and options.
-fn visible() -> Command {
-    let command = help::command();
+fn visible(command: &Command) -> Command {
     let shown = command.get_subcommands().filter(|c| !c.is_hide_set()).cloned();
     Command::new("reveille").version(reveille_report::VERSION).subcommands(shown)
 }

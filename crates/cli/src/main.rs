@@ -2,34 +2,22 @@
 //! below compute every figure.
 
 mod args;
-mod bench;
-mod calibrate_cmd;
 mod errors;
-mod fit_cmd;
-mod fleet_cmd;
 mod generate;
 mod help;
-mod host_study;
+mod host;
 mod isolated;
+mod lab;
+mod limits;
 mod list;
 mod output;
 mod output_file;
 mod page;
-mod plan_act;
-mod plan_cmd;
-mod policy_cmd;
 mod progress;
-mod record_prometheus;
-mod score_cmd;
-mod sensitivity_cmd;
 mod shown;
 mod signals;
-mod study_cmd;
-mod sweep_cmd;
-mod usage_cmd;
-mod usage_import;
-mod usage_record;
-mod usage_show;
+mod this_host;
+mod watched;
 
 use std::process::ExitCode;
 
@@ -37,6 +25,9 @@ use clap::FromArgMatches;
 
 use crate::args::{Args, Command};
 use crate::errors::CliError;
+use crate::host::{bench, calibrate};
+use crate::lab::{fit, policy, score, sensitivity, study, sweep};
+use crate::limits::{fleet, import, plan, record, show, usage};
 
 fn main() -> ExitCode {
     // Before any other set-up: the child must be single-threaded.
@@ -53,26 +44,26 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, CliError> {
     match command {
-        Command::Study(args) => study_cmd::study(&args),
-        Command::Compare(args) => study_cmd::compare(&args),
-        Command::Sweep(args) => sweep_cmd::sweep(&args),
-        Command::Merge(args) => sweep_cmd::merge(&args),
-        Command::Score(args) => score_cmd::score(&args),
-        Command::Sensitivity(args) => sensitivity_cmd::sensitivity(&args),
-        Command::Fit(args) => fit_cmd::fit(&args),
-        Command::Calibrate(args) => calibrate_cmd::calibrate(&args),
-        Command::Plan(args) => plan_cmd::plan(&args),
-        Command::Fleet(args) => fleet_cmd::fleet(&args),
+        Command::Study(args) => study::study(&args),
+        Command::Compare(args) => study::compare(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
+        Command::Merge(args) => sweep::merge(&args),
+        Command::Score(args) => score::score(&args),
+        Command::Sensitivity(args) => sensitivity::sensitivity(&args),
+        Command::Fit(args) => fit::fit(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Plan(args) => plan::plan(&args),
+        Command::Fleet(args) => fleet::fleet(&args),
         Command::Bench(args) => bench::bench(&args),
-        Command::Generate(args) => generate::generate(&args),
-        Command::Record(args) => usage_record::usage_record(&args),
-        Command::Import(args) => usage_import::usage_import(&args),
-        Command::Show(args) => usage_show::usage_show(&args),
-        Command::Usage { command } => usage_cmd::usage(&command),
+        Command::Generate(args) => generate::generate(&args, help::command()),
+        Command::Record(args) => record::usage_record(&args),
+        Command::Import(args) => import::usage_import(&args),
+        Command::Show(args) => show::usage_show(&args),
+        Command::Usage { command } => usage::usage(&command),
         Command::Studies(args) => list::studies(&args),
         Command::Machines(args) => list::machines(&args),
         Command::Workloads(args) => list::workloads(&args),
-        Command::Policy { command } => policy_cmd::policy(&command),
+        Command::Policy { command } => policy::policy(&command),
         Command::Policies(args) => list::policies(&args),
     }
 }

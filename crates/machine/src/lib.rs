@@ -19,6 +19,7 @@ mod cpulist;
 mod file;
 mod found;
 mod hwloc;
+mod load;
 mod machine;
 mod presets;
 mod restrict;
@@ -31,8 +32,9 @@ mod write;
 
 pub use cost::{CostError, CostModel, Field, Kind};
 pub use cpulist::{CpuListError, parse_cpu_list};
+pub use load::load;
 pub use machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Measured, Origin};
-pub use presets::{cost_model_names, load, preset_names};
+pub use presets::{cost_model_names, preset_names};
 pub use restrict::{RestrictError, cpu_list};
 pub use reveille_place::{FileError, InputError};
 pub use topology::{

@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(beyond.to_string(), "a.toml:1: ends early");
         let whole: InputError = Mistake::new("is empty", "fill it in").in_file("b.csv");
         assert_eq!(whole.to_string(), "b.csv: is empty");
-        assert!(whole.source_code().is_none());
+        assert!(miette::Diagnostic::source_code(&whole).is_none());
     }
 
     #[test]

@@ -8,5 +8,4 @@ mod server;
 
 pub use containers::{Container, Selector, Workload};
 pub use error::ServerError;
-pub use range::Span;
-pub use server::{Access, Server};
+pub use server::{Access, Server, Span};

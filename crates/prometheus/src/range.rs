@@ -3,7 +3,7 @@
 use reveille_usage::Usage;
 
 use crate::server::Failed;
-use crate::{Container, Server, ServerError};
+use crate::{Container, Server, ServerError, Span};
 
 /// Counters of a container that a recording can hold.
 const METRICS: &str = "container_cpu_usage_seconds_total|container_cpu_cfs_periods_total|\
@@ -14,27 +14,6 @@ const METRICS: &str = "container_cpu_usage_seconds_total|container_cpu_cfs_perio
 const PART_S: u64 = 86_400;
 /// A part is not made shorter.
 const SHORTEST_PART_S: u64 = 600;
-
-/// From when to when, in whole seconds of Unix time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Its end.
-    pub until_s: u64,
-    /// Its length.
-    pub length_s: u64,
-    /// Time between readings; as they were scraped if none is given.
-    pub step_s: Option<u64>,
-}
-
-impl Span {
-    pub(crate) fn begin_s(&self) -> u64 {
-        self.until_s.saturating_sub(self.length_s)
-    }
-
-    pub(crate) fn end_s(&self) -> u64 {
-        self.until_s
-    }
-}
 
 impl Server<'_> {
     /// What the server keeps of a container.

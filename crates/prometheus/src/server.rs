@@ -14,6 +14,27 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::ServerError;
 
+/// From when to when, in whole seconds of Unix time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its end.
+    pub until_s: u64,
+    /// Its length.
+    pub length_s: u64,
+    /// Time between readings; as they were scraped if none is given.
+    pub step_s: Option<u64>,
+}
+
+impl Span {
+    pub(crate) fn begin_s(&self) -> u64 {
+        self.until_s.saturating_sub(self.length_s)
+    }
+
+    pub(crate) fn end_s(&self) -> u64 {
+        self.until_s
+    }
+}
+
 /// Largest answer that is read.
 const MAX_ANSWER: u64 = 1 << 30;
 /// Waits before a question is repeated, if the server or the way to it failed.

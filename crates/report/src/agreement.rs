@@ -2,14 +2,14 @@
 //! programs. Where repeats form several modes, the modes are shown and no single figure.
 
 use comfy_table::{CellAlignment, Table};
-use reveille_measure::{HostContext, LoadedScheduler};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
 use crate::export::{direction_key, number as cell, optional, shares, verdict_key};
+use crate::host::host_facts;
 use crate::made::json_text;
 use crate::number::{self, UNDEFINED, Unit};
 use crate::printed::verdict_word;
-use crate::table::{NARROWEST, Page};
+use crate::table::{NARROWEST, Page, warnings};
 
 /// Renders `a` for a terminal of `width` columns (less than 60 is taken as 60). With
 /// `explain`, every row that is no hit says why.
@@ -47,28 +47,6 @@ pub(crate) fn facts(a: &Agreement) -> Vec<(&'static str, String)> {
     facts.push(("Predicted", format!("as {} on {}, {}", a.base, a.machine, a.topology)));
     facts.push(("Costs", format!("{}; {}", a.cost_model, a.machine_source)));
     facts
-}
-
-/// What was measured.
-pub(crate) fn host_facts(host: &HostContext) -> Vec<(&'static str, String)> {
-    let cpus = if host.cpus == 1 { "CPU" } else { "CPUs" };
-    let mut facts = vec![
-        ("Measured", format!("on Linux {}, {} {cpus}", host.kernel, host.cpus)),
-        ("Processor", host.cpu.clone()),
-    ];
-    facts.extend(host.governor.iter().map(|g| ("Governor", g.clone())));
-    facts.extend(host.virtualisation.iter().map(|v| ("Guest of", v.clone())));
-    facts.extend(host.sched_ext.iter().map(|s| ("sched_ext", s.clone())));
-    let loaded = |l: &LoadedScheduler| ("Loaded", format!("{} by {}", l.name, l.command));
-    facts.extend(host.loaded.iter().map(loaded));
-    facts
-}
-
-/// What may have disturbed the figures.
-pub(crate) fn warnings(page: &mut Page, host: &HostContext) {
-    for warning in &host.warnings {
-        page.wrapped("! ", warning);
-    }
 }
 
 fn partial(page: &mut Page, a: &Agreement) {

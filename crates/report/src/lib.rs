@@ -22,6 +22,7 @@ mod fit;
 mod fleet;
 mod fragile;
 mod group;
+mod host;
 mod html;
 mod made;
 mod number;

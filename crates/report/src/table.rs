@@ -2,11 +2,12 @@
 //! cursor movement, so that a pipe, a mail and a screen show the same bytes.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use reveille_measure::HostContext;
 use reveille_study::{Claim, Comparison, Row, RowKind, Unpredicted, Verdict};
 
-use crate::agreement;
 use crate::explain;
 use crate::group::{Group, groups};
+use crate::host::host_facts;
 use crate::number;
 use crate::printed::{self, claim_predicted, claimed, score, verdict_word};
 
@@ -82,16 +83,23 @@ impl Page {
     }
 }
 
+/// What may have disturbed the figures.
+pub(crate) fn warnings(page: &mut Page, host: &HostContext) {
+    for warning in &host.warnings {
+        page.wrapped("! ", warning);
+    }
+}
+
 fn header(page: &mut Page, c: &Comparison) {
     page.wrapped("study       ", &c.study);
     page.wrapped("machine     ", &c.machine);
     page.wrapped("topology    ", &c.topology);
     match &c.host {
         Some(host) => {
-            for (name, text) in agreement::host_facts(host) {
+            for (name, text) in host_facts(host) {
                 page.wrapped(&format!("{:<12}", name.to_lowercase()), &text);
             }
-            agreement::warnings(page, host);
+            warnings(page, host);
         }
         None => page.wrapped("cost model  ", &c.cost_model),
     }

@@ -3,13 +3,17 @@
 //!
 //! A [`Suite`] comes from a file; [`score`] runs a [`Candidate`] over it, cheap cells first.
 
+mod candidate;
+mod cell;
 mod gain;
 mod judge;
 mod run;
 mod suite;
 mod why;
 
-pub use judge::{Cell, Guarded, Score, Status};
-pub use run::{Candidate, Options, Stages, score};
+pub use candidate::Candidate;
+pub use cell::{Cell, Guarded, Status};
+pub use judge::Score;
+pub use run::{Options, Stages, score};
 pub use suite::{Guardrail, Limit, Suite, SuiteCase, names};
 pub use why::DEFAULT_ARTIFACT_BYTES;

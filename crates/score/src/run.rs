@@ -6,35 +6,13 @@ use std::thread;
 use std::time::Instant;
 
 use reveille_place::{InputError, Mistake};
-use reveille_policy::PolicyFile;
 use reveille_sim::SimError;
 use reveille_study::{Comparison, On, Parts, Study, StudyError};
 
-use crate::judge::{Cell, Score, Status, judge};
+use crate::candidate::Candidate;
+use crate::cell::{Cell, Status};
+use crate::judge::{Score, judge};
 use crate::suite::{Suite, SuiteCase};
-
-/// What is scored.
-#[derive(Clone, Debug)]
-pub enum Candidate {
-    /// The baseline itself, which scores 1.
-    Base,
-    /// Edits of the baseline: `+SIS_SHORT`; or another kernel: `v7.2`.
-    Edits(String),
-    /// A policy file, and edits besides.
-    File(PolicyFile, String),
-}
-
-impl Candidate {
-    /// The file or the edits; empty for the baseline.
-    pub fn name(&self) -> String {
-        match self {
-            Candidate::Base => String::new(),
-            Candidate::Edits(edits) => edits.clone(),
-            Candidate::File(file, edits) if edits.is_empty() => file.name().to_owned(),
-            Candidate::File(file, edits) => format!("{},{edits}", file.name()),
-        }
-    }
-}
 
 /// Which cells run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reveille_measure::Explain;
 
-use crate::judge::{Cell, Guarded, Status, percent};
+use crate::cell::{Cell, Guarded, Status, percent};
 
 /// Bytes of all artifacts together, unless the user says otherwise.
 pub const DEFAULT_ARTIFACT_BYTES: usize = 8192;

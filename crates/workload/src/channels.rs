@@ -4,7 +4,6 @@
 use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind, ParamKind};
-use crate::file::few;
 use crate::table::{Entry, Table};
 use crate::{ChannelKind, WorkloadError};
 
@@ -98,7 +97,7 @@ pub(crate) fn read(top: &Table, params: &[ParamKind]) -> Result<Vec<ChannelSourc
         };
         channels.push(ChannelSource { name: channel.key.to_owned(), kind, count });
     }
-    few(entry, channels.len())?;
+    entry.few(channels.len())?;
     Ok(channels)
 }
 

@@ -6,8 +6,9 @@ use toml::de::DeTable;
 
 use crate::amount::{Kind, ParamKind};
 use crate::channels::{self, ChannelSource};
+use crate::names::Names;
 use crate::operation::{Code, flatten};
-use crate::table::{Entry, Table};
+use crate::table::Table;
 use crate::task::{self, TaskSource};
 use crate::{Metric, MetricKind, WorkloadError};
 
@@ -46,15 +47,6 @@ pub struct Param {
     pub default: String,
     /// What it changes, in one line.
     pub about: String,
-}
-
-/// Names that tasks of a file may use.
-pub(crate) struct Names<'a> {
-    pub(crate) params: &'a [ParamKind],
-    pub(crate) channels: &'a [ChannelSource],
-    pub(crate) lists: &'a [String],
-    pub(crate) locks: &'a [String],
-    pub(crate) roles: &'a [String],
 }
 
 const KEYS: [&str; 9] =
@@ -166,7 +158,7 @@ fn name_list(top: &Table, key: &str, example: &str) -> Result<Vec<String>, Workl
         }
         names.push(name.to_owned());
     }
-    few(entry, names.len())?;
+    entry.few(names.len())?;
     Ok(names)
 }
 
@@ -186,15 +178,6 @@ pub(crate) fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<Strin
         records.push(record.clone());
     }
     Ok(records)
-}
-
-/// Operations count channels, lists and roles in 16 bits.
-pub(crate) fn few(entry: Entry, n: usize) -> Result<(), WorkloadError> {
-    if n <= usize::from(u16::MAX) {
-        return Ok(());
-    }
-    let problem = format!("has {n} members");
-    Err(entry.error(Mistake::new(problem, "at most 65535 are possible in one instance")))
 }
 
 /// `[[metric]]`, each with `name` and one way to take it.

@@ -8,6 +8,7 @@ mod channels;
 mod check;
 mod error;
 mod file;
+mod names;
 mod operation;
 mod program;
 mod rtapp;

@@ -8,7 +8,7 @@ use reveille_place::Mistake;
 use crate::WorkloadError;
 use crate::amount::{Amount, Kind};
 use crate::channels::{ChannelRef, reference};
-use crate::file::Names;
+use crate::names::Names;
 use crate::program::MAX_DEPTH;
 use crate::table::{Entry, Table};
 

@@ -75,6 +75,15 @@ impl<'a> Entry<'a> {
         self.value.span()
     }
 
+    /// Refuses more than an operation can count: channels, lists and roles are numbered in 16 bits.
+    pub(crate) fn few(self, n: usize) -> Result<(), WorkloadError> {
+        if n <= usize::from(u16::MAX) {
+            return Ok(());
+        }
+        let problem = format!("has {n} members");
+        Err(self.error(Mistake::new(problem, "at most 65535 are possible in one instance")))
+    }
+
     /// This value is wrong.
     pub(crate) fn error(&self, mistake: Mistake) -> WorkloadError {
         self.source.error(&self.span(), Some(self.key), mistake)

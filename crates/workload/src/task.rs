@@ -7,7 +7,7 @@ use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind};
 use crate::channels::{choice, meanings};
-use crate::file::{Names, few};
+use crate::names::Names;
 use crate::operation::{Code, OpSource, PROGRAM, amount, flatten, program};
 use crate::table::{Entry, Table};
 use crate::{FOR_EVER, WorkloadError};
@@ -75,7 +75,7 @@ pub(crate) fn role_names(top: &Table) -> Result<Vec<String>, WorkloadError> {
     if names.is_empty() {
         return Err(entry.error(Mistake::new("is empty", "a workload has at least one [[task]]")));
     }
-    few(entry, names.len())?;
+    entry.few(names.len())?;
     Ok(names)
 }
 

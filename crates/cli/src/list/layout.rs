@@ -1,8 +1,17 @@
-//! Layout of lists: aligned columns, and paragraphs under a heading.
+//! What every list takes, and its layout: aligned columns, and paragraphs under a heading.
 
 use std::fmt::Write;
 
 use crate::output::width;
+
+#[derive(clap::Args)]
+pub struct ListArgs {
+    /// Show this one in full
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// One line per row; all columns but the last are padded.
 pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {

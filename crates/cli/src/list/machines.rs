@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use reveille_machine::{Constant, IdleState, Machine, Origin};
 use serde::Serialize;
 
-use super::layout::{columns, entry};
-use crate::args::ListArgs;
+use super::layout::{ListArgs, columns, entry};
 use crate::errors::{CliError, warn_of};
 use crate::output::{print, print_json};
 

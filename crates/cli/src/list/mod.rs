@@ -9,7 +9,7 @@ mod studies;
 mod study_json;
 mod workloads;
 
-pub use layout::columns;
+pub use layout::{ListArgs, columns};
 pub use machines::machines;
 pub use policies::policies;
 pub use studies::studies;

@@ -6,8 +6,7 @@ use reveille_place::Mistake;
 use reveille_policy::{BASELINES, Baseline, FEATURES, Feature};
 use serde::Serialize;
 
-use super::layout::{columns, entry};
-use crate::args::ListArgs;
+use super::layout::{ListArgs, columns, entry};
 use crate::errors::CliError;
 use crate::output::{print, print_json};
 

@@ -4,12 +4,13 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use reveille_measure::duration_text;
-use reveille_study::{Case, FLUID, NO_BURST, Point, Published, PublishedFigure, Side, Study};
+use reveille_study::{Case, Point, Published, PublishedFigure, Side, Study};
 
 use super::interference;
-use super::layout::{columns, entry};
-use super::study_json::{StudiesJson, StudyJson, full_json, line};
-use crate::args::ListArgs;
+use super::layout::{ListArgs, columns, entry};
+use super::study_json::{
+    StudiesJson, StudyJson, base_name, full_json, line, machine_name, published,
+};
 use crate::errors::{CliError, say};
 use crate::output::{print, print_json};
 
@@ -40,16 +41,6 @@ pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
         print(&columns(&rows.collect::<Vec<_>>()))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The machine the study names.
-pub(super) fn machine_name(s: &Study) -> &str {
-    s.machine().map_or(FLUID, |machine| &machine.name)
-}
-
-/// The baseline the study names.
-pub(super) fn base_name(s: &Study) -> &str {
-    s.base.as_ref().map_or(NO_BURST, |base| &base.base)
 }
 
 fn full_text(s: &Study) -> String {
@@ -164,9 +155,4 @@ fn printed(c: &Case, p: &Published) -> String {
             format!("{} above {above_text} in {runs} of {of} runs", name(side))
         }
     }
-}
-
-/// The published figures of a case, load by load.
-pub(super) fn published(c: &Case) -> impl Iterator<Item = (&Point, &Published)> {
-    c.points.iter().flat_map(|point| point.published.iter().map(move |p| (point, p)))
 }

@@ -1,11 +1,10 @@
 //! Studies as JSON, for `reveille studies --json`.
 
 use reveille_study::{Case, Direction, Point, Published, PublishedFigure, Side};
-use reveille_study::{Statement, StatementKind, Study, Unpredicted};
+use reveille_study::{FLUID, NO_BURST, Statement, StatementKind, Study, Unpredicted};
 use serde::Serialize;
 
 use super::interference::{self, InterferenceJson};
-use super::studies::{base_name, machine_name, published};
 
 /// JSON of the list.
 #[derive(Serialize)]
@@ -245,4 +244,19 @@ fn claim_json(s: &Study, p: &Statement) -> ClaimJson {
         expected: p.expected(),
         source: p.source.clone(),
     }
+}
+
+/// The machine the study names.
+pub(super) fn machine_name(s: &Study) -> &str {
+    s.machine().map_or(FLUID, |machine| &machine.name)
+}
+
+/// The baseline the study names.
+pub(super) fn base_name(s: &Study) -> &str {
+    s.base.as_ref().map_or(NO_BURST, |base| &base.base)
+}
+
+/// The published figures of a case, load by load.
+pub(super) fn published(c: &Case) -> impl Iterator<Item = (&Point, &Published)> {
+    c.points.iter().flat_map(|point| point.published.iter().map(move |p| (point, p)))
 }

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use reveille_workload::Workload;
 use serde::Serialize;
 
-use super::layout::{columns, entry};
-use crate::args::ListArgs;
+use super::layout::{ListArgs, columns, entry};
 use crate::errors::CliError;
 use crate::output::{print, print_json};
 

@@ -14,6 +14,11 @@ const GUEST_STRETCH: f64 = 12.0;
 const IN_HYPERVISOR: [&str; 5] =
     ["ipi_send_ns", "ipi_flight_ns", "ipi_remote_ns", "irq_ns", "tick_ns"];
 
+/// CPUs that the policy scans for a wakeup across two idle CPUs.
+pub(super) const LOOKED_ACROSS: f64 = 2.0;
+/// Cache lines that a push to a wake list transfers.
+pub(super) const WAKE_LIST_LINES: f64 = 2.0;
+
 /// One derived constant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Derived {

@@ -1,21 +1,19 @@
 //! Derives the cost model's constants from measurements. Each provenance states the arithmetic;
 //! docs/calibrate.md explains it.
 
-use reveille_machine::{Distance, IdleState, Machine};
+use reveille_machine::{Distance, Machine};
 
 use super::calls::{DEEP, LEFT};
-use super::constants::{Constants, Derived};
+use super::constants::{Constants, Derived, LOOKED_ACROSS, WAKE_LIST_LINES};
 use super::host::Host;
+use super::idle_states;
 use super::samples::Measurement;
-use super::value::Value;
-use super::{Cpus, idle_pair, idle_states, place_name};
+use super::value::{Figures, Value};
+use super::{Cpus, idle_pair, place_name};
 
-/// CPUs that the policy scans for a wakeup on the wakee's own CPU, and across two idle CPUs: each
-/// costs `scan_cpu_ns` in the simulator.
+/// CPUs that the policy scans for a wakeup on the wakee's own CPU; each costs `scan_cpu_ns` in the
+/// simulator.
 const LOOKED_SAME: f64 = 1.0;
-pub(super) const LOOKED_ACROSS: f64 = 2.0;
-/// Cache lines that a push to a wake list transfers.
-pub(super) const WAKE_LIST_LINES: f64 = 2.0;
 /// Timer frequencies that a machine file can have.
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 /// Plausible share of a context switch in the path from blocking to running.
@@ -42,15 +40,6 @@ pub struct Calibration {
     pub defaults: Vec<&'static str>,
     /// Constants that could not be measured, or came out implausible.
     pub warnings: Vec<String>,
-}
-
-/// Measurements by name.
-pub(super) struct Figures<'a>(&'a [Measurement]);
-
-impl Figures<'_> {
-    pub fn get(&self, name: &str) -> Option<Value> {
-        self.0.iter().find(|m| m.name == name).map(Value::from)
-    }
 }
 
 /// Stores what was measured in `base`, which is this host with default costs.
@@ -357,8 +346,6 @@ fn interrupts(
 }
 
 /// The states of a machine, deepest last.
-pub(super) type States = Vec<IdleState>;
-
 #[cfg(test)]
 #[path = "derive_tests.rs"]
 mod tests;

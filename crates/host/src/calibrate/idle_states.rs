@@ -3,9 +3,8 @@
 
 use reveille_machine::{IdleState, Measured, Origin};
 
-use super::constants::{Constants, tenths};
-use super::derive::{Figures, LOOKED_ACROSS, States, WAKE_LIST_LINES};
-use super::value::Value;
+use super::constants::{Constants, LOOKED_ACROSS, WAKE_LIST_LINES, tenths};
+use super::value::{Figures, Value};
 use super::{GAPS_NS, Host};
 
 /// A deeper state's exit takes at least this much longer, in ns and as a factor.
@@ -13,6 +12,8 @@ const DEEPER_NS: f64 = 2_000.0;
 const DEEPER: f64 = 1.5;
 /// Upper bound on an exit latency.
 const MOST_NS: f64 = 1_000_000.0;
+
+pub(super) type States = Vec<IdleState>;
 
 /// Name of a distance's cache-line constant.
 pub(super) fn line_key(place: &str) -> &'static str {

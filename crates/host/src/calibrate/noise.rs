@@ -5,7 +5,7 @@ use std::fs;
 
 use serde::Serialize;
 
-use super::samples::{Measurement, Samples, Sketch};
+use super::samples::{Measurement, SPIN, Samples, Sketch};
 use crate::sys::clock;
 use crate::{HostError, Ns};
 
@@ -15,9 +15,6 @@ pub const MOST_STEAL: f64 = 0.01;
 pub const MOST_FOREIGN: f64 = 0.10;
 /// Threshold for the spread of a fixed loop, p90 over p10, minus 1.
 pub const MOST_SPREAD: f64 = 0.10;
-
-/// Name of the fixed loop among measurements.
-pub(super) const SPIN: &str = "spin";
 
 /// CPU times since boot, summed over CPUs, in USER_HZ ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -5,9 +5,11 @@
 use reveille_measure::statistics::{interpolated, sorted};
 use serde::{Deserialize, Serialize};
 
-use super::noise::SPIN;
 use crate::Ns;
 use crate::sys::{clock, usage};
+
+/// Name of the fixed loop among measurements, which tells how quiet the host is.
+pub(super) const SPIN: &str = "spin";
 
 /// Minimum number of samples for a median.
 const FEWEST: u64 = 10;

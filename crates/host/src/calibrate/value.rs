@@ -92,6 +92,15 @@ impl Mul<f64> for Value {
     }
 }
 
+/// Measurements by name.
+pub(super) struct Figures<'a>(pub &'a [Measurement]);
+
+impl Figures<'_> {
+    pub fn get(&self, name: &str) -> Option<Value> {
+        self.0.iter().find(|m| m.name == name).map(Value::from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,9 +6,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use reveille_policy::{BandwidthError, BandwidthLimits};
 
@@ -142,7 +139,7 @@ impl Change {
 
     /// [`Change::make`] with a given writer, so that tests can simulate kernels' peculiarities.
     fn make_with(&self, stop: &AtomicBool, sink: &mut Sink) -> Result<BandwidthLimits, HostError> {
-        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = remove::writing();
         if stop.load(Ordering::Relaxed) {
             return Err(HostError::Interrupted);
         }
@@ -287,22 +284,6 @@ impl Change {
             self.step(Write::Burst(target.burst_ns), &mut reached, sink)?;
         }
         Ok(reached)
-    }
-}
-
-/// Held while limits are being written.
-static WRITING: Mutex<()> = Mutex::new(());
-
-/// Longer than any change takes; bounded so that a panic during a change does not deadlock.
-const LONGEST_CHANGE: Duration = Duration::from_secs(2);
-
-/// Waits until no change is in progress, before this process ends.
-pub(super) fn wait_for_changes() {
-    let began = Instant::now();
-    while matches!(WRITING.try_lock(), Err(TryLockError::WouldBlock))
-        && began.elapsed() < LONGEST_CHANGE
-    {
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::io::{Seek, Write as _};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -411,7 +413,7 @@ fn the_end_of_the_process_waits_for_a_change() {
         if waiter.is_none() {
             let dir = dir.path().to_owned();
             waiter = Some(thread::spawn(move || {
-                wait_for_changes();
+                remove::wait_for_changes();
                 shown(&dir)
             }));
             thread::sleep(Duration::from_millis(30));

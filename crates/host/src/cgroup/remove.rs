@@ -3,9 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -50,10 +50,30 @@ fn kill_members(dir: &Path) {
     }
 }
 
+/// Held while limits are being written.
+static WRITING: Mutex<()> = Mutex::new(());
+/// Longer than any change takes; bounded so that a panic during a change does not deadlock.
+const LONGEST_CHANGE: Duration = Duration::from_secs(2);
+
+/// Held while a live group's limits are written: an exit waits for it.
+pub(super) fn writing() -> MutexGuard<'static, ()> {
+    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until no change is in progress, before this process ends.
+pub(super) fn wait_for_changes() {
+    let began = Instant::now();
+    while matches!(WRITING.try_lock(), Err(TryLockError::WouldBlock))
+        && began.elapsed() < LONGEST_CHANGE
+    {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Removes every group that this process has created, newest first, for exits without destructors.
 /// Waits for a live group's limits that are being written.
 pub fn remove_all() {
-    super::apply::wait_for_changes();
+    wait_for_changes();
     loop {
         let last = made().last().cloned();
         match last {

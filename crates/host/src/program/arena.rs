@@ -7,18 +7,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use reveille_workload::{Op, Program};
 
-use super::fault::{Fault, FaultCell};
+use super::fault::{Fault, FaultCell, MAX_REQUESTS};
 use super::gate::GateWords;
 use super::histogram::CELLS;
-use super::sync::Turns;
+use super::turns::Turns;
 use crate::Ns;
 use crate::sys::clock;
 use crate::sys::futex::{self, Doorbell, Scope};
 use crate::sys::shared::{OwnLine, SharedSlice, shareable};
 
-/// Maximum number of requests in a task's queue. schbench has no limit; at 30 ms each this is two
-/// minutes of work.
-pub(super) const MAX_REQUESTS: usize = 4096;
 /// Size of the array of per-CPU locks, indexed by CPU number.
 const MAX_CPUS: usize = 1024;
 

@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use reveille_workload::Program;
 use rustix::io::Errno;
 
-use super::arena::MAX_REQUESTS;
 use crate::HostError;
 use crate::sys::shared::shareable;
+
+/// Maximum number of requests in a task's queue. schbench has no limit; at 30 ms each this is two
+/// minutes of work.
+pub(super) const MAX_REQUESTS: usize = 4096;
 
 /// What a task was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ mod gate;
 mod histogram;
 mod sample;
 mod sync;
+mod turns;
 mod work;
 mod worker;
 

@@ -7,18 +7,51 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::histogram::{Counts, Recorder};
-use super::options::{Era, Schbench};
-use super::run::{Crew, say};
+use super::options::{Era, Schbench, Think};
+use super::run::{Crew, Places, say};
 use super::threads::Worker;
 use super::{Outcome, text};
-use crate::Ns;
-use crate::sys::clock;
+use crate::sys::{clock, cpu};
 use crate::task_use::{TaskUse, mean_run_delay};
+use crate::{HostError, Ns};
 
 const SECOND: Ns = 1_000_000_000;
 
+impl Schbench {
+    /// Runs it once in this process.
+    pub(super) fn run_once(mut self) -> Result<Outcome, HostError> {
+        let allowed = cpu::allowed()
+            .map_err(|e| HostError::system("read the affinity of this process", e, "report it"))?;
+        let each = (allowed.len() as u32).div_ceil(self.message_threads.max(1));
+        let workers = self.worker_threads.unwrap_or(each);
+        self.check(workers)?;
+        let places = Places::new(&self, &allowed)?;
+        if self.worker_threads.replace(workers).is_none() {
+            say(&format!("setting worker threads to {workers}\n"));
+        }
+        self.say_split();
+        let mut crew = Crew::start(self, workers, places)?;
+        let watched = watch(&crew);
+        crew.stop()?;
+        Ok(watched.outcome(&crew))
+    }
+
+    fn say_split(&self) {
+        if let Think::Matrices { footprint_kb, split_percent: Some(percent), .. } = self.think {
+            let own_kb = footprint_kb * u64::from(percent) / 100;
+            let common_kb = footprint_kb * u64::from(100 - percent) / 100;
+            let (own, common) = self.edges();
+            let rest = 100 - percent;
+            say(&format!(
+                "split mode: {percent}% private ({own_kb} KB per thread), {rest}% shared \
+                 ({common_kb} KB total)\nmatrix sizes: private={own}, shared={common}\n"
+            ));
+        }
+    }
+}
+
 /// What is known at the end besides the workers' histograms.
-pub(super) struct Watched {
+struct Watched {
     measured_ns: Ns,
     loops: u64,
     skipped: u64,
@@ -29,7 +62,7 @@ pub(super) struct Watched {
 
 impl Watched {
     /// With what the workers have recorded until they stopped.
-    pub fn outcome(self, crew: &Crew) -> Outcome {
+    fn outcome(self, crew: &Crew) -> Outcome {
         let job = &crew.shared.job;
         let percents = job.era.percents();
         let sum = |recorder: fn(&Worker) -> &Recorder| crew.sum(recorder).summary(percents);
@@ -95,7 +128,7 @@ impl Crew {
 }
 
 /// Watches a run until its time is over.
-pub(super) fn watch(crew: &Crew) -> Watched {
+fn watch(crew: &Crew) -> Watched {
     let job = &crew.shared.job;
     let start = clock::now();
     let mut watch = Watch {

@@ -9,13 +9,12 @@ use std::thread::{Builder, JoinHandle};
 
 use reveille_machine::CpuId;
 
+use super::closed;
 use super::matrix::Matrices;
-use super::monitor;
 use super::open::{self, Goal};
-use super::options::{Cpus, Era, Schbench, Think};
+use super::options::{Cpus, Era, Schbench};
 use super::think::{CpuLocks, Thinking};
 use super::threads::{Control, Messenger, SCOPE, Worker};
-use super::{Outcome, closed};
 use crate::HostError;
 use crate::sys::{cpu, futex};
 
@@ -27,48 +26,15 @@ pub(super) fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-impl Schbench {
-    /// Runs it once in this process.
-    pub(super) fn run_once(mut self) -> Result<Outcome, HostError> {
-        let allowed = cpu::allowed()
-            .map_err(|e| HostError::system("read the affinity of this process", e, "report it"))?;
-        let each = (allowed.len() as u32).div_ceil(self.message_threads.max(1));
-        let workers = self.worker_threads.unwrap_or(each);
-        self.check(workers)?;
-        let places = Places::new(&self, &allowed)?;
-        if self.worker_threads.replace(workers).is_none() {
-            say(&format!("setting worker threads to {workers}\n"));
-        }
-        self.say_split();
-        let mut crew = Crew::start(self, workers, places)?;
-        let watched = monitor::watch(&crew);
-        crew.stop()?;
-        Ok(watched.outcome(&crew))
-    }
-
-    fn say_split(&self) {
-        if let Think::Matrices { footprint_kb, split_percent: Some(percent), .. } = self.think {
-            let own_kb = footprint_kb * u64::from(percent) / 100;
-            let common_kb = footprint_kb * u64::from(100 - percent) / 100;
-            let (own, common) = self.edges();
-            let rest = 100 - percent;
-            say(&format!(
-                "split mode: {percent}% private ({own_kb} KB per thread), {rest}% shared \
-                 ({common_kb} KB total)\nmatrix sizes: private={own}, shared={common}\n"
-            ));
-        }
-    }
-}
-
 /// Where threads may run; `None`: anywhere.
 #[derive(Debug, PartialEq, Eq)]
-struct Places {
+pub(super) struct Places {
     message: Option<Vec<CpuId>>,
     workers: Option<Vec<CpuId>>,
 }
 
 impl Places {
-    fn new(job: &Schbench, allowed: &[CpuId]) -> Result<Places, HostError> {
+    pub fn new(job: &Schbench, allowed: &[CpuId]) -> Result<Places, HostError> {
         match (&job.message_cpus, &job.worker_cpus) {
             (Cpus::Auto, Cpus::List(_)) | (Cpus::List(_), Cpus::Auto) => Err(HostError::input(
                 "one of `-M` and `-W` is `auto`, which places message threads and workers both, \
@@ -170,7 +136,7 @@ pub(super) struct Crew {
 
 impl Crew {
     /// Starts the threads and opens the gate.
-    fn start(job: Schbench, workers: u32, places: Places) -> Result<Crew, HostError> {
+    pub fn start(job: Schbench, workers: u32, places: Places) -> Result<Crew, HostError> {
         let common = Matrices::new(job.edges().1).map_err(no_memory)?;
         let goal = Goal::default();
         goal.set(job.rps_at_start().unwrap_or(0));
@@ -245,7 +211,7 @@ impl Crew {
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<(), HostError> {
+    pub fn stop(&mut self) -> Result<(), HostError> {
         self.shared.control.stop();
         self.messengers.iter().for_each(|messenger| messenger.bell().post(SCOPE));
         self.workers.iter().for_each(|worker| worker.bell().post(SCOPE));

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use reveille_place::{InputError, InputKind, Mistake, Source, read_input_text};
-use serde::Serialize;
 
 use crate::sources::{POLICY_SOURCES, SIMULATOR_SOURCES};
 
 use super::load::Loaded;
+use super::message::{Message, MessageKind};
 use super::{PolicyFile, inspect};
 
 /// Without libc and without what undefined behaviour lets an optimizer do, as the kernel has it.
@@ -22,35 +22,6 @@ const FLAGS: &str = "-std=gnu11 -O2 -fPIC -shared -nostdlib -ffreestanding -fvis
 
 /// The fix for what the compiler refuses.
 const CORRECT: &str = "correct the file; docs/policy.md lists what it can call";
-
-/// What is said of a policy file.
-#[derive(Clone, Debug, Serialize)]
-pub struct Message {
-    /// As the user named it, or a header.
-    pub file: String,
-    /// From 1.
-    pub line: u64,
-    /// From 1.
-    pub column: u64,
-    /// How bad it is.
-    pub kind: MessageKind,
-    /// What is wrong.
-    pub text: String,
-    /// The fix, where the compiler did not say what is wrong.
-    pub help: String,
-}
-
-/// How bad a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MessageKind {
-    /// The file cannot be used.
-    Error,
-    /// It can.
-    Warning,
-    /// More about the message before.
-    Note,
-}
 
 impl MessageKind {
     /// As compilers write it.
@@ -140,26 +111,6 @@ impl Draft {
             Mistake::new(format!("cannot be loaded: {error}"), help).in_file(&*self.source.file)
         })?;
         Ok(PolicyFile::new(&self.source.file, loaded))
-    }
-}
-
-impl Message {
-    /// An error at these bytes of the file.
-    pub(super) fn error(
-        source: &Source,
-        at: std::ops::Range<usize>,
-        text: String,
-        help: &str,
-    ) -> Message {
-        let line_start = source.text[..at.start].rfind('\n').map_or(0, |n| n + 1);
-        Message {
-            file: source.file.clone(),
-            line: source.line(at.start),
-            column: (at.start - line_start) as u64 + 1,
-            kind: MessageKind::Error,
-            text,
-            help: help.to_owned(),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use reveille_place::Source;
 
 use super::POLICY_INTERFACE;
-use super::compile::Message;
+use super::message::Message;
 
 /// Set by REVEILLE_POLICY() in policy/reveille.h.
 const INTERFACE: &str = "reveille_interface_of_file";

@@ -4,6 +4,7 @@
 mod compile;
 mod inspect;
 mod load;
+mod message;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::state::Pick;
 use crate::{CpuId, TaskId, Tunables, World};
 
-pub use compile::{Draft, Message, MessageKind};
+pub use compile::Draft;
 use load::Loaded;
+pub use message::{Message, MessageKind};
 
 /// Version of the interface in policy/reveille.h.
 pub const POLICY_INTERFACE: u32 = 1;

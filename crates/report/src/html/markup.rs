@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use reveille_study::{Claim, Comparison, Row, Unpredicted, Verdict};
 
-use crate::agreement::host_facts;
 use crate::explain;
 use crate::group::{Group, groups, unique};
+use crate::host::host_facts;
 use crate::number;
 use crate::printed::{self, capitalised, claim_predicted, claimed, score};
 

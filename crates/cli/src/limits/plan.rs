@@ -10,21 +10,19 @@ use reveille_plan::{
     Allowed, Goal, Neighbour, Plan, PlanError, Platform, Request, Verdict, Verification,
     parse_limits,
 };
-use reveille_policy::{BandwidthLimits, Baseline, Policy};
+use reveille_policy::BandwidthLimits;
 use reveille_report::{verdict_line, verification_table};
 use reveille_usage::Usage;
 use serde::Serialize;
 
 use crate::errors::CliError;
+use crate::limits::act::{ActArgs, Applied};
 use crate::output::{colour, print, print_json, width};
 use crate::page::PageFile;
-use crate::plan_act::{ActArgs, Applied};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
-use crate::study_cmd::threads;
-
-/// Baseline for a running kernel that is older than all of them.
-const USUAL_BASE: &str = "v6.12";
+use crate::this_host::running_base;
+use crate::watched::threads;
 
 /// Exit code of a trial that other programs disturbed.
 const VOID: u8 = 3;
@@ -291,17 +289,6 @@ fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
         }
         _ => Ok(()),
     }
-}
-
-/// The running kernel's policy; `USUAL_BASE`'s if it is older than every baseline.
-pub fn running_kernel() -> Result<Policy, CliError> {
-    Ok(reveille_study::kernel(running_base())?)
-}
-
-/// The baseline of the running kernel.
-pub fn running_base() -> &'static str {
-    let known = Baseline::of_release(reveille_host::kernel_version());
-    known.map_or(USUAL_BASE, |_| "host")
 }
 
 /// Parses `FILE[:LIMITS]`; a colon may also be part of the file's name.

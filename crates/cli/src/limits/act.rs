@@ -12,9 +12,9 @@ use reveille_policy::BandwidthLimits;
 use reveille_report::emit::{Emitted, Target};
 use serde::Serialize;
 
-use crate::bench::this_command;
 use crate::errors::{CliError, say};
 use crate::progress::Progress;
+use crate::this_host::this_command;
 
 /// Options that act on the recommended setting.
 #[derive(clap::Args)]

@@ -91,9 +91,12 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
     let output = new_file(&args.output, args.force)?;
     let base = reveille_machine::load("host")?;
     if base.to_toml().is_none() {
-        let problem = "this host's topology is none that a machine file can describe: its caches \
-                       or cores differ in width, or CPUs are numbered in an unusual order";
-        return Err(HostError::input(problem, "use `--machine host`, with default costs").into());
+        let problem = "a machine file cannot describe this host: its caches or cores differ in \
+                       width, or its CPUs are numbered in an unusual order";
+        let help = "predict with `--machine host`, which reads this topology and takes default \
+                    costs; or save `lstopo --of xml >host.xml`, edit it, and use `--machine \
+                    host.xml`; or bring offline CPUs back, if some are, and calibrate again";
+        return Err(HostError::input(problem, help).into());
     }
     let stop = watch_signals()?;
     let taken = take(base, if args.quick { QUICK } else { FULL }, &stop)?;

@@ -14,13 +14,13 @@ use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span
 use reveille_usage::{Select, Usage};
 
 use crate::errors::CliError;
-use crate::fleet_cmd::{Look, LookArgs, Recording};
+use crate::limits::fleet::{Look, LookArgs, Recording};
+use crate::limits::import::Written;
+use crate::limits::show::text;
 use crate::output;
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
-use crate::usage_import::Written;
-use crate::usage_show::text;
 
 /// Containers queried in parallel.
 const CONNECTIONS: usize = 4;

@@ -11,7 +11,7 @@ use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
-use crate::study_cmd::watched;
+use crate::watched::watched;
 
 /// Find the predictions that depend on a single constant
 ///

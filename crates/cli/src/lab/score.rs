@@ -12,7 +12,7 @@ use reveille_study::duration_ns;
 use crate::errors::{CliError, INTERRUPTED};
 use crate::isolated;
 use crate::output::{print, print_json, width};
-use crate::study_cmd::watched;
+use crate::watched::watched;
 
 #[derive(clap::Args)]
 pub struct ScoreArgs {

@@ -19,7 +19,7 @@ use crate::output_file::OutputFile;
 use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
-use crate::study_cmd::threads;
+use crate::watched::threads;
 
 /// Compare edits under thousands of conditions, as a Parquet table
 ///

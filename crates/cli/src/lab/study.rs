@@ -3,21 +3,18 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use reveille_measure::duration_text;
-use reveille_study::{Comparison, On, Parts, Study, StudyError, Summary};
+use reveille_study::{Comparison, On, Parts, Study, Summary};
 
-use crate::args::{CompareArgs, RunArgs, StudyArgs};
-use crate::errors::{CliError, INTERRUPTED, say, warn_of};
-use crate::host_study::{self, Costs};
+use super::host_study::{self, Costs};
+use super::policy::{self, Files};
+use super::study_args::{CompareArgs, RunArgs, StudyArgs};
+use crate::errors::{CliError, say, warn_of};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
-use crate::policy_cmd::{self, Files};
-use crate::progress::Progress;
-use crate::signals::watch_signals;
+use crate::watched::{exit_code, watched};
 
 /// Default path of the fidelity record that `--all` writes.
 const FIDELITY: &str = "docs/fidelity.md";
@@ -68,7 +65,7 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
     let record = OutputFile::prepare("--fidelity", path)?;
     let html = PageFile::prepare(args.run.html.as_deref())?;
-    let fragile = crate::sensitivity_cmd::recorded(&path.with_file_name(FRAGILE_NAME))?;
+    let fragile = super::sensitivity::recorded(&path.with_file_name(FRAGILE_NAME))?;
     let studies = reveille_study::predicted_names()
         .into_iter()
         .map(|name| edited(reveille_study::load(name)?, args))
@@ -109,7 +106,7 @@ fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), 
 /// Runs a comparison given on the command line.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     let on = args.on.unwrap_or_default();
-    let files = match policy_cmd::files(&args.policy, on)? {
+    let files = match policy::files(&args.policy, on)? {
         Files::Loaded(files) => files,
         Files::Ran(code) => return Ok(code),
     };
@@ -168,33 +165,6 @@ fn warn(study: &Study) {
     }
 }
 
-/// Runs `work` on `jobs` threads with a progress bar, until it ends or a signal stops it.
-pub fn watched<T>(
-    jobs: Option<u16>,
-    work: impl FnOnce(usize, &AtomicBool, &(dyn Fn(usize, usize) + Sync)) -> Result<T, StudyError>,
-) -> Result<T, CliError> {
-    let jobs = threads(jobs);
-    let stop = watch_signals()?;
-    let progress = Progress::new();
-    let tell = |done, total| progress.tell(done, total);
-    let outcome = work(jobs, &stop, &tell);
-    progress.finish();
-    Ok(outcome?)
-}
-
-/// Number of simulations in parallel.
-pub fn threads(jobs: Option<u16>) -> usize {
-    jobs.map_or_else(all_cpus, usize::from)
-}
-
-pub fn exit_code(partial: bool) -> ExitCode {
-    if partial {
-        say(format_args!("reveille: interrupted; only the finished rows are shown"));
-        return ExitCode::from(INTERRUPTED);
-    }
-    ExitCode::SUCCESS
-}
-
 fn show(comparison: &Comparison, args: &RunArgs) -> Result<(), CliError> {
     if args.json {
         print(&reveille_report::json(comparison))
@@ -206,8 +176,4 @@ fn show(comparison: &Comparison, args: &RunArgs) -> Result<(), CliError> {
     } else {
         print(&reveille_report::table(comparison, width(), !args.no_explain))
     }
-}
-
-fn all_cpus() -> usize {
-    thread::available_parallelism().map_or(1, |n| n.get())
 }

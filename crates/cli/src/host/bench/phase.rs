@@ -8,12 +8,12 @@ use reveille_plan::circle::{self, CirclePoint};
 use reveille_study::On;
 use serde::Serialize;
 
-use super::place::this_command;
 use crate::errors::CliError;
 use crate::output::{print, print_json};
-use crate::plan_cmd::running_kernel;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
+use crate::this_host::running_kernel;
+use crate::this_host::this_command;
 
 /// Period of the experiment.
 const PERIOD_MS: u64 = 100;

@@ -6,7 +6,6 @@ mod place;
 mod quota;
 mod schbench;
 
-pub use place::this_command;
 use std::process::ExitCode;
 
 use clap::Subcommand;

@@ -14,12 +14,13 @@ use reveille_usage::Usage;
 use serde::Deserialize;
 
 use crate::errors::CliError;
+use crate::limits::plan::{percent, platform};
 use crate::output::{print, print_json, width};
 use crate::page::PageFile;
-use crate::plan_cmd::{percent, platform, running_base};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
-use crate::study_cmd::threads;
+use crate::this_host::running_base;
+use crate::watched::threads;
 
 /// CPUs of a node, unless a recording or an option says.
 const USUAL_CPUS: u32 = 16;

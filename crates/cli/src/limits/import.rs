@@ -10,9 +10,9 @@ use reveille_usage::{CsvOptions, DEFAULT_THREADS, Format, Select, Summary, Usage
 use serde::Serialize;
 
 use crate::errors::CliError;
+use crate::limits::show::text;
 use crate::output::{print, print_json, width};
 use crate::output_file::{ClaimedFile, OutputFile};
-use crate::usage_show::text;
 
 /// Make a recording from a table of requests or from Prometheus
 ///

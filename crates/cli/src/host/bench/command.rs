@@ -16,12 +16,13 @@ use reveille_policy::{BandwidthLimits, Groups};
 use reveille_report::{bench_change_json, bench_change_table, bench_json, bench_table, read_bench};
 use reveille_study::{BENCH_FORMAT, BenchRuns, TaskGroup};
 
-use super::place::{self, PlaceArgs, this_command};
+use super::place::{self, PlaceArgs};
 use crate::errors::{CliError, say};
 use crate::output::print;
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
+use crate::this_host::this_command;
 
 #[derive(clap::Args)]
 pub struct CommandArgs {

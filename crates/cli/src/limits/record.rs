@@ -13,10 +13,10 @@ use reveille_usage::{MAX_ROWS, MAX_SPAN_NS, Ns, Origin, Summary};
 use serde::Serialize;
 
 use crate::errors::{CliError, INTERRUPTED, say};
+use crate::limits::prometheus::{PrometheusArgs, To, record_prometheus};
 use crate::output;
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
-use crate::record_prometheus::{PrometheusArgs, To, record_prometheus};
 use crate::signals::watch_signals;
 
 /// Shorter intervals cost more than they tell.

@@ -8,14 +8,15 @@ use std::sync::atomic::AtomicBool;
 use reveille_host::HostError;
 use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_both};
 
-use crate::args::{RunArgs, StudyArgs};
-use crate::calibrate_cmd::calibrated;
+use super::study_args::{RunArgs, StudyArgs};
 use crate::errors::{CliError, say};
+use crate::host::calibrate::calibrated;
 use crate::output::{print, width};
 use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
-use crate::study_cmd::{exit_code, threads};
+use crate::this_host::this_command;
+use crate::watched::{exit_code, threads};
 
 /// A study with the place and machine from the command line. A study moved to this host is also
 /// predicted for this host.
@@ -82,10 +83,7 @@ fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, Cl
 }
 
 fn this_host() -> Result<ThisHost, CliError> {
-    let command = std::env::current_exe().map_err(|error| {
-        HostError::system("find this command's own file", error, "start it by its path")
-    })?;
-    Ok(ThisHost::new(command))
+    Ok(ThisHost::new(this_command()?))
 }
 
 /// Measures a study.

@@ -10,12 +10,12 @@ use reveille_report::verification_table;
 use reveille_usage::Usage;
 use serde::Serialize;
 
-use super::place::this_command;
 use crate::errors::CliError;
 use crate::output::{print, print_json};
-use crate::plan_cmd::running_kernel;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
+use crate::this_host::running_kernel;
+use crate::this_host::this_command;
 
 const MS: u64 = 1_000_000;
 

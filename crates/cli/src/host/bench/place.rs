@@ -1,8 +1,6 @@
 //! Where a benchmark runs (CPUs, task group) and what else the host did meanwhile. All benchmarks
 //! share these options and start their job through [`run`].
 
-use std::path::PathBuf;
-
 use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
 use reveille_host::{HostError, Job, Watch, own_cpu_ns};
@@ -12,6 +10,7 @@ use reveille_policy::Groups;
 
 use crate::errors::CliError;
 use crate::signals::watch_signals;
+use crate::this_host::this_command;
 
 #[derive(clap::Args)]
 pub struct PlaceArgs {
@@ -55,13 +54,6 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
 pub fn limited(args: &PlaceArgs) -> Result<Option<Groups>, CliError> {
     let whole = |text: &String| reveille_study::whole_group("--cgroup", text);
     Ok(args.cgroup.as_ref().map(whole).transpose()?)
-}
-
-/// Path of this executable, which every run on the host re-executes.
-pub fn this_command() -> Result<PathBuf, HostError> {
-    std::env::current_exe().map_err(|error| {
-        HostError::system("find this command's own file", error, "start it by its path")
-    })
 }
 
 /// The CPUs of `--cpus`; empty if it is not given.

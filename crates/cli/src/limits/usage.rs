@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::errors::CliError;
-use crate::usage_import::{UsageImportArgs, usage_import};
-use crate::usage_record::{UsageRecordArgs, usage_record};
-use crate::usage_show::{UsageShowArgs, usage_show};
+use crate::limits::import::{UsageImportArgs, usage_import};
+use crate::limits::record::{UsageRecordArgs, usage_record};
+use crate::limits::show::{UsageShowArgs, usage_show};
 
 /// Subcommands on recordings.
 #[derive(Subcommand)]

@@ -9,7 +9,7 @@ use reveille_study::{DEFAULT_POINTS, DEFAULT_ROUNDS, Fit, FitOptions, Study};
 use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
-use crate::study_cmd::watched;
+use crate::watched::watched;
 
 /// Fit a machine's free constants to all that was published for it
 ///
@@ -92,7 +92,7 @@ fn new_file(path: &Path, machine: &Machine) -> Result<OutputFile, CliError> {
     }
     if machine.to_toml().is_none() {
         let help = "leave --output out, or name a machine that has a file";
-        return refuse("the topology is none that a machine file can describe", help);
+        return refuse("a machine file cannot describe the topology", help);
     }
     OutputFile::prepare("--output", path)
 }

@@ -1,0 +1,4 @@
+//! Measurements of this machine.
+
+pub mod bench;
+pub mod calibrate;

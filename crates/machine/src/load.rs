@@ -1,0 +1,58 @@
+//! How a machine is named on a command line or in a study: a preset, this host, or a file.
+
+use std::path::Path;
+
+use reveille_place::{InputError, InputKind, Mistake, read_input_text};
+
+use crate::presets::{cost_model_text, file_of, machine_text, preset_names};
+use crate::{Machine, parse_hwloc, parse_toml, read_sysfs};
+
+/// Loads a machine: a preset by name, `host` for this machine (from `/sys`), or
+/// the path of a machine file (`.toml`) or hwloc export (`.xml`).
+///
+/// # Errors
+/// An unknown name (with the most similar one), a file that cannot be read, or a
+/// file with a mistake in it; see [`InputError`].
+pub fn load(spec: &str) -> Result<Machine, InputError> {
+    if spec == "host" {
+        return read_sysfs(Path::new("/sys"));
+    }
+    if let Some(text) = machine_text(spec) {
+        return parse_toml(&file_of(spec), text);
+    }
+    let extension = Path::new(spec).extension().map(|e| e.to_ascii_lowercase());
+    match extension.as_ref().and_then(|e| e.to_str()) {
+        Some("toml") => parse_toml(spec, &read(spec)?),
+        Some("xml") => parse_hwloc(spec, &read(spec)?),
+        _ => Err(unknown(spec)),
+    }
+}
+
+fn read(path: &str) -> Result<String, InputError> {
+    read_input_text(Path::new(path), InputKind::DESCRIPTION).map_err(|error| {
+        let help = format!(
+            "a path names a machine file (.toml) or an hwloc export (.xml); without one of \
+             these endings it is a preset: {}",
+            preset_names().join(", ")
+        );
+        InputError::unreadable(path, error, help)
+    })
+}
+
+fn unknown(spec: &str) -> InputError {
+    let names = preset_names();
+    let help = format!(
+        "Machines: host, {}; or a path that ends in .toml (machine file) or .xml \
+         (from `lstopo --of xml`).",
+        names.join(", ")
+    );
+    InputError::Unknown(if cost_model_text(spec).is_some() {
+        let problem = format!("no machine is called `{spec}`");
+        let model = "is a cost model without CPUs, for";
+        let help = format!("`{spec}` {model} `cost = \"{spec}\"` in a machine file. {help}");
+        Mistake::new(problem, help)
+    } else {
+        let known = names.iter().copied().chain(["host"]);
+        Mistake::unknown("machine", spec, known).mended_by(help)
+    })
+}

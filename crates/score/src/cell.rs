@@ -1,0 +1,136 @@
+//! What is known of one cell, what a guardrail found, and how a scoring ended.
+
+use reveille_measure::{Explain, Metric, enough_for};
+use reveille_study::Row;
+use serde::Serialize;
+
+use crate::gain::Gain;
+use crate::suite::SuiteCase;
+
+/// How a scoring ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every guardrail holds.
+    Passed,
+    /// Some guardrail does not.
+    GuardrailFailed,
+    /// Some does not in the cheap cells; the others did not run.
+    Rejected,
+    /// The policy file does not compile.
+    NotCompiled,
+    /// The policy file crashes, loops, or chooses what is not there.
+    PolicyFailed,
+    /// The time limit ended it; some cells did not run.
+    TimeLimit,
+    /// A signal ended it; some cells did not run.
+    Interrupted,
+}
+
+/// What a guardrail found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Guarded {
+    /// Its name.
+    pub name: String,
+    /// What passes.
+    pub about: String,
+    /// Does it hold?
+    pub passed: bool,
+    /// How many cells it judged.
+    pub cells: usize,
+    /// What fails, where, and by how much.
+    pub failures: Vec<String>,
+}
+
+/// One workload at one load on one machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// 1 is cheap and runs first.
+    pub stage: u8,
+    /// Workload.
+    pub workload: String,
+    /// Machine.
+    pub machine: String,
+    /// In the workload's unit.
+    pub load: u64,
+    /// What the gain is of.
+    #[serde(flatten, serialize_with = "Metric::with_direction")]
+    pub metric: Metric,
+    /// Mean over repeats; NaN if a run recorded nothing.
+    pub baseline: f64,
+    /// The same of the candidate.
+    pub candidate: f64,
+    #[serde(flatten)]
+    pub(crate) gain: Gain,
+    /// Names of the guardrails that judge it.
+    pub guardrails: Vec<String>,
+    #[serde(skip)]
+    pub(crate) sides: [Side; 2],
+}
+
+/// What guardrails look at, of baseline or candidate.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    pub(crate) explain: Explain,
+    wakeup_p999_ns: f64,
+}
+
+impl Cell {
+    pub(crate) fn new(case: &SuiteCase, row: &Row) -> Cell {
+        let (base, candidate) = (&row.detail.baseline, &row.detail.candidate);
+        let side = |explain: &Explain, cdf: &[(u64, f64)]| {
+            let samples = explain.latencies.unwrap_or(0).saturating_mul(row.repeats as u64);
+            let at = cdf.iter().find(|(_, share)| *share >= 0.999);
+            let enough = at.filter(|_| enough_for(samples, 0.999));
+            let wakeup_p999_ns = enough.map_or(f64::NAN, |(ns, _)| *ns as f64);
+            Side { explain: explain.clone(), wakeup_p999_ns }
+        };
+        Cell {
+            stage: *case.stage.get_ref(),
+            workload: row.case.clone(),
+            machine: row.machine.clone(),
+            load: row.load,
+            metric: row.metric.clone(),
+            baseline: reveille_measure::statistics::mean(&base.samples),
+            candidate: reveille_measure::statistics::mean(&candidate.samples),
+            gain: Gain::of_cell(row.metric.direction, &base.samples, &candidate.samples),
+            guardrails: case.guardrails.iter().map(|g| g.get_ref().clone()).collect(),
+            sides: [
+                side(&row.explain.baseline, &base.latency_cdf),
+                side(&row.explain.candidate, &candidate.latency_cdf),
+            ],
+        }
+    }
+
+    /// `tcp_rr 8 on zen4-7950x`.
+    pub fn label(&self) -> String {
+        format!("{} {} on {}", self.workload, self.load, self.machine)
+    }
+
+    /// Candidate by baseline, higher is better.
+    pub fn gain(&self) -> f64 {
+        self.gain.gain
+    }
+
+    /// Bounds of its 95% confidence interval.
+    pub fn interval(&self) -> (f64, f64) {
+        (self.gain.low, self.gain.high)
+    }
+}
+
+impl Side {
+    pub(crate) fn figure(&self, name: &str) -> f64 {
+        let e = &self.explain;
+        match name {
+            "wakeup_p999_ns" => self.wakeup_p999_ns,
+            "stacked_pct" if e.ttwu_count_per_s == 0.0 => 0.0,
+            "stacked_pct" => 100.0 * e.stacked_wakeups_per_s / e.ttwu_count_per_s,
+            name => e.figures().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, value)| value),
+        }
+    }
+}
+
+/// A ratio as a change.
+pub(crate) fn percent(ratio: f64) -> String {
+    format!("{:+.1}%", 100.0 * (ratio - 1.0))
+}
