@@ -20,6 +20,17 @@ pub enum DurationError {
     TooLong(String),
 }
 
+impl DurationError {
+    /// The fix.
+    pub fn help(&self) -> &'static str {
+        match self {
+            DurationError::Fraction(_) => "use a smaller unit, down to ns",
+            DurationError::TooLong(_) => "write a shorter time",
+            _ => "write a number and ns, us, ms or s, such as `30ms`",
+        }
+    }
+}
+
 /// Units by name, in nanoseconds.
 const UNITS: [(&str, u128); 5] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];

@@ -11,6 +11,7 @@ mod ids;
 #[cfg(test)]
 mod layout;
 mod scx;
+mod settings;
 mod sources;
 mod state;
 mod swqueue;
@@ -25,6 +26,7 @@ pub use file::{Draft, Message, MessageKind, POLICY_INTERFACE, PolicyFile, Policy
 pub use group::{Groups, TaskGroup};
 pub use ids::{CpuId, Id, TaskId};
 pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_without_meaning};
+pub use settings::settings;
 pub use sources::POLICY_SOURCES;
 pub use state::{Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
 pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};

@@ -48,10 +48,9 @@ pub(crate) fn loads(loads: &[u64]) -> Result<(), (usize, Mistake)> {
 
 pub(crate) fn time(text: &str) -> Result<Ns, Mistake> {
     duration_ns(text).map_err(|error| {
-        let help = match error {
+        let help = match &error {
             DurationError::TooLong(_) => longest(),
-            DurationError::Fraction(_) => "use a smaller unit, down to ns".to_owned(),
-            _ => "write a number and ns, us, ms or s, such as `30ms`".to_owned(),
+            _ => error.help().to_owned(),
         };
         Mistake::new(error.to_string(), help)
     })

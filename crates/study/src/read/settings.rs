@@ -3,7 +3,7 @@
 
 use reveille_measure::Ns;
 use reveille_place::Mistake;
-use reveille_policy::{BandwidthError, BandwidthLimits, Groups, TaskGroup};
+use reveille_policy::{BandwidthError, BandwidthLimits, Groups, TaskGroup, settings};
 use reveille_workload::Program;
 
 use crate::model::error::StudyError;
@@ -29,11 +29,8 @@ pub(crate) fn new_group(name: &str) -> TaskGroup {
 /// Sets one of [`KEYS`].
 pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), Mistake> {
     match key {
-        "quota" if value.trim() == "max" => group.limits.quota_ns = None,
-        "quota" => group.limits.quota_ns = Some(check::time(value)?),
-        "period" => group.limits.period_ns = check::time(value)?,
-        "burst" => group.limits.burst_ns = check::time(value)?,
         "phase" => group.phase_ns = Some(check::time(value)?),
+        _ if BandwidthLimits::KEYS.contains(&key) => group.limits.set(key, value)?,
         _ => return Err(Mistake::unknown("setting of a group", key, &KEYS)),
     }
     Ok(())
@@ -167,16 +164,7 @@ fn parse_keys(
     set: impl Fn(&mut TaskGroup, &str, &str) -> Result<(), Mistake>,
 ) -> Result<TaskGroup, Mistake> {
     let mut group = new_group(DEFAULT_NAME);
-    let mut given: Vec<&str> = Vec::new();
-    for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
-        let (key, value) = item.split_once('=').ok_or_else(|| {
-            let problem = format!("`{item}` has no value");
-            Mistake::new(problem, "write key=value, such as `quota=100ms,period=100ms`")
-        })?;
-        if given.contains(&key) {
-            return Err(Mistake::new(format!("`{key}` is given twice"), "remove one of them"));
-        }
-        given.push(key);
+    for (key, value) in settings(text)? {
         set(&mut group, key, value)?;
     }
     Ok(group)
@@ -189,10 +177,7 @@ fn parse_keys(
 /// [`InputError::Option`] naming `option`, what is wrong with its text and the fix.
 pub fn whole_group(option: &'static str, text: &str) -> Result<Groups, StudyError> {
     let wrong = |problem| StudyError::option(option, problem);
-    let group = parse_keys(text, |group, key, value| match key {
-        "quota" | "period" | "burst" => set(group, key, value),
-        _ => Err(Mistake::unknown("setting of a group", key, &KEYS[..3])),
-    });
+    let group = parse_keys(text, |group, key, value| group.limits.set(key, value));
     let group = group.map_err(wrong)?;
     possible(&group).map_err(wrong)?;
     if group.limits.quota_ns.is_none() {
