@@ -53,6 +53,7 @@ install:
 .PHONY: install-scx
 install-scx:
 	install -D -m 755 $(scx_reveille) '$(root)/bin/scx_reveille'
+	umask 022; $(scx_reveille) man '$(root)/share/man/man1'
 	install -D -m 644 crates/scx/README.md '$(root)/share/doc/scx_reveille/README.md'
 	install -D -m 644 crates/scx/scx_reveille.service '$(root)/$(service)'
 	sed -i 's|/usr/local/|$(PREFIX)/|' '$(root)/$(service)'
@@ -60,6 +61,7 @@ install-scx:
 uninstall:
 	cd '$(root)' && rm -f bin/reveille bin/scx_reveille $(service) \
 		share/man/man1/reveille.1 share/man/man1/reveille-*.1 \
+		share/man/man1/scx_reveille.1 share/man/man1/scx_reveille-*.1 \
 		share/bash-completion/completions/reveille share/zsh/site-functions/_reveille \
 		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
@@ -88,6 +90,7 @@ dependencies:
 # Properties are tested on the same random cases each time, so that a new failure comes from a
 # change; PROPTEST_RNG_SEED=N tries others.
 unit: export PROPTEST_RNG_SEED ?= 1
+unit: export INSTA_UPDATE := no
 unit:
 	@scripts/need.sh cargo cc gcc clang
 	cargo test --workspace --exclude scx_reveille --locked --no-fail-fast

@@ -43,7 +43,7 @@ impl KernelFeatures {
     pub fn read(file: &Path) -> Result<KernelFeatures, HostError> {
         let text = fs::read_to_string(file).map_err(|error| {
             let help = "run as root with debugfs mounted (mount -t debugfs none \
-                        /sys/kernel/debug), or compare something else than features";
+                        /sys/kernel/debug), or compare something other than features";
             HostError::system(format!("read {}", file.display()), error, help)
         })?;
         let state = text.split_ascii_whitespace().map(|word| match word.strip_prefix("NO_") {
@@ -70,7 +70,8 @@ impl KernelFeatures {
                     ));
                 }
                 Some((_, now)) if now == on => {
-                    let problem = format!("`{sign}{name}` changes nothing: this kernel is so");
+                    let problem =
+                        format!("`{sign}{name}` changes nothing: it is the kernel's current state");
                     return Err(HostError::input(problem, "leave it out"));
                 }
                 Some(_) => {}
@@ -110,7 +111,7 @@ impl KernelFeatures {
         // In its own process group, so that Ctrl-C reaches only this process.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
         command.spawn().map(Some).map_err(|error| {
-            let help = "features are put back by a shell of their own: see that /bin/sh starts";
+            let help = "a shell restores the features: check that /bin/sh starts";
             HostError::system("start /bin/sh", error, help)
         })
     }

@@ -53,6 +53,12 @@ pub enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Write man pages into a directory, for `make install`
+    #[command(hide = true)]
+    Man {
+        /// Such as /usr/local/share/man/man1
+        directory: PathBuf,
+    },
     /// Take recorded decisions again with the native build: all must be the same
     Replay {
         /// What --record wrote

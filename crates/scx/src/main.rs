@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use miette::{MietteHandlerOpts, Report};
 
 use crate::args::{Args, Command};
@@ -56,6 +56,7 @@ fn command(args: &Args) -> Result<(), ScxError> {
         Some(Command::Set { edits }) => set(&edits.join(" ")),
         Some(Command::Replay { file, json }) => replay(file, *json),
         Some(Command::Compile { file, output }) => compile(file, output.as_deref()),
+        Some(Command::Man { directory }) => man(directory),
         None if args.run.help_stats => print(&stats::help()),
         None => match args.run.monitor {
             Some(seconds) => monitor(seconds, args.run.json),
@@ -76,6 +77,15 @@ fn compile(file: &Path, output: Option<&Path>) -> Result<(), ScxError> {
     PolicyFile::read(file)?.write(&output)?;
     let shown = output.display();
     print(&format!("wrote {shown}; next: sudo scx_reveille --policy {shown}\n"))
+}
+
+fn man(directory: &Path) -> Result<(), ScxError> {
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Args::command(), directory))
+        .map_err(|error| {
+            let doing = format!("cannot write man pages to {}", directory.display());
+            ScxError::io(doing, error, "name a directory that you may write to")
+        })
 }
 
 fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {

@@ -45,16 +45,16 @@ impl Usage {
         }
         match self.origin {
             Origin::Sampled { resolution_ns: 0 } | Origin::Averaged { step_ns: 0 } => {
-                return mistake("its resolution is 0 ns".into(), "say how far apart readings are");
+                return mistake("its resolution is 0 ns".into(), "give the time between readings");
             }
             _ => {}
         }
         if let Some(Err(error)) = self.limits.map(|limits| limits.check()) {
-            let fix = "record the group again: no kernel accepts such limits";
-            return mistake(format!("its limits cannot have been in force: {error}"), fix);
+            let fix = "record the group again: no kernel accepts these limits";
+            return mistake(format!("its limits are impossible: {error}"), fix);
         }
         if self.overhead.is_some_and(|cpus| !cpus.is_finite() || cpus < 0.0) {
-            return mistake("its overhead is no number of CPUs".into(), "leave it out");
+            return mistake("its overhead is not a number of CPUs".into(), "leave it out");
         }
         self.mistaken_demand().or_else(|| self.mistaken_sample())
     }
@@ -64,22 +64,22 @@ impl Usage {
         for (number, demand) in self.demands.iter().enumerate() {
             let (at_ns, thread) = (demand.at_ns, demand.thread);
             let problem = if at_ns < before_ns {
-                format!("arrives at {at_ns} ns, before the one ahead of it")
+                format!("arrives at {at_ns} ns, before the previous demand")
             } else if at_ns >= self.span_ns {
                 format!("arrives at {at_ns} ns, after the end at {} ns", self.span_ns)
             } else if demand.cpu_ns > MAX_SPAN_NS {
                 format!("takes {} ns of CPU time, more than 31 days", demand.cpu_ns)
             } else if thread >= self.threads {
-                format!("belongs to thread {thread}, and there are {}", self.threads)
+                format!("is of thread {thread}, but there are {} threads", self.threads)
             } else if demand.done_ns.is_some_and(|done| done < at_ns) {
-                "was done before it arrived".into()
+                "is completed before it arrives".into()
             } else if demand.done_ns.is_some_and(|done| done > 2 * MAX_SPAN_NS) {
-                "was done more than 62 days after the start".into()
+                "is completed more than 62 days after the start".into()
             } else {
                 before_ns = at_ns;
                 continue;
             };
-            let fix = "correct what wrote it: demands stand in order, within the recording";
+            let fix = "correct the program that wrote it: demands are in order of arrival, within the recording";
             return Some(Mistake::new(format!("demand {number} {problem}"), fix));
         }
         None
@@ -91,11 +91,11 @@ impl Usage {
             let counters = |of: &crate::Sample| [of.nr_periods, of.nr_throttled, of.throttled_ns];
             let fell = |before| counters(sample).iter().zip(counters(before)).any(|(n, b)| *n < b);
             let problem = if before.is_some_and(|before| sample.at_ns <= before.at_ns) {
-                format!("was taken at {} ns, not after the one ahead of it", sample.at_ns)
+                format!("was taken at {} ns, not after the previous sample", sample.at_ns)
             } else if sample.at_ns > self.span_ns {
                 format!("was taken at {} ns, after the end at {}", sample.at_ns, self.span_ns)
             } else if before.is_some_and(fell) {
-                "has a counter that is below that of the one ahead of it".into()
+                "has a counter below that of the previous sample".into()
             } else if sample.runtime_ns > MAX_SPAN_NS {
                 format!("has a run time of {} ns, more than 31 days", sample.runtime_ns)
             } else if counters(sample).iter().any(|&n| n > i64::MAX as u64) {
@@ -103,7 +103,7 @@ impl Usage {
             } else {
                 continue;
             };
-            let fix = "correct what wrote it: samples stand in order, and their counters rise";
+            let fix = "correct the program that wrote it: samples are in order of time, and counters never fall";
             return Some(Mistake::new(format!("sample {number} {problem}"), fix));
         }
         None

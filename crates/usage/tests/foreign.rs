@@ -121,7 +121,7 @@ fn what_is_no_recording_is_refused() {
         (with("\"version\":1", "\"version\":3"), "is of version 3 of the format"),
         (with("\"traced\"", "\"dreamt\""), "unknown variant `dreamt`"),
         (with("\"span_ns\":1000", "\"span_ns\":0"), "a length of 0 ns"),
-        (with("\"threads\":2", "\"threads\":1"), "belongs to thread 1, and there are 1"),
+        (with("\"threads\":2", "\"threads\":1"), "is of thread 1, but there are 1 threads"),
         (with("optional int64 cpu_ns;", ""), "has no column `cpu_ns`; it has kind, at_ns"),
         (with("int64 cpu_ns", "double cpu_ns"), "column `cpu_ns` is of type DOUBLE"),
         (with("int64 at_ns", "int64 at_ns (TIMESTAMP_MICROS)"), "column `at_ns` is of type"),
@@ -129,7 +129,7 @@ fn what_is_no_recording_is_refused() {
         (row("demand", 0, i64::MAX), "after the end at 1000 ns"),
         (row("demand", 2, i64::MAX), "more than 31 days"),
         (row("demand", 2, -1), "row 1: a demand without `cpu_ns`"),
-        (row("demand", 3, 600), "was done before it arrived"),
+        (row("demand", 3, 600), "is completed before it arrives"),
         (row("job", 2, 50), "row 1: `kind` is `job`"),
         (row("", 2, 50), "row 1: `kind` is empty"),
     ] {

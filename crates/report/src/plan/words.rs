@@ -8,7 +8,7 @@ use reveille_usage::Origin;
 
 use crate::number::TOO_FEW;
 
-/// What is not done in the time simulated.
+/// Work that does not end in the simulated time.
 pub(super) const NEVER: &str = "never";
 
 /// Three significant digits at most, no trailing unit.
@@ -103,7 +103,7 @@ pub(super) fn recording(of: &Recording) -> String {
     )
 }
 
-/// The goals as they were asked for.
+/// The goals as the user wrote them.
 pub(super) fn goals(plan: &Plan) -> String {
     let goals: Vec<&str> = plan.goals.iter().map(|goal| goal.text.as_str()).collect();
     goals.join(" and ")
@@ -167,7 +167,7 @@ pub(super) fn growth(share: Option<f64>) -> String {
 /// What today's setting does.
 pub(super) fn today(plan: &Plan) -> String {
     let Some(today) = &plan.today else {
-        return "not known: no limits in the recording, and no --today".into();
+        return "unknown: the recording has no limits, and --today is not given".into();
     };
     let effect = &today.effect;
     let with = |range: &Range, text: fn(f64) -> String| text(range.median);
@@ -182,7 +182,7 @@ pub(super) fn today(plan: &Plan) -> String {
 
 /// Recorded latency beside the model's.
 pub(super) fn observed(plan: &Plan) -> Option<String> {
-    /// The model is not held to be better than this.
+    /// Factor within which model and recording agree.
     const CLOSE: f64 = 1.25;
     let seen = plan.observed?;
     let model = &seen.model_p99_ns;
@@ -200,7 +200,7 @@ pub(super) fn observed(plan: &Plan) -> Option<String> {
     Some(if seen.p99_ns > CLOSE * model.max {
         format!(
             "{text}. {} of the p99 is not explained by CPU time: queueing before a worker, locks or \
-             I/O, which no CPU limit shortens. Goals here are of the model's latency.",
+             I/O, which no CPU limit shortens. Goals refer to the model's latency.",
             with_ms(seen.p99_ns - model.median)
         )
     } else if CLOSE * seen.p99_ns < model.min {
@@ -273,11 +273,11 @@ pub(super) fn footnote(plan: &Plan) -> String {
     note
 }
 
-/// What is said of neighbours.
-pub(super) const ABOUT_NEIGHBOURS: &str = "P(miss): share of a neighbour's periods with work done more than a tick later than without \
-     this group; late: by how much, over all of its work; by burst: against the same setting with a \
-     burst of 0; both within, beyond: periods in which this group and the neighbour both ask for no \
-     more, or both for more, than their quotas, if they are independent, and as seen in the \
-     recordings. As a fluid: demand per period without threads and slices; overcommitted: periods in \
-     which not everybody can have what quota and burst allow; owed: CPU time at the end of a period, \
-     ≤ the sum of the bursts while the quotas fit the CPUs.";
+/// Legend of the neighbours' tables.
+pub(super) const ABOUT_NEIGHBOURS: &str = "P(miss): share of a neighbour's periods whose work ends more than a tick later than without \
+     this group; late: by how much, over all of its work; by burst: compared with the same setting \
+     with a burst of 0; both within, both beyond: periods in which the group and the neighbour both \
+     demand at most, or both more than, their quotas, if they are independent, and as recorded. \
+     As a fluid: demand per period, ignoring threads and slices; overcommitted: periods in which \
+     the CPUs cannot serve what all quotas and bursts allow; owed: CPU time still due at the end of \
+     a period, at most the sum of the bursts while the quotas fit the CPUs.";
