@@ -1,65 +1,75 @@
 //! Files of rt-app become the operations that do the same, or are refused with the line,
 //! the path and the fix.
 
+mod scraps;
+
+use std::fmt::Write;
+
 use miette::Diagnostic;
 use proptest::prelude::*;
-use reveille_workload::{InputError, MetricKind, Op, Program, Workload, WorkloadError};
+use reveille_workload::{MetricKind, Op, Program, Workload};
+use scraps::{edit, edited};
 
 /// A file as rt-app's users write them; each refusal below is one edit away.
 const GOOD: &str = include_str!("rtapp/player.json");
 
-#[rustfmt::skip]
-const BAD: &[(&str, &str, u64, &str)] = &[
-    ("\"global\": {", "\"global\": ", 27, "is no JSON"),
-    ("\"global\"", "\"globl\"", 27, "`globl`: no object of a file is called `globl`; did you mean `global`?"),
-    ("\"duration\"", "\"durration\"", 27, "`global.durration`: no key of `global` is called `durration`; did you mean `duration`?"),
-    ("\"default_policy\": \"SCHED_OTHER\"", "\"default_policy\": \"SCHED_FIFO\"", 27, "`global.default_policy`: `SCHED_FIFO` is not simulated"),
-    ("\"policy\": \"SCHED_OTHER\"", "\"policy\": \"SCHED_DEADLINE\"", 16, "`tasks.render.policy`: `SCHED_DEADLINE` is not simulated"),
-    ("\"suspend\": \"\"", "\"cpus\": [0], \"suspend\": \"\"", 16, "`tasks.render.cpus`: CPU affinity is not simulated"),
-    ("\"suspend\": \"\"", "\"taskgroup\": \"/a\", \"suspend\": \"\"", 16, "`tasks.render.taskgroup`: groups of a file"),
-    ("\"suspend\": \"\"", "\"util_min\": 3, \"suspend\": \"\"", 16, "`tasks.render.util_min`: utilization clamping"),
-    ("\"suspend\": \"\"", "\"sleep\": 4", 12, "`tasks.video.phases.light.resume`: no task ever waits for `render`"),
-    ("\"resume\": \"render\"", "\"resume\": \"rendr\"", 12, "`tasks.video.phases.light.resume`: no task ever waits for `rendr`; did you mean `render`?"),
-    ("\"resume\": \"render\"", "\"run\": 3", 16, "`tasks.render.suspend`: no other task would ever wake who waits for `render`"),
-    ("\"resume\": \"render\"", "\"resume\": 3", 12, "`tasks.video.phases.light.resume`: is not a text"),
-    ("\"sleep0\": 500", "\"barrier\": \"b\"", 12, "`tasks.video.phases.light.barrier`: barriers are not simulated"),
-    ("\"sleep0\": 500", "\"mem\": 500", 12, "`tasks.video.phases.light.mem`: memory access"),
-    ("\"sleep0\": 500", "\"iorun\": 500", 12, "input and output are not simulated"),
-    ("\"sleep0\": 500", "\"yield\": \"\"", 12, "sched_yield() is not simulated"),
-    ("\"sleep0\": 500", "\"sem_wait\": \"s\"", 12, "semaphores are not simulated"),
-    ("\"sleep0\": 500", "\"fork\": \"s\"", 12, "tasks cannot be started later"),
-    ("\"sleep0\": 500", "\"slep\": 500", 12, "`tasks.video.phases.light.slep`: no key or event is called `slep`; did you mean `sleep`?"),
-    ("\"sleep0\": 500", "\"sleep0\": -1", 12, "`tasks.video.phases.light.sleep0`: is -1: too small"),
-    ("\"sleep0\": 500", "\"sleep0\": 0.5", 12, "is not a whole number"),
-    ("\"sleep0\": 500", "\"sleep0\": \"500\"", 12, "is not a whole number"),
-    ("\"sleep0\": 500", "\"sleep0\": 3600000001", 12, "is 3600000001: too large"),
-    ("\"sleep0\": 500", "\"sleep0\": 99999999999999999999", 12, "is not a whole number"),
-    ("\"loop\": 3", "\"loop\": 0", 12, "`tasks.video.phases.light.loop`: would never run"),
-    ("\"runtime\": 5000, \"timer1\": { \"ref\": \"v\", \"period\": 16000 }", "\"loop\": -1, \"lock\": \"m\", \"unlock\": \"m\"", 13, "`tasks.video.phases.heavy`: would loop without taking time"),
-    ("\"loop\": 3", "\"loop\": -1", 13, "`tasks.video.phases.heavy`: never begins"),
-    ("\"loop\": 3", "\"loop\": 3, \"loop\": 3", 12, "`tasks.video.phases.light.loop`: stands here twice"),
-    ("\"loop\": 3", "\"instance\": 3", 12, "no key or event is called `instance`"),
-    ("\"delay\": 1500", "\"delay\": 1500, \"run\": 3", 10, "`tasks.video.run`: stands beside `phases`"),
-    ("\"runtime\": 5000, \"timer1\": { \"ref\": \"v\", \"period\": 16000 }", "", 13, "`tasks.video.phases.heavy`: has no event"),
-    ("\"ref\": \"v\"", "\"rf\": \"v\"", 13, "`tasks.video.phases.heavy.timer1.rf`: no key of this event is called `rf`"),
-    ("\"ref\": \"v\", ", "", 13, "`tasks.video.phases.heavy.timer1`: has no `ref`"),
-    ("\"period\": 16000", "\"period\": 0", 13, "`tasks.video.phases.heavy.timer1.period`: is 0: too small"),
-    ("\"ref\": \"unique\"", "\"ref\": \"a\"", 7, "`tasks.audio.timer.ref`: several tasks would share a timer"),
-    ("\"run1\": 100", "\"timer\": { \"ref\": \"w\", \"period\": 3 }", 13, "`tasks.video.phases.heavy.timer1.ref`: the task has another timer, `w`, already"),
-    ("\"absolute\"", "\"absolut\"", 7, "`tasks.audio.timer.mode`: no mode of a timer is called `absolut`; did you mean `absolute`?"),
-    ("\"instance\": 2", "\"instance\": -2", 5, "`tasks.audio.instance`: is -2: too small"),
-    ("\"instance\": 2", "\"instance\": 1000001", 5, "`tasks.audio.instance`: is 1000001: too large"),
-    ("\"instance\": 2, \"loop\": -1, \"priority\": -4", "\"priority\": 0", 10, "`tasks.video.priority`: nice -4 beside nice 0"),
-    ("\"mutex\": \"m\" }", "}", 22, "`tasks.eater.wait`: has no `mutex`"),
-    ("\"lock\": \"m\", \"wait\"", "\"wait\"", 22, "`tasks.eater.wait`: the task does not have this lock"),
-    ("\"signal\": \"queue\", ", "", 22, "`tasks.eater.wait`: no other task would ever wake who waits for `queue`"),
-    ("\"eater\": {", "\"eater\": { \"instance\": 3,", 18, "`tasks.feeder.signal`: 3 tasks can wait for `queue`"),
-    ("\"unlock\": \"m\", \"run\": 90", "\"run\": 90", 18, "`tasks.feeder.lock`: the task has this lock already"),
-    ("\"run\": 90, \"sleep\": 400", "\"sleep\": 400", 0, ""),
-    ("\"run\": 90, \"sleep\": 400", "\"run\": 0", 17, "`tasks.feeder`: would loop without taking time"),
-    ("\"off\"", "\"audio\"", 24, "`tasks.audio`: stands here twice"),
-    ("\"off\"", "\" \"", 24, "has no name"),
+/// Text of [`GOOD`], and the mistake in its place.
+const BAD: &[(&str, &str)] = &[
+    ("\"global\": {", "\"global\": "),
+    ("\"global\"", "\"globl\""),
+    ("\"duration\"", "\"durration\""),
+    ("\"default_policy\": \"SCHED_OTHER\"", "\"default_policy\": \"SCHED_FIFO\""),
+    ("\"policy\": \"SCHED_OTHER\"", "\"policy\": \"SCHED_DEADLINE\""),
+    ("\"suspend\": \"\"", "\"cpus\": [0], \"suspend\": \"\""),
+    ("\"suspend\": \"\"", "\"taskgroup\": \"/a\", \"suspend\": \"\""),
+    ("\"suspend\": \"\"", "\"util_min\": 3, \"suspend\": \"\""),
+    ("\"suspend\": \"\"", "\"sleep\": 4"),
+    ("\"resume\": \"render\"", "\"resume\": \"rendr\""),
+    ("\"resume\": \"render\"", "\"run\": 3"),
+    ("\"resume\": \"render\"", "\"resume\": 3"),
+    ("\"sleep0\": 500", "\"barrier\": \"b\""),
+    ("\"sleep0\": 500", "\"mem\": 500"),
+    ("\"sleep0\": 500", "\"iorun\": 500"),
+    ("\"sleep0\": 500", "\"yield\": \"\""),
+    ("\"sleep0\": 500", "\"sem_wait\": \"s\""),
+    ("\"sleep0\": 500", "\"fork\": \"s\""),
+    ("\"sleep0\": 500", "\"slep\": 500"),
+    ("\"sleep0\": 500", "\"sleep0\": -1"),
+    ("\"sleep0\": 500", "\"sleep0\": 0.5"),
+    ("\"sleep0\": 500", "\"sleep0\": \"500\""),
+    ("\"sleep0\": 500", "\"sleep0\": 3600000001"),
+    ("\"sleep0\": 500", "\"sleep0\": 99999999999999999999"),
+    ("\"loop\": 3", "\"loop\": 0"),
+    (
+        "\"runtime\": 5000, \"timer1\": { \"ref\": \"v\", \"period\": 16000 }",
+        "\"loop\": -1, \"lock\": \"m\", \"unlock\": \"m\"",
+    ),
+    ("\"loop\": 3", "\"loop\": -1"),
+    ("\"loop\": 3", "\"loop\": 3, \"loop\": 3"),
+    ("\"loop\": 3", "\"instance\": 3"),
+    ("\"delay\": 1500", "\"delay\": 1500, \"run\": 3"),
+    ("\"runtime\": 5000, \"timer1\": { \"ref\": \"v\", \"period\": 16000 }", ""),
+    ("\"ref\": \"v\"", "\"rf\": \"v\""),
+    ("\"ref\": \"v\", ", ""),
+    ("\"period\": 16000", "\"period\": 0"),
+    ("\"ref\": \"unique\"", "\"ref\": \"a\""),
+    ("\"run1\": 100", "\"timer\": { \"ref\": \"w\", \"period\": 3 }"),
+    ("\"absolute\"", "\"absolut\""),
+    ("\"instance\": 2", "\"instance\": -2"),
+    ("\"instance\": 2", "\"instance\": 1000001"),
+    ("\"instance\": 2, \"loop\": -1, \"priority\": -4", "\"priority\": 0"),
+    ("\"mutex\": \"m\" }", "}"),
+    ("\"lock\": \"m\", \"wait\"", "\"wait\""),
+    ("\"signal\": \"queue\", ", ""),
+    ("\"eater\": {", "\"eater\": { \"instance\": 3,"),
+    ("\"unlock\": \"m\", \"run\": 90", "\"run\": 90"),
+    ("\"run\": 90, \"sleep\": 400", "\"run\": 0"),
+    ("\"off\"", "\"audio\""),
+    ("\"off\"", "\" \""),
 ];
+
+/// The same, but no mistakes.
+const STILL_GOOD: &[(&str, &str)] = &[("\"run\": 90, \"sleep\": 400", "\"sleep\": 400")];
 
 fn build(text: &str) -> Program {
     Workload::parse_rtapp("dir/player.json", text).unwrap().build(1, &Default::default()).unwrap()
@@ -145,34 +155,32 @@ fn timers_have_a_latency_to_be_judged_by() {
 
 #[test]
 fn each_mistake_is_named_with_its_line_path_and_fix() {
-    for &(from, to, line, reason) in BAD {
+    for (from, to) in STILL_GOOD {
+        assert!(Workload::parse_rtapp("good", &GOOD.replace(from, to)).is_ok(), "{to}");
+    }
+    let mut said = String::new();
+    for (from, to) in BAD {
         assert_eq!(GOOD.matches(from).count(), 1, "{from} stands once in the good file");
-        let result = Workload::parse_rtapp("bad.json", &GOOD.replace(from, to));
-        if reason.is_empty() {
-            assert!(result.is_ok(), "{to}: {result:?}");
-            continue;
-        }
-        let Err(WorkloadError::Input(InputError::File(error))) = result else {
-            panic!("{to}: {result:?}")
-        };
-        let message = error.to_string();
-        assert!(message.contains(reason), "{to}: {message}");
-        assert_eq!(error.line, Some(line), "{to}: {message}");
-        assert!(!error.help.is_empty() && error.labels().is_some(), "{message}");
+        let error = Workload::parse_rtapp("bad.json", &GOOD.replace(from, to)).expect_err(to);
+        assert!(error.labels().is_some() && error.source_code().is_some(), "{to}: {error}");
+        let help = error.help().expect("every mistake has a fix");
+        let _ = writeln!(said, "{to:?}\n  {error}\n  help: {help}");
     }
-    for (text, reason) in [
-        ("", "the file is empty"),
-        ("3", "is not an object"),
-        ("{}", "`tasks` is missing"),
-        (r#"{ "tasks": {} }"#, "`tasks`: has no task that runs"),
-        (r#"{ "tasks": { "a": { "instance": 0 } } }"#, "`tasks`: has no task that runs"),
-        (r#"{ "tasks": { "a": { "phases": {} } } }"#, "`tasks.a.phases`: has no phase"),
-        (r#"{ "tasks": { "a": 3 } }"#, "`tasks.a`: is not an object"),
-        (&"[".repeat(100_000), "is no JSON"),
+    for text in [
+        "",
+        "3",
+        "{}",
+        r#"{ "tasks": {} }"#,
+        r#"{ "tasks": { "a": { "instance": 0 } } }"#,
+        r#"{ "tasks": { "a": { "phases": {} } } }"#,
+        r#"{ "tasks": { "a": 3 } }"#,
     ] {
-        let problem = Workload::parse_rtapp("bad.json", text).unwrap_err().to_string();
-        assert!(problem.contains(reason), "{problem}");
+        let error = Workload::parse_rtapp("bad.json", text).unwrap_err();
+        let _ = writeln!(said, "{text:?}\n  {error}");
     }
+    let deep = Workload::parse_rtapp("bad.json", &"[".repeat(100_000)).unwrap_err();
+    assert!(deep.to_string().contains("is no JSON"), "{deep}");
+    insta::assert_snapshot!(said);
 }
 
 /// Any JSON, often with keys that rt-app knows.
@@ -212,19 +220,7 @@ fn value() -> impl Strategy<Value = String> {
 /// The good file with scraps in it.
 fn nearly_good() -> impl Strategy<Value = String> {
     let scraps = ["", "\"", "{", "}", ",", ":", "-1", "0", "null", "/*", "é", "\"run\": 1,", "\n"];
-    let edit = (any::<prop::sample::Index>(), 0..30usize, prop::sample::select(scraps.to_vec()));
-    prop::collection::vec(edit, 0..5).prop_map(|edits| {
-        let mut text = GOOD.to_owned();
-        for (at, length, scrap) in edits {
-            let boundary = |i: usize| {
-                (i..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
-            };
-            let start = boundary(at.index(text.len() + 1));
-            let end = boundary((start + length).min(text.len()));
-            text.replace_range(start..end, scrap);
-        }
-        text
-    })
+    prop::collection::vec(edit(&scraps, 30), 0..5).prop_map(|edits| edited(GOOD.to_owned(), edits))
 }
 
 proptest! {

@@ -203,66 +203,35 @@ fn a_cell_is_what_compare_prints() {
 #[test]
 fn mistakes_name_line_key_and_fix() {
     let desk = Desk::new(SPEC);
-    let says: [(&str, &str, &str); 20] = [
-        (
-            "\"zen4-7950x\"]",
-            "\"zen4-7590x\"]",
-            "spec.toml:3: `machines`: no machine is called `zen4-7590x`; did you mean `zen4-7950x`?",
-        ),
-        (
-            "\"zen4-7950x\"]",
-            "\"quad-1s4c\"]",
-            "spec.toml:3: `machines`: `quad-1s4c` is given twice",
-        ),
-        ("[\"quad-1s4c\", \"zen4-7950x\"]", "[]", "spec.toml:3: `machines`: the list is empty"),
-        (
-            "\"v6.12\"]",
-            "\"v6.11\"]",
-            "spec.toml:4: `bases`: no baseline is called `v6.11`; did you mean `v6.12`?",
-        ),
-        (
-            "+SIS_SHORT",
-            "+SIS_SHROT",
-            "spec.toml:5: `edits`: no feature is called `SIS_SHROT`; did you mean `SIS_SHORT`?",
-        ),
-        ("+SIS_SHORT", "+SIS_UTIL", "spec.toml:5: `edits`: `+SIS_UTIL` changes nothing"),
-        ("\"-TTWU_QUEUE\"", "\"+SIS_SHORT\"", "spec.toml:5: `edits`: `+SIS_SHORT` is given twice"),
-        ("[1, 2, 3, 4]", "[1, -2]", "spec.toml:6: `seeds`: -2 is negative"),
-        ("repeats = 2", "repeats = 0", "spec.toml:7: `repeats`: 0 repeats are not possible"),
-        ("warmup = \"1ms\"", "warmup = \"1\"", "spec.toml:8: `warmup`: "),
-        (
-            "name = \"tcp_rr\"",
-            "name = \"tcp_r\"",
-            "spec.toml:14: `name`: no workload is called `tcp_r`; did you mean `tcp_rr`?",
-        ),
-        ("[2]", "[0]", "spec.toml:15: `loads`: 0 is no load"),
-        ("\"50%\"", "\"50\"", "spec.toml:12: `loads`: \"50\" is no load"),
-        ("\"throughput\", ", "\"thruput\", ", "spec.toml:16: `metrics`: "),
-        (
-            "switch_ns",
-            "swich_ns",
-            "spec.toml:18: `swich_ns`: no constant of quad-1s4c is called `swich_ns`; did you mean `switch_ns`?",
-        ),
-        ("[500, 900]", "[500, 9000000]", "spec.toml:18: `switch_ns`: "),
-        ("[500, 900]", "\"range\"", "spec.toml:18: `switch_ns`: a grid has no values in a range"),
-        (
-            "[500, 900]",
-            "[500, 900]\n[sample]\npoints = 0",
-            "spec.toml:20: `points`: 0 points are no sample",
-        ),
-        (
-            "[500, 900]",
-            "[500, 900]\n[sample]\npoints = 9\nmethod = \"sobol\"",
-            "spec.toml:21: `method`: no method is called `sobol`",
-        ),
-        ("seeds", "sedes", "spec.toml:6: `sedes`: unknown field `sedes`"),
+    let mistakes = [
+        ("\"zen4-7950x\"]", "\"zen4-7590x\"]"),
+        ("\"zen4-7950x\"]", "\"quad-1s4c\"]"),
+        ("[\"quad-1s4c\", \"zen4-7950x\"]", "[]"),
+        ("\"v6.12\"]", "\"v6.11\"]"),
+        ("+SIS_SHORT", "+SIS_SHROT"),
+        ("+SIS_SHORT", "+SIS_UTIL"),
+        ("\"-TTWU_QUEUE\"", "\"+SIS_SHORT\""),
+        ("[1, 2, 3, 4]", "[1, -2]"),
+        ("repeats = 2", "repeats = 0"),
+        ("warmup = \"1ms\"", "warmup = \"1\""),
+        ("name = \"tcp_rr\"", "name = \"tcp_r\""),
+        ("[2]", "[0]"),
+        ("\"50%\"", "\"50\""),
+        ("\"throughput\", ", "\"thruput\", "),
+        ("switch_ns", "swich_ns"),
+        ("[500, 900]", "[500, 9000000]"),
+        ("[500, 900]", "\"range\""),
+        ("[500, 900]", "[500, 900]\n[sample]\npoints = 0"),
+        ("[500, 900]", "[500, 900]\n[sample]\npoints = 9\nmethod = \"sobol\""),
+        ("seeds", "sedes"),
     ];
-    for (right, wrong, message) in says {
+    let mut all = String::new();
+    for (right, wrong) in mistakes {
         fs::write(desk.path("spec.toml"), SPEC.replacen(right, wrong, 1)).unwrap();
         let said = desk.refused(&["sweep", "spec.toml", "-o", "out.parquet"], 2);
-        assert!(said.contains(message), "{wrong}: no `{message}` in {said}");
-        assert!(said.contains("help: "), "{wrong}: {said}");
+        all += &format!("{wrong}\n{said}\n");
     }
+    insta::assert_snapshot!(all);
     fs::write(desk.path("spec.toml"), SPEC).unwrap();
     let said = desk.refused(&["sweep", "spec.toml", "-o", "x", "--shard", "5/4"], 2);
     assert!(said.contains("`5/4` is no shard; write 1/4 for the first of four"), "{said}");
