@@ -32,15 +32,15 @@ impl Sim<'_> {
     #[inline]
     pub(crate) fn set_speed(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu];
-        let (speed, user_speed) = self.hw.speeds(cpu, c.busy_siblings);
-        if (c.speed, c.user_speed) == (speed, user_speed) {
+        let speeds = self.hw.clocks.speeds(self.hw.near.socket(cpu), c.busy_siblings);
+        if c.speeds == *speeds {
             return;
         }
         let active = c.step != Step::Idle;
         if active {
             c.settle(self.now);
         }
-        (c.speed, c.user_speed) = (speed, user_speed);
+        c.speeds = *speeds;
         if active {
             c.plan_end();
             self.replan(cpu);
