@@ -157,12 +157,11 @@ impl Sim<'_> {
         imbalance: Imbalance,
     ) -> u32 {
         let failed = self.balancer.state[dst][level].failed;
-        let mut waiting = std::mem::take(&mut self.balancer.waiting);
-        waiting.clear();
-        waiting.extend(self.cpus[src].rq.waiting().take(MAX_MOVED));
         let mut left = imbalance;
-        let mut moved = 0;
-        for &task in &waiting {
+        let (mut moved, mut at) = (0, 0);
+        for _ in 0..MAX_MOVED {
+            let Some((place, task)) = self.cpus[src].rq.waiting_from(at) else { break };
+            at = place + 1;
             if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
                 break;
             }
@@ -191,12 +190,12 @@ impl Sim<'_> {
                 }
             }
             self.move_task(task, src, dst);
+            at = place;
             moved += 1;
             if kind == Kind::NewIdle || left.is_none() {
                 break;
             }
         }
-        self.balancer.waiting = waiting;
         moved
     }
 
@@ -265,6 +264,7 @@ impl Sim<'_> {
 }
 
 /// Sums over one group of a domain.
+#[inline(always)]
 fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: usize) -> Group {
     let cpus = &domain.groups[index];
     let mut g = Group::of(cpus.len());

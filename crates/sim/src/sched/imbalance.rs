@@ -104,13 +104,14 @@ impl Imbalance {
 
 /// find_busiest_group(): the first of the highest rank.
 pub(crate) fn busiest(ranks: &[u64], local: usize) -> Option<usize> {
-    let (mut best, mut index) = (0, None);
-    for (g, &rank) in ranks.iter().enumerate() {
-        if rank > best && g != local {
-            (best, index) = (rank, Some(g));
-        }
+    let (before, after) = (&ranks[..local], &ranks[local + 1..]);
+    let most = |ranks: &[u64]| ranks.iter().fold(0, |most, &rank| most.max(rank));
+    let rank = most(before).max(most(after));
+    let first = |ranks: &[u64]| ranks.iter().position(|&other| other == rank);
+    if rank == 0 {
+        return None;
     }
-    index
+    first(before).or_else(|| first(after).map(|g| local + 1 + g))
 }
 
 /// calculate_imbalance(), after the checks that leave everything in place.

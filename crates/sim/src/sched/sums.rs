@@ -68,11 +68,10 @@ impl Sums {
             groups: domain.groups.iter().map(|cpus| Group::of(cpus.len())).collect(),
             ranks: vec![0; domain.groups.len()],
         });
-        let layers = domains.all.iter().map(|domain| domain.layer + 1).max().unwrap_or(0);
         Sums {
             of_domain: of_domain.collect(),
             crowded: CpuSet(IdVec::filled(0, domains.of_cpu.len().div_ceil(64))),
-            stale: vec![all.clone(); layers],
+            stale: vec![all.clone(); domains.group_of.len()],
             changed: all,
         }
     }
@@ -117,16 +116,16 @@ impl Sums {
                 self.changed.0[At(word)] ^= changed;
                 self.stale.iter_mut().for_each(|layer| layer.0[At(word)] |= changed);
             }
+        }
+        let (stale, group_of) = (&mut self.stale[domain.layer], &domains.group_of[domain.layer]);
+        for &(word, mask) in &domain.words {
             loop {
-                let stale = &mut self.stale[domain.layer];
                 let bits = stale.0[At(word)] & mask;
                 if bits == 0 {
                     break;
                 }
                 let cpu = CpuId::at(word * 64 + bits.trailing_zeros() as usize);
-                let members = &domains.of_cpu[cpu];
-                let member = members.iter().find(|m| m.domain as usize == number);
-                let g = member.expect("a CPU of the domain").group as usize;
+                let g = usize::from(group_of[cpu]);
                 domain.groups[g].iter().for_each(|&c| stale.remove(CpuId::from(c)));
                 renew(g);
             }
