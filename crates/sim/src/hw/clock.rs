@@ -27,7 +27,9 @@ struct Clock {
 impl Clock {
     fn new(slots: usize) -> Clock {
         assert!(slots < 1 << SLOT_BITS, "too many slots");
-        Clock { keys: IdVec::filled(u64::MAX, 2 * slots), slots }
+        let mut keys = IdVec::filled(u64::MAX, 2 * slots);
+        keys[At(0)] = 0;
+        Clock { keys, slots }
     }
 
     /// Sets the deadline of a slot; [`NEVER`] for none.
@@ -35,12 +37,10 @@ impl Clock {
     fn set(&mut self, slot: usize, at: Ns) {
         let mut key = if at >= NEVER { u64::MAX } else { (at << SLOT_BITS) | slot as u64 };
         let mut node = self.slots + slot;
-        // Stop where the subtree's winner is unchanged: most deadlines are far away.
+        // Stop where the subtree's winner is unchanged, since most deadlines are far away, and at
+        // node 0, which is earlier than all.
         while self.keys[At(node)] != key {
             self.keys[At(node)] = key;
-            if node == 1 {
-                break;
-            }
             key = key.min(self.keys[At(node ^ 1)]);
             node >>= 1;
         }
