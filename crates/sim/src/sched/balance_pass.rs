@@ -109,20 +109,30 @@ impl Sim<'_> {
     ) -> Option<(CpuId, Imbalance)> {
         let (number, local) = (member.domain as usize, member.group as usize);
         let domain = &domains.all[number];
-        let Balancer { sums, published, .. } = &mut self.balancer;
-        sums.refresh(domains, number, |domain, g| group(&self.world, published, domain, g));
+        let (world, Balancer { sums, published, .. }) = (&self.world, &mut self.balancer);
+        sums.refresh(
+            domains,
+            number,
+            |domain, g| group(world, published, domain, g),
+            |domain, g| rank(world, published, domain, g),
+        );
         // At the root, every pass checks whether some queue has two tasks.
         if domain.span.len() == self.cpus.len() {
             self.balancer.overload = self.crowded(domain);
         }
         if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
-            let util = self.balancer.sums.of(number).groups.iter().map(|g| g.util).sum();
+            let util = |&cpu: &u16| u64::from(self.balancer.published[CpuId::from(cpu)].util);
+            let util = domain.span.iter().map(util).sum();
             self.refresh_nr_idle_scan(dst, util);
         }
         let idle = self.world.nr_running(dst) == 0;
-        let DomainSums { groups, ranks, .. } = self.balancer.sums.of(number);
+        let DomainSums { groups, ranks } = self.balancer.sums.of(number);
         let busiest = busiest(ranks, local)?;
-        let imbalance = imbalance(domain, groups, &groups[local], &groups[busiest], idle)?;
+        let sum = |g: usize| match groups.get(g) {
+            Some(group) => *group,
+            None => group(&self.world, &self.balancer.published, domain, g),
+        };
+        let imbalance = imbalance(domain, sum, &sum(local), &sum(busiest), idle)?;
         let src = self.busiest_queue(&domain.groups[busiest], dst, imbalance)?;
         Some((src, imbalance))
     }
@@ -264,7 +274,6 @@ impl Sim<'_> {
 }
 
 /// Sums over one group of a domain.
-#[inline(always)]
 fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: usize) -> Group {
     let cpus = &domain.groups[index];
     let mut g = Group::of(cpus.len());
@@ -292,6 +301,18 @@ fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: u
         GroupType::FullyBusy
     };
     g
+}
+
+/// [`Group::rank`] of a group: without its load, if it runs fewer tasks than it has CPUs.
+#[inline]
+fn rank(world: &World, published: &CpuVec<Published>, domain: &Domain, index: usize) -> u64 {
+    let mut g = Group::of(domain.groups[index].len());
+    for &cpu in &domain.groups[index] {
+        let (nr, idle) = world.occupancy(CpuId::from(cpu));
+        g.nr += u64::from(nr);
+        g.idle += u64::from(idle);
+    }
+    if g.nr < g.weight { g.rank() } else { group(world, published, domain, index).rank() }
 }
 
 /// The first maximum, as in loops that compare with `>`.
