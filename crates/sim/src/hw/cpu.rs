@@ -175,6 +175,23 @@ impl Cpu {
         if self.activity.user { self.speeds.user } else { self.speeds.kernel }
     }
 
+    /// Goes on at these speeds. Returns whether that moves the end of its activity.
+    #[inline]
+    pub(crate) fn set_speeds(&mut self, speeds: &Speeds, now: Ns) -> bool {
+        if self.speeds == *speeds {
+            return false;
+        }
+        let active = !self.is_idle();
+        if active {
+            self.settle(now);
+        }
+        self.speeds = *speeds;
+        if active {
+            self.plan_end();
+        }
+        active
+    }
+
     /// Recomputes the end after a change of activity or speed.
     #[inline]
     pub(crate) fn plan_end(&mut self) {
@@ -202,7 +219,8 @@ impl Cpu {
         let overhead = elapsed.min(a.overhead_end - a.start);
         self.time.cost_ns += overhead;
         self.time.busy_ns += elapsed - overhead;
-        self.activity = Activity::new(now, 0, 0, 0);
+        // The next activity begins before the event is over.
+        self.activity.start = now;
     }
 
     /// Accounts the activity up to `now` and keeps the remainder.
@@ -275,6 +293,12 @@ impl Cpu {
         let util = if util > expected { util } else { expected };
         // By way of a signed integer, for which x86 has an instruction.
         (if util < 1024.0 { util } else { 1024.0 }) as i64 as u64
+    }
+
+    /// Is the idle task current?
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.step, Step::Idle)
     }
 
     /// Is it exiting idle? New events are then processed after the exit.
