@@ -104,12 +104,12 @@ impl Sim<'_> {
     fn close_books(&mut self) {
         let now = self.now;
         for cpu in self.cpus.iter_mut() {
-            let idles = cpu.step == Step::Idle || cpu.leaves_idle();
+            let idles = cpu.is_idle() || cpu.leaves_idle();
             if idles && now > cpu.idle_task_from {
                 self.measured.counters.idle_task_ns += now - cpu.idle_task_from;
                 cpu.idle_task_from = now;
             }
-            if cpu.step == Step::Idle {
+            if cpu.is_idle() {
                 cpu.account_idle(now);
             } else {
                 cpu.settle(now);

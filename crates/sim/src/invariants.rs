@@ -56,7 +56,7 @@ impl Sim<'_> {
                     .map(|t| u64::from(self.tasks[t].se.weight))
                     .sum();
             assert_eq!(c.rq.weight, weight, "queue weight of CPU {cpu}");
-            let sleeps = c.step == Step::Idle && c.tick_stopped;
+            let sleeps = c.is_idle() && c.tick_stopped;
             assert_eq!(self.balancer.sleepers.contains(cpu), sleeps, "tick of CPU {cpu}");
             if self.world.available_idle(cpu) {
                 assert!(

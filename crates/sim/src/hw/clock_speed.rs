@@ -2,8 +2,10 @@
 //! the socket's power. It follows the number of busy cores within a few ticks.
 
 use reveille_machine::Machine;
+use reveille_measure::Ns;
 
-use crate::hw::cpu::FULL_SPEED;
+/// Full speed; a core with a busy sibling is slower.
+pub(crate) const FULL_SPEED: u64 = 1024;
 
 /// The clock moves an eighth of the way to its target at each tick of a busy CPU.
 const FOLLOW: i64 = 8;
@@ -11,42 +13,94 @@ const FOLLOW: i64 = 8;
 /// Step of the clock: 16/1024 of full speed, about 50 MHz.
 const STEP: i64 = 16;
 
-/// A clock rate, relative to that of a single busy core.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClockRate(u64);
+/// Hardware threads of a core.
+const MAX_THREADS: usize = 8;
 
-impl ClockRate {
-    #[inline]
-    pub(crate) fn scale(self, speed: u64) -> u64 {
-        if self.0 == FULL_SPEED { speed } else { (speed * self.0 / FULL_SPEED).max(1) }
+/// A speed in 1024ths of full speed. Every event divides by one several times, so each carries its
+/// reciprocal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Speed {
+    share: u32,
+    /// The share is at most two to the power of this, and more than half of that.
+    shift: u32,
+    /// 2^(63 + shift) / share, rounded up: 64 bits, exact for dividends below 2^63.
+    reciprocal: u64,
+}
+
+impl Speed {
+    pub(crate) const FULL: Speed = Speed::new(FULL_SPEED);
+
+    const fn new(share: u64) -> Speed {
+        let shift = u64::BITS - (share - 1).leading_zeros();
+        let reciprocal = (1u128 << (63 + shift)).div_ceil(share as u128) as u64;
+        Speed { share: share as u32, shift, reciprocal }
     }
+
+    /// Wall time of nominal work, rounded up.
+    #[inline]
+    pub(crate) fn stretch(self, nominal: Ns) -> Ns {
+        let dividend = nominal * FULL_SPEED + u64::from(self.share - 1);
+        let product = u128::from(2 * dividend) * u128::from(self.reciprocal);
+        (product >> 64) as u64 >> self.shift
+    }
+
+    /// Nominal work done in this wall time.
+    #[inline]
+    pub(crate) fn done_in(self, wall: Ns) -> Ns {
+        wall * u64::from(self.share) / FULL_SPEED
+    }
+}
+
+/// Speeds of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Speeds {
+    /// Of kernel work.
+    pub(crate) kernel: Speed,
+    /// Of user space, whose times are those of the machine itself.
+    pub(crate) user: Speed,
+}
+
+impl Speeds {
+    pub(crate) const FULL: Speeds = Speeds { kernel: Speed::FULL, user: Speed::FULL };
 }
 
 #[derive(Clone, Debug)]
 struct Socket {
     busy_cores: i64,
     cores: i64,
-    /// In units 1024 times finer than [`ClockRate`]'s.
+    /// 1024 times finer than a speed.
     rate: i64,
+    /// Speeds at this rate, by the number of busy siblings.
+    speeds: [Speeds; MAX_THREADS],
 }
 
-/// The clocks of a machine.
+/// The clocks of a machine, and what its CPUs run at.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
     sockets: Vec<Socket>,
     /// Slowdown with all cores busy, of [`FULL_SPEED`].
     loss: i64,
+    /// Shares of full speed by the number of busy siblings, at the full clock: kernel and user.
+    shares: Vec<[u64; 2]>,
 }
 
 impl Clocks {
     pub(crate) fn new(machine: &Machine) -> Clocks {
-        let topology = &machine.topology;
+        let (topology, cost) = (&machine.topology, &machine.cost);
         let full = FULL_SPEED as i64;
-        let cores = topology.n_cores() / topology.n_sockets();
-        let socket = Socket { busy_cores: 0, cores: cores as i64, rate: full << 10 };
+        let cores = (topology.n_cores() / topology.n_sockets()) as i64;
+        let widths = (0..topology.n_cores()).map(|core| topology.core_cpus(core as u32).len());
+        let share = |siblings| {
+            let kernel = smt_speed(cost.smt_kernel_share, cost.speed, siblings);
+            [kernel, smt_speed(cost.smt_share, 1.0, siblings)]
+        };
+        let shares: Vec<_> = (0..widths.max().unwrap_or(1)).map(share).collect();
+        let speeds = speeds_at(FULL_SPEED, &shares);
+        let socket = Socket { busy_cores: 0, cores, rate: full << 10, speeds };
         Clocks {
             sockets: vec![socket; topology.n_sockets()],
-            loss: full - (machine.cost.all_core_clock * full as f64).round() as i64,
+            loss: full - (cost.all_core_clock * full as f64).round() as i64,
+            shares,
         }
     }
 
@@ -59,18 +113,63 @@ impl Clocks {
     /// A tick on a CPU of `socket`: the clock moves towards its target.
     pub(crate) fn tick(&mut self, socket: usize) {
         let loss = self.loss;
+        if loss == 0 {
+            return;
+        }
         let s = &mut self.sockets[socket];
         let lost = loss * (s.busy_cores - 1).max(0) / (s.cores - 1).max(1);
         let target = (FULL_SPEED as i64 - lost) << 10;
+        let before = clock(s.rate);
         s.rate += (target - s.rate) / FOLLOW;
+        if clock(s.rate) != before {
+            s.speeds = speeds_at(clock(s.rate), &self.shares);
+        }
     }
 
+    /// Speeds of a CPU of `socket` with this many busy siblings.
     #[inline]
-    pub(crate) fn of(&self, socket: usize) -> ClockRate {
-        if self.loss == 0 {
-            return ClockRate(FULL_SPEED);
+    pub(crate) fn speeds(&self, socket: usize, busy_siblings: u8) -> &Speeds {
+        &self.sockets[socket].speeds[usize::from(busy_siblings)]
+    }
+}
+
+/// The clock at a rate, of [`FULL_SPEED`].
+fn clock(rate: i64) -> u64 {
+    ((rate >> 10).min(FULL_SPEED as i64) / STEP * STEP) as u64
+}
+
+/// Speeds at a clock, by the number of busy siblings.
+fn speeds_at(clock: u64, shares: &[[u64; 2]]) -> [Speeds; MAX_THREADS] {
+    let mut speeds = [Speeds::FULL; MAX_THREADS];
+    for (speeds, shares) in speeds.iter_mut().zip(shares) {
+        let [kernel, user] = shares.map(|share| Speed::new((share * clock / FULL_SPEED).max(1)));
+        *speeds = Speeds { kernel, user };
+    }
+    speeds
+}
+
+/// Speed by number of busy siblings: two threads together run at twice `share`, and each further
+/// doubling of threads adds as much again.
+fn smt_speed(share: f64, alone: f64, busy_siblings: usize) -> u64 {
+    let threads = (busy_siblings + 1) as f64;
+    let core = 1.0 + (2.0 * share - 1.0) * threads.log2();
+    ((alone * core / threads * FULL_SPEED as f64) as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reciprocal_divides_exactly() {
+        for share in (1..=10_240).filter(|n| n % 7 == 1 || *n < 1100) {
+            let speed = Speed::new(share);
+            let large = [1 << 20, (1 << 52) - 1].map(|n: u64| n / share * share);
+            let near = large.iter().flat_map(|&n| [n.saturating_sub(1), n, n + 1]);
+            for nominal in (0..70).chain(near) {
+                let wall = (nominal * FULL_SPEED).div_ceil(share);
+                assert_eq!(speed.stretch(nominal), wall, "{nominal} at {share}");
+            }
         }
-        let rate = (self.sockets[socket].rate >> 10).min(FULL_SPEED as i64);
-        ClockRate((rate / STEP * STEP) as u64)
     }
 }

@@ -4,13 +4,11 @@ use reveille_measure::{CpuTime, Ns};
 use reveille_policy::{Pick, TaskId};
 
 use crate::hw::clock::NEVER;
+use crate::hw::clock_speed::{Speed, Speeds};
 use crate::hw::contention::Lock;
 use crate::hw::governor::Governor;
 use crate::rq::pelt::Averages;
 use crate::rq::runqueue::RunQueue;
-
-/// Full speed; a core with a busy sibling is slower.
-pub(crate) const FULL_SPEED: u64 = 1024;
 
 /// What the current activity leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +80,8 @@ pub(crate) struct Cpu {
     pub(crate) activity: Activity,
     /// End of the activity.
     pub(crate) end: Ns,
-    /// Speed of kernel work, by the number of busy siblings.
-    pub(crate) speed: u64,
-    /// Speed of user space.
-    pub(crate) user_speed: u64,
+    /// By the number of busy siblings, and the socket's clock.
+    pub(crate) speeds: Speeds,
     /// Siblings that are not idle.
     pub(crate) busy_siblings: u8,
     pub(crate) tick_at: Ns,
@@ -133,8 +129,7 @@ impl Cpu {
             step: Step::Idle,
             activity: Activity::new(0, 0, 0, 0),
             end: NEVER,
-            speed: FULL_SPEED,
-            user_speed: FULL_SPEED,
+            speeds: Speeds::FULL,
             busy_siblings: 0,
             tick_at: NEVER,
             ipi_at: NEVER,
@@ -171,13 +166,30 @@ impl Cpu {
     /// Wall time of kernel work at the current speed.
     #[inline]
     pub(crate) fn stretch(&self, nominal: Ns) -> Ns {
-        at_speed(nominal, self.speed)
+        self.speeds.kernel.stretch(nominal)
     }
 
     /// Speed of the activity's busy part.
     #[inline]
-    fn busy_speed(&self) -> u64 {
-        if self.activity.user { self.user_speed } else { self.speed }
+    fn busy_speed(&self) -> Speed {
+        if self.activity.user { self.speeds.user } else { self.speeds.kernel }
+    }
+
+    /// Goes on at these speeds. Returns whether that moves the end of its activity.
+    #[inline]
+    pub(crate) fn set_speeds(&mut self, speeds: &Speeds, now: Ns) -> bool {
+        if self.speeds == *speeds {
+            return false;
+        }
+        let active = !self.is_idle();
+        if active {
+            self.settle(now);
+        }
+        self.speeds = *speeds;
+        if active {
+            self.plan_end();
+        }
+        active
     }
 
     /// Recomputes the end after a change of activity or speed.
@@ -188,7 +200,7 @@ impl Cpu {
         self.end = if a.until != 0 {
             a.until.max(overhead_end)
         } else {
-            overhead_end + at_speed(a.busy, self.busy_speed())
+            overhead_end + self.busy_speed().stretch(a.busy)
         };
         self.activity.overhead_end = overhead_end;
     }
@@ -207,7 +219,8 @@ impl Cpu {
         let overhead = elapsed.min(a.overhead_end - a.start);
         self.time.cost_ns += overhead;
         self.time.busy_ns += elapsed - overhead;
-        self.activity = Activity::new(now, 0, 0, 0);
+        // The next activity begins before the event is over.
+        self.activity.start = now;
     }
 
     /// Accounts the activity up to `now` and keeps the remainder.
@@ -224,10 +237,10 @@ impl Cpu {
         let (cost_done, cost_elapsed) = if elapsed >= cost_wall {
             (a.cost, cost_wall)
         } else {
-            ((elapsed * self.speed / FULL_SPEED).min(a.cost), elapsed)
+            (self.speeds.kernel.done_in(elapsed).min(a.cost), elapsed)
         };
         elapsed -= cost_elapsed;
-        let busy_done = (elapsed * self.busy_speed() / FULL_SPEED).min(a.busy);
+        let busy_done = self.busy_speed().done_in(elapsed).min(a.busy);
         self.time.cost_ns += stalled + cost_elapsed;
         self.time.busy_ns += elapsed;
         let (stall, cost) = (a.stall - stalled, a.cost - cost_done);
@@ -282,6 +295,12 @@ impl Cpu {
         (if util < 1024.0 { util } else { 1024.0 }) as i64 as u64
     }
 
+    /// Is the idle task current?
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.step, Step::Idle)
+    }
+
     /// Is it exiting idle? New events are then processed after the exit.
     #[inline]
     pub(crate) fn leaves_idle(&self) -> bool {
@@ -293,10 +312,4 @@ impl Cpu {
     pub(crate) fn runs_task(&self) -> bool {
         matches!(self.step, Step::Op | Step::Select { .. } | Step::Commit { .. })
     }
-}
-
-/// Wall time of nominal work at this speed.
-#[inline]
-fn at_speed(nominal: Ns, speed: u64) -> Ns {
-    if speed == FULL_SPEED { nominal } else { (nominal * FULL_SPEED).div_ceil(speed) }
 }

@@ -25,7 +25,7 @@ impl Sim<'_> {
         }
         let work = toll.cost + Ns::from(self.hw.cost.switch_idle_ns);
         let entering = toll.stall + hot + c.stretch(work);
-        let was_busy = c.step != Step::Idle;
+        let was_busy = !c.is_idle();
         c.step = Step::Idle;
         c.end = NEVER;
         c.idle_from = self.now + entering;
@@ -76,7 +76,7 @@ impl Sim<'_> {
     /// A request to exit idle reaches the CPU at `arrival`.
     pub(crate) fn leave_idle(&mut self, cpu: CpuId, arrival: Ns) {
         let c = &mut self.cpus[cpu];
-        if c.step != Step::Idle {
+        if !c.is_idle() {
             return;
         }
         let now = self.now;

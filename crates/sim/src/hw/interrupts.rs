@@ -134,7 +134,7 @@ impl Sim<'_> {
     /// wakeups are done first.
     pub(crate) fn resched_if_needed(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu];
-        if !c.need_resched || c.step != Step::Op {
+        if !c.need_resched || !matches!(c.step, Step::Op) {
             return;
         }
         if self.tasks[self.world.curr(cpu)].to_wake == TaskId::NONE {

@@ -2,19 +2,18 @@
 
 use reveille_policy::CpuId;
 
-use crate::hw::cpu::Step;
 use crate::sim::Sim;
 
 impl Sim<'_> {
     /// `cpu` becomes idle or busy: updates the speed of its siblings.
     #[inline]
     pub(crate) fn share_core(&mut self, cpu: CpuId, busy: bool) {
+        let socket = self.hw.near.socket(cpu);
         if self.cpus[cpu].busy_siblings == 0 {
-            self.hw.clocks.core_turns(self.hw.near.socket(cpu), busy);
+            self.hw.clocks.core_turns(socket, busy);
         }
-        let width = self.world.smt_cpus(cpu).len();
-        for k in 0..width {
-            let sibling = CpuId::from(self.world.smt_cpus(cpu)[k]);
+        for &sibling in self.world.smt_cpus(cpu) {
+            let sibling = CpuId::from(sibling);
             if sibling == cpu {
                 continue;
             }
@@ -24,26 +23,18 @@ impl Sim<'_> {
             } else {
                 c.busy_siblings -= 1;
             }
-            self.set_speed(sibling);
+            if c.set_speeds(self.hw.clocks.speeds(socket, c.busy_siblings), self.now) {
+                self.agenda.set_cpu(sibling, c.deadline());
+            }
         }
     }
 
-    /// Sets the speed of `cpu` from its busy siblings and its socket's clock.
-    #[inline]
+    /// Sets the speeds of `cpu` from its busy siblings and its socket's clock.
     pub(crate) fn set_speed(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu];
-        let (speed, user_speed) = self.hw.speeds(cpu, c.busy_siblings);
-        if (c.speed, c.user_speed) == (speed, user_speed) {
-            return;
-        }
-        let active = c.step != Step::Idle;
-        if active {
-            c.settle(self.now);
-        }
-        (c.speed, c.user_speed) = (speed, user_speed);
-        if active {
-            c.plan_end();
-            self.replan(cpu);
+        let speeds = self.hw.clocks.speeds(self.hw.near.socket(cpu), c.busy_siblings);
+        if c.set_speeds(speeds, self.now) {
+            self.agenda.set_cpu(cpu, c.deadline());
         }
     }
 }

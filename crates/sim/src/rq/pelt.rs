@@ -70,7 +70,8 @@ impl Averages {
         let keep = decay.factor(now - self.at);
         let towards = |target: f64, from: f64| target + (from - target) * keep;
         self.util = towards(if running { 1024.0 } else { 0.0 }, self.util);
-        self.load = towards(weight as f64, self.load);
+        // By way of a signed integer, for which x86 has an instruction.
+        self.load = towards(weight as i64 as f64, self.load);
         self.runnable = towards(f64::from(nr) * 1024.0, self.runnable);
         self.at = now;
     }

@@ -5,7 +5,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
 
-use crate::hw::cpu::{Step, Toll};
+use crate::hw::cpu::Toll;
 use crate::sched::domains::{Domain, Level, Membership};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
@@ -34,7 +34,7 @@ impl Sim<'_> {
 
     /// rebalance_domains() at a CPU's tick. Returns its duration.
     pub(crate) fn periodic_balance(&mut self, cpu: CpuId) -> Ns {
-        let kind = if self.cpus[cpu].step == Step::Idle { Kind::Idle } else { Kind::Busy };
+        let kind = if self.cpus[cpu].is_idle() { Kind::Idle } else { Kind::Busy };
         self.rebalance(cpu, kind)
     }
 

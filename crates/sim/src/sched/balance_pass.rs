@@ -109,20 +109,30 @@ impl Sim<'_> {
     ) -> Option<(CpuId, Imbalance)> {
         let (number, local) = (member.domain as usize, member.group as usize);
         let domain = &domains.all[number];
-        let Balancer { sums, published, .. } = &mut self.balancer;
-        sums.refresh(domains, number, |domain, g| group(&self.world, published, domain, g));
+        let (world, Balancer { sums, published, .. }) = (&self.world, &mut self.balancer);
+        sums.refresh(
+            domains,
+            number,
+            |domain, g| group(world, published, domain, g),
+            |domain, g| rank(world, published, domain, g),
+        );
         // At the root, every pass checks whether some queue has two tasks.
         if domain.span.len() == self.cpus.len() {
             self.balancer.overload = self.crowded(domain);
         }
         if kind != Kind::NewIdle && self.spans_llc(dst, domain) {
-            let util = self.balancer.sums.of(number).groups.iter().map(|g| g.util).sum();
+            let util = |&cpu: &u16| u64::from(self.balancer.published[CpuId::from(cpu)].util);
+            let util = domain.span.iter().map(util).sum();
             self.refresh_nr_idle_scan(dst, util);
         }
         let idle = self.world.nr_running(dst) == 0;
-        let DomainSums { groups, ranks, .. } = self.balancer.sums.of(number);
+        let DomainSums { groups, ranks } = self.balancer.sums.of(number);
         let busiest = busiest(ranks, local)?;
-        let imbalance = imbalance(domain, groups, &groups[local], &groups[busiest], idle)?;
+        let sum = |g: usize| match groups.get(g) {
+            Some(group) => *group,
+            None => group(&self.world, &self.balancer.published, domain, g),
+        };
+        let imbalance = imbalance(domain, sum, &sum(local), &sum(busiest), idle)?;
         let src = self.busiest_queue(&domain.groups[busiest], dst, imbalance)?;
         Some((src, imbalance))
     }
@@ -157,12 +167,11 @@ impl Sim<'_> {
         imbalance: Imbalance,
     ) -> u32 {
         let failed = self.balancer.state[dst][level].failed;
-        let mut waiting = std::mem::take(&mut self.balancer.waiting);
-        waiting.clear();
-        waiting.extend(self.cpus[src].rq.waiting().take(MAX_MOVED));
         let mut left = imbalance;
-        let mut moved = 0;
-        for &task in &waiting {
+        let (mut moved, mut at) = (0, 0);
+        for _ in 0..MAX_MOVED {
+            let Some((place, task)) = self.cpus[src].rq.waiting_from(at) else { break };
+            at = place + 1;
             if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
                 break;
             }
@@ -191,12 +200,12 @@ impl Sim<'_> {
                 }
             }
             self.move_task(task, src, dst);
+            at = place;
             moved += 1;
             if kind == Kind::NewIdle || left.is_none() {
                 break;
             }
         }
-        self.balancer.waiting = waiting;
         moved
     }
 
@@ -292,6 +301,18 @@ fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: u
         GroupType::FullyBusy
     };
     g
+}
+
+/// [`Group::rank`] of a group: without its load, if it runs fewer tasks than it has CPUs.
+#[inline]
+fn rank(world: &World, published: &CpuVec<Published>, domain: &Domain, index: usize) -> u64 {
+    let mut g = Group::of(domain.groups[index].len());
+    for &cpu in &domain.groups[index] {
+        let (nr, idle) = world.occupancy(CpuId::from(cpu));
+        g.nr += u64::from(nr);
+        g.idle += u64::from(idle);
+    }
+    if g.nr < g.weight { g.rank() } else { group(world, published, domain, index).rank() }
 }
 
 /// The first maximum, as in loops that compare with `>`.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::{TaskId, Tunables, bits};
+use reveille_policy::{Tunables, bits};
 
 use crate::sched::domains::{Domains, Membership};
 use crate::sched::sums::{CpuSet, Sums};
@@ -31,8 +31,6 @@ pub(crate) struct Balancer {
     /// Averages of every CPU as last published, contiguous for the statistics.
     pub(crate) published: CpuVec<Published>,
     pub(crate) sums: Sums,
-    /// Tasks that the pass in progress may move.
-    pub(crate) waiting: Vec<TaskId>,
     /// Tickless idle CPUs.
     pub(crate) sleepers: CpuSet,
     pub(crate) nohz_next_ns: Ns,
@@ -75,7 +73,6 @@ impl Balancer {
             .collect();
         Balancer {
             sums: Sums::new(&domains),
-            waiting: Vec::new(),
             sleepers: CpuSet::all(machine.topology.n_cpus()),
             domains: Rc::new(domains),
             state,

@@ -5,7 +5,7 @@ use reveille_measure::{GroupStats, Ns};
 use reveille_policy::{CpuId, PeriodStep, TaskId};
 
 use crate::hw::clock::NEVER;
-use crate::hw::cpu::{Step, Toll};
+use crate::hw::cpu::Toll;
 use crate::rq::groups::{Bandwidth, Group};
 use crate::sim::Sim;
 
@@ -67,7 +67,7 @@ impl Sim<'_> {
                 toll += self.distribute(g, cpu);
             }
             // An idle CPU handles it without exiting idle.
-            if self.cpus[cpu].step != Step::Idle {
+            if !self.cpus[cpu].is_idle() {
                 self.cpus[cpu].interrupt(now, toll.stall, toll.cost);
                 self.replan(cpu);
             }

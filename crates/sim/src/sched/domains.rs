@@ -70,13 +70,15 @@ pub(crate) struct Membership {
 pub(crate) struct Domains {
     pub(crate) all: Vec<Domain>,
     pub(crate) of_cpu: CpuVec<Vec<Membership>>,
+    /// By layer, the group of each CPU in its domain.
+    pub(crate) group_of: Vec<CpuVec<u16>>,
 }
 
 impl Domains {
     /// With `pairs`, the last-level caches of a node are paired (SIS_NODE_TOPOEXT).
     pub(crate) fn new(topology: &Topology, pairs: bool) -> Domains {
-        let mut domains =
-            Domains { all: Vec::new(), of_cpu: CpuVec::filled(Vec::new(), topology.n_cpus()) };
+        let of_cpu = CpuVec::filled(Vec::new(), topology.n_cpus());
+        let mut domains = Domains { all: Vec::new(), of_cpu, group_of: Vec::new() };
         let place = |cpu: CpuId| &topology.cpus()[cpu.index()];
         domains.add_level(topology, Level::Smt, |c| place(c).core, |c| c.0);
         domains.add_level(topology, Level::Cluster, |c| place(c).cluster, |c| place(c).core);
@@ -120,7 +122,8 @@ impl Domains {
         span: impl Fn(CpuId) -> u32,
         group: impl Fn(CpuId) -> u32,
     ) {
-        let layer = self.all.last().map_or(0, |below| below.layer + 1);
+        let layer = self.group_of.len();
+        let mut group_of = CpuVec::filled(0, topology.n_cpus());
         let mut members: BTreeMap<u32, BTreeMap<u32, Vec<u16>>> = BTreeMap::new();
         for cpu in (0..topology.n_cpus()).map(CpuId::at) {
             let groups = members.entry(span(cpu)).or_default();
@@ -139,6 +142,7 @@ impl Domains {
             for (number, group) in groups.iter().enumerate() {
                 for &cpu in group {
                     self.of_cpu[CpuId::from(cpu)].push(Membership { domain, group: number as u32 });
+                    group_of[CpuId::from(cpu)] = number as u16;
                 }
             }
             let mut words: BTreeMap<usize, u64> = BTreeMap::new();
@@ -160,6 +164,9 @@ impl Domains {
                 prefer_sibling: child.is_some_and(|c| self.all[c].level != Level::Numa),
                 imb_numa_nr: 0,
             });
+        }
+        if self.all.last().is_some_and(|domain| domain.layer == layer) {
+            self.group_of.push(group_of);
         }
     }
 }

@@ -103,20 +103,22 @@ impl Imbalance {
 }
 
 /// find_busiest_group(): the first of the highest rank.
+#[inline]
 pub(crate) fn busiest(ranks: &[u64], local: usize) -> Option<usize> {
-    let (mut best, mut index) = (0, None);
-    for (g, &rank) in ranks.iter().enumerate() {
-        if rank > best && g != local {
-            (best, index) = (rank, Some(g));
-        }
+    let (before, after) = (&ranks[..local], &ranks[local + 1..]);
+    let most = |ranks: &[u64]| ranks.iter().fold(0, |most, &rank| most.max(rank));
+    let rank = most(before).max(most(after));
+    let first = |ranks: &[u64]| ranks.iter().position(|&other| other == rank);
+    if rank == 0 {
+        return None;
     }
-    index
+    first(before).or_else(|| first(after).map(|g| local + 1 + g))
 }
 
-/// calculate_imbalance(), after the checks that leave everything in place.
+/// calculate_imbalance(), after the checks that leave everything in place. `sum` sums a group.
 pub(crate) fn imbalance(
     domain: &Domain,
-    groups: &[Group],
+    sum: impl Fn(usize) -> Group,
     local: &Group,
     busiest: &Group,
     dst_idle: bool,
@@ -126,7 +128,7 @@ pub(crate) fn imbalance(
     }
     if local.kind == GroupType::Overloaded
         && (local.avg_load() >= busiest.avg_load()
-            || local.avg_load() >= avg_load(groups)
+            || local.avg_load() >= avg_load(domain, &sum)
             || 100 * busiest.avg_load() <= domain.imbalance_pct * local.avg_load())
     {
         return None;
@@ -139,20 +141,20 @@ pub(crate) fn imbalance(
             return None;
         }
     }
-    let amount = amount(domain, groups, local, busiest, dst_idle);
+    let amount = amount(domain, sum, local, busiest, dst_idle);
     (!amount.is_none()).then_some(amount)
 }
 
 /// Load per capacity of the whole domain.
-fn avg_load(groups: &[Group]) -> u64 {
-    let load: f64 = groups.iter().map(|g| g.load).sum();
-    let capacity: u64 = groups.iter().map(|g| g.capacity).sum();
-    (load * 1024.0 / capacity.max(1) as f64) as u64
+fn avg_load(domain: &Domain, sum: impl Fn(usize) -> Group) -> u64 {
+    let load: f64 = (0..domain.groups.len()).map(|g| sum(g).load).sum();
+    let capacity = domain.span.len() as u64 * 1024;
+    (load * 1024.0 / capacity as f64) as u64
 }
 
 fn amount(
     domain: &Domain,
-    groups: &[Group],
+    sum: impl Fn(usize) -> Group,
     local: &Group,
     busiest: &Group,
     dst_idle: bool,
@@ -171,7 +173,7 @@ fn amount(
         let left = domain.leaves_imbalance(difference, local.nr);
         return Imbalance::Tasks(if left { 0 } else { difference / 2 });
     }
-    let avg_load = avg_load(groups);
+    let avg_load = avg_load(domain, sum);
     let above = busiest.avg_load().saturating_sub(avg_load) * busiest.capacity;
     let below = avg_load.saturating_sub(local.avg_load()) * local.capacity;
     Imbalance::Load(above.min(below) as f64 / 1024.0)

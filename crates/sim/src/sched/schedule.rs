@@ -99,8 +99,7 @@ impl Sim<'_> {
         self.run_next(cpu, Some(task), toll);
         // It is off the CPU once the switch away from it completes.
         let c = &self.cpus[cpu];
-        self.tasks[task].on_cpu_until =
-            if c.step == Step::Idle { c.idle_from } else { c.busy_from() };
+        self.tasks[task].on_cpu_until = if c.is_idle() { c.idle_from } else { c.busy_from() };
     }
 
     /// Preempts the current task in the middle of its operation.

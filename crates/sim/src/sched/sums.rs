@@ -10,9 +10,10 @@ use crate::sched::imbalance::Group;
 /// Larger groups are summed at every pass: some of their CPUs have changed anyway.
 const NARROW: usize = 8;
 
-/// Cached sums of the groups of one domain.
+/// What is known of the groups of one domain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DomainSums {
+    /// Sums of large groups; those of small ones are made when needed.
     pub(crate) groups: Vec<Group>,
     /// [`Group::rank`] of each.
     pub(crate) ranks: Vec<u64>,
@@ -64,15 +65,14 @@ pub(crate) struct Sums {
 impl Sums {
     pub(crate) fn new(domains: &Domains) -> Sums {
         let all = CpuSet::all(domains.of_cpu.len());
-        let of_domain = domains.all.iter().map(|domain| DomainSums {
-            groups: domain.groups.iter().map(|cpus| Group::of(cpus.len())).collect(),
-            ranks: vec![0; domain.groups.len()],
-        });
-        let layers = domains.all.iter().map(|domain| domain.layer + 1).max().unwrap_or(0);
+        let of_domain = domains
+            .all
+            .iter()
+            .map(|domain| DomainSums { groups: Vec::new(), ranks: vec![0; domain.groups.len()] });
         Sums {
             of_domain: of_domain.collect(),
             crowded: CpuSet(IdVec::filled(0, domains.of_cpu.len().div_ceil(64))),
-            stale: vec![all.clone(); layers],
+            stale: vec![all.clone(); domains.group_of.len()],
             changed: all,
         }
     }
@@ -94,22 +94,22 @@ impl Sums {
         &self.of_domain[domain]
     }
 
-    /// Refreshes the sums of the changed groups of a domain by `sum`.
+    /// Refreshes what is known of the changed groups of a domain, by `sum` and `rank`.
     pub(crate) fn refresh(
         &mut self,
         domains: &Domains,
         number: usize,
         sum: impl Fn(&Domain, usize) -> Group,
+        rank: impl Fn(&Domain, usize) -> u64,
     ) {
         let domain = &domains.all[number];
         let sums = &mut self.of_domain[number];
-        let mut renew = |g: usize| {
-            let group = sum(domain, g);
-            sums.ranks[g] = group.rank();
-            sums.groups[g] = group;
-        };
         if domain.span.len() > NARROW * domain.groups.len() {
-            return (0..domain.groups.len()).for_each(renew);
+            sums.groups.clear();
+            sums.groups.extend((0..domain.groups.len()).map(|g| sum(domain, g)));
+            let ranks = sums.ranks.iter_mut().zip(&sums.groups);
+            ranks.for_each(|(rank, group)| *rank = group.rank());
+            return;
         }
         for &(word, mask) in &domain.words {
             let changed = self.changed.0[At(word)] & mask;
@@ -117,23 +117,23 @@ impl Sums {
                 self.changed.0[At(word)] ^= changed;
                 self.stale.iter_mut().for_each(|layer| layer.0[At(word)] |= changed);
             }
+        }
+        let (stale, group_of) = (&mut self.stale[domain.layer], &domains.group_of[domain.layer]);
+        for &(word, mask) in &domain.words {
             loop {
-                let stale = &mut self.stale[domain.layer];
                 let bits = stale.0[At(word)] & mask;
                 if bits == 0 {
                     break;
                 }
                 let cpu = CpuId::at(word * 64 + bits.trailing_zeros() as usize);
-                let members = &domains.of_cpu[cpu];
-                let member = members.iter().find(|m| m.domain as usize == number);
-                let g = member.expect("a CPU of the domain").group as usize;
+                let g = usize::from(group_of[cpu]);
                 domain.groups[g].iter().for_each(|&c| stale.remove(CpuId::from(c)));
-                renew(g);
+                sums.ranks[g] = rank(domain, g);
             }
         }
         #[cfg(debug_assertions)]
-        for (g, kept) in sums.groups.iter().enumerate() {
-            assert_eq!(*kept, sum(domain, g), "group {g} of domain {number} has changed");
+        for (g, kept) in sums.ranks.iter().enumerate() {
+            assert_eq!(*kept, sum(domain, g).rank(), "group {g} of domain {number} has changed");
         }
     }
 }

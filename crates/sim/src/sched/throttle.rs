@@ -151,7 +151,7 @@ impl Sim<'_> {
         }
         let mut toll = Toll::cost(self.hw.cost.enqueue_ns);
         self.release(cpu);
-        if self.cpus[cpu].step == Step::Idle && !self.cpus[cpu].rq.is_empty() {
+        if self.cpus[cpu].is_idle() && !self.cpus[cpu].rq.is_empty() {
             let done = after.stall + self.cpus[by].stretch(after.cost + toll.cost);
             toll += self.kick_idle(by, cpu, done);
         }

@@ -171,7 +171,7 @@ impl Sim<'_> {
             toll += self.push_wake_list(cpu, wakee, dst);
         } else {
             toll += self.enqueue_woken(cpu, wakee, dst, self.now + toll.stall);
-            if self.cpus[dst].step == Step::Idle {
+            if self.cpus[dst].is_idle() {
                 // Need-resched is set at the enqueue, not before.
                 let queued = toll.stall + self.cpus[cpu].stretch(toll.cost);
                 toll += self.kick_idle(cpu, dst, queued);
@@ -210,10 +210,10 @@ impl Sim<'_> {
         if !first {
             return toll; // an interrupt is on its way
         }
-        if self.cpus[dst].step == Step::Idle {
+        if self.cpus[dst].is_idle() {
             let pushed = toll.stall + self.cpus[cpu].stretch(toll.cost);
             toll += self.kick_idle(cpu, dst, pushed);
-        } else if self.cpus[dst].step != Step::IdleExit {
+        } else if !matches!(self.cpus[dst].step, Step::IdleExit) {
             toll += self.send_ipi(cpu, dst);
         }
         toll

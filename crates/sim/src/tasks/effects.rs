@@ -6,6 +6,7 @@ use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK};
 use reveille_workload::Op;
 
 use crate::hw::cpu::Toll;
+use crate::ids::At;
 use crate::sim::Sim;
 
 impl Sim<'_> {
@@ -24,7 +25,7 @@ impl Sim<'_> {
             }
             Op::Send { channel, bytes } => return self.send(cpu, task, channel, bytes),
             Op::Recv { channel, .. } => {
-                let index = self.tasks[task].spec.channel(channel);
+                let index = At(self.tasks[task].spec.channel(channel));
                 self.tasks[task].resumed = true;
                 if self.work.channels[index].unread == 0 {
                     self.tasks[task].slept = true;

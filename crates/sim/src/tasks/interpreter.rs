@@ -6,6 +6,7 @@ use reveille_policy::{CpuId, TaskId};
 use reveille_workload::Op;
 
 use crate::hw::cpu::{Step, Toll};
+use crate::ids::At;
 use crate::sim::Sim;
 use crate::tasks::task::Saved;
 
@@ -83,7 +84,7 @@ impl Sim<'_> {
                     self.next_op(task);
                 }
                 Op::Recv { channel, framed, discard } => {
-                    let index = t.spec.channel(channel);
+                    let index = At(t.spec.channel(channel));
                     let from = &self.work.channels[index];
                     let cost = *self.work.messages.of(from.kind);
                     // Woken, but another receiver was faster: as if it had just asked.

@@ -6,17 +6,18 @@ use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK, WAKE_SYNC};
 use reveille_workload::{ChannelKind, Port};
 
 use crate::hw::cpu::Toll;
+use crate::ids::At;
 use crate::sim::Sim;
 use crate::tasks::channel::{Sent, Wakes};
 
 impl Sim<'_> {
     /// `cpu` takes the channel's lock, holds it for `locked`, and pulls `lines` of the channel
     /// from the CPU that used it last. Returns the time that it waits and stalls.
-    pub(crate) fn use_channel(&mut self, cpu: CpuId, index: usize, lines: Ns, locked: Ns) -> Ns {
+    pub(crate) fn use_channel(&mut self, cpu: CpuId, index: At, lines: Ns, locked: Ns) -> Ns {
         let channel = &mut self.work.channels[index];
-        let from = channel.lock.owner();
-        let wait = channel.lock.acquire(cpu, self.now, self.hw.near.lines());
-        let stall = lines * self.hw.near.line(from, cpu);
+        let line = self.hw.near.line(channel.lock.owner(), cpu);
+        let wait = channel.lock.acquire(cpu, self.now, |_, _| line);
+        let stall = lines * line;
         let hold = stall + self.cpus[cpu].stretch(locked);
         channel.lock.release(self.now + wait + hold);
         wait + stall
@@ -33,7 +34,7 @@ impl Sim<'_> {
         bytes: u32,
     ) -> (Ns, Ns) {
         let t = &self.tasks[task];
-        let index = t.spec.channel(channel);
+        let index = At(t.spec.channel(channel));
         let (resumed, room) = (t.resumed, self.work.channels[index].has_room(bytes, t.slept));
         let cost = *self.work.messages.of(self.work.channels[index].kind);
         if !room {
@@ -49,7 +50,7 @@ impl Sim<'_> {
     #[inline]
     pub(crate) fn send(&mut self, cpu: CpuId, task: TaskId, channel: Port, bytes: u32) {
         let t = &mut self.tasks[task];
-        let index = t.spec.channel(channel);
+        let index = At(t.spec.channel(channel));
         let channel = &mut self.work.channels[index];
         match channel.send(bytes, t.slept) {
             Sent::Full => {
@@ -80,7 +81,7 @@ impl Sim<'_> {
     #[inline]
     pub(crate) fn take_message(&mut self, task: TaskId, channel: Port) -> u32 {
         let t = &self.tasks[task];
-        let channel = &mut self.work.channels[t.spec.channel(channel)];
+        let channel = &mut self.work.channels[At(t.spec.channel(channel))];
         let received = channel.receive(t.slept);
         if received.wakes_reader || received.wakes_writers != Wakes::None {
             // A TCP sender's room is reported by an acknowledgement, in softirq and not sync.

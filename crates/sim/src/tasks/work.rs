@@ -1,7 +1,7 @@
 //! The program of a run and what its tasks share: channels, lists, mutexes, requests, and
 //! work that arrives from outside at its own times.
 
-use crate::ids::{CpuVec, TaskVec};
+use crate::ids::{At, CpuVec, IdVec, TaskVec};
 use std::collections::VecDeque;
 
 use reveille_machine::Machine;
@@ -20,7 +20,7 @@ pub(crate) struct Work<'a> {
     pub(crate) program: &'a Program,
     pub(crate) code: Code,
     pub(crate) messages: MessageCosts,
-    pub(crate) channels: Vec<Channel>,
+    pub(crate) channels: IdVec<At, Channel>,
     /// Head of each list that tasks join.
     pub(crate) lists: Vec<TaskId>,
     mutexes: Vec<Mutex>,
@@ -43,11 +43,19 @@ impl<'a> Work<'a> {
             channel.wakes_when_freed = wakes_when_freed;
             channel
         };
+        let channels: IdVec<At, Channel> = program.channels.iter().map(channel).collect();
+        for task in &program.tasks {
+            for op in &program.roles[usize::from(task.role)].ops {
+                if let Op::Send { channel, .. } | Op::Recv { channel, .. } = *op {
+                    channels.checked(At(task.channel(channel)));
+                }
+            }
+        }
         Work {
             program,
             code,
             messages: MessageCosts::new(&machine.cost),
-            channels: program.channels.iter().map(channel).collect(),
+            channels,
             lists: vec![TaskId::NONE; program.n_lists as usize],
             mutexes: vec![Mutex::default(); program.n_locks as usize],
             gate: Gate::new(program),
