@@ -10,6 +10,7 @@ load
 case $(cat $sched_ext/root/ops) in reveille_[0-9]*) ;; *) die "another scheduler is loaded" ;; esac
 stat -c %a /run/scx_reveille /run/scx_reveille/socket | tr '\n' ' ' | grep -q '^700 600 ' ||
     die "the socket is open for others"
+[ "$(stat -c %a /run/scx/root/stats)" = 600 ] || die "there is no socket for scxtop"
 code=0
 scx_reveille 2>second || code=$?
 [ "$code" = 2 ] && grep -q 'another sched_ext scheduler is running: reveille' second ||
@@ -39,7 +40,7 @@ still_loaded storms
 scx_reveille --monitor 1 --json >monitor & sleep 3; kill -INT $!; tail -n 1 monitor
 kill -TERM "$loader"
 ended 0
-[ ! -e /run/scx_reveille/socket ] || die "the socket is left behind"
+[ ! -e /run/scx_reveille/socket ] && [ ! -e /run/scx/root/stats ] || die "the socket is left behind"
 
 load --base v4.5
 storm --seconds "$STORM_SECONDS" fork affinity
