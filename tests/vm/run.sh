@@ -128,6 +128,7 @@ four=("${tiny[@]}" --smp sockets=1,cores=2,threads=2)
 boot scx-shares "${four[@]}" "${programs[@]}" -- scx-fair scx-quota
 boot scx-locks "${tiny[@]}" "${programs[@]}" -- scx-locks
 boot scx-floor "${tiny[@]}" "${programs[@]}" -- scx-floor
+boot scx-random "${tiny[@]}" "${programs[@]}" -- scx-random
 boot scx-wakeups "${tiny[@]}" "${programs[@]}" -- scx-wakeups
 boot scx-safe --timeout 400 --allow 'disabled by sysrq' "${few[@]}" "${programs[@]}" -- scx-safe
 boot scx-decisions --timeout 900 "${some[@]}" "${programs[@]}" -- scx-decisions
