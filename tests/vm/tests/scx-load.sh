@@ -31,8 +31,8 @@ done
 scx_reveille set +SWQUEUE -SIS_UTIL || die "set was refused"
 storm --seconds "$STORM_SECONDS" fork affinity
 code=0
-scx_reveille set +EEVDF 2>refused || code=$?
-[ "$code" = 2 ] && grep -q 'means nothing' refused || die "set +EEVDF: $code, $(cat refused)"
+scx_reveille set -EEVDF 2>refused || code=$?
+[ "$code" = 2 ] && grep -q 'means nothing' refused || die "set -EEVDF: $code, $(cat refused)"
 scx_reveille set +SWQUEUE_SHARD,+SIS_SHORT,+SIS_UTIL
 storm --seconds "$STORM_SECONDS" hotplug
 storm --seconds $((STORM_SECONDS * 2))
