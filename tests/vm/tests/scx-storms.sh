@@ -4,7 +4,7 @@
 set -eu
 . /lib/functions.sh
 
-: "${SECONDS_EACH:=3}" "${CLASSES:=kernel scx_reveille}"
+: "${SECONDS_EACH:=3}" "${CLASSES:=kernel scx_reveille}" "${STORMS:=weights deep many quota moves locks hotplug}"
 root=/sys/fs/cgroup/storms-test
 mkdir d
 
@@ -23,6 +23,11 @@ share() {
     "$@"
     shared=$(awk -v used=$(($(used_us "$of") - before)) -v took=$(($(now_us) - from_us)) 'BEGIN {
         printf "%.2f", 1000 * used / took }')
+}
+# at_most DUE: ms per s of `shared`, more or less the phase of a period.
+at_most() {
+    awk -v got="$shared" -v due="$1" 'BEGIN { exit got > due * 1.2 }' || [ "$class" = kernel ] ||
+        fail "$storm: $shared ms/s, $1 due"
 }
 
 weights() {
@@ -49,6 +54,7 @@ deep() {
     hogs "$inner" 0-1 2
     sleep 1
     share $root canary
+    at_most 100
     row "depth 40 below 10 ms/100 ms" "$shared ms/s, 100 due"
     clear_all
 }
@@ -76,14 +82,15 @@ quota() {
     echo "10000 100000" >$root/small/cpu.max
     sleep 1
     share $root/small sleep "$SECONDS_EACH"
+    at_most 100
     row "cpu.max written $(($(cat flips) / SECONDS_EACH)) times a second" "then $shared ms/s, 100 due"
     clear_all
 }
 moves() {
-    storm --seconds "$SECONDS_EACH" --stall 30 cgroup affinity >said 2>&1 & storm=$!
+    storm --seconds "$SECONDS_EACH" --stall 30 cgroup affinity >said 2>&1 & moving=$!
     canary $((SECONDS_EACH - 1))
     code=0
-    wait $storm || code=$?
+    wait $moving || code=$?
     [ $code = 0 ] || { cat said; fail "the storm of groups under $class"; }
     row "moves between limited groups, with affinities" "no task stalled"
 }
@@ -93,6 +100,7 @@ locks() {
     for _ in 1 2 3 4 5 6; do sh -c 'echo 0 >"$1"; exec task files d' files $root/limited/cgroup.procs & done
     sleep 1
     share $root/limited canary
+    at_most 10
     row "a folder's lock, wanted by six tasks in 10 ms/1 s" "$shared ms/s, 10 due"
     clear_all
 }
@@ -114,13 +122,14 @@ hotplug() {
     : >stop
     wait $plug
     rm stop
+    at_most 10
     row "a CPU off and on $(cat plugged) times, with throttled tasks" "$shared ms/s, 10 due"
     clear_all
 }
 
 for class in $CLASSES; do
     [ $class = kernel ] || load
-    for storm in weights deep many quota moves locks hotplug; do $storm; done
+    for storm in $STORMS; do $storm; done
 done
 [ "$class" = kernel ] || finish
 exit $failed
