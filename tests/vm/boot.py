@@ -6,8 +6,9 @@ and brings back what they wrote.
 
 A script is run by busybox's sh, as root, in the order given; what it puts into $OUT lies in
 --out afterwards, with the kernel's log as `dmesg`. Exit code: that of the first script that
-did not end with 0, 1 if the kernel complained, or 3 if there is no result: no kernel, or the
-guest crashed or took too long.
+did not end with 0, 1 if the kernel complained, 3 if there is no result: no kernel, or the
+guest crashed or took too long; or 4 if what failed is INCONCLUSIVE: the host took a quarter of the
+guest's CPU time away, or others used as much of the host's.
 """
 
 import argparse
@@ -28,6 +29,9 @@ import kernel
 from initramfs import BadProgram, Initramfs
 
 NO_RESULT = 3
+INCONCLUSIVE = 4
+# With so much taken from a guest, its stalls and shares say little about a scheduler.
+BUSY = 0.25
 LAST_LINES = 50
 
 # A bug in QEMU before 8.1 (a CPU goes on with code that another has patched) stops a kernel of
@@ -140,6 +144,8 @@ def command(args, guest_kernel, initrd, results):
     accelerate = ["-accel", "tcg,thread=multi"]
     if args.icount:
         accelerate = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
+    else:
+        append.append(f"HOST_CPUS={os.cpu_count()}")
     return [
         "qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", "pc", *accelerate,
@@ -230,19 +236,27 @@ def collect(results, out):
         raise NoResult(f"the guest brought nothing back: it crashed before its end ({why})") from None
 
 
-def verdict(args, out):
-    """Prints how each script ended; the exit code."""
-    code = 0
+def verdict(args, out, others):
+    """Prints how each script ended, on a host of which others used so much; the exit code."""
+    codes = []
     for number, script in enumerate(args.script):
         name = name_of(script)
         try:
             with open(os.path.join(out, f"{number:02}-{name}.exit"), encoding="utf-8") as file:
-                ended = int(file.read())
+                ended, taken = (int(word) for word in file.read().split())
         except (OSError, ValueError):
             raise NoResult(f"{name}: the guest ended without a result of it") from None
-        print(f"boot.py: {'passed' if ended == 0 else 'FAILED'}: {name}"
-              f"{f' (exit code {ended})' if ended else ''}")
-        code = code or ended
+        # Where instructions are the clock, the host cannot matter.
+        busy = not args.icount and max(taken / 100, others) >= BUSY
+        if ended == 0:
+            print(f"boot.py: passed: {name}")
+        elif busy:
+            print(f"boot.py: INCONCLUSIVE: {name} (exit code {ended}): the host took {taken}% of the "
+                  f"guest's CPU time, others used {others:.0%} of the host's CPUs")
+            codes.append(INCONCLUSIVE)
+        else:
+            print(f"boot.py: FAILED: {name} (exit code {ended})")
+            codes.append(ended)
     with open(os.path.join(out, "dmesg"), encoding="utf-8", errors="replace") as file:
         log = file.read().splitlines()
     complaints = [
@@ -251,12 +265,16 @@ def verdict(args, out):
     ]
     for line in complaints[:LAST_LINES]:
         print(f"boot.py: FAILED: the kernel says: {line}")
-    return code or (1 if complaints else 0)
+    failed = [code for code in codes if code != INCONCLUSIVE]
+    if failed or complaints:
+        return (failed + [1])[0]
+    return INCONCLUSIVE if codes else 0
 
 
 def main():
     args = arguments()
     begin = time.monotonic()
+    others = 0.0
     with tempfile.TemporaryDirectory() as own:
         out = args.out or os.path.join(own, "out")
         os.makedirs(out, exist_ok=True)
@@ -277,10 +295,11 @@ def main():
                 others = others_share(stat, stat_after, own_after - own)
                 print(f"boot.py: others used {others:.0%} of the host's CPUs")
             collect(results, out)
-            code = verdict(args, out)
+            code = verdict(args, out, others)
         except (NoResult, BadProgram, kernel.NotToBeHad, OSError) as why:
-            print(f"boot.py: FAILED: {why}", file=sys.stderr)
-            return NO_RESULT
+            busy = others >= BUSY
+            print(f"boot.py: {'INCONCLUSIVE' if busy else 'FAILED'}: {why}", file=sys.stderr)
+            return INCONCLUSIVE if busy else NO_RESULT
     print(f"boot.py: {time.monotonic() - begin:.1f} s")
     return code
 

@@ -3,8 +3,10 @@
 # schedulers of others beside it, in an emulated machine that counts instructions. Prints a
 # table; with --json FILE writes the figures as well. Logs: target/vm/out/cost-N.
 #
-#   cost.sh [--peers] [--only NAME,...] [--boots N] [--json FILE] SCX_REVEILLE
+#   cost.sh [--peers] [--only NAME,...] [--before FILE] [--boots N] [--json FILE] SCX_REVEILLE
 #
+# --before FILE is another build of scx_reveille, measured in the same boot: its rows end in
+# `.before`.
 # --peers builds those of PEERS from the crate registry, once, into target/vm/peers; nothing
 # of theirs becomes part of this project. --boots N measures all of it N times [2].
 set -eu -o pipefail
@@ -12,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 PEERS=(scx_bpfland@1.1.4 scx_lavd@1.1.4)
 VARIANTS=(
-    "v6.4"
+    "v6.4 --base v6.4"
     "v6.4+SWQUEUE --base v6.4 --with +SWQUEUE"
     "v6.2+SIS_SHORT --base v6.2 --with +SIS_SHORT"
     "v5.13 --base v5.13"
@@ -32,13 +34,15 @@ usage() {
     exit 2
 }
 
-peers=no only='' boots=2 json=''
+peers=no only='' before='' boots=2 json=''
 while [ $# -gt 1 ]; do
     case $1 in
         --peers) peers=yes ;;
-        --only | --boots | --json)
+        --only | --before | --boots | --json)
             [ $# -gt 2 ] || usage
-            case $1 in --only) only=$2 ;; --boots) boots=$2 ;; --json) json=$2 ;; esac
+            case $1 in
+                --only) only=$2 ;; --before) before=$2 ;; --boots) boots=$2 ;; --json) json=$2 ;;
+            esac
             shift
             ;;
         *) usage ;;
@@ -72,9 +76,12 @@ for name in ${only//,/ }; do
 done
 programs=(--program $work/wakeups --program "$(PATH=$PATH:/usr/sbin:/sbin command -v bpftool)"
     --program "$reveille:/bin/scx_reveille")
+[ -z "$before" ] || programs+=(--program "$before:/bin/scx_reveille.before")
 for variant in "${VARIANTS[@]}"; do
     read -r name options <<<"$variant"
-    if wanted "$name"; then echo "$name scx_reveille $options" >>$work/list; fi
+    wanted "$name" || continue
+    [ -z "$before" ] || echo "$name.before scx_reveille.before $options" >>$work/list
+    echo "$name scx_reveille $options" >>$work/list
 done
 for peer in "${PEERS[@]}"; do
     name=${peer%@*}

@@ -81,6 +81,7 @@ class Initramfs:
 
     def write(self, path):
         self.file(os.path.join(HERE, "guest", "init"), "init", 0o755)
+        self.file(os.path.join(HERE, "guest", "functions.sh"), "lib/functions.sh")
         self.entry("TRAILER!!!", 0)
         with open(path, "wb") as file:
             file.writelines(self.archive)

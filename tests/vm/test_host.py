@@ -2,6 +2,7 @@
 """What the scripts of this directory do on the host, without a guest."""
 
 import argparse
+import contextlib
 import gzip
 import io
 import json
@@ -34,7 +35,7 @@ def elf_with(section, data, directory):
         return file.read()
 
 
-class BootTest(unittest.TestCase):
+class HostTest(unittest.TestCase):
     def test_what_others_take_is_neither_idle_nor_the_guest(self):
         tick = os.sysconf("SC_CLK_TCK")
         before = "cpu  100 0 50 1000 0 0 0 0 0 0"
@@ -42,6 +43,26 @@ class BootTest(unittest.TestCase):
         after = f"cpu  {100 + 5 * tick} 0 {50 + tick} {1000 + 3 * tick} 0 0 0 {tick} 0 0"
         self.assertAlmostEqual(boot.others_share(before, after, 4), 0.3)
         self.assertEqual(boot.others_share(before, before, 0), 0)
+
+    def test_a_failure_is_inconclusive_on_a_busy_host_only(self):
+        cases = [  # What the scripts left, icount, others' share, a complaint; the exit code.
+            (["0 90"], False, 0.9, "", 0),
+            (["2 10"], False, 0.1, "", 2),
+            (["2 40"], False, 0.1, "", boot.INCONCLUSIVE),
+            (["2 10"], False, 0.3, "", boot.INCONCLUSIVE),
+            (["2 0"], True, 0.9, "", 2),
+            (["1 40", "0 0"], False, 0.1, "", boot.INCONCLUSIVE),
+            (["1 40"], False, 0.9, "BUG: scheduling while atomic", 1),
+        ]
+        for exits, icount, others, complaint, code in cases:
+            with tempfile.TemporaryDirectory() as out:
+                names = [f"{number:02}-test" for number in range(len(exits))]
+                for name, text in [*((f"{n}.exit", e) for n, e in zip(names, exits)), ("dmesg", complaint)]:
+                    with open(os.path.join(out, name), "w", encoding="utf-8") as file:
+                        file.write(text)
+                args = argparse.Namespace(script=["test.sh"] * len(exits), icount=icount, allow=[])
+                with contextlib.redirect_stdout(io.StringIO()):
+                    self.assertEqual(boot.verdict(args, out, others), code, exits)
 
 
 class KernelTest(unittest.TestCase):

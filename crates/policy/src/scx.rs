@@ -4,7 +4,7 @@
 use crate::features::{FEATURES, bits};
 
 /// The baseline that scx_reveille takes unless told otherwise.
-pub const SCX_DEFAULT_BASE: &str = "v6.4";
+pub const SCX_DEFAULT_BASE: &str = "v7.2";
 
 /// Features that have no meaning in a sched_ext scheduler, and why.
 const WITHOUT_MEANING: &[(u64, &str)] = &[

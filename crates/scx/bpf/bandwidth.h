@@ -252,8 +252,11 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 		struct task_struct *p = bpf_get_current_task_btf();
 		int stops_at_exit = 0;
 
-		/* In user mode it is stopped on the way out of this interrupt, in the kernel later. */
-		if (c->stop_tid && (u32)p->pid == c->stop_tid) {
+		/*
+		 * In user mode it is stopped on the way out of this interrupt, in the kernel later. A CPU
+		 * that goes pushes it away where it is: not out of returns_to_user(), from which none moves.
+		 */
+		if (c->online && c->stop_tid && (u32)p->pid == c->stop_tid) {
 			bpf_rcu_read_lock();
 			stops_at_exit = runs_to_exit(p, task_of(p));
 			bpf_rcu_read_unlock();

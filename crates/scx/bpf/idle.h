@@ -128,6 +128,9 @@ static __always_inline void look_after(u32 llc, u32 position, u64 now_j)
 	}
 }
 
+/* The kernel asks for one that could be written. */
+static char lost_timer[] = "the kernel did not start a cache's timer";
+
 static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 {
 	u32 llc = *key, weight = llc_place_of(llc)->weight;
@@ -160,7 +163,9 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 		next_ns = REFRESH_MAX_NS;
 	if (found->idle == weight)
 		next_ns = REFRESH_IDLE_NS;
-	start_timer(timer, next_ns, 0);
+	/* Nobody would look for tasks that wait: it is better loaded again. */
+	if (!start_timer(timer, next_ns, 0))
+		scx_leave(SCX(scx_exit_code, SCX_ECODE_ACT_RESTART), lost_timer);
 	return 0;
 }
 

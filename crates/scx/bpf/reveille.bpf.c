@@ -157,8 +157,9 @@ static __noinline int note_allowed(struct task_struct *p, struct task_state *t,
 	bool all = true;
 	int i;
 
-	/* What is beyond the kernel's number of CPUs is read, and never asked for. */
-	bpf_probe_read_kernel(bits, sizeof(bits), mask);
+	/* Unreadable, it counts as all CPUs: the kernel moves a task that is where it may not be. */
+	if (bpf_probe_read_kernel(bits, (n_cpu_ids + 63) / 64 * 8, mask))
+		__builtin_memset(bits, 0xff, sizeof(bits));
 	for_each(i, n_cpu_ids)
 	{
 		if (place_of(i)->smt_width && !(bits[(i / 64) & (MAX_CPUS / 64 - 1)] >> (i % 64) & 1))
@@ -416,6 +417,13 @@ void STRUCT_OPS_SLEEPABLE(reveille_cpu_offline, s32 cpu)
 	bpf_rcu_read_unlock();
 }
 
+/* Of a map of timers, with the map's callback. */
+#define init_timer(t, map, callback)                                                      \
+	({                                                                                 \
+		s32 failed = bpf_timer_init(&(t)->timer, (map), CLOCK_MONOTONIC);          \
+		failed ? failed : bpf_timer_set_callback(&(t)->timer, (callback));         \
+	})
+
 s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 {
 	struct timer *timer;
@@ -442,8 +450,9 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		timer = bpf_map_lookup_elem(&stop_timers, &key);
 		if (!timer)
 			break;
-		bpf_timer_init(&timer->timer, &stop_timers, CLOCK_MONOTONIC);
-		bpf_timer_set_callback(&timer->timer, stop_timer_fired);
+		error = init_timer(timer, &stop_timers, stop_timer_fired);
+		if (error)
+			return error;
 	}
 	for_each(i, n_shards)
 	{
@@ -458,8 +467,9 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		timer = bpf_map_lookup_elem(&limit_timers, &key);
 		if (!timer)
 			break;
-		bpf_timer_init(&timer->timer, &limit_timers, CLOCK_MONOTONIC);
-		bpf_timer_set_callback(&timer->timer, limit_timer_fired);
+		error = init_timer(timer, &limit_timers, limit_timer_fired);
+		if (error)
+			return error;
 	}
 	for_each(i, n_llcs)
 	{
@@ -468,9 +478,9 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		timer = bpf_map_lookup_elem(&llc_timers, &key);
 		if (!timer)
 			break;
-		bpf_timer_init(&timer->timer, &llc_timers, CLOCK_MONOTONIC);
-		bpf_timer_set_callback(&timer->timer, llc_timer_fired);
-		error = bpf_timer_start(&timer->timer, REFRESH_MIN_NS, 0);
+		error = init_timer(timer, &llc_timers, llc_timer_fired);
+		if (!error)
+			error = bpf_timer_start(&timer->timer, REFRESH_MIN_NS, 0);
 		if (error)
 			return error;
 	}

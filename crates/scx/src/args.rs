@@ -83,15 +83,17 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "monitor", "help_stats"])]
     pub policy: Option<PathBuf>,
     /// How long a task runs before others of its CPU have their turn, in us, 100 to
-    /// 100000 [default: the baseline's minimal granularity, 3000 from 8 CPUs on]
+    /// 100000 [default: the baseline's base slice, 2800 from 8 CPUs on; before v6.12 its minimal
+    /// granularity, 3000]
     #[arg(long, value_name = "US")]
     pub slice_us: Option<u64>,
     /// Virtual time that a task which has slept may be ahead of its queue, in us, 0 to
-    /// 1000000; GENTLE_FAIR_SLEEPERS halves it [default: eight slices of the baseline]
+    /// 1000000; GENTLE_FAIR_SLEEPERS halves it [default: two slices; before v6.12 eight]
     #[arg(long, value_name = "US")]
     pub sleeper_credit_us: Option<u64>,
     /// With WAKEUP_PREEMPTION, virtual time that a wakee must be ahead to take the CPU
-    /// from the running task, in us, 0 to 1000000 [default: as sched_wakeup_granularity]
+    /// from the running task, in us, 0 to 1000000 [default: as sched_wakeup_granularity]; from
+    /// v6.12 on a task keeps the CPU for its slice
     #[arg(long, value_name = "US")]
     pub wakeup_granularity_us: Option<u64>,
     /// CPU time that a CPU draws from its group's quota at a time, in us, 1000 to 100000

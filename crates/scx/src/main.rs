@@ -15,6 +15,7 @@ mod policy_file;
 mod replay;
 mod run;
 mod scheduler;
+mod scx_stats;
 mod server;
 mod settings;
 mod stats;

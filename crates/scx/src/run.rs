@@ -17,6 +17,7 @@ use crate::error::ScxError;
 use crate::kernel::{self, Abilities};
 use crate::policy_file::PolicyFile;
 use crate::scheduler::{Exit, Room, Scheduler, optional_callbacks, this_machine};
+use crate::scx_stats;
 use crate::server::{Answer, Request, SOCKET, Server};
 use crate::settings::{Settings, edited};
 use crate::stats::{self, Stats};
@@ -111,7 +112,13 @@ fn once(
         Scheduler::load(&mut room, settings, tables, abilities, recording.is_some(), policy)?;
     let server = match kept.server.take() {
         Some(server) => server,
-        None => Server::listen(Path::new(SOCKET))?,
+        None => {
+            let mut server = Server::listen(Path::new(SOCKET))?;
+            if let Err(error) = server.listen_also(Path::new(scx_stats::SOCKET)) {
+                warn!("scxtop and scxstats will see nothing: {error}");
+            }
+            server
+        }
     };
     info!(
         "scheduling {} CPUs in {} caches as {}{}",

@@ -402,6 +402,10 @@ fn set_callbacks(
         ops.cpu_offline = std::ptr::null_mut();
     }
     ops.hotplug_seq = hotplug_seq;
+    let name = concat!("reveille_", env!("CARGO_PKG_VERSION"));
+    for (to, from) in ops.name.iter_mut().zip(name.bytes()) {
+        *to = from as _;
+    }
     ops.timeout_ms = settings.watchdog_ms;
     Ok(())
 }

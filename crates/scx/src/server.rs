@@ -1,5 +1,5 @@
-//! The local socket: statistics and `set`, for root alone. One line of JSON asks, one
-//! line answers.
+//! The local sockets: statistics and `set`, for root alone. One line of JSON asks, one line
+//! answers. Both sockets know both protocols.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ScxError;
+use crate::scx_stats;
 use crate::stats::Stats;
 
 /// Where the scheduler that runs listens.
@@ -57,8 +58,9 @@ type Asked = (Request, Sender<Answer>);
 /// another, nor the scheduler for any.
 pub struct Server {
     requests: Receiver<Asked>,
+    sender: Sender<Asked>,
     ended: Arc<AtomicBool>,
-    path: PathBuf,
+    paths: Vec<PathBuf>,
 }
 
 impl Server {
@@ -67,6 +69,18 @@ impl Server {
     /// # Errors
     /// A directory or socket that cannot be made.
     pub fn listen(path: &Path) -> Result<Server, ScxError> {
+        let (sender, requests) = mpsc::channel();
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut server = Server { requests, sender, ended, paths: Vec::new() };
+        server.listen_also(path)?;
+        Ok(server)
+    }
+
+    /// Listens at one more path.
+    ///
+    /// # Errors
+    /// As [`Server::listen`].
+    pub fn listen_also(&mut self, path: &Path) -> Result<(), ScxError> {
         let failed = |error| {
             ScxError::io(
                 format!("cannot listen at {}", path.display()),
@@ -84,14 +98,13 @@ impl Server {
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        let (sender, requests) = mpsc::channel();
-        let ended = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&ended);
+        let (sender, told) = (self.sender.clone(), Arc::clone(&self.ended));
         std::thread::Builder::new()
             .name("socket".to_owned())
             .spawn(move || accept(&listener, &sender, &told))
             .map_err(failed)?;
-        Ok(Server { requests, ended, path: path.to_owned() })
+        self.paths.push(path.to_owned());
+        Ok(())
     }
 
     /// Answers who asks within `wait`, by `answer`.
@@ -132,32 +145,50 @@ fn accept(listener: &UnixListener, requests: &Sender<Asked>, ended: &AtomicBool)
 impl Drop for Server {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
-        let _ = UnixStream::connect(&self.path);
-        let _ = fs::remove_file(&self.path);
+        for path in &self.paths {
+            // Wakes the thread that accepts.
+            let _ = UnixStream::connect(path);
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
 fn converse(stream: &UnixStream, requests: &Sender<Asked>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(io::Read::take(stream, MAX_REQUEST)).read_line(&mut line)?;
-    let said = match serde_json::from_str(&line) {
-        Ok(request) => {
-            let (to, answer) = mpsc::channel();
-            let gone = |_| io::Error::other("the scheduler has ended");
-            requests.send((request, to)).map_err(|_| gone(mpsc::RecvError))?;
-            answer.recv().map_err(gone)?
-        }
-        Err(error) => Answer::Refused {
-            problem: format!("the request is no line of JSON that is known here: {error}"),
-            help: r#"ask "stats" or {"set":"+FEATURE"}"#.to_owned(),
-        },
+    let ask = |request| {
+        let (to, answer) = mpsc::channel();
+        let gone = |_| io::Error::other("the scheduler has ended");
+        requests.send((request, to)).map_err(|_| gone(mpsc::RecvError))?;
+        answer.recv().map_err(gone)
     };
-    let mut text = serde_json::to_vec(&said)?;
-    text.push(b'\n');
-    (&mut &*stream).write_all(&text)
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        io::Read::take(&mut reader, MAX_REQUEST).read_line(&mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        let mut text = if let Ok(asked) = serde_json::from_str::<scx_stats::Asked>(&line) {
+            // Such clients may ask once a minute.
+            stream.set_read_timeout(None)?;
+            let answer = asked.answer(|| match ask(Request::Stats)? {
+                Answer::Stats(stats) => Ok(*stats),
+                _ => Err(io::Error::other("no statistics")),
+            })?;
+            serde_json::to_vec(&answer)?
+        } else {
+            serde_json::to_vec(&match serde_json::from_str(&line) {
+                Ok(request) => ask(request)?,
+                Err(error) => Answer::Refused {
+                    problem: format!("the request is no line of JSON that is known here: {error}"),
+                    help: r#"ask "stats" or {"set":"+FEATURE"}"#.to_owned(),
+                },
+            })?
+        };
+        text.push(b'\n');
+        (&mut &*stream).write_all(&text)?;
+    }
 }
 
 /// Asks the scheduler that listens at `path`.
@@ -202,7 +233,9 @@ mod tests {
     fn a_request_is_answered_and_nonsense_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run/socket");
-        let server = Server::listen(&path).unwrap();
+        let mut server = Server::listen(&path).unwrap();
+        let also = dir.path().join("scx/root/stats");
+        server.listen_also(&also).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let mode = fs::metadata(path.parent().unwrap()).unwrap().permissions().mode();
@@ -212,6 +245,15 @@ mod tests {
         let client = std::thread::spawn({
             let path = path.clone();
             move || {
+                // A connection to scx_stats stays open.
+                let mut stats = UnixStream::connect(&also).unwrap();
+                let mut answers = BufReader::new(stats.try_clone().unwrap());
+                for at_ms in [r#""at_ms":1"#, r#""at_ms":2"#] {
+                    stats.write_all(b"{\"req\":\"stats\",\"args\":{}}\n").unwrap();
+                    let mut line = String::new();
+                    answers.read_line(&mut line).unwrap();
+                    assert!(line.contains(r#""errno":0"#) && line.contains(at_ms), "{line}");
+                }
                 let set = ask(&path, &Request::Set("+SWQUEUE".to_owned())).unwrap();
                 let mut raw = UnixStream::connect(&path).unwrap();
                 raw.write_all(b"what?\n").unwrap();
@@ -220,10 +262,14 @@ mod tests {
                 (set, line)
             }
         });
+        let mut at_ms = 0;
         while !client.is_finished() {
             server.serve(Duration::from_millis(20), |request| match request {
                 Request::Set(edits) => Answer::Features(vec![edits]),
-                Request::Stats => unreachable!("nobody asked"),
+                Request::Stats => {
+                    at_ms += 1;
+                    Answer::Stats(Box::new(Stats { at_ms, ..Stats::default() }))
+                }
             });
         }
         let (set, line) = client.join().unwrap();

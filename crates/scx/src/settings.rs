@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use reveille_policy::{Policy, Tunables, scaling_factor, scx_without_meaning};
+use reveille_policy::{Policy, Tunables, bits, scaling_factor, scx_without_meaning};
 
 use crate::args::RunArgs;
 use crate::error::ScxError;
@@ -49,13 +49,16 @@ impl Settings {
         };
         let tunables = policy.tunables(n_cpus, hz);
         let unit_us = tunables.min_granularity_ns / 1000;
-        // As sched_latency and sched_wakeup_granularity: 6 ms and 1 ms, scaled.
+        // As sched_latency and sched_wakeup_granularity: 6 ms and 1 ms, scaled. With EEVDF a
+        // task that slept keeps no more lag than two slices.
         let scale = scaling_factor(n_cpus);
+        let eevdf = policy.features & bits::EEVDF != 0;
+        let credit_us = if eevdf { 2 * unit_us } else { 6000 * scale };
         Ok(Settings {
             slice_ns: within("--slice-us", args.slice_us.unwrap_or(unit_us), 100..=100_000)?,
             sleeper_credit_ns: within(
                 "--sleeper-credit-us",
-                args.sleeper_credit_us.unwrap_or(6000 * scale),
+                args.sleeper_credit_us.unwrap_or(credit_us),
                 0..=1_000_000,
             )?,
             wakeup_granularity_ns: within(

@@ -85,7 +85,8 @@ pub struct GroupCounters {
     pub burst_us_used: u64,
 }
 
-const NOW_MEANINGS: &[(&str, &str)] = &[
+/// Name and meaning of what is as it is now.
+pub const NOW_MEANINGS: &[(&str, &str)] = &[
     ("policy", "The --policy file that selects CPUs; null without one"),
     (
         "limits_refused",
@@ -95,7 +96,8 @@ const NOW_MEANINGS: &[(&str, &str)] = &[
     ("groups_without_weight", "Groups beyond 65535, which count as their parents"),
 ];
 
-const GROUP_MEANINGS: &[(&str, &str)] = &[
+/// Names and meanings of a group's figures.
+pub const GROUP_MEANINGS: &[(&str, &str)] = &[
     ("cgroup", "Directory of the group below the mount of cgroup v2"),
     ("quota_us, period_us, burst_us", "cpu.max and cpu.max.burst"),
     ("nr_periods", "Periods that ended while the group was active"),

@@ -39,7 +39,7 @@ fn edits_are_made_to_the_base_of_the_comparison_or_the_one_named() {
         "[]",
         "scx_reveille --base v5.13 --with +SIS_SHORT",
         "scx_reveille --base v5.13",
-        "scx_reveille --base v6.4",
+        "scx_reveille --base v7.2",
         "scx_reveille --base v4.5 --with +SIS_FIRST",
         "scx_bpfland",
         r#"[("WA_IDLE", false)]"#,

@@ -1,29 +1,15 @@
 # Limits hold whatever the shape of the tree: below many levels, beside more groups than there are
 # slots for limits, and beyond the last slot, where the ancestor's limit holds and the log says so.
 set -eu
+. /lib/functions.sh
 
 : "${SECONDS_EACH:=4}"
 # As many limits as scx_reveille keeps: MAX_LIMITS - 1 of bpf/state.h.
 LIMITS=1023
 root=/sys/fs/cgroup/limits-test
 
-scx_reveille --watchdog-ms 10000 2>log &
-loader=$!
-trap 'kill $loader; wait $loader || true; cat log' EXIT
-while [ "$(cat /sys/kernel/sched_ext/state)" != enabled ]; do
-    kill -0 $loader
-    sleep 0.1
-done
+load
 
-failed=0
-fail() {
-    echo "limits: FAILED: $*"
-    failed=1
-}
-used_us() { awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat"; }
-now_us() { awk '{ printf "%d", $1 * 1e6 }' /proc/uptime; }
-# hog GROUP CPU
-hog() { sh -c 'echo 0 >"$1"; exec taskset -c "$2" sh -c "while :; do :; done"' hog "$1/cgroup.procs" "$2" & }
 # between NAME GROUP LEAST MOST: CPUs that the group uses over SECONDS_EACH.
 between() {
     from_us=$(now_us)
@@ -46,11 +32,6 @@ chain() {
     done
     echo "$inner"
 }
-clear_all() {
-    for pid in $(find "$root" -name cgroup.procs -exec cat {} +); do kill -9 "$pid"; done
-    sleep 1
-    find "$root" -depth -type d -exec rmdir {} +
-}
 # monitored WORDS OPTION...: does --monitor say so of the present?
 monitored() {
     words=$1
@@ -69,7 +50,7 @@ echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 mkdir $root
 echo "10000 100000" >$root/cpu.max
 deep=$(chain $root 30)
-hog "$deep" 0
+hogs "$deep" 0 1
 sleep 1
 between "30 levels below 10 ms/100 ms" $root 0.08 0.11
 # A limit in the middle, written and taken back while the hog runs.
@@ -93,7 +74,7 @@ while [ "$at" != "$deep" ]; do
     echo "50000 100000" >"$at/cpu.max"
 done
 echo "10000 100000" >$root/cpu.max
-hog "$deep" 1
+hogs "$deep" 1 1
 sleep 1
 between "20 limits within each other, the least around all" $root 0.05 0.11
 clear_all
@@ -103,7 +84,7 @@ mkdir $root
 echo +cpu >$root/cgroup.subtree_control
 seq 1060 | sed "s|^|$root/free|" | xargs mkdir
 mkdir $root/limited
-hog $root/limited 0
+hogs $root/limited 0 1
 sleep 0.5
 echo "10000 100000" >$root/limited/cpu.max
 sleep 1
@@ -121,7 +102,7 @@ seq $((LIMITS - 1)) | sed "s|^|$root/many/g|" | xargs mkdir
 for i in $(seq $((LIMITS - 1))); do echo "50000 100000" >$root/many/g$i/cpu.max; done
 mkdir $root/around/late
 echo "5000 100000" >$root/around/late/cpu.max
-hog $root/around/late 2
+hogs $root/around/late 2 1
 sleep 1
 between "a limit too many, within 20 ms/100 ms" $root/around 0.17 0.22
 grep -q '/limits-test/around/late' log || fail "the log does not name the group without a slot"
@@ -137,5 +118,4 @@ sleep 1
 between "written again once two slots are free" $root/around 0.04 0.06
 monitored '"limits_refused":0' --json
 clear_all
-[ "$(cat /sys/kernel/sched_ext/state)" = enabled ] || fail "the kernel has ended the scheduler"
-exit $failed
+finish

@@ -2,33 +2,16 @@
 # examples and the template load; tasks land where first_fit says; a wrong CPU is counted and does
 # no harm; what the verifier refuses is told with the file's line.
 set -eu
+. /lib/functions.sh
 
 : "${SECONDS_EACH:=10}"
-fail() {
-    echo "scx-policy: $*"
-    exit 1
-}
-# load FILE: until it answers.
-load() {
-    scx_reveille --watchdog-ms 10000 --policy "/policies/$1.o" 2>log &
-    loader=$!
-    for _ in $(seq 600); do
-        [ -S /run/scx_reveille/socket ] && break
-        kill -0 "$loader" 2>/dev/null || fail "$1 is not loaded: $(cat log)"
-        sleep 0.1
-    done
-    grep -q "$1.c selects the CPU" log || fail "the log does not name the file: $(cat log)"
+load_policy() {
+    load --policy "/policies/$1.o"
+    grep -q "$1.c selects the CPU" log || die "the log does not name the file: $(cat log)"
 }
 end() {
-    code=0
     kill -TERM "$loader"
-    wait "$loader" || code=$?
-    [ "$code" = 0 ] || fail "exit code $code: $(cat log)"
-    for _ in $(seq 100); do
-        [ "$(cat /sys/kernel/sched_ext/state)" = disabled ] && return
-        sleep 0.1
-    done
-    fail "it is still loaded"
+    ended 0
 }
 monitor() {
     scx_reveille --monitor 1 --json >monitor &
@@ -40,10 +23,10 @@ monitor() {
 }
 
 cpus=$(nproc)
-[ "$cpus" -ge 4 ] || fail "four CPUs are needed, there are $cpus"
+[ "$cpus" -ge 4 ] || die "four CPUs are needed, there are $cpus"
 
 # Two tasks that wake every millisecond, and the shell that looks at where they last ran.
-load first_fit
+load_policy first_fit
 mkdir -p one two
 task canary one "$SECONDS_EACH" >waits & one=$!
 task canary two "$SECONDS_EACH" >waits & two=$!
@@ -58,37 +41,38 @@ wait "$one" "$two"
 sort places | uniq -c | awk '{ print "scx-policy: first_fit: CPU " $2 ": " $1 " samples" }'
 # With the shell they are three, and the last CPU of four is hardly ever needed.
 awk -v last=$((cpus - 1)) '{ n += $1 == last } END { exit !(NR > 50 && n < 0.15 * NR) }' places ||
-    fail "tasks are not on the lowest CPUs"
+    die "tasks are not on the lowest CPUs"
 monitor >last
-grep -q '"policy":"first_fit.c"' last || fail "--monitor does not name the file: $(cat last)"
-grep -q '"own":[1-9]' last || fail "the file has chosen nothing: $(cat last)"
-grep -q '"wrong_cpu":0' last || fail "wrong CPUs: $(cat last)"
+grep -q '"policy":"first_fit.c"' last || die "--monitor does not name the file: $(cat last)"
+grep -q '"own":[1-9]' last || die "the file has chosen nothing: $(cat last)"
+grep -q '"wrong_cpu":0' last || die "wrong CPUs: $(cat last)"
 end
 
 for file in power_of_two sis_short template; do
-    load $file
+    load_policy $file
     storm --seconds 3 affinity fork
     monitor >last
-    grep -q '"wakeups":[1-9]' last && grep -q '"wrong_cpu":0' last || fail "$file: $(cat last)"
+    grep -q '"wakeups":[1-9]' last && grep -q '"wrong_cpu":0' last || die "$file: $(cat last)"
     end
     echo "scx-policy: $file: loaded, done"
 done
 
-load nowhere
+load_policy nowhere
 storm --seconds 3 affinity fork
 monitor >last
-grep -q '"wrong_cpu":[1-9]' last || fail "wrong CPUs are not counted: $(cat last)"
-grep -q 'nowhere.c has answered with a CPU that is not there' log || fail "no word of it: $(cat log)"
+grep -q '"wrong_cpu":[1-9]' last || die "wrong CPUs are not counted: $(cat last)"
+grep -q 'nowhere.c has answered with a CPU that is not there' log || die "no word of it: $(cat log)"
 end
 
 code=0
 scx_reveille --policy /policies/endless.o 2>refused || code=$?
 cat refused
-[ "$code" = 2 ] || fail "endless ended with $code"
-grep -q 'endless.c:1[34]: the verifier refuses it: [A-Za-z]' refused || fail "its line is not told"
-[ "$(cat /sys/kernel/sched_ext/state)" = disabled ] || fail "a refused file is loaded"
+[ "$code" = 2 ] || die "endless ended with $code"
+grep -q 'endless.c:1[34]: the verifier refuses it: [A-Za-z]' refused || die "its line is not told"
+[ "$(state)" = disabled ] || die "a refused file is loaded"
 
 code=0
 scx_reveille --policy /policies/first_fit.c 2>refused || code=$?
-[ "$code" = 2 ] && grep -q 'there is no clang' refused || fail "without clang: $code, $(cat refused)"
+[ "$code" = 2 ] && grep -q 'there is no clang' refused || die "without clang: $code, $(cat refused)"
 echo "scx-policy: all ends well"
+exit $failed

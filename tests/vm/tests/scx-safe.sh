@@ -2,51 +2,10 @@
 # a limit written all the time stays one that pays, a silent client delays nobody, two started at
 # once leave one, exit codes are as --help says, and `set` and --monitor outlive hotplug.
 set -eu
+. /lib/functions.sh
 
 : "${FLIPS_SECONDS:=8}"
 root=/sys/fs/cgroup/safe-test
-failed=0
-fail() {
-    echo "safe: FAILED: $*"
-    failed=1
-}
-state() { cat /sys/kernel/sched_ext/state; }
-# until_state STATE: within 60 s.
-until_state() {
-    for _ in $(seq 600); do
-        [ "$(state)" = "$1" ] && return
-        sleep 0.1
-    done
-    fail "the state is $(state), not $1"
-}
-load() {
-    scx_reveille --watchdog-ms 10000 "$@" 2>log &
-    loader=$!
-    until_state enabled
-    for _ in $(seq 100); do
-        [ -S /run/scx_reveille/socket ] && return
-        sleep 0.1
-    done
-}
-# ended CODE: the loader ended, with this exit code.
-ended() {
-    code=0
-    wait "$loader" || code=$?
-    until_state disabled
-    [ "$code" = "$1" ] || fail "exit code $code, not $1: $(cat log)"
-}
-used_us() { awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat"; }
-# hog GROUP COMMAND...: on CPU 0
-hog() {
-    group=$1
-    shift
-    sh -c 'echo 0 >"$1"; shift; exec "$@"' hog "$group/cgroup.procs" "$@" taskset -c 0 sh -c 'while :; do :; done' &
-}
-clear_all() {
-    for pid in $(find "$root" -name cgroup.procs -exec cat {} +); do kill -9 "$pid"; done
-    sleep 1
-    find "$root" -depth -type d -exec rmdir {} +
-}
 # idle_share NAME A B: B had 3/1027 of what both used, more or less a turn.
 idle_share() {
     a=$(used_us "$2") b=$(used_us "$3")
@@ -81,18 +40,15 @@ echo S >/proc/sysrq-trigger
 ended 3
 
 # Idle groups and tasks; a group that was idle before the scheduler came, too.
-echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
-mkdir -p $root
-echo +cpu >$root/cgroup.subtree_control
-mkdir $root/early $root/normal $root/idle
+tree early normal idle
 echo 1 >$root/early/cpu.idle
 load
-hog $root/normal env
-hog $root/early env
+hogs $root/normal 0 1
+hogs $root/early 0 1
 sleep 1
 idle_share "a group that was idle before" $root/normal $root/early
-for pid in $(cat $root/early/cgroup.procs); do kill -9 "$pid"; done
-hog $root/idle env
+kill_all $root/early
+hogs $root/idle 0 1
 echo 1 >$root/idle/cpu.idle
 sleep 1
 idle_share "a group that is idle now" $root/normal $root/idle
@@ -104,8 +60,8 @@ awk -v a=$(($(used_us $root/normal) - a)) -v b=$(($(used_us $root/idle) - b)) 'B
     printf "safe: the group that is idle no more: %.3f of the CPU\n", b / (a + b)
     exit b / (a + b) < 0.45 || b / (a + b) > 0.55
 }' || fail "a group that is idle no more has another share"
-for pid in $(cat $root/idle/cgroup.procs); do kill -9 "$pid"; done
-hog $root/normal task idle
+kill_all $root/idle
+sh -c 'echo 0 >"$1"; exec task idle taskset -c 0 task hogs 1 0' idle $root/normal/cgroup.procs &
 sleep 2
 for pid in $(cat $root/normal/cgroup.procs); do cat "/proc/$pid/schedstat"; done >tasks
 sleep 6
@@ -122,9 +78,7 @@ mkdir $root
 # The kernel patches its code for the first limit and the last: there is another.
 mkdir $root-other
 echo "100000 100000" >$root-other/cpu.max
-for cpu in 0 1 2 3; do
-    sh -c 'echo 0 >"$1"; exec taskset -c "$2" sh -c "while :; do :; done"' hog $root/cgroup.procs $cpu &
-done
+for cpu in 0 1 2 3; do hogs $root $cpu 1; done
 flips=$(task flip $root/cpu.max "$FLIPS_SECONDS" "2000 20000" "3000 10000" "1000 10000")
 echo "40000 100000" >$root/cpu.max
 sleep 1

@@ -1,0 +1,78 @@
+# What tests share, as /lib/functions.sh of the guest. A test sets `root`, its task group.
+
+test_name=${0##*/[0-9][0-9]-}
+failed=0
+sched_ext=/sys/kernel/sched_ext
+
+# fail WORDS: the test goes on, and ends with `exit $failed`. die WORDS: it ends here.
+fail() {
+    echo "$test_name: FAILED: $*"
+    failed=1
+}
+die() {
+    fail "$@"
+    exit 1
+}
+
+state() { cat $sched_ext/state; }
+# until_state STATE: within 60 s.
+until_state() {
+    for _ in $(seq 600); do
+        [ "$(state)" = "$1" ] && return
+        sleep 0.1
+    done
+    die "the state is $(state), not $1"
+}
+# load OPTION...: starts scx_reveille; it answers when this returns. README.md has why 10 s.
+load() {
+    rm -f /run/scx_reveille/socket
+    scx_reveille --watchdog-ms "${WATCHDOG_MS:-10000}" "$@" 2>log &
+    loader=$!
+    for _ in $(seq 1200); do
+        [ -S /run/scx_reveille/socket ] && return
+        kill -0 $loader 2>/dev/null || die "it is not loaded: $(cat log)"
+        sleep 0.1
+    done
+    die "no socket: $(cat log)"
+}
+# ended CODE: the loader has ended, or will, with this exit code; what it said is shown.
+ended() {
+    code=0
+    wait $loader || code=$?
+    cat log
+    until_state disabled
+    [ "$code" = "$1" ] || fail "exit code $code, not $1"
+}
+still_loaded() { [ "$(state)" = enabled ] || die "$*: the kernel has ended the scheduler: $(cat log)"; }
+# finish: it has run until here; the test ends.
+finish() {
+    still_loaded "in the end"
+    kill -INT $loader
+    ended 0
+    exit $failed
+}
+
+used_us() { awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat"; }
+now_us() { awk '{ printf "%d", $1 * 1e6 }' /proc/uptime; }
+
+# tree [GROUP...]: root, and groups in it with their own weights and limits.
+tree() {
+    echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
+    mkdir -p "$root"
+    [ $# -eq 0 ] || echo +cpu >"$root/cgroup.subtree_control"
+    for group in "$@"; do mkdir "$root/$group"; done
+}
+# hogs GROUP CPUS N [NICE]: tasks that compute on CPUs of this list.
+hogs() {
+    sh -c 'echo 0 >"$1"; exec taskset -c "$2" task hogs "$3" "$4"' hogs "$1/cgroup.procs" "$2" "$3" "${4:-0}" &
+}
+kill_all() { for pid in $(find "$1" -name cgroup.procs -exec cat {} +); do kill -9 "$pid"; done; }
+# clear_all: root is gone when it returns. Under a limit the killed, too, may wait for quota.
+clear_all() {
+    kill_all "$root"
+    for _ in $(seq 300); do
+        find "$root" -depth -type d -exec rmdir {} + 2>/dev/null && return
+        sleep 0.1
+    done
+    fail "killed tasks do not end"
+}
