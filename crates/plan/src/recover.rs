@@ -11,7 +11,6 @@ use reveille_usage::{Origin, Throttling, Unthrottled, Usage};
 use serde::Serialize;
 
 use crate::counters::requests;
-use crate::facts::threads;
 use crate::load::Load;
 use crate::make::{pool, stage};
 use crate::plan::Range;
@@ -126,8 +125,7 @@ pub(crate) fn recover(
         let usages = usages.map_err(refuse)?;
         (InferredFrom::Counters, usages)
     } else {
-        let drawn = (0..RECORDINGS)
-            .map(|n| usage.unthrottled(request.seed.wrapping_add(n), queues(usage, n)));
+        let drawn = (0..RECORDINGS).map(|n| usage.unthrottled(request.seed.wrapping_add(n), n > 0));
         let drawn = drawn.collect::<Result<Vec<Unthrottled>, String>>().map_err(refuse)?;
         let Unthrottled { pieces, held, parts, held_share, .. } = drawn[0];
         let usages = drawn.into_iter().map(|drawn| drawn.usage).collect();
@@ -167,23 +165,17 @@ pub(crate) fn recover(
     Ok(Some(Recovered { usages, inferred: Some(inferred) }))
 }
 
-/// May requests have queued in the pieces of this inferred recording that throttling did not affect?
-/// On a single thread they must have. With several, another may have served them: then the first
-/// recording has the pieces as they are, and goals hold either way.
-fn queues(usage: &Usage, number: u64) -> bool {
-    threads(usage) == 1 || number > 0
-}
-
 /// Equally likely recordings of a group that was not throttled; `None` if hardly any of its requests
-/// queued, or if the recording is of requests.
+/// queued, or if the recording is of requests. The first is the recording itself: a long piece may
+/// be one request, and another thread may have served what seems to queue. Goals hold either way.
 fn queued(usage: &Usage, seed: u64) -> Option<Recovered> {
     let pieces = usage.demands.len();
     if matches!(usage.origin, Origin::Requests) || pieces < FEWEST {
         return None;
     }
-    let draw = |number| match queues(usage, number) {
-        true => usage.queued(seed.wrapping_add(number)),
-        false => usage.clone(),
+    let draw = |number| match number {
+        0 => usage.clone(),
+        _ => usage.queued(seed.wrapping_add(number)),
     };
     let mut usages: Vec<Usage> = (0..RECORDINGS).into_par_iter().map(draw).collect();
     let requests = usages[1].demands.len();
@@ -191,9 +183,9 @@ fn queued(usage: &Usage, seed: u64) -> Option<Recovered> {
         return None;
     }
     usages[0].warnings.push(format!(
-        "Requests that queued behind each other are inferred: {pieces} pieces of work are taken for \
-         about {requests} requests, and latencies are theirs. `reveille import` takes a table of \
-         requests, which is more certain."
+        "Requests that queued behind each other are inferred: {pieces} pieces of work may be \
+         about {requests} requests. Goals hold for both; what is shown of a setting's phases is of \
+         the pieces. `reveille import` takes a table of requests, which is more certain."
     ));
     Some(Recovered { usages, inferred: None })
 }

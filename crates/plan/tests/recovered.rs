@@ -76,7 +76,8 @@ fn counters_that_no_replay_shows_are_refused() {
     traced.samples.clear();
     let found = recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap().unwrap();
     assert!(found.inferred.is_none());
-    assert!(found.usages.iter().all(|usage| usage.demands.len() > traced.demands.len()));
+    assert_eq!(found.usages[0].demands, traced.demands);
+    assert!(found.usages[1..].iter().all(|usage| usage.demands.len() > traced.demands.len()));
     traced.origin = Origin::Requests;
     assert!(recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap().is_none());
 }

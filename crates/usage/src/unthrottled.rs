@@ -17,8 +17,8 @@
 //!   exact for a busy period without waits).
 //! - Sizes of the requests are drawn from all pieces and scaled to sum to `c`, which was counted
 //!   exactly.
-//! - The first request arrives when the piece began, the others at random before they must have
-//!   run.
+//! - The first request arrives when the piece began, the others at random within it, such that each
+//!   is there when the one before is done.
 
 use reveille_measure::Random;
 use statrs::function::gamma::ln_gamma;
@@ -40,6 +40,8 @@ const MOST_HELD: f64 = 0.45;
 const SATURATED: f64 = 0.9;
 /// Numbers of requests with a log-likelihood so far below the largest are left out.
 const NEGLIGIBLE: f64 = 20.0;
+/// Draws of arrivals that leave the thread idle within the piece are repeated so often at most.
+const TRIES: usize = 64;
 /// Maximum number of requests in a piece.
 const MOST_PARTS: usize = 256;
 
@@ -314,31 +316,41 @@ impl Law {
         let drawn: Vec<f64> = (0..parts).map(|_| self.size(random)).collect();
         let all: f64 = drawn.iter().sum();
         let late = during.begin_ns < demand.at_ns;
-        let anywhere = |until_ns: Ns, random: &mut Random| {
-            during.begin_ns + random.below(until_ns.saturating_sub(during.begin_ns) + 1)
-        };
-        let mut pieces = Vec::with_capacity(parts);
-        let (mut given_ns, mut up_to) = (0, 0.0);
-        for (number, size) in drawn.iter().enumerate() {
+        // Work before each request, exact in sum: the latest that it can have arrived is when that
+        // work, without waits in between, leaves time for the rest.
+        let mut before = vec![0];
+        let mut up_to = 0.0;
+        for size in &drawn[..parts - 1] {
             up_to += size;
-            // Exact in sum.
-            let until = if number + 1 == parts {
-                demand.cpu_ns
-            } else {
-                ((up_to / all * demand.cpu_ns as f64) as Ns).clamp(given_ns, demand.cpu_ns)
-            };
-            // The remaining requests must run before the end.
-            let must_run_ns = during.end_ns.saturating_sub(demand.cpu_ns - given_ns);
-            let at_ns = match number {
-                0 if late => anywhere(demand.at_ns, random),
-                0 => demand.at_ns,
-                _ => anywhere(must_run_ns.max(during.begin_ns), random),
-            };
-            let cpu_ns = until - given_ns;
-            pieces.push(Demand { at_ns, cpu_ns, thread: demand.thread, done_ns: None });
-            given_ns = until;
+            let least = before.last().copied().unwrap_or(0);
+            let until = ((up_to / all * demand.cpu_ns as f64) as Ns).clamp(least, demand.cpu_ns);
+            before.push(until);
         }
-        pieces
+        let latest =
+            |given: Ns| during.end_ns.saturating_sub(demand.cpu_ns - given).max(during.begin_ns);
+        let mut arrivals = Vec::with_capacity(parts);
+        for _ in 0..TRIES {
+            arrivals.clear();
+            arrivals.extend((1..parts).map(|_| during.begin_ns + random.below(length_ns)));
+            arrivals.sort_unstable();
+            if arrivals.iter().zip(&before[1..]).all(|(&at, &given)| at <= latest(given)) {
+                break;
+            }
+        }
+        let first = match late {
+            true => during.begin_ns + random.below(demand.at_ns - during.begin_ns + 1),
+            false => demand.at_ns,
+        };
+        let others = arrivals.iter().zip(&before[1..]).map(|(&at, &given)| at.min(latest(given)));
+        let arrivals = [first].into_iter().chain(others);
+        let ends = before[1..].iter().copied().chain([demand.cpu_ns]);
+        let request = |((at_ns, given), until): ((Ns, &Ns), Ns)| Demand {
+            at_ns,
+            cpu_ns: until - given,
+            thread: demand.thread,
+            done_ns: None,
+        };
+        arrivals.zip(&before).zip(ends).map(request).collect()
     }
 
     fn number(&self, cpu_ns: f64, expected: f64, random: &mut Random) -> usize {

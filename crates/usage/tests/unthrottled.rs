@@ -50,6 +50,16 @@ fn requests_that_queued_while_throttled_are_told_apart() {
     }
 }
 
+/// p99 of the latency of one thread's demands without a limit.
+fn latency(demands: &[Demand]) -> f64 {
+    let mut free_ns = 0;
+    let took = demands.iter().map(|demand| {
+        free_ns = free_ns.max(demand.at_ns) + demand.cpu_ns;
+        Demand { cpu_ns: free_ns - demand.at_ns, ..*demand }
+    });
+    quantile(&took.collect::<Vec<Demand>>(), 0.99)
+}
+
 /// A minute of requests of one thread, `size` being multiples of their mean work, and their pieces.
 fn queues(
     seed: u64,
@@ -116,6 +126,12 @@ fn requests_that_queued_behind_each_other_are_told_apart() {
             p99(&found.demands)
         );
         eprintln!("{what}");
+        let [true_ms, found_ms, piece_ms] =
+            [&load, &found.demands, &recorded.demands].map(|demands| latency(demands) / 1e6);
+        eprintln!("  p99 of latency {true_ms:.1} ms, pieces {piece_ms:.1}, found {found_ms:.1}");
+        // The family's tails are light; goals hold for the pieces as well.
+        assert!((0.65..1.25).contains(&(found_ms / true_ms)), "{what}");
+        assert!(found_ms.max(piece_ms) > 0.75 * true_ms, "{what}");
         assert!((0.95..1.05).contains(&n(&found.demands)), "{what}");
         assert!((0.75..1.35).contains(&(p99(&found.demands) / p99(&load))), "{what}");
     }
