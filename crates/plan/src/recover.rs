@@ -1,5 +1,6 @@
-//! Plans for groups that were throttled during the recording: the demand is inferred, and accepted
-//! only if a replay under the recorded limits is throttled as the group was.
+//! Requests that a recording does not show apart: those that queued behind each other, and those
+//! that throttling held up. What throttling hid is accepted only if a replay under the recorded
+//! limits is throttled as the group was.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,18 +21,22 @@ use crate::{PlanError, Request};
 const RECORDINGS: u64 = 4;
 /// Replays that check them against the counters, over phases.
 const RUNS: u32 = 32;
+/// With fewer pieces of work, their sizes say too little about queues.
+const FEWEST: usize = 50;
+/// Share of requests beyond the pieces of work below which these stand for themselves.
+const QUEUED: f64 = 0.01;
 /// Tolerance of the throttled share beyond its range over phases, relative.
 const OFF_BY: f64 = 0.25;
 /// Absolute tolerance; at least two periods.
 const OFF_BY_POINTS: f64 = 0.02;
 
-/// Inferred demand of a throttled group.
+/// Inferred demand of a group.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// Equally likely recordings without the limit.
+    /// Equally likely recordings without a limit.
     pub usages: Vec<Usage>,
-    /// How it was inferred.
-    pub inferred: Inferred,
+    /// How it was inferred, for a throttled group.
+    pub inferred: Option<Inferred>,
 }
 
 impl Recovered {
@@ -39,7 +44,7 @@ impl Recovered {
     pub fn replaces<'a>(&'a self, request: &mut Request<'a>) {
         let (first, others) = self.usages.split_first().expect("one is inferred at least");
         (request.usage, request.as_likely) = (first, others);
-        request.inferred = Some(&self.inferred);
+        request.inferred = self.inferred.as_ref();
     }
 }
 
@@ -76,8 +81,8 @@ pub enum InferredFrom {
     Counters,
 }
 
-/// Infers the demand of the request's group on `jobs` threads; `None` if the group was not
-/// throttled.
+/// Infers the demand of the request's group on `jobs` threads; `None` if it is known: the group was
+/// not throttled, and few requests queued.
 ///
 /// # Errors
 /// [`PlanError::Input`] if the recording is insufficient, or if a replay under its limits is
@@ -102,7 +107,8 @@ pub(crate) fn recover(
         let periods = usage.samples.last().map_or(0, |last| last.nr_periods);
         return match limits {
             Some(limits) if averages && periods > 0 => Err(unidentified(usage, &limits, periods)),
-            _ => Ok(None),
+            _ if averages => Ok(None),
+            _ => Ok(queued(usage, request.seed)),
         };
     };
     let refuse = |why: String| refusal(usage, throttling, &why);
@@ -119,8 +125,7 @@ pub(crate) fn recover(
         let usages = usages.map_err(refuse)?;
         (InferredFrom::Counters, usages)
     } else {
-        let seeds = (0..RECORDINGS).map(|number| request.seed.wrapping_add(number));
-        let drawn = seeds.map(|seed| usage.unthrottled(seed));
+        let drawn = (0..RECORDINGS).map(|n| usage.unthrottled(request.seed.wrapping_add(n), n > 0));
         let drawn = drawn.collect::<Result<Vec<Unthrottled>, String>>().map_err(refuse)?;
         let Unthrottled { pieces, held, parts, held_share, .. } = drawn[0];
         let usages = drawn.into_iter().map(|drawn| drawn.usage).collect();
@@ -157,7 +162,32 @@ pub(crate) fn recover(
         replayed_share: replayed,
     };
     usages[0].warnings.push(inferred.to_string());
-    Ok(Some(Recovered { usages, inferred }))
+    Ok(Some(Recovered { usages, inferred: Some(inferred) }))
+}
+
+/// Equally likely recordings of a group that was not throttled; `None` if hardly any of its requests
+/// queued, or if the recording is of requests. The first is the recording itself: a long piece may
+/// be one request, and another thread may have served what seems to queue. Goals hold either way.
+fn queued(usage: &Usage, seed: u64) -> Option<Recovered> {
+    let pieces = usage.demands.len();
+    if matches!(usage.origin, Origin::Requests) || pieces < FEWEST {
+        return None;
+    }
+    let draw = |number| match number {
+        0 => usage.clone(),
+        _ => usage.queued(seed.wrapping_add(number)),
+    };
+    let mut usages: Vec<Usage> = (0..RECORDINGS).into_par_iter().map(draw).collect();
+    let requests = usages[1].demands.len();
+    if requests as f64 <= (1.0 + QUEUED) * pieces as f64 {
+        return None;
+    }
+    usages[0].warnings.push(format!(
+        "Requests that queued behind each other are inferred: {pieces} pieces of work may be \
+         about {requests} requests. Goals hold for both; what is shown of a setting's phases is of \
+         the pieces. `reveille import` takes a table of requests, which is more certain."
+    ));
+    Some(Recovered { usages, inferred: None })
 }
 
 /// Is this a recording of averages of a group that its limit never throttled?

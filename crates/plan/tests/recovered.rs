@@ -48,11 +48,12 @@ fn a_throttled_group_gets_the_advice_of_its_load_without_a_limit() {
             let recovered = recovered(&request, 2, &AtomicBool::new(false)).unwrap().unwrap();
             recovered.replaces(&mut request);
             let plan = planned(&request);
-            let what = format!("{goal}: {}, {wanted}: {}", reserved(&plan), recovered.inferred);
+            let inferred = recovered.inferred.as_ref().unwrap();
+            let what = format!("{goal}: {}, {wanted}: {inferred}", reserved(&plan));
             assert!((0.75..1.25).contains(&(reserved(&plan) / wanted)), "{what}");
             // Today is throttled as it was seen to be.
             let today = plan.today.unwrap().effect.throttled_share.median;
-            let seen = recovered.inferred.throttled_share;
+            let seen = inferred.throttled_share;
             assert!((today - seen).abs() < 0.25 * seen + 0.02, "{today}: {what}");
         }
     }
@@ -72,7 +73,12 @@ fn counters_that_no_replay_shows_are_refused() {
     traced.limits = Some(BandwidthLimits::default());
     let error = recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap_err();
     assert!(error.to_string().contains("limits are not in it"), "{error}");
-    // Without any throttling nothing is inferred.
+    // Without any throttling only queues are inferred, and of a table of requests nothing.
     traced.samples.clear();
+    let found = recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap().unwrap();
+    assert!(found.inferred.is_none());
+    assert_eq!(found.usages[0].demands, traced.demands);
+    assert!(found.usages[1..].iter().all(|usage| usage.demands.len() > traced.demands.len()));
+    traced.origin = Origin::Requests;
     assert!(recovered(&request(&machine, &traced, "p99=80ms"), 2, &none).unwrap().is_none());
 }

@@ -75,6 +75,7 @@ pub mod bits {
         SIS_LIMITED_CORES = 44, "Where SIS_UTIL allows no search, look at two cores if one may be idle", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 1/5 and 2/5";
         SIS_FILTER = 45, "Search only CPUs that have gone idle since a search last found none", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 3/5 to 5/5";
         PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
+        THROTTLE_EXIT = 51, "A throttled task runs on in the kernel until it returns to user mode", "v6.18, commit e1fad12dcb66";
     }
 }
 pub use bits::FEATURES;
@@ -153,13 +154,23 @@ pub const BASELINES: &[Baseline] = &[
         features: PLACEMENT | EEVDF | bits::SIS_CLUSTER,
     },
     Baseline {
+        name: "v6.18",
+        about: "Linux 6.18: throttled tasks run on until they return to user mode",
+        features: PLACEMENT
+            | EEVDF
+            | bits::SIS_CLUSTER
+            | bits::PIPE_WAKE_FREED
+            | bits::THROTTLE_EXIT,
+    },
+    Baseline {
         name: "v7.2",
         about: "Linux 7.2: EEVDF with slices protected by virtual time",
         features: PLACEMENT
             | EEVDF
             | bits::SIS_CLUSTER
             | bits::SLICE_PROTECT
-            | bits::PIPE_WAKE_FREED,
+            | bits::PIPE_WAKE_FREED
+            | bits::THROTTLE_EXIT,
     },
 ];
 
@@ -345,10 +356,11 @@ mod tests {
     #[test]
     fn a_kernel_has_the_nearest_baseline_that_is_not_newer() {
         let of = |release| Baseline::of_release(release).map(|b| b.name);
-        assert_eq!(of((6, 18)), Some("v6.12"));
+        assert_eq!(of((6, 18)), Some("v6.18"));
+        assert_eq!(of((6, 17)), Some("v6.12"));
         assert_eq!(of((6, 12)), Some("v6.12"));
         assert_eq!(of((6, 3)), Some("v6.2"));
-        assert_eq!(of((7, 0)), Some("v6.12"));
+        assert_eq!(of((7, 0)), Some("v6.18"));
         assert_eq!(of((8, 1)), Some("v7.2"));
         assert_eq!(of((4, 4)), None);
         assert!(BASELINES.windows(2).all(|w| w[0].release() < w[1].release()));

@@ -74,8 +74,9 @@ impl Sim<'_> {
         }
     }
 
-    /// Tasks are held exactly where a group around them is throttled, and each group's
-    /// queue holds as many tasks and groups as say so.
+    /// Tasks are held exactly where a group around them is throttled (those in the kernel are not,
+    /// if throttling waits for their exit), and each group's queue holds as many tasks and groups as
+    /// say so.
     fn check_group_queues(&self) {
         let Some(bandwidth) = &self.bandwidth else { return };
         let n_cpus = self.cpus.len();
@@ -87,8 +88,10 @@ impl Sim<'_> {
                 _ => continue,
             };
             let group = self.group_of(number);
-            assert_eq!(bandwidth.held_back(group, cpu), held, "task {number} on CPU {cpu}");
-            if let Some(g) = group {
+            let throttled = bandwidth.held_back(group, cpu);
+            let at_exit = self.rules.throttles_at_exit;
+            assert!(throttled == held || at_exit && throttled, "task {number} on CPU {cpu}");
+            if let Some(g) = group.filter(|_| !(held && at_exit)) {
                 entities[g][cpu] += 1;
             }
         }
@@ -96,7 +99,8 @@ impl Sim<'_> {
             for cpu in self.cpus.ids() {
                 let queue = &group.queues[cpu];
                 assert_eq!(queue.entities, entities[g][cpu], "{g} on CPU {cpu}");
-                let on_parent = queue.entities > 0 && !queue.runtime.throttled();
+                let off = queue.runtime.throttled() && !self.rules.throttles_at_exit;
+                let on_parent = queue.entities > 0 && !off;
                 assert_eq!(queue.on_parent, on_parent, "{g} on CPU {cpu}");
                 if let Some(parent) = group.parent {
                     entities[parent][cpu] += u32::from(on_parent);

@@ -15,6 +15,8 @@ pub(crate) struct Rules {
     pub(crate) tick_ns: Ns,
     /// Reports to the task group's load are limited in rate (LOAD_AVG_RATELIMIT).
     pub(crate) rate_limited: bool,
+    /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
+    pub(crate) throttles_at_exit: bool,
 }
 
 impl Rules {
@@ -27,6 +29,7 @@ impl Rules {
             decay: Decay::new(),
             tick_ns: 1_000_000_000 / Ns::from(machine.hz),
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
+            throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),
         }
     }
 

@@ -1,28 +1,36 @@
-//! Infers what a throttled group would have asked for without its limit.
+//! Takes stretches of work apart into the requests that queued in them.
 //!
-//! Requests that arrive while a task is throttled are served back to back afterwards, so the
-//! recording shows them as one long piece of work. The number of requests in a piece with CPU time
-//! `c` after a wait of length `l` is inferred from the pieces that throttling did not affect:
+//! A thread that finds the next request when it has finished one does not sleep in between, so a
+//! recording shows both as one piece of work. A quantile over pieces counts such a queue once, and
+//! hides it where it is rare; over requests it counts each that waited. The same happens while a
+//! group is throttled: requests that arrive meanwhile are served back to back afterwards.
+//!
+//! The number of requests in a piece with CPU time `c` that took, with waits, the time `l` follows
+//! from sizes and rates:
 //!
 //! - Sizes are gamma-distributed with the mean and variance of all pieces; arrivals are Poisson
-//!   with each thread's rate. Both are re-estimated from the inferred requests until they converge
-//!   ([`ROUNDS`]), because the unaffected pieces alone are biased towards short ones.
+//!   with each thread's rate, more where more CPU time is used in the seconds around. All are
+//!   re-estimated from the inferred requests until they converge ([`ROUNDS`]).
 //! - The number of requests n is drawn with weights Poisson(n − 1; rate · l) / n · Gamma(c; n ·
 //!   shape, scale), so a single long request stays one where that is likelier. 1 / n is the share
 //!   of orders of arrival in which the queue never empties before the last (Takács' ballot theorem,
 //!   exact for a busy period without waits).
 //! - Sizes of the requests are drawn from all pieces and scaled to sum to `c`, which was counted
 //!   exactly.
-//! - The first request arrives when the piece began, the others at random before they must have
-//!   run.
+//! - The first request arrives when the piece began, the others at random within it, such that each
+//!   is there when the one before is done.
 
 use reveille_measure::Random;
 use statrs::function::gamma::ln_gamma;
 
 use crate::{Demand, Ns, Origin, Sample, Usage};
 
-/// Iterations of the estimate.
+/// Iterations of the estimate; fewer of more pieces than [`PIECES`].
 const ROUNDS: usize = 30;
+const PIECES: usize = 600_000;
+/// The rate in a second is at most so many times the mean, and as small a part of it.
+const LOCALLY: f64 = 4.0;
+const SECOND_NS: Ns = 1_000_000_000;
 /// With fewer unaffected pieces, their sizes say too little.
 const FEWEST: usize = 50;
 /// Measured on real groups: with a tenth to a third of the CPU time affected by throttling, the
@@ -30,6 +38,10 @@ const FEWEST: usize = 50;
 const MOST_HELD: f64 = 0.45;
 /// Above this share of its quota, a group's demand is unbounded: the recording cannot tell.
 const SATURATED: f64 = 0.9;
+/// Numbers of requests with a log-likelihood so far below the largest are left out.
+const NEGLIGIBLE: f64 = 20.0;
+/// Draws of arrivals that leave the thread idle within the piece are repeated so often at most.
+const TRIES: usize = 64;
 /// Maximum number of requests in a piece.
 const MOST_PARTS: usize = 256;
 
@@ -64,12 +76,24 @@ struct Held {
 }
 
 impl Usage {
+    /// The recording with its pieces taken apart into the requests that may have queued in them, by
+    /// the rules above. Each seed gives another, equally likely one.
+    pub fn queued(&self, seed: u64) -> Usage {
+        let during = |d: &Demand| Interval { begin_ns: d.at_ns, end_ns: d.at_ns + d.cpu_ns.max(1) };
+        let held = |d: &Demand| Held { demand: *d, during: during(d) };
+        let held: Vec<Held> = self.demands.iter().map(held).collect();
+        let mut demands = self.requests(&[], &held, seed).concat();
+        demands.sort_by_key(|demand| demand.at_ns);
+        Usage { demands, ..self.clone() }
+    }
+
     /// The recording as it might have been without throttling, by the rules above. Each seed gives
-    /// another, equally likely one.
+    /// another, equally likely one. `queued`: requests may also have queued in pieces that throttling
+    /// did not affect.
     ///
     /// # Errors
     /// The reason, to follow "the recording cannot tell what it would have used:".
-    pub fn unthrottled(&self, seed: u64) -> Result<Unthrottled, String> {
+    pub fn unthrottled(&self, seed: u64, queued: bool) -> Result<Unthrottled, String> {
         if let Origin::Averaged { .. } = self.origin {
             return Err("averages hold no single piece of work".into());
         }
@@ -83,7 +107,7 @@ impl Usage {
             ));
         }
         let throttled = throttled(&self.samples);
-        let (free, held) = self.told_apart(&throttled);
+        let (mut free, mut held) = self.told_apart(&throttled);
         if free.len() < FEWEST {
             return Err(format!(
                 "throttling touched all but {} of its {} pieces of work, and {FEWEST} untouched \
@@ -102,18 +126,52 @@ impl Usage {
                 100.0 * MOST_HELD
             ));
         }
-        let mut random = Random::new(seed);
-        let mut parts: Vec<Demand> = held.iter().map(|held| held.demand).collect();
-        for _ in 0..ROUNDS {
-            let law = Law::of(self, free.iter().chain(&parts));
-            parts = held.iter().flat_map(|held| law.split(held, &mut random)).collect();
+        let n_held = held.len();
+        if queued {
+            held.extend(free.drain(..).map(|demand| {
+                let end_ns = demand.at_ns + demand.cpu_ns.max(1);
+                Held { demand, during: Interval { begin_ns: demand.at_ns, end_ns } }
+            }));
         }
-        let (pieces, count) = (self.demands.len(), parts.len());
+        let requests = self.requests(&free, &held, seed);
+        let parts = requests[..n_held].iter().map(Vec::len).sum();
         let mut demands = free;
-        demands.extend(parts);
+        demands.extend(requests.into_iter().flatten());
         demands.sort_by_key(|demand| demand.at_ns);
         let usage = Usage { demands, samples: Vec::new(), ..self.clone() };
-        Ok(Unthrottled { usage, held: held.len(), parts: count, pieces, held_share })
+        Ok(Unthrottled { usage, held: n_held, parts, pieces: self.demands.len(), held_share })
+    }
+
+    /// The requests of each held piece; the free ones are single requests.
+    fn requests(&self, free: &[Demand], held: &[Held], seed: u64) -> Vec<Vec<Demand>> {
+        let mut random = Random::new(seed);
+        let locally = self.use_around();
+        let mut parts: Vec<Vec<Demand>> = held.iter().map(|held| vec![held.demand]).collect();
+        for _ in 0..(PIECES / held.len().max(1)).clamp(3, ROUNDS) {
+            let law = Law::of(self, free.iter().chain(parts.iter().flatten()));
+            let split = |held| law.split(held, self.rate_around(&locally, held), &mut random);
+            parts = held.iter().map(split).collect();
+        }
+        parts
+    }
+
+    /// CPU time of the demands that arrived in each second.
+    fn use_around(&self) -> Vec<f64> {
+        let mut used = vec![0.0; (self.span_ns / SECOND_NS) as usize + 1];
+        for demand in &self.demands {
+            used[(demand.at_ns / SECOND_NS) as usize] += demand.cpu_ns as f64;
+        }
+        used
+    }
+
+    /// Use in the three seconds around a piece, without itself, relative to the mean.
+    fn rate_around(&self, used: &[f64], held: &Held) -> f64 {
+        let second = (held.demand.at_ns / SECOND_NS) as usize;
+        let around = &used[second.saturating_sub(1)..(second + 2).min(used.len())];
+        let own_ns = held.demand.cpu_ns as f64;
+        let length_ns = (SECOND_NS as f64 * around.len() as f64).min(self.span_ns as f64);
+        let others = (around.iter().sum::<f64>() - own_ns) / (length_ns - own_ns).max(1.0);
+        (others / self.mean_cpus()).clamp(1.0 / LOCALLY, LOCALLY)
     }
 
     /// Splits the pieces into those that throttling did not affect and those it did.
@@ -246,11 +304,11 @@ impl Law {
         arrived + size
     }
 
-    /// Draws the requests that an affected piece may consist of.
-    fn split(&self, held: &Held, random: &mut Random) -> Vec<Demand> {
+    /// Draws the requests that a piece may consist of, at so many times the mean rate.
+    fn split(&self, held: &Held, times: f64, random: &mut Random) -> Vec<Demand> {
         let Held { demand, during } = *held;
         let length_ns = (during.end_ns - during.begin_ns).max(1);
-        let expected = self.rates[demand.thread as usize] * length_ns as f64;
+        let expected = self.rates[demand.thread as usize] * times * length_ns as f64;
         let parts = match demand.cpu_ns {
             0 => 1,
             cpu_ns => self.number(cpu_ns as f64, expected.max(1e-9), random),
@@ -258,37 +316,53 @@ impl Law {
         let drawn: Vec<f64> = (0..parts).map(|_| self.size(random)).collect();
         let all: f64 = drawn.iter().sum();
         let late = during.begin_ns < demand.at_ns;
-        let anywhere = |until_ns: Ns, random: &mut Random| {
-            during.begin_ns + random.below(until_ns.saturating_sub(during.begin_ns) + 1)
-        };
-        let mut pieces = Vec::with_capacity(parts);
-        let (mut given_ns, mut up_to) = (0, 0.0);
-        for (number, size) in drawn.iter().enumerate() {
+        // Work before each request, exact in sum: the latest that it can have arrived is when that
+        // work, without waits in between, leaves time for the rest.
+        let mut before = vec![0];
+        let mut up_to = 0.0;
+        for size in &drawn[..parts - 1] {
             up_to += size;
-            // Exact in sum.
-            let until = if number + 1 == parts {
-                demand.cpu_ns
-            } else {
-                ((up_to / all * demand.cpu_ns as f64) as Ns).clamp(given_ns, demand.cpu_ns)
-            };
-            // The remaining requests must run before the end.
-            let must_run_ns = during.end_ns.saturating_sub(demand.cpu_ns - given_ns);
-            let at_ns = match number {
-                0 if late => anywhere(demand.at_ns, random),
-                0 => demand.at_ns,
-                _ => anywhere(must_run_ns.max(during.begin_ns), random),
-            };
-            let cpu_ns = until - given_ns;
-            pieces.push(Demand { at_ns, cpu_ns, thread: demand.thread, done_ns: None });
-            given_ns = until;
+            let least = before.last().copied().unwrap_or(0);
+            let until = ((up_to / all * demand.cpu_ns as f64) as Ns).clamp(least, demand.cpu_ns);
+            before.push(until);
         }
-        pieces
+        let latest =
+            |given: Ns| during.end_ns.saturating_sub(demand.cpu_ns - given).max(during.begin_ns);
+        let mut arrivals = Vec::with_capacity(parts);
+        for _ in 0..TRIES {
+            arrivals.clear();
+            arrivals.extend((1..parts).map(|_| during.begin_ns + random.below(length_ns)));
+            arrivals.sort_unstable();
+            if arrivals.iter().zip(&before[1..]).all(|(&at, &given)| at <= latest(given)) {
+                break;
+            }
+        }
+        let first = match late {
+            true => during.begin_ns + random.below(demand.at_ns - during.begin_ns + 1),
+            false => demand.at_ns,
+        };
+        let others = arrivals.iter().zip(&before[1..]).map(|(&at, &given)| at.min(latest(given)));
+        let arrivals = [first].into_iter().chain(others);
+        let ends = before[1..].iter().copied().chain([demand.cpu_ns]);
+        let request = |((at_ns, given), until): ((Ns, &Ns), Ns)| Demand {
+            at_ns,
+            cpu_ns: until - given,
+            thread: demand.thread,
+            done_ns: None,
+        };
+        arrivals.zip(&before).zip(ends).map(request).collect()
     }
 
     fn number(&self, cpu_ns: f64, expected: f64, random: &mut Random) -> usize {
-        let logs: Vec<f64> =
-            (1..=MOST_PARTS).map(|n| self.likelihood(n, cpu_ns, expected)).collect();
-        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (mut logs, mut most) = (Vec::new(), f64::NEG_INFINITY);
+        for n in 1..=MOST_PARTS {
+            let log = self.likelihood(n, cpu_ns, expected);
+            most = most.max(log);
+            logs.push(log);
+            if log < most - NEGLIGIBLE {
+                break;
+            }
+        }
         let weights: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
         let mut left = random.uniform() * weights.iter().sum::<f64>();
         let drawn = weights.iter().position(|weight| {

@@ -141,7 +141,7 @@ impl Sim<'_> {
     /// Picks the next task and switches to it; without one, balances or goes idle. `prev` is the
     /// task that ran until now; `None` if the CPU was idle.
     pub(crate) fn run_next(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
-        let Some(task) = self.pick_next(cpu, &mut toll) else {
+        let Some(task) = self.pick_next(cpu, prev, &mut toll) else {
             let pull = match prev {
                 Some(_) => self.pull_shared(cpu, &mut toll),
                 None => Pull::Nothing,
@@ -217,11 +217,18 @@ impl Sim<'_> {
         }
     }
 
-    /// Picks the next task; dequeues delayed ones ahead of it.
+    /// Picks the next task; dequeues delayed ones ahead of it, and those that would return to user
+    /// mode in a throttled group.
     #[inline]
-    fn pick_next(&mut self, cpu: CpuId, toll: &mut Toll) -> Option<TaskId> {
+    fn pick_next(&mut self, cpu: CpuId, prev: Option<TaskId>, toll: &mut Toll) -> Option<TaskId> {
         loop {
             match self.cpus[cpu].rq.pick(&self.rules.fair)? {
+                Next::Run(task) if self.exits_throttled(task, cpu) => {
+                    *toll += self.throttle_at_exit(task, cpu);
+                    if prev != Some(task) {
+                        toll.cost += Ns::from(self.hw.cost.switch_ns);
+                    }
+                }
                 Next::Run(task) => return Some(task),
                 Next::Asleep(task, vlag) => {
                     let when = self.now + toll.stall;

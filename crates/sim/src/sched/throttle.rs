@@ -1,6 +1,7 @@
 //! Throttling of a CPU's tasks (6.1): a queue is throttled when its task is put back or one is
-//! first enqueued on it, and unthrottled when its debt is paid. Tasks of a throttled queue are
-//! runnable, but not on the timeline.
+//! first enqueued on it, and unthrottled when its debt is paid. Up to v6.17 the tasks of a throttled
+//! queue leave the timeline at once; from v6.18 on (THROTTLE_EXIT) each does so when it would return
+//! to user mode. They stay runnable.
 
 use reveille_policy::{CpuId, TaskId};
 
@@ -16,7 +17,7 @@ impl Sim<'_> {
         let group = self.group_of(task);
         self.join_queues(group, cpu);
         let Some(bandwidth) = &mut self.bandwidth else { return true };
-        if !bandwidth.held_back(group, cpu) {
+        if self.rules.throttles_at_exit || !bandwidth.held_back(group, cpu) {
             return true;
         }
         bandwidth.held[cpu].push(task);
@@ -46,7 +47,8 @@ impl Sim<'_> {
             }
             let Some(bandwidth) = &mut self.bandwidth else { return };
             let queue = &mut bandwidth.groups[g].queues[cpu];
-            if queue.runtime.throttled() || queue.on_parent {
+            let stays_off = queue.runtime.throttled() && !self.rules.throttles_at_exit;
+            if stays_off || queue.on_parent {
                 break;
             }
             queue.on_parent = true;
@@ -88,6 +90,9 @@ impl Sim<'_> {
         let group = &mut bandwidth.groups[g];
         group.throttled.push_back(cpu);
         bandwidth.note(g, self.now);
+        if self.rules.throttles_at_exit {
+            return;
+        }
         let group = &mut bandwidth.groups[g];
         if std::mem::take(&mut group.queues[cpu].on_parent) {
             let parent = group.parent;
@@ -99,6 +104,29 @@ impl Sim<'_> {
                 self.hold(task, cpu);
             }
         }
+    }
+
+    /// Would this task, which runs next on `cpu` or has finished an operation there, return to user
+    /// mode in a throttled group (throttle_cfs_rq_work())?
+    #[inline]
+    pub(crate) fn exits_throttled(&self, task: TaskId, cpu: CpuId) -> bool {
+        let (true, Some(bandwidth)) = (self.rules.throttles_at_exit, &self.bandwidth) else {
+            return false;
+        };
+        let t = &self.tasks[task];
+        let in_kernel = t.saved.some && !t.saved.user && t.spin_until == 0;
+        !in_kernel && t.to_wake == TaskId::NONE && bandwidth.held_back(self.group_of(task), cpu)
+    }
+
+    /// The task that was picked on `cpu` leaves its queues and the timeline. Returns what that takes.
+    #[cold]
+    pub(crate) fn throttle_at_exit(&mut self, task: TaskId, cpu: CpuId) -> Toll {
+        let t = &mut self.tasks[task];
+        t.place = Place::Queued(cpu);
+        self.cpus[cpu].rq.put_back(task, &t.se);
+        self.hold(task, cpu);
+        self.dequeue_groups(task, cpu);
+        Toll::cost(self.hw.cost.dequeue_ns)
     }
 
     /// Takes a waiting task off the timeline, where it counts as asleep.
@@ -170,6 +198,9 @@ impl Sim<'_> {
             if bandwidth.held_back(group, cpu) {
                 bandwidth.held[cpu].push(task);
             } else {
+                if self.rules.throttles_at_exit {
+                    self.join_queues(group, cpu);
+                }
                 self.put_on_timeline(task, cpu, Arrival::Woken);
             }
         }

@@ -36,7 +36,7 @@ impl Sim<'_> {
             self.begin(cpu, Step::Op, toll, 0, None);
             return;
         }
-        if self.cpus[cpu].need_resched {
+        if self.cpus[cpu].need_resched || self.exits_throttled(task, cpu) {
             self.tasks[task].saved = Saved::default();
             self.yield_to_next(cpu, toll);
             return;
