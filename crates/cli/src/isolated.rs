@@ -167,7 +167,8 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
     if GROUP.swap(group.as_raw_pid(), Ordering::Relaxed) == 0 {
         ctrlc::set_handler(|| {
             if let Some(group) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
-                let _ = kill_process(group, Signal::INT);
+                // Until the child has its handler: a background job ignores SIGINT, not SIGTERM.
+                let _ = kill_process(group, Signal::TERM);
             }
         })?;
     }

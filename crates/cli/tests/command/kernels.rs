@@ -59,7 +59,7 @@ fn a_study_may_have_a_kernel_as_its_variant() {
 fn kernels_that_are_no_variant_are_refused() {
     refused(&compare(&["v6.2"], &[]), &["--with", "`v6.2`"]);
     refused(&compare(&["v6.4"], &[]), &["--with", "`v6.4` has the features of v6.2"]);
-    refused(&compare(&["v6.11"], &[]), &["--with", "did you mean `v6.12`?"]);
+    refused(&compare(&["v6.112"], &[]), &["--with", "did you mean `v6.12`?"]);
     refused(&compare(&["v6.12", "v6.12"], &[]), &["--with", "given twice"]);
     let here = ["compare", "--on", "host", "--workload", "context_switch1", "--load", "1"];
     let other = [&here[..], &["--with", "v4.5"]].concat();
