@@ -115,7 +115,9 @@ fn a_screen_says_what_is_and_what_is_not() {
     let screen = |plan: &Plan| plan_table(plan, 100, false);
     let nothing = screen(&plans::nothing());
     assert!(nothing.contains("No setting was found with which checkout meets p99=20ms"));
-    assert!(nothing.contains("not known") && !nothing.contains("cpu.max"));
+    assert!(
+        nothing.contains("unknown: the recording has no limits") && !nothing.contains("cpu.max")
+    );
     let without = screen(&plans::without_quota());
     assert!(without.contains("only without a quota") && without.contains("never"));
     assert!(!without.contains("inf"));
