@@ -95,13 +95,14 @@ every_window 20000 100000 0
 clear_all
 
 # Idle for seconds, then a hog: the first period has quota and burst, the others the quota.
+# Over whole periods: half a period more would begin one more at half of all phases.
 tree
 echo "20000 100000" >$root/cpu.max
 echo 20000 >$root/cpu.max.burst
 sleep 2
 began_us=$(now_us)
 hogs $root 0 1
-sleep 5.05
+sleep 5
 used=$(used_us $root)
 took_us=$(($(now_us) - began_us))
 echo "limits: a hog that began with a burst of 20 ms used $used us in $took_us us"
