@@ -198,6 +198,8 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+    # Python heeds SIGINT only if it is not ignored at the start, as it is in background jobs.
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + script
     run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert run.stdout.readline() == "ready\n"
     time.sleep(2)
