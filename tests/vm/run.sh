@@ -131,7 +131,8 @@ boot scx-floor "${tiny[@]}" "${programs[@]}" -- scx-floor
 boot scx-random "${tiny[@]}" "${programs[@]}" -- scx-random
 boot scx-wakeups "${tiny[@]}" "${programs[@]}" -- scx-wakeups
 boot scx-storms "${tiny[@]}" "${programs[@]}" -- scx-storms
-boot scx-modes "${tiny[@]}" "${programs[@]}" -- scx-modes
+# The table of modes in the README takes its time: by name only.
+[[ " ${ONLY:-} " != *" scx-modes "* ]] || boot scx-modes "${tiny[@]}" "${programs[@]}" -- scx-modes
 boot scx-safe --timeout 400 --allow 'disabled by sysrq' "${few[@]}" "${programs[@]}" -- scx-safe
 boot scx-decisions --timeout 900 "${some[@]}" "${programs[@]}" -- scx-decisions
 boot scx-policy --timeout 400 "${few[@]}" "${programs[@]}" "${policies[@]}" -- scx-policy

@@ -6,7 +6,7 @@
 set -eu
 . /lib/functions.sh
 
-: "${SEED:=12}" "${ROUNDS:=4}" "${ROUND_SECONDS:=5}"
+: "${SEED:=12}" "${ROUNDS:=2}" "${ROUND_SECONDS:=5}"
 # What a turn costs a group at most, us: 20, and the way out.
 TURN_US=25
 root=/sys/fs/cgroup/random-test
