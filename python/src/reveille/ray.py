@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import IO, Any
 
 import ray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -49,15 +49,25 @@ def _bundle(spec: pathlib.Path) -> dict[str, bytes]:
     return files
 
 
+def _locked(path: str) -> IO[str]:
+    """The file, locked. A cancelled task's command may not have ended yet: it holds the lock, too."""
+    while True:  # Its last holder removes it, and its directory.
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            lock = open(path, "w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
+                return lock
+            lock.close()
+
+
 def _part(files: dict[str, bytes], sweep: str, shard: str, jobs: int) -> tuple[bytes, int]:
     """The bytes of one part. What is finished survives the worker, not the node."""
     scratch = pathlib.Path(tempfile.gettempdir()) / f"reveille-{os.getuid()}-{sweep}"
     own = scratch / shard.replace("/", "of")
     root = own / "a" / "b" / "c"  # Room for paths that begin with ../
-    root.mkdir(parents=True, exist_ok=True)
-    with open(f"{own}.lock", "w") as lock:
-        # A cancelled task's command may not have ended yet: it holds the lock, too.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(f"{own}.lock") as lock:
+        root.mkdir(parents=True, exist_ok=True)
         for path, content in files.items():
             target = root / path
             if not target.resolve().is_relative_to(own.resolve()):
