@@ -46,7 +46,7 @@ impl Progress {
         Progress::counting(label, "runs", template)
     }
 
-    /// Counts `what`, such as a sweep's cells, the total of which is known.
+    /// As [`Progress::new`], counting `what`: cells of a sweep, containers of a fleet.
     pub fn of(what: &'static str) -> Progress {
         let template = format!("{{wide_bar}} {{pos}}/{{len}} {what}, {{elapsed}}, {{eta}} left");
         Progress::counting("", what, &template)

@@ -4,29 +4,43 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use clap::Args;
 use reveille_study::StudyError;
 
 use crate::errors::{CliError, INTERRUPTED, say};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
+/// `--jobs` of every command that runs in parallel.
+#[derive(Args, Clone, Copy)]
+pub struct JobsArg {
+    /// Simulations in parallel; the result does not depend on it [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+}
+
+impl JobsArg {
+    pub fn is_given(self) -> bool {
+        self.jobs.is_some()
+    }
+
+    pub fn threads(self) -> usize {
+        self.jobs.map_or_else(all_cpus, usize::from)
+    }
+}
+
 /// Runs `work` on `jobs` threads with a progress bar, until it ends or a signal stops it.
 pub fn watched<T>(
-    jobs: Option<u16>,
+    jobs: JobsArg,
     work: impl FnOnce(usize, &AtomicBool, &(dyn Fn(usize, usize) + Sync)) -> Result<T, StudyError>,
 ) -> Result<T, CliError> {
-    let jobs = threads(jobs);
+    let jobs = jobs.threads();
     let stop = watch_signals()?;
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
     let outcome = work(jobs, &stop, &tell);
     progress.finish();
     Ok(outcome?)
-}
-
-/// Number of simulations in parallel.
-pub fn threads(jobs: Option<u16>) -> usize {
-    jobs.map_or_else(all_cpus, usize::from)
 }
 
 pub fn exit_code(partial: bool) -> ExitCode {

@@ -1,6 +1,8 @@
 //! A machine: topology, costs, idle states, and for every number where it comes
 //! from and how far it could be wrong.
 
+use serde::Serialize;
+
 use crate::{CostError, CostModel, Topology};
 
 /// Timer frequency of a machine that does not state one: the kernel's default.
@@ -82,23 +84,24 @@ pub struct Constant {
     pub inherited: bool,
 }
 
-/// A state that an idle CPU can wait in, lightest first.
-#[derive(Clone, Debug, PartialEq)]
+/// A state that an idle CPU can wait in, lightest first. As JSON, its figures without their origin.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IdleState {
     /// Name, as in sysfs: `POLL`, `C1`, `C1E`, …
     pub name: String,
     /// From the wake-up signal to the first instruction after the idle instruction.
     pub exit_ns: u32,
+    /// Lowest plausible `exit_ns`.
+    pub exit_low_ns: u32,
+    /// Highest plausible `exit_ns`.
+    pub exit_high_ns: u32,
     /// Shortest idle time for which the state is worth entering.
     pub residency_ns: u32,
     /// The CPU sees need-resched without an interrupt (POLL, and MWAIT states,
     /// which monitor that line); false for HLT and I/O port states.
     pub polling: bool,
-    /// Lowest plausible `exit_ns`.
-    pub exit_low_ns: u32,
-    /// Highest plausible `exit_ns`.
-    pub exit_high_ns: u32,
     /// Where the figures come from.
+    #[serde(skip)]
     pub origin: Origin,
 }
 

@@ -65,7 +65,7 @@ pub fn verdict_line(trial: &Verification) -> String {
         Verdict::Disagrees => format!(
             "verdict: disagrees in {} of {settings} settings; `!` marks a figure outside its \
              range\n  Do not rely on this plan here. Repeat with --verify-repeats 5; if it still \
-             disagrees,\n  record the group anew, or plan with the costs of this host (`reveille \
+             disagrees,\n  record the group again, or plan with the costs of this host (`reveille \
              calibrate`).\n",
             of(Verdict::Disagrees)
         ),

@@ -20,7 +20,7 @@ duration = "2ms"
 name = "pairs"
 workload = "context_switch1"
 loads = [4, 8, 16]
-source = "somebody, somewhere, 2023"
+source = "linux-kernel, 2023-03-15"
 
 [[case.published]]
 load = 8
@@ -41,7 +41,7 @@ repeats = 3
 kind = "peak"
 case = "pairs"
 load = 8
-source = "somebody, somewhere, 2023"
+source = "linux-kernel, 2023-03-15"
 "#;
 
 #[test]
@@ -56,7 +56,7 @@ fn what_is_right_is_read_as_it_stands() {
     let published = &study.cases[0].points[1].published[0];
     assert_eq!(published.variant, 0);
     assert_eq!(published.figure, PublishedFigure::Change { change_pct: 5.5 });
-    assert_eq!(published.source, "somebody, somewhere, 2023");
+    assert_eq!(published.source, "linux-kernel, 2023-03-15");
     assert!(study.cases[1].metrics[0].metric.name.starts_with("p99 "));
     assert_eq!(study.statements[0].kind, StatementKind::Peak { load: 8 });
 }
@@ -232,7 +232,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("change_pct = 5.5", "change_pct = -100.0"),
     ("std_base_pct = 1.0", "std_base_pct = -1.0"),
     ("std_base_pct = 1.0", "std_base_pct = nan"),
-    ("source = \"somebody, somewhere, 2023\"\n\n[[case.p", "[[case.p"),
+    ("source = \"linux-kernel, 2023-03-15\"\n\n[[case.p", "[[case.p"),
     ("name = \"wakes\"", "name = \"pairs\""),
     ("workers = 16", "wrokers = 16"),
     ("workers = 16", "workers = \"many\""),

@@ -75,7 +75,7 @@ impl Journal {
             Some(_) => {
                 let problem =
                     "is the journal of another sweep, of another model or of another shard";
-                let help = "name another output, or begin anew with --force";
+                let help = "name another output, or start over with --force";
                 return Err(Mistake::new(problem, help).in_file(path.display().to_string()));
             }
         }

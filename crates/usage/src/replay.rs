@@ -42,7 +42,7 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, InputError> {
         let threads: Vec<Vec<Arrival>> =
             usage.arrivals(span_ns).into_iter().filter(|own| !own.is_empty()).collect();
         if threads.is_empty() {
-            let mistake = Mistake::new("has no work to replay", "leave it out, or record anew");
+            let mistake = Mistake::new("has no work to replay", "leave it out, or record again");
             return Err(mistake.in_file(&usage.name));
         }
         let ops = vec![Op::Arrive, Op::RunArrived, Op::Record { record, less: 0 }, Op::Answer];

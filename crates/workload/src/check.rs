@@ -205,7 +205,7 @@ impl Workload {
     }
 
     /// A task takes each lock once before it gives it back, and holds none when it exits
-    /// or starts anew.
+    /// or starts over.
     fn check_held(&self, task: &TaskSource) -> Result<(), WorkloadError> {
         let mut held: Vec<Option<usize>> = Vec::new();
         let round = flatten(&task.ops, 2);

@@ -76,12 +76,8 @@ struct CalibrationJson<'a> {
 
 #[derive(Serialize)]
 struct IdleJson<'a> {
-    name: &'a str,
-    exit_ns: u32,
-    exit_low_ns: u32,
-    exit_high_ns: u32,
-    residency_ns: u32,
-    polling: bool,
+    #[serde(flatten)]
+    state: &'a IdleState,
     kind: &'static str,
     how: &'a str,
 }
@@ -276,14 +272,5 @@ fn table(found: &Calibration) -> String {
 }
 
 fn idle_json(s: &IdleState) -> IdleJson<'_> {
-    IdleJson {
-        name: &s.name,
-        exit_ns: s.exit_ns,
-        exit_low_ns: s.exit_low_ns,
-        exit_high_ns: s.exit_high_ns,
-        residency_ns: s.residency_ns,
-        polling: s.polling,
-        kind: s.origin.kind(),
-        how: s.origin.text(),
-    }
+    IdleJson { state: s, kind: s.origin.kind(), how: s.origin.text() }
 }

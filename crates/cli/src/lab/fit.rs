@@ -9,7 +9,7 @@ use reveille_study::{DEFAULT_POINTS, DEFAULT_ROUNDS, Fit, FitOptions, Study};
 use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
-use crate::watched::watched;
+use crate::watched::{JobsArg, watched};
 
 /// Fit a machine's free constants to all that was published for it
 ///
@@ -45,9 +45,8 @@ pub struct FitArgs {
     /// Runs of each load under each policy
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: u32,
-    /// Worker threads; the result is the same for any number [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,

@@ -16,7 +16,7 @@ use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::this_host::this_command;
-use crate::watched::{exit_code, threads};
+use crate::watched::exit_code;
 
 /// A study with the place and machine from the command line. A study moved to this host is also
 /// predicted for this host.
@@ -119,7 +119,7 @@ pub fn agreed(
         };
         bar.get_or_init(|| Progress::labelled(label)).tell(done, total);
     };
-    let outcome = reveille_study::agree(&study, threads(args.jobs), &host, &stop, &tell);
+    let outcome = reveille_study::agree(&study, args.jobs.threads(), &host, &stop, &tell);
     bars.iter().filter_map(OnceLock::get).for_each(Progress::finish);
     let agreement = outcome?;
     let shown = show(&agreement, args);

@@ -12,7 +12,7 @@ use reveille_study::duration_ns;
 use crate::errors::{CliError, INTERRUPTED};
 use crate::isolated;
 use crate::output::{print, print_json, width};
-use crate::watched::watched;
+use crate::watched::{JobsArg, watched};
 
 #[derive(clap::Args)]
 pub struct ScoreArgs {
@@ -42,9 +42,8 @@ pub struct ScoreArgs {
     /// Random seed, overriding the suite
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Simulations in parallel; the score does not depend on it [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,

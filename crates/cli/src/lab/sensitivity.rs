@@ -11,7 +11,7 @@ use crate::errors::{CliError, INTERRUPTED, say};
 use crate::output::{print, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
-use crate::watched::watched;
+use crate::watched::{JobsArg, watched};
 
 /// Find the predictions that depend on a single constant
 ///
@@ -58,9 +58,8 @@ pub struct SensitivityArgs {
     /// Random seed, overriding the study
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Worker threads; the result does not depend on it [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,
@@ -143,7 +142,7 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
 /// # Errors
 /// [`InputError::Read`] if the file holds something else.
 pub fn recorded(path: &Path) -> Result<Option<Fragility>, CliError> {
-    let help = "`reveille sensitivity --all` writes it anew; without it no row is marked";
+    let help = "run `reveille sensitivity --all` to write it; without it no row is marked fragile";
     let wrong = |error| InputError::unreadable(path, error, help);
     match read_input_text(path, InputKind::DESCRIPTION) {
         Ok(text) => Ok(Some(

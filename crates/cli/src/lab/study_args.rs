@@ -9,6 +9,8 @@ use reveille_study::{
     DEFAULT_WARMUP, On,
 };
 
+use crate::watched::JobsArg;
+
 #[derive(clap::Args)]
 pub struct StudyArgs {
     /// A study that `reveille studies` lists, or the path of a .toml file
@@ -35,7 +37,7 @@ pub struct StudyArgs {
     /// Random seed, overriding the study
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where to run, overriding the study: sim, host (measure on this host's kernel), or sim,host
+    /// Where to run, overriding the study: sim, host (measure on this host's kernel, one run at a time), or sim,host
     /// (predict and measure, side by side)
     #[arg(long, value_name = "WHERE", conflicts_with = "all", value_parser = On::from_str)]
     pub on: Option<On>,
@@ -48,7 +50,7 @@ pub struct StudyArgs {
 
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Where to run: sim, host (measure on this host's kernel), or sim,host (predict and measure,
+    /// Where to run: sim, host (measure on this host's kernel, one run at a time), or sim,host (predict and measure,
     /// side by side) [default: sim]
     #[arg(long, value_name = "WHERE", value_parser = On::from_str)]
     pub on: Option<On>,
@@ -123,10 +125,8 @@ fn duration_help() -> String {
 
 #[derive(clap::Args)]
 pub struct RunArgs {
-    /// Simulations in parallel; the result does not depend on it [default: one per CPU]. Runs on
-    /// the host are always sequential
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub jobs: JobsArg,
     /// Print JSON, and nothing else, on standard output
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,

@@ -19,7 +19,7 @@ use crate::output_file::OutputFile;
 use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
-use crate::watched::threads;
+use crate::watched::JobsArg;
 
 /// Compare edits under thousands of conditions, as a Parquet table
 ///
@@ -39,9 +39,8 @@ pub struct SweepArgs {
     /// Run only this shard: 1/4 is the first of four
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Simulations in parallel; the result does not depend on it [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     /// Check the spec and print its number of cells
     #[arg(long, conflicts_with_all = ["output", "force", "csv", "html"])]
     dry_run: bool,
@@ -152,7 +151,7 @@ fn run(
     sweep: &Sweep,
     shard: Shard,
     journal: &Path,
-    jobs: Option<u16>,
+    jobs: JobsArg,
 ) -> Result<Option<Finished>, CliError> {
     let (journal, known) = Journal::open(journal, &sweep.design.id(), &shard.to_string())?;
     if known.torn > 0 {
@@ -161,7 +160,7 @@ fn run(
     let stop = watch_signals()?;
     let progress = Progress::of("cells");
     let tell = |done, total| progress.tell(done, total);
-    let outcomes = sweep.run(shard, (&journal, known), threads(jobs), &stop, &tell);
+    let outcomes = sweep.run(shard, (&journal, known), jobs.threads(), &stop, &tell);
     progress.finish();
     Ok(outcomes?.map(|outcomes| Finished::new(sweep.design.clone(), shard, &outcomes)))
 }

@@ -20,7 +20,7 @@ use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::this_host::running_base;
-use crate::watched::threads;
+use crate::watched::JobsArg;
 
 /// CPUs of a node, unless a recording or an option says.
 const USUAL_CPUS: u32 = 16;
@@ -60,9 +60,8 @@ pub struct LookArgs {
     #[arg(long = "on", value_name = "PLATFORM", default_value = "kubernetes",
           value_parser = platform)]
     platform: Platform,
-    /// Recordings in parallel; the result does not depend on it [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     /// Print JSON, and nothing else, on standard output
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
@@ -80,7 +79,7 @@ impl LookArgs {
         let given = [
             ("--goal", !self.goal.is_empty()),
             ("--cpus", self.cpus.is_some()),
-            ("--jobs", self.jobs.is_some()),
+            ("--jobs", self.jobs.is_given()),
             ("--csv", self.csv),
             ("--html", self.html.is_some()),
         ];
@@ -218,7 +217,7 @@ impl Look<'_> {
             let done = 1 + done.fetch_add(1, Ordering::Relaxed);
             progress.tell(done, recordings.len());
         };
-        let jobs = threads(self.args.jobs);
+        let jobs = self.args.jobs.threads();
         let cpus = |usage: &Usage| self.args.cpus.or(usage.host_cpus).unwrap_or(USUAL_CPUS);
         let nothing = Usage::idle("");
         let like = self.request(&nothing);

@@ -22,7 +22,7 @@ use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::this_host::running_base;
-use crate::watched::threads;
+use crate::watched::JobsArg;
 
 /// Exit code of a trial that other programs disturbed.
 const VOID: u8 = 3;
@@ -115,9 +115,8 @@ pub struct PlanArgs {
     /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Simulations in parallel; the result does not depend on it [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     json: bool,
@@ -184,13 +183,13 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         exhaustive: args.exhaustive,
     };
     let stop = watch_signals()?;
-    let recovered = reveille_plan::recovered(&request, threads(args.jobs), &stop)?;
+    let recovered = reveille_plan::recovered(&request, args.jobs.threads(), &stop)?;
     if let Some(recovered) = &recovered {
         recovered.replaces(&mut request);
     }
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
-    let jobs = threads(args.jobs);
+    let jobs = args.jobs.threads();
     let plan = match &args.threads {
         None => reveille_plan::plan(&request, jobs, &stop, &tell),
         Some(ThreadNumbers(numbers)) => {
@@ -201,7 +200,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let plan = plan?;
     request.cpus = plan.model.cpus;
     let paged = html.map_or(Ok(()), |html| {
-        let pictures = reveille_plan::pictures(&request, &plan, threads(args.jobs), &stop)?;
+        let pictures = reveille_plan::pictures(&request, &plan, args.jobs.threads(), &stop)?;
         html.write(|made| reveille_report::plan_html(&plan, &pictures, made))
     });
     if let Some(emitted) = args.act.emitted(&plan)? {

@@ -58,12 +58,8 @@ struct TopologyJson {
 
 #[derive(Serialize)]
 struct IdleJson<'a> {
-    name: &'a str,
-    exit_ns: u32,
-    exit_low_ns: u32,
-    exit_high_ns: u32,
-    residency_ns: u32,
-    polling: bool,
+    #[serde(flatten)]
+    state: &'a IdleState,
     origin: OriginJson<'a>,
 }
 
@@ -207,15 +203,7 @@ fn full_json(m: &Machine) -> FullMachine<'_> {
 }
 
 fn idle_json(s: &IdleState) -> IdleJson<'_> {
-    IdleJson {
-        name: &s.name,
-        exit_ns: s.exit_ns,
-        exit_low_ns: s.exit_low_ns,
-        exit_high_ns: s.exit_high_ns,
-        residency_ns: s.residency_ns,
-        polling: s.polling,
-        origin: origin_json(&s.origin),
-    }
+    IdleJson { state: s, origin: origin_json(&s.origin) }
 }
 
 fn constant_json(c: &Constant) -> ConstantJson<'_> {

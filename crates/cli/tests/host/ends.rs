@@ -59,7 +59,7 @@ struct Outcome {
 }
 
 /// Starts a run of a minute and, once all tasks are there, does something: `act` is given
-/// the processes of the tasks, what lists them anew, and what stops the run.
+/// the processes of the tasks, what lists them again, and what stops the run.
 fn interfere(
     program: &Program,
     processes: usize,

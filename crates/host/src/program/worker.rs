@@ -150,7 +150,7 @@ impl Worker {
             let _ = set_current_timer_slack(NO_SLACK);
         }
         arena.wait_for_start();
-        self.start_anew();
+        self.start_over();
     }
 
     /// Publishes its process and thread ids.
@@ -160,7 +160,7 @@ impl Worker {
     }
 
     /// Resets its state.
-    fn start_anew(&mut self) {
+    fn start_over(&mut self) {
         let now = clock::now();
         self.period_at = now;
         self.rounds = [0; MAX_DEPTH];
@@ -393,7 +393,7 @@ impl Worker {
                 }
                 self.introduce();
                 self.inbox.bell.reset();
-                self.start_anew();
+                self.start_over();
             }
             Err(error) => fail(self.run, Fault::system(Doing::Respawn, self.number, &error)),
         }
@@ -406,7 +406,7 @@ impl Worker {
             let _guard = NoUnwinding;
             self.introduce();
             self.inbox.bell.reset();
-            self.start_anew();
+            self.start_over();
             self.go_on(None);
         });
         if let Err(error) = started {

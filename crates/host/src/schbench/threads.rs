@@ -1,4 +1,4 @@
-//! What the threads of a run share: the order to stop or to begin anew, the line that a
+//! What the threads of a run share: the order to stop or to start over, the line that a
 //! worker and its message thread exchange, and the queue of requests between them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
