@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the documents: every relative link leads somewhere, docs/index.md lists every page once,
 # README.md stays short, the example files in the pages work, and what pages show of short runs is
-# what the command prints: check-docs.sh [REVEILLE]. With --write first, it writes that anew.
+# what the command prints: check-docs.sh [REVEILLE]. With --write first, it writes that again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -29,7 +29,8 @@ ROW = {
     "case", "machine", "base", "load", "variant", "repeats", "metric", "direction", "kind",
     "baseline", "candidate", "change_pct", "modes", "p_value", "significant", "published_change_pct",
     "published_baseline", "published_candidate", "published_unit", "published_of",
-    "published_source", "ratio", "noise", "verdict", "explain",
+    "published_source", "ratio", "noise", "verdict", "tolerance",
+    "track_record", "explain",
 }
 EXPLAIN = {
     "idle_pct", "idle_task_pct", "cost_pct", "ttwu_count_per_s", "ttwu_local_per_s",
@@ -136,6 +137,7 @@ def check_row(row, where):
 def check_rest(row, where):
     """What a row has besides its figures."""
     check_published(row, where)
+    check_track_record(row, where)
     if keys(row["explain"], {"baseline", "candidate"}, where):
         # Groups that share a fluid wake nobody.
         for side in ("baseline", "candidate") if row["kind"] != "interference" else ():
@@ -175,6 +177,21 @@ def check_skill(result, where):
     predicted = {id(row): 1 + (row["change_pct"] or 0) / 100 for row in rows}
     quiet = sum(abs(math.log(max(predicted[id(row)], 1e-9))) < math.log(1.05) for row in small)
     check(skill["small_quiet"] == quiet, where, f"small_quiet is not {quiet}")
+
+
+def check_track_record(row, where):
+    record, change = row["track_record"], row["change_pct"]
+    judged = row["kind"] == "change" and row["direction"] != "neither" and row["variant"] != ""
+    if not judged or change is None or change <= -100:
+        check(record is None, where, "a track record of no prediction")
+        return
+    if not keys(record, {"rows", "hits", "null_hits", "low_pct", "high_pct", "misled"}, where):
+        return
+    check(record["rows"] >= max(record["hits"], record["null_hits"], 20), where, f"{record}")
+    check(-100 < record["low_pct"] < record["high_pct"], where, f"{record}")
+    large = not 1 / 1.05 < 1 + change / 100 < 1.05
+    misled = large and record["hits"] < record["null_hits"]
+    check(record["misled"] == misled, where, f"{record} of {change}")
 
 
 def check_published(row, where):

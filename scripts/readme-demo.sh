@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what pages show of long runs anew: README.md (plan, compare, skill), docs/reading-results.md
+# Updates what pages show of long runs: README.md (plan, compare, skill), docs/reading-results.md
 # (demo), docs/results.md (score, misses, and bench from target/bench.json), and docs/fidelity.md.
 # readme-demo.sh [REVEILLE [BENCH.json]]. Build and `make bench` first. Takes as long as all studies
 # and the demo. scripts/check-docs.sh --write does the short runs, readme-picture.sh the picture.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the <!-- host-check --> block of docs/results.md anew: calibrates this host, runs the study
+# Writes the <!-- host-check --> block of docs/results.md: calibrates this host, runs the study
 # host-check with the result, and shows every row. Needs a quiet host and about five minutes. Build
 # first.
 set -eu

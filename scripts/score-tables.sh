@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Predicts the published tables under tables/, which no constant is set by. Prints hits beside those
 # of "no change", then big changes by size: score-tables.sh [REVEILLE [TABLE…]]. All of them take
-# some 15 minutes of CPU. Writes target/tables/NAME.json.
+# some 15 minutes of CPU. Writes target/tables/NAME.json and, after all of them, the track record that
+# `compare` shows (scripts/track-record.py).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 reveille=${1:-target/release/reveille}
 [ $# -gt 0 ] && shift
 tables=("$@")
-[ $# -gt 0 ] || tables=(tables/*.toml)
+[ $# -gt 0 ] || tables=(tables/*.toml) all=1
 out=target/tables
 mkdir -p "$out"
 for table in "${tables[@]}"; do
@@ -63,3 +64,4 @@ line("published change", ["rows", "sign", "hits"])
 for name, figures in sizes.items():
     line(name, figures)
 SCORE
+[ -z "${all:-}" ] || scripts/track-record.py "$out"/*.json

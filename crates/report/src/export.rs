@@ -24,7 +24,7 @@ pub fn json(c: &Comparison) -> String {
 /// partial) and what it was run on (machine, its cost model, base), so that files of several studies can be joined. After the
 /// row's own figures come the explaining numbers of both sides as
 /// `baseline_<name>` and `candidate_<name>`, with the names of
-/// [`Explain::figures`], then the modes. A figure that is absent or not finite is an empty cell.
+/// [`Explain::figures`], then the modes and what is likely by the track record. A figure that is absent or not finite is an empty cell.
 ///
 /// # Errors
 ///
@@ -80,6 +80,7 @@ fn columns() -> Vec<String> {
         names.extend(Explain::FIGURES.iter().map(|figure| format!("{side}_{}", figure.name)));
     }
     names.extend(["baseline_modes", "candidate_modes", "change_modes"].map(String::from));
+    names.extend(["likely_low_pct", "likely_high_pct"].map(String::from));
     names
 }
 
@@ -124,6 +125,8 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
     cells.push(modes.map_or_else(String::new, |m| of_side(&m.baseline)));
     cells.push(modes.map_or_else(String::new, |m| of_side(&m.candidate)));
     cells.push(modes.map_or_else(String::new, changes));
+    cells.push(optional(row.track_record.map(|record| record.low_pct)));
+    cells.push(optional(row.track_record.map(|record| record.high_pct)));
     cells
 }
 

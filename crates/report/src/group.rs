@@ -29,6 +29,12 @@ impl<'a> Group<'a> {
         seen
     }
 
+    /// Does it show what is likely? Only where nothing was published to hold its rows against.
+    pub(crate) fn shows_likely(&self) -> bool {
+        self.rows.iter().all(|r| r.verdict.is_none())
+            && self.rows.iter().any(|r| r.track_record.is_some())
+    }
+
     /// Where the group's published figures stand, each once.
     pub(crate) fn sources(&self) -> Vec<&'a str> {
         let all = self.rows.iter().filter_map(|r| r.published_source.as_deref());

@@ -185,6 +185,17 @@ pub(crate) fn skill_legend(skill: &Skill) -> Option<&'static str> {
 pub(crate) const TOO_FEW: &str = "too few: fewer than 10 samples beyond the quantile in some run; \
      measure longer";
 
+/// Where 8 of 10 published changes lay when the model predicted alike; marked where it has misled.
+pub(crate) fn likely(row: &Row) -> Option<String> {
+    let record = row.track_record?;
+    let mark = if record.misled { '?' } else { '\u{a0}' };
+    Some(format!("{:+.0}…{:+.0}%{mark}", record.low_pct, record.high_pct))
+}
+
+/// Explains [`likely`].
+pub(crate) const LIKELY: &str = "likely: 8 of 10 published changes lay there where the model \
+     predicted alike; ?: in such cases 0% was the better prediction";
+
 /// Said where a row has several states.
 pub(crate) const STATES: &str = "x (60%) or y (40%): repeats fall into several states; a hit if \
      half of all probability agrees";

@@ -136,8 +136,9 @@ fn rows_table(group: &Group<'_>) -> Table {
     let mut heads = vec!["load"];
     heads.extend(&sides[..if alone { 1 } else { 3 }]);
     heads.extend(as_printed.then_some("printed"));
-    heads.extend(["published", "verdict"]);
-    let figures = heads.len() - 1;
+    let likely = group.shows_likely();
+    heads.extend(if likely { &["likely"][..] } else { &["published", "verdict"] });
+    let figures = heads.len() - usize::from(!likely);
     table.set_header(heads);
     for row in &group.rows {
         let [baseline, candidate] = printed::sides(row).map(|states| in_lines(&states));
@@ -148,8 +149,12 @@ fn rows_table(group: &Group<'_>) -> Table {
         if as_printed {
             cells.push(printed::printed(row).map_or("-".into(), |text| printable(&text)));
         }
-        cells.push(row.published_change_pct.map_or("-".into(), number::change));
-        cells.push(row.verdict.map_or("-", verdict_word).into());
+        if likely {
+            cells.push(printed::likely(row).unwrap_or("-".into()));
+        } else {
+            cells.push(row.published_change_pct.map_or("-".into(), number::change));
+            cells.push(row.verdict.map_or("-", verdict_word).into());
+        }
         table.add_row(cells);
     }
     for column in table.column_iter_mut().take(figures) {
@@ -260,7 +265,12 @@ fn legend(c: &Comparison) -> String {
     if c.rows.iter().any(|r| r.verdict == Some(Verdict::Informative)) {
         parts.push("info: published figure too noisy to count, or a spread");
     }
-    if c.rows.iter().any(|r| r.verdict.is_none()) {
+    let groups = groups(c);
+    if groups.iter().any(Group::shows_likely) {
+        parts.push(printed::LIKELY);
+    }
+    let unpublished = |g: &Group<'_>| g.rows.iter().any(|r| r.verdict.is_none());
+    if groups.iter().any(|g| !g.shows_likely() && unpublished(g)) {
         parts.push("- nothing published");
     }
     parts.join("; ")

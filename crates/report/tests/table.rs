@@ -3,7 +3,7 @@
 mod common;
 
 use reveille_report::table;
-use reveille_study::{Score, Skill, Verdict};
+use reveille_study::{Score, Skill, TrackRecord, Verdict};
 
 fn widest(text: &str) -> usize {
     text.lines().map(|l| l.chars().count()).max().unwrap_or(0)
@@ -53,6 +53,37 @@ fn shows_sign_star_and_verdicts() {
     }
     assert!(text.contains("+ is better; * p<0.05"), "{text}");
     assert!(text.contains("M/s ±"), "{text}");
+}
+
+#[test]
+fn unpublished_changes_show_what_is_likely() {
+    let mut c = common::sample();
+    c.rows.truncate(3);
+    let record = TrackRecord {
+        rows: 40,
+        hits: 10,
+        null_hits: 15,
+        low_pct: -12.4,
+        high_pct: 153.0,
+        misled: true,
+    };
+    for (row, misled) in c.rows.iter_mut().zip([true, false, true]) {
+        row.variant = "+SIS_SHORT".into();
+        row.verdict = None;
+        row.track_record = Some(TrackRecord { misled, ..record });
+    }
+    c.rows[2].track_record = None;
+    let text = table(&c, 80, false);
+    assert!(text.contains("likely\n") && !text.contains("verdict\n"), "{text}");
+    for end in ["-12…+153%?\n", "-12…+153%\n", " -\n"] {
+        assert!(text.contains(end), "no {end:?} in\n{text}");
+    }
+    assert!(text.replace('\n', " ").contains("likely: 8 of 10 published changes"), "{text}");
+    assert!(!text.contains("- nothing published"), "{text}");
+
+    c.rows[0].verdict = Some(Verdict::Hit);
+    let text = table(&c, 80, false);
+    assert!(text.contains("verdict\n") && !text.contains("likely"), "{text}");
 }
 
 #[test]

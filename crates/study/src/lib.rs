@@ -35,6 +35,7 @@ pub use judge::skill::Skill;
 pub use judge::standing::{Standing, standing};
 pub use judge::statistics::Figure;
 pub use judge::summary::{MechanismScore, Summary, Total, summary};
+pub use judge::track_record::TrackRecord;
 pub use judge::verdict::Verdict;
 pub use judge::{statistics, verdict};
 pub use model::error::StudyError;

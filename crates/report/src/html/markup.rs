@@ -84,7 +84,9 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
     }
     out += LEGEND;
     let too_few = c.rows.iter().any(|row| row.too_few).then_some(printed::TOO_FEW);
-    let more = [printed::skill_legend(&c.skill), several.then_some(printed::STATES), too_few];
+    let likely = groups.iter().any(Group::shows_likely).then_some(printed::LIKELY);
+    let more =
+        [printed::skill_legend(&c.skill), several.then_some(printed::STATES), too_few, likely];
     for text in more.into_iter().flatten() {
         push(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", capitalised(text)));
     }
@@ -198,10 +200,17 @@ fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
     let mut heads = vec!["load", "baseline"];
     heads.extend(["candidate", "change", "p"].iter().filter(|_| !alone));
     heads.extend(as_printed.then_some("printed"));
-    heads.extend(["published", "verdict"]);
+    let likely = group.shows_likely();
+    heads.extend(if likely { &["likely"][..] } else { &["published", "verdict"] });
     open_table(out, &caption, &heads);
     for row in &group.rows {
         let [baseline, candidate] = printed::sides(row).map(|states| states.join("<br>"));
+        let judged = if likely {
+            cell(printed::likely(row))
+        } else {
+            let published = row.published_change_pct.map_or("–".into(), number::change);
+            format!("<td>{published}</td><td>{}</td>", badge(row.verdict))
+        };
         let compared = format!(
             "<td>{candidate}</td><td>{}</td><td>{}</td>",
             change(row),
@@ -210,12 +219,11 @@ fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
         push(
             out,
             format_args!(
-                "<tr><th scope=\"row\">{}</th><td>{baseline}</td>{}{}<td>{}</td><td>{}</td></tr>\n",
+                "<tr><th scope=\"row\">{}</th><td>{baseline}</td>{}{}{}</tr>\n",
                 row.load,
                 if alone { "" } else { &compared },
                 if as_printed { cell(printed::printed(row)) } else { String::new() },
-                row.published_change_pct.map_or("–".into(), number::change),
-                badge(row.verdict)
+                judged
             ),
         );
     }

@@ -13,4 +13,6 @@ pub(crate) mod skill;
 pub(crate) mod standing;
 pub mod statistics;
 pub(crate) mod summary;
+pub(crate) mod track_record;
+mod tracked;
 pub mod verdict;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::judge::modes::{ModeChange, RowModes};
 use crate::judge::statistics::{Figure, change_pct};
+use crate::judge::track_record::TrackRecord;
 use crate::judge::verdict::Verdict;
 
 /// One compared figure.
@@ -45,6 +46,9 @@ pub struct Row {
     /// published figure to be held against, its figures are null then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub too_few: bool,
+    /// How predictions like this one fared; null if this is a measurement, or no change has a better
+    /// direction.
+    pub track_record: Option<TrackRecord>,
     /// The published change in percent, positive is better; null if none.
     pub published_change_pct: Option<f64>,
     /// The published figure of the baseline, as printed; null if none.
@@ -65,9 +69,8 @@ pub struct Row {
     pub noise: Option<String>,
     /// Null if nothing was published.
     pub verdict: Option<Verdict>,
-    /// See [`crate::verdict::half_width`]; NaN if nothing was published. Not part of
-    /// the JSON.
-    #[serde(skip)]
+    /// How far a hit may be away, see [`crate::verdict::half_width`]; NaN if nothing was published.
+    #[serde(rename = "tolerance")]
     pub half_width: f64,
     /// Predicted by published in each state, with its share; one of share 1 where there is
     /// one state, none if nothing was published. Not part of the JSON.
@@ -99,6 +102,7 @@ impl Row {
             p_value: None,
             significant: false,
             too_few: false,
+            track_record: None,
             published_change_pct: None,
             published_baseline: None,
             published_candidate: None,

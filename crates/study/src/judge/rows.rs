@@ -7,6 +7,7 @@ use reveille_measure::{CpuTime, Direction, Explain, Metric, Ns, unit_ns};
 use crate::judge::modes::{Mode, RowModes};
 use crate::judge::row::{Detail, Explanation, Row, RowKind, SideDetail};
 use crate::judge::statistics::{self, Figure};
+use crate::judge::track_record::TrackRecord;
 use crate::judge::verdict::{self, Predicted};
 use crate::model::measure::Measure;
 use crate::model::published::{Published, PublishedFigure, Side};
@@ -243,6 +244,15 @@ impl Published {
 }
 
 impl Row {
+    /// With the track record of its class, if it predicts a change that is better or worse.
+    pub(crate) fn with_track_record(mut self) -> Row {
+        let judged = self.kind == RowKind::Change && self.metric.direction != Direction::Neither;
+        if judged && !self.variant.is_empty() {
+            self.track_record = TrackRecord::of(self.explain.baseline.idle_pct, self.change_pct);
+        }
+        self
+    }
+
     /// Of too few samples there is no figure.
     fn tell_nothing(&mut self) {
         let nothing = Figure { mean: f64::NAN, rel_std: f64::NAN };

@@ -1,0 +1,98 @@
+//! How predictions like a row's fared: published changes of tables that no constant is set by, in
+//! classes by the baseline's idle time and the size of the predicted change.
+
+use serde::Serialize;
+
+use crate::judge::tracked::CLASSES;
+
+/// Idle time of the baseline, in percent, from which a row is in the second and in the third class.
+const IDLE_PCT: [f64; 2] = [5.0, 60.0];
+/// Predicted gain, or as large a loss, from which a row is in the second and in the third class.
+const GAIN: [f64; 2] = [1.05, 1.20];
+
+/// The published changes of a class.
+pub(super) struct Class {
+    pub(super) rows: usize,
+    pub(super) hits: usize,
+    pub(super) null_hits: usize,
+    /// A tenth of the published ratios was lower, a tenth higher. Above the first size a ratio is
+    /// above 1 if it went the predicted way, below that if it was a gain.
+    pub(super) ratios: (f64, f64),
+}
+
+/// What was published where the model predicted a change of this size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TrackRecord {
+    /// Published changes.
+    pub rows: usize,
+    /// Those that the model's prediction hit.
+    pub hits: usize,
+    /// Those that a prediction of 0% would have hit.
+    pub null_hits: usize,
+    /// A tenth of the published changes were lower, in percent. Positive is better.
+    pub low_pct: f64,
+    /// A tenth of the published changes were higher.
+    pub high_pct: f64,
+    /// The prediction is 5% or more, and 0% would have hit more often.
+    pub misled: bool,
+}
+
+impl TrackRecord {
+    /// Of predictions of `change_pct`, where CPUs idle for `idle_pct` of the time under the baseline.
+    /// `None` for a change without a value.
+    pub(crate) fn of(idle_pct: f64, change_pct: f64) -> Option<TrackRecord> {
+        let ratio = 1.0 + change_pct / 100.0;
+        if !idle_pct.is_finite() || !ratio.is_finite() || ratio <= 0.0 {
+            return None;
+        }
+        let reached = |x: f64, bounds: [f64; 2]| bounds.iter().filter(|b| x >= **b).count();
+        let size = reached(ratio.max(1.0 / ratio), GAIN);
+        let Class { rows, hits, null_hits, ratios: (low, high) } =
+            CLASSES[reached(idle_pct, IDLE_PCT)][size];
+        let (low, high) =
+            if size > 0 && ratio < 1.0 { (1.0 / high, 1.0 / low) } else { (low, high) };
+        let pct = |ratio: f64| 100.0 * (ratio - 1.0);
+        Some(TrackRecord {
+            rows,
+            hits,
+            null_hits,
+            low_pct: pct(low),
+            high_pct: pct(high),
+            misled: size > 0 && hits < null_hits,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_chosen_by_idle_time_and_size() {
+        let rows = |idle, change| TrackRecord::of(idle, change).expect("a class").rows;
+        assert_eq!(rows(0.0, 4.9), CLASSES[0][0].rows);
+        assert_eq!(rows(5.0, 5.1), CLASSES[1][1].rows);
+        assert_eq!(rows(60.0, 300.0), CLASSES[2][2].rows);
+        assert_eq!(rows(99.0, -4.0), CLASSES[2][0].rows);
+        assert_eq!(TrackRecord::of(50.0, f64::NAN), None);
+        assert_eq!(TrackRecord::of(50.0, -100.0), None);
+    }
+
+    #[test]
+    fn a_loss_turns_the_range_over() {
+        let gain = TrackRecord::of(70.0, 10.0).expect("a class");
+        let loss = TrackRecord::of(70.0, 100.0 * (1.0 / 1.1 - 1.0)).expect("a class");
+        assert_eq!((gain.rows, gain.misled), (loss.rows, loss.misled));
+        for (a, b) in [(gain.low_pct, loss.high_pct), (gain.high_pct, loss.low_pct)] {
+            assert!(((1.0 + a / 100.0) * (1.0 + b / 100.0) - 1.0).abs() < 1e-9);
+        }
+        assert!(loss.low_pct < loss.high_pct);
+    }
+
+    #[test]
+    fn a_small_prediction_misleads_nobody() {
+        for idle in [0.0, 30.0, 90.0] {
+            assert!(!TrackRecord::of(idle, 0.0).expect("a class").misled);
+        }
+    }
+}

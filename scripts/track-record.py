@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The track record of predictions: track-record.py RESULT.json...
+
+Reads `reveille study --json` of tables that no constant is set by, sorts their counted changes by
+the baseline's idle time and the size of the predicted change, and writes what was published in each
+class: crates/study/src/judge/tracked.rs and the block of docs/reading-results.md. Also says in how
+many rows of a table the range that the other tables give holds the published change.
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+IDLE_PCT = (5, 60)
+GAIN = (1.05, 1.20)
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FIGURES = ROOT / "crates/study/src/judge/tracked.rs"
+PAGE, MARK = ROOT / "docs/reading-results.md", "<!-- track-record -->"
+IDLE_WORDS = ("below 5%", "5 to 60%", "60% and more")
+SIZE_WORDS = ("below 5%", "5 to 20%", "20% and more")
+
+
+def reached(value, bounds):
+    return sum(value >= bound for bound in bounds)
+
+
+class Row:
+    def __init__(self, table, row):
+        self.table, self.hit = table, row["verdict"] == "hit"
+        published = math.log1p(row["published_change_pct"] / 100)
+        predicted = math.log1p(row["change_pct"] / 100)
+        # A hit is within max(half of the published change, the rest): so is 0, by the rest alone.
+        self.null_hit = abs(published) <= row["tolerance"]
+        size = reached(math.exp(abs(predicted)), GAIN)
+        self.place = reached(row["explain"]["baseline"]["idle_pct"], IDLE_PCT), size
+        self.ln = -published if size and predicted < 0 else published
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8") as file:
+        rows = json.load(file)["rows"]
+    counted = (r for r in rows if r["verdict"] in ("hit", "miss") and r["kind"] == "change")
+    return [Row(path, r) for r in counted if (r["change_pct"] or 0) > -100]
+
+
+def quantile(values, share):
+    values = sorted(values)
+    at = (len(values) - 1) * share
+    low = int(at)
+    return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (at - low)
+
+
+def spread(rows):
+    return quantile([r.ln for r in rows], 0.1), quantile([r.ln for r in rows], 0.9)
+
+
+def covered(rows):
+    """Rows whose published change is in the range that the other tables give."""
+    held = 0
+    for row in rows:
+        low, high = spread([r for r in rows if r.table != row.table and r.place == row.place])
+        held += low <= row.ln <= high
+    return held
+
+
+def main():
+    rows = [row for path in sys.argv[1:] for row in rows_of(path)]
+    tables = len(sys.argv) - 1
+    code = "//! Written by scripts/track-record.py; not edited by hand.\n\n"
+    code += "use crate::judge::track_record::Class;\n\n"
+    code += f"/// From {len(rows)} published changes of {tables} tables: by idle time, then by size.\n"
+    code += "#[rustfmt::skip]\npub(super) const CLASSES: [[Class; 3]; 3] = [\n"
+    page = "\n| CPUs idle before | predicted change | published changes | 8 of 10 lay in | hits | no change |\n"
+    page += "|---|---|---:|---|---:|---:|\n"
+    for i, idle in enumerate(IDLE_WORDS):
+        code += "    [\n"
+        for k, size in enumerate(SIZE_WORDS):
+            of = [r for r in rows if r.place == (i, k)]
+            low, high = map(math.exp, spread(of))
+            hits, null_hits = sum(r.hit for r in of), sum(r.null_hit for r in of)
+            code += f"        Class {{ rows: {len(of)}, hits: {hits}, null_hits: {null_hits}, "
+            code += f"ratios: ({low:.3f}, {high:.3f}) }},\n"
+            page += f"| {idle} | {size} | {len(of)} | {100 * (low - 1):+.0f}…{100 * (high - 1):+.0f}% | "
+            page += f"{hits} | {null_hits} |\n"
+        code += "    ],\n"
+    held = covered(rows)
+    page += f"\nA range made from the other {tables - 1} tables holds {held} of the {len(rows)} published changes"
+    page += f" ({100 * held / len(rows):.0f}%).\n"
+    FIGURES.write_text(code + "];\n", encoding="utf-8")
+    before, _, after = PAGE.read_text(encoding="utf-8").split(MARK)
+    PAGE.write_text(f"{before}{MARK}{page}{MARK}{after}", encoding="utf-8")
+    print(page)
+
+
+main()
