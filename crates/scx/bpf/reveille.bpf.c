@@ -324,7 +324,9 @@ void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 	u32 group = found ? found->group : 0;
 	struct group *g = group_of(group);
 
-	forget_refusal(found);
+	bpf_rcu_read_lock();
+	forget_refusal(found, cgrp->kn->id);
+	bpf_rcu_read_unlock();
 	if (!g || cgrp->level <= 0)
 		return;
 	if (g->cgroup_id != cgrp->kn->id) {
@@ -459,6 +461,16 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		error = scx_bpf_create_dsq(SHARD_QUEUES + i, -1);
 		if (error)
 			return error;
+	}
+	if (has_bandwidth) {
+		struct limit *shared = limit_at(SHARED_LIMIT);
+
+		error = scx_bpf_create_dsq(PARK_QUEUES + SHARED_LIMIT, -1);
+		if (error)
+			return error;
+		if (shared)
+			shared->state = LIMIT_HELD;
+		park_queues = last_limit = SHARED_LIMIT;
 	}
 	for_each(i, has_bandwidth ? MAX_LIMITS : 0)
 	{

@@ -22,6 +22,7 @@
 #define MAX_GROUPS 65536
 /* Slots for limits; slot 0 is none. */
 #define MAX_LIMITS 1024
+#define SHARED_LIMIT 1
 #define NONE POLICY_NONE
 
 #define LINE __attribute__((aligned(64)))

@@ -21,8 +21,10 @@ use crate::stats::{Counters, GroupCounters, Stats};
 use crate::sys;
 use crate::topology::{MAX_LLCS, Tables};
 
-/// Slots for limits, one more than there can be: `MAX_LIMITS` of bpf/state.h.
+/// Slots for limits, two more than there can be: `MAX_LIMITS` of bpf/state.h.
 const MAX_LIMITS: u32 = 1024;
+/// The slot of all limits that found none.
+const SHARED_LIMIT: u32 = 1;
 /// Room for recorded decisions, bytes: a power of two.
 const RECORD_ROOM: u32 = 1 << 24;
 /// `POLICY_BW_NO_QUOTA`.
@@ -216,11 +218,12 @@ impl<'room> Scheduler<'room> {
         let new = refusals - self.heard.refusals;
         for n in (refusals - new.min(ids.len() as u64))..refusals {
             said.push(format!(
-                "cpu.max of {} has NO effect: all {} limits that scx_reveille keeps are in use; the \
-                 nearest limit above it holds. Remove a limit elsewhere, then write `max` and the \
-                 limit to this one",
+                "cpu.max of {} is NOT kept as written: all {} limits that scx_reveille keeps are in \
+                 use. The nearest limit above it holds; without one, the group shares the smallest \
+                 of these limits with all such groups. Remove a limit elsewhere, then write `max` and \
+                 the limit to this one",
                 self.cgroups.name(ids[n as usize % ids.len()]),
-                MAX_LIMITS - 1
+                MAX_LIMITS - 2
             ));
         }
         if new > ids.len() as u64 {
@@ -301,7 +304,10 @@ impl<'room> Scheduler<'room> {
                 continue;
             }
             groups.push(GroupCounters {
-                cgroup: self.cgroups.name(limit.cgroup_id),
+                cgroup: match slot {
+                    SHARED_LIMIT => "limits that found no place".to_owned(),
+                    _ => self.cgroups.name(limit.cgroup_id),
+                },
                 quota_us: limit.pool.quota_ns / 1000,
                 period_us: limit.pool.period_ns / 1000,
                 burst_us: limit.pool.burst_ns / 1000,
