@@ -216,20 +216,23 @@ static __always_inline u32 limit_for(const struct task_state *t)
 }
 
 /* The task starts to run: it stops when the runtime of its group does, or its short turn. */
-static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, bool lifted)
+static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	struct timer *timer;
-	u64 now_ns, left_ns = ~0ull;
+	u64 now_ns, least_ns, left_ns = ~0ull;
 
+	if (!t)
+		return 0;
 	if (slot)
 		account(slot, cpu, 0, 0, &left_ns);
 	now_ns = bpf_ktime_get_ns();
-	if (left_ns < FLOOR_TURN_NS || lifted)
-		left_ns = FLOOR_TURN_NS;
+	least_ns = t->exit_pending ? EXIT_TURN_NS : FLOOR_TURN_NS;
+	if (left_ns < least_ns || t->lifted)
+		left_ns = least_ns;
 	if (left_ns == ~0ull)
 		return 0;
-	c->stop_tid = slot && !lifted ? tid : 0;
+	c->stop_tid = slot && !t->lifted ? tid : 0;
 	c->stop_at_ns = now_ns + left_ns;
 	/* A timer that is set already and comes first sets itself again. */
 	if (c->stop_timer_ns && c->stop_timer_ns >= now_ns && c->stop_timer_ns <= c->stop_at_ns)
@@ -254,15 +257,16 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 		int stops_at_exit = 0;
 
 		/*
-		 * In user mode it is stopped on the way out of this interrupt, in the kernel later. A CPU
-		 * that goes pushes it away where it is: not out of returns_to_user(), from which none moves.
+		 * In user mode it is stopped on the way out of this interrupt, in the kernel later: there
+		 * task work needs no kick. A CPU that goes pushes it away where it is: not out of
+		 * returns_to_user(), from which none moves.
 		 */
 		if (c->online && c->stop_tid && (u32)p->pid == c->stop_tid) {
 			bpf_rcu_read_lock();
 			stops_at_exit = runs_to_exit(p, task_of(p));
 			bpf_rcu_read_unlock();
 		}
-		if (stops_at_exit)
+		if (stops_at_exit && !exits_seen)
 			return 0;
 		scx_bpf_kick_cpu(*cpu, SCX(scx_kick_flags, SCX_KICK_PREEMPT));
 		return 0;

@@ -99,8 +99,10 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
 	slot = limit_for(t);
-	if (t->lifted || (slot && !t->exit_pending && !is_dying(p)))
-		set_stop(slot, cpu, p->pid, t->lifted);
+	if (exits_seen)
+		t->at_exit = 0;
+	if (t->lifted || (slot && is_stopped(p, t)))
+		set_stop(slot, cpu, p->pid, t);
 }
 
 void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)

@@ -99,6 +99,9 @@ impl Exit {
 pub struct Scheduler<'room> {
     skel: ReveilleSkel<'room>,
     link: Option<Link>,
+    /// Programs that see tasks return to user mode are to be attached; those that are.
+    exits_wanted: bool,
+    exits: Vec<Link>,
     since: Instant,
     cgroups: Cgroups,
     heard: Heard,
@@ -134,6 +137,9 @@ impl<'room> Scheduler<'room> {
         set_tables(&mut open, tables)?;
         set_tunables(&mut open, settings, abilities, record)?;
         set_callbacks(&mut open, settings, abilities, tables.hotplug_seq)?;
+        open.progs.before_schedule.set_autoload(abilities.exit_depth);
+        open.progs.in_schedule.set_autoload(abilities.exit_depth);
+        open.progs.after_syscall.set_autoload(abilities.exit_depth);
         let slots = if abilities.bandwidth { MAX_LIMITS } else { 1 };
         let n_cpu_ids = tables.cpus.len() as u32;
         let sized = open.maps.group_queues.set_max_entries(slots * n_cpu_ids).and_then(|()| {
@@ -169,6 +175,8 @@ impl<'room> Scheduler<'room> {
         Ok(Scheduler {
             skel,
             link: Some(link),
+            exits_wanted: abilities.bandwidth && abilities.exit_depth,
+            exits: Vec::new(),
             since: Instant::now(),
             cgroups: Cgroups::default(),
             heard: Heard::default(),
@@ -244,6 +252,23 @@ impl<'room> Scheduler<'room> {
         }
         self.heard = Heard { refusals, without_weight, timers_failed, ..self.heard };
         said
+    }
+
+    /// With the first limit, programs that cost every system call something are attached.
+    pub fn watch_exits(&mut self) {
+        let Some(bss) = &mut self.skel.maps.bss_data else { return };
+        if !self.exits_wanted || sys::live(&bss.limited_groups) == 0 {
+            return;
+        }
+        self.exits_wanted = false;
+        let progs = &self.skel.progs;
+        for program in [&progs.before_schedule, &progs.in_schedule, &progs.after_syscall] {
+            match program.attach() {
+                Ok(link) => self.exits.push(link),
+                Err(error) => return warn!("{}: {error:#}", crate::kernel::PARKS_WITH_LOCKS),
+            }
+        }
+        sys::set_live(&mut bss.exits_seen, 1);
     }
 
     /// The map of recorded decisions.
