@@ -8,8 +8,9 @@
  * runtime does: ticks are too coarse.
  *
  * Limits are kept in slots, which groups take when their cpu.max is written, and give back
- * when it is `max` again. Where no slot is free, the nearest limit above holds, and the loader
- * says so: a group may get less than its own limit allows to, never more than its parent's.
+ * when it is `max` again. Where no slot is free, the nearest limit above holds. Groups without
+ * one share a slot with the smallest of their limits. The loader says so: such a group may get less
+ * than its own limit allows, never more than its parent's.
  */
 #ifndef REVEILLE_SCX_BANDWIDTH_H
 #define REVEILLE_SCX_BANDWIDTH_H
@@ -215,20 +216,23 @@ static __always_inline u32 limit_for(const struct task_state *t)
 }
 
 /* The task starts to run: it stops when the runtime of its group does, or its short turn. */
-static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, bool lifted)
+static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	struct timer *timer;
-	u64 now_ns, left_ns = ~0ull;
+	u64 now_ns, least_ns, left_ns = ~0ull;
 
+	if (!t)
+		return 0;
 	if (slot)
 		account(slot, cpu, 0, 0, &left_ns);
 	now_ns = bpf_ktime_get_ns();
-	if (left_ns < FLOOR_TURN_NS || lifted)
-		left_ns = FLOOR_TURN_NS;
+	least_ns = t->exit_pending ? EXIT_TURN_NS : FLOOR_TURN_NS;
+	if (left_ns < least_ns || t->lifted)
+		left_ns = least_ns;
 	if (left_ns == ~0ull)
 		return 0;
-	c->stop_tid = slot && !lifted ? tid : 0;
+	c->stop_tid = slot && !t->lifted ? tid : 0;
 	c->stop_at_ns = now_ns + left_ns;
 	/* A timer that is set already and comes first sets itself again. */
 	if (c->stop_timer_ns && c->stop_timer_ns >= now_ns && c->stop_timer_ns <= c->stop_at_ns)
@@ -253,15 +257,16 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 		int stops_at_exit = 0;
 
 		/*
-		 * In user mode it is stopped on the way out of this interrupt, in the kernel later. A CPU
-		 * that goes pushes it away where it is: not out of returns_to_user(), from which none moves.
+		 * In user mode it is stopped on the way out of this interrupt, in the kernel later: there
+		 * task work needs no kick. A CPU that goes pushes it away where it is: not out of
+		 * returns_to_user(), from which none moves.
 		 */
 		if (c->online && c->stop_tid && (u32)p->pid == c->stop_tid) {
 			bpf_rcu_read_lock();
 			stops_at_exit = runs_to_exit(p, task_of(p));
 			bpf_rcu_read_unlock();
 		}
-		if (stops_at_exit)
+		if (stops_at_exit && !exits_seen)
 			return 0;
 		scx_bpf_kick_cpu(*cpu, SCX(scx_kick_flags, SCX_KICK_PREEMPT));
 		return 0;
@@ -489,25 +494,41 @@ static __noinline int drop_limit(u32 group)
 	return 0;
 }
 
-/* Its own limit has no effect: those above it hold. The loader says so. */
-static __noinline int refuse_limit(struct group_number *of, u64 cgroup_id)
+/* Its own limit has no slot: those above it hold, or the shared one. The loader says so. */
+static __noinline int refuse_limit(struct group_number *of, u64 cgroup_id, u64 period_us, u64 quota_us)
 {
-	if (!of)
+	struct limit *shared = limit_at(SHARED_LIMIT);
+	struct group *g = of ? group_of(of->group) : NULL;
+
+	if (!of || !shared)
 		return 0;
 	if (!of->refused)
 		__sync_fetch_and_add(&limits_refused, 1);
 	of->refused = 1;
 	refused_ids[refusals % KEPT_REFUSALS] = cgroup_id;
 	__sync_fetch_and_add(&refusals, 1);
+	if (!g || g->cgroup_id != cgroup_id)
+		return 0;
+	if (!shared->limited ||
+	    quota_us * shared->pool.period_ns < shared->pool.quota_ns / 1000 * (period_us * 1000))
+		set_limits(SHARED_LIMIT, period_us, quota_us, 0);
+	g->refused = 1;
+	__sync_fetch_and_add(&limits_generation, 1);
 	return 0;
 }
 
-static __noinline int forget_refusal(struct group_number *of)
+static __noinline int forget_refusal(struct group_number *of, u64 cgroup_id)
 {
-	if (of && of->refused) {
-		of->refused = 0;
-		__sync_fetch_and_add(&limits_refused, -1);
-	}
+	struct group *g = of && of->refused ? group_of(of->group) : NULL;
+
+	if (!g)
+		return 0;
+	of->refused = 0;
+	if (g->cgroup_id == cgroup_id)
+		g->refused = 0;
+	__sync_fetch_and_add(&limits_generation, 1);
+	if (__sync_fetch_and_add(&limits_refused, -1) == 1)
+		set_limits(SHARED_LIMIT, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
 	return 0;
 }
 
@@ -524,17 +545,17 @@ static __noinline int write_limit(struct group_number *of, u64 cgroup_id, u64 pe
 	if (quota_us == ~0ull) {
 		if (own)
 			drop_limit(of->group);
-		forget_refusal(of);
+		forget_refusal(of, cgroup_id);
 		return 0;
 	}
 	slot = own && g ? g->limit : 0;
 	if (own && !slot)
 		slot = take_limit(of->group);
 	if (!slot || !g) {
-		refuse_limit(of, cgroup_id);
+		refuse_limit(of, cgroup_id, period_us, quota_us);
 		return 0;
 	}
-	forget_refusal(of);
+	forget_refusal(of, cgroup_id);
 	set_limits(slot, period_us, quota_us, burst_us);
 	__sync_fetch_and_add(&limits_generation, 1);
 	/* Another write has taken the limit away meanwhile: that one was later. */

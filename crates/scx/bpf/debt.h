@@ -5,6 +5,11 @@
  * of a throttled group that is in the kernel, where it may hold locks, runs until it is about to
  * return to user mode, as in the kernel from 6.18 on (commit e1fad12dcb66). Both are charged for
  * it, to virtual time and to the quota.
+ *
+ * 6.18 and newer call returns_to_user() there. Before, after_syscall() is called where a system call
+ * ends, and turns of EXIT_TURN_NS find a task in user mode: before_schedule() tells by how deep the
+ * stack is. Entering that program preempts the task, which goes on with a new slice, and must not be
+ * parked in there. in_schedule() is called with interrupts off: its kick takes the CPU behind it.
  */
 #ifndef REVEILLE_SCX_DEBT_H
 #define REVEILLE_SCX_DEBT_H
@@ -13,6 +18,8 @@
 
 /* No run is cut shorter than this: the overrun is a debt. */
 #define FLOOR_TURN_NS 20000ull
+/* What before_schedule() waits for gets more: it must reach user mode. */
+#define EXIT_TURN_NS 200000ull
 /* So far before a queue's clock lifted tasks stand, in the order in which they began to wait. */
 #define LIFTED_VTIME (1ull << 50)
 /* Looks for tasks that have waited too long, per time that they may. */
@@ -112,6 +119,60 @@ static int returns_to_user(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
+/*
+ * Bytes of stack between the registers of user mode and a call of schedule() on the way back there:
+ * 56 on Debian 6.17. Any other call of a runnable task that holds a lock is deeper than this.
+ */
+#define EXIT_DEPTH 192
+
+/* Preemption in kernel mode does not come by here: it calls __schedule(). */
+SEC("fentry/schedule")
+int BPF_PROG(before_schedule)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_state *t = throttled_queues && !p->__state ? task_of(p) : NULL;
+
+	if (t && t->exit_pending)
+		t->exit_seen = (u64)bpf_task_pt_regs(p) - (u64)ctx < EXIT_DEPTH;
+	return 0;
+}
+
+SEC("fentry/rcu_note_context_switch")
+int BPF_PROG(in_schedule, bool preempt)
+{
+	struct task_state *t = throttled_queues ? task_of(bpf_get_current_task_btf()) : NULL;
+
+	if (t && t->exit_seen) {
+		t->exit_seen = 0;
+		if (!preempt) {
+			t->exit_pending = 0;
+			t->at_exit = 1;
+			scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX(scx_kick_flags, SCX_KICK_PREEMPT));
+		}
+	}
+	return 0;
+}
+
+/* Tracepoints are called with preemption off: the kick takes the CPU right behind this one. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(after_syscall)
+{
+	struct task_state *t = throttled_queues ? task_of(bpf_get_current_task_btf()) : NULL;
+
+	if (t && t->exit_pending) {
+		t->exit_pending = 0;
+		t->at_exit = 1;
+		scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX(scx_kick_flags, SCX_KICK_PREEMPT));
+	}
+	return 0;
+}
+
+/* Is a timer to end the turn of this task under a limit? */
+static __always_inline bool is_stopped(const struct task_struct *p, const struct task_state *t)
+{
+	return (!t->exit_pending || exits_seen) && !is_dying(p);
+}
+
 /* Does this task of a throttled group run on, until it returns to user mode? */
 static __noinline int runs_to_exit(struct task_struct *p, struct task_state *t)
 {
@@ -125,8 +186,10 @@ static __noinline int runs_to_exit(struct task_struct *p, struct task_state *t)
 	/* Kernel threads never do; nor does one that dies, and what it holds is wanted back. */
 	if (t->exit_pending || (p->flags & PF_KTHREAD) || is_dying(p))
 		return 1;
-	if (!has_task_work())
-		return 0;
+	if (!has_task_work()) {
+		t->exit_pending = exits_seen;
+		return exits_seen;
+	}
 	work = bpf_map_lookup_elem(&exit_works, &tid);
 	if (!work) {
 		bpf_map_update_elem(&exit_works, &tid, &none, BPF_NOEXIST);

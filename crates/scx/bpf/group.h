@@ -19,6 +19,7 @@ struct group {
 	u32 cpu_weight;
 	u32 idle;
 	u32 limit;   /* slot of its own limit, 0 for none */
+	u32 refused; /* it has a limit, for which there was no slot */
 	u64 nearest; /* as of limit_of() */
 	/* Added to and subtracted from by all CPUs. */
 	s64 tasks_weight; /* of its own tasks */
@@ -59,7 +60,7 @@ static __noinline u32 find_limit(u32 group)
 {
 	/* A full barrier: what is read below is at least as new as the generation. */
 	u64 generation = __sync_fetch_and_add(&limits_generation, 0);
-	u32 slot = 0, at = group;
+	u32 slot = 0, at = group, refused = 0;
 	struct group *g;
 	int i;
 
@@ -78,8 +79,11 @@ static __noinline u32 find_limit(u32 group)
 			slot = known & ((1u << NEAREST_SLOT_BITS) - 1);
 			break;
 		}
+		refused |= g->refused;
 		at = g->parent;
 	}
+	if (!slot && refused)
+		slot = SHARED_LIMIT;
 	g = group_of(group);
 	if (g)
 		g->nearest = generation << NEAREST_SLOT_BITS | slot;

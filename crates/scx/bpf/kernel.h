@@ -91,6 +91,7 @@ struct signal_struct {
 };
 
 struct task_struct {
+	unsigned int __state;
 	unsigned int flags;
 	struct sched_entity se;
 	struct sched_ext_entity scx;

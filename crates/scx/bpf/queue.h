@@ -302,8 +302,10 @@ static __always_inline void go_on(struct task_struct *prev, struct task_state *t
 	COUNT(kept);
 	set_clock(cpu_of(cpu), t, scx_now());
 	t->lifted = 0;
-	if (slot && !t->exit_pending)
-		set_stop(slot, cpu, prev->pid, false);
+	if (exits_seen)
+		t->at_exit = 0;
+	if (slot && is_stopped(prev, t))
+		set_stop(slot, cpu, prev->pid, t);
 	scx_set_slice(prev, slice_ns);
 }
 

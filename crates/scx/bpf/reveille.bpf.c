@@ -99,8 +99,10 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
 	slot = limit_for(t);
-	if (t->lifted || (slot && !t->exit_pending && !is_dying(p)))
-		set_stop(slot, cpu, p->pid, t->lifted);
+	if (exits_seen)
+		t->at_exit = 0;
+	if (t->lifted || (slot && is_stopped(p, t)))
+		set_stop(slot, cpu, p->pid, t);
 }
 
 void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
@@ -324,7 +326,9 @@ void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 	u32 group = found ? found->group : 0;
 	struct group *g = group_of(group);
 
-	forget_refusal(found);
+	bpf_rcu_read_lock();
+	forget_refusal(found, cgrp->kn->id);
+	bpf_rcu_read_unlock();
 	if (!g || cgrp->level <= 0)
 		return;
 	if (g->cgroup_id != cgrp->kn->id) {
@@ -459,6 +463,16 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		error = scx_bpf_create_dsq(SHARD_QUEUES + i, -1);
 		if (error)
 			return error;
+	}
+	if (has_bandwidth) {
+		struct limit *shared = limit_at(SHARED_LIMIT);
+
+		error = scx_bpf_create_dsq(PARK_QUEUES + SHARED_LIMIT, -1);
+		if (error)
+			return error;
+		if (shared)
+			shared->state = LIMIT_HELD;
+		park_queues = last_limit = SHARED_LIMIT;
 	}
 	for_each(i, has_bandwidth ? MAX_LIMITS : 0)
 	{

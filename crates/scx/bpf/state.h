@@ -20,8 +20,9 @@
 /* Task groups with weights of their own: the kernel itself has no more than 65,535 with memory
  * control. */
 #define MAX_GROUPS 65536
-/* Slots for limits; slot 0 is none. */
+/* Slots for limits; slot 0 is none. One is for all limits that found no slot. */
 #define MAX_LIMITS 1024
+#define SHARED_LIMIT 1
 #define NONE POLICY_NONE
 
 #define LINE __attribute__((aligned(64)))
@@ -180,6 +181,8 @@ u64 refusals;
 u64 refused_ids[KEPT_REFUSALS];
 /* Groups whose weight is not the default. */
 u32 weighted_groups;
+/* before_schedule() and its like are called. */
+u32 exits_seen;
 /* Timers that the kernel did not start. */
 u64 timers_failed;
 
@@ -199,7 +202,8 @@ struct task_state {
 	u64 waits_since_j; /* since when it wants to run and has not; 0 while it runs or sleeps */
 	u32 lifted;	   /* it has waited too long: its next turn is short and due at once */
 	u32 exit_pending;  /* returns_to_user() will be called for it */
-	u32 at_exit;	   /* it has been, and the task is in there */
+	u32 exit_seen;	   /* before_schedule() has found it on the way out */
+	u32 at_exit;	   /* it is about to return to user mode, and holds no locks */
 };
 
 struct {

@@ -13,6 +13,10 @@ use crate::error::ScxError;
 /// The kernel's types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
+/// With neither of these.
+pub const PARKS_WITH_LOCKS: &str = "this kernel does not tell when a task returns to user mode (6.18 does): a task of a throttled \
+     group may wait for its quota with locks of the kernel held";
+
 /// What differs between the kernels that can run the scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
@@ -22,6 +26,8 @@ pub struct Abilities {
     pub groups: bool,
     /// Programs may ask to be called when a task returns to user mode (6.18).
     pub task_work: bool,
+    /// Where they may not, before_schedule() of bpf/debt.h tells of it: tried on x86-64 only.
+    pub exit_depth: bool,
     /// `cpu.idle`: the kernel tells when it is written.
     pub idle: bool,
     /// `cpu.max` and `cpu.max.burst`: the kernel tells of limits (6.17).
@@ -70,14 +76,16 @@ impl Abilities {
         }
         let has = |name: &str| known.iter().any(|member| member == name);
         let limits = members("scx_cgroup_init_args");
+        let function = |name: &str| btf.type_by_name::<Func<'_>>(name).is_some();
+        let task_work = function("bpf_task_work_schedule_resume")
+            || function("bpf_task_work_schedule_resume_impl");
         Ok(Abilities {
             missing: callbacks.iter().filter(|c| !has(c)).map(|c| (*c).to_owned()).collect(),
             groups: has("cgroup_init"),
-            task_work: ["bpf_task_work_schedule_resume", "bpf_task_work_schedule_resume_impl"]
-                .iter()
-                .any(|name| btf.type_by_name::<Func<'_>>(name).is_some()),
+            task_work,
+            exit_depth: !task_work && cfg!(target_arch = "x86_64"),
             idle: has("cgroup_set_idle"),
-            hotplug: btf.type_by_name::<Func<'_>>("scx_bpf_task_set_slice").is_some(),
+            hotplug: function("scx_bpf_task_set_slice"),
             bandwidth: has("cgroup_set_bandwidth") && limits.iter().any(|m| m == "bw_quota_us"),
         })
     }
@@ -96,11 +104,8 @@ impl Abilities {
                  have NO effect while scx_reveille runs",
             );
         }
-        if self.bandwidth && !self.task_work {
-            lacks.push(
-                "this kernel does not tell when a task returns to user mode (6.18 does): \
-                 a task of a throttled group may wait for its quota with locks of the kernel held",
-            );
+        if self.bandwidth && !self.task_work && !self.exit_depth {
+            lacks.push(PARKS_WITH_LOCKS);
         }
         if self.groups && !self.idle {
             lacks.push("this kernel does not tell of idle groups: cpu.idle has no effect");

@@ -161,6 +161,7 @@ fn once(
             TURN
         };
         server.serve(wait, |request| answer(&mut scheduler, request));
+        scheduler.watch_exits();
         for complaint in scheduler.complaints() {
             warn!("{complaint}");
         }

@@ -21,8 +21,10 @@ use crate::stats::{Counters, GroupCounters, Stats};
 use crate::sys;
 use crate::topology::{MAX_LLCS, Tables};
 
-/// Slots for limits, one more than there can be: `MAX_LIMITS` of bpf/state.h.
+/// Slots for limits, two more than there can be: `MAX_LIMITS` of bpf/state.h.
 const MAX_LIMITS: u32 = 1024;
+/// The slot of all limits that found none.
+const SHARED_LIMIT: u32 = 1;
 /// Room for recorded decisions, bytes: a power of two.
 const RECORD_ROOM: u32 = 1 << 24;
 /// `POLICY_BW_NO_QUOTA`.
@@ -97,6 +99,9 @@ impl Exit {
 pub struct Scheduler<'room> {
     skel: ReveilleSkel<'room>,
     link: Option<Link>,
+    /// Programs that see tasks return to user mode are to be attached; those that are.
+    exits_wanted: bool,
+    exits: Vec<Link>,
     since: Instant,
     cgroups: Cgroups,
     heard: Heard,
@@ -132,6 +137,9 @@ impl<'room> Scheduler<'room> {
         set_tables(&mut open, tables)?;
         set_tunables(&mut open, settings, abilities, record)?;
         set_callbacks(&mut open, settings, abilities, tables.hotplug_seq)?;
+        open.progs.before_schedule.set_autoload(abilities.exit_depth);
+        open.progs.in_schedule.set_autoload(abilities.exit_depth);
+        open.progs.after_syscall.set_autoload(abilities.exit_depth);
         let slots = if abilities.bandwidth { MAX_LIMITS } else { 1 };
         let n_cpu_ids = tables.cpus.len() as u32;
         let sized = open.maps.group_queues.set_max_entries(slots * n_cpu_ids).and_then(|()| {
@@ -167,6 +175,8 @@ impl<'room> Scheduler<'room> {
         Ok(Scheduler {
             skel,
             link: Some(link),
+            exits_wanted: abilities.bandwidth && abilities.exit_depth,
+            exits: Vec::new(),
             since: Instant::now(),
             cgroups: Cgroups::default(),
             heard: Heard::default(),
@@ -216,11 +226,12 @@ impl<'room> Scheduler<'room> {
         let new = refusals - self.heard.refusals;
         for n in (refusals - new.min(ids.len() as u64))..refusals {
             said.push(format!(
-                "cpu.max of {} has NO effect: all {} limits that scx_reveille keeps are in use; the \
-                 nearest limit above it holds. Remove a limit elsewhere, then write `max` and the \
-                 limit to this one",
+                "cpu.max of {} is NOT kept as written: all {} limits that scx_reveille keeps are in \
+                 use. The nearest limit above it holds; without one, the group shares the smallest \
+                 of these limits with all such groups. Remove a limit elsewhere, then write `max` and \
+                 the limit to this one",
                 self.cgroups.name(ids[n as usize % ids.len()]),
-                MAX_LIMITS - 1
+                MAX_LIMITS - 2
             ));
         }
         if new > ids.len() as u64 {
@@ -241,6 +252,23 @@ impl<'room> Scheduler<'room> {
         }
         self.heard = Heard { refusals, without_weight, timers_failed, ..self.heard };
         said
+    }
+
+    /// With the first limit, programs that cost every system call something are attached.
+    pub fn watch_exits(&mut self) {
+        let Some(bss) = &mut self.skel.maps.bss_data else { return };
+        if !self.exits_wanted || sys::live(&bss.limited_groups) == 0 {
+            return;
+        }
+        self.exits_wanted = false;
+        let progs = &self.skel.progs;
+        for program in [&progs.before_schedule, &progs.in_schedule, &progs.after_syscall] {
+            match program.attach() {
+                Ok(link) => self.exits.push(link),
+                Err(error) => return warn!("{}: {error:#}", crate::kernel::PARKS_WITH_LOCKS),
+            }
+        }
+        sys::set_live(&mut bss.exits_seen, 1);
     }
 
     /// The map of recorded decisions.
@@ -301,7 +329,10 @@ impl<'room> Scheduler<'room> {
                 continue;
             }
             groups.push(GroupCounters {
-                cgroup: self.cgroups.name(limit.cgroup_id),
+                cgroup: match slot {
+                    SHARED_LIMIT => "limits that found no place".to_owned(),
+                    _ => self.cgroups.name(limit.cgroup_id),
+                },
                 quota_us: limit.pool.quota_ns / 1000,
                 period_us: limit.pool.period_ns / 1000,
                 burst_us: limit.pool.burst_ns / 1000,

