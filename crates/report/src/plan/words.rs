@@ -146,10 +146,17 @@ pub fn headroom(plan: &Plan) -> Option<String> {
         0.0 => String::new(),
         growth => format!(" and {} more requests (--growth)", percent(growth)),
     };
+    let by_use = match shown.set_by_use {
+        Some(true) => format!(
+            ". Mean use sets this quota, not a goal: that work uses {} of it",
+            percent(model.most_used)
+        ),
+        _ => String::new(),
+    };
     Some(match (model.headroom, model.growth) {
-        (0.0, 0.0) => "No head-room is included (--headroom 0)".into(),
+        (0.0, 0.0) => format!("No head-room is included (--headroom 0){by_use}"),
         (work, _) => format!(
-            "The goals still hold with {} more work in every request{requests} (--headroom)",
+            "The goals still hold with {} more work in every request{requests} (--headroom){by_use}",
             percent(work)
         ),
     })
