@@ -126,6 +126,14 @@ fn what_cannot_be_reached_says_why() {
     refused(&request(&machine, &busy, &["p99=50ms"]), "asks for 2.10 CPUs on average");
     let usage = regular("app", 1, 100, 35_000, 20);
     refused(&request(&machine, &usage, &["p99<35ms"]), "takes 35.000 ms of CPU time");
+    // What a recording shows as one piece of work may be a batch; a table of requests is certain.
+    let sampled = Origin::Sampled { resolution_ns: MS };
+    for (origin, batches) in [(Origin::Traced, true), (sampled, true), (Origin::Requests, false)] {
+        let usage = Usage { origin, ..usage.clone() };
+        let error = made(&request(&machine, &usage, &["p99<35ms"]), 2).unwrap_err();
+        let PlanError::Impossible { mistake, .. } = error else { panic!("{error:?}") };
+        assert_eq!(mistake.help.contains("`reveille import`"), batches, "{mistake:?}");
+    }
     refused(&request(&machine, &usage, &["tardiness<5ms"]), "no neighbours");
     refused(&request(&machine, &usage, &[]), "no goal");
     let averaged = Usage { origin: Origin::Averaged { step_ns: 15_000 * MS }, ..usage.clone() };
