@@ -35,7 +35,8 @@ const DUTIES: [f64; 4] = [1.0, 1.0, 0.5, 0.2];
 const CYCLES_NS: (f64, f64) = (0.3e9, 5e9);
 /// Accepted root mean square of the counters' errors, in standard errors.
 const WELL: f64 = 2.0;
-/// A law is rejected early if a counter of the busiest step is off by more standard errors.
+/// A law is rejected early if a counter of the busiest step, or all in the root mean square, is off by
+/// more standard errors.
 const HOPELESS: f64 = 5.0;
 /// Above this share of throttled periods the demand is unbounded: the counters cannot tell.
 const SATURATED: f64 = 0.9;
@@ -206,8 +207,8 @@ impl Fit<'_> {
         tried
     }
 
-    /// Root mean square of the errors of the counters, in standard errors; infinite if the busiest
-    /// step alone is far off.
+    /// Root mean square of the errors of the counters, in standard errors; infinite if it or the
+    /// busiest step is far off.
     fn off(&self, law: &Law, seed: u64) -> f64 {
         let [low, high] = self.halves;
         let busiest = &high[high.len().saturating_sub(1)..];
@@ -217,15 +218,17 @@ impl Fit<'_> {
         {
             return f64::INFINITY;
         }
-        let mut squares = Vec::with_capacity(6);
+        let mut squares = 0.0;
         for (number, steps) in [low, high].into_iter().enumerate() {
             match self.differences(law, steps, seed.wrapping_add(number as u64)) {
-                Some(off) => squares.extend(off.map(|off| off * off)),
+                Some(off) => squares += off.iter().map(|off| off * off).sum::<f64>() / 6.0,
                 None => return f64::INFINITY,
             }
+            if squares > HOPELESS * HOPELESS {
+                return f64::INFINITY;
+            }
         }
-        let n = squares.len().max(1) as f64;
-        (squares.iter().sum::<f64>() / n).sqrt()
+        squares.sqrt()
     }
 
     /// Errors of these steps' counters, in standard errors; `None` if the replay fails.
@@ -234,18 +237,11 @@ impl Fit<'_> {
             return None;
         }
         let (demands, threads, span_ns) = law.draw(steps, seed);
-        let mut of_thread = vec![Vec::new(); threads as usize];
-        for demand in &demands {
-            let arrival =
-                reveille_workload::Arrival { at_ns: demand.at_ns, work_ns: demand.cpu_ns };
-            of_thread[demand.thread as usize].push(arrival);
-        }
-        of_thread.retain(|own| !own.is_empty());
         let seen = steps.iter().fold(Counters::default(), |sum, step| sum.and(step.counters));
         let periods = span_ns as f64 / self.limits.period_ns as f64;
         let mut ran = Counters::default();
-        if !of_thread.is_empty() {
-            let load = LeanLoad::new(&of_thread, span_ns);
+        if !demands.is_empty() {
+            let load = LeanLoad::of(&demands, threads, span_ns);
             // A random phase: the kernel's is unknown.
             let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
             let span = LeanSpan { begin_ns: 0, end_ns: span_ns, phase_ns };
@@ -337,7 +333,8 @@ impl Law {
         let mut random = Random::second(seed);
         let threads = self.width * self.sets.count;
         let mut free_at = vec![0; self.sets.count as usize];
-        let mut demands = Vec::new();
+        let used_ns: Ns = steps.iter().map(|step| step.used_ns).sum();
+        let mut demands = Vec::with_capacity((1.1 * used_ns as f64 / self.burst_ns) as usize);
         let mut begin_ns = 0;
         for step in steps.iter().filter(|step| step.used_ns > 0) {
             let each_ns = self.burst_ns * f64::from(self.width);
@@ -560,6 +557,26 @@ mod tests {
         }
         eprintln!("p99 {} throttled {} of {all}, {refused} refused", inside[0], inside[1]);
         (inside, all)
+    }
+
+    #[test]
+    fn a_load_of_demands_is_that_of_its_threads() {
+        let mut random = Random::new(1);
+        let step = Step { length_ns: STEP_NS, used_ns: STEP_NS / 5, ..Step::default() };
+        for seed in 0..20 {
+            let (demands, threads, span_ns) = Law::any(&mut random).draw(&[step; 2], seed);
+            let mut own = vec![Vec::new(); threads as usize];
+            for demand in &demands {
+                let arrival = Arrival { at_ns: demand.at_ns, work_ns: demand.cpu_ns };
+                own[demand.thread as usize].push(arrival);
+            }
+            own.retain(|own| !own.is_empty());
+            let text = |load: LeanLoad| format!("{load:?}");
+            assert_eq!(
+                text(LeanLoad::of(&demands, threads, span_ns)),
+                text(LeanLoad::new(&own, span_ns))
+            );
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use reveille_usage::{Origin, Usage};
 use crate::goal::{Subject, quantile_name};
 use crate::plan::{Model, NeighbourGiven, Plan, Recording};
 use crate::replay::Stage;
-use crate::search::DRAWS;
+use crate::search::{DRAWS, MOST_USED};
 use crate::{Ns, Request};
 
 /// Requests whose latency is meaningful: none in a recording of averages.
@@ -75,6 +75,7 @@ pub(crate) fn model(request: &Request<'_>, stage: &Stage<'_>) -> Model {
         confidence: request.confidence,
         headroom: request.headroom,
         growth: request.growth,
+        most_used: MOST_USED,
         allowed: request.allowed,
         draws: DRAWS,
         seed: request.seed,

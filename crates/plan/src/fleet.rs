@@ -16,6 +16,7 @@ use crate::load::Load;
 use crate::make::{pool, stage};
 use crate::recover::recover;
 use crate::replay::{Phase, Stage};
+use crate::search::least_millicpus;
 use crate::sketch::Sketch;
 use crate::{Ns, PlanError, Request};
 
@@ -320,7 +321,7 @@ impl Estimate<'_> {
         let most = |of: fn(&Usage) -> f64| usages.iter().map(|usage| of(usage)).fold(0.0, f64::max);
         let parallel = most(|usage| f64::from(usage.max_parallel()));
         let mut high = 1.25 * parallel.min(f64::from(request.cpus));
-        let mut low = most(Usage::mean_cpus).min(high);
+        let mut low = (least_millicpus(usages.iter().copied()) as f64 / 1000.0).min(high);
         if !holds(high)? {
             return Ok(None);
         }

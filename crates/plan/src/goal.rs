@@ -137,7 +137,20 @@ impl Goal {
                 "{which} {:.3} ms of CPU time on one thread{more}: no setting makes that shorter",
                 at_least as f64 / 1e6
             );
-            return Err(self.impossible(problem, "ask for a longer time"));
+            let help = match usage.origin {
+                Origin::Requests => "ask for a longer time",
+                Origin::Sampled { .. } => {
+                    "ask for a longer time. Samples show requests that run at once or back to back \
+                     as one piece of work: `reveille record --how trace` tells threads apart, and \
+                     `reveille import` takes a table of requests"
+                }
+                _ => {
+                    "ask for a longer time. Requests that arrive together and run back to back on one \
+                     thread are one piece of work to a recording: if such batches are the reason, \
+                     import a table of requests with `reveille import`"
+                }
+            };
+            return Err(self.impossible(problem, help));
         }
         Ok(())
     }

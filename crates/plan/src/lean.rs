@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use reveille_measure::UNANSWERED;
 use reveille_policy::{BandwidthError, BandwidthLimits, LocalRuntime, PeriodStep, Pool};
+use reveille_usage::Demand;
 use reveille_workload::Arrival;
 
 use crate::Ns;
@@ -78,6 +79,34 @@ impl LeanLoad {
         coming.sort();
         let order = coming.into_iter().map(|(_, thread)| thread).collect();
         LeanLoad { order, pieces: threads.concat(), begins, span_ns }
+    }
+
+    /// From requests in order of arrival, of threads below `threads`.
+    pub(crate) fn of(demands: &[Demand], threads: u32, span_ns: Ns) -> LeanLoad {
+        let mut counts = vec![0; threads as usize];
+        for demand in demands {
+            counts[demand.thread as usize] += 1;
+        }
+        // Threads without requests get no place.
+        let (mut places, mut begins) = (Vec::with_capacity(counts.len()), vec![0]);
+        let mut end = 0;
+        for count in counts {
+            places.push(begins.len() - 1);
+            end += count;
+            if count > 0 {
+                begins.push(end);
+            }
+        }
+        let mut next = begins.clone();
+        let mut pieces = vec![Arrival { at_ns: 0, work_ns: 0 }; demands.len()];
+        let place = |demand: &Demand| {
+            let place = places[demand.thread as usize];
+            pieces[next[place]] = Arrival { at_ns: demand.at_ns, work_ns: demand.cpu_ns };
+            next[place] += 1;
+            place as u32
+        };
+        let order = demands.iter().map(place).collect();
+        LeanLoad { order, pieces, begins, span_ns }
     }
 
     fn threads(&self) -> usize {

@@ -144,7 +144,11 @@ fn planned(
         (found, counts) = search.search()?;
     }
     let exhibit = Exhibit::new(&as_recorded, request.phases)?;
-    let advised = |found: Found| exhibit.shown(found.rounded(&request.allowed).limits);
+    let advised = |found: Found| {
+        let set_by_use = Some(found.millicpus <= search.least_millicpus);
+        let shown = exhibit.shown(found.rounded(&request.allowed).limits)?;
+        Ok::<_, PlanError>(Shown { set_by_use, ..shown })
+    };
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;
     let as_today = today.as_ref().filter(|today| Some(today.limits) == usage.limits);
     // A recording of requests without known limits is assumed to have had no effective limit.
@@ -292,6 +296,7 @@ impl<'a> Exhibit<'a> {
         intervals.leave_out(pieces, goals, Interval::UNKNOWN);
         Ok(Shown {
             limits,
+            set_by_use: None,
             growth: self.growth(limits)?,
             reserved_cpus: limits.cpus(),
             effect,

@@ -172,6 +172,9 @@ pub struct ClosedForm {
 pub struct Shown {
     /// The setting, including head-room.
     pub limits: BandwidthLimits,
+    /// Was the quota set by the share of it that may be used, because the goals would hold with
+    /// less? `None` for today's setting.
+    pub set_by_use: Option<bool>,
     /// Growth of every request's work at which a goal first fails at some phase, as a share, at
     /// most 3; `None` with neighbours or a parent's limit.
     pub growth: Option<f64>,
@@ -286,6 +289,8 @@ pub struct Model {
     pub headroom: f64,
     /// More requests under which the goals also hold, as a share.
     pub growth: f64,
+    /// Largest share of a quota that mean demand may use, with that growth.
+    pub most_used: f64,
     /// Settings that may be recommended.
     pub allowed: Allowed,
     /// Draws of phase and recording per setting.

@@ -7,7 +7,7 @@ use reveille_usage::{Origin, Throttling, Usage};
 use crate::facts::threads;
 use crate::goal::Subject;
 use crate::replay::{Phase, Stage, fits};
-use crate::search::Search;
+use crate::search::{MOST_USED, Search};
 use crate::{PlanError, Request};
 
 /// Is there work to plan for, and can it judge the goals?
@@ -79,11 +79,12 @@ pub(crate) fn most_millicpus(
         let reserved = stage.neighbours.iter().flatten().filter_map(|limits| limits.cpus());
         let reserved: f64 = reserved.sum();
         most = most.min(sum - reserved);
-        if most <= mean {
+        if most < mean / MOST_USED {
             let problem = format!(
                 "the group asks for {mean:.2} CPUs on average, and of {sum:.2} CPUs its \
-                 neighbours' quotas leave {:.2}",
-                (sum - reserved).max(0.0)
+                 neighbours' quotas leave {:.2}, of which it may use {:.0}%",
+                (sum - reserved).max(0.0),
+                100.0 * MOST_USED
             );
             let problem = problem + &beyond(request);
             return impossible(problem, "allow more: --quota-sum CPUS");

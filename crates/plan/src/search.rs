@@ -38,6 +38,10 @@ const DRAWS_AT_ONCE: usize = 4;
 const TOUGH: usize = 6;
 /// Maximum number of requests in cached resampled recordings.
 const KEPT: usize = 12_000_000;
+/// Largest share of a quota that mean demand, with head-room, may use. On shared hosts the same work
+/// takes up to some percent more CPU time (docs/plan.md), and a quota without room for that throttles
+/// every period and never catches up.
+pub(crate) const MOST_USED: f64 = 0.9;
 /// Resolution of the quota: 1/100 of itself.
 const PRECISION: u64 = 100;
 /// Best rows of the grid to refine: by the lean replay, or by the simulator.
@@ -94,7 +98,8 @@ pub(crate) struct Search<'a> {
     pub(crate) confidence: f64,
     /// Today's period and burst.
     pub(crate) from: Row,
-    /// The largest reservation to search, in thousandths of a CPU.
+    /// The smallest and the largest reservation to search, in thousandths of a CPU.
+    pub(crate) least_millicpus: u64,
     pub(crate) most_millicpus: u64,
     /// Settings that may be recommended.
     pub(crate) allowed: Allowed,
@@ -176,6 +181,7 @@ impl<'a> Search<'a> {
             neighbours,
             confidence: 0.95,
             from: Row { period_ns: 100 * MS, burst: 0 },
+            least_millicpus: least_millicpus([usage].into_iter().chain(as_likely)),
             most_millicpus: 0,
             allowed: Allowed::ANY,
             exhaustive: false,
@@ -302,7 +308,7 @@ impl<'a> Search<'a> {
 
     /// Quotas of the grid in thousandths of a CPU, ascending.
     fn ladder(&self) -> Vec<u64> {
-        let least = 1000.0 * self.usage.mean_cpus() * 1.01;
+        let least = self.least_millicpus as f64;
         let most = self.most_millicpus as f64;
         let step = |k: u32| least * (most / least).powf(f64::from(k) / f64::from(QUOTAS - 1));
         let mut ladder: Vec<u64> = (0..QUOTAS).map(|k| step(k).ceil() as u64).collect();
@@ -351,7 +357,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let below = first.checked_sub(1).map_or(0, |rung| rungs[rung].0);
+        let below = first.checked_sub(1).map_or(self.least_millicpus - 1, |rung| rungs[rung].0);
         let holds = rungs.get(first).map(|&(millicpus, _)| (millicpus, below));
         Ok(Scouted { row, holds, settings: rungs.len() as u32, simulated })
     }
@@ -424,9 +430,13 @@ impl<'a> Search<'a> {
         // Try 1%, 3%, 7% less: the lean replay may have overestimated.
         let mut step = (guess.millicpus / PRECISION).max(1);
         while holds && open.failed.is_none() {
-            match Found::at(guess.row, least.millicpus.saturating_sub(step)) {
+            let millicpus = least.millicpus.saturating_sub(step).max(self.least_millicpus);
+            match Found::at(guess.row, millicpus) {
+                _ if least.millicpus <= self.least_millicpus => {
+                    open.failed = Some(self.least_millicpus - 1);
+                }
                 Some(less) if accepts(less.limits)? => least = less,
-                _ => open.failed = Some(least.millicpus.saturating_sub(step)),
+                _ => open.failed = Some(millicpus),
             }
             step *= 2;
         }
@@ -607,6 +617,13 @@ impl<'a> Search<'a> {
             None => Ok(Some(median_ns)),
         }
     }
+}
+
+/// The smallest reservation, in thousandths of a CPU, that the mean demand of all these does not
+/// use beyond [`MOST_USED`].
+pub(crate) fn least_millicpus<'a>(usages: impl Iterator<Item = &'a Usage>) -> u64 {
+    let mean = usages.map(Usage::mean_cpus).fold(0.0, f64::max);
+    (1000.0 * mean / MOST_USED).ceil().max(1.0) as u64
 }
 
 /// Phase of the grid.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::request;
 use reveille_machine::Machine;
-use reveille_plan::{Neighbour, Plan, PlanError, Request, parse_limits, plan};
+use reveille_plan::{Allowed, Goal, Neighbour, Plan, PlanError, Request, parse_limits, plan};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Demand, Origin, Usage};
 
@@ -74,6 +74,33 @@ fn the_burst_mails_load_is_throttled_today_and_meets_its_goal_as_recommended() {
     assert_eq!(plan.too_few, ["p90", "p99", "p99.9"]);
 }
 
+/// Work by the clock needs hardly more than its mean, and the same work takes more CPU time at
+/// another hour: goals alone would let a quota that such an hour overwhelms.
+#[test]
+fn a_load_by_the_clock_leaves_a_tenth_of_its_quota_unused() {
+    let (machine, clock) = (machine(), regular("clock", 1, 10, 2_500, 1000));
+    let mut request = request(&machine, &clock, &["p99=20ms"]);
+    (request.headroom, request.allowed) = (0.15, Allowed::default());
+    let plan = made(&request, 2).unwrap();
+    let recommended = plan.recommended.as_ref().unwrap();
+    let cpus = recommended.reserved_cpus.unwrap();
+    // 0.25 CPUs, 15% more, 90% used; in whole thousandths.
+    assert!((0.3194..0.3205).contains(&cpus), "{cpus}");
+    assert_eq!((recommended.set_by_use, plan.model.most_used), (Some(true), 0.9));
+    assert!(recommended.growth.unwrap() > 0.25, "{recommended:?}");
+    for alternative in &plan.alternatives {
+        assert!(alternative.shown.reserved_cpus.unwrap() > 0.3193, "{alternative:?}");
+    }
+    // 80 ms at once need a quota for the goal's sake.
+    let batches = regular("batches", 1, 400, 80_000, 50);
+    request.usage = &batches;
+    request.goals = vec![Goal::parse("max=200ms").unwrap()];
+    let plan = made(&request, 2).unwrap();
+    let recommended = plan.recommended.as_ref().unwrap();
+    assert!(recommended.reserved_cpus.unwrap() > 0.3, "{recommended:?}");
+    assert_eq!(recommended.set_by_use, Some(false));
+}
+
 #[test]
 fn the_same_request_gives_the_same_plan_on_any_number_of_threads() {
     let (machine, usage) = (machine(), regular("few", 2, 50, 10_000, 20));
@@ -99,6 +126,14 @@ fn what_cannot_be_reached_says_why() {
     refused(&request(&machine, &busy, &["p99=50ms"]), "asks for 2.10 CPUs on average");
     let usage = regular("app", 1, 100, 35_000, 20);
     refused(&request(&machine, &usage, &["p99<35ms"]), "takes 35.000 ms of CPU time");
+    // What a recording shows as one piece of work may be a batch; a table of requests is certain.
+    let sampled = Origin::Sampled { resolution_ns: MS };
+    for (origin, batches) in [(Origin::Traced, true), (sampled, true), (Origin::Requests, false)] {
+        let usage = Usage { origin, ..usage.clone() };
+        let error = made(&request(&machine, &usage, &["p99<35ms"]), 2).unwrap_err();
+        let PlanError::Impossible { mistake, .. } = error else { panic!("{error:?}") };
+        assert_eq!(mistake.help.contains("`reveille import`"), batches, "{mistake:?}");
+    }
     refused(&request(&machine, &usage, &["tardiness<5ms"]), "no neighbours");
     refused(&request(&machine, &usage, &[]), "no goal");
     let averaged = Usage { origin: Origin::Averaged { step_ns: 15_000 * MS }, ..usage.clone() };

@@ -4,8 +4,9 @@
 #[path = "common/plan.rs"]
 mod plans;
 
-use reveille_plan::{Alternative, Change, Picture, Plan, Strip};
+use reveille_plan::{Alternative, Change, Observed, Picture, Plan, Range, Strip};
 use reveille_report::{Made, plan_table};
+use reveille_usage::Origin;
 
 fn plan_html(plan: &Plan, pictures: &[Picture]) -> String {
     let made = Made { command: "reveille plan".into(), date: "2026-03-01".into() };
@@ -124,6 +125,28 @@ fn a_screen_says_what_is_and_what_is_not() {
     let neighbours = screen(&plans::with_neighbours(&["batch"]));
     assert!(neighbours.contains("neighbour batch") && neighbours.contains("P(miss) %"));
     assert!(!screen(&plans::service()).contains("P(miss)"));
+}
+
+#[test]
+fn latency_beyond_the_model_has_the_causes_that_the_recording_allows() {
+    let range = Range { min: 21.7e6, median: 21.7e6, max: 21.7e6 };
+    let mut plan = plans::service();
+    plan.observed = Some(Observed {
+        requests: 1200,
+        p50_ns: 12.4e6,
+        p99_ns: 474e6,
+        model_p50_ns: range,
+        model_p99_ns: range,
+    });
+    for (origin, cause) in [
+        (Origin::Traced, "waited for a CPU that others used"),
+        (Origin::Requests, "is not explained by CPU time"),
+    ] {
+        plan.recording.origin = origin;
+        let screen = plan_table(&plan, 100, false);
+        let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(cause), "{words}");
+    }
 }
 
 /// Every place that could make a browser fetch something.

@@ -139,6 +139,36 @@ fn advice_has_headroom_in_its_quota_and_says_so() {
 }
 
 #[test]
+fn a_quota_that_use_sets_is_called_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let every = |name: &str, ms: u64| {
+        let file = path(dir.path(), name);
+        let rows = (0..20_000 / ms).map(|n| format!("{},{}\n", ms * n, 200 * ms));
+        fs::write(&file, format!("at_ms,cpu_us\n{}", rows.collect::<String>())).unwrap();
+        file
+    };
+    let (clock, batches) = (every("clock.csv", 10), every("batches.csv", 300));
+    let planned = |file, goal, more: &[_]| stdout(&plan(file, &[&["--goal", goal], more].concat()));
+    let said = "Mean use sets this quota, not a goal: that work uses 90% of it";
+    for (file, goal, headroom, reserved) in [
+        (&clock, "p99=20ms", "15", Some("reserves 0.256 CPUs")),
+        (&clock, "p99=20ms", "0", Some("reserves 0.223 CPUs")),
+        (&batches, "max=120ms", "15", None),
+    ] {
+        let more = ["--headroom", headroom];
+        let screen = planned(file, goal, &more).replace("\n           ", " ");
+        assert_eq!(screen.contains(said), reserved.is_some(), "{screen}");
+        assert!(screen.contains(reserved.unwrap_or("reserves 0.")), "{screen}");
+        let emit = [&["--goal", goal], &more[..], &["--emit", "cgroup2"]].concat();
+        let emitted = String::from_utf8(output(&plan(file, &emit)).stdout).unwrap();
+        assert_eq!(emitted.contains(said), reserved.is_some(), "{emitted}");
+        let plan: serde_json::Value =
+            serde_json::from_str(&planned(file, goal, &[&more[..], &["--json"]].concat())).unwrap();
+        assert_eq!(plan["recommended"]["set_by_use"], reserved.is_some(), "{plan}");
+    }
+}
+
+#[test]
 fn only_what_the_platform_can_write_is_recommended() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(dir.path(), "free.parquet");

@@ -146,10 +146,17 @@ pub fn headroom(plan: &Plan) -> Option<String> {
         0.0 => String::new(),
         growth => format!(" and {} more requests (--growth)", percent(growth)),
     };
+    let by_use = match shown.set_by_use {
+        Some(true) => format!(
+            ". Mean use sets this quota, not a goal: that work uses {} of it",
+            percent(model.most_used)
+        ),
+        _ => String::new(),
+    };
     Some(match (model.headroom, model.growth) {
-        (0.0, 0.0) => "No head-room is included (--headroom 0)".into(),
+        (0.0, 0.0) => format!("No head-room is included (--headroom 0){by_use}"),
         (work, _) => format!(
-            "The goals still hold with {} more work in every request{requests} (--headroom)",
+            "The goals still hold with {} more work in every request{requests} (--headroom){by_use}",
             percent(work)
         ),
     })
@@ -198,11 +205,19 @@ pub(super) fn observed(plan: &Plan) -> Option<String> {
         ms(model.max),
     );
     Some(if seen.p99_ns > CLOSE * model.max {
-        format!(
-            "{text}. {} of the p99 is not explained by CPU time: queueing before a worker, locks or \
-             I/O, which no CPU limit shortens. Goals refer to the model's latency.",
-            with_ms(seen.p99_ns - model.median)
-        )
+        let more = with_ms(seen.p99_ns - model.median);
+        match plan.recording.origin {
+            // From wakeup to sleep: the thread ran or was ready to.
+            Origin::Traced => format!(
+                "{text}. For {more} of the p99 a thread waited for a CPU that others used: no limit \
+                 shortens that, a larger share does (CPU requests, cpu.weight). Goals refer to the \
+                 model's latency."
+            ),
+            _ => format!(
+                "{text}. {more} of the p99 is not explained by CPU time: queueing before a worker, \
+                 locks or I/O, which no CPU limit shortens. Goals refer to the model's latency."
+            ),
+        }
     } else if CLOSE * seen.p99_ns < model.min {
         format!("{text}. The model is too slow: check the CPU time, --cpus and the limits.")
     } else {

@@ -54,6 +54,7 @@ pub fn shown(limits: BandwidthLimits, p99_ms: f64, throttled: f64, holds_share: 
     let bound_ns = limits.quota_ns.map(|_| 210 * MS);
     Shown {
         limits,
+        set_by_use: None,
         growth: Some(0.18),
         reserved_cpus: limits.cpus(),
         effect: figures(p99_ms, throttled, range),
@@ -103,6 +104,7 @@ pub fn service() -> Plan {
             confidence: 0.95,
             headroom: 0.15,
             growth: 0.0,
+            most_used: 0.9,
             allowed: Allowed::ANY,
             draws: 40,
             seed: 1,
