@@ -18,6 +18,7 @@ pub struct LlcShape {
 }
 
 /// State of all CPUs, LLCs and tasks that decisions read.
+#[derive(Clone)]
 pub struct World {
     pub(crate) cpus: Vec<WorldCpu>,
     pub(crate) llcs: Vec<WorldLlc>,

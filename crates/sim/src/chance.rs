@@ -2,6 +2,7 @@
 
 use reveille_measure::{Ns, Random};
 
+#[derive(Clone)]
 pub(crate) struct Chance {
     random: Random,
     noise: u64,

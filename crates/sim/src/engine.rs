@@ -11,33 +11,42 @@ use crate::hw::clock::NEVER;
 use crate::hw::cpu::{Step, Toll};
 use crate::rq::groups::GroupMoment;
 use crate::sim::Sim;
+use crate::together::Together;
 
 /// Number of events between checks of `stop`.
 const STOP_CHECK_EVENTS: u64 = 4096;
 
 /// Result of a run.
-pub(crate) struct Ran {
+pub(crate) struct Ran<'a> {
     pub(crate) result: RunResult,
     /// History of the groups, if requested.
     pub(crate) history: Vec<GroupMoment>,
-    /// Followers to the end.
-    pub(crate) followers: Vec<usize>,
+    /// Followers to the end, and those that departed.
+    pub(crate) together: Together<'a>,
 }
 
-impl Sim<'_> {
+impl<'a> Sim<'a> {
     /// Runs warm-up and measured time.
-    pub(crate) fn run(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<Ran, SimError> {
+    pub(crate) fn run(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<Ran<'a>, SimError> {
         self.start(spec);
-        let warm = self.advance_to(spec.warmup_ns, stop);
-        self.unless_at_fault(warm)?;
-        self.forget();
+        self.go_on(spec, stop)
+    }
+
+    /// Runs what is left of warm-up and measured time.
+    pub(crate) fn go_on(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<Ran<'a>, SimError> {
+        if !self.warmed_up {
+            let warm = self.advance_to(spec.warmup_ns, stop);
+            self.unless_at_fault(warm)?;
+            self.forget();
+            self.warmed_up = true;
+        }
         let end = spec.warmup_ns + spec.duration_ns;
         let ended = self.advance_to(end, stop);
         self.unless_at_fault(ended)?;
         let history = self.bandwidth.as_mut().and_then(|bandwidth| bandwidth.history.take());
         Ok(Ran {
             history: history.unwrap_or_default(),
-            followers: self.followers.iter().map(|follower| follower.index).collect(),
+            together: std::mem::take(&mut self.together),
             result: self.result(spec.duration_ns),
         })
     }
@@ -72,6 +81,7 @@ impl Sim<'_> {
                 }
                 #[cfg(debug_assertions)]
                 self.check_invariants();
+                self.keep_checkpoint(events / STOP_CHECK_EVENTS);
             }
         }
     }

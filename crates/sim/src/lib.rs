@@ -17,6 +17,7 @@ mod start;
 mod tasks;
 mod together;
 
+use std::iter;
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::Machine;
@@ -49,9 +50,12 @@ pub fn run(
     Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.result)
 }
 
-/// Runs the first of several policies as [`run`] does, and tells for each whether its result is the
-/// same. A policy whose result differs, or would need a run of its own to tell, is reported as
-/// different. Errors: see [`SimError`].
+/// A result, and the policies that have it.
+pub type Shared = (Vec<usize>, RunResult);
+
+/// Runs the first of several policies as [`run`] does, and along with it those that decide alike, at
+/// least for a while: each result is the one that [`run`] gives each of its policies. Policies that would
+/// need a run from its start are in none. Errors: see [`SimError`], with the policy that ran.
 pub fn run_together(
     machine: &Machine,
     program: &Program,
@@ -59,20 +63,25 @@ pub fn run_together(
     groups: &Groups,
     spec: &RunSpec,
     stop: &AtomicBool,
-) -> Result<(RunResult, Vec<bool>), SimError> {
+) -> Result<Vec<Shared>, (usize, SimError)> {
     let n_cpus = machine.topology.n_cpus();
-    let bandwidth = Bandwidth::new(groups, program, n_cpus, spec.seed)?;
+    let bandwidth = Bandwidth::new(groups, program, n_cpus, spec.seed).map_err(|e| (0, e))?;
     let mut sim = Sim::new(machine, program, policies[0], bandwidth, spec);
     let follower = |(index, policy): (usize, &&Policy)| {
         let tunables = policy.tunables(n_cpus, machine.hz);
         checkable(policies[0], policy).then_some(Follower { index, tunables, decided: None })
     };
-    sim.followers = policies.iter().enumerate().skip(1).filter_map(follower).collect();
-    let ran = sim.run(spec, stop)?;
-    let mut same = vec![false; policies.len()];
-    same[0] = true;
-    ran.followers.iter().for_each(|&index| same[index] = true);
-    Ok((ran.result, same))
+    sim.together.followers = policies.iter().enumerate().skip(1).filter_map(follower).collect();
+    sim.start(spec);
+    let mut shared = Vec::new();
+    let mut runs = vec![(0, sim)];
+    while let Some((index, sim)) = runs.pop() {
+        let ran = sim.go_on(spec, stop).map_err(|error| (index, error))?;
+        let followers = ran.together.followers.iter().map(|follower| follower.index);
+        shared.push((iter::once(index).chain(followers).collect(), ran.result));
+        runs.extend(ran.together.forks());
+    }
+    Ok(shared)
 }
 
 /// As [`run`], and also returns the history of the groups, in order. Errors: see [`SimError`].

@@ -5,6 +5,7 @@ use reveille_measure::{Counters, Latency, Ns, UNANSWERED};
 use reveille_policy::TaskId;
 use reveille_workload::Program;
 
+#[derive(Clone)]
 pub(crate) struct Measured {
     pub(crate) counters: Counters,
     pub(crate) wakeup_latency: Latency,

@@ -8,6 +8,7 @@ use crate::rq::fair::FairTunables;
 use crate::rq::pelt::Decay;
 use crate::together::AT_WAKEUPS;
 
+#[derive(Clone)]
 pub(crate) struct Rules {
     pub(crate) tunables: Tunables,
     pub(crate) fair: FairTunables,

@@ -17,13 +17,14 @@ use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
-use crate::together::Follower;
+use crate::together::Together;
 
 /// Jiffies at the start of a run: any number above one second of any HZ.
 pub(crate) const FIRST_JIFFY: u64 = 1 << 20;
 
 pub(crate) struct Sim<'a> {
     pub(crate) now: Ns,
+    pub(crate) warmed_up: bool,
     pub(crate) rules: Rules,
     pub(crate) hw: Hardware<'a>,
     pub(crate) agenda: Agenda,
@@ -38,7 +39,7 @@ pub(crate) struct Sim<'a> {
     /// Task groups with quotas, if there are any.
     pub(crate) bandwidth: Option<Box<Bandwidth>>,
     /// Policies that are checked along with the one that runs.
-    pub(crate) followers: Vec<Follower>,
+    pub(crate) together: Together<'a>,
     /// The policy file that decides in place of the kernel's selection, if one does.
     pub(crate) file: Option<Box<ByFile>>,
     pub(crate) chance: Chance,

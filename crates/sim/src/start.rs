@@ -21,6 +21,7 @@ use crate::sched::by_file::ByFile;
 use crate::sim::{FIRST_JIFFY, Sim};
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
+use crate::together::Together;
 
 /// Where the program runs that forks all tasks. It is no task itself and takes no time.
 const FORKER: CpuId = CpuId(0);
@@ -44,6 +45,7 @@ impl<'a> Sim<'a> {
         let world = world(&machine.topology);
         Sim {
             now: 0,
+            warmed_up: false,
             hw: Hardware::new(machine, rules.has(bits::AUTOGROUP)),
             agenda: Agenda::new(n_cpus),
             cpus: (0..n_cpus).map(|_| Cpu::new(RunQueue::new(&rules.fair))).collect(),
@@ -52,7 +54,7 @@ impl<'a> Sim<'a> {
             balancer: Balancer::new(machine, &rules.tunables),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
-            followers: Vec::new(),
+            together: Together::default(),
             file: ByFile::new(policy),
             chance: Chance::new(spec.seed, machine.cost.noise),
             measured: Measured::new(program),

@@ -1,4 +1,7 @@
-//! One run for several policies, as long as all of them decide alike at every wakeup.
+//! One run for several policies, as long as all of them decide alike at every wakeup. A policy that
+//! begins to decide differently goes on from the last checkpoint, a copy of the whole state.
+
+use std::rc::Rc;
 
 use reveille_policy::{CpuId, Pick, Policy, Task, TaskId, Tunables, Wakeup, bits};
 
@@ -26,12 +29,95 @@ pub(crate) fn checkable(run: &Policy, other: &Policy) -> bool {
         && other.file.is_none()
 }
 
+/// CPUs for each check between two checkpoints: a copy grows with the number of CPUs, and on any machine
+/// takes far less time than the events between two of them.
+const CPUS_PER_CHECK: u64 = 16;
+
 /// A policy that has decided as the one that runs, so far.
+#[derive(Clone)]
 pub(crate) struct Follower {
     pub(crate) index: usize,
     pub(crate) tunables: Tunables,
     /// What it would last have decided, and what it would have left in wakee and waker.
     pub(crate) decided: Option<(Pick, [Task; 2])>,
+}
+
+/// Policies that the run is checked against, and what became of them.
+#[derive(Default)]
+pub(crate) struct Together<'a> {
+    /// Those that have always agreed.
+    pub(crate) followers: Vec<Follower>,
+    /// A recent state of this run; every follower would be in it.
+    checkpoint: Option<Rc<Sim<'a>>>,
+    /// Those that agreed up to a checkpoint, and that checkpoint.
+    departed: Vec<(Follower, Rc<Sim<'a>>)>,
+}
+
+impl<'a> Together<'a> {
+    /// Goes on with the followers that `agree`. Others depart, unless there is no checkpoint yet.
+    fn retain(&mut self, mut agree: impl FnMut(&Follower) -> bool) {
+        if self.followers.iter().all(&mut agree) {
+            return;
+        }
+        let (agreeing, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.followers).into_iter().partition(agree);
+        self.followers = agreeing;
+        if let Some(checkpoint) = &self.checkpoint {
+            self.departed.extend(others.into_iter().map(|other| (other, Rc::clone(checkpoint))));
+        }
+        if self.followers.is_empty() {
+            self.checkpoint = None;
+        }
+    }
+
+    /// For each checkpoint from which followers departed: a run of the first of them, which the
+    /// others follow, and its index.
+    pub(crate) fn forks(self) -> Vec<(usize, Sim<'a>)> {
+        let alike = self.departed.chunk_by(|(_, a), (_, b)| Rc::ptr_eq(a, b));
+        alike.map(|of| of[0].1.forked(of.iter().map(|(follower, _)| follower.clone()))).collect()
+    }
+}
+
+impl<'a> Sim<'a> {
+    /// Keeps a checkpoint now and then, if there are followers, after so many checks for a stop.
+    pub(crate) fn keep_checkpoint(&mut self, checks: u64) {
+        let interval = 1 + self.cpus.len() as u64 / CPUS_PER_CHECK;
+        if !self.together.followers.is_empty() && checks.is_multiple_of(interval) {
+            self.together.checkpoint = Some(Rc::new(self.copy()));
+        }
+    }
+
+    /// This state under the first of the followers. The rest of a policy is as this one's, see
+    /// [`checkable`].
+    fn forked(&self, mut followers: impl Iterator<Item = Follower>) -> (usize, Sim<'a>) {
+        let first = followers.next().expect("somebody departed");
+        let mut fork = self.copy();
+        fork.rules.tunables = first.tunables;
+        fork.together.followers = followers.collect();
+        (first.index, fork)
+    }
+
+    /// The state without followers; there is no policy file where there are some.
+    fn copy(&self) -> Sim<'a> {
+        Sim {
+            now: self.now,
+            warmed_up: self.warmed_up,
+            rules: self.rules.clone(),
+            hw: self.hw.clone(),
+            agenda: self.agenda.clone(),
+            world: self.world.clone(),
+            cpus: self.cpus.clone(),
+            tasks: self.tasks.clone(),
+            work: self.work.clone(),
+            balancer: self.balancer.clone(),
+            shared_queues: self.shared_queues.clone(),
+            bandwidth: self.bandwidth.clone(),
+            together: Together::default(),
+            file: None,
+            chance: self.chance.clone(),
+            measured: self.measured.clone(),
+        }
+    }
 }
 
 impl Sim<'_> {
@@ -45,7 +131,7 @@ impl Sim<'_> {
         flags: u32,
     ) -> Pick {
         let now_j = self.jiffies();
-        if self.followers.is_empty() && self.file.is_none() {
+        if self.together.followers.is_empty() && self.file.is_none() {
             let tunables = &self.rules.tunables;
             return self.world.select_cpu(tunables, wakee, waker, this_cpu, flags, now_j);
         }
@@ -67,7 +153,7 @@ impl Sim<'_> {
         let world = &mut self.world;
         let ids = [wakee, if waker == TaskId::NONE { wakee } else { waker }];
         let before = ids.map(|id| *world.task(id));
-        for follower in &mut self.followers {
+        for follower in &mut self.together.followers {
             let tunables = &follower.tunables;
             let pick = world.select_cpu(tunables, wakee, waker, this_cpu, flags, now_j);
             follower.decided = Some((pick, ids.map(|id| *world.task(id))));
@@ -81,7 +167,7 @@ impl Sim<'_> {
         let tunables = &self.rules.tunables;
         let pick = world.select_cpu(tunables, wakee, waker, this_cpu, flags, now_j);
         let decided = Some((pick, ids.map(|id| *world.task(id))));
-        self.followers.retain(|follower| follower.decided == decided);
+        self.together.retain(|follower| follower.decided == decided);
         pick
     }
 
@@ -90,9 +176,9 @@ impl Sim<'_> {
     pub(crate) fn ttwu_queue(&mut self, cpu: CpuId, dst: CpuId, on_cpu: bool) -> bool {
         let (world, tunables) = (&mut self.world, &self.rules.tunables);
         let queues = world.ttwu_queue(tunables, cpu, dst, on_cpu);
-        if !self.followers.is_empty() {
+        if !self.together.followers.is_empty() {
             let same = |f: &Follower| world.ttwu_queue(&f.tunables, cpu, dst, on_cpu) == queues;
-            self.followers.retain(same);
+            self.together.retain(same);
         }
         queues
     }

@@ -17,6 +17,7 @@ const SLOT_BITS: u32 = 17;
 pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
 
 /// Deadlines by slot. Ties are processed in slot order, so that a run depends on its inputs alone.
+#[derive(Clone)]
 struct Clock {
     /// Node i has children 2i and 2i+1, and the earlier key of both. Node 1 is the root, and the
     /// slots come last. Keys are time·slot.
@@ -64,6 +65,7 @@ pub(crate) struct Timer {
 }
 
 /// All future events: deadlines of CPUs, timers of sleeping tasks, bandwidth timers.
+#[derive(Clone)]
 pub(crate) struct Agenda {
     clock: Clock,
     n_cpus: usize,

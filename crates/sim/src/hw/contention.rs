@@ -17,6 +17,7 @@ fn first_page() -> Box<Page> {
 
 /// A shared cache line, served first come, first served. A write, or the first read after one,
 /// fetches the line from its last writer; later reads hit in the cache and don't delay others.
+#[derive(Clone)]
 pub(crate) struct Line {
     free_at: Ns,
     writer: CpuId,

@@ -75,6 +75,7 @@ impl std::ops::AddAssign for Toll {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Cpu {
     pub(crate) step: Step,
     pub(crate) activity: Activity,

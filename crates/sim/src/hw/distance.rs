@@ -36,6 +36,7 @@ struct Spot {
 }
 
 /// Distances within a machine, in the few bytes per CPU that the hot path can afford.
+#[derive(Clone)]
 pub(crate) struct Near {
     spots: CpuVec<Spot>,
     transfer: Transfer,

@@ -8,6 +8,7 @@ use crate::hw::clock_speed::Clocks;
 use crate::hw::contention::Line;
 use crate::hw::distance::Near;
 
+#[derive(Clone)]
 pub(crate) struct Hardware<'a> {
     pub(crate) cost: &'a CostModel,
     pub(crate) idle_states: &'a [IdleState],

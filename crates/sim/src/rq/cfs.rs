@@ -14,6 +14,7 @@ pub(crate) struct Waiting {
 }
 
 /// Waiting tasks of one CPU; excludes the current one.
+#[derive(Clone)]
 pub(crate) struct Cfs {
     /// By descending vruntime: the next to run is popped from the end.
     waiting: Vec<Waiting>,

@@ -52,6 +52,7 @@ pub(crate) enum Next {
 }
 
 /// Tasks of one CPU.
+#[derive(Clone)]
 pub(crate) struct Eevdf {
     rules: EevdfRules,
     /// Waiting and delayed tasks by descending deadline; ties in FIFO order from the end.

@@ -22,6 +22,7 @@ pub(crate) struct GroupQueue {
 }
 
 /// One task group.
+#[derive(Clone)]
 pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) parent: Option<usize>,
@@ -38,6 +39,7 @@ pub(crate) struct Group {
 }
 
 /// Bandwidth control of a run.
+#[derive(Clone)]
 pub(crate) struct Bandwidth {
     pub(crate) groups: Vec<Group>,
     pub(crate) slice_ns: Ns,

@@ -15,6 +15,7 @@ const HALF_LIFE_WINDOWS: f64 = 32.0;
 const MAX_WINDOWS: Ns = 2016;
 
 /// Decay factors of whole windows.
+#[derive(Clone)]
 pub(crate) struct Decay {
     windows: Vec<f64>,
 }

@@ -20,12 +20,14 @@ pub(crate) enum Arrival {
     Moved,
 }
 
+#[derive(Clone)]
 enum Timeline {
     Cfs(Cfs),
     Eevdf(Box<Eevdf>),
 }
 
 /// The queue of one CPU. Under CFS the current task is not on it.
+#[derive(Clone)]
 pub(crate) struct RunQueue {
     timeline: Timeline,
     /// Weight of waiting tasks, delayed ones, and the current one.

@@ -23,6 +23,7 @@ pub(crate) struct Entry {
 
 /// The cache line of a queue's head and lock. Acquiring the lock transfers the line from its last
 /// owner, or from CPUs that have read it since. A read delays no other CPU.
+#[derive(Clone)]
 pub(crate) struct Head {
     pub(crate) owner: CpuId,
     reader: CpuId,
@@ -59,6 +60,7 @@ impl Head {
 
 /// One queue. A task joins and leaves `list` when its CPU asks for the lock, because the lock is
 /// granted in that order. A CPU that reads without the lock sees the list as it is.
+#[derive(Clone)]
 pub(crate) struct Queue {
     pub(crate) list: VecDeque<Entry>,
     /// When other CPUs still see a task whose removal waits for the lock: from, until.
@@ -79,6 +81,7 @@ impl Queue {
 }
 
 /// The queues of a machine.
+#[derive(Clone)]
 pub(crate) struct SharedQueues {
     pub(crate) queues: Vec<Queue>,
     /// Per LLC, the first of its queues and their number.

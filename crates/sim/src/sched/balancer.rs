@@ -22,6 +22,7 @@ pub(crate) struct DomainState {
 }
 
 /// Balancing state of a machine.
+#[derive(Clone)]
 pub(crate) struct Balancer {
     pub(crate) domains: Rc<Domains>,
     /// Per CPU, one per domain from the smallest.

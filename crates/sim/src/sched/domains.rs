@@ -67,6 +67,7 @@ pub(crate) struct Membership {
 }
 
 /// Domains of a machine, and those of each CPU from the smallest to the largest.
+#[derive(Clone)]
 pub(crate) struct Domains {
     pub(crate) all: Vec<Domain>,
     pub(crate) of_cpu: CpuVec<Vec<Membership>>,

@@ -52,6 +52,7 @@ impl CpuSet {
 }
 
 /// Sums of all domains.
+#[derive(Clone)]
 pub(crate) struct Sums {
     of_domain: Vec<DomainSums>,
     /// CPUs with at least two tasks.

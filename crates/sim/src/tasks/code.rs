@@ -13,6 +13,7 @@ struct Instruction {
 }
 
 /// Programs of all roles. Places are counted over all of them.
+#[derive(Clone)]
 pub(crate) struct Code {
     instructions: IdVec<At, Instruction>,
     /// Place of the first operation of each role.

@@ -38,6 +38,7 @@ pub(crate) struct Saved {
     pub(crate) some: bool,
 }
 
+#[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) spec: TaskSpec,
     pub(crate) place: Place,

@@ -89,6 +89,7 @@ impl Default for Mutex {
 }
 
 /// What tasks that are released together wait for.
+#[derive(Clone)]
 pub(crate) struct Gate {
     /// Tasks that are still to come.
     pub(crate) missing: u32,

@@ -16,6 +16,7 @@ use crate::tasks::task::Task;
 use crate::tasks::waiters::{Gate, Mutex};
 
 /// What tasks run, and what they share.
+#[derive(Clone)]
 pub(crate) struct Work<'a> {
     pub(crate) program: &'a Program,
     pub(crate) code: Code,

@@ -163,7 +163,7 @@ pub fn predictable(case: &Case) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Runs the sides of a repeat that are `left`; several as one, as long as they decide the same.
+/// Runs the sides of a repeat that are `left`; several as one, as far as they decide the same.
 /// Calls `finished` for each and takes it off. On an error, also the side.
 pub(crate) fn simulate(
     slot: &Slot<'_>,
@@ -182,11 +182,13 @@ pub(crate) fn simulate(
         let policies: Vec<&Policy> = together.iter().map(|&s| case.setup(s).0).collect();
         let (program, spec) = (&slot.point.program, slot.spec(first));
         let run = reveille_sim::run_together(&machine, program, &policies, groups, &spec, stop);
-        let (result, same) = run.map_err(|error| (side, error))?;
-        for (side, _) in together.into_iter().zip(same).filter(|(_, same)| *same) {
-            slot.add(&Run { side, ..*first }, &result);
-            left.retain(|&other| other != side);
-            finished();
+        let shared = run.map_err(|(index, error)| (together[index], error))?;
+        for (policies, result) in shared {
+            for side in policies.into_iter().map(|index| together[index]) {
+                slot.add(&Run { side, ..*first }, &result);
+                left.retain(|&other| other != side);
+                finished();
+            }
         }
     }
     Ok(())
