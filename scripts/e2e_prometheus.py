@@ -20,6 +20,8 @@ import tempfile
 import threading
 import time
 
+from cpu_files import CpuFiles
+
 SECONDS = 45
 NAMESPACE = "shop"
 PODS = {"web": "web-6d5f7c8b9d-x7k2p", "calm": "calm-0"}
@@ -28,7 +30,7 @@ QUOTA_US = {"web": 20_000, "calm": 100_000}
 LOADS = {"web": (0.012, 11), "calm": (0.0005, 20)}
 
 
-class Group:
+class Group(CpuFiles):
     """A group with a quota per 100 ms, under either version of cgroups."""
 
     def __init__(self, name):
@@ -49,24 +51,7 @@ class Group:
             pathlib.Path("/sys/fs/cgroup/cgroup.subtree_control").write_text("+cpu")
         for path in self.dirs:
             path.mkdir()
-        if self.unified:
-            self.file("cpu.max").write_text(f"{QUOTA_US[self.name]} 100000")
-        else:
-            self.file("cpu.cfs_period_us").write_text("100000")
-            self.file("cpu.cfs_quota_us").write_text(str(QUOTA_US[self.name]))
-
-    def file(self, name):
-        return next(d / name for d in self.dirs if (d / name).exists())
-
-    def stat(self):
-        pairs = (line.split() for line in self.file("cpu.stat").read_text().splitlines())
-        stat = {key: int(value) for key, value in pairs}
-        if self.unified:
-            used, throttled = stat["usage_usec"] / 1e6, stat["throttled_usec"] / 1e6
-        else:
-            used = int(self.file("cpuacct.usage").read_text()) / 1e9
-            throttled = stat["throttled_time"] / 1e9
-        return used, stat["nr_periods"], stat["nr_throttled"], throttled
+        self.limit(QUOTA_US[self.name])
 
     def run(self):
         """A process that works in the group until it is killed."""
@@ -101,7 +86,7 @@ def metrics(groups, begun):
     """What cAdvisor would say."""
     lines = []
     for group in groups:
-        used, periods, throttled, throttled_s = group.stat()
+        used, periods, throttled, throttled_s = group.counters()
         pod = PODS[group.name]
         restarted = group.name == "calm" and time.monotonic() - begun > SECONDS / 2
         values = {
@@ -157,10 +142,10 @@ def reveille(*args, code=0):
 
 
 def tests(url, groups, begun, temp):
-    before = {group.name: group.stat() for group in groups}
+    before = {group.name: group.counters() for group in groups}
     time.sleep(SECONDS - (time.monotonic() - begun))
     # Readings of the first seconds lie before `before`, so it is held against the kernel's sum.
-    after = {group.name: group.stat() for group in groups}
+    after = {group.name: group.counters() for group in groups}
 
     directory = temp / "all"
     every = ["record", "--prometheus", url, "--all", "--since", "5m", "-o", str(directory)]

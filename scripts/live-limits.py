@@ -8,8 +8,8 @@
 advise: 12 loads are recorded (four of them under a limit), planned for a p99 goal with 15%
 head-room (if the plan refuses, from a recording without the limit, and then from a table of requests),
 and run under the advice: as recorded, with 10% more work in every request, and with requests drawn
-anew; then, as recorded, under 15% more than the busiest 5 s used, as a percentile of use gives. The
-cheapest quota that keeps the goal with 15% more work is found by halves on the kernel, to 6%, with one
+again; then, as recorded, under 15% more than the busiest 5 s used, as a percentile of use gives. The
+cheapest quota that keeps the goal with 15% more work is found by bisection on the kernel, to 6%, with one
 run per quota.
 
 counters: 24 loads run under a limit while their counters are read every 15 s. The 90% ranges that
@@ -36,6 +36,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from cpu_files import CpuFiles
 
 PERIOD_US = 100_000
 STEP = 15
@@ -140,7 +142,7 @@ def busiest(threads):
     return max(used.values()) / 5000
 
 
-class Group:
+class Group(CpuFiles):
     """A task group below one of the largest weight."""
 
     def __init__(self):
@@ -157,26 +159,6 @@ class Group:
             path.mkdir(exist_ok=True)
         weight = ("cpu.weight", "10000") if self.unified else ("cpu.shares", "262144")
         (self.file("cpu.stat").parent.parent / weight[0]).write_text(weight[1])
-
-    def file(self, name):
-        return next(path / name for path in self.dirs if (path / name).exists())
-
-    def limit(self, quota_us):
-        if self.unified:
-            self.file("cpu.max").write_text(f"{quota_us or 'max'} {PERIOD_US}")
-        else:
-            self.file("cpu.cfs_quota_us").write_text(str(quota_us or -1))
-
-    def counters(self):
-        """Seconds used, periods, throttled periods, seconds throttled."""
-        pairs = (line.split() for line in self.file("cpu.stat").read_text().splitlines())
-        stat = {key: int(value) for key, value in pairs}
-        if self.unified:
-            used, throttled = stat["usage_usec"] / 1e6, stat["throttled_usec"] / 1e6
-        else:
-            used = int(self.file("cpuacct.usage").read_text()) / 1e9
-            throttled = stat["throttled_time"] / 1e9
-        return [used, stat["nr_periods"], stat["nr_throttled"], throttled]
 
     def remove(self):
         for path in self.dirs:
@@ -431,7 +413,7 @@ def table(files):
     quota = lambda value: f"{value / 1000:.1f}" if value else "–"
     told = [row for row in rows if "goal_ms" in row]
     if told:
-        print("| load | goal | unlimited | throttled while recorded | advice | p99 | +10% work | drawn anew | cheapest | ratio | VPA | its p99 | KRR | others |")
+        print("| load | goal | unlimited | throttled while recorded | advice | p99 | +10% work | drawn again | cheapest | ratio | VPA | its p99 | KRR | others |")
         print("|---|" + 13 * "---:|")
     for row in told:
         ratio = f"{row['advice_us'] / row['cheapest_us']:.2f}" if row["advice_us"] else "–"

@@ -91,7 +91,7 @@ static __noinline u32 find_limit(u32 group)
 }
 
 /*
- * The slot of the nearest limit at or above the group, 0 for none. Found anew whenever a
+ * The slot of the nearest limit at or above the group, 0 for none. Found again whenever a
  * limit has come or gone anywhere.
  */
 static __always_inline u32 limit_of(u32 group)

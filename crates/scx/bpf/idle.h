@@ -163,7 +163,7 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 		next_ns = REFRESH_MAX_NS;
 	if (found->idle == weight)
 		next_ns = REFRESH_IDLE_NS;
-	/* Nobody would look for tasks that wait: it is better loaded again. */
+	/* Without this timer waiting tasks are not found: load the scheduler again. */
 	if (!start_timer(timer, next_ns, 0))
 		scx_leave(SCX(scx_exit_code, SCX_ECODE_ACT_RESTART), lost_timer);
 	return 0;

@@ -2,7 +2,7 @@
 /*
  * select_cpu: where a waking task runs. policy/ decides; here the world is handed to
  * it and the idle CPU that it chose is claimed, atomically: who comes second decides
- * anew. New tasks, of which policy/ knows nothing, go to the nearest idle CPU, else
+ * again. New tasks, of which policy/ knows nothing, go to the nearest idle CPU, else
  * to the shortest queue of the cache.
  */
 #ifndef REVEILLE_SCX_SELECT_H

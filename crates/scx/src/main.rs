@@ -118,7 +118,7 @@ fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {
             }
         };
         lost = false;
-        // Loaded anew: what was counted before is gone.
+        // Loaded again: what was counted before is gone.
         if now.at_ms < before.at_ms {
             before = Stats::default();
         }

@@ -73,7 +73,7 @@ fn replay_from(file: &mut impl BufRead) -> std::io::Result<Replayed> {
     Ok(found)
 }
 
-/// The native build's world, set anew for each decision.
+/// The native build's world, reset for each decision.
 struct Replayer {
     header: Header,
     world: World,

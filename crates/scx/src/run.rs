@@ -127,7 +127,7 @@ fn once(
         format!("{} {}", settings.policy.base, settings.policy.edits).trim_end(),
         policy.map_or_else(String::new, |p| format!("; {} selects the CPU", p.name))
     );
-    // From the first loading on: a restart does not begin anew.
+    // From the first loading on: a restart does not start over.
     if let (None, Some(seconds)) = (kept.until, args.exit_after) {
         kept.until = Some(Instant::now() + Duration::from_secs_f64(seconds));
     }

@@ -44,7 +44,7 @@ counters! {
     forks: "New tasks that were placed";
     searches: "Wakeups that searched a cache for an idle CPU";
     searched: "CPUs that these searches looked at";
-    lost_claims: "Idle CPUs that another waker claimed first; the decision was taken anew";
+    lost_claims: "Idle CPUs that another waker claimed first; the decision was taken again";
     direct: "Tasks put straight onto an idle CPU, or their CPU's own kernel threads onto theirs";
     queued: "Tasks put on a CPU's queue";
     shared: "Wakees put on a cache's shared queue (SWQUEUE)";

@@ -66,6 +66,15 @@ tree() {
 hogs() {
     sh -c 'echo 0 >"$1"; exec taskset -c "$2" task hogs "$3" "$4"' hogs "$1/cgroup.procs" "$2" "$3" "${4:-0}" &
 }
+# extreme_weights: groups light and heavy of weights 1 and 10000, with hogs on CPU 0.
+extreme_weights() {
+    tree light heavy
+    echo 1 >"$root/light/cpu.weight"
+    echo 10000 >"$root/heavy/cpu.weight"
+    hogs "$root/light" 0 2
+    hogs "$root/heavy" 0 3
+    sleep 1
+}
 kill_all() { for pid in $(find "$1" -name cgroup.procs -exec cat {} +); do kill -9 "$pid" || true; done; }
 # clear_all: root is gone when it returns. Under a limit the killed, too, may wait for quota.
 clear_all() {

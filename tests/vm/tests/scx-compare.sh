@@ -24,7 +24,7 @@ done
 wait $measuring || die "it ended with $?"
 [ "$(state)" = disabled ] || die "the scheduler is left behind: $(state)"
 no_loader
-case $seen in reveille*) ;; *) die "nobody saw it loaded: '$seen'" ;; esac
+case $seen in reveille*) ;; *) die "it was never loaded: '$seen'" ;; esac
 # Two variants with two repeats: loaded four times, and not for the baseline.
 loads=$(($(cat $sched_ext/enable_seq) - before))
 [ $loads = 4 ] || die "loaded $loads times, not 4"

@@ -22,12 +22,7 @@ at_most() {
 
 WATCHDOG_MS=4000 load
 
-tree light heavy
-echo 1 >$root/light/cpu.weight
-echo 10000 >$root/heavy/cpu.weight
-hogs $root/light 0 2
-hogs $root/heavy 0 3
-sleep 1
+extreme_weights
 at_most "weight 1 beside 10000" $root/light 100 2
 # It gets the CPU to die.
 kill_all $root/light

@@ -31,12 +31,7 @@ at_most() {
 }
 
 weights() {
-    tree light heavy
-    echo 1 >$root/light/cpu.weight
-    echo 10000 >$root/heavy/cpu.weight
-    hogs $root/light 0 2
-    hogs $root/heavy 0 3
-    sleep 1
+    extreme_weights
     share $root/light canary 12
     row "weights 1 and 10000 on a CPU, 12 s" "weight 1 had $shared ms/s"
     clear_all
