@@ -77,6 +77,8 @@ fn json_has_its_documented_shape() {
             "ratio",
             "repeats",
             "significant",
+            "tolerance",
+            "track_record",
             "variant",
             "verdict",
         ];
