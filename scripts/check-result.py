@@ -27,7 +27,7 @@ SKILL = {
 }
 ROW = {
     "case", "machine", "base", "load", "variant", "repeats", "metric", "direction", "kind",
-    "baseline", "candidate", "change_pct", "modes", "p_value", "significant", "published_change_pct",
+    "baseline", "candidate", "change_pct", "uncorrected_change_pct", "modes", "p_value", "significant", "published_change_pct",
     "published_baseline", "published_candidate", "published_unit", "published_of",
     "published_source", "ratio", "noise", "verdict", "tolerance",
     "track_record", "explain",
@@ -113,7 +113,7 @@ def check_row(row, where):
             return
         check(rel_std is None or (is_number(rel_std) and rel_std >= 0), where, f"spread {rel_std}")
     before, after = row["baseline"]["mean"], row["candidate"]["mean"]
-    change = row["change_pct"]
+    change = row["uncorrected_change_pct"]
     if row["direction"] == "lower":
         before, after = after, before
     if after == before:
@@ -126,6 +126,7 @@ def check_row(row, where):
             is_number(change) and abs(expected - change) < 1e-6 * max(1, abs(expected)),
             where, f"change_pct {change} is not {expected}",
         )
+    check_correction(row, where)
     check_modes(row["modes"], where)
     p = row["p_value"]
     check(p is None or (is_number(p) and 0 <= p <= 1), where, f"p_value {p}")
@@ -177,6 +178,16 @@ def check_skill(result, where):
     predicted = {id(row): 1 + (row["change_pct"] or 0) / 100 for row in rows}
     quiet = sum(abs(math.log(max(predicted[id(row)], 1e-9))) < math.log(1.05) for row in small)
     check(skill["small_quiet"] == quiet, where, f"small_quiet is not {quiet}")
+
+
+def check_correction(row, where):
+    change, uncorrected = row["change_pct"], row["uncorrected_change_pct"]
+    if change == uncorrected:
+        return
+    sides = [row["explain"][side] for side in ("baseline", "candidate")]
+    before, after = (side["migrations_per_s"] / side["ttwu_count_per_s"] for side in sides)
+    check(abs(after - before) >= 0.05, where, f"corrected with migrations {before}, {after}")
+    check(-50 < uncorrected < 100 and 0 < change / uncorrected < 1, where, f"{change} for {uncorrected}")
 
 
 def check_track_record(row, where):

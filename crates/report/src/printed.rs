@@ -192,6 +192,10 @@ pub(crate) fn likely(row: &Row) -> Option<String> {
     Some(format!("{:+.0}…{:+.0}%{mark}", record.low_pct, record.high_pct))
 }
 
+/// Said where a row's change is not that of its figures.
+pub(crate) const CORRECTED: &str = "~: the figures differ by more, with other migrations; such \
+     published changes went either way, whatever the size that was simulated";
+
 /// Explains [`likely`].
 pub(crate) const LIKELY: &str = "likely: 8 of 10 published changes lay there where the model \
      predicted alike; ?: in such cases 0% was the better prediction";

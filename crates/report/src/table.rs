@@ -165,7 +165,11 @@ fn rows_table(group: &Group<'_>) -> Table {
 
 /// The star has a place of its own, so that signs and digits stay in line.
 fn change_with_star(row: &Row) -> String {
-    let star = if row.significant { '*' } else { '\u{a0}' };
+    let star = match (row.is_corrected(), row.significant) {
+        (true, _) => '~',
+        (false, true) => '*',
+        (false, false) => '\u{a0}',
+    };
     in_lines(&printed::changes(row).iter().map(|c| format!("{c}{star}")).collect::<Vec<_>>())
 }
 
@@ -257,6 +261,9 @@ fn legend(c: &Comparison) -> String {
     }
     if c.rows.iter().any(|r| r.too_few) {
         parts.push(printed::TOO_FEW);
+    }
+    if c.rows.iter().any(Row::is_corrected) {
+        parts.push(printed::CORRECTED);
     }
     if c.rows.iter().any(|r| r.modes.is_some()) {
         parts.push(printed::STATES);

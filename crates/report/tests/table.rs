@@ -41,6 +41,7 @@ fn shows_sign_star_and_verdicts() {
     for (row, verdict) in c.rows.iter_mut().zip(verdicts) {
         row.variant = "+SIS_SHORT".into();
         row.change_pct = if verdict == Some(Verdict::Hit) { 12.34 } else { -5.0 };
+        row.uncorrected_change_pct = row.change_pct;
         row.significant = verdict == Some(Verdict::Hit);
         row.verdict = verdict;
     }
@@ -53,6 +54,12 @@ fn shows_sign_star_and_verdicts() {
     }
     assert!(text.contains("+ is better; * p<0.05"), "{text}");
     assert!(text.contains("M/s ±"), "{text}");
+    assert!(!text.contains('~'), "{text}");
+
+    c.rows[0].uncorrected_change_pct = 34.0;
+    let text = table(&c, 100, false);
+    assert!(text.contains("+12.3%~"), "{text}");
+    assert!(text.replace("\n", " ").contains("~: the figures differ by more"), "{text}");
 }
 
 #[test]

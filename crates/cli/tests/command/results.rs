@@ -79,6 +79,7 @@ fn json_has_its_documented_shape() {
             "significant",
             "tolerance",
             "track_record",
+            "uncorrected_change_pct",
             "variant",
             "verdict",
         ];

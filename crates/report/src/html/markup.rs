@@ -84,9 +84,15 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
     }
     out += LEGEND;
     let too_few = c.rows.iter().any(|row| row.too_few).then_some(printed::TOO_FEW);
+    let corrected = c.rows.iter().any(Row::is_corrected).then_some(printed::CORRECTED);
     let likely = groups.iter().any(Group::shows_likely).then_some(printed::LIKELY);
-    let more =
-        [printed::skill_legend(&c.skill), several.then_some(printed::STATES), too_few, likely];
+    let more = [
+        printed::skill_legend(&c.skill),
+        several.then_some(printed::STATES),
+        too_few,
+        likely,
+        corrected,
+    ];
     for text in more.into_iter().flatten() {
         push(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", capitalised(text)));
     }
@@ -248,7 +254,11 @@ fn change(row: &Row) -> String {
         true if row.change_pct < 0.0 => "worse",
         _ => "",
     };
-    let star = if row.significant { "*" } else { "<span class=\"gap\">*</span>" };
+    let star = match (row.is_corrected(), row.significant) {
+        (true, _) => "~",
+        (false, true) => "*",
+        (false, false) => "<span class=\"gap\">*</span>",
+    };
     let lines: Vec<String> = printed::changes(row).iter().map(|c| format!("{c}{star}")).collect();
     format!("<span class=\"{class}\">{}</span>", lines.join("<br>"))
 }

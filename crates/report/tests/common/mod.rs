@@ -128,6 +128,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         baseline: Figure { mean, rel_std: 0.002 + 0.03 * Noise(load).next() },
         candidate: Figure { mean: mean * factor, rel_std: 0.002 + 0.03 * noise.next() },
         change_pct: gain,
+        uncorrected_change_pct: gain,
         modes: None,
         p_value: Some(if gain.abs() > 2.0 { 0.0004 } else { 0.31 }),
         significant: gain.abs() > 2.0,

@@ -35,6 +35,9 @@ pub struct Row {
     pub candidate: Figure,
     /// Change in percent; positive is better. Plain where no direction is better.
     pub change_pct: f64,
+    /// That of the runs. `change_pct` differs where it comes with simulated migrations, which do not
+    /// tell its size: [what is predicted then](crate::TrackRecord).
+    pub uncorrected_change_pct: f64,
     /// The states that repeats fall into, where a side has more than one: then the means
     /// and their change stand for no run. Null otherwise.
     pub modes: Option<RowModes>,
@@ -86,6 +89,7 @@ pub struct Row {
 impl Row {
     /// Both figures and their change, with nothing published and all else empty.
     pub(crate) fn of(metric: Metric, kind: RowKind, baseline: Figure, candidate: Figure) -> Row {
+        let change = change_pct(metric.direction, baseline.mean, candidate.mean);
         Row {
             case: String::new(),
             machine: String::new(),
@@ -96,7 +100,8 @@ impl Row {
             kind,
             baseline,
             candidate,
-            change_pct: change_pct(metric.direction, baseline.mean, candidate.mean),
+            change_pct: change,
+            uncorrected_change_pct: change,
             metric,
             modes: None,
             p_value: None,
@@ -117,6 +122,11 @@ impl Row {
             explain: Explanation::default(),
             detail: Detail::default(),
         }
+    }
+
+    /// Is the predicted change another than that of the runs?
+    pub fn is_corrected(&self) -> bool {
+        (self.change_pct - self.uncorrected_change_pct).abs() > 0.0
     }
 
     /// The predicted changes, with their shares: one, unless a side has several modes.

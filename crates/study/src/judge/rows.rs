@@ -7,7 +7,7 @@ use reveille_measure::{CpuTime, Direction, Explain, Metric, Ns, unit_ns};
 use crate::judge::modes::{Mode, RowModes};
 use crate::judge::row::{Detail, Explanation, Row, RowKind, SideDetail};
 use crate::judge::statistics::{self, Figure};
-use crate::judge::track_record::TrackRecord;
+use crate::judge::track_record::{TrackRecord, predicted_pct};
 use crate::judge::verdict::{self, Predicted};
 use crate::model::measure::Measure;
 use crate::model::published::{Published, PublishedFigure, Side};
@@ -98,9 +98,13 @@ impl Pair<'_> {
         let mut row = self.row(measure.metric.clone(), m, figures);
         row.change_pct =
             statistics::supported_change_pct(measure.metric.direction, base, candidate);
+        row.uncorrected_change_pct = row.change_pct;
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         row.modes = RowModes::of(measure.metric.direction, base, candidate);
+        if row.modes.is_none() && measure.metric.direction != Direction::Neither {
+            row.change_pct = predicted_pct(row.uncorrected_change_pct, &row.explain);
+        }
         if let Some(published) = published {
             let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
             let within = match (self.case.baselines, limited) {
@@ -256,7 +260,8 @@ impl Row {
     /// Of too few samples there is no figure.
     fn tell_nothing(&mut self) {
         let nothing = Figure { mean: f64::NAN, rel_std: f64::NAN };
-        (self.baseline, self.candidate, self.change_pct) = (nothing, nothing, f64::NAN);
+        (self.baseline, self.candidate) = (nothing, nothing);
+        (self.change_pct, self.uncorrected_change_pct) = (f64::NAN, f64::NAN);
         (self.p_value, self.significant, self.modes) = (None, false, None);
     }
 
