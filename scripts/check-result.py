@@ -198,7 +198,7 @@ def check_track_record(row, where):
         return
     if not keys(record, {"rows", "hits", "null_hits", "low_pct", "high_pct", "misled"}, where):
         return
-    check(record["rows"] >= max(record["hits"], record["null_hits"], 20), where, f"{record}")
+    check(record["rows"] >= max(record["hits"], record["null_hits"], 10), where, f"{record}")
     check(-100 < record["low_pct"] < record["high_pct"], where, f"{record}")
     large = not 1 / 1.05 < 1 + change / 100 < 1.05
     misled = large and record["hits"] < record["null_hits"]
