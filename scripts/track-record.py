@@ -23,6 +23,29 @@ IDLE_WORDS = ("below 5%", "5 to 60%", "60% and more")
 SIZE_WORDS = ("below 5%", "5 to 20%", "20% and more")
 
 
+BOUNDS = f"""/// Idle time of the baseline, in percent, from which a row is in the second and in the third class.
+pub(super) const IDLE_PCT: [f64; 2] = [{IDLE_PCT[0]:.1f}, {IDLE_PCT[1]:.1f}];
+/// Predicted gain, or as large a loss, from which a row is in the second and in the third class.
+pub(super) const GAIN: [f64; 2] = [{GAIN[0]:.2f}, {GAIN[1]:.2f}];
+/// Difference of migrations per wakeup from which a change comes with migrations. Races of some
+/// hundred nanoseconds decide about them, which the model does not get right.
+pub(super) const MOVED: f64 = {MOVED};
+/// The model knows the direction of a change by this factor even so.
+pub(super) const COLLAPSE: f64 = {COLLAPSE};
+
+/// The published changes of a class.
+pub(super) struct Class {{
+    pub(super) rows: usize,
+    pub(super) hits: usize,
+    pub(super) null_hits: usize,
+    /// A tenth of the published ratios was lower, a tenth higher. Above the first size a ratio is
+    /// above 1 if it went the predicted way, below that if it was a gain.
+    pub(super) ratios: (f64, f64),
+}}
+
+"""
+
+
 def reached(value, bounds):
     return sum(value >= bound for bound in bounds)
 
@@ -84,7 +107,7 @@ def main():
     moved = [r for r in rows if r.comes_with_migrations]
     median = 100 * math.expm1(quantile([r.towards_run for r in moved], 0.5))
     code = "//! Written by scripts/track-record.py; not edited by hand.\n\n"
-    code += "use crate::judge::track_record::Class;\n\n"
+    code += BOUNDS
     code += "/// Median published change, in percent, of predictions of 5% to 100% that come with migrations.\n"
     code += f"pub(super) const MOVED_PCT: f64 = {median:.1f};\n\n"
     code += f"/// From {len(rows)} published changes of {tables} tables: by idle time, then by size.\n"

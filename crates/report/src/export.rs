@@ -24,7 +24,8 @@ pub fn json(c: &Comparison) -> String {
 /// partial) and what it was run on (machine, its cost model, base), so that files of several studies can be joined. After the
 /// row's own figures come the explaining numbers of both sides as
 /// `baseline_<name>` and `candidate_<name>`, with the names of
-/// [`Explain::figures`], then the modes and what is likely by the track record. A figure that is absent or not finite is an empty cell.
+/// [`Explain::figures`], then the modes and what is likely by the track record. A figure that is
+/// absent or not finite is an empty cell.
 ///
 /// # Errors
 ///

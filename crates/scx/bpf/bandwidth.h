@@ -9,7 +9,7 @@
  *
  * Limits are kept in slots, which groups take when their cpu.max is written, and give back
  * when it is `max` again. Where no slot is free, the nearest limit above holds. Groups without
- * one share a slot with the smallest of their limits. The loader says so: such a group may get less
+ * one share a slot with the smallest of their limits. The loader logs it: such a group may get less
  * than its own limit allows, never more than its parent's.
  */
 #ifndef REVEILLE_SCX_BANDWIDTH_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * select_cpu: where a waking task runs. policy/ decides; here the world is handed to
- * it and the idle CPU that it chose is claimed, atomically: who comes second decides
- * again. New tasks, of which policy/ knows nothing, go to the nearest idle CPU, else
+ * it and the idle CPU that it chose is claimed, atomically: the loser of a race
+ * selects again. New tasks, of which policy/ knows nothing, go to the nearest idle CPU, else
  * to the shortest queue of the cache.
  */
 #ifndef REVEILLE_SCX_SELECT_H

@@ -29,8 +29,8 @@ pub(crate) fn checkable(run: &Policy, other: &Policy) -> bool {
         && other.file.is_none()
 }
 
-/// CPUs for each check between two checkpoints: a copy grows with the number of CPUs, and on any machine
-/// takes far less time than the events between two of them.
+/// Checkpoints are this many CPUs per check apart: a copy grows with the number of CPUs, and takes
+/// far less time than the events between two copies.
 const CPUS_PER_CHECK: u64 = 16;
 
 /// A policy that has decided as the one that runs, so far.
@@ -90,7 +90,7 @@ impl<'a> Sim<'a> {
     /// This state under the first of the followers. The rest of a policy is as this one's, see
     /// [`checkable`].
     fn forked(&self, mut followers: impl Iterator<Item = Follower>) -> (usize, Sim<'a>) {
-        let first = followers.next().expect("somebody departed");
+        let first = followers.next().expect("a checkpoint is kept for its followers");
         let mut fork = self.copy();
         fork.rules.tunables = first.tunables;
         fork.together.followers = followers.collect();

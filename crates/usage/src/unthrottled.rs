@@ -1,9 +1,9 @@
 //! Takes stretches of work apart into the requests that queued in them.
 //!
 //! A thread that finds the next request when it has finished one does not sleep in between, so a
-//! recording shows both as one piece of work. A p99 over pieces counts such a queue as one request, and
-//! hides it where it is rare; over requests it counts every request that waited. The same happens while a
-//! group is throttled: requests that arrive meanwhile are served back to back afterwards.
+//! recording shows both as one piece of work. In a p99 over pieces, a queue of many requests counts as
+//! one, and rare queues disappear. The same happens while a group is throttled: requests that arrive
+//! meanwhile are served back to back afterwards.
 //!
 //! The number of requests in a piece with CPU time `c` that took, with waits, the time `l` follows
 //! from sizes and rates:

@@ -37,8 +37,8 @@ pub struct StudyArgs {
     /// Random seed, overriding the study
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where to run, overriding the study: sim, host (measure on this host's kernel, one run at a time), or sim,host
-    /// (predict and measure, side by side)
+    /// Where to run, overriding the study: sim, host (measure on this host's kernel, one run at a
+    /// time), or sim,host (predict and measure, side by side)
     #[arg(long, value_name = "WHERE", conflicts_with = "all", value_parser = On::from_str)]
     pub on: Option<On>,
     /// Machine to predict for, overriding the study
@@ -50,8 +50,8 @@ pub struct StudyArgs {
 
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Where to run: sim, host (measure on this host's kernel, one run at a time), or sim,host (predict and measure,
-    /// side by side) [default: sim]
+    /// Where to run: sim, host (measure on this host's kernel, one run at a time), or sim,host
+    /// (predict and measure, side by side) [default: sim]
     #[arg(long, value_name = "WHERE", value_parser = On::from_str)]
     pub on: Option<On>,
     /// A machine that `reveille machines` lists, `host`, or a path (.toml, or hwloc's .xml);

@@ -103,7 +103,10 @@ impl Pair<'_> {
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         row.modes = RowModes::of(measure.metric.direction, base, candidate);
         if row.modes.is_none() && measure.metric.direction != Direction::Neither {
-            row.change_pct = predicted_pct(row.uncorrected_change_pct, &row.explain);
+            row.change_pct = predicted_pct(
+                row.uncorrected_change_pct,
+                [&row.explain.baseline, &row.explain.candidate],
+            );
         }
         if let Some(published) = published {
             let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
@@ -115,6 +118,10 @@ impl Pair<'_> {
             hold(&mut row, published, within);
         } else if row.too_few {
             row.tell_nothing();
+        }
+        let judged = row.kind == RowKind::Change && row.metric.direction != Direction::Neither;
+        if judged && !self.variant.is_empty() {
+            row.track_record = TrackRecord::of(row.explain.baseline.idle_pct, row.change_pct);
         }
         row
     }
@@ -248,15 +255,6 @@ impl Published {
 }
 
 impl Row {
-    /// With the track record of its class, if it predicts a change that is better or worse.
-    pub(crate) fn with_track_record(mut self) -> Row {
-        let judged = self.kind == RowKind::Change && self.metric.direction != Direction::Neither;
-        if judged && !self.variant.is_empty() {
-            self.track_record = TrackRecord::of(self.explain.baseline.idle_pct, self.change_pct);
-        }
-        self
-    }
-
     /// Of too few samples there is no figure.
     fn tell_nothing(&mut self) {
         let nothing = Figure { mean: f64::NAN, rel_std: f64::NAN };

@@ -2,43 +2,21 @@
 //! simulated migrations made is none, and how predictions like a row's fared, in classes by the
 //! baseline's idle time and the size of the predicted change.
 
+use reveille_measure::Explain;
 use serde::Serialize;
 
-use crate::judge::row::Explanation;
-use crate::judge::tracked::{CLASSES, MOVED_PCT};
-
-/// Idle time of the baseline, in percent, from which a row is in the second and in the third class.
-const IDLE_PCT: [f64; 2] = [5.0, 60.0];
-/// Predicted gain, or as large a loss, from which a row is in the second and in the third class.
-const GAIN: [f64; 2] = [1.05, 1.20];
-
-/// Difference of migrations per wakeup from which a change comes with migrations. Races of some
-/// hundred nanoseconds decide about them, which the model does not get right.
-const MOVED: f64 = 0.05;
-/// The model knows the direction of a change by this factor even so.
-const COLLAPSE: f64 = 2.0;
+use crate::judge::tracked::{CLASSES, COLLAPSE, Class, GAIN, IDLE_PCT, MOVED, MOVED_PCT};
 
 /// The best prediction, where `simulated_pct` came out: that, or the median published change, towards
 /// the same side, where it comes with migrations. Measurements do not count wakeups and stay.
-pub(crate) fn predicted_pct(simulated_pct: f64, explain: &Explanation) -> f64 {
-    let per_wakeup =
-        |side: &reveille_measure::Explain| side.migrations_per_s / side.ttwu_count_per_s;
-    let moved = (per_wakeup(&explain.candidate) - per_wakeup(&explain.baseline)).abs() >= MOVED;
+pub(crate) fn predicted_pct(simulated_pct: f64, sides: [&Explain; 2]) -> f64 {
+    let [baseline, candidate] = sides.map(|side| side.migrations_per_s / side.ttwu_count_per_s);
+    let moved = (candidate - baseline).abs() >= MOVED;
     let ratio = 1.0 + simulated_pct / 100.0;
     if !moved || ratio >= COLLAPSE || ratio <= 1.0 / COLLAPSE {
         return simulated_pct;
     }
     simulated_pct.clamp(-MOVED_PCT, MOVED_PCT)
-}
-
-/// The published changes of a class.
-pub(super) struct Class {
-    pub(super) rows: usize,
-    pub(super) hits: usize,
-    pub(super) null_hits: usize,
-    /// A tenth of the published ratios was lower, a tenth higher. Above the first size a ratio is
-    /// above 1 if it went the predicted way, below that if it was a gain.
-    pub(super) ratios: (f64, f64),
 }
 
 /// What was published where the model predicted a change of this size.
@@ -60,7 +38,7 @@ pub struct TrackRecord {
 
 impl TrackRecord {
     /// Of predictions of `change_pct`, where CPUs idle for `idle_pct` of the time under the baseline.
-    /// `None` for a change without a value.
+    /// `None` for a change without a value, and for measurements, which do not know `idle_pct`.
     pub(crate) fn of(idle_pct: f64, change_pct: f64) -> Option<TrackRecord> {
         let ratio = 1.0 + change_pct / 100.0;
         if !idle_pct.is_finite() || !ratio.is_finite() || ratio <= 0.0 {
@@ -87,28 +65,28 @@ impl TrackRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reveille_measure::Explain;
 
     #[test]
     fn a_size_that_migrations_made_is_none() {
-        let explain = |migrations_per_s, ttwu_count_per_s| Explanation {
-            candidate: Explain { migrations_per_s, ttwu_count_per_s, ..Explain::default() },
-            baseline: Explain {
-                migrations_per_s: 0.2 * ttwu_count_per_s,
-                ttwu_count_per_s,
-                ..Explain::default()
-            },
+        let predicted = |pct, migrations, ttwu_count_per_s| {
+            let [baseline, candidate] =
+                [0.2 * ttwu_count_per_s, migrations].map(|migrations_per_s| Explain {
+                    migrations_per_s,
+                    ttwu_count_per_s,
+                    ..Explain::default()
+                });
+            predicted_pct(pct, [&baseline, &candidate])
         };
-        let of = |pct, migrations| predicted_pct(pct, &explain(migrations, 1e6));
+        let of = |pct, migrations| predicted(pct, migrations, 1e6);
         assert_eq!(of(-34.0, 0.24e6), -34.0);
         assert_eq!(of(-34.0, 0.26e6), -MOVED_PCT);
         assert_eq!(of(34.0, 0.1e6), MOVED_PCT);
         assert_eq!((of(0.4, 0.9e6), of(-0.4, 0.9e6)), (0.4, -0.4));
         assert_eq!((of(120.0, 0.9e6), of(-51.0, 0.9e6)), (120.0, -51.0));
         assert!(of(f64::NAN, 0.9e6).is_nan());
-        // A measurement, or a run that wakes nobody.
-        assert_eq!(predicted_pct(-34.0, &explain(5.0, f64::NAN)), -34.0);
-        assert_eq!(predicted_pct(-34.0, &explain(5.0, 0.0)), -34.0);
+        // A measurement, and a run without wakeups.
+        assert_eq!(predicted(-34.0, 5.0, f64::NAN), -34.0);
+        assert_eq!(predicted(-34.0, 5.0, 0.0), -34.0);
     }
 
     #[test]

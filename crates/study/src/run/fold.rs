@@ -36,12 +36,7 @@ pub(crate) fn comparison(
         for index in 0..slot.case.variants.len().max(1) {
             match (&sides[0], sides.get(index + 1).unwrap_or(&sides[0])) {
                 (Some(base), Some(candidate)) => {
-                    let of_slot =
-                        rows::rows(machine, slot.case, slot.point, index, base, candidate);
-                    rows.extend(of_slot.into_iter().map(|row| match &host {
-                        Some(_) => row,
-                        None => row.with_track_record(),
-                    }));
+                    rows.extend(rows::rows(machine, slot.case, slot.point, index, base, candidate))
                 }
                 _ => partial = true,
             }
