@@ -5,6 +5,7 @@
 //! recorded limits, and kept if they reproduce the recorded counters (approximate Bayesian
 //! computation). A plan then holds over all laws kept.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -16,12 +17,14 @@ use crate::Ns;
 use crate::lean::{Lean, LeanLoad, LeanSpan};
 
 /// Laws drawn from the whole prior in the first round, and near those that fit in the second.
-const FIRST: u32 = 1600;
-const THEN: u32 = 1600;
+const FIRST: u32 = 1000;
+const THEN: u32 = 500;
 /// Laws kept after each round.
 pub(crate) const KEPT: usize = 50;
-/// Steps to replay; from a longer recording they are chosen by their use.
-const STEPS: usize = 12;
+/// Time to replay, in a number of steps within these bounds; from a longer recording they are
+/// chosen by their use.
+const REPLAYED_NS: Ns = 180_000_000_000;
+const STEPS: RangeInclusive<usize> = 4..=12;
 /// Bounds of the mean CPU time of one thread's part of a burst.
 const BURST_NS: (f64, f64) = (0.3e6, 2e9);
 /// Number of threads that a burst wakes.
@@ -146,7 +149,9 @@ pub(crate) fn requests(
              standard errors off)"
         ));
     }
-    Ok(tried.iter().map(|tried| tried.law.recording(usage, &steps, tried.seed)).collect())
+    let origin = Origin::Requests;
+    let like = Usage { origin, demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
+    Ok(tried.iter().map(|tried| tried.law.recording(&like, &steps, tried.seed)).collect())
 }
 
 /// The steps to replay, by ascending use.
@@ -174,9 +179,11 @@ fn steps(usage: &Usage) -> Result<Vec<Step>, String> {
         let rate = |step: &Step| step.used_ns as f64 / step.length_ns as f64;
         rate(a).total_cmp(&rate(b))
     });
-    if steps.len() > STEPS {
-        let place = |n: usize| n * (steps.len() - 1) / (STEPS - 1);
-        steps = (0..STEPS).map(|n| steps[place(n)]).collect();
+    let mean_ns = steps.iter().map(|step| step.length_ns).sum::<Ns>() / steps.len() as Ns;
+    let most = ((REPLAYED_NS / mean_ns) as usize).clamp(*STEPS.start(), *STEPS.end());
+    if steps.len() > most {
+        let place = |n: usize| n * (steps.len() - 1) / (most - 1);
+        steps = (0..most).map(|n| steps[place(n)]).collect();
     }
     Ok(steps)
 }
@@ -339,7 +346,7 @@ impl Law {
         for step in steps.iter().filter(|step| step.used_ns > 0) {
             let each_ns = self.burst_ns * f64::from(self.width);
             let expected = step.used_ns as f64 / each_ns;
-            let mut times: Vec<Ns> = Vec::new();
+            let mut times: Vec<Ns> = Vec::with_capacity((1.1 * expected) as usize);
             let mut at = random.exponential(1.0);
             while at < expected {
                 times.push(self.when(at / expected * step.length_ns as f64));
@@ -382,11 +389,10 @@ impl Law {
         (cycle * self.cycle_ns + within - cycle * on_ns) as Ns
     }
 
-    /// Draws a recording with the attributes of the one that the law was inferred from.
-    fn recording(&self, usage: &Usage, steps: &[Step], seed: u64) -> Usage {
+    /// Draws a recording; all but its requests is as in `like`.
+    fn recording(&self, like: &Usage, steps: &[Step], seed: u64) -> Usage {
         let (demands, threads, span_ns) = self.draw(steps, seed);
-        let origin = Origin::Requests;
-        Usage { origin, demands, threads, span_ns, samples: Vec::new(), ..usage.clone() }
+        Usage { demands, threads, span_ns, ..like.clone() }
     }
 }
 

@@ -241,9 +241,10 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
     let tell = || ();
     let stage = stage(request, stop, &tell)?;
     let estimate = Estimate { stage: &stage, sketch: Sketch::bare(&stage) };
+    let recorded = loads(&usages);
     if let Some(limits) = limits {
         if enough_for(usages[0].demands.len() as u64, 0.99) {
-            container.p99_ns = Some(estimate.p99(&usages, limits)?);
+            container.p99_ns = Some(estimate.p99(&recorded, limits)?);
         } else {
             container.note = Some("too few pieces of work for a p99".into());
         }
@@ -252,7 +253,7 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         return Ok(container);
     }
     if let Some(limits) = limits {
-        container.risk = Some(1.0 - estimate.holds(&usages, limits)?);
+        container.risk = Some(1.0 - estimate.holds(&recorded, limits)?);
     }
     let more: Vec<Usage> =
         usages.iter().map(|usage| grown(usage, request.headroom, request.growth)).collect();
@@ -277,10 +278,9 @@ impl Estimate<'_> {
     /// One figure for each recording, each at its own phase; a single recording at many phases.
     fn each(
         &self,
-        usages: &[&Usage],
+        loads: &[Load],
         figure: impl Fn(&Load, Phase) -> Result<f64, PlanError> + Sync,
     ) -> Result<Vec<f64>, PlanError> {
-        let loads: Vec<Load> = usages.iter().map(|usage| Load::new(&[usage])).collect();
         let runs = loads.len().max(PHASES as usize);
         let run = |number: usize| {
             figure(&loads[number % loads.len()], Phase::of_grid(number as u32, runs as u32))
@@ -288,18 +288,18 @@ impl Estimate<'_> {
         (0..runs).into_par_iter().map(run).collect()
     }
 
-    fn p99(&self, usages: &[&Usage], limits: BandwidthLimits) -> Result<Likely, PlanError> {
+    fn p99(&self, loads: &[Load], limits: BandwidthLimits) -> Result<Likely, PlanError> {
         let p99 = |load: &Load, phase| self.sketch.p99_ns(self.stage, load, limits, phase);
-        let mut all = self.each(usages, p99)?;
+        let mut all = self.each(loads, p99)?;
         all.sort_by(f64::total_cmp);
         let (last, outside) = (all.len() - 1, all.len() / 20);
         Ok(Likely { low: all[outside], median: all[last / 2], high: all[last - outside] })
     }
 
     /// Share of runs in which all goals hold.
-    fn holds(&self, usages: &[&Usage], limits: BandwidthLimits) -> Result<f64, PlanError> {
+    fn holds(&self, loads: &[Load], limits: BandwidthLimits) -> Result<f64, PlanError> {
         let strain = |load: &Load, phase| self.sketch.strain(self.stage, load, limits, phase);
-        let all = self.each(usages, strain)?;
+        let all = self.each(loads, strain)?;
         Ok(all.iter().filter(|strain| **strain <= 1.0).count() as f64 / all.len() as f64)
     }
 
@@ -310,13 +310,14 @@ impl Estimate<'_> {
         period_ns: Ns,
         request: &Request<'_>,
     ) -> Result<Option<f64>, PlanError> {
+        let loads = loads(usages);
         let holds = |cpus: f64| {
             let quota_ns = Some((cpus * period_ns as f64).round() as Ns);
             let limits = BandwidthLimits { quota_ns, period_ns, burst_ns: 0 };
             if limits.check().is_err() {
                 return Ok(false);
             }
-            Ok::<_, PlanError>(self.holds(usages, limits)? >= request.confidence)
+            Ok::<_, PlanError>(self.holds(&loads, limits)? >= request.confidence)
         };
         let most = |of: fn(&Usage) -> f64| usages.iter().map(|usage| of(usage)).fold(0.0, f64::max);
         let parallel = most(|usage| f64::from(usage.max_parallel()));
@@ -335,6 +336,10 @@ impl Estimate<'_> {
         let millicpus = request.allowed.rounded_up((1000.0 * high).ceil() as u64);
         Ok(Some(millicpus as f64 / 1000.0))
     }
+}
+
+fn loads(usages: &[&Usage]) -> Vec<Load> {
+    usages.iter().map(|usage| Load::new(&[usage])).collect()
 }
 
 fn share(part: u64, of: u64) -> Option<f64> {
