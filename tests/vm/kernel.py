@@ -47,7 +47,8 @@ NEEDED = (
 
 @dataclasses.dataclass
 class Kernel:
-    """A kernel that is there, unpacked. `config` is missing beside an image of one's own."""
+    """A kernel that is there, unpacked. `config` is missing beside an image of one's own, and beside
+    one of which the suite has dropped it."""
 
     directory: str
 
@@ -82,9 +83,10 @@ def from_suite(suite, series, directory):
     package = f"linux-image-{release}"
     with tempfile.TemporaryDirectory() as tree:
         suite.unpack(package, tree)
-        # Newer packages are split, and linux-image only depends on the parts.
+        # Newer packages are split, and linux-image only depends on the parts. A suite drops linux-base
+        # of older kernels, and with it from 6.19 on the config.
         for part in suite.depends(package):
-            if part in (f"linux-base-{release}", f"linux-binary-{release}"):
+            if part in (f"linux-base-{release}", f"linux-binary-{release}") and suite.packages(part):
                 suite.unpack(part, tree)
         wanted = {
             "config": (f"boot/config-{release}", f"usr/lib/modules/{release}/config"),
@@ -92,10 +94,13 @@ def from_suite(suite, series, directory):
         }
         for name, places in wanted.items():
             there = [path for path in (os.path.join(tree, at) for at in places) if os.path.exists(path)]
-            if not there:
-                raise NotToBeHad(f"{package} has no {name}")
-            shutil.copy(there[0], os.path.join(directory, name))
-    check_config(os.path.join(directory, "config"), release)
+            if there:
+                shutil.copy(there[0], os.path.join(directory, name))
+            elif name == "vmlinuz":
+                raise NotToBeHad(f"{package} has no vmlinuz")
+    config = os.path.join(directory, "config")
+    if os.path.exists(config):
+        check_config(config, release)
     unpack(os.path.join(directory, "vmlinuz"), directory)
     return release
 

@@ -7,7 +7,7 @@
 # SCX_REVEILLE is built first, and its tests that need no such kernel are run.
 # In the environment: RECORDS=N, decisions that are recorded for each set of features;
 # ONLY="NAME ...", boots other than these are left out; GUEST="NAME=VALUE ...", variables of the
-# guest's scripts; TIMEOUT=S, for a boot, in seconds.
+# guest's scripts; TIMEOUT=S, for a boot, in seconds; KERNEL=SERIES, as kernel.py takes it.
 # Ends with 1 if a test fails or the machine cannot be had; with --if-possible a machine that
 # cannot be had is reported, and is no failure.
 set -eu -o pipefail
@@ -66,6 +66,7 @@ boot() {
         shift
     done
     shift
+    [ -z "${KERNEL:-}" ] || options+=(--kernel "$KERNEL")
     [ -z "${TIMEOUT:-}" ] || options+=(--timeout "$TIMEOUT")
     for test in "$@"; do scripts+=(--script "tests/vm/tests/$test.sh"); done
     printf '\nvm: %s: %s\n' "$name" "$*"
@@ -99,7 +100,7 @@ make --no-print-directory scx test-scx
 
 rm -rf "$out"
 mkdir -p "$out"
-tests/vm/kernel.py >/dev/null 2>"$out/kernel.log" || cannot "$(cat "$out/kernel.log")"
+tests/vm/kernel.py ${KERNEL:+--kernel "$KERNEL"} >/dev/null 2>"$out/kernel.log" || cannot "$(cat "$out/kernel.log")"
 cc -O2 -static -std=gnu11 -Wall -Wextra -Werror tests/vm/storm/*.c -o target/vm/storm ||
     cannot "tests/vm/storm does not compile"
 

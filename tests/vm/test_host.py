@@ -13,6 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 import boot
 import cost_table
@@ -66,6 +67,31 @@ class HostTest(unittest.TestCase):
 
 
 class KernelTest(unittest.TestCase):
+    def test_a_config_that_the_suite_has_dropped_is_no_obstacle(self):
+        release = "7.1.13+deb13-cloud-amd64"
+        image, binary = f"linux-image-{release}", f"linux-binary-{release}"
+
+        class OldSuite:
+            """linux-base is gone, and with it the config."""
+
+            def packages(self, prefix):
+                return [name for name in (image, binary) if name.startswith(prefix)]
+
+            def depends(self, _):
+                return ["dracut", f"linux-base-{release}", binary]
+
+            def unpack(self, package, tree):
+                assert package in (image, binary), package
+                if package == binary:
+                    os.mkdir(os.path.join(tree, "boot"))
+                    with open(os.path.join(tree, "boot", f"vmlinuz-{release}"), "wb") as file:
+                        file.write(b"image")
+
+        with tempfile.TemporaryDirectory() as out, unittest.mock.patch("kernel.unpack") as unpack:
+            self.assertEqual(kernel.from_suite(OldSuite(), "7.1", out), release)
+            unpack.assert_called_once()
+            self.assertEqual(os.listdir(out), ["vmlinuz"])
+
     def test_the_kernel_is_found_in_an_image_however_it_is_packed(self):
         with tempfile.TemporaryDirectory() as directory:
             elf = elf_with(".BTF", BTF, directory)

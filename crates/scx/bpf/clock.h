@@ -59,11 +59,16 @@ static __always_inline u64 charge(struct task_struct *p, struct task_state *t)
 	return ran_ns;
 }
 
-/* It is on the CPU from here on: the queue's clock is where it stands. */
+/*
+ * It is on the CPU from here on: the queue's clock is where it stands. Not where it goes on after a
+ * change to it or a task of a higher class: what a light task has run meanwhile puts it far ahead
+ * of those that wait, and the clock would leap over them.
+ */
 static __always_inline void set_clock(struct cpu_state *c, struct task_state *t, u64 now_ns)
 {
-	if (before(c->clock, t->vtime))
+	if (!t->mid_turn && before(c->clock, t->vtime))
 		c->clock = t->vtime;
+	t->mid_turn = 1;
 	c->curr_vtime = t->vtime;
 	c->running_since_ns = now_ns;
 }

@@ -85,6 +85,7 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 	bool kept = t->claimed == cpu + 1;
 
 	t->claimed = 0;
+	t->mid_turn = 0;
 	if (!t->waits_since_j)
 		t->waits_since_j = bpf_jiffies64();
 	if (park(p, t, cpu)) {
@@ -300,6 +301,7 @@ static __always_inline void go_on(struct task_struct *prev, struct task_state *t
 	u32 slot = limit_for(t);
 
 	COUNT(kept);
+	t->mid_turn = 0;
 	set_clock(cpu_of(cpu), t, scx_now());
 	t->lifted = 0;
 	if (exits_seen)

@@ -82,6 +82,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	t->waits_since_j = 0;
 	if (t->lifted) {
 		/* The queue's clock does not go by it; no wakee is far enough ahead of its turn. */
+		t->mid_turn = 1;
 		c->curr_vtime = c->clock;
 		c->running_since_ns = scx_now();
 	} else {
@@ -130,6 +131,8 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	fold_cpu(c, cpu, ran_ns, now_ns);
 	if (runnable)
 		return;
+	/* Runnable and off the queue: the kernel changes something of it, and it goes on. */
+	t->mid_turn = !p->__state;
 	policy_task_slept(&t->policy);
 	fold_task(t, weight_of(p), now_ns);
 	uncount_task(t);

@@ -201,6 +201,7 @@ struct task_state {
 	u32 claimed;  /* ... to a CPU that was claimed for it, plus one */
 	u64 waits_since_j; /* since when it wants to run and has not; 0 while it runs or sleeps */
 	u32 lifted;	   /* it has waited too long: its next turn is short and due at once */
+	u32 mid_turn;	   /* it has been put on the CPU since it was queued or slept */
 	u32 exit_pending;  /* returns_to_user() will be called for it */
 	u32 exit_seen;	   /* before_schedule() has found it on the way out */
 	u32 at_exit;	   /* it is about to return to user mode, and holds no locks */

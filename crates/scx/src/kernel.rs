@@ -123,7 +123,7 @@ impl Abilities {
 /// Since 7.1 some kernel functions have an argument that programs do not pass, and a build
 /// with too old tools does not hide (kernel commit 9edd04c4189e).
 fn shows_implicit_arguments(btf: &Btf<'_>) -> bool {
-    let function: Option<Func<'_>> = btf.type_by_name("bpf_iter_scx_dsq_new");
+    let function: Option<Func<'_>> = btf.type_by_name("scx_bpf_create_dsq");
     let proto = function.and_then(|f| FuncProto::try_from(f.next_type()?).ok());
     proto.is_some_and(|proto| proto.iter().any(|p| p.name.is_some_and(|name| name == "aux")))
 }

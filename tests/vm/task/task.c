@@ -7,6 +7,7 @@
  *	task silent SOCKET SECONDS	connects, and says nothing
  *	task flip FILE SECONDS LINE...	writes one line after the other; prints how many
  *	task hogs N NICE		so many processes that compute, until they are killed
+ *	task changes GROUP		joins it, computes, and changes its nice value every 0.1 ms
  *	task files DIRECTORY		creates and removes a file there, until it is killed
  *	task canary DIRECTORY SECONDS	does that every millisecond; prints the longest wait in us
  *	task wakes DIRECTORY SECONDS	likewise, and the wait for the CPU when it wakes counts, too
@@ -121,6 +122,16 @@ static _Noreturn void be_hogs(int n, int to)
 	/* The emulator makes one block of them that does nothing: guest time costs the host little. */
 	for (;;)
 		__asm__ volatile(".rept 400\n\tnop\n\t.endr" ::: "memory");
+}
+
+static _Noreturn void be_changed(void)
+{
+	for (int to = 0;; to = !to) {
+		for (int64_t from_us = now_us(); now_us() < from_us + 100;)
+			;
+		if (setpriority(PRIO_PROCESS, 0, to))
+			die("setpriority");
+	}
 }
 
 static void make_file(const char *directory)
@@ -269,6 +280,9 @@ int main(int argc, char **argv)
 		flip(argv[2], atoi(argv[3]), argv + 4, argc - 4);
 	} else if (!strcmp(what, "hogs") && argc == 4) {
 		be_hogs(atoi(argv[2]), atoi(argv[3]));
+	} else if (!strcmp(what, "changes")) {
+		join(argv[2]);
+		be_changed();
 	} else if (!strcmp(what, "files")) {
 		for (;;)
 			make_file(argv[2]);

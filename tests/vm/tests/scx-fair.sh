@@ -1,5 +1,6 @@
 # Weights 100:200:300 share a CPU within 1%: of task groups, and of a group within a group;
-# and tasks of nice 0 and 5 by the kernel's weights 1024:335. Under --icount.
+# tasks of nice 0 and 5 by the kernel's weights 1024:335; a task whose nice value changes all the time
+# gets no more. Under --icount.
 set -eu
 . /lib/functions.sh
 
@@ -41,6 +42,14 @@ echo 200 >$root/one/cpu.weight
 hogs $root/many 1 3
 hogs $root/one 1 1
 share many:100 one:200
+clear_all
+
+# A turn goes on when its task is changed: no new one, which would be before all that wait.
+tree light heavy
+echo 1000 >$root/heavy/cpu.weight
+taskset -c 1 task changes $root/light &
+hogs $root/heavy 1 3
+share light:100 heavy:1000
 clear_all
 
 # Without cpu among the controllers below, these groups have no weight: tasks have.
