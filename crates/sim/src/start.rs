@@ -19,6 +19,7 @@ use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
 use crate::sim::{FIRST_JIFFY, Sim};
+use crate::tasks::code::Code;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
 use crate::together::Together;
@@ -36,6 +37,7 @@ impl<'a> Sim<'a> {
     pub(crate) fn new(
         machine: &'a Machine,
         program: &'a Program,
+        code: &'a Code,
         policy: &Policy,
         bandwidth: Option<Box<Bandwidth>>,
         spec: &RunSpec,
@@ -50,7 +52,7 @@ impl<'a> Sim<'a> {
             agenda: Agenda::new(n_cpus),
             cpus: (0..n_cpus).map(|_| Cpu::new(RunQueue::new(&rules.fair))).collect(),
             tasks: TaskVec::new(),
-            work: Work::new(program, machine, &rules.tunables),
+            work: Work::new(program, code, machine, &rules.tunables),
             balancer: Balancer::new(machine, &rules.tunables),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,

@@ -158,6 +158,7 @@ impl Sim<'_> {
     }
 
     /// ttwu_queue(): the wake list of the chosen CPU, or its runqueue.
+    #[inline(always)]
     fn queue_wakee(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick, mut toll: Toll) -> Toll {
         let dst = pick.cpu;
         self.count_wakeup(cpu, dst);
