@@ -9,7 +9,7 @@ unsafe extern "C" {
     fn reveille_joins_filter(w: *const RawWorld, cpu: CpuId) -> bool;
 }
 
-impl World {
+impl<const CHECKED: bool> World<CHECKED> {
     /// May a search under SIS_FILTER look at this CPU?
     pub fn in_filter(&self, cpu: CpuId) -> bool {
         let c = &self.cpus[cpu.index()];
@@ -30,7 +30,7 @@ impl World {
     pub fn join_filter(&mut self, cpu: CpuId) -> bool {
         assert!(self.has(cpu), "no CPU {cpu}");
         // SAFETY: the world points into live vectors, and the CPU was checked.
-        let joins = unsafe { reveille_joins_filter(&self.raw(), cpu) };
+        let joins = unsafe { reveille_joins_filter(self.raw(), cpu) };
         if joins {
             self.set_in_filter(cpu, true);
         }

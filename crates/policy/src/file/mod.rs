@@ -108,7 +108,7 @@ pub struct Wakeup {
     pub now_j: u64,
 }
 
-impl World {
+impl<const CHECKED: bool> World<CHECKED> {
     /// [`World::select_cpu`] by a policy file.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl World {
         self.check_wakeup(wakeup.wakee, wakeup.waker, wakeup.this_cpu);
         let began = run.count.load(Ordering::Relaxed);
         run.count.store(began + 1, Ordering::Relaxed);
-        let pick = run.file.0.loaded.select_cpu(&mut self.raw(), tunables, wakeup);
+        let pick = run.file.0.loaded.select_cpu(self.raw(), tunables, wakeup);
         run.count.store(began + 2, Ordering::Relaxed);
         let (wakee, all, of) = (self.task(wakeup.wakee), self.n_cpus(), wakeup.wakee);
         if !self.has(pick.cpu) {
