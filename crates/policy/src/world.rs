@@ -32,18 +32,6 @@ pub struct World<const CHECKED: bool = true> {
     clusters: Vec<[u64; LLC_WORDS]>,
     n_affinities: u32,
     smt_active: bool,
-    raw: Kept,
-}
-
-/// Pointers to the vectors for the C code, kept from one decision to the next. They are made again
-/// after a vector has grown, and for a copy of a world, which has vectors of its own.
-#[derive(Default)]
-struct Kept(Option<RawWorld>);
-
-impl Clone for Kept {
-    fn clone(&self) -> Kept {
-        Kept::default()
-    }
 }
 
 /// Are numbers checked?
@@ -99,7 +87,6 @@ impl World {
             clusters: Vec::new(),
             n_affinities: 0,
             smt_active: shape.llcs.iter().flat_map(|l| &l.cores).any(|core| core.len() > 1),
-            raw: Kept::default(),
         };
         for (llc, llc_shape) in shape.llcs.iter().enumerate() {
             world.add_llc(llc as u16, llc_shape);
@@ -166,7 +153,6 @@ impl World {
             clusters: self.clusters,
             n_affinities: self.n_affinities,
             smt_active: self.smt_active,
-            raw: self.raw,
         }
     }
 }
@@ -203,7 +189,6 @@ impl<const CHECKED: bool> World<CHECKED> {
         assert_eq!(clusters.len(), self.cpus.len(), "every CPU has a cluster");
         let n = clusters.iter().max().map_or(0, |&highest| highest as usize + 1);
         self.clusters = vec![[0; LLC_WORDS]; n];
-        self.raw = Kept::default();
         let mut llcs = vec![None; n];
         for (cpu, &cluster) in self.cpus.iter_mut().zip(clusters) {
             let llc = *llcs[cluster as usize].get_or_insert(cpu.llc);
@@ -218,7 +203,6 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn add_affinity(&mut self, allow: impl Fn(CpuId) -> bool) -> u32 {
         let index = self.n_affinities;
         self.n_affinities += 1;
-        self.raw = Kept::default();
         for llc in &self.llcs {
             let mut words = [0u64; LLC_WORDS];
             for position in 0..llc.weight as usize {
@@ -255,7 +239,6 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn add_task(&mut self, task: Task) {
         assert_eq!(task.id.index(), self.tasks.len(), "task ids are dense");
         self.tasks.push(task);
-        self.raw = Kept::default();
     }
 
     /// Panics if there is no such task, as does [`World::task_mut`].
@@ -441,7 +424,7 @@ impl<const CHECKED: bool> World<CHECKED> {
         if checks(CHECKED) {
             self.check_wakeup(wakee, waker, this_cpu);
         }
-        ffi::select_cpu(self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
+        ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
     }
 
     /// Panics if a decision would follow a number that does not exist.
@@ -463,7 +446,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     #[inline]
     pub fn scan_done(&mut self, tunables: &Tunables, this_cpu: CpuId, pick: &Pick, elapsed_ns: Ns) {
         assert!(self.has(this_cpu), "no such CPU");
-        ffi::scan_done(self.raw(), tunables, this_cpu, pick, elapsed_ns);
+        ffi::scan_done(&mut self.raw(), tunables, this_cpu, pick, elapsed_ns);
     }
 
     /// What a CPU remembers of its idle time and its searches.
@@ -489,7 +472,7 @@ impl<const CHECKED: bool> World<CHECKED> {
         on_cpu: bool,
     ) -> bool {
         assert!(!checks(CHECKED) || self.has(this_cpu) && self.has(cpu), "no such CPU");
-        ffi::ttwu_queue(self.raw(), tunables, this_cpu, cpu, on_cpu)
+        ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu, on_cpu)
     }
 
     #[inline]
@@ -502,8 +485,8 @@ impl<const CHECKED: bool> World<CHECKED> {
     }
 
     #[inline]
-    pub(crate) fn raw(&mut self) -> &mut RawWorld {
-        self.raw.0.get_or_insert_with(|| RawWorld {
+    pub(crate) fn raw(&mut self) -> RawWorld {
+        RawWorld {
             cpus: self.cpus.as_mut_ptr(),
             llcs: self.llcs.as_mut_ptr(),
             tasks: self.tasks.as_mut_ptr(),
@@ -518,6 +501,6 @@ impl<const CHECKED: bool> World<CHECKED> {
             n_affinities: self.n_affinities,
             smt_active: u32::from(self.smt_active),
             cluster_active: u32::from(!self.clusters.is_empty()),
-        })
+        }
     }
 }
