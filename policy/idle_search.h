@@ -199,8 +199,8 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 		u32 thread = world_smt_cpu(w, cpu, k);
 		u32 at = world_llc_position(w, thread);
 
-		/* Positions below the start come after those above it. */
-		if ((at < walk->start) == (position < walk->start) ? at >= position : at < walk->start)
+		/* Counted from the start on: positions below it come last, as they wrap. */
+		if (at - walk->start >= position - walk->start)
 			continue;
 		if (world_allowed(w, p, thread) && (!walk->filtered || policy_in_filter(w, thread)))
 			return true;

@@ -9,7 +9,7 @@ unsafe extern "C" {
     fn reveille_joins_filter(w: *const RawWorld, cpu: CpuId) -> bool;
 }
 
-impl World {
+impl<const CHECKED: bool> World<CHECKED> {
     /// May a search under SIS_FILTER look at this CPU?
     pub fn in_filter(&self, cpu: CpuId) -> bool {
         let c = &self.cpus[cpu.index()];

@@ -45,7 +45,7 @@ pub fn swqueue_shard_tried(own: u32, k: u32, shards: u32) -> u32 {
     unsafe { reveille_swqueue_shard_tried(own, k, shards) }
 }
 
-impl World {
+impl<const CHECKED: bool> World<CHECKED> {
     /// Is `wakee`, which is about to be queued on `cpu`, also appended to the shared
     /// wake queue there? `migrated`: selection has moved it to another CPU. Ask before
     /// it counts in `nr_running`. RFC of 2023-06-13; shared_runq v4 for SWQUEUE_SKIP_IDLE.

@@ -17,9 +17,10 @@ pub struct LlcShape {
     pub cores: Vec<Vec<CpuId>>,
 }
 
-/// State of all CPUs, LLCs and tasks that decisions read.
+/// State of all CPUs, LLCs and tasks that decisions read. Unless `CHECKED`, it trusts the numbers of
+/// CPUs and tasks that it is given: see [`World::trust`].
 #[derive(Clone)]
-pub struct World {
+pub struct World<const CHECKED: bool = true> {
     pub(crate) cpus: Vec<WorldCpu>,
     pub(crate) llcs: Vec<WorldLlc>,
     pub(crate) tasks: Vec<Task>,
@@ -31,6 +32,25 @@ pub struct World {
     clusters: Vec<[u64; LLC_WORDS]>,
     n_affinities: u32,
     smt_active: bool,
+}
+
+/// Are numbers checked?
+const fn checks(checked: bool) -> bool {
+    checked || cfg!(debug_assertions)
+}
+
+#[inline]
+#[allow(unsafe_code)]
+fn at<const CHECKED: bool, T>(items: &[T], index: usize) -> &T {
+    // SAFETY: the caller of `World::trust` vouches for the index.
+    if checks(CHECKED) { &items[index] } else { unsafe { items.get_unchecked(index) } }
+}
+
+#[inline]
+#[allow(unsafe_code)]
+fn at_mut<const CHECKED: bool, T>(items: &mut [T], index: usize) -> &mut T {
+    // SAFETY: as above.
+    if checks(CHECKED) { &mut items[index] } else { unsafe { items.get_unchecked_mut(index) } }
 }
 
 /// Threads of a core that has none yet.
@@ -113,6 +133,41 @@ impl World {
         self.llcs.push(entry);
     }
 
+    /// The same world, checking numbers of CPUs and tasks only in builds with debug assertions: the
+    /// simulator reads it some forty times per activation.
+    ///
+    /// # Safety
+    ///
+    /// Every CPU passed to it, or stored in its tasks, must be one of its own; every task must have
+    /// been added.
+    #[allow(unsafe_code)]
+    pub unsafe fn trust(self) -> World<false> {
+        World {
+            cpus: self.cpus,
+            llcs: self.llcs,
+            tasks: self.tasks,
+            scans: self.scans,
+            llc_cpus: self.llc_cpus,
+            smt_cpus: self.smt_cpus,
+            allowed: self.allowed,
+            clusters: self.clusters,
+            n_affinities: self.n_affinities,
+            smt_active: self.smt_active,
+        }
+    }
+}
+
+impl<const CHECKED: bool> World<CHECKED> {
+    #[inline]
+    fn cpu(&self, cpu: CpuId) -> &WorldCpu {
+        at::<CHECKED, _>(&self.cpus, cpu.index())
+    }
+
+    #[inline]
+    fn cpu_mut(&mut self, cpu: CpuId) -> &mut WorldCpu {
+        at_mut::<CHECKED, _>(&mut self.cpus, cpu.index())
+    }
+
     /// LLCs of one memory node are searched together (SIS_NODE): the node of each LLC.
     /// Without a call every LLC is alone. Panics if some LLC has none.
     pub fn set_nodes(&mut self, nodes: &[u32]) {
@@ -163,7 +218,7 @@ impl World {
 
     /// May a task with this affinity run there?
     pub fn allows(&self, affinity: u32, cpu: CpuId) -> bool {
-        let c = &self.cpus[cpu.index()];
+        let c = self.cpu(cpu);
         let set = affinity as usize * self.llcs.len() + usize::from(c.llc);
         let word = self.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
         word >> (c.position % 64) & 1 != 0
@@ -189,13 +244,13 @@ impl World {
     /// Panics if there is no such task, as does [`World::task_mut`].
     #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
-        &self.tasks[id.index()]
+        at::<CHECKED, _>(&self.tasks, id.index())
     }
 
     /// Its CPUs and allowed set are checked when a decision follows them.
     #[inline]
     pub fn task_mut(&mut self, id: TaskId) -> &mut Task {
-        &mut self.tasks[id.index()]
+        at_mut::<CHECKED, _>(&mut self.tasks, id.index())
     }
 
     /// Number of CPUs.
@@ -211,7 +266,13 @@ impl World {
     /// The LLC of a CPU.
     #[inline]
     pub fn llc(&self, cpu: CpuId) -> usize {
-        usize::from(self.cpus[cpu.index()].llc)
+        usize::from(self.cpu(cpu).llc)
+    }
+
+    /// Number of CPUs of an LLC.
+    #[inline]
+    pub fn llc_weight(&self, llc: usize) -> u32 {
+        self.llcs[llc].weight
     }
 
     /// CPUs of an LLC, by number.
@@ -229,20 +290,20 @@ impl World {
     /// Hardware threads of a CPU's core, itself included, by number.
     #[inline]
     pub fn smt_cpus(&self, cpu: CpuId) -> &[u16] {
-        let c = &self.cpus[cpu.index()];
+        let c = self.cpu(cpu);
         &self.smt_cpus[usize::from(c.smt_first)..][..usize::from(c.smt_width)]
     }
 
     /// Does the CPU run the idle task, with nothing queued and no wake-up pending?
     #[inline]
     pub fn available_idle(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu.index()].available_idle != 0
+        self.cpu(cpu).available_idle != 0
     }
 
     /// The LLC's mask of usable CPUs follows.
     #[inline]
     pub fn set_available_idle(&mut self, cpu: CpuId, idle: bool) {
-        let c = &mut self.cpus[cpu.index()];
+        let c = self.cpu_mut(cpu);
         if c.available_idle != u8::from(idle) {
             c.available_idle = u8::from(idle);
             self.update_usable(cpu);
@@ -252,13 +313,13 @@ impl World {
     /// Does the CPU run nothing but SCHED_IDLE tasks?
     #[inline]
     pub fn set_sched_idle(&mut self, cpu: CpuId, sched_idle: bool) {
-        self.cpus[cpu.index()].sched_idle = u8::from(sched_idle);
+        self.cpu_mut(cpu).sched_idle = u8::from(sched_idle);
         self.update_usable(cpu);
     }
 
     #[inline]
     fn update_usable(&mut self, cpu: CpuId) {
-        let c = self.cpus[cpu.index()];
+        let c = *self.cpu(cpu);
         let bit = 1u64 << (c.position % 64);
         let word = &mut self.llcs[usize::from(c.llc)].usable[usize::from(c.position) / 64];
         if c.available_idle | c.sched_idle != 0 {
@@ -271,55 +332,57 @@ impl World {
     /// Runnable tasks on a CPU, the running one included.
     #[inline]
     pub fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.cpus[cpu.index()].nr_running
+        self.cpu(cpu).nr_running
     }
 
     /// Runnable tasks on a CPU, and [`World::available_idle`], in one look.
     #[inline]
     pub fn occupancy(&self, cpu: CpuId) -> (u32, bool) {
-        let c = &self.cpus[cpu.index()];
+        let c = self.cpu(cpu);
         (c.nr_running, c.available_idle != 0)
     }
 
     /// Sets the number of runnable tasks.
     #[inline]
     pub fn set_nr_running(&mut self, cpu: CpuId, n: u32) {
-        self.cpus[cpu.index()].nr_running = n;
+        self.cpu_mut(cpu).nr_running = n;
     }
 
     /// The task running on a CPU, or [`TaskId::NONE`].
     #[inline]
     pub fn curr(&self, cpu: CpuId) -> TaskId {
-        self.cpus[cpu.index()].curr
+        self.cpu(cpu).curr
     }
 
     /// Panics if there is no such task.
     #[inline]
     pub fn set_curr(&mut self, cpu: CpuId, task: TaskId) {
-        assert!(task == TaskId::NONE || task.index() < self.tasks.len(), "no task {task}");
-        self.cpus[cpu.index()].curr = task;
+        if checks(CHECKED) {
+            assert!(task == TaskId::NONE || task.index() < self.tasks.len(), "no task {task}");
+        }
+        self.cpu_mut(cpu).curr = task;
     }
 
     /// PELT load of a CPU's root queue.
     #[inline]
     pub fn cfs_load(&self, cpu: CpuId) -> u32 {
-        self.cpus[cpu.index()].cfs_load
+        self.cpu(cpu).cfs_load
     }
 
     /// As [`World::cfs_load`].
     #[inline]
     pub fn set_cfs_load(&mut self, cpu: CpuId, load: u32) {
-        self.cpus[cpu.index()].cfs_load = load;
+        self.cpu_mut(cpu).cfs_load = load;
     }
 
     /// Sets the capacity of a CPU, 0 to 1024.
     pub fn set_capacity(&mut self, cpu: CpuId, capacity: u16) {
-        self.cpus[cpu.index()].capacity = capacity;
+        self.cpu_mut(cpu).capacity = capacity;
     }
 
     /// Capacity of a CPU, 0 to 1024.
     pub fn capacity(&self, cpu: CpuId) -> u16 {
-        self.cpus[cpu.index()].capacity
+        self.cpu(cpu).capacity
     }
 
     /// Is an idle core believed to exist in this LLC?
@@ -348,7 +411,7 @@ impl World {
     /// Where does `wakee` run, woken on `this_cpu` by `waker` ([`TaskId::NONE`]: the idle
     /// task was current)? Updates both tasks' history and the LLC's
     /// `has_idle_cores` as the kernel would.
-    #[inline]
+    #[inline(always)]
     pub fn select_cpu(
         &mut self,
         tunables: &Tunables,
@@ -358,7 +421,9 @@ impl World {
         flags: u32,
         now_j: u64,
     ) -> Pick {
-        self.check_wakeup(wakee, waker, this_cpu);
+        if checks(CHECKED) {
+            self.check_wakeup(wakee, waker, this_cpu);
+        }
         ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
     }
 
@@ -387,13 +452,13 @@ impl World {
     /// What a CPU remembers of its idle time and its searches.
     #[inline]
     pub fn scan_state(&self, cpu: CpuId) -> &ScanState {
-        &self.scans[cpu.index()]
+        at::<CHECKED, _>(&self.scans, cpu.index())
     }
 
     /// As [`World::scan_state`].
     #[inline]
     pub fn scan_state_mut(&mut self, cpu: CpuId) -> &mut ScanState {
-        &mut self.scans[cpu.index()]
+        at_mut::<CHECKED, _>(&mut self.scans, cpu.index())
     }
 
     /// May a wake-up from `this_cpu` go to the wake list of `cpu`? `on_cpu`: the wakee
@@ -406,7 +471,7 @@ impl World {
         cpu: CpuId,
         on_cpu: bool,
     ) -> bool {
-        assert!(self.has(this_cpu) && self.has(cpu), "no such CPU");
+        assert!(!checks(CHECKED) || self.has(this_cpu) && self.has(cpu), "no such CPU");
         ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu, on_cpu)
     }
 

@@ -30,6 +30,7 @@ pub use rq::groups::GroupMoment;
 
 use rq::groups::Bandwidth;
 use sim::Sim;
+use tasks::code::Code;
 use together::{Follower, checkable};
 
 /// The longest virtual time of one run, warm-up included: event times are kept in 47 bits.
@@ -47,7 +48,8 @@ pub fn run(
 ) -> Result<RunResult, SimError> {
     let n_cpus = machine.topology.n_cpus();
     let bandwidth = Bandwidth::new(groups, program, n_cpus, spec.seed)?;
-    Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.result)
+    let code = Code::new(program);
+    Sim::new(machine, program, &code, policy, bandwidth, spec).run(spec, stop).map(|ran| ran.result)
 }
 
 /// A result, and the policies that have it.
@@ -66,7 +68,8 @@ pub fn run_together(
 ) -> Result<Vec<Shared>, (usize, SimError)> {
     let n_cpus = machine.topology.n_cpus();
     let bandwidth = Bandwidth::new(groups, program, n_cpus, spec.seed).map_err(|e| (0, e))?;
-    let mut sim = Sim::new(machine, program, policies[0], bandwidth, spec);
+    let code = Code::new(program);
+    let mut sim = Sim::new(machine, program, &code, policies[0], bandwidth, spec);
     let follower = |(index, policy): (usize, &&Policy)| {
         let tunables = policy.tunables(n_cpus, machine.hz);
         checkable(policies[0], policy).then_some(Follower { index, tunables, decided: None })
@@ -98,6 +101,7 @@ pub fn run_with_history(
     if let Some(bandwidth) = &mut bandwidth {
         bandwidth.history = Some(Vec::new());
     }
-    let ran = Sim::new(machine, program, policy, bandwidth, spec).run(spec, stop)?;
+    let code = Code::new(program);
+    let ran = Sim::new(machine, program, &code, policy, bandwidth, spec).run(spec, stop)?;
     Ok((ran.result, ran.history))
 }

@@ -22,6 +22,9 @@ use crate::together::Together;
 /// Jiffies at the start of a run: any number above one second of any HZ.
 pub(crate) const FIRST_JIFFY: u64 = 1 << 20;
 
+/// A world that follows the numbers of this run's vectors, which exist: see ids.rs.
+pub(crate) type Known = World<false>;
+
 pub(crate) struct Sim<'a> {
     pub(crate) now: Ns,
     pub(crate) warmed_up: bool,
@@ -29,7 +32,7 @@ pub(crate) struct Sim<'a> {
     pub(crate) hw: Hardware<'a>,
     pub(crate) agenda: Agenda,
     /// What placement decisions read of CPUs, caches and tasks.
-    pub(crate) world: World,
+    pub(crate) world: Known,
     pub(crate) cpus: CpuVec<Cpu>,
     pub(crate) tasks: TaskVec<Task>,
     pub(crate) work: Work<'a>,

@@ -18,7 +18,8 @@ use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
-use crate::sim::{FIRST_JIFFY, Sim};
+use crate::sim::{FIRST_JIFFY, Known, Sim};
+use crate::tasks::code::Code;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
 use crate::together::Together;
@@ -36,6 +37,7 @@ impl<'a> Sim<'a> {
     pub(crate) fn new(
         machine: &'a Machine,
         program: &'a Program,
+        code: &'a Code,
         policy: &Policy,
         bandwidth: Option<Box<Bandwidth>>,
         spec: &RunSpec,
@@ -50,7 +52,7 @@ impl<'a> Sim<'a> {
             agenda: Agenda::new(n_cpus),
             cpus: (0..n_cpus).map(|_| Cpu::new(RunQueue::new(&rules.fair))).collect(),
             tasks: TaskVec::new(),
-            work: Work::new(program, machine, &rules.tunables),
+            work: Work::new(program, code, machine, &rules.tunables),
             balancer: Balancer::new(machine, &rules.tunables),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
@@ -65,7 +67,8 @@ impl<'a> Sim<'a> {
 }
 
 /// The machine as placement decisions see it.
-fn world(topology: &Topology) -> World {
+#[allow(unsafe_code)]
+fn world(topology: &Topology) -> Known {
     let mut llcs = vec![LlcShape { cores: Vec::new() }; topology.n_llcs()];
     for core in 0..topology.n_cores() {
         let threads: Vec<CpuId> =
@@ -79,7 +82,8 @@ fn world(topology: &Topology) -> World {
     if topology.n_clusters() < topology.n_cores() {
         world.set_clusters(&topology.cpus().iter().map(|p| p.cluster).collect::<Vec<_>>());
     }
-    world
+    // SAFETY: numbers in use are those of the topology and of added tasks, as in ids.rs.
+    unsafe { world.trust() }
 }
 
 impl Sim<'_> {
@@ -93,7 +97,7 @@ impl Sim<'_> {
         }
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.
-            let weight = self.world.llc_cpus(llc).len() as u32;
+            let weight = self.world.llc_weight(llc);
             self.world.set_nr_idle_scan(llc, weight);
             let smt = self.world.smt_cpus(CpuId::from(self.world.llc_cpus(llc)[0])).len() > 1;
             self.world.set_has_idle_cores(llc, smt);

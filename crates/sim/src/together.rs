@@ -172,7 +172,7 @@ impl Sim<'_> {
     }
 
     /// May this wakeup go to the wake list of `dst`?
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ttwu_queue(&mut self, cpu: CpuId, dst: CpuId, on_cpu: bool) -> bool {
         let (world, tunables) = (&mut self.world, &self.rules.tunables);
         let queues = world.ttwu_queue(tunables, cpu, dst, on_cpu);

@@ -108,7 +108,7 @@ pub struct Wakeup {
     pub now_j: u64,
 }
 
-impl World {
+impl<const CHECKED: bool> World<CHECKED> {
     /// [`World::select_cpu`] by a policy file.
     ///
     /// # Errors

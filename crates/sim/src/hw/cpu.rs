@@ -292,8 +292,7 @@ impl Cpu {
     pub(crate) fn util(&self) -> u64 {
         let (util, expected) = (self.averages.util, self.util_est);
         let util = if util > expected { util } else { expected };
-        // By way of a signed integer, for which x86 has an instruction.
-        (if util < 1024.0 { util } else { 1024.0 }) as i64 as u64
+        u64::from((if util < 1024.0 { util } else { 1024.0 }) as u32)
     }
 
     /// Is the idle task current?

@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 
 use reveille_measure::Ns;
 use reveille_policy::{
-    CpuId, TaskId, Tunables, World, bits, swqueue_shard, swqueue_shard_tried, swqueue_shards,
+    CpuId, TaskId, Tunables, bits, swqueue_shard, swqueue_shard_tried, swqueue_shards,
 };
 
 use crate::hw::contention::Lock;
+use crate::sim::Known;
 
 /// A wakee on a queue.
 #[derive(Clone, Copy)]
@@ -94,14 +95,14 @@ pub(crate) struct SharedQueues {
 
 impl SharedQueues {
     /// The queues of a machine, if the policy has them.
-    pub(crate) fn new(tunables: &Tunables, world: &World) -> Option<Box<SharedQueues>> {
+    pub(crate) fn new(tunables: &Tunables, world: &Known) -> Option<Box<SharedQueues>> {
         if !tunables.has(bits::SWQUEUE) {
             return None;
         }
         let mut first = 0;
         let mut of_llc = Vec::new();
         for llc in 0..world.n_llcs() {
-            let shards = swqueue_shards(tunables, world.llc_cpus(llc).len() as u32);
+            let shards = swqueue_shards(tunables, world.llc_weight(llc));
             of_llc.push((first, shards));
             first += shards as usize;
         }

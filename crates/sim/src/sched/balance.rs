@@ -208,7 +208,7 @@ impl Sim<'_> {
     /// utilisation.
     pub(crate) fn refresh_nr_idle_scan(&mut self, cpu: CpuId, util: u64) {
         let llc = self.hw.near.llc(cpu);
-        let weight = self.world.llc_cpus(llc).len() as u32;
+        let weight = self.world.llc_weight(llc);
         let n = reveille_policy::nr_idle_scan(util, weight, self.rules.tunables.imbalance_pct);
         self.world.set_nr_idle_scan(llc, n);
     }
@@ -216,6 +216,6 @@ impl Sim<'_> {
     /// Is this domain the CPU's whole last-level cache?
     pub(crate) fn spans_llc(&self, cpu: CpuId, domain: &Domain) -> bool {
         domain.level <= Level::Llc
-            && domain.span.len() == self.world.llc_cpus(self.hw.near.llc(cpu)).len()
+            && domain.span.len() == self.world.llc_weight(self.hw.near.llc(cpu)) as usize
     }
 }

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, TaskId, World};
+use reveille_policy::{CpuId, TaskId};
 
 use crate::hw::cpu::{Step, Toll};
 use crate::ids::CpuVec;
@@ -15,7 +15,7 @@ use crate::sched::imbalance::{
     Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
 };
 use crate::sched::sums::DomainSums;
-use crate::sim::Sim;
+use crate::sim::{Known, Sim};
 use crate::tasks::task::Saved;
 
 /// A pass moves at most this many tasks (sysctl_sched_nr_migrate).
@@ -274,7 +274,7 @@ impl Sim<'_> {
 }
 
 /// Sums over one group of a domain.
-fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: usize) -> Group {
+fn group(world: &Known, published: &CpuVec<Published>, domain: &Domain, index: usize) -> Group {
     let cpus = &domain.groups[index];
     let mut g = Group::of(cpus.len());
     let mut runnable = 0.0;
@@ -305,7 +305,7 @@ fn group(world: &World, published: &CpuVec<Published>, domain: &Domain, index: u
 
 /// [`Group::rank`] of a group: without its load, if it runs fewer tasks than it has CPUs.
 #[inline]
-fn rank(world: &World, published: &CpuVec<Published>, domain: &Domain, index: usize) -> u64 {
+fn rank(world: &Known, published: &CpuVec<Published>, domain: &Domain, index: usize) -> u64 {
     let mut g = Group::of(domain.groups[index].len());
     for &cpu in &domain.groups[index] {
         let (nr, idle) = world.occupancy(CpuId::from(cpu));

@@ -17,6 +17,7 @@ impl Sim<'_> {
     }
 
     /// The task joins the timeline of `dst`.
+    #[inline(always)]
     pub(crate) fn put_on_timeline(&mut self, task: TaskId, dst: CpuId, arrival: Arrival) {
         self.advance_cpu(dst);
         let t = &mut self.tasks[task];
@@ -76,7 +77,7 @@ impl Sim<'_> {
     }
 
     /// Updates the averages of a CPU's queue to now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance_cpu(&mut self, cpu: CpuId) {
         let running = self.world.curr(cpu) != TaskId::NONE;
         let c = &mut self.cpus[cpu];

@@ -57,7 +57,7 @@ impl Sim<'_> {
     pub(crate) fn select(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
         let (pick, toll) = self.decide(cpu, wakee, flags);
         if pick.cpu == cpu {
-            let toll = self.queue_wakee(cpu, wakee, pick, toll);
+            let toll = self.queue_wakee(cpu, wakee, &pick, toll);
             self.proceed(cpu, toll);
         } else {
             self.begin(cpu, Step::Commit { wakee, pick }, toll, 0, None);
@@ -67,7 +67,7 @@ impl Sim<'_> {
     /// The selection is complete: the wakee goes to the selected CPU, whatever has happened there
     /// meanwhile.
     pub(crate) fn commit(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick) {
-        let toll = self.queue_wakee(cpu, wakee, pick, Toll::default());
+        let toll = self.queue_wakee(cpu, wakee, &pick, Toll::default());
         self.proceed(cpu, toll);
     }
 
@@ -85,7 +85,7 @@ impl Sim<'_> {
             return toll;
         }
         let (pick, toll) = self.decide(cpu, wakee, 0);
-        self.queue_wakee(cpu, wakee, pick, toll)
+        self.queue_wakee(cpu, wakee, &pick, toll)
     }
 
     /// Asks the policy, and charges for the CPUs scanned.
@@ -139,7 +139,7 @@ impl Sim<'_> {
         c.sis_search += 1;
         c.sis_scanned += 1;
         // A cache with one CPU has no domain to search.
-        if !fast && self.world.llc_cpus(self.hw.near.llc(pick.target)).len() > 1 {
+        if !fast && self.world.llc_weight(self.hw.near.llc(pick.target)) > 1 {
             c.sis_domain_search += 1;
             c.sis_scanned += u64::from(pick.siblings) + u64::from(pick.searched);
             c.sis_failed += u64::from(pick.rule() == Rule::Target);
@@ -158,7 +158,8 @@ impl Sim<'_> {
     }
 
     /// ttwu_queue(): the wake list of the chosen CPU, or its runqueue.
-    fn queue_wakee(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick, mut toll: Toll) -> Toll {
+    #[inline(always)]
+    fn queue_wakee(&mut self, cpu: CpuId, wakee: TaskId, pick: &Pick, mut toll: Toll) -> Toll {
         let dst = pick.cpu;
         self.count_wakeup(cpu, dst);
         if !matches!(pick.rule(), Rule::Target | Rule::Short | Rule::OwnBusy)

@@ -13,7 +13,6 @@ struct Instruction {
 }
 
 /// Programs of all roles. Places are counted over all of them.
-#[derive(Clone)]
 pub(crate) struct Code {
     instructions: IdVec<At, Instruction>,
     /// Place of the first operation of each role.
@@ -50,8 +49,8 @@ impl Code {
     }
 
     #[inline]
-    pub(crate) fn op(&self, place: u32) -> Op {
-        self.instructions[At(place as usize)].op
+    pub(crate) fn op(&self, place: u32) -> &Op {
+        &self.instructions[At(place as usize)].op
     }
 
     #[inline]

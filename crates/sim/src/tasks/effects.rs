@@ -17,7 +17,7 @@ impl Sim<'_> {
             self.wake_next(cpu, task);
             return;
         }
-        match self.op(task) {
+        match *self.op(task) {
             Op::Run(_) | Op::RunRandom(_) | Op::RunArrived => self.next_op(task),
             Op::Spin(_) | Op::SpinArrived => {
                 self.tasks[task].spin_until = 0;

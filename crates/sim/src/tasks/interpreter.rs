@@ -13,9 +13,9 @@ use crate::tasks::task::Saved;
 /// Who spins for a lock looks at it this often; the time is the task's own computing.
 const LOCK_POLL_NS: Ns = 1_000;
 
-impl Sim<'_> {
+impl<'a> Sim<'a> {
     #[inline]
-    pub(crate) fn op(&self, task: TaskId) -> Op {
+    pub(crate) fn op(&self, task: TaskId) -> &'a Op {
         self.work.code.op(self.tasks[task].pc)
     }
 
@@ -44,7 +44,7 @@ impl Sim<'_> {
         let (mut busy, mut user): (Ns, bool) = (0, false);
         loop {
             let t = &self.tasks[task];
-            match self.op(task) {
+            match *self.op(task) {
                 Op::Run(ns) => {
                     // What is left of the call before it is short beside the computing.
                     busy += ns;

@@ -25,7 +25,7 @@ impl Sim<'_> {
 
     /// What a send costs that begins now: its wait for the channel, and its work. A sender
     /// that finds no room only looks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_cost(
         &mut self,
         cpu: CpuId,
@@ -47,7 +47,7 @@ impl Sim<'_> {
     }
 
     /// The time of a send is over: the message is there, or the sender waits for room.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, cpu: CpuId, task: TaskId, channel: Port, bytes: u32) {
         let t = &mut self.tasks[task];
         let index = At(t.spec.channel(channel));

@@ -157,6 +157,6 @@ impl Task {
     /// `max(ewma, enqueued)`: the utilisation expected of it when it runs again.
     #[inline]
     pub(crate) fn util_est(&self) -> f64 {
-        self.util_est.max(self.util_est_ewma)
+        if self.util_est > self.util_est_ewma { self.util_est } else { self.util_est_ewma }
     }
 }

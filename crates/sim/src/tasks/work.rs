@@ -19,7 +19,7 @@ use crate::tasks::waiters::{Gate, Mutex};
 #[derive(Clone)]
 pub(crate) struct Work<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) code: Code,
+    pub(crate) code: &'a Code,
     pub(crate) messages: MessageCosts,
     pub(crate) channels: IdVec<At, Channel>,
     /// Head of each list that tasks join.
@@ -35,8 +35,12 @@ pub(crate) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    pub(crate) fn new(program: &'a Program, machine: &Machine, tunables: &Tunables) -> Work<'a> {
-        let code = Code::new(program);
+    pub(crate) fn new(
+        program: &'a Program,
+        code: &'a Code,
+        machine: &Machine,
+        tunables: &Tunables,
+    ) -> Work<'a> {
         let n_serving = if code.has_requests() { program.tasks.len() } else { 0 };
         let wakes_when_freed = tunables.has(bits::PIPE_WAKE_FREED);
         let channel = |&kind| {
@@ -83,7 +87,7 @@ impl<'a> Work<'a> {
 
     /// To whom the next request goes, and among how many it goes round.
     fn next_request(&self, t: &mut Task) -> (TaskId, u32) {
-        let Op::Request { first, among, count } = self.code.op(t.pc) else {
+        let Op::Request { first, among, count } = *self.code.op(t.pc) else {
             unreachable!("only this operation sends requests")
         };
         if t.requests_left == 0 {
