@@ -66,11 +66,11 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     }
     if let Some(shown) = &plan.recommended {
         page.line("");
-        page.wrapped("by hand    ", &by_hand(&shown.limits));
+        page.wrapped("cgroup v2  ", &by_hand(&shown.limits));
         page.wrapped(
             "or again   ",
-            "with --apply cgroup:NAME, which compares first and reads back, or --emit cgroup2, \
-             k8s, oci, koordinator or systemd",
+            "with --apply cgroup:NAME (v1 and v2), which compares first and reads back, or --emit \
+             cgroup1, k8s, oci, koordinator or systemd",
         );
     }
     page.text
