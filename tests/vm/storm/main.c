@@ -202,7 +202,8 @@ static void report(const struct world *world, const struct tally *tallies, const
 		if (seen[i].longest_ns > longest_ns[turns->kind])
 			longest_ns[turns->kind] = seen[i].longest_ns;
 	}
-	printf("storm: longest wait for a turn:");
+	printf("storm: longest wait for a turn, looked at every %llu ms:",
+	       (unsigned long long)(WATCH_PERIOD_NS / NS_PER_MS));
 	for (int kind = 0; kind < KINDS; kind++)
 		printf(" %s %llu ms%s", kind_names[kind],
 		       (unsigned long long)(longest_ns[kind] / NS_PER_MS), kind + 1 < KINDS ? "," : "\n");
