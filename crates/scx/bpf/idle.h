@@ -66,11 +66,16 @@ static __always_inline void ends_idle(u32 cpu)
 	c->idle_since_ns = 0;
 }
 
-static __always_inline bool really_idle(u32 cpu)
+static __always_inline bool runs_idle_task(u32 cpu)
 {
 	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
 
-	return rq && !rq->nr_running && (u64)rq->curr == (u64)rq->idle;
+	return rq && (u64)rq->curr == (u64)rq->idle;
+}
+
+static __always_inline bool really_idle(u32 cpu)
+{
+	return !nr_running(cpu) && runs_idle_task(cpu);
 }
 
 /* One CPU of the cache, by its position: what the timer finds there. */
@@ -107,6 +112,21 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 		found->longest = n;
 		found->busiest = cpu;
 	}
+}
+
+/*
+ * A CPU that is found idle beside its queue twice in a row gets what waits there put right before
+ * it. Up to 7.0 the kernel does not call dispatch on a CPU that goes, and waits for RCU before it
+ * calls cpu_offline: a task in that queue may be what RCU waits for.
+ */
+static __always_inline void rescue(u32 cpu)
+{
+	struct cpu_state *c = cpu_of(cpu);
+
+	if (!runs_idle_task(cpu) || scx_bpf_dsq_nr_queued(cpu) <= 0)
+		c->passed_over = 0;
+	else if (c->passed_over++)
+		send_home(cpu, cpu);
 }
 
 /* Every so often a look for tasks of the CPU that have waited too long; in its shards, too. */
@@ -147,6 +167,7 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 	bpf_rcu_read_lock();
 	for_each(i, weight)
 	{
+		rescue(cpu_at(llc, i));
 		look_after(llc, i, now_j);
 	}
 	bpf_rcu_read_unlock();

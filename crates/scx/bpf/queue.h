@@ -209,76 +209,39 @@ static __noinline int take_shared(u32 llc, u32 cpu)
 	return 0;
 }
 
-/* A CPU that is there, in this cache if there is one. */
-static __noinline u32 online_near(u32 llc)
-{
-	int i;
-
-	for_each(i, llc_place_of(llc)->weight)
-	{
-		u32 cpu = cpu_at(llc, i);
-
-		if (cpu_of(cpu)->online)
-			return cpu;
-	}
-	for_each(i, n_cpu_ids)
-	{
-		if (cpu_of(i)->online)
-			return i;
-	}
-	return 0;
-}
-
-/* What waits there waits on that CPU from now on: nobody else will look. */
-static __noinline int drain(u64 dsq, u32 cpu)
+/* What waits there of a CPU that goes: to that CPU. */
+static __noinline int send_home(u64 dsq, u32 cpu)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, dsq, 0)
 	{
-		struct task_state *t = task_of(p);
-
-		scx_move_vtime(BPF_FOR_EACH_ITER, p, (u64)cpu, t ? t->vtime : 0);
+		if ((u32)scx_bpf_task_cpu(p) == cpu)
+			scx_move(BPF_FOR_EACH_ITER, p,
+				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu);
 	}
-	mark_queued(cpu);
-	scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
 	return 0;
 }
 
 /*
- * Parked tasks of a CPU that goes run there to their end of kernel mode: in returns_to_user()
- * they cannot move, and the CPU would wait for them.
+ * A CPU goes. The kernel runs each task of its local queue there just to push it away, and looks
+ * whether any are left when it becomes idle, not later. If another CPU took the last one from a
+ * queue of ours, the CPU would wait for it forever (seen on 7.0). Parked tasks run to their end of
+ * kernel mode: in returns_to_user() they cannot move.
  */
-static __noinline int unpark_cpu(u32 cpu)
-{
-	struct task_struct *p;
-	int slot;
-
-	for_each(slot, last_limit)
-	{
-		bpf_for_each(scx_dsq, p, PARK_QUEUES + slot + 1, 0)
-		{
-			if ((u32)scx_bpf_task_cpu(p) == cpu)
-				scx_move(BPF_FOR_EACH_ITER, p,
-					 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu);
-		}
-	}
-	return 0;
-}
-
-/* A CPU goes: its queue, and if it was its cache's last, the shared queues. */
 static __always_inline void leave_cpu(u32 cpu)
 {
-	u32 llc = place_of(cpu)->llc, to = online_near(llc);
+	u32 llc = place_of(cpu)->llc;
 	int i;
 
-	unpark_cpu(cpu);
-	drain(cpu, to);
-	if (place_of(to)->llc == llc)
-		return;
+	for_each(i, last_limit)
+	{
+		send_home(PARK_QUEUES + i + 1, cpu);
+	}
+	send_home(cpu, cpu);
 	for_each(i, llc_place_of(llc)->n_shards)
 	{
-		drain(shard_queue(llc, i), to);
+		send_home(shard_queue(llc, i), cpu);
 	}
 }
 

@@ -132,6 +132,7 @@ struct cpu_state {
 	u64 looked_j; /* for tasks that have waited too long */
 	u32 stop_tid; /* the task that the timer is set for, if it has a limit */
 	u32 idle_seen; /* times that the timer found it idle without its bit */
+	u32 passed_over; /* ... and in a row beside tasks in its queue */
 	u32 shared_turn;
 } LINE;
 

@@ -32,9 +32,8 @@ pub struct Abilities {
     pub idle: bool,
     /// `cpu.max` and `cpu.max.burst`: the kernel tells of limits (6.17).
     pub bandwidth: bool,
-    /// Tasks of a CPU that comes or goes are not forgotten while a scheduler that knows of
-    /// hotplug is loaded. In the tests 6.16 and 6.17 left some on the CPU's queue; 7.3 does
-    /// not. The mark is what 6.19 brought.
+    /// It stays loaded on hotplug. In the tests 6.16 and 6.17 left tasks on the queue of a CPU that
+    /// went; 6.18 does not. The mark is what 6.18 brought.
     pub hotplug: bool,
 }
 
@@ -85,7 +84,7 @@ impl Abilities {
             task_work,
             exit_depth: !task_work && cfg!(target_arch = "x86_64"),
             idle: has("cgroup_set_idle"),
-            hotplug: function("scx_bpf_task_set_slice"),
+            hotplug: task_work,
             bandwidth: has("cgroup_set_bandwidth") && limits.iter().any(|m| m == "bw_quota_us"),
         })
     }
@@ -112,7 +111,7 @@ impl Abilities {
         }
         if !self.hotplug {
             lacks.push(
-                "this kernel may forget tasks of a CPU that goes (6.19 does not): \
+                "this kernel may forget tasks of a CPU that goes (6.18 does not): \
                  on CPU hotplug the scheduler is ended and loaded again",
             );
         }

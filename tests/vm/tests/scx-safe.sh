@@ -103,8 +103,24 @@ echo "safe: Ctrl-C beside a silent client took $took s"
 [ $took -le 5 ] || fail "a silent client delayed Ctrl-C"
 kill $silent 2>/dev/null || true
 
-# A CPU that was away comes: the scheduler is loaded again, as it was set.
-echo 0 >/sys/devices/system/cpu/cpu3/online
+# A CPU goes while tasks wait in its queue, also such as may run nowhere else.
+load
+tree
+hogs $root 0-3 32
+hogs $root 3 2
+sleep 1
+echo 0 >/sys/devices/system/cpu/cpu3/online & going=$!
+for _ in $(seq 100); do
+    kill -0 $going 2>/dev/null || break
+    sleep 0.1
+done
+[ "$(cat /sys/devices/system/cpu/online)" = 0-2 ] || fail "a CPU does not go while tasks wait for it"
+until_state enabled
+clear_all
+kill -INT $loader
+ended 0
+
+# It was away and comes: the scheduler is loaded again, as it was set.
 load
 scx_reveille set +SWQUEUE,-SIS_UTIL
 scx_reveille --monitor 0.5 --json >monitor & monitor=$!
