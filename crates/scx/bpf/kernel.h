@@ -112,9 +112,16 @@ struct kernfs_node {
 	u64 id;
 };
 
+struct task_group {
+	int idle;
+};
+
+enum cgroup_subsys_id { cpu_cgrp_id };
+
 struct cgroup {
 	struct kernfs_node *kn;
 	int level;
+	void *subsys[1]; /* of each controller; cpu's is the struct task_group */
 };
 
 struct scx_init_task_args {
@@ -131,7 +138,6 @@ struct scx_cgroup_init_args {
 	u64 bw_period_us;
 	u64 bw_quota_us;
 	u64 bw_burst_us;
-	bool sched_idle;
 };
 
 struct scx_cpu_release_args {

@@ -275,6 +275,23 @@ static __noinline u32 take_number(void)
 	return 0;
 }
 
+/*
+ * cpu.idle of a group, for kernels that tell when it is written (6.19). Linux 7.0 does not tell it of
+ * groups that are there when the scheduler is loaded.
+ */
+static __always_inline bool is_idle(struct cgroup *cgrp)
+{
+	u64 cpu = bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id);
+	void *at = (void *)cgrp + bpf_core_field_offset(cgrp->subsys) + cpu * sizeof(void *);
+	struct sched_ext_ops *ops = NULL;
+	struct task_group *tg = NULL;
+	int idle = 0;
+
+	if (!bpf_core_field_exists(ops->cgroup_set_idle) || bpf_probe_read_kernel(&tg, sizeof(tg), at) || !tg)
+		return false;
+	return !bpf_probe_read_kernel(&idle, sizeof(idle), &tg->idle) && idle;
+}
+
 s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	struct group_number *found;
@@ -304,8 +321,7 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 		g->cgroup_id = cgrp->kn->id;
 		g->parent = parent;
 		g->weight = WEIGHT_DEFAULT;
-		set_group_weight(g, args->weight,
-				 bpf_core_field_exists(args->sched_idle) && args->sched_idle);
+		set_group_weight(g, args->weight, is_idle(cgrp));
 	} else if (cgrp->level > 0) {
 		__sync_fetch_and_add(&groups_without_number, 1);
 	}
