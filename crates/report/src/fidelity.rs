@@ -48,10 +48,9 @@ many are hits. \"Quiet\" are those published below 5% that are predicted below 5
 ";
 
 const FRAGILE: &str = "\
-A row is fragile if its verdict is another one once a single constant is moved to an end of
-its plausible range: the first such constant stands beside the verdict (\"one repeat\": fewer
-repeats than the study's turn it as well). From sensitivity.json, which
-`reveille sensitivity --all` writes: ";
+A row is fragile if its verdict is another one in a quarter or more of twelve draws of all
+constants from their plausible ranges (\"one repeat\": fewer repeats than the study's turn it as
+well). From sensitivity.json, which `reveille sensitivity --all` writes: ";
 
 /// Renders the record of `cs`, whose score is `summary`. Rows that are fragile say so,
 /// where it is known.

@@ -1,7 +1,7 @@
-//! Which verdicts of many studies one constant turns: as text for a terminal, and as the
+//! Which verdicts of many studies hang on the constants: as text for a terminal, and as the
 //! JSON that the record of fidelity marks its rows by.
 
-use reveille_study::{Comparison, End, FragileRow, Fragility, Row, RowPlace, Side, Turn, Verdict};
+use reveille_study::{Comparison, FragileRow, Fragility, Row, RowPlace, Side, Verdict};
 
 use crate::made::json_text;
 use crate::printed::verdict_word;
@@ -24,8 +24,11 @@ pub fn read_fragility(text: &str) -> Result<Fragility, String> {
 pub fn fragility_table(f: &Fragility, width: usize) -> String {
     let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
     page.wrapped("studies     ", &f.studies.join(", "));
-    let moved = format!("{} constants, to both ends of their ranges; {} runs", f.constants, f.runs);
-    page.wrapped("moved       ", &moved);
+    let drawn = format!(
+        "{} constants at once, {} times, from their plausible ranges; {} runs",
+        f.constants, f.draws, f.runs
+    );
+    page.wrapped("drawn       ", &drawn);
     let whole = f.rows.iter().filter(|r| r.length == 1.0).count();
     let shorter = f.rows.len() - whole;
     let length = format!(
@@ -40,7 +43,7 @@ pub fn fragility_table(f: &Fragility, width: usize) -> String {
     }
     page.line("");
     for row in &f.rows {
-        if let Some(turn) = &row.turn {
+        if f.is_fragile(row) {
             let place = &row.place;
             let side = match place.side {
                 Some(Side::Base) => " of the baseline",
@@ -54,25 +57,21 @@ pub fn fragility_table(f: &Fragility, width: usize) -> String {
                 place.load,
                 place.variant,
                 place.metric,
-                words(turn)
+                words(f, row)
             );
             page.wrapped(&format!("  {:4}  ", verdict_word(row.verdict)), &text);
         }
     }
     page.line("");
-    page.wrapped(
-        "",
-        "fragile: another verdict at an end of the range of the constant named, the \
-                      first that is found",
-    );
+    page.wrapped("", "fragile: another verdict in a quarter of the draws or more");
     page.text
 }
 
-/// How many rows one constant turns.
+/// How many rows are fragile.
 pub(crate) fn count(f: &Fragility) -> String {
     let hits = |rows: &[&FragileRow]| rows.iter().filter(|r| r.verdict == Verdict::Hit).count();
     let all: Vec<&FragileRow> = f.rows.iter().collect();
-    let fragile: Vec<&FragileRow> = f.rows.iter().filter(|r| r.turn.is_some()).collect();
+    let fragile: Vec<&FragileRow> = f.rows.iter().filter(|r| f.is_fragile(r)).collect();
     format!(
         "{} of {} rows: {} of {} hits, {} of {} misses",
         fragile.len(),
@@ -84,19 +83,17 @@ pub(crate) fn count(f: &Fragility) -> String {
     )
 }
 
-/// `noise, high end`.
-fn words(turn: &Turn) -> String {
-    let end = if turn.end == End::Low { "low" } else { "high" };
-    format!("{}, {end} end", turn.constant)
+/// `turns in 5 of 12 draws`.
+fn words(f: &Fragility, row: &FragileRow) -> String {
+    format!("turns in {} of {} draws", row.turned, f.draws)
 }
 
 /// What to write beside the verdict of a row, if it is fragile.
 pub(crate) fn mark(f: &Fragility, c: &Comparison, row: &Row) -> Option<String> {
     let place = RowPlace::of(&c.study, row);
     let known = f.rows.iter().find(|r| r.place == place)?;
-    match (&known.turn, row.verdict) {
-        (_, Some(verdict)) if verdict != known.verdict => Some("fragile: one repeat".to_owned()),
-        (Some(turn), _) => Some(format!("fragile: {}", words(turn))),
-        (None, _) => None,
+    if row.verdict.is_some_and(|verdict| verdict != known.verdict) {
+        return Some("fragile: one repeat".to_owned());
     }
+    f.is_fragile(known).then(|| format!("fragile: {}", words(f, known)))
 }

@@ -5,9 +5,7 @@ mod common;
 use reveille_report::{
     Made, csv, fidelity, fragility_json, fragility_table, html, read_fragility, table,
 };
-use reveille_study::{
-    Comparison, End, FragileRow, Fragility, RowModes, RowPlace, Turn, Verdict, summary,
-};
+use reveille_study::{Comparison, FragileRow, Fragility, RowModes, RowPlace, Verdict, summary};
 
 fn page(cs: &[Comparison]) -> String {
     fidelity(cs, &summary(cs), None)
@@ -33,27 +31,29 @@ fn marks_fragile_rows_where_they_are_known() {
     let c = common::sample();
     let hit = c.rows.iter().find(|r| r.verdict == Some(Verdict::Hit)).unwrap();
     let miss = c.rows.iter().find(|r| r.verdict == Some(Verdict::Miss)).unwrap();
-    let row = |row, turn| FragileRow {
+    let row = |row, turned| FragileRow {
         place: RowPlace::of(&c.study, row),
         verdict: Verdict::Hit,
         length: 1.0,
-        turn,
+        turned,
     };
-    let turn = Turn { constant: "switch_ns".into(), end: End::Low };
     let known = Fragility {
         studies: vec![c.study.clone()],
         constants: 40,
+        draws: 12,
         runs: 100,
-        rows: vec![row(hit, Some(turn)), row(miss, None)],
+        rows: vec![row(hit, 3), row(miss, 2)],
         partial: false,
     };
     let read = read_fragility(&fragility_json(&known)).unwrap();
     let text = fidelity(std::slice::from_ref(&c), &summary(std::slice::from_ref(&c)), Some(&read));
-    assert!(text.contains("| hit, fragile: switch\\_ns, low end |"), "{text}");
+    assert!(text.contains("| hit, fragile: turns in 3 of 12 draws |"), "{text}");
     assert!(text.contains("| MISS, fragile: one repeat |"), "{text}");
     assert!(text.contains("1 of 2 rows: 1 of 2 hits, 0 of 0 misses"), "{text}");
     let table = fragility_table(&known, 80);
-    assert!(table.contains("switch_ns, low end") && table.lines().all(|l| l.chars().count() <= 80));
+    assert!(
+        table.contains("turns in 3 of 12 draws") && table.lines().all(|l| l.chars().count() <= 80)
+    );
     assert!(read_fragility("{}").is_err());
 }
 

@@ -67,7 +67,7 @@ pub use run::this_host::ThisHost;
 pub use tune::fit::{
     DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit,
 };
-pub use tune::fragile::{End, FragileRow, Fragility, RowPlace, Turn, fragility};
+pub use tune::fragile::{FragileRow, Fragility, RowPlace, fragility};
 pub use tune::objective::Objective;
 pub use tune::sensitivity::{
     ChangedRow, DEFAULT_POINTS, MAX_POINTS, MovedConstant, RangeOnMachine, Sample, SensitiveRow,

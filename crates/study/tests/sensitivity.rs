@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reveille_machine::{Machine, load, parse_toml};
 use reveille_study::{
     FitOptions, Fragility, RowPlace, Sensitivity, SensitivityOptions, Side, Standing, Study,
-    StudyError, Turn, Verdict, fit, fragility, parse, sensitivity,
+    StudyError, Verdict, fit, fragility, parse, sensitivity,
 };
 
 const MACHINE: &str = r#"
@@ -148,11 +148,9 @@ fn fragile(jobs: usize) -> Fragility {
 }
 
 #[test]
-fn a_fragile_row_names_a_constant_that_turns_it_alone() {
+fn a_row_on_the_edge_of_its_verdict_is_fragile() {
     let found = fragile(2);
     assert!(!found.partial && found.rows.len() == 2 && found.constants > 40);
-    // Two sides at both ends of every range would be four runs for each constant.
-    assert!(found.runs < 4 * found.constants, "{} runs", found.runs);
     assert!(found.rows.iter().all(|r| r.length < 1.0), "{:?}", found.rows);
     let whole = reveille_study::run(&study(), 2, &AtomicBool::new(false), &|_, _| {}).unwrap();
     for (row, side) in found.rows.iter().zip([Side::Base, Side::Variant]) {
@@ -162,11 +160,7 @@ fn a_fragile_row_names_a_constant_that_turns_it_alone() {
             panic!("a place is that of one row: {row:?}");
         };
         assert_eq!(shown.verdict, Some(row.verdict));
-        let Turn { constant, end } = row.turn.as_ref().unwrap();
-        let alone = run(&options(&[constant], 2), 2).unwrap();
-        let at = if *end == reveille_study::End::Low { 0 } else { 1 };
-        let index = usize::from(side == Side::Variant);
-        assert_ne!(alone.constants[0].samples[at].verdicts[index], row.verdict);
+        assert!(found.is_fragile(row) && row.turned < found.draws, "{row:?}");
     }
     assert_eq!(format!("{:?}", fragile(1)), format!("{found:?}"));
 }
@@ -177,7 +171,7 @@ fn an_interrupted_search_for_fragile_rows_says_so() {
     let found = fragility(&[study()], 2, &stop, &|_, _| {}).unwrap();
     assert!(found.partial && found.rows.is_empty());
     let stop = AtomicBool::new(false);
-    let tell = |done, _| stop.store(done >= 20, Ordering::Relaxed);
+    let tell = |done, _| stop.store(done >= 5, Ordering::Relaxed);
     assert!(fragility(&[study()], 1, &stop, &tell).unwrap().partial);
 }
 

@@ -27,11 +27,10 @@ use crate::watched::{JobsArg, watched};
 /// This takes some hundred times as long as the study: --points 3 halves it, --constant and --case
 /// narrow it.
 ///
-/// --all asks a smaller question of every shipped study: which verdicts flip at either end of a
-/// range? It runs each load once, over the shortest part of the study's time that predicts the same
-/// within 2%, skips constants that change nothing at their low end, and stops at the first constant
-/// that flips a row. It writes docs/sensitivity.json, from which `reveille study --all` marks
-/// fragile rows in docs/fidelity.md.
+/// --all asks a smaller question of every shipped study: which verdicts flip if all constants are
+/// drawn at once from their ranges, twelve times? It runs each load once per draw, over the
+/// shortest part of the study's time that predicts the same within 2%. It writes
+/// docs/sensitivity.json, from which `reveille study --all` marks fragile rows in docs/fidelity.md.
 #[derive(clap::Args)]
 pub struct SensitivityArgs {
     /// A study that `reveille studies` lists, or the path of a .toml file
@@ -131,7 +130,7 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     }
     shown?;
     if result.partial {
-        say(format_args!("reveille: interrupted; more rows may be fragile"));
+        say(format_args!("reveille: interrupted; nothing was written"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)

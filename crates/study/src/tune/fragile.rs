@@ -1,17 +1,14 @@
-//! Which verdicts does one constant decide? Every constant is moved to both ends of its
-//! plausible range, one at a time, over many studies at once. What [`sensitivity`]
-//! (crate::sensitivity()) looks at in depth for one study, this does quickly enough for
-//! all of them, by leaving out what cannot show:
-//!
-//! - A load is run once, over the shortest part of the study's warm-up and duration that
-//!   predicts the same verdicts, and ratios within 2%, as the whole does.
-//! - A constant whose low end leaves all figures of a load as they were is not charged
-//!   there; its high end is not run.
-//! - A load whose rows have all turned is not run again, so that a row names the first
-//!   constant that turns it, in the order of the machine's constants.
+//! Which verdicts hang on the machines' constants? All constants are drawn at once from their
+//! plausible ranges, several times, over many studies: what [`sensitivity`]
+//! (crate::sensitivity()) looks at in depth for one study and one constant at a time, this
+//! answers quickly enough for all of them. A load is run once per draw, over the shortest part
+//! of the study's warm-up and duration that predicts the same verdicts, and ratios within 2%,
+//! as the whole does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
+use reveille_machine::{Machine, Tunable};
+use reveille_measure::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::judge::row::{Row, RowKind};
@@ -19,26 +16,31 @@ use crate::judge::verdict::Verdict;
 use crate::model::error::StudyError;
 use crate::model::published::Side;
 use crate::model::study::Study;
-use crate::tune::knob::Knob;
-use crate::tune::sweep::{self, Part, Pool, Sweep, Trial};
+use crate::tune::sweep::{Part, Pool, Sweep, Trial};
 
+/// Draws of all constants.
+const DRAWS: usize = 12;
+/// A verdict that another one replaces in this part of the draws or more is fragile.
+const FRAGILE_SHARE: f64 = 0.25;
 /// Parts of a run's length that are tried, the shortest first.
 const SHORTER: [u64; 4] = [16, 8, 4, 2];
 /// How far the logarithm of a ratio of a shorter run may lie from the whole one's.
 const SETTLED: f64 = 0.02;
 
-/// Which verdicts of several studies one constant turns.
+/// Which verdicts of several studies hang on the constants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fragility {
     /// Names of the studies.
     pub studies: Vec<String>,
-    /// Constants that were moved.
+    /// Constants that were drawn.
     pub constants: usize,
+    /// Draws of all of them.
+    pub draws: usize,
     /// Simulated runs.
     pub runs: usize,
     /// The rows that count, in the order of the studies.
     pub rows: Vec<FragileRow>,
-    /// True if the run was interrupted: rows without a turn may have one.
+    /// True if the run was interrupted: there are no rows.
     pub partial: bool,
 }
 
@@ -52,8 +54,15 @@ pub struct FragileRow {
     pub verdict: Verdict,
     /// The part of the study's warm-up and duration that was run, from 0 to 1.
     pub length: f64,
-    /// What turns the verdict; null if no constant does alone.
-    pub turn: Option<Turn>,
+    /// Draws with another verdict.
+    pub turned: usize,
+}
+
+impl Fragility {
+    /// Does a quarter of the draws or more turn the row's verdict?
+    pub fn is_fragile(&self, row: &FragileRow) -> bool {
+        row.turned as f64 >= FRAGILE_SHARE * self.draws as f64
+    }
 }
 
 /// What tells a row from all others.
@@ -71,25 +80,6 @@ pub struct RowPlace {
     pub metric: String,
     /// The side whose own figure was published; null of a change.
     pub side: Option<Side>,
-}
-
-/// An end of a range at which a verdict is another one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
-    /// The constant.
-    pub constant: String,
-    /// Of its range.
-    pub end: End,
-}
-
-/// An end of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum End {
-    /// Its least value.
-    Low,
-    /// Its largest value.
-    High,
 }
 
 impl RowPlace {
@@ -111,17 +101,11 @@ impl RowPlace {
     }
 }
 
-/// A load as it is run again and again.
-struct Cell {
-    part: Part,
-    /// Its rows at the shipped values.
-    shipped: Vec<Row>,
-    /// By row.
-    turns: Vec<Option<Turn>>,
-}
+/// A load as it is run again and again, and its rows at the shipped values.
+type Cell = (Part, Vec<Row>);
 
-/// Moves every constant of the studies' machines to both ends of its range; see the head
-/// of this file. The result does not depend on `jobs`.
+/// Draws the constants of the studies' machines; see the head of this file. The result does not
+/// depend on `jobs`.
 ///
 /// `progress` is told the number of finished runs and of all that may be needed, which
 /// falls. Once `stop` is set, the result is partial.
@@ -136,37 +120,75 @@ pub fn fragility(
 ) -> Result<Fragility, StudyError> {
     let sweep = Sweep::new(studies, |_, _| true);
     let pool = Pool { jobs, stop, progress };
-    let knobs = Knob::all(&sweep.machines());
-    let cells = cells(&sweep, 2 * knobs.len() * sweep.runs(), &pool)?;
+    let (trials, constants) = draws(&sweep.machines());
     let mut result = Fragility {
         studies: studies.iter().map(|s| s.name.clone()).collect(),
-        constants: knobs.iter().filter(|k| k.values(0.0) != k.values(1.0)).count(),
+        constants,
+        draws: DRAWS,
         runs: 0,
         rows: Vec::new(),
         partial: true,
     };
-    let Some(mut cells) = cells else { return Ok(result) };
-    for (i, knob) in knobs.iter().enumerate() {
-        let open = cells.iter().filter(|c| c.turns.contains(&None));
-        let later =
-            open.map(|c| sweep.part_runs(c.part)).sum::<usize>() * 2 * (knobs.len() - i - 1);
-        let mut charged = vec![true; cells.len()];
-        for end in [End::Low, End::High] {
-            move_to(&sweep, knob, end, &mut cells, &mut charged, later, &pool)?;
-        }
-    }
-    result.partial = stop.load(Ordering::Relaxed);
+    let Some(cells) = cells(&sweep, DRAWS * sweep.runs(), &pool)? else { return Ok(result) };
+    let drawn = |trial| cells.iter().map(move |(part, _)| Part { trial, ..*part });
+    let parts: Vec<Part> = (0..DRAWS).flat_map(drawn).collect();
+    let outcomes: Option<Vec<Vec<Row>>> =
+        sweep.run_parts(&parts, &trials, 0, &pool)?.into_iter().collect();
+    let Some(outcomes) = outcomes else { return Ok(result) };
+    result.partial = false;
     result.runs = sweep.finished();
-    for cell in cells {
-        let study = &studies[cell.part.study].name;
-        result.rows.extend(cell.shipped.iter().zip(cell.turns).map(|(row, turn)| FragileRow {
-            place: RowPlace::of(study, row),
+    for (i, (part, shipped)) in cells.iter().enumerate() {
+        let of_draws = || outcomes.iter().skip(i).step_by(cells.len());
+        result.rows.extend(shipped.iter().enumerate().map(|(k, row)| FragileRow {
+            place: RowPlace::of(&studies[part.study].name, row),
             verdict: row.verdict.unwrap_or(Verdict::Informative),
-            length: 1.0 / cell.part.shorter as f64,
-            turn,
+            length: 1.0 / part.shorter as f64,
+            turned: of_draws().filter(|rows| rows[k].verdict != row.verdict).count(),
         }));
     }
     Ok(result)
+}
+
+/// The machines with all constants drawn, and how many constants there are. Each constant takes
+/// each twelfth of its range once (Latin hypercube), half of them below the shipped value; one that
+/// several machines have lies at the same place in each of their ranges.
+fn draws(machines: &[&Machine]) -> (Vec<Trial>, usize) {
+    let mut trials: Vec<Trial> =
+        (0..DRAWS).map(|_| machines.iter().map(|m| (*m).clone()).collect()).collect();
+    let mut random = Random::new(1);
+    let mut drawn: Vec<(String, Vec<usize>)> = Vec::new();
+    for (k, machine) in machines.iter().enumerate() {
+        for t in machine.tunables().iter().filter(|t| t.low < t.high) {
+            let order = match drawn.iter().position(|(key, _)| *key == t.key) {
+                Some(known) => &drawn[known].1,
+                None => {
+                    let mut order: Vec<usize> = (0..DRAWS).collect();
+                    for i in (1..DRAWS).rev() {
+                        order.swap(i, random.below(i as u64 + 1) as usize);
+                    }
+                    drawn.push((t.key.clone(), order));
+                    &drawn[drawn.len() - 1].1
+                }
+            };
+            for (trial, stratum) in trials.iter_mut().zip(order) {
+                let value = at_share(t, (*stratum as f64 + 0.5) / DRAWS as f64);
+                trial[k].set(&t.key, value).expect("a value of the range");
+            }
+        }
+    }
+    (trials, drawn.len())
+}
+
+/// The value of a constant below which this share of the draws lies: by factors, since many ranges
+/// span several; in even steps from 0.
+fn at_share(t: &Tunable, share: f64) -> f64 {
+    let (from, to, part) = if share < 0.5 {
+        (t.low, t.value, 2.0 * share)
+    } else {
+        (t.value, t.high, 2.0 * share - 1.0)
+    };
+    let value = if from > 0.0 { from * (to / from).powf(part) } else { from + (to - from) * part };
+    t.at((value - t.low) / (t.high - t.low))
 }
 
 /// Every load at the shortest length that will do; `None` if it was interrupted.
@@ -176,20 +198,15 @@ fn cells(sweep: &Sweep, later: usize, pool: &Pool<'_>) -> Result<Option<Vec<Cell
     let whole: Option<Vec<Vec<Row>>> =
         sweep.run_parts(&parts, &shipped, later, pool)?.into_iter().collect();
     let Some(whole) = whole else { return Ok(None) };
-    let cell = |(part, rows): (Part, Vec<Row>)| Cell {
-        turns: vec![None; rows.len()],
-        part,
-        shipped: rows,
-    };
-    let mut cells: Vec<Cell> = parts.into_iter().zip(whole).map(cell).collect();
+    let mut cells: Vec<Cell> = parts.into_iter().zip(whole).collect();
     for shorter in SHORTER {
-        let open: Vec<usize> = (0..cells.len()).filter(|i| cells[*i].part.shorter == 1).collect();
-        let parts: Vec<Part> = open.iter().map(|i| Part { shorter, ..cells[*i].part }).collect();
+        let open: Vec<usize> = (0..cells.len()).filter(|i| cells[*i].0.shorter == 1).collect();
+        let parts: Vec<Part> = open.iter().map(|i| Part { shorter, ..cells[*i].0 }).collect();
         let outcomes = sweep.run_parts(&parts, &shipped, later, pool)?;
         for ((i, part), rows) in open.into_iter().zip(parts).zip(outcomes) {
             match rows {
                 None => return Ok(None),
-                Some(rows) if settled(&rows, &cells[i].shipped) => cells[i] = cell((part, rows)),
+                Some(rows) if settled(&rows, &cells[i].1) => cells[i] = (part, rows),
                 Some(_) => {}
             }
         }
@@ -204,38 +221,4 @@ fn settled(rows: &[Row], whole: &[Row]) -> bool {
         (a, b) => a == b,
     };
     rows.iter().zip(whole).all(|(a, b)| a.verdict == b.verdict && near(a.ratio, b.ratio))
-}
-
-/// Runs the loads that a constant may still turn with it at one end of its range.
-/// `charged` tells at which loads it changes anything.
-fn move_to(
-    sweep: &Sweep,
-    knob: &Knob,
-    end: End,
-    cells: &mut [Cell],
-    charged: &mut [bool],
-    later: usize,
-    pool: &Pool<'_>,
-) -> Result<(), StudyError> {
-    let position = if end == End::Low { 0.0 } else { 1.0 };
-    let moves = |cell: &Cell| {
-        let machine = &sweep.machine(&cell.part).name;
-        knob.machines.iter().any(|(m, t)| m.name == *machine && t.at(position) != t.value)
-    };
-    let open = |i: &usize| charged[*i] && cells[*i].turns.contains(&None) && moves(&cells[*i]);
-    let open: Vec<usize> = (0..cells.len()).filter(open).collect();
-    let parts: Vec<Part> = open.iter().map(|i| cells[*i].part).collect();
-    let outcomes = sweep.run_parts(&parts, &[knob.trial(position)], later, pool)?;
-    for (i, rows) in open.into_iter().zip(outcomes) {
-        // Without rows the run was interrupted.
-        let Some(rows) = rows else { continue };
-        let cell = &mut cells[i];
-        charged[i] = !sweep::same(&rows, &cell.shipped);
-        for ((row, shipped), turn) in rows.iter().zip(&cell.shipped).zip(&mut cell.turns) {
-            if turn.is_none() && row.verdict != shipped.verdict {
-                *turn = Some(Turn { constant: knob.key.clone(), end });
-            }
-        }
-    }
-    Ok(())
 }

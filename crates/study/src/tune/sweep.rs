@@ -94,12 +94,6 @@ impl Sweep {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// The machine that a part is run on.
-    pub(crate) fn machine(&self, part: &Part) -> &Machine {
-        let study = &self.studies[part.study];
-        &study.machines[study.cases[part.case].machine]
-    }
-
     /// Every load at its whole length.
     pub(crate) fn parts(&self, trial: usize) -> impl Iterator<Item = Part> + '_ {
         self.studies.iter().enumerate().flat_map(move |(study, s)| {
