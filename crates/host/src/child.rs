@@ -30,14 +30,12 @@ pub trait Job: Serialize + DeserializeOwned {
     /// process group is killed.
     const GRACE: Duration = Duration::ZERO;
 
-    /// Result of the job.
     type Output: Serialize + DeserializeOwned;
 
     /// Runs it, in the child.
     ///
     /// # Errors
     /// Why there is no result; passed to the supervisor unchanged.
-    /// Why there is no answer; the supervisor gets it as it is.
     fn run(self) -> Result<Self::Output, HostError>;
 }
 
@@ -67,13 +65,10 @@ pub(crate) struct Order {
     pub cpus: Vec<CpuId>,
     /// `cgroup.procs` files of the groups to run in.
     pub join: Vec<PathBuf>,
-    /// [`Job::NAME`].
     pub name: String,
-    /// The serialized job.
     pub job: Value,
 }
 
-/// Runs one order with one of these jobs.
 pub(crate) fn serve(jobs: &[Runner]) -> ExitCode {
     let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;

@@ -18,7 +18,6 @@ const STEAL_PCT: f64 = 1.0;
 /// Threshold for a warning on other tasks' CPU time, in percent of all CPU time.
 const OTHERS_PCT: f64 = 5.0;
 
-/// Watches the host during a measurement.
 #[derive(Debug)]
 pub struct Watch {
     began_ns: Ns,
@@ -26,7 +25,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts watching.
     pub fn begin() -> Watch {
         Watch { began_ns: clock::now(), before: CpuTicks::read() }
     }
@@ -70,7 +68,6 @@ pub fn kernel_version() -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Identifies the host; `root` holds its `proc` and `sys`.
 fn identify(root: &Path) -> HostContext {
     let read = |file: &str| {
         let text = fs::read_to_string(root.join(file)).ok()?;

@@ -24,7 +24,6 @@ const POLL: Duration = Duration::from_millis(20);
 /// Interval for checking whether a child has finished cleaning up.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// Where a job runs.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// CPUs to run on; empty for all that are allowed.

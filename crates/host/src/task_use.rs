@@ -12,22 +12,18 @@ use crate::Ns;
 /// Counters of one task since its start, or of several tasks over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskUse {
-    /// Time on a CPU.
     pub cpu_ns: Ns,
     /// Time runnable and waiting for a CPU.
     pub run_delay_ns: Ns,
     /// Number of times it was put on a CPU.
     pub timeslices: u64,
-    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Involuntary context switches.
     pub involuntary_switches: u64,
     /// Migrations; 0 where the kernel does not report them (no `CONFIG_SCHED_DEBUG`).
     pub migrations: u64,
 }
 
 impl TaskUse {
-    /// Counters of one thread.
     pub fn of_thread(process: u32, thread: u32) -> io::Result<TaskUse> {
         TaskUse::read(Path::new(&format!("/proc/{process}/task/{thread}")))
     }

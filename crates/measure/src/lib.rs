@@ -29,7 +29,6 @@ pub use random::Random;
 pub use shard::Shard;
 pub use spec::RunSpec;
 
-/// Nanoseconds, of virtual or of real time.
 pub type Ns = u64;
 
 /// Stands for work that was not done in the measured time.
@@ -53,7 +52,6 @@ pub struct RunResult {
     pub answers: Vec<Ns>,
     /// What of the scheduler's doings was observed; the rest of `counters` means nothing.
     pub observed: Observed,
-    /// What the scheduler did.
     pub counters: Counters,
     /// How each CPU spent the measured time, by CPU number.
     pub cpus: Vec<CpuTime>,
@@ -62,7 +60,6 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Operations per second.
     pub fn throughput(&self) -> f64 {
         if self.elapsed_ns == 0 {
             return 0.0;

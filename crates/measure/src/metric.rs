@@ -32,7 +32,6 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// `name` in `unit`.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         unit: &'static str,
@@ -54,9 +53,6 @@ impl Metric {
     }
 
     /// Writes the two keys `metric` and `direction`, for a row to be flattened into.
-    ///
-    /// # Errors
-    /// Those of the serializer.
     pub fn with_direction<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut keys = serializer.serialize_struct("Metric", 2)?;
         keys.serialize_field("metric", self)?;

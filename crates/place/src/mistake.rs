@@ -9,15 +9,12 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error, Diagnostic, Serialize, Deserialize)]
 #[error("{problem}")]
 pub struct Mistake {
-    /// What is wrong.
     pub problem: String,
-    /// The fix.
     #[help]
     pub help: String,
 }
 
 impl Mistake {
-    /// This is wrong, and that is the fix.
     pub fn new(problem: impl Into<String>, help: impl Into<String>) -> Mistake {
         Mistake { problem: problem.into(), help: help.into() }
     }
@@ -40,7 +37,6 @@ impl Mistake {
         Mistake::new(error.to_string(), help)
     }
 
-    /// Replaces the fix.
     pub fn mended_by(self, help: impl Into<String>) -> Mistake {
         Mistake { help: help.into(), ..self }
     }

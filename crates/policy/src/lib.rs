@@ -1,6 +1,8 @@
 //! The Rust face of `policy/`: which rules are on ([`Policy`]), the state that
 //! they read ([`World`]), and the decisions themselves, taken by the C code.
 
+#![warn(missing_docs)]
+
 mod bandwidth;
 mod features;
 mod ffi;

@@ -7,7 +7,6 @@ use crate::made::json_text;
 use crate::printed::verdict_word;
 use crate::table::{NARROWEST, Page};
 
-/// The result as indented JSON, ending in a newline. Keys are a stable interface.
 pub fn fragility_json(f: &Fragility) -> String {
     json_text(f)
 }
@@ -68,7 +67,6 @@ pub fn fragility_table(f: &Fragility, width: usize) -> String {
     page.text
 }
 
-/// How many rows one constant turns.
 pub(crate) fn count(f: &Fragility) -> String {
     let hits = |rows: &[&FragileRow]| rows.iter().filter(|r| r.verdict == Verdict::Hit).count();
     let all: Vec<&FragileRow> = f.rows.iter().collect();

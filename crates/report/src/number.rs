@@ -10,7 +10,6 @@ pub(crate) const UNDEFINED: &str = "n/a";
 /// Printed for a quantile of too few samples.
 pub(crate) const TOO_FEW: &str = "too few";
 
-/// The kind of quantity that a metric's unit makes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
     /// A time; the figure times `to_ns` is in nanoseconds.

@@ -10,18 +10,14 @@ use crate::gain::Gain;
 use crate::suite::{Guardrail, Limit, Suite};
 use crate::why;
 
-/// A candidate's score.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
-    /// Name of the suite.
     pub suite: String,
     /// What the candidate is compared with.
     pub base: String,
     /// Edits or file; empty for the baseline itself.
     pub candidate: String,
-    /// Seed of all randomness.
     pub seed: u64,
-    /// How it ended.
     pub status: Status,
     /// `combined_score` and its parts.
     pub metrics: BTreeMap<String, f64>,
@@ -58,7 +54,6 @@ impl Score {
         }
     }
 
-    /// The score.
     pub fn combined(&self) -> f64 {
         self.metric("combined_score")
     }

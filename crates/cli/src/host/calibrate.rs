@@ -54,7 +54,6 @@ pub struct CalibrateArgs {
     json: bool,
 }
 
-/// The object of `--json`.
 #[derive(Serialize)]
 struct CalibrationJson<'a> {
     output: String,
@@ -82,7 +81,6 @@ struct IdleJson<'a> {
     how: &'a str,
 }
 
-/// Measures this host and writes the file.
 pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
     let output = new_file(&args.output, args.force)?;
     let base = reveille_machine::load("host")?;

@@ -6,10 +6,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// Properties of the measured host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// The processor's name.
     pub processor: String,
     /// The kernel's release: `6.18.4`.
     pub kernel: String,

@@ -19,21 +19,15 @@ pub const MOST_SPREAD: f64 = 0.10;
 /// CPU times since boot, summed over CPUs, in USER_HZ ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTimes {
-    /// All time.
     pub total: u64,
     /// Tasks and interrupts.
     pub busy: u64,
-    /// Stolen by the hypervisor.
     pub steal: u64,
     /// This process and its reaped children.
     pub own: u64,
 }
 
 impl CpuTimes {
-    /// Reads the current times.
-    ///
-    /// # Errors
-    /// /proc is not readable.
     pub fn now() -> Result<CpuTimes, HostError> {
         let read = |path: &str| {
             let help = "mount /proc";
@@ -61,7 +55,6 @@ fn own(stat: &str) -> u64 {
     after_name.split_ascii_whitespace().skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum()
 }
 
-/// How quiet the host was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Noise {
     /// Stolen time, as a share of all CPU time.
@@ -118,7 +111,6 @@ fn fixed_loop() -> Ns {
     clock::now() - start
 }
 
-/// Times the loop repeatedly, including interruptions.
 pub(crate) fn spin(time: Ns) -> Vec<Sketch> {
     let mut samples = Samples::default();
     let end = clock::now() + time;

@@ -25,17 +25,11 @@ impl StatFiles {
     }
 
     /// Do the files include the group's CPU time?
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the group is gone.
     pub fn tell_usage(&self) -> Result<bool, HostError> {
         Ok(self.usage.is_some() || value(&read(&self.cpu_stat)?, "usage_usec").is_some())
     }
 
     /// The counters since the group's creation, under this name. The usage is 0 if no file has it.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the group is gone.
     pub fn read(&self, name: &str) -> Result<GroupStats, HostError> {
         let text = read(&self.cpu_stat)?;
         let stats = parse(name, &text);

@@ -48,7 +48,6 @@ pub struct Setting {
     pub groups: Vec<GroupFiles>,
 }
 
-/// The result of a run on the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostRun {
     /// In the simulator's format. Of the scheduler's internals only what

@@ -8,7 +8,6 @@ use reveille_measure::CpuTime;
 
 use crate::{HostError, Ns};
 
-/// Idle time and context switches since boot.
 pub(super) struct CpuSample {
     /// Idle time of each of the run's CPUs, in ns.
     idle_ns: Vec<Ns>,

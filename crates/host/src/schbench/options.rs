@@ -45,10 +45,8 @@ impl Era {
     }
 }
 
-/// CPUs of some threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cpus {
-    /// All.
     #[default]
     Any,
     /// These: a message thread gets one of them, workers get all.
@@ -60,9 +58,7 @@ pub enum Cpus {
 /// Where lines are printed during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
-    /// Standard output.
     Output,
-    /// Standard error.
     Error,
 }
 
@@ -84,17 +80,13 @@ pub enum Think {
         /// Leave the sleep out of the request's latency, and take no lock?
         calibrate: bool,
     },
-    /// Spins for this much wall-clock time, in µs.
     Spin {
-        /// How long.
         cpu_us: u64,
     },
 }
 
-/// A run of schbench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schbench {
-    /// Which program.
     pub era: Era,
     /// `-m`.
     pub message_threads: u32,

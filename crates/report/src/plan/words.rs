@@ -85,7 +85,6 @@ pub(super) fn setting(limits: &BandwidthLimits) -> String {
     format!("{} per {}{burst}", exact(quota), exact(limits.period_ns))
 }
 
-/// The recording in a line, without its name.
 pub(super) fn recording(of: &Recording) -> String {
     let origin = match of.origin {
         Origin::Traced => "traced".into(),

@@ -8,27 +8,21 @@ use reveille_place::Mistake;
 use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
 
-/// What is taken from a run.
 #[derive(Clone, Debug)]
 pub struct Measure {
-    /// What it is of.
     pub metric: Metric,
-    /// How it is taken.
     pub from: MeasureFrom,
 }
 
-/// Where a figure comes from.
 #[derive(Clone, Debug)]
 pub enum MeasureFrom {
     /// The workload's own metric.
     Workload(MetricKind),
-    /// An explaining number.
     Explain(&'static ExplainFigure),
     /// A counter of a task group.
     Group {
         /// Index into the groups of the case.
         group: usize,
-        /// Which counter.
         figure: &'static GroupFigure,
     },
 }
@@ -38,11 +32,9 @@ pub enum MeasureFrom {
 pub struct GroupFigure {
     /// As a study names it.
     pub name: &'static str,
-    /// Its unit.
     pub unit: &'static str,
     /// Which way is better.
     pub direction: Direction,
-    /// How it is taken from the group's counters.
     value: fn(&GroupStats) -> f64,
 }
 
@@ -152,7 +144,6 @@ impl Measure {
     }
 }
 
-/// The workload's metric of one run.
 fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {
     match kind {
         MetricKind::Throughput => result.throughput(),

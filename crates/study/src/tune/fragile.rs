@@ -30,7 +30,6 @@ const SETTLED: f64 = 0.02;
 /// Which verdicts of several studies one constant turns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fragility {
-    /// Names of the studies.
     pub studies: Vec<String>,
     /// Constants that were moved.
     pub constants: usize,
@@ -42,10 +41,8 @@ pub struct Fragility {
     pub partial: bool,
 }
 
-/// A row that counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FragileRow {
-    /// Which row.
     #[serde(flatten)]
     pub place: RowPlace,
     /// At the shipped values, with one repeat.
@@ -59,15 +56,11 @@ pub struct FragileRow {
 /// What tells a row from all others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowPlace {
-    /// Name of the study.
     pub study: String,
-    /// Name of the case.
     pub case: String,
     /// Load in the workload's own unit.
     pub load: u64,
-    /// The variant.
     pub variant: String,
-    /// What is compared.
     pub metric: String,
     /// The side whose own figure was published; null of a change.
     pub side: Option<Side>,
@@ -76,24 +69,18 @@ pub struct RowPlace {
 /// An end of a range at which a verdict is another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The constant.
     pub constant: String,
-    /// Of its range.
     pub end: End,
 }
 
-/// An end of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// Its least value.
     Low,
-    /// Its largest value.
     High,
 }
 
 impl RowPlace {
-    /// Of a row of a study.
     pub fn of(study: &str, row: &Row) -> RowPlace {
         let side = match row.kind {
             RowKind::Change | RowKind::Std => None,

@@ -25,7 +25,6 @@ pub struct PlaceArgs {
 
 /// A job's result, with the host's state while it ran.
 pub struct Ran<T> {
-    /// What the job returned.
     pub result: T,
     /// The host it ran on, and what else ran there.
     pub host: HostContext,
@@ -50,7 +49,6 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     Ok(Ran { result, host, group })
 }
 
-/// The task group of `--cgroup`.
 pub fn limited(args: &PlaceArgs) -> Result<Option<Groups>, CliError> {
     let whole = |text: &String| reveille_study::whole_group("--cgroup", text);
     Ok(args.cgroup.as_ref().map(whole).transpose()?)
