@@ -15,8 +15,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
-use crate::child::Job;
-use crate::supervise::ended;
+use crate::supervise::{Job, Runner, ended};
 use crate::sys::{clock, process, usage};
 use crate::{HostError, Ns};
 
@@ -43,6 +42,8 @@ pub struct CommandRun {
     /// Processes that it left running, which were killed.
     pub left_running: u32,
 }
+
+inventory::submit!(Runner::of::<RunCommand>());
 
 impl Job for RunCommand {
     const NAME: &'static str = "command";

@@ -37,5 +37,4 @@ pub use world::{LlcShape, World, WorldShape};
 /// A policy file to begin with, which calls itself idea.c.
 pub const POLICY_TEMPLATE: &str = include_str!("../csrc/template.c");
 
-/// Nanoseconds.
-pub type Ns = u64;
+pub use reveille_measure::Ns;

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub type Ns = u64;
+pub use reveille_measure::Ns;
 
 /// A workload with all numbers filled in, ready to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

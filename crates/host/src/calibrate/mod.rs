@@ -28,8 +28,7 @@ pub use noise::{CpuTimes, MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
 pub use pairs::{By, Meanwhile};
 pub use samples::{Measurement, Sketch};
 
-use crate::child::Job;
-use crate::supervise::{self, Place};
+use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
 use crate::{HostError, Ns};
 
@@ -75,6 +74,8 @@ pub struct Probe {
     /// Measuring time in ns; the probe as a whole takes longer.
     pub time_ns: Ns,
 }
+
+inventory::submit!(Runner::of::<Probe>());
 
 impl Job for Probe {
     const NAME: &'static str = "probe";

@@ -29,8 +29,7 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
-use crate::child::Job;
-use crate::supervise::{self, Place};
+use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
 use crate::sys::futex::Scope;
 use crate::{HostError, Ns, TaskUse};
@@ -87,6 +86,8 @@ pub struct RunProgram {
     groups: Vec<GroupFiles>,
     spec: RunSpec,
 }
+
+inventory::submit!(Runner::of::<RunProgram>());
 
 impl Job for RunProgram {
     const NAME: &'static str = "program";

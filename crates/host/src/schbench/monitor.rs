@@ -11,8 +11,8 @@ use super::options::{Era, Schbench, Think};
 use super::run::{Crew, Places, say};
 use super::threads::Worker;
 use super::{Outcome, text};
+use crate::kernel::{TaskUse, mean_run_delay};
 use crate::sys::{clock, cpu};
-use crate::task_use::{TaskUse, mean_run_delay};
 use crate::{HostError, Ns};
 
 const SECOND: Ns = 1_000_000_000;
