@@ -23,7 +23,7 @@ pub use explain::{Explain, ExplainFigure};
 pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};
 pub use latency::{BEYOND_QUANTILE, Latency, enough_for, needed_for};
-pub use metric::{Direction, Metric};
+pub use metric::{Direction, Metric, three_digits};
 pub use observed::Observed;
 pub use random::Random;
 pub use shard::Shard;

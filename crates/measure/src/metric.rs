@@ -76,6 +76,19 @@ impl Serialize for Metric {
     }
 }
 
+/// Three significant digits; whole where there are more.
+pub fn three_digits(value: f64) -> String {
+    let magnitude = value.abs();
+    // The bounds are those at which rounding would add a digit.
+    if magnitude >= 99.95 || magnitude == 0.0 {
+        format!("{value:.0}")
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,6 +31,12 @@ impl Mistake {
         Mistake::new(format!("no {what} is called `{name}`{hint}"), help)
     }
 
+    /// The position of `name` among `known`, or [`Mistake::unknown`].
+    pub fn position(what: &str, name: &str, known: &[&str]) -> Result<usize, Mistake> {
+        let position = known.iter().position(|k| *k == name);
+        position.ok_or_else(|| Mistake::unknown(what, name, known))
+    }
+
     /// The message and help of another error.
     pub fn of(error: &dyn Diagnostic, otherwise: &str) -> Mistake {
         let help = error.help().map_or_else(|| otherwise.to_owned(), |help| help.to_string());

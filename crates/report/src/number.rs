@@ -2,6 +2,7 @@
 //! and the metric's unit, so that columns stay narrow and
 //! a reader never has to count digits.
 
+use reveille_measure::three_digits;
 use reveille_study::Metric;
 
 /// Printed for a figure without a value.
@@ -54,19 +55,6 @@ impl Unit {
             Unit::Periods => format!("{value:.4}"),
             Unit::Count => si(value),
         }
-    }
-}
-
-/// Three significant digits.
-fn three_digits(value: f64) -> String {
-    let magnitude = value.abs();
-    // The bounds are those at which rounding would add a digit.
-    if magnitude >= 99.95 || magnitude == 0.0 {
-        format!("{value:.0}")
-    } else if magnitude >= 9.995 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
     }
 }
 

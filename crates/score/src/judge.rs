@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reveille_measure::three_digits;
 use serde::Serialize;
 
 use crate::candidate::Candidate;
@@ -171,7 +172,7 @@ fn broken(limit: &Limit, cell: &Cell) -> Option<String> {
         _ => f64::INFINITY,
     };
     let says = || {
-        let [base, candidate, most] = [base, candidate, most].map(why::short);
+        let [base, candidate, most] = [base, candidate, most].map(three_digits);
         format!("{label}: {} {base} -> {candidate}, at most {most} passes", limit.figure)
     };
     (candidate > most).then(says)

@@ -40,49 +40,23 @@ pub struct GroupFigure {
 
 /// What a task group can be judged by. Names follow `cpu.stat`.
 pub const GROUP_FIGURES: [GroupFigure; 7] = [
-    GroupFigure {
-        name: "throttled_pct",
-        unit: "%",
-        direction: Direction::Lower,
-        value: |g| share(g.nr_throttled, g.nr_periods),
-    },
-    GroupFigure {
-        name: "nr_periods",
-        unit: "periods",
-        direction: Direction::Neither,
-        value: |g| g.nr_periods as f64,
-    },
-    GroupFigure {
-        name: "nr_throttled",
-        unit: "periods",
-        direction: Direction::Lower,
-        value: |g| g.nr_throttled as f64,
-    },
-    GroupFigure {
-        name: "throttled_time",
-        unit: "ns",
-        direction: Direction::Lower,
-        value: |g| g.throttled_ns as f64,
-    },
-    GroupFigure {
-        name: "nr_bursts",
-        unit: "periods",
-        direction: Direction::Neither,
-        value: |g| g.nr_bursts as f64,
-    },
-    GroupFigure {
-        name: "burst_time",
-        unit: "ns",
-        direction: Direction::Neither,
-        value: |g| g.burst_ns as f64,
-    },
-    GroupFigure {
-        name: "usage",
-        unit: "ns",
-        direction: Direction::Neither,
-        value: |g| g.usage_ns as f64,
-    },
+    figure("throttled_pct", "%", Direction::Lower, |g| share(g.nr_throttled, g.nr_periods)),
+    figure("nr_periods", "periods", Direction::Neither, |g| g.nr_periods as f64),
+    figure("nr_throttled", "periods", Direction::Lower, |g| g.nr_throttled as f64),
+    figure("throttled_time", "ns", Direction::Lower, |g| g.throttled_ns as f64),
+    figure("nr_bursts", "periods", Direction::Neither, |g| g.nr_bursts as f64),
+    figure("burst_time", "ns", Direction::Neither, |g| g.burst_ns as f64),
+    figure("usage", "ns", Direction::Neither, |g| g.usage_ns as f64),
 ];
+
+const fn figure(
+    name: &'static str,
+    unit: &'static str,
+    direction: Direction,
+    value: fn(&GroupStats) -> f64,
+) -> GroupFigure {
+    GroupFigure { name, unit, direction, value }
+}
 
 /// Throttled periods in percent of periods; 0 of none is 0.
 fn share(part: u64, whole: u64) -> f64 {
