@@ -24,7 +24,7 @@ pub use calls::Kind;
 pub use constants::Derived;
 pub use derive::{Calibration, derive};
 pub use host::Host;
-pub use noise::{CpuTimes, MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
+pub use noise::{MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
 pub use pairs::{By, Meanwhile};
 pub use samples::{Measurement, Sketch};
 

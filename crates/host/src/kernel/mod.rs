@@ -3,9 +3,11 @@
 
 mod context;
 pub mod features;
+pub(crate) mod proc;
 pub mod sched_ext;
 mod task_use;
 
+pub(crate) use context::version_of;
 pub use context::{Watch, kernel_version};
 pub use task_use::TaskUse;
 pub(crate) use task_use::mean_run_delay;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::matrix::{Matrices, edge_of};
 use crate::HostError;
+use crate::kernel::proc;
 
 /// Largest transfer of a pipe, in bytes.
 const PIPE_BYTES: u32 = 1 << 20;
@@ -258,9 +259,7 @@ impl Schbench {
 /// Memory that programs can still get, in bytes.
 fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kb << 10)
+    Some(proc::number(&text, "MemAvailable")? << 10)
 }
 
 #[cfg(test)]

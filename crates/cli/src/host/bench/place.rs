@@ -3,7 +3,7 @@
 
 use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
-use reveille_host::{HostError, Job, Watch, own_cpu_ns};
+use reveille_host::{HostError, Job, Watch};
 use reveille_machine::parse_cpu_list;
 use reveille_measure::{GroupStats, HostContext, seconds_text};
 use reveille_policy::Groups;
@@ -42,9 +42,9 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     let made = HostGroups::create(&groups)?;
     let group = made.files(&groups)?.pop();
     let join = group.as_ref().map(|group| group.procs.clone()).unwrap_or_default();
-    let (watch, before_ns) = (Watch::begin(), own_cpu_ns());
+    let watch = Watch::begin();
     let result = supervise::run(&program, &Place { cpus, join }, job, &stop)?;
-    let host = watch.end(Some(own_cpu_ns() - before_ns));
+    let host = watch.end(true);
     let group = group.map(|group| group.stats.read(&group.name)).transpose()?;
     Ok(Ran { result, host, group })
 }
