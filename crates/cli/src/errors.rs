@@ -23,7 +23,6 @@ pub const WRONG_INPUT: u8 = 2;
 /// Exit code after Ctrl-C: 128 + SIGINT, as shells have it.
 pub const INTERRUPTED: u8 = 130;
 
-/// Why the command failed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum CliError {
     #[error(transparent)]
@@ -59,11 +58,9 @@ pub enum CliError {
     /// Writing a file failed after the run.
     #[error("cannot write {}: {error}", path.display())]
     OutputFile { path: PathBuf, error: io::Error },
-    /// The host was not quiet, and `--strict` was given.
     #[error("`--strict`: the host is too noisy to trust its times: {complaints}")]
     #[diagnostic(help("stop what else runs and try again; without --strict the file is written"))]
     Noisy { complaints: String },
-    /// Standard output cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
     /// No handler for Ctrl-C.
@@ -88,7 +85,6 @@ impl CliError {
         CliError::OutputPath { option, path: path.to_owned(), mistake }
     }
 
-    /// The name, file or option that cannot be used, if that is what failed.
     fn input(&self) -> Option<&InputError> {
         match self {
             CliError::Study(error) | CliError::Sweep(SweepError::Study(error)) => error.input(),
@@ -101,7 +97,6 @@ impl CliError {
         }
     }
 
-    /// The option at fault, if one is.
     fn option(&self) -> Option<&str> {
         match self {
             CliError::OutputPath { option, .. } => Some(option.trim_start_matches('-')),

@@ -32,7 +32,6 @@ const DECISION: Duration = Duration::from_secs(2);
 /// The child's exit code if the first of its files loops; the n-th file's is n - 1 more.
 const LOOPS: u8 = 200;
 
-/// State of the child process.
 pub struct Child {
     /// Directory it compiles in; removed once all files are loaded.
     directory: PathBuf,
@@ -63,7 +62,6 @@ pub fn enter() -> Option<Vec<OsString>> {
     Some(std::iter::once(program).chain(args).collect())
 }
 
-/// The child's state; `None` in the parent.
 pub fn child() -> Option<&'static Child> {
     SELF.get()
 }
@@ -90,9 +88,6 @@ fn watch(child: &Child) {
 
 impl Child {
     /// Compiles a file in a directory of its own, since `dlopen` identifies libraries by path.
-    ///
-    /// # Errors
-    /// As [`Draft::compile`], or the directory cannot be created.
     pub fn compile(&self, file: &Path) -> Result<Draft, CliError> {
         let cannot = |error| {
             let doing = format!("make a directory in {}", self.directory.display());
@@ -108,18 +103,10 @@ impl Child {
         Ok(Draft::compile(file, &own)?)
     }
 
-    /// Compiles and loads a file.
-    ///
-    /// # Errors
-    /// As [`Child::compile`]; or the file's first mistake.
     pub fn load(&self, file: &Path) -> Result<PolicyFile, CliError> {
         self.keep(&self.compile(file)?)
     }
 
-    /// Loads a compiled file.
-    ///
-    /// # Errors
-    /// The file's first mistake.
     pub fn keep(&self, draft: &Draft) -> Result<PolicyFile, CliError> {
         let file = draft.load()?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,13 +9,9 @@ use reveille_measure::statistics::{nearest_rank, sorted};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
     /// Memoryless, all periods independent.
-    Exponential {
-        /// Mean, in CPUs.
-        mean: f64,
-    },
+    Exponential { mean: f64 },
     /// A Poisson number of equal requests, all periods independent.
     Poisson {
-        /// Mean, in CPUs.
         mean: f64,
         /// One request, in CPUs.
         step: f64,
@@ -23,7 +19,6 @@ pub enum Demand {
     /// Heavy-tailed from a least value on (`mean · (alpha - 1) / alpha`), all periods
     /// independent.
     Pareto {
-        /// Mean, in CPUs.
         mean: f64,
         /// The tail falls with this power; above 1, or there is no mean.
         alpha: f64,
@@ -111,7 +106,6 @@ fn poisson(mean: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// A demand under way.
 pub(crate) enum Source<'a> {
     Exponential {
         mean: f64,

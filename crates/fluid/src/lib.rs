@@ -36,41 +36,23 @@ use state::State;
 /// Warm-up: one period in this many.
 const WARMUP: u64 = 20;
 
-/// Why groups cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InterferenceError {
-    /// There is none.
     #[error("there is no group; give at least one")]
     NoGroup,
     /// Nothing would be counted.
     #[error("there is no period to simulate; give at least one")]
     NoPeriod,
-    /// Not a positive number.
     #[error("a capacity of {0} CPUs cannot be shared; it has to be above 0")]
     Capacity(f64),
-    /// Not a positive number.
     #[error("group {index} has a quota of {quota} CPUs; it has to be above 0")]
-    Quota {
-        /// Position of the group.
-        index: usize,
-        /// Its quota.
-        quota: f64,
-    },
-    /// Negative or no number.
+    Quota { index: usize, quota: f64 },
     #[error("group {index} has a burst of {burst} CPUs; it has to be 0 or above")]
-    Burst {
-        /// Position of the group.
-        index: usize,
-        /// Its burst.
-        burst: f64,
-    },
+    Burst { index: usize, burst: f64 },
     /// A parameter out of range, a recording without periods, or with a demand that is
     /// negative or no number.
     #[error("the demand of group {index} cannot be drawn; give numbers that are not negative")]
-    Demand {
-        /// Position of the group.
-        index: usize,
-    },
+    Demand { index: usize },
 }
 
 /// Simulates groups that share `capacity_cpus` for `periods`, after a twentieth of them as warm-up.

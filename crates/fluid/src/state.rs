@@ -8,7 +8,6 @@ use crate::share;
 /// Differences of this share of the capacity are rounding.
 pub(crate) const ROUNDING: f64 = 1e-9;
 
-/// One of the groups that share CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupDemand {
     /// New demand in each period.
@@ -28,7 +27,6 @@ pub(crate) struct State<'a> {
     pub(crate) least: f64,
     /// Asked for and not served yet.
     pub(crate) need: Vec<f64>,
-    /// Saved quota.
     pub(crate) tokens: Vec<f64>,
     /// New demand of this period.
     pub(crate) fresh: Vec<f64>,

@@ -15,23 +15,19 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
-use crate::child::Job;
-use crate::supervise::ended;
+use crate::supervise::{Job, Runner, ended};
 use crate::sys::{clock, process, usage};
 use crate::{HostError, Ns};
 
-/// Runs a command once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunCommand {
     /// The program, then its arguments.
     pub words: Vec<OsString>,
-    /// Task group to run in, if any.
     pub group: Option<GroupFiles>,
     /// Pass its output to standard error? Otherwise it is discarded.
     pub show_output: bool,
 }
 
-/// Cost of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRun {
     /// From before the fork to the command's exit.
@@ -40,15 +36,14 @@ pub struct CommandRun {
     pub user_ns: Ns,
     /// System CPU time of the command and all its descendants.
     pub system_ns: Ns,
-    /// Voluntary context switches of the same processes.
     pub voluntary_switches: u64,
-    /// Involuntary context switches of the same processes.
     pub involuntary_switches: u64,
-    /// Exit status of the command.
     pub exit_status: i32,
     /// Processes that it left running, which were killed.
     pub left_running: u32,
 }
+
+inventory::submit!(Runner::of::<RunCommand>());
 
 impl Job for RunCommand {
     const NAME: &'static str = "command";

@@ -20,12 +20,9 @@ pub enum HostError {
     System {
         /// What was tried: `start 200000 threads`.
         doing: String,
-        /// The system's message.
         reason: String,
-        /// The fix.
         help: String,
     },
-    /// A process or thread of the run ended prematurely.
     #[error("{who} {how}; the run has no result")]
     #[diagnostic(help("run it again; if it recurs, report it with the command line"))]
     Died {
@@ -49,12 +46,10 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// The request is wrong or impossible.
     pub fn input(problem: impl Into<String>, help: impl Into<String>) -> HostError {
         HostError::Input(Mistake::new(problem, help))
     }
 
-    /// The system refused something.
     pub fn system(
         doing: impl Into<String>,
         error: impl Into<io::Error>,

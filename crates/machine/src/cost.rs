@@ -44,7 +44,6 @@ impl Field {
 }
 
 impl Kind {
-    /// Unit for display: `ns`, `count`, `ratio` or `factor`.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Kind::Time => "ns",
@@ -75,26 +74,10 @@ pub enum CostError {
     Unknown(#[from] Mistake),
     /// The value is of the wrong kind.
     #[error("`{key}` = {value} must be {must}")]
-    Kind {
-        /// The constant.
-        key: String,
-        /// The value asked for.
-        value: f64,
-        /// What is allowed.
-        must: &'static str,
-    },
+    Kind { key: String, value: f64, must: &'static str },
     /// The value lies outside the constant's plausible range.
     #[error("`{key}` = {value} lies outside its plausible range [{low}, {high}]")]
-    Range {
-        /// The constant.
-        key: String,
-        /// The value asked for.
-        value: f64,
-        /// Lowest plausible value.
-        low: f64,
-        /// Highest plausible value.
-        high: f64,
-    },
+    Range { key: String, value: f64, low: f64, high: f64 },
 }
 
 macro_rules! cost_model {

@@ -9,24 +9,13 @@ const HIGHEST: u32 = 65_535;
 pub enum CpuListError {
     /// A part is neither a number nor a range.
     #[error("`{part}` is not a CPU number or range such as `0-3,8`")]
-    Number {
-        /// The part, shortened.
-        part: String,
-    },
+    Number { part: String },
     /// A range runs backwards.
     #[error("the range {first}-{last} runs backwards")]
-    Backwards {
-        /// First CPU.
-        first: u32,
-        /// Last CPU.
-        last: u32,
-    },
+    Backwards { first: u32, last: u32 },
     /// A number beyond any machine.
     #[error("CPU {cpu} is beyond {HIGHEST}, the highest number supported")]
-    TooHigh {
-        /// The number.
-        cpu: u32,
-    },
+    TooHigh { cpu: u32 },
 }
 
 /// CPU numbers in ascending order, each once. Blank text is an empty list, as in

@@ -57,7 +57,6 @@ impl Origin {
         }
     }
 
-    /// Is this number fitted?
     pub fn is_fitted(&self) -> bool {
         matches!(self, Origin::Fitted(_))
     }
@@ -66,17 +65,12 @@ impl Origin {
 /// One constant of a machine, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constant {
-    /// Name in [`CostModel`].
     pub key: &'static str,
-    /// Value, in `unit`.
     pub value: f64,
     /// `ns`, `count` or `ratio`.
     pub unit: &'static str,
-    /// Lowest plausible value.
     pub low: f64,
-    /// Highest plausible value.
     pub high: f64,
-    /// Where the value comes from.
     pub origin: Origin,
     /// What is charged, and when.
     pub meaning: &'static str,
@@ -100,25 +94,19 @@ pub struct IdleState {
     /// The CPU sees need-resched without an interrupt (POLL, and MWAIT states,
     /// which monitor that line); false for HLT and I/O port states.
     pub polling: bool,
-    /// Where the figures come from.
     #[serde(skip)]
     pub origin: Origin,
 }
 
-/// A machine to simulate. Load one with [`load`](crate::load).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// Short name: `spr-2s56c`.
     pub name: String,
     /// What it is, in a sentence.
     pub about: String,
-    /// The mail or document in which this machine appears.
     pub source: String,
-    /// CPUs and what they share.
     pub topology: Topology,
-    /// What mechanisms cost.
     pub cost: CostModel,
-    /// Name of the base cost model.
     pub cost_model: String,
     /// Idle states, lightest first.
     pub idle: Vec<IdleState>,
@@ -131,7 +119,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A constant's value, range and source by name.
     pub fn constant(&self, key: &str) -> Option<&Constant> {
         self.constants.iter().find(|c| c.key == key)
     }

@@ -53,7 +53,6 @@ pub fn cost_model_names() -> Vec<&'static str> {
     COST_MODELS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Path of an embedded file in the source tree, for messages.
 pub(crate) fn file_of(name: &str) -> String {
     format!("machines/{name}.toml")
 }

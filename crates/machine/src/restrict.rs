@@ -3,7 +3,6 @@
 use crate::found::{FoundCpu, numbered};
 use crate::{CpuId, Machine};
 
-/// Why a machine cannot be restricted to some of its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestrictError {
     /// No CPU would be left.
@@ -12,9 +11,7 @@ pub enum RestrictError {
     /// The machine does not have one of the CPUs.
     #[error("{machine} has no CPU {cpu}: its CPUs are {known}")]
     Unknown {
-        /// Name of the machine.
         machine: String,
-        /// The number that it does not have.
         cpu: u32,
         /// Those that it has, such as `0-3,8`.
         known: String,

@@ -146,7 +146,6 @@ fn idle_states(dir: &Path) -> Result<Vec<IdleState>, InputError> {
     Ok(states)
 }
 
-/// A time in microseconds, as nanoseconds.
 fn micros(path: &Path) -> Result<u32, InputError> {
     let us = number(path)?;
     u32::try_from(us)

@@ -22,18 +22,15 @@ pub const MAX_THREADS: usize = 8;
 pub struct CpuPlace {
     /// The number that the host's own kernel gives this CPU.
     pub os_cpu: u32,
-    /// Core.
     pub core: u32,
     /// Rank among the threads of its core, by CPU number.
     pub thread: u32,
     /// Cluster: cores that share an L2 cache or a part of the last-level cache's
     /// directory. Without any, every core is a cluster.
     pub cluster: u32,
-    /// Last-level cache.
     pub llc: u32,
     /// Memory (NUMA) node.
     pub node: u32,
-    /// Socket (package).
     pub socket: u32,
 }
 
@@ -41,7 +38,6 @@ pub struct CpuPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Distance {
-    /// The same CPU.
     Same,
     /// Another thread of the same core.
     Smt,
@@ -51,7 +47,6 @@ pub enum Distance {
     Llc,
     /// Another last-level cache of the same socket, in whatever memory node.
     Socket,
-    /// Another socket.
     Remote,
 }
 
@@ -69,11 +64,9 @@ pub enum TopologyError {
     Uneven {
         /// `nodes_per_socket` or `cores_per_cluster`.
         what: &'static str,
-        /// Its value.
         n: u32,
         /// `llcs_per_socket` or `cores_per_llc`.
         whole: &'static str,
-        /// Its value.
         of: u32,
     },
     /// No CPU at all.
@@ -81,26 +74,16 @@ pub enum TopologyError {
     NoCpu,
     /// More CPUs than [`MAX_CPUS`].
     #[error("{cpus} CPUs are more than the {MAX_CPUS} that are supported")]
-    TooManyCpus {
-        /// How many were asked for.
-        cpus: u128,
-    },
+    TooManyCpus { cpus: u128 },
     /// More threads per core than [`MAX_THREADS`].
     #[error("{threads} threads per core are more than the {MAX_THREADS} that are supported")]
-    TooManyThreads {
-        /// How many were asked for.
-        threads: usize,
-    },
+    TooManyThreads { threads: usize },
     /// More CPUs under one last-level cache than [`MAX_LLC_CPUS`].
     #[error("{cpus} CPUs share one last-level cache; at most {MAX_LLC_CPUS} are supported")]
-    LlcTooWide {
-        /// How many were asked for.
-        cpus: u128,
-    },
+    LlcTooWide { cpus: u128 },
     /// Ids of one kind leave a gap.
     #[error("{what} ids are not dense: {missing} is missing below {highest}")]
     NotDense {
-        /// Kind: `core`, `cluster`, `llc`, `node`, `socket`.
         what: &'static str,
         /// Lowest id without a CPU.
         missing: u32,
@@ -109,30 +92,15 @@ pub enum TopologyError {
     },
     /// A core or cache is spread over two of what should contain it.
     #[error("{inner} {id} lies in {outer} {first} and in {outer} {second}")]
-    Split {
-        /// Kind of the part: `core`, `cluster` or `llc`.
-        inner: &'static str,
-        /// Its id.
-        id: u32,
-        /// Kind of the whole: `cluster`, `llc`, `node` or `socket`.
-        outer: &'static str,
-        /// First container.
-        first: u32,
-        /// Second container.
-        second: u32,
-    },
+    Split { inner: &'static str, id: u32, outer: &'static str, first: u32, second: u32 },
     /// Two CPUs have the same number on the host.
     #[error("two CPUs have the number {os_cpu}")]
-    DuplicateCpu {
-        /// The number.
-        os_cpu: u32,
-    },
+    DuplicateCpu { os_cpu: u32 },
 }
 
 /// How many of what are in what, on a machine whose parts are all alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Sockets of the machine.
     pub sockets: u32,
     /// Memory nodes of a socket: NPS1, 2 and 4 of AMD, sub-NUMA clusters of Intel.
     pub nodes_per_socket: u32,
@@ -160,9 +128,6 @@ pub struct Topology {
 
 impl Topology {
     /// A machine with one memory node per socket and no clusters: see [`Topology::of`].
-    ///
-    /// # Errors
-    /// As [`Topology::of`].
     pub fn uniform(
         sockets: u32,
         llcs_per_socket: u32,
@@ -281,12 +246,10 @@ impl Topology {
         &self.cpus
     }
 
-    /// Number of CPUs.
     pub fn n_cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// Number of cores.
     pub fn n_cores(&self) -> usize {
         self.cores.len()
     }
@@ -296,7 +259,6 @@ impl Topology {
         self.clusters.len()
     }
 
-    /// Number of last-level caches.
     pub fn n_llcs(&self) -> usize {
         self.llcs.len()
     }
@@ -306,32 +268,26 @@ impl Topology {
         self.nodes.len()
     }
 
-    /// Number of sockets.
     pub fn n_sockets(&self) -> usize {
         self.sockets.len()
     }
 
-    /// CPUs of a core, ascending. Panics if there is no such core.
     pub fn core_cpus(&self, core: u32) -> &[CpuId] {
         &self.cores[core as usize]
     }
 
-    /// CPUs of a cluster, ascending. Panics if there is no such cluster.
     pub fn cluster_cpus(&self, cluster: u32) -> &[CpuId] {
         &self.clusters[cluster as usize]
     }
 
-    /// CPUs of a last-level cache, ascending. Panics if there is no such cache.
     pub fn llc_cpus(&self, llc: u32) -> &[CpuId] {
         &self.llcs[llc as usize]
     }
 
-    /// CPUs of a memory node, ascending. Panics if there is no such node.
     pub fn node_cpus(&self, node: u32) -> &[CpuId] {
         &self.nodes[node as usize]
     }
 
-    /// CPUs of a socket, ascending. Panics if there is no such socket.
     pub fn socket_cpus(&self, socket: u32) -> &[CpuId] {
         &self.sockets[socket as usize]
     }

@@ -9,9 +9,7 @@ use crate::{CostError, CostModel, Kind, Machine, Origin};
 /// A number of a machine that [`Machine::set`] can move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tunable {
-    /// Name: that of the constant, or `idle.C1.exit_ns` for an idle state.
     pub key: String,
-    /// What values it takes.
     pub kind: Kind,
     /// Value at present, in [`unit`](Tunable::unit).
     pub value: f64,
@@ -21,12 +19,10 @@ pub struct Tunable {
     /// Highest plausible value. The exit from an idle state is not slower than from
     /// the deeper one after it.
     pub high: f64,
-    /// Where the value comes from.
     pub origin: Origin,
 }
 
 impl Tunable {
-    /// Unit for display: `ns`, `count` or `ratio`.
     pub fn unit(&self) -> &'static str {
         self.kind.unit()
     }

@@ -37,7 +37,6 @@ pub struct Counters {
     pub balance_migrations: u64,
     /// Tasks that new-idle balancing pulled; they are among `balance_migrations` too.
     pub newidle_pulls: u64,
-    /// Inter-processor interrupts sent.
     pub ipis: u64,
     /// Context switches from one task to another or to and from idle.
     pub context_switches: u64,
@@ -57,7 +56,6 @@ pub struct Counters {
     pub swqueue_pulls: u64,
     /// Time that the idle task was current, over all CPUs: idle, and the way in and out.
     pub idle_task_ns: Ns,
-    /// Task activations: wake, place, run, block.
     pub activations: u64,
 }
 
@@ -66,7 +64,6 @@ pub struct Counters {
 pub struct CpuTime {
     /// Doing the workload's own work, system calls included.
     pub busy_ns: Ns,
-    /// Idle.
     pub idle_ns: Ns,
     /// Kernel cost of scheduling: placement, switches, locks, idle exit, balancing.
     pub cost_ns: Ns,

@@ -3,7 +3,6 @@
 
 use crate::Ns;
 
-/// Why a text is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not a number followed by a unit.
@@ -21,7 +20,6 @@ pub enum DurationError {
 }
 
 impl DurationError {
-    /// The fix.
     pub fn help(&self) -> &'static str {
         match self {
             DurationError::Fraction(_) => "use a smaller unit, down to ns",
@@ -59,17 +57,11 @@ pub fn seconds_text(ns: Ns) -> String {
 }
 
 /// Reads a duration such as `30ms`, `1.5s`, `250us` or `40ns`.
-///
-/// # Errors
-/// See [`DurationError`].
 pub fn duration_ns(text: &str) -> Result<Ns, DurationError> {
     parsed(text, unit_ns)
 }
 
 /// Reads a duration as [`duration_ns`] does, or one in minutes, hours or days: `7d`.
-///
-/// # Errors
-/// See [`DurationError`].
 pub fn span_ns(text: &str) -> Result<Ns, DurationError> {
     let long = |unit: &str| LONG_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns);
     parsed(text, |unit| unit_ns(unit).or_else(|| long(unit)))

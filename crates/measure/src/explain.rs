@@ -8,19 +8,16 @@ use serde::Serialize;
 
 use crate::{Counters, CpuTime, Direction, Latency, Ns, Observed, RunResult, enough_for};
 
-/// A figure of [`Explain`].
 #[derive(Debug)]
 pub struct ExplainFigure {
     /// Its key in JSON, and what studies call it.
     pub name: &'static str,
-    /// Of its values.
     pub unit: &'static str,
     /// Which way is better. Rates follow throughput and idle time follows load, so neither is
     /// better by itself.
     pub direction: Direction,
     /// Which quantile of wakeup latency it is, if it is one.
     pub quantile: Option<f64>,
-    /// Reads it.
     pub value: fn(&Explain) -> f64,
 }
 
@@ -53,7 +50,6 @@ macro_rules! explain {
                 Explain { $($name: $name(&seen),)* latencies: Some(seen.latency.count()) }
             }
 
-            /// All figures, in the order in which they are printed.
             pub const FIGURES: &'static [ExplainFigure] = &[$(ExplainFigure {
                 name: stringify!($name),
                 unit: $unit,
@@ -62,7 +58,6 @@ macro_rules! explain {
                 value: |explain| explain.$name,
             }),*];
 
-            /// Each figure with its name and value.
             pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
                 Explain::FIGURES.iter().map(|figure| (figure.name, (figure.value)(self)))
             }

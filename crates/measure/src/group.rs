@@ -9,7 +9,6 @@ use crate::Ns;
 /// Counters of one task group over the measured time, named as `cpu.stat` names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStats {
-    /// The group's name.
     pub name: String,
     /// CPU time that its tasks used.
     pub usage_ns: Ns,
@@ -26,7 +25,6 @@ pub struct GroupStats {
 }
 
 impl AddAssign<&GroupStats> for GroupStats {
-    /// Adds the counters of another group; the name stays.
     fn add_assign(&mut self, other: &GroupStats) {
         self.usage_ns += other.usage_ns;
         self.nr_periods += other.nr_periods;

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::Ns;
 
-/// Latencies in nanoseconds; values keep two significant digits (error < 1%).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<(Ns, u64)>", into = "Vec<(Ns, u64)>")]
 pub struct Latency(Histogram<u64>);
@@ -57,7 +56,6 @@ pub fn enough_for(samples: u64, quantile: f64) -> bool {
 }
 
 impl Latency {
-    /// Counts one latency.
     #[inline]
     pub fn record(&mut self, ns: Ns) {
         self.0.saturating_record(ns.min(MAX_NS));
@@ -68,12 +66,10 @@ impl Latency {
         self.0.saturating_record_n(ns.min(MAX_NS), n);
     }
 
-    /// Adds all of `other`.
     pub fn merge(&mut self, other: &Latency) {
         self.0.add(&other.0).expect("both histograms have the same bounds");
     }
 
-    /// How many latencies were counted.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
@@ -83,7 +79,6 @@ impl Latency {
         if self.0.is_empty() { 0 } else { self.0.value_at_quantile(q) }
     }
 
-    /// The largest latency counted, in ns.
     pub fn max(&self) -> Ns {
         if self.0.is_empty() { 0 } else { self.0.max() }
     }

@@ -23,13 +23,12 @@ pub use explain::{Explain, ExplainFigure};
 pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};
 pub use latency::{BEYOND_QUANTILE, Latency, enough_for, needed_for};
-pub use metric::{Direction, Metric};
+pub use metric::{Direction, Metric, three_digits};
 pub use observed::Observed;
 pub use random::Random;
 pub use shard::Shard;
 pub use spec::RunSpec;
 
-/// Nanoseconds, of virtual or of real time.
 pub type Ns = u64;
 
 /// Stands for work that was not done in the measured time.
@@ -53,7 +52,6 @@ pub struct RunResult {
     pub answers: Vec<Ns>,
     /// What of the scheduler's doings was observed; the rest of `counters` means nothing.
     pub observed: Observed,
-    /// What the scheduler did.
     pub counters: Counters,
     /// How each CPU spent the measured time, by CPU number.
     pub cpus: Vec<CpuTime>,
@@ -62,7 +60,6 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Operations per second.
     pub fn throughput(&self) -> f64 {
         if self.elapsed_ns == 0 {
             return 0.0;

@@ -32,7 +32,6 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// `name` in `unit`.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         unit: &'static str,
@@ -54,9 +53,6 @@ impl Metric {
     }
 
     /// Writes the two keys `metric` and `direction`, for a row to be flattened into.
-    ///
-    /// # Errors
-    /// Those of the serializer.
     pub fn with_direction<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut keys = serializer.serialize_struct("Metric", 2)?;
         keys.serialize_field("metric", self)?;
@@ -77,6 +73,19 @@ impl fmt::Display for Metric {
 impl Serialize for Metric {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// Three significant digits; whole where there are more.
+pub fn three_digits(value: f64) -> String {
+    let magnitude = value.abs();
+    // The bounds are those at which rounding would add a digit.
+    if magnitude >= 99.95 || magnitude == 0.0 {
+        format!("{value:.0}")
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
     }
 }
 

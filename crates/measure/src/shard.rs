@@ -5,17 +5,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Shard `index` of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Shard {
     /// From 1.
     pub index: u32,
-    /// Number of shards.
     pub of: u32,
 }
 
 impl Shard {
-    /// All of the work.
     pub const WHOLE: Shard = Shard { index: 1, of: 1 };
 
     /// Is the piece of work with this number in the shard? Consecutive numbers are dealt out in

@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Ns;
 
-/// How long a run lasts, and its random seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// Seed of every random choice.
     pub seed: u64,
     /// Time, virtual or real, before measuring starts.
     pub warmup_ns: Ns,

@@ -9,7 +9,6 @@ use thiserror::Error;
 
 use crate::{Mistake, ReadError};
 
-/// Why an input cannot be used.
 #[derive(Debug, Error, Diagnostic)]
 pub enum InputError {
     /// Nothing known has this name, and it is not a path either.
@@ -30,13 +29,11 @@ pub enum InputError {
     Option {
         /// The option, such as `--load`.
         option: &'static str,
-        /// What is wrong, and the fix.
         mistake: Mistake,
     },
 }
 
 impl InputError {
-    /// `path` cannot be read, and `help` is the fix.
     pub fn unreadable(
         path: impl Into<PathBuf>,
         error: io::Error,
@@ -53,7 +50,6 @@ impl InputError {
         }
     }
 
-    /// Name of the option at fault, without its dashes.
     pub fn option(&self) -> Option<&'static str> {
         match self {
             InputError::Option { option, .. } => Some(option.trim_start_matches('-')),
@@ -62,7 +58,6 @@ impl InputError {
     }
 }
 
-/// A mistake in a file that a user wrote.
 #[derive(Debug, Error, Diagnostic)]
 #[error("{file}{}: {}{problem}", colon(line), key.as_ref().map(|k| format!("`{k}`: ")).unwrap_or_default())]
 pub struct FileError {
@@ -72,9 +67,7 @@ pub struct FileError {
     pub line: Option<u64>,
     /// The key at fault, if one is.
     pub key: Option<String>,
-    /// What is wrong.
     pub problem: String,
-    /// The fix.
     #[help]
     pub help: String,
     #[source_code]

@@ -26,15 +26,12 @@ impl InputKind {
     pub const RECORDING: InputKind = InputKind { name: "a recording", most_bytes: 4096 * MIB };
 }
 
-/// A file could not be read.
 #[derive(Debug, Error, Diagnostic)]
 #[error("cannot read {}: {error}", path.display())]
 pub struct ReadError {
     /// As the user gave it.
     pub path: PathBuf,
-    /// What the system said.
     pub error: io::Error,
-    /// The fix.
     #[help]
     pub help: String,
 }

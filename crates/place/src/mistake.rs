@@ -9,15 +9,12 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error, Diagnostic, Serialize, Deserialize)]
 #[error("{problem}")]
 pub struct Mistake {
-    /// What is wrong.
     pub problem: String,
-    /// The fix.
     #[help]
     pub help: String,
 }
 
 impl Mistake {
-    /// This is wrong, and that is the fix.
     pub fn new(problem: impl Into<String>, help: impl Into<String>) -> Mistake {
         Mistake { problem: problem.into(), help: help.into() }
     }
@@ -34,13 +31,18 @@ impl Mistake {
         Mistake::new(format!("no {what} is called `{name}`{hint}"), help)
     }
 
+    /// The position of `name` among `known`, or [`Mistake::unknown`].
+    pub fn position(what: &str, name: &str, known: &[&str]) -> Result<usize, Mistake> {
+        let position = known.iter().position(|k| *k == name);
+        position.ok_or_else(|| Mistake::unknown(what, name, known))
+    }
+
     /// The message and help of another error.
     pub fn of(error: &dyn Diagnostic, otherwise: &str) -> Mistake {
         let help = error.help().map_or_else(|| otherwise.to_owned(), |help| help.to_string());
         Mistake::new(error.to_string(), help)
     }
 
-    /// Replaces the fix.
     pub fn mended_by(self, help: impl Into<String>) -> Mistake {
         Mistake { help: help.into(), ..self }
     }

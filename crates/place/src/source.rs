@@ -8,17 +8,14 @@ use toml::Spanned;
 
 use crate::{FileError, InputError, Mistake, nearest};
 
-/// A file's name, as given in messages, and its text.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Name in messages: the path the user gave.
     pub file: String,
-    /// All of it.
     pub text: String,
 }
 
 impl Source {
-    /// `text` of `file`.
     pub fn new(file: &str, text: &str) -> Source {
         Source { file: file.to_owned(), text: text.to_owned() }
     }

@@ -151,6 +151,12 @@ impl BandwidthLimits {
         Err(BandwidthError::AboveParent { cpus: ratio.cpus(), parent_cpus: parent.cpus() })
     }
 
+    /// In microseconds, as the kernel's files have them.
+    pub fn of_us(quota: Option<u64>, period: u64, burst: u64) -> BandwidthLimits {
+        let quota_ns = quota.map(|us| us * 1000);
+        BandwidthLimits { quota_ns, period_ns: period * 1000, burst_ns: burst * 1000 }
+    }
+
     /// CPUs that it reserves; nothing without a quota.
     pub fn cpus(&self) -> Option<f64> {
         self.quota_ns.map(|quota| quota as f64 / self.period_ns as f64)

@@ -20,6 +20,13 @@ pub struct TaskGroup {
     pub phase_ns: Option<Ns>,
 }
 
+impl TaskGroup {
+    /// A group that all tasks are in, and that is in no other.
+    pub fn new(name: &str, limits: BandwidthLimits) -> TaskGroup {
+        TaskGroup { name: name.to_owned(), parent: None, limits, roles: Vec::new(), phase_ns: None }
+    }
+}
+
 /// Task groups of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
@@ -28,6 +35,13 @@ pub struct Groups {
     /// What a queue draws from its group's quota at a time
     /// (`sched_cfs_bandwidth_slice_us`); 5 ms by default.
     pub slice_ns: Ns,
+}
+
+impl From<TaskGroup> for Groups {
+    /// This one, with the usual slice.
+    fn from(group: TaskGroup) -> Groups {
+        Groups { groups: vec![group], ..Groups::default() }
+    }
 }
 
 impl Default for Groups {

@@ -1,6 +1,8 @@
 //! The Rust face of `policy/`: which rules are on ([`Policy`]), the state that
 //! they read ([`World`]), and the decisions themselves, taken by the C code.
 
+#![warn(missing_docs)]
+
 mod bandwidth;
 mod features;
 mod ffi;
@@ -35,5 +37,4 @@ pub use world::{LlcShape, World, WorldShape};
 /// A policy file to begin with, which calls itself idea.c.
 pub const POLICY_TEMPLATE: &str = include_str!("../csrc/template.c");
 
-/// Nanoseconds.
-pub type Ns = u64;
+pub use reveille_measure::Ns;

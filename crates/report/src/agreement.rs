@@ -40,7 +40,6 @@ const LEGEND: &str = "median [least..largest] over repeats; where repeats form s
                       centre of each (and its share); ratio: predicted by measured; info: shown, not \
                       counted";
 
-/// What was compared, on what.
 pub(crate) fn facts(a: &Agreement) -> Vec<(&'static str, String)> {
     let mut facts = vec![("Study", a.study.clone())];
     facts.extend(host_facts(&a.host));
@@ -56,7 +55,6 @@ fn partial(page: &mut Page, a: &Agreement) {
     }
 }
 
-/// How many rows agree.
 pub(crate) fn score(a: &Agreement) -> String {
     match a.score.counted {
         0 => "score: nothing to compare".to_owned(),
@@ -102,17 +100,14 @@ fn rows(block: &[&AgreementRow]) -> Table {
     table
 }
 
-/// The side that a row is of.
 pub(crate) fn side(row: &AgreementRow) -> &str {
     row.variant.as_deref().unwrap_or("baseline")
 }
 
-/// Predicted by measured.
 pub(crate) fn ratio(row: &AgreementRow) -> String {
     row.ratio.map_or("-".into(), number::si)
 }
 
-/// The predicted and the measured figure of a row.
 pub(crate) fn figures(row: &AgreementRow) -> [String; 2] {
     match row.kind {
         AgreementKind::Value => {
@@ -151,8 +146,6 @@ fn printable(text: &str) -> String {
     text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
 }
 
-/// The agreement as indented JSON, ending in a newline; as for a comparison, a figure
-/// without a finite value is `null`.
 pub fn agreement_json(a: &Agreement) -> String {
     json_text(a)
 }
@@ -207,7 +200,6 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
 /// The columns between what names a row and its figures.
 const COLUMNS: [&str; 6] = ["metric", "direction", "kind", "ratio", "verdict", "reason"];
 
-/// The kind of row as JSON spells it.
 fn kind_key(kind: AgreementKind) -> &'static str {
     match kind {
         AgreementKind::Value => "value",

@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::made::json_text;
 use crate::number::{TOO_FEW, UNDEFINED, Unit, change, figure};
 
-/// The runs and what follows from them.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
@@ -17,7 +16,6 @@ struct Document<'a> {
     figures: Vec<BenchFigure>,
 }
 
-/// The object of `--json` and `--save`.
 pub fn bench_json(runs: &BenchRuns) -> String {
     json_text(&Document { runs, figures: runs.figures() })
 }
@@ -45,7 +43,6 @@ pub fn read_bench(text: &str) -> Result<BenchRuns, String> {
     if runs.runs.is_empty() { Err("it has no runs".to_owned()) } else { Ok(runs) }
 }
 
-/// Quantiles, mean and range of every metric.
 pub fn bench_table(runs: &BenchRuns) -> String {
     let head = ["", "p50", "p90", "p99", "mean", "min", "max"].map(str::to_owned);
     let row = |f: &BenchFigure| {

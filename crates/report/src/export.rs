@@ -74,7 +74,6 @@ const OWN_COLUMNS: [&str; 28] = [
     "noise",
 ];
 
-/// The names of all columns.
 fn columns() -> Vec<String> {
     let mut names: Vec<String> = OWN_COLUMNS.map(String::from).into();
     for side in ["baseline", "candidate"] {
@@ -85,7 +84,6 @@ fn columns() -> Vec<String> {
     names
 }
 
-/// The cells of one row, in the order of [`columns`].
 fn cells(c: &Comparison, row: &Row) -> Vec<String> {
     let mut cells = vec![
         c.study.clone(),
@@ -136,7 +134,6 @@ pub(crate) fn shares(values: impl Iterator<Item = (f64, f64)>) -> String {
     values.map(|(value, share)| format!("{value}:{share}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The cost model of the machine that a row was run on.
 fn cost_model<'a>(c: &'a Comparison, row: &Row) -> &'a str {
     let used = c.machines.iter().find(|m| m.name == row.machine);
     used.map_or(&c.cost_model, |m| &m.cost_model)
@@ -151,7 +148,6 @@ pub(crate) fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }
 
-/// The direction as JSON spells it.
 pub(crate) fn direction_key(direction: Direction) -> &'static str {
     match direction {
         Direction::Higher => "higher",
@@ -160,7 +156,6 @@ pub(crate) fn direction_key(direction: Direction) -> &'static str {
     }
 }
 
-/// The kind of row as JSON spells it.
 fn kind_key(kind: RowKind) -> &'static str {
     match kind {
         RowKind::Change => "change",
@@ -171,7 +166,6 @@ fn kind_key(kind: RowKind) -> &'static str {
     }
 }
 
-/// The verdict as JSON spells it.
 pub(crate) fn verdict_key(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Hit => "hit",

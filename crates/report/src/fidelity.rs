@@ -218,7 +218,6 @@ pub(crate) fn line(page: &mut String, cells: &[String]) {
     push(page, format_args!("| {} |\n", cells.join(" | ")));
 }
 
-/// `text` escaped for a Markdown paragraph or table cell.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for ch in text.chars() {

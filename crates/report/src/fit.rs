@@ -6,7 +6,6 @@ use reveille_study::{Fit, Objective, Verdict};
 use crate::made::json_text;
 use crate::table::{NARROWEST, Page};
 
-/// The fit as indented JSON, ending in a newline. Keys are a stable interface.
 pub fn fit_json(fit: &Fit) -> String {
     json_text(fit)
 }

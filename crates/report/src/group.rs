@@ -3,7 +3,6 @@
 
 use reveille_study::{Comparison, Row, RowKind};
 
-/// The rows of one case, metric and variant, in the order of the study.
 pub(crate) struct Group<'a> {
     /// Never empty.
     pub(crate) rows: Vec<&'a Row>,

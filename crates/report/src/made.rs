@@ -5,10 +5,8 @@ use serde::Serialize;
 
 use crate::html::markup::escape;
 
-/// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How a page was made.
 #[derive(Clone, Debug)]
 pub struct Made {
     /// The command line, as a shell takes it.

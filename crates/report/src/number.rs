@@ -2,6 +2,7 @@
 //! and the metric's unit, so that columns stay narrow and
 //! a reader never has to count digits.
 
+use reveille_measure::three_digits;
 use reveille_study::Metric;
 
 /// Printed for a figure without a value.
@@ -10,7 +11,6 @@ pub(crate) const UNDEFINED: &str = "n/a";
 /// Printed for a quantile of too few samples.
 pub(crate) const TOO_FEW: &str = "too few";
 
-/// The kind of quantity that a metric's unit makes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
     /// A time; the figure times `to_ns` is in nanoseconds.
@@ -55,19 +55,6 @@ impl Unit {
             Unit::Periods => format!("{value:.4}"),
             Unit::Count => si(value),
         }
-    }
-}
-
-/// Three significant digits.
-fn three_digits(value: f64) -> String {
-    let magnitude = value.abs();
-    // The bounds are those at which rounding would add a digit.
-    if magnitude >= 99.95 || magnitude == 0.0 {
-        format!("{value:.0}")
-    } else if magnitude >= 9.995 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
     }
 }
 

@@ -128,7 +128,6 @@ pub(crate) fn claimed(claim: &Claim) -> String {
     }
 }
 
-/// The predicted value of a claim.
 pub(crate) fn claim_predicted(claim: &Claim) -> String {
     claim.predicted.map_or_else(|| "none".into(), number::si)
 }
@@ -142,7 +141,6 @@ pub(crate) fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// How many predictions agree with what was published.
 pub(crate) fn score(c: &Comparison) -> String {
     let claims = match c.claim_score.counted {
         0 => String::new(),

@@ -12,7 +12,6 @@ use crate::table::{NARROWEST, Page};
 /// Columns of one half of a bar.
 const HALF_BAR: usize = 12;
 
-/// The result as indented JSON, ending in a newline. Keys are a stable interface.
 pub fn sensitivity_json(s: &Sensitivity) -> String {
     json_text(s)
 }
@@ -54,7 +53,6 @@ fn partial_warning(page: &mut Page, s: &Sensitivity) {
     }
 }
 
-/// The score at the shipped values, in words.
 pub(crate) fn shipped(s: &Sensitivity) -> String {
     printed::skill(s.score, &s.skill)
 }
@@ -139,7 +137,6 @@ fn tornado(page: &mut Page, s: &Sensitivity) {
     page.table(table);
 }
 
-/// Hits at both ends of the range.
 pub(crate) fn hits(c: &MovedConstant) -> String {
     let at = |s: Option<&reveille_study::Sample>| s.map_or(0, |s| s.hits);
     format!("{}..{}", at(c.samples.first()), at(c.samples.last()))

@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::gain::Gain;
 use crate::suite::SuiteCase;
 
-/// How a scoring ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -27,16 +26,12 @@ pub enum Status {
     Interrupted,
 }
 
-/// What a guardrail found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Guarded {
-    /// Its name.
     pub name: String,
     /// What passes.
     pub about: String,
-    /// Does it hold?
     pub passed: bool,
-    /// How many cells it judged.
     pub cells: usize,
     /// What fails, where, and by how much.
     pub failures: Vec<String>,
@@ -47,9 +42,7 @@ pub struct Guarded {
 pub struct Cell {
     /// 1 is cheap and runs first.
     pub stage: u8,
-    /// Workload.
     pub workload: String,
-    /// Machine.
     pub machine: String,
     /// In the workload's unit.
     pub load: u64,
@@ -68,7 +61,6 @@ pub struct Cell {
     pub(crate) sides: [Side; 2],
 }
 
-/// What guardrails look at, of baseline or candidate.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub(crate) explain: Explain,
@@ -112,7 +104,6 @@ impl Cell {
         self.gain.gain
     }
 
-    /// Bounds of its 95% confidence interval.
     pub fn interval(&self) -> (f64, f64) {
         (self.gain.low, self.gain.high)
     }
@@ -130,7 +121,6 @@ impl Side {
     }
 }
 
-/// A ratio as a change.
 pub(crate) fn percent(ratio: f64) -> String {
     format!("{:+.1}%", 100.0 * (ratio - 1.0))
 }

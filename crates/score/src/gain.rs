@@ -47,7 +47,6 @@ impl Gain {
         Some(Gain::new(mean(&logs), sum / (n * n), sum * sum / squares))
     }
 
-    /// The gain and its bounds.
     pub(crate) fn parts(&self) -> [f64; 3] {
         [self.gain, self.low, self.high]
     }

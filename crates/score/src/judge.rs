@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reveille_measure::three_digits;
 use serde::Serialize;
 
 use crate::candidate::Candidate;
@@ -10,18 +11,14 @@ use crate::gain::Gain;
 use crate::suite::{Guardrail, Limit, Suite};
 use crate::why;
 
-/// A candidate's score.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
-    /// Name of the suite.
     pub suite: String,
     /// What the candidate is compared with.
     pub base: String,
     /// Edits or file; empty for the baseline itself.
     pub candidate: String,
-    /// Seed of all randomness.
     pub seed: u64,
-    /// How it ended.
     pub status: Status,
     /// `combined_score` and its parts.
     pub metrics: BTreeMap<String, f64>,
@@ -58,7 +55,6 @@ impl Score {
         }
     }
 
-    /// The score.
     pub fn combined(&self) -> f64 {
         self.metric("combined_score")
     }
@@ -176,7 +172,7 @@ fn broken(limit: &Limit, cell: &Cell) -> Option<String> {
         _ => f64::INFINITY,
     };
     let says = || {
-        let [base, candidate, most] = [base, candidate, most].map(why::short);
+        let [base, candidate, most] = [base, candidate, most].map(three_digits);
         format!("{label}: {} {base} -> {candidate}, at most {most} passes", limit.figure)
     };
     (candidate > most).then(says)

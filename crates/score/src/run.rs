@@ -14,7 +14,6 @@ use crate::cell::{Cell, Status};
 use crate::judge::{Score, judge};
 use crate::suite::{Suite, SuiteCase};
 
-/// Which cells run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stages {
     /// The cheap ones, and the rest unless those fail a guardrail.
@@ -25,10 +24,8 @@ pub enum Stages {
     All,
 }
 
-/// How to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Which cells.
     pub stages: Stages,
     /// Simulations at a time.
     pub jobs: usize,

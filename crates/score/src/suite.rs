@@ -22,21 +22,17 @@ const SUITES: &[(&str, &str)] = shipped!["default", "holdout"];
 /// Figures of a guardrail that are no explaining numbers.
 const OWN_FIGURES: [&str; 3] = ["gain", "wakeup_p999_ns", "stacked_pct"];
 
-/// Names of the shipped suites.
 pub fn names() -> Vec<&'static str> {
     SUITES.iter().map(|(name, _)| *name).collect()
 }
 
-/// What a score is made of.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// Short name.
     pub name: String,
     /// Baseline, unless the user names another.
     pub base: String,
     /// The suite that checks whether a score generalises; shares no machine and no workload.
     pub holdout: Option<String>,
-    /// Seed of all randomness.
     pub seed: u64,
     /// At least one.
     pub cases: Vec<SuiteCase>,

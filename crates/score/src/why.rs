@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reveille_measure::Explain;
+use reveille_measure::{Explain, three_digits};
 
 use crate::cell::{Cell, Guarded, Status, percent};
 
@@ -58,7 +58,7 @@ fn line(cell: &Cell) -> String {
         .filter(|((.., from), (.., to))| from.is_finite() && to.is_finite())
         .map(|((name, least, from), (.., to))| {
             let factor = ((to + least) / (from + least)).ln().abs();
-            (factor, format!("{name} {} -> {}", short(from), short(to)))
+            (factor, format!("{name} {} -> {}", three_digits(from), three_digits(to)))
         })
         .filter(|(factor, _)| *factor > TELLING.ln())
         .collect();
@@ -83,15 +83,6 @@ fn counters(explain: &Explain) -> Vec<(String, f64, f64)> {
     let again = ["ttwu_count_per_s", "ttwu_local_per_s", "ttwu_wake_remote_per_s", "idle_task_pct"];
     let figures = Explain::FIGURES.iter().filter(|f| !again.contains(&f.name));
     figures.map(|f| of((f, (f.value)(explain)))).collect()
-}
-
-/// Three significant digits; whole where there are more.
-pub(crate) fn short(value: f64) -> String {
-    match value.abs() {
-        x if x >= 99.95 || x == 0.0 => format!("{value:.0}"),
-        x if x >= 9.995 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
 }
 
 /// Cuts artifacts to `bytes`, keys and texts together, whole lines at a time.

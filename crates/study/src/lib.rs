@@ -74,5 +74,4 @@ pub use tune::sensitivity::{
     Sensitivity, SensitivityOptions, sensitivity,
 };
 
-/// Nanoseconds, of virtual or of real time.
-pub type Ns = reveille_measure::Ns;
+pub use reveille_measure::Ns;

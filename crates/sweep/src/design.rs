@@ -26,15 +26,12 @@ pub type CellId = String;
 /// A machine, a workload or a policy file, with a hash of what it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachinePart {
-    /// As columns name it.
     pub name: String,
-    /// How many CPUs it has.
     pub cpus: usize,
     /// Hash of topology, constants and idle states.
     pub digest: String,
 }
 
-/// What the baseline is compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
     /// Edits separated by blanks: `+SIS_SHORT -TTWU_QUEUE`, `idea.c`; empty is the baseline.
@@ -43,7 +40,6 @@ pub struct Edit {
     pub file: Option<String>,
 }
 
-/// A workload with what it is given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadPart {
     /// Its name, and parameters and task groups behind it if it is given any.
@@ -60,7 +56,6 @@ pub struct WorkloadPart {
     pub duration_ns: u64,
 }
 
-/// A metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricPart {
     /// Without the unit.
@@ -87,11 +82,8 @@ pub struct Point {
     pub machine: usize,
     /// Of the bases.
     pub base: usize,
-    /// Of the workloads.
     pub workload: usize,
-    /// Of the workload's loads.
     pub load: usize,
-    /// Of the seeds.
     pub seed: usize,
     /// Values, in the order of the constants.
     pub constants: Vec<f64>,
@@ -106,7 +98,6 @@ pub struct Design {
     pub name: String,
     /// Machines; names differ.
     pub machines: Vec<MachinePart>,
-    /// Kernel baselines.
     pub bases: Vec<String>,
     /// The baseline first, then the edits.
     pub edits: Vec<Edit>,
@@ -114,9 +105,7 @@ pub struct Design {
     pub workloads: Vec<WorkloadPart>,
     /// Constants that vary, by key.
     pub constants: Vec<Constant>,
-    /// Seeds.
     pub seeds: Vec<u64>,
-    /// Runs of each cell.
     pub repeats: u32,
     /// The points of a sample; those of the grid if there is none.
     pub drawn: Option<Vec<Point>>,
@@ -125,9 +114,7 @@ pub struct Design {
 /// A point under one edit.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'a> {
-    /// Its conditions.
     pub point: &'a Point,
-    /// Index into [`Design::edits`].
     pub edit: usize,
 }
 
@@ -149,7 +136,6 @@ struct Content<'a> {
 }
 
 impl Design {
-    /// Tells sweeps apart.
     pub fn id(&self) -> String {
         digest_of(self)
     }
@@ -165,7 +151,6 @@ impl Design {
         points
     }
 
-    /// How many points there are, those included that are the same.
     pub(crate) fn size(&self) -> usize {
         if let Some(drawn) = &self.drawn {
             return drawn.len();
@@ -221,7 +206,6 @@ impl Design {
         amount(&self.workloads[point.workload].loads[point.load], self.machines[point.machine].cpus)
     }
 
-    /// Id of a point.
     pub fn point_id(&self, point: &Point) -> String {
         let workload = &self.workloads[point.workload];
         let mut metrics: Vec<&str> = workload.metrics.iter().map(|m| m.name.as_str()).collect();

@@ -8,21 +8,16 @@ use crate::table::Table;
 /// An edit's changes of one metric of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
-    /// The edit.
     pub edits: String,
-    /// The workload.
     pub workload: String,
-    /// The metric.
     pub metric: String,
     /// Cells with a change.
     pub cells: usize,
     /// Of these, better and worse by more than the noise of the repeats.
     pub better: usize,
-    /// Worse.
     pub worse: usize,
     /// Geometric mean of the changes, in percent.
     pub mean_change_pct: Option<f64>,
-    /// The worst change.
     pub worst_change_pct: Option<f64>,
     /// Id of its cell.
     pub worst_cell: Option<String>,

@@ -8,7 +8,6 @@ use reveille_place::InputError;
 use reveille_study::StudyError;
 use thiserror::Error;
 
-/// Why a sweep could not be read, run or merged.
 #[derive(Debug, Error, Diagnostic)]
 pub enum SweepError {
     /// A file, an option, or an argument cannot be used.
@@ -19,22 +18,14 @@ pub enum SweepError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Study(#[from] StudyError),
-    /// The journal could not be written.
     #[error("cannot write {}: {error}", path.display())]
     #[diagnostic(help("free space there and run the same command again: finished cells are kept"))]
-    Journal {
-        /// The journal.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Journal { path: PathBuf, error: io::Error },
     /// Cells that no input has.
     #[error("{missing} of {cells} cells are missing{shards}, such as {example}")]
     #[diagnostic(help("run `reveille sweep` with the missing shards, and merge all of them"))]
     Missing {
-        /// How many cells.
         missing: usize,
-        /// Of how many.
         cells: usize,
         /// `: shards 2/4 and 3/4`, where the inputs are shards.
         shards: String,

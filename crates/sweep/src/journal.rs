@@ -35,16 +35,13 @@ enum Record {
     Cell { cell: CellId, outcome: Outcome },
 }
 
-/// The journal of a sweep under way.
 pub struct Journal {
     path: PathBuf,
     file: File,
 }
 
-/// What a journal says.
 #[derive(Default)]
 pub struct Known {
-    /// Finished cells.
     pub outcomes: Outcomes,
     /// Cells that were begun and did not finish; a policy file may have ended the process.
     pub suspects: Vec<CellId>,

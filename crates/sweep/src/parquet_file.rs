@@ -38,11 +38,8 @@ const ANEW: &str = "run `reveille sweep` again, or copy the file again";
 /// A finished sweep, or a finished part of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// What it ran.
     pub design: Design,
-    /// Which part of it.
     pub shard: Shard,
-    /// The rows.
     pub table: Table,
 }
 
@@ -79,9 +76,6 @@ impl Finished {
     }
 
     /// The bytes of a Parquet file.
-    ///
-    /// # Errors
-    /// The encoder's.
     pub fn to_parquet(&self) -> Result<Vec<u8>, SweepError> {
         let failed = |error: ParquetError| {
             let mistake =
@@ -240,7 +234,6 @@ fn decode(bytes: Vec<u8>) -> Result<Finished, Mistake> {
     Ok(Finished { design: about.design, shard, table })
 }
 
-/// All rows of a column chunk.
 fn cells<T: DataType>(mut reader: ColumnReaderImpl<T>) -> Result<Vec<Option<T::T>>, Mistake> {
     let mut all = Vec::new();
     loop {

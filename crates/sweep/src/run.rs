@@ -15,9 +15,7 @@ use crate::design::{Cell, CellId, Design, Point};
 use crate::error::SweepError;
 use crate::journal::{Journal, Known, Outcome, Outcomes};
 
-/// A sweep with all that it needs to run.
 pub struct Sweep {
-    /// What it runs.
     pub design: Design,
     pub(crate) machines: Vec<Machine>,
     pub(crate) workloads: Vec<LoadedWorkload>,

@@ -364,7 +364,6 @@ impl Spec {
         })
     }
 
-    /// `16` or `50%`.
     fn load_text(&self, load: &Spanned<Value>) -> Result<String, SweepError> {
         let text = match load.get_ref() {
             Value::Integer(number) if *number > 0 => return Ok(number.to_string()),

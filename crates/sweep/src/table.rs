@@ -13,11 +13,9 @@ use crate::run::cells;
 pub struct Column {
     /// As in the file.
     pub name: String,
-    /// A value, or none, for each row.
     pub values: Values,
 }
 
-/// Values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// UTF-8.
@@ -56,7 +54,6 @@ const WHOLE: [&str; 3] = ["cpus", "load", "seed"];
 const NUMBERS: [&str; 6] = ["value", "std", "baseline", "baseline_std", "change_pct", "p_value"];
 
 impl Values {
-    /// How many rows there are.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(values) => values.len(),
@@ -65,7 +62,6 @@ impl Values {
         }
     }
 
-    /// Are there none?
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -80,7 +76,6 @@ impl Values {
         .unwrap_or_default()
     }
 
-    /// The rows at these places.
     pub(crate) fn pick(&self, rows: &[usize]) -> Values {
         match self {
             Values::Text(values) => Values::Text(rows.iter().map(|&r| values[r].clone()).collect()),
@@ -198,7 +193,6 @@ impl Table {
         }
     }
 
-    /// How many rows it has.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
     }

@@ -9,14 +9,10 @@ use crate::Ns;
 /// No time in a workload is longer than this.
 pub(crate) const MAX_TIME_NS: Ns = 3_600_000_000_000;
 
-/// What a parameter or a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A whole number.
     Count,
-    /// Nanoseconds.
     Time,
-    /// One of some names.
     Choice,
 }
 
@@ -49,7 +45,6 @@ impl Kind {
         }
     }
 
-    /// The kind of a parameter whose default is this.
     pub(crate) fn of_default(text: &str) -> Kind {
         let number = |c: char| c.is_ascii_digit() || c == '_' || c == '+' || c == '-';
         if text.chars().all(number) { Kind::Count } else { Kind::Time }
@@ -78,7 +73,6 @@ pub(crate) struct ParamKind {
 }
 
 impl ParamKind {
-    /// Reads a value: a number, a time, or the index of a choice.
     pub(crate) fn parse(&self, text: &str) -> Result<u64, Mistake> {
         if self.kind != Kind::Choice {
             return self.kind.parse(text);
@@ -104,7 +98,6 @@ impl Amount {
         Ok(amount)
     }
 
-    /// The value with the parameters' values filled in.
     pub(crate) fn value(&self, params: &[u64]) -> Result<u64, Mistake> {
         Ok(match self {
             Amount::Fixed(value) => *value,

@@ -23,7 +23,6 @@ const PIPE_BYTES: u32 = 65_536;
 
 /// Numbers that a load and parameters lead to.
 struct Filled<'a> {
-    /// Value of each parameter.
     values: &'a [u64],
     /// Tasks of each role in an instance.
     counts: &'a [u64],
@@ -95,7 +94,6 @@ impl Workload {
         })
     }
 
-    /// Every parameter's value, in the order of the file.
     fn values(&self, params: &BTreeMap<String, String>) -> Result<Vec<u64>, WorkloadError> {
         let wrong = |param: &str, mistake: Mistake| WorkloadError::Param {
             workload: self.name.clone(),
@@ -113,7 +111,6 @@ impl Workload {
         self.params.iter().zip(&self.param_kinds).map(value).collect()
     }
 
-    /// Tasks of each role in one instance.
     fn counts(&self, values: &[u64]) -> Result<Vec<u64>, WorkloadError> {
         let count = |task: &TaskSource| {
             let wrong = |problem: String, help: &str| {

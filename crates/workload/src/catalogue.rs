@@ -29,7 +29,6 @@ const CATALOGUE: &[(&str, &str)] = catalogue![
     "udp_rr",
 ];
 
-/// Names of the catalogue's workloads, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     CATALOGUE.iter().map(|(name, _)| *name)
 }

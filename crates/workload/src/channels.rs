@@ -19,14 +19,12 @@ pub(crate) struct ChannelSource {
 /// How its messages travel.
 #[derive(Clone, Debug)]
 pub(crate) enum KindSource {
-    /// As written.
     Fixed(ChannelKind),
     /// As a parameter chooses: its index, and what each choice means.
     Param(usize, Vec<ChannelKind>),
 }
 
 impl KindSource {
-    /// The kind with the parameters' values filled in.
     pub(crate) fn value(&self, values: &[u64]) -> ChannelKind {
         match self {
             KindSource::Fixed(kind) => *kind,
@@ -51,7 +49,6 @@ pub(crate) struct ChannelRef {
     pub(crate) which: Which,
 }
 
-/// Which channels of an array an operation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     /// The only one.

@@ -10,30 +10,18 @@ use thiserror::Error;
 /// [`Workload::build`](crate::Workload::build) failed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum WorkloadError {
-    /// No workload has this name, or its file cannot be read or has a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Input(#[from] InputError),
-    /// The workload cannot run at this load.
     #[error("workload `{workload}` at load {load}: {mistake}")]
     #[diagnostic(help("{}", mistake.help))]
-    Load {
-        /// Name of the workload.
-        workload: String,
-        /// Load, in the workload's unit.
-        load: u64,
-        /// What is wrong with it, and the fix.
-        mistake: Mistake,
-    },
-    /// A parameter does not exist or cannot have this value.
+    Load { workload: String, load: u64, mistake: Mistake },
     #[error("workload `{workload}`: parameter `{param}`: {mistake}")]
     #[diagnostic(help("{}", mistake.help))]
     Param {
-        /// Name of the workload.
         workload: String,
         /// The parameter, as given.
         param: String,
-        /// What is wrong with it, and the fix.
         mistake: Mistake,
     },
 }

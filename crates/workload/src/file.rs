@@ -56,12 +56,6 @@ const MAX_RECORDS: usize = 16;
 
 impl Workload {
     /// Reads a workload file; `file` names it in messages.
-    ///
-    /// # Errors
-    /// [`InputError::File`] for anything that is not a workload: unknown or
-    /// missing keys and operations; names that nothing declares, or that nothing
-    /// uses; values that are no counts or times; a task that would never take
-    /// time, or would wait for what no task does.
     pub fn parse(file: &str, text: &str) -> Result<Workload, WorkloadError> {
         let source = Source::new(file, text);
         let document = DeTable::parse(text).map_err(|error| {
@@ -102,7 +96,6 @@ impl Workload {
         Ok(workload)
     }
 
-    /// The file as it was read, comments included.
     pub fn source_text(&self) -> &str {
         &self.source.text
     }

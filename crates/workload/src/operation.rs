@@ -115,7 +115,6 @@ const MODIFIERS: [&str; 9] =
 /// The name of a latency that `record = true` records.
 const UNNAMED: &str = "latency";
 
-/// The operations of a `program`.
 pub(crate) fn program(
     entry: Entry,
     names: &Names,
@@ -134,7 +133,6 @@ pub(crate) fn program(
 /// What stands beside the operation in its table.
 struct Modifiers<'a> {
     table: &'a Table<'a>,
-    /// The operation's key.
     key: &'a str,
     names: &'a Names<'a>,
 }

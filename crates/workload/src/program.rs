@@ -4,13 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds.
-pub type Ns = u64;
+pub use reveille_measure::Ns;
 
 /// A workload with all numbers filled in, ready to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// Name of the workload.
     pub name: String,
     /// The task programs; many tasks share one.
     pub roles: Vec<Role>,
@@ -27,7 +25,6 @@ pub struct Program {
     pub arrivals: Arrivals,
     /// Names of the latencies that tasks record, by the number in [`Op::Record`].
     pub records: Vec<String>,
-    /// What the result of a run is.
     pub metric: Metric,
 }
 
@@ -42,13 +39,11 @@ impl Program {
 /// A task program: its operations are repeated until the run ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
-    /// Such as `worker`.
     pub name: String,
     /// Never empty, and never without an operation that takes time or blocks.
     pub ops: Vec<Op>,
 }
 
-/// One task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// Index into [`Program::roles`].
@@ -68,7 +63,6 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// The only task of its kind, which shares nothing with others.
     pub fn of_role(role: u16) -> TaskSpec {
         TaskSpec {
             role,
@@ -102,7 +96,6 @@ pub struct Arrivals {
     pub of_task: Vec<Vec<Arrival>>,
 }
 
-/// A piece of work for one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
     /// When it comes, from the start of the run or of the repetition.
@@ -112,7 +105,6 @@ pub struct Arrival {
 }
 
 impl Arrivals {
-    /// Does any work arrive?
     pub fn some(&self) -> bool {
         self.of_task.iter().any(|arrivals| !arrivals.is_empty())
     }
@@ -128,7 +120,6 @@ impl Arrivals {
         begins.collect()
     }
 
-    /// How many pieces there are.
     pub fn count(&self) -> usize {
         self.of_task.iter().map(Vec::len).sum()
     }
@@ -176,15 +167,9 @@ pub enum Op {
     Spin(Ns),
     /// Sends one message of `bytes`, whole; wakes a receiver as the channel's kind has it
     /// (sync). Blocks while there is no room.
-    Send {
-        /// To where.
-        channel: Port,
-        /// Size of the message.
-        bytes: u32,
-    },
+    Send { channel: Port, bytes: u32 },
     /// Receives one message; blocks while there is none.
     Recv {
-        /// From where.
         channel: Port,
         /// The message's length is received by a call of its own before the rest.
         framed: bool,
@@ -195,7 +180,6 @@ pub enum Op {
     Syscall(Ns),
     /// Sleeps for `time` plus a uniform random part below `jitter`.
     Sleep {
-        /// Fixed part.
         time: Ns,
         /// Random part is below this; 0 for none.
         jitter: Ns,
@@ -206,7 +190,6 @@ pub enum Op {
     /// began; does not sleep if that is over. Notes the moment for `Record`: that at which
     /// the sleep is to end, or the present one if there is none.
     Period {
-        /// Length of the period.
         period: Ns,
         /// Late once, the next period is counted from the lateness on; otherwise the task
         /// catches up.
@@ -229,21 +212,12 @@ pub enum Op {
         jitter: Ns,
     },
     /// Posts the futex of a task; wakes it if it waits (not sync).
-    Post {
-        /// Task within the instance.
-        task: u16,
-    },
+    Post { task: u16 },
     /// Puts itself at the head of a list.
-    Join {
-        /// List within the instance.
-        list: u16,
-    },
+    Join { list: u16 },
     /// Resets the task's own futex, takes a whole list, notes the time once, and posts
     /// each task on it, last in first.
-    WakeList {
-        /// List within the instance.
-        list: u16,
-    },
+    WakeList { list: u16 },
     /// Sends a request, stamped with its time, to each of the next `count` tasks in turn
     /// of those from `first` on; wakes those that wait for one (not sync).
     Request {
@@ -273,15 +247,9 @@ pub enum Op {
     /// Gives that lock back, on whatever CPU the task runs now.
     UnlockCpu,
     /// Takes a mutex; blocks while another task has it. First come, first served.
-    Lock {
-        /// Mutex within the instance.
-        lock: u16,
-    },
+    Lock { lock: u16 },
     /// Gives a mutex back, and wakes the task that has waited longest (not sync).
-    Unlock {
-        /// Mutex within the instance.
-        lock: u16,
-    },
+    Unlock { lock: u16 },
     /// Counts this many finished operations.
     Count(u32),
     /// Says that the task is there, and blocks until `Release`; goes on at once after that.
@@ -297,7 +265,6 @@ pub enum Op {
     },
     /// Goes `back` operations, until those have been done `times` times.
     Again {
-        /// How far.
         back: u16,
         /// How often in all; 1 or more.
         times: u32,
@@ -338,7 +305,6 @@ pub enum MetricKind {
 }
 
 impl MetricKind {
-    /// Is a higher figure better?
     pub fn higher_is_better(&self) -> bool {
         matches!(self, MetricKind::Throughput)
     }

@@ -43,7 +43,6 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The value of a key, if it is there.
     pub(crate) fn get(&self, key: &str) -> Option<Entry<'a>> {
         let (key, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
         Some(Entry { source: self.source, key: key.get_ref(), value })
@@ -57,7 +56,6 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// All entries in the order of the file.
     pub(crate) fn entries(&self) -> Vec<(Range<usize>, Entry<'a>)> {
         let mut all: Vec<_> = self
             .table
@@ -70,7 +68,6 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Where the value stands.
     pub(crate) fn span(&self) -> Range<usize> {
         self.value.span()
     }
@@ -84,7 +81,6 @@ impl<'a> Entry<'a> {
         Err(self.error(Mistake::new(problem, "at most 65535 are possible in one instance")))
     }
 
-    /// This value is wrong.
     pub(crate) fn error(&self, mistake: Mistake) -> WorkloadError {
         self.source.error(&self.span(), Some(self.key), mistake)
     }
@@ -112,12 +108,10 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Is the value `true` or `false`?
     pub(crate) fn is_boolean(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::Boolean(_))
     }
 
-    /// Is the value a table?
     pub(crate) fn is_table(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::Table(_))
     }
@@ -155,7 +149,6 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A table.
     pub(crate) fn table(&self, example: &str) -> Result<Table<'a>, WorkloadError> {
         match self.value.get_ref() {
             DeValue::Table(table) => Ok(Table { source: self.source, span: self.span(), table }),

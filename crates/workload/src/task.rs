@@ -41,7 +41,6 @@ pub(crate) enum ProcessSource {
 }
 
 impl ProcessSource {
-    /// The parameter that chooses it.
     pub(crate) fn param(&self) -> Option<usize> {
         match self {
             ProcessSource::Fixed(_) => None,
@@ -49,7 +48,6 @@ impl ProcessSource {
         }
     }
 
-    /// With the parameters' values filled in.
     pub(crate) fn value(&self, values: &[u64]) -> Process {
         match self {
             ProcessSource::Fixed(process) => *process,
@@ -79,7 +77,6 @@ pub(crate) fn role_names(top: &Table) -> Result<Vec<String>, WorkloadError> {
     Ok(names)
 }
 
-/// All tasks.
 pub(crate) fn read(top: &Table, names: &Names) -> Result<Vec<TaskSource>, WorkloadError> {
     let items = top.require("task", TASK)?.array(TASK)?;
     items.into_iter().zip(names.roles).map(|(item, name)| task(item, name, names)).collect()

@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reveille_host::HostError;
 use reveille_host::calibrate::{
-    Calibration, CpuTimes, Derived, Host, Measurement, Noise, allowed_cpus, derive, measure, pairs,
-    plan,
+    Calibration, Derived, Host, Measurement, Noise, allowed_cpus, derive, measure, pairs, plan,
 };
+use reveille_host::{HostError, Watch};
 use reveille_machine::{IdleState, Machine};
 use serde::Serialize;
 
@@ -54,7 +53,6 @@ pub struct CalibrateArgs {
     json: bool,
 }
 
-/// The object of `--json`.
 #[derive(Serialize)]
 struct CalibrationJson<'a> {
     output: String,
@@ -82,7 +80,6 @@ struct IdleJson<'a> {
     how: &'a str,
 }
 
-/// Measures this host and writes the file.
 pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
     let output = new_file(&args.output, args.force)?;
     let base = reveille_machine::load("host")?;
@@ -172,18 +169,18 @@ fn take(
     let program = std::env::current_exe().map_err(|error| {
         HostError::system("find this command's own file", error, "start it by its path")
     })?;
-    let watched = CpuTimes::now()?;
+    let watch = Watch::begin();
     std::thread::sleep(WATCH);
-    let before = CpuTimes::now()?;
-    let noise_before = Noise::between(watched, before, 0.0);
+    let noise_before = Noise::since(&watch, 0.0);
     for complaint in noise_before.complaints() {
         say(format_args!("reveille: before measuring, {complaint}"));
     }
+    let watch = Watch::begin();
     let progress = Progress::labelled("calibrating ");
     let measured = measure(&program, &probes, stop, &|done| progress.tell(done, probes.len()));
     progress.finish();
     let measured = measured?;
-    let noise = Noise::between(before, CpuTimes::now()?, Noise::spread_of(&measured));
+    let noise = Noise::since(&watch, Noise::spread_of(&measured));
     let complaints = noise.complaints();
     let found = derive(base, &host, &pairs, &measured);
     Ok(Taken { found, host, measured, noise_before, noise, complaints, rounds })

@@ -52,7 +52,6 @@ pub struct FitArgs {
     json: bool,
 }
 
-/// Fits a machine and shows every step.
 pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
     let machine = reveille_machine::load(&args.machine)?;
     let output = args.output.as_deref().map(|path| new_file(path, &machine)).transpose()?;

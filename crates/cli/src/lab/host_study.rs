@@ -86,7 +86,6 @@ fn this_host() -> Result<ThisHost, CliError> {
     Ok(ThisHost::new(this_command()?))
 }
 
-/// Measures a study.
 pub fn measured(study: &Study) -> Result<Comparison, CliError> {
     let host = this_host()?;
     let stop = watch_signals()?;

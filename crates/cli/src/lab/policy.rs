@@ -44,7 +44,6 @@ pub struct CheckArgs {
     json: bool,
 }
 
-/// JSON of `policy check`.
 #[derive(Serialize)]
 struct CheckJson<'a> {
     file: String,
@@ -53,7 +52,6 @@ struct CheckJson<'a> {
     messages: &'a [Message],
 }
 
-/// Runs `reveille policy`.
 pub fn policy(command: &PolicyCommand) -> Result<ExitCode, CliError> {
     match command {
         PolicyCommand::New(args) => new(args),

@@ -53,7 +53,6 @@ fn time(text: &str) -> Result<u64, String> {
     duration_ns(text).map_err(|error| error.to_string())
 }
 
-/// Runs `reveille score`.
 pub fn score(args: &ScoreArgs) -> Result<ExitCode, CliError> {
     let deadline = args.time_limit.map(|ns| Instant::now() + std::time::Duration::from_nanos(ns));
     let mut suite = Suite::load(&args.suite)?;

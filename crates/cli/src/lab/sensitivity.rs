@@ -67,10 +67,8 @@ pub struct SensitivityArgs {
     html: Option<PathBuf>,
 }
 
-/// Default of `--output` with `--all`.
 const RECORD: &str = "docs/sensitivity.json";
 
-/// Moves the constants of a study, given by name or file.
 pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     let Some(name) = &args.study else {
         return all(args);
@@ -110,7 +108,6 @@ fn loaded(name: &str, args: &SensitivityArgs) -> Result<Study, CliError> {
     Ok(study)
 }
 
-/// Finds the fragile rows of every shipped study.
 fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     let path = args.output.as_deref().unwrap_or(Path::new(RECORD));
     let record = OutputFile::prepare("--output", path)?;

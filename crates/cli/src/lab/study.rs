@@ -33,7 +33,6 @@ pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
     run(study, Costs::Calibrate, &args.run)
 }
 
-/// Runs the study of absolute figures, and writes its page.
 fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
     let page = OutputFile::prepare("--baselines", path)?;
     let study = edited(reveille_study::load(reveille_study::BASELINES)?, args)?;
@@ -60,7 +59,6 @@ fn edited(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     Ok(study)
 }
 
-/// Runs every shipped study, and records how predictions agree with their sources.
 fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
     let record = OutputFile::prepare("--fidelity", path)?;
@@ -103,7 +101,6 @@ fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), 
     print(&(text + &reveille_report::score_table(summary, width())))
 }
 
-/// Runs a comparison given on the command line.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     let on = args.on.unwrap_or_default();
     let files = match policy::files(&args.policy, on)? {

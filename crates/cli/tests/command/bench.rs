@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{json, output, reveille};
+use super::{failure, json, output, refused, reveille, send, words};
 
 /// Standard output of a bench that succeeds. Without privileges the command says on standard
 /// error that there is no task group.
@@ -18,17 +18,6 @@ fn text(args: &[&str]) -> String {
     assert!(output.status.success(), "{args:?}: {errors}");
     assert!(errors.is_empty() || errors.contains("no task group of its own"), "{errors}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-/// Runs with these, which must fail with this code and all of `words` in the message.
-fn refused(args: &[&str], code: i32, words: &[&str]) {
-    let output = output(args);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
-    assert!(output.stdout.is_empty(), "{args:?} printed a result");
-    for word in words {
-        assert!(errors.contains(word), "{args:?}: no `{word}` in {errors}");
-    }
 }
 
 #[test]
@@ -88,21 +77,27 @@ fn output_is_shown_if_asked_for() {
 
 #[test]
 fn what_fails_is_named() {
-    refused(&["bench", "--", "no-such-program"], 2, &["start `no-such-program`", "No such file"]);
-    refused(&["bench", "--", "/etc/passwd"], 2, &["start `/etc/passwd`", "chmod +x"]);
-    refused(
-        &["bench", "--warmup", "0", "--repeats", "3", "--", "sh", "-c", "exit 7"],
-        1,
-        &["`sh -c exit 7` ended with exit code 7 in run 1 of 3", "--show-output"],
-    );
-    refused(&["bench", "--", "sh", "-c", "kill -9 $$"], 1, &["killed by signal 9 in warm-up run"]);
-    refused(&["bench"], 2, &["COMMAND"]);
-    refused(&["bench", "true"], 2, &["true"]);
-    refused(&["bench", "--repeats", "0", "--", "true"], 2, &["--repeats"]);
-    refused(&["bench", "--cpus", "0-", "--", "true"], 2, &["--cpus"]);
-    refused(&["bench", "--cpus", "4000", "--", "true"], 2, &["CPU 4000"]);
-    refused(&["bench", "--save", "/nowhere/run.json", "--", "true"], 2, &["--save", "/nowhere"]);
-    refused(&["bench", "--before", "a.json"], 2, &["--after"]);
+    let says = |code, args: &[&str], parts: &[&str]| {
+        let errors = failure(&mut reveille(&[&["bench"], args].concat()), code);
+        assert!(parts.iter().all(|part| errors.contains(part)), "{args:?}: {errors}");
+    };
+    let seventh = words("--warmup 0 --repeats 3 -- sh -c");
+    let run = ["`sh -c exit 7` ended with exit code 7 in run 1 of 3", "--show-output"];
+    says(1, &[&seventh[..], &["exit 7"]].concat(), &run);
+    says(1, &["--", "sh", "-c", "kill -9 $$"], &["killed by signal 9 in warm-up run"]);
+    for (line, parts) in [
+        ("-- no-such-program", ["start `no-such-program`", "No such file"]),
+        ("-- /etc/passwd", ["start `/etc/passwd`", "chmod +x"]),
+        ("", ["COMMAND", ""]),
+        ("true", ["true", ""]),
+        ("--repeats 0 -- true", ["--repeats", ""]),
+        ("--cpus 0- -- true", ["--cpus", ""]),
+        ("--cpus 4000 -- true", ["CPU 4000", ""]),
+        ("--save /nowhere/run.json -- true", ["--save", "/nowhere"]),
+        ("--before a.json", ["--after", ""]),
+    ] {
+        says(2, &words(line), &parts);
+    }
 }
 
 #[test]
@@ -133,11 +128,11 @@ fn saved_runs_are_compared() {
         [("{", "no JSON"), ("{}", "no `format`"), (r#"{"format": 99}"#, "format is 99")]
     {
         fs::write(&bad, content).unwrap();
-        refused(&["bench", "--before", &bad, "--after", &long], 2, &["bad.json", problem]);
+        refused(&["bench", "--before", &bad, "--after", &long], &["bad.json", problem]);
     }
-    refused(&["bench", "--before", "none.json", "--after", &long], 2, &["none.json"]);
+    refused(&["bench", "--before", "none.json", "--after", &long], &["none.json"]);
     let device = ["bench", "--before", "/dev/zero", "--after", &long];
-    refused(&device, 2, &["it is a device; name a regular file"]);
+    refused(&device, &["it is a device; name a regular file"]);
 }
 
 #[test]
@@ -203,8 +198,7 @@ fn however_it_ends_nothing_is_left() {
         let mark = Mark::new(signal);
         let child = start(&mark);
         let pid = child.id();
-        let kill = format!("kill -{signal} {pid}");
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        send(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), code, "{signal}");
         assert!(output.stdout.is_empty(), "{signal}: half a result");
@@ -221,20 +215,8 @@ fn however_it_ends_nothing_is_left() {
 fn a_limit_is_kept_and_counted() {
     let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
     let limit = "quota=10ms,period=100ms";
-    let args = [
-        "bench",
-        "--cgroup",
-        limit,
-        "--repeats",
-        "2",
-        "--warmup",
-        "0",
-        "--json",
-        "--",
-        "sh",
-        "-c",
-        spin,
-    ];
+    let line = format!("bench --cgroup {limit} --repeats 2 --warmup 0 --json -- sh -c");
+    let args = [&words(&line)[..], &[spin]].concat();
     let output = output(&args);
     let errors = String::from_utf8_lossy(&output.stderr);
     if errors.contains("task group") {

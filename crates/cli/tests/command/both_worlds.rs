@@ -1,31 +1,20 @@
 //! `--on host` and `--on sim,host`: real runs of some milliseconds, in every form, and what
 //! is refused or interrupted. Nothing is said about speed, for the host may be busy.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{json, output, reveille, stdout};
+use super::{json, refused, reveille, send, stdout, words};
 
 /// One pair for some milliseconds, twice.
-const PAIR: [&str; 11] = [
-    "compare",
-    "--workload",
-    "context_switch1",
-    "--load",
-    "1",
-    "--repeats",
-    "2",
-    "--warmup",
-    "10ms",
-    "--duration",
-    "50ms",
-];
+const PAIR: &str = "compare --workload context_switch1 --load 1 --repeats 2 --warmup 10ms \
+                    --duration 50ms";
 
 fn pair<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    PAIR.into_iter().chain(more.iter().copied()).collect()
+    [&words(PAIR)[..], more].concat()
 }
 
 fn kernel() -> String {
@@ -123,17 +112,10 @@ fn what_this_host_cannot_do_is_refused_at_once() {
         (&["--on", "host", "--base", "hots", "--with", "cpus=0"], &["--base", "`host`"]),
         (&["--with", "cpus=0"], &["--machine", "--base"]),
     ];
-    for (more, words) in cases {
-        let output = output(&pair(more));
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{more:?}: {errors}");
-        assert!(output.stdout.is_empty(), "{more:?}");
-        for word in *words {
-            assert!(errors.contains(word), "{more:?}: `{word}` in {errors}");
-        }
+    for (more, parts) in cases {
+        refused(&pair(more), parts);
     }
-    let all = output(&["study", "--all", "--on", "host"]);
-    assert_eq!(all.status.code(), Some(2));
+    refused(&["study", "--all", "--on", "host"], &[]);
 }
 
 #[test]
@@ -144,8 +126,7 @@ fn an_interrupted_measurement_shows_its_whole_passes() {
     let piped = Stdio::piped;
     let child = reveille(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
     sleep(Duration::from_millis(2500));
-    let kill = format!("kill -INT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    send(&child, "INT");
     let sent = Instant::now();
     let output = child.wait_with_output().unwrap();
     assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());

@@ -1,11 +1,11 @@
 //! `reveille calibrate` refuses what it cannot write before it measures, and leaves nothing
 //! behind when it is interrupted.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{output, reveille};
+use super::{refused, reveille, send};
 
 #[test]
 fn refuses_bad_outputs_at_once() {
@@ -22,17 +22,12 @@ fn refuses_bad_outputs_at_once() {
     ];
     for (path, problem, help) in cases {
         let start = Instant::now();
-        let output = output(&["calibrate", "-o", path]);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains("--output") && errors.contains(problem), "{errors}");
-        assert!(errors.contains(help), "{errors}");
-        assert!(output.stdout.is_empty());
+        refused(&["calibrate", "-o", path], &["--output", problem, help]);
         assert!(start.elapsed() < Duration::from_secs(2), "measures for nothing");
     }
     assert_eq!(std::fs::read_to_string(&there).unwrap(), "somebody's work");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-    assert_eq!(output(&["calibrate"]).status.code(), Some(2), "without --output");
+    refused(&["calibrate"], &["--output"]);
 }
 
 #[test]
@@ -44,8 +39,7 @@ fn an_interrupt_ends_it_and_all_that_it_started() {
     sleep(Duration::from_millis(900));
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let started = std::fs::read_to_string(children).unwrap_or_default();
-    let kill = format!("kill -INT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    send(&child, "INT");
     let sent = Instant::now();
     let output = child.wait_with_output().unwrap();
     assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::{json, output, reveille, small, stdout};
+use super::{failure, json, reveille, small, stdout};
 
 #[test]
 fn help_groups_the_commands_by_what_one_wants() {
@@ -31,7 +31,7 @@ fn recordings_have_commands_of_their_own_and_keep_the_old_names() {
     stdout(&["usage", "import", &table, "-o", &old]);
     assert_eq!(fs::read(&new).unwrap(), fs::read(&old).unwrap());
     assert_eq!(stdout(&["show", &new, "--json"]), stdout(&["usage", "show", &new, "--json"]));
-    assert_eq!(output(&["record"]).status.code(), Some(2));
+    failure(&mut reveille(&["record"]), 2);
 }
 
 #[test]
@@ -134,10 +134,9 @@ fn a_full_disk_does_not_lose_the_result() {
 fn errors_neither_fill_nor_drive_a_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let refused = |args: &[&str]| {
-        let output = output(args);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(!output.stderr.contains(&b'\x1b') && !output.stderr.contains(&b'\r'), "{args:?}");
-        String::from_utf8(output.stderr).unwrap()
+        let errors = failure(&mut reveille(args), 2);
+        assert!(!errors.contains(['\x1b', '\r']), "{args:?}");
+        errors
     };
     let file = |name: &str, text: String| {
         let path = directory.path().join(name);

@@ -4,25 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{json, output, reveille};
-
-/// Runs `args`, which must be refused soon, with all of `words`.
-fn refused(args: &[&str], words: &[&str]) {
-    let mut child = reveille(args).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(20);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
-    for word in words {
-        assert!(errors.contains(word), "{args:?}: no `{word}` in {errors}");
-    }
-}
+use super::{json, output, refused, words};
 
 #[test]
 fn devices_pipes_and_directories_are_no_input() {
@@ -99,7 +81,7 @@ fn a_hybrid_machine_is_taken_with_a_warning() {
     assert_eq!(machine["machine"]["warnings"].as_array().unwrap().len(), 2);
     let args = "compare --workload context_switch1 --load 2 --base v6.2 --with +SIS_SHORT \
                 --repeats 1 --warmup 1ms --duration 1ms --json --machine";
-    let args: Vec<&str> = args.split_whitespace().chain([file]).collect();
+    let args = [&words(args)[..], &[file]].concat();
     let run = output(&args);
     assert!(run.status.success() && String::from_utf8_lossy(&run.stderr).contains("equally fast"));
     let compared: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -116,7 +98,7 @@ fn a_pass_through_all_phases_is_measured() {
     fs::write(&path, text).unwrap();
     let args = "compare --machine quad-1s4c --load 1 --base v6.2 --with +SIS_SHORT --repeats 1 \
                 --metric idle_pct --json --workload";
-    let args: Vec<&str> = args.split_whitespace().chain(path.to_str()).collect();
+    let args = [&words(args)[..], &[path.to_str().unwrap()]].concat();
     let idle = |result: &serde_json::Value| {
         result["rows"][0]["baseline"]["mean"].as_f64().expect("a share of time")
     };
@@ -136,7 +118,7 @@ fn a_pass_through_all_phases_is_measured() {
 fn a_quantile_of_too_few_samples_is_no_number() {
     let args = "compare --machine quad-1s4c --workload schbench --load 1 --base v6.2 --with \
                 +SIS_SHORT --repeats 2 --warmup 1ms --duration 3ms --metric p99";
-    let args: Vec<&str> = args.split_whitespace().collect();
+    let args = words(args);
     let table = String::from_utf8(output(&args).stdout).unwrap();
     let row = table.lines().find(|line| line.trim_start().starts_with("1 ")).unwrap();
     assert!(row.contains("too few") && !row.contains('±'), "{table}");

@@ -1,12 +1,12 @@
 //! Ctrl-C and its like: the finished rows are printed, within a second.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::reveille;
+use super::{reveille, send};
 
 /// One case that is over at once, and one that is never over.
 const STUDY: &str = r#"
@@ -41,14 +41,9 @@ fn start(directory: &tempfile::TempDir, more: &[&str]) -> Child {
     child
 }
 
-fn signal(child: &Child, name: &str) {
-    let kill = format!("kill -{name} {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-}
-
 /// Sends a signal; the command must end within a second.
 fn interrupted(child: Child, name: &str) -> Output {
-    signal(&child, name);
+    send(&child, name);
     let sent = Instant::now();
     let output = child.wait_with_output().unwrap();
     assert!(sent.elapsed() < Duration::from_secs(1), "{name}: {:?}", sent.elapsed());

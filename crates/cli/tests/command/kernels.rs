@@ -2,28 +2,7 @@
 
 use std::fs;
 
-use super::{SMALL, json, output, stdout};
-
-/// A small comparison with these variants in place of its own.
-fn compare<'a>(variants: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
-    let at = SMALL.iter().position(|arg| *arg == "--with").unwrap();
-    let mut args = [&SMALL[..at], &SMALL[at + 2..]].concat();
-    for variant in variants {
-        args.extend(["--with", variant]);
-    }
-    args.extend(more);
-    args
-}
-
-fn refused(args: &[&str], words: &[&str]) {
-    let output = output(args);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
-    assert!(output.stdout.is_empty());
-    for word in words {
-        assert!(errors.contains(word), "{args:?}: no `{word}` in {errors}");
-    }
-}
+use super::{json, refusals, small_of as compare, stdout, words};
 
 #[test]
 fn two_kernels_are_compared() {
@@ -58,23 +37,21 @@ fn a_study_may_have_a_kernel_as_its_variant() {
 }
 
 #[test]
-fn kernels_that_are_no_variant_are_refused() {
-    refused(&compare(&["v6.2"], &[]), &["--with", "`v6.2`"]);
-    refused(&compare(&["v6.4"], &[]), &["--with", "`v6.4` has the features of v6.2"]);
-    refused(&compare(&["v6.112"], &[]), &["--with", "did you mean `v6.12`?"]);
-    refused(&compare(&["v6.12", "v6.12"], &[]), &["--with", "given twice"]);
-    let here = ["compare", "--on", "host", "--workload", "context_switch1", "--load", "1"];
-    let other = [&here[..], &["--with", "v4.5"]].concat();
-    refused(&other, &["a host runs one kernel", "--on sim"]);
-}
-
-#[test]
-fn a_feature_is_edited_once() {
-    let contradicts = ["`-SIS_SHORT` contradicts `+SIS_SHORT`", "keep the one"];
-    refused(&compare(&["+SIS_SHORT,-SIS_SHORT"], &[]), &contradicts);
-    refused(&compare(&["-WA_IDLE +WA_IDLE"], &[]), &["`+WA_IDLE` contradicts `-WA_IDLE`"]);
-    refused(&compare(&["+SIS_SHORT,+SIS_SHORT"], &[]), &["`+SIS_SHORT` is given twice"]);
-    refused(&compare(&["v6.12 +SIS_SHORT -SIS_SHORT"], &[]), &contradicts);
+fn kernels_that_are_no_variant_and_contradicting_edits_are_refused() {
+    let alone = [
+        "v6.2",
+        "v6.4",
+        "v6.112",
+        "+SIS_SHORT,-SIS_SHORT",
+        "-WA_IDLE +WA_IDLE",
+        "+SIS_SHORT,+SIS_SHORT",
+        "v6.12 +SIS_SHORT -SIS_SHORT",
+    ];
+    let cases = alone.map(|variant| compare(&[variant], &[])).into_iter();
+    insta::assert_snapshot!(refusals(cases.chain([
+        compare(&["v6.12", "v6.12"], &[]),
+        words("compare --on host --workload context_switch1 --load 1 --with v4.5"),
+    ])));
 }
 
 #[test]
@@ -96,9 +73,10 @@ fn without_a_variant_the_baseline_stands_alone() {
     {
         assert!(!page.contains(word), "{word} on the page");
     }
-    let measured = ["compare", "--on", "host", "--workload", "context_switch1", "--load", "1"];
-    let short = ["--repeats", "1", "--warmup", "0ms", "--duration", "5ms"];
-    let measured = stdout(&[&measured[..], &short].concat());
+    let measured = stdout(&words(
+        "compare --on host --workload context_switch1 --load 1 --repeats 1 --warmup 0ms \
+         --duration 5ms",
+    ));
     assert!(measured.contains("baseline") && !measured.contains("candidate"), "{measured}");
     let result = json(&compare(&[], &["--json"]));
     let row = &result["rows"][0];

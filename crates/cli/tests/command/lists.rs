@@ -1,6 +1,6 @@
 //! What there is: a line each, or one in full.
 
-use super::{json, stdout};
+use super::{json, stdout, words};
 
 #[test]
 fn each_list_has_a_line_per_name() {
@@ -93,25 +93,9 @@ fn a_study_is_shown_with_its_published_figures() {
 fn this_host_can_be_shown_and_simulated() {
     let result = json(&["machines", "host", "--json"]);
     assert!(result["machine"]["topology"]["cpus"].as_u64().unwrap() >= 1);
-    let run = json(&[
-        "compare",
-        "--machine",
-        "host",
-        "--workload",
-        "context_switch1",
-        "--load",
-        "1",
-        "--base",
-        "v6.2",
-        "--with",
-        "+SIS_SHORT",
-        "--repeats",
-        "1",
-        "--warmup",
-        "0ms",
-        "--duration",
-        "1ms",
-        "--json",
-    ]);
+    let run = json(&words(
+        "compare --machine host --workload context_switch1 --load 1 --base v6.2 \
+         --with +SIS_SHORT --repeats 1 --warmup 0ms --duration 1ms --json",
+    ));
     assert!(run["rows"][0]["p_value"].is_null());
 }

@@ -24,13 +24,20 @@ mod sweep;
 mod usage;
 mod usage_record;
 
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-/// The command with these arguments.
+/// The command with these arguments. No test loads a scheduler, on whatever host it runs.
 fn reveille(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_reveille"));
-    command.args(args).env("NO_COLOR", "1");
+    command.args(args).env("NO_COLOR", "1").env("SCX_REVEILLE", "/dev/null");
     command
+}
+
+/// A command line as typed, without quotes.
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }
 
 /// Runs it to its end.
@@ -57,28 +64,70 @@ fn json(args: &[&str]) -> serde_json::Value {
     serde_json::from_str(&stdout(args)).expect("standard output is JSON and nothing else")
 }
 
+/// What it says when it fails with this exit code, without a result. A run that is not refused
+/// could last for ever, so it is ended.
+fn failure(command: &mut Command, code: i32) -> String {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+        }
+        sleep(Duration::from_millis(1));
+    }
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {errors}");
+    assert!(output.stdout.is_empty(), "{command:?} printed a result");
+    assert!(!errors.contains("RUST_BACKTRACE"), "{command:?}: {errors}");
+    errors
+}
+
+/// Sends a signal: `INT`.
+fn send(child: &Child, signal: &str) {
+    let kill = format!("kill -{signal} {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+/// Refused with all of `parts` in the message.
+fn refused(args: &[&str], parts: &[&str]) {
+    let errors = failure(&mut reveille(args), 2);
+    for part in parts {
+        assert!(errors.contains(part), "{args:?}: no `{part}` in {errors}");
+    }
+}
+
+/// The messages with which all of these are refused, each below its arguments.
+fn refusals<'a>(cases: impl IntoIterator<Item = Vec<&'a str>>) -> String {
+    let told =
+        |args: Vec<&str>| format!("{}\n{}\n", args.join(" "), failure(&mut reveille(&args), 2));
+    cases.into_iter().map(told).collect()
+}
+
 /// A comparison of a few milliseconds of virtual time.
-const SMALL: [&str; 17] = [
-    "compare",
-    "--machine",
-    "zen4-7950x",
-    "--workload",
-    "context_switch1",
-    "--load",
-    "1,16",
-    "--base",
-    "v6.2",
-    "--with",
-    "+SIS_SHORT,-TTWU_QUEUE",
-    "--repeats",
-    "3",
-    "--warmup",
-    "1ms",
-    "--duration",
-    "2ms",
-];
+const SMALL: &str = "compare --machine zen4-7950x --workload context_switch1 --load 1,16 \
+                     --base v6.2 --with +SIS_SHORT,-TTWU_QUEUE --repeats 3 --warmup 1ms \
+                     --duration 2ms";
 
 /// [`SMALL`] with more arguments.
 fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    SMALL.into_iter().chain(more.iter().copied()).collect()
+    [&words(SMALL)[..], more].concat()
+}
+
+/// [`SMALL`] with the value of `option` replaced.
+fn small_with<'a>(option: &str, value: &'a str) -> Vec<&'a str> {
+    let mut args = words(SMALL);
+    let at = args.iter().position(|arg| *arg == option).expect("an option of SMALL");
+    args[at + 1] = value;
+    args
+}
+
+/// [`SMALL`] with these variants in place of its own.
+fn small_of<'a>(variants: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = words(SMALL);
+    let at = args.iter().position(|arg| *arg == "--with").unwrap();
+    args.drain(at..at + 2);
+    args.extend(variants.iter().flat_map(|variant| ["--with", variant]));
+    args.extend(more);
+    args
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use reveille_host::cgroup::HostGroups;
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 
-use crate::{json, output, stdout};
+use crate::{json, output, refused, stdout, words};
 
 /// Two threads of 4 ms of work every 40 ms, for a second.
 fn requests(directory: &Path) -> PathBuf {
@@ -28,11 +28,8 @@ fn plan<'a>(file: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
 
 /// A group of this host, if one can be made, with its directory.
 fn live_group() -> Option<(HostGroups, PathBuf)> {
-    let limits =
-        BandwidthLimits { quota_ns: Some(90_000_000), period_ns: 100_000_000, burst_ns: 0 };
-    let group =
-        TaskGroup { name: "app".into(), parent: None, limits, roles: vec![], phase_ns: None };
-    let groups = Groups { groups: vec![group], ..Groups::default() };
+    let limits = BandwidthLimits::of_us(Some(90_000), 100_000, 0);
+    let groups = Groups::from(TaskGroup::new("app", limits));
     match HostGroups::create(&groups) {
         Ok(made) => {
             let procs = made.files(&groups).unwrap()[0].procs[0].clone();
@@ -68,9 +65,7 @@ fn lines_for_a_runtime_are_all_that_is_printed() {
     let lines = output(&plan(&file, &["--emit", "cgroup2", "--name", "shop"])).stdout;
     let lines = String::from_utf8(lines).unwrap();
     assert!(lines.contains("cpu.max") && lines.contains("shop"), "{lines}");
-    let wrong = output(&plan(&file, &["--emit", "docker"]));
-    assert_eq!(wrong.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&wrong.stderr).contains("koordinator"));
+    refused(&plan(&file, &["--emit", "docker"]), &["koordinator"]);
 }
 
 #[test]
@@ -100,12 +95,8 @@ fn a_live_group_is_changed_only_when_told_to() {
 fn a_group_that_is_not_there_is_refused_before_anything_is_computed() {
     let directory = tempfile::tempdir().unwrap();
     let file = requests(directory.path());
-    for (target, words) in [("cgroup:no/such/group", "no/such/group"), ("group", "cgroup:NAME")] {
-        let refused = output(&plan(&file, &["--apply", target]));
-        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-        let text = String::from_utf8_lossy(&refused.stderr);
-        assert!(text.contains(words), "{text}");
-        assert!(refused.stdout.is_empty());
+    for (target, part) in [("cgroup:no/such/group", "no/such/group"), ("group", "cgroup:NAME")] {
+        refused(&plan(&file, &["--apply", target]), &[part]);
     }
 }
 
@@ -166,7 +157,7 @@ fn settings_are_held_against_this_kernel() {
     }
     let args = "bench quota --threads 1 --use 50 --periods 20 --bursts 0,100 --for 1 --phases 3 \
                 --controls 1 --json";
-    let trials = json(&args.split_whitespace().collect::<Vec<_>>());
+    let trials = json(&words(args));
     let settings = trials["loads"][0]["settings"].as_array().unwrap();
     assert_eq!(settings.len(), 2);
     for setting in settings {

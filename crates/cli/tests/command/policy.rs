@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{is_progress, reveille};
+use super::{failure, is_progress, reveille, send};
 
 /// A directory for the user's files, and one for temporary files.
 pub(crate) struct Desk {
@@ -53,10 +53,7 @@ impl Desk {
 
     /// What it says on standard error, given that it fails so.
     pub(crate) fn refused(&self, args: &[&str], code: i32) -> String {
-        let output = self.output(args);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
-        assert!(output.stdout.is_empty(), "{args:?}");
+        let errors = failure(&mut self.command(args), code);
         self.nothing_is_left();
         errors
     }
@@ -220,10 +217,7 @@ fn what_the_compiler_lets_pass_is_refused_too() {
 fn a_missing_compiler_is_named() {
     let desk = Desk::new();
     desk.policy("fine.c", "pick.cpu = this_cpu;");
-    let output = desk.command(&["policy", "check", "fine.c"]).env("CC", "/nonexistent").output();
-    let output = output.unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let said = failure(desk.command(&["policy", "check", "fine.c"]).env("CC", "/nonexistent"), 2);
     assert!(said.contains("`/nonexistent` cannot be run") && said.contains("set CC"), "{said}");
     desk.nothing_is_left();
 }
@@ -248,8 +242,7 @@ fn signals_end_the_run_and_leave_nothing() {
         let child = child.spawn().unwrap();
         sleep(Duration::from_millis(1500));
         assert!(desk.processes().len() > 1, "{compiler}: the child runs");
-        let kill = format!("kill -{signal} {}", child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        send(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), code, "{compiler} {signal}");
         let began = Instant::now();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{json, output, stdout};
+use super::{failure, json, reveille, stdout};
 
 /// Two periodic tasks, a producer that resumes its consumer, and what real files carry.
 const PLAYER: &str = r#"{
@@ -113,10 +113,7 @@ fn what_cannot_be_simulated_is_refused_with_its_place_and_fix() {
         let text = PLAYER.replace(from, to);
         let (_directory, path) = file(&text);
         let line = 1 + text[..text.find(to).unwrap()].matches('\n').count();
-        let output = output(&compare(path.to_str().unwrap(), "throughput"));
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(output.stdout.is_empty());
+        let errors = failure(&mut reveille(&compare(path.to_str().unwrap(), "throughput")), 2);
         // Long paths are wrapped.
         let errors = errors.replace('\n', " ");
         for word in words.into_iter().chain(["help", &format!("player.json:{line}")]) {

@@ -5,29 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{SMALL, json, reveille};
-
-/// [`SMALL`] with other variants.
-fn with<'a>(variants: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
-    let mut args: Vec<&str> = SMALL.to_vec();
-    let place = args.iter().position(|a| *a == "--with").unwrap();
-    args.drain(place..place + 2);
-    args.extend(variants.iter().flat_map(|v| ["--with", v]));
-    args.extend(more);
-    args
-}
-
-/// Refused with exit code 2, without a figure, and with all these words.
-fn refused(args: &[&str], words: &[&str]) {
-    // No scheduler is loaded by this test, on whatever host it runs.
-    let output = reveille(args).env("SCX_REVEILLE", "/dev/null").output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
-    assert!(output.stdout.is_empty(), "{args:?}");
-    for word in words {
-        assert!(errors.contains(word), "{args:?}: `{word}` in {errors}");
-    }
-}
+use super::{json, refusals, refused, small_of as with};
 
 #[test]
 fn a_prediction_is_that_of_the_policy() {
@@ -52,32 +30,24 @@ fn a_prediction_is_that_of_the_policy() {
 
 #[test]
 fn what_means_nothing_to_a_scheduler_is_refused_everywhere() {
-    let cases: &[(&str, &[&str])] = &[
-        ("scx:-TTWU_QUEUE", &["--with", "TTWU_QUEUE means nothing to scx_reveille", "`scx:`"]),
-        ("scx:+SIS_SHROT", &["--with", "`SIS_SHROT`", "SIS_SHORT"]),
-        ("scx:v6.3", &["--with", "`v6.3`", "v6.4"]),
-        ("scx:SIS_SHORT", &["--with", "`SIS_SHORT`"]),
-        ("scx:scx_bpfland,+SIS_SHORT", &["--with", "`+SIS_SHORT`", "scx_bpfland"]),
-        ("scx:scx_reveille", &["--with", "`scx:` alone"]),
-        ("scx:scx_../sh", &["--with", "no name of a program"]),
-        ("scx:scx_bpfland", &["scx_bpfland", "cannot be predicted", "--on host"]),
+    let alone = [
+        "scx:-TTWU_QUEUE",
+        "scx:+SIS_SHROT",
+        "scx:v6.3",
+        "scx:SIS_SHORT",
+        "scx:scx_bpfland,+SIS_SHORT",
+        "scx:scx_reveille",
+        "scx:scx_../sh",
+        "scx:scx_bpfland",
     ];
-    for (variant, words) in cases {
-        refused(&with(&[variant], &[]), words);
-    }
-    refused(&with(&["scx:", "scx:v6.2"], &[]), &["`scx:v6.2` is the same policy as `scx:`"]);
-    let mut args = with(&["scx:"], &[]);
-    let base = args.iter().position(|a| *a == "v6.2").unwrap();
-    args[base] = "scx:v6.2";
-    refused(&args, &["--with", "`scx:` changes nothing"]);
-    for (wrong, words) in [
-        ("scx:", ["--base", "baseline"]),
-        ("scx:scx_lavd", ["--base", "--with scx:scx_lavd"]),
-        ("scx:v6.4 -TTWU_QUEUE", ["--base", "means nothing"]),
-    ] {
-        args[base] = wrong;
-        refused(&args, &words);
-    }
+    let based = ["scx:", "scx:scx_lavd", "scx:v6.4 -TTWU_QUEUE", "scx:v6.2"].map(|base| {
+        let mut args = with(&["scx:"], &[]);
+        let at = args.iter().position(|arg| *arg == "v6.2").unwrap();
+        args[at] = base;
+        args
+    });
+    let cases = alone.map(|variant| with(&[variant], &[])).into_iter().chain(based);
+    insta::assert_snapshot!(refusals(cases.chain([with(&["scx:", "scx:v6.2"], &[])])));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 //! the switch from idle decides whether a row hits.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{json, output, reveille, stdout};
+use super::{json, output, refusals, reveille, send, stdout};
 
 const MACHINE: &str = r#"
 name = "pair"
@@ -107,30 +107,21 @@ fn wrong_input_is_refused_with_the_fix() {
     std::fs::write(&cited, without_fitted()).unwrap();
     let there = directory.join("pair.toml");
     let [there, cited] = [&there, &cited].map(|p| p.to_str().unwrap());
-    let refused = |args: &[&str], words: &[&str]| {
-        let output = output(args);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
-        assert!(output.stdout.is_empty(), "{args:?}");
-        assert!(words.iter().all(|w| errors.contains(w)), "{args:?}: {errors}");
-    };
     let s = study.as_str();
-    refused(
-        &["sensitivity", s, "--constant", "switch_idel_ns"],
-        &["did you mean `switch_idle_ns`?"],
-    );
-    refused(&["sensitivity", s, "--case", "pair of task"], &["did you mean `pair of tasks`?"]);
-    refused(&["sensitivity", s, "--points", "1"], &["--points", "use 2"]);
-    refused(&["sensitivity", s, "--repeats", "0"], &["--repeats", "use 1"]);
-    refused(&["sensitivity", "sis-shrot"], &["did you mean `sis-short`?"]);
-    refused(&["fit", "--machine", cited, "--study", s], &["no constant of cited is fitted"]);
-    refused(&["fit", "--machine", "spr-2s56", "--study", s], &["did you mean `spr-2s56c`?"]);
-    refused(&["fit", "--machine", "quad-1s4c", "--study", s], &["nothing that counts"]);
-    refused(&["fit", "--machine", there, "--study", s, "--rounds", "0"], &["--rounds", "use 1"]);
-    refused(
-        &["fit", "--machine", there, "--study", s, "-o", there],
-        &["--output", "there already"],
-    );
+    let cases = [
+        vec!["sensitivity", s, "--constant", "switch_idel_ns"],
+        vec!["sensitivity", s, "--case", "pair of task"],
+        vec!["sensitivity", s, "--points", "1"],
+        vec!["sensitivity", s, "--repeats", "0"],
+        vec!["sensitivity", "sis-shrot"],
+        vec!["fit", "--machine", cited, "--study", s],
+        vec!["fit", "--machine", "spr-2s56", "--study", s],
+        vec!["fit", "--machine", "quad-1s4c", "--study", s],
+        vec!["fit", "--machine", there, "--study", s, "--rounds", "0"],
+        vec!["fit", "--machine", there, "--study", s, "-o", there],
+    ];
+    let told = refusals(cases).replace(directory.to_str().unwrap(), "DIR");
+    insta::assert_snapshot!(told);
 }
 
 /// A machine that gives every number which its cost model fits a source of its own.
@@ -188,8 +179,7 @@ fn an_interruption_prints_what_is_finished() {
     let args = ["sensitivity", &study, "--jobs", "1", "--json"];
     let child = reveille(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     sleep(Duration::from_millis(1500));
-    let kill = format!("kill -INT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    send(&child, "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));

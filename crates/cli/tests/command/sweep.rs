@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::reveille;
+use super::{failure, reveille, words};
 
 const SPEC: &str = r#"
 name = "small"
@@ -67,11 +67,8 @@ impl Desk {
         fs::read(self.path(out)).unwrap()
     }
 
-    fn refused(&self, args: &[&str], code: i32) -> String {
-        let output = self.output(args);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
-        errors
+    fn refused(&self, args: &[&str]) -> String {
+        failure(&mut self.command(args), 2)
     }
 
     /// Starts a sweep and kills it once its journal has this many lines.
@@ -118,22 +115,22 @@ fn killed_resumed_torn_split_and_merged_the_bytes_are_the_same() {
         desk.bytes(part, &["--shard", &format!("{}/4", i + 1)]);
     }
     let three = [&["merge", "merged.parquet"], &parts[1..]].concat();
-    let said = desk.refused(&three, 2);
+    let said = desk.refused(&three);
     assert!(said.contains("72 of 288 cells are missing, shard 1/4, such as"), "{said}");
     assert!(!desk.path("merged.parquet").exists());
     let all = [&["merge", "merged.parquet", "2.parquet"], &parts[..]].concat();
     assert!(desk.output(&all).status.success());
     assert_eq!(fs::read(desk.path("merged.parquet")).unwrap(), whole);
-    assert!(desk.refused(&all, 2).contains("--force"));
+    assert!(desk.refused(&all).contains("--force"));
 
     let other = SPEC.replace("repeats = 2", "repeats = 1");
     fs::write(desk.path("spec.toml"), other).unwrap();
     assert!(desk.sweep("other.parquet", &["--shard", "1/4"]).status.success());
-    let said = desk.refused(&["merge", "x.parquet", "2.parquet", "other.parquet"], 2);
+    let said = desk.refused(&["merge", "x.parquet", "2.parquet", "other.parquet"]);
     assert!(said.contains("belongs to another sweep than 2.parquet: its spec differs"), "{said}");
-    let said = desk.refused(&["sweep", "spec.toml", "-o", "whole.parquet"], 2);
+    let said = desk.refused(&["sweep", "spec.toml", "-o", "whole.parquet"]);
     assert!(said.contains("it has another sweep") && said.contains("--force"), "{said}");
-    let said = desk.refused(&["merge", "x.parquet", "spec.toml"], 2);
+    let said = desk.refused(&["merge", "x.parquet", "spec.toml"]);
     assert!(said.contains("spec.toml: is no whole Parquet file"), "{said}");
 }
 
@@ -168,27 +165,10 @@ fn a_cell_is_what_compare_prints() {
          [constants]\nswitch_ns = { value = 500, range = [100, 5000], estimate = \"test\" }\n",
     )
     .unwrap();
-    let compared = desk.output(&[
-        "compare",
-        "--machine",
-        "moved.toml",
-        "--workload",
-        "tcp_rr",
-        "--load",
-        "2",
-        "--base",
-        "v6.2",
-        "--with=-TTWU_QUEUE",
-        "--repeats",
-        "2",
-        "--seed",
-        "3",
-        "--warmup",
-        "1ms",
-        "--duration",
-        "1ms",
-        "--json",
-    ]);
+    let compared = desk.output(&words(
+        "compare --machine moved.toml --workload tcp_rr --load 2 --base v6.2 --with=-TTWU_QUEUE \
+         --repeats 2 --seed 3 --warmup 1ms --duration 1ms --json",
+    ));
     let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
     let row = &compared["rows"][0];
     let number = |line: &str, name: &str| of(line, name).parse::<f64>().unwrap();
@@ -228,12 +208,12 @@ fn mistakes_name_line_key_and_fix() {
     let mut all = String::new();
     for (right, wrong) in mistakes {
         fs::write(desk.path("spec.toml"), SPEC.replacen(right, wrong, 1)).unwrap();
-        let said = desk.refused(&["sweep", "spec.toml", "-o", "out.parquet"], 2);
+        let said = desk.refused(&["sweep", "spec.toml", "-o", "out.parquet"]);
         all += &format!("{wrong}\n{said}\n");
     }
     insta::assert_snapshot!(all);
     fs::write(desk.path("spec.toml"), SPEC).unwrap();
-    let said = desk.refused(&["sweep", "spec.toml", "-o", "x", "--shard", "5/4"], 2);
+    let said = desk.refused(&["sweep", "spec.toml", "-o", "x", "--shard", "5/4"]);
     assert!(said.contains("`5/4` is no shard; write 1/4 for the first of four"), "{said}");
     assert_eq!(fs::read_dir(desk.0.path()).unwrap().count(), 1);
 }

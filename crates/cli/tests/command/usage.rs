@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{json, output, stdout};
+use super::{json, refused, stdout};
 
 /// Two requests of 3 ms each 10 ms, for 12 s.
 fn table() -> String {
@@ -16,17 +16,6 @@ fn table() -> String {
 
 fn path(dir: &Path, name: &str) -> String {
     dir.join(name).display().to_string()
-}
-
-/// Runs it; it must be refused with all of `words`.
-fn refused(args: &[&str], words: &[&str]) {
-    let output = output(args);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
-    assert!(output.stdout.is_empty(), "{args:?} printed a result");
-    for word in words {
-        assert!(errors.contains(word), "{args:?}: no `{word}` in {errors}");
-    }
 }
 
 #[test]

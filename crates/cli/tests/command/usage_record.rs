@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use reveille_usage::{Origin, Usage};
 
-use super::{output, reveille};
+use super::{failure, reveille, send};
 
 /// A group made for a test, in each hierarchy that counts, with a process in it that computes
 /// for 2 ms and sleeps for some.
@@ -73,10 +73,7 @@ impl Drop for Loaded {
 }
 
 fn refused(args: &[&str]) -> String {
-    let output = output(&[&["usage", "record"], args].concat());
-    assert_eq!(output.status.code(), Some(2), "{args:?}");
-    assert!(output.stdout.is_empty());
-    String::from_utf8(output.stderr).unwrap()
+    failure(&mut reveille(&[&["usage", "record"], args].concat()), 2)
 }
 
 #[test]
@@ -124,8 +121,7 @@ fn a_second_recorder_of_one_file_is_refused() {
     assert!(error.contains(&format!("process {} is writing it", first.id())), "{error}");
     // Not even what others put there meanwhile is lost: the recording goes elsewhere.
     fs::write(&file, "precious").unwrap();
-    let kill = format!("kill -INT {}", first.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    send(&first, "INT");
     let output = first.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
@@ -154,8 +150,7 @@ fn ctrl_c_ends_it_and_what_was_seen_is_written() {
     for how in ["auto", "sample"] {
         let file = directory.path().join(format!("{how}.parquet"));
         let child = start(&group, &file, how);
-        let kill = format!("kill -INT {}", child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        send(&child, "INT");
         let output = child.wait_with_output().unwrap();
         let usage = checked(&output, 130, &file);
         assert!(how == "auto" || matches!(usage.origin, Origin::Sampled { .. }));

@@ -19,14 +19,11 @@ pub(super) const LOOKED_ACROSS: f64 = 2.0;
 /// Cache lines that a push to a wake list transfers.
 pub(super) const WAKE_LIST_LINES: f64 = 2.0;
 
-/// One derived constant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Derived {
-    /// Its name.
     pub key: String,
     /// `measured`, or `estimated` if only a common factor was measured.
     pub kind: &'static str,
-    /// Value, in `unit`.
     pub value: f64,
     /// `ns`, `count` or `ratio`.
     pub unit: &'static str,
@@ -36,11 +33,9 @@ pub struct Derived {
     pub high: f64,
     /// The default model's value.
     pub default: f64,
-    /// Inputs and arithmetic.
     pub how: String,
 }
 
-/// A machine whose constants are being replaced.
 pub(super) struct Constants {
     pub machine: Machine,
     pub derived: Vec<Derived>,

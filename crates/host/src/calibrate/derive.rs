@@ -29,10 +29,8 @@ const LIKE_THE_PATH: [&str; 6] = [
     "blocked_worst_ns",
 ];
 
-/// A host's calibrated machine.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// The machine with all measured constants.
     pub machine: Machine,
     /// Constants that replace the default's.
     pub derived: Vec<Derived>,
@@ -233,7 +231,6 @@ fn path(found: &mut Constants, figures: &Figures<'_>, host: &Host) {
     }
 }
 
-/// Futexes with a sleeper.
 fn futexes(found: &mut Constants, figures: &Figures<'_>) {
     let names = ["futex_hop_same", "pipe_threads_hop_same", "pipe_send", "pipe_recv"];
     let calls = ["futex_wake", "futex_wait", "syscall"];
@@ -272,7 +269,6 @@ fn futexes(found: &mut Constants, figures: &Figures<'_>) {
     found.measured("futex_wait_ns", wait, "FUTEX_WAIT that finds another value less syscall");
 }
 
-/// The tick and timers.
 fn time(found: &mut Constants, figures: &Figures<'_>) {
     match figures.get("hz").map(|hz| hz.mid as u32) {
         Some(hz) if HZ.contains(&hz) => found.machine.hz = hz,

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// Properties of the measured host.
+use crate::kernel::proc::field;
+use crate::kernel::version_of;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// The processor's name.
     pub processor: String,
     /// The kernel's release: `6.18.4`.
     pub kernel: String,
@@ -29,18 +30,10 @@ impl Host {
     pub fn here() -> Host {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
-        let value = |key: &str| {
-            let of = |line: &str| {
-                let (name, value) = line.split_once(':')?;
-                (name.trim() == key).then(|| value.trim().to_owned())
-            };
-            cpuinfo.lines().find_map(of).unwrap_or_default()
-        };
-        let flags = value("flags");
+        let flags = field(&cpuinfo, "flags").unwrap_or_default();
         let has = |flag: &str| flags.split(' ').any(|f| f == flag);
-        let processor = value("model name");
         Host {
-            processor: if processor.is_empty() { "unknown processor".into() } else { processor },
+            processor: field(&cpuinfo, "model name").unwrap_or("unknown processor").to_owned(),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             guest: has("hypervisor"),
             mwait: has("monitor"),
@@ -57,9 +50,7 @@ impl Host {
 
     /// Does a task that sleeps on a shared CPU stay queued (DELAY_DEQUEUE, from v6.12 on)?
     pub fn delays_dequeue(&self) -> bool {
-        let mut numbers = self.kernel.split(['.', '-']).map(|n| n.parse().unwrap_or(0));
-        let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        version >= (6, 12)
+        version_of(&self.kernel) >= (6, 12)
     }
 }
 

@@ -24,12 +24,11 @@ pub use calls::Kind;
 pub use constants::Derived;
 pub use derive::{Calibration, derive};
 pub use host::Host;
-pub use noise::{CpuTimes, MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
+pub use noise::{MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
 pub use pairs::{By, Meanwhile};
 pub use samples::{Measurement, Sketch};
 
-use crate::child::Job;
-use crate::supervise::{self, Place};
+use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
 use crate::{HostError, Ns};
 
@@ -39,16 +38,13 @@ pub type Cpus = (CpuId, CpuId);
 /// Sleep lengths before a wakeup on an idle CPU: from a ping-pong's up to beyond any polling.
 pub const GAPS_NS: [Ns; 5] = [20_000, 100_000, 300_000, 1_000_000, 3_000_000];
 
-/// What a probe measures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// A fixed loop, to detect noise.
     Spin,
-    /// System calls, and futexes without a sleeper.
     Calls,
     /// Messages from a task to itself.
     Messages(Kind),
-    /// Round trips between two tasks.
     Hop(By, Cpus),
     /// Context switches without wakeups.
     Yields,
@@ -62,18 +58,14 @@ pub enum What {
     Cold(Cpus),
     /// Slowdown by an SMT sibling.
     Smt(Cpus),
-    /// An IPI from another CPU.
     Ipi(Cpus),
-    /// The tick.
     Tick,
     /// Lateness of sleeps.
     Slack,
 }
 
-/// One probe run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Probe {
-    /// What to measure.
     pub what: What,
     /// The CPU on which the host's speed is checked, and on which single-CPU probes run.
     pub home: CpuId,
@@ -82,6 +74,8 @@ pub struct Probe {
     /// Measuring time in ns; the probe as a whole takes longer.
     pub time_ns: Ns,
 }
+
+inventory::submit!(Runner::of::<Probe>());
 
 impl Job for Probe {
     const NAME: &'static str = "probe";
@@ -120,17 +114,12 @@ impl Probe {
     }
 }
 
-/// Pins this thread to one CPU.
 fn pin(cpu: CpuId) -> Result<(), HostError> {
     cpu::pin(&[cpu]).map_err(|e| {
         HostError::system(format!("run on CPU {cpu}"), e, "allow it, with taskset or cpuset")
     })
 }
 
-/// The CPUs that this process may run on.
-///
-/// # Errors
-/// The kernel does not say.
 pub fn allowed_cpus() -> Result<Vec<CpuId>, HostError> {
     cpu::allowed().map_err(|e| HostError::system("read the affinity", e, "report it"))
 }

@@ -23,7 +23,6 @@ const PATIENCE_NS: Ns = 2_000_000_000;
 /// Tasks woken in sequence on one CPU.
 const SLEEPERS: usize = 8;
 
-/// What two tasks pass back and forth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum By {
     /// Futexes, between threads.
@@ -97,7 +96,6 @@ fn time_trips(
     }
 }
 
-/// Two doorbells and a stop flag.
 #[derive(Default)]
 struct Bells {
     there: OwnLine<Doorbell>,
@@ -266,10 +264,8 @@ pub(crate) fn wake_call(time: Ns) -> Result<Vec<Sketch>, HostError> {
     Ok(vec![calls.sketch("futex_wake_call_same", about)])
 }
 
-/// What runs on the wakee's CPU before the wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meanwhile {
-    /// Nothing: the CPU is idle.
     Idle,
     /// A SCHED_IDLE thread, which the wakee preempts: the CPU never idles.
     Spinner,

@@ -18,20 +18,15 @@ const SAME_SPEED: f64 = 0.15;
 /// Order statistics kept of a round's samples.
 const POINTS: usize = 64;
 
-/// A pooled measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
     /// Name, as in docs/calibrate.md: `pipe_hop_same`.
     pub name: String,
-    /// Description in one line.
     pub about: String,
     /// `ns`, `Hz` or `ratio`.
     pub unit: String,
-    /// Median.
     pub median: f64,
-    /// 10% quantile.
     pub p10: f64,
-    /// 90% quantile.
     pub p90: f64,
     /// Number of batches or single events.
     pub samples: u64,
@@ -142,7 +137,6 @@ fn pooled(rounds: &[Sketch]) -> Option<Measurement> {
     })
 }
 
-/// Collects samples of one measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
     kept: Vec<f64>,
@@ -163,7 +157,6 @@ impl Samples {
         self.sketch_in("ns", name, about)
     }
 
-    /// The result in another unit.
     pub fn sketch_in(mut self, unit: &str, name: &str, about: &str) -> Sketch {
         self.kept.sort_unstable_by(f64::total_cmp);
         let n = self.kept.len();

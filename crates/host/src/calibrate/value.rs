@@ -92,7 +92,6 @@ impl Mul<f64> for Value {
     }
 }
 
-/// Measurements by name.
 pub(super) struct Figures<'a>(pub &'a [Measurement]);
 
 impl Figures<'_> {

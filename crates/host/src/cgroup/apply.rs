@@ -65,12 +65,10 @@ impl Change {
         Ok(Change { group: group.clone(), from, to: *wanted, writes, capped, around })
     }
 
-    /// The limits at planning time.
     pub fn from(&self) -> &BandwidthLimits {
         &self.from.limits
     }
 
-    /// The wanted limits.
     pub fn to(&self) -> &BandwidthLimits {
         &self.to
     }

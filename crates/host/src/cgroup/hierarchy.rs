@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crate::HostError;
 
-/// Interface of a hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
@@ -14,7 +13,6 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// Name of the burst's file.
     pub fn burst_file(self) -> &'static str {
         match self {
             Version::V1 => "cpu.cfs_burst_us",
@@ -65,7 +63,6 @@ impl Hierarchy {
 /// Where the hierarchy with the `cpu` controller is mounted, independent of this process' group.
 #[derive(Debug, PartialEq)]
 pub(super) struct Mounted {
-    /// Mount point.
     pub at: PathBuf,
     /// The group at the mount point: `/`, or the root of a container.
     root: PathBuf,
@@ -155,7 +152,6 @@ fn v2_base(group: &Path) -> Option<PathBuf> {
     group.ancestors().take_while(inside).find(ready).map(Path::to_owned)
 }
 
-/// Does `text` contain `word`?
 fn has(text: &str, word: &str) -> bool {
     text.split_ascii_whitespace().any(|w| w == word)
 }

@@ -13,7 +13,6 @@ use super::near::near;
 use super::stats::StatFiles;
 use crate::{HostError, Ns};
 
-/// A live task group with the `cpu` controller.
 #[derive(Clone, Debug)]
 pub struct LiveGroup {
     name: String,
@@ -79,10 +78,6 @@ impl LiveGroup {
         Ok(group)
     }
 
-    /// The group with this directory.
-    ///
-    /// # Errors
-    /// As [`LiveGroup::open`].
     pub fn at(dir: &Path) -> Result<LiveGroup, HostError> {
         let name = dir.display().to_string();
         if is_root(dir) {
@@ -100,7 +95,6 @@ impl LiveGroup {
         &self.name
     }
 
-    /// Its directory in the `cpu` hierarchy, which has its limits.
     pub fn directory(&self) -> &Path {
         &self.dirs[0]
     }
@@ -110,7 +104,6 @@ impl LiveGroup {
         &self.dirs
     }
 
-    /// Does it belong to cgroup v1?
     pub fn is_v1(&self) -> bool {
         self.version == Version::V1
     }
@@ -120,18 +113,11 @@ impl LiveGroup {
     }
 
     /// The limits in force.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the group is gone, is not readable, or its files have unexpected
-    /// content.
     pub fn limits(&self) -> Result<LiveLimits, HostError> {
         read_limits(self.directory(), self.version)
     }
 
     /// The limits of its ancestors, nearest first, with their directories.
-    ///
-    /// # Errors
-    /// As [`LiveGroup::limits`].
     pub fn around(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
         let outer = self.directory().ancestors().skip(1);
         let outer = outer.take_while(|dir| version_of(dir) == Some(self.version) && !is_root(dir));
@@ -139,9 +125,6 @@ impl LiveGroup {
     }
 
     /// The topmost limited groups below it.
-    ///
-    /// # Errors
-    /// As [`LiveGroup::limits`]; groups removed meanwhile are skipped.
     pub fn within(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
         let mut found = Vec::new();
         let mut open = subgroups(self.directory());
@@ -159,31 +142,21 @@ impl LiveGroup {
 
     /// Upper bound on the CPUs that it can use, by its own and its ancestors' limits; `None`
     /// without any.
-    ///
-    /// # Errors
-    /// As [`LiveGroup::limits`].
     pub fn effective_cpus(&self) -> Result<Option<f64>, HostError> {
         let around: Vec<_> = self.around()?.into_iter().map(|(_, limits)| limits).collect();
         Ok(self.limits()?.limits.effective_cpus(&around))
     }
 
-    /// The files of its counters.
     pub fn stat_files(&self) -> StatFiles {
         StatFiles::of(&self.dirs)
     }
 
     /// Its counters since creation.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the group is gone.
     pub fn stats(&self) -> Result<GroupStats, HostError> {
         self.stat_files().read(&self.name)
     }
 
     /// Number of threads in it and its descendants.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the group is gone.
     pub fn threads(&self) -> Result<usize, HostError> {
         let file = match self.version {
             Version::V1 => "tasks",

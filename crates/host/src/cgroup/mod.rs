@@ -40,7 +40,6 @@ pub struct HostGroups {
 /// One task group.
 #[derive(Debug)]
 struct Group {
-    /// Its directory in the `cpu` hierarchy, then that in `cpuacct` if separate.
     dirs: Vec<PathBuf>,
     /// Format of its files.
     version: Version,
@@ -102,7 +101,6 @@ impl HostGroups {
 /// so a run that requests a phase waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupFiles {
-    /// Its name in results.
     pub name: String,
     /// Index of its parent.
     pub parent: Option<usize>,
@@ -115,7 +113,6 @@ pub struct GroupFiles {
     pub threads: Vec<PathBuf>,
     /// End of a period, and the phase at which a run starts; `None` if that is left to chance.
     pub phase: Option<Phase>,
-    /// The files of its counters.
     pub stats: StatFiles,
 }
 

@@ -28,7 +28,6 @@ pub(super) enum Write {
 }
 
 impl Write {
-    /// The file's name.
     pub fn file(self, version: Version) -> &'static str {
         match self {
             Write::Period(_) => "cpu.cfs_period_us",
@@ -43,7 +42,6 @@ impl Write {
         format!("echo {} > {}", word(&self.to_string()), self.path(version, dir))
     }
 
-    /// The file's path, quoted for a shell.
     fn path(self, version: Version, dir: &Path) -> String {
         word(&dir.join(self.file(version)).to_string_lossy())
     }

@@ -1,12 +1,12 @@
 //! The counters of a task group, from `cpu.stat`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use reveille_measure::GroupStats;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
+use crate::kernel::proc::{self, number};
 
 /// Files of a group's counters, for a process in the group that knows nothing else about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,17 +25,11 @@ impl StatFiles {
     }
 
     /// Do the files include the group's CPU time?
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the group is gone.
     pub fn tell_usage(&self) -> Result<bool, HostError> {
-        Ok(self.usage.is_some() || value(&read(&self.cpu_stat)?, "usage_usec").is_some())
+        Ok(self.usage.is_some() || number(&read(&self.cpu_stat)?, "usage_usec").is_some())
     }
 
     /// The counters since the group's creation, under this name. The usage is 0 if no file has it.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the group is gone.
     pub fn read(&self, name: &str) -> Result<GroupStats, HostError> {
         let text = read(&self.cpu_stat)?;
         let stats = parse(name, &text);
@@ -61,34 +55,27 @@ pub(crate) fn added(later: &GroupStats, earlier: &GroupStats) -> GroupStats {
 
 /// Parses both versions: v2 counts in us, which its keys say.
 pub(crate) fn parse(name: &str, text: &str) -> GroupStats {
-    let us = |key: &str| value(text, key).map(|us| us * 1000);
-    let ns = |first: &str, second: &str| value(text, first).or_else(|| us(second)).unwrap_or(0);
+    let us = |key: &str| number(text, key).map(|us| us * 1000);
+    let ns = |first: &str, second: &str| number(text, first).or_else(|| us(second)).unwrap_or(0);
     GroupStats {
         name: name.to_owned(),
         usage_ns: us("usage_usec").unwrap_or(0),
-        nr_periods: value(text, "nr_periods").unwrap_or(0),
-        nr_throttled: value(text, "nr_throttled").unwrap_or(0),
+        nr_periods: number(text, "nr_periods").unwrap_or(0),
+        nr_throttled: number(text, "nr_throttled").unwrap_or(0),
         throttled_ns: ns("throttled_time", "throttled_usec"),
-        nr_bursts: value(text, "nr_bursts").unwrap_or(0),
+        nr_bursts: number(text, "nr_bursts").unwrap_or(0),
         burst_ns: ns("burst_time", "burst_usec"),
     }
 }
 
-/// The number in the line `key number`.
-fn value(text: &str, key: &str) -> Option<u64> {
-    let mut words = text.lines().map(str::split_ascii_whitespace);
-    words.find_map(|mut line| (line.next()? == key).then(|| line.next()?.parse().ok())?)
-}
-
 fn read(file: &Path) -> Result<String, HostError> {
-    fs::read_to_string(file).map_err(|error| {
-        let help = "name a task group that exists; one that was removed meanwhile has no result";
-        HostError::system(format!("read {}", file.display()), error, help)
-    })
+    proc::read(file, "name a task group that exists; one that was removed meanwhile has no result")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

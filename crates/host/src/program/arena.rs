@@ -38,7 +38,6 @@ shareable! {
     pub(super) struct Own {
         /// Operations counted so far.
         pub(super) count: AtomicU64,
-        /// Its process id.
         pub(super) process: AtomicU32,
         /// Its thread id; 0 before it starts.
         pub(super) thread: AtomicU32,
@@ -148,7 +147,6 @@ impl Arena {
         }
     }
 
-    /// Number of ready tasks.
     pub(super) fn ready(&self) -> usize {
         self.ready[0].load(Ordering::Acquire) as usize
     }
@@ -161,12 +159,10 @@ impl Arena {
         }
     }
 
-    /// Sets the start time of the run.
     pub(super) fn start_at(&self, at: Ns) {
         self.started_at[0].store(at, Ordering::Release);
     }
 
-    /// Start time of the run.
     pub(super) fn started_at(&self) -> Ns {
         self.started_at[0].load(Ordering::Acquire)
     }
@@ -177,39 +173,32 @@ impl Arena {
         self.last_respawn_at[0].store(at, Ordering::Relaxed);
     }
 
-    /// May a task be respawned now?
     pub(super) fn respawns(&self) -> bool {
         clock::now() < self.last_respawn_at[0].load(Ordering::Relaxed)
     }
 
-    /// Are latencies recorded now?
     #[inline]
     pub(super) fn measures(&self) -> bool {
         self.phase[0].load(Ordering::Relaxed) == Phase::Measure as u32
     }
 
-    /// Operations counted so far by all tasks.
     pub(super) fn counted(&self) -> u64 {
         self.own.iter().map(|own| own.count.load(Ordering::Relaxed)).sum()
     }
 
-    /// The first fault reported by a task.
     pub(super) fn fault(&self) -> Option<Fault> {
         self.fault[0].get()
     }
 
-    /// Reports why a task cannot continue; only the first report is kept.
     pub(super) fn set_fault(&self, fault: Fault) {
         self.fault[0].set(fault);
     }
 
-    /// The request ring of a task.
     #[inline]
     pub(super) fn ring(&self, task: usize) -> &[AtomicU64] {
         &self.stamps[self.ring_of[task]..][..MAX_REQUESTS]
     }
 
-    /// The histograms of a task in `latencies`.
     pub(super) fn histograms(&self, task: usize, role: u16) -> Range<usize> {
         let first = self.latencies_of[task];
         first * CELLS..(first + self.recorded_by[usize::from(role)].len()) * CELLS

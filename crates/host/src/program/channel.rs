@@ -37,7 +37,6 @@ enum Framing {
     Length,
 }
 
-/// One channel.
 #[derive(Debug)]
 pub(super) struct Channel {
     sender: Arc<OwnedFd>,
@@ -186,9 +185,6 @@ fn usages(program: &Program) -> Vec<Usage> {
 }
 
 /// Opens all channels of a program.
-///
-/// # Errors
-/// A message that its channel cannot carry, or too many open files.
 pub(super) fn open(program: &Program) -> Result<Vec<Channel>, HostError> {
     raise_file_limit();
     let usages = usages(program);

@@ -24,7 +24,6 @@ const LOOK_AT_START_NS: Ns = 500_000;
 /// Respawning stops this long after the end, should the coordinator not kill the tasks.
 const LATE_NS: Ns = 1_000_000_000;
 
-/// Conducts the run.
 pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, HostError> {
     let crew = Crew::start(run)?;
     let arena = &run.arena;
@@ -140,9 +139,6 @@ impl Crew {
     }
 
     /// Reaps respawned processes.
-    ///
-    /// # Errors
-    /// A task could not continue, or a process died unexpectedly.
     fn look_after(&self) -> Result<(), HostError> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if !(self.run.respawns && status.exit_status() == Some(0)) {
@@ -276,7 +272,6 @@ fn with_usage(
     groups
 }
 
-/// The latencies of all tasks.
 fn recorded(run: &Run) -> Vec<Latency> {
     let mut latencies = vec![Latency::default(); run.program.records.len()];
     for (number, task) in run.program.tasks.iter().enumerate() {
@@ -289,7 +284,6 @@ fn recorded(run: &Run) -> Vec<Latency> {
     latencies
 }
 
-/// Latency of each request.
 fn answers(run: &Run) -> Vec<Ns> {
     let took = run.arena.answers.iter().map(|took| match took.load(Ordering::Relaxed) {
         0 => UNANSWERED,

@@ -14,21 +14,15 @@ use crate::sys::shared::shareable;
 /// minutes of work.
 pub(super) const MAX_REQUESTS: usize = 4096;
 
-/// What a task was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Doing {
-    /// Entering its task group.
     Enter = 1,
-    /// Starting a thread.
     StartThread,
-    /// Sending.
     Send,
-    /// Receiving.
     Receive,
     /// Sending a request to a task whose queue is full.
     Request,
-    /// Respawning.
     Respawn,
 }
 
@@ -38,9 +32,7 @@ const DOINGS: [Doing; 6] =
 /// A failed task, what it was doing, and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// What the task was doing.
     pub(super) doing: Doing,
-    /// Number of the task.
     pub(super) task: u32,
     /// The system's error number; 0 if no call failed.
     pub(super) errno: u16,

@@ -29,8 +29,7 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
-use crate::child::Job;
-use crate::supervise::{self, Place};
+use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
 use crate::sys::futex::Scope;
 use crate::{HostError, Ns, TaskUse};
@@ -48,7 +47,6 @@ pub struct Setting {
     pub groups: Vec<GroupFiles>,
 }
 
-/// The result of a run on the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostRun {
     /// In the simulator's format. Of the scheduler's internals only what
@@ -88,6 +86,8 @@ pub struct RunProgram {
     groups: Vec<GroupFiles>,
     spec: RunSpec,
 }
+
+inventory::submit!(Runner::of::<RunProgram>());
 
 impl Job for RunProgram {
     const NAME: &'static str = "program";

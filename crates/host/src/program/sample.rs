@@ -1,14 +1,13 @@
 //! Idle time of CPUs and context switches during the measured time, from /proc/stat.
 
-use std::fs;
 use std::path::Path;
 
 use reveille_machine::CpuId;
 use reveille_measure::CpuTime;
 
+use crate::kernel::proc;
 use crate::{HostError, Ns};
 
-/// Idle time and context switches since boot.
 pub(super) struct CpuSample {
     /// Idle time of each of the run's CPUs, in ns.
     idle_ns: Vec<Ns>,
@@ -17,12 +16,12 @@ pub(super) struct CpuSample {
 
 impl CpuSample {
     pub(super) fn now(cpus: &[CpuId]) -> Result<CpuSample, HostError> {
-        let text = read(Path::new("/proc/stat"))?;
-        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        let text = proc::read(Path::new("/proc/stat"), "mount /proc")?;
+        let tick_ns = proc::tick_ns() as Ns;
         let ticks = |cpu: &CpuId| idle_ticks(&text, *cpu).unwrap_or(0) * tick_ns;
         Ok(CpuSample {
             idle_ns: cpus.iter().map(ticks).collect(),
-            context_switches: value(&text, "ctxt").unwrap_or(0),
+            context_switches: proc::number(&text, "ctxt").unwrap_or(0),
         })
     }
 
@@ -52,19 +51,6 @@ fn idle_ticks(text: &str, cpu: CpuId) -> Option<u64> {
     Some(idle + iowait)
 }
 
-/// The number in the line `key number`.
-fn value(text: &str, key: &str) -> Option<u64> {
-    let mut words = text.lines().map(str::split_ascii_whitespace);
-    words.find_map(|mut line| (line.next()? == key).then(|| line.next()?.parse().ok())?)
-}
-
-fn read(file: &Path) -> Result<String, HostError> {
-    fs::read_to_string(file).map_err(|error| {
-        let help = "mount /proc";
-        HostError::system(format!("read {}", file.display()), error, help)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +73,5 @@ mod tests {
         assert_eq!(idle_ticks(text, 1), Some(77));
         assert_eq!(idle_ticks(text, 10), Some(900));
         assert_eq!(idle_ticks(text, 0), None);
-        assert_eq!(value(text, "ctxt"), Some(42));
     }
 }

@@ -13,7 +13,6 @@ const TRIAL_ROUNDS: u64 = 1 << 16;
 /// Upper bound on a processor's frequency ramp-up.
 const RAMP_UP_NS: Ns = 10_000_000;
 
-/// Computes for this many rounds.
 #[inline(never)]
 pub(super) fn compute(rounds: u64) {
     // Marsaglia's xorshift: each round depends on the previous one, and compilers cannot vectorize

@@ -153,13 +153,11 @@ impl Worker {
         self.start_over();
     }
 
-    /// Publishes its process and thread ids.
     fn introduce(&self) {
         self.own.process.store(std::process::id(), Ordering::Relaxed);
         self.own.thread.store(gettid().as_raw_nonzero().get() as u32, Ordering::Release);
     }
 
-    /// Resets its state.
     fn start_over(&mut self) {
         let now = clock::now();
         self.period_at = now;

@@ -6,12 +6,14 @@ use super::options::{Era, Schbench, Stream, Think};
 use super::run::say;
 use super::{Outcome, text};
 use crate::HostError;
-use crate::child::Job;
+use crate::supervise::{Job, Runner};
 
 /// p99 in µs at which latency counts as degraded, without `-R`.
 const P99_LIMIT_US: u32 = 2_000;
 /// The same limit with `-R`, as a multiple of the think time.
 const P99_LIMIT: f64 = 5.0;
+
+inventory::submit!(Runner::of::<Schbench>());
 
 impl Job for Schbench {
     const NAME: &'static str = "schbench";

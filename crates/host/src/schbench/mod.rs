@@ -24,7 +24,6 @@ pub use text::{closing, rps_line, transfer_line};
 
 use crate::{Ns, TaskUse};
 
-/// What a run measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Workers of each message thread.

@@ -1,7 +1,6 @@
 //! The main thread of a run: looks at the workers once a second, reports, forgets what was
 //! measured when asked to, and turns the rate of `-A`. The workers take no part in it.
 
-use std::fs;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,8 +10,9 @@ use super::options::{Era, Schbench, Think};
 use super::run::{Crew, Places, say};
 use super::threads::Worker;
 use super::{Outcome, text};
+use crate::kernel::proc::CpuTicks;
+use crate::kernel::{TaskUse, mean_run_delay};
 use crate::sys::{clock, cpu};
-use crate::task_use::{TaskUse, mean_run_delay};
 use crate::{HostError, Ns};
 
 const SECOND: Ns = 1_000_000_000;
@@ -245,22 +245,24 @@ impl Watch<'_> {
 /// `-A`: a rate that makes the whole machine as busy as asked for.
 struct AutoRps {
     goal_percent: f64,
-    before: Option<CpuTimes>,
+    before: CpuTicks,
     /// Has the goal come near once?
     settled: bool,
 }
 
 impl AutoRps {
     fn new(goal_percent: u32) -> AutoRps {
-        AutoRps { goal_percent: f64::from(goal_percent), before: CpuTimes::read(), settled: false }
+        AutoRps { goal_percent: f64::from(goal_percent), before: CpuTicks::now(), settled: false }
     }
 
     /// The rate for the next second.
     fn next(&mut self, rps: u32) -> u32 {
-        let now = CpuTimes::read();
-        let busy = self.before.zip(now).and_then(|(before, now)| now.busy_percent_since(before));
-        self.before = now;
-        let Some(busy) = busy else { return rps };
+        let now = CpuTicks::now();
+        let passed = now.since(std::mem::replace(&mut self.before, now));
+        if passed.total == 0 {
+            return rps;
+        }
+        let busy = 100.0 - passed.idle as f64 / passed.total as f64 * 100.0;
         let (next, near) = scaled(rps, busy, self.goal_percent);
         self.settled |= near;
         next
@@ -291,38 +293,6 @@ fn scaled(rps: u32, busy: f64, goal: f64) -> (u32, bool) {
     ((next as u32).max(1), near)
 }
 
-/// The first line of /proc/stat, in ticks.
-#[derive(Clone, Copy)]
-struct CpuTimes {
-    total: u64,
-    idle: u64,
-}
-
-impl CpuTimes {
-    fn read() -> Option<CpuTimes> {
-        CpuTimes::parse(&fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    fn parse(text: &str) -> Option<CpuTimes> {
-        let times: Option<Vec<u64>> = text
-            .lines()
-            .next()?
-            .strip_prefix("cpu ")?
-            .split_ascii_whitespace()
-            .map(|time| time.parse().ok())
-            .collect();
-        let times = times?;
-        Some(CpuTimes { total: times.iter().sum(), idle: *times.get(3)? })
-    }
-
-    /// None if no tick has passed.
-    fn busy_percent_since(self, before: CpuTimes) -> Option<f64> {
-        let total = self.total.saturating_sub(before.total);
-        let idle = self.idle.saturating_sub(before.idle);
-        (total > 0).then(|| 100.0 - idle as f64 / total as f64 * 100.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,14 +309,5 @@ mod tests {
         assert_eq!(scaled(1000, 100.0, 10.0), (300, false));
         assert_eq!(scaled(1, 100.0, 10.0), (1, false));
         assert_eq!(scaled(i32::MAX as u32, 10.0, 50.0), (i32::MAX as u32, false));
-    }
-
-    #[test]
-    fn reads_what_the_kernel_says_about_all_cpus() {
-        let before = CpuTimes::parse("cpu  10 0 20 70 5 0 0 0 0 0\ncpu0 1 2\n").unwrap();
-        let after = CpuTimes::parse("cpu  40 0 30 130 5 0 0 0 0 0\n").unwrap();
-        assert_eq!(after.busy_percent_since(before), Some(40.0));
-        assert_eq!(after.busy_percent_since(after), None);
-        assert!(CpuTimes::read().is_some());
     }
 }

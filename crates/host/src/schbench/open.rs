@@ -23,7 +23,6 @@ pub(super) fn share(rps: u32, threads: u32, index: u32) -> u32 {
     rps / threads + u32::from(index < rps % threads)
 }
 
-/// Sends a request, or counts that it could not.
 #[inline]
 fn send(messenger: &Messenger, worker: &Worker, request: Request) -> bool {
     let room = !worker.queue.is_full();
@@ -158,12 +157,10 @@ pub(super) fn serve_spinning(control: &Control, worker: &Worker, thinking: &Thin
 pub(super) struct Goal(AtomicU32);
 
 impl Goal {
-    /// Sets the requested rate.
     pub fn set(&self, rps: u32) {
         self.0.store(rps, Ordering::Relaxed);
     }
 
-    /// The requested rate.
     pub fn get(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::matrix::{Matrices, edge_of};
 use crate::HostError;
+use crate::kernel::proc;
 
 /// Largest transfer of a pipe, in bytes.
 const PIPE_BYTES: u32 = 1 << 20;
@@ -45,10 +46,8 @@ impl Era {
     }
 }
 
-/// CPUs of some threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cpus {
-    /// All.
     #[default]
     Any,
     /// These: a message thread gets one of them, workers get all.
@@ -60,9 +59,7 @@ pub enum Cpus {
 /// Where lines are printed during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
-    /// Standard output.
     Output,
-    /// Standard error.
     Error,
 }
 
@@ -84,17 +81,13 @@ pub enum Think {
         /// Leave the sleep out of the request's latency, and take no lock?
         calibrate: bool,
     },
-    /// Spins for this much wall-clock time, in µs.
     Spin {
-        /// How long.
         cpu_us: u64,
     },
 }
 
-/// A run of schbench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schbench {
-    /// Which program.
     pub era: Era,
     /// `-m`.
     pub message_threads: u32,
@@ -266,9 +259,7 @@ impl Schbench {
 /// Memory that programs can still get, in bytes.
 fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kb << 10)
+    Some(proc::number(&text, "MemAvailable")? << 10)
 }
 
 #[cfg(test)]

@@ -124,7 +124,6 @@ enum Ready {
 
 type Report = Result<Ready, HostError>;
 
-/// All threads of a run.
 pub(super) struct Crew {
     pub shared: Arc<Shared>,
     pub messengers: Vec<Arc<Messenger>>,

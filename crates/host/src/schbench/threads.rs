@@ -24,7 +24,6 @@ pub(super) struct Control(OwnLine<AtomicU32>);
 const STOP: u32 = 1;
 
 impl Control {
-    /// Ends all loops; sleeping threads must be woken afterwards.
     pub fn stop(&self) {
         self.0.fetch_or(STOP, Ordering::SeqCst);
         futex::wake(&self.0, i32::MAX as u32, SCOPE);
@@ -35,7 +34,6 @@ impl Control {
         self.0.fetch_add(2, Ordering::SeqCst);
     }
 
-    /// Is the run over?
     #[inline]
     pub fn stopping(&self) -> bool {
         self.0.load(Ordering::SeqCst) & STOP != 0
@@ -162,7 +160,6 @@ impl Worker {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// The bell that wakes it.
     #[inline]
     pub fn bell(&self) -> &Doorbell {
         &self.exchange.bell
@@ -174,7 +171,6 @@ impl Worker {
         self.exchange.wake_ns.load(Ordering::Relaxed)
     }
 
-    /// Writes a whole transfer.
     #[inline]
     pub fn fill_page(&self, byte: u8) {
         self.page.lock().expect("no thread panics while holding it").fill(byte);

@@ -13,9 +13,7 @@ use rustix::process::{self, Pid, Signal, WaitOptions};
 /// Polling interval for killed processes to become zombies.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// Which side of a fork this is.
 pub enum Fork {
-    /// The new process.
     Child,
     /// The old one, with the new one's id.
     Parent(Pid),

@@ -12,7 +12,6 @@ pub struct Switches {
     pub involuntary: u64,
 }
 
-/// CPU time and switches.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     pub user_ns: Ns,
@@ -20,7 +19,6 @@ pub struct Used {
     pub switches: Switches,
 }
 
-/// Switches of the calling thread.
 #[inline]
 pub fn switches() -> Switches {
     ask(libc::RUSAGE_THREAD).switches

@@ -29,7 +29,6 @@ pub enum Target {
     Systemd,
 }
 
-/// Configuration for a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Emitted {
     /// The lines, as the target reads them; the last ends with a line break.
@@ -61,7 +60,6 @@ impl Target {
         Target::Systemd,
     ];
 
-    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Target::Cgroup2 => "cgroup2",
@@ -73,7 +71,6 @@ impl Target {
         }
     }
 
-    /// The target of this name.
     pub fn from_name(name: &str) -> Option<Target> {
         Target::ALL.into_iter().find(|target| target.name() == name)
     }
@@ -102,7 +99,6 @@ impl Target {
     }
 }
 
-/// Quota and burst in microseconds.
 fn us(ns: u64) -> u64 {
     ns / 1000
 }

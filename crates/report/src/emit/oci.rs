@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::{Emitted, us};
 
-/// The part of `config.json`.
 pub(super) fn lines(limits: &BandwidthLimits) -> Emitted {
     let mut cpu = json!({ "period": us(limits.period_ns) });
     cpu["quota"] = limits.quota_ns.map_or_else(|| json!(-1), |quota| json!(us(quota)));

@@ -91,7 +91,6 @@ fn table(out: &mut String, block: &[&AgreementRow]) {
     *out += CLOSE_TABLE;
 }
 
-/// Logarithms of the least and the largest figure of a block; none without two.
 fn range(block: &[&AgreementRow]) -> Option<(f64, f64)> {
     let samples = block.iter().flat_map(|r| r.predicted.samples.iter().chain(&r.measured.samples));
     let logs = samples.filter(|x| x.is_finite() && **x > 0.0).map(|x| x.ln());

@@ -41,7 +41,6 @@ struct Case<'a> {
     runs: Vec<Run<'a>>,
 }
 
-/// One metric against load.
 #[derive(Serialize)]
 struct Curve<'a> {
     metric: &'a Metric,
@@ -129,7 +128,6 @@ fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut P
     Case { case: name, base, curves, runs: runs(name, c, pool) }
 }
 
-/// The unit as the script's formats are named.
 fn unit(metric: &Metric) -> (&'static str, f64) {
     match Unit::of(metric) {
         Unit::Time { to_ns } => ("time", to_ns),

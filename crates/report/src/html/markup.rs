@@ -10,7 +10,6 @@ use crate::host::host_facts;
 use crate::number;
 use crate::printed::{self, capitalised, claim_predicted, claimed, score};
 
-/// `text` escaped for an element or a quoted attribute.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for ch in text.chars() {
@@ -177,7 +176,6 @@ fn claims(out: &mut String, claims: &[Claim]) {
     *out += CLOSE_TABLE;
 }
 
-/// What the study leaves out on purpose.
 fn unpredicted(out: &mut String, unpredicted: &[Unpredicted]) {
     if unpredicted.is_empty() {
         return;
@@ -242,7 +240,6 @@ fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
     }
 }
 
-/// A cell of text, if there is any.
 fn cell(text: Option<String>) -> String {
     format!("<td>{}</td>", text.map_or("–".into(), |text| escape(&text)))
 }

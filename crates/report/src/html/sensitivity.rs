@@ -12,8 +12,6 @@ use crate::sensitivity::{
 
 const PAGE: &str = include_str!("../../assets/plain.html");
 
-/// Renders a page with the tornado plot, the rows whose verdict a constant changes,
-/// and which rows are fragile or near. It fetches nothing.
 pub fn sensitivity_html(s: &Sensitivity, made: &Made) -> String {
     let title = format!("Reveille: sensitivity of {}", s.study);
     let mut body = format!("<article>\n<h1>Sensitivity of {}</h1>\n", escape(&s.study));

@@ -26,7 +26,6 @@ pub(super) struct Cell {
     pub(super) tone: Tone,
 }
 
-/// One figure of all settings.
 pub(super) struct Row {
     pub(super) label: String,
     /// Is it a part of the row above?
@@ -54,7 +53,6 @@ pub(super) struct Column<'a> {
     pub(super) shown: &'a Shown,
 }
 
-/// Heads of [`by_thread`].
 pub(super) const THREADS: [&str; 5] =
     ["threads", "p99 today", "needs", "p99 then", "throttled then"];
 
@@ -85,7 +83,6 @@ pub(super) fn columns(plan: &Plan) -> Vec<Column<'_>> {
     today.chain(best).chain(others).collect()
 }
 
-/// The whole table.
 pub(super) fn blocks(plan: &Plan) -> Vec<Block> {
     let columns = columns(plan);
     if columns.is_empty() {

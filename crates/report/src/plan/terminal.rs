@@ -114,7 +114,6 @@ fn by_threads(page: &mut Page, plan: &Plan) {
     page.wrapped("", &format!("The answer and the table above are for {best} threads."));
 }
 
-/// A piece of a line, and how it is painted.
 type Piece = (String, &'static str);
 
 const PLAIN: &str = "0";

@@ -1,7 +1,7 @@
 //! What a plan says in sentences, and how its figures are written: milliseconds and percent
 //! with three significant digits, so that a row needs its unit once.
 
-use reveille_measure::duration_text;
+use reveille_measure::{duration_text, three_digits};
 use reveille_plan::{Change, Goal, Plan, Range, Recording, Subject, quantile_name};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
@@ -11,15 +11,8 @@ use crate::number::TOO_FEW;
 /// Work that does not end in the simulated time.
 pub(super) const NEVER: &str = "never";
 
-/// Three significant digits at most, no trailing unit.
 fn digits(value: f64) -> String {
-    match value {
-        0.0 => "0".into(),
-        v if v < 0.01 => "<0.01".into(),
-        v if v < 9.995 => format!("{v:.2}"),
-        v if v < 99.95 => format!("{v:.1}"),
-        v => format!("{v:.0}"),
-    }
+    if value > 0.0 && value < 0.01 { "<0.01".into() } else { three_digits(value) }
 }
 
 /// Milliseconds without their unit.
@@ -85,7 +78,6 @@ pub(super) fn setting(limits: &BandwidthLimits) -> String {
     format!("{} per {}{burst}", exact(quota), exact(limits.period_ns))
 }
 
-/// The recording in a line, without its name.
 pub(super) fn recording(of: &Recording) -> String {
     let origin = match of.origin {
         Origin::Traced => "traced".into(),

@@ -13,7 +13,6 @@ pub const BENCH_FORMAT: u32 = 1;
 /// What `reveille bench -- COMMAND` measured, as `--save` and `--json` write it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BenchRuns {
-    /// [`BENCH_FORMAT`].
     pub format: u32,
     /// The program, then its arguments.
     pub command: Vec<String>,
@@ -25,11 +24,8 @@ pub struct BenchRuns {
     pub limit: Option<String>,
     /// Runs before these, which do not count.
     pub warmup: u32,
-    /// In the order in which they ran.
     pub runs: Vec<CommandRun>,
-    /// Counters of the limited task groups of all runs together.
     pub group: Option<GroupStats>,
-    /// What it was measured on.
     pub host: HostContext,
 }
 
@@ -44,23 +40,16 @@ pub struct BenchFigure {
     pub p90: Option<f64>,
     /// Null with fewer than 1,000 runs.
     pub p99: Option<f64>,
-    /// Of all runs.
     pub min: f64,
-    /// Of all runs.
     pub max: f64,
-    /// Mean and spread.
     #[serde(flatten)]
     pub figure: Figure,
 }
 
-/// One metric before and after.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchChange {
-    /// As in [`BenchFigure`].
     pub metric: Metric,
-    /// Of the runs before.
     pub before: BenchFigure,
-    /// Of the runs after.
     pub after: BenchFigure,
     /// Of the mean, in percent; a negative one is less.
     pub change_pct: f64,
@@ -70,10 +59,8 @@ pub struct BenchChange {
     pub significant: bool,
 }
 
-/// Two sets of runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchComparison {
-    /// By metric.
     pub rows: Vec<BenchChange>,
     /// What besides time may have changed the figures: another command, kernel or CPUs.
     pub differences: Vec<String>,
@@ -91,7 +78,6 @@ const METRICS: [Taken; 6] = [
 ];
 
 impl BenchRuns {
-    /// Every metric.
     pub fn figures(&self) -> Vec<BenchFigure> {
         METRICS.iter().map(|taken| self.figure(taken)).collect()
     }
@@ -116,7 +102,6 @@ impl BenchRuns {
         }
     }
 
-    /// These runs, and others after them.
     pub fn compare(&self, after: &BenchRuns) -> BenchComparison {
         let change = |taken: &Taken| {
             let samples = [self.samples(taken), after.samples(taken)];

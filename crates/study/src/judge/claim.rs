@@ -14,7 +14,6 @@ use crate::model::study::Study;
 pub struct Claim {
     /// `peak`, `onset`, `fall`, `between` or `steadier`.
     pub kind: &'static str,
-    /// What is claimed, in words.
     pub claim: String,
     /// The published value, where it is one number.
     pub published: Option<f64>,
@@ -24,9 +23,7 @@ pub struct Claim {
     pub high: Option<f64>,
     /// The predicted value; null if the curve has none.
     pub predicted: Option<f64>,
-    /// Whether the two agree.
     pub verdict: Verdict,
-    /// Where it was published.
     pub source: String,
 }
 
@@ -46,7 +43,6 @@ impl StatementKind {
         }
     }
 
-    /// The published value, where it is one number.
     fn published(&self) -> Option<f64> {
         match *self {
             StatementKind::Peak { load } => Some(load as f64),

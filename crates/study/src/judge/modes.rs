@@ -13,10 +13,8 @@ const GAP: f64 = 1.5;
 /// Fewer repeats than two make a mode only if they are this share of all.
 const LEAST_SHARE: f64 = 0.15;
 
-/// A cluster of repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mode {
-    /// Median of its repeats.
     pub centre: f64,
     /// Its part of all repeats, from 0 to 1.
     pub share: f64,
@@ -43,12 +41,9 @@ pub struct ModeChange {
     pub share: f64,
 }
 
-/// The modes of both sides of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RowModes {
-    /// Under the baseline.
     pub baseline: Vec<Mode>,
-    /// Under the variant.
     pub candidate: Vec<Mode>,
     /// In rising order. The kernels that were compared settled independently, so every
     /// mode of one side is held against every mode of the other.
@@ -81,18 +76,12 @@ impl RowModes {
     }
 }
 
-/// How repeats are distributed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Half of the repeats lie below it.
     pub median: f64,
-    /// Lower quartile.
     pub q1: f64,
-    /// Upper quartile.
     pub q3: f64,
-    /// Least.
     pub min: f64,
-    /// Largest.
     pub max: f64,
     /// The figure of every repeat, in the order in which they ran.
     pub samples: Vec<f64>,
@@ -116,7 +105,6 @@ impl Spread {
         }
     }
 
-    /// Do the repeats form more than one cluster?
     pub fn is_multimodal(&self) -> bool {
         self.modes.len() > 1
     }

@@ -9,14 +9,11 @@ use crate::judge::statistics::{Figure, change_pct};
 use crate::judge::track_record::TrackRecord;
 use crate::judge::verdict::Verdict;
 
-/// One compared figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Workload, or the name that the study gives this case.
     pub case: String,
-    /// Name of the machine.
     pub machine: String,
-    /// Baseline policy, such as `v6.2`.
     pub base: String,
     /// Load in the workload's own unit (pairs, clients, message threads).
     pub load: u64,
@@ -29,9 +26,7 @@ pub struct Row {
     pub metric: Metric,
     /// What is held against a published figure.
     pub kind: RowKind,
-    /// Under the baseline.
     pub baseline: Figure,
-    /// Under the variant.
     pub candidate: Figure,
     /// Change in percent; positive is better. Plain where no direction is better.
     pub change_pct: f64,
@@ -56,7 +51,6 @@ pub struct Row {
     pub published_change_pct: Option<f64>,
     /// The published figure of the baseline, as printed; null if none.
     pub published_baseline: Option<f64>,
-    /// The published figure of the variant, as printed; null if none.
     pub published_candidate: Option<f64>,
     /// Unit of the two as printed; null if none is stated.
     pub published_unit: Option<String>,
@@ -79,7 +73,6 @@ pub struct Row {
     /// one state, none if nothing was published. Not part of the JSON.
     #[serde(skip)]
     pub ratios: Vec<(f64, f64)>,
-    /// The numbers behind the row.
     pub explain: Explanation,
     /// What the plots draw; not part of the JSON.
     #[serde(skip)]
@@ -138,7 +131,6 @@ impl Row {
     }
 }
 
-/// What a row holds against a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowKind {
@@ -154,28 +146,20 @@ pub enum RowKind {
     Interference,
 }
 
-/// The explaining numbers of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Explanation {
-    /// Mean over the baseline's repeats.
     pub baseline: Explain,
-    /// Mean over the candidate's repeats.
     pub candidate: Explain,
 }
 
-/// What a row's plots need.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
-    /// Under the baseline.
     pub baseline: SideDetail,
-    /// Under the variant.
     pub candidate: SideDetail,
 }
 
-/// One side of a row, for plots.
 #[derive(Clone, Debug, Default)]
 pub struct SideDetail {
-    /// The metric's value in every repeat.
     pub samples: Vec<f64>,
     /// Wakeup latency: (ns, share of wake-ups at or below it), all repeats together.
     pub latency_cdf: Vec<(Ns, f64)>,

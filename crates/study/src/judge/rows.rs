@@ -91,7 +91,6 @@ fn kind(published: &Published) -> u8 {
 const KIND_OF_RUNS: u8 = 3;
 
 impl Pair<'_> {
-    /// A row that compares the means of a metric.
     fn of_means(&self, measure: &Measure, m: usize, published: Option<&Published>) -> Row {
         let (base, candidate) = (&self.base.samples[m], &self.candidate.samples[m]);
         let figures = (statistics::figure(base), statistics::figure(candidate));
@@ -233,7 +232,6 @@ pub(crate) fn hold(row: &mut Row, published: &Published, within: Option<f64>) {
 }
 
 impl Published {
-    /// The published change in percent, + is better, where both sides are known.
     pub fn change_pct(&self, direction: Direction) -> Option<f64> {
         match &self.figure {
             PublishedFigure::Change { change_pct } => Some(*change_pct),

@@ -21,12 +21,10 @@ impl Score {
     }
 }
 
-/// Hits among the rows that count.
 pub(crate) fn score(rows: &[Row]) -> Score {
     count(rows.iter().filter_map(|r| r.verdict))
 }
 
-/// Hits among verdicts.
 pub(crate) fn count(verdicts: impl Iterator<Item = Verdict>) -> Score {
     let mut score = Score::default();
     for verdict in verdicts {

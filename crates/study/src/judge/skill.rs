@@ -23,9 +23,7 @@ const SIGN: f64 = 0.01;
 /// rows whose published figure is a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skill {
-    /// Rows.
     pub changes: usize,
-    /// Rows that hit.
     pub hits: usize,
     /// Rows that would hit if 0% were predicted for all of them.
     pub null_hits: usize,
@@ -33,7 +31,6 @@ pub struct Skill {
     pub big: usize,
     /// Big rows that are predicted to change by 1% or more in the published direction.
     pub big_sign: usize,
-    /// Big rows that hit.
     pub big_hits: usize,
     /// Rows whose published change is below 5%, either way.
     pub small: usize,

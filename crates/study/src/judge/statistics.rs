@@ -5,7 +5,6 @@ use reveille_measure::statistics::{mean, std, variance};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Mean over repeats with its spread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Mean over repeats, in the metric's own unit.

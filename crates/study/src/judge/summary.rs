@@ -6,16 +6,12 @@ use crate::judge::comparison::Comparison;
 use crate::judge::score::Score;
 use crate::judge::skill::Skill;
 
-/// Hits of several studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Over all studies.
     pub score: Total,
-    /// Skill against predicting no change.
     pub skill: Skill,
     /// Claims that agree; no part of the score.
     pub claim_hits: usize,
-    /// Claims.
     pub claims: usize,
     /// One for each mechanism, in the order in which studies first name it; a study
     /// that names none stands under its own name.
@@ -25,36 +21,25 @@ pub struct Summary {
 /// Hits among the rows that count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Total {
-    /// Rows that agree.
     pub hits: usize,
-    /// Rows that have a published figure and count.
     pub counted: usize,
     /// Hits in percent of what counts; null if nothing does.
     pub pct: Option<f64>,
 }
 
-/// The score of one mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MechanismScore {
     /// Such as `SIS_SHORT`.
     pub mechanism: String,
-    /// The studies about it.
     pub studies: Vec<String>,
-    /// Rows that agree.
     pub hits: usize,
-    /// Rows that have a published figure and count.
     pub counted: usize,
-    /// Hits in percent of what counts; null if nothing does.
     pub pct: Option<f64>,
-    /// Skill against predicting no change.
     pub skill: Skill,
-    /// Claims that agree; no part of the score.
     pub claim_hits: usize,
-    /// Claims.
     pub claims: usize,
 }
 
-/// Sums the scores of comparisons.
 pub fn summary(comparisons: &[Comparison]) -> Summary {
     let mut mechanisms: Vec<MechanismScore> = Vec::new();
     let mut all = Score::default();

@@ -24,7 +24,6 @@ pub(crate) fn predicted_pct(simulated_pct: f64, sides: [&Explain; 2]) -> f64 {
 pub struct TrackRecord {
     /// Published changes.
     pub rows: usize,
-    /// Those that the model's prediction hit.
     pub hits: usize,
     /// Those that a prediction of 0% would have hit.
     pub null_hits: usize,

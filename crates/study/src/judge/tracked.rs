@@ -10,7 +10,6 @@ pub(super) const MOVED: f64 = 0.05;
 /// The model knows the direction of a change by this factor even so.
 pub(super) const COLLAPSE: f64 = 2.0;
 
-/// The published changes of a class.
 pub(super) struct Class {
     pub(super) rows: usize,
     pub(super) hits: usize,

@@ -44,7 +44,6 @@ use crate::model::published::{Published, PublishedFigure};
 pub enum Verdict {
     /// Within the tolerance of the scoring rule.
     Hit,
-    /// Outside it.
     Miss,
     /// Shown, but too noisy at the source to count.
     Informative,
@@ -69,7 +68,6 @@ pub struct Predicted {
     pub within: Option<f64>,
 }
 
-/// Judges a prediction by a published figure.
 pub fn judge(published: &Published, predicted: &Predicted) -> Verdict {
     if !counts(published) {
         return Verdict::Informative;

@@ -22,59 +22,44 @@ pub enum StudyError {
     /// A run had no result.
     #[error("case `{case}` at load {load} under {policy}: {error}")]
     Run {
-        /// The case.
         case: String,
-        /// The load.
         load: u64,
         /// The baseline's name or the variant's edits.
         policy: String,
-        /// What the simulator said.
         error: SimError,
     },
     /// A run on this host had no result.
     #[error("case `{case}` at load {load} under {policy}, on this host: {error}")]
     #[diagnostic(help("{}", host_help(error)))]
     HostRun {
-        /// The case.
         case: String,
-        /// The load.
         load: u64,
         /// The baseline's name or the variant's edits.
         policy: String,
-        /// What went wrong.
         error: Box<HostError>,
     },
     /// This host cannot do what a side of a case asks for.
     #[error("case `{case}`: `{policy}` cannot be run on this host: {error}")]
     #[diagnostic(help("{}", host_help(error)))]
     NotHere {
-        /// The case.
         case: String,
         /// The baseline's name or the variant's edits.
         policy: String,
-        /// What is missing.
         error: Box<HostError>,
     },
     /// Nothing is known of what a side of a case runs under.
     #[error("case `{case}`: `{policy}` cannot be predicted: nothing is known of {scheduler}")]
     #[diagnostic(help("measure it: `--on host`"))]
     Unpredictable {
-        /// The case.
         case: String,
         /// The variant's edits.
         policy: String,
-        /// The scheduler's program.
         scheduler: String,
     },
     /// Worker threads could not be started.
     #[error("cannot start {jobs} worker threads: {reason}")]
     #[diagnostic(help("ask for fewer with --jobs"))]
-    Threads {
-        /// How many were asked for.
-        jobs: usize,
-        /// What the system said.
-        reason: String,
-    },
+    Threads { jobs: usize, reason: String },
 }
 
 /// The fix that a host's error names.

@@ -18,21 +18,16 @@ pub const DEFAULT_PERIODS: u64 = 1_000_000;
 /// Equal groups that share CPUs.
 #[derive(Clone, Debug)]
 pub struct InterferenceCase {
-    /// As rows name it.
     pub name: String,
-    /// Distribution of demand.
     pub demand: DemandKind,
     /// How many groups there are; each has the same share of the CPUs as its quota.
     pub groups: usize,
-    /// What they share.
     pub cpus: f64,
-    /// What loads are.
     pub load_is: LoadIs,
     /// At least one, in the order of the file.
     pub loads: Vec<u64>,
     /// At least one; bursts differ and are not 0.
     pub variants: Vec<BurstVariant>,
-    /// At least one.
     pub metrics: Vec<&'static JointMeasure>,
     /// Periods of a run; at least 1.
     pub periods: u64,
@@ -42,24 +37,20 @@ pub struct InterferenceCase {
     pub published: Vec<JointPublished>,
 }
 
-/// How demand is distributed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DemandKind {
-    /// Exponentially.
     Exponential,
     /// A Poisson number of requests of this share of the quota.
     Poisson {
         /// One request over the quota.
         step: f64,
     },
-    /// Pareto with this power.
     Pareto {
         /// Above 1.
         alpha: f64,
     },
 }
 
-/// What a load says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadIs {
     /// Mean demand in percent of the quota.
@@ -68,7 +59,6 @@ pub enum LoadIs {
     Quantile,
 }
 
-/// A burst that a case is simulated with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BurstVariant {
     /// As written: `burst=100%`, `burst=max`.
@@ -77,7 +67,6 @@ pub struct BurstVariant {
     pub burst: f64,
 }
 
-/// A published figure of an interference case.
 #[derive(Clone, Debug)]
 pub struct JointPublished {
     /// Index into the loads.
@@ -86,11 +75,9 @@ pub struct JointPublished {
     pub variant: usize,
     /// Index into the metrics.
     pub metric: usize,
-    /// Which side it is of.
     pub side: Side,
     /// As printed.
     pub value: f64,
-    /// Where it was published.
     pub source: String,
 }
 
@@ -99,7 +86,6 @@ pub struct JointPublished {
 pub struct JointMeasure {
     /// As a study file names it.
     pub key: &'static str,
-    /// As rows name it.
     name: &'static str,
     unit: &'static str,
     /// Which way is better for the groups.
@@ -111,7 +97,6 @@ pub struct JointMeasure {
     value: fn(&Interference) -> f64,
 }
 
-/// All that a joint simulation can be judged by.
 pub const JOINT_MEASURES: &[JointMeasure] = &[
     periods("wcet", "E[WCET]", 1.0, |i| i.wcet),
     share("p_wcet", "P(WCET>1)", Direction::Lower, |i| i.missed),
@@ -153,7 +138,6 @@ const fn share(
 const SHARE: &str = "% of periods";
 
 impl JointMeasure {
-    /// What it is of.
     pub fn metric(&self) -> Metric {
         Metric::new(self.name, self.unit, self.direction)
     }

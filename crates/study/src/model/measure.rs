@@ -8,27 +8,21 @@ use reveille_place::Mistake;
 use reveille_policy::Groups;
 use reveille_workload::{MetricKind, Workload};
 
-/// What is taken from a run.
 #[derive(Clone, Debug)]
 pub struct Measure {
-    /// What it is of.
     pub metric: Metric,
-    /// How it is taken.
     pub from: MeasureFrom,
 }
 
-/// Where a figure comes from.
 #[derive(Clone, Debug)]
 pub enum MeasureFrom {
     /// The workload's own metric.
     Workload(MetricKind),
-    /// An explaining number.
     Explain(&'static ExplainFigure),
     /// A counter of a task group.
     Group {
         /// Index into the groups of the case.
         group: usize,
-        /// Which counter.
         figure: &'static GroupFigure,
     },
 }
@@ -38,59 +32,31 @@ pub enum MeasureFrom {
 pub struct GroupFigure {
     /// As a study names it.
     pub name: &'static str,
-    /// Its unit.
     pub unit: &'static str,
     /// Which way is better.
     pub direction: Direction,
-    /// How it is taken from the group's counters.
     value: fn(&GroupStats) -> f64,
 }
 
 /// What a task group can be judged by. Names follow `cpu.stat`.
 pub const GROUP_FIGURES: [GroupFigure; 7] = [
-    GroupFigure {
-        name: "throttled_pct",
-        unit: "%",
-        direction: Direction::Lower,
-        value: |g| share(g.nr_throttled, g.nr_periods),
-    },
-    GroupFigure {
-        name: "nr_periods",
-        unit: "periods",
-        direction: Direction::Neither,
-        value: |g| g.nr_periods as f64,
-    },
-    GroupFigure {
-        name: "nr_throttled",
-        unit: "periods",
-        direction: Direction::Lower,
-        value: |g| g.nr_throttled as f64,
-    },
-    GroupFigure {
-        name: "throttled_time",
-        unit: "ns",
-        direction: Direction::Lower,
-        value: |g| g.throttled_ns as f64,
-    },
-    GroupFigure {
-        name: "nr_bursts",
-        unit: "periods",
-        direction: Direction::Neither,
-        value: |g| g.nr_bursts as f64,
-    },
-    GroupFigure {
-        name: "burst_time",
-        unit: "ns",
-        direction: Direction::Neither,
-        value: |g| g.burst_ns as f64,
-    },
-    GroupFigure {
-        name: "usage",
-        unit: "ns",
-        direction: Direction::Neither,
-        value: |g| g.usage_ns as f64,
-    },
+    figure("throttled_pct", "%", Direction::Lower, |g| share(g.nr_throttled, g.nr_periods)),
+    figure("nr_periods", "periods", Direction::Neither, |g| g.nr_periods as f64),
+    figure("nr_throttled", "periods", Direction::Lower, |g| g.nr_throttled as f64),
+    figure("throttled_time", "ns", Direction::Lower, |g| g.throttled_ns as f64),
+    figure("nr_bursts", "periods", Direction::Neither, |g| g.nr_bursts as f64),
+    figure("burst_time", "ns", Direction::Neither, |g| g.burst_ns as f64),
+    figure("usage", "ns", Direction::Neither, |g| g.usage_ns as f64),
 ];
+
+const fn figure(
+    name: &'static str,
+    unit: &'static str,
+    direction: Direction,
+    value: fn(&GroupStats) -> f64,
+) -> GroupFigure {
+    GroupFigure { name, unit, direction, value }
+}
 
 /// Throttled periods in percent of periods; 0 of none is 0.
 fn share(part: u64, whole: u64) -> f64 {
@@ -152,7 +118,6 @@ impl Measure {
     }
 }
 
-/// The workload's metric of one run.
 fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {
     match kind {
         MetricKind::Throughput => result.throughput(),

@@ -2,13 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which of the two compared sides a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Under the baseline.
     Base,
-    /// Under the variant.
     Variant,
 }
 
@@ -19,19 +16,15 @@ pub struct Published {
     pub variant: usize,
     /// Index into the case's metrics.
     pub metric: usize,
-    /// What was printed.
     pub figure: PublishedFigure,
     /// Relative standard deviation of the baseline in percent, if published.
     pub std_base_pct: Option<f64>,
-    /// Relative standard deviation of the variant in percent, if published.
     pub std_variant_pct: Option<f64>,
     /// How the source itself calls the figure noise, if it does.
     pub noise: Option<String>,
-    /// Where it was published.
     pub source: String,
 }
 
-/// What a source prints.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublishedFigure {
     /// How much better the variant was.
@@ -43,14 +36,12 @@ pub enum PublishedFigure {
     Pair {
         /// Under the baseline, as printed; above 0.
         base: f64,
-        /// Under the variant, as printed; above 0.
         variant: f64,
         /// Unit as printed.
         unit: Option<String>,
     },
     /// One side alone, judged by its own size.
     Side {
-        /// Which.
         side: Side,
         /// As printed; not negative.
         value: f64,
@@ -60,17 +51,9 @@ pub enum PublishedFigure {
         own: f64,
     },
     /// The standard deviation over runs of both sides, never counted.
-    Std {
-        /// Under the baseline, as printed; above 0.
-        base: f64,
-        /// Under the variant, as printed; above 0.
-        variant: f64,
-        /// Unit as printed.
-        unit: Option<String>,
-    },
+    Std { base: f64, variant: f64, unit: Option<String> },
     /// How many runs of one side went above a bound.
     RunsAbove {
-        /// Which side.
         side: Side,
         /// The bound, in the metric's unit.
         above: f64,
@@ -86,13 +69,10 @@ pub enum PublishedFigure {
 /// Something published that no run of the study is held against.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unpredicted {
-    /// What was measured.
     pub what: String,
     /// The figures as printed.
     pub figures: String,
-    /// Why they cannot be predicted.
     pub reason: String,
-    /// Where they were published.
     pub source: String,
 }
 

@@ -10,9 +10,7 @@ pub struct Statement {
     pub case: usize,
     /// Index into the case's metrics.
     pub metric: usize,
-    /// What is stated.
     pub kind: StatementKind,
-    /// Where it was published.
     pub source: String,
 }
 
@@ -28,20 +26,15 @@ pub enum StatementKind {
     /// The gain starts between two loads: the smallest load from which on the change
     /// stays large enough is one of them or between them.
     Onset {
-        /// Of which variant.
         variant: usize,
-        /// The lower of the two loads.
         from: u64,
-        /// The higher of the two loads.
         to: u64,
         /// From this change on it is a gain, in percent.
         above_pct: f64,
     },
     /// The metric falls at least by a factor.
     Fall {
-        /// Of which variant.
         variant: usize,
-        /// Where.
         load: u64,
         /// Baseline divided by variant is at least this.
         factor: f64,
@@ -50,9 +43,7 @@ pub enum StatementKind {
     Between {
         /// Of which variant, if the side is the variant.
         variant: usize,
-        /// Which side.
         side: Side,
-        /// Where.
         load: u64,
         /// The least value in the metric's unit, if there is one.
         min: Option<f64>,
@@ -61,7 +52,6 @@ pub enum StatementKind {
     },
     /// The standard deviation over runs falls at least by a factor.
     Steadier {
-        /// Of which variant.
         variant: usize,
         /// At this load and at all higher ones.
         from: u64,

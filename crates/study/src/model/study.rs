@@ -17,11 +17,9 @@ use crate::model::published::{Published, Unpredicted};
 use crate::model::scheduler::Scheduler;
 use crate::model::statement::Statement;
 
-/// Runs of each load under each policy, unless stated.
 pub const DEFAULT_REPEATS: u32 = 5;
 /// Most repeats: by then a mean is known to 3% of one standard deviation.
 pub const MAX_REPEATS: u32 = 1000;
-/// Seed, unless stated.
 pub const DEFAULT_SEED: u64 = 1;
 /// Virtual time before measuring starts, unless stated.
 pub const DEFAULT_WARMUP: &str = "60ms";
@@ -32,7 +30,6 @@ pub const DEFAULT_HOST_WARMUP: &str = "200ms";
 /// Time measured where runs are real, unless stated.
 pub const DEFAULT_HOST_DURATION: &str = "1s";
 
-/// Warm-up and measured time of a run that states none.
 pub(crate) fn default_times(on: On) -> (&'static str, &'static str) {
     match on {
         On::Sim => (DEFAULT_WARMUP, DEFAULT_DURATION),
@@ -52,7 +49,6 @@ pub(crate) fn checked_repeats(repeats: i64) -> Result<u32, Mistake> {
 /// A study that is ready to [`run`](crate::run).
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// Short name: `sis-short`.
     pub name: String,
     /// What it is, in a sentence.
     pub about: String,
@@ -64,7 +60,6 @@ pub struct Study {
     /// The study's own baseline; a case may have another. `None` if there is no case with
     /// a workload.
     pub base: Option<Policy>,
-    /// Where it runs, unless told otherwise.
     pub on: On,
     /// All randomness of all runs comes from it.
     pub seed: u64,
@@ -73,18 +68,14 @@ pub struct Study {
     pub cases: Vec<Case>,
     /// Cases of groups that share CPUs by chance.
     pub interference: Vec<InterferenceCase>,
-    /// Published statements about whole curves.
     pub statements: Vec<Statement>,
-    /// What was published as well and cannot be predicted.
     pub unpredicted: Vec<Unpredicted>,
 }
 
 /// One workload over a range of loads.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// As rows name it.
     pub name: String,
-    /// Name of the workload.
     pub workload: String,
     /// Index into [`Study::machines`].
     pub machine: usize,
@@ -92,7 +83,6 @@ pub struct Case {
     pub base: Policy,
     /// Who schedules the baseline's tasks where runs are real.
     pub scheduler: Scheduler,
-    /// Task groups of the baseline.
     pub groups: Groups,
     /// No two are the same; none for figures of the baseline alone.
     pub variants: Vec<Variant>,
@@ -119,9 +109,7 @@ pub struct Case {
 pub struct Variant {
     /// The edits, separated by blanks: `+SIS_SHORT burst=100ms`.
     pub name: String,
-    /// The baseline's policy with its features edited.
     pub policy: Policy,
-    /// The case's groups with their settings edited.
     pub groups: Groups,
     /// CPUs to run on, by their numbers on the machine; all of them if there are none.
     pub cpus: Vec<u32>,
@@ -158,12 +146,10 @@ impl Variant {
     }
 }
 
-/// One load of a case.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// In the workload's own unit; not 0.
     pub load: u64,
-    /// The workload at this load.
     pub program: Program,
     /// At most one of each kind for each variant, metric and side.
     pub published: Vec<Published>,

@@ -15,7 +15,6 @@ macro_rules! shipped {
     };
 }
 
-/// Name and text of every shipped study, in alphabetical order.
 const STUDIES: &[(&str, &str)] = shipped![
     "aged-idle",
     "baselines",
@@ -35,7 +34,6 @@ pub const BASELINES: &str = "baselines";
 /// measured on this host and differs from host to host.
 const APART: &[&str] = &[BASELINES, "host-check"];
 
-/// Names of the studies that [`load`] knows.
 pub fn names() -> Vec<&'static str> {
     STUDIES.iter().map(|(name, _)| *name).collect()
 }
@@ -45,7 +43,6 @@ pub fn predicted_names() -> Vec<&'static str> {
     names().into_iter().filter(|name| !APART.contains(name)).collect()
 }
 
-/// The text of a shipped study.
 pub fn find(name: &str) -> Option<&'static str> {
     STUDIES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }

@@ -56,7 +56,6 @@ pub(crate) fn time(text: &str) -> Result<Ns, Mistake> {
     })
 }
 
-/// The measured time of a run, given its warm-up.
 pub(crate) fn measured(warmup_ns: Ns, duration_ns: Ns) -> Result<Ns, Mistake> {
     if duration_ns == 0 {
         return Err(Mistake::new("nothing is measured in no time", "use some ms, such as `30ms`"));
@@ -73,7 +72,6 @@ fn longest() -> String {
     format!("a run lasts at most {seconds}s of virtual time, warm-up included; 30ms is usual")
 }
 
-/// Where a study runs.
 pub(crate) fn on(text: &str) -> Result<On, Mistake> {
     text.parse().map_err(|text: String| Mistake::new(text, "`sim` is usual, and the default"))
 }

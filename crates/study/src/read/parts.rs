@@ -41,11 +41,9 @@ pub struct Parts<'a> {
     pub group: &'a [String],
     /// What a CPU draws from its group's quota at a time; 5 ms if not given.
     pub slice: Option<&'a str>,
-    /// Where it runs.
     pub on: On,
     /// Runs of each load under each policy.
     pub repeats: u32,
-    /// Seed.
     pub seed: u64,
     /// Time before measuring starts, virtual or real; as is usual there if not given.
     pub warmup: Option<&'a str>,

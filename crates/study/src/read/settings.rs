@@ -15,17 +15,6 @@ pub(crate) const KEYS: [&str; 4] = ["quota", "period", "burst", "phase"];
 /// Name of a group that is given none.
 pub(crate) const DEFAULT_NAME: &str = "group";
 
-/// A group without limits that all tasks are in.
-pub(crate) fn new_group(name: &str) -> TaskGroup {
-    TaskGroup {
-        name: name.to_owned(),
-        parent: None,
-        limits: BandwidthLimits::default(),
-        roles: Vec::new(),
-        phase_ns: None,
-    }
-}
-
 /// Sets one of [`KEYS`].
 pub(crate) fn set(group: &mut TaskGroup, key: &str, value: &str) -> Result<(), Mistake> {
     match key {
@@ -63,10 +52,7 @@ fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
             let problem = format!("`{text}` could mean any of {}", names.join(", "));
             return Err(Mistake::new(problem, format!("write `{}.{text}`", names[0])));
         }
-        (Some(name), _) => names
-            .iter()
-            .position(|n| *n == name)
-            .ok_or_else(|| Mistake::unknown("task group", name, &names))?,
+        (Some(name), _) => Mistake::position("task group", name, &names)?,
     };
     set(&mut groups.groups[index], key, value)
 }
@@ -97,20 +83,13 @@ pub(crate) fn slice(text: &str) -> Result<Ns, Mistake> {
 /// The position of the role of this name.
 pub(crate) fn role(program: &Program, name: &str) -> Result<u16, Mistake> {
     let names: Vec<&str> = program.roles.iter().map(|r| r.name.as_str()).collect();
-    names
-        .iter()
-        .position(|n| *n == name)
-        .and_then(|i| u16::try_from(i).ok())
-        .ok_or_else(|| Mistake::unknown("kind of task", name, &names))
+    Mistake::position("kind of task", name, &names).map(|i| i as u16)
 }
 
 /// The position of an earlier group of this name.
 pub(crate) fn parent(earlier: &[TaskGroup], name: &str) -> Result<usize, Mistake> {
     let names: Vec<&str> = earlier.iter().map(|g| g.name.as_str()).collect();
-    names
-        .iter()
-        .position(|n| *n == name)
-        .ok_or_else(|| Mistake::unknown("earlier task group", name, &names))
+    Mistake::position("earlier task group", name, &names)
 }
 
 /// A group may have any name that an edit can hold, once.
@@ -163,7 +142,7 @@ fn parse_keys(
     text: &str,
     set: impl Fn(&mut TaskGroup, &str, &str) -> Result<(), Mistake>,
 ) -> Result<TaskGroup, Mistake> {
-    let mut group = new_group(DEFAULT_NAME);
+    let mut group = TaskGroup::new(DEFAULT_NAME, BandwidthLimits::default());
     for (key, value) in settings(text)? {
         set(&mut group, key, value)?;
     }
@@ -184,7 +163,7 @@ pub fn whole_group(option: &'static str, text: &str) -> Result<Groups, StudyErro
         let problem = format!("`{text}` limits nothing");
         return Err(wrong(Mistake::new(problem, "give a quota, such as `quota=100ms`")));
     }
-    Ok(Groups { groups: vec![group], ..Groups::default() })
+    Ok(group.into())
 }
 
 #[cfg(test)]
@@ -193,7 +172,7 @@ mod tests {
 
     fn groups(names: &[&str]) -> Groups {
         let mut groups = Groups::default();
-        groups.groups.extend(names.iter().map(|n| new_group(n)));
+        groups.groups.extend(names.iter().map(|n| TaskGroup::new(n, BandwidthLimits::default())));
         groups
     }
 

@@ -23,7 +23,6 @@ use crate::run::runner::{predictable, run_slots};
 /// their range is what a measurement is held against.
 const PHASES: u32 = 100;
 
-/// What is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Simulation, as many runs at a time as there are threads.

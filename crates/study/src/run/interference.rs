@@ -50,7 +50,6 @@ impl<'a> JointRuns<'a> {
         JointRuns { slots }
     }
 
-    /// How many simulations there are.
     pub(crate) fn len(&self) -> usize {
         self.slots.iter().map(|s| s.samples.len()).sum()
     }

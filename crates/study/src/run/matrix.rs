@@ -12,7 +12,6 @@ use crate::judge::rows::Finished;
 use crate::model::measure::Measure;
 use crate::model::study::{Case, Point, Study};
 
-/// One run of the matrix.
 pub(crate) struct Run {
     /// Index into the matrix.
     pub(crate) slot: usize,
@@ -32,7 +31,6 @@ pub(crate) struct Slot<'a> {
     sides: Vec<SideRuns>,
 }
 
-/// All repeats under one policy.
 struct SideRuns {
     /// By repeat.
     runs: Vec<OnceLock<Ran>>,
@@ -88,7 +86,6 @@ impl Slot<'_> {
         (0..repeats).flat_map(move |repeat| (0..sides).map(move |side| Run { slot, repeat, side }))
     }
 
-    /// How many runs this slot has.
     pub(crate) fn n_runs(&self) -> usize {
         self.sides.len() * self.case.repeats as usize
     }
@@ -100,7 +97,6 @@ impl Slot<'_> {
         u64::MAX - virtual_us.saturating_mul(self.point.program.tasks.len() as u64)
     }
 
-    /// Seed and times of a run.
     pub(crate) fn spec(&self, run: &Run) -> RunSpec {
         RunSpec {
             seed: seed(self.study.seed, self.case_index, self.point.load, run.repeat),
@@ -109,7 +105,6 @@ impl Slot<'_> {
         }
     }
 
-    /// Keeps what a run leaves.
     pub(crate) fn add(&self, run: &Run, result: &RunResult) {
         self.sides[run.side].add(run.repeat, self.case, result);
     }

@@ -22,7 +22,6 @@ use crate::run::matrix::{Run, Slot, matrix};
 /// One side of a case, as a kernel can be told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSide<'a> {
-    /// Task groups to make.
     pub groups: &'a Groups,
     /// CPUs to run on, by the kernel's numbers; all of them if there are none.
     pub cpus: &'a [u32],
@@ -33,7 +32,6 @@ pub struct HostSide<'a> {
     pub loader: Option<Loader>,
 }
 
-/// What can run a program on a host.
 pub trait HostRunner: Sync {
     /// Refuses what this host cannot do, before anything runs.
     ///

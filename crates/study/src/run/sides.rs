@@ -9,7 +9,6 @@ use crate::model::study::Study;
 use crate::run::matrix::{Run, matrix};
 use crate::run::runner::{predictable, simulate};
 
-/// The repeats of one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SideSamples {
     /// By metric of the case, then by repeat.

@@ -114,7 +114,7 @@ impl HostRunner for ThisHost {
         let before = idle.others();
         let watch = Watch::begin();
         work();
-        let mut context = watch.end(None);
+        let mut context = watch.end(false);
         let loaded = self.loaded.lock().expect("nothing panics under this lock").clone();
         for (scheduler, warnings) in loaded {
             context.loaded.push(scheduler);

@@ -15,14 +15,11 @@ use crate::tune::objective::{Objective, objective};
 use crate::tune::sensitivity::MAX_POINTS;
 use crate::tune::sweep::{self, Pool, Sweep, Trial};
 
-/// Rounds over all constants, unless stated.
 pub const DEFAULT_ROUNDS: u32 = 3;
-/// Most rounds.
 pub const MAX_ROUNDS: u32 = 20;
 /// A step must gain this much, so that rounding of sums decides nothing.
 const LEAST_GAIN: f64 = 1e-9;
 
-/// How hard to look.
 #[derive(Clone, Copy, Debug)]
 pub struct FitOptions {
     /// Rounds over all constants, at most; 1 to [`MAX_ROUNDS`].
@@ -31,10 +28,8 @@ pub struct FitOptions {
     pub points: u32,
 }
 
-/// The outcome of a fit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fit {
-    /// Name of the machine.
     pub machine: String,
     /// Names of the studies with rows that count on it.
     pub studies: Vec<String>,
@@ -42,7 +37,6 @@ pub struct Fit {
     pub constants: Vec<FittedConstant>,
     /// At the shipped values.
     pub before: Objective,
-    /// At the values found.
     pub after: Objective,
     /// Every move that was kept, in order.
     pub steps: Vec<FitStep>,
@@ -52,15 +46,12 @@ pub struct Fit {
     pub converged: bool,
     /// True if it was interrupted; values are the best until then.
     pub partial: bool,
-    /// The machine with the values found.
     #[serde(skip)]
     pub moved: Option<Machine>,
 }
 
-/// A constant that may be moved.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FittedConstant {
-    /// Its name.
     pub key: String,
     /// `ns`, `count` or `ratio`.
     pub unit: &'static str,
@@ -68,24 +59,18 @@ pub struct FittedConstant {
     pub low: f64,
     /// Highest plausible value.
     pub high: f64,
-    /// Before.
     pub shipped: f64,
-    /// After.
     pub value: f64,
     /// False if every run was the same at both ends of its range.
     pub influence: bool,
 }
 
-/// A move that was kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FitStep {
     /// From 1.
     pub round: u32,
-    /// The constant.
     pub key: String,
-    /// Value before.
     pub from: f64,
-    /// Value after.
     pub to: f64,
     /// After the step.
     pub objective: f64,
@@ -93,26 +78,19 @@ pub struct FitStep {
     pub hits: usize,
 }
 
-/// A row that counts, before and after.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FitRow {
-    /// Name of the study.
     pub study: String,
-    /// Name of the case.
     pub case: String,
     /// Load in the workload's own unit.
     pub load: u64,
-    /// The variant.
     pub variant: String,
-    /// What is compared.
     pub metric: String,
     /// Predicted by published at the shipped values; null if there is no such number.
     pub ratio_before: Option<f64>,
-    /// Predicted by published at the values found; null if there is no such number.
     pub ratio_after: Option<f64>,
     /// Verdict at the shipped values.
     pub verdict_before: Verdict,
-    /// Verdict at the values found.
     pub verdict_after: Verdict,
 }
 
@@ -167,12 +145,10 @@ fn within(option: &'static str, value: u32, low: u32, high: u32) -> Result<(), S
     Err(StudyError::option(option, problem))
 }
 
-/// A search under way.
 struct Descent {
     /// As shipped.
     constants: Vec<Tunable>,
     influence: Vec<bool>,
-    /// Name of the machine.
     name: String,
     machine: Machine,
     before: Option<Vec<Vec<Row>>>,
@@ -183,7 +159,6 @@ struct Descent {
 }
 
 impl Descent {
-    /// Runs the search to its end.
     fn start(
         machine: &Machine,
         constants: Vec<Tunable>,

@@ -79,11 +79,9 @@ pub(crate) enum Seen {
     Unfinished,
 }
 
-/// What all runs amount to.
 pub(crate) struct Swept {
     /// Rows at the shipped values; `None` if that was interrupted.
     pub(crate) shipped: Option<Vec<Row>>,
-    /// By constant.
     pub(crate) knobs: Vec<Seen>,
     pub(crate) partial: bool,
 }

@@ -17,12 +17,10 @@ use crate::model::study::{Case, Study};
 use crate::tune::knob::{Knob, Seen, Swept};
 use crate::tune::sweep::{Pool, Sweep};
 
-/// Positions across the range of a constant, unless stated.
 pub const DEFAULT_POINTS: u32 = 5;
 /// Most positions: finer steps than that are below what a range can say.
 pub const MAX_POINTS: u32 = 101;
 
-/// What to move, and how finely.
 #[derive(Clone, Debug)]
 pub struct SensitivityOptions {
     /// Constants to move, by the names of [`Machine::tunables`](reveille_machine::Machine::tunables); all if empty.
@@ -36,19 +34,13 @@ pub struct SensitivityOptions {
 /// What moving the constants of a study does to its predictions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sensitivity {
-    /// Name of the study.
     pub study: String,
-    /// Names of the machines whose constants were moved.
     pub machines: Vec<String>,
-    /// Positions across each range.
     pub points: u32,
-    /// Seed of all runs.
     pub seed: u64,
     /// Runs of each load under each policy, the most of any case.
     pub repeats: u32,
-    /// Hits among the rows at the shipped values.
     pub score: Score,
-    /// Skill against predicting no change.
     pub skill: Skill,
     /// The rows that count, in the order of the study.
     pub rows: Vec<SensitiveRow>,
@@ -65,19 +57,13 @@ pub struct Sensitivity {
 /// A row that counts, at the shipped values.
 #[derive(Clone, Debug, Serialize)]
 pub struct SensitiveRow {
-    /// Name of the case.
     pub case: String,
-    /// Name of the machine.
     pub machine: String,
-    /// Baseline policy.
     pub base: String,
     /// Load in the workload's own unit.
     pub load: u64,
-    /// The variant.
     pub variant: String,
-    /// What is compared.
     pub metric: String,
-    /// What is held against a published figure.
     pub kind: RowKind,
     /// The published change in percent, + is better; null if another figure is published.
     pub published_change_pct: Option<f64>,
@@ -85,7 +71,6 @@ pub struct SensitiveRow {
     pub predicted_change_pct: Option<f64>,
     /// Predicted by published; null if there is no such number.
     pub ratio: Option<f64>,
-    /// Hit or miss.
     pub verdict: Verdict,
     /// How firm the verdict is, over all constants.
     pub standing: Standing,
@@ -96,7 +81,6 @@ pub struct SensitiveRow {
 /// A constant that changes at least one row.
 #[derive(Clone, Debug, Serialize)]
 pub struct MovedConstant {
-    /// Its name.
     pub key: String,
     /// `ns`, `count` or `ratio`.
     pub unit: &'static str,
@@ -105,9 +89,7 @@ pub struct MovedConstant {
     /// The largest change of the logarithm of a predicted ratio (or figure) from its
     /// shipped value, in any row that counts and at any position.
     pub reach: f64,
-    /// `reach` at the low end of the range.
     pub reach_low: f64,
-    /// `reach` at the high end of the range.
     pub reach_high: f64,
     /// The row that moves furthest, as an index into [`Sensitivity::rows`]; null if no
     /// ratio changes.
@@ -118,29 +100,23 @@ pub struct MovedConstant {
     pub changed: Vec<ChangedRow>,
 }
 
-/// The range of a constant on one machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct RangeOnMachine {
-    /// Name of the machine.
     pub machine: String,
-    /// Shipped value.
     pub value: f64,
     /// Lowest plausible value.
     pub low: f64,
-    /// Highest plausible value.
     pub high: f64,
     /// `cited`, `estimated` or `fitted`.
     pub origin: &'static str,
 }
 
-/// Predictions at one position.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sample {
     /// In the range: 0 is its low end, 1 its high end.
     pub position: f64,
     /// The value on each machine of [`MovedConstant::machines`].
     pub values: Vec<f64>,
-    /// Rows that hit.
     pub hits: usize,
     /// By row: its verdict.
     pub verdicts: Vec<Verdict>,
@@ -154,9 +130,7 @@ pub struct Sample {
 pub struct ChangedRow {
     /// Index into [`Sensitivity::rows`].
     pub row: usize,
-    /// Where it hits.
     pub hit_at: Vec<usize>,
-    /// Where it misses.
     pub miss_at: Vec<usize>,
     /// How firm the shipped verdict is on this constant.
     pub standing: Standing,

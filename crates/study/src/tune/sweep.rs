@@ -65,7 +65,6 @@ impl Sweep {
         Sweep { studies: studies.iter().map(reduced).collect(), done: AtomicUsize::new(0) }
     }
 
-    /// Does anything count?
     pub(crate) fn is_empty(&self) -> bool {
         self.studies.iter().all(|s| s.cases.iter().all(|c| c.points.is_empty()))
     }
@@ -84,12 +83,10 @@ impl Sweep {
         machines
     }
 
-    /// Runs of one trial.
     pub(crate) fn runs(&self) -> usize {
         self.parts(0).map(|part| self.part_runs(part)).sum()
     }
 
-    /// Runs finished so far.
     pub(crate) fn finished(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }

@@ -40,7 +40,6 @@ const MAX_TIME_US: i64 = 3_600_000_000;
 
 /// What reading the events of one task needs to know, and finds out.
 pub(super) struct Events<'a> {
-    /// Name of the task.
     pub(super) name: &'a str,
     pub(super) who: Who,
     pub(super) waits: &'a mut Waits,
@@ -72,7 +71,6 @@ pub(super) fn time(value: &Node, least_us: i64) -> Result<Amount, WorkloadError>
 }
 
 impl Events<'_> {
-    /// The operations of an event.
     pub(super) fn read(
         &mut self,
         event: &str,
@@ -173,7 +171,6 @@ impl Events<'_> {
 const CONDITION: &str = "write { \"ref\": \"queue\", \"mutex\": \"m\" }";
 const TIMER: &str = "write { \"ref\": \"unique\", \"period\": 16000 }, in microseconds";
 
-/// The members of an event that is an object.
 struct Fields<'a> {
     value: &'a Node<'a>,
     members: Vec<(&'a str, Node<'a>)>,

@@ -58,17 +58,14 @@ pub(super) fn document<T>(
 }
 
 impl<'a> Node<'a> {
-    /// Where the value stands; of an object, its key.
     pub(super) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// This value is wrong.
     pub(super) fn error(&self, mistake: Mistake) -> WorkloadError {
         self.source.error(&self.span(), Some(self.path.as_str()).filter(|p| !p.is_empty()), mistake)
     }
 
-    /// The place of this value.
     pub(super) fn place(&self) -> Place {
         Place { path: self.path.clone(), span: self.span() }
     }

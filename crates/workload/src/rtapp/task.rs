@@ -50,10 +50,8 @@ const CLAMP: &str = "utilization clamping is not simulated";
 const DEADLINE: &str = "SCHED_DEADLINE is not simulated";
 const LEAVE_OUT: &str = "leave it out";
 
-/// An event's name and value.
 type Event<'a> = (&'static str, Node<'a>);
 
-/// How often a phase is repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rounds {
     Some(u64),
@@ -61,7 +59,6 @@ enum Rounds {
 }
 
 impl TaskReader {
-    /// Reads a task.
     pub(super) fn task(&mut self, name: &str, task: &Node) -> Result<(), WorkloadError> {
         let (mut instances, mut delay, mut phases) = (1, Amount::Fixed(0), None);
         let (mut events, mut nice): (Vec<Event>, Vec<_>) = (Vec::new(), Vec::new());
@@ -235,7 +232,6 @@ fn setting(key: &str, value: &Node, known: &[&'static str]) -> Result<(), Worklo
     }
 }
 
-/// A nice value and where it stands.
 fn priority(value: &Node) -> Result<(i64, Place), WorkloadError> {
     Ok((value.integer(-20, 19)?, value.place()))
 }

@@ -38,7 +38,6 @@ struct Use {
 /// The task of an event.
 #[derive(Clone, Copy)]
 pub(super) struct Who {
-    /// Its index.
     pub(super) task: usize,
     /// How many there are of it.
     pub(super) instances: u64,

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use reveille_host::cgroup::HostGroups;
 use reveille_host::command::{CommandRun, RunCommand};
 use reveille_host::supervise::{self, Place};
-use reveille_host::{HostError, Watch, own_cpu_ns};
+use reveille_host::{HostError, Watch};
 use reveille_measure::GroupStats;
 use reveille_place::{InputKind, read_input_text};
 use reveille_policy::{BandwidthLimits, Groups};
@@ -118,7 +118,7 @@ fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
         bench.run(&format!("in warm-up run {number} of {}", args.warmup))?;
     }
     let progress = Progress::new();
-    let (watch, before_ns) = (Watch::begin(), own_cpu_ns());
+    let watch = Watch::begin();
     let (mut runs, mut counted) = (Vec::new(), None);
     for number in 1..=args.repeats {
         progress.tell(runs.len(), args.repeats as usize);
@@ -140,7 +140,7 @@ fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
         warmup: args.warmup,
         runs,
         group: counted,
-        host: watch.end(Some(own_cpu_ns() - before_ns)),
+        host: watch.end(true),
     })
 }
 
@@ -149,14 +149,7 @@ fn groups(limited: Option<Groups>) -> Result<Groups, CliError> {
     if let Some(limited) = limited {
         return Ok(limited);
     }
-    let group = TaskGroup {
-        name: "command".to_owned(),
-        parent: None,
-        limits: BandwidthLimits::default(),
-        roles: Vec::new(),
-        phase_ns: None,
-    };
-    let one = Groups { groups: vec![group], ..Groups::default() };
+    let one = Groups::from(TaskGroup::new("command", BandwidthLimits::default()));
     // Create and remove one: only the kernel knows what it permits.
     match HostGroups::create(&one) {
         Ok(_) => Ok(one),

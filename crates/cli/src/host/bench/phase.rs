@@ -34,7 +34,6 @@ pub struct PhaseArgs {
     json: bool,
 }
 
-/// The object of `--json`.
 #[derive(Serialize)]
 struct Circle {
     cycles: u32,

@@ -3,7 +3,7 @@
 
 use reveille_host::cgroup::HostGroups;
 use reveille_host::supervise::{self, Place};
-use reveille_host::{HostError, Job, Watch, own_cpu_ns};
+use reveille_host::{HostError, Job, Watch};
 use reveille_machine::parse_cpu_list;
 use reveille_measure::{GroupStats, HostContext, seconds_text};
 use reveille_policy::Groups;
@@ -25,7 +25,6 @@ pub struct PlaceArgs {
 
 /// A job's result, with the host's state while it ran.
 pub struct Ran<T> {
-    /// What the job returned.
     pub result: T,
     /// The host it ran on, and what else ran there.
     pub host: HostContext,
@@ -43,14 +42,13 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     let made = HostGroups::create(&groups)?;
     let group = made.files(&groups)?.pop();
     let join = group.as_ref().map(|group| group.procs.clone()).unwrap_or_default();
-    let (watch, before_ns) = (Watch::begin(), own_cpu_ns());
+    let watch = Watch::begin();
     let result = supervise::run(&program, &Place { cpus, join }, job, &stop)?;
-    let host = watch.end(Some(own_cpu_ns() - before_ns));
+    let host = watch.end(true);
     let group = group.map(|group| group.stats.read(&group.name)).transpose()?;
     Ok(Ran { result, host, group })
 }
 
-/// The task group of `--cgroup`.
 pub fn limited(args: &PlaceArgs) -> Result<Option<Groups>, CliError> {
     let whole = |text: &String| reveille_study::whole_group("--cgroup", text);
     Ok(args.cgroup.as_ref().map(whole).transpose()?)

@@ -61,7 +61,6 @@ pub struct QuotaArgs {
     json: bool,
 }
 
-/// The object of `--json`.
 #[derive(Serialize)]
 struct Trials {
     seconds: u64,

@@ -72,7 +72,6 @@ pub(crate) enum Quantity {
     Counter,
 }
 
-/// A verdict with its rule and its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) rule: Rule,
@@ -176,12 +175,9 @@ fn by_phases(quantity: Quantity, predicted: &Spread, measured: &Spread) -> Judge
     Judged::new(Rule::Phases, hit(within), reason)
 }
 
-/// How many of some runs are above a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Runs {
-    /// Runs above it.
     pub above: usize,
-    /// All runs.
     pub of: usize,
 }
 
@@ -197,7 +193,6 @@ impl Runs {
     }
 }
 
-/// Judges a number of runs.
 pub(crate) fn runs(predicted: Runs, measured: Runs) -> Judged {
     if predicted.of == 0 || measured.of == 0 {
         return Judged::new(Rule::Runs, Verdict::Informative, "one world has no runs to count");

@@ -26,12 +26,7 @@ impl Document<'_> {
         self.source.filled("source", &raw.source)?;
         let names: Vec<&str> = cases.iter().map(|c| c.name.as_str()).collect();
         let name = raw.case.get_ref().as_str();
-        let index = names.iter().position(|n| *n == name);
-        let index = self.at(
-            "case",
-            &raw.case,
-            index.ok_or_else(|| Mistake::unknown("case", name, &names)),
-        )?;
+        let index = self.at("case", &raw.case, Mistake::position("case", name, &names))?;
         let case = &cases[index];
         let metric = match &raw.metric {
             Some(name) => {
@@ -87,7 +82,7 @@ impl Document<'_> {
             Some((key, span)) => {
                 let text = format!("has no meaning for a claim of kind `{kind}`");
                 let help = format!("such a claim has: {}", meant.join(", "));
-                Err(self.wrong(span, key, Mistake::new(text, help)))
+                Err(self.fault(span, key, text, help))
             }
         }
     }
@@ -100,9 +95,12 @@ impl Document<'_> {
         metric: usize,
     ) -> Result<StatementKind, StudyError> {
         if case.metrics[metric].metric.direction != Direction::Higher {
-            let text = format!("the metric of `{}` is better the lower it is", case.name);
-            let problem = Mistake::new(text, "claim a peak of a throughput");
-            return Err(self.wrong(raw.case.span(), "case", problem));
+            return Err(self.fault(
+                raw.case.span(),
+                "case",
+                format!("the metric of `{}` is better the lower it is", case.name),
+                "claim a peak of a throughput",
+            ));
         }
         let load = self.claimed_load(place, "load", raw.load.as_ref(), case)?;
         let mut loads = case.points.iter().map(|p| p.load);
@@ -126,8 +124,7 @@ impl Document<'_> {
         let to = self.claimed_load(place, "to", raw.to.as_ref(), case)?;
         if to < from {
             let span = raw.to.as_ref().map_or(place.clone(), Spanned::span);
-            let problem = Mistake::new("lies below `from`", "exchange the two");
-            return Err(self.wrong(span, "to", problem));
+            return Err(self.fault(span, "to", "lies below `from`", "exchange the two"));
         }
         let above = self.needed(place, "above_pct", raw.above_pct.as_ref())?;
         Ok(StatementKind::Onset {
@@ -163,14 +160,12 @@ impl Document<'_> {
         };
         let (min, max) = (bound("min", &raw.min)?, bound("max", &raw.max)?);
         if min.is_none() && max.is_none() {
-            let problem = Mistake::new("is missing", "add `min`, `max` or both");
-            return Err(self.wrong(place.clone(), "min", problem));
+            return Err(self.fault(place.clone(), "min", "is missing", "add `min`, `max` or both"));
         }
         if let (Some(low), Some(high), Some(at)) = (min, max, &raw.max)
             && high < low
         {
-            let problem = Mistake::new("lies below `min`", "exchange the two");
-            return Err(self.wrong(at.span(), "max", problem));
+            return Err(self.fault(at.span(), "max", "lies below `min`", "exchange the two"));
         }
         Ok(StatementKind::Between { variant, side, load, min, max })
     }
@@ -204,8 +199,7 @@ impl Document<'_> {
             None => {
                 let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
                 let help = format!("add `variant`, one of: {}", known.join(", "));
-                let problem = Mistake::new("the case has several variants", help);
-                Err(self.wrong(place.clone(), "variant", problem))
+                Err(self.fault(place.clone(), "variant", "the case has several variants", help))
             }
         }
     }

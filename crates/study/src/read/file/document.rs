@@ -24,6 +24,16 @@ impl Document<'_> {
         self.source.error(&span, Some(key), problem)
     }
 
+    pub(super) fn fault(
+        &self,
+        span: Range<usize>,
+        key: &str,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> StudyError {
+        self.wrong(span, key, Mistake::new(problem, help))
+    }
+
     /// The outcome of a check of `place`, which is the value of `key`.
     pub(super) fn at<T, P>(
         &self,
@@ -92,10 +102,7 @@ impl Document<'_> {
         key: &str,
         value: Option<&'r Spanned<T>>,
     ) -> Result<&'r Spanned<T>, StudyError> {
-        value.ok_or_else(|| {
-            let problem = Mistake::new("is missing", format!("add `{key}`"));
-            self.wrong(place.clone(), key, problem)
-        })
+        value.ok_or_else(|| self.fault(place.clone(), key, "is missing", format!("add `{key}`")))
     }
 
     /// A finite number that is at least `least`.
@@ -109,11 +116,12 @@ impl Document<'_> {
         if size.is_finite() && size >= least {
             return Ok(size + 0.0);
         }
-        let problem = Mistake::new(
+        Err(self.fault(
+            value.span(),
+            key,
             format!("{size} is no figure that can be compared"),
             if least > 0.0 { "write a number above 0" } else { "write 0 or a positive number" },
-        );
-        Err(self.wrong(value.span(), key, problem))
+        ))
     }
 }
 

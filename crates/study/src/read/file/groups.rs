@@ -1,7 +1,6 @@
 //! Task groups of a case.
 
-use reveille_place::Mistake;
-use reveille_policy::{Groups, TaskGroup};
+use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_workload::Program;
 use toml::Spanned;
 
@@ -16,8 +15,12 @@ impl Document<'_> {
         let mut groups = Groups::default();
         let several: &[Spanned<RawGroup>] = match (&raw.group, &raw.groups) {
             (Some(_), Some(several)) => {
-                let problem = Mistake::new("stands beside `group`", "keep one of the two");
-                return Err(self.wrong(several.span(), "groups", problem));
+                return Err(self.fault(
+                    several.span(),
+                    "groups",
+                    "stands beside `group`",
+                    "keep one of the two",
+                ));
             }
             (Some(one), None) => std::slice::from_ref(one),
             (None, Some(several)) => several.get_ref(),
@@ -44,7 +47,7 @@ impl Document<'_> {
         let name = raw.name.as_ref().map_or(settings::DEFAULT_NAME, |n| n.get_ref());
         let span = raw.name.as_ref().map_or(place.clone(), Spanned::span);
         settings::name(earlier, name).map_err(|problem| self.wrong(span, "name", problem))?;
-        let mut group = settings::new_group(name);
+        let mut group = TaskGroup::new(name, BandwidthLimits::default());
         if let Some(parent) = &raw.parent {
             let index = settings::parent(earlier, parent.get_ref());
             group.parent = Some(self.at("parent", parent, index)?);

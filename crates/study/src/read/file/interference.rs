@@ -26,18 +26,24 @@ impl Document<'_> {
     ) -> Result<Vec<InterferenceCase>, StudyError> {
         let raw = &study.interference;
         if let (Some(first), true) = (raw.first(), on != On::Sim) {
-            let text = "cannot be measured: its groups are numbers, not tasks";
-            let problem = Mistake::new(text, "leave out `on`, or the [[interference]] cases");
-            return Err(self.wrong(first.span(), "interference", problem));
+            return Err(self.fault(
+                first.span(),
+                "interference",
+                "cannot be measured: its groups are numbers, not tasks",
+                "leave out `on`, or the [[interference]] cases",
+            ));
         }
         let cases = study.cases.iter().map(|c| c.get_ref().name.get_ref().as_str());
         let own = raw.iter().map(|c| c.get_ref().name.get_ref().as_str());
         let names: Vec<&str> = cases.chain(own).collect();
         if let Some(i) = check::duplicate(&names).and_then(|i| i.checked_sub(study.cases.len())) {
             let name = &raw[i].get_ref().name;
-            let text = format!("two cases are called `{}`", name.get_ref());
-            let problem = Mistake::new(text, "give one of them another name");
-            return Err(self.wrong(name.span(), "name", problem));
+            return Err(self.fault(
+                name.span(),
+                "name",
+                format!("two cases are called `{}`", name.get_ref()),
+                "give one of them another name",
+            ));
         }
         raw.iter().map(|case| self.interference_case(case.get_ref(), study)).collect()
     }
@@ -76,13 +82,20 @@ impl Document<'_> {
         if let (LoadIs::Quantile, Some(load)) =
             (case.load_is, raw.loads.get_ref().iter().find(|l| *l.get_ref() >= 100))
         {
-            let problem = Mistake::new("is no quantile that demand has", "use 1 to 99");
-            return Err(self.wrong(load.span(), "loads", problem));
+            return Err(self.fault(
+                load.span(),
+                "loads",
+                "is no quantile that demand has",
+                "use 1 to 99",
+            ));
         }
         case.check().map_err(|(load, error)| {
-            let text = format!("load {load} cannot be simulated: {error}");
-            let problem = Mistake::new(text, "use a smaller load, or a larger `step_pct`");
-            self.wrong(raw.loads.span(), "loads", problem)
+            self.fault(
+                raw.loads.span(),
+                "loads",
+                format!("load {load} cannot be simulated: {error}"),
+                "use a smaller load, or a larger `step_pct`",
+            )
         })?;
         for published in &raw.published {
             self.add_joint_published(published, raw, &mut case)?;
@@ -95,8 +108,12 @@ impl Document<'_> {
         if (1..=most).contains(&number) {
             return Ok(number);
         }
-        let problem = Mistake::new(format!("{number} is not possible"), format!("use 1 to {most}"));
-        Err(self.wrong(place.span(), key, problem))
+        Err(self.fault(
+            place.span(),
+            key,
+            format!("{number} is not possible"),
+            format!("use 1 to {most}"),
+        ))
     }
 
     fn demand(&self, raw: &RawInterference) -> Result<DemandKind, StudyError> {
@@ -104,7 +121,7 @@ impl Document<'_> {
         let unmeant = |key, place: &Option<Spanned<f64>>| match place {
             Some(place) => {
                 let text = format!("has no meaning for `{name}` demand");
-                Err(self.wrong(place.span(), key, Mistake::new(text, "leave it out")))
+                Err(self.fault(place.span(), key, text, "leave it out"))
             }
             None => Ok(()),
         };
@@ -149,14 +166,22 @@ impl Document<'_> {
         for text in raw.variants.get_ref() {
             let variant = self.at("variants", text, burst(text.get_ref()))?;
             if variants.iter().any(|v| v.burst == variant.burst) {
-                let problem = Mistake::new("is given twice", "remove one of them");
-                return Err(self.wrong(text.span(), "variants", problem));
+                return Err(self.fault(
+                    text.span(),
+                    "variants",
+                    "is given twice",
+                    "remove one of them",
+                ));
             }
             variants.push(variant);
         }
         if variants.is_empty() {
-            let problem = Mistake::new("no variant is given", "name one, such as `burst=100%`");
-            return Err(self.wrong(raw.variants.span(), "variants", problem));
+            return Err(self.fault(
+                raw.variants.span(),
+                "variants",
+                "no variant is given",
+                "name one, such as `burst=100%`",
+            ));
         }
         Ok(variants)
     }
@@ -169,15 +194,22 @@ impl Document<'_> {
         for name in raw.metrics.get_ref() {
             let metric = self.at("metrics", name, joint_measure(name.get_ref()))?;
             if metrics.iter().any(|m| m.key == metric.key) {
-                let text = format!("`{}` is given twice", metric.key);
-                let problem = Mistake::new(text, "remove one of them");
-                return Err(self.wrong(name.span(), "metrics", problem));
+                return Err(self.fault(
+                    name.span(),
+                    "metrics",
+                    format!("`{}` is given twice", metric.key),
+                    "remove one of them",
+                ));
             }
             metrics.push(metric);
         }
         if metrics.is_empty() {
-            let problem = Mistake::new("no metric is given", "name one, such as `wcet`");
-            return Err(self.wrong(raw.metrics.span(), "metrics", problem));
+            return Err(self.fault(
+                raw.metrics.span(),
+                "metrics",
+                "no metric is given",
+                "name one, such as `wcet`",
+            ));
         }
         Ok(metrics)
     }
@@ -192,9 +224,12 @@ impl Document<'_> {
         let raw = raw.get_ref();
         let load = case.loads.iter().position(|l| i64::try_from(*l) == Ok(*raw.load.get_ref()));
         let load = load.ok_or_else(|| {
-            let text = format!("load {} is not run", raw.load.get_ref());
-            let problem = Mistake::new(text, "add it to the `loads` of the case");
-            self.wrong(raw.load.span(), "load", problem)
+            self.fault(
+                raw.load.span(),
+                "load",
+                format!("load {} is not run", raw.load.get_ref()),
+                "add it to the `loads` of the case",
+            )
         })?;
         let wanted = self.at("variant", &raw.variant, burst(raw.variant.get_ref()))?;
         let variant = case.variants.iter().position(|v| v.burst == wanted.burst);
@@ -205,19 +240,22 @@ impl Document<'_> {
         })?;
         let measure = self.at("metric", &raw.metric, joint_measure(raw.metric.get_ref()))?;
         let metric = case.metrics.iter().position(|m| m.key == measure.key).ok_or_else(|| {
-            let text = format!("`{}` is not taken", measure.key);
-            let problem = Mistake::new(text, "add it to the `metrics` of the case");
-            self.wrong(raw.metric.span(), "metric", problem)
+            self.fault(
+                raw.metric.span(),
+                "metric",
+                format!("`{}` is not taken", measure.key),
+                "add it to the `metrics` of the case",
+            )
         })?;
         let source = raw.source.as_ref().or(raw_case.source.as_ref()).ok_or_else(|| {
             let help = "add `source` here or to the case: who published it, where and when";
-            self.wrong(place.clone(), "source", Mistake::new("a published figure needs one", help))
+            self.fault(place.clone(), "source", "a published figure needs one", help)
         })?;
         self.source.filled("source", source)?;
         let same = |p: &JointPublished| (p.load, p.variant, p.metric) == (load, variant, metric);
         if case.published.iter().any(same) {
             let text = format!("load {} has two such figures", raw.load.get_ref());
-            return Err(self.wrong(place, "load", Mistake::new(text, "keep one of them")));
+            return Err(self.fault(place, "load", text, "keep one of them"));
         }
         case.published.push(JointPublished {
             load,

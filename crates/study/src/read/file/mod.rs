@@ -12,7 +12,7 @@ use std::path::Path;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_place::{Mistake, Source};
+use reveille_place::Source;
 use reveille_policy::{Groups, Policy};
 use reveille_workload::Workload;
 use toml::Spanned;
@@ -165,12 +165,10 @@ impl Document<'_> {
             let place = place.or(raw.base.as_ref().map(|b| ("base", b.span())));
             let place = place.or(raw.variants.as_ref().map(|v| ("variants", v.span())));
             let Some((key, span)) = place else { return Ok(None) };
-            let problem = Mistake::new("has no meaning without a [[case]]", "leave it out");
-            return Err(self.wrong(span, key, problem));
+            return Err(self.fault(span, key, "has no meaning without a [[case]]", "leave it out"));
         }
         let missing = |key: &'static str| {
-            let problem = Mistake::new(format!("missing field `{key}`"), format!("add `{key}`"));
-            self.wrong(0..0, key, problem)
+            self.fault(0..0, key, format!("missing field `{key}`"), format!("add `{key}`"))
         };
         Ok(Some((
             raw.machine.as_ref().ok_or_else(|| missing("machine"))?,
@@ -187,13 +185,16 @@ impl Document<'_> {
         let raw = &defaults.raw.cases;
         if raw.is_empty() {
             let help = "add a [[case]] with name, workload and loads";
-            return Err(self.wrong(0..0, "case", Mistake::new("there is none", help)));
+            return Err(self.fault(0..0, "case", "there is none", help));
         }
         let names: Vec<&str> = raw.iter().map(|c| c.get_ref().name.get_ref().as_str()).collect();
         if let Some(i) = check::duplicate(&names) {
-            let text = format!("two cases are called `{}`", names[i]);
-            let problem = Mistake::new(text, "give one of them another name");
-            return Err(self.wrong(raw[i].get_ref().name.span(), "name", problem));
+            return Err(self.fault(
+                raw[i].get_ref().name.span(),
+                "name",
+                format!("two cases are called `{}`", names[i]),
+                "give one of them another name",
+            ));
         }
         raw.iter().map(|case| self.case(case.get_ref(), defaults, machines)).collect()
     }
@@ -259,10 +260,12 @@ impl Document<'_> {
             self.at(key, place, measure::find(workload, groups, Some(place.get_ref())))
         };
         match (&raw.metric, &raw.metrics) {
-            (Some(_), Some(several)) => {
-                let problem = Mistake::new("stands beside `metric`", "keep one of the two");
-                Err(self.wrong(several.span(), "metrics", problem))
-            }
+            (Some(_), Some(several)) => Err(self.fault(
+                several.span(),
+                "metrics",
+                "stands beside `metric`",
+                "keep one of the two",
+            )),
             (Some(one), None) => Ok(vec![find("metric", one)?]),
             (None, None) => {
                 let first = measure::find(workload, groups, None);
@@ -273,15 +276,22 @@ impl Document<'_> {
                 for name in several.get_ref() {
                     let metric = find("metrics", name)?;
                     if metrics.iter().any(|m| m.metric == metric.metric) {
-                        let text = format!("`{}` is given twice", metric.metric);
-                        let problem = Mistake::new(text, "remove one of them");
-                        return Err(self.wrong(name.span(), "metrics", problem));
+                        return Err(self.fault(
+                            name.span(),
+                            "metrics",
+                            format!("`{}` is given twice", metric.metric),
+                            "remove one of them",
+                        ));
                     }
                     metrics.push(metric);
                 }
                 if metrics.is_empty() {
-                    let problem = Mistake::new("no metric is given", "name one, or leave it out");
-                    return Err(self.wrong(several.span(), "metrics", problem));
+                    return Err(self.fault(
+                        several.span(),
+                        "metrics",
+                        "no metric is given",
+                        "name one, or leave it out",
+                    ));
                 }
                 Ok(metrics)
             }
@@ -304,8 +314,12 @@ impl Document<'_> {
                 toml::Value::Float(number) if number.is_finite() => number.to_string(),
                 _ => {
                     let help = "write a string or a number, such as 16 or \"30ms\"";
-                    let problem = Mistake::new("is not a value that a parameter can have", help);
-                    return Err(self.wrong(value.span(), key, problem));
+                    return Err(self.fault(
+                        value.span(),
+                        key,
+                        "is not a value that a parameter can have",
+                        help,
+                    ));
                 }
             };
             params.insert(key.clone(), text);

@@ -33,7 +33,7 @@ impl Document<'_> {
         let variant = self.published_variant(raw, &place, case, &figure)?;
         let source = raw.source.as_ref().or(raw_case.source.as_ref()).ok_or_else(|| {
             let help = "add `source` here or to the case: who published it, where and when";
-            self.wrong(place.clone(), "source", Mistake::new("a published figure needs one", help))
+            self.fault(place.clone(), "source", "a published figure needs one", help)
         })?;
         self.source.filled("source", source)?;
         if let Some(noise) = &raw.noise {
@@ -52,9 +52,12 @@ impl Document<'_> {
         let point = &mut case.points[point];
         if point.published.iter().any(|p| p.same_place(&published)) {
             let load = point.load;
-            let text = format!("load {load} has two published figures for one variant");
-            let problem = Mistake::new(text, "keep one of them");
-            return Err(self.wrong(place, "load", problem));
+            return Err(self.fault(
+                place,
+                "load",
+                format!("load {load} has two published figures for one variant"),
+                "keep one of them",
+            ));
         }
         point.published.push(published);
         Ok(())
@@ -76,8 +79,7 @@ impl Document<'_> {
                 let known: Vec<String> =
                     case.metrics.iter().map(|m| m.metric.to_string()).collect();
                 let help = format!("add `metric`, one of: {}", known.join(", "));
-                let problem = Mistake::new("the case has several metrics", help);
-                Err(self.wrong(place.clone(), "metric", problem))
+                Err(self.fault(place.clone(), "metric", "the case has several metrics", help))
             }
         }
     }
@@ -107,7 +109,7 @@ impl Document<'_> {
         }
         let (Some(base), Some(variant)) = (&raw.base, given.variant) else {
             let text = "is of no kind that is known";
-            return Err(self.wrong(place.clone(), "published", Mistake::new(text, KINDS)));
+            return Err(self.fault(place.clone(), "published", text, KINDS));
         };
         let base = self.size("base", base, f64::MIN_POSITIVE)?;
         let variant = self.size("variant", &variant, f64::MIN_POSITIVE)?;
@@ -136,15 +138,13 @@ impl Document<'_> {
     ) -> Result<f64, StudyError> {
         match (&raw.times, &raw.work, &raw.unit) {
             (Some(_), Some(work), _) => {
-                let problem = Mistake::new("stands beside `times`", "keep one of the two");
-                Err(self.wrong(work.span(), "work", problem))
+                Err(self.fault(work.span(), "work", "stands beside `times`", "keep one of the two"))
             }
             (Some(times), None, _) => Ok(value * self.size("times", times, f64::MIN_POSITIVE)?),
             (None, Some(work), unit) => {
                 let unit = self.needed(place, "unit", unit.as_ref())?;
                 let ns = unit_ns(unit.get_ref()).ok_or_else(|| {
-                    let problem = Mistake::new("is no unit of time", "use ns, us, ms or s");
-                    self.wrong(unit.span(), "unit", problem)
+                    self.fault(unit.span(), "unit", "is no unit of time", "use ns, us, ms or s")
                 })?;
                 Ok(self.size("work", work, f64::MIN_POSITIVE)? * 1e9 / (value * ns as f64))
             }
@@ -163,7 +163,7 @@ impl Document<'_> {
             None => Ok(()),
             Some((key, span)) => {
                 let text = format!("has no meaning beside `{}`", meant[0]);
-                Err(self.wrong(span, key, Mistake::new(text, KINDS)))
+                Err(self.fault(span, key, text, KINDS))
             }
         }
     }
@@ -193,9 +193,12 @@ impl Document<'_> {
         let of = self.at("of", of, all.ok_or_else(none))?;
         let runs = *value.get_ref();
         if runs < 0.0 || runs > f64::from(of) || runs.fract() != 0.0 || runs.is_nan() {
-            let text = format!("{runs} of {of} runs cannot be");
-            let problem = Mistake::new(text, format!("write a whole number up to {of}"));
-            return Err(self.wrong(value.span(), "value", problem));
+            return Err(self.fault(
+                value.span(),
+                "value",
+                format!("{runs} of {of} runs cannot be"),
+                format!("write a whole number up to {of}"),
+            ));
         }
         let side = self.side(side)?;
         Ok(PublishedFigure::RunsAbove { side, above, above_text, runs: runs as u32, of })
@@ -211,8 +214,12 @@ impl Document<'_> {
     ) -> Result<usize, StudyError> {
         let named = match (&raw.with, &raw.variant) {
             (Some(with), Some(variant)) if variant.get_ref().is_str() => {
-                let problem = Mistake::new("stands beside `variant`", "keep one of the two");
-                return Err(self.wrong(with.span(), "with", problem));
+                return Err(self.fault(
+                    with.span(),
+                    "with",
+                    "stands beside `variant`",
+                    "keep one of the two",
+                ));
             }
             (Some(with), _) => Some(("with", with.span(), with.get_ref().as_str())),
             (None, Some(variant)) => {
@@ -232,14 +239,17 @@ impl Document<'_> {
             return Ok(0);
         }
         if case.variants.is_empty() {
-            let problem = Mistake::new("the case has no variant", "give `side = \"base\"`");
-            return Err(self.wrong(place.clone(), "published", problem));
+            return Err(self.fault(
+                place.clone(),
+                "published",
+                "the case has no variant",
+                "give `side = \"base\"`",
+            ));
         }
         let key = if raw.variant.is_some() { "with" } else { "variant" };
         let known: Vec<&str> = case.variants.iter().map(|v| v.name.as_str()).collect();
         let help = format!("add `{key}`, one of: {}", known.join(", "));
-        let problem = Mistake::new("the study has several variants", help);
-        Err(self.wrong(place.clone(), key, problem))
+        Err(self.fault(place.clone(), key, "the study has several variants", help))
     }
 
     fn change_pct(&self, value: &Spanned<f64>) -> Result<f64, StudyError> {
@@ -249,8 +259,7 @@ impl Document<'_> {
             return Ok(pct + 0.0);
         }
         let help = "write a number above -100; + is better, so invert changes of times";
-        let problem = Mistake::new(format!("{pct} is no change in percent"), help);
-        Err(self.wrong(value.span(), "change_pct", problem))
+        Err(self.fault(value.span(), "change_pct", format!("{pct} is no change in percent"), help))
     }
 
     /// Relative standard deviations in percent, which a pair may give as printed.
@@ -267,11 +276,12 @@ impl Document<'_> {
             |key, pct: &Option<Spanned<f64>>, key_abs, abs: &Option<Spanned<f64>>, mean| match (
                 pct, abs,
             ) {
-                (Some(_), Some(abs)) => {
-                    let text = format!("stands beside `{key}`");
-                    let problem = Mistake::new(text, "keep one of the two");
-                    Err(self.wrong(abs.span(), key_abs, problem))
-                }
+                (Some(_), Some(abs)) => Err(self.fault(
+                    abs.span(),
+                    key_abs,
+                    format!("stands beside `{key}`"),
+                    "keep one of the two",
+                )),
                 (Some(pct), None) => self.std(key, pct, " in percent").map(Some),
                 (None, Some(abs)) => Ok(Some(100.0 * self.std(key_abs, abs, "")? / mean)),
                 (None, None) => Ok(None),
@@ -287,9 +297,12 @@ impl Document<'_> {
         if std.is_finite() && std >= 0.0 {
             return Ok(std);
         }
-        let text = format!("{std} is no standard deviation{what}");
-        let problem = Mistake::new(text, "write 0 or a positive number, or leave it out");
-        Err(self.wrong(place.span(), key, problem))
+        Err(self.fault(
+            place.span(),
+            key,
+            format!("{std} is no standard deviation{what}"),
+            "write 0 or a positive number, or leave it out",
+        ))
     }
 }
 

@@ -1,6 +1,8 @@
 //! The parent's side: starts a child for one job, waits for its result, and kills it with all its
 //! descendants on a stop.
 
+mod child;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -16,15 +18,17 @@ use reveille_machine::CpuId;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::HostError;
-use crate::child::{CHILD_COMMAND, Job, Order};
 use crate::sys::cpu;
+
+use child::Order;
+pub(crate) use child::Runner;
+pub use child::{CHILD_COMMAND, Job, child_main};
 
 /// Interval for checking `stop`.
 const POLL: Duration = Duration::from_millis(20);
 /// Interval for checking whether a child has finished cleaning up.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// Where a job runs.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// CPUs to run on; empty for all that are allowed.

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use reveille_measure::HostContext;
-use rustix::param::clock_ticks_per_second;
 
+use super::proc::{CpuTicks, field, tick_ns};
 use crate::Ns;
+use crate::sys::usage::own_cpu_ns;
 use crate::sys::{clock, cpu};
 
 /// Shown for a hypervisor without a name.
@@ -18,32 +19,32 @@ const STEAL_PCT: f64 = 1.0;
 /// Threshold for a warning on other tasks' CPU time, in percent of all CPU time.
 const OTHERS_PCT: f64 = 5.0;
 
-/// Watches the host during a measurement.
+/// Watches the host from its beginning on.
 #[derive(Debug)]
 pub struct Watch {
     began_ns: Ns,
     before: CpuTicks,
+    own_before_ns: Ns,
 }
 
 impl Watch {
-    /// Starts watching.
     pub fn begin() -> Watch {
-        Watch { began_ns: clock::now(), before: CpuTicks::read() }
+        Watch { began_ns: clock::now(), before: CpuTicks::now(), own_before_ns: own_cpu_ns() }
     }
 
-    /// Stops and reports. `own_cpu_ns` is the measured program's CPU time, if known: the rest is
-    /// other load.
-    pub fn end(&self, own_cpu_ns: Option<Ns>) -> HostContext {
+    /// The host, and what disturbed it. Other load is among that only if `own`: then all that this
+    /// process has done since it began is in its own CPU time or in that of its reaped children.
+    pub fn end(&self, own: bool) -> HostContext {
         let mut context = identify(Path::new("/"));
         if context.virtualisation.as_deref() == Some(UNNAMED) {
             // Small hypervisors provide no firmware tables.
             context.virtualisation = cpu::hypervisor().or(context.virtualisation);
         }
-        let (used, elapsed_ns) = self.used();
-        let capacity_ns = elapsed_ns as f64 * f64::from(context.cpus.max(1));
-        context.warnings.extend(used.stole(capacity_ns));
-        let others = |own_ns| used.others(own_ns, context.cpus, capacity_ns);
-        context.warnings.extend(own_cpu_ns.and_then(others));
+        let (used, own_ns) = self.used();
+        let capacity_ns = self.capacity_ns(context.cpus);
+        context.warnings.extend(stole(used, capacity_ns));
+        let others = || others(used, own_ns, context.cpus, capacity_ns);
+        context.warnings.extend(own.then(others).flatten());
         if let Some(governor) = context.governor.as_deref().filter(|g| *g != "performance") {
             let text = format!("the `{governor}` governor lets the frequency follow the load");
             context.warnings.push(text);
@@ -53,24 +54,31 @@ impl Watch {
 
     /// A warning about other load, if nothing else was measured meanwhile.
     pub fn others(&self) -> Option<String> {
-        let (used, elapsed_ns) = self.used();
         let cpus = identify(Path::new("/")).cpus;
-        used.others(0, cpus, elapsed_ns as f64 * f64::from(cpus.max(1)))
+        others(self.used().0, 0, cpus, self.capacity_ns(cpus))
     }
 
-    fn used(&self) -> (CpuTicks, Ns) {
-        (CpuTicks::read().since(&self.before), clock::now() - self.began_ns)
+    /// What all CPUs did since the beginning, and this process and its reaped children of it.
+    pub(crate) fn used(&self) -> (CpuTicks, Ns) {
+        (CpuTicks::now().since(self.before), own_cpu_ns() - self.own_before_ns)
+    }
+
+    fn capacity_ns(&self, cpus: u32) -> f64 {
+        (clock::now() - self.began_ns) as f64 * f64::from(cpus.max(1))
     }
 }
 
 /// Version of the running kernel: (6, 12).
 pub fn kernel_version() -> (u32, u32) {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    version_of(&rustix::system::uname().release().to_string_lossy())
+}
+
+/// Version of a kernel's release; zeros for what is no number.
+pub(crate) fn version_of(release: &str) -> (u32, u32) {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Identifies the host; `root` holds its `proc` and `sys`.
 fn identify(root: &Path) -> HostContext {
     let read = |file: &str| {
         let text = fs::read_to_string(root.join(file)).ok()?;
@@ -78,19 +86,16 @@ fn identify(root: &Path) -> HostContext {
         (!text.is_empty()).then(|| text.to_owned())
     };
     let cpuinfo = read("proc/cpuinfo").unwrap_or_default();
-    let field = |key: &str| {
-        let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(k, _)| k.trim() == key).map(|(_, value)| value.trim().to_owned())
-    };
     let stat = read("proc/stat").unwrap_or_default();
     let cpus = stat.lines().filter(|l| l.starts_with("cpu") && !l.starts_with("cpu ")).count();
-    let guest = field("flags").is_some_and(|f| f.split(' ').any(|flag| flag == "hypervisor"));
+    let guest =
+        field(&cpuinfo, "flags").is_some_and(|f| f.split(' ').any(|flag| flag == "hypervisor"));
     let product = || read("sys/class/dmi/id/product_name").or(read("sys/class/dmi/id/sys_vendor"));
     let hypervisor = read("sys/hypervisor/type")
         .or_else(|| guest.then(|| product().unwrap_or_else(|| UNNAMED.to_owned())));
     HostContext {
         kernel: read("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
-        cpu: field("model name").unwrap_or_else(|| "unknown".to_owned()),
+        cpu: field(&cpuinfo, "model name").unwrap_or("unknown").to_owned(),
         cpus: cpus as u32,
         governor: read("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         virtualisation: hypervisor,
@@ -100,52 +105,18 @@ fn identify(root: &Path) -> HostContext {
     }
 }
 
-/// CPU time of all CPUs since boot, in USER_HZ ticks, from the first line of `/proc/stat`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct CpuTicks {
-    /// User and kernel mode, including interrupts.
-    used: u64,
-    /// Stolen by the hypervisor.
-    stolen: u64,
+/// A warning if the hypervisor stole too much of `capacity_ns`, the time of all CPUs.
+fn stole(used: CpuTicks, capacity_ns: f64) -> Option<String> {
+    let pct = 100.0 * used.stolen as f64 * tick_ns() / capacity_ns;
+    (pct > STEAL_PCT).then(|| format!("the hypervisor stole {pct:.1}% of the CPU time"))
 }
 
-impl CpuTicks {
-    fn read() -> CpuTicks {
-        CpuTicks::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
-    }
-
-    fn parse(stat: &str) -> CpuTicks {
-        let line = stat.lines().next().unwrap_or_default();
-        let ticks: Vec<u64> = line.split(' ').filter_map(|n| n.parse().ok()).collect();
-        let at = |i: usize| ticks.get(i).copied().unwrap_or(0);
-        // user nice system idle iowait irq softirq steal; user includes guest time.
-        CpuTicks { used: at(0) + at(1) + at(2) + at(5) + at(6), stolen: at(7) }
-    }
-
-    fn since(self, before: &CpuTicks) -> CpuTicks {
-        CpuTicks {
-            used: self.used.saturating_sub(before.used),
-            stolen: self.stolen.saturating_sub(before.stolen),
-        }
-    }
-
-    /// A warning if the hypervisor stole too much of `capacity_ns`, the time of all CPUs.
-    fn stole(&self, capacity_ns: f64) -> Option<String> {
-        let pct = 100.0 * self.stolen as f64 * tick_ns() / capacity_ns;
-        (pct > STEAL_PCT).then(|| format!("the hypervisor stole {pct:.1}% of the CPU time"))
-    }
-
-    /// A warning if tasks other than those with `own_ns` used too much of it.
-    fn others(&self, own_ns: Ns, cpus: u32, capacity_ns: f64) -> Option<String> {
-        // One tick per CPU may be attributed wrongly at either reading.
-        let error_ns = 2.0 * tick_ns() * f64::from(cpus.max(1));
-        let pct = 100.0 * (self.used as f64 * tick_ns() - own_ns as f64 - error_ns) / capacity_ns;
-        (pct > OTHERS_PCT).then(|| format!("other programs used {pct:.1}% of the CPU time"))
-    }
-}
-
-fn tick_ns() -> f64 {
-    1e9 / clock_ticks_per_second() as f64
+/// A warning if tasks other than those with `own_ns` used too much of it.
+fn others(used: CpuTicks, own_ns: Ns, cpus: u32, capacity_ns: f64) -> Option<String> {
+    // One tick per CPU may be attributed wrongly at either reading.
+    let error_ns = 2.0 * tick_ns() * f64::from(cpus.max(1));
+    let pct = 100.0 * (used.busy as f64 * tick_ns() - own_ns as f64 - error_ns) / capacity_ns;
+    (pct > OTHERS_PCT).then(|| format!("other programs used {pct:.1}% of the CPU time"))
 }
 
 #[cfg(test)]
@@ -183,17 +154,20 @@ mod tests {
     fn stolen_time_and_other_load_are_said() {
         let before = CpuTicks::parse("cpu  100 0 50 800 0 0 0 1 0 0\n");
         let after = CpuTicks::parse("cpu  180 0 70 900 0 0 0 9 0 0\n");
-        let used = after.since(&before);
-        assert_eq!(used, CpuTicks { used: 100, stolen: 8 });
+        let used = after.since(before);
+        assert_eq!((used.busy, used.stolen), (100, 8));
         // A second of two CPUs.
         let second_ns = 200.0 * tick_ns();
         let own = |ticks: f64| (ticks * tick_ns()) as Ns;
-        let quiet = CpuTicks { used: 100, stolen: 0 };
-        assert_eq!((quiet.stole(second_ns), quiet.others(own(100.0), 2, second_ns)), (None, None));
-        let stole = "the hypervisor stole 4.0% of the CPU time".to_owned();
-        let others = "other programs used 23.0% of the CPU time".to_owned();
-        assert_eq!(used.stole(second_ns), Some(stole));
-        assert_eq!(used.others(own(50.0), 2, second_ns), Some(others));
+        let quiet = CpuTicks { stolen: 0, ..used };
+        assert_eq!(
+            (stole(quiet, second_ns), others(quiet, own(100.0), 2, second_ns)),
+            (None, None)
+        );
+        let said =
+            [stole(used, second_ns), others(used, own(50.0), 2, second_ns)].map(Option::unwrap);
+        let stolen = "the hypervisor stole 4.0% of the CPU time";
+        assert_eq!(said, [stolen, "other programs used 23.0% of the CPU time"]);
     }
 
     #[test]

@@ -14,7 +14,6 @@ const FILE: &str = "/sys/kernel/debug/sched/features";
 /// Path before v5.13.
 const OLD_FILE: &str = "/sys/kernel/debug/sched_features";
 
-/// The scheduler features of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelFeatures {
     file: PathBuf,
@@ -22,7 +21,6 @@ pub struct KernelFeatures {
     state: Vec<(String, bool)>,
 }
 
-/// A feature by its name in the kernel, and the wanted state.
 pub type Switch = (String, bool);
 
 impl KernelFeatures {
@@ -37,9 +35,6 @@ impl KernelFeatures {
     }
 
     /// Parses the file: names, prefixed with `NO_` if off.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if it cannot be read.
     pub fn read(file: &Path) -> Result<KernelFeatures, HostError> {
         let text = fs::read_to_string(file).map_err(|error| {
             let help = "run as root with debugfs mounted (mount -t debugfs none \

@@ -7,27 +7,24 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::proc;
 use crate::Ns;
 
 /// Counters of one task since its start, or of several tasks over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskUse {
-    /// Time on a CPU.
     pub cpu_ns: Ns,
     /// Time runnable and waiting for a CPU.
     pub run_delay_ns: Ns,
     /// Number of times it was put on a CPU.
     pub timeslices: u64,
-    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Involuntary context switches.
     pub involuntary_switches: u64,
     /// Migrations; 0 where the kernel does not report them (no `CONFIG_SCHED_DEBUG`).
     pub migrations: u64,
 }
 
 impl TaskUse {
-    /// Counters of one thread.
     pub fn of_thread(process: u32, thread: u32) -> io::Result<TaskUse> {
         TaskUse::read(Path::new(&format!("/proc/{process}/task/{thread}")))
     }
@@ -36,13 +33,14 @@ impl TaskUse {
         let [cpu_ns, run_delay_ns, timeslices] = schedstat(task)?;
         let status = fs::read_to_string(task.join("status"))?;
         let sched = fs::read_to_string(task.join("sched")).unwrap_or_default();
+        let count = |text: &str, key| proc::number(text, key).unwrap_or(0);
         Ok(TaskUse {
             cpu_ns,
             run_delay_ns,
             timeslices,
-            voluntary_switches: value(&status, "voluntary_ctxt_switches"),
-            involuntary_switches: value(&status, "nonvoluntary_ctxt_switches"),
-            migrations: value(&sched, "se.nr_migrations"),
+            voluntary_switches: count(&status, "voluntary_ctxt_switches"),
+            involuntary_switches: count(&status, "nonvoluntary_ctxt_switches"),
+            migrations: count(&sched, "se.nr_migrations"),
         })
     }
 }
@@ -60,15 +58,6 @@ pub(crate) fn mean_run_delay(thread: u32) -> Ns {
     let task = format!("/proc/self/task/{thread}");
     let [_, run_delay_ns, timeslices] = schedstat(Path::new(&task)).unwrap_or_default();
     run_delay_ns.checked_div(timeslices).unwrap_or(0)
-}
-
-/// The number in the line `key : number`; 0 if there is none.
-fn value(text: &str, key: &str) -> u64 {
-    let of_line = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        if name.trim() == key { value.trim().parse().ok() } else { None }
-    };
-    text.lines().find_map(of_line).unwrap_or(0)
 }
 
 impl Sub for TaskUse {
@@ -126,12 +115,5 @@ mod tests {
         assert!(timeslices > 0);
         // Either may have grown by the second reading.
         assert!(mean_run_delay(this) <= (run_delay_ns + 1_000_000_000) / timeslices);
-    }
-
-    #[test]
-    fn reads_lines_of_both_files() {
-        assert_eq!(value("se.nr_migrations      :        12\n", "se.nr_migrations"), 12);
-        assert_eq!(value("x_ctxt_switches:\t7\nctxt_switches:\t9\n", "ctxt_switches"), 9);
-        assert_eq!(value("nothing", "a"), 0);
     }
 }

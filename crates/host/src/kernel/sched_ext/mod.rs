@@ -22,9 +22,7 @@ pub const PROGRAM_VARIABLE: &str = "SCX_REVEILLE";
 /// A command that loads a scheduler and keeps it loaded until it exits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loader {
-    /// Name of the program: `scx_reveille`.
     pub program: String,
-    /// Its arguments.
     pub args: Vec<String>,
 }
 

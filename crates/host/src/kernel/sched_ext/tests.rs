@@ -199,7 +199,7 @@ fn a_loader_dies_with_its_parent() {
     // It ignores SIGTERM, so only the kernel can end it.
     let fake = Fake::new("trap '' TERM INT HUP; enable reveille_1.0; while :; do sleep 0.05; done");
     let mut parent = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "sched_ext::tests::a_loader_dies_with_its_parent"])
+        .args(["--exact", "kernel::sched_ext::tests::a_loader_dies_with_its_parent"])
         .env(TO_BE_KILLED, fake.root.path())
         .stdout(std::process::Stdio::null())
         .spawn()

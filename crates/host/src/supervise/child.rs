@@ -22,7 +22,8 @@ use crate::sys::{cpu, process};
 /// The first argument that makes the command a child; for internal use.
 pub const CHILD_COMMAND: &str = "__host-child";
 
-/// A job for a child process. Each job is listed once, in [`crate::child_main`].
+/// A job for a child process. The file that implements it registers it for [`child_main`] with
+/// `inventory::submit!`.
 pub trait Job: Serialize + DeserializeOwned {
     /// Name in an order; unique among jobs.
     const NAME: &'static str;
@@ -30,14 +31,12 @@ pub trait Job: Serialize + DeserializeOwned {
     /// process group is killed.
     const GRACE: Duration = Duration::ZERO;
 
-    /// Result of the job.
     type Output: Serialize + DeserializeOwned;
 
     /// Runs it, in the child.
     ///
     /// # Errors
     /// Why there is no result; passed to the supervisor unchanged.
-    /// Why there is no answer; the supervisor gets it as it is.
     fn run(self) -> Result<Self::Output, HostError>;
 }
 
@@ -46,6 +45,8 @@ pub(crate) struct Runner {
     name: &'static str,
     run: fn(Value) -> Result<Value, HostError>,
 }
+
+inventory::collect!(Runner);
 
 impl Runner {
     pub(crate) const fn of<J: Job>() -> Runner {
@@ -67,19 +68,17 @@ pub(crate) struct Order {
     pub cpus: Vec<CpuId>,
     /// `cgroup.procs` files of the groups to run in.
     pub join: Vec<PathBuf>,
-    /// [`Job::NAME`].
     pub name: String,
-    /// The serialized job.
     pub job: Value,
 }
 
-/// Runs one order with one of these jobs.
-pub(crate) fn serve(jobs: &[Runner]) -> ExitCode {
+/// Runs one job: `main` of a command whose first argument is [`CHILD_COMMAND`].
+pub fn child_main() -> ExitCode {
     let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
     let mut socket = UnixStream::from(socket);
-    let answer = take_order(&mut socket).and_then(|order| obey(order, jobs));
+    let answer = take_order(&mut socket).and_then(obey);
     let answer = serde_json::to_vec(&answer).expect("answers are plain data");
     match socket.write_all(&answer) {
         Ok(()) => ExitCode::SUCCESS,
@@ -99,7 +98,7 @@ fn no_order(reason: &str) -> HostError {
     HostError::input(problem, "it is not for users; see `reveille --help`")
 }
 
-fn obey(order: Order, jobs: &[Runner]) -> Result<Value, HostError> {
+fn obey(order: Order) -> Result<Value, HostError> {
     if let Some(supervisor) = Pid::from_raw(order.supervisor) {
         let bound = process::die_with(supervisor);
         bound.map_err(|e| HostError::system("bind the child to its parent", e, "report it"))?;
@@ -116,6 +115,6 @@ fn obey(order: Order, jobs: &[Runner]) -> Result<Value, HostError> {
             HostError::system(doing, error, "name CPUs that `lscpu` shows online")
         })?;
     }
-    let job = jobs.iter().find(|job| job.name == order.name);
+    let job = inventory::iter::<Runner>().find(|job| job.name == order.name);
     (job.ok_or_else(|| no_order(&format!("no job is named `{}`", order.name)))?.run)(order.job)
 }
