@@ -1,6 +1,7 @@
 //! The Rust face of `policy/`: which rules are on ([`Policy`]), the state that
 //! they read ([`World`]), and the decisions themselves, taken by the C code.
 
+mod array;
 mod bandwidth;
 mod features;
 mod ffi;
