@@ -39,6 +39,9 @@ impl Pages {
     /// Is there room for all of a message?
     #[inline]
     pub(crate) fn fits(&self, bytes: u32, merges: bool) -> bool {
+        if bytes <= PAGE && !self.full() {
+            return true;
+        }
         let pages = (bytes - self.merged(bytes, merges)).div_ceil(PAGE);
         usize::from(self.used) + pages as usize <= PIPE_PAGES
     }
