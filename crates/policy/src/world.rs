@@ -243,7 +243,11 @@ impl<const CHECKED: bool> World<CHECKED> {
     }
 
     /// May a task with this affinity run there?
+    #[inline]
     pub fn allows(&self, affinity: u32, cpu: CpuId) -> bool {
+        if affinity == 0 {
+            return true;
+        }
         let c = self.cpu(cpu);
         let set = affinity as usize * self.llcs.len() + usize::from(c.llc);
         let word = self.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
