@@ -194,6 +194,8 @@ static inline bool world_allowed(const struct world *w, const struct policy_task
 	const struct world_cpu *c = world_cpu_of(w, cpu);
 	u32 at = c->position;
 
+	if (p->affinity == 0) /* every CPU */
+		return true;
 	return (world_allowed_word(w, p, c->llc, at / 64) >> (at % 64)) & 1;
 }
 

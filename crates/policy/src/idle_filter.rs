@@ -30,7 +30,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn join_filter(&mut self, cpu: CpuId) -> bool {
         assert!(self.has(cpu), "no CPU {cpu}");
         // SAFETY: the world points into live vectors, and the CPU was checked.
-        let joins = unsafe { reveille_joins_filter(&self.raw(), cpu) };
+        let joins = unsafe { reveille_joins_filter(self.raw(), cpu) };
         if joins {
             self.set_in_filter(cpu, true);
         }

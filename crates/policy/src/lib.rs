@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+mod array;
 mod bandwidth;
 mod features;
 mod ffi;

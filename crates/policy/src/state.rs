@@ -1,6 +1,8 @@
 //! The state that decisions read, laid out as the C code reads it: mirrors
 //! `csrc/sim_world.h` and `policy/types.h`.
 
+use std::ptr::{null, null_mut};
+
 use crate::{CpuId, Ns, TaskId};
 
 /// Words of 64 CPUs in an LLC.
@@ -118,6 +120,7 @@ pub(crate) struct WorldLlc {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct RawWorld {
     pub(crate) cpus: *mut WorldCpu,
     pub(crate) llcs: *mut WorldLlc,
@@ -133,6 +136,25 @@ pub(crate) struct RawWorld {
     pub(crate) n_affinities: u32,
     pub(crate) smt_active: u32,
     pub(crate) cluster_active: u32,
+}
+
+impl RawWorld {
+    pub(crate) const NOTHING: RawWorld = RawWorld {
+        cpus: null_mut(),
+        llcs: null_mut(),
+        tasks: null_mut(),
+        scans: null_mut(),
+        llc_cpus: null(),
+        smt_cpus: null(),
+        allowed: null(),
+        clusters: null(),
+        n_llcs: 0,
+        n_cpus: 0,
+        n_tasks: 0,
+        n_affinities: 0,
+        smt_active: 0,
+        cluster_active: 0,
+    };
 }
 
 /// Which rule chose the CPU.

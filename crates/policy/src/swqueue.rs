@@ -59,7 +59,7 @@ impl<const CHECKED: bool> World<CHECKED> {
         assert!(self.has(cpu), "no CPU {cpu}");
         let nr_allowed = self.n_allowed(self.task(wakee).affinity);
         // SAFETY: the world points into live vectors, and the CPU was checked.
-        unsafe { reveille_swqueue_appends(&self.raw(), tunables, cpu, nr_allowed, migrated) }
+        unsafe { reveille_swqueue_appends(self.raw(), tunables, cpu, nr_allowed, migrated) }
     }
 
     /// Does `cpu`, in search of work, take this task off the head of a shared wake
@@ -67,7 +67,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn swqueue_pops(&mut self, tunables: &Tunables, head: TaskId, cpu: CpuId) -> bool {
         self.check_pull(head, cpu);
         // SAFETY: as above; task, CPU and affinity set were checked.
-        unsafe { reveille_swqueue_pops(&self.raw(), tunables, head, cpu) }
+        unsafe { reveille_swqueue_pops(self.raw(), tunables, head, cpu) }
     }
 
     /// May `cpu` move a task here that it took off a shared wake queue? `queued`: the
@@ -75,7 +75,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn swqueue_takes(&mut self, task: TaskId, cpu: CpuId, queued: bool) -> bool {
         self.check_pull(task, cpu);
         // SAFETY: as above; the task's own CPU was checked too.
-        unsafe { reveille_swqueue_takes(&self.raw(), task, cpu, queued) }
+        unsafe { reveille_swqueue_takes(self.raw(), task, cpu, queued) }
     }
 
     fn check_pull(&self, task: TaskId, cpu: CpuId) {

@@ -1,5 +1,6 @@
 //! All CPUs, caches and tasks that decisions read, and the safe way to ask for one.
 
+use crate::array::Array;
 use crate::state::{LLC_WORDS, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};
 use crate::{CpuId, Ns, TaskId, Tunables, ffi};
 
@@ -19,19 +20,20 @@ pub struct LlcShape {
 
 /// State of all CPUs, LLCs and tasks that decisions read. Unless `CHECKED`, it trusts the numbers of
 /// CPUs and tasks that it is given: see [`World::trust`].
-#[derive(Clone)]
 pub struct World<const CHECKED: bool = true> {
-    pub(crate) cpus: Vec<WorldCpu>,
-    pub(crate) llcs: Vec<WorldLlc>,
-    pub(crate) tasks: Vec<Task>,
-    scans: Vec<ScanState>,
-    llc_cpus: Vec<u16>,
-    smt_cpus: Vec<u16>,
-    allowed: Vec<u64>,
+    pub(crate) cpus: Array<WorldCpu>,
+    pub(crate) llcs: Array<WorldLlc>,
+    pub(crate) tasks: Array<Task>,
+    scans: Array<ScanState>,
+    llc_cpus: Array<u16>,
+    smt_cpus: Array<u16>,
+    allowed: Array<u64>,
     /// Positions in their LLC of each cluster's CPUs; empty without clusters.
-    clusters: Vec<[u64; LLC_WORDS]>,
+    clusters: Array<[u64; LLC_WORDS]>,
     n_affinities: u32,
     smt_active: bool,
+    /// All of it as C code reads it: see [`World::relink`].
+    raw: RawWorld,
 }
 
 /// Are numbers checked?
@@ -77,16 +79,17 @@ impl World {
             reserved: 0,
         };
         let mut world = World {
-            cpus: vec![unset; n],
-            llcs: Vec::new(),
-            tasks: Vec::new(),
-            scans: vec![ScanState::default(); n],
-            llc_cpus: Vec::new(),
-            smt_cpus: Vec::new(),
-            allowed: Vec::new(),
-            clusters: Vec::new(),
+            cpus: vec![unset; n].into(),
+            llcs: Array::default(),
+            tasks: Array::default(),
+            scans: vec![ScanState::default(); n].into(),
+            llc_cpus: Array::default(),
+            smt_cpus: Array::default(),
+            allowed: Array::default(),
+            clusters: Array::default(),
             n_affinities: 0,
             smt_active: shape.llcs.iter().flat_map(|l| &l.cores).any(|core| core.len() > 1),
+            raw: RawWorld::NOTHING,
         };
         for (llc, llc_shape) in shape.llcs.iter().enumerate() {
             world.add_llc(llc as u16, llc_shape);
@@ -153,7 +156,28 @@ impl World {
             clusters: self.clusters,
             n_affinities: self.n_affinities,
             smt_active: self.smt_active,
+            raw: self.raw,
         }
+    }
+}
+
+impl<const CHECKED: bool> Clone for World<CHECKED> {
+    fn clone(&self) -> World<CHECKED> {
+        let mut world = World {
+            cpus: self.cpus.clone(),
+            llcs: self.llcs.clone(),
+            tasks: self.tasks.clone(),
+            scans: self.scans.clone(),
+            llc_cpus: self.llc_cpus.clone(),
+            smt_cpus: self.smt_cpus.clone(),
+            allowed: self.allowed.clone(),
+            clusters: self.clusters.clone(),
+            n_affinities: self.n_affinities,
+            smt_active: self.smt_active,
+            raw: RawWorld::NOTHING,
+        };
+        world.relink();
+        world
     }
 }
 
@@ -188,7 +212,8 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn set_clusters(&mut self, clusters: &[u32]) {
         assert_eq!(clusters.len(), self.cpus.len(), "every CPU has a cluster");
         let n = clusters.iter().max().map_or(0, |&highest| highest as usize + 1);
-        self.clusters = vec![[0; LLC_WORDS]; n];
+        self.clusters = vec![[0; LLC_WORDS]; n].into();
+        self.relink();
         let mut llcs = vec![None; n];
         for (cpu, &cluster) in self.cpus.iter_mut().zip(clusters) {
             let llc = *llcs[cluster as usize].get_or_insert(cpu.llc);
@@ -203,7 +228,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn add_affinity(&mut self, allow: impl Fn(CpuId) -> bool) -> u32 {
         let index = self.n_affinities;
         self.n_affinities += 1;
-        for llc in &self.llcs {
+        for llc in self.llcs.iter() {
             let mut words = [0u64; LLC_WORDS];
             for position in 0..llc.weight as usize {
                 let cpu = self.llc_cpus[llc.first as usize + position];
@@ -211,13 +236,18 @@ impl<const CHECKED: bool> World<CHECKED> {
                     words[position / 64] |= 1 << (position % 64);
                 }
             }
-            self.allowed.extend(words);
+            words.into_iter().for_each(|word| self.allowed.push(word));
         }
+        self.relink();
         index
     }
 
     /// May a task with this affinity run there?
+    #[inline]
     pub fn allows(&self, affinity: u32, cpu: CpuId) -> bool {
+        if affinity == 0 {
+            return true;
+        }
         let c = self.cpu(cpu);
         let set = affinity as usize * self.llcs.len() + usize::from(c.llc);
         let word = self.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
@@ -239,6 +269,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn add_task(&mut self, task: Task) {
         assert_eq!(task.id.index(), self.tasks.len(), "task ids are dense");
         self.tasks.push(task);
+        self.relink();
     }
 
     /// Panics if there is no such task, as does [`World::task_mut`].
@@ -424,7 +455,7 @@ impl<const CHECKED: bool> World<CHECKED> {
         if checks(CHECKED) {
             self.check_wakeup(wakee, waker, this_cpu);
         }
-        ffi::select_cpu(&mut self.raw(), tunables, wakee, waker, this_cpu, flags, now_j)
+        ffi::select_cpu(&mut self.raw, tunables, wakee, waker, this_cpu, flags, now_j)
     }
 
     /// Panics if a decision would follow a number that does not exist.
@@ -446,7 +477,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     #[inline]
     pub fn scan_done(&mut self, tunables: &Tunables, this_cpu: CpuId, pick: &Pick, elapsed_ns: Ns) {
         assert!(self.has(this_cpu), "no such CPU");
-        ffi::scan_done(&mut self.raw(), tunables, this_cpu, pick, elapsed_ns);
+        ffi::scan_done(&mut self.raw, tunables, this_cpu, pick, elapsed_ns);
     }
 
     /// What a CPU remembers of its idle time and its searches.
@@ -472,7 +503,7 @@ impl<const CHECKED: bool> World<CHECKED> {
         on_cpu: bool,
     ) -> bool {
         assert!(!checks(CHECKED) || self.has(this_cpu) && self.has(cpu), "no such CPU");
-        ffi::ttwu_queue(&mut self.raw(), tunables, this_cpu, cpu, on_cpu)
+        ffi::ttwu_queue(&mut self.raw, tunables, this_cpu, cpu, on_cpu)
     }
 
     #[inline]
@@ -484,23 +515,29 @@ impl<const CHECKED: bool> World<CHECKED> {
         affinity < self.n_affinities
     }
 
+    /// As C code reads it.
     #[inline]
-    pub(crate) fn raw(&mut self) -> RawWorld {
-        RawWorld {
-            cpus: self.cpus.as_mut_ptr(),
-            llcs: self.llcs.as_mut_ptr(),
-            tasks: self.tasks.as_mut_ptr(),
-            scans: self.scans.as_mut_ptr(),
-            llc_cpus: self.llc_cpus.as_ptr(),
-            smt_cpus: self.smt_cpus.as_ptr(),
-            allowed: self.allowed.as_ptr(),
-            clusters: self.clusters.as_ptr().cast(),
+    pub(crate) fn raw(&mut self) -> &mut RawWorld {
+        &mut self.raw
+    }
+
+    /// Tells C code where the arrays are, after one has grown.
+    fn relink(&mut self) {
+        self.raw = RawWorld {
+            cpus: self.cpus.address(),
+            llcs: self.llcs.address(),
+            tasks: self.tasks.address(),
+            scans: self.scans.address(),
+            llc_cpus: self.llc_cpus.address(),
+            smt_cpus: self.smt_cpus.address(),
+            allowed: self.allowed.address(),
+            clusters: self.clusters.address().cast(),
             n_llcs: self.llcs.len() as u32,
             n_cpus: self.cpus.len() as u32,
             n_tasks: self.tasks.len() as u32,
             n_affinities: self.n_affinities,
             smt_active: u32::from(self.smt_active),
             cluster_active: u32::from(!self.clusters.is_empty()),
-        }
+        };
     }
 }

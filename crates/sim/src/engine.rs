@@ -157,7 +157,7 @@ impl<'a> Sim<'a> {
         RunResult {
             elapsed_ns,
             operations: self.measured.operations,
-            wakeup_latency: self.measured.wakeup_latency,
+            wakeup_latency: self.measured.wakeup_latency.histogram(),
             recorded_latency: self.measured.recorded_latency,
             answers: self.measured.answers,
             observed: Observed::Everything,

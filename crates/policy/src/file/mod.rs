@@ -122,7 +122,8 @@ impl<const CHECKED: bool> World<CHECKED> {
         self.check_wakeup(wakeup.wakee, wakeup.waker, wakeup.this_cpu);
         let began = run.count.load(Ordering::Relaxed);
         run.count.store(began + 1, Ordering::Relaxed);
-        let pick = run.file.0.loaded.select_cpu(&mut self.raw(), tunables, wakeup);
+        // A copy, for the file may write to it.
+        let pick = run.file.0.loaded.select_cpu(&mut { *self.raw() }, tunables, wakeup);
         run.count.store(began + 2, Ordering::Relaxed);
         let (wakee, all, of) = (self.task(wakeup.wakee), self.n_cpus(), wakeup.wakee);
         if !self.has(pick.cpu) {

@@ -36,7 +36,7 @@ impl Clock {
     /// Sets the deadline of a slot; [`NEVER`] for none.
     #[inline]
     fn set(&mut self, slot: usize, at: Ns) {
-        let mut key = if at >= NEVER { u64::MAX } else { (at << SLOT_BITS) | slot as u64 };
+        let mut key = (at.min(NEVER) << SLOT_BITS) | slot as u64;
         let mut node = self.slots + slot;
         // Stop where the subtree's winner is unchanged, since most deadlines are far away, and at
         // node 0, which is earlier than all.

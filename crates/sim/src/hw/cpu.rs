@@ -75,53 +75,57 @@ impl std::ops::AddAssign for Toll {
     }
 }
 
+/// A cache line of 64 bytes to a paragraph; what a busy CPU needs comes first.
 #[derive(Clone)]
+#[repr(C, align(64))]
 pub(crate) struct Cpu {
-    pub(crate) step: Step,
-    pub(crate) activity: Activity,
     /// End of the activity.
     pub(crate) end: Ns,
-    /// By the number of busy siblings, and the socket's clock.
-    pub(crate) speeds: Speeds,
-    /// Siblings that are not idle.
-    pub(crate) busy_siblings: u8,
     pub(crate) tick_at: Ns,
     pub(crate) ipi_at: Ns,
+    pub(crate) step: Step,
     pub(crate) need_resched: bool,
     /// A NOHZ balance request is pending here.
     pub(crate) nohz_kick: bool,
+    /// Siblings that are not idle.
+    pub(crate) busy_siblings: u8,
+    /// A task has joined or left the averages since the report.
+    pub(crate) removed: bool,
+    pub(crate) idle_state: u8,
+    pub(crate) tick_stopped: bool,
 
-    pub(crate) rq: RunQueue,
+    pub(crate) activity: Activity,
+    pub(crate) idle_stamp: Ns,
+
+    /// By the number of busy siblings, and the socket's clock.
+    pub(crate) speeds: Speeds,
     pub(crate) lock: Lock,
-    /// Wake list, and whether its IPI is in flight.
-    pub(crate) wake_list: Vec<TaskId>,
-    /// Tasks whose timers fired here during the idle exit.
-    pub(crate) fired: Vec<TaskId>,
-
-    pub(crate) averages: Averages,
-    pub(crate) util_est: f64,
     /// Share of the task group's load_avg that this CPU has reported.
     pub(crate) group_contrib: f64,
     /// When `group_contrib` was last compared with the averages.
     pub(crate) reported_at: Ns,
+
+    pub(crate) rq: RunQueue,
+    pub(crate) util_est: f64,
+
+    pub(crate) averages: Averages,
+    pub(crate) time: CpuTime,
     /// Earliest time of the next report, if reports are rate-limited.
     pub(crate) report_again_at: Ns,
-    /// A task has joined or left the averages since the report.
-    pub(crate) removed: bool,
 
-    pub(crate) idle_stamp: Ns,
-    pub(crate) max_idle_balance_cost: Ns,
-    pub(crate) governor: Governor,
+    /// Wake list, and whether its IPI is in flight.
+    pub(crate) wake_list: Vec<TaskId>,
+    /// Tasks whose timers fired here during the idle exit.
+    pub(crate) fired: Vec<TaskId>,
     /// When the idle task becomes current; before that, the CPU is switching to it.
     pub(crate) idle_from: Ns,
-    pub(crate) idle_state: u8,
-    /// Start of the idle task's time not counted yet.
-    pub(crate) idle_task_from: Ns,
-    pub(crate) tick_stopped: bool,
-
-    pub(crate) time: CpuTime,
     /// End of the idle time accounted so far.
     pub(crate) idle_accounted: Ns,
+
+    pub(crate) max_idle_balance_cost: Ns,
+    pub(crate) governor: Governor,
+    /// Start of the idle task's time not counted yet.
+    pub(crate) idle_task_from: Ns,
 }
 
 impl Cpu {

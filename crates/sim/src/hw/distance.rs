@@ -1,7 +1,9 @@
 //! Distances between CPUs, and the cost of a cache line over each.
 
+use std::num::NonZero;
+
 use crate::ids::CpuVec;
-use reveille_machine::{CostModel, Distance, Machine};
+use reveille_machine::{CostModel, CpuPlace, Distance, Machine};
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
@@ -27,13 +29,29 @@ impl Transfer {
     }
 }
 
+/// Numbers of a CPU's socket, cache, cluster and core, the socket's in the highest bits: the first
+/// in which two CPUs differ tells their distance.
 #[derive(Clone, Copy)]
-struct Spot {
-    core: u16,
-    cluster: u16,
-    llc: u16,
-    socket: u16,
+struct Spot(u64);
+
+/// Bits of each number.
+const PART_BITS: u32 = 16;
+
+impl Spot {
+    fn new(place: &CpuPlace) -> Spot {
+        let parts = [place.socket, place.llc, place.cluster, place.core];
+        Spot(parts.iter().fold(0, |spot, &part| (spot << PART_BITS) | u64::from(part as u16)))
+    }
+
+    #[inline]
+    fn part(self, number: u32) -> u16 {
+        (self.0 >> (number * PART_BITS)) as u16
+    }
 }
+
+/// By the part in which two CPUs differ.
+const DISTANCES: [Distance; 4] =
+    [Distance::Cluster, Distance::Llc, Distance::Socket, Distance::Remote];
 
 /// Distances within a machine, in the few bytes per CPU that the hot path can afford.
 #[derive(Clone)]
@@ -49,17 +67,7 @@ impl Near {
     pub(crate) fn new(machine: &Machine) -> Near {
         let cost = &machine.cost;
         Near {
-            spots: machine
-                .topology
-                .cpus()
-                .iter()
-                .map(|c| Spot {
-                    core: c.core as u16,
-                    cluster: c.cluster as u16,
-                    llc: c.llc as u16,
-                    socket: c.socket as u16,
-                })
-                .collect(),
+            spots: machine.topology.cpus().iter().map(Spot::new).collect(),
             transfer: Transfer::new(cost),
             cold: [
                 0,
@@ -80,28 +88,20 @@ impl Near {
         if a == b {
             return Distance::Same;
         }
-        let (x, y) = (self.spots[a], self.spots[b]);
-        if x.core == y.core {
-            Distance::Smt
-        } else if x.cluster == y.cluster {
-            Distance::Cluster
-        } else if x.llc == y.llc {
-            Distance::Llc
-        } else if x.socket == y.socket {
-            Distance::Socket
-        } else {
-            Distance::Remote
+        match NonZero::new(self.spots[a].0 ^ self.spots[b].0) {
+            None => Distance::Smt,
+            Some(differ) => DISTANCES[(differ.ilog2() / PART_BITS) as usize],
         }
     }
 
     #[inline]
     pub(crate) fn llc(&self, cpu: CpuId) -> usize {
-        usize::from(self.spots[cpu].llc)
+        usize::from(self.spots[cpu].part(2))
     }
 
     #[inline]
     pub(crate) fn socket(&self, cpu: CpuId) -> usize {
-        usize::from(self.spots[cpu].socket)
+        usize::from(self.spots[cpu].part(3))
     }
 
     /// One-way transfer of a line.

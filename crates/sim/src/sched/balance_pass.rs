@@ -274,6 +274,7 @@ impl Sim<'_> {
 }
 
 /// Sums over one group of a domain.
+#[inline(always)]
 fn group(world: &Known, published: &CpuVec<Published>, domain: &Domain, index: usize) -> Group {
     let cpus = &domain.groups[index];
     let mut g = Group::of(cpus.len());

@@ -11,6 +11,7 @@ use crate::tasks::task::Place;
 
 impl Sim<'_> {
     /// The pick has reached a delayed task that still sleeps: dequeues it.
+    #[inline(never)]
     pub(crate) fn dequeue_delayed(
         &mut self,
         cpu: CpuId,

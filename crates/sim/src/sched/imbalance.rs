@@ -1,6 +1,8 @@
 //! The imbalance between two groups of a domain, and the busiest group. Works on sums alone;
 //! balance_pass.rs reads and migrates.
 
+use std::hint::select_unpredictable;
+
 use reveille_measure::Ns;
 
 use crate::sched::domains::{Domain, Level};
@@ -54,6 +56,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// A group of `weight` CPUs, with zero sums.
+    #[inline]
     pub(crate) fn of(weight: usize) -> Group {
         Group {
             kind: GroupType::HasSpare,
@@ -69,17 +72,19 @@ impl Group {
     /// Rank by which find_busiest_group() chooses; 0 means none. The highest type wins; among
     /// equals the most loaded or, for groups with spare capacity, the one with the fewest idle CPUs
     /// and then the most tasks.
+    #[inline]
     pub(crate) fn rank(&self) -> u64 {
-        let type_bits = (self.kind as u64) << 62;
+        let type_bits = (self.kind as u64) << 46;
         match self.kind {
             _ if self.nr == 0 => 0,
             GroupType::Overloaded | GroupType::FullyBusy => {
-                type_bits | self.avg_load().min((1 << 62) - 1)
+                type_bits | self.avg_load().min((1 << 46) - 1)
             }
-            GroupType::HasSpare => type_bits | ((u64::from(u16::MAX) - self.idle) << 32) | self.nr,
+            GroupType::HasSpare => type_bits | ((u64::from(u16::MAX) - self.idle) << 28) | self.nr,
         }
     }
 
+    #[inline]
     fn avg_load(&self) -> u64 {
         (self.load * 1024.0 / self.capacity.max(1) as f64) as u64
     }
@@ -102,24 +107,28 @@ impl Imbalance {
     }
 }
 
-/// find_busiest_group(): the first of the highest rank.
-#[inline]
-pub(crate) fn busiest(ranks: &[u64], local: usize) -> Option<usize> {
-    let (before, after) = (&ranks[..local], &ranks[local + 1..]);
-    let rank = most(before).max(most(after));
-    let first = |ranks: &[u64]| ranks.iter().position(|&other| other == rank);
-    if rank == 0 {
-        return None;
+/// A group's rank and its number in one: of equal ranks the first group has the highest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ranked(u64);
+
+impl Ranked {
+    /// `rank` is [`Group::rank`] of group `g`.
+    #[inline]
+    pub(crate) fn new(rank: u64, g: usize) -> Ranked {
+        debug_assert!(rank < 1 << 48 && g <= usize::from(u16::MAX));
+        Ranked((rank << 16) | u64::from(u16::MAX - g as u16))
     }
-    first(before).or_else(|| first(after).map(|g| local + 1 + g))
 }
 
-/// The highest rank; 0 without any. A cache has some 56 of them, so that four go at a time.
+/// find_busiest_group(): the first of the highest rank.
 #[inline]
-fn most(ranks: &[u64]) -> u64 {
-    let (fours, rest) = ranks.as_chunks::<4>();
-    let of = |most: u64, ranks: &[u64]| ranks.iter().fold(most, |most, &rank| most.max(rank));
-    of(fours.iter().fold(0, |most, four| of(most, four)), rest)
+pub(crate) fn busiest(ranks: &[Ranked], local: usize) -> Option<usize> {
+    // Without branches: half of the groups are the highest so far.
+    let higher =
+        |most: u64, &Ranked(other): &Ranked| select_unpredictable(other > most, other, most);
+    let most = |ranks: &[Ranked]| ranks.iter().fold(0, higher);
+    let busiest = most(&ranks[..local]).max(most(&ranks[local + 1..]));
+    (busiest >> 16 != 0).then_some(usize::from(u16::MAX - busiest as u16))
 }
 
 /// calculate_imbalance(), after the checks that leave everything in place. `sum` sums a group.

@@ -142,29 +142,7 @@ impl Sim<'_> {
     /// task that ran until now; `None` if the CPU was idle.
     pub(crate) fn run_next(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
         let Some(task) = self.pick_next(cpu, prev, &mut toll) else {
-            let pull = match prev {
-                Some(_) => self.pull_shared(cpu, &mut toll),
-                None => Pull::Nothing,
-            };
-            if pull == Pull::Taken {
-                return self.run_next(cpu, prev, toll);
-            }
-            if prev.is_some() && self.cpus[cpu].wake_list.is_empty() {
-                let stamp = self.now.max(1);
-                self.cpus[cpu].idle_stamp = stamp;
-                if let Some(balancing) = self.new_idle_balance(cpu, toll) {
-                    toll += balancing;
-                    self.begin(cpu, Step::NewIdle, toll, 0, None);
-                    return;
-                }
-            }
-            if pull == Pull::Lost {
-                // The idle task is not current during that.
-                self.begin(cpu, Step::NewIdle, toll, 0, None);
-                return;
-            }
-            self.enter_idle(cpu, toll);
-            return;
+            return self.run_none(cpu, prev, toll);
         };
         self.measured.counters.context_switches += u64::from(prev != Some(task));
         // After idle, the runqueue clock is updated again after the enqueue, so its waits are not
@@ -215,6 +193,33 @@ impl Sim<'_> {
             let running_at = self.cpus[cpu].busy_from();
             self.measured.wakeup_latency.record(running_at - woken_at);
         }
+    }
+
+    /// The timeline is empty. Out of line, as run_next() is quicker without all of this.
+    #[inline(never)]
+    fn run_none(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
+        let pull = match prev {
+            Some(_) => self.pull_shared(cpu, &mut toll),
+            None => Pull::Nothing,
+        };
+        if pull == Pull::Taken {
+            return self.run_next(cpu, prev, toll);
+        }
+        if prev.is_some() && self.cpus[cpu].wake_list.is_empty() {
+            let stamp = self.now.max(1);
+            self.cpus[cpu].idle_stamp = stamp;
+            if let Some(balancing) = self.new_idle_balance(cpu, toll) {
+                toll += balancing;
+                self.begin(cpu, Step::NewIdle, toll, 0, None);
+                return;
+            }
+        }
+        if pull == Pull::Lost {
+            // The idle task is not current during that.
+            self.begin(cpu, Step::NewIdle, toll, 0, None);
+            return;
+        }
+        self.enter_idle(cpu, toll);
     }
 
     /// Picks the next task; dequeues delayed ones ahead of it, and those that would return to user

@@ -5,7 +5,7 @@ use reveille_policy::CpuId;
 
 use crate::ids::{At, IdVec};
 use crate::sched::domains::{Domain, Domains};
-use crate::sched::imbalance::Group;
+use crate::sched::imbalance::{Group, Ranked};
 
 /// Larger groups are summed at every pass: some of their CPUs have changed anyway.
 const NARROW: usize = 8;
@@ -16,7 +16,7 @@ pub(crate) struct DomainSums {
     /// Sums of large groups; those of small ones are made when needed.
     pub(crate) groups: Vec<Group>,
     /// [`Group::rank`] of each.
-    pub(crate) ranks: Vec<u64>,
+    pub(crate) ranks: Vec<Ranked>,
 }
 
 /// A set of CPUs, in words of 64.
@@ -66,10 +66,10 @@ pub(crate) struct Sums {
 impl Sums {
     pub(crate) fn new(domains: &Domains) -> Sums {
         let all = CpuSet::all(domains.of_cpu.len());
-        let of_domain = domains
-            .all
-            .iter()
-            .map(|domain| DomainSums { groups: Vec::new(), ranks: vec![0; domain.groups.len()] });
+        let of_domain = domains.all.iter().map(|domain| DomainSums {
+            groups: Vec::new(),
+            ranks: vec![Ranked::default(); domain.groups.len()],
+        });
         Sums {
             of_domain: of_domain.collect(),
             crowded: CpuSet(IdVec::filled(0, domains.of_cpu.len().div_ceil(64))),
@@ -108,8 +108,9 @@ impl Sums {
         if domain.span.len() > NARROW * domain.groups.len() {
             sums.groups.clear();
             sums.groups.extend((0..domain.groups.len()).map(|g| sum(domain, g)));
-            let ranks = sums.ranks.iter_mut().zip(&sums.groups);
-            ranks.for_each(|(rank, group)| *rank = group.rank());
+            for (g, group) in sums.groups.iter().enumerate() {
+                sums.ranks[g] = Ranked::new(group.rank(), g);
+            }
             return;
         }
         for &(word, mask) in &domain.words {
@@ -129,12 +130,16 @@ impl Sums {
                 let cpu = CpuId::at(word * 64 + bits.trailing_zeros() as usize);
                 let g = usize::from(group_of[cpu]);
                 domain.groups[g].iter().for_each(|&c| stale.remove(CpuId::from(c)));
-                sums.ranks[g] = rank(domain, g);
+                sums.ranks[g] = Ranked::new(rank(domain, g), g);
             }
         }
         #[cfg(debug_assertions)]
         for (g, kept) in sums.ranks.iter().enumerate() {
-            assert_eq!(*kept, sum(domain, g).rank(), "group {g} of domain {number} has changed");
+            assert_eq!(
+                *kept,
+                Ranked::new(sum(domain, g).rank(), g),
+                "group {g} of domain {number} has changed"
+            );
         }
     }
 }

@@ -207,9 +207,10 @@ impl Sim<'_> {
     }
 
     /// throttled_lb_pair(): balancing moves no task from or to a throttled queue.
+    #[inline]
     pub(crate) fn throttled_pair(&self, task: TaskId, src: CpuId, dst: CpuId) -> bool {
-        let group = self.group_of(task);
         let Some(bandwidth) = &self.bandwidth else { return false };
+        let group = self.group_of(task);
         bandwidth.held_back(group, src) || bandwidth.held_back(group, dst)
     }
 }

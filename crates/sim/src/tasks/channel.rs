@@ -122,7 +122,7 @@ impl Channel {
 
     /// Leaves a message of `bytes`, if there is room. `slept`: the sender has waited for
     /// room; to a pipe it then writes new pages only, and passes room that is left on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, bytes: u32, slept: bool) -> Sent {
         let was_empty = self.unread == 0;
         let (wakes_reader, wakes_writer) = match &mut self.store {

@@ -1,7 +1,7 @@
 //! The operations of all roles in one array, each with the one that follows it: a task
 //! looks at its next operation several times per activation.
 
-use reveille_workload::{Op, Program};
+use reveille_workload::{FOR_EVER, Op, Program};
 
 use crate::ids::{At, IdVec};
 
@@ -10,6 +10,10 @@ use crate::ids::{At, IdVec};
 struct Instruction {
     op: Op,
     next: u32,
+    /// What the next one counts, if it only counts, and the one after that; otherwise 0, and the
+    /// next.
+    counts: u32,
+    after: u32,
 }
 
 /// Programs of all roles. Places are counted over all of them.
@@ -32,10 +36,32 @@ impl Code {
                 }
                 // The last operation is followed by the first.
                 let next = if number + 1 == role.ops.len() { 0 } else { number as u32 + 1 };
-                code.instructions.push(Instruction { op, next: begin + next });
+                let next = begin + next;
+                code.instructions.push(Instruction { op, next, counts: 0, after: next });
             }
         }
+        code.shorten();
         code
+    }
+
+    /// Jumps over what takes no decision: the end of an endless loop, and counting.
+    fn shorten(&mut self) {
+        for place in self.instructions.ids() {
+            let mut next = self.next(place.0 as u32);
+            while let Op::Again { back, times: FOR_EVER, .. } = *self.op(next) {
+                next -= u32::from(back);
+            }
+            self.instructions[place].next = next;
+            self.instructions[place].after = next;
+        }
+        for place in self.instructions.ids() {
+            let next = self.next(place.0 as u32);
+            if let Op::Count(n) = *self.op(next) {
+                let after = self.next(next);
+                let shortened = &mut self.instructions[place];
+                (shortened.counts, shortened.after) = (n, after);
+            }
+        }
     }
 
     /// Does some role send or serve requests?
@@ -56,5 +82,12 @@ impl Code {
     #[inline]
     pub(crate) fn next(&self, place: u32) -> u32 {
         self.instructions[At(place as usize)].next
+    }
+
+    /// What follows the operation at once: how much is counted, and the place after that.
+    #[inline]
+    pub(crate) fn after(&self, place: u32) -> (u32, u32) {
+        let Instruction { counts, after, .. } = self.instructions[At(place as usize)];
+        (counts, after)
     }
 }

@@ -103,10 +103,14 @@ impl<'a> Sim<'a> {
                     if !discard {
                         busy += self.work.messages.copy(bytes);
                     }
-                    self.next_op(task);
                     if self.tasks[task].to_wake != TaskId::NONE {
+                        self.next_op(task);
                         break;
                     }
+                    let t = &mut self.tasks[task];
+                    let (counts, after) = self.work.code.after(t.pc);
+                    (t.pc, t.resumed, t.slept) = (after, false, false);
+                    self.measured.operations += u64::from(counts);
                 }
                 Op::Sleep { .. }
                 | Op::SleepRandom(_)

@@ -13,6 +13,7 @@ use crate::tasks::channel::{Sent, Wakes};
 impl Sim<'_> {
     /// `cpu` takes the channel's lock, holds it for `locked`, and pulls `lines` of the channel
     /// from the CPU that used it last. Returns the time that it waits and stalls.
+    #[inline(always)]
     pub(crate) fn use_channel(&mut self, cpu: CpuId, index: At, lines: Ns, locked: Ns) -> Ns {
         let channel = &mut self.work.channels[index];
         let line = self.hw.near.line(channel.lock.owner(), cpu);

@@ -39,6 +39,11 @@ impl Pages {
     /// Is there room for all of a message?
     #[inline]
     pub(crate) fn fits(&self, bytes: u32, merges: bool) -> bool {
+        bytes <= PAGE && !self.full() || self.fits_whole(bytes, merges)
+    }
+
+    #[inline(never)]
+    fn fits_whole(&self, bytes: u32, merges: bool) -> bool {
         let pages = (bytes - self.merged(bytes, merges)).div_ceil(PAGE);
         usize::from(self.used) + pages as usize <= PIPE_PAGES
     }
@@ -46,6 +51,25 @@ impl Pages {
     /// Takes in a message if there is room for all of it.
     #[inline]
     pub(crate) fn put(&mut self, bytes: u32, merges: bool) -> bool {
+        if !(1..PAGE).contains(&bytes) || self.full() {
+            return self.put_whole(bytes, merges);
+        }
+        let mut at = usize::from(self.first + self.used);
+        if merges && self.used > 0 && u32::from(self.fill) + bytes <= PAGE {
+            at -= 1;
+            self.unread[at % PIPE_PAGES] += bytes as u16;
+            self.fill += bytes as u16;
+        } else {
+            self.unread[at % PIPE_PAGES] = bytes as u16;
+            self.used += 1;
+            self.fill = bytes as u16;
+        }
+        true
+    }
+
+    /// Of any size, and into a full pipe.
+    #[inline(never)]
+    fn put_whole(&mut self, bytes: u32, merges: bool) -> bool {
         let merged = self.merged(bytes, merges);
         if !self.fits(bytes, merges) {
             self.refused = !self.full();
@@ -71,7 +95,7 @@ impl Pages {
     pub(crate) fn take(&mut self, bytes: u32) {
         let mut left = bytes;
         while left > 0 {
-            let page = &mut self.unread[usize::from(self.first)];
+            let page = &mut self.unread[usize::from(self.first) % PIPE_PAGES];
             let part = left.min(u32::from(*page));
             *page -= part as u16;
             left -= part;

@@ -38,40 +38,51 @@ pub(crate) struct Saved {
     pub(crate) some: bool,
 }
 
+/// A cache line of 64 bytes to a paragraph; what an exchange of messages needs comes first.
 #[derive(Clone)]
+#[repr(C, align(64))]
 pub(crate) struct Task {
-    pub(crate) spec: TaskSpec,
     pub(crate) place: Place,
+    pub(crate) se: SchedEntity,
     /// Place of its next operation in the code.
     pub(crate) pc: u32,
     /// The operation has blocked once and is being completed.
     pub(crate) resumed: bool,
+    /// Its operation has slept: it did not find at once what it asked for.
+    pub(crate) slept: bool,
+    /// It has left one queue and not yet joined the next.
+    pub(crate) attaching: bool,
     /// Its futex has been posted and not yet consumed.
     pub(crate) posted: bool,
+    /// When its current wake-up began; 0 if it is not waking.
+    pub(crate) wake_at: Ns,
+
+    pub(crate) averages: Averages,
+    pub(crate) util_est: f64,
+    pub(crate) util_est_ewma: f64,
+    pub(crate) exec_start: Ns,
+    /// Until then its last CPU is still switching away from it.
+    pub(crate) on_cpu_until: Ns,
+
+    pub(crate) spec: TaskSpec,
+    pub(crate) saved: Saved,
+    /// The CPU that woke it.
+    pub(crate) waker_cpu: CpuId,
+    /// The CPU on which it executed last: its cache is warm there.
+    pub(crate) warm_cpu: CpuId,
+    /// Next task that waits for the same thing, or that the same operation wakes.
+    pub(crate) next_waiter: TaskId,
+    /// First task that its operation still has to wake.
+    pub(crate) to_wake: TaskId,
+
     /// It blocks on its futex.
     pub(crate) waits_futex: bool,
     /// Time of the `WakeList` operation in progress.
     pub(crate) batch_at: Option<Ns>,
     /// Next task that this batch wakes.
     pub(crate) batch: TaskId,
-    pub(crate) saved: Saved,
-    pub(crate) se: SchedEntity,
-    pub(crate) exec_start: Ns,
     /// When it was picked: the tick counts its slice from here.
     pub(crate) picked_at: Ns,
-    /// Until then its last CPU is still switching away from it.
-    pub(crate) on_cpu_until: Ns,
-    pub(crate) averages: Averages,
-    pub(crate) util_est: f64,
-    pub(crate) util_est_ewma: f64,
-    /// It has left one queue and not yet joined the next.
-    pub(crate) attaching: bool,
-    /// When its current wake-up began; 0 if it is not waking.
-    pub(crate) wake_at: Ns,
-    /// The CPU that woke it.
-    pub(crate) waker_cpu: CpuId,
-    /// The CPU on which it executed last: its cache is warm there.
-    pub(crate) warm_cpu: CpuId,
     /// When a batch wake-up noted it (schbench's timestamp).
     pub(crate) noted_at: Ns,
     /// Wall-clock end of a spin in progress; 0 if none.
@@ -82,14 +93,8 @@ pub(crate) struct Task {
     pub(crate) unborn: bool,
     /// Number of its pending timer; a timer with another number is void.
     pub(crate) timer: u64,
-    /// Next task that waits for the same thing, or that the same operation wakes.
-    pub(crate) next_waiter: TaskId,
-    /// First task that its operation still has to wake.
-    pub(crate) to_wake: TaskId,
-    /// Flags of those wake-ups.
+    /// Flags of the wakeups of `to_wake`.
     pub(crate) to_wake_flags: u32,
-    /// Its operation has slept: it did not find at once what it asked for.
-    pub(crate) slept: bool,
     /// It blocks until it gets a request.
     pub(crate) waits_request: bool,
     /// Requests of the operation in progress that are still to be sent.
