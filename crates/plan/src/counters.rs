@@ -46,6 +46,10 @@ const SATURATED: f64 = 0.9;
 /// Fewer throttled periods carry no information on request sizes.
 const FEWEST: u64 = 20;
 
+/// True p99 divided by the inferred one: the least in tenths that puts nine in ten of the first 24
+/// loads of `counters_tell_of_48_loads` into their range. The other 24 do not choose it.
+pub(crate) const TOO_LOW: f64 = 1.1;
+
 /// One step of a recording of averages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
@@ -414,6 +418,7 @@ impl Spread {
 mod tests {
     use super::*;
     use crate::goal::quantile_of;
+    use crate::replay::as_f64;
     use reveille_usage::Sample;
     use reveille_workload::Arrival;
 
@@ -525,7 +530,7 @@ mod tests {
                 let limits = quota(other);
                 let figures = |of_thread: &[Vec<Arrival>], span_ns: Ns, phase: Ns| {
                     let mut ran = run(lean, of_thread, &limits, span_ns, phase);
-                    let p99 = quantile_of(&mut ran.latencies, 0.99) as f64 / 1e6;
+                    let p99 = as_f64(quantile_of(&mut ran.latencies, 0.99)) / 1e6;
                     let periods = span_ns as f64 / 1e8;
                     [p99, 100.0 * ran.nr_throttled as f64 / ran.nr_periods.max(1) as f64, periods]
                 };
@@ -534,7 +539,10 @@ mod tests {
                     .iter()
                     .enumerate()
                     .map(|(n, usage)| {
-                        figures(&usage.arrivals(usage.span_ns), usage.span_ns, n as Ns * 2 * MS)
+                        let of_thread = usage.arrivals(usage.span_ns);
+                        let [p99, throttled, periods] =
+                            figures(&of_thread, usage.span_ns, n as Ns * 2 * MS);
+                        [TOO_LOW * p99, throttled, periods]
                     })
                     .collect();
                 let range = |which: usize| {
@@ -598,6 +606,6 @@ mod tests {
     #[ignore = "takes four minutes"]
     fn counters_tell_of_48_loads() {
         let (inside, all) = inside(1..=48);
-        assert!(inside[0] * 100 >= all * 75 && inside[1] * 100 >= all * 90, "{inside:?} of {all}");
+        assert!(inside[0] * 100 >= all * 85 && inside[1] * 100 >= all * 90, "{inside:?} of {all}");
     }
 }

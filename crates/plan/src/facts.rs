@@ -135,3 +135,16 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
     }
     warnings
 }
+
+/// Goals fail in some draws without any limit too.
+pub(crate) fn unmet_anyway(fail: usize, request: &Request<'_>) -> String {
+    let with = match (request.headroom, request.growth) {
+        (0.0, 0.0) => "",
+        _ => " with that much more work",
+    };
+    format!(
+        "In {:.0}% of the draws a goal fails{with} even without a limit: these do not count \
+         against a setting. A longer recording or an easier goal makes the answer more certain.",
+        100.0 * fail as f64 / f64::from(DRAWS)
+    )
+}

@@ -2,6 +2,8 @@
 //! expense? Replays a recording of the group's demand in the simulator under many settings, at many
 //! phases of the period, and resampled. See docs/plan.md.
 
+#[cfg(test)]
+mod advice;
 pub mod circle;
 mod counters;
 mod error;

@@ -9,7 +9,7 @@ use reveille_measure::enough_for;
 use reveille_policy::{BandwidthLimits, Policy};
 use reveille_usage::Usage;
 
-use crate::facts::{given, model, pieces, recording, too_few, warnings};
+use crate::facts::{given, model, pieces, recording, too_few, unmet_anyway, warnings};
 use crate::fluid::closed_form;
 use crate::goal::Goal;
 use crate::growth::{grown, until_it_breaks};
@@ -21,7 +21,7 @@ use crate::possible::{check, most_millicpus, reachable};
 use crate::range::distribution;
 use crate::recover::Inferred;
 use crate::replay::{Outcome, Phase, Stage, as_f64, cpus_like};
-use crate::search::{BURSTS, DRAWS, Found, PERIODS_NS, Row, Search};
+use crate::search::{BURSTS, DRAWS, Found, Halves, PERIODS_NS, Row, Search, half_of};
 use crate::sketch::Sketch;
 use crate::worst_case::worst_case;
 use crate::{Ns, PlanError};
@@ -189,6 +189,12 @@ fn planned(
         warnings: Vec::new(),
     };
     plan.warnings = warnings(request, &plan);
+    let without_limit = (0..DRAWS).into_par_iter().map(|draw| search.holds_without_limit(draw));
+    let without_limit: Vec<bool> = without_limit.collect::<Result<_, PlanError>>()?;
+    let fail = without_limit.iter().filter(|holds| !**holds).count();
+    if plan.recommended.is_some() && fail > 0 {
+        plan.warnings.push(unmet_anyway(fail, request));
+    }
     Ok(plan)
 }
 
@@ -206,6 +212,7 @@ pub(crate) fn stage<'a>(
         within: request.within,
         neighbours: neighbour_limits.collect(),
         goals: &request.goals,
+        latency_times: request.inferred.map_or(1.0, |inferred| inferred.from.latency_times()),
         seed: request.seed,
         stop,
         runs: AtomicU64::new(0),
@@ -261,8 +268,13 @@ impl<'a> Exhibit<'a> {
             .into_par_iter()
             .map(|draw| known(draw).map_or_else(|| search.draw(Some(limits), draw), Ok));
         let draws: Vec<Figures<f64>> = draws.collect::<Result<_, PlanError>>()?;
-        let held = draws.iter().filter(|figures| search.stage.hold(figures)).count();
-        let holds_share = held as f64 / f64::from(DRAWS);
+        let (mut held, mut kept) = (Halves::default(), Halves::default());
+        for (draw, figures) in (0..).zip(&draws) {
+            let holds = search.stage.hold(figures);
+            held[half_of(draw)] += usize::from(holds);
+            kept[half_of(draw)] += usize::from(holds || !search.holds_without_limit(draw)?);
+        }
+        let least = |of: Halves| of[0].min(of[1]) as f64 / f64::from(DRAWS / 2);
         // Averages have no latency.
         let told = outcomes.iter().filter(|_| pieces(search.usage) > 0);
         let latencies = told.flat_map(|outcome| outcome.latencies(load, 0));
@@ -302,10 +314,12 @@ impl<'a> Exhibit<'a> {
             effect,
             phases: self.phases,
             intervals,
-            holds_share,
-            meets_goals: holds_share >= search.confidence - 1e-9,
+            holds_share: least(held),
+            meets_goals: least(kept) >= search.confidence - 1e-9,
             worst_case: worst_case(search.stage, search.usage, limits)?,
-            latency: distribution(latencies.map(|&took| as_f64(took)).collect()),
+            latency: distribution(
+                latencies.map(|&took| search.stage.latency_times * as_f64(took)).collect(),
+            ),
             neighbours,
             closed_form: closed_form(&groups, cpus, search.stage.seed),
         })

@@ -186,9 +186,11 @@ pub struct Shown {
     pub phases: u32,
     /// Figures over draws: phases and resampled recordings.
     pub intervals: Figures<Interval>,
-    /// Share of draws in which all goals hold.
+    /// Share of draws in which all goals hold: the lower of those of the recording as it is and of
+    /// those resampled.
     pub holds_share: f64,
-    /// Does `holds_share` reach the requested confidence?
+    /// Does `holds_share` reach the requested confidence, leaving out draws in which the goals fail
+    /// without any limit too?
     pub meets_goals: bool,
     /// Latency of the longest request at the worst moment.
     pub worst_case: Option<WorstCase>,

@@ -31,6 +31,8 @@ pub(crate) struct Stage<'a> {
     /// Limits of the neighbours, in the order of their recordings.
     pub(crate) neighbours: Vec<Option<BandwidthLimits>>,
     pub(crate) goals: &'a [Goal],
+    /// What a latency of the model stands for, as a multiple.
+    pub(crate) latency_times: f64,
     pub(crate) seed: u64,
     pub(crate) stop: &'a AtomicBool,
     /// Number of runs so far.
@@ -190,7 +192,8 @@ impl Stage<'_> {
         tardiness_ns: f64,
     ) -> Figures<f64> {
         let mut took = outcome.latencies(load, 0).to_vec();
-        let mut latency = |quantile: f64| as_f64(quantile_of(&mut took, quantile));
+        let mut latency =
+            |quantile: f64| self.latency_times * as_f64(quantile_of(&mut took, quantile));
         let group = &outcome.result.groups[self.own()];
         let elapsed_ns = outcome.result.elapsed_ns as f64;
         let throttled_share = group.nr_throttled as f64 / group.nr_periods.max(1) as f64;

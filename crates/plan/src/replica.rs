@@ -32,15 +32,19 @@ impl<'a> Replicas<'a> {
         Replicas { usage, block_ns, begins }
     }
 
-    /// Blocks from anywhere in the recording, which wraps around, until the span is filled; the
-    /// last one is cut off.
+    /// Blocks until the span is filled, drawn from as many blocks from anywhere in the recording,
+    /// which wraps around; the last one is cut off. Drawn twice: the recording differs from the law
+    /// of the load by chance, and so does the next one. A single draw has half of that variance.
     pub(crate) fn draw(&self, seed: u64) -> Usage {
         let mut random = Random::new(seed);
         let (demands, span_ns) = (&self.usage.demands, self.usage.span_ns);
         let mut drawn: Vec<Demand> = Vec::with_capacity(demands.len());
         let mut to_ns = 0;
-        while to_ns < span_ns && !self.begins.is_empty() {
-            let place = random.below(self.begins.len() as u64) as usize;
+        let mut one_of = |n: usize| random.below(n as u64) as usize;
+        let blocks = if self.begins.is_empty() { 0 } else { span_ns.div_ceil(self.block_ns) };
+        let law: Vec<usize> = (0..blocks).map(|_| one_of(self.begins.len())).collect();
+        while to_ns < span_ns && !law.is_empty() {
+            let place = law[one_of(law.len())];
             let from_ns = demands[self.begins[place]].at_ns;
             let length_ns = self.length_ns(place).min(span_ns - to_ns);
             let first = self.begins[place];

@@ -9,6 +9,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterato
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
+use crate::goal::Subject;
 use crate::limits::limits_of;
 use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
@@ -53,6 +54,15 @@ const CHANGES: [Change; 3] = [Change::Burst, Change::LongerPeriod, Change::Quota
 /// Reservations within this factor of the smallest count as equally cheap.
 const SAME_COST: f64 = 1.02;
 
+/// Numbers of draws of the recording as it is, and of the resampled one. Goals have to hold in each
+/// half: the recording fails in few phases where another one of the same load fails in most.
+pub(crate) type Halves = [usize; 2];
+
+/// Which of the [`Halves`] is this draw in?
+pub(crate) fn half_of(draw: u32) -> usize {
+    usize::from(!draw.is_multiple_of(2))
+}
+
 /// A period and a burst in percent of the quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -88,6 +98,8 @@ pub(crate) struct Search<'a> {
     as_likely: Vec<Load>,
     /// Resampled recordings, for every other draw.
     resampled: Vec<OnceLock<Load>>,
+    /// Do the goals hold without a limit, in each draw?
+    without_limit: Vec<OnceLock<bool>>,
     /// The lean replay; `None` to search with the simulator.
     pub(crate) sketch: Option<Sketch>,
     /// The neighbours alone and their runs at the grid's and the draws' phases; `None` unless a
@@ -170,6 +182,7 @@ impl<'a> Search<'a> {
         Ok(Search {
             load: all(usage),
             resampled: (0..DRAWS).map(|_| OnceLock::new()).collect(),
+            without_limit: (0..DRAWS).map(|_| OnceLock::new()).collect(),
             sketch: None,
             replicas: [usage].into_iter().chain(as_likely).map(Replicas::new).collect(),
             as_likely: as_likely.iter().map(all).collect(),
@@ -219,12 +232,18 @@ impl<'a> Search<'a> {
     }
 
     /// Calls `act` with a draw's load: alternately a recording itself and a resampled one, rotating
-    /// through equally likely recordings.
+    /// through equally likely recordings. The first of several takes queues for single requests,
+    /// which bounds latency from above: it has to hold as it is, and is not resampled.
     fn with_draw<T>(&self, draw: u32, act: impl FnOnce(&Load) -> T) -> T {
-        let number = (draw / 2) as usize % self.replicas.len();
+        let turn = (draw / 2) as usize;
         if draw.is_multiple_of(2) {
+            let number = turn % self.replicas.len();
             return act(number.checked_sub(1).map_or(&self.load, |other| &self.as_likely[other]));
         }
+        let number = match self.as_likely.len() {
+            0 => 0,
+            others => 1 + turn % others,
+        };
         let made = || {
             let seed = self.stage.seed.wrapping_add(u64::from(draw));
             let replica = self.replicas[number].draw(seed);
@@ -258,27 +277,47 @@ impl<'a> Search<'a> {
         Ok(worst_strain(self.stage.goals, figures.goals.into_iter()))
     }
 
-    /// Number of draws that may fail.
-    fn may_fail(&self) -> usize {
-        ((1.0 - self.confidence) * f64::from(DRAWS) + 1e-9).floor() as usize
+    /// Do the goals hold in a draw without any limit? Where they do not, no quota is to blame. A
+    /// neighbour's lateness is: a smaller quota may mend it.
+    pub(crate) fn holds_without_limit(&self, draw: u32) -> Result<bool, PlanError> {
+        if self.stage.goals.iter().any(|goal| goal.subject == Subject::Tardiness) {
+            return Ok(true);
+        }
+        let known = &self.without_limit[draw as usize];
+        if let Some(holds) = known.get() {
+            return Ok(*holds);
+        }
+        let holds = match self.sketch {
+            Some(_) => self.strain_of_draw(Look::Lean, BandwidthLimits::default(), draw)? <= 1.0,
+            None => self.stage.hold(&self.draw(None, draw)?),
+        };
+        Ok(*known.get_or_init(|| holds))
     }
 
-    /// Number of failing draws, counting those in `failed`; `None` once more fail than may.
+    /// Number of draws of each half that may fail.
+    fn may_fail(&self) -> usize {
+        ((1.0 - self.confidence) * f64::from(DRAWS / 2) + 1e-9).floor() as usize
+    }
+
+    /// Number of failing draws of each half, counting those in `failed`; `None` once more fail than
+    /// may.
     fn failures(
         &self,
         look: Look,
         limits: BandwidthLimits,
         draws: &[u32],
-        mut failed: usize,
-    ) -> Result<Option<usize>, PlanError> {
+        mut failed: Halves,
+    ) -> Result<Option<Halves>, PlanError> {
         if self.too_long_at_worst(limits) {
             return Ok(None);
         }
         for some in draws.chunks(DRAWS_AT_ONCE) {
             let strains = some.par_iter().map(|&draw| self.strain_of_draw(look, limits, draw));
             let strains: Vec<f64> = strains.collect::<Result<_, PlanError>>()?;
-            failed += strains.iter().filter(|strain| **strain > 1.0).count();
-            if failed > self.may_fail() {
+            for (&draw, _) in some.iter().zip(strains).filter(|(_, strain)| *strain > 1.0) {
+                failed[half_of(draw)] += usize::from(self.holds_without_limit(draw)?);
+            }
+            if failed[0].max(failed[1]) > self.may_fail() {
                 return Ok(None);
             }
         }
@@ -293,9 +332,11 @@ impl<'a> Search<'a> {
 
     /// All draws, ordered by descending strain in the lean replay.
     fn toughest(&self, limits: BandwidthLimits) -> Result<Vec<u32>, PlanError> {
-        let strains = (0..DRAWS)
-            .into_par_iter()
-            .map(|draw| Ok((self.strain_of_draw(Look::Lean, limits, draw)?, draw)));
+        let strains = (0..DRAWS).into_par_iter().map(|draw| {
+            let strain = self.strain_of_draw(Look::Lean, limits, draw)?;
+            let counts = strain <= 1.0 || self.holds_without_limit(draw)?;
+            Ok((if counts { strain } else { 0.0 }, draw))
+        });
         let mut strains: Vec<(f64, u32)> = strains.collect::<Result<_, PlanError>>()?;
         strains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         Ok(strains.into_iter().map(|(_, draw)| draw).collect())
@@ -303,7 +344,7 @@ impl<'a> Search<'a> {
 
     /// Number of toughest draws, which decide on most settings.
     fn tough(&self) -> usize {
-        (self.may_fail() + TOUGH).min(DRAWS as usize)
+        (2 * self.may_fail() + TOUGH).min(DRAWS as usize)
     }
 
     /// Quotas of the grid in thousandths of a CPU, ascending.
@@ -393,7 +434,7 @@ impl<'a> Search<'a> {
             _ => (Look::Simulator, (0..DRAWS).collect()),
         };
         let asked = if look == Look::Lean { &draws[..self.tough()] } else { &draws };
-        let accepts = |limits| Ok(self.failures(look, limits, asked, 0)?.is_some());
+        let accepts = |limits| Ok(self.failures(look, limits, asked, Halves::default())?.is_some());
         loop {
             match Found::at(row, high) {
                 Some(found) if accepts(found.limits)? => {
@@ -419,9 +460,9 @@ impl<'a> Search<'a> {
         }
         let (tough, others) = open.draws.split_at(self.tough());
         // Failing draws of the quota accepted last.
-        let failed = Cell::new(0);
+        let failed = Cell::new(Halves::default());
         let accepts = |limits| {
-            let failures = self.failures(Look::Simulator, limits, tough, 0)?;
+            let failures = self.failures(Look::Simulator, limits, tough, Halves::default())?;
             failures.inspect(|failures| failed.set(*failures));
             Ok(failures.is_some())
         };

@@ -122,7 +122,7 @@ impl Sketch {
         phase: Phase,
     ) -> Result<f64, PlanError> {
         let (mut outcome, _) = self.replay(stage, load, limits, phase)?;
-        Ok(as_f64(quantile_of(&mut outcome.latencies, 0.99)))
+        Ok(stage.latency_times * as_f64(quantile_of(&mut outcome.latencies, 0.99)))
     }
 
     /// The worst goal's figure relative to its limit; a goal fails above 1.
@@ -135,7 +135,9 @@ impl Sketch {
     ) -> Result<f64, PlanError> {
         let (mut outcome, elapsed_ns) = self.replay(stage, load, limits, phase)?;
         let figures = stage.goals.iter().map(|goal| match goal.subject {
-            Subject::Latency(quantile) => as_f64(quantile_of(&mut outcome.latencies, quantile)),
+            Subject::Latency(quantile) => {
+                stage.latency_times * as_f64(quantile_of(&mut outcome.latencies, quantile))
+            }
             Subject::Throttled => outcome.nr_throttled as f64 / outcome.nr_periods.max(1) as f64,
             Subject::Lost => outcome.throttled_ns as f64 / elapsed_ns as f64,
             Subject::Tardiness => 0.0,

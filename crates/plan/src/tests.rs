@@ -27,6 +27,7 @@ fn stage(stop: &AtomicBool) -> Stage<'_> {
         within: None,
         neighbours: Vec::new(),
         goals: &[],
+        latency_times: 1.0,
         seed: 1,
         stop,
         runs: AtomicU64::new(0),

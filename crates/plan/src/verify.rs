@@ -154,6 +154,7 @@ pub fn verify(
         within: None,
         neighbours: Vec::new(),
         goals: &[],
+        latency_times: 1.0,
         seed: trial.seed,
         stop,
         runs: AtomicU64::new(0),

@@ -18,7 +18,8 @@
 //! - Sizes of the requests are drawn from all pieces and scaled to sum to `c`, which was counted
 //!   exactly.
 //! - The first request arrives when the piece began, the others at random within it, such that each
-//!   is there when the one before is done.
+//!   is there when the one before is done. When that was, the samples tell: while throttled nothing
+//!   ran, so what ran before and after had to be there.
 
 use reveille_measure::Random;
 use statrs::function::gamma::ln_gamma;
@@ -146,10 +147,12 @@ impl Usage {
     fn requests(&self, free: &[Demand], held: &[Held], seed: u64) -> Vec<Vec<Demand>> {
         let mut random = Random::new(seed);
         let locally = self.use_around();
+        let progress = Progress::of(&self.samples);
         let mut parts: Vec<Vec<Demand>> = held.iter().map(|held| vec![held.demand]).collect();
         for _ in 0..(PIECES / held.len().max(1)).clamp(3, ROUNDS) {
             let law = Law::of(self, free.iter().chain(parts.iter().flatten()));
-            let split = |held| law.split(held, self.rate_around(&locally, held), &mut random);
+            let split =
+                |held| law.split(held, self.rate_around(&locally, held), &progress, &mut random);
             parts = held.iter().map(split).collect();
         }
         parts
@@ -263,6 +266,41 @@ fn ran_until(samples: &[Sample], taken: &mut [Ns], demand: &Demand) -> Ns {
     samples.last().map_or(demand.at_ns, |last| last.at_ns)
 }
 
+/// CPU time that the group had used up to the end of each sample.
+struct Progress {
+    at_ns: Vec<Ns>,
+    used_ns: Vec<Ns>,
+}
+
+impl Progress {
+    fn of(samples: &[Sample]) -> Progress {
+        let mut used_ns = 0;
+        let used = samples.iter().map(|sample| {
+            used_ns += sample.runtime_ns;
+            used_ns
+        });
+        let (mut at, mut all) = (vec![0], vec![0]);
+        all.extend(used);
+        at.extend(samples.iter().map(|sample| sample.at_ns));
+        Progress { at_ns: at, used_ns: all }
+    }
+
+    /// When this share of what the group used during a stretch was used; evenly without samples.
+    fn when(&self, during: Interval, share: f64) -> Ns {
+        let Interval { begin_ns, end_ns } = during;
+        let even = begin_ns + (share * (end_ns - begin_ns) as f64) as Ns;
+        let place = |ns: Ns| self.at_ns.partition_point(|&at| at < ns).min(self.at_ns.len() - 1);
+        let (first, last) = (place(begin_ns).saturating_sub(1), place(end_ns));
+        let (from_ns, to_ns) = (self.used_ns[first], self.used_ns[last]);
+        if to_ns <= from_ns {
+            return even;
+        }
+        let wanted = from_ns + (share * (to_ns - from_ns) as f64) as Ns;
+        let next = self.used_ns.partition_point(|&used| used < wanted).min(last);
+        self.at_ns[next].clamp(begin_ns, end_ns)
+    }
+}
+
 /// The estimated distribution of requests.
 struct Law {
     shape: f64,
@@ -305,7 +343,13 @@ impl Law {
     }
 
     /// Draws the requests that a piece may consist of, at so many times the mean rate.
-    fn split(&self, held: &Held, times: f64, random: &mut Random) -> Vec<Demand> {
+    fn split(
+        &self,
+        held: &Held,
+        times: f64,
+        progress: &Progress,
+        random: &mut Random,
+    ) -> Vec<Demand> {
         let Held { demand, during } = *held;
         let length_ns = (during.end_ns - during.begin_ns).max(1);
         let expected = self.rates[demand.thread as usize] * times * length_ns as f64;
@@ -326,23 +370,36 @@ impl Law {
             let until = ((up_to / all * demand.cpu_ns as f64) as Ns).clamp(least, demand.cpu_ns);
             before.push(until);
         }
-        let latest =
-            |given: Ns| during.end_ns.saturating_sub(demand.cpu_ns - given).max(during.begin_ns);
+        let latest: Vec<Ns> = before[1..]
+            .iter()
+            .map(|&given| match late {
+                true => during.end_ns.saturating_sub(demand.cpu_ns - given).max(during.begin_ns),
+                // It ran without a wait.
+                false if length_ns <= demand.cpu_ns => during.begin_ns + given,
+                false => progress.when(during, given as f64 / demand.cpu_ns as f64),
+            })
+            .collect();
         let mut arrivals = Vec::with_capacity(parts);
         for _ in 0..TRIES {
             arrivals.clear();
             arrivals.extend((1..parts).map(|_| during.begin_ns + random.below(length_ns)));
             arrivals.sort_unstable();
-            if arrivals.iter().zip(&before[1..]).all(|(&at, &given)| at <= latest(given)) {
+            if arrivals.iter().zip(&latest).all(|(at, latest)| at <= latest) {
                 break;
+            }
+        }
+        // Too few are there in time: the next comes at random before it is too late.
+        for (number, &latest) in latest.iter().enumerate() {
+            if arrivals[number] > latest {
+                arrivals[number] = during.begin_ns + random.below(latest - during.begin_ns + 1);
+                arrivals[..=number].sort_unstable();
             }
         }
         let first = match late {
             true => during.begin_ns + random.below(demand.at_ns - during.begin_ns + 1),
             false => demand.at_ns,
         };
-        let others = arrivals.iter().zip(&before[1..]).map(|(&at, &given)| at.min(latest(given)));
-        let arrivals = [first].into_iter().chain(others);
+        let arrivals = [first].into_iter().chain(arrivals);
         let ends = before[1..].iter().copied().chain([demand.cpu_ns]);
         let request = |((at_ns, given), until): ((Ns, &Ns), Ns)| Demand {
             at_ns,

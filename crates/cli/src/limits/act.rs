@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use reveille_host::HostError;
+use reveille_host::calibrate::allowed_cpus;
 use reveille_host::cgroup::{Change, LiveGroup};
 use reveille_measure::duration_ns;
 use reveille_plan::{Plan, Request, Shown, Trial, Verification, parse_limits, verify};
@@ -161,7 +162,7 @@ impl ActArgs {
             usage: &usage,
             settings,
             machine: request.machine,
-            cpus: (0..request.cpus).collect(),
+            cpus: allowed_cpus()?.into_iter().take(request.cpus as usize).collect(),
             policy: request.policy.clone(),
             slice_ns: request.slice_ns,
             phases: request.phases,

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use reveille_host::calibrate::allowed_cpus;
 use reveille_plan::{Trial, Verification, Verified, cpus_like, verify};
 use reveille_policy::BandwidthLimits;
 use reveille_report::verification_table;
@@ -87,7 +88,7 @@ struct Summary {
 pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
     let (stop, command) = (watch_signals()?, this_command()?);
     let machine = reveille_machine::load("host")?;
-    let cpus: Vec<u32> = (0..machine.topology.n_cpus() as u32).collect();
+    let cpus = allowed_cpus()?;
     cpus_like(&machine, cpus.len() as u32)?;
     let policy = running_kernel()?;
     let progress = Progress::new();
