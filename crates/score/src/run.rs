@@ -111,13 +111,20 @@ fn run(
         let (done, wait) = channel::<()>();
         if let Some(deadline) = options.deadline {
             let in_time = &in_time;
-            scope.spawn(move || {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if wait.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-                    in_time.store(false, Ordering::Relaxed);
-                    stop.store(true, Ordering::Relaxed);
-                }
-            });
+            let end = move || {
+                in_time.store(false, Ordering::Relaxed);
+                stop.store(true, Ordering::Relaxed);
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                end(); // now, not when the host gives the thread its turn
+            } else {
+                scope.spawn(move || {
+                    if wait.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+                        end();
+                    }
+                });
+            }
         }
         let ran = reveille_study::run_all(studies, options.jobs, stop, progress);
         drop(done);
