@@ -105,7 +105,7 @@ static __always_inline bool start_timer(struct timer *timer, u64 in_ns, u64 flag
 	return false;
 }
 
-static __noinline int arm_limit(u32 slot, u64 at_ns)
+__noinline int arm_limit(u32 slot, u64 at_ns)
 {
 	struct timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
 	struct limit *l = limit_at(slot);
@@ -135,7 +135,7 @@ static __always_inline void stand_in_line(struct limit *l, u32 cpu)
  * this CPU; with delta 0, it wants to. Returns the slot of a limit that forbids it, or 0; and
  * how long the others allow it to.
  */
-static __noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *left_ns)
+__noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *left_ns)
 {
 	u64 now_ns = bpf_ktime_get_ns();
 	u32 stopped = 0;
@@ -187,7 +187,7 @@ up:
 }
 
 /* Must a task of this group not run on this CPU? The slot that says so, or 0. */
-static __noinline u32 throttled_by(u32 group, u32 cpu)
+__noinline u32 throttled_by(u32 group, u32 cpu)
 {
 	u32 slot = limit_of(group);
 	int i;
@@ -216,7 +216,7 @@ static __always_inline u32 limit_for(const struct task_state *t)
 }
 
 /* The task starts to run: it stops when the runtime of its group does, or its short turn. */
-static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
+__noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	struct timer *timer;
