@@ -502,30 +502,29 @@ static __noinline int refuse_limit(struct group_number *of, u64 cgroup_id, u64 p
 
 	if (!of || !shared)
 		return 0;
-	if (!of->refused)
+	if (!of->refused) {
 		__sync_fetch_and_add(&limits_refused, 1);
+		if (g)
+			__sync_fetch_and_add(&g->refused, 1);
+	}
 	of->refused = 1;
 	refused_ids[refusals % KEPT_REFUSALS] = cgroup_id;
 	__sync_fetch_and_add(&refusals, 1);
-	if (!g || g->cgroup_id != cgroup_id)
-		return 0;
 	if (!shared->limited ||
 	    quota_us * shared->pool.period_ns < shared->pool.quota_ns / 1000 * (period_us * 1000))
 		set_limits(SHARED_LIMIT, period_us, quota_us, 0);
-	g->refused = 1;
 	__sync_fetch_and_add(&limits_generation, 1);
 	return 0;
 }
 
-static __noinline int forget_refusal(struct group_number *of, u64 cgroup_id)
+static __noinline int forget_refusal(struct group_number *of)
 {
 	struct group *g = of && of->refused ? group_of(of->group) : NULL;
 
 	if (!g)
 		return 0;
 	of->refused = 0;
-	if (g->cgroup_id == cgroup_id)
-		g->refused = 0;
+	__sync_fetch_and_add(&g->refused, -1);
 	__sync_fetch_and_add(&limits_generation, 1);
 	if (__sync_fetch_and_add(&limits_refused, -1) == 1)
 		set_limits(SHARED_LIMIT, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
@@ -545,7 +544,7 @@ static __noinline int write_limit(struct group_number *of, u64 cgroup_id, u64 pe
 	if (quota_us == ~0ull) {
 		if (own)
 			drop_limit(of->group);
-		forget_refusal(of, cgroup_id);
+		forget_refusal(of);
 		return 0;
 	}
 	slot = own && g ? g->limit : 0;
@@ -555,7 +554,7 @@ static __noinline int write_limit(struct group_number *of, u64 cgroup_id, u64 pe
 		refuse_limit(of, cgroup_id, period_us, quota_us);
 		return 0;
 	}
-	forget_refusal(of, cgroup_id);
+	forget_refusal(of);
 	set_limits(slot, period_us, quota_us, burst_us);
 	__sync_fetch_and_add(&limits_generation, 1);
 	/* Another write has taken the limit away meanwhile: that one was later. */

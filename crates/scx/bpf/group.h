@@ -19,7 +19,7 @@ struct group {
 	u32 cpu_weight;
 	u32 idle;
 	u32 limit;   /* slot of its own limit, 0 for none */
-	u32 refused; /* it has a limit, for which there was no slot */
+	u32 refused; /* limits for which there was no slot: its own, of groups without a number in it */
 	u64 nearest; /* as of limit_of() */
 	/* Added to and subtracted from by all CPUs. */
 	s64 tasks_weight; /* of its own tasks */

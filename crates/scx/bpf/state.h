@@ -23,6 +23,8 @@
 /* Slots for limits; slot 0 is none. One is for all limits that found no slot. */
 #define MAX_LIMITS 1024
 #define SHARED_LIMIT 1
+/* Groups without a number are in the one around them. Those at the top have this one. */
+#define SHARED_GROUP 1
 #define NONE POLICY_NONE
 
 #define LINE __attribute__((aligned(64)))

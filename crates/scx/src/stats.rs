@@ -93,7 +93,7 @@ pub const NOW_MEANINGS: &[(&str, &str)] = &[
         "Groups whose cpu.max is not kept as written, since all limits are in use: the nearest limit \
          above holds, or the smallest of these for all of them together",
     ),
-    ("groups_without_weight", "Groups beyond 65535, which count as their parents"),
+    ("groups_without_weight", "Groups beyond 65534, which count as their parents"),
 ];
 
 /// Names and meanings of a group's figures.
@@ -121,7 +121,7 @@ pub struct Stats {
     pub counters: Counters,
     /// Task groups with a limit.
     pub groups: Vec<GroupCounters>,
-    /// Task groups beyond the 65,535 with a weight of their own: they count as their parents.
+    /// Task groups beyond the 65,534 with a weight of their own: they count as their parents.
     pub groups_without_weight: u64,
     /// Task groups whose `cpu.max` is not kept as written, since all limits are in use.
     pub limits_refused: u64,
