@@ -261,7 +261,7 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 		 * task work needs no kick. A CPU that goes pushes it away where it is: not out of
 		 * returns_to_user(), from which none moves.
 		 */
-		if (c->online && c->stop_tid && (u32)p->pid == c->stop_tid) {
+		if (is_active(*cpu) && c->stop_tid && (u32)p->pid == c->stop_tid) {
 			bpf_rcu_read_lock();
 			stops_at_exit = runs_to_exit(p, task_of(p));
 			bpf_rcu_read_unlock();

@@ -74,7 +74,10 @@ static __always_inline void limit_debt(struct task_struct *p, struct task_state 
 		lifted;                                                                    \
 	})
 
-/* Tasks of this queue that have waited too long, and those that are to die, go first. */
+/*
+ * Tasks of this queue that have waited too long, and those that are to die, go first. One that has
+ * not had its turn by the next look stands where dispatch is not called: right before its CPU with it.
+ */
 static __noinline int lift_overdue(u64 dsq)
 {
 	u64 now_j = bpf_jiffies64();
@@ -84,7 +87,12 @@ static __noinline int lift_overdue(u64 dsq)
 	{
 		struct task_state *t = task_of(p);
 
-		if (t && !t->lifted && (is_overdue(t, now_j) || is_dying(p)))
+		if (!t)
+			continue;
+		if (t->lifted)
+			scx_move(BPF_FOR_EACH_ITER, p,
+				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | scx_bpf_task_cpu(p));
+		else if (is_overdue(t, now_j) || is_dying(p))
 			lift(BPF_FOR_EACH_ITER, p, t);
 	}
 	return 0;

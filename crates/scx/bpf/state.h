@@ -328,6 +328,18 @@ static __always_inline u32 nr_running(u32 cpu)
 }
 
 /*
+ * Not so of a CPU that goes: from then on the kernel calls neither enqueue nor dispatch there, and pushes
+ * off what runs (balance_push()). It waits for RCU before it calls cpu_offline. On other CPUs the pointer
+ * is set for a moment only.
+ */
+static __always_inline bool is_active(u32 cpu)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	return cpu_of(cpu)->online && rq && !rq->balance_callback;
+}
+
+/*
  * Weights are kept in 1/1024 of cpu.weight's unit. SCHED_IDLE, of a task or a group
  * (cpu.idle), weighs 3 where the default is 1024 (WEIGHT_IDLEPRIO of the kernel), less than
  * the least cpu.weight.
