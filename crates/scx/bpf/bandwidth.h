@@ -232,7 +232,8 @@ __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 		left_ns = least_ns;
 	if (left_ns == ~0ull)
 		return 0;
-	c->stop_tid = slot && !t->lifted ? tid : 0;
+	/* What has only waited for its turn is preempted where it is. */
+	c->stop_tid = slot && (!t->lifted || throttled_by(t->group, cpu)) ? tid : 0;
 	c->stop_at_ns = now_ns + left_ns;
 	/* A timer that is set already and comes first sets itself again. */
 	if (c->stop_timer_ns && c->stop_timer_ns >= now_ns && c->stop_timer_ns <= c->stop_at_ns)
@@ -289,7 +290,7 @@ static __noinline int release_parked(u32 slot)
 
 		if (!t)
 			continue;
-		if (is_overdue(t, now_j) || is_dying(p)) {
+		if (is_overdue(p, t, now_j) || is_dying(p)) {
 			if (lift(BPF_FOR_EACH_ITER, p, t))
 				scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
 			continue;

@@ -102,7 +102,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	slot = limit_for(t);
 	if (exits_seen)
 		t->at_exit = 0;
-	if (t->lifted || (slot && is_stopped(p, t)))
+	if ((t->lifted && !has_whole_turns(p)) || (slot && is_stopped(p, t)))
 		set_stop(slot, cpu, p->pid, t);
 }
 
