@@ -275,6 +275,7 @@ def main():
     args = arguments()
     begin = time.monotonic()
     others = 0.0
+    used = 0.0
     with tempfile.TemporaryDirectory() as own:
         out = args.out or os.path.join(own, "out")
         os.makedirs(out, exist_ok=True)
@@ -292,7 +293,8 @@ def main():
                 run_guest(command(args, guest_kernel, initrd, results), args.timeout)
             finally:
                 stat_after, own_after = host_time()
-                others = others_share(stat, stat_after, own_after - own)
+                used = own_after - own
+                others = others_share(stat, stat_after, used)
                 print(f"boot.py: others used {others:.0%} of the host's CPUs")
             collect(results, out)
             code = verdict(args, out, others)
@@ -300,7 +302,7 @@ def main():
             busy = others >= BUSY
             print(f"boot.py: {'INCONCLUSIVE' if busy else 'FAILED'}: {why}", file=sys.stderr)
             return INCONCLUSIVE if busy else NO_RESULT
-    print(f"boot.py: {time.monotonic() - begin:.1f} s")
+    print(f"boot.py: {time.monotonic() - begin:.1f} s, {used:.1f} s of CPU time")
     return code
 
 

@@ -6,7 +6,7 @@
 #
 # SCX_REVEILLE is built first, and its tests that need no such kernel are run.
 # In the environment: RECORDS=N, decisions that are recorded for each set of features;
-# ONLY="NAME ...", boots other than these are left out; GUEST="NAME=VALUE ...", variables of the
+# ONLY="NAME ...", other tests are left out; GUEST="NAME=VALUE ...", variables of the
 # guest's scripts; TIMEOUT=S, for a boot, in seconds; KERNEL=SERIES, as kernel.py takes it.
 # Ends with 1 if a test fails or the machine cannot be had; with --if-possible a machine that
 # cannot be had is reported, and is no failure.
@@ -56,9 +56,8 @@ boot_once() {
 # boot. Failing twice is a failure, unless boot.py finds the second INCONCLUSIVE: the last lines
 # say so.
 boot() {
-    local name=$1 options=() scripts=() code good bad lost log="$out/$1.log"
+    local name=$1 options=() tests=() scripts=() code good bad lost log="$out/$1.log"
     shift
-    [ -z "${ONLY:-}" ] || [[ " $ONLY " == *" $name "* ]] || return 0
     # What the kernel does not know of its command line becomes the environment of init.
     options=(--append "RECORDS=${RECORDS:-10000} ${GUEST:-}")
     while [ "$1" != -- ]; do
@@ -68,14 +67,19 @@ boot() {
     shift
     [ -z "${KERNEL:-}" ] || options+=(--kernel "$KERNEL")
     [ -z "${TIMEOUT:-}" ] || options+=(--timeout "$TIMEOUT")
-    for test in "$@"; do scripts+=(--script "tests/vm/tests/$test.sh"); done
-    printf '\nvm: %s: %s\n' "$name" "$*"
+    for test in "$@"; do
+        [ -z "${ONLY:-}" ] || [[ " $ONLY " == *" $test "* ]] || continue
+        tests+=("$test")
+        scripts+=(--script "tests/vm/tests/$test.sh")
+    done
+    [ ${#tests[@]} -gt 0 ] || return 0
+    printf '\nvm: %s: %s\n' "$name" "${tests[*]}"
     boot_once "$name" "$log" "${options[@]}" "${scripts[@]}"
     good=$(grep -c '^boot.py: passed' "$log" || true)
     if [ "$code" -ne 0 ] && ! grep -q '^boot.py: FAILED: the kernel says' "$log"; then
         # A boot without a result has failed as a whole.
         lost=$(sed -nE 's/^boot.py: (FAILED|INCONCLUSIVE): ([a-z-]*) \(exit code .*/\2/p' "$log" | tr '\n' ' ')
-        [ -n "$lost" ] || { lost="$* "; good=0; }
+        [ -n "$lost" ] || { lost="${tests[*]} "; good=0; }
         printf '\n*** vm: %s: no success: %s; a second boot\n' "$name" "$lost" >&2
         log="$out/$name.again.log"
         scripts=()
@@ -120,24 +124,18 @@ programs=(--program "$reveille" --program "$scx_reveille" --program target/vm/st
     --program target/vm/task)
 few=(--smp sockets=1,cores=2,threads=2 --memory 1G)
 some=(--smp sockets=2,cores=2,threads=2)
-boot kernel --timeout 400 "${programs[@]}" -- kernel machine quota storm
-boot scx --timeout 400 "${programs[@]}" -- scx-load
-boot scx-limits --timeout 400 "${few[@]}" "${programs[@]}" -- scx-limits
+# A boot takes 10 s of CPU time, so tests share one where they can.
+boot whole --timeout 800 "${programs[@]}" -- kernel machine storm scx-load
 # Where one instruction is one nanosecond the host's load cannot matter.
-tiny=(--icount --smp sockets=1,cores=2,threads=1 --memory 1G --timeout 1500)
-four=("${tiny[@]}" --smp sockets=1,cores=2,threads=2)
-boot scx-shares "${four[@]}" "${programs[@]}" -- scx-fair scx-quota
-boot scx-locks "${tiny[@]}" "${programs[@]}" -- scx-locks
-boot scx-floor "${tiny[@]}" "${programs[@]}" -- scx-floor
-boot scx-random "${tiny[@]}" "${programs[@]}" -- scx-random
-boot scx-wakeups "${tiny[@]}" "${programs[@]}" -- scx-wakeups
-boot scx-storms "${tiny[@]}" "${programs[@]}" -- scx-storms
+four=(--icount "${few[@]}" --timeout 3000)
+tiny=("${four[@]}" --smp sockets=1,cores=2,threads=1)
+boot limits "${four[@]}" "${programs[@]}" -- quota scx-fair scx-quota scx-limits
+boot waits "${tiny[@]}" "${programs[@]}" -- scx-locks scx-floor scx-random scx-wakeups scx-storms
 # The table of modes in the README takes its time: by name only.
-[[ " ${ONLY:-} " != *" scx-modes "* ]] || boot scx-modes "${tiny[@]}" "${programs[@]}" -- scx-modes
-boot scx-safe --timeout 400 --allow 'disabled by sysrq' "${few[@]}" "${programs[@]}" -- scx-safe
-boot scx-decisions --timeout 900 "${some[@]}" "${programs[@]}" -- scx-decisions
-boot scx-policy --timeout 400 "${few[@]}" "${programs[@]}" "${policies[@]}" -- scx-policy
-boot scx-compare --timeout 400 "${few[@]}" "${programs[@]}" -- scx-compare
+[[ " ${ONLY:-} " != *" scx-modes "* ]] || boot modes "${tiny[@]}" "${programs[@]}" -- scx-modes
+boot use --timeout 1200 --allow 'disabled by sysrq' "${few[@]}" "${programs[@]}" "${policies[@]}" -- \
+    scx-safe scx-policy scx-compare
+boot decisions --timeout 900 "${some[@]}" "${programs[@]}" -- scx-decisions
 
 [ -z "$second" ] || printf '\nvm: passed in a second boot only:%s\n' "$second"
 [ -z "$inconclusive" ] || printf '\n*** vm: INCONCLUSIVE, the host was busy:\n%s\n' "$inconclusive" >&2

@@ -105,7 +105,7 @@ static __always_inline bool start_timer(struct timer *timer, u64 in_ns, u64 flag
 	return false;
 }
 
-static __noinline int arm_limit(u32 slot, u64 at_ns)
+__noinline int arm_limit(u32 slot, u64 at_ns)
 {
 	struct timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
 	struct limit *l = limit_at(slot);
@@ -135,7 +135,7 @@ static __always_inline void stand_in_line(struct limit *l, u32 cpu)
  * this CPU; with delta 0, it wants to. Returns the slot of a limit that forbids it, or 0; and
  * how long the others allow it to.
  */
-static __noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *left_ns)
+__noinline u32 account(u32 slot, u32 cpu, u64 delta_ns, u32 flags, u64 *left_ns)
 {
 	u64 now_ns = bpf_ktime_get_ns();
 	u32 stopped = 0;
@@ -187,7 +187,7 @@ up:
 }
 
 /* Must a task of this group not run on this CPU? The slot that says so, or 0. */
-static __noinline u32 throttled_by(u32 group, u32 cpu)
+__noinline u32 throttled_by(u32 group, u32 cpu)
 {
 	u32 slot = limit_of(group);
 	int i;
@@ -216,7 +216,7 @@ static __always_inline u32 limit_for(const struct task_state *t)
 }
 
 /* The task starts to run: it stops when the runtime of its group does, or its short turn. */
-static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
+__noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	struct timer *timer;
@@ -232,7 +232,8 @@ static __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 		left_ns = least_ns;
 	if (left_ns == ~0ull)
 		return 0;
-	c->stop_tid = slot && !t->lifted ? tid : 0;
+	/* What has only waited for its turn is preempted where it is. */
+	c->stop_tid = slot && (!t->lifted || throttled_by(t->group, cpu)) ? tid : 0;
 	c->stop_at_ns = now_ns + left_ns;
 	/* A timer that is set already and comes first sets itself again. */
 	if (c->stop_timer_ns && c->stop_timer_ns >= now_ns && c->stop_timer_ns <= c->stop_at_ns)
@@ -261,7 +262,7 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 		 * task work needs no kick. A CPU that goes pushes it away where it is: not out of
 		 * returns_to_user(), from which none moves.
 		 */
-		if (c->online && c->stop_tid && (u32)p->pid == c->stop_tid) {
+		if (is_active(*cpu) && c->stop_tid && (u32)p->pid == c->stop_tid) {
 			bpf_rcu_read_lock();
 			stops_at_exit = runs_to_exit(p, task_of(p));
 			bpf_rcu_read_unlock();
@@ -289,7 +290,7 @@ static __noinline int release_parked(u32 slot)
 
 		if (!t)
 			continue;
-		if (is_overdue(t, now_j) || is_dying(p)) {
+		if (is_overdue(p, t, now_j) || is_dying(p)) {
 			if (lift(BPF_FOR_EACH_ITER, p, t))
 				scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
 			continue;
@@ -502,30 +503,29 @@ static __noinline int refuse_limit(struct group_number *of, u64 cgroup_id, u64 p
 
 	if (!of || !shared)
 		return 0;
-	if (!of->refused)
+	if (!of->refused) {
 		__sync_fetch_and_add(&limits_refused, 1);
+		if (g)
+			__sync_fetch_and_add(&g->refused, 1);
+	}
 	of->refused = 1;
 	refused_ids[refusals % KEPT_REFUSALS] = cgroup_id;
 	__sync_fetch_and_add(&refusals, 1);
-	if (!g || g->cgroup_id != cgroup_id)
-		return 0;
 	if (!shared->limited ||
 	    quota_us * shared->pool.period_ns < shared->pool.quota_ns / 1000 * (period_us * 1000))
 		set_limits(SHARED_LIMIT, period_us, quota_us, 0);
-	g->refused = 1;
 	__sync_fetch_and_add(&limits_generation, 1);
 	return 0;
 }
 
-static __noinline int forget_refusal(struct group_number *of, u64 cgroup_id)
+static __noinline int forget_refusal(struct group_number *of)
 {
 	struct group *g = of && of->refused ? group_of(of->group) : NULL;
 
 	if (!g)
 		return 0;
 	of->refused = 0;
-	if (g->cgroup_id == cgroup_id)
-		g->refused = 0;
+	__sync_fetch_and_add(&g->refused, -1);
 	__sync_fetch_and_add(&limits_generation, 1);
 	if (__sync_fetch_and_add(&limits_refused, -1) == 1)
 		set_limits(SHARED_LIMIT, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
@@ -545,7 +545,7 @@ static __noinline int write_limit(struct group_number *of, u64 cgroup_id, u64 pe
 	if (quota_us == ~0ull) {
 		if (own)
 			drop_limit(of->group);
-		forget_refusal(of, cgroup_id);
+		forget_refusal(of);
 		return 0;
 	}
 	slot = own && g ? g->limit : 0;
@@ -555,7 +555,7 @@ static __noinline int write_limit(struct group_number *of, u64 cgroup_id, u64 pe
 		refuse_limit(of, cgroup_id, period_us, quota_us);
 		return 0;
 	}
-	forget_refusal(of, cgroup_id);
+	forget_refusal(of);
 	set_limits(slot, period_us, quota_us, burst_us);
 	__sync_fetch_and_add(&limits_generation, 1);
 	/* Another write has taken the limit away meanwhile: that one was later. */

@@ -17,7 +17,7 @@
 #include "clock.h"
 
 /* No run is cut shorter than this: the overrun is a debt. */
-#define FLOOR_TURN_NS 20000ull
+#define FLOOR_TURN_NS 10000ull
 /* What before_schedule() waits for gets more: it must reach user mode. */
 #define EXIT_TURN_NS 200000ull
 /* So far before a queue's clock lifted tasks stand, in the order in which they began to wait. */
@@ -43,9 +43,20 @@ static __always_inline bool is_dying(const struct task_struct *p)
 	return (p->flags & PF_EXITING) || (p->signal && (p->signal->flags & SIGNAL_GROUP_EXIT));
 }
 
-static __always_inline bool is_overdue(const struct task_state *t, u64 now_j)
+/*
+ * Threads of the kernel wait a look at most, and have whole slices then: others wait for them, such as
+ * the watchdog's worker, which has to run within half of its time.
+ */
+static __always_inline bool has_whole_turns(const struct task_struct *p)
 {
-	return t->waits_since_j && (s64)(now_j - t->waits_since_j) >= (s64)floor_ticks;
+	return (p->flags & PF_KTHREAD) || is_dying(p);
+}
+
+static __always_inline bool is_overdue(const struct task_struct *p, const struct task_state *t, u64 now_j)
+{
+	u64 most_j = p->flags & PF_KTHREAD ? floor_ticks / LOOKS_PER_FLOOR : floor_ticks;
+
+	return t->waits_since_j && (s64)(now_j - t->waits_since_j) >= (s64)most_j;
 }
 
 /* The virtual time that a lifted task owes is bounded: what it weighs may have changed since. */
@@ -74,7 +85,10 @@ static __always_inline void limit_debt(struct task_struct *p, struct task_state 
 		lifted;                                                                    \
 	})
 
-/* Tasks of this queue that have waited too long, and those that are to die, go first. */
+/*
+ * Tasks of this queue that have waited too long, and those that are to die, go first. One that has
+ * not had its turn by the next look stands where dispatch is not called: right before its CPU with it.
+ */
 static __noinline int lift_overdue(u64 dsq)
 {
 	u64 now_j = bpf_jiffies64();
@@ -84,7 +98,12 @@ static __noinline int lift_overdue(u64 dsq)
 	{
 		struct task_state *t = task_of(p);
 
-		if (t && !t->lifted && (is_overdue(t, now_j) || is_dying(p)))
+		if (!t)
+			continue;
+		if (t->lifted)
+			scx_move(BPF_FOR_EACH_ITER, p,
+				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | scx_bpf_task_cpu(p));
+		else if (is_overdue(p, t, now_j) || is_dying(p))
 			lift(BPF_FOR_EACH_ITER, p, t);
 	}
 	return 0;

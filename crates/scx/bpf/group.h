@@ -19,7 +19,7 @@ struct group {
 	u32 cpu_weight;
 	u32 idle;
 	u32 limit;   /* slot of its own limit, 0 for none */
-	u32 refused; /* it has a limit, for which there was no slot */
+	u32 refused; /* limits for which there was no slot: its own, of groups without a number in it */
 	u64 nearest; /* as of limit_of() */
 	/* Added to and subtracted from by all CPUs. */
 	s64 tasks_weight; /* of its own tasks */
@@ -56,7 +56,7 @@ static __always_inline struct group *group_of(u32 group)
 _Static_assert(MAX_LIMITS <= 1 << NEAREST_SLOT_BITS, "a slot fits");
 
 /* Climbs to the nearest group with a limit, or to one that knows it. */
-static __noinline u32 find_limit(u32 group)
+__noinline u32 find_limit(u32 group)
 {
 	/* A full barrier: what is read below is at least as new as the generation. */
 	u64 generation = __sync_fetch_and_add(&limits_generation, 0);
@@ -108,7 +108,7 @@ static __always_inline u32 limit_of(u32 group)
 }
 
 /* The first member makes a group count in the one around it. */
-static __noinline int enter_group(u32 group, u32 weight)
+__noinline int enter_group(u32 group, u32 weight)
 {
 	struct group *g = group_of(group);
 	int i;
@@ -132,7 +132,7 @@ static __noinline int enter_group(u32 group, u32 weight)
 	return 0;
 }
 
-static __noinline int leave_group(u32 group, u32 weight)
+__noinline int leave_group(u32 group, u32 weight)
 {
 	struct group *g = group_of(group);
 	int i;
@@ -196,7 +196,7 @@ static __noinline int set_group_weight(struct group *g, u32 cpu_weight, u32 idle
 }
 
 /* A task's weight among everything that competes at the root; never 0. */
-static __noinline u64 weight_in_group(struct task_state *t, u32 weight)
+__noinline u64 weight_in_group(struct task_state *t, u32 weight)
 {
 	u64 share = weight;
 	struct group *g;

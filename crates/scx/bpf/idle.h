@@ -115,17 +115,17 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 }
 
 /*
- * A CPU that is found idle beside its queue twice in a row gets what waits there put right before
- * it. Up to 7.0 the kernel does not call dispatch on a CPU that goes, and waits for RCU before it
- * calls cpu_offline: a task in that queue may be what RCU waits for.
+ * What waits in the queue of a CPU that goes is put right before it: it may be the thread that RCU
+ * waits for. So is the queue of one that is found idle beside it twice in a row.
  */
 static __always_inline void rescue(u32 cpu)
 {
 	struct cpu_state *c = cpu_of(cpu);
+	bool active = is_active(cpu);
 
-	if (!runs_idle_task(cpu) || scx_bpf_dsq_nr_queued(cpu) <= 0)
+	if (scx_bpf_dsq_nr_queued(cpu) <= 0 || (active && !runs_idle_task(cpu)))
 		c->passed_over = 0;
-	else if (c->passed_over++)
+	else if (!active || c->passed_over++)
 		send_home(cpu, cpu);
 }
 

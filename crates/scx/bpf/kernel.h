@@ -104,6 +104,7 @@ struct task_struct {
 
 struct rq {
 	unsigned int nr_running;
+	void *balance_callback;
 	struct task_struct *curr;
 	struct task_struct *idle;
 };

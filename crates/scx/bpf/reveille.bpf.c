@@ -102,7 +102,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	slot = limit_for(t);
 	if (exits_seen)
 		t->at_exit = 0;
-	if (t->lifted || (slot && is_stopped(p, t)))
+	if ((t->lifted && !has_whole_turns(p)) || (slot && is_stopped(p, t)))
 		set_stop(slot, cpu, p->pid, t);
 }
 
@@ -262,9 +262,9 @@ static __noinline u32 take_number(void)
 	u32 from = last_group;
 	int i;
 
-	for_each(i, MAX_GROUPS - 1)
+	for_each(i, MAX_GROUPS - 1 - SHARED_GROUP)
 	{
-		u32 group = (from + i) % (MAX_GROUPS - 1) + 1;
+		u32 group = (from + i) % (MAX_GROUPS - 1 - SHARED_GROUP) + SHARED_GROUP + 1;
 		struct group *g = group_of(group);
 
 		if (g && !__sync_val_compare_and_swap(&g->in_use, 0, 1)) {
@@ -315,8 +315,8 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 			g->in_use = 0;
 		return -12; /* ENOMEM */
 	}
-	/* No number left: its tasks count as its parent's. The loader says so. */
-	found->group = g ? group : parent;
+	/* No number left: its tasks count as its parent's, limits included. The loader says so. */
+	found->group = g ? group : parent || !cgrp->level ? parent : SHARED_GROUP;
 	if (g) {
 		g->cgroup_id = cgrp->kn->id;
 		g->parent = parent;
@@ -346,7 +346,7 @@ void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 	struct group *g = group_of(group);
 
 	bpf_rcu_read_lock();
-	forget_refusal(found, cgrp->kn->id);
+	forget_refusal(found);
 	bpf_rcu_read_unlock();
 	if (!g || cgrp->level <= 0)
 		return;
@@ -449,6 +449,7 @@ void STRUCT_OPS_SLEEPABLE(reveille_cpu_offline, s32 cpu)
 
 s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 {
+	struct group *others = group_of(SHARED_GROUP);
 	struct timer *timer;
 	u64 now_ns = scx_now();
 	s32 error;
@@ -477,6 +478,8 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 		if (error)
 			return error;
 	}
+	if (others)
+		others->weight = WEIGHT_DEFAULT;
 	for_each(i, n_shards)
 	{
 		error = scx_bpf_create_dsq(SHARD_QUEUES + i, -1);

@@ -23,6 +23,8 @@
 /* Slots for limits; slot 0 is none. One is for all limits that found no slot. */
 #define MAX_LIMITS 1024
 #define SHARED_LIMIT 1
+/* Groups without a number are in the one around them. Those at the top have this one. */
+#define SHARED_GROUP 1
 #define NONE POLICY_NONE
 
 #define LINE __attribute__((aligned(64)))
@@ -323,6 +325,18 @@ static __always_inline u32 nr_running(u32 cpu)
 	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
 
 	return rq ? rq->nr_running : 0;
+}
+
+/*
+ * Not so of a CPU that goes: from then on the kernel calls neither enqueue nor dispatch there, and pushes
+ * off what runs (balance_push()). It waits for RCU before it calls cpu_offline. On other CPUs the pointer
+ * is set for a moment only.
+ */
+static __always_inline bool is_active(u32 cpu)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	return cpu_of(cpu)->online && rq && !rq->balance_callback;
 }
 
 /*

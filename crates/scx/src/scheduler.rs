@@ -239,7 +239,7 @@ impl<'room> Scheduler<'room> {
         }
         if without_weight > self.heard.without_weight {
             said.push(format!(
-                "{without_weight} task groups beyond the 65535 that scx_reveille keeps: their tasks \
+                "{without_weight} task groups beyond the 65534 that scx_reveille keeps: their tasks \
                  count as their parents', with the limits of those"
             ));
         }

@@ -56,7 +56,7 @@ counters! {
     helped: "Idle CPUs that were sent to look for a task that waits";
     parked: "Tasks of throttled groups that were put aside";
     released: "Parked tasks that were let go";
-    lifted: "Tasks that got a turn of 20 us: they had waited for a quarter of the watchdog's time";
+    lifted: "Tasks that went first: they had waited for a quarter of the watchdog's time, or were killed";
     wrong_cpu: "Answers of the --policy file with a CPU that is not there or not allowed; the task \
                 went to its last CPU";
     dropped: "Recorded decisions for which there was no room";
@@ -93,7 +93,7 @@ pub const NOW_MEANINGS: &[(&str, &str)] = &[
         "Groups whose cpu.max is not kept as written, since all limits are in use: the nearest limit \
          above holds, or the smallest of these for all of them together",
     ),
-    ("groups_without_weight", "Groups beyond 65535, which count as their parents"),
+    ("groups_without_weight", "Groups beyond 65534, which count as their parents"),
 ];
 
 /// Names and meanings of a group's figures.
@@ -121,7 +121,7 @@ pub struct Stats {
     pub counters: Counters,
     /// Task groups with a limit.
     pub groups: Vec<GroupCounters>,
-    /// Task groups beyond the 65,535 with a weight of their own: they count as their parents.
+    /// Task groups beyond the 65,534 with a weight of their own: they count as their parents.
     pub groups_without_weight: u64,
     /// Task groups whose `cpu.max` is not kept as written, since all limits are in use.
     pub limits_refused: u64,

@@ -83,6 +83,7 @@ int main(void)
 {
 	struct limit *l = limit_at(SLOT);
 	struct task_state t = {};
+	struct group_number of = {};
 
 	/* A write of the limit lets go of a queue that has just come to stand in line: others are paid. */
 	set_limits(SLOT, 100000, 10000, 0);
@@ -115,5 +116,15 @@ int main(void)
 	timer_error = 0;
 	set_stop(SLOT, 0, 1, &t);
 	CHECK(cpu_of(0)->stop_timer_ns);
+
+	/* A limit of a group that has no number is not lost: the group that it counts as has the shared one. */
+	of.group = 2;
+	kept_groups[2].cgroup_id = 20;
+	set_limits(SLOT, 100000, ~0ull, 0);
+	write_limit(&of, 30, 100000, 5000, 0);
+	write_limit(&of, 30, 100000, 6000, 0);
+	CHECK(limit_of(2) == SHARED_LIMIT && limit_at(SHARED_LIMIT)->limited && limits_refused == 1);
+	write_limit(&of, 30, 100000, ~0ull, 0);
+	CHECK(!limit_of(2) && !limit_at(SHARED_LIMIT)->limited && !limits_refused);
 	return 0;
 }

@@ -2,33 +2,27 @@
 # them; also if the group may save up a burst of 20 ms, since hogs leave nothing to save.
 # TOLERANCE_PCT says how far off the share may be.
 set -eu
+. /lib/functions.sh
 
 SECONDS_EACH=10
 : "${TOLERANCE_PCT:=10}"
-group=/sys/fs/cgroup/quota-test
+root=/sys/fs/cgroup/quota-test
 
-used_us() { awk '$1 == "usage_usec" { print $2 }' "$group/cpu.stat"; }
-throttled() { awk '$1 == "nr_throttled" { print $2 }' "$group/cpu.stat"; }
+throttled() { awk '$1 == "nr_throttled" { print $2 }' "$root/cpu.stat"; }
 now_s() { cut -d' ' -f1 /proc/uptime; }
 
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 for burst_us in 0 20000; do
-    mkdir "$group"
-    echo "20000 100000" >"$group/cpu.max"
-    echo "$burst_us" >"$group/cpu.max.burst"
-    hogs=
-    for _ in 1 2; do
-        sh -c 'echo 0 >"$1"; while :; do :; done' hog "$group/cgroup.procs" &
-        hogs="$hogs $!"
-    done
+    mkdir $root
+    echo "20000 100000" >"$root/cpu.max"
+    echo "$burst_us" >"$root/cpu.max.burst"
+    hogs $root 0,1 2
     # What they may have saved before the first hog ran is spent.
     sleep 1
-    from_s=$(now_s) from_us=$(used_us) from_throttled=$(throttled)
+    from_s=$(now_s) from_us=$(used_us $root) from_throttled=$(throttled)
     sleep "$SECONDS_EACH"
-    to_s=$(now_s) to_us=$(used_us) to_throttled=$(throttled)
-    kill -9 $hogs
-    wait $hogs || true
-    rmdir "$group"
+    to_s=$(now_s) to_us=$(used_us $root) to_throttled=$(throttled)
+    clear_all
     awk -v s="$from_s $to_s" -v us="$from_us $to_us" -v throttled="$from_throttled $to_throttled" \
         -v tolerance="$TOLERANCE_PCT" -v burst="$burst_us" 'BEGIN {
         split(s, S); split(us, U); split(throttled, T)

@@ -6,7 +6,7 @@ set -eu
 . /lib/functions.sh
 
 : "${ROUND_SECONDS:=7}" "${MANY:=300}"
-# What a turn costs a group at most, us: 20, and what the task had to do in the kernel.
+# What a turn costs a group at most, us: 10, and what the task had to do in the kernel.
 TURN_US=60
 root=/sys/fs/cgroup/floor-test
 # at_most NAME GROUP US_PER_S N: so much and the turns of N tasks, over ROUND_SECONDS.

@@ -25,7 +25,7 @@ canaries() {
     clear_all
 }
 
-mkdir d
+mkdir -p d
 canaries "the kernel's own class"
 own=$files
 # Before 6.18 the kernel's own class puts tasks aside with their locks held.

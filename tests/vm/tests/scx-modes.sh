@@ -5,7 +5,7 @@ set -eu
 
 : "${SECONDS_EACH:=3}"
 root=/sys/fs/cgroup/modes-test
-mkdir d
+mkdir -p d
 switches() { awk '$1 == "ctxt" { print $2 }' /proc/stat; }
 measure() {
     # Tasks of the root group weigh the same: no group is in the way.

@@ -6,7 +6,7 @@ set -eu
 
 : "${SECONDS_EACH:=3}" "${CLASSES:=kernel scx_reveille}" "${STORMS:=weights deep many quota moves locks hotplug}"
 root=/sys/fs/cgroup/storms-test
-mkdir d
+mkdir -p d
 
 # row NAME WORDS: `waited` is in us.
 row() {
