@@ -242,10 +242,10 @@ fn held(number: usize, seed: u64, machine: &Machine) -> Result<[f64; 4], String>
     ])
 }
 
-/// The table of docs/plan.md: `cargo test --release -p reveille-plan --lib advice -- --ignored
+/// The figures of docs/plan.md: `cargo test --release -p reveille-plan --lib advice -- --ignored
 /// --nocapture`.
 #[test]
-#[ignore = "takes two minutes"]
+#[ignore = "takes a minute of two CPUs in release builds"]
 fn advice_keeps_goals() {
     let machine = reveille_machine::load("skx-2s20c").unwrap();
     let mut all = Vec::new();
