@@ -185,7 +185,7 @@ fn kept(
 }
 
 /// Advice for a load held against its requests: the share of phases in which the goal is kept as
-/// recorded, with 10% more work, and by requests drawn anew; and the advice divided by the cheapest
+/// recorded, with 10% more work, and with a new draw of the requests; and the advice divided by the cheapest
 /// quota that keeps the goal with 15% more work.
 fn held(number: usize, seed: u64, machine: &Machine) -> Result<[f64; 4], String> {
     let kinds = LOADS[number];

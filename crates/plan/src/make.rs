@@ -189,11 +189,13 @@ fn planned(
         warnings: Vec::new(),
     };
     plan.warnings = warnings(request, &plan);
-    let without_limit = (0..DRAWS).into_par_iter().map(|draw| search.holds_without_limit(draw));
-    let without_limit: Vec<bool> = without_limit.collect::<Result<_, PlanError>>()?;
-    let fail = without_limit.iter().filter(|holds| !**holds).count();
-    if plan.recommended.is_some() && fail > 0 {
-        plan.warnings.push(unmet_anyway(fail, request));
+    if plan.recommended.is_some() {
+        let holds = (0..DRAWS).into_par_iter().map(|draw| search.holds_without_limit(draw));
+        let holds: Vec<bool> = holds.collect::<Result<_, PlanError>>()?;
+        let fail = holds.iter().filter(|holds| !**holds).count();
+        if fail > 0 {
+            plan.warnings.push(unmet_anyway(fail, request));
+        }
     }
     Ok(plan)
 }

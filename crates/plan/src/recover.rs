@@ -228,7 +228,7 @@ impl std::fmt::Display for Inferred {
             InferredFrom::Counters => write!(
                 f,
                 "Its requests are inferred from its counters: {recordings} laws of arrival that \
-                 give the same counters stand for it, and latencies are 1.1 times those of their \
+                 give the same counters stand for it, and latencies are {TOO_LOW} times those of their \
                  requests, for trials found those too low. Even so one true p99 in eight lay outside \
                  its range of 90%. "
             )?,
