@@ -3,7 +3,8 @@
 
     live-limits.py advise   REVEILLE [--loads 1,2] [--pin CPU] >> advise.jsonl
     live-limits.py counters REVEILLE [--loads 1,2] [--pin CPU] >> counters.jsonl
-    live-limits.py table advise.jsonl counters.jsonl
+    live-limits.py recorders REVEILLE [--loads 1,2] [--pin CPU] >> recorders.jsonl
+    live-limits.py table advise.jsonl counters.jsonl recorders.jsonl
 
 advise: 12 loads are recorded (four of them under a limit), planned for a p99 goal with 15%
 head-room (if the plan refuses, from a recording without the limit, and then from a table of requests),
@@ -12,14 +13,18 @@ again; then, as recorded, under 15% more than the busiest 5 s used, as a percent
 cheapest quota that keeps the goal with 15% more work is found by bisection on the kernel, to 6%, with one
 run per quota.
 
-counters: 24 loads run under a limit while their counters are read every 15 s. The 90% ranges that
+counters: 48 loads run under a limit while their counters are read every 15 s. The 90% ranges that
 `plan` infers from those counters are held against the p99 and the throttled share that were
 measured, under that limit and, for every third load, under 1.3 times as much.
+
+recorders: 6 random loads that would use 40, 60 and 80% of 50 ms per 100 ms are recorded without a
+limit, by tracing and by sampling at a time. What `plan` predicts from either under that limit is held
+against a run under it.
 
 Needs root and the cpu controller (v1: cpu and cpuacct). The loads' group has the largest weight. A
 run is repeated, up to three times, if the same work takes 2% more CPU time than in the recording,
 as it does while other programs fill the caches. Each row says what others used. --pin keeps the load
-on one CPU, so that two instances can run at a time. All of it takes an hour and a half.
+on one CPU, so that two instances can run at a time. All of it takes two hours.
 """
 
 import argparse
@@ -193,7 +198,7 @@ class Host:
 
     def run(self, threads, quota_us, goal_ms=None, record=None, read=False):
         """One run: p99 in ms, CPUs used, and what others used. With a goal it ends once that is
-        missed; `record` is the file of a recording, `read` reads the counters every 15 s."""
+        missed; `record` has the file of each way to record, `read` reads the counters every 15 s."""
         self.group.limit(None)
         self.group.limit(quota_us)
         total = sum(map(len, threads))
@@ -208,9 +213,8 @@ class Host:
             first += len(own)
         seconds = math.ceil(max(own[-1][0] for own in threads))
         time.sleep(max(0, start - time.monotonic()))
-        recorder = record and self.command(
-            "record", "--cgroup", self.group.name, "-o", record, "--force", "--for", f"{seconds}s", "--json"
-        )
+        to_record = ("record", "--cgroup", self.group.name, "--force", "--for", f"{seconds}s", "--json")
+        recorders = [self.command(*to_record, "--how", how, "-o", file) for how, file in (record or {}).items()]
         before, cpus_before = self.group.counters(), cpu_times()
         readings = [(0, before)]
         end, missed = start + seconds + 20, False
@@ -225,8 +229,8 @@ class Host:
         after, cpus_after = self.group.counters(), cpu_times()
         lasted = time.monotonic() - start
         self.kill()
-        if recorder:
-            out, err = recorder.communicate()
+        for recorder in recorders:
+            _, err = recorder.communicate()
             if recorder.returncode != 0:
                 raise RuntimeError(f"record: {err}")
         used = after[0] - before[0]
@@ -283,7 +287,7 @@ class Host:
         return json.loads(out), None
 
     def cheapest(self, threads, goal_ms, quota_us, pace):
-        """The least quota that keeps the goal, from a first guess."""
+        """The least quota that keeps the goal, from a first guess; none, if no limit does not either."""
         runs = []
 
         def holds(quota_us):
@@ -293,8 +297,11 @@ class Host:
         seconds = max(own[-1][0] for own in threads)
         low = 100 * sum(work for own in threads for _, work in own) / seconds
         high = max(quota_us, 1.1 * low)
+        most = PERIOD_US * (1 if self.pin is not None else os.cpu_count())
         while not holds(int(high)):
-            low, high = high, 1.3 * high
+            if high >= most:
+                return None, len(runs)
+            low, high = high, min(1.3 * high, most)
         while high > 1.06 * low:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if holds(int(middle)) else (middle, high)
@@ -322,7 +329,7 @@ def advise(host, number):
     file = pathlib.Path(host.dir.name, "load.parquet")
     alone = served_alone(threads)
     for _ in range(3):
-        control = host.undisturbed(threads, None, record=file)
+        control = host.undisturbed(threads, None, record={"auto": file})
         if control["p99_ms"] < 1.15 * alone + 5:  # a tick of another program's
             break
     row = {"load": f"{number} {kind}, {count} × {rate}/s × {work_ms} ms", "limited": limited}
@@ -333,7 +340,7 @@ def advise(host, number):
     row |= {"from_unlimited_us": quota_of(free), "unlimited_refused": why}
     if limited:
         quota_us = int(2 * PERIOD_US * control["used_s"] / SECONDS)
-        row["runs"].append(host.undisturbed(threads, quota_us, record=file))
+        row["runs"].append(host.undisturbed(threads, quota_us, record={"auto": file}))
         pace = row["runs"][-1]["pace"]
         row |= {"recorded_us": quota_us, "recorded_throttled": row["runs"][-1]["throttled"]}
         row["recorded_ms"] = row["runs"][-1]["p99_ms"]
@@ -360,6 +367,21 @@ def advise(host, number):
     guess = advice or 2 * PERIOD_US * control["used_s"] / SECONDS
     row["cheapest_us"], row["bisected"] = host.cheapest(grown(threads, 1.15), goal_ms, guess, pace)
     row["others_cpus"] = max(run["others_cpus"] for run in row["runs"])
+    return row
+
+
+def recorders(host, number):
+    count, use = ((1, 40), (1, 60), (1, 80), (3, 40), (3, 60), (3, 80))[number - 1]
+    # A p99 needs ten pieces of work beyond it.
+    threads = requests("random", count, use / count, 5, 2 * SECONDS, f"recorders {number}")
+    files = {how: pathlib.Path(host.dir.name, f"{how}.parquet") for how in ("trace", "sample")}
+    control = host.undisturbed(threads, None, record=files)
+    run = host.undisturbed(threads, PERIOD_US // 2, pace=control["pace"])
+    row = {"load": f"{number} {count} threads, {use}%", "p99_ms": run["p99_ms"], "throttled": run["throttled"]}
+    row |= {"others_cpus": max(control["others_cpus"], run["others_cpus"]), "recorders": {}}
+    for how, file in files.items():
+        plan, why = host.plan(file, 10_000, "--today", f"quota={PERIOD_US // 2}us")
+        row["recorders"][how] = {"refused": why, "intervals": plan and plan["today"]["intervals"]}
     return row
 
 
@@ -416,7 +438,8 @@ def table(files):
         print("| load | goal | unlimited | throttled while recorded | advice | p99 | +10% work | drawn again | cheapest | ratio | VPA | its p99 | KRR | others |")
         print("|---|" + 13 * "---:|")
     for row in told:
-        ratio = f"{row['advice_us'] / row['cheapest_us']:.2f}" if row["advice_us"] else "–"
+        both = row["advice_us"] and row["cheapest_us"]
+        ratio = f"{row['advice_us'] / row['cheapest_us']:.2f}" if both else "–"
         seen = f"{100 * row['recorded_throttled']:.0f}%" if row["limited"] else ""
         seen += ", refused" if row["refused"] else ""
         p99s = [ms(row[key]) if key in row else "refused" for key in ("as_recorded_ms", "more_work_ms", "anew_ms")]
@@ -424,6 +447,18 @@ def table(files):
         cells += [quota(row["cheapest_us"]), ratio, quota(115_000 * row["busiest_cpus"]), ms(row["vpa_ms"])]
         cells += [quota(100_000 * row["busiest_cpus"]), str(row["others_cpus"])]
         print("|", " | ".join(cells), "|")
+    told = [row for row in rows if "recorders" in row]
+    if told:
+        print("| load | recorded by | throttled | predicted | p99 | predicted | others |")
+        print("|---|---|---:|---:|---:|---:|---:|")
+    for row in told:
+        for how, found in row["recorders"].items():
+            ranges = ["refused", ""]
+            if found["intervals"]:
+                shares = bounds(found, "throttled_share", 100), bounds(found, "p99_ns", 1e-6)
+                ranges = [f"{low:.1f}…{high:.1f}" for low, high in shares]
+            seen = f"{100 * row['throttled']:.1f}%", ms(row["p99_ms"])
+            print(f"| {row['load']} | {how} | {seen[0]} | {ranges[0]}% | {seen[1]} | {ranges[1]} | {row['others_cpus']} |")
     told = [row for row in rows if "settings" in row]
     if told:
         print("| load | quota | throttled | inferred | p99 | inferred | others |")
@@ -460,7 +495,7 @@ def bounds(setting, key, unit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("advise", "counters", "table"))
+    parser.add_argument("what", choices=("advise", "counters", "recorders", "table"))
     parser.add_argument("reveille", nargs="+", metavar="REVEILLE|FILE", help="the command; of table, files")
     parser.add_argument("--loads", help="numbers of the loads, such as 1,2 (all)")
     parser.add_argument("--pin", type=int, metavar="CPU", help="keep the load on this CPU")
@@ -470,7 +505,7 @@ def main():
     options.reveille = options.reveille[0]
     if os.geteuid() != 0:
         sys.exit("needs root, for task groups")
-    of = {"advise": (advise, len(LOADS)), "counters": (counters, 24)}
+    of = {"advise": (advise, len(LOADS)), "counters": (counters, 48), "recorders": (recorders, 6)}
     measure, count = of[options.what]
     numbers = map(int, options.loads.split(",")) if options.loads else range(1, count + 1)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

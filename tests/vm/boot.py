@@ -83,9 +83,9 @@ def arguments():
     add("--append", default="", metavar="TEXT", help="more for the kernel's command line")
     add("--allow", action="append", default=[], metavar="REGEX",
         help="lines of the kernel's log that are expected and no complaint; may be repeated")
-    add("--icount", action="store_true",
-        help="one instruction is one nanosecond of guest time; one CPU runs at a time: slow, "
-             "and the same on every run")
+    add("--icount", type=int, nargs="?", const=1, choices=[1, 2, 4, 8, 16], metavar="NS",
+        help="an instruction is one nanosecond of guest time, or so many; one CPU runs at a time: "
+             "slow, and the same on every run")
     return parser.parse_args()
 
 
@@ -134,7 +134,7 @@ def command(args, guest_kernel, initrd, results):
     # With icount the time stamp counter runs at 1 GHz, otherwise at the host's rate. lpj tells
     # the kernel how fast it is (at 250 Hz): measured by busy waiting, CPU by CPU, it takes
     # half of the boot, and fails when the host is busy. Too high only makes waits longer.
-    lpj = 4_000_000 if args.icount else 20_000_000
+    lpj = 4_000_000 // args.icount if args.icount else 20_000_000
     append = [
         "console=ttyS0", "quiet", "panic=-1", f"lpj={lpj}", "tsc=reliable", "mitigations=off",
         "nokaslr", "audit=0", "log_buf_len=1M",
@@ -143,7 +143,8 @@ def command(args, guest_kernel, initrd, results):
     ]
     accelerate = ["-accel", "tcg,thread=multi"]
     if args.icount:
-        accelerate = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
+        accelerate = ["-accel", "tcg,thread=single", "-icount",
+                      f"shift={args.icount.bit_length() - 1},sleep=off"]
     else:
         append.append(f"HOST_CPUS={os.cpu_count()}")
     return [

@@ -10,7 +10,7 @@ set -eu
 : "${SEEDS:=7 92}" "${ROUNDS:=1}" "${ROUND_SECONDS:=5}"
 # What a turn costs a group at most, us: 10, the way out, and interrupts meanwhile. And what a task uses
 # while its CPU goes, which pushes it off, and comes.
-TURN_US=60 PUSH_US=500
+: "${TURN_US:=60}" "${PUSH_US:=500}"
 root=/sys/fs/cgroup/random-test
 
 # pick WORD...: one of them; the n-th call of a seed always draws the same one.

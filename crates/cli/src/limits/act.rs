@@ -158,11 +158,21 @@ impl ActArgs {
             Some(span_ns) => request.usage.first(span_ns),
             None => request.usage.clone(),
         };
+        let cpus: Vec<_> = allowed_cpus()?.into_iter().take(request.cpus as usize).collect();
+        if cpus.len() < request.cpus as usize {
+            say(format_args!(
+                "this command may use {} of the plan's {} CPUs: on so many it predicts and measures; \
+                 --cpus {} plans for them",
+                cpus.len(),
+                request.cpus,
+                cpus.len(),
+            ));
+        }
         let trial = Trial {
             usage: &usage,
             settings,
             machine: request.machine,
-            cpus: allowed_cpus()?.into_iter().take(request.cpus as usize).collect(),
+            cpus,
             policy: request.policy.clone(),
             slice_ns: request.slice_ns,
             phases: request.phases,

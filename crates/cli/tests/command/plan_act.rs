@@ -107,7 +107,10 @@ fn a_setting_is_tried_in_a_real_group() {
     if live_group().is_none() {
         return;
     }
-    let run = output(&plan(&file, &["--verify", "--verify-for", "500ms", "--json"]));
+    let many = ["--verify", "--verify-for", "500ms", "--json", "--cpus", "1000"];
+    let run = output(&plan(&file, &many));
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(said.contains("of the plan's 1000 CPUs"), "{said}");
     let tried: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
     let code = match tried["verification"]["verdict"].as_str().unwrap() {
         "agrees" => 0,
