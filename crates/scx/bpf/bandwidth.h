@@ -277,7 +277,10 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 	return 0;
 }
 
-/* Tasks that were parked and may run again go to their CPUs' queues, in order. */
+/*
+ * Tasks that were parked and may run again go to their CPUs' queues, in order; those that now wait for
+ * another limit, to that one's: its timer will look for them there.
+ */
 static __noinline int release_parked(u32 slot)
 {
 	u64 now_j = bpf_jiffies64();
@@ -287,6 +290,7 @@ static __noinline int release_parked(u32 slot)
 	{
 		struct task_state *t = task_of(p);
 		s32 cpu = scx_bpf_task_cpu(p);
+		u32 by;
 
 		if (!t)
 			continue;
@@ -295,8 +299,12 @@ static __noinline int release_parked(u32 slot)
 				scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
 			continue;
 		}
-		if (throttled_by(t->group, cpu))
+		by = throttled_by(t->group, cpu);
+		if (by) {
+			if (by != slot)
+				scx_move(BPF_FOR_EACH_ITER, p, PARK_QUEUES + by);
 			continue;
+		}
 		if (scx_move_vtime(BPF_FOR_EACH_ITER, p, (u64)cpu, t->vtime)) {
 			COUNT(released);
 			set_bit(llc_of(place_of(cpu)->llc)->queued, place_of(cpu)->position);

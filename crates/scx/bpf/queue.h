@@ -259,14 +259,16 @@ static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t,
 	       runs_to_exit(prev, t);
 }
 
-static __always_inline void go_on(struct task_struct *prev, struct task_state *t, u32 cpu)
+static __always_inline void go_on(struct task_struct *prev, struct task_state *t, u32 cpu, bool leaves)
 {
 	u32 slot = limit_for(t);
 
 	COUNT(kept);
-	t->mid_turn = 0;
-	set_clock(cpu_of(cpu), t, scx_now());
-	t->lifted = 0;
+	t->mid_turn = leaves;
+	if (!leaves)
+		set_clock(cpu_of(cpu), t, scx_now());
+	/* Some kernels call stopping() and running() of it now, others do not. */
+	t->lifted = t->leaves = leaves;
 	if (exits_seen)
 		t->at_exit = 0;
 	if (slot && is_stopped(prev, t))
@@ -313,9 +315,15 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 	}
 	if (goes_on && t)
 		goes_on = may_go_on(prev, t, cpu);
-	if (goes_on && t && scx_bpf_dsq_nr_queued(cpu) > 0 && !before(first_vtime(cpu), t->vtime)) {
-		go_on(prev, t, cpu);
-		return;
+	if (goes_on && t && scx_bpf_dsq_nr_queued(cpu) > 0) {
+		bool first = !before(first_vtime(cpu), t->vtime);
+		/* In returns_to_user() it cannot move, and no idle CPU could take it from the queue. */
+		bool leaves = !first && t->at_exit && !exits_seen;
+
+		if (first || leaves) {
+			go_on(prev, t, cpu, leaves);
+			return;
+		}
 	}
 	if (throttled_queues ? take_checked(cpu, cpu) : take(cpu))
 		return;
@@ -325,7 +333,7 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 	}
 	if (goes_on) {
 		if (t)
-			go_on(prev, t, cpu);
+			go_on(prev, t, cpu, false);
 		return;
 	}
 	if (c->scan.avg_idle_ns < STEAL_NEAR_NS)

@@ -119,7 +119,8 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 		return;
 	ran_ns = charge(p, t);
 	if (t->lifted) {
-		t->lifted = 0;
+		t->lifted = t->leaves;
+		t->leaves = 0;
 		limit_debt(p, t);
 	}
 	if (p->policy == SCHED_IDLE)
