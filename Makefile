@@ -127,7 +127,8 @@ bench:
 	@printf '\nas JSON: %s\n\n' '$(CURDIR)/target/bench.json'
 	@$(MAKE) --no-print-directory count
 
-# Instructions are counted by valgrind, which takes minutes. COUNT=--write commits to them.
+# Instructions are counted by valgrind, which takes minutes. COUNT=--write commits to them, and
+# COUNT=--table prints them by mechanism.
 COUNT ?= --check
 count:
 	@scripts/need.sh cargo cc valgrind

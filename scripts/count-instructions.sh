@@ -5,6 +5,7 @@
 #   count-instructions.sh BENCH              prints them; BENCH is the benchmark `activations`
 #   count-instructions.sh BENCH --write      ... and writes them to crates/sim/benches/instructions.txt
 #   count-instructions.sh BENCH --check      fails if one is more than 3% above what stands there
+#   count-instructions.sh BENCH --table      ... and prints a table of them by mechanism
 #
 # Other compilers make other instructions, so figures of others are shown and not judged.
 set -eu
@@ -50,6 +51,13 @@ cat "$dir/counted"
 
 case $mode in
 --write) cp "$dir/counted" "$committed" ;;
+--table)
+    while read -r row; do
+        file=$dir/${row// /-}
+        read -r activations name <"$file.ran"
+        printf '%s=%s,%s\0' "$name" "$file.profile" "$activations"
+    done <<<"$rows" | xargs -0 scripts/instructions-by-mechanism.py
+    ;;
 --check)
     if [ "$(sed -n 2p "$committed")" != "# $compilers" ]; then
         printf 'SKIPPED: %s is of other compilers:\n%s\n' "$committed" "$(sed -n 2p "$committed")"

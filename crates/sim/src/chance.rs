@@ -15,7 +15,7 @@ impl Chance {
     }
 
     /// A cost with random variation, standing for caches and interrupts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn varied(&mut self, ns: Ns) -> Ns {
         if self.noise == 0 {
             return ns;

@@ -86,7 +86,7 @@ impl<'a> Sim<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn cpu_event(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu];
         if c.ipi_at == self.now {
@@ -98,7 +98,11 @@ impl<'a> Sim<'a> {
             debug_assert_eq!(c.end, self.now);
             c.finish(self.now);
             match c.step {
-                Step::Op => self.op_end(cpu),
+                Step::Op => {
+                    if self.op_end(cpu) {
+                        self.proceed_here(cpu, Toll::default());
+                    }
+                }
                 Step::Commit { wakee, pick } => self.commit(cpu, wakee, pick),
                 Step::IdleExit => self.idle_exit(cpu),
                 Step::Drain => self.drain_ends(cpu),

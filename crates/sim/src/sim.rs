@@ -57,7 +57,7 @@ impl Sim<'_> {
     }
 
     /// Starts an activity of `cpu` now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(
         &mut self,
         cpu: CpuId,

@@ -78,7 +78,7 @@ impl TaskSpec {
     /// The channel, among all of the run, that a port of this task leads to.
     #[inline]
     pub fn channel(&self, port: Port) -> usize {
-        let own = if port.own { u32::from(self.own) } else { 0 };
+        let own = u32::from(self.own) * u32::from(port.own);
         (self.channel_base + u32::from(port.first) + own) as usize
     }
 }

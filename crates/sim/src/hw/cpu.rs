@@ -198,10 +198,13 @@ impl Cpu {
     }
 
     /// Recomputes the end after a change of activity or speed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plan_end(&mut self) {
         let a = &self.activity;
-        let overhead_end = a.start + a.stall + self.stretch(a.cost);
+        let mut overhead_end = a.start + a.stall;
+        if a.cost != 0 {
+            overhead_end += self.stretch(a.cost);
+        }
         self.end = if a.until != 0 {
             a.until.max(overhead_end)
         } else {

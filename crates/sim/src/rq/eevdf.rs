@@ -172,7 +172,11 @@ impl Eevdf {
     /// pick_next_entity(): the eligible task with the earliest deadline, or the previous task if it
     /// is eligible and protected. A delayed task is dequeued instead.
     pub(crate) fn pick(&mut self) -> Option<Next> {
-        let at = self.stays().or_else(|| self.earliest_eligible())?;
+        let at = match self.queued.len() {
+            0 => return None,
+            1 => 0, // alone it is eligible
+            _ => self.stays().or_else(|| self.earliest_eligible())?,
+        };
         let entity = self.queued[at];
         if entity.delayed {
             let vlag = self.lag(&entity);
@@ -346,12 +350,19 @@ impl Eevdf {
         let weight = i64::from(entity.weight);
         self.moment += weight * (entity.vruntime - self.zero);
         self.weight += weight;
+        if self.queued.is_empty() {
+            return self.queued.push(entity); // mostly it is
+        }
         let at = self.queued.partition_point(|e| e.deadline > entity.deadline);
         self.queued.insert(at, entity);
     }
 
     fn take(&mut self, at: usize) -> Entity {
-        let entity = self.queued.remove(at);
+        let entity = if self.queued.len() == 1 {
+            self.queued.pop().expect("it is there")
+        } else {
+            self.queued.remove(at)
+        };
         let weight = i64::from(entity.weight);
         self.moment -= weight * (entity.vruntime - self.zero);
         self.weight -= weight;

@@ -93,7 +93,7 @@ impl RunQueue {
     }
 
     /// A task joins; its vruntime counts from this queue's origin.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(
         &mut self,
         task: TaskId,

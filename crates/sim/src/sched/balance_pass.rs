@@ -110,12 +110,7 @@ impl Sim<'_> {
         let (number, local) = (member.domain as usize, member.group as usize);
         let domain = &domains.all[number];
         let (world, Balancer { sums, published, .. }) = (&self.world, &mut self.balancer);
-        sums.refresh(
-            domains,
-            number,
-            |domain, g| group(world, published, domain, g),
-            |domain, g| rank(world, published, domain, g),
-        );
+        sums.refresh(domains, number, |domain, g| group(world, published, domain, g));
         // At the root, every pass checks whether some queue has two tasks.
         if domain.span.len() == self.cpus.len() {
             self.balancer.overload = self.crowded(domain);
@@ -126,11 +121,12 @@ impl Sim<'_> {
             self.refresh_nr_idle_scan(dst, util);
         }
         let idle = self.world.nr_running(dst) == 0;
-        let DomainSums { groups, ranks } = self.balancer.sums.of(number);
+        let Balancer { sums, published, .. } = &mut self.balancer;
+        let DomainSums { groups, ranks } = sums.of(number);
         let busiest = busiest(ranks, local)?;
         let sum = |g: usize| match groups.get(g) {
             Some(group) => *group,
-            None => group(&self.world, &self.balancer.published, domain, g),
+            None => group(&self.world, published, domain, g),
         };
         let imbalance = imbalance(domain, sum, &sum(local), &sum(busiest), idle)?;
         let src = self.busiest_queue(&domain.groups[busiest], dst, imbalance)?;
@@ -302,18 +298,6 @@ fn group(world: &Known, published: &CpuVec<Published>, domain: &Domain, index: u
         GroupType::FullyBusy
     };
     g
-}
-
-/// [`Group::rank`] of a group: without its load, if it runs fewer tasks than it has CPUs.
-#[inline]
-fn rank(world: &Known, published: &CpuVec<Published>, domain: &Domain, index: usize) -> u64 {
-    let mut g = Group::of(domain.groups[index].len());
-    for &cpu in &domain.groups[index] {
-        let (nr, idle) = world.occupancy(CpuId::from(cpu));
-        g.nr += u64::from(nr);
-        g.idle += u64::from(idle);
-    }
-    if g.nr < g.weight { g.rank() } else { group(world, published, domain, index).rank() }
 }
 
 /// The first maximum, as in loops that compare with `>`.

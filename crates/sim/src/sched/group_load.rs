@@ -13,6 +13,7 @@ const REPORT_INTERVAL_NS: Ns = 1_000_000;
 impl Sim<'_> {
     /// Every enqueue and dequeue reads `tg->load_avg`, and writes it when the queue's share has
     /// changed by more than 1/64. Returns the duration.
+    #[inline(always)]
     pub(crate) fn group_load_moved(&mut self, by: CpuId, of: CpuId, when: Ns) -> Ns {
         if self.reports_load(of, self.now) {
             return self.report_load(by, when);
@@ -47,6 +48,7 @@ impl Sim<'_> {
         moved
     }
 
+    #[inline(never)]
     fn report_load(&mut self, by: CpuId, when: Ns) -> Ns {
         let booked = self.booked(when);
         let Some(line) = &mut self.hw.group_line else { return 0 };

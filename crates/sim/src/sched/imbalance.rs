@@ -1,8 +1,6 @@
 //! The imbalance between two groups of a domain, and the busiest group. Works on sums alone;
 //! balance_pass.rs reads and migrates.
 
-use std::hint::select_unpredictable;
-
 use reveille_measure::Ns;
 
 use crate::sched::domains::{Domain, Level};
@@ -74,11 +72,11 @@ impl Group {
     /// and then the most tasks.
     #[inline]
     pub(crate) fn rank(&self) -> u64 {
-        let type_bits = (self.kind as u64) << 46;
+        let type_bits = (self.kind as u64) << 45;
         match self.kind {
             _ if self.nr == 0 => 0,
             GroupType::Overloaded | GroupType::FullyBusy => {
-                type_bits | self.avg_load().min((1 << 46) - 1)
+                type_bits | self.avg_load().min((1 << 45) - 1)
             }
             GroupType::HasSpare => type_bits | ((u64::from(u16::MAX) - self.idle) << 28) | self.nr,
         }
@@ -107,27 +105,35 @@ impl Imbalance {
     }
 }
 
-/// A group's rank and its number in one: of equal ranks the first group has the highest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ranked(u64);
+/// A group's rank and its number in one: of equal ranks the first group has the highest. Kept as the
+/// bits of a positive number, which are in its order: x86 compares two such numbers at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Ranked(f64);
 
 impl Ranked {
     /// `rank` is [`Group::rank`] of group `g`.
     #[inline]
     pub(crate) fn new(rank: u64, g: usize) -> Ranked {
-        debug_assert!(rank < 1 << 48 && g <= usize::from(u16::MAX));
-        Ranked((rank << 16) | u64::from(u16::MAX - g as u16))
+        debug_assert!(rank < 1 << 47 && g <= usize::from(u16::MAX));
+        Ranked(f64::from_bits((rank << 16) | u64::from(u16::MAX - g as u16)))
     }
 }
 
-/// find_busiest_group(): the first of the highest rank.
+/// find_busiest_group(): the first of the highest rank, besides `local`.
 #[inline]
-pub(crate) fn busiest(ranks: &[Ranked], local: usize) -> Option<usize> {
-    // Without branches: half of the groups are the highest so far.
-    let higher =
-        |most: u64, &Ranked(other): &Ranked| select_unpredictable(other > most, other, most);
-    let most = |ranks: &[Ranked]| ranks.iter().fold(0, higher);
-    let busiest = most(&ranks[..local]).max(most(&ranks[local + 1..]));
+pub(crate) fn busiest(ranks: &mut [Ranked], local: usize) -> Option<usize> {
+    let own = std::mem::take(&mut ranks[local]);
+    let higher = |most: f64, rank: f64| if rank > most { rank } else { most };
+    let (eights, rest) = ranks.as_chunks::<8>();
+    let mut most = [0.0; 8];
+    for eight in eights {
+        for (most, rank) in most.iter_mut().zip(eight) {
+            *most = higher(*most, rank.0);
+        }
+    }
+    let busiest =
+        most.into_iter().chain(rest.iter().map(|rank| rank.0)).fold(0.0, higher).to_bits();
+    ranks[local] = own;
     (busiest >> 16 != 0).then_some(usize::from(u16::MAX - busiest as u16))
 }
 

@@ -258,6 +258,7 @@ impl Sim<'_> {
     }
 
     /// check_preempt_wakeup(): does the wakee preempt what `dst` runs?
+    #[inline(always)]
     pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
         let Some(curr) = self.world.curr(dst).some() else { return Toll::default() };
         if self.bandwidth.is_some() && matches!(self.tasks[woken].place, Place::Held(_)) {

@@ -91,17 +91,16 @@ impl Sums {
     }
 
     #[inline]
-    pub(crate) fn of(&self, domain: usize) -> &DomainSums {
-        &self.of_domain[domain]
+    pub(crate) fn of(&mut self, domain: usize) -> &mut DomainSums {
+        &mut self.of_domain[domain]
     }
 
-    /// Refreshes what is known of the changed groups of a domain, by `sum` and `rank`.
+    /// Refreshes what is known of the changed groups of a domain, by `sum`.
     pub(crate) fn refresh(
         &mut self,
         domains: &Domains,
         number: usize,
         sum: impl Fn(&Domain, usize) -> Group,
-        rank: impl Fn(&Domain, usize) -> u64,
     ) {
         let domain = &domains.all[number];
         let sums = &mut self.of_domain[number];
@@ -130,7 +129,7 @@ impl Sums {
                 let cpu = CpuId::at(word * 64 + bits.trailing_zeros() as usize);
                 let g = usize::from(group_of[cpu]);
                 domain.groups[g].iter().for_each(|&c| stale.remove(CpuId::from(c)));
-                sums.ranks[g] = Ranked::new(rank(domain, g), g);
+                sums.ranks[g] = Ranked::new(sum(domain, g).rank(), g);
             }
         }
         #[cfg(debug_assertions)]

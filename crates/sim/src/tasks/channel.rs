@@ -5,10 +5,12 @@
 use crate::ids::TaskVec;
 use std::collections::VecDeque;
 
-use reveille_policy::TaskId;
+use reveille_measure::Ns;
+use reveille_policy::{CpuId, TaskId};
 use reveille_workload::ChannelKind;
 
 use crate::hw::contention::Lock;
+use crate::hw::distance::Near;
 use crate::tasks::pipe::{PAGE, Pages};
 use crate::tasks::task::Task;
 use crate::tasks::waiters::Waiters;
@@ -111,6 +113,23 @@ impl Channel {
         }
     }
 
+    /// `cpu` takes the lock, holds it for `locked` and for as long as it takes to pull `lines` of the
+    /// channel from the CPU that used it last. Returns the time that it waits and stalls.
+    #[inline(always)]
+    pub(crate) fn taken_by(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        near: &Near,
+        lines: Ns,
+        locked: Ns,
+    ) -> Ns {
+        let line = near.line(self.lock.owner(), cpu);
+        let wait = self.lock.acquire(cpu, now, |_, _| line) + lines * line;
+        self.lock.release(now + wait + locked);
+        wait
+    }
+
     /// Would [`Channel::send`] leave a message of `bytes` now?
     #[inline]
     pub(crate) fn has_room(&self, bytes: u32, slept: bool) -> bool {
@@ -157,7 +176,7 @@ impl Channel {
     }
 
     /// Takes the oldest message; there must be one. `slept`: the receiver has waited for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive(&mut self, slept: bool) -> Received {
         debug_assert!(self.unread > 0, "a receiver runs on only with a message");
         let bytes = self.oldest.bytes;
@@ -167,16 +186,14 @@ impl Channel {
             self.oldest = self.more.pop_front().expect("unread messages are in a run");
         }
         let some_waits = self.writers.any();
-        match &mut self.store {
+        let (wakes_reader, wakes_writers) = match &mut self.store {
             Store::Pages(pages) => {
                 let (was_full, used) = (pages.full(), pages.used);
                 pages.take(bytes);
                 // Before v6.14 a reader of a full pipe wakes a writer even if it frees no page.
                 let frees = pages.used < used || !self.wakes_when_freed;
                 let had_no_room = frees && (was_full | std::mem::take(&mut pages.refused));
-                let wakes_writers =
-                    if had_no_room && some_waits { Wakes::One } else { Wakes::None };
-                Received { bytes, wakes_reader: slept && self.unread > 0, wakes_writers }
+                (slept && self.unread > 0, if had_no_room { Wakes::One } else { Wakes::None })
             }
             Store::Buffer { used, limit } => {
                 *used = used.saturating_sub(truesize(bytes));
@@ -184,10 +201,11 @@ impl Channel {
                     ChannelKind::Tcp => *used <= *limit / 3 * 2,
                     _ => *used <= *limit / 4,
                 };
-                let wakes_writers = if enough && some_waits { Wakes::All } else { Wakes::None };
-                Received { bytes, wakes_reader: false, wakes_writers }
+                (false, if enough { Wakes::All } else { Wakes::None })
             }
-        }
+        };
+        let wakes_writers = if some_waits { wakes_writers } else { Wakes::None };
+        Received { bytes, wakes_reader, wakes_writers }
     }
 
     /// `reader` waits for a message, behind those that already do.

@@ -5,17 +5,18 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK};
 use reveille_workload::Op;
 
-use crate::hw::cpu::Toll;
 use crate::ids::At;
 use crate::sim::Sim;
 
 impl Sim<'_> {
-    /// The operation's time is over: it takes effect.
-    pub(crate) fn op_end(&mut self, cpu: CpuId) {
+    /// The operation's time is over: it takes effect. Returns whether the task proceeds at once, which
+    /// is left to the caller.
+    #[inline(always)]
+    pub(crate) fn op_end(&mut self, cpu: CpuId) -> bool {
         let task = self.world.curr(cpu);
         if self.tasks[task].to_wake != TaskId::NONE {
             self.wake_next(cpu, task);
-            return;
+            return false;
         }
         match *self.op(task) {
             Op::Run(_) | Op::RunRandom(_) | Op::RunArrived => self.next_op(task),
@@ -30,16 +31,19 @@ impl Sim<'_> {
                 if self.work.channels[index].unread == 0 {
                     self.tasks[task].slept = true;
                     self.work.channels[index].wait_to_receive(&mut self.tasks, task);
-                    return self.block(cpu);
+                    self.block(cpu);
+                    return false;
                 }
             }
             Op::Sleep { time, jitter } => {
                 let time = time + self.chance.below(jitter);
-                return self.sleep(cpu, task, time);
+                self.sleep(cpu, task, time);
+                return false;
             }
             Op::SleepRandom(mean) => {
                 let time = self.chance.exponential(mean);
-                return self.sleep(cpu, task, time);
+                self.sleep(cpu, task, time);
+                return false;
             }
             Op::Period { period, restart } => {
                 let t = &mut self.tasks[task];
@@ -47,7 +51,8 @@ impl Sim<'_> {
                 t.noted_at = t.period_at.max(self.now);
                 if t.period_at > self.now {
                     let time = t.period_at - self.now;
-                    return self.sleep(cpu, task, time);
+                    self.sleep(cpu, task, time);
+                    return false;
                 }
                 if restart {
                     t.period_at = self.now;
@@ -63,7 +68,8 @@ impl Sim<'_> {
                     // It comes from outside, where no timer slack delays it.
                     self.set_timer(cpu, task, due);
                     self.agenda.replan_timers();
-                    return self.block(cpu);
+                    self.block(cpu);
+                    return false;
                 }
             }
             Op::Wait { timeout, jitter } => {
@@ -74,7 +80,8 @@ impl Sim<'_> {
                         let jitter = self.wait_jitter(task, jitter);
                         self.arm_timer(cpu, task, timeout + jitter);
                     }
-                    return self.block(cpu);
+                    self.block(cpu);
+                    return false;
                 }
             }
             Op::Post { task: member } => {
@@ -95,14 +102,16 @@ impl Sim<'_> {
             Op::Request { .. } => {
                 let to = self.send_request(task, self.now);
                 if std::mem::take(&mut self.tasks[to].waits_request) {
-                    return self.wake(cpu, to, WAKE_IN_TASK);
+                    self.wake(cpu, to, WAKE_IN_TASK);
+                    return false;
                 }
             }
             Op::Serve => {
                 self.tasks[task].resumed = true;
                 if !self.work.has_request(task) {
                     self.tasks[task].waits_request = true;
-                    return self.block(cpu);
+                    self.block(cpu);
+                    return false;
                 }
             }
             Op::Lock { lock } => {
@@ -111,7 +120,8 @@ impl Sim<'_> {
                 if !mutex.try_lock(task) {
                     mutex.wait(&mut self.tasks, task);
                     self.tasks[task].resumed = true;
-                    return self.block(cpu);
+                    self.block(cpu);
+                    return false;
                 }
                 self.next_op(task);
             }
@@ -120,11 +130,15 @@ impl Sim<'_> {
                 let next = self.work.mutex(&spec, lock).unlock(&mut self.tasks, task);
                 self.next_op(task);
                 if let Some(next) = next {
-                    return self.wake(cpu, next, WAKE_IN_TASK);
+                    self.wake(cpu, next, WAKE_IN_TASK);
+                    return false;
                 }
             }
             Op::LockCpu => {} // looks at the lock again
-            Op::Respawn => return self.respawn(cpu, task),
+            Op::Respawn => {
+                self.respawn(cpu, task);
+                return false;
+            }
             Op::AwaitRelease { .. } => return self.await_release(cpu, task),
             Op::Release { sync } => return self.release_all(cpu, task, sync),
             Op::Join { .. }
@@ -138,7 +152,7 @@ impl Sim<'_> {
                 unreachable!("operations without time have no end")
             }
         }
-        self.proceed(cpu, Toll::default());
+        true
     }
 
     /// The task sleeps for `time`.
@@ -148,16 +162,17 @@ impl Sim<'_> {
         self.block(cpu);
     }
 
-    /// Sets a task's futex, and wakes the task if it waits on it.
-    fn post(&mut self, cpu: CpuId, posted: TaskId) {
+    /// Sets a task's futex, and wakes the task if it waits on it. Returns whether the poster proceeds
+    /// at once.
+    fn post(&mut self, cpu: CpuId, posted: TaskId) -> bool {
         let t = &mut self.tasks[posted];
         t.posted = true;
         if std::mem::take(&mut t.waits_futex) {
             t.timer = 0;
             self.wake(cpu, posted, WAKE_IN_TASK);
-        } else {
-            self.proceed(cpu, Toll::default());
+            return false;
         }
+        true
     }
 
     fn wait_jitter(&mut self, task: TaskId, jitter: Ns) -> Ns {

@@ -27,9 +27,16 @@ impl<'a> Sim<'a> {
         t.slept = false;
     }
 
+    /// [`Sim::proceed_here`], out of line.
+    #[inline(never)]
+    pub(crate) fn proceed(&mut self, cpu: CpuId, toll: Toll) {
+        self.proceed_here(cpu, toll);
+    }
+
     /// The current task goes on with its program after `toll`: runs through what
     /// takes no time, up to the first operation that does.
-    pub(crate) fn proceed(&mut self, cpu: CpuId, mut toll: Toll) {
+    #[inline(always)]
+    pub(crate) fn proceed_here(&mut self, cpu: CpuId, mut toll: Toll) {
         let task = self.world.curr(cpu);
         // One call wakes them all: it ends before the task gives way.
         if self.tasks[task].to_wake != TaskId::NONE {
@@ -86,28 +93,19 @@ impl<'a> Sim<'a> {
                 Op::Recv { channel, framed, discard } => {
                     let index = At(t.spec.channel(channel));
                     let from = &self.work.channels[index];
-                    let cost = *self.work.messages.of(from.kind);
                     // Woken, but another receiver was faster: as if it had just asked.
                     if !t.resumed || from.unread == 0 {
-                        busy += cost.receive_begin;
+                        busy += self.work.messages.of(from.kind).receive_begin;
                         break;
                     }
-                    busy += cost.receive_end + cost.receive_queued * Ns::from(from.unread - 1);
-                    if framed {
-                        // The call for the rest finds it there.
-                        busy += cost.receive_begin + cost.receive_end;
-                    }
-                    let lines = self.work.messages.lines;
-                    toll.stall += self.use_channel(cpu, index, lines, cost.receive_locked);
-                    let bytes = self.take_message(task, channel);
-                    if !discard {
-                        busy += self.work.messages.copy(bytes);
-                    }
-                    if self.tasks[task].to_wake != TaskId::NONE {
+                    let (wait, work) = self.receive(cpu, task, index, (framed, discard));
+                    toll.stall += wait;
+                    busy += work;
+                    let t = &mut self.tasks[task];
+                    if t.to_wake != TaskId::NONE {
                         self.next_op(task);
                         break;
                     }
-                    let t = &mut self.tasks[task];
                     let (counts, after) = self.work.code.after(t.pc);
                     (t.pc, t.resumed, t.slept) = (after, false, false);
                     self.measured.operations += u64::from(counts);
@@ -261,7 +259,7 @@ impl<'a> Sim<'a> {
     }
 
     /// The busy part of the activity just begun computes in user space, or it does not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn compute(&mut self, cpu: CpuId, user: bool) {
         if user {
             let c = &mut self.cpus[cpu];

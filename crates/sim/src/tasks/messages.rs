@@ -5,25 +5,12 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK, WAKE_SYNC};
 use reveille_workload::{ChannelKind, Port};
 
-use crate::hw::cpu::Toll;
 use crate::ids::At;
 use crate::sim::Sim;
-use crate::tasks::channel::{Sent, Wakes};
+use crate::tasks::channel::{Received, Sent, Wakes};
+use crate::tasks::work::Work;
 
 impl Sim<'_> {
-    /// `cpu` takes the channel's lock, holds it for `locked`, and pulls `lines` of the channel
-    /// from the CPU that used it last. Returns the time that it waits and stalls.
-    #[inline(always)]
-    pub(crate) fn use_channel(&mut self, cpu: CpuId, index: At, lines: Ns, locked: Ns) -> Ns {
-        let channel = &mut self.work.channels[index];
-        let line = self.hw.near.line(channel.lock.owner(), cpu);
-        let wait = channel.lock.acquire(cpu, self.now, |_, _| line);
-        let stall = lines * line;
-        let hold = stall + self.cpus[cpu].stretch(locked);
-        channel.lock.release(self.now + wait + hold);
-        wait + stall
-    }
-
     /// What a send costs that begins now: its wait for the channel, and its work. A sender
     /// that finds no room only looks.
     #[inline(always)]
@@ -31,36 +18,38 @@ impl Sim<'_> {
         &mut self,
         cpu: CpuId,
         task: TaskId,
-        channel: Port,
+        port: Port,
         bytes: u32,
     ) -> (Ns, Ns) {
-        let t = &self.tasks[task];
-        let index = At(t.spec.channel(channel));
-        let (resumed, room) = (t.resumed, self.work.channels[index].has_room(bytes, t.slept));
-        let cost = *self.work.messages.of(self.work.channels[index].kind);
-        if !room {
-            let call = if resumed { 0 } else { self.work.messages.syscall };
-            return (self.use_channel(cpu, index, 0, 0), call);
+        let (t, c, Work { channels, messages, .. }) =
+            (&self.tasks[task], &self.cpus[cpu], &mut self.work);
+        let channel = &mut channels[At(t.spec.channel(port))];
+        if !channel.has_room(bytes, t.slept) {
+            let call = if t.resumed { 0 } else { messages.syscall };
+            return (channel.taken_by(cpu, self.now, &self.hw.near, 0, 0), call);
         }
-        let copy = self.work.messages.copy(bytes);
-        let wait = self.use_channel(cpu, index, self.work.messages.lines, cost.send_locked + copy);
-        (wait, copy + if resumed { cost.send_again } else { cost.send })
+        let (cost, copy) = (messages.of(channel.kind), messages.copy(bytes));
+        let locked = c.stretch(cost.send_locked + copy);
+        let wait = channel.taken_by(cpu, self.now, &self.hw.near, messages.lines, locked);
+        (wait, copy + if t.resumed { cost.send_again } else { cost.send })
     }
 
-    /// The time of a send is over: the message is there, or the sender waits for room.
+    /// The time of a send is over: the message is there, or the sender waits for room. Returns whether
+    /// the sender proceeds at once.
     #[inline(always)]
-    pub(crate) fn send(&mut self, cpu: CpuId, task: TaskId, channel: Port, bytes: u32) {
+    pub(crate) fn send(&mut self, cpu: CpuId, task: TaskId, port: Port, bytes: u32) -> bool {
         let t = &mut self.tasks[task];
-        let index = At(t.spec.channel(channel));
-        let channel = &mut self.work.channels[index];
+        let channel = &mut self.work.channels[At(t.spec.channel(port))];
         match channel.send(bytes, t.slept) {
             Sent::Full => {
                 (t.resumed, t.slept) = (true, true);
                 channel.wait_to_send(&mut self.tasks, task);
                 self.block(cpu);
-                return;
+                return false;
             }
-            Sent::Lost => self.next_op(task),
+            Sent::Lost | Sent::Put { wakes_reader: false, wakes_writer: false } => {
+                self.next_op(task);
+            }
             Sent::Put { wakes_reader, wakes_writer } => {
                 let flags = WAKE_SYNC | in_task(channel.kind);
                 let reader = if wakes_reader { channel.wake_reader(&mut self.tasks) } else { None };
@@ -71,38 +60,62 @@ impl Sim<'_> {
                 }
                 if let Some(first) = reader.or(writer) {
                     self.wake(cpu, first, flags);
-                    return;
+                    return false;
                 }
             }
         }
-        self.proceed(cpu, Toll::default());
+        true
     }
 
-    /// Takes a message; returns its size. Whom that wakes is left to [`Sim::wake_next`].
-    #[inline]
-    pub(crate) fn take_message(&mut self, task: TaskId, channel: Port) -> u32 {
-        let t = &self.tasks[task];
-        let channel = &mut self.work.channels[At(t.spec.channel(channel))];
-        let received = channel.receive(t.slept);
-        if received.wakes_reader || received.wakes_writers != Wakes::None {
-            // A TCP sender's room is reported by an acknowledgement, in softirq and not sync.
-            let flags = match channel.kind {
-                ChannelKind::Tcp => 0,
-                kind => WAKE_SYNC | in_task(kind),
-            };
-            let writer = match received.wakes_writers {
-                Wakes::None => None,
-                Wakes::One => channel.wake_writer(&mut self.tasks),
-                Wakes::All => channel.wake_writers(),
-            };
-            let reader =
-                if received.wakes_reader { channel.wake_reader(&mut self.tasks) } else { None };
-            // Only a pipe wakes both, and of its writers one.
-            for woken in [reader, writer].into_iter().flatten() {
-                self.wake_later(task, woken, flags);
-            }
+    /// Receives a message that is there, after a call that has begun. Returns the wait for the
+    /// channel, and the work. Whom it wakes is left to [`Sim::wake_next`].
+    #[inline(always)]
+    pub(crate) fn receive(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        index: At,
+        (framed, discard): (bool, bool),
+    ) -> (Ns, Ns) {
+        let (t, c, Work { channels, messages, .. }) =
+            (&self.tasks[task], &self.cpus[cpu], &mut self.work);
+        let channel = &mut channels[index];
+        let cost = messages.of(channel.kind);
+        let mut work = cost.receive_end + cost.receive_queued * Ns::from(channel.unread - 1);
+        if framed {
+            // The call for the rest finds it there.
+            work += cost.receive_begin + cost.receive_end;
         }
-        received.bytes
+        let locked = c.stretch(cost.receive_locked);
+        let wait = channel.taken_by(cpu, self.now, &self.hw.near, messages.lines, locked);
+        let received = channel.receive(t.slept);
+        if !discard {
+            work += messages.copy(received.bytes);
+        }
+        if received.wakes_reader || received.wakes_writers != Wakes::None {
+            self.wake_for_room(task, index, received);
+        }
+        (wait, work)
+    }
+
+    fn wake_for_room(&mut self, task: TaskId, index: At, received: Received) {
+        let channel = &mut self.work.channels[index];
+        // A TCP sender's room is reported by an acknowledgement, in softirq and not sync.
+        let flags = match channel.kind {
+            ChannelKind::Tcp => 0,
+            kind => WAKE_SYNC | in_task(kind),
+        };
+        let writer = match received.wakes_writers {
+            Wakes::None => None,
+            Wakes::One => channel.wake_writer(&mut self.tasks),
+            Wakes::All => channel.wake_writers(),
+        };
+        let reader =
+            if received.wakes_reader { channel.wake_reader(&mut self.tasks) } else { None };
+        // Only a pipe wakes both, and of its writers one.
+        for woken in [reader, writer].into_iter().flatten() {
+            self.wake_later(task, woken, flags);
+        }
     }
 
     /// Puts `woken`, and the chain behind it, before those that `task` still has to wake.

@@ -49,7 +49,7 @@ impl Pages {
     }
 
     /// Takes in a message if there is room for all of it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, bytes: u32, merges: bool) -> bool {
         if !(1..PAGE).contains(&bytes) || self.full() {
             return self.put_whole(bytes, merges);
@@ -91,8 +91,13 @@ impl Pages {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, bytes: u32) {
+        let page = &mut self.unread[usize::from(self.first) % PIPE_PAGES];
+        if bytes < u32::from(*page) {
+            *page -= bytes as u16;
+            return;
+        }
         let mut left = bytes;
         while left > 0 {
             let page = &mut self.unread[usize::from(self.first) % PIPE_PAGES];

@@ -3,15 +3,14 @@
 
 use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK, WAKE_SYNC};
 
-use crate::hw::cpu::Toll;
 use crate::sim::Sim;
 
 impl Sim<'_> {
-    /// The task is there, and blocks unless all have been released.
-    pub(crate) fn await_release(&mut self, cpu: CpuId, task: TaskId) {
+    /// The task is there, and blocks unless all have been released. Returns whether it proceeds.
+    pub(crate) fn await_release(&mut self, cpu: CpuId, task: TaskId) -> bool {
         self.tasks[task].resumed = true;
         if self.work.gate.open {
-            return self.proceed(cpu, Toll::default());
+            return true;
         }
         self.work.gate.waiting.push(&mut self.tasks, task);
         self.work.gate.missing -= 1;
@@ -23,13 +22,15 @@ impl Sim<'_> {
             self.agenda.replan_timers();
         }
         self.block(cpu);
+        false
     }
 
-    /// The task wakes all that wait, or waits itself until all are there.
-    pub(crate) fn release_all(&mut self, cpu: CpuId, task: TaskId, sync: bool) {
+    /// The task wakes all that wait, or waits itself until all are there. Returns whether it proceeds.
+    pub(crate) fn release_all(&mut self, cpu: CpuId, task: TaskId, sync: bool) -> bool {
         if self.work.gate.missing > 0 {
             self.work.gate.parent = task;
-            return self.block(cpu);
+            self.block(cpu);
+            return false;
         }
         self.work.gate.open = true;
         self.next_op(task);
@@ -37,6 +38,6 @@ impl Sim<'_> {
         if let Some(first) = self.work.gate.waiting.take() {
             self.wake_later(task, first, flags);
         }
-        self.proceed(cpu, Toll::default());
+        true
     }
 }
