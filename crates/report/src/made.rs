@@ -3,8 +3,6 @@
 
 use serde::Serialize;
 
-use crate::html::markup::escape;
-
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Clone, Debug)]
@@ -13,14 +11,6 @@ pub struct Made {
     pub command: String,
     /// Day and time, UTC.
     pub date: String,
-}
-
-impl Made {
-    /// The last line of a page.
-    pub(crate) fn footer(&self) -> String {
-        let (command, date) = (escape(&self.command), escape(&self.date));
-        format!("Made by reveille {VERSION} on {date}: <code>{command}</code>")
-    }
 }
 
 #[derive(Serialize)]
