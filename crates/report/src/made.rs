@@ -13,6 +13,25 @@ pub struct Made {
     pub date: String,
 }
 
+/// A JSON object with these keys in this order; `key` alone is the variable of this name. A key may
+/// have serde's attributes.
+#[macro_export]
+macro_rules! object {
+    (@value $key:ident) => { $key };
+    (@value $key:ident $value:expr) => { $value };
+    ($($(#[$attribute:meta])* $key:ident $(: $value:expr)?),+ $(,)?) => {{
+        // Each key is the type of its value as well.
+        #[allow(non_camel_case_types)]
+        mod of_keys {
+            #[derive(serde::Serialize)]
+            pub struct Object<$($key),+> {
+                $($(#[$attribute])* pub $key: $key),+
+            }
+        }
+        of_keys::Object { $($key: $crate::object!(@value $key $($value)?)),+ }
+    }};
+}
+
 #[derive(Serialize)]
 struct Versioned<'a, T> {
     version: &'static str,
