@@ -12,13 +12,16 @@ use crate::number::TOO_FEW;
 pub fn verification_table(load: &Verification) -> String {
     let mut text = format!("{}\n", load.name);
     if let Some(control) = &load.control {
-        let p99 = control.p99_stretch.map_or_else(String::new, |[least, most]| {
-            format!("p99 is {least:.3} to {most:.3} times as predicted, and ")
-        });
+        let (p99, end) = match control.p99_stretch {
+            Some([least, most]) => {
+                (format!("p99 is {least:.3} to {most:.3} times as predicted, and "), "\n ")
+            }
+            None => (String::new(), ""),
+        };
         let _ = writeln!(
             text,
-            "  without a limit {p99}the kernel charges {:.0} us\n  more for a piece of work than it \
-             asks for",
+            "  without a limit {p99}the kernel charges {:.0} us{end} more for a piece of work than \
+             it asks for",
             control.charged_beyond_ns as f64 / 1e3
         );
     }
