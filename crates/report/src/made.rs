@@ -31,6 +31,7 @@ macro_rules! object {
         of_keys::Object { $($key: $crate::object!(@value $key $($value)?)),+ }
     }};
 }
+pub(crate) use object;
 
 #[derive(Serialize)]
 struct Versioned<'a, T> {

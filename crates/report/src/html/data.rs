@@ -9,8 +9,8 @@ use reveille_study::{Comparison, Direction, Metric, Row, RowKind, SideDetail};
 use serde::Serialize;
 
 use crate::group::{Group, groups, unique};
+use crate::made::object;
 use crate::number::Unit;
-use crate::object;
 
 /// Points of the latency curve that are kept: one for every 1/50 of the wake-ups,
 /// one for every 1/30 of the (logarithmic) width and the corners of wide gaps.

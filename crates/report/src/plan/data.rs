@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::rows::{Column, columns};
 use super::words::setting;
-use crate::object;
+use crate::made::object;
 
 #[derive(Serialize)]
 struct Setting<'a> {
