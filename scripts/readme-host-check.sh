@@ -34,6 +34,8 @@ def number(x, unit):
 
 
 def cell(spread, unit):
+    if spread.get("too_few"):
+        return "too few"
     if len(spread["modes"]) > 1:
         return " or ".join(f"{number(m['centre'], unit)} ({m['share']:.0%})" for m in spread["modes"])
     return f"{number(spread['median'], unit)} [{number(spread['min'], unit)}..{number(spread['max'], unit)}]"

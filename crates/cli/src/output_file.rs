@@ -12,9 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::errors::CliError;
 
-/// A writable output path.
 pub struct OutputFile {
-    /// The path the user gave.
     given: PathBuf,
     /// With symlinks resolved, so that writing replaces the target and not the link.
     target: PathBuf,
@@ -116,7 +114,6 @@ impl OutputFile {
         self.directory().join(format!(".{name}.reveille-lock"))
     }
 
-    /// The path the user gave.
     pub fn path(&self) -> &Path {
         &self.given
     }

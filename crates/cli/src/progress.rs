@@ -84,7 +84,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -9,15 +9,16 @@ use std::io::{self, ErrorKind};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use reveille_measure::Ns;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
+use crate::error::HostError;
 use crate::supervise::{Job, Runner, ended};
 use crate::sys::{clock, process, usage};
-use crate::{HostError, Ns};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunCommand {

@@ -3,20 +3,19 @@
 
 use std::ops::Range;
 
-use reveille_place::{Mistake, Source};
+use reveille_place::{InputError, Mistake, Source};
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
+use crate::cost::CostModel;
+use crate::machine::{Constant, DEFAULT_HZ, IdleState, MAX_FITTED, Machine, Measured, Origin};
 use crate::presets::{
     DEFAULT_COST_MODEL, cost_model_names, cost_model_text, file_of, machine_text, preset_names,
 };
 use crate::schema::{
     RawConstant, RawConstants, RawCostModel, RawIdle, RawMachine, RawMeasured, RawTopology,
 };
-use crate::{
-    Constant, CostModel, DEFAULT_HZ, IdleState, InputError, MAX_FITTED, Machine, Measured, Origin,
-    Shape, Topology, TopologyError,
-};
+use crate::topology::{Shape, Topology, TopologyError};
 
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 

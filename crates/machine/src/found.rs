@@ -4,8 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
+use reveille_place::InputError;
+
 use crate::file::base_machine;
-use crate::{CpuPlace, IdleState, InputError, Machine, Topology, TopologyError};
+use crate::machine::{IdleState, Machine};
+use crate::topology::{CpuPlace, Topology, TopologyError};
 
 /// One CPU with the source's own names of what it belongs to.
 #[derive(Clone, Copy, Debug)]

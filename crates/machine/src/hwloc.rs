@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use reveille_place::{Mistake, Source};
+use reveille_place::{InputError, Mistake, Source};
 use roxmltree::{Document, Node, NodeId, ParsingOptions};
 
 use crate::found::{self, FoundCpu};
+use crate::machine::Machine;
+use crate::topology::MAX_CPUS;
 use crate::unlike::{CpuKind, architecture_warning, kinds_warning};
-use crate::{InputError, MAX_CPUS, Machine};
 
 /// Elements that are read before a file is refused: some 8 per CPU are usual.
 const MAX_ELEMENTS: u32 = 1_000_000;

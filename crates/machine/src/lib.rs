@@ -38,16 +38,10 @@ pub use presets::{cost_model_names, preset_names};
 pub use restrict::{RestrictError, cpu_list};
 pub use reveille_place::{FileError, InputError};
 pub use topology::{
-    CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Shape, Topology, TopologyError,
+    CpuId, CpuPlace, Distance, MAX_CPUS, MAX_LLC_CPUS, MAX_THREADS, Shape, Topology, TopologyError,
 };
 pub use tunable::Tunable;
 
 pub use file::parse_toml;
 pub use hwloc::parse_hwloc;
 pub use sysfs::read_sysfs;
-
-/// A CPU (hardware thread) of a [`Topology`]: dense, from 0.
-pub type CpuId = u32;
-
-/// Nanoseconds.
-pub type Ns = u64;

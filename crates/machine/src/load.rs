@@ -4,8 +4,11 @@ use std::path::Path;
 
 use reveille_place::{InputError, InputKind, Mistake, read_input_text};
 
+use crate::file::parse_toml;
+use crate::hwloc::parse_hwloc;
+use crate::machine::Machine;
 use crate::presets::{cost_model_text, file_of, machine_text, preset_names};
-use crate::{Machine, parse_hwloc, parse_toml, read_sysfs};
+use crate::sysfs::read_sysfs;
 
 /// Loads a machine: a preset by name, `host` for this machine (from `/sys`), or
 /// the path of a machine file (`.toml`) or hwloc export (`.xml`).

@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 
-use crate::{CostError, CostModel, Topology};
+use crate::cost::{CostError, CostModel};
+use crate::topology::Topology;
 
 /// Timer frequency of a machine that does not state one: the kernel's default.
 pub const DEFAULT_HZ: u32 = 250;
@@ -39,7 +40,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The text, whatever the kind.
     pub fn text(&self) -> &str {
         match self {
             Origin::Cited(text) | Origin::Estimated(text) | Origin::Fitted(text) => text,
@@ -85,9 +85,7 @@ pub struct IdleState {
     pub name: String,
     /// From the wake-up signal to the first instruction after the idle instruction.
     pub exit_ns: u32,
-    /// Lowest plausible `exit_ns`.
     pub exit_low_ns: u32,
-    /// Highest plausible `exit_ns`.
     pub exit_high_ns: u32,
     /// Shortest idle time for which the state is worth entering.
     pub residency_ns: u32,

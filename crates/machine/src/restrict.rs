@@ -1,7 +1,8 @@
 //! A machine of which only some CPUs are used, as a process with an affinity mask sees it.
 
 use crate::found::{FoundCpu, numbered};
-use crate::{CpuId, Machine};
+use crate::machine::Machine;
+use crate::topology::CpuId;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestrictError {
@@ -66,7 +67,9 @@ pub fn cpu_list(cpus: &[CpuId]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Distance, load, parse_cpu_list};
+    use crate::cpulist::parse_cpu_list;
+    use crate::load::load;
+    use crate::topology::Distance;
     use proptest::prelude::*;
 
     #[test]

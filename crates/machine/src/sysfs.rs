@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use reveille_place::{InputError, Mistake};
 
+use crate::cpulist::parse_cpu_list;
 use crate::found::{self, FoundCpu};
+use crate::machine::{IdleState, Machine, Origin};
 use crate::unlike::{CpuKind, architecture_warning, kinds_warning};
-use crate::{IdleState, Machine, Origin, parse_cpu_list};
 
 /// Reads the machine whose sysfs is mounted at `root` (`/sys`).
 ///

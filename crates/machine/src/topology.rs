@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use crate::CpuId;
+/// A CPU (hardware thread) of a [`Topology`]: dense, from 0.
+pub type CpuId = u32;
 
 /// Most CPUs in one machine: eight times the largest `NR_CPUS` that x86 kernels offer, and what
 /// fits into the 16 bits of a CPU's number in the simulator.
@@ -69,7 +70,6 @@ pub enum TopologyError {
         whole: &'static str,
         of: u32,
     },
-    /// No CPU at all.
     #[error("there is no CPU")]
     NoCpu,
     /// More CPUs than [`MAX_CPUS`].

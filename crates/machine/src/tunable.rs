@@ -4,7 +4,8 @@
 
 use reveille_place::Mistake;
 
-use crate::{CostError, CostModel, Kind, Machine, Origin};
+use crate::cost::{CostError, CostModel, Kind};
+use crate::machine::{Machine, Origin};
 
 /// A number of a machine that [`Machine::set`] can move.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +106,7 @@ fn exit_key(state: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::load;
+    use crate::load::load;
 
     #[test]
     fn every_shipped_number_can_be_moved_to_both_ends_and_back() {

@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use crate::file::inherited;
-use crate::{Machine, Origin, Shape, Topology};
+use crate::machine::{Machine, Origin};
+use crate::topology::{Shape, Topology};
 
 impl Machine {
     /// The machine as the text of a machine file: [`parse_toml`](crate::parse_toml)
@@ -37,7 +38,7 @@ impl Machine {
             push(&mut text, format_args!("{key} = {n}\n"));
         }
         for c in &self.constants {
-            let same = |b: &crate::Constant| b.key == c.key && b.value == c.value;
+            let same = |b: &crate::machine::Constant| b.key == c.key && b.value == c.value;
             if c.inherited && base.constants.iter().any(same) {
                 continue;
             }
@@ -113,7 +114,9 @@ fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{load, parse_toml, preset_names};
+    use crate::file::parse_toml;
+    use crate::load::load;
+    use crate::presets::preset_names;
 
     #[test]
     fn a_written_machine_reads_back_as_it_was() {

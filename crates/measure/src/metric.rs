@@ -11,7 +11,6 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// A throughput.
     Higher,
     /// A time, a latency, a cost.
     Lower,

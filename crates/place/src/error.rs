@@ -19,7 +19,6 @@ pub enum InputError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Read(ReadError),
-    /// A mistake in a file.
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(Box<FileError>),

@@ -12,11 +12,12 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_host::cgroup::HostGroups;
 use reveille_host::program::{self, Setting};
 use reveille_machine::{CpuId, Machine};
-use reveille_measure::RunResult;
+use reveille_measure::{RunResult, enough_for};
 use reveille_policy::{BandwidthLimits, Groups, Policy};
 use reveille_usage::Usage;
 use serde::Serialize;
 
+use crate::facts::pieces;
 use crate::load::Load;
 use crate::plan::{Figures, Range};
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
@@ -34,7 +35,7 @@ const SLACK: f64 = 0.05;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// In most runs throttled share and p99 were as predicted.
+    /// In most runs throttled share and, of enough requests, p99 were as predicted.
     Agrees,
     /// Other programs disturbed most runs.
     Void,
@@ -42,10 +43,8 @@ pub enum Verdict {
     Disagrees,
 }
 
-/// Input of [`verify`].
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
-    /// The load.
     pub usage: &'a Usage,
     /// Settings to try, in order.
     pub settings: Vec<BandwidthLimits>,
@@ -53,24 +52,20 @@ pub struct Trial<'a> {
     pub machine: &'a Machine,
     /// CPUs of this host to run on.
     pub cpus: Vec<CpuId>,
-    /// Kernel to predict with.
     pub policy: Policy,
     /// CPU time that a CPU draws from the quota at once.
     pub slice_ns: Ns,
-    /// Phases per prediction.
     pub phases: u32,
     /// Runs under each setting, each in a fresh group, whose phase the kernel chooses.
     pub repeats: u32,
     /// Runs without a limit, before all others.
     pub controls: u32,
-    /// Seed of the simulation.
     pub seed: u64,
 }
 
 /// Result of one run on the host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// Its figures.
     pub figures: Figures<f64>,
     /// CPUs that other tasks used meanwhile.
     pub others_cpus: f64,
@@ -79,43 +74,38 @@ pub struct Measured {
 /// The host's own effect on the load, without any limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Control {
-    /// Prediction.
     pub predicted: Figures<Range>,
-    /// Measurements.
     pub measured: Vec<Measured>,
     /// CPU time that the kernel charges per request beyond its work.
     pub charged_beyond_ns: Ns,
-    /// Measured p99 divided by predicted: minimum and maximum.
-    pub p99_stretch: [f64; 2],
+    /// Measured p99 divided by predicted: minimum and maximum; `None` of too few requests.
+    pub p99_stretch: Option<[f64; 2]>,
 }
 
 /// A setting's prediction and measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
-    /// The setting.
     pub limits: BandwidthLimits,
     /// Prediction over phases.
     pub predicted: Figures<Range>,
-    /// One per run.
     pub measured: Vec<Measured>,
     /// Runs whose throttled share lies within the range, to one period.
     pub throttled_inside: u32,
-    /// Runs whose p99 lies within the predicted range.
-    pub p99_inside: u32,
+    /// Runs whose p99 lies within the predicted range; `None` if the load has too few requests for
+    /// a p99, as are those below that rest on it.
+    pub p99_inside: Option<u32>,
     /// Runs whose p99 lies within the range stretched by the control.
-    pub p99_inside_stretched: u32,
+    pub p99_inside_stretched: Option<u32>,
     /// Throttled share of the median run minus the range's median.
     pub throttled_off: f64,
     /// p99 of the median run divided by the range's median, minus 1.
-    pub p99_off: f64,
+    pub p99_off: Option<f64>,
     /// Verdict on the undisturbed runs.
     pub verdict: Verdict,
 }
 
-/// Result of [`verify`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
-    /// Name of the load.
     pub name: String,
     /// Runs without a limit.
     pub control: Option<Control>,
@@ -123,7 +113,6 @@ pub struct Verification {
     pub settings: Vec<Verified>,
     /// The worst verdict of all settings; void if none was tried.
     pub verdict: Verdict,
-    /// Number of CPUs used.
     pub cpus: u32,
 }
 
@@ -180,7 +169,7 @@ pub fn verify(
             tell();
         }
         let cpus = trial.cpus.len() as u32;
-        Ok(held_against(limits, predicted, measured, control.as_ref(), trial.usage.span_ns, cpus))
+        Ok(held_against(limits, predicted, measured, control.as_ref(), trial.usage, cpus))
     });
     let settings = settings.collect::<Result<Vec<Verified>, PlanError>>()?;
     let cpus = trial.cpus.len() as u32;
@@ -222,11 +211,11 @@ impl Host<'_> {
             self.trial.usage.demands.len().max(1) as f64 / self.trial.usage.span_ns.max(1) as f64;
         let charged_beyond_ns = ((used - asked) / pieces_per_ns).max(0.0) as Ns;
         let predicted = self.predicted(&charged(self.trial.usage, charged_beyond_ns), None)?;
-        let stretch = measured.iter().map(|run| run.figures.p99_ns / predicted.p99_ns.median);
-        let (least, most) = stretch.fold((f64::INFINITY, 0.0_f64), |(least, most), stretch| {
-            (least.min(stretch), most.max(stretch))
+        let p99_stretch = enough_for(pieces(self.trial.usage), 0.99).then(|| {
+            let stretch = measured.iter().map(|run| run.figures.p99_ns / predicted.p99_ns.median);
+            stretch.fold([f64::INFINITY, 0.0_f64], |[least, most], s| [least.min(s), most.max(s)])
         });
-        Ok(Some(Control { predicted, measured, charged_beyond_ns, p99_stretch: [least, most] }))
+        Ok(Some(Control { predicted, measured, charged_beyond_ns, p99_stretch }))
     }
 
     /// Predicts over phases of the period and of the tick, since the arrival's position in a tick
@@ -249,7 +238,9 @@ impl Host<'_> {
             Ok(self.stage.figures(load, &outcome, 0.0))
         });
         let runs: Vec<Figures<f64>> = runs.collect::<Result<_, PlanError>>()?;
-        Ok(Figures::over(&runs, Range::over))
+        let mut figures = Figures::over(&runs, Range::over);
+        figures.leave_out(pieces(usage), &[], Range::UNKNOWN);
+        Ok(figures)
     }
 
     /// One run in a fresh group.
@@ -269,7 +260,9 @@ impl Host<'_> {
         let ran = program::run(self.command, &load.program, &setting, &spec, self.stop)?;
         let others_cpus = others(&ran.result);
         let outcome = Outcome::of(ran.result);
-        Ok(Measured { figures: self.stage.figures(load, &outcome, 0.0), others_cpus })
+        let mut figures = self.stage.figures(load, &outcome, 0.0);
+        figures.leave_out(pieces(self.trial.usage), &[], f64::NAN);
+        Ok(Measured { figures, others_cpus })
     }
 }
 
@@ -285,25 +278,27 @@ fn held_against(
     predicted: Figures<Range>,
     measured: Vec<Measured>,
     control: Option<&Control>,
-    span_ns: Ns,
+    usage: &Usage,
     cpus: u32,
 ) -> Verified {
     let count = |inside: &dyn Fn(&Figures<f64>) -> bool| {
         measured.iter().filter(|run| inside(&run.figures)).count() as u32
     };
-    let one_period = limits.period_ns as f64 / span_ns as f64;
-    let [least, most] = control.map_or([1.0, 1.0], |control| control.p99_stretch);
+    let one_period = limits.period_ns as f64 / usage.span_ns as f64;
+    let told = enough_for(pieces(usage), 0.99);
+    let [least, most] = control.and_then(|control| control.p99_stretch).unwrap_or([1.0, 1.0]);
     let (throttled, p99) = (predicted.throttled_share, predicted.p99_ns);
     let within = |value: f64, low: f64, high: f64| value >= low && value <= high;
     let throttled_as_predicted = |run: &Figures<f64>| {
         within(run.throttled_share, throttled.min - one_period, throttled.max + one_period)
     };
     let throttled_inside = count(&throttled_as_predicted);
-    let p99_inside = count(&|run| within(run.p99_ns, p99.min, p99.max));
+    let p99_inside = told.then(|| count(&|run| within(run.p99_ns, p99.min, p99.max)));
     let (low, high) = (p99.min * least.min(1.0), p99.max * most.max(1.0));
-    let p99_inside_stretched = count(&|run| within(run.p99_ns, low, high));
+    let p99_inside_stretched = told.then(|| count(&|run| within(run.p99_ns, low, high)));
     let as_predicted = |run: &Figures<f64>| {
-        throttled_as_predicted(run) && within(run.p99_ns, low * (1.0 - SLACK), high * (1.0 + SLACK))
+        let p99 = !told || within(run.p99_ns, low * (1.0 - SLACK), high * (1.0 + SLACK));
+        throttled_as_predicted(run) && p99
     };
     let quiet = |run: &&Measured| run.others_cpus <= DISTURBED * f64::from(cpus);
     let valid: Vec<&Measured> = measured.iter().filter(quiet).collect();
@@ -321,7 +316,7 @@ fn held_against(
         p99_inside,
         p99_inside_stretched,
         throttled_off: middle_throttled - throttled.median,
-        p99_off: middle_p99 / p99.median - 1.0,
+        p99_off: told.then(|| middle_p99 / p99.median - 1.0),
         verdict,
         predicted,
         measured,
@@ -354,27 +349,35 @@ mod tests {
             ..Figures::default()
         };
         // 100 periods: one is a hundredth.
-        let span_ns = 10_000_000_000;
+        let usage = |pieces: usize| {
+            let mut usage = Usage::random("load", 1, 0.5, 1_000_000, 10_000_000_000, 1);
+            usage.demands.truncate(pieces);
+            usage
+        };
+        let load = &usage(1000);
         let runs = vec![run(40.5, 0.315), run(22.0, 0.305), run(9.0, 0.05)];
-        let alone = held_against(limits, predicted.clone(), runs.clone(), None, span_ns, 2);
+        let alone = held_against(limits, predicted.clone(), runs.clone(), None, load, 2);
         assert_eq!(
             (alone.p99_inside, alone.p99_inside_stretched, alone.throttled_inside),
-            (1, 1, 1)
+            (Some(1), Some(1), 1)
         );
-        assert!((alone.p99_off - 0.1).abs() < 1e-9 && (alone.throttled_off - 0.105).abs() < 1e-9);
+        assert!(
+            (alone.p99_off.unwrap() - 0.1).abs() < 1e-9
+                && (alone.throttled_off - 0.105).abs() < 1e-9
+        );
         let control = Control {
             predicted: Figures::default(),
             measured: Vec::new(),
             charged_beyond_ns: 0,
-            p99_stretch: [0.85, 1.02],
+            p99_stretch: Some([0.85, 1.02]),
         };
         let stretched =
-            held_against(limits, predicted.clone(), runs.clone(), Some(&control), span_ns, 2);
-        assert_eq!((stretched.p99_inside, stretched.p99_inside_stretched), (1, 3));
+            held_against(limits, predicted.clone(), runs.clone(), Some(&control), load, 2);
+        assert_eq!((stretched.p99_inside, stretched.p99_inside_stretched), (Some(1), Some(3)));
 
         // The first two are within 5% or a period; the third's throttled share is not.
         let verdict = |runs: Vec<Measured>| {
-            held_against(limits, predicted.clone(), runs, None, span_ns, 2).verdict
+            held_against(limits, predicted.clone(), runs, None, load, 2).verdict
         };
         let disturbed = |run: &Measured| Measured { others_cpus: 1.75, ..run.clone() };
         assert_eq!(verdict(vec![run(41.9, 0.305), runs[1].clone()]), Verdict::Agrees);
@@ -383,5 +386,10 @@ mod tests {
         assert_eq!(verdict(vec![disturbed(&runs[2])]), Verdict::Void);
         assert_eq!(verdict(vec![runs[1].clone(), disturbed(&runs[2])]), Verdict::Agrees);
         assert_eq!(verdict(Vec::new()), Verdict::Void);
+
+        // Of 999 requests there is no p99: throttling alone decides.
+        let far = vec![run(f64::NAN, 0.305)];
+        let few = held_against(limits, predicted.clone(), far, None, &usage(999), 2);
+        assert_eq!((few.p99_inside, few.p99_off, few.verdict), (None, None, Verdict::Agrees));
     }
 }

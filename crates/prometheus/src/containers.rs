@@ -18,11 +18,9 @@ const RANDOM: &str = "[bcdfghjklmnpqrstvwxz2456789]";
 /// Which containers are meant; all if nothing is given.
 #[derive(Clone, Debug, Default)]
 pub struct Selector {
-    /// Of this namespace.
     pub namespace: Option<String>,
     /// Of this workload's pods.
     pub workload: Option<Workload>,
-    /// Of this name.
     pub container: Option<String>,
     /// Whose series have these labels.
     pub labels: Vec<Select>,

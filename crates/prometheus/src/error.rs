@@ -4,7 +4,6 @@ use miette::Diagnostic;
 use reveille_place::{InputError, Mistake};
 use thiserror::Error;
 
-/// Why there is no recording.
 #[derive(Debug, Error, Diagnostic)]
 pub enum ServerError {
     /// An option is wrong, or the answers are no recording.

@@ -5,7 +5,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use reveille_study::{FileError, InputError, StudyError};
 
-/// What Python is told.
 #[derive(Default)]
 struct Told<'a> {
     message: String,
@@ -22,7 +21,6 @@ pub fn raised(py: Python<'_>, error: &StudyError) -> PyErr {
     Told { input: error.is_input(), place, option, ..Told::of(error) }.raise(py)
 }
 
-/// A mistake in a file.
 pub fn of_file(py: Python<'_>, error: &InputError) -> PyErr {
     Told { input: true, place: error.place(), ..Told::of(error) }.raise(py)
 }

@@ -8,7 +8,7 @@ use crate::export::{direction_key, number as cell, optional, shares, verdict_key
 use crate::host::host_facts;
 use crate::made::json_text;
 use crate::number::{self, UNDEFINED, Unit};
-use crate::printed::verdict_word;
+use crate::printed::{TOO_FEW, verdict_word};
 use crate::table::{NARROWEST, Page, warnings};
 
 /// Renders `a` for a terminal of `width` columns (less than 60 is taken as 60). With
@@ -32,6 +32,9 @@ pub fn agreement_table(a: &Agreement, width: usize, explain: bool) -> String {
     page.line("");
     page.line(&score(a));
     page.wrapped("", LEGEND);
+    if a.rows.iter().any(AgreementRow::has_too_few) {
+        page.wrapped("", TOO_FEW);
+    }
     partial(&mut page, a);
     page.text
 }
@@ -116,8 +119,16 @@ pub(crate) fn figures(row: &AgreementRow) -> [String; 2] {
         }
         AgreementKind::Runs => [row.predicted_runs, row.measured_runs]
             .map(|runs| runs.map_or("-".into(), |r| format!("{} of {}", r.above, r.of))),
-        AgreementKind::Change => [row.predicted_change_pct, row.measured_change_pct]
-            .map(|pct| pct.map_or("-".into(), number::change)),
+        AgreementKind::Change => {
+            let change = |s: &Spread, pct: Option<f64>| match s.too_few {
+                true => number::TOO_FEW.into(),
+                false => pct.map_or("-".into(), number::change),
+            };
+            [
+                change(&row.predicted, row.predicted_change_pct),
+                change(&row.measured, row.measured_change_pct),
+            ]
+        }
     }
 }
 
@@ -135,6 +146,7 @@ fn spread(unit: Unit, s: &Spread) -> String {
         return s.modes.iter().map(mode).collect::<Vec<_>>().join(" | ");
     }
     match s.samples.len() {
+        _ if s.too_few => number::TOO_FEW.into(),
         0 => UNDEFINED.into(),
         _ if s.min == s.max || !s.median.is_finite() => figure(s.median),
         _ => format!("{} [{}..{}]", figure(s.median), figure(s.min), figure(s.max)),

@@ -3,8 +3,6 @@
 
 use serde::Serialize;
 
-use crate::html::markup::escape;
-
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Clone, Debug)]
@@ -15,13 +13,25 @@ pub struct Made {
     pub date: String,
 }
 
-impl Made {
-    /// The last line of a page.
-    pub(crate) fn footer(&self) -> String {
-        let (command, date) = (escape(&self.command), escape(&self.date));
-        format!("Made by reveille {VERSION} on {date}: <code>{command}</code>")
-    }
+/// A JSON object with these keys in this order; `key` alone is the variable of this name. A key may
+/// have serde's attributes.
+#[macro_export]
+macro_rules! object {
+    (@value $key:ident) => { $key };
+    (@value $key:ident $value:expr) => { $value };
+    ($($(#[$attribute:meta])* $key:ident $(: $value:expr)?),+ $(,)?) => {{
+        // Each key is the type of its value as well.
+        #[allow(non_camel_case_types)]
+        mod of_keys {
+            #[derive(serde::Serialize)]
+            pub struct Object<$($key),+> {
+                $($(#[$attribute])* pub $key: $key),+
+            }
+        }
+        of_keys::Object { $($key: $crate::object!(@value $key $($value)?)),+ }
+    }};
 }
+pub(crate) use object;
 
 #[derive(Serialize)]
 struct Versioned<'a, T> {

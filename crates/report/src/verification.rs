@@ -4,17 +4,24 @@ use std::fmt::Write as _;
 
 use reveille_plan::{Verdict, Verification};
 
+use crate::number::TOO_FEW;
+
 /// A table of all settings of one load. `!` marks runs outside of the predicted range: of
 /// throttled periods by more than one period, of p99 also when the range is as wide as the
 /// control runs were off.
 pub fn verification_table(load: &Verification) -> String {
     let mut text = format!("{}\n", load.name);
     if let Some(control) = &load.control {
-        let [least, most] = control.p99_stretch;
+        let (p99, end) = match control.p99_stretch {
+            Some([least, most]) => {
+                (format!("p99 is {least:.3} to {most:.3} times as predicted, and "), "\n ")
+            }
+            None => (String::new(), ""),
+        };
         let _ = writeln!(
             text,
-            "  without a limit p99 is {least:.3} to {most:.3} times as predicted, and the kernel \
-             charges {:.0} us\n  more for a piece of work than it asks for",
+            "  without a limit {p99}the kernel charges {:.0} us{end} more for a piece of work than \
+             it asks for",
             control.charged_beyond_ns as f64 / 1e3
         );
     }
@@ -27,9 +34,21 @@ pub fn verification_table(load: &Verification) -> String {
         let (t, p) = (&v.predicted.throttled_share, &v.predicted.p99_ns);
         for run in &v.measured {
             let inside = |runs: u32| if runs == v.measured.len() as u32 { ' ' } else { '!' };
+            let p99 = match v.p99_inside_stretched {
+                None => format!("{TOO_FEW:>10}{:>32}", ""),
+                Some(stretched) => format!(
+                    "{:>10.1}{}{:>9.1}{:>7.1}{:>7.1}{:>+7.1}%",
+                    ms(run.figures.p99_ns),
+                    inside(stretched),
+                    ms(p.min),
+                    ms(p.median),
+                    ms(p.max),
+                    100.0 * (run.figures.p99_ns / p.median - 1.0),
+                ),
+            };
             let _ = writeln!(
                 text,
-                "{:>7.1}{:>7.0}{:>7.1}{:>10.1}{}{:>6.1}{:>5.1}{:>5.1}{:>10.1}{}{:>9.1}{:>7.1}{:>7.1}{:>+7.1}%{:>7.2}",
+                "{:>7.1}{:>7.0}{:>7.1}{:>10.1}{}{:>6.1}{:>5.1}{:>5.1}{p99}{:>7.2}",
                 ms(v.limits.quota_ns.unwrap_or(0) as f64),
                 ms(v.limits.period_ns as f64),
                 ms(v.limits.burst_ns as f64),
@@ -38,15 +57,13 @@ pub fn verification_table(load: &Verification) -> String {
                 100.0 * t.min,
                 100.0 * t.median,
                 100.0 * t.max,
-                ms(run.figures.p99_ns),
-                inside(v.p99_inside_stretched),
-                ms(p.min),
-                ms(p.median),
-                ms(p.max),
-                100.0 * (run.figures.p99_ns / p.median - 1.0),
                 run.others_cpus,
             );
         }
+    }
+    if load.settings.iter().any(|v| v.p99_inside.is_none()) {
+        text += "  too few: p99 needs 1000 requests, and the load has fewer; verdict by throttled periods \
+                 alone\n";
     }
     text
 }

@@ -87,16 +87,7 @@ fn states_are_shown_with_their_shares_and_never_as_a_mean() {
 
 #[test]
 fn shows_figures_of_every_kind() {
-    let text = page(&[common::kinds()]);
-    for part in [
-        "+13.0% (34.757 -> 30.7527s)",
-        "variant 83.39%",
-        "2.345",
-        "base 6 of 10 | base 2 of 3",
-        "at least 46.0",
-    ] {
-        assert!(text.contains(part), "no `{part}` in\n{text}");
-    }
+    insta::assert_snapshot!("kinds", page(&[common::kinds()]));
 }
 
 #[test]

@@ -44,7 +44,6 @@ pub struct Edit {
 pub struct WorkloadPart {
     /// Its name, and parameters and task groups behind it if it is given any.
     pub name: String,
-    /// Hash of its file.
     pub digest: String,
     /// `16`, or `50%` of the machine's CPUs.
     pub loads: Vec<String>,
@@ -89,7 +88,6 @@ pub struct Point {
     pub constants: Vec<f64>,
 }
 
-/// All that a sweep runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
     /// [`MODEL`] of the command that ran it.

@@ -11,7 +11,6 @@ pub struct Effect {
     pub edits: String,
     pub workload: String,
     pub metric: String,
-    /// Cells with a change.
     pub cells: usize,
     /// Of these, better and worse by more than the noise of the repeats.
     pub better: usize,

@@ -21,7 +21,6 @@ pub enum SweepError {
     #[error("cannot write {}: {error}", path.display())]
     #[diagnostic(help("free space there and run the same command again: finished cells are kept"))]
     Journal { path: PathBuf, error: io::Error },
-    /// Cells that no input has.
     #[error("{missing} of {cells} cells are missing{shards}, such as {example}")]
     #[diagnostic(help("run `reveille sweep` with the missing shards, and merge all of them"))]
     Missing {

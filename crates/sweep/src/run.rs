@@ -123,7 +123,6 @@ impl Sweep {
     }
 }
 
-/// What threads share.
 struct Work<'a> {
     sweep: &'a Sweep,
     journal: &'a Journal,

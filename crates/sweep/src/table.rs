@@ -8,7 +8,6 @@ use crate::design::{Cell, Design, MetricPart};
 use crate::journal::{Outcome, Outcomes};
 use crate::run::cells;
 
-/// A column by its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// As in the file.

@@ -15,7 +15,6 @@ const MAX_SHARES: u128 = 5_000_000;
 pub(crate) struct Spread {
     pub(crate) threads: u32,
     pub(crate) demands: Vec<Demand>,
-    /// Length of a slot.
     pub(crate) slot_ns: Ns,
 }
 

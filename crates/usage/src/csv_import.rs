@@ -38,7 +38,6 @@ struct TimeColumn {
     unit_ns: Ns,
 }
 
-/// Positions of the columns.
 struct Header {
     at: TimeColumn,
     cpu: TimeColumn,

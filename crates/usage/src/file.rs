@@ -33,11 +33,8 @@ impl Format {
 /// The content of a file that holds a recording or a part of one.
 #[derive(Clone, Debug)]
 pub struct UsageFile {
-    /// The path the user gave.
     pub path: PathBuf,
-    /// Its content.
     pub bytes: Vec<u8>,
-    /// Detected format.
     pub format: Format,
 }
 

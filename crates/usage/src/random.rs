@@ -4,7 +4,6 @@ use reveille_measure::Random;
 
 use crate::{Demand, Ns, Usage};
 
-/// Shortest request.
 const SHORTEST_NS: f64 = 10_000.0;
 
 impl Usage {

@@ -3,7 +3,6 @@
 use reveille_policy::BandwidthLimits;
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds.
 pub type Ns = u64;
 
 /// One request: when it could start, and its CPU time.
@@ -28,7 +27,6 @@ pub struct Demand {
 /// The three bandwidth counters start at 0 with the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sample {
-    /// Time of the sample.
     pub at_ns: Ns,
     /// CPU time used since the previous sample, or since the start.
     pub runtime_ns: Ns,
@@ -38,7 +36,6 @@ pub struct Sample {
     pub nr_periods: u64,
     /// Periods in which the group ran out of quota.
     pub nr_throttled: u64,
-    /// Throttled time, summed over CPUs.
     pub throttled_ns: Ns,
 }
 
@@ -57,10 +54,7 @@ pub enum Origin {
     Requests,
     /// Averages over long steps from a monitoring system. They show nothing shorter than a step,
     /// and no latency.
-    Averaged {
-        /// Length of a step.
-        step_ns: Ns,
-    },
+    Averaged { step_ns: Ns },
 }
 
 /// A recording of one group's demand for CPU time.

@@ -21,30 +21,19 @@ struct Run {
 pub struct PeriodUse {
     /// Median over periods; `None` if there are too few ([`enough_for`]).
     pub p50: Option<f64>,
-    /// 95% quantile.
     pub p95: Option<f64>,
-    /// 99% quantile.
     pub p99: Option<f64>,
-    /// Maximum.
     pub max: f64,
 }
 
-/// Summary of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Name of the recording.
     pub name: String,
-    /// How it was made.
     pub origin: Origin,
-    /// Length.
     pub span_ns: Ns,
-    /// Number of threads.
     pub threads: u32,
-    /// Number of demands.
     pub demands: usize,
-    /// Number of samples.
     pub samples: usize,
-    /// Mean CPUs used.
     pub mean_cpus: f64,
     /// Maximum number of threads busy at once on unlimited CPUs.
     pub max_parallel: u32,
@@ -54,9 +43,7 @@ pub struct Summary {
     pub limits: Option<BandwidthLimits>,
     /// Periods counted during the recording.
     pub nr_periods: u64,
-    /// Throttled periods.
     pub nr_throttled: u64,
-    /// Throttled time, summed over CPUs.
     pub throttled_ns: Ns,
     /// CPUs of the recorded host, if known.
     pub host_cpus: Option<u32>,
@@ -69,7 +56,6 @@ pub struct Summary {
 }
 
 impl Usage {
-    /// Mean CPUs used.
     pub fn mean_cpus(&self) -> f64 {
         let cpu_ns: u128 = self.demands.iter().map(|demand| u128::from(demand.cpu_ns)).sum();
         cpu_ns as f64 / self.span_ns as f64
@@ -170,7 +156,6 @@ impl Usage {
         ))
     }
 
-    /// Warnings besides the recorder's own.
     pub fn check(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.demands.iter().all(|demand| demand.cpu_ns == 0) {
@@ -213,7 +198,6 @@ impl Usage {
         cpu_ns.iter().filter(|&&cpu_ns| cpu_ns > u128::from(self.span_ns)).count()
     }
 
-    /// Summarizes the recording.
     pub fn summary(&self) -> Summary {
         let last = self.samples.last().copied().unwrap_or_default();
         Summary {

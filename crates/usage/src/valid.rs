@@ -6,7 +6,6 @@ use crate::{InputError, Ns, Origin, Usage};
 
 /// Longest recording: 31 days. Sums of a billion such times fit 128 bits, differences 63.
 pub const MAX_SPAN_NS: Ns = 31 * 86_400 * 1_000_000_000;
-/// Maximum number of threads.
 pub const MAX_THREADS: u32 = 65_536;
 /// Maximum number of demands and samples together.
 pub const MAX_ROWS: usize = 50_000_000;

@@ -4,7 +4,7 @@
 use reveille_measure::{DurationError, duration_ns};
 use reveille_place::Mistake;
 
-use crate::Ns;
+use crate::program::Ns;
 
 /// No time in a workload is longer than this.
 pub(crate) const MAX_TIME_NS: Ns = 3_600_000_000_000;
@@ -33,7 +33,6 @@ impl Kind {
         }
     }
 
-    /// Reads a value without `$`.
     pub(crate) fn parse(self, text: &str) -> Result<u64, Mistake> {
         match self {
             Kind::Count => parse_count(text),
@@ -131,7 +130,6 @@ fn divisor(amount: &Amount, params: &[u64]) -> Result<u64, Mistake> {
     }
 }
 
-/// Maximum nesting of parentheses.
 const MAX_PARENTHESES: u32 = 8;
 
 /// Reads an amount from left to right.

@@ -8,9 +8,11 @@ use reveille_place::Mistake;
 
 use crate::amount::{Amount, MAX_TIME_NS, ParamKind};
 use crate::channels::{ChannelRef, Which};
+use crate::error::WorkloadError;
+use crate::file::Workload;
 use crate::operation::{Code, OpSource, flatten};
+use crate::program::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec};
 use crate::task::{Process, TaskSource};
-use crate::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec, Workload, WorkloadError};
 
 /// A run has no more tasks, channels or lists than this.
 const MAX_TASKS: u64 = 1_000_000;
@@ -104,7 +106,7 @@ impl Workload {
         if let Some(unknown) = params.keys().find(|name| !known.clone().any(|k| k == *name)) {
             return Err(wrong(unknown, Mistake::unknown("parameter", unknown, known)));
         }
-        let value = |(param, kind): (&crate::Param, &ParamKind)| {
+        let value = |(param, kind): (&crate::file::Param, &ParamKind)| {
             let text = params.get(&param.name).unwrap_or(&param.default);
             kind.parse(text.trim()).map_err(|mistake| wrong(&param.name, mistake))
         };

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
 
-use crate::{Workload, WorkloadError};
+use crate::error::WorkloadError;
+use crate::file::Workload;
 
 macro_rules! catalogue {
     ($($name:literal),* $(,)?) => {

@@ -4,8 +4,9 @@
 use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind, ParamKind};
+use crate::error::WorkloadError;
+use crate::program::ChannelKind;
 use crate::table::{Entry, Table};
-use crate::{ChannelKind, WorkloadError};
 
 /// One name under `channels`.
 #[derive(Clone, Debug)]

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use reveille_place::Mistake;
 
 use crate::build::PARENT;
+use crate::error::WorkloadError;
+use crate::file::Workload;
 use crate::operation::{Code, OpSource, flatten};
+use crate::program::MetricKind;
 use crate::table::Table;
 use crate::task::TaskSource;
-use crate::{MetricKind, Workload, WorkloadError};
 
 impl Workload {
     /// Checks the file as a whole, then its tasks.

@@ -6,11 +6,12 @@ use toml::de::DeTable;
 
 use crate::amount::{Kind, ParamKind};
 use crate::channels::{self, ChannelSource};
+use crate::error::WorkloadError;
 use crate::names::Names;
 use crate::operation::{Code, flatten};
+use crate::program::{Metric, MetricKind};
 use crate::table::Table;
 use crate::task::{self, TaskSource};
-use crate::{Metric, MetricKind, WorkloadError};
 
 /// A workload as its file describes it: tasks that know neither load nor parameters yet.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use reveille_place::Mistake;
 
-use crate::WorkloadError;
 use crate::amount::{Amount, Kind};
 use crate::channels::{ChannelRef, reference};
+use crate::error::WorkloadError;
 use crate::names::Names;
 use crate::program::MAX_DEPTH;
 use crate::table::{Entry, Table};

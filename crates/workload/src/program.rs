@@ -18,7 +18,6 @@ pub struct Program {
     pub channels: Vec<ChannelKind>,
     /// Number of lists that tasks join to be woken as a batch.
     pub n_lists: u32,
-    /// Number of mutexes.
     pub n_locks: u32,
     /// Work that arrives from outside; empty if the tasks make all of theirs.
     #[serde(default)]
@@ -223,7 +222,6 @@ pub enum Op {
     Request {
         /// First of them within the instance.
         first: u16,
-        /// How many there are.
         among: u32,
         /// To how many requests are sent now.
         count: u32,
@@ -278,7 +276,6 @@ pub enum Op {
 
 /// A loop of this many rounds does not end within a run.
 pub const FOR_EVER: u32 = u32::MAX;
-/// Maximum nesting of loops.
 pub const MAX_DEPTH: usize = 4;
 
 /// What a run is judged by.

@@ -7,7 +7,7 @@ use reveille_place::{Mistake, Source};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 
 /// A table of a workload file and where it stands.
 pub(crate) struct Table<'a> {
@@ -25,7 +25,6 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The whole document.
     pub(crate) fn document(source: &'a Source, document: &'a Spanned<DeTable<'a>>) -> Self {
         Table { source, span: 0..0, table: document.get_ref() }
     }

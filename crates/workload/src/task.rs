@@ -7,10 +7,11 @@ use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind};
 use crate::channels::{choice, meanings};
+use crate::error::WorkloadError;
 use crate::names::Names;
 use crate::operation::{Code, OpSource, PROGRAM, amount, flatten, program};
+use crate::program::FOR_EVER;
 use crate::table::{Entry, Table};
-use crate::{FOR_EVER, WorkloadError};
 
 /// One `[[task]]` of a file.
 #[derive(Clone, Debug)]

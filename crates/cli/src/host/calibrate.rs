@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reveille_host::calibrate::{
-    Calibration, Derived, Host, Measurement, Noise, allowed_cpus, derive, measure, pairs, plan,
+    Calibration, Host, Measurement, Noise, allowed_cpus, derive, measure, pairs, plan,
 };
 use reveille_host::{HostError, Watch};
 use reveille_machine::{IdleState, Machine};
@@ -53,33 +53,6 @@ pub struct CalibrateArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct CalibrationJson<'a> {
-    output: String,
-    machine: &'a str,
-    topology: String,
-    hz: u32,
-    host: &'a Host,
-    noisy: bool,
-    complaints: &'a [String],
-    /// Sampled once before measuring, so its spread is unknown and 0.
-    noise_before: Noise,
-    noise: Noise,
-    measurements: &'a [Measurement],
-    constants: &'a [Derived],
-    idle: Vec<IdleJson<'a>>,
-    defaults: &'a [&'static str],
-    warnings: &'a [String],
-}
-
-#[derive(Serialize)]
-struct IdleJson<'a> {
-    #[serde(flatten)]
-    state: &'a IdleState,
-    kind: &'static str,
-    how: &'a str,
-}
-
 pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
     let output = new_file(&args.output, args.force)?;
     let base = reveille_machine::load("host")?;
@@ -103,7 +76,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
         HostError::input("the machine found cannot be written", "report it with the --json output")
     })?;
     if args.json {
-        print_json(&CalibrationJson {
+        print_json(&reveille_report::object! {
             output: output.path().display().to_string(),
             machine: &found.machine.name,
             topology: found.machine.topology.describe(),
@@ -111,11 +84,12 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
             host: &host,
             noisy: !complaints.is_empty(),
             complaints: &complaints,
+            // Sampled once before measuring, so its spread is unknown and 0.
             noise_before,
             noise,
             measurements: &measured,
             constants: &found.derived,
-            idle: found.machine.idle.iter().map(idle_json).collect(),
+            idle: found.machine.idle.iter().map(idle_json).collect::<Vec<_>>(),
             defaults: &found.defaults,
             warnings: &found.warnings,
         })?;
@@ -147,7 +121,6 @@ pub fn calibrated(stop: &AtomicBool) -> Result<Machine, CliError> {
     Ok(found.machine)
 }
 
-/// One measurement of everything.
 struct Taken {
     found: Calibration,
     host: Host,
@@ -268,6 +241,6 @@ fn table(found: &Calibration) -> String {
     columns(&rows)
 }
 
-fn idle_json(s: &IdleState) -> IdleJson<'_> {
-    IdleJson { state: s, kind: s.origin.kind(), how: s.origin.text() }
+fn idle_json(s: &IdleState) -> impl Serialize {
+    reveille_report::object! { #[serde(flatten)] state: s, kind: s.origin.kind(), how: s.origin.text() }
 }

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use reveille_host::HostError;
-use reveille_policy::{Message, MessageKind, POLICY_INTERFACE, POLICY_TEMPLATE, PolicyFile};
+use reveille_policy::{MessageKind, POLICY_INTERFACE, POLICY_TEMPLATE, PolicyFile};
 use reveille_study::On;
-use serde::Serialize;
 
 use crate::errors::{CliError, WRONG_INPUT, say};
 use crate::isolated;
@@ -44,14 +43,6 @@ pub struct CheckArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct CheckJson<'a> {
-    file: String,
-    ok: bool,
-    interface: u32,
-    messages: &'a [Message],
-}
-
 pub fn policy(command: &PolicyCommand) -> Result<ExitCode, CliError> {
     match command {
         PolicyCommand::New(args) => new(args),
@@ -74,8 +65,9 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let messages = &draft.messages;
     let errors = messages.iter().filter(|m| m.kind == MessageKind::Error).count();
     if args.json {
-        let (ok, interface) = (errors == 0, POLICY_INTERFACE);
-        print_json(&CheckJson { file: name, ok, interface, messages })?;
+        let ok = errors == 0;
+        let interface = POLICY_INTERFACE;
+        print_json(&reveille_report::object! { file: name, ok, interface, messages })?;
         return Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(WRONG_INPUT) });
     }
     for m in messages {

@@ -83,7 +83,6 @@ struct ShowArgs {
     html: Option<PathBuf>,
 }
 
-/// JSON of `sweep` and `merge`.
 #[derive(Serialize)]
 struct Summary<'a> {
     name: &'a str,
@@ -106,7 +105,6 @@ struct Failure {
     example: String,
 }
 
-/// Runs or resumes a sweep.
 pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let spec = Spec::read(&args.spec)?;

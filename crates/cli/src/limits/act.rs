@@ -93,7 +93,6 @@ impl ActArgs {
         Ok(self.apply.as_deref().map(LiveGroup::open).transpose()?)
     }
 
-    /// The settings of `--try`.
     pub fn also(&self) -> Result<Vec<BandwidthLimits>, CliError> {
         let parsed = self.also.iter().map(|text| parse_limits("--try", text));
         Ok(parsed.collect::<Result<_, _>>()?)

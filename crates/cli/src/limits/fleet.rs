@@ -87,7 +87,6 @@ impl LookArgs {
     }
 }
 
-/// Ranks recordings, or merges shards.
 pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
     let look = Look::new(&args.look)?;
     let json = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
@@ -119,12 +118,10 @@ pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
     look.at(&recordings, shard, Vec::new(), &stop)
 }
 
-/// A recording to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Recording {
     /// Path relative to the argument; decides which shard it is in.
     pub name: String,
-    /// Path to open.
     pub path: PathBuf,
 }
 

@@ -138,7 +138,6 @@ struct Document<'a> {
     applied: Option<&'a Applied>,
 }
 
-/// Plans for a recording.
 pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let html = PageFile::prepare(args.html.as_deref())?;
     let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;

@@ -88,7 +88,6 @@ pub struct PrometheusArgs {
 pub struct To<'a> {
     /// A file; with `--all`, a directory.
     pub output: &'a Path,
-    /// Overwrite existing files.
     pub force: bool,
 }
 

@@ -9,8 +9,7 @@ use reveille_host::HostError;
 use reveille_host::cgroup::LiveGroup;
 use reveille_host::record::{Ended, How, RecordCost, RecordOptions, Recording, record};
 use reveille_measure::{duration_ns, seconds_text};
-use reveille_usage::{MAX_ROWS, MAX_SPAN_NS, Ns, Origin, Summary};
-use serde::Serialize;
+use reveille_usage::{MAX_ROWS, MAX_SPAN_NS, Ns, Origin};
 
 use crate::errors::{CliError, INTERRUPTED, say};
 use crate::limits::prometheus::{PrometheusArgs, To, record_prometheus};
@@ -58,17 +57,6 @@ pub enum Way {
     Auto,
     Trace,
     Sample,
-}
-
-/// The object of `--json`.
-#[derive(Serialize)]
-struct Shown<'a> {
-    file: String,
-    bytes: usize,
-    ended: Ended,
-    usage: &'a Summary,
-    cost: &'a RecordCost,
-    overhead_cpus: f64,
 }
 
 /// Records, writes, and prints a summary.
@@ -190,7 +178,7 @@ fn keep_elsewhere(bytes: &[u8]) {
 fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(), CliError> {
     let (usage, cost) = (recording.usage.summary(), &recording.cost);
     if args.prometheus.json() {
-        return output::print_json(&Shown {
+        return output::print_json(&reveille_report::object! {
             file: args.output.display().to_string(),
             bytes,
             ended: recording.ended,

@@ -21,7 +21,6 @@ pub struct UsageShowArgs {
     json: bool,
 }
 
-/// Prints a recording's summary.
 pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode, CliError> {
     let summary = Usage::read(&args.file)?.summary();
     if args.json {

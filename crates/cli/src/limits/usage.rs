@@ -19,7 +19,6 @@ pub enum UsageCommand {
     Show(UsageShowArgs),
 }
 
-/// Runs the subcommand.
 pub fn usage(command: &UsageCommand) -> Result<ExitCode, CliError> {
     match command {
         UsageCommand::Record(args) => usage_record(args),

@@ -2,80 +2,39 @@
 
 use std::fmt::Write;
 
-use reveille_study::{DemandKind, Direction, FLUID, InterferenceCase, JointPublished};
-use reveille_study::{LoadIs, NO_BURST, Side};
+use reveille_report::object;
+use reveille_study::{
+    DemandKind, FLUID, InterferenceCase, JointMeasure, JointPublished, LoadIs, Metric, NO_BURST,
+    Side,
+};
 use serde::Serialize;
 
 use super::layout::entry;
 
-/// JSON of one case.
-#[derive(Serialize)]
-pub struct InterferenceJson {
-    name: String,
-    /// `fluid`.
-    machine: &'static str,
-    /// `burst=0%`.
-    base: &'static str,
-    /// `exponential`, `poisson` or `pareto`.
-    demand: &'static str,
-    /// One request in percent of the quota; null unless `poisson`.
-    step_pct: Option<f64>,
-    /// Null unless `pareto`.
-    alpha: Option<f64>,
-    groups: usize,
-    cpus: f64,
-    /// `use` or `quantile`.
-    load_is: &'static str,
-    loads: Vec<u64>,
-    variants: Vec<String>,
-    metrics: Vec<JointMetricJson>,
-    periods: u64,
-    repeats: u32,
-    published: Vec<JointPublishedJson>,
-}
-
-#[derive(Serialize)]
-struct JointMetricJson {
-    key: &'static str,
-    name: String,
-    direction: Direction,
-}
-
-#[derive(Serialize)]
-struct JointPublishedJson {
-    /// `interference`.
-    kind: &'static str,
-    load: u64,
-    variant: String,
-    metric: String,
-    base: Option<f64>,
-    variant_value: Option<f64>,
-    source: String,
-}
-
-/// One case as JSON.
-pub fn json(c: &InterferenceCase) -> InterferenceJson {
+/// Of `poisson` alone `step_pct`, one request in percent of the quota; of `pareto` alone `alpha`.
+pub fn json(c: &InterferenceCase) -> impl Serialize {
     let (demand, step_pct, alpha) = match c.demand {
         DemandKind::Exponential => ("exponential", None, None),
         DemandKind::Poisson { step } => ("poisson", Some(100.0 * step), None),
         DemandKind::Pareto { alpha } => ("pareto", None, Some(alpha)),
     };
-    let metric = |m: &&reveille_study::JointMeasure| JointMetricJson {
-        key: m.key,
-        name: m.metric().to_string(),
-        direction: m.metric().direction,
+    let metric = |m: &&JointMeasure| {
+        let Metric { direction, .. } = m.metric();
+        object! { key: m.key, name: m.metric().to_string(), direction }
     };
-    let published = |p: &JointPublished| JointPublishedJson {
-        kind: "interference",
-        load: c.loads[p.load],
-        variant: c.variants[p.variant].name.clone(),
-        metric: c.metrics[p.metric].metric().to_string(),
-        base: (p.side == Side::Base).then_some(p.value),
-        variant_value: (p.side == Side::Variant).then_some(p.value),
-        source: p.source.clone(),
+    let published = |p: &JointPublished| {
+        object! {
+            kind: "interference",
+            load: c.loads[p.load],
+            variant: c.variants[p.variant].name.clone(),
+            metric: c.metrics[p.metric].metric().to_string(),
+            base: (p.side == Side::Base).then_some(p.value),
+            variant_value: (p.side == Side::Variant).then_some(p.value),
+            source: p.source.clone(),
+        }
     };
-    InterferenceJson {
-        name: c.name.clone(),
+    object! {
+        name: &c.name,
         machine: FLUID,
         base: NO_BURST,
         demand,
@@ -84,12 +43,12 @@ pub fn json(c: &InterferenceCase) -> InterferenceJson {
         groups: c.groups,
         cpus: c.cpus,
         load_is: load_is(c),
-        loads: c.loads.clone(),
-        variants: c.variants.iter().map(|v| v.name.clone()).collect(),
-        metrics: c.metrics.iter().map(metric).collect(),
+        loads: &c.loads,
+        variants: c.variants.iter().map(|v| &v.name).collect::<Vec<_>>(),
+        metrics: c.metrics.iter().map(metric).collect::<Vec<_>>(),
         periods: c.periods,
         repeats: c.repeats,
-        published: c.published.iter().map(published).collect(),
+        published: c.published.iter().map(published).collect::<Vec<_>>(),
     }
 }
 
@@ -100,7 +59,6 @@ fn load_is(c: &InterferenceCase) -> &'static str {
     }
 }
 
-/// One case as text.
 pub fn text(c: &InterferenceCase) -> String {
     let demand = match c.demand {
         DemandKind::Exponential => "exponential".to_owned(),

@@ -4,76 +4,12 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use reveille_machine::{Constant, IdleState, Machine, Origin};
+use reveille_report::object;
 use serde::Serialize;
 
 use super::layout::{ListArgs, columns, entry};
 use crate::errors::{CliError, warn_of};
 use crate::output::{print, print_json};
-
-/// JSON of the list.
-#[derive(Serialize)]
-struct MachinesJson {
-    machines: Vec<MachineLine>,
-}
-
-/// A machine in the list.
-#[derive(Serialize)]
-struct MachineLine {
-    name: String,
-    about: String,
-    cpus: usize,
-    topology: String,
-}
-
-/// JSON of one machine.
-#[derive(Serialize)]
-struct MachineJson<'a> {
-    machine: FullMachine<'a>,
-}
-
-/// A machine in full; times are in the constant's own unit, or in ns by name.
-#[derive(Serialize)]
-struct FullMachine<'a> {
-    name: &'a str,
-    about: &'a str,
-    source: &'a str,
-    topology: TopologyJson,
-    cost_model: &'a str,
-    hz: u32,
-    idle: Vec<IdleJson<'a>>,
-    constants: Vec<ConstantJson<'a>>,
-    /// Hardware features that the model leaves out.
-    warnings: &'a [String],
-}
-
-#[derive(Serialize)]
-struct TopologyJson {
-    text: String,
-    cpus: usize,
-    cores: usize,
-    llcs: usize,
-    nodes: usize,
-    sockets: usize,
-}
-
-#[derive(Serialize)]
-struct IdleJson<'a> {
-    #[serde(flatten)]
-    state: &'a IdleState,
-    origin: OriginJson<'a>,
-}
-
-#[derive(Serialize)]
-struct ConstantJson<'a> {
-    key: &'a str,
-    value: f64,
-    unit: &'a str,
-    low: f64,
-    high: f64,
-    inherited: bool,
-    meaning: &'a str,
-    origin: OriginJson<'a>,
-}
 
 /// `kind` is `cited`, `estimated`, `measured` or `fitted`.
 #[derive(Serialize)]
@@ -92,13 +28,12 @@ struct SpreadJson {
     samples: u64,
 }
 
-/// Lists machines, or shows one.
 pub fn machines(args: &ListArgs) -> Result<ExitCode, CliError> {
     if let Some(spec) = &args.name {
         let machine = reveille_machine::load(spec)?;
         warn_of(&machine);
         if args.json {
-            print_json(&MachineJson { machine: full_json(&machine) })?;
+            print_json(&object! { machine: full_json(&machine) })?;
         } else {
             print(&full_text(&machine))?;
         }
@@ -106,28 +41,27 @@ pub fn machines(args: &ListArgs) -> Result<ExitCode, CliError> {
     }
     let machines = reveille_machine::preset_names()
         .into_iter()
-        .map(|name| reveille_machine::load(name).map(|m| line(&m)))
+        .map(reveille_machine::load)
         .collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        print_json(&MachinesJson { machines })?;
+        let line = |m: &Machine| {
+            object! {
+                name: m.name.clone(),
+                about: m.about.clone(),
+                cpus: m.topology.n_cpus(),
+                topology: m.topology.describe(),
+            }
+        };
+        print_json(&object! { machines: machines.iter().map(line).collect::<Vec<_>>() })?;
     } else {
         let rows: Vec<[String; 3]> = machines
             .into_iter()
-            .map(|m| [m.name, format!("{} CPUs", m.cpus), m.about])
+            .map(|m| [m.name, format!("{} CPUs", m.topology.n_cpus()), m.about])
             .chain([["host".into(), "".into(), "this machine, read from /sys".into()]])
             .collect();
         print(&columns(&rows))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn line(machine: &Machine) -> MachineLine {
-    MachineLine {
-        name: machine.name.clone(),
-        about: machine.about.clone(),
-        cpus: machine.topology.n_cpus(),
-        topology: machine.topology.describe(),
-    }
 }
 
 fn full_text(m: &Machine) -> String {
@@ -180,42 +114,41 @@ fn origin_text(origin: &Origin) -> String {
     }
 }
 
-fn full_json(m: &Machine) -> FullMachine<'_> {
+/// Times are in the constant's own unit, or in ns by name.
+fn full_json<'a>(m: &'a Machine) -> impl Serialize + use<'a> {
     let t = &m.topology;
-    FullMachine {
+    let topology = object! {
+        text: t.describe(),
+        cpus: t.n_cpus(),
+        cores: t.n_cores(),
+        llcs: t.n_llcs(),
+        nodes: t.n_nodes(),
+        sockets: t.n_sockets(),
+    };
+    let idle =
+        |s: &'a IdleState| object! { #[serde(flatten)] state: s, origin: origin_json(&s.origin) };
+    let constant = |c: &'a Constant| {
+        object! {
+            key: c.key,
+            value: c.value,
+            unit: c.unit,
+            low: c.low,
+            high: c.high,
+            inherited: c.inherited,
+            meaning: c.meaning,
+            origin: origin_json(&c.origin),
+        }
+    };
+    object! {
         name: &m.name,
         about: &m.about,
         source: &m.source,
-        topology: TopologyJson {
-            text: t.describe(),
-            cpus: t.n_cpus(),
-            cores: t.n_cores(),
-            llcs: t.n_llcs(),
-            nodes: t.n_nodes(),
-            sockets: t.n_sockets(),
-        },
+        topology,
         cost_model: &m.cost_model,
         hz: m.hz,
-        idle: m.idle.iter().map(idle_json).collect(),
-        constants: m.constants.iter().map(constant_json).collect(),
+        idle: m.idle.iter().map(idle).collect::<Vec<_>>(),
+        constants: m.constants.iter().map(constant).collect::<Vec<_>>(),
         warnings: &m.warnings,
-    }
-}
-
-fn idle_json(s: &IdleState) -> IdleJson<'_> {
-    IdleJson { state: s, origin: origin_json(&s.origin) }
-}
-
-fn constant_json(c: &Constant) -> ConstantJson<'_> {
-    ConstantJson {
-        key: c.key,
-        value: c.value,
-        unit: c.unit,
-        low: c.low,
-        high: c.high,
-        inherited: c.inherited,
-        meaning: c.meaning,
-        origin: origin_json(&c.origin),
     }
 }
 

@@ -4,57 +4,26 @@ use std::process::ExitCode;
 
 use reveille_place::Mistake;
 use reveille_policy::{BASELINES, Baseline, FEATURES, Feature};
+use reveille_report::object;
 use serde::Serialize;
 
 use super::layout::{ListArgs, columns, entry};
 use crate::errors::CliError;
 use crate::output::{print, print_json};
 
-/// JSON of the list.
-#[derive(Serialize)]
-struct PoliciesJson {
-    baselines: Vec<BaselineLine>,
-    features: Vec<FeatureJson>,
-}
-
-/// A baseline in the list; features by name.
-#[derive(Serialize)]
-struct BaselineLine {
-    name: &'static str,
-    about: &'static str,
-    features: Vec<&'static str>,
-}
-
-/// JSON of one entry: a baseline with its features in full, or a feature.
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum PolicyJson {
-    Baseline(FullBaseline),
-    Feature(FeatureJson),
-}
-
-#[derive(Serialize)]
-struct FullBaseline {
-    name: &'static str,
-    about: &'static str,
-    features: Vec<FeatureJson>,
-}
-
-#[derive(Serialize)]
-struct FeatureJson {
-    name: &'static str,
-    about: &'static str,
-    source: &'static str,
-}
-
 /// Lists baselines and features, or shows one.
 pub fn policies(args: &ListArgs) -> Result<ExitCode, CliError> {
     match &args.name {
         Some(name) => show(name, args.json)?,
-        None if args.json => print_json(&PoliciesJson {
-            baselines: BASELINES.iter().map(baseline_line).collect(),
-            features: FEATURES.iter().map(feature_json).collect(),
-        })?,
+        None if args.json => {
+            let names = |b| on(b).map(|f| f.name).collect::<Vec<_>>();
+            let line =
+                |b: &'static Baseline| object! { name: b.name, about: b.about, features: names(b) };
+            print_json(&object! {
+                baselines: BASELINES.iter().map(line).collect::<Vec<_>>(),
+                features: FEATURES.iter().map(feature_json).collect::<Vec<_>>(),
+            })?
+        }
         None => print(&list())?,
     }
     Ok(ExitCode::SUCCESS)
@@ -76,15 +45,16 @@ fn show(name: &str, json: bool) -> Result<(), CliError> {
     let bare = name.trim_start_matches(['+', '-']);
     if let Some(baseline) = BASELINES.iter().find(|b| b.name == name) {
         if json {
-            let features = on(baseline).map(feature_json).collect();
+            let features: Vec<_> = on(baseline).map(feature_json).collect();
             let (name, about) = (baseline.name, baseline.about);
-            return print_json(&PolicyJson::Baseline(FullBaseline { name, about, features }));
+            let full = object! { name, about, features };
+            return print_json(&object! { baseline: full });
         }
         return print(&baseline_text(baseline));
     }
     if let Some(feature) = FEATURES.iter().find(|f| f.name == bare) {
         if json {
-            return print_json(&PolicyJson::Feature(feature_json(feature)));
+            return print_json(&object! { feature: feature_json(feature) });
         }
         return print(&feature_text(feature));
     }
@@ -114,10 +84,6 @@ fn feature_text(feature: &Feature) -> String {
         + &entry(0, "on in", &with)
 }
 
-fn baseline_line(b: &Baseline) -> BaselineLine {
-    BaselineLine { name: b.name, about: b.about, features: on(b).map(|f| f.name).collect() }
-}
-
-fn feature_json(f: &Feature) -> FeatureJson {
-    FeatureJson { name: f.name, about: f.about, source: f.source }
+fn feature_json(f: &Feature) -> impl Serialize + use<> {
+    object! { name: f.name, about: f.about, source: f.source }
 }

@@ -4,22 +4,20 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use reveille_measure::duration_text;
+use reveille_report::object;
 use reveille_study::{Case, Point, Published, PublishedFigure, Side, Study};
 
 use super::interference;
 use super::layout::{ListArgs, columns, entry};
-use super::study_json::{
-    StudiesJson, StudyJson, base_name, full_json, line, machine_name, published,
-};
+use super::study_json::{base_name, full_json, line, machine_name, published};
 use crate::errors::{CliError, say};
 use crate::output::{print, print_json};
 
-/// Lists studies, or shows one.
 pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
     if let Some(spec) = &args.name {
         let study = reveille_study::load(spec)?;
         if args.json {
-            print_json(&StudyJson { study: full_json(&study) })?;
+            print_json(&object! { study: full_json(&study) })?;
         } else {
             print(&full_text(&study))?;
         }
@@ -27,7 +25,7 @@ pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
     }
     // A study on this host can fail to load where the host is unreadable; list the others then.
     let readable = |name: &&str| match reveille_study::load(name) {
-        Ok(study) => Some(line(study)),
+        Ok(study) => Some(study),
         Err(error) => {
             say(format_args!("reveille: the study {name} cannot be read here: {error}"));
             None
@@ -35,9 +33,10 @@ pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
     };
     let studies: Vec<_> = reveille_study::names().iter().filter_map(readable).collect();
     if args.json {
-        print_json(&StudiesJson { studies })?;
+        print_json(&object! { studies: studies.iter().map(line).collect::<Vec<_>>() })?;
     } else {
-        let rows = studies.into_iter().map(|s| [s.name, s.machine, s.about]);
+        let row = |s: Study| [s.name.clone(), machine_name(&s).to_owned(), s.about];
+        let rows = studies.into_iter().map(row);
         print(&columns(&rows.collect::<Vec<_>>()))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -2,63 +2,21 @@
 
 use std::process::ExitCode;
 
-use reveille_workload::Workload;
+use reveille_report::object;
+use reveille_workload::{Metric, Param, Workload};
 use serde::Serialize;
 
 use super::layout::{ListArgs, columns, entry};
 use crate::errors::CliError;
 use crate::output::{print, print_json};
 
-/// JSON of the list.
-#[derive(Serialize)]
-struct WorkloadsJson {
-    workloads: Vec<WorkloadJson>,
-}
-
-/// JSON of one workload: its list entry and its file.
-#[derive(Serialize)]
-struct FullWorkloadJson {
-    workload: FullWorkload,
-}
-
-#[derive(Serialize)]
-struct WorkloadJson {
-    name: String,
-    about: String,
-    load_unit: String,
-    params: Vec<ParamJson>,
-    /// The first is the default.
-    metrics: Vec<MetricJson>,
-}
-
-#[derive(Serialize)]
-struct FullWorkload {
-    #[serde(flatten)]
-    workload: WorkloadJson,
-    file: String,
-}
-
-#[derive(Serialize)]
-struct ParamJson {
-    name: String,
-    default: String,
-    about: String,
-}
-
-#[derive(Serialize)]
-struct MetricJson {
-    name: String,
-    higher_is_better: bool,
-}
-
-/// Lists workloads, or shows one.
 pub fn workloads(args: &ListArgs) -> Result<ExitCode, CliError> {
     if let Some(spec) = &args.name {
         let workload = reveille_workload::load(spec)?;
         if args.json {
-            let file = workload.source_text().to_owned();
-            let workload = FullWorkload { workload: json(&workload), file };
-            print_json(&FullWorkloadJson { workload })?;
+            let file = workload.source_text();
+            let full = object! { #[serde(flatten)] workload: json(&workload), file };
+            print_json(&object! { workload: full })?;
         } else {
             print(&full_text(&workload))?;
         }
@@ -67,7 +25,8 @@ pub fn workloads(args: &ListArgs) -> Result<ExitCode, CliError> {
     let workloads =
         reveille_workload::names().map(reveille_workload::load).collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        print_json(&WorkloadsJson { workloads: workloads.iter().map(json).collect() })?;
+        let all: Vec<_> = workloads.iter().map(json).collect();
+        print_json(&object! { workloads: all })?;
     } else {
         let row = |w: Workload| [w.name, format!("load in {}", w.load_unit), w.about];
         print(&columns(&workloads.into_iter().map(row).collect::<Vec<_>>()))?;
@@ -75,22 +34,20 @@ pub fn workloads(args: &ListArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn json(w: &Workload) -> WorkloadJson {
-    let params = w.params.iter().map(|p| ParamJson {
-        name: p.name.clone(),
-        default: p.default.clone(),
-        about: p.about.clone(),
-    });
-    let metrics = w
-        .metrics
-        .iter()
-        .map(|m| MetricJson { name: m.name.clone(), higher_is_better: m.kind.higher_is_better() });
-    WorkloadJson {
-        name: w.name.clone(),
-        about: w.about.clone(),
-        load_unit: w.load_unit.clone(),
-        params: params.collect(),
-        metrics: metrics.collect(),
+fn json(w: &Workload) -> impl Serialize {
+    let param = |p: &Param| {
+        let Param { name, default, about, .. } = p.clone();
+        object! { name, default, about }
+    };
+    let metric = |m: &Metric| {
+        object! { name: m.name.clone(), higher_is_better: m.kind.higher_is_better() }
+    };
+    object! {
+        name: &w.name,
+        about: &w.about,
+        load_unit: &w.load_unit,
+        params: w.params.iter().map(param).collect::<Vec<_>>(),
+        metrics: w.metrics.iter().map(metric).collect::<Vec<_>>(),
     }
 }
 
@@ -101,9 +58,7 @@ fn full_text(w: &Workload) -> String {
     text += &entry(0, "load in", &w.load_unit);
     if !w.params.is_empty() {
         text += "\nparameters\n";
-        let row = |p: &reveille_workload::Param| {
-            [format!("  {} = {}", p.name, p.default), p.about.clone()]
-        };
+        let row = |p: &Param| [format!("  {} = {}", p.name, p.default), p.about.clone()];
         text += &columns(&w.params.iter().map(row).collect::<Vec<_>>());
     }
     text += "\nmetrics, the usual one first\n";

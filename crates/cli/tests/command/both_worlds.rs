@@ -44,6 +44,28 @@ fn a_pair_is_predicted_and_measured() {
     assert_eq!(result["score"]["counted"], counted);
 }
 
+/// 60 ms have some dozens of wakeups.
+#[test]
+fn a_quantile_of_too_few_samples_has_no_figure_in_either_world() {
+    let args = "compare --on sim,host --machine quad-1s4c --workload schbench --load 1 --with \
+                cpus=0 --metric p99 --repeats 2 --warmup 5ms --duration 60ms";
+    let args = words(args);
+    let table = stdout(&args);
+    let rows: Vec<&str> = table.lines().filter(|l| l.trim_start().starts_with("1 ")).collect();
+    assert_eq!(rows.len(), 3, "both sides and the change: {table}");
+    for row in rows {
+        assert!(row.matches("too few").count() == 2 && row.contains("info"), "{table}");
+    }
+    assert!(table.contains("too few: fewer than 10 samples beyond the quantile"), "{table}");
+    let result = json(&[&args[..], &["--json"]].concat());
+    assert_eq!(result["score"]["counted"], 0);
+    for row in result["rows"].as_array().unwrap() {
+        assert!(row["predicted"]["too_few"].as_bool().unwrap(), "{row}");
+        assert!(row["measured"]["median"].is_null() && row["ratio"].is_null(), "{row}");
+        assert!(row["predicted_change_pct"].is_null() && row["reason"] != "", "{row}");
+    }
+}
+
 #[test]
 fn a_study_is_shown_as_table_page_and_csv() {
     let directory = tempfile::tempdir().unwrap();

@@ -40,7 +40,6 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Runs it to its end.
 fn output(args: &[&str]) -> Output {
     reveille(args).output().expect("the command starts")
 }

@@ -126,9 +126,17 @@ fn a_setting_is_tried_in_a_real_group() {
         // No piece of work is done faster than it takes, however busy the host is.
         assert!(run["p50_ns"].as_f64().is_none_or(|ns| ns >= 4e6), "{run}");
         assert!(run["cpus_used"].as_f64().unwrap() > 0.0, "{run}");
+        // Too few requests for a p99.
+        assert!(run["p99_ns"].is_null() && setting["predicted"]["p99_ns"]["max"].is_null());
+        assert!(setting["p99_inside"].is_null() && setting["p99_off"].is_null(), "{setting}");
     }
     let control = &tried["verification"]["control"];
     assert_eq!(control["measured"].as_array().unwrap().len(), 2);
+    assert!(control["p99_stretch"].is_null(), "{control}");
+    let table = output(&plan(&file, &["--verify=recommended", "--verify-for", "500ms"]));
+    let table = String::from_utf8(table.stdout).unwrap();
+    let tried = table.split("throttled periods, %").nth(1).unwrap();
+    assert!(tried.contains("too few") && tried.contains("p99 needs 1000 requests"), "{table}");
 }
 
 #[test]

@@ -3,13 +3,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use reveille_measure::Ns;
 use rustix::process::getppid;
 
 use super::samples::{Samples, Sketch};
 use super::{Cpus, pin};
+use crate::error::HostError;
 use crate::sys::shared::OwnLine;
 use crate::sys::{clock, usage};
-use crate::{HostError, Ns};
 
 /// Round trips of a line per batch.
 const ROUND_TRIPS: u64 = 256;

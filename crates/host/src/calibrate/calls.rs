@@ -6,13 +6,14 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU32;
 
+use reveille_measure::Ns;
 use rustix::process::getppid;
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Sketch, alone};
+use crate::error::HostError;
 use crate::sys::futex::{self, Scope};
 use crate::sys::{clock, usage};
-use crate::{HostError, Ns};
 
 const BATCH: u32 = 64;
 /// Messages queued in a channel at a time.

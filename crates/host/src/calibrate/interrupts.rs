@@ -5,14 +5,15 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use reveille_measure::Ns;
 use rustix::thread::{MembarrierCommand, current_timer_slack, membarrier, set_current_timer_slack};
 
 use super::samples::{Samples, Sketch, alone};
 use super::{Cpus, pin};
+use crate::error::HostError;
 use crate::sys::clock;
 use crate::sys::futex::{Doorbell, Scope};
 use crate::sys::shared::OwnLine;
-use crate::{HostError, Ns};
 
 /// A gap between clock readings longer than this many readings is an interrupt.
 const GAP_READINGS: u64 = 5;

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::{CpuId, Distance, Topology};
+use reveille_measure::Ns;
 use serde::{Deserialize, Serialize};
 
 pub use calls::Kind;
@@ -28,9 +29,9 @@ pub use noise::{MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
 pub use pairs::{By, Meanwhile};
 pub use samples::{Measurement, Sketch};
 
+use crate::error::HostError;
 use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
-use crate::{HostError, Ns};
 
 /// CPUs of the measuring task and its partner, by the host's numbers.
 pub type Cpus = (CpuId, CpuId);
@@ -79,7 +80,6 @@ inventory::submit!(Runner::of::<Probe>());
 
 impl Job for Probe {
     const NAME: &'static str = "probe";
-    /// Results of one round.
     type Output = Vec<Sketch>;
 
     fn run(self) -> Result<Vec<Sketch>, HostError> {

@@ -1,10 +1,10 @@
 //! Is the host quiet enough to trust its times? Checks CPU time used by other tasks, time stolen by
 //! the hypervisor, and the spread of a fixed loop.
 
+use reveille_measure::Ns;
 use serde::Serialize;
 
 use super::samples::{Measurement, SPIN, Samples, Sketch};
-use crate::Ns;
 use crate::kernel::Watch;
 use crate::kernel::proc::{CpuTicks, tick_ns};
 use crate::sys::clock;

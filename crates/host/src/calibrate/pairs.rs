@@ -5,16 +5,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use reveille_measure::Ns;
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Sketch, alone};
 use super::{Cpus, pin};
+use crate::error::HostError;
 use crate::sys::class::{self, Class};
 use crate::sys::futex::{Doorbell, Scope};
-use crate::sys::process;
 use crate::sys::shared::OwnLine;
-use crate::sys::{clock, cpu, usage};
-use crate::{HostError, Ns};
+use crate::sys::{clock, cpu, process, usage};
 
 /// Round trips per batch: short compared with a time slice.
 const ROUND_TRIPS: u32 = 16;
@@ -104,7 +104,6 @@ struct Bells {
 }
 
 impl Bells {
-    /// Answers until stopped.
     fn answer(&self) {
         while !self.over.load(Ordering::Relaxed) {
             self.there.wait(Scope::Private, Some(PATIENCE_NS));

@@ -2,10 +2,10 @@
 //! those. A host's speed also shifts for seconds at a time, so everything is measured in several
 //! rounds whose samples are pooled.
 
+use reveille_measure::Ns;
 use reveille_measure::statistics::{interpolated, sorted};
 use serde::{Deserialize, Serialize};
 
-use crate::Ns;
 use crate::sys::{clock, usage};
 
 /// Name of the fixed loop among measurements, which tells how quiet the host is.

@@ -13,9 +13,8 @@ use super::hierarchy::{Hierarchy, Version};
 use super::live::{LiveGroup, LiveLimits};
 use super::order::{self, Rules, Write};
 use super::{Group, remove};
-use crate::HostError;
+use crate::error::HostError;
 
-/// Performs a write.
 type Sink<'a> = dyn FnMut(Write) -> Result<(), HostError> + 'a;
 
 /// The writes that give a live group other limits. Nothing is written before [`Change::make`].

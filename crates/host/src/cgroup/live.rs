@@ -5,13 +5,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use reveille_measure::GroupStats;
+use reveille_measure::{GroupStats, Ns};
 use reveille_policy::BandwidthLimits;
 
 use super::hierarchy::{self, Version};
 use super::near::near;
 use super::stats::StatFiles;
-use crate::{HostError, Ns};
+use crate::error::HostError;
 
 #[derive(Clone, Debug)]
 pub struct LiveGroup {
@@ -90,7 +90,6 @@ impl LiveGroup {
         }
     }
 
-    /// The name the user gave.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -112,7 +111,6 @@ impl LiveGroup {
         self.version
     }
 
-    /// The limits in force.
     pub fn limits(&self) -> Result<LiveLimits, HostError> {
         read_limits(self.directory(), self.version)
     }

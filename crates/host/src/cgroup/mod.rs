@@ -16,10 +16,11 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use reveille_measure::Ns;
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use serde::{Deserialize, Serialize};
 
-use crate::{HostError, Ns};
+use crate::error::HostError;
 pub use apply::{Change, burst_is_capped};
 use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
@@ -37,11 +38,9 @@ pub struct HostGroups {
     groups: Vec<Group>,
 }
 
-/// One task group.
 #[derive(Debug)]
 struct Group {
     dirs: Vec<PathBuf>,
-    /// Format of its files.
     version: Version,
 }
 

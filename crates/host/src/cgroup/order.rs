@@ -9,10 +9,10 @@
 use std::fmt;
 use std::path::Path;
 
+use reveille_measure::Ns;
 use reveille_policy::{BandwidthError, BandwidthLimits};
 
 use super::hierarchy::Version;
-use crate::Ns;
 
 /// One write to a file of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

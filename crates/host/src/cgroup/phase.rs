@@ -2,11 +2,12 @@
 //! not show it, but it counts periods, so frequent reads of the counter reveal an end. The grid
 //! then stays fixed: a stopped timer restarts on it.
 
+use reveille_measure::Ns;
 use serde::{Deserialize, Serialize};
 
 use super::StatFiles;
+use crate::error::HostError;
 use crate::sys::clock;
-use crate::{HostError, Ns};
 
 /// Two reads no further apart than this locate the end of a period precisely enough.
 const SHARP_NS: Ns = 100_000;
@@ -22,7 +23,6 @@ const LEAD_NS: Ns = 1_000_000;
 pub struct Phase {
     /// The end of one period, on the monotonic clock.
     pub refill_at_ns: Ns,
-    /// Length of a period.
     pub period_ns: Ns,
     /// From the start of the run to the next end of a period.
     pub phase_ns: Ns,

@@ -18,7 +18,6 @@ pub(super) const PREFIX: &str = "reveille-";
 const TRIES: u32 = 200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// Groups that exist now.
 static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn made() -> MutexGuard<'static, Vec<PathBuf>> {

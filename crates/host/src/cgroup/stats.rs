@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reveille_measure::GroupStats;
 use serde::{Deserialize, Serialize};
 
-use crate::HostError;
+use crate::error::HostError;
 use crate::kernel::proc::{self, number};
 
 /// Files of a group's counters, for a process in the group that knows nothing else about it.

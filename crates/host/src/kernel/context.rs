@@ -4,10 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use reveille_measure::HostContext;
+use reveille_measure::{HostContext, Ns};
 
 use super::proc::{CpuTicks, field, tick_ns};
-use crate::Ns;
 use crate::sys::usage::own_cpu_ns;
 use crate::sys::{clock, cpu};
 

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::HostError;
+use crate::error::HostError;
 
 /// Path since v5.13.
 const FILE: &str = "/sys/kernel/debug/sched/features";

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::param::clock_ticks_per_second;
 
-use crate::HostError;
+use crate::error::HostError;
 
 /// CPU time of all CPUs, since boot or between two readings, in ticks of USER_HZ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

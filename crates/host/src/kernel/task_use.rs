@@ -5,10 +5,10 @@ use std::io;
 use std::ops::{AddAssign, Sub};
 use std::path::Path;
 
+use reveille_measure::Ns;
 use serde::{Deserialize, Serialize};
 
 use super::proc;
-use crate::Ns;
 
 /// Counters of one task since its start, or of several tasks over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,13 +5,13 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use reveille_measure::Ns;
 use reveille_workload::{Op, Program};
 
 use super::fault::{Fault, FaultCell, MAX_REQUESTS};
 use super::gate::GateWords;
 use super::histogram::CELLS;
 use super::turns::Turns;
-use crate::Ns;
 use crate::sys::clock;
 use crate::sys::futex::{self, Doorbell, Scope};
 use crate::sys::shared::{OwnLine, SharedSlice, shareable};

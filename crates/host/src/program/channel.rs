@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::HostError;
+use crate::error::HostError;
 
 /// Writes to a pipe up to this size are atomic: PIPE_BUF.
 const ATOMIC_PIPE: u32 = 4096;

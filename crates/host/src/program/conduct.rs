@@ -4,7 +4,9 @@
 
 use std::sync::atomic::Ordering;
 
-use reveille_measure::{Counters, GroupStats, Latency, Observed, RunResult, RunSpec, UNANSWERED};
+use reveille_measure::{
+    Counters, GroupStats, Latency, Ns, Observed, RunResult, RunSpec, UNANSWERED,
+};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process_group, setpgid, wait, waitpid,
@@ -13,9 +15,11 @@ use rustix::process::{
 use super::arena::Phase;
 use super::sample::CpuSample;
 use super::{HostRun, Run, histogram, worker};
+use crate::cgroup;
+use crate::error::HostError;
+use crate::kernel::TaskUse;
 use crate::sys::clock;
 use crate::sys::process::{Alone, Fork};
-use crate::{HostError, Ns, TaskUse, cgroup};
 
 /// Interval of those checks.
 const LOOK_NS: Ns = 20_000_000;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use reveille_workload::Program;
 use rustix::io::Errno;
 
-use crate::HostError;
+use crate::error::HostError;
 use crate::sys::shared::shareable;
 
 /// Maximum number of requests in a task's queue. schbench has no limit; at 30 ms each this is two

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use reveille_workload::{Op, Program};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::HostError;
+use crate::error::HostError;
 use crate::sys::futex::{self, Scope};
 use crate::sys::shared::shareable;
 

@@ -2,9 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use reveille_measure::Latency;
-
-use crate::Ns;
+use reveille_measure::{Latency, Ns};
 
 /// Buckets per power of two, for two significant digits.
 const STEPS: u64 = 128;

@@ -23,16 +23,17 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use reveille_machine::CpuId;
-use reveille_measure::{RunResult, RunSpec};
+use reveille_measure::{Ns, RunResult, RunSpec};
 use reveille_workload::{Op, Program, TaskSpec};
 use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
+use crate::error::HostError;
+use crate::kernel::TaskUse;
 use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
 use crate::sys::futex::Scope;
-use crate::{HostError, Ns, TaskUse};
 use arena::Arena;
 use channel::Channel;
 use gate::Gate;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use reveille_machine::CpuId;
-use reveille_measure::CpuTime;
+use reveille_measure::{CpuTime, Ns};
 
+use crate::error::HostError;
 use crate::kernel::proc;
-use crate::{HostError, Ns};
 
 pub(super) struct CpuSample {
     /// Idle time of each of the run's CPUs, in ns.

@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arena::{Arena, Inbox, stamp};
-use crate::Ns;
+use reveille_measure::Ns;
+
 use crate::sys::futex::Scope;
 
 /// Pushes `task` onto a list.

@@ -3,7 +3,8 @@
 
 use std::hint::black_box;
 
-use crate::Ns;
+use reveille_measure::Ns;
+
 use crate::sys::clock;
 
 /// Number of trials; the fastest counts, because the others were interrupted.

@@ -8,14 +8,13 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use reveille_measure::Random;
+use reveille_measure::{Ns, Random};
 use reveille_workload::{Arrival, MAX_DEPTH, Op, Port, TaskSpec};
 use rustix::thread::{gettid, set_current_timer_slack};
 
 use super::arena::{Inbox, Own, stamp};
 use super::fault::{Doing, Fault};
 use super::{Run, histogram, sync, work};
-use crate::Ns;
 use crate::sys::futex::Scope;
 use crate::sys::process::{self, Alone, Fork, NoUnwinding};
 use crate::sys::{clock, cpu};

@@ -5,11 +5,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use reveille_measure::GroupStats;
+use reveille_measure::{GroupStats, Ns};
 use reveille_usage::{Demand, Sample};
 
 use super::tracepoints::{Event, Kind, Left};
-use crate::Ns;
 
 /// In place of an index: the thread is not in the group.
 const OUTSIDE: u32 = 0;

@@ -1,9 +1,8 @@
 //! Clocks of a recording. Only the monotonic clock times it; the others give its date, and reveal
 //! clock changes and suspends.
 
+use reveille_measure::Ns;
 use rustix::time::{ClockId, Timespec, clock_gettime};
-
-use crate::Ns;
 
 /// A difference above this and above [`DRIFT`] of the span is a step, not a rate correction.
 const STEP_NS: i128 = 100_000_000;

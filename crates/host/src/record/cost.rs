@@ -6,8 +6,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use super::tracer::Tracer;
+use reveille_measure::Ns;
+
+use crate::error::HostError;
 use crate::sys::{clock, cpu};
-use crate::{HostError, Ns};
 
 /// Exchanges of a byte per measurement.
 const EXCHANGES: u32 = 100;

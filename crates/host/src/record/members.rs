@@ -4,8 +4,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::HostError;
 use crate::cgroup::LiveGroup;
+use crate::error::HostError;
 
 /// Their ids, ascending; `None` if the group is gone.
 ///

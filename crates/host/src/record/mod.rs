@@ -14,15 +14,15 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille_machine::parse_cpu_list;
-use reveille_measure::{GroupStats, seconds_text};
+use reveille_measure::{GroupStats, Ns, seconds_text};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Sample, Usage};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::cgroup::{LiveGroup, added};
+use crate::error::HostError;
 use crate::sys::clock;
-use crate::{HostError, Ns};
 use clocks::Clocks;
 
 /// How to record.
@@ -40,7 +40,6 @@ pub enum How {
 /// Options of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordOptions {
-    /// Length of the recording.
     pub span_ns: Ns,
     /// Sampling interval; by default 1 ms when tracing and, when sampling, as often as the kernel
     /// charges a running thread.
@@ -61,7 +60,6 @@ const DEAR: f64 = 0.01;
 pub enum Ended {
     /// The requested length was reached.
     Whole,
-    /// `stop` was set.
     Stopped,
     /// The group was removed.
     Vanished,
@@ -80,7 +78,6 @@ pub struct RecordCost {
     pub lost: u64,
     /// Cost of an event for the traced thread, measured before the recording.
     pub event_ns: Option<f64>,
-    /// Length of the recording.
     pub span_ns: Ns,
 }
 
@@ -264,7 +261,6 @@ fn show_at_end(samples: &mut [Sample], counters: &GroupStats) {
     }
 }
 
-/// Online CPUs of the host.
 fn online() -> Result<Vec<u32>, HostError> {
     let file = "/sys/devices/system/cpu/online";
     let text = fs::read_to_string(file).map_err(|error| {

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reveille_measure::GroupStats;
+use reveille_measure::{GroupStats, Ns};
 use reveille_usage::{Origin, Sample, Usage};
 
 use super::members::is_gone;
@@ -15,8 +15,8 @@ use super::{
     Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, online, show_at_end, span_until,
 };
 use crate::cgroup::parse_stats;
+use crate::error::HostError;
 use crate::sys::clock;
-use crate::{HostError, Ns};
 
 /// Interval for reading the bandwidth counters if they are not in the file with the usage.
 const STAT_NS: Ns = 10_000_000;
@@ -27,7 +27,6 @@ const USUAL_SAMPLE_NS: [Ns; 2] = [SAMPLE_NS, 10 * SAMPLE_NS];
 /// Interval for checking `stop`.
 const POLL_NS: Ns = 100_000_000;
 
-/// Records.
 pub(super) fn record(
     session: &Session<'_>,
     progress: &mut dyn FnMut(Ns),

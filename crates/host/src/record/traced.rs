@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use reveille_measure::{GroupStats, seconds_text};
+use reveille_measure::{GroupStats, Ns, seconds_text};
 use reveille_usage::{Origin, Usage};
 
 use super::activations::{Activations, Activity};
@@ -14,8 +14,8 @@ use super::{
     Begun, Ended, How, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online,
     show_at_end, span_until,
 };
+use crate::error::HostError;
 use crate::sys::clock;
-use crate::{HostError, Ns};
 
 /// Interval for reading the group's counters, and the rings unless one fills earlier.
 const BATCH_NS: Ns = 100_000_000;
@@ -118,7 +118,6 @@ fn enter(activations: &mut Activations, thread: u32, at_ns: Ns) {
     activations.take(&Event { at_ns, cpu: 0, kind: Kind::Entered { thread } });
 }
 
-/// A recording in progress.
 struct Run<'a> {
     session: &'a Session<'a>,
     tracer: Tracer,

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use reveille_measure::Ns;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use crate::HostError;
-use crate::Ns;
+use crate::error::HostError;
 
 /// Mount points of tracefs; the second is the older one.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -24,9 +24,7 @@ const DEAD: u64 = 0x30;
 pub(super) enum Left {
     /// Preempted, throttled or yielded: still runnable.
     Runnable,
-    /// Sleeping or stopped.
     Blocked,
-    /// Exited.
     Dead,
 }
 
@@ -47,7 +45,6 @@ pub(super) enum Kind {
     Lost,
 }
 
-/// An event on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     /// On the monotonic clock.
@@ -178,7 +175,6 @@ fn mounted() -> Option<OwnedFd> {
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).ok()
 }
 
-/// A tracepoint's `format` file.
 struct Format {
     path: PathBuf,
     id: u16,

@@ -2,14 +2,15 @@
 
 use std::io::{self, ErrorKind};
 
+use reveille_measure::Ns;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
 
 use super::tracepoints::{Event, Kind, Tracepoints};
+use crate::error::HostError;
 use crate::sys::perf::{Record, Ring};
 use crate::sys::{clock, cpu};
-use crate::{HostError, Ns};
 
 /// Size of all rings together; half of it is the margin while the reader waits for a CPU.
 const ALL_RINGS: usize = 128 << 20;
@@ -31,7 +32,6 @@ pub(super) struct Tracer {
     rings: Vec<CpuRing>,
     /// Read, but too recent to be in order.
     pending: Vec<Event>,
-    /// Events read so far.
     pub events: u64,
     /// Events that did not fit into a ring.
     pub lost: u64,
@@ -185,7 +185,6 @@ impl Tracer {
         self.pending.drain(..count).for_each(|event| each(&event));
     }
 
-    /// Discards the events read.
     pub fn forget(&mut self) {
         self.pending.clear();
         (self.events, self.lost) = (0, 0);

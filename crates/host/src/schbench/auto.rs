@@ -5,7 +5,7 @@ use std::io::Write;
 use super::options::{Era, Schbench, Stream, Think};
 use super::run::say;
 use super::{Outcome, text};
-use crate::HostError;
+use crate::error::HostError;
 use crate::supervise::{Job, Runner};
 
 /// p99 in µs at which latency counts as degraded, without `-R`.

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use reveille_measure::Random;
+use reveille_measure::{Ns, Random};
 
 use super::options::{Era, Schbench};
 use super::think::Thinking;
 use super::threads::{Control, Messenger, SCOPE, Worker};
-use crate::Ns;
 use crate::sys::clock;
 
 /// Sends a message and waits for the answer; returns when the worker ran again, nothing if

@@ -3,13 +3,11 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use reveille_measure::Ns;
 use serde::{Deserialize, Serialize};
-
-use crate::Ns;
 
 /// Bits of a value that are kept; a group has 2 to this power buckets.
 const BITS: u32 = 8;
-/// Buckets of a histogram.
 pub(super) const BUCKETS: usize = 19 << BITS;
 
 /// The bucket of a value: the value itself below 512; above, its leading bit says the
@@ -115,7 +113,6 @@ impl Counts {
         self.max = self.max.max(recorder.max.load(Ordering::Relaxed));
     }
 
-    /// Counts one value.
     pub fn record(&mut self, value: u32) {
         self.counts[bucket_of(value)] += 1;
         self.min = self.min.min(value);
@@ -169,7 +166,6 @@ impl Summary {
 /// One line of a percentile table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
-    /// Which: 99.9.
     pub percent: f64,
     /// The middle of its bucket.
     pub value: u32,

@@ -15,7 +15,6 @@ use super::{Outcome, Summary, Think};
 /// What a document says about a run besides its options and results.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
-    /// `-J`.
     pub jobname: Option<String>,
     /// The command that was run.
     pub command_line: String,
@@ -50,7 +49,6 @@ impl Serialize for Ordered {
     }
 }
 
-/// The whole document.
 #[derive(Serialize)]
 struct Document {
     normal: Ordered,

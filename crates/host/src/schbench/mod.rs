@@ -15,6 +15,7 @@ mod text;
 mod think;
 mod threads;
 
+use reveille_measure::Ns;
 use serde::{Deserialize, Serialize};
 
 pub use histogram::{Percentile, Summary};
@@ -22,7 +23,7 @@ pub use json::{Header, document};
 pub use options::{Cpus, Era, Schbench, Stream, Think};
 pub use text::{closing, rps_line, transfer_line};
 
-use crate::{Ns, TaskUse};
+use crate::kernel::TaskUse;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

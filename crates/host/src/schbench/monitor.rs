@@ -5,15 +5,17 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
 
+use reveille_measure::Ns;
+
 use super::histogram::{Counts, Recorder};
 use super::options::{Era, Schbench, Think};
 use super::run::{Crew, Places, say};
 use super::threads::Worker;
 use super::{Outcome, text};
+use crate::error::HostError;
 use crate::kernel::proc::CpuTicks;
 use crate::kernel::{TaskUse, mean_run_delay};
 use crate::sys::{clock, cpu};
-use crate::{HostError, Ns};
 
 const SECOND: Ns = 1_000_000_000;
 

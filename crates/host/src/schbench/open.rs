@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use reveille_measure::Ns;
+
 use super::histogram::add_one;
 use super::think::Thinking;
 use super::threads::{Control, Messenger, Request, SCOPE, Worker};
-use crate::Ns;
 use crate::sys::clock;
 
 const SECOND: Ns = 1_000_000_000;

@@ -6,7 +6,7 @@ use reveille_machine::CpuId;
 use serde::{Deserialize, Serialize};
 
 use super::matrix::{Matrices, edge_of};
-use crate::HostError;
+use crate::error::HostError;
 use crate::kernel::proc;
 
 /// Largest transfer of a pipe, in bytes.
@@ -16,7 +16,6 @@ const WORKER_BYTES: u64 = 160 << 10;
 /// Threads that Linux can number (`PID_MAX_LIMIT`), where it does not say how many it allows.
 const MOST_THREADS: u64 = 4 << 20;
 
-/// Which of the three programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Era {
     /// Since version 1.0 (2023; commit 24e32b8 of 2025): matrices, request latency, RPS.
@@ -28,7 +27,6 @@ pub enum Era {
 }
 
 impl Era {
-    /// As in `--era`.
     pub fn name(self) -> &'static str {
         match self {
             Era::Current => "current",
@@ -89,7 +87,6 @@ pub enum Think {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schbench {
     pub era: Era,
-    /// `-m`.
     pub message_threads: u32,
     /// `-t`, of each message thread; enough for one on every CPU if not given.
     pub worker_threads: Option<u32>,
@@ -115,9 +112,7 @@ pub struct Schbench {
     /// `-s` of the classic and the first era: how long a message thread sleeps before it
     /// answers, in µs; up to a quarter is added.
     pub message_sleep_us: u64,
-    /// `-M`.
     pub message_cpus: Cpus,
-    /// `-W`.
     pub worker_cpus: Cpus,
     /// Seed of what is added to `message_sleep_us`.
     pub seed: u64,

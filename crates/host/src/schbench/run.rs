@@ -15,7 +15,7 @@ use super::open::{self, Goal};
 use super::options::{Cpus, Era, Schbench};
 use super::think::{CpuLocks, Thinking};
 use super::threads::{Control, Messenger, SCOPE, Worker};
-use crate::HostError;
+use crate::error::HostError;
 use crate::sys::{cpu, futex};
 
 /// Stack of a thread, which calls little.

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use reveille_measure::Ns;
+
 use super::options::{Era, Schbench, Think};
 use super::{Outcome, Summary};
-use crate::Ns;
 
 /// Percentiles of latencies that the current era prints; 20 as well for a pipe.
 const LATENCY: &[f64] = &[50.0, 90.0, 99.0, 99.9];
@@ -146,7 +147,7 @@ mod tests {
             rps_goal: 0,
             message_delay_ns: 7_900,
             worker_delay_ns: 12_000,
-            tasks: crate::TaskUse::default(),
+            tasks: crate::kernel::TaskUse::default(),
         }
     }
 

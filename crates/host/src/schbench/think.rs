@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use reveille_measure::Ns;
+
 use super::matrix::Matrices;
 use super::options::{Schbench, Think};
-use crate::Ns;
-use crate::sys::clock;
-use crate::sys::cpu;
 use crate::sys::shared::OwnLine;
+use crate::sys::{clock, cpu};
 
 /// A spinlock for each CPU: a worker that is preempted in the middle of its work keeps the
 /// next one on that CPU from working.

@@ -4,9 +4,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use reveille_measure::Ns;
+
 use super::histogram::{Recorder, add_one};
 use super::options::{Era, Schbench};
-use crate::Ns;
 use crate::sys::clock;
 use crate::sys::futex::{self, Doorbell, Scope};
 use crate::sys::shared::OwnLine;
@@ -256,7 +257,6 @@ pub(super) struct Queue {
     slots: Vec<[AtomicU64; 2]>,
 }
 
-/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     /// When it was sent.

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::HostError;
+use crate::error::HostError;
 use crate::sys::{cpu, process};
 
 /// The first argument that makes the command a child; for internal use.

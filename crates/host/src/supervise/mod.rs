@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use reveille_machine::CpuId;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::HostError;
+use crate::error::HostError;
 use crate::sys::cpu;
 
 use child::Order;

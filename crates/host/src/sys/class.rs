@@ -2,7 +2,6 @@
 
 use std::io;
 
-/// Scheduling policy of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// SCHED_BATCH: as SCHED_OTHER, but a wakeup does not preempt.

@@ -2,11 +2,10 @@
 //! clock instead would charge its runtime and make the kernel enforce quotas more precisely than it
 //! does.
 
+use reveille_measure::Ns;
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
-
-use crate::Ns;
 
 /// Nanoseconds since an arbitrary start, the same in all processes.
 #[inline]

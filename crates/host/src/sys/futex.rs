@@ -4,10 +4,9 @@
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use reveille_measure::Ns;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags, Timespec};
-
-use crate::Ns;
 
 /// Which threads wait on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +71,6 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// Discards a post.
     #[inline]
     pub fn reset(&self) {
         self.0.store(BLOCKED, Ordering::SeqCst);

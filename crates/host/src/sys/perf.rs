@@ -11,15 +11,12 @@ use perf_event_open_sys::bindings::{
     self, perf_event_attr, perf_event_header, perf_event_mmap_page,
 };
 use perf_event_open_sys::{ioctls, perf_event_open};
+use reveille_measure::Ns;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
-use crate::Ns;
-
-/// A record in a ring.
 #[derive(Debug)]
 pub enum Record<'a> {
-    /// A tracepoint was hit.
     Passed {
         /// Time on the clock of [`super::clock`].
         at_ns: Ns,
@@ -30,7 +27,6 @@ pub enum Record<'a> {
     Lost(u64),
 }
 
-/// The ring of one CPU.
 #[derive(Debug)]
 pub struct Ring {
     /// The events; the first one owns the ring.

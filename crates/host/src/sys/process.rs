@@ -177,7 +177,6 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Kills and reaps a child.
 pub fn kill_and_reap(pid: Pid) {
     let _ = process::kill_process(pid, Signal::KILL);
     let _ = process::waitpid(Some(pid), WaitOptions::empty());

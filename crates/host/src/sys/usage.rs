@@ -1,7 +1,7 @@
 //! The kernel's counters of a thread or of ended processes, cheap enough to read around every batch
 //! of a measurement.
 
-use crate::Ns;
+use reveille_measure::Ns;
 
 /// Context switches of a thread since its start, or of several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

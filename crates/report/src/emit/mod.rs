@@ -12,7 +12,6 @@ mod tests;
 use reveille_measure::duration_text;
 use reveille_policy::BandwidthLimits;
 
-/// A platform that sets limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `cpu.max` and `cpu.max.burst`, as commands of a shell.

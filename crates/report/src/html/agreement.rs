@@ -8,6 +8,7 @@ use super::{STYLE, fill};
 use crate::agreement::{blocks, facts, figures, ratio, score, side};
 use crate::made::Made;
 use crate::number::Unit;
+use crate::printed::{TOO_FEW, capitalised};
 
 const PAGE: &str = include_str!("../../assets/plain.html");
 
@@ -43,6 +44,9 @@ pub fn agreement_html(a: &Agreement, made: &Made) -> String {
         table(&mut body, &block);
     }
     body += LEGEND;
+    if a.rows.iter().any(AgreementRow::has_too_few) {
+        push(&mut body, format_args!("<p class=\"quiet\">{}.</p>\n", capitalised(TOO_FEW)));
+    }
     body += "</article>\n";
     fill(
         PAGE,
@@ -92,7 +96,8 @@ fn table(out: &mut String, block: &[&AgreementRow]) {
 }
 
 fn range(block: &[&AgreementRow]) -> Option<(f64, f64)> {
-    let samples = block.iter().flat_map(|r| r.predicted.samples.iter().chain(&r.measured.samples));
+    let told = block.iter().flat_map(|r| [&r.predicted, &r.measured]).filter(|s| !s.too_few);
+    let samples = told.flat_map(|s| &s.samples);
     let logs = samples.filter(|x| x.is_finite() && **x > 0.0).map(|x| x.ln());
     let (low, high) =
         logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
@@ -111,7 +116,8 @@ fn strip(row: &AgreementRow, (low, high): (f64, f64)) -> String {
          <line class=\"grid\" x1=\"0\" x2=\"{WIDTH}\" y1=\"14\" y2=\"14\"/>"
     );
     let dots = |out: &mut String, world: &str, spread: &Spread, y: f64, class: &str| {
-        for value in spread.samples.iter().filter(|x| x.is_finite()) {
+        let told = spread.samples.iter().filter(|x| x.is_finite() && !spread.too_few);
+        for value in told {
             // Nothing lies left of everything.
             let place = (value.max(low.exp()).ln() - low) / (high - low);
             let x = EDGE + place * (WIDTH - 2.0 * EDGE);

@@ -9,6 +9,7 @@ use reveille_study::{Comparison, Direction, Metric, Row, RowKind, SideDetail};
 use serde::Serialize;
 
 use crate::group::{Group, groups, unique};
+use crate::made::object;
 use crate::number::Unit;
 
 /// Points of the latency curve that are kept: one for every 1/50 of the wake-ups,
@@ -20,54 +21,6 @@ const WIDTH_STEPS: f64 = 30.0;
 /// Quantiles that the latency plot marks.
 const MARKS: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
-
-#[derive(Serialize)]
-struct Block<'a> {
-    comparisons: Vec<ComparisonData<'a>>,
-    /// Distinct sides; a baseline that several variants share is stored once.
-    sides: Vec<Side>,
-}
-
-#[derive(Serialize)]
-struct ComparisonData<'a> {
-    cases: Vec<Case<'a>>,
-}
-
-#[derive(Serialize)]
-struct Case<'a> {
-    case: &'a str,
-    base: &'a str,
-    curves: Vec<Curve<'a>>,
-    runs: Vec<Run<'a>>,
-}
-
-#[derive(Serialize)]
-struct Curve<'a> {
-    metric: &'a Metric,
-    /// Kind of quantity, and what a figure is multiplied by to be in its base unit.
-    unit: (&'static str, f64),
-    variants: Vec<Variant<'a>>,
-}
-
-#[derive(Serialize)]
-struct Variant<'a> {
-    variant: &'a str,
-    points: Vec<Point>,
-}
-
-#[derive(Serialize)]
-struct Point {
-    load: u64,
-    /// Mean and absolute standard deviation.
-    base: (f64, f64),
-    candidate: (f64, f64),
-    change: f64,
-    significant: bool,
-    published: Option<f64>,
-    /// The value that the published change would have given here.
-    implied: Option<f64>,
-    verdict: Option<reveille_study::Verdict>,
-}
 
 /// What can be looked into: one load of one variant, as indices into `sides`.
 #[derive(Serialize)]
@@ -92,42 +45,46 @@ struct Side {
 /// The block as JSON that may stand inside a script element.
 pub(super) fn block(cs: &[Comparison]) -> String {
     let mut pool = Pool::default();
-    let comparisons = cs
-        .iter()
-        .map(|c| {
-            let groups = groups(c);
-            let names = unique(c.rows.iter().map(|r| r.case.as_str()));
-            let cases = names.into_iter().map(|name| case(name, c, &groups, &mut pool)).collect();
-            ComparisonData { cases }
-        })
-        .collect();
-    let block = Block { comparisons, sides: pool.sides };
+    let mut comparison = |c| {
+        let groups = groups(c);
+        let names = unique(c.rows.iter().map(|r| r.case.as_str()));
+        let cases: Vec<_> = names.iter().map(|name| case(name, c, &groups, &mut pool)).collect();
+        object! { cases }
+    };
+    let comparisons: Vec<_> = cs.iter().map(&mut comparison).collect();
+    // A baseline that several variants share is stored once.
+    let block = object! { comparisons, sides: pool.sides };
     let json = serde_json::to_string(&block).expect("the block has only text keys");
     // A `<` can only stand inside a string, where the escape means the same;
     // without it no text can close the script element.
     json.replace('<', "\\u003c")
 }
 
-fn case<'a>(name: &'a str, c: &'a Comparison, groups: &[Group<'a>], pool: &mut Pool) -> Case<'a> {
+fn case<'a>(
+    name: &'a str,
+    c: &'a Comparison,
+    groups: &[Group<'a>],
+    pool: &mut Pool,
+) -> impl Serialize + use<'a> {
     // Spreads and numbers of runs are figures of single loads and make no curve.
     let curve = |g: &&Group<'_>| !matches!(g.first().kind, RowKind::Std | RowKind::Runs);
     let of_case = || groups.iter().filter(|g| g.first().case == name).filter(curve);
+    let variant = |g: &Group<'a>| {
+        let points: Vec<_> = g.loads().into_iter().map(point).collect();
+        object! { variant: g.first().variant.as_str(), points }
+    };
+    let curve = |metric: &'a Metric| {
+        let of_metric = of_case().filter(|g| g.first().metric == *metric);
+        let variants: Vec<_> = of_metric.map(variant).collect();
+        object! { metric, unit: unit(metric), variants }
+    };
     let metrics = unique(of_case().map(|g| &g.first().metric));
-    let curves = metrics
-        .into_iter()
-        .map(|metric| {
-            let of_metric = of_case().filter(|g| g.first().metric == *metric);
-            let variants = of_metric.map(|g| Variant {
-                variant: &g.first().variant,
-                points: g.loads().into_iter().map(point).collect(),
-            });
-            Curve { metric, unit: unit(metric), variants: variants.collect() }
-        })
-        .collect();
+    let curves: Vec<_> = metrics.into_iter().map(curve).collect();
     let base = c.rows.iter().find(|r| r.case == name).map_or(&c.base, |r| &r.base);
-    Case { case: name, base, curves, runs: runs(name, c, pool) }
+    object! { case: name, base, curves, runs: runs(name, c, pool) }
 }
 
+/// Kind of quantity, and what a figure is multiplied by to be in its base unit.
 fn unit(metric: &Metric) -> (&'static str, f64) {
     match Unit::of(metric) {
         Unit::Time { to_ns } => ("time", to_ns),
@@ -137,9 +94,11 @@ fn unit(metric: &Metric) -> (&'static str, f64) {
     }
 }
 
-fn point(row: &Row) -> Point {
+/// `base` and `candidate` are mean and absolute standard deviation; `implied` is the value that
+/// the published change would have given here.
+fn point(row: &Row) -> impl Serialize + use<> {
     let spread = |f: reveille_study::Figure| (f.mean, (f.mean * f.rel_std).abs());
-    Point {
+    object! {
         load: row.load,
         base: spread(row.baseline),
         candidate: spread(row.candidate),

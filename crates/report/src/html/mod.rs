@@ -11,7 +11,7 @@ mod sweep;
 
 use reveille_study::Comparison;
 
-use crate::made::Made;
+use crate::made::{Made, VERSION};
 use markup::escape;
 
 pub use agreement::agreement_html;
@@ -51,6 +51,14 @@ pub fn html(cs: &[Comparison], made: &Made) -> String {
             ("plots", PLOTS),
         ],
     )
+}
+
+impl Made {
+    /// The last line of a page.
+    pub(crate) fn footer(&self) -> String {
+        let (command, date) = (escape(&self.command), escape(&self.date));
+        format!("Made by reveille {VERSION} on {date}: <code>{command}</code>")
+    }
 }
 
 /// Replaces every `{{name}}` of the template in one pass, so that a name from a

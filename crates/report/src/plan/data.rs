@@ -5,14 +5,7 @@ use serde::Serialize;
 
 use super::rows::{Column, columns};
 use super::words::setting;
-
-/// Everything, as the script names it.
-#[derive(Serialize)]
-struct Block<'a> {
-    settings: Vec<Setting<'a>>,
-    goals: Vec<Mark>,
-    pictures: Vec<Pictured>,
-}
+use crate::made::object;
 
 #[derive(Serialize)]
 struct Setting<'a> {
@@ -30,42 +23,13 @@ struct Setting<'a> {
     never: f64,
 }
 
-/// A goal about latency.
-#[derive(Serialize)]
-struct Mark {
-    text: String,
-    share: f64,
-    ns: f64,
-}
-
-#[derive(Serialize)]
-struct Pictured {
-    name: &'static str,
-    setting: String,
-    quota_cpus: Option<f64>,
-    quota_ns: Option<u64>,
-    burst_ns: u64,
-    whole: Drawn,
-    close: Option<Drawn>,
-}
-
-#[derive(Serialize)]
-struct Drawn {
-    from: u64,
-    step: f64,
-    used: Vec<f64>,
-    least: Vec<f64>,
-    most: Vec<f64>,
-    throttled: Vec<f64>,
-}
-
 /// The plan and its pictures as JSON that no script element ends in.
 pub(super) fn block(plan: &Plan, pictures: &[Picture]) -> String {
     let columns = columns(plan);
-    let block = Block {
-        settings: columns.iter().map(latency).collect(),
-        goals: plan.goals.iter().filter_map(mark).collect(),
-        pictures: pictures.iter().map(|picture| pictured(&columns, picture)).collect(),
+    let block = object! {
+        settings: columns.iter().map(latency).collect::<Vec<_>>(),
+        goals: plan.goals.iter().filter_map(mark).collect::<Vec<_>>(),
+        pictures: pictures.iter().map(|picture| pictured(&columns, picture)).collect::<Vec<_>>(),
     };
     let json = serde_json::to_string(&block).expect("the block has only text keys");
     json.replace('<', "\\u003c")
@@ -80,28 +44,26 @@ fn latency<'a>(column: &Column<'a>) -> Setting<'a> {
         .collect();
     let never = 1.0 - done.last().map_or(0.0, |point| point.1);
     let at = |share: f64| done.iter().find(|point| point.1 >= share).map(|point| point.0);
-    Setting {
-        name: column.name,
-        today: column.name == "today",
-        p50: (!column.shown.effect.p50_ns.median.is_nan()).then(|| at(0.5)),
-        p99: (!column.shown.effect.p99_ns.median.is_nan()).then(|| at(0.99)),
-        cdf: done,
-        never,
-    }
+    let p50 = (!column.shown.effect.p50_ns.median.is_nan()).then(|| at(0.5));
+    let p99 = (!column.shown.effect.p99_ns.median.is_nan()).then(|| at(0.99));
+    Setting { name: column.name, today: column.name == "today", cdf: done, p50, p99, never }
 }
 
-fn mark(goal: &Goal) -> Option<Mark> {
+fn mark(goal: &Goal) -> Option<impl Serialize> {
     match goal.subject {
-        Subject::Latency(share) => Some(Mark { text: goal.text.clone(), share, ns: goal.limit }),
+        Subject::Latency(share) => {
+            Some(object! { text: goal.text.as_str(), share, ns: goal.limit })
+        }
         _ => None,
     }
 }
 
-fn pictured(columns: &[Column<'_>], picture: &Picture) -> Pictured {
+fn pictured(columns: &[Column<'_>], picture: &Picture) -> impl Serialize + use<> {
     let of = |shown: &Shown| shown.limits == picture.limits;
     let limits = picture.limits;
-    Pictured {
-        name: columns.iter().find(|c| of(c.shown)).map_or("setting", |column| column.name),
+    let name = columns.iter().find(|c| of(c.shown)).map_or("setting", |column| column.name);
+    object! {
+        name: name.to_owned(),
         setting: setting(&limits),
         quota_cpus: limits.cpus(),
         quota_ns: limits.quota_ns,
@@ -111,11 +73,11 @@ fn pictured(columns: &[Column<'_>], picture: &Picture) -> Pictured {
     }
 }
 
-fn drawn(strip: &Strip) -> Drawn {
+fn drawn(strip: &Strip) -> impl Serialize + use<> {
     // No more digits than can be seen.
-    let cpus = |of: &[f64]| of.iter().map(|v| (v * 1000.0).round() / 1000.0).collect();
-    let us = |of: &[f64]| of.iter().map(|v| (v / 1000.0).round() * 1000.0).collect();
-    Drawn {
+    let cpus = |of: &[f64]| of.iter().map(|v| (v * 1000.0).round() / 1000.0).collect::<Vec<_>>();
+    let us = |of: &[f64]| of.iter().map(|v| (v / 1000.0).round() * 1000.0).collect::<Vec<_>>();
+    object! {
         from: strip.from_ns,
         step: strip.step_ns,
         used: cpus(&strip.used_cpus),

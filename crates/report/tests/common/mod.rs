@@ -23,7 +23,6 @@ impl Noise {
     }
 }
 
-/// The sample comparison.
 pub fn sample() -> Comparison {
     let mut noise = Noise(7);
     let mut rows = Vec::new();

@@ -58,6 +58,13 @@ pub struct AgreementRow {
     pub reason: String,
 }
 
+impl AgreementRow {
+    /// Is a figure that it would show a quantile of too few samples?
+    pub fn has_too_few(&self) -> bool {
+        self.kind != AgreementKind::Runs && (self.predicted.too_few || self.measured.too_few)
+    }
+}
+
 /// What a row compares between prediction and measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -87,6 +87,9 @@ pub struct Spread {
     pub samples: Vec<f64>,
     /// See [`modes`].
     pub modes: Vec<Mode>,
+    /// A quantile that some repeat has fewer than ten samples beyond: `samples` only, no figures.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub too_few: bool,
 }
 
 impl Spread {
@@ -102,7 +105,13 @@ impl Spread {
             max: at(1.0),
             samples: samples.to_vec(),
             modes: modes(samples),
+            too_few: false,
         }
+    }
+
+    /// Of repeats that have too few samples for the quantile.
+    pub fn of_too_few(samples: &[f64]) -> Spread {
+        Spread { samples: samples.to_vec(), too_few: true, ..Spread::of(&[]) }
     }
 
     pub fn is_multimodal(&self) -> bool {

@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::judge::row::Row;
 use crate::judge::verdict::Verdict;
 
-/// Hits among the counted rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Score {
     /// Rows (or claims) that agree.

@@ -17,7 +17,6 @@ use crate::model::study::{Case, Study, Variant, checked_repeats, default_times};
 use crate::read::check::{self, BuildError};
 use crate::read::{settings, variant};
 
-/// The parts, as text.
 #[derive(Clone, Debug)]
 pub struct Parts<'a> {
     /// Preset, `host`, or path of a machine.

@@ -193,7 +193,9 @@ impl Worlds<'_> {
 
     fn both(&self, side: usize, m: usize) -> Option<Both> {
         let spread = |world: &[Option<Finished>]| {
-            world[side].as_ref().map(|finished| Spread::of(&finished.samples[m]))
+            let finished = world[side].as_ref()?;
+            let of = if finished.too_few[m] { Spread::of_too_few } else { Spread::of };
+            Some(of(&finished.samples[m]))
         };
         Some(Both { predicted: spread(&self.predicted)?, measured: spread(&self.measured)? })
     }
@@ -231,6 +233,9 @@ impl Worlds<'_> {
 
     fn change(&self, side: usize, measure: &Measure, base: &Both, both: &Both) -> AgreementRow {
         let change = |base: &Spread, variant: &Spread| {
+            if base.too_few || variant.too_few {
+                return f64::NAN;
+            }
             let mean = |s: &Spread| statistics::figure(&s.samples).mean;
             statistics::change_pct(measure.metric.direction, mean(base), mean(variant))
         };
@@ -242,6 +247,8 @@ impl Worlds<'_> {
         );
         let mut row = self.row(side, measure, both, AgreementKind::Change, judged);
         row.metric = measure.metric.named(format!("change of {}", measure.metric.name));
+        row.predicted.too_few |= base.predicted.too_few;
+        row.measured.too_few |= base.measured.too_few;
         let ratio = (100.0 + predicted) / (100.0 + measured);
         let modes = [base, both].iter().any(|b| b.is_multimodal());
         row.ratio = Some(ratio).filter(|r| r.is_finite() && !modes);

@@ -55,9 +55,7 @@ pub struct FittedConstant {
     pub key: String,
     /// `ns`, `count` or `ratio`.
     pub unit: &'static str,
-    /// Lowest plausible value.
     pub low: f64,
-    /// Highest plausible value.
     pub high: f64,
     pub shipped: f64,
     pub value: f64,

@@ -18,7 +18,6 @@ use crate::model::published::Side;
 use crate::model::study::Study;
 use crate::tune::sweep::{Part, Pool, Sweep, Trial};
 
-/// Draws of all constants.
 const DRAWS: usize = 12;
 /// A verdict that another one replaces in this part of the draws or more is fragile.
 const FRAGILE_SHARE: f64 = 0.25;
@@ -30,13 +29,10 @@ const SETTLED: f64 = 0.02;
 /// Which verdicts of several studies hang on the constants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fragility {
-    /// Names of the studies.
     pub studies: Vec<String>,
     /// Constants that were drawn.
     pub constants: usize,
-    /// Draws of all of them.
     pub draws: usize,
-    /// Simulated runs.
     pub runs: usize,
     /// The rows that count, in the order of the studies.
     pub rows: Vec<FragileRow>,
@@ -47,7 +43,6 @@ pub struct Fragility {
 /// A row that counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FragileRow {
-    /// Which row.
     #[serde(flatten)]
     pub place: RowPlace,
     /// At the shipped values, with one repeat.
@@ -68,13 +63,10 @@ impl Fragility {
 /// What tells a row from all others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowPlace {
-    /// Name of the study.
     pub study: String,
-    /// Name of the case.
     pub case: String,
     /// Load in the workload's own unit.
     pub load: u64,
-    /// The variant.
     pub variant: String,
     /// What is compared.
     pub metric: String,

@@ -75,7 +75,6 @@ pub(crate) enum Seen {
     Nothing,
     /// The rows at each position.
     Samples(Vec<(f64, Vec<Row>)>),
-    /// Interrupted.
     Unfinished,
 }
 

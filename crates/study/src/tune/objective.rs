@@ -16,7 +16,6 @@ use crate::judge::verdict::Verdict;
 /// Price of moving one constant across its whole range.
 const PENALTY: f64 = 0.01;
 
-/// What is minimised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Objective {
     /// Misfit and penalty together.
@@ -25,9 +24,7 @@ pub struct Objective {
     pub misfit: f64,
     /// For leaving the shipped values.
     pub penalty: f64,
-    /// Rows that hit.
     pub hits: usize,
-    /// Rows that count.
     pub counted: usize,
 }
 

@@ -104,7 +104,6 @@ pub struct MovedConstant {
 pub struct RangeOnMachine {
     pub machine: String,
     pub value: f64,
-    /// Lowest plausible value.
     pub low: f64,
     pub high: f64,
     /// `cited`, `estimated` or `fitted`.

@@ -32,7 +32,6 @@ pub(crate) struct Pool<'a> {
 /// Studies reduced to what counts.
 pub(crate) struct Sweep {
     studies: Vec<Study>,
-    /// Runs finished in earlier calls.
     done: AtomicUsize,
 }
 

@@ -16,7 +16,6 @@ use crate::averaged::spread;
 use crate::valid::MAX_ROWS;
 use crate::{Demand, InputError, Sample, Usage};
 
-/// Rows read at a time.
 const BATCH: usize = 1 << 16;
 
 const ANEW: &str = "record again with `reveille record`, or import with `reveille import`";
@@ -198,7 +197,6 @@ impl Columns {
     }
 }
 
-/// Adds a row to `usage`.
 fn add(usage: &mut Usage, kind: Option<&ByteArray>, row: Row) -> Result<(), Mistake> {
     let number = 1 + usage.demands.len() + usage.samples.len();
     let kind = match kind.map(ByteArray::data) {

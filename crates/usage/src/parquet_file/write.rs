@@ -15,7 +15,6 @@ use super::{About, COLUMNS, KEY, Kind, Row, VERSION, WITHOUT_DEMANDS};
 use crate::averaged::spread;
 use crate::{Demand, InputError, Origin, Sample, Usage};
 
-/// Rows per row group.
 const ROWS_IN_GROUP: usize = 1 << 20;
 
 impl Usage {

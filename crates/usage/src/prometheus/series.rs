@@ -88,7 +88,6 @@ impl Counter {
         self.points[after.saturating_sub(1)].1
     }
 
-    /// Caveats on the series.
     pub(super) fn warnings(&self, step_ns: Ns) -> Vec<String> {
         let mut warnings = Vec::new();
         let name = &self.name;

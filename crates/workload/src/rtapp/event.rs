@@ -4,8 +4,8 @@ use reveille_place::Mistake;
 
 use super::json::Node;
 use super::waits::{Kind, Waits, Who};
-use crate::WorkloadError;
 use crate::amount::Amount;
+use crate::error::WorkloadError;
 use crate::operation::{Code, OpSource};
 
 /// Events that operations express. rt-app tells them by how a key begins, as keys of an

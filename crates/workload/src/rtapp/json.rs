@@ -8,7 +8,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use reveille_place::{Mistake, Source};
 
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 
 /// A value, where it stands, and the keys that lead to it: `tasks.thread0.run`.
 #[derive(Clone)]

@@ -13,9 +13,10 @@ use json::Node;
 use reveille_place::{Mistake, Source};
 use task::{TaskReader, pass_ns};
 
-use crate::file::records;
+use crate::error::WorkloadError;
+use crate::file::{Workload, records};
+use crate::program::{Metric, MetricKind};
 use crate::task::TaskSource;
-use crate::{Metric, MetricKind, Workload, WorkloadError};
 
 /// What a file may say in `global`, and that changes nothing here: how long it runs and
 /// what it logs are options of the command; all tasks are equals, so that priority

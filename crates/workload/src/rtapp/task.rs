@@ -6,12 +6,11 @@ use reveille_place::Mistake;
 use super::event::{self, Events};
 use super::json::{Node, Place};
 use super::waits::{Waits, Who};
-use crate::WorkloadError;
 use crate::amount::Amount;
+use crate::error::WorkloadError;
 use crate::operation::{Code, OpSource};
 use crate::task::{Process, ProcessSource, TaskSource};
 
-/// The tasks read so far.
 #[derive(Default)]
 pub(super) struct TaskReader {
     pub(super) tasks: Vec<TaskSource>,
@@ -28,7 +27,7 @@ const MAX_INSTANCES: i64 = 1_000_000;
 /// Tasks of different names in a file.
 const MAX_TASKS: usize = 65_535;
 /// More rounds than any run lasts: even at a microsecond each, they take over an hour.
-const FOR_EVER: u64 = crate::FOR_EVER as u64;
+const FOR_EVER: u64 = crate::program::FOR_EVER as u64;
 /// Keys of a task and of a phase that are no events, for messages.
 const OF_TASK: [&str; 6] = ["instance", "delay", "loop", "phases", "policy", "priority"];
 const OF_PHASE: [&str; 3] = ["loop", "policy", "priority"];

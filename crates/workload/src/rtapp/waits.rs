@@ -4,7 +4,7 @@
 use reveille_place::{Mistake, did_you_mean, nearest};
 
 use super::json::{Node, Place};
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 
 /// Suspended tasks and condition variables have names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,6 @@ pub(super) struct Who {
 }
 
 impl Waits {
-    /// Names of the lists.
     pub(super) fn list_names(&self) -> Vec<String> {
         self.lists.iter().map(|list| list.name.clone()).collect()
     }

@@ -42,8 +42,8 @@ pub struct QuotaArgs {
     /// Mean CPU time of a request, in ms
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     work: u64,
-    /// Seconds measured under each setting
-    #[arg(long = "for", value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    /// Seconds measured under each setting; p99 needs 1000 requests
+    #[arg(long = "for", value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// Period phases per prediction
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -76,10 +76,13 @@ struct Summary {
     threads: u32,
     runs: u32,
     throttled_inside: u32,
+    /// Runs of loads with enough requests for a p99, of which the next two count.
+    p99_runs: u32,
     p99_inside: u32,
     p99_inside_stretched: u32,
     /// Medians over settings.
     throttled_off_points: f64,
+    /// NaN, `null` in JSON, if no load has enough requests.
     p99_off_pct: f64,
     /// 90% of the settings are off by no more than this.
     p99_off_pct_of_9_in_10: f64,
@@ -132,7 +135,6 @@ pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every period with every burst.
 fn settings(args: &QuotaArgs, reserved: f64) -> Vec<BandwidthLimits> {
     let setting = |period: u64, burst: u64| {
         let quota_ns = (reserved * (period * MS) as f64) as u64;
@@ -145,12 +147,12 @@ fn settings(args: &QuotaArgs, reserved: f64) -> Vec<BandwidthLimits> {
 
 fn summary(threads: u32, loads: &[Verification]) -> Summary {
     let all: Vec<&Verified> = loads.iter().flat_map(|load| &load.settings).collect();
-    let sorted = |of: &dyn Fn(&Verified) -> f64| {
-        let mut off: Vec<f64> = all.iter().map(|v| of(v).abs()).collect();
+    let sorted = |of: &dyn Fn(&Verified) -> Option<f64>| {
+        let mut off: Vec<f64> = all.iter().filter_map(|v| of(v)).map(f64::abs).collect();
         off.sort_by(f64::total_cmp);
         off
     };
-    let (throttled, p99) = (sorted(&|v| v.throttled_off), sorted(&|v| v.p99_off));
+    let (throttled, p99) = (sorted(&|v| Some(v.throttled_off)), sorted(&|v| v.p99_off));
     let at = |sorted: &[f64], share: f64| {
         let rank = (share * sorted.len() as f64).ceil() as usize;
         sorted.get(rank.max(1) - 1).map_or(f64::NAN, |off| 100.0 * off)
@@ -160,8 +162,9 @@ fn summary(threads: u32, loads: &[Verification]) -> Summary {
         threads,
         runs: sum(&|v| v.measured.len() as u32),
         throttled_inside: sum(&|v| v.throttled_inside),
-        p99_inside: sum(&|v| v.p99_inside),
-        p99_inside_stretched: sum(&|v| v.p99_inside_stretched),
+        p99_runs: sum(&|v| v.p99_inside.map_or(0, |_| v.measured.len() as u32)),
+        p99_inside: sum(&|v| v.p99_inside.unwrap_or(0)),
+        p99_inside_stretched: sum(&|v| v.p99_inside_stretched.unwrap_or(0)),
         throttled_off_points: at(&throttled, 0.5),
         p99_off_pct: at(&p99, 0.5),
         p99_off_pct_of_9_in_10: at(&p99, 0.9),
@@ -181,18 +184,23 @@ fn text(trials: &Trials) -> String {
     for s in &trials.summaries {
         let _ = writeln!(
             text,
-            "{} threads: of {} runs {} have their share of throttled periods inside the range; {} \
-             their p99, {} with the range as wide as the control's\n  off the median, in the middle \
-             of settings: throttled {:.2} points, p99 {:.1}% (nine in ten settings: {:.1}%)",
-            s.threads,
-            s.runs,
-            s.throttled_inside,
-            s.p99_inside,
-            s.p99_inside_stretched,
-            s.throttled_off_points,
-            s.p99_off_pct,
-            s.p99_off_pct_of_9_in_10,
+            "{} threads: of {} runs {} have their share of throttled periods inside the range, off \
+             its median by {:.2} points in the middle of settings",
+            s.threads, s.runs, s.throttled_inside, s.throttled_off_points,
         );
+        if s.p99_runs > 0 {
+            let _ = writeln!(
+                text,
+                "  of {} with enough requests for a p99 {} have it inside the range, {} with the \
+                 range as wide as the control's\n  off its median, in the middle of settings: {:.1}% \
+                 (nine in ten settings: {:.1}%)",
+                s.p99_runs,
+                s.p99_inside,
+                s.p99_inside_stretched,
+                s.p99_off_pct,
+                s.p99_off_pct_of_9_in_10,
+            );
+        }
     }
     text
 }

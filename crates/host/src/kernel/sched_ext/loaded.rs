@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Loader, SchedExt};
-use crate::HostError;
+use crate::error::HostError;
 use crate::supervise::ended;
 use crate::sys::process;
 
@@ -45,7 +45,6 @@ pub struct Loaded {
     status: Option<ExitStatus>,
     /// Standard output and error of the loader; gone with this process.
     log: File,
-    /// Its name in the kernel.
     name: String,
     /// [`SchedExt::loads`] before loading: the kernel increments it some time after the scheduler
     /// is enabled.
@@ -88,7 +87,6 @@ impl SchedExt {
 }
 
 impl Loaded {
-    /// Its name in the kernel.
     pub fn name(&self) -> &str {
         &self.name
     }

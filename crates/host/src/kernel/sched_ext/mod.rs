@@ -8,7 +8,7 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::HostError;
+use crate::error::HostError;
 
 pub use loaded::Loaded;
 

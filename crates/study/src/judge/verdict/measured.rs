@@ -20,6 +20,8 @@
 //! - A *change* between two sides is judged as a published one, with s the larger
 //!   measured relative standard deviation; it is not counted where that is above 30% or
 //!   where a side has several modes.
+//! - A quantile with fewer than ten samples beyond it in some repeat of a world has no figure there
+//!   and is not counted; a count of *runs* is, for it holds each repeat against a bound.
 
 use serde::Serialize;
 
@@ -95,6 +97,9 @@ pub(crate) fn value(quantity: Quantity, predicted: &Spread, measured: &Spread) -
         (false, _) => Rule::Phases,
     };
     for (spread, world) in [(measured, "measured"), (predicted, "predicted")] {
+        if spread.too_few {
+            return Judged::new(rule, Verdict::Informative, too_few(world));
+        }
         if spread.median.is_nan() {
             let reason = format!("no {world} repeat has this figure");
             return Judged::new(rule, Verdict::Informative, reason);
@@ -105,6 +110,10 @@ pub(crate) fn value(quantity: Quantity, predicted: &Spread, measured: &Spread) -
         Rule::Phases => by_phases(quantity, predicted, measured),
         _ => by_factor(predicted, measured),
     }
+}
+
+fn too_few(world: &str) -> String {
+    format!("some {world} repeat has fewer than 10 samples beyond the quantile; measure longer")
 }
 
 fn by_factor(predicted: &Spread, measured: &Spread) -> Judged {
@@ -223,6 +232,11 @@ pub(crate) struct Pair<'a> {
 /// Judges a change between two sides.
 pub(crate) fn change(predicted: &Pair<'_>, measured: &Pair<'_>) -> Judged {
     let informative = |reason: String| Judged::new(Rule::Change, Verdict::Informative, reason);
+    for (pair, world) in [(measured, "measured"), (predicted, "predicted")] {
+        if pair.base.too_few || pair.variant.too_few {
+            return informative(too_few(world));
+        }
+    }
     let spreads = [predicted.base, predicted.variant, measured.base, measured.variant];
     if spreads.iter().any(|s| s.is_multimodal()) {
         return informative("a side has several modes, and no one ratio".to_owned());
