@@ -21,10 +21,8 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 # Where rustup puts cargo, for shells without a profile.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-# PROFILE=quick links faster and runs a little slower.
-PROFILE ?= release
-reveille := target/$(PROFILE)/reveille
-scx_reveille := target/$(PROFILE)/scx_reveille
+reveille := target/release/reveille
+scx_reveille := target/release/scx_reveille
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -40,7 +38,7 @@ demo: build
 
 build:
 	@scripts/need.sh cargo cc
-	cargo build --profile $(PROFILE) --locked --bin reveille
+	cargo build --release --locked --bin reveille
 
 # Under sudo nothing is built: what is there is installed, so that ./target stays its owner's.
 install:
@@ -139,7 +137,7 @@ count:
 # Built separately: only this crate needs clang for BPF and libelf.
 scx:
 	@scripts/need.sh cargo cc bpf-clang libelf
-	cargo build --profile $(PROFILE) --locked -p scx_reveille
+	cargo build --release --locked -p scx_reveille
 
 test-scx:
 	@scripts/need.sh cargo cc bpf-clang libelf clippy
