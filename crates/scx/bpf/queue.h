@@ -267,7 +267,7 @@ static __always_inline void go_on(struct task_struct *prev, struct task_state *t
 	t->mid_turn = leaves;
 	if (!leaves)
 		set_clock(cpu_of(cpu), t, scx_now());
-	/* Some kernels call stopping() and running() of it now, others do not. */
+	/* Where it has been switched away in there, stopping() and running() are called on its way out. */
 	t->lifted = t->leaves = leaves;
 	if (exits_seen)
 		t->at_exit = 0;
@@ -313,8 +313,10 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (goes_on && t)
+	if (goes_on && t) {
+		t->leaves = 0;
 		goes_on = may_go_on(prev, t, cpu);
+	}
 	if (goes_on && t && scx_bpf_dsq_nr_queued(cpu) > 0) {
 		bool first = !before(first_vtime(cpu), t->vtime);
 		/* In returns_to_user() it cannot move, and no idle CPU could take it from the queue. */

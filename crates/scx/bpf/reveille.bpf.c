@@ -119,7 +119,7 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 		return;
 	ran_ns = charge(p, t);
 	if (t->lifted) {
-		t->lifted = t->leaves;
+		t->lifted = t->leaves && (runnable || !p->__state);
 		t->leaves = 0;
 		limit_debt(p, t);
 	}
