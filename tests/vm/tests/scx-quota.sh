@@ -7,19 +7,19 @@ set -eu
 : "${TOLERANCE_PCT:=1}"
 root=/sys/fs/cgroup/limit-test
 
-# within NAME GOT DUE: what is due, by the tolerance.
+# within NAME GOT DUE [LESS_PCT]: not more than due, by the tolerance; nor less, by LESS_PCT.
 within() {
-    awk -v name="$1" -v got="$2" -v due="$3" -v percent="$TOLERANCE_PCT" 'BEGIN {
+    awk -v name="$1" -v got="$2" -v due="$3" -v more="$TOLERANCE_PCT" -v less="${4:-$TOLERANCE_PCT}" 'BEGIN {
         printf "limits: %s: %.4f CPU, %.4f are due\n", name, got, due
-        exit got < due * (1 - percent / 100) || got > due * (1 + percent / 100)
+        exit got < due * (1 - less / 100) || got > due * (1 + more / 100)
     }' || fail "$1"
 }
 sample() { echo "$(now_us) $(used_us "$1") $(now_us)" >>samples; }
-# share GROUP [SECONDS]: CPUs that it used in 5 s. To `samples`: a time, what it had used, a time.
+# share GROUP: CPUs that it used in 10 s. To `samples`: a time, what it had used, a time.
 share() {
     : >samples
     at_us=$(now_us)
-    end_us=$((at_us + ${2:-5} * 1000000))
+    end_us=$((at_us + 10000000))
     while [ $((at_us + 100000)) -lt $end_us ]; do
         sample "$1"
         usleep 80000
@@ -84,8 +84,9 @@ for pid in $(cat $root/a/cgroup.procs); do taskset -cp 0,1 "$pid" >/dev/null; do
 within "nested: 20 ms within 50 ms, alone" "$(share $root/a)" 0.2
 hogs $root/b 2,3 2
 sleep 1
-within "nested: 20 ms within 50 ms" "$(share $root/a 10)" 0.2
-within "nested: 50 ms around all" "$(share $root 10)" 0.5
+# Other processes push the two together again at times, and it takes some periods to spread them.
+within "nested: 20 ms within 50 ms" "$(share $root/a)" 0.2 3
+within "nested: 50 ms around all" "$(share $root)" 0.5
 clear_all
 
 tree
