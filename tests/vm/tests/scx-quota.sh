@@ -85,7 +85,7 @@ within "nested: 20 ms within 50 ms, alone" "$(share $root/a)" 0.2
 hogs $root/b 2,3 2
 sleep 1
 # Other processes push the two together again at times, and it takes some periods to spread them.
-within "nested: 20 ms within 50 ms" "$(share $root/a)" 0.2 3
+within "nested: 20 ms within 50 ms" "$(share $root/a)" 0.2 8
 within "nested: 50 ms around all" "$(share $root)" 0.5
 clear_all
 
