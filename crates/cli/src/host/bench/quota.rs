@@ -76,7 +76,7 @@ struct Summary {
     threads: u32,
     runs: u32,
     throttled_inside: u32,
-    /// Runs of loads with enough requests for a p99, of which the next two count.
+    /// Runs that have a p99, for their load has enough requests; the next two are counted among them.
     p99_runs: u32,
     p99_inside: u32,
     p99_inside_stretched: u32,
