@@ -507,7 +507,10 @@ def main():
         sys.exit("needs root, for task groups")
     of = {"advise": (advise, len(LOADS)), "counters": (counters, 48), "recorders": (recorders, 6)}
     measure, count = of[options.what]
-    numbers = map(int, options.loads.split(",")) if options.loads else range(1, count + 1)
+    numbers = [int(n) for n in options.loads.split(",")] if options.loads else range(1, count + 1)
+    unknown = [n for n in numbers if not 1 <= n <= count]
+    if unknown:
+        sys.exit(f"--loads {unknown[0]}: {options.what} has loads 1 to {count}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     host = Host(options)
     try:
