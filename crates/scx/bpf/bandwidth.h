@@ -227,7 +227,7 @@ __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 	if (slot)
 		account(slot, cpu, 0, 0, &left_ns);
 	now_ns = bpf_ktime_get_ns();
-	least_ns = t->exit_pending ? EXIT_TURN_NS : FLOOR_TURN_NS;
+	least_ns = t->exit_pending || t->displaced ? EXIT_TURN_NS : FLOOR_TURN_NS;
 	if (left_ns < least_ns || t->lifted)
 		left_ns = least_ns;
 	if (left_ns == ~0ull)
@@ -279,12 +279,14 @@ static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)
 
 /*
  * Tasks that were parked and may run again go to their CPUs' queues, in order; those that now wait for
- * another limit, to that one's: its timer will look for them there.
+ * another limit, to that one's: its timer will look for them there. Of those that stand behind others in
+ * returns_to_user() one goes first, for a turn in which it leaves it: then another CPU may take it.
  */
 static __noinline int release_parked(u32 slot)
 {
 	u64 now_j = bpf_jiffies64();
 	struct task_struct *p;
+	bool spread = false;
 
 	bpf_for_each(scx_dsq, p, PARK_QUEUES + slot, 0)
 	{
@@ -303,6 +305,10 @@ static __noinline int release_parked(u32 slot)
 		if (by) {
 			if (by != slot)
 				scx_move(BPF_FOR_EACH_ITER, p, PARK_QUEUES + by);
+			continue;
+		}
+		if (!spread && t->at_exit && !exits_seen && scx_bpf_dsq_nr_queued(cpu) > 0) {
+			spread = lift(BPF_FOR_EACH_ITER, p, t);
 			continue;
 		}
 		if (scx_move_vtime(BPF_FOR_EACH_ITER, p, (u64)cpu, t->vtime)) {

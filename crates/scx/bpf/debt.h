@@ -18,7 +18,8 @@
 
 /* No run is cut shorter than this: the overrun is a debt. */
 #define FLOOR_TURN_NS 10000ull
-/* What before_schedule() waits for gets more: it must reach user mode. */
+/* What before_schedule() waits for gets more: it must reach user mode. What is displaced, too: it leaves
+ * its CPU as soon as it can. */
 #define EXIT_TURN_NS 200000ull
 /* So far before a queue's clock lifted tasks stand, in the order in which they began to wait. */
 #define LIFTED_VTIME (1ull << 50)
@@ -68,6 +69,24 @@ static __always_inline void limit_debt(struct task_struct *p, struct task_state 
 		t->vtime = most;
 }
 
+/* Before all that has not been lifted. */
+static __always_inline u64 lifted_vtime(const struct task_state *t, u32 cpu)
+{
+	return cpu_of(cpu)->clock - LIFTED_VTIME + t->waits_since_j;
+}
+
+/*
+ * Has it lost the CPU that it waits for? In returns_to_user() it cannot move, and whoever has written its
+ * affinity or its cpuset waits until it is out, with locks of cgroups held.
+ */
+static __always_inline bool is_displaced(struct task_struct *p, u32 cpu)
+{
+	u64 word;
+
+	return !bpf_probe_read_kernel(&word, sizeof(word), (void *)&p->cpus_mask + cpu / 64 * sizeof(word)) &&
+	       !(word >> (cpu % 64) & 1);
+}
+
 /* It waits in the DSQ of the loop around: to the head of its CPU's queue. */
 #define lift(it, p, t)                                                                     \
 	({                                                                                 \
@@ -75,9 +94,7 @@ static __always_inline void limit_debt(struct task_struct *p, struct task_state 
 		bool lifted;                                                               \
 		limit_debt((p), (t));                                                      \
 		(t)->lifted = 1;                                                           \
-		lifted = scx_move_vtime((it), (p), (u64)lift_cpu,                          \
-					cpu_of(lift_cpu)->clock - LIFTED_VTIME +           \
-						(t)->waits_since_j);                       \
+		lifted = scx_move_vtime((it), (p), (u64)lift_cpu, lifted_vtime((t), lift_cpu)); \
 		if (lifted)                                                                \
 			COUNT(lifted);                                                     \
 		else                                                                       \

@@ -58,7 +58,7 @@ static __always_inline void mark_queued(u32 cpu)
 		set_bit(l->queued, place_of(cpu)->position);
 }
 
-/* Puts a task of a throttled group aside. Returns whether it did. */
+/* Puts a task of a throttled group aside, or first if others wait for it. Returns whether it did. */
 static __always_inline bool park(struct task_struct *p, struct task_state *t, u32 cpu)
 {
 	u64 left_ns;
@@ -69,6 +69,15 @@ static __always_inline bool park(struct task_struct *p, struct task_state *t, u3
 	slot = throttled_by(t->group, cpu);
 	if (!slot || runs_to_exit(p, t))
 		return false;
+	t->displaced = is_displaced(p, cpu);
+	if (t->displaced) {
+		limit_debt(p, t);
+		t->lifted = 1;
+		COUNT(lifted);
+		scx_insert_vtime(p, cpu, slice_ns, lifted_vtime(t, cpu), 0);
+		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
+		return true;
+	}
 	scx_insert(p, PARK_QUEUES + slot, slice_ns, 0);
 	COUNT(parked);
 	return true;
@@ -145,7 +154,9 @@ static __noinline int take_checked(u64 dsq, u32 cpu)
 		struct task_state *t = task_of(p);
 		u32 slot = t && t->group ? throttled_by(t->group, cpu) : 0;
 
-		if (slot && !t->lifted && !runs_to_exit(p, t)) {
+		if (slot)
+			t->displaced = is_displaced(p, cpu);
+		if (slot && !t->lifted && !t->displaced && !runs_to_exit(p, t)) {
 			if (scx_move(BPF_FOR_EACH_ITER, p, PARK_QUEUES + slot))
 				COUNT(parked);
 			continue;
@@ -318,7 +329,8 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 		goes_on = may_go_on(prev, t, cpu);
 	}
 	if (goes_on && t && scx_bpf_dsq_nr_queued(cpu) > 0) {
-		bool first = !before(first_vtime(cpu), t->vtime);
+		/* A lifted one has had its turn: if it waits, an idle CPU may take it. */
+		bool first = !t->lifted && !before(first_vtime(cpu), t->vtime);
 		/* In returns_to_user() it cannot move, and no idle CPU could take it from the queue. */
 		bool leaves = !first && t->at_exit && !exits_seen;
 

@@ -117,6 +117,7 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	c->stop_at_ns = 0;
 	if (!t)
 		return;
+	t->displaced = 0;
 	ran_ns = charge(p, t);
 	if (t->lifted) {
 		t->lifted = t->leaves && (runnable || !p->__state);

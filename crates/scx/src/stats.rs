@@ -56,7 +56,7 @@ counters! {
     helped: "Idle CPUs that were sent to look for a task that waits";
     parked: "Tasks of throttled groups that were put aside";
     released: "Parked tasks that were let go";
-    lifted: "Tasks that went first: they had waited for a quarter of the watchdog's time, or were killed";
+    lifted: "Tasks that went first: they had waited for a quarter of the watchdog's time, were killed, or kept others waiting";
     wrong_cpu: "Answers of the --policy file with a CPU that is not there or not allowed; the task \
                 went to its last CPU";
     dropped: "Recorded decisions for which there was no room";

@@ -58,6 +58,8 @@ u64 bpf_jiffies64(void) { return now_ns / MS; }
 void bpf_rcu_read_lock(void) {}
 void bpf_rcu_read_unlock(void) {}
 s32 scx_bpf_dsq_nr_queued(u64 dsq) { return 0; }
+/* No queue has a task to read. */
+long bpf_probe_read_kernel(void *to, u32 size, const void *from) { return -1; }
 
 static bool throttled(u32 cpu) { return queue_of(SLOT, cpu)->throttled; }
 

@@ -53,7 +53,8 @@ finish() {
 }
 
 used_us() { awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat"; }
-now_us() { awk '{ printf "%d", $1 * 1e6 }' /proc/uptime; }
+# No %d: of more than 2,147 s it makes nothing.
+now_us() { awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime; }
 
 # tree [GROUP...]: root, and groups in it with their own weights and limits.
 tree() {

@@ -1,7 +1,8 @@
 # A throttled task keeps no locks of the kernel. Six tasks under 10 ms/1 s create and remove files in
 # a folder; one without a limit that does the same there waits as long as under the kernel's own
 # class, times five at most, and 100 ms. Tasks join a throttled group; one that moves between two
-# others waits for cgroup_mutex less than 100 ms. And the group gets its quota, no more. Under --icount.
+# others waits for cgroup_mutex less than 100 ms. So does who takes the CPU from twenty throttled tasks:
+# the write of cpuset.cpus waits for each of them. And the group gets its quota, no more. Under --icount.
 set -eu
 . /lib/functions.sh
 
@@ -21,11 +22,22 @@ canaries() {
     task joins $root/limited "$SECONDS_EACH" & joins=$!
     moves=$(task moves $root/a $root/b "$SECONDS_EACH")
     wait $joins
-    echo "locks: $1: longest wait $files us for a folder, $moves us for cgroup_mutex"
     clear_all
+    tree limited
+    echo +cpuset >$root/cgroup.subtree_control
+    echo 0 >$root/limited/cpuset.cpus
+    echo "10000 1000000" >$root/limited/cpu.max
+    hogs $root/limited 0,1 20
+    sleep 2
+    from_us=$(now_us)
+    echo 1 >$root/limited/cpuset.cpus
+    cpuset=$(($(now_us) - from_us))
+    clear_all
+    echo "locks: $1: longest wait $files us for a folder, $moves us for cgroup_mutex, $cpuset us for a cpuset"
 }
 
 mkdir -p d
+echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
 canaries "the kernel's own class"
 own=$files
 # Before 6.18 the kernel's own class puts tasks aside with their locks held.
@@ -35,5 +47,6 @@ canaries scx_reveille
 # Half a millisecond more or less is chance: a switch of tasks takes tens of microseconds here.
 [ "$files" -le $((own * 5 + 500)) ] || fail "a throttled task keeps a folder's lock for $files us"
 [ "$moves" -le 100000 ] || fail "a task that joins a throttled group keeps cgroup_mutex for $moves us"
+[ "$cpuset" -le 100000 ] || fail "twenty throttled tasks keep a write of cpuset.cpus for $cpuset us"
 [ "$used" -le 12000 ] && [ "$used" -ge 6000 ] || fail "$used us per s, 10000 are due"
 finish

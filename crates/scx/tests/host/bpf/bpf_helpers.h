@@ -26,6 +26,7 @@ void bpf_spin_unlock(struct bpf_spin_lock *lock);
 long bpf_timer_start(struct bpf_timer *timer, u64 in_ns, u64 flags);
 u64 bpf_ktime_get_ns(void);
 u64 bpf_jiffies64(void);
+long bpf_probe_read_kernel(void *to, u32 size, const void *from);
 u32 bpf_get_smp_processor_id(void);
 struct task_struct *bpf_get_current_task_btf(void);
 long bpf_task_pt_regs(struct task_struct *task);
