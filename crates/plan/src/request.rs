@@ -62,6 +62,33 @@ pub struct Request<'a> {
     pub exhaustive: bool,
 }
 
+impl<'a> Request<'a> {
+    /// With the defaults of `reveille plan`, on as many CPUs as the machine has, and without goals.
+    pub fn new(usage: &'a Usage, machine: &'a Machine, policy: Policy) -> Request<'a> {
+        Request {
+            usage,
+            as_likely: &[],
+            inferred: None,
+            goals: Vec::new(),
+            neighbours: Vec::new(),
+            today: None,
+            machine,
+            cpus: machine.topology.n_cpus() as u32,
+            policy,
+            slice_ns: 5_000_000,
+            within: None,
+            quota_sum_cpus: None,
+            phases: 20,
+            confidence: 0.95,
+            headroom: 0.15,
+            growth: 0.0,
+            allowed: Allowed::default(),
+            seed: 1,
+            exhaustive: false,
+        }
+    }
+}
+
 impl Request<'_> {
     /// The simulator's settings.
     pub(crate) fn stage<'a>(
