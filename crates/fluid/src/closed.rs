@@ -3,7 +3,6 @@
 
 use crate::state::{GroupDemand, ROUNDING};
 
-/// See [`closed_form`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClosedForm {
     /// Mean demand of all groups together, in CPUs.

@@ -102,7 +102,6 @@ explain! {
     wakeups_same_llc_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeups_same_llc);
     /// Wake-ups per second placed in another last-level cache.
     wakeups_remote_per_s: "1/s", Neither = |s| s.per_s(s.c.wakeups_remote);
-    /// Idle searches per second.
     idle_searches_per_s: "1/s", Neither = |s| s.per_s(s.c.idle_searches);
     /// CPUs looked at per idle search.
     cpus_per_search: "CPUs", Lower = |s| ratio(s.c.cpus_searched as f64, s.c.idle_searches as f64);
@@ -125,7 +124,6 @@ explain! {
     lb_gained_newidle_per_s: "1/s", Neither = |s| s.per_s(s.c.newidle_pulls);
     /// Inter-processor interrupts per second.
     ipis_per_s: "1/s", Neither = |s| s.per_s(s.c.ipis);
-    /// Context switches per second.
     context_switches_per_s: "1/s", Neither = |s| s.per_s(s.c.context_switches);
     /// Share of all CPU time lost waiting for runqueue locks, in percent.
     lock_wait_pct: "%", Lower = |s| pct(s.c.lock_wait_ns as f64, s.cpu_time);

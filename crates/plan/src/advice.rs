@@ -12,7 +12,7 @@ use crate::goal::quantile_of;
 use crate::lean::{Lean, LeanLoad, LeanSpan};
 use crate::recover::recovered;
 use crate::replay::as_f64;
-use crate::{Allowed, Goal, Ns, Request, plan};
+use crate::{Goal, Ns, Request, plan};
 
 const MS: Ns = 1_000_000;
 const SPAN_NS: Ns = 30_000 * MS;
@@ -196,25 +196,10 @@ fn held(number: usize, seed: u64, machine: &Machine) -> Result<[f64; 4], String>
     let mean_ns = used_ns / (SPAN_NS / PERIOD_NS);
     let usage = traced(&load, threads, cpus, limited.then_some(2 * mean_ns));
     let mut request = Request {
-        usage: &usage,
-        as_likely: &[],
-        inferred: None,
         goals: vec![Goal::parse(&format!("p99={goal_ms}ms")).unwrap()],
-        neighbours: Vec::new(),
-        today: None,
-        machine,
         cpus,
-        policy: Policy::baseline("v6.18").unwrap(),
-        slice_ns: 5 * MS,
-        within: None,
-        quota_sum_cpus: None,
         phases: 2,
-        confidence: 0.95,
-        headroom: 0.15,
-        growth: 0.0,
-        allowed: Allowed::default(),
-        seed: 1,
-        exhaustive: false,
+        ..Request::new(&usage, machine, Policy::baseline("v6.18").unwrap())
     };
     let stop = AtomicBool::new(false);
     let recovered = recovered(&request, 1, &stop).map_err(|e| e.to_string())?;

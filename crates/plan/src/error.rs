@@ -53,7 +53,6 @@ impl From<SimError> for PlanError {
 }
 
 impl PlanError {
-    /// Blames `option`.
     pub fn option(option: &'static str, mistake: Mistake) -> PlanError {
         InputError::Option { option, mistake }.into()
     }

@@ -3,11 +3,12 @@
 use reveille_measure::enough_for;
 use reveille_usage::{Origin, Usage};
 
+use crate::Ns;
 use crate::goal::{Subject, quantile_name};
+use crate::grid::{DRAWS, MOST_USED};
 use crate::plan::{Model, NeighbourGiven, Plan, Recording};
 use crate::replay::Stage;
-use crate::search::{DRAWS, MOST_USED};
-use crate::{Ns, Request};
+use crate::request::Request;
 
 /// Requests whose latency is meaningful: none in a recording of averages.
 pub(crate) fn pieces(usage: &Usage) -> u64 {

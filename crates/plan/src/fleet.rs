@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::growth::grown;
 use crate::load::Load;
-use crate::make::{pool, stage};
 use crate::recover::recover;
 use crate::replay::{Phase, Stage};
+use crate::request::{Request, pool};
 use crate::search::least_millicpus;
 use crate::sketch::Sketch;
-use crate::{Ns, PlanError, Request};
+use crate::{Ns, PlanError};
 
 /// Throttling is reported for the worst stretch of this length.
 const HOUR_NS: Ns = 3_600_000_000_000;
@@ -36,7 +36,6 @@ pub struct Container {
     pub limits: Option<BandwidthLimits>,
     /// Length of the recording.
     pub span_ns: Ns,
-    /// Mean CPUs used.
     pub mean_cpus: f64,
     /// CPUs used in the busiest second or, in a recording of averages, step.
     pub peak_cpus: f64,
@@ -63,7 +62,6 @@ pub struct Likely {
     /// 5% quantile.
     #[serde(deserialize_with = "or_endless")]
     pub low: f64,
-    /// Median.
     #[serde(deserialize_with = "or_endless")]
     pub median: f64,
     /// 95% quantile.
@@ -101,7 +99,6 @@ pub struct Fleet {
     pub goals: Vec<String>,
     /// Head-room in [`Container::needed_cpus`], as a share of work.
     pub headroom: f64,
-    /// The shards included.
     pub shards: Vec<Shard>,
     /// By descending risk.
     pub containers: Vec<Container>,
@@ -239,7 +236,7 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
     let inferred: Vec<&Usage> = recovered.iter().flat_map(|recovered| &recovered.usages).collect();
     let usages = if inferred.is_empty() { vec![usage] } else { inferred };
     let tell = || ();
-    let stage = stage(request, stop, &tell)?;
+    let stage = request.stage(stop, &tell)?;
     let estimate = Estimate { stage: &stage, sketch: Sketch::bare(&stage) };
     let recorded = loads(&usages);
     if let Some(limits) = limits {

@@ -24,7 +24,6 @@ pub(crate) struct Lean {
     pub(crate) cpus: usize,
     /// CPU time that a CPU draws from the quota at once.
     pub(crate) slice_ns: Ns,
-    /// Tick period.
     pub(crate) tick_ns: Ns,
     /// Kernel overhead per request.
     pub(crate) more_ns: Ns,

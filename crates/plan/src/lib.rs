@@ -8,10 +8,13 @@ pub mod circle;
 mod counters;
 mod error;
 mod facts;
+mod figures;
 mod fleet;
 mod fluid;
 mod goal;
+mod grid;
 mod growth;
+mod inferred;
 mod lean;
 mod limits;
 mod load;
@@ -22,10 +25,10 @@ mod picture;
 mod plan;
 mod platform;
 mod possible;
-mod range;
 mod recover;
 mod replay;
 mod replica;
+mod request;
 mod search;
 mod sketch;
 #[cfg(test)]
@@ -35,19 +38,22 @@ mod verify;
 mod worst_case;
 
 pub use error::PlanError;
+pub use figures::{CdfPoint, Figures, Interval, Range};
 pub use fleet::{Container, Failed, Fleet, Likely, fleet, in_shard};
 pub use goal::{Goal, Subject, quantile_name};
+pub use inferred::{Inferred, InferredFrom};
 pub use limits::parse_limits;
-pub use make::{Neighbour, Request, plan};
+pub use make::plan;
 pub use observed::Observed;
 pub use picture::{Picture, Strip, pictures};
 pub use plan::{
-    Alternative, CdfPoint, Change, ClosedForm, Counts, Figures, Interval, Map, Model,
-    NeighbourEffect, NeighbourGiven, Pair, Plan, Range, Recording, Shown, WorstCase,
+    Alternative, Brief, Change, ClosedForm, Counts, Map, Model, NeighbourEffect, NeighbourGiven,
+    OfThreads, Pair, Plan, Recording, Shown, WorstCase,
 };
 pub use platform::{Allowed, Platform};
-pub use recover::{Inferred, InferredFrom, Recovered, recovered};
+pub use recover::{Recovered, recovered};
 pub use replay::cpus_like;
+pub use request::{Neighbour, Request};
 pub use reveille_measure::Ns;
-pub use threads::{Brief, OfThreads, plan_threads};
+pub use threads::plan_threads;
 pub use verify::{Control, Measured, Trial, Verdict, Verification, Verified, verify};

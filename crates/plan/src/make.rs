@@ -4,80 +4,25 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use reveille_machine::Machine;
 use reveille_measure::enough_for;
-use reveille_policy::{BandwidthLimits, Policy};
+use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
+use crate::PlanError;
 use crate::facts::{given, model, pieces, recording, too_few, unmet_anyway, warnings};
+use crate::figures::{Figures, Interval, Range, distribution};
 use crate::fluid::closed_form;
-use crate::goal::Goal;
+use crate::grid::{BURSTS, DRAWS, Halves, PERIODS_NS, Row, half_of};
 use crate::growth::{grown, until_it_breaks};
 use crate::neighbours::{Runs, effect};
 use crate::observed::Observed;
-use crate::plan::{Alternative, Figures, Interval, Map, Plan, Range, Shown};
-use crate::platform::Allowed;
+use crate::plan::{Alternative, Map, Plan, Shown};
 use crate::possible::{check, most_millicpus, reachable};
-use crate::range::distribution;
-use crate::recover::Inferred;
-use crate::replay::{Outcome, Phase, Stage, as_f64, cpus_like};
-use crate::search::{BURSTS, DRAWS, Found, Halves, PERIODS_NS, Row, Search, half_of};
+use crate::replay::{Outcome, Phase, as_f64};
+use crate::request::{Request, pool};
+use crate::search::{Found, Search};
 use crate::sketch::Sketch;
 use crate::worst_case::worst_case;
-use crate::{Ns, PlanError};
-
-/// A group on the same CPUs.
-#[derive(Clone, Debug)]
-pub struct Neighbour {
-    /// Its demand.
-    pub usage: Usage,
-    /// Its limits; by default the recorded ones, if any.
-    pub limits: Option<BandwidthLimits>,
-}
-
-/// Input of [`plan`](crate::plan()).
-#[derive(Clone, Debug)]
-pub struct Request<'a> {
-    /// The group's recording.
-    pub usage: &'a Usage,
-    /// Equally likely recordings, for a group whose demand is [inferred](crate::recovered).
-    pub as_likely: &'a [Usage],
-    /// How the demand was inferred.
-    pub inferred: Option<&'a Inferred>,
-    /// All goals must hold.
-    pub goals: Vec<Goal>,
-    /// Other groups on the same CPUs.
-    pub neighbours: Vec<Neighbour>,
-    /// Today's setting; by default the recorded limits.
-    pub today: Option<BandwidthLimits>,
-    /// Source of costs, tick and idle states.
-    pub machine: &'a Machine,
-    /// Number of CPUs that the group may run on.
-    pub cpus: u32,
-    /// Kernel to simulate.
-    pub policy: Policy,
-    /// CPU time that a CPU draws from the quota at once.
-    pub slice_ns: Ns,
-    /// Limit of the parent group.
-    pub within: Option<BandwidthLimits>,
-    /// Upper bound on the summed quotas of group and neighbours, in CPUs; by default all CPUs if
-    /// there are neighbours, else none.
-    pub quota_sum_cpus: Option<f64>,
-    /// Phases at which each setting shown is simulated.
-    pub phases: u32,
-    /// Share of draws in which the goals must hold.
-    pub confidence: f64,
-    /// More work in every request under which the goals must hold, as a share.
-    pub headroom: f64,
-    /// More requests under which the goals must also hold, as a share.
-    pub growth: f64,
-    /// Settings that may be recommended.
-    pub allowed: Allowed,
-    /// Random seed.
-    pub seed: u64,
-    /// Simulate every setting of the grid, even those below one that clearly fails.
-    pub exhaustive: bool,
-}
 
 /// Finds settings on `jobs` threads; the result does not depend on their number. `progress` is
 /// called on any thread with the number of completed runs and the expected total.
@@ -91,12 +36,6 @@ pub fn plan(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Plan, PlanError> {
     pool(jobs)?.install(|| planned(request, stop, progress))
-}
-
-/// A pool of `jobs` threads.
-pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, PlanError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-    pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })
 }
 
 /// Typical number of runs in a plan, for the progress bar.
@@ -114,7 +53,7 @@ fn planned(
         let done = 1 + done.fetch_add(1, Ordering::Relaxed) as usize;
         progress(done, USUAL_RUNS.max(done + done / 8));
     };
-    let stage = stage(request, stop, &tell)?;
+    let stage = request.stage(stop, &tell)?;
     let today = request.today.or(usage.limits);
     let others: Vec<&Usage> = request.neighbours.iter().map(|n| &n.usage).collect();
     let prepared = |usage, as_likely, grown| {
@@ -198,29 +137,6 @@ fn planned(
         }
     }
     Ok(plan)
-}
-
-/// The simulator's settings for a request.
-pub(crate) fn stage<'a>(
-    request: &'a Request<'_>,
-    stop: &'a AtomicBool,
-    tell: &'a (dyn Fn() + Sync),
-) -> Result<Stage<'a>, PlanError> {
-    let neighbour_limits = request.neighbours.iter().map(|n| n.limits.or(n.usage.limits));
-    Ok(Stage {
-        machine: cpus_like(request.machine, request.cpus)?,
-        policy: request.policy.clone(),
-        slice_ns: request.slice_ns,
-        within: request.within,
-        neighbours: neighbour_limits.collect(),
-        goals: &request.goals,
-        latency_times: request.inferred.map_or(1.0, |inferred| inferred.from.latency_times()),
-        seed: request.seed,
-        stop,
-        runs: AtomicU64::new(0),
-        simulated_ns: AtomicU64::new(0),
-        tell,
-    })
 }
 
 /// p99 over period and burst for `cpus` reserved.

@@ -6,9 +6,10 @@ use reveille_usage::Usage;
 
 use crate::Ns;
 use crate::facts::pieces;
+use crate::figures::Range;
 use crate::goal::quantile_of;
 use crate::load::Load;
-use crate::plan::{NeighbourEffect, Range};
+use crate::plan::NeighbourEffect;
 use crate::replay::{Outcome, as_f64};
 
 /// Period of a neighbour without limits: the kernel's default.

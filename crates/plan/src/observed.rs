@@ -5,17 +5,15 @@ use reveille_measure::enough_for;
 use reveille_usage::Usage;
 use serde::Serialize;
 
+use crate::figures::{Figures, Range};
 use crate::goal::quantile_of;
-use crate::plan::{Figures, Range};
 
 /// Recorded latency: from a request's arrival to its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Observed {
     /// Requests with a recorded completion.
     pub requests: usize,
-    /// Median.
     pub p50_ns: f64,
-    /// 99% quantile.
     pub p99_ns: f64,
     /// The model's median under the recorded limits, over phases.
     pub model_p50_ns: Range,

@@ -10,10 +10,10 @@ use reveille_usage::Usage;
 
 use crate::facts::pieces;
 use crate::load::Load;
-use crate::make::{pool, stage};
 use crate::plan::Plan;
 use crate::replay::{Phase, Stage};
-use crate::{Ns, PlanError, Request};
+use crate::request::{Request, pool};
+use crate::{Ns, PlanError};
 
 /// Maximum number of bins in a strip.
 const BINS: u64 = 600;
@@ -28,11 +28,9 @@ const WATCH_NS: Ns = 5_000_000;
 /// A setting over time, at the phase with the median p99.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// The setting.
     pub limits: BandwidthLimits,
     /// The group's phase at the start of the run, from 0 to 1 period.
     pub phase: f64,
-    /// The whole recording.
     pub whole: Strip,
     /// The worst stretch, the same for all settings; `None` if the recording is short.
     pub close: Option<Strip>,
@@ -66,7 +64,7 @@ pub fn pictures(
     stop: &AtomicBool,
 ) -> Result<Vec<Picture>, PlanError> {
     pool(jobs)?.install(|| {
-        let stage = stage(request, stop, &|| ())?;
+        let stage = request.stage(stop, &|| ())?;
         let mut all: Vec<&Usage> = vec![request.usage];
         all.extend(request.neighbours.iter().map(|neighbour| &neighbour.usage));
         let load = Load::new(&all);
@@ -189,7 +187,6 @@ impl Ran {
     }
 }
 
-/// The phase with the median p99.
 fn median_phase(
     stage: &Stage<'_>,
     load: &Load,

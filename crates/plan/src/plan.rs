@@ -4,85 +4,15 @@
 //! simulated time; NaN (also `null`) is a quantile of too few requests, listed in
 //! [`Plan::too_few`].
 
-use reveille_measure::enough_for;
 use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
-use crate::{Allowed, Goal, Inferred, Ns, Observed, OfThreads, Subject};
-
-/// Values over phases of the period. The kernel's phase is arbitrary, so any of them can occur.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Range {
-    /// In the best phase.
-    pub min: f64,
-    /// Median over phases.
-    pub median: f64,
-    /// In the worst phase.
-    pub max: f64,
-}
-
-impl Range {
-    /// No value.
-    pub const UNKNOWN: Range = Range { min: f64::NAN, median: f64::NAN, max: f64::NAN };
-}
-
-/// Range of the central 90% of draws (each a phase and a resampled recording), ends included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Interval {
-    /// 5% quantile.
-    pub low: f64,
-    /// 95% quantile.
-    pub high: f64,
-}
-
-impl Interval {
-    /// No value.
-    pub const UNKNOWN: Interval = Interval { low: f64::NAN, high: f64::NAN };
-}
-
-/// Figures of a setting, each a [`Range`] or an [`Interval`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Figures<T> {
-    /// Median latency of a request, from arrival to completion.
-    pub p50_ns: T,
-    /// 90% quantile of latency.
-    pub p90_ns: T,
-    /// 99% quantile of latency.
-    pub p99_ns: T,
-    /// 99.9% quantile of latency.
-    pub p999_ns: T,
-    /// Maximum latency.
-    pub max_ns: T,
-    /// Throttled periods divided by periods with runnable tasks (`cpu.stat`).
-    pub throttled_share: T,
-    /// Throttled time summed over CPUs, divided by elapsed time.
-    pub lost_share: T,
-    /// Mean CPUs used.
-    pub cpus_used: T,
-    /// The figure that each goal limits, in the order of [`Plan::goals`].
-    pub goals: Vec<T>,
-}
-
-impl<T: Copy> Figures<T> {
-    /// Replaces quantiles for which `pieces` requests are too few by `none`.
-    pub(crate) fn leave_out(&mut self, pieces: u64, goals: &[Goal], none: T) {
-        let own = [
-            (&mut self.p50_ns, 0.5),
-            (&mut self.p90_ns, 0.9),
-            (&mut self.p99_ns, 0.99),
-            (&mut self.p999_ns, 0.999),
-        ];
-        let of_goals = self.goals.iter_mut().zip(goals).filter_map(|(figure, goal)| {
-            let Subject::Latency(quantile) = goal.subject else { return None };
-            Some((figure, quantile))
-        });
-        for (figure, quantile) in own.into_iter().chain(of_goals) {
-            if !enough_for(pieces, quantile) {
-                *figure = none;
-            }
-        }
-    }
-}
+use crate::Ns;
+use crate::figures::{CdfPoint, Figures, Interval, Range};
+use crate::goal::Goal;
+use crate::inferred::Inferred;
+use crate::observed::Observed;
+use crate::platform::Allowed;
 
 /// The longest request, running alone, that arrives when the bank is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -93,15 +23,6 @@ pub struct WorstCase {
     pub simulated_ns: f64,
     /// Upper bound by docs/plan.md's closed form; `None` without a quota.
     pub bound_ns: Option<Ns>,
-}
-
-/// One point of a distribution function.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CdfPoint {
-    /// Latency.
-    pub latency_ns: f64,
-    /// Share of requests with at most this latency.
-    pub share: f64,
 }
 
 /// What a setting does to a neighbour, over phases.
@@ -120,16 +41,13 @@ pub struct NeighbourEffect {
     pub worst_tardiness_ns: Range,
     /// Worst lateness against this group with a burst of 0.
     pub worst_tardiness_by_burst_ns: Range,
-    /// Its p99 without this group.
     pub p99_without_ns: Range,
-    /// Its p99 with this group.
     pub p99_ns: Range,
 }
 
 /// How often two groups exceed their quotas in a period.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// Names of the two groups.
     pub groups: [String; 2],
     /// Share of periods in which each asks for no more than its quota.
     pub within: [f64; 2],
@@ -196,13 +114,11 @@ pub struct Shown {
     pub worst_case: Option<WorstCase>,
     /// Latency distribution over all phases, in about 100 points.
     pub latency: Vec<CdfPoint>,
-    /// Effect on each neighbour.
     pub neighbours: Vec<NeighbourEffect>,
     /// This group and its neighbours by their demand per period.
     pub closed_form: Option<ClosedForm>,
 }
 
-/// What an alternative changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -219,9 +135,7 @@ pub enum Change {
 /// Another setting that meets the goals.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
-    /// What it changes.
     pub change: Change,
-    /// The setting.
     pub shown: Shown,
 }
 
@@ -230,7 +144,6 @@ pub struct Alternative {
 pub struct Map {
     /// Quota divided by period, in CPUs, for every cell.
     pub cpus: f64,
-    /// Period of each row.
     pub periods_ns: Vec<Ns>,
     /// Burst divided by quota, for each column.
     pub burst_shares: Vec<f64>,
@@ -241,15 +154,12 @@ pub struct Map {
 /// The recording that the plan was made from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recording {
-    /// File name.
     pub name: String,
     /// How it was recorded.
     pub origin: reveille_usage::Origin,
-    /// Length.
     pub span_ns: Ns,
     /// Threads that have work.
     pub threads: u32,
-    /// Number of requests.
     pub demands: usize,
     /// Mean demand in CPUs.
     pub mean_cpus: f64,
@@ -259,16 +169,13 @@ pub struct Recording {
     pub limits: Option<BandwidthLimits>,
 }
 
-/// A neighbour as requested.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NeighbourGiven {
-    /// Its recording.
     pub recording: Recording,
     /// Its limits in the simulation.
     pub limits: Option<BandwidthLimits>,
 }
 
-/// Parameters of the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Model {
     /// Machine that supplies costs and tick.
@@ -297,7 +204,6 @@ pub struct Model {
     pub allowed: Allowed,
     /// Draws of phase and recording per setting.
     pub draws: u32,
-    /// Random seed.
     pub seed: u64,
 }
 
@@ -316,18 +222,40 @@ pub struct Counts {
     pub simulated_ns: u64,
 }
 
+/// Result for one number of threads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfThreads {
+    /// Threads that may run at once.
+    pub threads: u32,
+    /// Today's limits with this number.
+    pub today: Option<Brief>,
+    /// The cheapest limits that meet the goals with this number.
+    pub recommended: Option<Brief>,
+    /// Why there are no recommended limits.
+    pub problem: Option<String>,
+}
+
+/// Limits with their main figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Brief {
+    pub limits: BandwidthLimits,
+    /// p99 of latency, median over phases; null if the recording is too short for it.
+    pub p99_ns: f64,
+    /// Share of throttled periods, median over phases.
+    pub throttled_share: f64,
+    /// Share of draws in which the goals hold.
+    pub holds_share: f64,
+}
+
 /// The complete answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The recording.
     pub recording: Recording,
     /// How a throttled group's demand was inferred; `None` if it was recorded.
     pub inferred: Option<Inferred>,
-    /// The requested goals.
     pub goals: Vec<Goal>,
     /// Other groups on the same CPUs.
     pub neighbours: Vec<NeighbourGiven>,
-    /// Parameters of the simulation.
     pub model: Model,
     /// Today's setting, if known.
     pub today: Option<Shown>,

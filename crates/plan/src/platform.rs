@@ -1,7 +1,7 @@
 //! Platforms that set the limit, and which settings each can write.
 
 use crate::Ns;
-use crate::search::Row;
+use crate::grid::Row;
 
 /// The kubelet's default period.
 const KUBELET_PERIOD_NS: Ns = 100_000_000;
@@ -24,7 +24,6 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// All platforms.
     pub const ALL: [Platform; 5] = [
         Platform::Kubernetes,
         Platform::Koordinator,
@@ -44,7 +43,6 @@ impl Platform {
         }
     }
 
-    /// The platform of this name.
     pub fn from_name(name: &str) -> Option<Platform> {
         Platform::ALL.into_iter().find(|platform| platform.name() == name)
     }

@@ -4,11 +4,13 @@
 use reveille_place::Mistake;
 use reveille_usage::{Origin, Throttling, Usage};
 
+use crate::PlanError;
 use crate::facts::threads;
 use crate::goal::Subject;
+use crate::grid::MOST_USED;
 use crate::replay::{Phase, Stage, fits};
-use crate::search::{MOST_USED, Search};
-use crate::{PlanError, Request};
+use crate::request::Request;
+use crate::search::Search;
 
 /// Is there work to plan for, and can it judge the goals?
 pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {

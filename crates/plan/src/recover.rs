@@ -8,14 +8,14 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Origin, Throttling, Unthrottled, Usage};
-use serde::Serialize;
 
-use crate::counters::{TOO_LOW, requests};
+use crate::PlanError;
+use crate::counters::requests;
+use crate::figures::Range;
+use crate::inferred::{Inferred, InferredFrom};
 use crate::load::Load;
-use crate::make::{pool, stage};
-use crate::plan::Range;
 use crate::replay::Phase;
-use crate::{PlanError, Request};
+use crate::request::{Request, pool};
 
 /// Number of equally likely recordings to infer.
 const RECORDINGS: u64 = 4;
@@ -45,49 +45,6 @@ impl Recovered {
         let (first, others) = self.usages.split_first().expect("one is inferred at least");
         (request.usage, request.as_likely) = (first, others);
         request.inferred = self.inferred.as_ref();
-    }
-}
-
-/// How a throttled group's demand was inferred and checked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Inferred {
-    /// Source of the inference.
-    pub from: InferredFrom,
-    /// Number of equally likely recordings; each counts in whether goals hold.
-    pub recordings: usize,
-    /// Recorded share of throttled periods.
-    pub throttled_share: f64,
-    /// Share of throttled periods in replays under the recorded limits, over phases and inferred
-    /// recordings.
-    pub replayed_share: Range,
-}
-
-/// What the demand was inferred from.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum InferredFrom {
-    /// Pieces of work that throttling did not affect.
-    Pieces {
-        /// Pieces of work in the recording.
-        pieces: usize,
-        /// Pieces that throttling affected.
-        held: usize,
-        /// Requests that the affected pieces were split into.
-        parts: usize,
-        /// Share of CPU time in affected pieces.
-        held_share: f64,
-    },
-    /// Bandwidth counters over steps of averages.
-    Counters,
-}
-
-impl InferredFrom {
-    /// What an inferred latency stands for, as a multiple: those from counters are too low.
-    pub(crate) fn latency_times(&self) -> f64 {
-        match self {
-            InferredFrom::Pieces { .. } => 1.0,
-            InferredFrom::Counters => TOO_LOW,
-        }
     }
 }
 
@@ -126,7 +83,7 @@ pub(crate) fn recover(
     let seen = throttling.share();
     let seen = seen.ok_or_else(|| refuse("its periods were not counted".into()))?;
     let tell = || ();
-    let stage = stage(request, stop, &tell)?;
+    let stage = request.stage(stop, &tell)?;
     let (from, mut usages): (_, Vec<Usage>) = if averages {
         let usages = requests(usage, stage.lean(), request.seed, stop);
         if stop.load(Ordering::Relaxed) {
@@ -209,39 +166,6 @@ fn unidentified(usage: &Usage, limits: &BandwidthLimits, periods: u64) -> PlanEr
     let help =
         "keep the limit, or record for 60 s: `reveille record --cgroup NAME -o FILE.parquet`";
     Mistake::new(problem, help).in_file(&usage.name)
-}
-
-impl std::fmt::Display for Inferred {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Inferred { from, recordings, throttled_share, replayed_share } = self;
-        write!(
-            f,
-            "The group was throttled in {:.1}% of its periods while it was recorded. ",
-            100.0 * throttled_share
-        )?;
-        match from {
-            InferredFrom::Pieces { pieces, held, parts, .. } => write!(
-                f,
-                "Requests that queued meanwhile are inferred: {held} of {pieces} pieces of work are \
-                 taken for {parts} requests. "
-            )?,
-            InferredFrom::Counters => write!(
-                f,
-                "Its requests are inferred from its counters: {recordings} laws of arrival that \
-                 give the same counters stand for it, and latencies are {TOO_LOW} times those of their \
-                 requests, for trials found those too low. Even so one true p99 in eight lay outside \
-                 its range of 90%. "
-            )?,
-        }
-        write!(
-            f,
-            "A replay under the recorded limits is throttled in {:.1}% ({:.1}…{:.1}). A recording \
-             without the limit is more certain.",
-            100.0 * replayed_share.median,
-            100.0 * replayed_share.min,
-            100.0 * replayed_share.max,
-        )
-    }
 }
 
 /// The error for a throttled group whose demand cannot be recovered.

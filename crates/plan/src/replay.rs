@@ -9,10 +9,10 @@ use reveille_place::Mistake;
 use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
 use reveille_sim::MAX_RUN_NS;
 
+use crate::figures::Figures;
 use crate::goal::{Goal, Subject, quantile_of};
 use crate::lean::Lean;
 use crate::load::Load;
-use crate::plan::Figures;
 use crate::{Ns, PlanError};
 
 /// Minimum warm-up, in time and in periods: long enough for banks and backlog to reach a steady state.
@@ -174,7 +174,6 @@ impl Stage<'_> {
         Lean { cpus, slice_ns: self.slice_ns, tick_ns: self.tick_ns(), more_ns: 0 }
     }
 
-    /// Tick period.
     pub(crate) fn tick_ns(&self) -> Ns {
         1_000_000_000 / Ns::from(self.machine.hz)
     }

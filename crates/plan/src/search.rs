@@ -9,40 +9,29 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterato
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
+use crate::PlanError;
+use crate::figures::Figures;
 use crate::goal::Subject;
-use crate::limits::limits_of;
+use crate::grid::{BURSTS, DRAWS, Halves, MOST_USED, PERIODS_NS, Row, half_of};
 use crate::load::Load;
 use crate::neighbours::worst_tardiness_ns;
-use crate::plan::{Change, Counts, Figures};
+use crate::plan::{Change, Counts};
 use crate::platform::Allowed;
 use crate::replay::{Outcome, Phase, Stage};
 use crate::replica::Replicas;
 use crate::sketch::{Look, Sketch, worst_strain};
 use crate::worst_case::worst_case_bound_ns;
-use crate::{Ns, PlanError};
 
-const MS: Ns = 1_000_000;
-/// Periods of the grid.
-pub(crate) const PERIODS_NS: [Ns; 8] =
-    [5 * MS, 10 * MS, 20 * MS, 50 * MS, 100 * MS, 200 * MS, 500 * MS, 1000 * MS];
-/// Bursts of the grid, in percent of the quota.
-pub(crate) const BURSTS: [u64; 5] = [0, 25, 50, 75, 100];
 /// Quotas of the grid, from the mean demand to the most the threads can use.
 const QUOTAS: u32 = 25;
 /// Phases per setting of the grid.
 const GRID_PHASES: u32 = 2;
-/// Draws of phase and recording that decide on a setting.
-pub(crate) const DRAWS: u32 = 40;
 /// Draws evaluated at once before checking whether more are needed.
 const DRAWS_AT_ONCE: usize = 4;
 /// Toughest draws beyond the number that may fail: they decide on most settings.
 const TOUGH: usize = 6;
 /// Maximum number of requests in cached resampled recordings.
 const KEPT: usize = 12_000_000;
-/// Largest share of a quota that mean demand, with head-room, may use. On shared hosts the same work
-/// takes up to some percent more CPU time (docs/plan.md), and a quota without room for that throttles
-/// every period and never catches up.
-pub(crate) const MOST_USED: f64 = 0.9;
 /// Resolution of the quota: 1/100 of itself.
 const PRECISION: u64 = 100;
 /// Best rows of the grid to refine: by the lean replay, or by the simulator.
@@ -53,37 +42,6 @@ const ALLOWED: usize = 4;
 const CHANGES: [Change; 3] = [Change::Burst, Change::LongerPeriod, Change::Quota];
 /// Reservations within this factor of the smallest count as equally cheap.
 const SAME_COST: f64 = 1.02;
-
-/// Numbers of draws of the recording as it is, and of the resampled one. Goals have to hold in each
-/// half: the recording fails in few phases where another one of the same load fails in most.
-pub(crate) type Halves = [usize; 2];
-
-/// Which of the [`Halves`] is this draw in?
-pub(crate) fn half_of(draw: u32) -> usize {
-    usize::from(!draw.is_multiple_of(2))
-}
-
-/// A period and a burst in percent of the quota.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) period_ns: Ns,
-    pub(crate) burst: u64,
-}
-
-impl Row {
-    /// The row of these limits.
-    pub(crate) fn of(limits: &BandwidthLimits) -> Row {
-        let burst = limits.quota_ns.map_or(0, |quota| {
-            ((200 * u128::from(limits.burst_ns) + u128::from(quota)) / (2 * u128::from(quota)))
-                as u64
-        });
-        Row { period_ns: limits.period_ns, burst: burst.min(100) }
-    }
-
-    fn at(&self, millicpus: u64) -> Option<BandwidthLimits> {
-        limits_of(millicpus, self.period_ns, self.burst)
-    }
-}
 
 /// The loads to search with, with and without the group.
 pub(crate) struct Search<'a> {
@@ -193,7 +151,7 @@ impl<'a> Search<'a> {
             usage,
             neighbours,
             confidence: 0.95,
-            from: Row { period_ns: 100 * MS, burst: 0 },
+            from: Row::USUAL,
             least_millicpus: least_millicpus([usage].into_iter().chain(as_likely)),
             most_millicpus: 0,
             allowed: Allowed::ANY,
@@ -667,7 +625,6 @@ pub(crate) fn least_millicpus<'a>(usages: impl Iterator<Item = &'a Usage>) -> u6
     (1000.0 * mean / MOST_USED).ceil().max(1.0) as u64
 }
 
-/// Phase of the grid.
 fn grid_phase(index: u32) -> Phase {
     Phase::of_grid(index, GRID_PHASES)
 }

@@ -113,7 +113,6 @@ impl Sketch {
         Ok(Some((cut, whole)))
     }
 
-    /// p99 of latency.
     pub(crate) fn p99_ns(
         &self,
         stage: &Stage<'_>,

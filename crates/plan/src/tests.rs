@@ -8,11 +8,11 @@ use reveille_policy::Policy;
 use reveille_usage::{Demand, Origin, Usage};
 
 use crate::Ns;
+use crate::figures::Range;
 use crate::goal::quantile_of;
 use crate::lean::{Lean, LeanLoad, LeanOutcome, LeanSpan};
 use crate::limits::limits_of;
 use crate::load::Load;
-use crate::plan::Range;
 use crate::replay::{Phase, Stage, cpus_like};
 use crate::sketch::Sketch;
 use crate::worst_case::worst_case;

@@ -5,38 +5,12 @@
 use std::sync::atomic::AtomicBool;
 
 use reveille_place::Mistake;
-use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
-use serde::Serialize;
 
-use crate::plan::Shown;
-use crate::{Plan, PlanError, Request, plan};
-
-/// Result for one number of threads.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OfThreads {
-    /// Threads that may run at once.
-    pub threads: u32,
-    /// Today's limits with this number.
-    pub today: Option<Brief>,
-    /// The cheapest limits that meet the goals with this number.
-    pub recommended: Option<Brief>,
-    /// Why there are no recommended limits.
-    pub problem: Option<String>,
-}
-
-/// Limits with their main figures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Brief {
-    /// The limits.
-    pub limits: BandwidthLimits,
-    /// p99 of latency, median over phases; null if the recording is too short for it.
-    pub p99_ns: f64,
-    /// Share of throttled periods, median over phases.
-    pub throttled_share: f64,
-    /// Share of draws in which the goals hold.
-    pub holds_share: f64,
-}
+use crate::PlanError;
+use crate::make::plan;
+use crate::plan::{Brief, OfThreads, Plan, Shown};
+use crate::request::Request;
 
 impl Brief {
     fn of(shown: &Shown) -> Brief {

@@ -18,8 +18,8 @@ use reveille_usage::Usage;
 use serde::Serialize;
 
 use crate::facts::pieces;
+use crate::figures::{Figures, Range};
 use crate::load::Load;
-use crate::plan::{Figures, Range};
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
 use crate::{Ns, PlanError};
 

@@ -102,19 +102,6 @@ fn a_load_by_the_clock_leaves_a_tenth_of_its_quota_unused() {
 }
 
 #[test]
-fn the_same_request_gives_the_same_plan_on_any_number_of_threads() {
-    let (machine, usage) = (machine(), regular("few", 2, 50, 10_000, 20));
-    let mut request = request(&machine, &usage, &["p99=20ms", "throttled<20%"]);
-    request.phases = 3;
-    let one = made(&request, 1).unwrap();
-    let text = |plan: &Plan| serde_json::to_string(plan).unwrap();
-    assert_eq!(text(&one), text(&made(&request, 2).unwrap()));
-    assert_eq!(text(&one), text(&made(&request, 3).unwrap()));
-    request.seed = 2;
-    assert_ne!(text(&one), text(&made(&request, 2).unwrap()));
-}
-
-#[test]
 fn what_cannot_be_reached_says_why() {
     let (machine, busy) = (machine(), regular("busy", 3, 50, 35_000, 20));
     let refused = |request: &Request<'_>, what: &str| {

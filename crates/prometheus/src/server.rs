@@ -17,9 +17,7 @@ use crate::ServerError;
 /// From when to when, in whole seconds of Unix time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its end.
     pub until_s: u64,
-    /// Its length.
     pub length_s: u64,
     /// Time between readings; as they were scraped if none is given.
     pub step_s: Option<u64>,
@@ -90,7 +88,6 @@ fn secret(option: &'static str, file: &Path) -> Result<String, ServerError> {
     Ok(line.to_owned())
 }
 
-/// A server that is asked.
 pub struct Server<'a> {
     agent: Agent,
     /// Without a slash at its end.

@@ -4,7 +4,7 @@
 use comfy_table::{CellAlignment, Table};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
-use crate::export::{direction_key, number as cell, optional, shares, verdict_key};
+use crate::export::{direction_key, number as cell, optional, shares, verdict_key, written};
 use crate::host::host_facts;
 use crate::made::json_text;
 use crate::number::{self, UNDEFINED, Unit};
@@ -205,8 +205,7 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
         }
         writer.write_record(cells)?;
     }
-    let bytes = writer.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
-    Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
+    written(writer)
 }
 
 /// The columns between what names a row and its figures.

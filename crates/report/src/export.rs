@@ -38,6 +38,11 @@ pub fn csv(cs: &[Comparison]) -> csv::Result<String> {
             writer.write_record(cells(c, row))?;
         }
     }
+    written(writer)
+}
+
+/// The text that a writer of cells has made.
+pub(crate) fn written(writer: csv::Writer<Vec<u8>>) -> csv::Result<String> {
     let bytes = writer.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
     Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
 }

@@ -2,13 +2,12 @@
 
 use reveille_plan::{Container, Fleet, Likely};
 
+use crate::export::written;
 use crate::html::markup::{CLOSE_TABLE, escape, open_table, push};
-use crate::html::{STYLE, fill};
+use crate::html::page;
 use crate::made::Made;
 use crate::number;
 use crate::table::{NARROWEST, Page, printable, wrap};
-
-const PAGE: &str = include_str!("../assets/plain.html");
 
 /// Heads of the columns behind the name.
 const HEADS: [&str; 8] =
@@ -38,7 +37,6 @@ fn percent(share: Option<f64>) -> String {
     share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share))
 }
 
-/// As [`HEADS`].
 fn cells(container: &Container) -> [String; 8] {
     let p99 = container.p99_ns.map_or("-".into(), |p99| time(p99.median));
     let limit = match container.limits {
@@ -169,7 +167,7 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
         body += "</ul>\n";
     }
     push(&mut body, format_args!("<p class=\"quiet\">{}</p>\n</article>\n", escape(LEGEND)));
-    fill(PAGE, &[("title", title), ("style", STYLE), ("body", &body), ("made", &made.footer())])
+    page(title, &body, None, made)
 }
 
 /// Renders a fleet as CSV, a line per container, in CPUs, shares and milliseconds. What is not
@@ -214,6 +212,5 @@ pub fn fleet_csv(fleet: &Fleet) -> csv::Result<String> {
         let ends = [c.note.clone().unwrap_or_default()];
         writer.write_record([c.name.clone()].into_iter().chain(cells).chain(ends))?;
     }
-    let bytes = writer.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
-    Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
+    written(writer)
 }

@@ -11,14 +11,8 @@ use reveille_host::cgroup::{Change, HostGroups, LiveGroup};
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_report::emit::Target;
 
-const MS: u64 = 1_000_000;
-
 fn limits(quota_ms: Option<u64>, period_ms: u64, burst_ms: u64) -> BandwidthLimits {
-    BandwidthLimits {
-        quota_ns: quota_ms.map(|ms| ms * MS),
-        period_ns: period_ms * MS,
-        burst_ns: burst_ms * MS,
-    }
+    BandwidthLimits::of_us(quota_ms.map(|ms| ms * 1000), period_ms * 1000, burst_ms * 1000)
 }
 
 /// A group as another process would own it; `None` where this host cannot have one.

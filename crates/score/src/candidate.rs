@@ -2,7 +2,6 @@
 
 use reveille_policy::PolicyFile;
 
-/// What is scored.
 #[derive(Clone, Debug)]
 pub enum Candidate {
     /// The baseline itself, which scores 1.

@@ -46,7 +46,6 @@ pub struct Cell {
     pub machine: String,
     /// In the workload's unit.
     pub load: u64,
-    /// What the gain is of.
     #[serde(flatten, serialize_with = "Metric::with_direction")]
     pub metric: Metric,
     /// Mean over repeats; NaN if a run recorded nothing.

@@ -7,6 +7,7 @@ use reveille_measure::{Ns, Observed, RunResult, RunSpec};
 use reveille_policy::CpuId;
 
 use crate::error::SimError;
+use crate::followers::Follower;
 use crate::hw::clock::NEVER;
 use crate::hw::cpu::{Step, Toll};
 use crate::rq::groups::GroupMoment;
@@ -21,7 +22,9 @@ pub(crate) struct Ran<'a> {
     pub(crate) result: RunResult,
     /// History of the groups, if requested.
     pub(crate) history: Vec<GroupMoment>,
-    /// Followers to the end, and those that departed.
+    /// Those that agreed to the end.
+    pub(crate) followers: Vec<Follower>,
+    /// Those that departed.
     pub(crate) together: Together<'a>,
 }
 
@@ -34,25 +37,42 @@ impl<'a> Sim<'a> {
 
     /// Runs what is left of warm-up and measured time.
     pub(crate) fn go_on(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<Ran<'a>, SimError> {
+        let mut together = Together::default();
         if !self.warmed_up {
-            let warm = self.advance_to(spec.warmup_ns, stop);
-            self.unless_at_fault(warm)?;
+            let warm = self.advance_to(spec.warmup_ns, stop, &mut together);
+            self.unless_file_fails(warm)?;
             self.forget();
             self.warmed_up = true;
         }
         let end = spec.warmup_ns + spec.duration_ns;
-        let ended = self.advance_to(end, stop);
-        self.unless_at_fault(ended)?;
+        let ended = self.advance_to(end, stop, &mut together);
+        self.unless_file_fails(ended)?;
+        together.part(&mut self);
         let history = self.bandwidth.as_mut().and_then(|bandwidth| bandwidth.history.take());
         Ok(Ran {
             history: history.unwrap_or_default(),
-            together: std::mem::take(&mut self.together),
+            followers: std::mem::take(&mut self.followers.agreeing),
+            together,
             result: self.result(spec.duration_ns),
         })
     }
 
+    fn file_fault(&self) -> Option<&SimError> {
+        self.file.as_ref()?.fault.as_ref()
+    }
+
+    /// The result of a part of the run, or the policy file's fault.
+    fn unless_file_fails(&self, ended: Result<(), SimError>) -> Result<(), SimError> {
+        self.file_fault().map_or(ended, |fault| Err(fault.clone()))
+    }
+
     /// Processes every deadline before `end`.
-    fn advance_to(&mut self, end: Ns, stop: &AtomicBool) -> Result<(), SimError> {
+    fn advance_to(
+        &mut self,
+        end: Ns,
+        stop: &AtomicBool,
+        together: &mut Together<'a>,
+    ) -> Result<(), SimError> {
         let n_cpus = self.cpus.len();
         let mut events = 0u64;
         loop {
@@ -76,12 +96,12 @@ impl<'a> Sim<'a> {
             }
             events += 1;
             if events.is_multiple_of(STOP_CHECK_EVENTS) {
-                if stop.load(Ordering::Relaxed) || self.file_at_fault() {
+                if stop.load(Ordering::Relaxed) || self.file_fault().is_some() {
                     return Err(SimError::Interrupted);
                 }
                 #[cfg(debug_assertions)]
                 self.check_invariants();
-                self.keep_checkpoint(events / STOP_CHECK_EVENTS);
+                together.keep_checkpoint(self, events / STOP_CHECK_EVENTS);
             }
         }
     }

@@ -22,9 +22,5 @@ pub enum SimError {
     Policy { at_ns: Ns, problem: String },
     /// A group's parent does not precede it.
     #[error("group `{group}` lies in group number {parent}, which must come before it")]
-    GroupOrder {
-        group: String,
-        /// Index of the parent.
-        parent: usize,
-    },
+    GroupOrder { group: String, parent: usize },
 }

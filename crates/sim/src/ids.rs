@@ -8,10 +8,12 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-use reveille_policy::{CpuId, Id, TaskId};
+use reveille_policy::{CpuId, Id, TaskId, World};
 
 pub(crate) type CpuVec<T> = IdVec<CpuId, T>;
 pub(crate) type TaskVec<T> = IdVec<TaskId, T>;
+/// A world that follows these numbers, as unchecked.
+pub(crate) type Known = World<false>;
 
 /// A number of something that only one file counts.
 #[derive(Clone, Copy)]

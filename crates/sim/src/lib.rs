@@ -5,6 +5,7 @@
 mod chance;
 mod engine;
 mod error;
+mod followers;
 mod hw;
 mod ids;
 mod invariants;
@@ -28,10 +29,11 @@ use reveille_workload::Program;
 pub use error::SimError;
 pub use rq::groups::GroupMoment;
 
+use followers::Follower;
 use rq::groups::Bandwidth;
 use sim::Sim;
 use tasks::code::Code;
-use together::{Follower, checkable};
+use together::checkable;
 
 /// The longest virtual time of one run, warm-up included: event times are kept in 47 bits.
 pub const MAX_RUN_NS: Ns = 1 << 46;
@@ -74,13 +76,13 @@ pub fn run_together(
         let tunables = policy.tunables(n_cpus, machine.hz);
         checkable(policies[0], policy).then_some(Follower { index, tunables, decided: None })
     };
-    sim.together.followers = policies.iter().enumerate().skip(1).filter_map(follower).collect();
+    sim.followers.agreeing = policies.iter().enumerate().skip(1).filter_map(follower).collect();
     sim.start(spec);
     let mut shared = Vec::new();
     let mut runs = vec![(0, sim)];
     while let Some((index, sim)) = runs.pop() {
         let ran = sim.go_on(spec, stop).map_err(|error| (index, error))?;
-        let followers = ran.together.followers.iter().map(|follower| follower.index);
+        let followers = ran.followers.iter().map(|follower| follower.index);
         shared.push((iter::once(index).chain(followers).collect(), ran.result));
         runs.extend(ran.together.forks());
     }

@@ -6,7 +6,18 @@ use reveille_policy::{Policy, Tunables, bits};
 
 use crate::rq::fair::FairTunables;
 use crate::rq::pelt::Decay;
-use crate::together::AT_WAKEUPS;
+
+/// Features that only `Sim::select_cpu` and `Sim::ttwu_queue` heed: policies that differ in no others
+/// have the same rules.
+pub(crate) const AT_WAKEUPS: u64 = bits::SIS_SHORT
+    | bits::SIS_SHORT_V4
+    | bits::SIS_CLUSTER
+    | bits::WA_IDLE
+    | bits::WA_WEIGHT
+    | bits::WA_BIAS
+    | bits::TTWU_QUEUE
+    | bits::TTWU_QUEUE_ON_CPU
+    | bits::TTWU_QUEUE_IDLE;
 
 #[derive(Clone)]
 pub(crate) struct Rules {

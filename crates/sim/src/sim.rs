@@ -1,11 +1,12 @@
 //! The simulated machine in parts. Steps are methods of [`Sim`], each in the file of that
 //! step; what belongs to one part alone is a method of that part.
 
-use crate::ids::{CpuVec, TaskVec};
+use crate::ids::{CpuVec, Known, TaskVec};
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, World};
+use reveille_policy::CpuId;
 
 use crate::chance::Chance;
+use crate::followers::Followers;
 use crate::hw::clock::Agenda;
 use crate::hw::cpu::{Activity, Cpu, Step, Toll};
 use crate::hw::hardware::Hardware;
@@ -17,13 +18,9 @@ use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
-use crate::together::Together;
 
 /// Jiffies at the start of a run: any number above one second of any HZ.
 pub(crate) const FIRST_JIFFY: u64 = 1 << 20;
-
-/// A world that follows the numbers of this run's vectors, which exist: see ids.rs.
-pub(crate) type Known = World<false>;
 
 pub(crate) struct Sim<'a> {
     pub(crate) now: Ns,
@@ -42,7 +39,7 @@ pub(crate) struct Sim<'a> {
     /// Task groups with quotas, if there are any.
     pub(crate) bandwidth: Option<Box<Bandwidth>>,
     /// Policies that are checked along with the one that runs.
-    pub(crate) together: Together<'a>,
+    pub(crate) followers: Followers,
     /// The policy file that decides in place of the kernel's selection, if one does.
     pub(crate) file: Option<Box<ByFile>>,
     pub(crate) chance: Chance,

@@ -1,13 +1,14 @@
 //! How a run begins: tasks are forked one after the other and placed where the
 //! fork's slow path would put them, on a machine that has been idle for long.
 
-use crate::ids::TaskVec;
+use crate::ids::{Known, TaskVec};
 use reveille_machine::{Machine, Topology};
 use reveille_measure::{Ns, RunSpec};
 use reveille_policy::{CpuId, LlcShape, Policy, TaskId, World, WorldShape, bits};
 use reveille_workload::Program;
 
 use crate::chance::Chance;
+use crate::followers::Followers;
 use crate::hw::clock::Agenda;
 use crate::hw::cpu::Cpu;
 use crate::hw::hardware::Hardware;
@@ -18,11 +19,10 @@ use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
-use crate::sim::{FIRST_JIFFY, Known, Sim};
+use crate::sim::{FIRST_JIFFY, Sim};
 use crate::tasks::code::Code;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
-use crate::together::Together;
 
 /// Where the program runs that forks all tasks. It is no task itself and takes no time.
 const FORKER: CpuId = CpuId(0);
@@ -56,7 +56,7 @@ impl<'a> Sim<'a> {
             balancer: Balancer::new(machine, &rules.tunables),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
-            together: Together::default(),
+            followers: Followers::default(),
             file: ByFile::new(policy),
             chance: Chance::new(spec.seed, machine.cost.noise),
             measured: Measured::new(program),

@@ -3,20 +3,11 @@
 
 use std::rc::Rc;
 
-use reveille_policy::{CpuId, Pick, Policy, Task, TaskId, Tunables, Wakeup, bits};
+use reveille_policy::{CpuId, Pick, Policy, TaskId, Wakeup, bits};
 
+use crate::followers::{Follower, Followers};
+use crate::rules::AT_WAKEUPS;
 use crate::sim::Sim;
-
-/// Features that only [`Sim::select_cpu`] and [`Sim::ttwu_queue`] heed.
-pub(crate) const AT_WAKEUPS: u64 = bits::SIS_SHORT
-    | bits::SIS_SHORT_V4
-    | bits::SIS_CLUSTER
-    | bits::WA_IDLE
-    | bits::WA_WEIGHT
-    | bits::WA_BIAS
-    | bits::TTWU_QUEUE
-    | bits::TTWU_QUEUE_ON_CPU
-    | bits::TTWU_QUEUE_IDLE;
 
 /// Features whose search leaves more behind than `has_idle_cores` of the target's cache.
 const LEAVE_MORE: u64 = bits::SIS_PROP | bits::SIS_AGE | bits::SIS_FILTER | bits::SIS_NODE;
@@ -33,39 +24,33 @@ pub(crate) fn checkable(run: &Policy, other: &Policy) -> bool {
 /// far less time than the events between two copies.
 const CPUS_PER_CHECK: u64 = 16;
 
-/// A policy that has decided as the one that runs, so far.
-#[derive(Clone)]
-pub(crate) struct Follower {
-    pub(crate) index: usize,
-    pub(crate) tunables: Tunables,
-    /// What it would last have decided, and what it would have left in wakee and waker.
-    pub(crate) decided: Option<(Pick, [Task; 2])>,
-}
-
-/// Policies that the run is checked against, and what became of them.
+/// Checkpoints of a run, and what became of policies that followed it.
 #[derive(Default)]
 pub(crate) struct Together<'a> {
-    /// Those that have always agreed.
-    pub(crate) followers: Vec<Follower>,
-    /// A recent state of this run; every follower would be in it.
+    /// A recent state of the run; every follower would be in it.
     checkpoint: Option<Rc<Sim<'a>>>,
     /// Those that agreed up to a checkpoint, and that checkpoint.
     departed: Vec<(Follower, Rc<Sim<'a>>)>,
 }
 
 impl<'a> Together<'a> {
-    /// Goes on with the followers that `agree`. Others depart, unless there is no checkpoint yet.
-    fn retain(&mut self, mut agree: impl FnMut(&Follower) -> bool) {
-        if self.followers.iter().all(&mut agree) {
-            return;
+    /// Keeps a checkpoint now and then, if there are followers, after so many checks for a stop.
+    pub(crate) fn keep_checkpoint(&mut self, sim: &mut Sim<'a>, checks: u64) {
+        self.part(sim);
+        let interval = 1 + sim.cpus.len() as u64 / CPUS_PER_CHECK;
+        if !sim.followers.agreeing.is_empty() && checks.is_multiple_of(interval) {
+            self.checkpoint = Some(Rc::new(sim.copy()));
         }
-        let (agreeing, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.followers).into_iter().partition(agree);
-        self.followers = agreeing;
+    }
+
+    /// Followers that departed since the last checkpoint go on from there; without one, they need a
+    /// run of their own.
+    pub(crate) fn part(&mut self, sim: &mut Sim<'a>) {
+        let departed = sim.followers.departed.drain(..);
         if let Some(checkpoint) = &self.checkpoint {
-            self.departed.extend(others.into_iter().map(|other| (other, Rc::clone(checkpoint))));
+            self.departed.extend(departed.map(|follower| (follower, Rc::clone(checkpoint))));
         }
-        if self.followers.is_empty() {
+        if sim.followers.agreeing.is_empty() {
             self.checkpoint = None;
         }
     }
@@ -79,21 +64,13 @@ impl<'a> Together<'a> {
 }
 
 impl<'a> Sim<'a> {
-    /// Keeps a checkpoint now and then, if there are followers, after so many checks for a stop.
-    pub(crate) fn keep_checkpoint(&mut self, checks: u64) {
-        let interval = 1 + self.cpus.len() as u64 / CPUS_PER_CHECK;
-        if !self.together.followers.is_empty() && checks.is_multiple_of(interval) {
-            self.together.checkpoint = Some(Rc::new(self.copy()));
-        }
-    }
-
     /// This state under the first of the followers. The rest of a policy is as this one's, see
     /// [`checkable`].
     fn forked(&self, mut followers: impl Iterator<Item = Follower>) -> (usize, Sim<'a>) {
         let first = followers.next().expect("a checkpoint is kept for its followers");
         let mut fork = self.copy();
         fork.rules.tunables = first.tunables;
-        fork.together.followers = followers.collect();
+        fork.followers.agreeing = followers.collect();
         (first.index, fork)
     }
 
@@ -112,7 +89,7 @@ impl<'a> Sim<'a> {
             balancer: self.balancer.clone(),
             shared_queues: self.shared_queues.clone(),
             bandwidth: self.bandwidth.clone(),
-            together: Together::default(),
+            followers: Followers::default(),
             file: None,
             chance: self.chance.clone(),
             measured: self.measured.clone(),
@@ -131,7 +108,7 @@ impl Sim<'_> {
         flags: u32,
     ) -> Pick {
         let now_j = self.jiffies();
-        if self.together.followers.is_empty() && self.file.is_none() {
+        if self.followers.agreeing.is_empty() && self.file.is_none() {
             let tunables = &self.rules.tunables;
             return self.world.select_cpu(tunables, wakee, waker, this_cpu, flags, now_j);
         }
@@ -147,13 +124,14 @@ impl Sim<'_> {
         flags: u32,
         now_j: u64,
     ) -> Pick {
-        if self.file.is_some() {
-            return self.select_cpu_by_file(Wakeup { wakee, waker, this_cpu, flags, now_j });
-        }
         let world = &mut self.world;
+        if let Some(file) = &mut self.file {
+            let wakeup = Wakeup { wakee, waker, this_cpu, flags, now_j };
+            return file.select_cpu(world, &self.rules.tunables, &wakeup, self.now);
+        }
         let ids = [wakee, if waker == TaskId::NONE { wakee } else { waker }];
         let before = ids.map(|id| *world.task(id));
-        for follower in &mut self.together.followers {
+        for follower in &mut self.followers.agreeing {
             let tunables = &follower.tunables;
             let pick = world.select_cpu(tunables, wakee, waker, this_cpu, flags, now_j);
             follower.decided = Some((pick, ids.map(|id| *world.task(id))));
@@ -167,7 +145,7 @@ impl Sim<'_> {
         let tunables = &self.rules.tunables;
         let pick = world.select_cpu(tunables, wakee, waker, this_cpu, flags, now_j);
         let decided = Some((pick, ids.map(|id| *world.task(id))));
-        self.together.retain(|follower| follower.decided == decided);
+        self.followers.retain(|follower| follower.decided == decided);
         pick
     }
 
@@ -176,9 +154,9 @@ impl Sim<'_> {
     pub(crate) fn ttwu_queue(&mut self, cpu: CpuId, dst: CpuId, on_cpu: bool) -> bool {
         let (world, tunables) = (&mut self.world, &self.rules.tunables);
         let queues = world.ttwu_queue(tunables, cpu, dst, on_cpu);
-        if !self.together.followers.is_empty() {
+        if !self.followers.agreeing.is_empty() {
             let same = |f: &Follower| world.ttwu_queue(&f.tunables, cpu, dst, on_cpu) == queues;
-            self.together.retain(same);
+            self.followers.retain(same);
         }
         queues
     }

@@ -18,11 +18,7 @@ const CYCLE: Ns = 200 * MS;
 const WORK: Ns = 80 * MS;
 
 fn limits(quota_ms: u64, period_ms: u64, burst_ms: u64) -> BandwidthLimits {
-    BandwidthLimits {
-        quota_ns: Some(quota_ms * MS),
-        period_ns: period_ms * MS,
-        burst_ns: burst_ms * MS,
-    }
+    BandwidthLimits::of_us(Some(quota_ms * 1000), period_ms * 1000, burst_ms * 1000)
 }
 
 fn group(name: &str, limits: BandwidthLimits, phase_ns: Ns) -> TaskGroup {

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reveille_machine::{Machine, load, parse_toml};
+use reveille_machine::{Machine, parse_toml};
 use reveille_study::{
     FitOptions, Fragility, RowPlace, Sensitivity, SensitivityOptions, Side, Standing, Study,
     StudyError, Verdict, fit, fragility, parse, sensitivity,
@@ -83,15 +83,6 @@ fn the_constant_that_decides_a_row_is_named_and_others_are_not() {
 }
 
 #[test]
-fn the_number_of_threads_does_not_show() {
-    let options = options(&["switch_idle_ns", "noise", "switch_ns"], 3);
-    let one = format!("{:?}", run(&options, 1).unwrap());
-    for jobs in [2, 16] {
-        assert_eq!(format!("{:?}", run(&options, jobs).unwrap()), one, "{jobs} threads");
-    }
-}
-
-#[test]
 fn a_study_at_its_shipped_values_is_what_a_run_shows() {
     let result = run(&options(&["noise"], 2), 2).unwrap();
     let whole = reveille_study::run(&study(), 2, &AtomicBool::new(false), &|_, _| {}).unwrap();
@@ -100,23 +91,6 @@ fn a_study_at_its_shipped_values_is_what_a_run_shows() {
         result.rows.iter().map(|r| r.ratio).collect::<Vec<_>>(),
         ratios.map(|r| r.ratio).collect::<Vec<_>>()
     );
-}
-
-#[test]
-fn wrong_options_name_the_fix() {
-    let says = |options: &SensitivityOptions, words: &[&str]| {
-        let error = run(options, 1).unwrap_err();
-        let text = format!("{error:?}");
-        assert!(error.is_input() && words.iter().all(|w| text.contains(w)), "{text}");
-    };
-    says(&options(&["switch_idel_ns"], 5), &["--constant", "did you mean `switch_idle_ns`?"]);
-    says(&options(&["idle.C2.exit_ns"], 5), &["--constant", "idle.C1.exit_ns"]);
-    says(&options(&[], 1), &["--points", "use 2"]);
-    says(&options(&[], 102), &["--points", "101"]);
-    let case = SensitivityOptions { cases: vec!["piar".into()], ..options(&[], 2) };
-    says(&case, &["--case", "did you mean `pair`?"]);
-    let case = SensitivityOptions { cases: vec!["silent".into()], ..options(&[], 2) };
-    says(&case, &["no published figure"]);
 }
 
 #[test]
@@ -200,23 +174,4 @@ fn a_fit_moves_fitted_constants_only_and_gains_by_every_step() {
     let unmoved = fit.constants.iter().filter(|c| !c.influence);
     assert!(unmoved.into_iter().all(|c| c.value == c.shipped));
     assert_eq!(format!("{:?}", fitted(1)), format!("{fit:?}"));
-}
-
-#[test]
-fn a_fit_needs_something_to_move_and_something_to_hold_it_against() {
-    let options = FitOptions { rounds: 1, points: 2 };
-    let go = |machine: &Machine, options| {
-        let stop = AtomicBool::new(false);
-        let error = fit(machine, &[study()], options, 1, &stop, &|_, _| {}).unwrap_err();
-        format!("{error:?}")
-    };
-    let other = load("spr-2s56c").unwrap();
-    assert!(go(&other, options).contains("nothing that counts was published for spr-2s56c"));
-    let mut cited = machine();
-    for c in &mut cited.constants {
-        c.origin = reveille_machine::Origin::Cited("a mail".into());
-    }
-    assert!(go(&cited, options).contains("no constant of pair is fitted"));
-    assert!(go(&machine(), FitOptions { rounds: 0, ..options }).contains("--rounds"));
-    assert!(go(&machine(), FitOptions { points: 1, ..options }).contains("--points"));
 }

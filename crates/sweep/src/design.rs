@@ -77,9 +77,7 @@ pub struct Constant {
 /// Conditions that the baseline and all edits meet: indices into the lists of the design.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Of the machines.
     pub machine: usize,
-    /// Of the bases.
     pub base: usize,
     pub workload: usize,
     pub load: usize,

@@ -8,7 +8,6 @@ pub(crate) enum Method {
     /// Spread evenly over all dimensions: the additive sequence of Roberts (2018), "The
     /// Unreasonable Effectiveness of Quasirandom Sequences", shifted by the seed.
     LowDiscrepancy,
-    /// Independent.
     Random,
 }
 

@@ -10,14 +10,12 @@ use crate::run::cells;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// As in the file.
     pub name: String,
     pub values: Values,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// UTF-8.
     Text(Vec<Option<String>>),
     /// 64 bits.
     Whole(Vec<Option<i64>>),

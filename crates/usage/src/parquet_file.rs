@@ -35,7 +35,6 @@ const COLUMNS: [&str; 9] = [
 /// A row's numbers, in the order of [`COLUMNS`].
 type Row = [Option<u64>; COLUMNS.len()];
 
-/// Values of `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Demand,

@@ -28,7 +28,6 @@ const NAMES: [&str; 6] = [USAGE, PERIODS, THROTTLED, THROTTLED_TIME, QUOTA, PERI
 pub struct Select {
     /// Such as `pod`.
     pub label: String,
-    /// Required value.
     pub value: String,
 }
 

@@ -52,7 +52,6 @@ pub(crate) struct ChannelRef {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The only one.
     One,
     /// That with the number of the task among those of its role.
     Own,

@@ -137,7 +137,6 @@ impl<'a> Entry<'a> {
         Err(self.wrong("a number between 0 and 1", example))
     }
 
-    /// The members of an array.
     pub(crate) fn array(&self, example: &str) -> Result<Vec<Entry<'a>>, WorkloadError> {
         match self.value.get_ref() {
             DeValue::Array(items) => Ok(items

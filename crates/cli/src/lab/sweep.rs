@@ -186,7 +186,6 @@ fn supervised(files: &[String], args: &SweepArgs) -> Result<ExitCode, CliError> 
     }
 }
 
-/// Path of the journal.
 fn beside(output: &Path) -> PathBuf {
     let mut name = OsString::from(output);
     name.push(".journal");

@@ -231,30 +231,12 @@ impl Look<'_> {
     /// The request each recording is evaluated with.
     fn request<'u>(&'u self, usage: &'u Usage) -> Request<'u> {
         Request {
-            usage,
-            as_likely: &[],
-            inferred: None,
             goals: self.goals.clone(),
-            neighbours: Vec::new(),
-            today: None,
-            machine: &self.machine,
             cpus: USUAL_CPUS,
-            policy: self.policy.clone(),
-            slice_ns: 5_000_000,
-            within: None,
-            quota_sum_cpus: None,
             phases: 1,
-            confidence: 0.95,
             headroom: self.args.headroom / 100.0,
-            growth: 0.0,
-            allowed: Allowed {
-                platform: self.args.platform,
-                period_ns: None,
-                no_burst: true,
-                worst_case_ns: None,
-            },
-            seed: 1,
-            exhaustive: false,
+            allowed: Allowed { platform: self.args.platform, no_burst: true, ..Allowed::default() },
+            ..Request::new(usage, &self.machine, self.policy.clone())
         }
     }
 

@@ -51,7 +51,6 @@ pub struct UsageRecordArgs {
     pub prometheus: PrometheusArgs,
 }
 
-/// How to record.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Way {
     Auto,

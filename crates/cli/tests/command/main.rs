@@ -88,7 +88,6 @@ fn send(child: &Child, signal: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
-/// Refused with all of `parts` in the message.
 fn refused(args: &[&str], parts: &[&str]) {
     let errors = failure(&mut reveille(args), 2);
     for part in parts {

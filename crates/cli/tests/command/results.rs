@@ -7,6 +7,29 @@ use serde_json::Value;
 
 use super::{json, output, reveille, small, small_with, stdout, words};
 
+/// The path of a study of pairs on four CPUs with this variant; `case` is the rest of its case, and
+/// what follows it.
+fn study(directory: &tempfile::TempDir, name: &str, variant: &str, case: &str) -> String {
+    let path = directory.path().join("study.toml");
+    let head = format!(
+        r#"
+name = "{name}"
+about = "published figures of several kinds"
+machine = "quad-1s4c"
+base = "v6.2"
+variants = ["{variant}"]
+warmup = "1ms"
+duration = "1ms"
+repeats = 3
+[[case]]
+name = "pairs"
+workload = "context_switch1"
+"#
+    );
+    std::fs::write(&path, head + case).unwrap();
+    path.display().to_string()
+}
+
 /// Every key, with what it leads to unless that is a number.
 fn keys(value: &Value) -> String {
     let below = |key: &str, value: &Value| {
@@ -94,18 +117,11 @@ fn a_page_is_written_whole_and_leaves_nothing_else() {
 #[test]
 fn a_study_file_is_run_and_scored() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("small.toml");
-    let text = r#"
-name = "small"
-about = "a published figure that nothing can reach"
-machine = "quad-1s4c"
-base = "v6.2"
-variants = ["+SIS_SHORT"]
-warmup = "1ms"
-duration = "1ms"
-[[case]]
-name = "pairs"
-workload = "context_switch1"
+    let path = study(
+        &directory,
+        "small",
+        "+SIS_SHORT",
+        r#"
 loads = [1, 2, 4]
 [[case.published]]
 load = 4
@@ -116,15 +132,15 @@ kind = "peak"
 case = "pairs"
 load = 2
 source = "nobody"
-"#;
-    std::fs::write(&path, text).unwrap();
-    let result = json(&["study", path.to_str().unwrap(), "--repeats", "2", "--json"]);
+"#,
+    );
+    let result = json(&["study", &path, "--repeats", "2", "--json"]);
     assert_eq!(result["study"], "small");
     assert_eq!(result["score"], serde_json::json!({"hits": 0, "counted": 1}));
     assert_eq!(result["rows"][2]["verdict"], "miss");
     assert_eq!(result["rows"][2]["published_source"], "nobody");
     assert_eq!(result["claims"].as_array().unwrap().len(), 1);
-    let table = stdout(&["study", path.to_str().unwrap(), "--no-explain"]);
+    let table = stdout(&["study", &path, "--no-explain"]);
     let score = "score: 0 of 1 hit (no change: 0); big changes: sign ";
     assert!(table.lines().any(|l| l.starts_with(score)), "{table}");
 }
@@ -132,19 +148,12 @@ source = "nobody"
 #[test]
 fn the_score_stands_beside_that_of_no_change() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("skill.toml");
     // A slice without a quota changes nothing at all.
-    let text = r#"
-name = "skill"
-about = "changes of every size, held against none"
-machine = "quad-1s4c"
-base = "v6.2"
-variants = ["slice=1ms"]
-warmup = "1ms"
-duration = "1ms"
-[[case]]
-name = "pairs"
-workload = "context_switch1"
+    let path = study(
+        &directory,
+        "skill",
+        "slice=1ms",
+        r#"
 loads = [1, 2, 3, 4]
 group = { quota = "max" }
 source = "nobody"
@@ -155,10 +164,9 @@ published = [
     { load = 3, side = "base", value = 1 },
     { load = 4, change_pct = 90.0, noise = "said to be noise" },
 ]
-"#;
-    std::fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap();
-    let table = stdout(&["study", path, "--no-explain"]);
+"#,
+    );
+    let table = stdout(&["study", &path, "--no-explain"]);
     let score =
         "score: 2 of 4 hit; changes: 2 of 3 (no change: 2); big changes: sign 0 of 2, 1 hit;";
     let line = table.replace('\n', " ");
@@ -167,25 +175,17 @@ published = [
         "changes": 3, "hits": 2, "null_hits": 2,
         "big": 2, "big_sign": 0, "big_hits": 1, "small": 1, "small_quiet": 1
     });
-    assert_eq!(json(&["study", path, "--json"])["skill"], skill);
+    assert_eq!(json(&["study", &path, "--json"])["skill"], skill);
 }
 
 #[test]
 fn figures_of_every_kind_are_shown_and_scored() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("kinds.toml");
-    let text = r#"
-name = "kinds"
-about = "figures of several kinds"
-machine = "quad-1s4c"
-base = "v6.2"
-variants = ["+SIS_SHORT"]
-warmup = "1ms"
-duration = "1ms"
-repeats = 2
-[[case]]
-name = "pairs"
-workload = "context_switch1"
+    let path = study(
+        &directory,
+        "kinds",
+        "+SIS_SHORT",
+        r#"
 loads = [1, 2]
 metrics = ["throughput", "wakeup_p99_ns"]
 source = "nobody"
@@ -199,10 +199,9 @@ what = "a game"
 figures = "60 frames"
 reason = "nobody can"
 source = "nobody"
-"#;
-    std::fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap();
-    let result = json(&["study", path, "--json"]);
+"#,
+    );
+    let result = json(&["study", &path, "--json"]);
     let rows = result["rows"].as_array().unwrap();
     let kinds: Vec<&str> = rows.iter().map(|r| r["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["change", "change", "change", "side", "runs"]);
@@ -211,15 +210,15 @@ source = "nobody"
     assert_eq!(rows[4]["verdict"], "hit");
     assert_eq!(result["score"]["counted"], 3);
     assert_eq!(result["unpredicted"][0]["what"], "a game");
-    let table = stdout(&["study", path]);
+    let table = stdout(&["study", &path]);
     for part in ["34.757 -> 30.7527 MB/s", "base 1s", "base 9 of 10", "a game: 60 frames"] {
         assert!(table.contains(part), "no `{part}` in {table}");
     }
-    let shown = stdout(&["studies", path]);
+    let shown = stdout(&["studies", &path]);
     for part in ["from 34.757 to 30.7527 MB/s", "baseline 1 s", "above 0 in 9 of 10 runs"] {
         assert!(shown.contains(part), "no `{part}` in {shown}");
     }
-    let shown = json(&["studies", path, "--json"]);
+    let shown = json(&["studies", &path, "--json"]);
     let published = shown["study"]["cases"][0]["published"].as_array().unwrap();
     let kinds: Vec<&str> = published.iter().map(|p| p["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["pair", "side", "runs"]);

@@ -35,6 +35,10 @@ workload = "context_switch1"
 loads = [1]
 source = "a test"
 published = [{{ load = 1, side = "base", value = 415000 }}]
+[[case]]
+name = "silent"
+workload = "context_switch1"
+loads = [1]
 "#
     )
 }
@@ -110,14 +114,18 @@ fn wrong_input_is_refused_with_the_fix() {
     let s = study.as_str();
     let cases = [
         vec!["sensitivity", s, "--constant", "switch_idel_ns"],
+        vec!["sensitivity", s, "--constant", "idle.C2.exit_ns"],
         vec!["sensitivity", s, "--case", "pair of task"],
+        vec!["sensitivity", s, "--case", "silent"],
         vec!["sensitivity", s, "--points", "1"],
+        vec!["sensitivity", s, "--points", "102"],
         vec!["sensitivity", s, "--repeats", "0"],
         vec!["sensitivity", "sis-shrot"],
         vec!["fit", "--machine", cited, "--study", s],
         vec!["fit", "--machine", "spr-2s56", "--study", s],
         vec!["fit", "--machine", "quad-1s4c", "--study", s],
         vec!["fit", "--machine", there, "--study", s, "--rounds", "0"],
+        vec!["fit", "--machine", there, "--study", s, "--points", "1"],
         vec!["fit", "--machine", there, "--study", s, "-o", there],
     ];
     let told = refusals(cases).replace(directory.to_str().unwrap(), "DIR");

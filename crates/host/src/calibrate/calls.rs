@@ -32,7 +32,6 @@ const PAGE: usize = 4096;
 pub enum Kind {
     /// A pipe, one byte.
     Pipe,
-    /// A pipe, a page.
     PipePage,
     /// A Unix stream socket, 100 bytes.
     Unix,

@@ -22,11 +22,7 @@ use crate::cgroup::tests::{created, limited};
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
 fn us(quota: Option<u64>, period: u64, burst: u64) -> BandwidthLimits {
-    BandwidthLimits {
-        quota_ns: quota.map(|us| us * 1000),
-        period_ns: period * 1000,
-        burst_ns: burst * 1000,
-    }
+    BandwidthLimits::of_us(quota, period, burst)
 }
 
 /// A group `outer` without limits and `inner` within it, on this host; `None` and a word on

@@ -200,7 +200,6 @@ fn subgroups(dir: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-/// Reads the limits of the group in `dir`.
 pub(super) fn read_limits(dir: &Path, version: Version) -> Result<LiveLimits, HostError> {
     let (quota, period) = match version {
         Version::V1 => {

@@ -101,7 +101,6 @@ impl HostGroups {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupFiles {
     pub name: String,
-    /// Index of its parent.
     pub parent: Option<usize>,
     /// Roles of the program whose tasks are in it; empty for all.
     pub roles: Vec<u16>,

@@ -6,11 +6,8 @@ use proptest::prelude::*;
 const MS: Ns = 1_000_000;
 
 fn limits(quota_ms: u64, period_ms: u64, burst_ms: u64) -> BandwidthLimits {
-    BandwidthLimits {
-        quota_ns: (quota_ms > 0).then_some(quota_ms * MS),
-        period_ns: period_ms * MS,
-        burst_ns: burst_ms * MS,
-    }
+    let quota = (quota_ms > 0).then_some(quota_ms * 1000);
+    BandwidthLimits::of_us(quota, period_ms * 1000, burst_ms * 1000)
 }
 
 fn alone(version: Version) -> Rules {
@@ -144,20 +141,7 @@ proptest! {
         } + usize::from(from.burst_ns != to.burst_ns);
         let more = usize::from(v1 && from.period_ns != to.period_ns);
         prop_assert!(writes.len() == differ || writes.len() == differ + more, "{:?}", writes);
-    }
-
-    #[test]
-    fn one_order_is_accepted_from_every_setting(
-        from in accepted(),
-        to in accepted(),
-        parent in accepted(),
-        child in accepted(),
-        v1 in any::<bool>(),
-    ) {
-        let version = if v1 { Version::V1 } else { Version::V2 };
-        let rules = Rules { around: vec![parent], within: vec![child], ..alone(version) };
-        prop_assume!(rules.check(&from).is_ok() && rules.check(&to).is_ok());
-        prop_assume!(!v1 || child.check_in(&[parent]).is_ok());
+        // One order is accepted from every setting.
         let mut now = from;
         for write in from_anything(&to, version) {
             now = write.after(now);

@@ -78,7 +78,6 @@ pub(super) struct Arena {
     pub(super) lists: SharedSlice<OwnLine<AtomicU32>>,
     /// Gates at which tasks wait to be released together.
     pub(super) gate: SharedSlice<OwnLine<GateWords>>,
-    /// Mutexes.
     pub(super) locks: SharedSlice<OwnLine<Turns>>,
     /// By CPU: 1 if its lock is held.
     pub(super) cpu_locks: SharedSlice<OwnLine<AtomicU32>>,

@@ -184,7 +184,6 @@ fn usages(program: &Program) -> Vec<Usage> {
     usages
 }
 
-/// Opens all channels of a program.
 pub(super) fn open(program: &Program) -> Result<Vec<Channel>, HostError> {
     raise_file_limit();
     let usages = usages(program);

@@ -27,7 +27,6 @@ pub(super) fn touch(cells: &[AtomicU32]) {
     }
 }
 
-/// Adds all counts to `latency`.
 pub(super) fn add_to(cells: &[AtomicU32], latency: &mut Latency) {
     for (index, cell) in cells.iter().enumerate() {
         let n = cell.load(Ordering::Relaxed);

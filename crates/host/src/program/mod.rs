@@ -80,7 +80,6 @@ pub fn run(
     supervise::run(exe, &place, job, stop)
 }
 
-/// The job of [`run`].
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RunProgram {
     program: Program,
@@ -202,7 +201,6 @@ impl Run {
         self.groups.iter().find_map(|group| group.phase).map_or(now, |phase| phase.start_after(now))
     }
 
-    /// The group that a task enters.
     fn group_of(&self, task: u32) -> Option<usize> {
         self.group_of_role[usize::from(self.program.tasks[task as usize].role)]
     }

@@ -25,7 +25,6 @@ impl CpuSample {
         })
     }
 
-    /// Context switches since `earlier`.
     pub(super) fn switches_since(&self, earlier: &CpuSample) -> u64 {
         self.context_switches.saturating_sub(earlier.context_switches)
     }

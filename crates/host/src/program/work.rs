@@ -55,7 +55,6 @@ pub(super) fn compute_for(ns: Ns) {
 /// Speed of the loop on this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {
-    /// Rounds per ns.
     pub(super) rounds_per_ns: f64,
 }
 

@@ -33,7 +33,6 @@ impl State {
     }
 }
 
-/// A thread of the group.
 #[derive(Clone, Debug)]
 struct Thread {
     id: u32,
@@ -167,7 +166,6 @@ impl Activations {
         self.readings.push_back((at_ns, counters));
     }
 
-    /// Is the thread in the group?
     pub fn knows(&self, thread: u32) -> bool {
         self.find(thread).is_some()
     }

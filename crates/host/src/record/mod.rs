@@ -25,7 +25,6 @@ use crate::error::HostError;
 use crate::sys::clock;
 use clocks::Clocks;
 
-/// How to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -37,14 +36,12 @@ pub enum How {
     Sample,
 }
 
-/// Options of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordOptions {
     pub span_ns: Ns,
     /// Sampling interval; by default 1 ms when tracing and, when sampling, as often as the kernel
     /// charges a running thread.
     pub sample_ns: Option<Ns>,
-    /// Method.
     pub how: How,
 }
 
@@ -65,7 +62,6 @@ pub enum Ended {
     Vanished,
 }
 
-/// Cost of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RecordCost {
     /// CPU time of the recorder, user and system.
@@ -105,9 +101,7 @@ impl RecordCost {
 pub struct Recording {
     /// The demand recorded.
     pub usage: Usage,
-    /// Why it ended.
     pub ended: Ended,
-    /// Its cost.
     pub cost: RecordCost,
     /// Increase of the group's counters.
     pub counters: GroupStats,
@@ -204,7 +198,6 @@ impl Begun {
         }
     }
 
-    /// Counters since the start.
     fn since(&self, counters: &GroupStats) -> GroupStats {
         added(counters, &self.counters)
     }

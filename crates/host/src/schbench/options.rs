@@ -119,7 +119,6 @@ pub struct Schbench {
 }
 
 impl Schbench {
-    /// With the defaults of an era.
     pub fn new(era: Era) -> Schbench {
         let current = era == Era::Current;
         Schbench {

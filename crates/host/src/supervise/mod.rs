@@ -91,7 +91,6 @@ pub fn run<J: Job>(
 struct Family {
     child: Child,
     socket: UnixStream,
-    /// [`Job::GRACE`].
     grace: Duration,
 }
 

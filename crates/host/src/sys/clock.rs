@@ -38,7 +38,6 @@ pub fn sleep(ns: Ns) {
     }
 }
 
-/// Sleeps until `end`.
 pub fn sleep_until(end: Ns) {
     let end = timespec(end);
     while clock_nanosleep_absolute(ClockId::Monotonic, &end) == Err(Errno::INTR) {}

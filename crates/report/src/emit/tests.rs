@@ -7,11 +7,7 @@ use super::*;
 use reveille_host::cgroup::LiveGroup;
 
 fn limits(quota_us: Option<u64>, period_us: u64, burst_us: u64) -> BandwidthLimits {
-    BandwidthLimits {
-        quota_ns: quota_us.map(|us| us * 1000),
-        period_ns: period_us * 1000,
-        burst_ns: burst_us * 1000,
-    }
+    BandwidthLimits::of_us(quota_us, period_us, burst_us)
 }
 
 /// A fifth of a CPU, as most would set it.

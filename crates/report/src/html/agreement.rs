@@ -4,13 +4,11 @@
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread};
 
 use super::markup::{CLOSE_TABLE, badge, escape, numbers, open_table, push};
-use super::{STYLE, fill};
+use super::page;
 use crate::agreement::{blocks, facts, figures, ratio, score, side};
 use crate::made::Made;
 use crate::number::Unit;
 use crate::printed::{TOO_FEW, capitalised};
-
-const PAGE: &str = include_str!("../../assets/plain.html");
 
 /// Renders a page with the host, the score, and every figure predicted and measured. It
 /// fetches nothing.
@@ -48,10 +46,7 @@ pub fn agreement_html(a: &Agreement, made: &Made) -> String {
         push(&mut body, format_args!("<p class=\"quiet\">{}.</p>\n", capitalised(TOO_FEW)));
     }
     body += "</article>\n";
-    fill(
-        PAGE,
-        &[("title", &escape(&title)), ("style", STYLE), ("body", &body), ("made", &made.footer())],
-    )
+    page(&title, &body, None, made)
 }
 
 const LEGEND: &str = "<p class=\"quiet\">Median [least..largest] over repeats; where repeats form \

@@ -18,10 +18,11 @@ pub use agreement::agreement_html;
 pub use sensitivity::sensitivity_html;
 pub use sweep::sweep_html;
 
-pub(crate) const PAGE: &str = include_str!("../../assets/page.html");
-pub(crate) const STYLE: &str = include_str!("../../assets/style.css");
-pub(crate) const CHART: &str = include_str!("../../assets/chart.js");
+const STYLE: &str = include_str!("../../assets/style.css");
+const CHART: &str = include_str!("../../assets/chart.js");
 const PLOTS: &str = include_str!("../../assets/plots.js");
+const NO_SCRIPT: &str = "<noscript><p class=\"quiet\">Plots need scripts, which are off here. All \
+    figures are in the tables.</p></noscript>\n";
 
 /// Renders one page with all comparisons of `cs`, in their order.
 ///
@@ -38,41 +39,47 @@ pub fn html(cs: &[Comparison], made: &Made) -> String {
     let overview = if cs.len() > 1 { markup::overview(cs) } else { String::new() };
     let body: String =
         cs.iter().enumerate().map(|(number, c)| markup::comparison(number, c)).collect();
-    fill(
-        PAGE,
-        &[
-            ("title", &escape(&title)),
-            ("style", STYLE),
-            ("overview", &overview),
-            ("body", &body),
-            ("made", &made.footer()),
-            ("data", &data::block(cs)),
-            ("chart", CHART),
-            ("plots", PLOTS),
-        ],
+    let plots = Plots { overview, data: data::block(cs), script: PLOTS };
+    page(&title, &body, Some(plots), made)
+}
+
+/// What a page with plots has beyond its body.
+pub(crate) struct Plots {
+    /// Markup above the body.
+    pub(crate) overview: String,
+    /// JSON that may stand inside a script element.
+    pub(crate) data: String,
+    /// Draws `data`, with the help of chart.js.
+    pub(crate) script: &'static str,
+}
+
+/// A page of its own that fetches nothing; without plots it runs no script.
+pub(crate) fn page(title: &str, body: &str, plots: Option<Plots>, made: &Made) -> String {
+    let (mut allowed, mut above, mut scripts) = ("", String::new(), String::new());
+    if let Some(Plots { overview, data, script }) = plots {
+        allowed = "; script-src 'unsafe-inline'";
+        above = overview + NO_SCRIPT;
+        scripts = format!(
+            "<script type=\"application/json\" id=\"data\">{data}</script>\n\
+             <script>\n(() => {{\n\"use strict\";\n{CHART}\n{script}\n}})();\n</script>\n"
+        );
+    }
+    format!(
+        include_str!("../../assets/page.html"),
+        allowed = allowed,
+        title = escape(title),
+        style = STYLE,
+        above = above,
+        body = body,
+        made = made.footer(),
+        scripts = scripts,
     )
 }
 
 impl Made {
     /// The last line of a page.
-    pub(crate) fn footer(&self) -> String {
+    fn footer(&self) -> String {
         let (command, date) = (escape(&self.command), escape(&self.date));
         format!("Made by reveille {VERSION} on {date}: <code>{command}</code>")
     }
-}
-
-/// Replaces every `{{name}}` of the template in one pass, so that a name from a
-/// study file that looks like a placeholder stays what it is.
-pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut page = String::new();
-    let mut pieces = template.split("{{");
-    page.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
-        let (name, rest) = piece.split_once("}}").expect("the template closes every placeholder");
-        let (_, value) =
-            values.iter().find(|(n, _)| *n == name).expect("every placeholder has a value");
-        page.push_str(value);
-        page.push_str(rest);
-    }
-    page
 }

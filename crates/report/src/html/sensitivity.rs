@@ -4,13 +4,11 @@
 use reveille_study::Sensitivity;
 
 use super::markup::{CLOSE_TABLE, escape, open_table, push};
-use super::{STYLE, fill};
+use super::page;
 use crate::made::Made;
 use crate::sensitivity::{
     changes, factor, heading, hits, place, range, shipped, standing, summary, values,
 };
-
-const PAGE: &str = include_str!("../../assets/plain.html");
 
 pub fn sensitivity_html(s: &Sensitivity, made: &Made) -> String {
     let title = format!("Reveille: sensitivity of {}", s.study);
@@ -33,10 +31,7 @@ pub fn sensitivity_html(s: &Sensitivity, made: &Made) -> String {
     body += "</dl>\n";
     body += LEGEND;
     body += "</article>\n";
-    fill(
-        PAGE,
-        &[("title", &escape(&title)), ("style", STYLE), ("body", &body), ("made", &made.footer())],
-    )
+    page(&title, &body, None, made)
 }
 
 const LEGEND: &str = "<p class=\"quiet\">Each constant is moved over its plausible range while \

@@ -6,12 +6,11 @@ use std::collections::HashMap;
 use reveille_sweep::{Effect, Finished};
 
 use super::markup::{CLOSE_TABLE, escape, open_table, push};
-use super::{STYLE, fill};
+use super::page;
 use crate::made::Made;
 use crate::number;
 use crate::sweep::{HEADS, LEGEND, cells};
 
-const PAGE: &str = include_str!("../../assets/plain.html");
 /// The change, as a factor, whose colour is full.
 const FULL: f64 = 1.5;
 
@@ -62,8 +61,8 @@ pub fn sweep_html(sweep: &Finished, effects: &[Effect], made: &Made) -> String {
              – a field without figures. Point at a field to read how many cells are in it, and \
              the worst. Loads are in the workload's unit, or in percent of the machine's \
              CPUs.</p>\n</article>\n";
-    let title = format!("Reveille: {name}");
-    fill(PAGE, &[("title", &title), ("style", STYLE), ("body", &body), ("made", &made.footer())])
+    let title = format!("Reveille: {}", design.name);
+    page(&title, &body, None, made)
 }
 
 fn overview(out: &mut String, effects: &[Effect]) {

@@ -10,7 +10,7 @@ use super::words::{
     recording, setting, thousands, today,
 };
 use crate::html::markup::{CLOSE_TABLE, escape, open_table, push};
-use crate::html::{CHART, PAGE, STYLE, fill};
+use crate::html::{Plots, page};
 use crate::made::Made;
 
 const PLAN: &str = include_str!("../../assets/plan.js");
@@ -47,19 +47,9 @@ pub fn plan_html(plan: &Plan, pictures: &[Picture], made: &Made) -> String {
     apply(&mut body, plan);
     provenance(&mut body, plan);
     body += "</article>\n";
-    fill(
-        PAGE,
-        &[
-            ("title", &escape(&title)),
-            ("style", STYLE),
-            ("overview", ""),
-            ("body", &body),
-            ("made", &made.footer()),
-            ("data", &data::block(plan, pictures)),
-            ("chart", CHART),
-            ("plots", PLAN),
-        ],
-    )
+    let data = data::block(plan, pictures);
+    let plots = Plots { overview: String::new(), data, script: PLAN };
+    page(&title, &body, Some(plots), made)
 }
 
 /// Shown by the script, with the plots.

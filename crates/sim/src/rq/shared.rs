@@ -1,7 +1,7 @@
 //! The shared wake queues' lists, locks and lines. Which wakee and which queue is decided
 //! in policy/swqueue.h.
 
-use crate::ids::CpuVec;
+use crate::ids::{CpuVec, Known};
 use std::collections::VecDeque;
 
 use reveille_measure::Ns;
@@ -10,7 +10,6 @@ use reveille_policy::{
 };
 
 use crate::hw::contention::Lock;
-use crate::sim::Known;
 
 /// A wakee on a queue.
 #[derive(Clone, Copy)]

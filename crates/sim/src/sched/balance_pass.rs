@@ -7,7 +7,7 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
 use crate::hw::cpu::{Step, Toll};
-use crate::ids::CpuVec;
+use crate::ids::{CpuVec, Known};
 use crate::rq::runqueue::Arrival;
 use crate::sched::balancer::{Balancer, Published};
 use crate::sched::domains::{Domain, Domains, Level, Membership};
@@ -15,7 +15,7 @@ use crate::sched::imbalance::{
     Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
 };
 use crate::sched::sums::DomainSums;
-use crate::sim::{Known, Sim};
+use crate::sim::Sim;
 use crate::tasks::task::Saved;
 
 /// A pass moves at most this many tasks (sysctl_sched_nr_migrate).

@@ -20,7 +20,6 @@ pub struct BenchRuns {
     pub cpus: Vec<u32>,
     /// Did each run have a fresh task group?
     pub task_group: bool,
-    /// `--cgroup`.
     pub limit: Option<String>,
     /// Runs before these, which do not count.
     pub warmup: u32,

@@ -85,7 +85,6 @@ pub struct Spread {
     pub max: f64,
     /// The figure of every repeat, in the order in which they ran.
     pub samples: Vec<f64>,
-    /// See [`modes`].
     pub modes: Vec<Mode>,
     /// A quantile that some repeat has fewer than ten samples beyond: `samples` only, no figures.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

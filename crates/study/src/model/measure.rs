@@ -27,10 +27,8 @@ pub enum MeasureFrom {
     },
 }
 
-/// A figure of a task group.
 #[derive(Debug)]
 pub struct GroupFigure {
-    /// As a study names it.
     pub name: &'static str,
     pub unit: &'static str,
     /// Which way is better.

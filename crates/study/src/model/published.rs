@@ -70,7 +70,6 @@ pub enum PublishedFigure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unpredicted {
     pub what: String,
-    /// The figures as printed.
     pub figures: String,
     pub reason: String,
     pub source: String,

@@ -80,7 +80,6 @@ pub(crate) fn slice(text: &str) -> Result<Ns, Mistake> {
     }
 }
 
-/// The position of the role of this name.
 pub(crate) fn role(program: &Program, name: &str) -> Result<u16, Mistake> {
     let names: Vec<&str> = program.roles.iter().map(|r| r.name.as_str()).collect();
     Mistake::position("kind of task", name, &names).map(|i| i as u16)

@@ -144,7 +144,6 @@ fn within(option: &'static str, value: u32, low: u32, high: u32) -> Result<(), S
 }
 
 struct Descent {
-    /// As shipped.
     constants: Vec<Tunable>,
     influence: Vec<bool>,
     name: String,

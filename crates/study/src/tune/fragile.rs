@@ -68,7 +68,6 @@ pub struct RowPlace {
     /// Load in the workload's own unit.
     pub load: u64,
     pub variant: String,
-    /// What is compared.
     pub metric: String,
     /// The side whose own figure was published; null of a change.
     pub side: Option<Side>,

@@ -117,7 +117,6 @@ pub struct Sample {
     /// The value on each machine of [`MovedConstant::machines`].
     pub values: Vec<f64>,
     pub hits: usize,
-    /// By row: its verdict.
     pub verdicts: Vec<Verdict>,
     /// By row: predicted by published; null if there is no such number.
     pub ratios: Vec<Option<f64>>,

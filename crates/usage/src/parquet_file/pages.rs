@@ -31,7 +31,6 @@ pub struct Sound {
 }
 
 impl Sound {
-    /// The pages of a column.
     pub fn new(inner: Box<dyn PageReader>, column: &ColumnDescriptor) -> Sound {
         let text = column.physical_type() == Type::BYTE_ARRAY;
         Sound { inner, text, optional: column.max_def_level() > 0, dictionary_seen: false }

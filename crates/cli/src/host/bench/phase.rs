@@ -15,7 +15,6 @@ use crate::signals::watch_signals;
 use crate::this_host::running_kernel;
 use crate::this_host::this_command;
 
-/// Period of the experiment.
 const PERIOD_MS: u64 = 100;
 
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@ use reveille_measure::Direction;
 use reveille_place::Mistake;
 use toml::Spanned;
 
-use super::document::{Document, load_index};
+use super::document::Document;
 use super::published::variant_index;
 use crate::model::error::StudyError;
 use crate::model::measure;
@@ -95,12 +95,12 @@ impl Document<'_> {
         metric: usize,
     ) -> Result<StatementKind, StudyError> {
         if case.metrics[metric].metric.direction != Direction::Higher {
-            return Err(self.fault(
-                raw.case.span(),
+            return self.refuse(
                 "case",
+                &raw.case,
                 format!("the metric of `{}` is better the lower it is", case.name),
                 "claim a peak of a throughput",
-            ));
+            );
         }
         let load = self.claimed_load(place, "load", raw.load.as_ref(), case)?;
         let mut loads = case.points.iter().map(|p| p.load);
@@ -165,7 +165,7 @@ impl Document<'_> {
         if let (Some(low), Some(high), Some(at)) = (min, max, &raw.max)
             && high < low
         {
-            return Err(self.fault(at.span(), "max", "lies below `min`", "exchange the two"));
+            return self.refuse("max", at, "lies below `min`", "exchange the two");
         }
         Ok(StatementKind::Between { variant, side, load, min, max })
     }
@@ -183,7 +183,8 @@ impl Document<'_> {
         case: &Case,
     ) -> Result<u64, StudyError> {
         let load = self.needed(place, key, load)?;
-        let index = self.at(key, load, load_index(case, *load.get_ref()))?;
+        let loads = case.points.iter().map(|point| point.load);
+        let index = self.load_index(key, load, loads)?;
         Ok(case.points[index].load)
     }
 

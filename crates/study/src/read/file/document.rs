@@ -10,8 +10,8 @@ use toml::Spanned;
 
 use crate::model::error::StudyError;
 use crate::model::published::Side;
-use crate::model::study::Case;
 use crate::read::check;
+use crate::read::raw::Texts;
 
 /// A file under way: every check reports its place in it.
 pub(super) struct Document<'a> {
@@ -32,6 +32,27 @@ impl Document<'_> {
         help: impl Into<String>,
     ) -> StudyError {
         self.wrong(span, key, Mistake::new(problem, help))
+    }
+
+    /// Refuses `place`, which is the value of `key`.
+    pub(super) fn refuse<T, P>(
+        &self,
+        key: &str,
+        place: &Spanned<P>,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Result<T, StudyError> {
+        Err(self.fault(place.span(), key, problem, help))
+    }
+
+    /// Refuses a key beside another that says the same.
+    pub(super) fn beside<T, P>(
+        &self,
+        key: &str,
+        place: &Spanned<P>,
+        other: &str,
+    ) -> Result<T, StudyError> {
+        self.refuse(key, place, format!("stands beside `{other}`"), "keep one of the two")
     }
 
     /// The outcome of a check of `place`, which is the value of `key`.
@@ -85,6 +106,59 @@ impl Document<'_> {
         Ok(loads)
     }
 
+    /// The members of a list: at least one, which `none` asks for, and no two the `same`.
+    pub(super) fn distinct<T>(
+        &self,
+        key: &str,
+        list: &Texts,
+        none: [&str; 2],
+        read: impl Fn(&str) -> Result<T, Mistake>,
+        same: impl Fn(&T, &T) -> bool,
+        twice: impl Fn(&T) -> String,
+    ) -> Result<Vec<T>, StudyError> {
+        let mut all: Vec<T> = Vec::new();
+        for text in list.get_ref() {
+            let one = self.at(key, text, read(text.get_ref()))?;
+            if all.iter().any(|other| same(other, &one)) {
+                return self.refuse(key, text, twice(&one), "remove one of them");
+            }
+            all.push(one);
+        }
+        match all.is_empty() {
+            true => self.refuse(key, list, none[0], none[1]),
+            false => Ok(all),
+        }
+    }
+
+    /// The source of a published figure: its own, or that of all figures of the case.
+    pub(super) fn source(
+        &self,
+        place: &Range<usize>,
+        own: Option<&Spanned<String>>,
+        of_case: Option<&Spanned<String>>,
+    ) -> Result<String, StudyError> {
+        let source = own.or(of_case).ok_or_else(|| {
+            let help = "add `source` here or to the case: who published it, where and when";
+            self.fault(place.clone(), "source", "a published figure needs one", help)
+        })?;
+        self.source.filled("source", source)?;
+        Ok(source.get_ref().clone())
+    }
+
+    /// The position of a load among those that a case runs.
+    pub(super) fn load_index(
+        &self,
+        key: &str,
+        load: &Spanned<i64>,
+        mut run: impl Iterator<Item = u64>,
+    ) -> Result<usize, StudyError> {
+        let wanted = *load.get_ref();
+        run.position(|l| i64::try_from(l) == Ok(wanted)).ok_or_else(|| {
+            let problem = format!("load {wanted} is not run");
+            self.fault(load.span(), key, problem, "add it to the `loads` of the case")
+        })
+    }
+
     pub(super) fn side(&self, raw: &Spanned<String>) -> Result<Side, StudyError> {
         match raw.get_ref().as_str() {
             "base" => Ok(Side::Base),
@@ -116,18 +190,11 @@ impl Document<'_> {
         if size.is_finite() && size >= least {
             return Ok(size + 0.0);
         }
-        Err(self.fault(
-            value.span(),
+        self.refuse(
             key,
+            value,
             format!("{size} is no figure that can be compared"),
             if least > 0.0 { "write a number above 0" } else { "write 0 or a positive number" },
-        ))
+        )
     }
-}
-
-/// The position of a load among those that a case runs.
-pub(super) fn load_index(case: &Case, load: i64) -> Result<usize, Mistake> {
-    case.points.iter().position(|p| i64::try_from(p.load) == Ok(load)).ok_or_else(|| {
-        Mistake::new(format!("load {load} is not run"), "add it to the `loads` of the case")
-    })
 }

@@ -15,12 +15,7 @@ impl Document<'_> {
         let mut groups = Groups::default();
         let several: &[Spanned<RawGroup>] = match (&raw.group, &raw.groups) {
             (Some(_), Some(several)) => {
-                return Err(self.fault(
-                    several.span(),
-                    "groups",
-                    "stands beside `group`",
-                    "keep one of the two",
-                ));
+                return self.beside("groups", several, "group");
             }
             (Some(one), None) => std::slice::from_ref(one),
             (None, Some(several)) => several.get_ref(),

@@ -26,24 +26,24 @@ impl Document<'_> {
     ) -> Result<Vec<InterferenceCase>, StudyError> {
         let raw = &study.interference;
         if let (Some(first), true) = (raw.first(), on != On::Sim) {
-            return Err(self.fault(
-                first.span(),
+            return self.refuse(
                 "interference",
+                first,
                 "cannot be measured: its groups are numbers, not tasks",
                 "leave out `on`, or the [[interference]] cases",
-            ));
+            );
         }
         let cases = study.cases.iter().map(|c| c.get_ref().name.get_ref().as_str());
         let own = raw.iter().map(|c| c.get_ref().name.get_ref().as_str());
         let names: Vec<&str> = cases.chain(own).collect();
         if let Some(i) = check::duplicate(&names).and_then(|i| i.checked_sub(study.cases.len())) {
             let name = &raw[i].get_ref().name;
-            return Err(self.fault(
-                name.span(),
+            return self.refuse(
                 "name",
+                name,
                 format!("two cases are called `{}`", name.get_ref()),
                 "give one of them another name",
-            ));
+            );
         }
         raw.iter().map(|case| self.interference_case(case.get_ref(), study)).collect()
     }
@@ -82,12 +82,7 @@ impl Document<'_> {
         if let (LoadIs::Quantile, Some(load)) =
             (case.load_is, raw.loads.get_ref().iter().find(|l| *l.get_ref() >= 100))
         {
-            return Err(self.fault(
-                load.span(),
-                "loads",
-                "is no quantile that demand has",
-                "use 1 to 99",
-            ));
+            return self.refuse("loads", load, "is no quantile that demand has", "use 1 to 99");
         }
         case.check().map_err(|(load, error)| {
             self.fault(
@@ -108,12 +103,7 @@ impl Document<'_> {
         if (1..=most).contains(&number) {
             return Ok(number);
         }
-        Err(self.fault(
-            place.span(),
-            key,
-            format!("{number} is not possible"),
-            format!("use 1 to {most}"),
-        ))
+        self.refuse(key, place, format!("{number} is not possible"), format!("use 1 to {most}"))
     }
 
     fn demand(&self, raw: &RawInterference) -> Result<DemandKind, StudyError> {
@@ -162,56 +152,20 @@ impl Document<'_> {
     }
 
     fn bursts(&self, raw: &RawInterference) -> Result<Vec<BurstVariant>, StudyError> {
-        let mut variants: Vec<BurstVariant> = Vec::new();
-        for text in raw.variants.get_ref() {
-            let variant = self.at("variants", text, burst(text.get_ref()))?;
-            if variants.iter().any(|v| v.burst == variant.burst) {
-                return Err(self.fault(
-                    text.span(),
-                    "variants",
-                    "is given twice",
-                    "remove one of them",
-                ));
-            }
-            variants.push(variant);
-        }
-        if variants.is_empty() {
-            return Err(self.fault(
-                raw.variants.span(),
-                "variants",
-                "no variant is given",
-                "name one, such as `burst=100%`",
-            ));
-        }
-        Ok(variants)
+        let none = ["no variant is given", "name one, such as `burst=100%`"];
+        let same = |a: &BurstVariant, b: &BurstVariant| a.burst == b.burst;
+        let twice = |_: &BurstVariant| "is given twice".to_owned();
+        self.distinct("variants", &raw.variants, none, burst, same, twice)
     }
 
     fn joint_metrics(
         &self,
         raw: &RawInterference,
     ) -> Result<Vec<&'static JointMeasure>, StudyError> {
-        let mut metrics: Vec<&'static JointMeasure> = Vec::new();
-        for name in raw.metrics.get_ref() {
-            let metric = self.at("metrics", name, joint_measure(name.get_ref()))?;
-            if metrics.iter().any(|m| m.key == metric.key) {
-                return Err(self.fault(
-                    name.span(),
-                    "metrics",
-                    format!("`{}` is given twice", metric.key),
-                    "remove one of them",
-                ));
-            }
-            metrics.push(metric);
-        }
-        if metrics.is_empty() {
-            return Err(self.fault(
-                raw.metrics.span(),
-                "metrics",
-                "no metric is given",
-                "name one, such as `wcet`",
-            ));
-        }
-        Ok(metrics)
+        let none = ["no metric is given", "name one, such as `wcet`"];
+        let same = |a: &&JointMeasure, b: &&JointMeasure| a.key == b.key;
+        let twice = |m: &&JointMeasure| format!("`{}` is given twice", m.key);
+        self.distinct("metrics", &raw.metrics, none, joint_measure, same, twice)
     }
 
     fn add_joint_published(
@@ -222,15 +176,7 @@ impl Document<'_> {
     ) -> Result<(), StudyError> {
         let place = raw.span();
         let raw = raw.get_ref();
-        let load = case.loads.iter().position(|l| i64::try_from(*l) == Ok(*raw.load.get_ref()));
-        let load = load.ok_or_else(|| {
-            self.fault(
-                raw.load.span(),
-                "load",
-                format!("load {} is not run", raw.load.get_ref()),
-                "add it to the `loads` of the case",
-            )
-        })?;
+        let load = self.load_index("load", &raw.load, case.loads.iter().copied())?;
         let wanted = self.at("variant", &raw.variant, burst(raw.variant.get_ref()))?;
         let variant = case.variants.iter().position(|v| v.burst == wanted.burst);
         let variant = variant.ok_or_else(|| {
@@ -247,11 +193,7 @@ impl Document<'_> {
                 "add it to the `metrics` of the case",
             )
         })?;
-        let source = raw.source.as_ref().or(raw_case.source.as_ref()).ok_or_else(|| {
-            let help = "add `source` here or to the case: who published it, where and when";
-            self.fault(place.clone(), "source", "a published figure needs one", help)
-        })?;
-        self.source.filled("source", source)?;
+        let source = self.source(&place, raw.source.as_ref(), raw_case.source.as_ref())?;
         let same = |p: &JointPublished| (p.load, p.variant, p.metric) == (load, variant, metric);
         if case.published.iter().any(same) {
             let text = format!("load {} has two such figures", raw.load.get_ref());
@@ -263,7 +205,7 @@ impl Document<'_> {
             metric,
             side: self.side(&raw.side)?,
             value: self.size("value", &raw.value, 0.0)?,
-            source: source.get_ref().clone(),
+            source,
         });
         Ok(())
     }

@@ -189,12 +189,12 @@ impl Document<'_> {
         }
         let names: Vec<&str> = raw.iter().map(|c| c.get_ref().name.get_ref().as_str()).collect();
         if let Some(i) = check::duplicate(&names) {
-            return Err(self.fault(
-                raw[i].get_ref().name.span(),
+            return self.refuse(
                 "name",
+                &raw[i].get_ref().name,
                 format!("two cases are called `{}`", names[i]),
                 "give one of them another name",
-            ));
+            );
         }
         raw.iter().map(|case| self.case(case.get_ref(), defaults, machines)).collect()
     }
@@ -256,44 +256,22 @@ impl Document<'_> {
         workload: &Workload,
         groups: &Groups,
     ) -> Result<Vec<Measure>, StudyError> {
-        let find = |key, place: &Spanned<String>| {
-            self.at(key, place, measure::find(workload, groups, Some(place.get_ref())))
-        };
         match (&raw.metric, &raw.metrics) {
-            (Some(_), Some(several)) => Err(self.fault(
-                several.span(),
-                "metrics",
-                "stands beside `metric`",
-                "keep one of the two",
-            )),
-            (Some(one), None) => Ok(vec![find("metric", one)?]),
+            (Some(_), Some(several)) => self.beside("metrics", several, "metric"),
+            (Some(one), None) => {
+                let found = measure::find(workload, groups, Some(one.get_ref()));
+                Ok(vec![self.at("metric", one, found)?])
+            }
             (None, None) => {
                 let first = measure::find(workload, groups, None);
                 Ok(vec![self.at("metric", &raw.workload, first)?])
             }
             (None, Some(several)) => {
-                let mut metrics: Vec<Measure> = Vec::new();
-                for name in several.get_ref() {
-                    let metric = find("metrics", name)?;
-                    if metrics.iter().any(|m| m.metric == metric.metric) {
-                        return Err(self.fault(
-                            name.span(),
-                            "metrics",
-                            format!("`{}` is given twice", metric.metric),
-                            "remove one of them",
-                        ));
-                    }
-                    metrics.push(metric);
-                }
-                if metrics.is_empty() {
-                    return Err(self.fault(
-                        several.span(),
-                        "metrics",
-                        "no metric is given",
-                        "name one, or leave it out",
-                    ));
-                }
-                Ok(metrics)
+                let none = ["no metric is given", "name one, or leave it out"];
+                let read = |name: &str| measure::find(workload, groups, Some(name));
+                let same = |a: &Measure, b: &Measure| a.metric == b.metric;
+                let twice = |m: &Measure| format!("`{}` is given twice", m.metric);
+                self.distinct("metrics", several, none, read, same, twice)
             }
         }
     }
@@ -314,12 +292,12 @@ impl Document<'_> {
                 toml::Value::Float(number) if number.is_finite() => number.to_string(),
                 _ => {
                     let help = "write a string or a number, such as 16 or \"30ms\"";
-                    return Err(self.fault(
-                        value.span(),
+                    return self.refuse(
                         key,
+                        value,
                         "is not a value that a parameter can have",
                         help,
-                    ));
+                    );
                 }
             };
             params.insert(key.clone(), text);

@@ -6,7 +6,7 @@ use reveille_measure::unit_ns;
 use reveille_place::Mistake;
 use toml::{Spanned, Value};
 
-use super::document::{Document, load_index};
+use super::document::Document;
 use crate::model::error::StudyError;
 use crate::model::measure::{self, Measure};
 use crate::model::published::{Published, PublishedFigure, Side};
@@ -27,15 +27,12 @@ impl Document<'_> {
     ) -> Result<(), StudyError> {
         let place = raw.span();
         let raw = raw.get_ref();
-        let point = self.at("load", &raw.load, load_index(case, *raw.load.get_ref()))?;
+        let loads = case.points.iter().map(|point| point.load);
+        let point = self.load_index("load", &raw.load, loads)?;
         let metric = self.published_metric(raw, &place, case)?;
         let figure = self.figure(raw, &place, &case.metrics[metric])?;
         let variant = self.published_variant(raw, &place, case, &figure)?;
-        let source = raw.source.as_ref().or(raw_case.source.as_ref()).ok_or_else(|| {
-            let help = "add `source` here or to the case: who published it, where and when";
-            self.fault(place.clone(), "source", "a published figure needs one", help)
-        })?;
-        self.source.filled("source", source)?;
+        let source = self.source(&place, raw.source.as_ref(), raw_case.source.as_ref())?;
         if let Some(noise) = &raw.noise {
             self.source.filled("noise", noise)?;
         }
@@ -47,7 +44,7 @@ impl Document<'_> {
             std_base_pct,
             std_variant_pct,
             noise: raw.noise.as_ref().map(|n| n.get_ref().clone()),
-            source: source.get_ref().clone(),
+            source,
         };
         let point = &mut case.points[point];
         if point.published.iter().any(|p| p.same_place(&published)) {
@@ -137,9 +134,7 @@ impl Document<'_> {
         value: f64,
     ) -> Result<f64, StudyError> {
         match (&raw.times, &raw.work, &raw.unit) {
-            (Some(_), Some(work), _) => {
-                Err(self.fault(work.span(), "work", "stands beside `times`", "keep one of the two"))
-            }
+            (Some(_), Some(work), _) => self.beside("work", work, "times"),
             (Some(times), None, _) => Ok(value * self.size("times", times, f64::MIN_POSITIVE)?),
             (None, Some(work), unit) => {
                 let unit = self.needed(place, "unit", unit.as_ref())?;
@@ -193,12 +188,12 @@ impl Document<'_> {
         let of = self.at("of", of, all.ok_or_else(none))?;
         let runs = *value.get_ref();
         if runs < 0.0 || runs > f64::from(of) || runs.fract() != 0.0 || runs.is_nan() {
-            return Err(self.fault(
-                value.span(),
+            return self.refuse(
                 "value",
+                value,
                 format!("{runs} of {of} runs cannot be"),
                 format!("write a whole number up to {of}"),
-            ));
+            );
         }
         let side = self.side(side)?;
         Ok(PublishedFigure::RunsAbove { side, above, above_text, runs: runs as u32, of })
@@ -214,12 +209,7 @@ impl Document<'_> {
     ) -> Result<usize, StudyError> {
         let named = match (&raw.with, &raw.variant) {
             (Some(with), Some(variant)) if variant.get_ref().is_str() => {
-                return Err(self.fault(
-                    with.span(),
-                    "with",
-                    "stands beside `variant`",
-                    "keep one of the two",
-                ));
+                return self.beside("with", with, "variant");
             }
             (Some(with), _) => Some(("with", with.span(), with.get_ref().as_str())),
             (None, Some(variant)) => {
@@ -259,7 +249,7 @@ impl Document<'_> {
             return Ok(pct + 0.0);
         }
         let help = "write a number above -100; + is better, so invert changes of times";
-        Err(self.fault(value.span(), "change_pct", format!("{pct} is no change in percent"), help))
+        self.refuse("change_pct", value, format!("{pct} is no change in percent"), help)
     }
 
     /// Relative standard deviations in percent, which a pair may give as printed.
@@ -276,12 +266,7 @@ impl Document<'_> {
             |key, pct: &Option<Spanned<f64>>, key_abs, abs: &Option<Spanned<f64>>, mean| match (
                 pct, abs,
             ) {
-                (Some(_), Some(abs)) => Err(self.fault(
-                    abs.span(),
-                    key_abs,
-                    format!("stands beside `{key}`"),
-                    "keep one of the two",
-                )),
+                (Some(_), Some(abs)) => self.beside(key_abs, abs, key),
                 (Some(pct), None) => self.std(key, pct, " in percent").map(Some),
                 (None, Some(abs)) => Ok(Some(100.0 * self.std(key_abs, abs, "")? / mean)),
                 (None, None) => Ok(None),
@@ -297,12 +282,12 @@ impl Document<'_> {
         if std.is_finite() && std >= 0.0 {
             return Ok(std);
         }
-        Err(self.fault(
-            place.span(),
+        self.refuse(
             key,
+            place,
             format!("{std} is no standard deviation{what}"),
             "write 0 or a positive number, or leave it out",
-        ))
+        )
     }
 }
 

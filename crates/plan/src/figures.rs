@@ -1,6 +1,90 @@
-//! Folds figures of many runs into ranges and intervals.
+//! Figures of a setting, as ranges and intervals over many runs.
 
-use crate::plan::{CdfPoint, Figures, Interval, Range};
+use reveille_measure::enough_for;
+use serde::Serialize;
+
+use crate::goal::{Goal, Subject};
+
+/// Values over phases of the period. The kernel's phase is arbitrary, so any of them can occur.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Range {
+    /// In the best phase.
+    pub min: f64,
+    /// Median over phases.
+    pub median: f64,
+    /// In the worst phase.
+    pub max: f64,
+}
+
+impl Range {
+    /// No value.
+    pub const UNKNOWN: Range = Range { min: f64::NAN, median: f64::NAN, max: f64::NAN };
+}
+
+/// Range of the central 90% of draws (each a phase and a resampled recording), ends included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Interval {
+    /// 5% quantile.
+    pub low: f64,
+    /// 95% quantile.
+    pub high: f64,
+}
+
+impl Interval {
+    /// No value.
+    pub const UNKNOWN: Interval = Interval { low: f64::NAN, high: f64::NAN };
+}
+
+/// Figures of a setting, each a [`Range`] or an [`Interval`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures<T> {
+    /// Median latency of a request, from arrival to completion.
+    pub p50_ns: T,
+    /// 90% quantile of latency.
+    pub p90_ns: T,
+    /// 99% quantile of latency.
+    pub p99_ns: T,
+    /// 99.9% quantile of latency.
+    pub p999_ns: T,
+    /// Maximum latency.
+    pub max_ns: T,
+    /// Throttled periods divided by periods with runnable tasks (`cpu.stat`).
+    pub throttled_share: T,
+    /// Throttled time summed over CPUs, divided by elapsed time.
+    pub lost_share: T,
+    pub cpus_used: T,
+    /// The figure that each goal limits, in the order of [`Plan::goals`](crate::Plan::goals).
+    pub goals: Vec<T>,
+}
+
+impl<T: Copy> Figures<T> {
+    /// Replaces quantiles for which `pieces` requests are too few by `none`.
+    pub(crate) fn leave_out(&mut self, pieces: u64, goals: &[Goal], none: T) {
+        let own = [
+            (&mut self.p50_ns, 0.5),
+            (&mut self.p90_ns, 0.9),
+            (&mut self.p99_ns, 0.99),
+            (&mut self.p999_ns, 0.999),
+        ];
+        let of_goals = self.goals.iter_mut().zip(goals).filter_map(|(figure, goal)| {
+            let Subject::Latency(quantile) = goal.subject else { return None };
+            Some((figure, quantile))
+        });
+        for (figure, quantile) in own.into_iter().chain(of_goals) {
+            if !enough_for(pieces, quantile) {
+                *figure = none;
+            }
+        }
+    }
+}
+
+/// One point of a distribution function.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CdfPoint {
+    pub latency_ns: f64,
+    /// Share of requests with at most this latency.
+    pub share: f64,
+}
 
 impl Range {
     /// Minimum, median and maximum; zeros for an empty slice.

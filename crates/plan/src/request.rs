@@ -1,0 +1,121 @@
+//! What a plan is asked for, and the simulator set up for it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use reveille_machine::Machine;
+use reveille_policy::{BandwidthLimits, Policy};
+use reveille_usage::Usage;
+
+use crate::goal::Goal;
+use crate::inferred::Inferred;
+use crate::platform::Allowed;
+use crate::replay::{Stage, cpus_like};
+use crate::{Ns, PlanError};
+
+/// A group on the same CPUs.
+#[derive(Clone, Debug)]
+pub struct Neighbour {
+    pub usage: Usage,
+    /// Its limits; by default the recorded ones, if any.
+    pub limits: Option<BandwidthLimits>,
+}
+
+/// Input of [`plan`](crate::plan()).
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    pub usage: &'a Usage,
+    /// Equally likely recordings, for a group whose demand is [inferred](crate::recovered).
+    pub as_likely: &'a [Usage],
+    /// How the demand was inferred.
+    pub inferred: Option<&'a Inferred>,
+    /// All goals must hold.
+    pub goals: Vec<Goal>,
+    /// Other groups on the same CPUs.
+    pub neighbours: Vec<Neighbour>,
+    /// Today's setting; by default the recorded limits.
+    pub today: Option<BandwidthLimits>,
+    /// Source of costs, tick and idle states.
+    pub machine: &'a Machine,
+    /// Number of CPUs that the group may run on.
+    pub cpus: u32,
+    /// Kernel to simulate.
+    pub policy: Policy,
+    /// CPU time that a CPU draws from the quota at once.
+    pub slice_ns: Ns,
+    /// Limit of the parent group.
+    pub within: Option<BandwidthLimits>,
+    /// Upper bound on the summed quotas of group and neighbours, in CPUs; by default all CPUs if
+    /// there are neighbours, else none.
+    pub quota_sum_cpus: Option<f64>,
+    /// Phases at which each setting shown is simulated.
+    pub phases: u32,
+    /// Share of draws in which the goals must hold.
+    pub confidence: f64,
+    /// More work in every request under which the goals must hold, as a share.
+    pub headroom: f64,
+    /// More requests under which the goals must also hold, as a share.
+    pub growth: f64,
+    /// Settings that may be recommended.
+    pub allowed: Allowed,
+    pub seed: u64,
+    /// Simulate every setting of the grid, even those below one that clearly fails.
+    pub exhaustive: bool,
+}
+
+impl<'a> Request<'a> {
+    /// With the defaults of `reveille plan`, on as many CPUs as the machine has, and without goals.
+    pub fn new(usage: &'a Usage, machine: &'a Machine, policy: Policy) -> Request<'a> {
+        Request {
+            usage,
+            as_likely: &[],
+            inferred: None,
+            goals: Vec::new(),
+            neighbours: Vec::new(),
+            today: None,
+            machine,
+            cpus: machine.topology.n_cpus() as u32,
+            policy,
+            slice_ns: 5_000_000,
+            within: None,
+            quota_sum_cpus: None,
+            phases: 20,
+            confidence: 0.95,
+            headroom: 0.15,
+            growth: 0.0,
+            allowed: Allowed::default(),
+            seed: 1,
+            exhaustive: false,
+        }
+    }
+}
+
+impl Request<'_> {
+    /// The simulator's settings.
+    pub(crate) fn stage<'a>(
+        &'a self,
+        stop: &'a AtomicBool,
+        tell: &'a (dyn Fn() + Sync),
+    ) -> Result<Stage<'a>, PlanError> {
+        let neighbour_limits = self.neighbours.iter().map(|n| n.limits.or(n.usage.limits));
+        Ok(Stage {
+            machine: cpus_like(self.machine, self.cpus)?,
+            policy: self.policy.clone(),
+            slice_ns: self.slice_ns,
+            within: self.within,
+            neighbours: neighbour_limits.collect(),
+            goals: &self.goals,
+            latency_times: self.inferred.map_or(1.0, |inferred| inferred.from.latency_times()),
+            seed: self.seed,
+            stop,
+            runs: AtomicU64::new(0),
+            simulated_ns: AtomicU64::new(0),
+            tell,
+        })
+    }
+}
+
+/// A pool of `jobs` threads.
+pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, PlanError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+    pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })
+}
