@@ -13,6 +13,7 @@ fn main() {
         .extra_warnings(true)
         .warnings_into_errors(true)
         .opt_level(3)
+        .force_frame_pointer(false)
         // popcount and ctz of the idle words; every x86-64 CPU since 2013 has them.
         .flag_if_supported(if cfg!(target_arch = "x86_64") { "-march=x86-64-v2" } else { "-O3" })
         .compile("reveille_policy");

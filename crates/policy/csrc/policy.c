@@ -29,7 +29,7 @@ select_cpu_rarely(struct world *w, const struct policy_tunables *t, struct polic
  * are not there.
  */
 void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p, u32 waker,
-			 u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
+			 u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *restrict pick)
 {
 	struct policy_task *wakee = &w->tasks[p];
 	struct policy_task *by = waker == POLICY_NONE ? 0 : &w->tasks[waker];
@@ -40,7 +40,9 @@ void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p
 		return;
 	}
 	recent.features &= ~(RARE | POLICY_SIS_CLUSTER);
-	*pick = policy_select_cpu(w, &recent, wakee, by, this_cpu, flags, now_j);
+	*pick = (struct policy_pick){ 0 };
+	policy_select_target(w, &recent, wakee, by, this_cpu, flags, now_j, pick);
+	policy_select_idle(w, &recent, wakee, by, this_cpu, flags, now_j, pick);
 }
 
 bool reveille_joins_filter(const struct world *w, u32 cpu)

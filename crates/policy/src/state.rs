@@ -230,6 +230,7 @@ impl Pick {
             6 => Rule::IdleCore,
             7 => Rule::IdleCpu,
             8 => Rule::Short,
+            9 => Rule::Target,
             10 => Rule::Own,
             11 => Rule::OwnBusy,
             _ => Rule::Target,

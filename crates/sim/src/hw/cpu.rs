@@ -110,8 +110,8 @@ pub(crate) struct Cpu {
 
     pub(crate) averages: Averages,
     pub(crate) time: CpuTime,
-    /// Earliest time of the next report, if reports are rate-limited.
-    pub(crate) report_again_at: Ns,
+    /// When the current task was picked: the tick counts its slice from here.
+    pub(crate) picked_at: Ns,
 
     /// Wake list, and whether its IPI is in flight.
     pub(crate) wake_list: Vec<TaskId>,
@@ -126,6 +126,8 @@ pub(crate) struct Cpu {
     pub(crate) governor: Governor,
     /// Start of the idle task's time not counted yet.
     pub(crate) idle_task_from: Ns,
+    /// Earliest time of the next report, if reports are rate-limited.
+    pub(crate) report_again_at: Ns,
 }
 
 impl Cpu {
@@ -148,6 +150,7 @@ impl Cpu {
             util_est: 0.0,
             group_contrib: 0.0,
             reported_at: 0,
+            picked_at: 0,
             report_again_at: 0,
             removed: false,
             idle_stamp: 0,

@@ -227,9 +227,8 @@ impl Sim<'_> {
     /// Has the current task used its slice?
     fn end_slice(&mut self, cpu: CpuId) {
         let Some(curr) = self.world.curr(cpu).some() else { return };
-        let t = &self.tasks[curr];
-        let ran = self.now.saturating_sub(t.picked_at);
         let c = &mut self.cpus[cpu];
-        c.need_resched |= c.rq.slice_ends(&t.se, ran, &self.rules.fair);
+        let ran = self.now.saturating_sub(c.picked_at);
+        c.need_resched |= c.rq.slice_ends(&self.tasks[curr].se, ran, &self.rules.fair);
     }
 }

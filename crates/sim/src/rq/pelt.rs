@@ -37,16 +37,23 @@ impl Decay {
     /// What is left of an average after `delta` ns.
     #[inline]
     pub(crate) fn factor(&self, delta: Ns) -> f64 {
-        const RATE: f64 = std::f64::consts::LN_2 / (HALF_LIFE_WINDOWS * WINDOW_NS as f64);
-        let whole = delta / WINDOW_NS;
-        if whole > MAX_WINDOWS {
-            return 0.0;
-        }
-        // Within a window x <= 0.022: the cubic term ends the series at 1e-8.
-        let x = (delta % WINDOW_NS) as f64 * RATE;
-        let part = 1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0)));
-        if whole == 0 { part } else { self.windows[whole as usize] * part }
+        if delta < WINDOW_NS { within_window(delta) } else { self.over_windows(delta) }
     }
+
+    #[inline(never)]
+    fn over_windows(&self, delta: Ns) -> f64 {
+        let windows = self.windows.get((delta / WINDOW_NS) as usize);
+        windows.map_or(0.0, |windows| windows * within_window(delta % WINDOW_NS))
+    }
+}
+
+/// What is left of an average after less than a window: as x <= 0.022, the cubic term ends the series
+/// at 1e-8.
+#[inline]
+fn within_window(delta: Ns) -> f64 {
+    const RATE: f64 = std::f64::consts::LN_2 / (HALF_LIFE_WINDOWS * WINDOW_NS as f64);
+    let x = delta as i64 as f64 * RATE;
+    1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0)))
 }
 
 /// Averages of one task or one CPU's queue, valid at `at`.

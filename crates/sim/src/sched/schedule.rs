@@ -159,6 +159,7 @@ impl Sim<'_> {
         let c = &mut self.cpus[cpu];
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
         c.averages.advance(&self.rules.decay, from, prev.is_some(), weight, nr);
+        c.picked_at = from;
         if c.leaves_idle() {
             self.measured.counters.idle_task_ns += from - c.idle_task_from.min(from);
         }
@@ -172,7 +173,6 @@ impl Sim<'_> {
         t.averages.advance(&self.rules.decay, from, false, u64::from(t.se.weight), 1);
         t.place = Place::Running(cpu);
         t.exec_start = from;
-        t.picked_at = from;
         toll.stall += self.hw.near.cold(t.warm_cpu, cpu);
         t.warm_cpu = cpu;
         let woken_at = std::mem::take(&mut t.wake_at);

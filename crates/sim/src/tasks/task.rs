@@ -81,8 +81,6 @@ pub(crate) struct Task {
     pub(crate) batch_at: Option<Ns>,
     /// Next task that this batch wakes.
     pub(crate) batch: TaskId,
-    /// When it was picked: the tick counts its slice from here.
-    pub(crate) picked_at: Ns,
     /// When a batch wake-up noted it (schbench's timestamp).
     pub(crate) noted_at: Ns,
     /// Wall-clock end of a spin in progress; 0 if none.
@@ -129,7 +127,6 @@ impl Task {
             saved: Saved::default(),
             se: SchedEntity::new(),
             exec_start: 0,
-            picked_at: 0,
             on_cpu_until: 0,
             averages: Averages::default(),
             util_est: 0.0,
