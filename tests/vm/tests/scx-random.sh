@@ -72,7 +72,7 @@ limits_hold() {
 echo "+cpu +cpuset" >/sys/fs/cgroup/cgroup.subtree_control
 WATCHDOG_MS=4000 load
 from_us=$(now_us)
-for SEED in $SEEDS; do
+for SEED in $(echo "$SEEDS" | tr , " "); do
     drawn=0
     for round in $(seq "$ROUNDS"); do
         mkdir $root
