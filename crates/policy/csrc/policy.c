@@ -40,6 +40,7 @@ void reveille_select_cpu(struct world *w, const struct policy_tunables *t, u32 p
 		return;
 	}
 	recent.features &= ~(RARE | POLICY_SIS_CLUSTER);
+	/* policy_select_cpu() in its halves, which write the caller's pick without a copy. */
 	*pick = (struct policy_pick){ 0 };
 	policy_select_target(w, &recent, wakee, by, this_cpu, flags, now_j, pick);
 	policy_select_idle(w, &recent, wakee, by, this_cpu, flags, now_j, pick);

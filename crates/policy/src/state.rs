@@ -230,6 +230,7 @@ impl Pick {
             6 => Rule::IdleCore,
             7 => Rule::IdleCpu,
             8 => Rule::Short,
+            // As any other number; without a gap there is no table to look in.
             9 => Rule::Target,
             10 => Rule::Own,
             11 => Rule::OwnBusy,

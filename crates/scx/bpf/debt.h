@@ -18,8 +18,10 @@
 
 /* No run is cut shorter than this: the overrun is a debt. */
 #define FLOOR_TURN_NS 10000ull
-/* What before_schedule() waits for gets more: it must reach user mode. What is displaced, too: it leaves
- * its CPU as soon as it can. */
+/*
+ * What before_schedule() waits for gets more: it must reach user mode. So does a displaced task: it leaves
+ * its CPU as soon as it can.
+ */
 #define EXIT_TURN_NS 200000ull
 /* So far before a queue's clock lifted tasks stand, in the order in which they began to wait. */
 #define LIFTED_VTIME (1ull << 50)
@@ -69,15 +71,17 @@ static __always_inline void limit_debt(struct task_struct *p, struct task_state 
 		t->vtime = most;
 }
 
-/* Before all that has not been lifted. */
-static __always_inline u64 lifted_vtime(const struct task_state *t, u32 cpu)
+/* Its next turn is short. Returns where it stands in this CPU's queue: before all that are not lifted. */
+static __always_inline u64 go_first(struct task_struct *p, struct task_state *t, u32 cpu)
 {
+	limit_debt(p, t);
+	t->lifted = 1;
 	return cpu_of(cpu)->clock - LIFTED_VTIME + t->waits_since_j;
 }
 
 /*
- * Has it lost the CPU that it waits for? In returns_to_user() it cannot move, and whoever has written its
- * affinity or its cpuset waits until it is out, with locks of cgroups held.
+ * May the task no longer run on the CPU that it waits for? In returns_to_user() it cannot migrate, and a
+ * write of its cpuset or its affinity blocks until it has left.
  */
 static __always_inline bool is_displaced(struct task_struct *p, u32 cpu)
 {
@@ -92,9 +96,8 @@ static __always_inline bool is_displaced(struct task_struct *p, u32 cpu)
 	({                                                                                 \
 		u32 lift_cpu = scx_bpf_task_cpu(p);                                        \
 		bool lifted;                                                               \
-		limit_debt((p), (t));                                                      \
-		(t)->lifted = 1;                                                           \
-		lifted = scx_move_vtime((it), (p), (u64)lift_cpu, lifted_vtime((t), lift_cpu)); \
+		lifted = scx_move_vtime((it), (p), (u64)lift_cpu,                          \
+					go_first((p), (t), lift_cpu));                     \
 		if (lifted)                                                                \
 			COUNT(lifted);                                                     \
 		else                                                                       \

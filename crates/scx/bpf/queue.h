@@ -58,7 +58,7 @@ static __always_inline void mark_queued(u32 cpu)
 		set_bit(l->queued, place_of(cpu)->position);
 }
 
-/* Puts a task of a throttled group aside, or first if others wait for it. Returns whether it did. */
+/* Parks a task of a throttled group; a displaced one it queues first instead. Returns whether it did either. */
 static __always_inline bool park(struct task_struct *p, struct task_state *t, u32 cpu)
 {
 	u64 left_ns;
@@ -71,10 +71,8 @@ static __always_inline bool park(struct task_struct *p, struct task_state *t, u3
 		return false;
 	t->displaced = is_displaced(p, cpu);
 	if (t->displaced) {
-		limit_debt(p, t);
-		t->lifted = 1;
 		COUNT(lifted);
-		scx_insert_vtime(p, cpu, slice_ns, lifted_vtime(t, cpu), 0);
+		scx_insert_vtime(p, cpu, slice_ns, go_first(p, t, cpu), 0);
 		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
 		return true;
 	}

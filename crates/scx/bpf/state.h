@@ -209,7 +209,7 @@ struct task_state {
 	u32 exit_seen;	   /* before_schedule() has found it on the way out */
 	u32 at_exit;	   /* it is about to return to user mode, and holds no locks */
 	u32 leaves;	   /* it goes on for a short turn, to get out of returns_to_user() */
-	u32 displaced;	   /* it waits where it may not be, and whoever said so waits for it */
+	u32 displaced;	   /* it waits on a CPU that it may no longer use, and blocks who changed that */
 };
 
 struct {

@@ -33,7 +33,9 @@ fn a_plan_is_the_same_for_any_number_of_jobs() {
     let file = file.to_str().unwrap();
     let goal = ["--goal", "p99=15ms", "--today", "quota=20ms,period=100ms", "--json", "--jobs"];
     let one = stdout(&with(file, &[&goal[..], &["1"]].concat()));
-    assert_eq!(one, stdout(&with(file, &[&goal[..], &["2"]].concat())));
+    for jobs in ["2", "3"] {
+        assert_eq!(one, stdout(&with(file, &[&goal[..], &[jobs]].concat())), "{jobs} threads");
+    }
     assert_ne!(one, stdout(&with(file, &[&goal[..], &["2", "--seed", "2"]].concat())));
     let plan: serde_json::Value = serde_json::from_str(&one).unwrap();
     let limits = &plan["recommended"]["limits"];
