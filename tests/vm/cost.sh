@@ -3,10 +3,11 @@
 # schedulers of others beside it, in an emulated machine that counts instructions. Prints a
 # table; with --json FILE writes the figures as well. Logs: target/vm/out/cost-N.
 #
-#   cost.sh [--peers] [--only NAME,...] [--before FILE] [--boots N] [--json FILE] SCX_REVEILLE
+#   cost.sh [--peers] [--only NAME,...] [--before FILE] [--group PATH] [--boots N] [--json FILE]
+#           SCX_REVEILLE
 #
 # --before FILE is another build of scx_reveille, measured in the same boot: its rows end in
-# `.before`.
+# `.before`. --group a/b: the pairs are in a task group two levels down, else in the root.
 # --peers builds those of PEERS from the crate registry, once, into target/vm/peers; nothing
 # of theirs becomes part of this project. --boots N measures all of it N times [2].
 set -eu -o pipefail
@@ -34,14 +35,15 @@ usage() {
     exit 2
 }
 
-peers=no only='' before='' boots=2 json=''
+peers=no only='' before='' group='' boots=2 json=''
 while [ $# -gt 1 ]; do
     case $1 in
         --peers) peers=yes ;;
-        --only | --before | --boots | --json)
+        --only | --before | --group | --boots | --json)
             [ $# -gt 2 ] || usage
             case $1 in
-                --only) only=$2 ;; --before) before=$2 ;; --boots) boots=$2 ;; --json) json=$2 ;;
+                --only) only=$2 ;; --before) before=$2 ;; --group) group=$2 ;;
+                --boots) boots=$2 ;; --json) json=$2 ;;
             esac
             shift
             ;;
@@ -97,7 +99,7 @@ for peer in "${PEERS[@]}"; do
     programs+=(--program "target/vm/peers/bin/$name")
     echo "$name $name" >>$work/list
 done
-printf 'WINDOW_MS=%s\nREGIMES="%s"\n' "$WINDOW_MS" "$REGIMES" >$work/conf
+printf 'WINDOW_MS=%s\nREGIMES="%s"\nGROUP="%s"\n' "$WINDOW_MS" "$REGIMES" "$group" >$work/conf
 
 results=()
 for boot in $(seq "$boots"); do

@@ -3,7 +3,7 @@
  * Virtual time: who runs next on a CPU. Each CPU's queue has a clock, which is where
  * the last task stood that was put on the CPU; a task that moves keeps its distance to
  * it; one that has slept comes back with a bounded credit. CPU time is charged by
- * weight: the task's own, and where groups have weights, its share of the group's.
+ * weight: the task's own, and in a group its share of the group's.
  */
 #ifndef REVEILLE_SCX_CLOCK_H
 #define REVEILLE_SCX_CLOCK_H
@@ -43,9 +43,18 @@ static __always_inline u64 charged(u64 ran_ns, u64 weight)
 	return weight ? ran_ns * WEIGHT_DEFAULT / weight : ran_ns;
 }
 
+/* Found anew once a jiffy: it takes a division for each level of groups. */
 static __always_inline u64 share_of(struct task_struct *p, struct task_state *t)
 {
-	return weighted_groups ? weight_in_group(t, weight_of(p)) : weight_of(p);
+	u64 now_j = bpf_jiffies64();
+
+	if (!t->group)
+		return weight_of(p);
+	if (t->share_j != now_j) {
+		t->share_j = now_j;
+		t->share = weight_in_group(t, weight_of(p));
+	}
+	return t->share;
 }
 
 /* What the task has run since it was put on the CPU, or was last asked, is charged. */

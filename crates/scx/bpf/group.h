@@ -2,8 +2,9 @@
 /*
  * Task groups: a number for each, found by way of the cgroup. Weights are flattened: a
  * task's share of its group's share, and so on up to the root, where tasks and groups
- * compete. A group shares by what its tasks that are on a CPU or wait for one weigh; tasks
- * are counted from their first run to their sleep. A group's limit, if it has one, is in a
+ * compete. A group shares by what its tasks that want to run weigh; one is counted from when it
+ * first waits or has used up a turn until it sleeps: who comes and goes on idle CPUs competes with
+ * nobody, and writes no line that all CPUs share. A group's limit, if it has one, is in a
  * slot of bandwidth.h; here is how a task finds the nearest limit above it.
  */
 #ifndef REVEILLE_SCX_GROUP_H
@@ -116,17 +117,18 @@ __noinline int enter_group(u32 group, u32 weight)
 	if (!g)
 		return 0;
 	__sync_fetch_and_add(&g->tasks_weight, (s64)weight);
+	if (__sync_fetch_and_add(&g->members, 1))
+		return 0;
 	for_each(i, MAX_GROUPS)
 	{
-		struct group *parent;
+		struct group *parent = group ? group_of(g->parent) : NULL;
 
-		if (__sync_fetch_and_add(&g->members, 1) || !group)
-			break;
-		group = g->parent;
-		parent = group_of(group);
 		if (!parent)
 			break;
+		group = g->parent;
 		__sync_fetch_and_add(&parent->groups_weight, (s64)g->weight);
+		if (__sync_fetch_and_add(&parent->members, 1))
+			break;
 		g = parent;
 	}
 	return 0;
@@ -140,28 +142,21 @@ __noinline int leave_group(u32 group, u32 weight)
 	if (!g)
 		return 0;
 	__sync_fetch_and_add(&g->tasks_weight, -(s64)weight);
+	if (__sync_fetch_and_add(&g->members, -1) != 1)
+		return 0;
 	for_each(i, MAX_GROUPS)
 	{
-		struct group *parent;
+		struct group *parent = group ? group_of(g->parent) : NULL;
 
-		if (__sync_fetch_and_add(&g->members, -1) != 1 || !group)
-			break;
-		group = g->parent;
-		parent = group_of(group);
 		if (!parent)
 			break;
+		group = g->parent;
 		__sync_fetch_and_add(&parent->groups_weight, -(s64)g->weight);
+		if (__sync_fetch_and_add(&parent->members, -1) != 1)
+			break;
 		g = parent;
 	}
 	return 0;
-}
-
-static __always_inline void count_task(struct task_state *t, u32 weight)
-{
-	if (t->counted || !t->group || !weight)
-		return;
-	t->counted = weight;
-	enter_group(t->group, weight);
 }
 
 static __always_inline void uncount_task(struct task_state *t)
@@ -170,6 +165,15 @@ static __always_inline void uncount_task(struct task_state *t)
 		return;
 	leave_group(t->group, t->counted);
 	t->counted = 0;
+}
+
+static __always_inline void count_task(struct task_state *t, u32 weight)
+{
+	if (t->counted == weight || !t->group || !weight)
+		return;
+	uncount_task(t);
+	t->counted = weight;
+	enter_group(t->group, weight);
 }
 
 /* cpu.weight or cpu.idle of the group is written, or known from its beginning. */
@@ -184,10 +188,6 @@ static __noinline int set_group_weight(struct group *g, u32 cpu_weight, u32 idle
 	now = idle ? WEIGHT_IDLE : cpu_weight << WEIGHT_SHIFT;
 	g->cpu_weight = cpu_weight;
 	g->idle = idle;
-	if (was == WEIGHT_DEFAULT && now != WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, 1);
-	if (was != WEIGHT_DEFAULT && now == WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, -1);
 	parent = group_of(g->parent);
 	if (g->members > 0 && parent)
 		__sync_fetch_and_add(&parent->groups_weight, (s64)now - was);
@@ -198,30 +198,24 @@ static __noinline int set_group_weight(struct group *g, u32 cpu_weight, u32 idle
 /* A task's weight among everything that competes at the root; never 0. */
 __noinline u64 weight_in_group(struct task_state *t, u32 weight)
 {
+	u32 group = t ? t->group : 0;
+	bool counts = t && t->counted;
 	u64 share = weight;
-	struct group *g;
-	s64 among;
 	int i;
 
-	if (!t || !t->group)
-		return share;
-	g = group_of(t->group);
-	if (!g)
-		return share;
-	among = g->tasks_weight + g->groups_weight;
 	for_each(i, MAX_GROUPS)
 	{
-		u32 parent = g->parent;
+		struct group *g = group ? group_of(group) : NULL;
+		s64 among;
 
+		if (!g || !share)
+			break;
+		among = g->tasks_weight + g->groups_weight + (counts ? 0 : weight);
 		/* Counts of others are in flux: never more than the whole. */
 		share = share * g->weight / (among > (s64)weight ? (u64)among : weight ? weight : 1);
-		if (!parent || !share)
-			break;
+		counts = g->members > 0;
 		weight = g->weight;
-		g = group_of(parent);
-		if (!g)
-			break;
-		among = g->tasks_weight + g->groups_weight;
+		group = g->parent;
 	}
 	return share ? share : 1;
 }

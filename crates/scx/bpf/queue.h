@@ -106,6 +106,7 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 		scx_insert(p, local, slice_ns, 0);
 		return;
 	}
+	count_task(t, weight_of(p));
 	to_clock_of(t, cpu);
 	if (wakeup) {
 		limit_credit(t, cpu);
@@ -263,6 +264,7 @@ static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t,
 	u64 ran_ns = charge(prev, t), left_ns;
 	u32 slot = limit_for(t);
 
+	count_task(t, weight_of(prev));
 	fold_cpu(cpu_of(cpu), cpu, ran_ns, scx_now());
 	return !slot || !account(slot, cpu, ran_ns, ACCOUNT_THROTTLE, &left_ns) ||
 	       runs_to_exit(prev, t);

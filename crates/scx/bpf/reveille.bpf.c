@@ -94,8 +94,6 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	c->curr.flags = t->policy.flags;
 	c->curr.id = t->policy.id;
 	c->has_curr = 1;
-	if (weighted_groups)
-		count_task(t, weight_of(p));
 	if (p->policy == SCHED_IDLE && nr_running(cpu) == 1)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
@@ -361,8 +359,6 @@ void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 		drop_limit(group);
 		bpf_rcu_read_unlock();
 	}
-	if (g->weight != WEIGHT_DEFAULT)
-		__sync_fetch_and_add(&weighted_groups, -1);
 	g->tasks_weight = 0;
 	g->members = 0;
 	g->groups_weight = 0;

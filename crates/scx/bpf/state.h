@@ -182,8 +182,6 @@ u32 groups_without_number;
 u32 limits_refused;
 u64 refusals;
 u64 refused_ids[KEPT_REFUSALS];
-/* Groups whose weight is not the default. */
-u32 weighted_groups;
 /* before_schedule() and its like are called. */
 u32 exits_seen;
 /* Timers that the kernel did not start. */
@@ -198,6 +196,8 @@ struct task_state {
 	u64 folded_exec_ns;
 	u32 clock_cpu;
 	u32 group;   /* 0 for the root */
+	u64 share;   /* its weight at the root, as of share_j */
+	u64 share_j;
 	u32 counted; /* weight_of() with which it counts in its group, 0 if it does not */
 	u32 nr_allowed;
 	u32 migrated; /* the last wake-up moved it */

@@ -6,7 +6,7 @@ set -eu
 
 export PATH=$PATH:/usr/sbin:/sbin
 : "${WARMUP_MS:=100}"
-. /etc/cost.conf # WINDOW_MS, and the regimes: NAME=PAIRS
+. /etc/cost.conf # WINDOW_MS, the regimes: NAME=PAIRS, and the pairs' task group
 
 fail() {
     echo "cost: $*"
@@ -28,6 +28,12 @@ programs() { bpftool prog show --json >"$1"; }
 echo 1 >/proc/sys/kernel/sched_schedstats
 # The kernel has left-over work after its boot that makes turns of CPUs long.
 sleep 4
+at=/sys/fs/cgroup
+for part in $(echo "$GROUP" | tr / ' '); do
+    echo +cpu >$at/cgroup.subtree_control
+    at=$at/$part
+    mkdir "$at"
+done
 : >"$OUT/order"
 while read -r name command; do
     case $command in
@@ -46,7 +52,8 @@ while read -r name command; do
     cat /sys/kernel/sched_ext/root/ops >"$OUT/$name.ops"
     for regime in $REGIMES; do
         programs "$OUT/$name.${regime%=*}.before"
-        wakeups "${regime#*=}" "$WARMUP_MS" "$WINDOW_MS" >"$OUT/$name.${regime%=*}.wakeups"
+        sh -c 'echo 0 >"$1/cgroup.procs"; shift; exec wakeups "$@"' wakeups $at \
+            "${regime#*=}" "$WARMUP_MS" "$WINDOW_MS" >"$OUT/$name.${regime%=*}.wakeups"
         programs "$OUT/$name.${regime%=*}.after"
         [ "$(state)" = enabled ] || fail "$name: the kernel has ended it: $(cat log)"
     done

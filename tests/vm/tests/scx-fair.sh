@@ -1,4 +1,4 @@
-# Weights 100:200:300 share a CPU within 1%: of task groups, and of a group within a group;
+# Groups share a CPU within 1% whatever their tasks are, by weights of 100 and of 100:200:300, and within a group;
 # tasks of nice 0 and 5 by the kernel's weights 1024:335; a task whose nice value changes all the time
 # gets no more. Under --icount.
 set -eu
@@ -28,6 +28,22 @@ share() {
         exit bad
     }' || fail "$*: not within $TOLERANCE_PCT%"
 }
+# Groups count although all weigh the same: neither many tasks nor their nice values get a group more.
+tree many one
+hogs $root/many 1 3
+hogs $root/many 1 1 -20
+hogs $root/one 1 1
+share many:100 one:100
+clear_all
+
+# So do those whose only task weighs little from now on: at most one of them runs when it is changed.
+tree a b c
+for group in a b c; do hogs $root/$group 1 1; done
+sleep 1
+renice 19 $(cat $root/a/cgroup.procs $root/b/cgroup.procs) >/dev/null
+share a:100 b:100 c:100
+clear_all
+
 tree w100 w200 w300
 for weight in 100 200 300; do
     echo $weight >$root/w$weight/cpu.weight
