@@ -44,8 +44,10 @@ own=$files
 [ "$own" -le 20000 ] || own=20000
 load
 canaries scx_reveille
-# Half a millisecond more or less is chance: a switch of tasks takes tens of microseconds here.
-[ "$files" -le $((own * 5 + 500)) ] || fail "a throttled task keeps a folder's lock for $files us"
+# Who comes while the six run on their 10 ms, 5 ms on each of two CPUs, stands in line behind them, under
+# either scheduler: that is no lock kept by a throttled task.
+[ "$own" -ge 1000 ] || own=1000
+[ "$files" -le $((own * 5)) ] || fail "a throttled task keeps a folder's lock for $files us"
 [ "$moves" -le 100000 ] || fail "a task that joins a throttled group keeps cgroup_mutex for $moves us"
 [ "$cpuset" -le 100000 ] || fail "twenty throttled tasks keep a write of cpuset.cpus for $cpuset us"
 [ "$used" -le 12000 ] && [ "$used" -ge 6000 ] || fail "$used us per s, 10000 are due"
