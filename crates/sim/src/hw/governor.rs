@@ -17,10 +17,9 @@ const MAX_INTERVAL_NS: Ns = 1 << 28;
 /// Idle history of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Governor {
+    /// The oldest first.
     intervals: [u32; INTERVALS],
-    next: u8,
-    /// Of the intervals.
-    sum: u64,
+    /// Sum of their squares. With more than this a CPU would take another cache line.
     squares: u64,
 }
 
@@ -29,11 +28,10 @@ impl Governor {
     #[inline]
     pub(crate) fn record(&mut self, idle_ns: Ns) {
         let new = idle_ns.min(MAX_INTERVAL_NS);
-        let old =
-            u64::from(std::mem::replace(&mut self.intervals[usize::from(self.next)], new as u32));
-        self.sum = self.sum + new - old;
-        self.squares = self.squares + new * new - old * old;
-        self.next = (self.next + 1) % INTERVALS as u8;
+        let oldest = u64::from(self.intervals[0]);
+        self.squares = self.squares + new * new - oldest * oldest;
+        self.intervals.copy_within(1.., 0);
+        self.intervals[INTERVALS - 1] = new as u32;
     }
 
     /// Mean of the intervals without outliers above; `None` if they are too scattered. A spread
@@ -41,7 +39,9 @@ impl Governor {
     #[inline]
     fn typical(&self) -> Option<Ns> {
         let mut limit = u32::MAX;
-        let (mut n, mut sum, mut squares) = (INTERVALS as u64, self.sum, self.squares);
+        // Eight times the longest fits.
+        let mut sum = u64::from(self.intervals.iter().sum::<u32>());
+        let (mut n, mut squares) = (INTERVALS as u64, self.squares);
         loop {
             let mean = sum / n.max(1);
             let variance = (squares / n.max(1)).saturating_sub(mean * mean);
