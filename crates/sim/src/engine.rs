@@ -119,8 +119,9 @@ impl<'a> Sim<'a> {
             c.finish(self.now);
             match c.step {
                 Step::Op => {
-                    if self.op_end(cpu) {
-                        self.proceed_here(cpu, Toll::default());
+                    let task = self.world.curr(cpu);
+                    if self.op_end(cpu, task) {
+                        self.proceed_here(cpu, task, Toll::default());
                     }
                 }
                 Step::Commit { wakee, pick } => self.commit(cpu, wakee, pick),

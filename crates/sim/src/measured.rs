@@ -5,39 +5,35 @@ use reveille_measure::{Counters, Latency, Ns, UNANSWERED};
 use reveille_policy::TaskId;
 use reveille_workload::Program;
 
-/// Latencies below this are counted by the nanosecond.
-const SHORT_NS: usize = 1 << 13;
+/// Latencies that differ in these highest bits are counted apart, as in [`Latency`].
+const KEPT_BITS: u32 = 8;
 
-/// Latencies of wakeups. Short ones are counted in one step, where the histogram needs sixty.
+/// Latencies of wakeups. Each is counted in a dozen steps, where the histogram needs sixty.
 #[derive(Clone)]
 pub(crate) struct Tally {
-    short: Box<[u64; SHORT_NS]>,
-    long: Latency,
+    /// By the number of bits that are cut off, and those that are left.
+    counts: Box<[[u64; 1 << KEPT_BITS]; (u64::BITS - KEPT_BITS) as usize + 1]>,
 }
 
 impl Tally {
     fn new() -> Tally {
-        Tally { short: Box::new([0; SHORT_NS]), long: Latency::default() }
+        Tally { counts: Box::new([[0; _]; _]) }
     }
 
     #[inline]
     pub(crate) fn record(&mut self, ns: Ns) {
-        match self.short.get_mut(ns as usize) {
-            Some(count) => *count += 1,
-            None => self.record_long(ns),
-        }
+        let cut = (ns | 1 << (KEPT_BITS - 1)).ilog2() - (KEPT_BITS - 1);
+        self.counts[cut as usize][usize::from((ns >> cut) as u8)] += 1;
     }
 
-    #[cold]
-    fn record_long(&mut self, ns: Ns) {
-        self.long.record(ns);
-    }
-
-    pub(crate) fn histogram(mut self) -> Latency {
-        for (ns, &count) in self.short.iter().enumerate().filter(|(_, count)| **count > 0) {
-            self.long.record_n(ns as Ns, count);
+    pub(crate) fn histogram(self) -> Latency {
+        let mut latency = Latency::default();
+        for (cut, counts) in self.counts.iter().enumerate() {
+            for (ns, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                latency.record_n((ns as Ns) << cut, count);
+            }
         }
-        self.long
+        latency
     }
 }
 
@@ -77,5 +73,22 @@ impl Measured {
         self.recorded_latency.fill(Latency::default());
         self.answers.fill(UNANSWERED);
         self.operations = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tally_is_the_histogram_of_its_latencies() {
+        let (mut tally, mut latency) = (Tally::new(), Latency::default());
+        let near = |bits: u32| [1 << bits, (1 << bits) + 1, (1 << bits) * 2 - 1];
+        for ns in (0..40_000).chain((1..63).flat_map(near)).chain([Ns::MAX]) {
+            tally.record(ns);
+            latency.record(ns);
+        }
+        assert_eq!(tally.histogram().cdf(), latency.cdf());
+        assert_eq!(Tally::new().histogram().count(), 0);
     }
 }

@@ -20,7 +20,8 @@ const MAX_THREADS: usize = 8;
 /// reciprocal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Speed {
-    share: u32,
+    /// Twice the share less one: what rounds up a doubled dividend.
+    round_up: u32,
     /// The share is at most two to the power of this, and more than half of that.
     shift: u32,
     /// 2^(63 + shift) / share, rounded up: 64 bits, exact for dividends below 2^63.
@@ -33,21 +34,21 @@ impl Speed {
     const fn new(share: u64) -> Speed {
         let shift = u64::BITS - (share - 1).leading_zeros();
         let reciprocal = (1u128 << (63 + shift)).div_ceil(share as u128) as u64;
-        Speed { share: share as u32, shift, reciprocal }
+        Speed { round_up: 2 * (share as u32 - 1), shift, reciprocal }
     }
 
     /// Wall time of nominal work, rounded up.
     #[inline]
     pub(crate) fn stretch(self, nominal: Ns) -> Ns {
-        let dividend = nominal * FULL_SPEED + u64::from(self.share - 1);
-        let product = u128::from(2 * dividend) * u128::from(self.reciprocal);
+        let doubled = nominal * (2 * FULL_SPEED) + u64::from(self.round_up);
+        let product = u128::from(doubled) * u128::from(self.reciprocal);
         (product >> 64) as u64 >> self.shift
     }
 
     /// Nominal work done in this wall time.
     #[inline]
     pub(crate) fn done_in(self, wall: Ns) -> Ns {
-        wall * u64::from(self.share) / FULL_SPEED
+        wall * u64::from(self.round_up / 2 + 1) / FULL_SPEED
     }
 }
 

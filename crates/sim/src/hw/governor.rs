@@ -17,34 +17,32 @@ const MAX_INTERVAL_NS: Ns = 1 << 28;
 /// Idle history of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Governor {
+    /// The oldest first.
     intervals: [u32; INTERVALS],
-    next: u8,
+    /// Sum of their squares. With more than this a CPU would take another cache line.
+    squares: u64,
 }
 
 impl Governor {
     /// Records an idle interval.
     #[inline]
     pub(crate) fn record(&mut self, idle_ns: Ns) {
-        self.intervals[usize::from(self.next)] = idle_ns.min(MAX_INTERVAL_NS) as u32;
-        self.next = (self.next + 1) % INTERVALS as u8;
+        let new = idle_ns.min(MAX_INTERVAL_NS);
+        let oldest = u64::from(self.intervals[0]);
+        self.squares = self.squares + new * new - oldest * oldest;
+        self.intervals.copy_within(1.., 0);
+        self.intervals[INTERVALS - 1] = new as u32;
     }
 
     /// Mean of the intervals without outliers above; `None` if they are too scattered. A spread
     /// below 20 us, or below a sixth of the mean with six intervals left, is typical.
     #[inline]
     fn typical(&self) -> Option<Ns> {
-        let mut limit = u64::MAX;
+        let mut limit = u32::MAX;
+        // Eight times the longest fits.
+        let mut sum = u64::from(self.intervals.iter().sum::<u32>());
+        let (mut n, mut squares) = (INTERVALS as u64, self.squares);
         loop {
-            let (mut n, mut sum, mut squares, mut max) = (0u64, 0u64, 0u64, 0u64);
-            for value in self.intervals {
-                let value = u64::from(value);
-                if value <= limit {
-                    n += 1;
-                    sum += value;
-                    squares += value * value;
-                    max = max.max(value);
-                }
-            }
             let mean = sum / n.max(1);
             let variance = (squares / n.max(1)).saturating_sub(mean * mean);
             let tight = variance <= SPREAD_NS * SPREAD_NS;
@@ -56,7 +54,13 @@ impl Governor {
             if n <= 6 {
                 return None;
             }
-            limit = max - 1;
+            let kept = |limit| self.intervals.iter().filter(move |&&value| value <= limit);
+            limit = kept(limit).fold(0, |max, &value| max.max(value)) - 1;
+            (n, sum, squares) = kept(limit)
+                .map(|&value| u64::from(value))
+                .fold((0, 0, 0), |(n, sum, squares), value| {
+                    (n + 1, sum + value, squares + value * value)
+                });
         }
     }
 

@@ -16,10 +16,10 @@ impl Sim<'_> {
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
         let Some(task) = self.world.curr(cpu).some() else { return };
         let t = &mut self.tasks[task];
-        let delta = self.now - t.exec_start.min(self.now);
-        if delta == 0 {
+        if t.exec_start >= self.now {
             return;
         }
+        let delta = self.now - t.exec_start;
         t.exec_start = self.now;
         self.world.task_mut(task).sum_exec_ns += delta;
         let c = &mut self.cpus[cpu];
@@ -246,8 +246,8 @@ impl Sim<'_> {
     /// Resumes the task where it was preempted, or at its next operation.
     fn resume(&mut self, cpu: CpuId, task: TaskId, toll: Toll) {
         let t = &mut self.tasks[task];
-        let saved = std::mem::take(&mut t.saved);
-        if saved.some {
+        if t.saved.some {
+            let saved = std::mem::take(&mut t.saved);
             let toll = Toll { stall: toll.stall + saved.overhead_ns, ..toll };
             let until = (t.spin_until != 0).then_some(t.spin_until);
             self.begin(cpu, Step::Op, toll, saved.busy_ns, until);

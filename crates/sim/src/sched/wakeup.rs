@@ -55,7 +55,8 @@ impl Sim<'_> {
     /// Selects a CPU for a wakee. On the waker's own CPU it is enqueued at once, since no other CPU
     /// can interfere; elsewhere it is enqueued when the selection completes.
     pub(crate) fn select(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
-        let (pick, toll) = self.decide(cpu, wakee, flags);
+        let mut pick = Pick::default();
+        let toll = self.decide(cpu, wakee, flags, &mut pick);
         if pick.cpu == cpu {
             let toll = self.queue_wakee(cpu, wakee, &pick, toll);
             self.proceed(cpu, toll);
@@ -84,15 +85,16 @@ impl Sim<'_> {
             toll += self.check_preempt(cpu, cpu, wakee);
             return toll;
         }
-        let (pick, toll) = self.decide(cpu, wakee, 0);
+        let mut pick = Pick::default();
+        let toll = self.decide(cpu, wakee, 0, &mut pick);
         self.queue_wakee(cpu, wakee, &pick, toll)
     }
 
     /// Asks the policy, and charges for the CPUs scanned.
     #[inline(always)]
-    fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) -> (Pick, Toll) {
+    fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32, pick: &mut Pick) -> Toll {
         let waker = self.world.curr(cpu);
-        let pick = self.select_cpu(wakee, waker, cpu, flags);
+        *pick = self.select_cpu(wakee, waker, cpu, flags);
         // A search of another LLC reads that LLC's shared lines, and a line of each CPU.
         let far = u64::from(pick.far);
         let near = u64::from(pick.tested) + u64::from(pick.searched) - far;
@@ -108,7 +110,7 @@ impl Sim<'_> {
                 | Rule::Own
                 | Rule::OwnBusy
         );
-        self.count_search(&pick, !asked_for_cores);
+        self.count_search(pick, !asked_for_cores);
         if asked_for_cores && self.world.smt_active() && self.rules.tunables.notes_idle_cores() {
             let llc = self.hw.near.llc(pick.target);
             let line = &mut self.hw.llc_lines[llc];
@@ -126,10 +128,10 @@ impl Sim<'_> {
                 // The walk is timed by the clock; has_idle_cores was read before.
                 let walk = Ns::from(pick.searched) * Ns::from(self.hw.cost.scan_cpu_ns);
                 let elapsed = self.cpus[cpu].stretch(walk);
-                self.world.scan_done(&self.rules.tunables, cpu, &pick, elapsed);
+                self.world.scan_done(&self.rules.tunables, cpu, pick, elapsed);
             }
         }
-        (pick, toll)
+        toll
     }
 
     /// Counts as the schedstats of "sched/fair: Track efficiency of select_idle_sibling" do.

@@ -61,19 +61,20 @@ pub(crate) enum Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) bytes: u32,
-    /// A reader that had slept leaves more behind: the next one is woken.
-    pub(crate) wakes_reader: bool,
-    pub(crate) wakes_writers: Wakes,
+    pub(crate) wakes: Wakes,
 }
 
-/// Which of those that wait for room a read wakes.
+/// Whom a read wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wakes {
     None,
-    /// Waiters of a pipe are exclusive.
-    One,
-    /// Waiters of a socket are not.
-    All,
+    /// A reader of a pipe that had slept leaves more behind: the next one is woken.
+    Reader,
+    /// Writers that wait for room in a pipe are exclusive.
+    Writer,
+    ReaderAndWriter,
+    /// Writers of a socket are not.
+    Writers,
 }
 
 /// One channel: its unread messages, and the tasks that wait.
@@ -186,14 +187,19 @@ impl Channel {
             self.oldest = self.more.pop_front().expect("unread messages are in a run");
         }
         let some_waits = self.writers.any();
-        let (wakes_reader, wakes_writers) = match &mut self.store {
+        let wakes = match &mut self.store {
             Store::Pages(pages) => {
                 let (was_full, used) = (pages.full(), pages.used);
                 pages.take(bytes);
                 // Before v6.14 a reader of a full pipe wakes a writer even if it frees no page.
                 let frees = pages.used < used || !self.wakes_when_freed;
                 let had_no_room = frees && (was_full | std::mem::take(&mut pages.refused));
-                (slept && self.unread > 0, if had_no_room { Wakes::One } else { Wakes::None })
+                match (slept && self.unread > 0, had_no_room && some_waits) {
+                    (false, false) => Wakes::None,
+                    (true, false) => Wakes::Reader,
+                    (false, true) => Wakes::Writer,
+                    (true, true) => Wakes::ReaderAndWriter,
+                }
             }
             Store::Buffer { used, limit } => {
                 *used = used.saturating_sub(truesize(bytes));
@@ -201,11 +207,10 @@ impl Channel {
                     ChannelKind::Tcp => *used <= *limit / 3 * 2,
                     _ => *used <= *limit / 4,
                 };
-                (false, if enough { Wakes::All } else { Wakes::None })
+                if enough && some_waits { Wakes::Writers } else { Wakes::None }
             }
         };
-        let wakes_writers = if some_waits { wakes_writers } else { Wakes::None };
-        Received { bytes, wakes_reader, wakes_writers }
+        Received { bytes, wakes }
     }
 
     /// `reader` waits for a message, behind those that already do.
@@ -304,10 +309,10 @@ mod tests {
         let put = |wakes_reader| Sent::Put { wakes_reader, wakes_writer: false };
         assert_eq!(pipe.send(100, false), put(true));
         assert_eq!(pipe.send(100, false), put(false));
-        assert_eq!(pipe.receive(false).wakes_writers, Wakes::None);
+        assert_eq!(pipe.receive(false).wakes, Wakes::None);
         fill(&mut pipe, 100);
         // The first read of a page frees none of it; a writer is woken all the same.
-        assert_eq!(pipe.receive(false).wakes_writers, Wakes::One);
+        assert_eq!(pipe.receive(false).wakes, Wakes::Writer);
         assert_eq!(pipe.send(100, true), Sent::Full);
         while pipe.unread > 0 {
             pipe.receive(false);
@@ -323,16 +328,16 @@ mod tests {
         fill(&mut pipe, 100);
         // 40 messages are on a page.
         for _ in 1..40 {
-            assert_eq!(pipe.receive(false).wakes_writers, Wakes::None);
+            assert_eq!(pipe.receive(false).wakes, Wakes::None);
         }
-        assert_eq!(pipe.receive(false).wakes_writers, Wakes::One);
-        assert_eq!(pipe.receive(false).wakes_writers, Wakes::None);
+        assert_eq!(pipe.receive(false).wakes, Wakes::Writer);
+        assert_eq!(pipe.receive(false).wakes, Wakes::None);
         // A write that found too few pages waits until one more is free.
         assert_eq!(pipe.send(8192, false), Sent::Full);
         for _ in 2..40 {
-            assert_eq!(pipe.receive(false).wakes_writers, Wakes::None);
+            assert_eq!(pipe.receive(false).wakes, Wakes::None);
         }
-        assert_eq!(pipe.receive(false).wakes_writers, Wakes::One);
+        assert_eq!(pipe.receive(false).wakes, Wakes::Writer);
     }
 
     #[test]
@@ -341,9 +346,9 @@ mod tests {
         unix.writers = Waiters { first: TaskId(7), last: TaskId(7) };
         fill(&mut unix, 100);
         while unix.unread > 70 {
-            assert_eq!(unix.receive(false).wakes_writers, Wakes::None, "{}", unix.unread);
+            assert_eq!(unix.receive(false).wakes, Wakes::None, "{}", unix.unread);
         }
-        assert_eq!(unix.receive(false).wakes_writers, Wakes::All);
+        assert_eq!(unix.receive(false).wakes, Wakes::Writers);
     }
 
     #[test]

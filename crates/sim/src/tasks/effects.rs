@@ -12,8 +12,7 @@ impl Sim<'_> {
     /// The operation's time is over: it takes effect. Returns whether the task proceeds at once, which
     /// is left to the caller.
     #[inline(always)]
-    pub(crate) fn op_end(&mut self, cpu: CpuId) -> bool {
-        let task = self.world.curr(cpu);
+    pub(crate) fn op_end(&mut self, cpu: CpuId, task: TaskId) -> bool {
         if self.tasks[task].to_wake != TaskId::NONE {
             self.wake_next(cpu, task);
             return false;

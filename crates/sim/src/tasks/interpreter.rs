@@ -30,14 +30,13 @@ impl<'a> Sim<'a> {
     /// [`Sim::proceed_here`], out of line.
     #[inline(never)]
     pub(crate) fn proceed(&mut self, cpu: CpuId, toll: Toll) {
-        self.proceed_here(cpu, toll);
+        self.proceed_here(cpu, self.world.curr(cpu), toll);
     }
 
-    /// The current task goes on with its program after `toll`: runs through what
+    /// `task`, the current one, goes on with its program after `toll`: runs through what
     /// takes no time, up to the first operation that does.
     #[inline(always)]
-    pub(crate) fn proceed_here(&mut self, cpu: CpuId, mut toll: Toll) {
-        let task = self.world.curr(cpu);
+    pub(crate) fn proceed_here(&mut self, cpu: CpuId, task: TaskId, mut toll: Toll) {
         // One call wakes them all: it ends before the task gives way.
         if self.tasks[task].to_wake != TaskId::NONE {
             self.begin(cpu, Step::Op, toll, 0, None);

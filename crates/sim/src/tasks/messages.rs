@@ -7,7 +7,7 @@ use reveille_workload::{ChannelKind, Port};
 
 use crate::ids::At;
 use crate::sim::Sim;
-use crate::tasks::channel::{Received, Sent, Wakes};
+use crate::tasks::channel::{Sent, Wakes};
 use crate::tasks::work::Work;
 
 impl Sim<'_> {
@@ -92,26 +92,28 @@ impl Sim<'_> {
         if !discard {
             work += messages.copy(received.bytes);
         }
-        if received.wakes_reader || received.wakes_writers != Wakes::None {
-            self.wake_for_room(task, index, received);
+        if received.wakes != Wakes::None {
+            self.wake_for_room(task, index, received.wakes);
         }
         (wait, work)
     }
 
-    fn wake_for_room(&mut self, task: TaskId, index: At, received: Received) {
+    fn wake_for_room(&mut self, task: TaskId, index: At, wakes: Wakes) {
         let channel = &mut self.work.channels[index];
         // A TCP sender's room is reported by an acknowledgement, in softirq and not sync.
         let flags = match channel.kind {
             ChannelKind::Tcp => 0,
             kind => WAKE_SYNC | in_task(kind),
         };
-        let writer = match received.wakes_writers {
-            Wakes::None => None,
-            Wakes::One => channel.wake_writer(&mut self.tasks),
-            Wakes::All => channel.wake_writers(),
+        let writer = match wakes {
+            Wakes::None | Wakes::Reader => None,
+            Wakes::Writer | Wakes::ReaderAndWriter => channel.wake_writer(&mut self.tasks),
+            Wakes::Writers => channel.wake_writers(),
         };
-        let reader =
-            if received.wakes_reader { channel.wake_reader(&mut self.tasks) } else { None };
+        let reader = match wakes {
+            Wakes::Reader | Wakes::ReaderAndWriter => channel.wake_reader(&mut self.tasks),
+            _ => None,
+        };
         // Only a pipe wakes both, and of its writers one.
         for woken in [reader, writer].into_iter().flatten() {
             self.wake_later(task, woken, flags);
