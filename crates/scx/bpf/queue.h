@@ -58,7 +58,11 @@ static __always_inline void mark_queued(u32 cpu)
 		set_bit(l->queued, place_of(cpu)->position);
 }
 
-/* Parks a task of a throttled group; a displaced one it queues first instead. Returns whether it did either. */
+/*
+ * Parks a task of a throttled group. A displaced one it queues first instead, and one that was lifted and
+ * has not had its turn: what stands right before a CPU is queued anew when a higher class takes that CPU.
+ * Returns whether it did either.
+ */
 static __always_inline bool park(struct task_struct *p, struct task_state *t, u32 cpu)
 {
 	u64 left_ns;
@@ -70,7 +74,7 @@ static __always_inline bool park(struct task_struct *p, struct task_state *t, u3
 	if (!slot || runs_to_exit(p, t))
 		return false;
 	t->displaced = is_displaced(p, cpu);
-	if (t->displaced) {
+	if (t->displaced || t->lifted) {
 		COUNT(lifted);
 		scx_insert_vtime(p, cpu, slice_ns, go_first(p, t, cpu), 0);
 		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
