@@ -43,13 +43,14 @@ static __always_inline u64 charged(u64 ran_ns, u64 weight)
 	return weight ? ran_ns * WEIGHT_DEFAULT / weight : ran_ns;
 }
 
-/* Found anew once a jiffy: it takes a division for each level of groups. */
+/* Recomputed once per jiffy: every level of groups takes a division. */
 static __always_inline u64 share_of(struct task_struct *p, struct task_state *t)
 {
-	u64 now_j = bpf_jiffies64();
+	u64 now_j;
 
 	if (!t->group)
 		return weight_of(p);
+	now_j = bpf_jiffies64();
 	if (t->share_j != now_j) {
 		t->share_j = now_j;
 		t->share = weight_in_group(t, weight_of(p));

@@ -2,9 +2,9 @@
 /*
  * Task groups: a number for each, found by way of the cgroup. Weights are flattened: a
  * task's share of its group's share, and so on up to the root, where tasks and groups
- * compete. A group shares by what its tasks that want to run weigh; one is counted from when it
- * first waits or has used up a turn until it sleeps: who comes and goes on idle CPUs competes with
- * nobody, and writes no line that all CPUs share. A group's limit, if it has one, is in a
+ * compete. A group's share is divided by the weights of its runnable tasks. A task is counted from
+ * its first wait or its first full turn until it sleeps: one that runs briefly on an idle CPU competes
+ * with nobody, and touches no cache line that CPUs share. A group's limit, if it has one, is in a
  * slot of bandwidth.h; here is how a task finds the nearest limit above it.
  */
 #ifndef REVEILLE_SCX_GROUP_H
@@ -108,16 +108,19 @@ static __always_inline u32 limit_of(u32 group)
 	return find_limit(group);
 }
 
-/* The first member makes a group count in the one around it. */
-__noinline int enter_group(u32 group, u32 weight)
+/*
+ * Adds a task to a group (members 1) or takes it away (-1). A group counts in its parent from its first
+ * member to its last.
+ */
+__noinline int change_group(u32 group, u32 weight, int members)
 {
 	struct group *g = group_of(group);
 	int i;
 
 	if (!g)
 		return 0;
-	__sync_fetch_and_add(&g->tasks_weight, (s64)weight);
-	if (__sync_fetch_and_add(&g->members, 1))
+	__sync_fetch_and_add(&g->tasks_weight, (s64)weight * members);
+	if (__sync_fetch_and_add(&g->members, members) != (members < 0))
 		return 0;
 	for_each(i, MAX_GROUPS)
 	{
@@ -126,33 +129,8 @@ __noinline int enter_group(u32 group, u32 weight)
 		if (!parent)
 			break;
 		group = g->parent;
-		__sync_fetch_and_add(&parent->groups_weight, (s64)g->weight);
-		if (__sync_fetch_and_add(&parent->members, 1))
-			break;
-		g = parent;
-	}
-	return 0;
-}
-
-__noinline int leave_group(u32 group, u32 weight)
-{
-	struct group *g = group_of(group);
-	int i;
-
-	if (!g)
-		return 0;
-	__sync_fetch_and_add(&g->tasks_weight, -(s64)weight);
-	if (__sync_fetch_and_add(&g->members, -1) != 1)
-		return 0;
-	for_each(i, MAX_GROUPS)
-	{
-		struct group *parent = group ? group_of(g->parent) : NULL;
-
-		if (!parent)
-			break;
-		group = g->parent;
-		__sync_fetch_and_add(&parent->groups_weight, -(s64)g->weight);
-		if (__sync_fetch_and_add(&parent->members, -1) != 1)
+		__sync_fetch_and_add(&parent->groups_weight, (s64)g->weight * members);
+		if (__sync_fetch_and_add(&parent->members, members) != (members < 0))
 			break;
 		g = parent;
 	}
@@ -163,7 +141,7 @@ static __always_inline void uncount_task(struct task_state *t)
 {
 	if (!t->counted)
 		return;
-	leave_group(t->group, t->counted);
+	change_group(t->group, t->counted, -1);
 	t->counted = 0;
 }
 
@@ -173,7 +151,7 @@ static __always_inline void count_task(struct task_state *t, u32 weight)
 		return;
 	uncount_task(t);
 	t->counted = weight;
-	enter_group(t->group, weight);
+	change_group(t->group, weight, 1);
 }
 
 /* cpu.weight or cpu.idle of the group is written, or known from its beginning. */

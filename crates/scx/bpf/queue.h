@@ -59,9 +59,9 @@ static __always_inline void mark_queued(u32 cpu)
 }
 
 /*
- * Parks a task of a throttled group. A displaced one it queues first instead, and one that was lifted and
- * has not had its turn: what stands right before a CPU is queued anew when a higher class takes that CPU.
- * Returns whether it did either.
+ * Parks a task of a throttled group. A displaced task goes to the head of the queue instead, and so does
+ * a lifted one that has not had its turn yet: the kernel re-enqueues a CPU's local queue when a higher
+ * class takes the CPU. Returns whether it did either.
  */
 static __always_inline bool park(struct task_struct *p, struct task_state *t, u32 cpu)
 {
