@@ -21,11 +21,6 @@ fi
 reveille=${1:?the path of the reveille command is missing}
 scx_reveille=${2:?the path of scx_reveille is missing}
 out=target/vm/out
-passed=0
-failed=0
-failures=
-second=
-inconclusive=
 
 cannot() {
     if [ "$if_possible" = yes ]; then
@@ -53,10 +48,10 @@ boot_once() {
 
 # boot NAME OPTION... -- TEST...: boots and runs these tests of tests/vm/tests. Sixteen emulated
 # CPUs stall on a busy host, so tests that fail without a complaint of the kernel's get a second
-# boot. Failing twice is a failure, unless boot.py finds the second INCONCLUSIVE: the last lines
-# say so.
+# boot. Failing twice is a failure, unless boot.py finds the second INCONCLUSIVE. The result, as
+# assignments that add it to the others', goes to NAME.result.
 boot() {
-    local name=$1 options=() tests=() scripts=() code good bad lost log="$out/$1.log"
+    local name=$1 options=() tests=() scripts=() code good bad=0 lost second='' log="$out/$1.log"
     shift
     # What the kernel does not know of its command line becomes the environment of init.
     options=(--append "RECORDS=${RECORDS:-10000} ${GUEST:-}")
@@ -73,6 +68,8 @@ boot() {
         scripts+=(--script "tests/vm/tests/$test.sh")
     done
     [ ${#tests[@]} -gt 0 ] || return 0
+    # What does not come to its end has failed.
+    echo 'failures+=" '"$name"'"; failed=$((failed + 1))' >"$out/$name.result"
     printf '\nvm: %s: %s\n' "$name" "${tests[*]}"
     boot_once "$name" "$log" "${options[@]}" "${scripts[@]}"
     good=$(grep -c '^boot.py: passed' "$log" || true)
@@ -86,15 +83,17 @@ boot() {
         for test in $lost; do scripts+=(--script "tests/vm/tests/$test.sh"); done
         boot_once "$name.again" "$log" "${options[@]}" "${scripts[@]}"
         good=$((good + $(grep -c '^boot.py: passed' "$log" || true)))
-        [ "$code" -ne 0 ] || second+=" $lost"
+        [ "$code" -ne 0 ] || second=" $lost"
     fi
-    passed=$((passed + good))
-    inconclusive+=$(sed -n 's/^boot.py: INCONCLUSIVE: /    /p' "$log"; echo .)
-    inconclusive=${inconclusive%.}
-    [ "$code" -ne 0 ] && [ "$code" -ne 4 ] || return 0
-    bad=$(grep -c '^boot.py: FAILED' "$log" || true)
-    failed=$((failed + (bad ? bad : 1)))
-    failures+=" $name"
+    sed -n 's/^boot.py: INCONCLUSIVE: /    /p' "$log" >"$out/$name.inconclusive"
+    if [ "$code" -ne 0 ] && [ "$code" -ne 4 ]; then
+        bad=$(grep -c '^boot.py: FAILED' "$log" || true)
+        bad=$((bad ? bad : 1))
+    fi
+    {
+        echo "passed=\$((passed + $good)); failed=\$((failed + $bad)); second+='$second'"
+        [ "$bad" -eq 0 ] || echo "failures+=' $name'"
+    } >"$out/$name.result"
 }
 
 scripts/need.sh python3 cc strip qemu busybox bpftool zstd bpf-clang libelf ||
@@ -129,14 +128,24 @@ boot whole --timeout 800 "${programs[@]}" -- kernel machine storm scx-load
 # Where one instruction is one nanosecond the host's load cannot matter.
 four=(--icount "${few[@]}" --timeout 3000)
 tiny=("${four[@]}" --smp sockets=1,cores=2,threads=1)
-boot limits "${four[@]}" "${programs[@]}" -- quota scx-fair scx-quota scx-limits
+# The guest's CPUs share one of the host's, so there are two of these at a time.
+set -m
+boot limits "${four[@]}" "${programs[@]}" -- quota scx-fair scx-quota scx-limits >"$out/limits.said" 2>&1 &
+trap 'kill -- "-$!" 2>/dev/null || true' EXIT
+set +m
 boot waits "${tiny[@]}" "${programs[@]}" -- scx-locks scx-floor scx-random scx-wakeups scx-storms
+wait $! || true
+cat "$out/limits.said"
 # The table of modes in the README takes its time: by name only.
 [[ " ${ONLY:-} " != *" scx-modes "* ]] || boot modes "${tiny[@]}" "${programs[@]}" -- scx-modes
 boot use --timeout 1200 --allow 'disabled by sysrq' "${few[@]}" "${programs[@]}" "${policies[@]}" -- \
     scx-safe scx-policy scx-compare
 boot decisions --timeout 900 "${some[@]}" "${programs[@]}" -- scx-decisions
 
+passed=0 failed=0 failures='' second=''
+shopt -s nullglob
+for result in "$out"/*.result; do . "$result"; done
+inconclusive=$(cat /dev/null "$out"/*.inconclusive)
 [ -z "$second" ] || printf '\nvm: passed in a second boot only:%s\n' "$second"
 [ -z "$inconclusive" ] || printf '\n*** vm: INCONCLUSIVE, the host was busy:\n%s\n' "$inconclusive" >&2
 [ -z "$failures" ] || printf '\nvm: failed:%s; logs in %s\n' "$failures" "$out"

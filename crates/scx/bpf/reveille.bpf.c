@@ -146,10 +146,14 @@ void STRUCT_OPS(reveille_update_idle, s32 cpu, bool idle)
 		ends_idle(cpu);
 }
 
-/* A task of a higher class takes the CPU: what waits right there goes elsewhere. */
+/*
+ * A task of a higher class takes the CPU: what waits right there goes elsewhere. Not where the CPU goes
+ * offline: the kernel would put it right back, once for each task that the stopper pushes off, and 7.3
+ * ejects a scheduler that has had a task re-enqueued 257 times before it runs.
+ */
 void STRUCT_OPS(reveille_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
+	if (is_active(cpu) && bpf_ksym_exists(scx_bpf_reenqueue_local))
 		scx_bpf_reenqueue_local();
 }
 
