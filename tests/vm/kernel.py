@@ -173,9 +173,10 @@ def section(elf, name):
 
 
 def link(target, path):
-    """A symbolic link that is there at once, or as it was."""
-    os.symlink(target, path + ".new")
-    os.replace(path + ".new", path)
+    """A symbolic link that is there at once, or as it was, whoever else makes it."""
+    new = f"{path}.{os.getpid()}"
+    os.symlink(target, new)
+    os.replace(new, path)
 
 
 def keep(fill, alias):
