@@ -237,6 +237,11 @@ def collect(results, out):
         raise NoResult(f"the guest brought nothing back: it crashed before its end ({why})") from None
 
 
+def is_busy(args, share):
+    """Can so much of the host that others took explain a failure? Not where instructions are the clock."""
+    return not args.icount and share >= BUSY
+
+
 def verdict(args, out, others):
     """Prints how each script ended, on a host of which others used so much; the exit code."""
     codes = []
@@ -247,8 +252,7 @@ def verdict(args, out, others):
                 ended, taken = (int(word) for word in file.read().split())
         except (OSError, ValueError):
             raise NoResult(f"{name}: the guest ended without a result of it") from None
-        # Where instructions are the clock, the host cannot matter.
-        busy = not args.icount and max(taken / 100, others) >= BUSY
+        busy = is_busy(args, max(taken / 100, others))
         if ended == 0:
             print(f"boot.py: passed: {name}")
         elif busy:
@@ -300,8 +304,7 @@ def main():
             collect(results, out)
             code = verdict(args, out, others)
         except (NoResult, BadProgram, kernel.NotToBeHad, OSError) as why:
-            # Where instructions are the clock the host's load cannot matter.
-            busy = not args.icount and others >= BUSY
+            busy = is_busy(args, others)
             print(f"boot.py: {'INCONCLUSIVE' if busy else 'FAILED'}: {why}", file=sys.stderr)
             return INCONCLUSIVE if busy else NO_RESULT
     print(f"boot.py: {time.monotonic() - begin:.1f} s, {used:.1f} s of CPU time")

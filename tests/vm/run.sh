@@ -48,8 +48,8 @@ boot_once() {
 
 # boot NAME OPTION... -- TEST...: boots and runs these tests of tests/vm/tests. Sixteen emulated
 # CPUs stall on a busy host, so tests that fail without a complaint of the kernel's get a second
-# boot. Failing twice is a failure, unless boot.py finds the second INCONCLUSIVE. The result, as
-# assignments that add it to the others', goes to NAME.result.
+# boot. Failing twice is a failure, unless boot.py finds the second INCONCLUSIVE. To
+# NAME.result: how many passed and failed, NAME, and what passed in the second boot only.
 boot() {
     local name=$1 options=() tests=() scripts=() code good bad=0 lost second='' log="$out/$1.log"
     shift
@@ -69,7 +69,7 @@ boot() {
     done
     [ ${#tests[@]} -gt 0 ] || return 0
     # What does not come to its end has failed.
-    echo 'failures+=" '"$name"'"; failed=$((failed + 1))' >"$out/$name.result"
+    echo "0 1 $name" >"$out/$name.result"
     printf '\nvm: %s: %s\n' "$name" "${tests[*]}"
     boot_once "$name" "$log" "${options[@]}" "${scripts[@]}"
     good=$(grep -c '^boot.py: passed' "$log" || true)
@@ -90,10 +90,7 @@ boot() {
         bad=$(grep -c '^boot.py: FAILED' "$log" || true)
         bad=$((bad ? bad : 1))
     fi
-    {
-        echo "passed=\$((passed + $good)); failed=\$((failed + $bad)); second+='$second'"
-        [ "$bad" -eq 0 ] || echo "failures+=' $name'"
-    } >"$out/$name.result"
+    echo "$good $bad $name$second" >"$out/$name.result"
 }
 
 scripts/need.sh python3 cc strip qemu busybox bpftool zstd bpf-clang libelf ||
@@ -131,10 +128,12 @@ tiny=("${four[@]}" --smp sockets=1,cores=2,threads=1)
 # The guest's CPUs share one of the host's, so there are two of these at a time.
 set -m
 boot limits "${four[@]}" "${programs[@]}" -- quota scx-fair scx-quota scx-limits >"$out/limits.said" 2>&1 &
-trap 'kill -- "-$!" 2>/dev/null || true' EXIT
+limits=$!
+trap 'kill -- -$limits 2>/dev/null || true' EXIT
 set +m
 boot waits "${tiny[@]}" "${programs[@]}" -- scx-locks scx-floor scx-random scx-wakeups scx-storms
-wait $! || true
+wait $limits || true
+trap - EXIT
 cat "$out/limits.said"
 # The table of modes in the README takes its time: by name only.
 [[ " ${ONLY:-} " != *" scx-modes "* ]] || boot modes "${tiny[@]}" "${programs[@]}" -- scx-modes
@@ -144,7 +143,11 @@ boot decisions --timeout 900 "${some[@]}" "${programs[@]}" -- scx-decisions
 
 passed=0 failed=0 failures='' second=''
 shopt -s nullglob
-for result in "$out"/*.result; do . "$result"; done
+while read -r good bad name again; do
+    passed=$((passed + good)) failed=$((failed + bad))
+    [ "$bad" -eq 0 ] || failures+=" $name"
+    [ -z "$again" ] || second+=" $again"
+done < <(cat /dev/null "$out"/*.result)
 inconclusive=$(cat /dev/null "$out"/*.inconclusive)
 [ -z "$second" ] || printf '\nvm: passed in a second boot only:%s\n' "$second"
 [ -z "$inconclusive" ] || printf '\n*** vm: INCONCLUSIVE, the host was busy:\n%s\n' "$inconclusive" >&2

@@ -76,6 +76,16 @@ extreme_weights() {
     hogs "$root/heavy" 0 3
     sleep 1
 }
+# cpu_goes CPU LEFT SECONDS: takes it offline, within so long; LEFT are then online.
+cpu_goes() {
+    echo 0 >"/sys/devices/system/cpu/cpu$1/online" & going=$!
+    for _ in $(seq $(($3 * 10))); do
+        kill -0 $going 2>/dev/null || break
+        sleep 0.1
+    done
+    ! kill -0 $going 2>/dev/null && [ "$(cat /sys/devices/system/cpu/online)" = "$2" ] ||
+        fail "CPU $1 does not go while tasks wait for it"
+}
 kill_all() { for pid in $(find "$1" -name cgroup.procs -exec cat {} +); do kill -9 "$pid" || true; done; }
 # clear_all: root is gone when it returns. Under a limit the killed, too, may wait for quota.
 clear_all() {

@@ -52,13 +52,7 @@ done
 tree
 hogs $root 0,1 900
 sleep 3
-echo 0 >/sys/devices/system/cpu/cpu1/online & going=$!
-for _ in $(seq 300); do
-    kill -0 $going 2>/dev/null || break
-    sleep 0.1
-done
-[ "$(cat /sys/devices/system/cpu/online)" = 0 ] && ! kill -0 $going 2>/dev/null ||
-    fail "a CPU does not go while hundreds of tasks wait for it"
+cpu_goes 1 0 30
 still_loaded "a CPU goes"
 echo 1 >/sys/devices/system/cpu/cpu1/online
 clear_all

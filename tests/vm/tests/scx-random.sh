@@ -8,7 +8,7 @@ set -eu
 . /lib/functions.sh
 
 : "${SEEDS:=7 92}" "${ROUNDS:=1}" "${ROUND_SECONDS:=5}"
-# After so many seconds of the guest's no round begins.
+# No new round begins after this many seconds of guest time.
 : "${MOST_SECONDS:=100000}" "${WATCHDOG_MS:=4000}"
 # What a turn costs a group at most, us: 10, the way out, and interrupts meanwhile. And what a task uses
 # while its CPU goes, which pushes it off, and comes.

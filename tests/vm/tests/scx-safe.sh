@@ -109,12 +109,7 @@ tree
 hogs $root 0-3 32
 hogs $root 3 2
 sleep 1
-echo 0 >/sys/devices/system/cpu/cpu3/online & going=$!
-for _ in $(seq 100); do
-    kill -0 $going 2>/dev/null || break
-    sleep 0.1
-done
-[ "$(cat /sys/devices/system/cpu/online)" = 0-2 ] || fail "a CPU does not go while tasks wait for it"
+cpu_goes 3 0-2 10
 until_state enabled
 clear_all
 kill -INT $loader
