@@ -111,7 +111,7 @@ __noinline int arm_limit(u32 slot, u64 at_ns)
 	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns();
 
-	/* Whoever draws from the pool next tries again. */
+	/* Whoever draws from the pool next tries again, or rearm_limits(). */
 	if (!start_timer(timer, at_ns > now_ns ? at_ns - now_ns : 0, 0) && l)
 		l->timer_ns = 0;
 	return 0;
@@ -399,14 +399,30 @@ static int limit_timer_fired(void *map, u32 *key, struct timer *timer)
 	return 0;
 }
 
-/* The limit in this slot is from now on as written. */
-static __noinline int set_limits(u32 slot, u64 period_us, u64 quota_us, u64 burst_us)
+/* Tasks are parked where the kernel did not start the timer that releases them: it is tried again. */
+static __noinline int rearm_limits(void)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	int i;
+
+	for_each(i, last_limit)
+	{
+		struct limit *l = limit_at(i + 1);
+
+		if (l && !l->timer_ns && scx_bpf_dsq_nr_queued(PARK_QUEUES + i + 1) > 0)
+			arm_limit(i + 1, now_ns);
+	}
+	return 0;
+}
+
+/* The limit in this slot is from now on as written, if it is still this cgroup's; the shared one has none. */
+static __noinline int set_limits(u32 slot, u64 cgroup_id, u64 period_us, u64 quota_us, u64 burst_us)
 {
 	u64 quota_ns = quota_us == ~0ull ? POLICY_BW_NO_QUOTA : quota_us * 1000;
 	u64 period_ns = period_us * 1000, burst_ns = burst_us * 1000, at_ns;
 	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns();
-	bool limited = quota_ns != POLICY_BW_NO_QUOTA, was;
+	bool limited = quota_ns != POLICY_BW_NO_QUOTA, was, held;
 	int i;
 
 	/* The kernel has checked them, by the same rules. */
@@ -414,10 +430,15 @@ static __noinline int set_limits(u32 slot, u64 period_us, u64 quota_us, u64 burs
 		return 0;
 	bpf_spin_lock(&l->lock);
 	was = l->limited;
-	l->limited = limited;
-	policy_bw_set(&l->pool, quota_ns, period_ns, burst_ns, now_ns);
-	l->first_waiting = l->end_waiting;
+	held = l->cgroup_id == cgroup_id;
+	if (held) {
+		l->limited = limited;
+		policy_bw_set(&l->pool, quota_ns, period_ns, burst_ns, now_ns);
+		l->first_waiting = l->end_waiting;
+	}
 	bpf_spin_unlock(&l->lock);
+	if (!held)
+		return 0;
 	if (limited && !was)
 		__sync_fetch_and_add(&limited_groups, 1);
 	if (!limited && was)
@@ -470,12 +491,11 @@ static __noinline u32 take_limit(u32 group)
 		was = l->state == LIMIT_LEAVING && l->cgroup_id == g->cgroup_id ? LIMIT_LEAVING : LIMIT_FREE;
 		if (__sync_val_compare_and_swap(&l->state, was, LIMIT_HELD) != was)
 			continue;
-		if (was == LIMIT_FREE) {
-			bpf_spin_lock(&l->lock);
+		bpf_spin_lock(&l->lock);
+		if (was == LIMIT_FREE)
 			__builtin_memset(&l->pool, 0, sizeof(l->pool));
-			bpf_spin_unlock(&l->lock);
-		}
 		l->cgroup_id = g->cgroup_id;
+		bpf_spin_unlock(&l->lock);
 		l->above = g->parent;
 		if (slot > last_limit)
 			last_limit = slot;
@@ -502,7 +522,7 @@ static __noinline int drop_limit(u32 group)
 	if (!l || __sync_val_compare_and_swap(&g->limit, slot, 0) != slot)
 		return 0;
 	__sync_fetch_and_add(&limits_generation, 1);
-	set_limits(slot, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
+	set_limits(slot, g->cgroup_id, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
 	l->state = LIMIT_LEAVING;
 	/* Who took it for the nearest limit a moment ago may still park a task there. */
 	arm_limit(slot, bpf_ktime_get_ns() + POLICY_BW_SLACK_NS);
@@ -517,17 +537,16 @@ static __noinline int refuse_limit(struct group_number *of, u64 cgroup_id, u64 p
 
 	if (!of || !shared)
 		return 0;
-	if (!of->refused) {
+	if (!__sync_val_compare_and_swap(&of->refused, 0, 1)) {
 		__sync_fetch_and_add(&limits_refused, 1);
 		if (g)
 			__sync_fetch_and_add(&g->refused, 1);
 	}
-	of->refused = 1;
 	refused_ids[refusals % KEPT_REFUSALS] = cgroup_id;
 	__sync_fetch_and_add(&refusals, 1);
 	if (!shared->limited ||
 	    quota_us * shared->pool.period_ns < shared->pool.quota_ns / 1000 * (period_us * 1000))
-		set_limits(SHARED_LIMIT, period_us, quota_us, 0);
+		set_limits(SHARED_LIMIT, 0, period_us, quota_us, 0);
 	__sync_fetch_and_add(&limits_generation, 1);
 	return 0;
 }
@@ -536,13 +555,12 @@ static __noinline int forget_refusal(struct group_number *of)
 {
 	struct group *g = of && of->refused ? group_of(of->group) : NULL;
 
-	if (!g)
+	if (!g || !__sync_val_compare_and_swap(&of->refused, 1, 0))
 		return 0;
-	of->refused = 0;
 	__sync_fetch_and_add(&g->refused, -1);
 	__sync_fetch_and_add(&limits_generation, 1);
 	if (__sync_fetch_and_add(&limits_refused, -1) == 1)
-		set_limits(SHARED_LIMIT, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
+		set_limits(SHARED_LIMIT, 0, POLICY_BW_MAX_PERIOD_NS / 1000, ~0ull, 0);
 	return 0;
 }
 
@@ -570,11 +588,11 @@ static __noinline int write_limit(struct group_number *of, u64 cgroup_id, u64 pe
 		return 0;
 	}
 	forget_refusal(of);
-	set_limits(slot, period_us, quota_us, burst_us);
+	set_limits(slot, cgroup_id, period_us, quota_us, burst_us);
 	__sync_fetch_and_add(&limits_generation, 1);
 	/* Another write has taken the limit away meanwhile: that one was later. */
 	if (g->limit != slot)
-		set_limits(slot, period_us, ~0ull, 0);
+		set_limits(slot, cgroup_id, period_us, ~0ull, 0);
 	return 0;
 }
 

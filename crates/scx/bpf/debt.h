@@ -32,12 +32,15 @@ struct exit_work {
 	struct bpf_task_work work;
 };
 
-/* By thread id: kernels keep task work in arrays and hash tables only. */
+/*
+ * By the task's address: kernels keep task work in arrays and hash tables only, and an execve() may give a
+ * thread another id. The loader makes it as large as there may be threads.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
-	__type(key, u32);
+	__type(key, u64);
 	__type(value, struct exit_work);
 } exit_works SEC(".maps");
 
@@ -91,17 +94,17 @@ static __always_inline bool is_displaced(struct task_struct *p, u32 cpu)
 	       !(word >> (cpu % 64) & 1);
 }
 
-/* It waits in the DSQ of the loop around: to the head of its CPU's queue. */
+/*
+ * It waits in the DSQ of the loop around: to the head of its CPU's queue. Where it is not there any more
+ * it stays marked: another CPU may just have lifted it, and else its next turn is short, no more.
+ */
 #define lift(it, p, t)                                                                     \
 	({                                                                                 \
 		u32 lift_cpu = scx_bpf_task_cpu(p);                                        \
-		bool lifted;                                                               \
-		lifted = scx_move_vtime((it), (p), (u64)lift_cpu,                          \
-					go_first((p), (t), lift_cpu));                     \
+		bool lifted = scx_move_vtime((it), (p), (u64)lift_cpu,                     \
+					     go_first((p), (t), lift_cpu));                \
 		if (lifted)                                                                \
 			COUNT(lifted);                                                     \
-		else                                                                       \
-			(t)->lifted = 0;                                                   \
 		lifted;                                                                    \
 	})
 
@@ -206,10 +209,11 @@ int BPF_PROG(after_syscall)
 	return 0;
 }
 
-/* Is a timer to end the turn of this task under a limit? */
-static __always_inline bool is_stopped(const struct task_struct *p, const struct task_state *t)
+/* Is a timer to end the turn of this task: a short one, or one under a limit? */
+static __always_inline bool has_stop(const struct task_struct *p, const struct task_state *t, u32 slot)
 {
-	return (!t->exit_pending || exits_seen) && !is_dying(p);
+	return (t->lifted && !has_whole_turns(p)) ||
+	       (slot && (!t->exit_pending || exits_seen) && !is_dying(p));
 }
 
 /* Does this task of a throttled group run on, until it returns to user mode? */
@@ -217,8 +221,8 @@ static __noinline int runs_to_exit(struct task_struct *p, struct task_state *t)
 {
 	struct exit_work none = {}, *work;
 	struct task_struct *held;
-	u32 tid = p->pid;
-	int error;
+	u64 key = (u64)p;
+	int error = -ENOMEM;
 
 	if (!t || t->at_exit)
 		return 0;
@@ -229,22 +233,27 @@ static __noinline int runs_to_exit(struct task_struct *p, struct task_state *t)
 		t->exit_pending = exits_seen;
 		return exits_seen;
 	}
-	work = bpf_map_lookup_elem(&exit_works, &tid);
+	work = bpf_map_lookup_elem(&exit_works, &key);
 	if (!work) {
-		bpf_map_update_elem(&exit_works, &tid, &none, BPF_NOEXIST);
-		work = bpf_map_lookup_elem(&exit_works, &tid);
+		bpf_map_update_elem(&exit_works, &key, &none, BPF_NOEXIST);
+		work = bpf_map_lookup_elem(&exit_works, &key);
 	}
-	/* The verifier trusts not every pointer to a task that callbacks are given. */
-	held = work ? bpf_task_from_pid(tid) : NULL;
-	if (!held)
-		return 0;
 	t->exit_pending = 1;
-	error = schedule_at_exit(held, &work->work, &exit_works, returns_to_user);
-	bpf_task_release(held);
-	/* -EBUSY: it is in returns_to_user(). */
-	if (error)
-		t->exit_pending = 0;
-	return !error;
+	/* The verifier trusts not every pointer to a task that callbacks are given. */
+	held = work ? bpf_task_from_pid(p->pid) : NULL;
+	if (held) {
+		error = schedule_at_exit(held, &work->work, &exit_works, returns_to_user);
+		bpf_task_release(held);
+	}
+	if (!error)
+		return 1;
+	t->exit_pending = 0;
+	/* It is in returns_to_user(). */
+	if (error == -EBUSY)
+		return 0;
+	/* No memory: rather a short turn on debt than a park with locks, until the kernel has some. */
+	__sync_fetch_and_add(&exits_failed, 1);
+	return 1;
 }
 
 #endif

@@ -137,21 +137,43 @@ __noinline int change_group(u32 group, u32 weight, int members)
 	return 0;
 }
 
+/* The task that left a group last on this CPU is counted no longer. Interrupts are off, as in all of these. */
+static __always_inline void settle_left(struct cpu_state *c)
+{
+	if (!c->left_weight)
+		return;
+	change_group(c->left_group, c->left_weight, -1);
+	c->left_weight = 0;
+}
+
+/*
+ * It is counted until the CPU has an end of a turn, is idle, or has another leave: where tasks of a group
+ * wake each other, the next takes its place, and no line is written that CPUs share.
+ */
 static __always_inline void uncount_task(struct task_state *t)
 {
+	struct cpu_state *c = cpu_of(SMP_CPU());
+
 	if (!t->counted)
 		return;
-	change_group(t->group, t->counted, -1);
+	settle_left(c);
+	c->left_group = t->group;
+	c->left_weight = t->counted;
 	t->counted = 0;
 }
 
 static __always_inline void count_task(struct task_state *t, u32 weight)
 {
+	struct cpu_state *c = cpu_of(SMP_CPU());
+
 	if (t->counted == weight || !t->group || !weight)
 		return;
 	uncount_task(t);
 	t->counted = weight;
-	change_group(t->group, weight, 1);
+	if (c->left_weight == weight && c->left_group == t->group)
+		c->left_weight = 0;
+	else
+		change_group(t->group, weight, 1);
 }
 
 /* cpu.weight or cpu.idle of the group is written, or known from its beginning. */

@@ -42,6 +42,7 @@ static __always_inline void becomes_idle(u32 cpu)
 	u32 at = place_of(cpu)->position;
 
 	c->idle_since_ns = scx_now();
+	settle_left(c);
 	if (!c->online)
 		return;
 	set_bit(l->idle, at);
@@ -106,7 +107,7 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 	if (!test_bit(l->queued, position))
 		set_bit(l->queued, position);
 	/* One that waits on an idle CPU was overlooked. */
-	if (test_bit(l->idle, position))
+	if (runs_idle_task(cpu))
 		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
 	if (n > (s32)found->longest) {
 		found->longest = n;
@@ -116,16 +117,12 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 
 /*
  * What waits in the queue of a CPU that goes is put right before it: it may be the thread that RCU
- * waits for. So is the queue of one that is found idle beside it twice in a row.
+ * waits for. Not so of a CPU that stays: there the kernel would give each of them a whole turn before any
+ * that is overdue.
  */
 static __always_inline void rescue(u32 cpu)
 {
-	struct cpu_state *c = cpu_of(cpu);
-	bool active = is_active(cpu);
-
-	if (scx_bpf_dsq_nr_queued(cpu) <= 0 || (active && !runs_idle_task(cpu)))
-		c->passed_over = 0;
-	else if (!active || c->passed_over++)
+	if (!is_active(cpu) && scx_bpf_dsq_nr_queued(cpu) > 0)
 		send_home(cpu, cpu);
 }
 
@@ -140,7 +137,11 @@ static __always_inline void look_after(u32 llc, u32 position, u64 now_j)
 		return;
 	c->looked_j = now_j;
 	lift_overdue(cpu);
-	if (position || !shared_used)
+	if (position)
+		return;
+	if (!llc)
+		rearm_limits();
+	if (!shared_used)
 		return;
 	for_each(i, llc_place_of(llc)->n_shards)
 	{

@@ -59,6 +59,8 @@ struct bpf_iter_scx_dsq {
 	u64 __opaque[6];
 } __attribute__((aligned(8)));
 
+#define ENOMEM 12
+#define EBUSY 16
 #define SCHED_IDLE 5
 #define PF_KTHREAD 0x00200000
 #define PF_EXITING 0x00000004
@@ -104,9 +106,16 @@ struct task_struct {
 
 struct rq {
 	unsigned int nr_running;
-	void *balance_callback;
 	struct task_struct *curr;
 	struct task_struct *idle;
+};
+
+enum cpuhp_state {
+	CPUHP_AP_ACTIVE = 1,
+};
+
+struct cpuhp_cpu_state {
+	enum cpuhp_state state;
 };
 
 struct kernfs_node {
@@ -186,6 +195,7 @@ struct sched_ext_ops {
 	void (*disable)(struct task_struct *p);
 	void (*dump)(struct scx_dump_ctx *ctx);
 	void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
+	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
 	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
 	void (*cgroup_exit)(struct cgroup *cgrp);
 	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);

@@ -138,7 +138,8 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 		}
 	}
 	COUNT(queued);
-	scx_insert_vtime(p, cpu, slice_ns, t->vtime, 0);
+	/* One that was taken off a CPU's local queue before its turn stays first. */
+	scx_insert_vtime(p, cpu, slice_ns, t->lifted ? go_first(p, t, cpu) : t->vtime, 0);
 	if (t->nr_allowed > 1) {
 		mark_queued(cpu);
 		if (!wakeup)
@@ -269,6 +270,7 @@ static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t,
 	u32 slot = limit_for(t);
 
 	count_task(t, weight_of(prev));
+	settle_left(cpu_of(cpu));
 	fold_cpu(cpu_of(cpu), cpu, ran_ns, scx_now());
 	return !slot || !account(slot, cpu, ran_ns, ACCOUNT_THROTTLE, &left_ns) ||
 	       runs_to_exit(prev, t);
@@ -286,7 +288,7 @@ static __always_inline void go_on(struct task_struct *prev, struct task_state *t
 	t->lifted = t->leaves = leaves;
 	if (exits_seen)
 		t->at_exit = 0;
-	if (slot && is_stopped(prev, t))
+	if (has_stop(prev, t, slot))
 		set_stop(slot, cpu, prev->pid, t);
 	scx_set_slice(prev, slice_ns);
 }

@@ -4,7 +4,7 @@
  * callbacks; what they do stands in the headers, which data flows through in the order
  * select, queue, clock, idle.
  */
-#include "idle.h"
+#include "dump.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -100,7 +100,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	slot = limit_for(t);
 	if (exits_seen)
 		t->at_exit = 0;
-	if ((t->lifted && !has_whole_turns(p)) || (slot && is_stopped(p, t)))
+	if (has_stop(p, t, slot))
 		set_stop(slot, cpu, p->pid, t);
 }
 
@@ -110,6 +110,11 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	struct cpu_state *c = cpu_of(cpu);
 	struct task_state *t = task_of(p);
 	u64 ran_ns, now_ns = scx_now(), left_ns;
+	/*
+	 * Off the queue and yet not asleep: the kernel changes something of it, and its turn goes on. One that
+	 * was switched away in returns_to_user() gets the CPUs back that it may use when it leaves it.
+	 */
+	bool goes_on = !runnable && !p->__state;
 
 	c->has_curr = 0;
 	c->stop_at_ns = 0;
@@ -118,7 +123,7 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	t->displaced = 0;
 	ran_ns = charge(p, t);
 	if (t->lifted) {
-		t->lifted = t->leaves && (runnable || !p->__state);
+		t->lifted = goes_on || (t->leaves && runnable);
 		t->leaves = 0;
 		limit_debt(p, t);
 	}
@@ -127,12 +132,12 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	slot = limit_for(t);
 	if (slot)
 		account(slot, cpu, ran_ns,
-			runnable ? ACCOUNT_THROTTLE : ACCOUNT_LEAVE | ACCOUNT_THROTTLE, &left_ns);
+			runnable || goes_on ? ACCOUNT_THROTTLE : ACCOUNT_LEAVE | ACCOUNT_THROTTLE,
+			&left_ns);
 	fold_cpu(c, cpu, ran_ns, now_ns);
-	if (runnable)
+	if (runnable || goes_on)
 		return;
-	/* Runnable and off the queue: the kernel changes something of it, and it goes on. */
-	t->mid_turn = !p->__state;
+	t->mid_turn = 0;
 	policy_task_slept(&t->policy);
 	fold_task(t, weight_of(p), now_ns);
 	uncount_task(t);
@@ -254,10 +259,10 @@ void STRUCT_OPS(reveille_disable, struct task_struct *p)
 
 void STRUCT_OPS(reveille_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
-	u32 tid = p->pid;
+	u64 task = (u64)p;
 
 	/* Where it never had any, the search fails at once. */
-	bpf_map_delete_elem(&exit_works, &tid);
+	bpf_map_delete_elem(&exit_works, &task);
 }
 
 /* A free number for a group, 0 if there is none. */
@@ -325,6 +330,10 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_cgroup_init, struct cgroup *cgrp, struct scx_c
 		g->cgroup_id = cgrp->kn->id;
 		g->parent = parent;
 		g->weight = WEIGHT_DEFAULT;
+		g->tasks_weight = 0;
+		g->members = 0;
+		g->groups_weight = 0;
+		g->nearest = 0;
 		set_group_weight(g, args->weight, is_idle(cgrp));
 	} else if (cgrp->level > 0) {
 		__sync_fetch_and_add(&groups_without_number, 1);
@@ -363,11 +372,8 @@ void STRUCT_OPS_SLEEPABLE(reveille_cgroup_exit, struct cgroup *cgrp)
 		drop_limit(group);
 		bpf_rcu_read_unlock();
 	}
-	g->tasks_weight = 0;
-	g->members = 0;
-	g->groups_weight = 0;
+	/* What is counted stays: a CPU may still have to say that the last task has left (settle_left()). */
 	g->cgroup_id = 0;
-	g->nearest = 0;
 	__sync_fetch_and_and(&g->in_use, 0);
 }
 
@@ -525,6 +531,19 @@ s32 STRUCT_OPS_SLEEPABLE(reveille_init)
 	return 0;
 }
 
+void STRUCT_OPS(reveille_dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
+{
+	dump_cpu(cpu);
+}
+
+void STRUCT_OPS(reveille_dump_task, struct scx_dump_ctx *dump, struct task_struct *p)
+{
+	struct task_state *t = task_of(p);
+
+	if (t)
+		dump_task(p, t);
+}
+
 void STRUCT_OPS(reveille_exit, struct scx_exit_info *info)
 {
 	bpf_probe_read_kernel_str(exit_record.reason, sizeof(exit_record.reason), info->reason);
@@ -558,6 +577,9 @@ struct sched_ext_ops reveille_ops = {
 	.cpu_offline = (void *)reveille_cpu_offline,
 	.init = (void *)reveille_init,
 	.exit = (void *)reveille_exit,
+	.dump_cpu = (void *)reveille_dump_cpu,
+	.dump_task = (void *)reveille_dump_task,
+	.exit_dump_len = sizeof(exit_record.dump),
 	/* A task whose group is out of runtime must not go on because there is no other. */
 	.flags = SCX_OPS_ENQ_LAST,
 	.name = "reveille",

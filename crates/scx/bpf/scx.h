@@ -34,6 +34,7 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym;
 void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 void scx_bpf_exit_bstr(s64 exit_code, char *fmt, unsigned long long *data, u32 data__sz) __ksym;
+void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
 u32 scx_bpf_reenqueue_local(void) __ksym __weak;
 
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym;
@@ -57,6 +58,8 @@ void bpf_task_release(struct task_struct *p) __ksym;
 
 /* The runqueues, to be read only. */
 extern const struct rq runqueues __ksym;
+/* How far each CPU has come online. */
+extern const struct cpuhp_cpu_state cpuhp_state __ksym;
 
 /* v6.14: scx_bpf_now(), the runqueue's clock where that is fresh. */
 u64 scx_bpf_now(void) __ksym __weak;

@@ -132,9 +132,10 @@ struct cpu_state {
 	u64 stop_at_ns; /* when the running task's group is out of runtime */
 	u64 stop_timer_ns;
 	u64 looked_j; /* for tasks that have waited too long */
+	u32 left_group; /* a task that left it last is still counted there, with this weight; 0: none */
+	u32 left_weight;
 	u32 stop_tid; /* the task that the timer is set for, if it has a limit */
 	u32 idle_seen; /* times that the timer found it idle without its bit */
-	u32 passed_over; /* ... and in a row beside tasks in its queue */
 	u32 shared_turn;
 } LINE;
 
@@ -184,8 +185,9 @@ u64 refusals;
 u64 refused_ids[KEPT_REFUSALS];
 /* before_schedule() and its like are called. */
 u32 exits_seen;
-/* Timers that the kernel did not start. */
+/* Timers that the kernel did not start; calls at the return to user mode that it did not take. */
 u64 timers_failed;
+u64 exits_failed;
 
 /* One task, from init_task to its end. */
 struct task_state {
@@ -331,14 +333,13 @@ static __always_inline u32 nr_running(u32 cpu)
 
 /*
  * Not so of a CPU that goes: from then on the kernel calls neither enqueue nor dispatch there, and pushes
- * off what runs (balance_push()). It waits for RCU before it calls cpu_offline. On other CPUs the pointer
- * is set for a moment only.
+ * off what runs (balance_push()). It waits for RCU before it calls cpu_offline.
  */
 static __always_inline bool is_active(u32 cpu)
 {
-	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+	const struct cpuhp_cpu_state *hp = bpf_per_cpu_ptr(&cpuhp_state, cpu);
 
-	return cpu_of(cpu)->online && rq && !rq->balance_callback;
+	return cpu_of(cpu)->online && hp && hp->state >= SCX(cpuhp_state, CPUHP_AP_ACTIVE);
 }
 
 /*

@@ -194,6 +194,15 @@ pub fn hz() -> u32 {
     u32::try_from((1_000_000_000 + ns / 2) / ns.max(1)).unwrap_or(250)
 }
 
+/// How many threads there may be at a time: the kernel's default bound by memory, at most its largest
+/// thread id. Without it 65,536.
+pub fn most_threads() -> u32 {
+    fs::read_to_string("/proc/sys/kernel/threads-max")
+        .ok()
+        .and_then(|text| text.trim().parse::<u32>().ok())
+        .map_or(1 << 16, |n| n.clamp(1 << 10, 1 << 22))
+}
+
 fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }

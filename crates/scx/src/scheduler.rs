@@ -115,6 +115,7 @@ struct Heard {
     refusals: u64,
     without_weight: u32,
     timers_failed: u64,
+    exits_failed: u64,
     wrong_cpu: bool,
 }
 
@@ -142,8 +143,10 @@ impl<'room> Scheduler<'room> {
         open.progs.after_syscall.set_autoload(abilities.exit_depth);
         let slots = if abilities.bandwidth { MAX_LIMITS } else { 1 };
         let n_cpu_ids = tables.cpus.len() as u32;
+        let threads = if abilities.task_work { crate::kernel::most_threads() } else { 1 };
         let sized = open.maps.group_queues.set_max_entries(slots * n_cpu_ids).and_then(|()| {
-            open.maps.records.set_max_entries(if record { RECORD_ROOM } else { 4096 })
+            open.maps.records.set_max_entries(if record { RECORD_ROOM } else { 4096 })?;
+            open.maps.exit_works.set_max_entries(threads)
         });
         sized.map_err(|e| kernel("the size of a map", &e, "this is a defect: please report it"))?;
         if policy.is_some() {
@@ -223,6 +226,7 @@ impl<'room> Scheduler<'room> {
         let (refusals, ids) = (sys::live(&bss.refusals), sys::live(&bss.refused_ids));
         let without_weight = sys::live(&bss.groups_without_number);
         let timers_failed = sys::live(&bss.timers_failed);
+        let exits_failed = sys::live(&bss.exits_failed);
         let new = refusals - self.heard.refusals;
         for n in (refusals - new.min(ids.len() as u64))..refusals {
             said.push(format!(
@@ -250,7 +254,15 @@ impl<'room> Scheduler<'room> {
                 timers_failed - self.heard.timers_failed
             ));
         }
-        self.heard = Heard { refusals, without_weight, timers_failed, ..self.heard };
+        if exits_failed > self.heard.exits_failed {
+            said.push(format!(
+                "the kernel had no memory to tell {} times when a task of a throttled group returns to \
+                 user mode: until it has, such tasks run on beyond their limit",
+                exits_failed - self.heard.exits_failed
+            ));
+        }
+        self.heard =
+            Heard { refusals, without_weight, timers_failed, exits_failed, ..self.heard };
         said
     }
 

@@ -48,6 +48,25 @@ for max in "1000 100000" "1000 1000000"; do
     clear_all
 done
 
+# runs: how often each task of the group has been put on a CPU.
+runs() { for pid in $(cat $root/freed/cgroup.procs); do echo /proc/$pid/schedstat; done | xargs awk '{ print FILENAME, $3 }'; }
+# 900 tasks on a CPU lose their limit. Turns of a whole tick are 250 in a second, but those that have waited
+# for 1 s get short ones: soon all have run.
+tree freed
+hogs $root/freed 0 900
+echo "1000 1000000" >$root/freed/cpu.max
+sleep 4
+echo max >$root/freed/cpu.max
+runs >then
+sleep 1
+runs >now
+awk 'FNR == NR { runs[$1] = $2; next } $2 > runs[$1] { n++ } END {
+    print "floor: a second after their limit has gone", n, "of 900 tasks have run"
+    exit n < 700
+}' then now || fail "tasks whose limit is gone wait"
+still_loaded "a limit goes"
+clear_all
+
 # A CPU goes while hundreds of tasks wait for it, and comes back.
 tree
 hogs $root 0,1 900
