@@ -28,7 +28,7 @@ pub use ffi::nr_idle_scan;
 pub use file::{Draft, Message, MessageKind, POLICY_INTERFACE, PolicyFile, PolicyRun, Wakeup};
 pub use group::{Groups, TaskGroup};
 pub use ids::{CpuId, Id, TaskId};
-pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_without_meaning};
+pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_names, scx_without_meaning};
 pub use settings::settings;
 pub use sources::POLICY_SOURCES;
 pub use state::{Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};

@@ -64,6 +64,12 @@ pub fn scx_without_meaning(changed: u64) -> Option<WithoutMeaning> {
     Some(WithoutMeaning { feature: feature.name, why })
 }
 
+/// Names of those of `features` that mean something to scx_reveille, in bit order.
+pub fn scx_names(features: u64) -> Vec<&'static str> {
+    let without = WITHOUT_MEANING.iter().fold(0, |all, (bits, _)| all | bits);
+    FEATURES.iter().filter(|f| f.bit & features & !without != 0).map(|f| f.name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +87,15 @@ mod tests {
             assert_eq!(feature.why, *why);
         }
         Policy::baseline(SCX_DEFAULT_BASE).unwrap();
+    }
+
+    #[test]
+    fn names_are_those_that_set_accepts() {
+        assert_eq!(scx_names(bits::EEVDF | bits::SIS_UTIL | bits::TTWU_QUEUE), ["SIS_UTIL"]);
+        let named = scx_names(u64::MAX);
+        for feature in FEATURES {
+            let accepted = scx_without_meaning(feature.bit).is_none();
+            assert_eq!(named.contains(&feature.name), accepted, "{}", feature.name);
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::policy_file::PolicyFile;
 use crate::scheduler::{Exit, Room, Scheduler, optional_callbacks, this_machine};
 use crate::scx_stats;
 use crate::server::{Answer, Request, SOCKET, Server};
-use crate::settings::{Settings, edited};
+use crate::settings::{Settings, edited, names};
 use crate::stats::{self, Stats};
 use crate::topology::Tables;
 
@@ -189,7 +189,7 @@ fn answer(scheduler: &mut Scheduler<'_>, request: Request) -> Answer {
             Ok(policy) => {
                 scheduler.set_policy(&policy);
                 info!("features are set: {edits}");
-                Answer::Features(policy.names().into_iter().map(str::to_owned).collect())
+                Answer::Features(names(policy.features))
             }
             Err(ScxError::Refused { problem, help }) => Answer::Refused { problem, help },
             Err(other) => Answer::Refused { problem: other.to_string(), help: String::new() },

@@ -16,7 +16,7 @@ use crate::error::ScxError;
 use crate::kernel::Abilities;
 use crate::policy_file::{self, PolicyFile};
 use crate::replay::rule_name;
-use crate::settings::{Settings, policy_of};
+use crate::settings::{Settings, names, policy_of};
 use crate::stats::{Counters, GroupCounters, Stats};
 use crate::sys;
 use crate::topology::{MAX_LLCS, Tables};
@@ -304,7 +304,7 @@ impl<'room> Scheduler<'room> {
         counters.rules = rules;
         Stats {
             at_ms: self.since.elapsed().as_millis() as u64,
-            features: self.policy().names().into_iter().map(str::to_owned).collect(),
+            features: names(self.policy().features),
             policy: self.policy_file.clone(),
             counters,
             groups,

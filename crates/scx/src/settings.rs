@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use reveille_policy::{Policy, Tunables, bits, scaling_factor, scx_without_meaning};
+use reveille_policy::{Policy, Tunables, bits, scaling_factor, scx_names, scx_without_meaning};
 
 use crate::args::RunArgs;
 use crate::error::ScxError;
@@ -94,6 +94,11 @@ pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
         ));
     }
     Ok(edited)
+}
+
+/// Features as `--monitor`, scx_stats and `set` name them: those that mean something here.
+pub fn names(features: u64) -> Vec<String> {
+    scx_names(features).into_iter().map(str::to_owned).collect()
 }
 
 /// A policy of these features; the baseline's name is lost on the way through the kernel.

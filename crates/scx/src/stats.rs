@@ -112,7 +112,7 @@ pub const GROUP_MEANINGS: &[(&str, &str)] = &[
 pub struct Stats {
     /// Milliseconds since the scheduler was loaded.
     pub at_ms: u64,
-    /// Features that are on.
+    /// Features that are on, of those that mean something to scx_reveille.
     pub features: Vec<String>,
     /// The policy file that selects CPUs.
     #[serde(default)]
