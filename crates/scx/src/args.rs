@@ -20,8 +20,10 @@ use reveille_policy::SCX_DEFAULT_BASE;
 ///
 /// --policy loads a policy file that `reveille compare --policy` simulates (docs/policy.md).
 ///
-/// Exit codes: 0 ended as asked; 1 the kernel ended it, or replayed decisions differ;
-/// 2 refused, nothing was loaded; 3 ended by SysRq-S.
+/// Exit codes: 0 ended as asked; 1 loaded, then ended by the kernel or by another error, or
+/// output could not be written, or replayed decisions differ; 2 refused, nothing was loaded
+/// (a wrong option, a file that cannot be read or written, another scheduler, a kernel that
+/// does not take it); 3 ended by SysRq-S.
 #[derive(Parser)]
 #[command(name = "scx_reveille", version, args_conflicts_with_subcommands = true)]
 pub struct Args {

@@ -1,15 +1,16 @@
 //! What can go wrong, how it is said, and the exit code.
 
 use std::io;
-use std::process::ExitCode;
 
 use miette::Diagnostic;
 use thiserror::Error;
 
+/// Exit code for what went wrong after loading, and for replayed decisions that differ.
+const FAILED: u8 = 1;
+/// Exit code for what went wrong before anything was loaded; clap uses it.
+const REFUSED: u8 = 2;
 /// Exit code for an end that was asked for, but not of this program: its unit does not restart it.
 const SYSRQ: u8 = 3;
-/// Exit code for wrong input and for a system that cannot run the scheduler; clap uses it.
-const REFUSED: u8 = 2;
 
 /// Why the command failed. Every variant says what is wrong and how to mend it.
 #[derive(Debug, Error, Diagnostic)]
@@ -34,6 +35,10 @@ pub enum ScxError {
         /// What to do about it.
         help: String,
     },
+    /// What went wrong once a scheduler had been loaded.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Later(Box<ScxError>),
     /// The kernel ended the scheduler; tasks are back with its own.
     #[error("the kernel ended the scheduler: {0}")]
     #[diagnostic(help(
@@ -86,17 +91,54 @@ impl ScxError {
         ScxError::Io { doing: doing.into(), error, help }
     }
 
-    /// Whoever read the output has enough: nobody need be told.
-    pub fn is_closed_pipe(&self) -> bool {
-        matches!(self, ScxError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    /// The same error, of a scheduler that had been loaded.
+    pub fn after_loading(self) -> ScxError {
+        ScxError::Later(Box::new(self))
     }
 
-    /// 2 for what was refused before anything happened, 1 for what failed later.
-    pub fn exit_code(&self) -> ExitCode {
+    /// The reader of the output has closed it, as `head` does: no error to report.
+    pub fn is_closed_pipe(&self) -> bool {
         match self {
-            ScxError::Refused { .. } => ExitCode::from(REFUSED),
-            ScxError::Sysrq => ExitCode::from(SYSRQ),
-            _ => ExitCode::FAILURE,
+            ScxError::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            ScxError::Later(error) => error.is_closed_pipe(),
+            _ => false,
         }
+    }
+
+    /// As `--help` says.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ScxError::Refused { .. } | ScxError::Kernel { .. } | ScxError::Io { .. } => REFUSED,
+            ScxError::Ejected(_) | ScxError::Different { .. } | ScxError::Output(_) => FAILED,
+            ScxError::Sysrq => SYSRQ,
+            ScxError::Later(error) if matches!(**error, ScxError::Sysrq) => SYSRQ,
+            ScxError::Later(_) => FAILED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_code_2_unless_a_scheduler_had_been_loaded() {
+        let io = || ScxError::io("cannot write decisions", io::Error::other("full"), "");
+        let kernel = || ScxError::Kernel { what: "", reason: String::new(), help: String::new() };
+        for error in [|| ScxError::refused("", ""), io, kernel] as [fn() -> ScxError; 3] {
+            assert_eq!((error().exit_code(), error().after_loading().exit_code()), (2, 1));
+        }
+        let closed = || ScxError::Output(io::ErrorKind::BrokenPipe.into());
+        assert!(closed().is_closed_pipe() && closed().after_loading().is_closed_pipe());
+        for (error, code) in [
+            (ScxError::Different { different: 1, all: 2 }, 1),
+            (ScxError::Ejected(String::new()), 1),
+            (closed(), 1),
+            (ScxError::Sysrq, 3),
+        ] {
+            assert_eq!(error.exit_code(), code, "{error}");
+            assert_eq!(error.after_loading().exit_code(), code);
+        }
+        assert_eq!(io().after_loading().to_string(), io().to_string());
     }
 }

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let code = error.exit_code();
             let _ = writeln!(io::stderr().lock(), "{:?}", Report::new(error));
-            code
+            code.into()
         }
     }
 }

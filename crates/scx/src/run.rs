@@ -31,6 +31,12 @@ const TURN: Duration = Duration::from_millis(100);
 /// # Errors
 /// Why it was not loaded, or what the kernel ended it for.
 pub fn run(args: &RunArgs) -> Result<(), ScxError> {
+    let mut kept = Kept::default();
+    // A unit starts it anew after an error once it was loaded, such as one of a reload.
+    stay(args, &mut kept).map_err(|error| if kept.loaded { error.after_loading() } else { error })
+}
+
+fn stay(args: &RunArgs, kept: &mut Kept) -> Result<(), ScxError> {
     // Options first: they are wrong on every machine.
     let online = std::thread::available_parallelism().map_or(1, usize::from);
     Settings::new(args, online, kernel::hz())?;
@@ -44,7 +50,6 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
         policy.install();
     }
     let stop = watch_signals()?;
-    let mut kept = Kept::default();
     let mut recording = None;
     loop {
         let tables = this_machine(args.swqueue_shard.max(1))?;
@@ -56,7 +61,7 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
             recording = Some(Recording::new(path, &settings, &tables)?);
         }
         let exit =
-            once(args, &settings, &tables, &abilities, &stop, &mut kept, (&policy, &recording))?;
+            once(args, &settings, &tables, &abilities, &stop, kept, (&policy, &recording))?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
             info!("loading again: {}", exit.reason);
             continue;
@@ -71,6 +76,8 @@ pub fn run(args: &RunArgs) -> Result<(), ScxError> {
 /// What outlives a loading: hotplug may make another one necessary.
 #[derive(Default)]
 struct Kept {
+    /// It has been loaded once.
+    loaded: bool,
     /// When `--exit-after` is over.
     until: Option<Instant>,
     /// As `set` has left them.
@@ -110,6 +117,7 @@ fn once(
     let mut room = Room::uninit();
     let mut scheduler =
         Scheduler::load(&mut room, settings, tables, abilities, recording.is_some(), policy)?;
+    kept.loaded = true;
     let server = match kept.server.take() {
         Some(server) => server,
         None => {

@@ -127,6 +127,28 @@ fn files_that_hold_no_decisions_are_refused_by_replay() {
     refused_replay(path, "1 of 1 decisions differ", 1);
 }
 
+#[test]
+fn a_file_that_cannot_be_written_is_refused() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/policies/first_fit.c");
+    let no_directory = "/dev/null/first_fit.o";
+    refused(&["compile", example, "-o", no_directory], &[no_directory]);
+    refused(&["man", "/dev/null"], &["cannot write man pages to /dev/null"]);
+    refused(&["replay", "/dev"], &["/dev"]);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_scx_reveille"))
+        .arg("--help-stats")
+        .stdout(full)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write to standard output"), "{said}");
+}
+
 fn refused_replay(path: &str, word: &str, code: i32) {
     let out = scx(&["replay", path]);
     let said = String::from_utf8_lossy(&out.stderr);
