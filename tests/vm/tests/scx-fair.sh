@@ -1,6 +1,6 @@
 # Groups share a CPU within 1% whatever their tasks are, by weights of 100 and of 100:200:300, and within a group;
 # tasks of nice 0 and 5 by the kernel's weights 1024:335; a task whose nice value changes all the time
-# gets no more. Under --icount.
+# gets no more. A weight that is raised takes effect within 1 s. Under --icount.
 set -eu
 . /lib/functions.sh
 
@@ -66,6 +66,19 @@ echo 1000 >$root/heavy/cpu.weight
 taskset -c 1 task changes $root/light &
 hogs $root/heavy 1 3
 share light:100 heavy:1000
+clear_all
+
+# A group that waited for long by its weight gets its new part soon: half is due.
+extreme_weights
+sleep 2
+echo 10000 >$root/light/cpu.weight
+sleep 1
+a=$(used_us $root/light) b=$(used_us $root/heavy)
+sleep 2
+awk -v a=$(($(used_us $root/light) - a)) -v b=$(($(used_us $root/heavy) - b)) 'BEGIN {
+    printf "fair: 1 to 3 s after its weight was raised from 1 to 10000: %.4f of the CPU, 0.5000 are due\n", a / (a + b)
+    exit a / (a + b) < 0.4 || a / (a + b) > 0.6
+}' || fail "a weight that is raised takes effect late"
 clear_all
 
 # Without cpu among the controllers below, these groups have no weight: tasks have.
