@@ -5,7 +5,8 @@
  *	task idle COMMAND...		the command, as SCHED_IDLE
  *	task taken N MS			how much of N CPUs was taken away meanwhile, in percent
  *	task silent SOCKET SECONDS	connects, and says nothing
- *	task flip FILE SECONDS LINE...	writes one line after the other; prints how many
+ *	task flip FILE SECONDS US LINE...	writes one line after the other, with pauses of so many
+ *					us; prints how many
  *	task hogs N NICE		so many processes that compute, until they are killed
  *	task changes GROUP		joins it, computes, and changes its nice value every 0.1 ms
  *	task files DIRECTORY		creates and removes a file there, until it is killed
@@ -96,7 +97,7 @@ static void be_silent(const char *path, unsigned int seconds)
 	sleep(seconds);
 }
 
-static void flip(const char *path, int seconds, char **lines, int n)
+static void flip(const char *path, int seconds, unsigned int pause_us, char **lines, int n)
 {
 	int64_t end_us = now_us() + seconds * INT64_C(1000000);
 	int fd = open(path, O_WRONLY);
@@ -109,6 +110,8 @@ static void flip(const char *path, int seconds, char **lines, int n)
 
 		if (pwrite(fd, line, strlen(line), 0) < 0)
 			die(line);
+		if (pause_us)
+			usleep(pause_us);
 	}
 	printf("%ld\n", written);
 }
@@ -285,8 +288,8 @@ int main(int argc, char **argv)
 		watch(atoi(argv[2]), atoi(argv[3]));
 	} else if (!strcmp(what, "silent") && argc == 4) {
 		be_silent(argv[2], (unsigned int)atoi(argv[3]));
-	} else if (!strcmp(what, "flip") && argc > 4) {
-		flip(argv[2], atoi(argv[3]), argv + 4, argc - 4);
+	} else if (!strcmp(what, "flip") && argc > 5) {
+		flip(argv[2], atoi(argv[3]), (unsigned int)atoi(argv[4]), argv + 5, argc - 5);
 	} else if (!strcmp(what, "hogs") && argc == 4) {
 		be_hogs(atoi(argv[2]), atoi(argv[3]));
 	} else if (!strcmp(what, "changes")) {

@@ -79,7 +79,7 @@ mkdir $root
 mkdir $root-other
 echo "100000 100000" >$root-other/cpu.max
 for cpu in 0 1 2 3; do hogs $root $cpu 1; done
-flips=$(task flip $root/cpu.max "$FLIPS_SECONDS" "2000 20000" "3000 10000" "1000 10000")
+flips=$(task flip $root/cpu.max "$FLIPS_SECONDS" 0 "2000 20000" "3000 10000" "1000 10000")
 echo "40000 100000" >$root/cpu.max
 sleep 1
 a=$(used_us $root)
