@@ -6,20 +6,27 @@ set -eu
 
 : "${FLIPS_SECONDS:=8}"
 root=/sys/fs/cgroup/safe-test
-# idle_share NAME A B: B had 3/1027 of what both used, more or less a turn.
+# idle_share NAME A B: B had 3/1027 of what both used, between half and twice of it.
 idle_share() {
     a=$(used_us "$2") b=$(used_us "$3")
     sleep 6
     awk -v name="$1" -v a=$(($(used_us "$2") - a)) -v b=$(($(used_us "$3") - b)) 'BEGIN {
         printf "safe: %s: %.4f of the CPU, %.4f are due\n", name, b / (a + b), 3 / 1027
-        exit b / (a + b) > 0.006
-    }' || fail "$1 has too much"
+        exit b / (a + b) > 0.006 || b / (a + b) < 0.0015
+    }' || fail "$1 has too much, or too little"
 }
 
 # The loader, whatever happens, leaves its exit code.
 code=0
 scx_reveille replay /nothing-there 2>replay || code=$?
 [ "$code" = 2 ] && grep -q nothing-there replay || fail "replay of no file: exit code $code"
+
+# Before anything is loaded, a file that cannot be written is refused, too.
+code=0
+scx_reveille --record /nothing-there/decisions 2>record || code=$?
+[ "$code" = 2 ] && grep -q 'cannot write /nothing-there' record ||
+    fail "--record to no directory: exit code $code: $(cat record)"
+[ "$(state)" = disabled ] || fail "--record to no directory: it was loaded"
 
 scx_reveille --exit-after 5 2>first & first=$!
 scx_reveille --exit-after 5 2>second & second=$!
@@ -69,8 +76,8 @@ for pid in $(cat $root/normal/cgroup.procs); do cat "/proc/$pid/schedstat"; done
     { used[NR] = $4 - $1; sum += used[NR] }
     END {
         printf "safe: a task of SCHED_IDLE: %.4f of the CPU, %.4f are due\n", used[2] / sum, 3 / 1027
-        exit NR != 2 || used[2] / sum > 0.006
-    }' || fail "a task of SCHED_IDLE has too much"
+        exit NR != 2 || used[2] / sum > 0.006 || used[2] / sum < 0.0015
+    }' || fail "a task of SCHED_IDLE has too much, or too little"
 clear_all
 
 # A limit written all the time while hogs stand in line for it, and then no more.
@@ -135,6 +142,7 @@ scx_reveille --monitor 0.5 --json >another & other=$!
 sleep 2
 kill $other
 tail -n 1 another | grep -q '"SWQUEUE"' || fail "a reload forgot set: $(tail -n 1 another)"
+! grep -qE '"(EEVDF|TTWU_QUEUE)"' another || fail "--monitor names features that mean nothing here"
 # And when another is started in its place.
 kill -INT $loader
 ended 0
