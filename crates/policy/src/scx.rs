@@ -44,6 +44,7 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
         bits::SWQUEUE_ENQUEUE,
         "a task stands on its CPU's queue or on the shared one there, not on both",
     ),
+    (bits::THROTTLE_EXIT, "a throttled task runs on until it returns to user mode, set or not"),
     (bits::SIS_FILTER, "a search there finds idle CPUs by their mask, and looks at no others"),
 ];
 

@@ -60,8 +60,7 @@ fn stay(args: &RunArgs, kept: &mut Kept) -> Result<(), ScxError> {
         if let (Some(path), None) = (&args.record, &recording) {
             recording = Some(Recording::new(path, &settings, &tables)?);
         }
-        let exit =
-            once(args, &settings, &tables, &abilities, &stop, kept, (&policy, &recording))?;
+        let exit = once(args, &settings, &tables, &abilities, &stop, kept, (&policy, &recording))?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
             info!("loading again: {}", exit.reason);
             continue;
