@@ -65,13 +65,18 @@ static __always_inline bool is_overdue(const struct task_struct *p, const struct
 	return t->waits_since_j && (s64)(now_j - t->waits_since_j) >= (s64)most_j;
 }
 
-/* The virtual time that a lifted task owes is bounded: what it weighs may have changed since. */
-static __always_inline void limit_debt(struct task_struct *p, struct task_state *t)
+/*
+ * The virtual time that a task owes is bounded: what it weighs may have changed since. A turn is a slice
+ * and ends with a tick; two of them. Returns whether it owed more.
+ */
+static __always_inline bool limit_debt(struct task_struct *p, struct task_state *t)
 {
-	u64 most = cpu_of(t->clock_cpu)->clock + charged(2 * slice_ns, share_of(p, t));
+	u64 most = cpu_of(t->clock_cpu)->clock + charged(2 * (slice_ns + 1000000000 / hz), share_of(p, t));
 
-	if (before(most, t->vtime))
-		t->vtime = most;
+	if (!before(most, t->vtime))
+		return false;
+	t->vtime = most;
+	return true;
 }
 
 /* Its next turn is short. Returns where it stands in this CPU's queue: before all that are not lifted. */
@@ -111,6 +116,7 @@ static __always_inline bool is_displaced(struct task_struct *p, u32 cpu)
 /*
  * Tasks of this queue that have waited too long, and those that are to die, go first. One that has
  * not had its turn by the next look stands where dispatch is not called: right before its CPU with it.
+ * One whose weight was raised comes forward to where that puts it.
  */
 static __noinline int lift_overdue(u64 dsq)
 {
@@ -128,6 +134,8 @@ static __noinline int lift_overdue(u64 dsq)
 				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | scx_bpf_task_cpu(p));
 		else if (is_overdue(p, t, now_j) || is_dying(p))
 			lift(BPF_FOR_EACH_ITER, p, t);
+		else if (dsq < SHARD_QUEUES && limit_debt(p, t))
+			scx_move_vtime(BPF_FOR_EACH_ITER, p, dsq, t->vtime);
 	}
 	return 0;
 }

@@ -59,9 +59,10 @@ static __always_inline void mark_queued(u32 cpu)
 }
 
 /*
- * Parks a task of a throttled group. A displaced task goes to the head of the queue instead, and so does
- * a lifted one that has not had its turn yet: the kernel re-enqueues a CPU's local queue when a higher
- * class takes the CPU. Returns whether it did either.
+ * Parks a task of a throttled group. A displaced task goes to the head of the queue instead, and preempts:
+ * who moves it waits for it, and a CPU that comes back is not the scheduler's before that. A lifted one that
+ * has not had its turn yet goes there, too: the kernel re-enqueues a CPU's local queue when a higher class
+ * takes the CPU. Returns whether it did any of this.
  */
 static __always_inline bool park(struct task_struct *p, struct task_state *t, u32 cpu)
 {
@@ -77,7 +78,8 @@ static __always_inline bool park(struct task_struct *p, struct task_state *t, u3
 	if (t->displaced || t->lifted) {
 		COUNT(lifted);
 		scx_insert_vtime(p, cpu, slice_ns, go_first(p, t, cpu), 0);
-		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
+		scx_bpf_kick_cpu(cpu, t->displaced ? SCX(scx_kick_flags, SCX_KICK_PREEMPT) :
+						     SCX(scx_kick_flags, SCX_KICK_IDLE));
 		return true;
 	}
 	scx_insert(p, PARK_QUEUES + slot, slice_ns, 0);

@@ -51,6 +51,18 @@ for max in "1000 100000" "1000 1000000"; do
     clear_all
 done
 
+# The emulator runs one CPU at a time: where both compute, a turn has the other CPU's time in it.
+TURN_US=700
+tree small other
+hogs $root/small 0 "$MANY"
+hogs $root/other 0 1
+hogs $root/other 1 1
+sleep 2
+echo "1000 1000000" >$root/small/cpu.max
+sleep 2
+at_most "$MANY hogs under 1000 1000000 with both CPUs busy" $root/small 1000 "$MANY" 800
+clear_all
+
 # runs: how often each task of the group has been put on a CPU.
 runs() { for pid in $(cat $root/freed/cgroup.procs); do echo /proc/$pid/schedstat; done | xargs awk '{ print FILENAME, $3 }'; }
 # 900 tasks on a CPU lose their limit. Turns of a whole tick are 250 in a second, but those that have waited
