@@ -261,8 +261,7 @@ impl<'room> Scheduler<'room> {
                 exits_failed - self.heard.exits_failed
             ));
         }
-        self.heard =
-            Heard { refusals, without_weight, timers_failed, exits_failed, ..self.heard };
+        self.heard = Heard { refusals, without_weight, timers_failed, exits_failed, ..self.heard };
         said
     }
 

@@ -54,7 +54,7 @@ done
 # The emulator runs one CPU at a time: where both compute, a turn has the other CPU's time in it.
 TURN_US=700
 tree small other
-hogs $root/small 0 "$MANY"
+hogs $root/small 1 "$MANY"
 hogs $root/other 0 1
 hogs $root/other 1 1
 sleep 2

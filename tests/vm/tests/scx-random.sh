@@ -12,8 +12,8 @@ set -eu
 # No new round begins after this many seconds of guest time.
 : "${MOST_SECONDS:=100000}" "${WATCHDOG_MS:=4000}"
 # A short turn takes a task TURN_US on average: 10 us, the return to user mode, and what the emulator adds. It
-# runs one CPU at a time, so that where both compute a turn has the other CPU's time in it: scx-floor.sh has
-# 30 us a turn beside an idle CPU, and up to 650 where both are busy. Each time that CPU 1 goes offline and
+# runs one CPU at a time, so that where both compute a turn has the other CPU's time in it: in scx-floor.sh
+# 31 us a turn beside an idle CPU, 245 where both are busy; here up to 650. Each time that CPU 1 goes offline and
 # comes back, a group that has no other CPU may use PUSH_US, for the same reason more than the 2,800 us under
 # the kernel's own class. Other groups get nothing.
 : "${TURN_US:=700}" "${PUSH_US:=10000}"
