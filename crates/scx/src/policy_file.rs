@@ -24,11 +24,12 @@ macro_rules! sources {
 }
 
 /// The scheduler's own sources, as [`POLICY_SOURCES`].
-const BPF_SOURCES: [(&str, &str); 15] = sources!(
+const BPF_SOURCES: [(&str, &str); 16] = sources!(
     "crates/scx/bpf/bandwidth.h",
     "crates/scx/bpf/clock.h",
     "crates/scx/bpf/debt.h",
     "crates/scx/bpf/decision.h",
+    "crates/scx/bpf/dump.h",
     "crates/scx/bpf/group.h",
     "crates/scx/bpf/idle.h",
     "crates/scx/bpf/kernel.h",

@@ -21,7 +21,8 @@ static struct group kept_groups[4];
 static struct timer kept_timers[4];
 static u64 now_ns = 1000 * MS;
 static void (*at_unlock)(void);
-static int timer_error;
+static int timer_error, timers_started;
+static s32 parked;
 
 void *bpf_map_lookup_elem(void *map, const void *key)
 {
@@ -52,12 +53,17 @@ void bpf_spin_unlock(struct bpf_spin_lock *lock)
 		then();
 }
 
-long bpf_timer_start(struct bpf_timer *timer, u64 in_ns, u64 flags) { return timer_error; }
+long bpf_timer_start(struct bpf_timer *timer, u64 in_ns, u64 flags)
+{
+	timers_started += !timer_error;
+	return timer_error;
+}
+
 u64 bpf_ktime_get_ns(void) { return now_ns; }
 u64 bpf_jiffies64(void) { return now_ns / MS; }
 void bpf_rcu_read_lock(void) {}
 void bpf_rcu_read_unlock(void) {}
-s32 scx_bpf_dsq_nr_queued(u64 dsq) { return 0; }
+s32 scx_bpf_dsq_nr_queued(u64 dsq) { return parked; }
 /* No queue has a task to read. */
 long bpf_probe_read_kernel(void *to, u32 size, const void *from) { return -1; }
 
@@ -88,10 +94,10 @@ int main(void)
 	struct group_number of = {};
 
 	/* A write of the limit lets go of a queue that has just come to stand in line: others are paid. */
-	set_limits(SLOT, 100000, 10000, 0);
+	set_limits(SLOT, 0, 100000, 10000, 0);
 	queue_of(SLOT, 1)->enabled = 1;
 	at_unlock = runs_long_on_cpu_0;
-	set_limits(SLOT, 100000, 10000, 0);
+	set_limits(SLOT, 0, 100000, 10000, 0);
 	CHECK(!throttled(0) && l->end_waiting - l->first_waiting == 1);
 	runs_long(1);
 	CHECK(throttled(1));
@@ -99,10 +105,10 @@ int main(void)
 	CHECK(!throttled(1));
 
 	/* A period's timer that the kernel did not start is started when the pool is next drawn from. */
-	set_limits(SLOT, 100000, ~0ull, 0);
+	set_limits(SLOT, 0, 100000, ~0ull, 0);
 	periods(2);
 	timer_error = -12;
-	set_limits(SLOT, 100000, 10000, 0);
+	set_limits(SLOT, 0, 100000, 10000, 0);
 	runs_long(0);
 	CHECK(timers_failed && next_timer(l) && !l->timer_ns);
 	timer_error = 0;
@@ -110,6 +116,17 @@ int main(void)
 	CHECK(l->timer_ns);
 	periods(10);
 	CHECK(!throttled(0));
+
+	/* Or, where all are parked and nobody draws, at the next look. */
+	last_limit = SLOT;
+	parked = 1;
+	l->timer_ns = timers_started = 0;
+	rearm_limits();
+	CHECK(timers_started == 1);
+	l->timer_ns = 1;
+	rearm_limits();
+	CHECK(timers_started == 1);
+	parked = 0;
 
 	/* So is the one that ends a run. */
 	timer_error = -12;
@@ -122,11 +139,16 @@ int main(void)
 	/* A limit of a group that has no number is not lost: the group that it counts as has the shared one. */
 	of.group = 2;
 	kept_groups[2].cgroup_id = 20;
-	set_limits(SLOT, 100000, ~0ull, 0);
+	set_limits(SLOT, 0, 100000, ~0ull, 0);
 	write_limit(&of, 30, 100000, 5000, 0);
 	write_limit(&of, 30, 100000, 6000, 0);
 	CHECK(limit_of(2) == SHARED_LIMIT && limit_at(SHARED_LIMIT)->limited && limits_refused == 1);
 	write_limit(&of, 30, 100000, ~0ull, 0);
 	CHECK(!limit_of(2) && !limit_at(SHARED_LIMIT)->limited && !limits_refused);
+
+	/* A write that is late, when the slot is another group's, changes nothing. */
+	set_limits(SLOT, 0, 100000, 10000, 0);
+	set_limits(SLOT, 40, 100000, ~0ull, 0);
+	CHECK(l->limited);
 	return 0;
 }
