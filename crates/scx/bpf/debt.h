@@ -69,7 +69,7 @@ static __always_inline bool is_overdue(const struct task_struct *p, const struct
  * The virtual time that a task owes is bounded: what it weighs may have changed since. A turn is a slice
  * and ends with a tick; two of them. Returns whether it owed more.
  */
-static __always_inline bool limit_debt(struct task_struct *p, struct task_state *t)
+static __noinline bool limit_debt(struct task_struct *p, struct task_state *t)
 {
 	u64 most = cpu_of(t->clock_cpu)->clock + charged(2 * (slice_ns + 1000000000 / hz), share_of(p, t));
 

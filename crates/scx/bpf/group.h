@@ -152,10 +152,11 @@ static __always_inline void settle_left(struct cpu_state *c)
  */
 static __always_inline void uncount_task(struct task_state *t)
 {
-	struct cpu_state *c = cpu_of(SMP_CPU());
+	struct cpu_state *c;
 
 	if (!t->counted)
 		return;
+	c = cpu_of(SMP_CPU());
 	settle_left(c);
 	c->left_group = t->group;
 	c->left_weight = t->counted;
@@ -164,12 +165,13 @@ static __always_inline void uncount_task(struct task_state *t)
 
 static __always_inline void count_task(struct task_state *t, u32 weight)
 {
-	struct cpu_state *c = cpu_of(SMP_CPU());
+	struct cpu_state *c;
 
-	if (t->counted == weight || !t->group || !weight)
+	if (!t->group || t->counted == weight || !weight)
 		return;
 	uncount_task(t);
 	t->counted = weight;
+	c = cpu_of(SMP_CPU());
 	if (c->left_weight == weight && c->left_group == t->group)
 		c->left_weight = 0;
 	else

@@ -278,7 +278,7 @@ static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t,
 	       runs_to_exit(prev, t);
 }
 
-static __always_inline void go_on(struct task_struct *prev, struct task_state *t, u32 cpu, bool leaves)
+static __noinline int go_on(struct task_struct *prev, struct task_state *t, u32 cpu, bool leaves)
 {
 	u32 slot = limit_for(t);
 
@@ -293,6 +293,7 @@ static __always_inline void go_on(struct task_struct *prev, struct task_state *t
 	if (has_stop(prev, t, slot))
 		set_stop(slot, cpu, prev->pid, t);
 	scx_set_slice(prev, slice_ns);
+	return 0;
 }
 
 /* Where the first in the CPU's queue stands; far ahead if there is none. */
