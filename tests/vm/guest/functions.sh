@@ -55,6 +55,21 @@ finish() {
 used_us() { awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat"; }
 # No %d: of more than 2,147 s it makes nothing.
 now_us() { awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime; }
+# part_of GROUP OTHER SECONDS: prints the part that the first has of what both use in that time.
+part_of() {
+    first=$(used_us "$1") other=$(used_us "$2")
+    sleep "$3"
+    awk -v a=$(($(used_us "$1") - first)) -v b=$(($(used_us "$2") - other)) 'BEGIN { printf "%.6f", a / (a + b) }'
+}
+# between LEAST VALUE MOST: whether it is; decimal numbers.
+between() { awk -v least="$1" -v value="$2" -v most="$3" 'BEGIN { exit value < least || value > most }'; }
+# schedstats GROUP: a line for each task: its id, CPU time and wait in ns, and how often it was put on a CPU.
+schedstats() {
+    for pid in $(cat "$1/cgroup.procs"); do
+        read -r stat <"/proc/$pid/schedstat"
+        echo "$pid $stat"
+    done
+}
 
 # tree [GROUP...]: root, and groups in it with their own weights and limits.
 tree() {

@@ -73,12 +73,9 @@ extreme_weights
 sleep 2
 echo 10000 >$root/light/cpu.weight
 sleep 1
-a=$(used_us $root/light) b=$(used_us $root/heavy)
-sleep 2
-awk -v a=$(($(used_us $root/light) - a)) -v b=$(($(used_us $root/heavy) - b)) 'BEGIN {
-    printf "fair: 1 to 3 s after its weight was raised from 1 to 10000: %.4f of the CPU, 0.5000 are due\n", a / (a + b)
-    exit a / (a + b) < 0.4 || a / (a + b) > 0.6
-}' || fail "a weight that is raised takes effect late"
+part=$(part_of $root/light $root/heavy 2)
+echo "fair: 1 to 3 s after its weight was raised from 1 to 10000: $part of the CPU, 0.5 are due"
+between 0.4 "$part" 0.6 || fail "a weight that is raised takes effect late"
 clear_all
 
 # Without cpu among the controllers below, these groups have no weight: tasks have.

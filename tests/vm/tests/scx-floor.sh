@@ -63,8 +63,6 @@ sleep 2
 at_most "$MANY hogs under 1000 1000000 with both CPUs busy" $root/small 1000 "$MANY" 800
 clear_all
 
-# runs: how often each task of the group has been put on a CPU.
-runs() { for pid in $(cat $root/freed/cgroup.procs); do echo /proc/$pid/schedstat; done | xargs awk '{ print FILENAME, $3 }'; }
 # 900 tasks on a CPU lose their limit. Turns of a whole tick are 250 in a second, but those that have waited
 # for 1 s get short ones: soon all have run.
 tree freed
@@ -72,10 +70,10 @@ hogs $root/freed 0 900
 echo "1000 1000000" >$root/freed/cpu.max
 sleep 4
 echo max >$root/freed/cpu.max
-runs >then
+schedstats $root/freed >then
 sleep 1
-runs >now
-awk 'FNR == NR { runs[$1] = $2; next } $2 > runs[$1] { n++ } END {
+schedstats $root/freed >now
+awk 'FNR == NR { runs[$1] = $4; next } $4 > runs[$1] { n++ } END {
     print "floor: a second after their limit has gone", n, "of 900 tasks have run"
     exit n < 700
 }' then now || fail "tasks whose limit is gone wait"

@@ -42,6 +42,15 @@ draw_all() {
     draw both/within $within
     draw both/beside $beside
 }
+# effective SETTINGS: the same with the CPUs that a group can use. One inside `both` has those that it has in
+# common with `both`, or else those of `both`.
+effective() {
+    awk '$1 == "both" { both = $5 }
+        $1 ~ "/" && ($5 == "0-1" || both != "0-1") { $5 = both }
+        { print }' "$1"
+}
+# value FILE GROUP: the second word of the group's line.
+value() { awk -v g="$2" '$1 == g { print $2 }' "$1"; }
 # limits_hold SETTINGS COMMAND...: applies the settings and runs the command; meanwhile no group uses more
 # than its limit allows.
 limits_hold() {
@@ -67,22 +76,19 @@ limits_hold() {
     all=$(($(used_us $root) - all))
     : >after
     pushes=$(awk '$2 == "hotplug" { n = $3 } END { print n + 0 }' said)
-    # Groups that have CPU 1 only, by name: a group within `both` has its CPUs only if `both` has them, too.
+    effective $settings >used_cpus
+    # Groups of tasks that have CPU 1 only.
     awk '
-        { on[$1] = $5 }
+        { lone[$1] = $1 != "both" && $5 == "1" }
         END {
-            for (g in on) {
-                if (g ~ "/" && (on[g] == "0-1" || on["both"] != "0-1")) on[g] = on["both"]
-                if (g != "both" && on[g] == "1") lone[g] = 1
-            }
             lone["both"] = lone["both/within"] + lone["both/beside"]
-            for (g in on) print g, lone[g] + 0
-        }' $settings >lone
+            for (g in lone) print g, lone[g]
+        }' used_cpus >lone
     while read -r g n _ _ _ quota period; do
         [ "$quota" = max ] && continue
-        used=$(($(used_us $root/$g) - $(awk -v g=$g '$1 == g { print $2 }' before)))
+        used=$(($(used_us $root/$g) - $(value before $g)))
         echo "$g $used" >>after
-        awk -v used=$used -v took=$took_us -v q=$quota -v p=$period -v g=$g -v turns=$((n * TURN_US)) -v pushes=$(($(awk -v g=$g '$1 == g { print $2 }' lone) * pushes * PUSH_US)) 'BEGIN {
+        awk -v used=$used -v took=$took_us -v q=$quota -v p=$period -v g=$g -v turns=$((n * TURN_US)) -v pushes=$(($(value lone $g) * pushes * PUSH_US)) 'BEGIN {
             # One more period may begin than fits into that time, and each task gets a turn per second. Beside
             # a storm and 1,000 throttled tasks a group has used 0.5% of a CPU more; why is not known.
             most = (took / p + 1) * q * 1.02 + turns * (took / 1e6 + 1) + pushes + took / 100
@@ -94,9 +100,8 @@ limits_hold() {
         }' || fail "SEED=$SEED round $round: $g has left its limit"
     done <$settings
 }
-# enough SETTINGS: what limits_hold has just measured is not too little, without a storm. CPUs of a group
-# inside `both` are those that it has in common with `both`, or else those of `both`. 5 ms are for quota
-# that was used in advance.
+# enough: what limits_hold has just measured is not too little, without a storm. 5 ms are for quota that was
+# used in advance.
 enough() {
     awk -v took=$took_us -v all=$all '
         function cpus(list) { return list == "0-1" ? 3 : list + 1 }
@@ -104,7 +109,6 @@ enough() {
         FILENAME == "after" { used[$1] = $2; next }
         { n[$1] = $2; on[$1] = cpus($5); quota[$1] = $6; period[$1] = $7 }
         END {
-            for (g in n) if (g ~ "/") { c = common(on[g], on["both"]); on[g] = c ? c : on["both"] }
             free = "max"
             # Beside these groups there are none on its CPUs, or on one of them.
             beside["one"] = "both"; beside["both"] = "one"
@@ -142,7 +146,7 @@ enough() {
             }
             if (busy) printf "random: all groups used %d us of at least %d\n", all, busy * took * 0.8
             exit bad || all < busy * took * 0.8
-        }' after $1 || fail "SEED=$SEED round $round: too little"
+        }' after used_cpus || fail "SEED=$SEED round $round: too little"
 }
 
 echo "+cpu +cpuset" >/sys/fs/cgroup/cgroup.subtree_control
@@ -171,7 +175,7 @@ for SEED in $(echo "$SEEDS" | tr , " "); do
             sleep 0.1
         done
         limits_hold first sleep "$ROUND_SECONDS"
-        enough first
+        enough
         limits_hold then storm --seconds "$ROUND_SECONDS" $storm
         clear_all
         echo "random: SEED=$SEED round $round: $storm; $((($(now_us) - from_us) / 1000000)) s since the load"

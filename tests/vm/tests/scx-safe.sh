@@ -8,12 +8,9 @@ set -eu
 root=/sys/fs/cgroup/safe-test
 # idle_share NAME A B: B had 3/1027 of what both used, between half and twice of it.
 idle_share() {
-    a=$(used_us "$2") b=$(used_us "$3")
-    sleep 6
-    awk -v name="$1" -v a=$(($(used_us "$2") - a)) -v b=$(($(used_us "$3") - b)) 'BEGIN {
-        printf "safe: %s: %.4f of the CPU, %.4f are due\n", name, b / (a + b), 3 / 1027
-        exit b / (a + b) > 0.006 || b / (a + b) < 0.0015
-    }' || fail "$1 has too much, or too little"
+    part=$(part_of "$3" "$2" 6)
+    echo "safe: $1: $part of the CPU, 0.0029 are due"
+    between 0.0015 "$part" 0.006 || fail "$1 has too much, or too little"
 }
 
 # The loader, whatever happens, leaves its exit code.
@@ -61,19 +58,16 @@ sleep 1
 idle_share "a group that is idle now" $root/normal $root/idle
 echo 0 >$root/idle/cpu.idle
 sleep 1
-a=$(used_us $root/normal) b=$(used_us $root/idle)
-sleep 4
-awk -v a=$(($(used_us $root/normal) - a)) -v b=$(($(used_us $root/idle) - b)) 'BEGIN {
-    printf "safe: the group that is idle no more: %.3f of the CPU\n", b / (a + b)
-    exit b / (a + b) < 0.45 || b / (a + b) > 0.55
-}' || fail "a group that is idle no more has another share"
+part=$(part_of $root/idle $root/normal 4)
+echo "safe: the group that is idle no more: $part of the CPU"
+between 0.45 "$part" 0.55 || fail "a group that is idle no more has another share"
 kill_all $root/idle
 sh -c 'echo 0 >"$1"; exec task idle taskset -c 0 task hogs 1 0' idle $root/normal/cgroup.procs &
 sleep 2
-for pid in $(cat $root/normal/cgroup.procs); do cat "/proc/$pid/schedstat"; done >tasks
+schedstats $root/normal >tasks
 sleep 6
-for pid in $(cat $root/normal/cgroup.procs); do cat "/proc/$pid/schedstat"; done | paste tasks - | awk '
-    { used[NR] = $4 - $1; sum += used[NR] }
+schedstats $root/normal | paste -d ' ' tasks - | awk '
+    { used[NR] = $6 - $2; sum += used[NR] }
     END {
         printf "safe: a task of SCHED_IDLE: %.4f of the CPU, %.4f are due\n", used[2] / sum, 3 / 1027
         exit NR != 2 || used[2] / sum > 0.006 || used[2] / sum < 0.0015

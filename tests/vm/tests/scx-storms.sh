@@ -35,9 +35,8 @@ share() {
 }
 # within LEAST MOST: `shared` is, under scx_reveille.
 within() {
-    [ "$class" = kernel ] || awk -v got="$shared" -v least="$1" -v most="$2" 'BEGIN {
-        exit got < least || got > most
-    }' || fail "$storm: the group used $shared ms/s, $1 to $2 are allowed"
+    [ "$class" = kernel ] || between "$1" "$shared" "$2" ||
+        fail "$storm: the group used $shared ms/s, $1 to $2 are allowed"
 }
 
 weights() {
@@ -139,8 +138,6 @@ hotplug() {
     clear_all
 }
 
-# ran: the CPU time of each task of the group, ns.
-ran() { for pid in $(cat $root/limited/cgroup.procs); do cut -d ' ' -f 1 "/proc/$pid/schedstat"; done; }
 comes_and_goes() {
     tree limited
     hogs $root/limited 0-1 6
@@ -150,11 +147,11 @@ comes_and_goes() {
     task flip $root/limited/cpu.max 6 2000 "20000 100000" "max 100000" >flipped & flip=$!
     task wakes d 6 >waited & canary=$!
     for second in 2 4 6; do
-        ran >before
+        schedstats $root/limited >before
         sleep 2
         # All six, and each of them has run.
-        ran | paste before - | awk 'BEGIN { least = 2e9 } {
-            ns = $2 - $1
+        schedstats $root/limited | paste -d ' ' before - | awk 'BEGIN { least = 2e9 } {
+            ns = $6 - $2
             if (ns < least) least = ns
         } END {
             printf "storms: of %d tasks each ran at least %.3f ms in 2 s\n", NR, least / 1e6
