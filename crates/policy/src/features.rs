@@ -301,7 +301,7 @@ impl Policy {
 
     /// Names of the features that are on, in bit order.
     pub fn names(&self) -> Vec<&'static str> {
-        FEATURES.iter().filter(|f| self.features & f.bit != 0).map(|f| f.name).collect()
+        names_of(self.features)
     }
 
     /// What the decision code reads, for a machine with this many CPUs and this tick.
@@ -316,6 +316,11 @@ impl Policy {
             smt_imbalance_pct: 110,
         }
     }
+}
+
+/// Names of these features, in bit order.
+pub(crate) fn names_of(features: u64) -> Vec<&'static str> {
+    FEATURES.iter().filter(|f| features & f.bit != 0).map(|f| f.name).collect()
 }
 
 /// SCHED_TUNABLESCALING_LOG, the default: 1 + log2 of the CPUs, counted up to 8.

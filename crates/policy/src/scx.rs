@@ -1,7 +1,7 @@
 //! What a policy means to scx_reveille. Its loader and those who predict what it does go by
 //! the same rules, so they stand here.
 
-use crate::features::{FEATURES, bits};
+use crate::features::{FEATURES, bits, names_of};
 
 /// The baseline that scx_reveille takes unless told otherwise.
 pub const SCX_DEFAULT_BASE: &str = "v7.2";
@@ -68,7 +68,7 @@ pub fn scx_without_meaning(changed: u64) -> Option<WithoutMeaning> {
 /// Names of those of `features` that mean something to scx_reveille, in bit order.
 pub fn scx_names(features: u64) -> Vec<&'static str> {
     let without = WITHOUT_MEANING.iter().fold(0, |all, (bits, _)| all | bits);
-    FEATURES.iter().filter(|f| f.bit & features & !without != 0).map(|f| f.name).collect()
+    names_of(features & !without)
 }
 
 #[cfg(test)]

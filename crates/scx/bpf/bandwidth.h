@@ -111,7 +111,7 @@ __noinline int arm_limit(u32 slot, u64 at_ns)
 	struct limit *l = limit_at(slot);
 	u64 now_ns = bpf_ktime_get_ns();
 
-	/* Whoever draws from the pool next tries again, or rearm_limits(). */
+	/* The next draw from the pool starts it again; where all tasks are parked, rearm_limits() does. */
 	if (!start_timer(timer, at_ns > now_ns ? at_ns - now_ns : 0, 0) && l)
 		l->timer_ns = 0;
 	return 0;

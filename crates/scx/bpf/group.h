@@ -147,8 +147,9 @@ static __always_inline void settle_left(struct cpu_state *c)
 }
 
 /*
- * It is counted until the CPU has an end of a turn, is idle, or has another leave: where tasks of a group
- * wake each other, the next takes its place, and no line is written that CPUs share.
+ * The group counts it until a turn ends on this CPU, the CPU becomes idle, or another task leaves. A task of
+ * the same group and weight that comes before that takes its place: where tasks of a group wake each other,
+ * no cache line is written that CPUs share.
  */
 static __always_inline void uncount_task(struct task_state *t)
 {

@@ -111,10 +111,10 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	struct task_state *t = task_of(p);
 	u64 ran_ns, now_ns = scx_now(), left_ns;
 	/*
-	 * Off the queue and yet not asleep: the kernel changes something of it, and its turn goes on. One that
-	 * was switched away in returns_to_user() gets the CPUs back that it may use when it leaves it.
+	 * Off the queue with a state of 0 it does not sleep: the kernel changes something of it, and its turn
+	 * goes on. One that was switched away in returns_to_user() gets its allowed CPUs back when it leaves.
 	 */
-	bool goes_on = !runnable && !p->__state;
+	bool sleeps = !runnable && p->__state;
 
 	c->has_curr = 0;
 	c->stop_at_ns = 0;
@@ -123,7 +123,7 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	t->displaced = 0;
 	ran_ns = charge(p, t);
 	if (t->lifted) {
-		t->lifted = goes_on || (t->leaves && runnable);
+		t->lifted = !sleeps && (t->leaves || !runnable);
 		t->leaves = 0;
 		limit_debt(p, t);
 	}
@@ -132,10 +132,9 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	slot = limit_for(t);
 	if (slot)
 		account(slot, cpu, ran_ns,
-			runnable || goes_on ? ACCOUNT_THROTTLE : ACCOUNT_LEAVE | ACCOUNT_THROTTLE,
-			&left_ns);
+			sleeps ? ACCOUNT_LEAVE | ACCOUNT_THROTTLE : ACCOUNT_THROTTLE, &left_ns);
 	fold_cpu(c, cpu, ran_ns, now_ns);
-	if (runnable || goes_on)
+	if (!sleeps)
 		return;
 	t->mid_turn = 0;
 	policy_task_slept(&t->policy);

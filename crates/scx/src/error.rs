@@ -111,8 +111,10 @@ impl ScxError {
             ScxError::Refused { .. } | ScxError::Kernel { .. } | ScxError::Io { .. } => REFUSED,
             ScxError::Ejected(_) | ScxError::Different { .. } | ScxError::Output(_) => FAILED,
             ScxError::Sysrq => SYSRQ,
-            ScxError::Later(error) if matches!(**error, ScxError::Sysrq) => SYSRQ,
-            ScxError::Later(_) => FAILED,
+            ScxError::Later(error) => match error.exit_code() {
+                REFUSED => FAILED,
+                code => code,
+            },
         }
     }
 }

@@ -194,8 +194,8 @@ pub fn hz() -> u32 {
     u32::try_from((1_000_000_000 + ns / 2) / ns.max(1)).unwrap_or(250)
 }
 
-/// How many threads there may be at a time: the kernel's default bound by memory, at most its largest
-/// thread id. Without it 65,536.
+/// The most threads that may exist at a time: `kernel.threads-max`, or 65,536 if it cannot be read.
+/// Thread ids end at 4 Mi.
 pub fn most_threads() -> u32 {
     fs::read_to_string("/proc/sys/kernel/threads-max")
         .ok()

@@ -32,7 +32,7 @@ const TURN: Duration = Duration::from_millis(100);
 /// Why it was not loaded, or what the kernel ended it for.
 pub fn run(args: &RunArgs) -> Result<(), ScxError> {
     let mut kept = Kept::default();
-    // A unit starts it anew after an error once it was loaded, such as one of a reload.
+    // Code 2 would keep the unit from starting it again after a reload that failed.
     stay(args, &mut kept).map_err(|error| if kept.loaded { error.after_loading() } else { error })
 }
 

@@ -117,7 +117,7 @@ int main(void)
 	periods(10);
 	CHECK(!throttled(0));
 
-	/* Or, where all are parked and nobody draws, at the next look. */
+	/* Where all tasks are parked, nobody draws from the pool: the next look starts it. */
 	last_limit = SLOT;
 	parked = 1;
 	l->timer_ns = timers_started = 0;
