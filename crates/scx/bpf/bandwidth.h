@@ -228,7 +228,7 @@ __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 		account(slot, cpu, 0, 0, &left_ns);
 	now_ns = bpf_ktime_get_ns();
 	least_ns = t->exit_pending || t->displaced ? EXIT_TURN_NS : FLOOR_TURN_NS;
-	if (left_ns < least_ns || t->lifted)
+	if (left_ns < least_ns || has_short_turn(t, cpu))
 		left_ns = least_ns;
 	if (left_ns == ~0ull)
 		return 0;

@@ -217,10 +217,19 @@ int BPF_PROG(after_syscall)
 	return 0;
 }
 
-/* Is a timer to end the turn of this task: a short one, or one under a limit? */
-static __always_inline bool has_stop(const struct task_struct *p, const struct task_state *t, u32 slot)
+/*
+ * Is its turn a short one? So are all of the tasks that the kernel has lined up on a CPU that was not online:
+ * the thread that brings the CPU up waits at the end of the line, and dispatch() is not called before that.
+ */
+static __always_inline bool has_short_turn(const struct task_state *t, u32 cpu)
 {
-	return (t->lifted && !has_whole_turns(p)) ||
+	return t->lifted || cpu_of(cpu)->unasked;
+}
+
+/* Is a timer to end the turn of this task: a short one, or one under a limit? */
+static __always_inline bool has_stop(const struct task_struct *p, const struct task_state *t, u32 slot, u32 cpu)
+{
+	return (has_short_turn(t, cpu) && !has_whole_turns(p)) ||
 	       (slot && (!t->exit_pending || exits_seen) && !is_dying(p));
 }
 

@@ -290,7 +290,7 @@ static __noinline int go_on(struct task_struct *prev, struct task_state *t, u32 
 	t->lifted = t->leaves = leaves;
 	if (exits_seen)
 		t->at_exit = 0;
-	if (has_stop(prev, t, slot))
+	if (has_stop(prev, t, slot, cpu))
 		set_stop(slot, cpu, prev->pid, t);
 	scx_set_slice(prev, slice_ns);
 	return 0;

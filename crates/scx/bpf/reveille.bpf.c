@@ -97,10 +97,12 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	if (p->policy == SCHED_IDLE && nr_running(cpu) == 1)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
+	if (c->unasked && c->online && !scx_bpf_dsq_nr_queued(SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu))
+		c->unasked = 0;
 	slot = limit_for(t);
 	if (exits_seen)
 		t->at_exit = 0;
-	if (has_stop(p, t, slot))
+	if (has_stop(p, t, slot, cpu))
 		set_stop(slot, cpu, p->pid, t);
 }
 
@@ -440,6 +442,7 @@ void STRUCT_OPS_SLEEPABLE(reveille_cpu_offline, s32 cpu)
 	struct llc_state *l = llc_of(place_of(cpu)->llc);
 
 	cpu_of(cpu)->online = 0;
+	cpu_of(cpu)->unasked = 1;
 	take_bit(l->idle, place_of(cpu)->position);
 	take_bit(l->sched_idle, place_of(cpu)->position);
 	bpf_rcu_read_lock();

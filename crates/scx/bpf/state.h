@@ -135,6 +135,7 @@ struct cpu_state {
 	u32 left_group; /* a task that left it last is still counted there, with this weight; 0: none */
 	u32 left_weight;
 	u32 stop_tid; /* the task that the timer is set for, if it has a limit */
+	u32 unasked;  /* while it was not online the kernel put tasks into its local queue without asking */
 	u32 idle_seen; /* times that the timer found it idle without its bit */
 	u32 shared_turn;
 } LINE;

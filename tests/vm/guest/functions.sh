@@ -43,7 +43,12 @@ ended() {
     until_state disabled
     [ "$code" = "$1" ] || fail "exit code $code, not $1"
 }
-still_loaded() { [ "$(state)" = enabled ] || die "$*: the kernel has ended the scheduler: $(cat log)"; }
+still_loaded() {
+    [ "$(state)" = enabled ] && return
+    # Its log ends with the kernel's dump.
+    wait $loader || true
+    die "$*: the kernel has ended the scheduler: $(cat log)"
+}
 # finish: it has run until here; the test ends.
 finish() {
     still_loaded "in the end"

@@ -63,21 +63,24 @@ sleep 2
 at_most "$MANY hogs under 1000 1000000 with both CPUs busy" $root/small 1000 "$MANY" 800
 clear_all
 
-# 900 tasks on a CPU lose their limit. Turns of a whole tick are 250 in a second, but those that have waited
-# for 1 s get short ones: soon all have run.
+# run_soon NAME GROUP: a second later most of its 900 tasks, on one CPU, have run. Turns of a whole tick are
+# 250 in a second, but those that have waited for 1 s get short ones.
+run_soon() {
+    schedstats "$2" >then
+    sleep 1
+    schedstats "$2" >now
+    awk -v name="$1" 'FNR == NR { runs[$1] = $4; next } $4 > runs[$1] { n++ } END {
+        print "floor:", name ": a second later", n, "of 900 have run"
+        exit n < 700
+    }' then now || fail "$1"
+    still_loaded "$1"
+}
 tree freed
 hogs $root/freed 0 900
 echo "1000 1000000" >$root/freed/cpu.max
 sleep 4
 echo max >$root/freed/cpu.max
-schedstats $root/freed >then
-sleep 1
-schedstats $root/freed >now
-awk 'FNR == NR { runs[$1] = $4; next } $4 > runs[$1] { n++ } END {
-    print "floor: a second after their limit has gone", n, "of 900 tasks have run"
-    exit n < 700
-}' then now || fail "tasks whose limit is gone wait"
-still_loaded "a limit goes"
+run_soon "the limit of 900 tasks goes" $root/freed
 clear_all
 
 # A CPU goes while hundreds of tasks wait for it, and comes back.
@@ -87,5 +90,17 @@ sleep 3
 cpu_goes 1 0 30
 still_loaded "a CPU goes"
 echo 1 >/sys/devices/system/cpu/cpu1/online
+clear_all
+
+# It comes back to tasks that have no other: the kernel lines them up there without asking.
+tree pinned
+echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+echo +cpuset >$root/cgroup.subtree_control
+echo 1 >$root/pinned/cpuset.cpus
+hogs $root/pinned 0,1 900
+sleep 3
+cpu_goes 1 0 30
+echo 1 >/sys/devices/system/cpu/cpu1/online
+run_soon "a CPU comes back to 900 tasks" $root/pinned
 clear_all
 finish
