@@ -117,7 +117,7 @@ int main(void)
 	periods(10);
 	CHECK(!throttled(0));
 
-	/* Where all tasks are parked, nobody draws from the pool: the next look starts it. */
+	/* While all tasks are parked none draws from the pool. The next look restarts the timer. */
 	last_limit = SLOT;
 	parked = 1;
 	l->timer_ns = timers_started = 0;

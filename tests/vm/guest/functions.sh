@@ -43,10 +43,18 @@ ended() {
     until_state disabled
     [ "$code" = "$1" ] || fail "exit code $code, not $1"
 }
+# ends_within PID SECONDS: whether a child of this shell does.
+ends_within() {
+    for _ in $(seq $(($2 * 10))); do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
 still_loaded() {
     [ "$(state)" = enabled ] && return
     # Its log ends with the kernel's dump.
-    wait $loader || true
+    ends_within $loader 10 || true
     die "$*: the kernel has ended the scheduler: $(cat log)"
 }
 # finish: it has run until here; the test ends.
@@ -99,11 +107,7 @@ extreme_weights() {
 # cpu_goes CPU LEFT SECONDS: takes it offline, within so long; LEFT are then online.
 cpu_goes() {
     echo 0 >"/sys/devices/system/cpu/cpu$1/online" & going=$!
-    for _ in $(seq $(($3 * 10))); do
-        kill -0 $going 2>/dev/null || break
-        sleep 0.1
-    done
-    ! kill -0 $going 2>/dev/null && [ "$(cat /sys/devices/system/cpu/online)" = "$2" ] ||
+    ends_within $going "$3" && [ "$(cat /sys/devices/system/cpu/online)" = "$2" ] ||
         fail "CPU $1 does not go while tasks wait for it"
 }
 kill_all() { for pid in $(find "$1" -name cgroup.procs -exec cat {} +); do kill -9 "$pid" || true; done; }

@@ -49,8 +49,6 @@ effective() {
         $1 ~ "/" && ($5 == "0-1" || both != "0-1") { $5 = both }
         { print }' "$1"
 }
-# value FILE GROUP: the second word of the group's line.
-value() { awk -v g="$2" '$1 == g { print $2 }' "$1"; }
 # usage GROUP FILE FILE: the group, what it has used, and the time, in us; the files are its cpu.stat and
 # /proc/uptime, in the order in which they are to be read.
 usage() {
@@ -96,10 +94,13 @@ limits_hold() {
     while read -r g n _ _ _ quota period; do
         [ "$quota" = max ] && continue
         usage $g $root/$g/cpu.stat /proc/uptime >this
-        set -- $(awk -v g=$g '$1 == g { used = $2 - used; took = $3 - took } END { printf "%.0f %.0f", used, took }' before this)
+        set -- $(awk -v g=$g '
+            FILENAME == "lone" { if ($1 == g) lone = $2; next }
+            $1 == g { used = $2 - used; took = $3 - took }
+            END { printf "%.0f %.0f %d", used, took, lone }' lone before this)
         used=$1
         echo "$g $used" >>after
-        awk -v used=$used -v took=$2 -v q=$quota -v p=$period -v g=$g -v turns=$((n * TURN_US)) -v pushes=$(($(value lone $g) * pushes * PUSH_US)) 'BEGIN {
+        awk -v used=$used -v took=$2 -v q=$quota -v p=$period -v g=$g -v turns=$((n * TURN_US)) -v pushes=$(($3 * pushes * PUSH_US)) 'BEGIN {
             # One more period may begin than fits into that time, and each task gets a turn per second. Beside
             # a storm and 1,000 throttled tasks a group has used 0.5% of a CPU more; why is not known.
             most = (took / p + 1) * q * 1.02 + turns * (took / 1e6 + 1) + pushes + took / 100
