@@ -84,14 +84,14 @@ static __always_inline void set_clock(struct cpu_state *c, struct task_state *t,
 }
 
 /* Would the kernel's check_preempt_wakeup() throw out the task that runs there? */
-static __always_inline bool preempts(struct task_state *t, u32 cpu, u64 now_ns)
+static __always_inline bool preempts(struct task_state *t, u32 cpu)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	u64 curr;
 
 	if (!(features & POLICY_WAKEUP_PREEMPTION) || (features & POLICY_EEVDF) || !c->has_curr)
 		return false;
-	curr = c->curr_vtime + (now_ns - c->running_since_ns);
+	curr = c->curr_vtime + (scx_now() - c->running_since_ns);
 	return before(t->vtime + wakeup_granularity_ns, curr);
 }
 

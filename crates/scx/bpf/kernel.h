@@ -92,7 +92,12 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+struct thread_info {
+	u32 cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	struct sched_entity se;

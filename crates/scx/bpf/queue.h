@@ -116,7 +116,7 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 	to_clock_of(t, cpu);
 	if (wakeup) {
 		limit_credit(t, cpu);
-		if (preempts(t, cpu, scx_now())) {
+		if (preempts(t, cpu)) {
 			COUNT(preempted);
 			scx_insert(p, local, slice_ns, preempt);
 			return;
@@ -310,6 +310,12 @@ static __noinline u64 first_vtime(u32 cpu)
 	return vtime;
 }
 
+/* How many wait for this CPU. The kernel's own count is cheaper to read than the queue's, and has parked tasks in it. */
+static __always_inline u32 waiting_at(u32 cpu, bool goes_on)
+{
+	return throttled_queues ? (u32)scx_bpf_dsq_nr_queued(cpu) : nr_running(cpu) - goes_on;
+}
+
 static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *c = cpu_of(cpu);
@@ -326,7 +332,7 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 	}
 	/* The longest queue of the cache, as the timer last found it, gives one away. */
 	if (l->busiest_queued >= IMBALANCE && l->busiest != cpu &&
-	    l->busiest_queued >= (u32)scx_bpf_dsq_nr_queued(cpu) + IMBALANCE) {
+	    l->busiest_queued >= waiting_at(cpu, goes_on) + IMBALANCE) {
 		l->busiest_queued = 0;
 		if (take(l->busiest)) {
 			COUNT(stolen_near);

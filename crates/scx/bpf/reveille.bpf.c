@@ -60,7 +60,7 @@ void STRUCT_OPS(reveille_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_insert(p, SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL), slice_ns, 0);
 		return;
 	}
-	enqueue_task(p, t, scx_bpf_task_cpu(p), enq_flags);
+	enqueue_task(p, t, cpu_for(p), enq_flags);
 }
 
 void STRUCT_OPS(reveille_dispatch, s32 cpu, struct task_struct *prev)
@@ -70,7 +70,7 @@ void STRUCT_OPS(reveille_dispatch, s32 cpu, struct task_struct *prev)
 
 void STRUCT_OPS(reveille_running, struct task_struct *p)
 {
-	u32 cpu = scx_bpf_task_cpu(p), slot;
+	u32 cpu = cpu_for(p), slot;
 	struct cpu_state *c = cpu_of(cpu);
 	struct task_state *t = task_of(p);
 
@@ -108,7 +108,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 
 void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 {
-	u32 cpu = scx_bpf_task_cpu(p), slot;
+	u32 cpu = cpu_for(p), slot;
 	struct cpu_state *c = cpu_of(cpu);
 	struct task_state *t = task_of(p);
 	u64 ran_ns, now_ns = scx_now(), left_ns;

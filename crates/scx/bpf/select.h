@@ -315,7 +315,7 @@ static __always_inline u32 place_wakee(struct task_struct *p, struct task_state 
 	struct policy_task *waker = by ? &by->policy : NULL;
 	struct allowed_set *set = set_of(p, t);
 	struct cpu_stats *stats = &cpu_stats[SMP_CPU()];
-	struct policy_pick pick = {};
+	struct policy_pick pick;
 	u32 recent = t->policy.recent_used_cpu;
 	struct wakeup wakeup = {
 		.features = features,
