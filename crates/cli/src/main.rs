@@ -30,12 +30,12 @@ use crate::lab::{fit, policy, score, sensitivity, study, sweep};
 use crate::limits::{fleet, import, plan, record, show, usage};
 
 fn main() -> ExitCode {
+    reveille_host::cgroup::abort_at_panic();
     // Before any other set-up: the child must be single-threaded.
     if std::env::args_os().nth(1).is_some_and(|arg| arg == reveille_host::CHILD_COMMAND) {
         return reveille_host::child_main();
     }
     errors::set_style();
-    reveille_host::cgroup::remove_at_panic();
     let args = isolated::enter().unwrap_or_else(|| std::env::args_os().collect());
     let given = help::command().get_matches_from(args);
     let args = Args::from_arg_matches(&given).unwrap_or_else(|error| error.exit());

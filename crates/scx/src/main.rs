@@ -38,6 +38,12 @@ use crate::server::{Answer, Request, SOCKET, ask};
 use crate::stats::Stats;
 
 fn main() -> ExitCode {
+    // Also of the server's thread: the kernel then takes the scheduler out.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::abort();
+    }));
     let args = Args::parse();
     set_style();
     set_log(args.verbose);

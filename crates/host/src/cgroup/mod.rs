@@ -26,7 +26,7 @@ use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
 pub use order::lines_from_anything;
 pub use phase::Phase;
-pub use remove::{remove_all, remove_at_panic};
+pub use remove::{abort_at_panic, remove_all};
 pub use stats::StatFiles;
 pub(crate) use stats::{added, parse as parse_stats};
 

@@ -82,12 +82,13 @@ pub fn remove_all() {
     }
 }
 
-/// Makes a panic remove every group before the process aborts.
-pub fn remove_at_panic() {
+/// Makes a panic, of any thread, remove every group and abort the process.
+pub fn abort_at_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         before(info);
         remove_all();
+        std::process::abort();
     }));
 }
 
