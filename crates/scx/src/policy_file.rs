@@ -48,6 +48,7 @@ const STRICT: [&str; 3] =
     ["-Werror=implicit-function-declaration", "-Werror=return-type", "-Werror=undefined-internal"];
 
 const CORRECT: &str = "correct the file; docs/policy.md lists what it can call";
+const TAKEN: &str = "the name is taken, in the file or in scx_reveille's own code: choose another";
 const BPF_ALLOWS: &str =
     "docs/policy.md, \"Load it\", says what BPF allows; -vv shows the verifier's whole log";
 const COMPILE: &str = "`scx_reveille compile FILE.c` makes one";
@@ -415,7 +416,9 @@ fn compile(path: &Path) -> Result<Vec<u8>, ScxError> {
     if !out.status.success() {
         let errors = [with(" error: "), with(" fatal error: ")].concat();
         let errors = if errors.is_empty() { said.trim().to_owned() } else { errors.join("\n") };
-        return Err(ScxError::refused(errors, CORRECT));
+        let taken =
+            ["conflicting types for", "redefinition of"].iter().any(|&mark| errors.contains(mark));
+        return Err(ScxError::refused(errors, if taken { TAKEN } else { CORRECT }));
     }
     for warning in with(" warning: ") {
         warn!("{warning}");

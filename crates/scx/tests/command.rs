@@ -87,6 +87,9 @@ fn a_policy_file_is_compiled_or_its_line_is_named() {
     refused(&["compile", &at("broken.c")], &[&told, "docs/policy.md"]);
     refused(&["--policy", &at("broken.c")], &[&told]);
     assert!(!Path::new(&at("broken.o")).exists());
+    std::fs::write(at("taken.c"), text + "static int take(int cpu)\n{\n\treturn cpu;\n}\n")
+        .unwrap();
+    refused(&["compile", &at("taken.c")], &["conflicting types for 'take'", "choose another"]);
     refused(&["compile", example, "-o", &at("broken.c")], &["is no object"]);
 
     let out = Command::new(env!("CARGO_BIN_EXE_scx_reveille"))
