@@ -291,7 +291,7 @@ static __noinline int release_parked(u32 slot)
 	bpf_for_each(scx_dsq, p, PARK_QUEUES + slot, 0)
 	{
 		struct task_state *t = task_of(p);
-		s32 cpu = scx_bpf_task_cpu(p);
+		u32 cpu = cpu_for(p);
 		u32 by;
 
 		if (!t)

@@ -105,7 +105,7 @@ static __always_inline bool is_displaced(struct task_struct *p, u32 cpu)
  */
 #define lift(it, p, t)                                                                     \
 	({                                                                                 \
-		u32 lift_cpu = scx_bpf_task_cpu(p);                                        \
+		u32 lift_cpu = cpu_for(p);                                                 \
 		bool lifted = scx_move_vtime((it), (p), (u64)lift_cpu,                     \
 					     go_first((p), (t), lift_cpu));                \
 		if (lifted)                                                                \
@@ -131,7 +131,7 @@ static __noinline int lift_overdue(u64 dsq)
 			continue;
 		if (t->lifted)
 			scx_move(BPF_FOR_EACH_ITER, p,
-				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | scx_bpf_task_cpu(p));
+				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu_for(p));
 		else if (is_overdue(p, t, now_j) || is_dying(p))
 			lift(BPF_FOR_EACH_ITER, p, t);
 		else if (dsq < SHARD_QUEUES && limit_debt(p, t))

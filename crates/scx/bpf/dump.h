@@ -39,7 +39,7 @@ static __always_inline void dump_task(struct task_struct *p, struct task_state *
 	u64 waits_j = t->waits_since_j ? bpf_jiffies64() - t->waits_since_j : 0;
 
 	DUMP(task_line, waits_j, t->lifted, t->vtime - cpu_of(t->clock_cpu)->clock, t->group,
-	     has_bandwidth ? throttled_by(t->group, scx_bpf_task_cpu(p)) : 0, t->exit_pending, t->at_exit,
+	     has_bandwidth ? throttled_by(t->group, cpu_for(p)) : 0, t->exit_pending, t->at_exit,
 	     t->displaced);
 }
 

@@ -233,7 +233,7 @@ static __noinline int send_home(u64 dsq, u32 cpu)
 
 	bpf_for_each(scx_dsq, p, dsq, 0)
 	{
-		if ((u32)scx_bpf_task_cpu(p) == cpu)
+		if (cpu_for(p) == cpu)
 			scx_move(BPF_FOR_EACH_ITER, p,
 				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu);
 	}
@@ -310,7 +310,10 @@ static __noinline u64 first_vtime(u32 cpu)
 	return vtime;
 }
 
-/* How many wait for this CPU. The kernel's own count is cheaper to read than the queue's, and has parked tasks in it. */
+/*
+ * How many wait for this CPU. The runqueue's count is cheaper to read than the queue's length. It includes the
+ * CPU's tasks in shared queues, which are work for it as well, and parked tasks, which are not.
+ */
 static __always_inline u32 waiting_at(u32 cpu, bool goes_on)
 {
 	return throttled_queues ? (u32)scx_bpf_dsq_nr_queued(cpu) : nr_running(cpu) - goes_on;

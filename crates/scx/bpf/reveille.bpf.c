@@ -223,7 +223,7 @@ static __noinline u32 number_of(struct cgroup *cgrp)
 s32 STRUCT_OPS_SLEEPABLE(reveille_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct task_state *t;
-	u32 cpu = scx_bpf_task_cpu(p);
+	u32 cpu = cpu_for(p);
 
 	t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t)

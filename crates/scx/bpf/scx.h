@@ -64,7 +64,7 @@ extern const struct cpuhp_cpu_state cpuhp_state __ksym;
 /* v6.14: scx_bpf_now(), the runqueue's clock where that is fresh. */
 u64 scx_bpf_now(void) __ksym __weak;
 
-/* Read from the task where it is kept there: every callback asks. */
+/* The CPU whose runqueue the task is on. Every callback asks, so the call is left out where it can be. */
 static __always_inline u32 cpu_for(const struct task_struct *p)
 {
 	return bpf_core_field_exists(p->thread_info.cpu) ? p->thread_info.cpu : (u32)scx_bpf_task_cpu(p);

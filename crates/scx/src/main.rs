@@ -38,7 +38,7 @@ use crate::server::{Answer, Request, SOCKET, ask};
 use crate::stats::Stats;
 
 fn main() -> ExitCode {
-    // Also of the server's thread: the kernel then takes the scheduler out.
+    // A panic of any thread ends the process, and the kernel then takes the scheduler out.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         report(info);
