@@ -130,8 +130,7 @@ static __noinline int lift_overdue(u64 dsq)
 		if (!t)
 			continue;
 		if (t->lifted)
-			scx_move(BPF_FOR_EACH_ITER, p,
-				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu_for(p));
+			scx_move(BPF_FOR_EACH_ITER, p, local_queue(cpu_for(p)));
 		else if (is_overdue(p, t, now_j) || is_dying(p))
 			lift(BPF_FOR_EACH_ITER, p, t);
 		else if (dsq < SHARD_QUEUES && limit_debt(p, t))

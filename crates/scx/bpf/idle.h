@@ -35,17 +35,17 @@ static __always_inline bool core_is_idle(u32 cpu)
 	return true;
 }
 
-/*
- * A CPU that goes, or is not quite back, puts what used up its slice into its local queue when that was the
- * last to run (SCX_OPS_ENQ_LAST), becomes idle, and nobody asks it to look: the thread that switches CPUs off
- * and on waited there for 36 s (6.18 and 7.0).
- */
-static __always_inline void look_at_local(u32 cpu)
+/* Wakes an idle CPU for what waits in this queue: it does not look by itself. */
+static __always_inline void wake_for(u64 queue, u32 cpu)
 {
-	if (scx_bpf_dsq_nr_queued(SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu) > 0)
+	if (scx_bpf_dsq_nr_queued(queue) > 0)
 		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
 }
 
+/*
+ * While a CPU is being switched off or on, 6.18 and 7.0 leave a task in its local queue and let it go idle: with
+ * SCX_OPS_ENQ_LAST that is where the last task goes when its slice ends. Nobody else wakes the CPU then.
+ */
 static __always_inline void becomes_idle(u32 cpu)
 {
 	struct llc_state *l = llc_of(place_of(cpu)->llc);
@@ -55,15 +55,14 @@ static __always_inline void becomes_idle(u32 cpu)
 	c->idle_since_ns = scx_now();
 	settle_left(c);
 	if (!c->online) {
-		look_at_local(cpu);
+		wake_for(local_queue(cpu), cpu);
 		return;
 	}
 	set_bit(l->idle, at);
 	if (smt_active && !l->has_idle_cores && core_is_idle(cpu))
 		l->has_idle_cores = 1;
 	/* A task that came to its queue meanwhile sees the bit, or is seen here. */
-	if (scx_bpf_dsq_nr_queued(cpu) > 0)
-		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
+	wake_for(cpu, cpu);
 }
 
 static __always_inline void ends_idle(u32 cpu)
@@ -136,7 +135,7 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 static __always_inline void rescue(u32 cpu)
 {
 	if (runs_idle_task(cpu))
-		look_at_local(cpu);
+		wake_for(local_queue(cpu), cpu);
 	if (!is_active(cpu) && scx_bpf_dsq_nr_queued(cpu) > 0)
 		send_home(cpu, cpu);
 }

@@ -234,8 +234,7 @@ static __noinline int send_home(u64 dsq, u32 cpu)
 	bpf_for_each(scx_dsq, p, dsq, 0)
 	{
 		if (cpu_for(p) == cpu)
-			scx_move(BPF_FOR_EACH_ITER, p,
-				 SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu);
+			scx_move(BPF_FOR_EACH_ITER, p, local_queue(cpu));
 	}
 	return 0;
 }

@@ -97,7 +97,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	if (p->policy == SCHED_IDLE && nr_running(cpu) == 1)
 		set_bit(llc_of(place_of(cpu)->llc)->sched_idle, place_of(cpu)->position);
 	c->stop_at_ns = 0;
-	if (c->unasked && c->online && !scx_bpf_dsq_nr_queued(SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu))
+	if (c->unasked && c->online && !scx_bpf_dsq_nr_queued(local_queue(cpu)))
 		c->unasked = 0;
 	slot = limit_for(t);
 	if (exits_seen)

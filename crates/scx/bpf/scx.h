@@ -70,6 +70,12 @@ static __always_inline u32 cpu_for(const struct task_struct *p)
 	return bpf_core_field_exists(p->thread_info.cpu) ? p->thread_info.cpu : (u32)scx_bpf_task_cpu(p);
 }
 
+/* The kernel's own queue of this CPU. */
+static __always_inline u64 local_queue(u32 cpu)
+{
+	return SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu;
+}
+
 static __always_inline u64 scx_now(void)
 {
 	return bpf_ksym_exists(scx_bpf_now) ? scx_bpf_now() : bpf_ktime_get_ns();
