@@ -49,54 +49,6 @@ static __always_inline void own_check(const struct world *w, const struct allowe
 		pick->rule = world_usable(w, pick->cpu) ? POLICY_RULE_OWN : POLICY_RULE_OWN_BUSY;
 }
 
-/*
- * The kernel's own halves are the scheduler's functions here, each of which the verifier
- * looks at once: inlined into the file they are too much for it. Of `t` they see the features.
- */
-#define OWN_WAKEUP(t, cpu, how, now)                                                    \
-	{                                                                                \
-		.features = (t)->features,                                               \
-		.now_j = (now),                                                          \
-		.this_cpu = (cpu),                                                       \
-		.flags = (how),                                                          \
-	}
-
-static __always_inline void own_select_target(struct world *w, const struct policy_tunables *t,
-					      const struct policy_task *p,
-					      struct policy_task *waker, u32 this_cpu, u32 flags,
-					      u64 now_j, struct policy_pick *pick)
-{
-	struct wakeup wakeup = OWN_WAKEUP(t, this_cpu, flags, now_j);
-
-	choose_target((struct policy_task *)p, waker, (struct allowed_set *)w->allowed, &wakeup,
-		      pick);
-}
-
-static __always_inline void own_select_idle(struct world *w, const struct policy_tunables *t,
-					    struct policy_task *p, struct policy_task *waker,
-					    u32 this_cpu, u32 flags, u64 now_j,
-					    struct policy_pick *pick)
-{
-	struct wakeup wakeup = OWN_WAKEUP(t, this_cpu, flags, now_j);
-
-	choose_idle(p, waker, (struct allowed_set *)w->allowed, &wakeup, pick);
-}
-
-static __always_inline struct policy_pick
-own_select_cpu(struct world *w, const struct policy_tunables *t, struct policy_task *p,
-	       struct policy_task *waker, u32 this_cpu, u32 flags, u64 now_j)
-{
-	struct policy_pick pick = {};
-
-	own_select_target(w, t, p, waker, this_cpu, flags, now_j, &pick);
-	own_select_idle(w, t, p, waker, this_cpu, flags, now_j, &pick);
-	return pick;
-}
-
-#define policy_select_target own_select_target
-#define policy_select_idle own_select_idle
-#define policy_select_cpu own_select_cpu
-
 /* Names that a file may use for itself. */
 #undef COUNT
 #undef LINE

@@ -24,8 +24,9 @@ macro_rules! sources {
 }
 
 /// The scheduler's own sources, as [`POLICY_SOURCES`].
-const BPF_SOURCES: [(&str, &str); 16] = sources!(
+const BPF_SOURCES: [(&str, &str); 17] = sources!(
     "crates/scx/bpf/bandwidth.h",
+    "crates/scx/bpf/choose.h",
     "crates/scx/bpf/clock.h",
     "crates/scx/bpf/debt.h",
     "crates/scx/bpf/decision.h",
