@@ -52,6 +52,7 @@
 #define POLICY_SIS_FILTER (1ull << 45)
 #define POLICY_PIPE_WAKE_FREED (1ull << 50)
 #define POLICY_THROTTLE_EXIT (1ull << 51)
+#define POLICY_RECENT_PREV (1ull << 52)
 
 struct policy_tunables {
 	u64 features;

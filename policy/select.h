@@ -36,6 +36,12 @@ POLICY_INLINE u32 policy_select_idle_smt(struct world *w, const struct policy_ta
 	return POLICY_NONE;
 }
 
+/* Is a wakee's previous CPU its recently used one? v5.13 has that of its last wake-up as waker. */
+POLICY_INLINE bool policy_notes_prev(const struct policy_tunables *t)
+{
+	return policy_has(t, POLICY_RECENT_PREV) || !policy_scan_by_cost(t);
+}
+
 /* select_idle_sibling(): an idle CPU near target, or target itself. */
 POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct policy_tunables *t,
 					     struct policy_task *p, const struct policy_task *waker,
@@ -46,6 +52,7 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 	u32 llc = world_llc(w, target), cpu;
 	bool prev_near = world_llc(w, prev) == llc, has_idle_cores = false;
 	bool v513 = policy_scan_by_cost(t), clusters = policy_clusters(w, t);
+	bool notes_prev = policy_notes_prev(t);
 	/* Idle, but in another cluster than the target. */
 	u32 kept_prev = POLICY_NONE, kept_recent = POLICY_NONE;
 
@@ -68,8 +75,8 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 	    (v513 || (flags & POLICY_WAKE_IN_TASK)) && prev == this_cpu && world_nr_running(w, this_cpu) <= 1)
 		return policy_picked(pick, prev, POLICY_RULE_KTHREAD);
 	if (policy_has(t, POLICY_RECENT_USED_CPU)) {
-		/* Since v5.15 at every try; before only when the CPU is taken. */
-		if (!v513)
+		/* With RECENT_PREV at every try; before only when the CPU is taken. */
+		if (notes_prev)
 			p->recent_used_cpu = prev;
 		if (recent != prev && recent != target && world_llc(w, recent) == llc) {
 			pick->tested++;
@@ -147,7 +154,7 @@ POLICY_INLINE void policy_select_idle(struct world *w, const struct policy_tunab
 					       now_j, pick);
 	/* v5.13 notes where the waker runs, for the day when it is woken itself. */
 	if (pick->affine && waker && policy_has(t, POLICY_RECENT_USED_CPU) &&
-	    policy_scan_by_cost(t))
+	    !policy_notes_prev(t))
 		waker->recent_used_cpu = this_cpu;
 }
 

@@ -76,6 +76,7 @@ pub mod bits {
         SIS_FILTER = 45, "Search only CPUs that have gone idle since a search last found none", "mail of 2022-09-09, Improve scan efficiency of SIS, v5 3/5 to 5/5";
         PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
         THROTTLE_EXIT = 51, "A throttled task runs on in the kernel until it returns to user mode", "v6.18, commit e1fad12dcb66";
+        RECENT_PREV = 52, "Note the previous CPU as the recently used one at each wakeup, not that of the last wakeup made", "v5.15, commit 89aafd67f28c";
     }
 }
 pub use bits::FEATURES;
@@ -104,6 +105,7 @@ const PLACEMENT: u64 = bits::WA_IDLE
     | bits::WA_WEIGHT
     | bits::WA_BIAS
     | bits::RECENT_USED_CPU
+    | bits::RECENT_PREV
     | bits::SIS_UTIL
     | bits::UTIL_EST
     | bits::TTWU_QUEUE
@@ -135,6 +137,19 @@ pub const BASELINES: &[Baseline] = &[
             | bits::WA_BIAS
             | bits::RECENT_USED_CPU
             | bits::SIS_PROP
+            | bits::TTWU_QUEUE_ON_CPU
+            | bits::UTIL_EST,
+    },
+    Baseline {
+        name: "v5.15",
+        about: "Linux 5.15 to 5.19: idle search bounded by aged idle time (baseline of SIS_UTIL)",
+        features: CFS
+            | bits::WA_IDLE
+            | bits::WA_BIAS
+            | bits::RECENT_USED_CPU
+            | bits::RECENT_PREV
+            | bits::SIS_PROP
+            | bits::SIS_AGE
             | bits::TTWU_QUEUE_ON_CPU
             | bits::UTIL_EST,
     },

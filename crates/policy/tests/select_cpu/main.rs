@@ -130,6 +130,7 @@ fn every_kernel_is_met_on_ten_thousand_machines() {
         "v4.5 +SIS_FIRST",
         "v5.13",
         "v5.13 +SIS_AGE",
+        "v5.15",
         "v6.2",
         "v6.2 +SIS_SHORT",
         "v6.2 +SIS_SHORT_V4",

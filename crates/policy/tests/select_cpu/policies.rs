@@ -7,7 +7,7 @@ use crate::machine::Dice;
 use crate::variants::Scan;
 
 /// Every feature that placement asks for.
-const PLACEMENT: [u64; 21] = [
+const PLACEMENT: [u64; 22] = [
     bits::WA_IDLE,
     bits::WA_WEIGHT,
     bits::WA_EFFECTIVE_LOAD,
@@ -18,6 +18,7 @@ const PLACEMENT: [u64; 21] = [
     bits::SIS_PROP,
     bits::SIS_AGE,
     bits::RECENT_USED_CPU,
+    bits::RECENT_PREV,
     bits::TTWU_QUEUE,
     bits::TTWU_QUEUE_ON_CPU,
     bits::TTWU_QUEUE_IDLE,

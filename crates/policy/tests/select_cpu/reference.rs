@@ -262,6 +262,7 @@ impl Reference<'_> {
             _ => self.select_idle_sibling(prev, target),
         };
         if era == Era::V513
+            && !self.tunables.has(bits::RECENT_PREV)
             && want_affine
             && self.tunables.has(bits::RECENT_USED_CPU)
             && let Some(waker) = self.wakeup.waker
@@ -365,7 +366,7 @@ impl Reference<'_> {
         }
         let recent = self.wakee().history.recent_used_cpu;
         let tries_recent = self.tunables.has(bits::RECENT_USED_CPU);
-        if tries_recent && !v513 {
+        if tries_recent && (!v513 || self.tunables.has(bits::RECENT_PREV)) {
             self.machine.tasks[self.wakeup.wakee].history.recent_used_cpu = prev;
         }
         if tries_recent && recent != prev && recent != target && self.share_cache(recent, target) {
