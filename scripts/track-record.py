@@ -16,6 +16,9 @@ import sys
 IDLE_PCT = (5, 60)
 GAIN = (1.05, 1.20)
 MOVED, COLLAPSE = 0.05, 2.0
+# Of 115, 103 and 120 such changes under three states of the model the median was 1.4, 1.8 and 0.7%, with
+# a standard error of about 1: kept, so that predictions do not follow its chance.
+MOVED_PCT = 1.4
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "crates/study/src/judge/tracked.rs"
 PAGE, MARK = ROOT / "docs/reading-results.md", "<!-- track-record -->"
@@ -32,8 +35,9 @@ pub(super) const GAIN: [f64; 2] = [{GAIN[0]:.2f}, {GAIN[1]:.2f}];
 pub(super) const MOVED: f64 = {MOVED};
 /// The model knows the direction of a change by this factor even so.
 pub(super) const COLLAPSE: f64 = {COLLAPSE};
+/// Median published change, in percent, of predictions of 5% to 100% that come with migrations.
+pub(super) const MOVED_PCT: f64 = {MOVED_PCT};
 
-/// The published changes of a class.
 pub(super) struct Class {{
     pub(super) rows: usize,
     pub(super) hits: usize,
@@ -108,8 +112,6 @@ def main():
     median = 100 * math.expm1(quantile([r.towards_run for r in moved], 0.5))
     code = "//! Written by scripts/track-record.py; not edited by hand.\n\n"
     code += BOUNDS
-    code += "/// Median published change, in percent, of predictions of 5% to 100% that come with migrations.\n"
-    code += f"pub(super) const MOVED_PCT: f64 = {median:.1f};\n\n"
     code += f"/// From {len(rows)} published changes of {tables} tables: by idle time, then by size.\n"
     code += "#[rustfmt::skip]\npub(super) const CLASSES: [[Class; 3]; 3] = [\n"
     page = "\n| CPUs idle before | predicted change | published changes | 8 of 10 lay in | hits | no change |\n"

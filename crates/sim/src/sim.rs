@@ -34,6 +34,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) tasks: TaskVec<Task>,
     pub(crate) work: Work<'a>,
     pub(crate) balancer: Balancer,
+    /// CPUs that have become busy or idle, and when others see it.
+    pub(crate) unseen: Vec<(Ns, CpuId)>,
     /// Shared wake queues (SWQUEUE).
     pub(crate) shared_queues: Option<Box<SharedQueues>>,
     /// Task groups with quotas, if there are any.

@@ -58,6 +58,7 @@ impl<'a> Sim<'a> {
             bandwidth,
             followers: Followers::default(),
             file: ByFile::new(policy),
+            unseen: Vec::new(),
             chance: Chance::new(spec.seed, machine.cost.noise),
             measured: Measured::new(program),
             world,

@@ -91,6 +91,7 @@ impl<'a> Sim<'a> {
             bandwidth: self.bandwidth.clone(),
             followers: Followers::default(),
             file: None,
+            unseen: self.unseen.clone(),
             chance: self.chance.clone(),
             measured: self.measured.clone(),
         }

@@ -12,7 +12,12 @@ use crate::sim::Sim;
 impl Sim<'_> {
     /// Switches to the idle task and selects an idle state.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId, toll: Toll) {
-        self.set_available_idle(cpu, true);
+        let dequeued = self.after(cpu, toll);
+        if dequeued > self.now {
+            self.seen_from(cpu, dequeued);
+        } else {
+            self.set_available_idle(cpu, true);
+        }
         let hot = self.note_idle_core(cpu);
         let to_timer = self.agenda.next_timer().saturating_sub(self.now);
         let c = &mut self.cpus[cpu];
@@ -59,8 +64,11 @@ impl Sim<'_> {
         // The mask shares a line with has_idle_cores.
         let mut writes = filters && self.world.join_filter(cpu);
         if !self.world.has_idle_cores(llc) {
-            let whole =
-                self.world.smt_cpus(cpu).iter().all(|&s| self.world.available_idle(CpuId::from(s)));
+            let whole = self
+                .world
+                .smt_cpus(cpu)
+                .iter()
+                .all(|&s| CpuId::from(s) == cpu || self.world.available_idle(CpuId::from(s)));
             if whole {
                 writes = true;
                 self.world.set_has_idle_cores(llc, true);

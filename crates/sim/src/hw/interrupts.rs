@@ -104,6 +104,11 @@ impl Sim<'_> {
         let mut list = std::mem::take(&mut self.cpus[cpu].wake_list);
         let mut toll = self.activate(cpu, list[0], cpu, self.now);
         self.cpus[cpu].lock.release(self.now + toll.stall);
+        // nr_running follows the wait for load_avg's line.
+        if toll.stall != 0 {
+            self.set_available_idle(cpu, true);
+            self.seen_from(cpu, self.now + toll.stall);
+        }
         for &task in &list[1..] {
             toll += self.enqueue_woken(cpu, task, cpu, self.now + toll.stall);
         }

@@ -244,7 +244,7 @@ impl Sim<'_> {
     fn push_running(&mut self, src: CpuId, dst: CpuId) -> bool {
         let Some(task) = self.world.curr(src).some() else { return false };
         if self.cpus[src].step != Step::Op
-            || !self.world.available_idle(dst)
+            || !self.is_free(dst)
             || !self.world.allows(self.world.task(task).affinity, dst)
         {
             return false;

@@ -15,4 +15,5 @@ pub(crate) mod schedule;
 pub(crate) mod sums;
 pub(crate) mod swqueue;
 pub(crate) mod throttle;
+pub(crate) mod visible;
 pub(crate) mod wakeup;

@@ -1,7 +1,7 @@
 //! try_to_wake_up() in kernel order: wait for the wakee to be switched out, select a CPU, and
-//! enqueue it there, directly under that CPU's lock or through its wake list. Selection takes time,
-//! during which the selected CPU still looks idle to every other waker: the race that the SIS_SHORT
-//! patch describes.
+//! enqueue it there, directly under that CPU's lock or through its wake list. Both take time, during
+//! which the selected CPU still looks idle to every other waker (visible.rs): the race that the
+//! SIS_SHORT patch describes.
 
 use reveille_machine::Distance;
 use reveille_measure::Ns;
@@ -87,12 +87,15 @@ impl Sim<'_> {
         }
         let mut pick = Pick::default();
         let toll = self.decide(cpu, wakee, 0, &mut pick);
-        self.queue_wakee(cpu, wakee, &pick, toll)
+        let toll = self.queue_wakee(cpu, wakee, &pick, toll);
+        self.set_available_idle(pick.cpu, false);
+        toll
     }
 
     /// Asks the policy, and charges for the CPUs scanned.
     #[inline(always)]
     fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32, pick: &mut Pick) -> Toll {
+        self.see();
         let waker = self.world.curr(cpu);
         *pick = self.select_cpu(wakee, waker, cpu, flags);
         // A search of another LLC reads that LLC's shared lines, and a line of each CPU.
@@ -164,8 +167,7 @@ impl Sim<'_> {
     fn queue_wakee(&mut self, cpu: CpuId, wakee: TaskId, pick: &Pick, mut toll: Toll) -> Toll {
         let dst = pick.cpu;
         self.count_wakeup(cpu, dst);
-        if !matches!(pick.rule(), Rule::Target | Rule::Short | Rule::OwnBusy)
-            && !self.world.available_idle(dst)
+        if !matches!(pick.rule(), Rule::Target | Rule::Short | Rule::OwnBusy) && !self.is_free(dst)
         {
             self.measured.counters.stacked_wakeups += 1;
         }
@@ -235,11 +237,16 @@ impl Sim<'_> {
         let wait = c.lock.acquire(cpu, when, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         let lines = if cpu == dst { 0 } else { self.hw.near.remote_enqueue(dst, cpu) };
+        let looks_idle = cpu != dst && self.world.available_idle(dst);
         let told = self.activate(cpu, wakee, dst, when + wait + lines);
         let work = self.hw.enqueue_work();
         let stall = lines + told.stall;
         let hold = self.cpus[cpu].stretch(work + told.cost) + stall;
         self.cpus[dst].lock.release(when + wait + hold);
+        if looks_idle {
+            self.set_available_idle(dst, true);
+            self.seen_from(dst, when + wait + hold);
+        }
         Toll { stall: wait + stall, cost: work + told.cost }
     }
 
