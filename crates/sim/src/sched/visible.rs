@@ -29,6 +29,14 @@ impl Sim<'_> {
         }
     }
 
+    /// Balancing looks as well, where for a tick or longer no wakeup has.
+    pub(crate) fn see_what_nobody_asked_for(&mut self) {
+        let old = self.now.saturating_sub(self.rules.tick_ns);
+        if self.unseen.iter().any(|&(at, _)| at <= old) {
+            self.see();
+        }
+    }
+
     /// idle_cpu(): is the idle task current, with nothing queued and no wakeup pending?
     #[inline]
     pub(crate) fn is_free(&self, cpu: CpuId) -> bool {
