@@ -11,6 +11,7 @@ use crate::followers::Follower;
 use crate::hw::clock::NEVER;
 use crate::hw::cpu::{Step, Toll};
 use crate::rq::groups::GroupMoment;
+use crate::rq::pelt::Decay;
 use crate::sim::Sim;
 use crate::together::Together;
 
@@ -39,6 +40,12 @@ impl<'a> Sim<'a> {
     pub(crate) fn go_on(mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<Ran<'a>, SimError> {
         let mut together = Together::default();
         if !self.warmed_up {
+            let settled = self.balancer.settled_ns;
+            if self.now < settled {
+                let early = self.advance_to(settled, stop, &mut together);
+                self.unless_file_fails(early)?;
+            }
+            self.rules.decay = Decay::new();
             let warm = self.advance_to(spec.warmup_ns, stop, &mut together);
             self.unless_file_fails(warm)?;
             self.forget();

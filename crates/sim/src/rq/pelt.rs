@@ -14,15 +14,33 @@ const HALF_LIFE_WINDOWS: f64 = 32.0;
 /// After this many windows nothing is left (63 half-lives).
 const MAX_WINDOWS: Ns = 2016;
 
-/// Decay factors of whole windows.
+/// Half-lives after which a start is forgotten: 2% are left.
+const FORGOTTEN_HALF_LIVES: f64 = 6.0;
+
+/// Averages move at most so much faster in warm-up.
+const MAX_SPEED: f64 = 8.0;
+
+/// Decay factors: of whole windows, and the rate within one.
 #[derive(Clone)]
 pub(crate) struct Decay {
     windows: Vec<f64>,
+    rate: f64,
 }
 
 impl Decay {
+    /// As in the kernel.
     pub(crate) fn new() -> Decay {
-        let y = 0.5f64.powf(1.0 / HALF_LIFE_WINDOWS);
+        Decay::at_speed(1.0)
+    }
+
+    /// So fast that averages have forgotten their start within `time`, as a run of minutes has.
+    pub(crate) fn forgetting_within(time: Ns) -> Decay {
+        let needed = FORGOTTEN_HALF_LIVES * HALF_LIFE_WINDOWS * WINDOW_NS as f64;
+        Decay::at_speed((needed / time as f64).clamp(1.0, MAX_SPEED))
+    }
+
+    fn at_speed(speed: f64) -> Decay {
+        let y = 0.5f64.powf(speed / HALF_LIFE_WINDOWS);
         let mut factor = 1.0;
         let windows = (0..=MAX_WINDOWS)
             .map(|_| {
@@ -31,30 +49,30 @@ impl Decay {
                 now
             })
             .collect();
-        Decay { windows }
+        let half_life_ns = HALF_LIFE_WINDOWS * WINDOW_NS as f64;
+        Decay { windows, rate: speed * std::f64::consts::LN_2 / half_life_ns }
     }
 
     /// What is left of an average after `delta` ns.
     #[inline]
     pub(crate) fn factor(&self, delta: Ns) -> f64 {
-        if delta < WINDOW_NS { within_window(delta) } else { self.over_windows(delta) }
+        if delta < WINDOW_NS { self.within_window(delta) } else { self.over_windows(delta) }
     }
 
     #[inline(never)]
     fn over_windows(&self, delta: Ns) -> f64 {
         let windows = self.windows.get((delta / WINDOW_NS) as usize);
-        windows.map_or(0.0, |windows| windows * within_window(delta % WINDOW_NS))
+        windows.map_or(0.0, |windows| windows * self.within_window(delta % WINDOW_NS))
     }
-}
 
-/// What is left of an average after less than a window: as x <= 0.022, the cubic term ends the series
-/// at 1e-8.
-#[inline]
-fn within_window(delta: Ns) -> f64 {
-    const RATE: f64 = std::f64::consts::LN_2 / (HALF_LIFE_WINDOWS * WINDOW_NS as f64);
-    // Signed: x86-64 converts that in one instruction.
-    let x = delta as i64 as f64 * RATE;
-    1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0)))
+    /// What is left of an average after less than a window: as x <= 0.022, the cubic term ends the
+    /// series at 1e-8 (in warm-up at 4e-5).
+    #[inline]
+    fn within_window(&self, delta: Ns) -> f64 {
+        // Signed: x86-64 converts that in one instruction.
+        let x = delta as i64 as f64 * self.rate;
+        1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0)))
+    }
 }
 
 /// Averages of one task or one CPU's queue, valid at `at`.
@@ -120,6 +138,16 @@ mod tests {
         let exact = 0.5f64.powf(12_345_678.0 / (32.0 * WINDOW_NS as f64));
         assert!((decay.factor(12_345_678) - exact).abs() < 1e-8);
         assert_eq!(decay.factor(Ns::MAX / 2), 0.0);
+    }
+
+    #[test]
+    fn in_warm_up_the_start_is_forgotten() {
+        for (time, left) in [(60_000_000, 0.015..0.016), (1_000_000_000, 0.0..1e-6)] {
+            let start = Decay::forgetting_within(time).factor(time);
+            assert!(left.contains(&start), "{start} left after {time} ns");
+        }
+        assert_eq!(Decay::forgetting_within(Ns::MAX).factor(123_456), Decay::new().factor(123_456));
+        assert!(Decay::forgetting_within(1).factor(WINDOW_NS - 1) > 0.8);
     }
 
     #[test]
