@@ -83,6 +83,7 @@ def arguments():
     add("--append", default="", metavar="TEXT", help="more for the kernel's command line")
     add("--allow", action="append", default=[], metavar="REGEX",
         help="lines of the kernel's log that are expected and no complaint; may be repeated")
+    add("--plugin", metavar="FILE[,NAME=VALUE...]", help="a plugin of QEMU")
     add("--icount", type=int, nargs="?", const=1, choices=[1, 2, 4, 8, 16], metavar="NS",
         help="an instruction is one nanosecond of guest time, or so many; one CPU runs at a time: "
              "slow, and the same on every run")
@@ -147,6 +148,8 @@ def command(args, guest_kernel, initrd, results):
                       f"shift={args.icount.bit_length() - 1},sleep=off"]
     else:
         append.append(f"HOST_CPUS={os.cpu_count()}")
+    if args.plugin:
+        accelerate += ["-plugin", args.plugin]
     return [
         "qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", "pc", *accelerate,

@@ -160,7 +160,10 @@ cost_model! {
     cold_socket_ns: Time, "Cache refill of a task with a small working set that last ran under another cache of this socket.";
     cold_remote_ns: Time, "Cache refill of a task with a small working set that last ran on another socket.";
     handoff_lines: Count, "Cache lines (task, entity, wait queue) that a wakee pulls in when it runs on another CPU than its waker.";
-    channel_lines: Count, "Cache lines besides its lock (head and tail, descriptor, data) that a channel moves to the CPU that sends or receives next.";
+    pipe_lines: Count, "Cache lines besides its lock (head and tail, descriptor, data) that a pipe moves to the CPU that writes or reads next; only those whose transfer nothing hides.";
+    unix_lines: Count, "The same of a Unix socket.";
+    udp_lines: Count, "The same of a UDP socket.";
+    tcp_lines: Count, "The same of a TCP connection.";
     remote_enqueue_lines: Count, "Cache lines (runqueue, timeline, entities, load) that an enqueue on another CPU's runqueue moves besides its lock.";
     ttwu_ns: Time, "Fixed part of try_to_wake_up: wakee lock, state check, prologue of the CPU selection.";
     enqueue_ns: Time, "Enqueue of a task on a runqueue and the preemption check, lines local.";

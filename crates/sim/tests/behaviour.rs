@@ -276,12 +276,12 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     let text = "channels = { there = \"pipe\", back = \"pipe\" }\n\
          [[task]]\nname = \"a\"\nprogram = [{ run = \"20us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
          [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"20us\" }, { send = \"back\" }]\n";
-    let message = near.cost.handoff_lines + 2 * (near.cost.channel_lines + 1);
+    let message = near.cost.handoff_lines + 2 * (near.cost.pipe_lines + 1);
     for (edits, lines) in [
         // The list's head and the pending flag.
         ("-AUTOGROUP", message + 2),
-        // The lock to the waker and back, and the lines of the runqueue.
-        ("-AUTOGROUP -TTWU_QUEUE", message + 2 + near.cost.remote_enqueue_lines),
+        // The lock and the lines of the runqueue, to the waker and back.
+        ("-AUTOGROUP -TTWU_QUEUE", message + 2 * (1 + near.cost.remote_enqueue_lines)),
     ] {
         let cost = |machine: &Machine| {
             let result = run(machine, &program(text, 1), &policy(edits), 20 * MS, 200 * MS);

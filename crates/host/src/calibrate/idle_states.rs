@@ -131,7 +131,7 @@ fn lightest(
         + found.now("switch_idle_ns");
     let syscall = found.now("syscall_ns");
     // Sender and receiver each fetch the pipe's lock and lines from the other.
-    let pipe_lines = line * (2.0 * (1.0 + found.now("channel_lines").mid));
+    let pipe_lines = line * (2.0 * (1.0 + found.now("pipe_lines").mid));
     let exit = |hop: &str, send: &str, receive: &str, lines: Value| {
         // Half of the receiving call runs after the wakeup.
         let ends = (syscall + found.now(send)) + (syscall + found.now(receive)) * 0.5 + lines;
@@ -142,7 +142,7 @@ fn lightest(
     let told = if polling { "1 line" } else { "ipi_flight" };
     let how = format!(
         "mean of futex_hop_{place} and pipe_hop_{place}, each less its send and half its receipt \
-         (by pipe also 2 x (1 + channel_lines) lines), \
+         (by pipe also 2 x (1 + pipe_lines) lines), \
          ttwu, 2 scan_cpu, wakelist, 2 + handoff_lines lines, {told}, enqueue{}, switch_idle",
         if grouped > 0.0 { ", group_level" } else { "" }
     );

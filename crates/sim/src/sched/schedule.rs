@@ -50,11 +50,20 @@ impl Sim<'_> {
         }
     }
 
+    /// Takes the CPU's own runqueue lock. What another CPU has touched meanwhile comes back from
+    /// there: as many lines as its enqueue had moved.
+    fn take_own_queue(&mut self, cpu: CpuId) -> Ns {
+        let lock = &mut self.cpus[cpu].lock;
+        let owner = lock.owner();
+        let wait = lock.acquire(cpu, self.now, self.hw.near.lines());
+        self.measured.counters.lock_wait_ns += wait;
+        if owner == cpu { wait } else { wait + self.hw.near.remote_enqueue(owner, cpu) }
+    }
+
     /// The current task blocks: dequeue, then the next task or idle.
     pub(crate) fn block(&mut self, cpu: CpuId) {
         let task = self.world.curr(cpu);
-        let wait = self.cpus[cpu].lock.acquire(cpu, self.now, self.hw.near.lines());
-        self.measured.counters.lock_wait_ns += wait;
+        let wait = self.take_own_queue(cpu);
         self.update_curr(cpu);
         self.advance_cpu(cpu);
         // No delayed dequeue in a group with a limit: a throttled queue must be empty.
@@ -145,6 +154,9 @@ impl Sim<'_> {
             return self.run_none(cpu, prev, toll);
         };
         self.measured.counters.context_switches += u64::from(prev != Some(task));
+        if self.cpus[cpu].lock.owner() != cpu {
+            toll.stall += self.take_own_queue(cpu);
+        }
         // After idle, the runqueue clock is updated again after the enqueue, so its waits are not
         // charged to any task; between two tasks they are charged to the next one.
         let c = &mut self.cpus[cpu];

@@ -20,6 +20,8 @@ pub(crate) struct MessageCost {
     pub(crate) receive_locked: Ns,
     /// Extra of a receipt for each message that is still queued.
     pub(crate) receive_queued: Ns,
+    /// Lines besides the lock's that a message moves between CPUs, at either end.
+    pub(crate) lines: Ns,
 }
 
 /// By kind of channel, and for futexes.
@@ -29,15 +31,13 @@ pub(crate) struct MessageCosts {
     of_kind: [MessageCost; 4],
     pub(crate) futex: MessageCost,
     pub(crate) syscall: Ns,
-    /// Lines besides the lock's that a message moves between CPUs.
-    pub(crate) lines: Ns,
     copy_kib: Ns,
 }
 
 impl MessageCosts {
     pub(crate) fn new(cost: &CostModel) -> MessageCosts {
         let syscall = Ns::from(cost.syscall_ns);
-        let message = |send: u32, receive: u32| {
+        let message = |send: u32, receive: u32, lines: u32| {
             let (send, whole) = (Ns::from(send), syscall + Ns::from(receive));
             MessageCost {
                 send: syscall + send,
@@ -47,6 +47,7 @@ impl MessageCosts {
                 receive_end: whole - whole / 2,
                 receive_locked: 0,
                 receive_queued: 0,
+                lines: Ns::from(lines),
             }
         };
         let of_kind = [ChannelKind::Pipe, ChannelKind::Udp, ChannelKind::Tcp, ChannelKind::Unix]
@@ -55,20 +56,19 @@ impl MessageCosts {
                 ChannelKind::Pipe => MessageCost {
                     send_locked: Ns::from(cost.pipe_write_ns),
                     receive_locked: Ns::from(cost.pipe_read_ns),
-                    ..message(cost.pipe_write_ns, cost.pipe_read_ns)
+                    ..message(cost.pipe_write_ns, cost.pipe_read_ns, cost.pipe_lines)
                 },
-                ChannelKind::Udp => message(cost.udp_send_ns, cost.udp_recv_ns),
-                ChannelKind::Tcp => message(cost.tcp_send_ns, cost.tcp_recv_ns),
+                ChannelKind::Udp => message(cost.udp_send_ns, cost.udp_recv_ns, cost.udp_lines),
+                ChannelKind::Tcp => message(cost.tcp_send_ns, cost.tcp_recv_ns, cost.tcp_lines),
                 ChannelKind::Unix => MessageCost {
                     receive_queued: Ns::from(cost.unix_queued_ns),
-                    ..message(cost.unix_send_ns, cost.unix_recv_ns)
+                    ..message(cost.unix_send_ns, cost.unix_recv_ns, cost.unix_lines)
                 },
             });
         MessageCosts {
             of_kind,
-            futex: message(cost.futex_wake_ns, cost.futex_wait_ns),
+            futex: message(cost.futex_wake_ns, cost.futex_wait_ns, 0),
             syscall,
-            lines: Ns::from(cost.channel_lines),
             copy_kib: Ns::from(cost.copy_kib_ns),
         }
     }

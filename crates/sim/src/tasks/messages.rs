@@ -30,7 +30,7 @@ impl Sim<'_> {
         }
         let (cost, copy) = (messages.of(channel.kind), messages.copy(bytes));
         let locked = c.stretch(cost.send_locked + copy);
-        let wait = channel.taken_by(cpu, self.now, &self.hw.near, messages.lines, locked);
+        let wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
         (wait, copy + if t.resumed { cost.send_again } else { cost.send })
     }
 
@@ -87,7 +87,7 @@ impl Sim<'_> {
             work += cost.receive_begin + cost.receive_end;
         }
         let locked = c.stretch(cost.receive_locked);
-        let wait = channel.taken_by(cpu, self.now, &self.hw.near, messages.lines, locked);
+        let wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
         let received = channel.receive(t.slept);
         if !discard {
             work += messages.copy(received.bytes);

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# How many cache lines a message moves between two CPUs, counted in an emulator (tests/vm/lines):
+# lines.sh [--functions] [KERNEL]. Lines of the wakeup are those that every kind of channel moves in the
+# same functions; the rest are the channel's. Prints means per message; --functions lists where. A
+# busy host adds some.
+set -eu -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+ROUNDS=400
+functions=
+[ "${1:-}" = --functions ] && functions=$1 && shift
+kernel=${1:-}
+
+fail() {
+    printf 'lines: FAILED: %s\n' "$*" >&2
+    exit 1
+}
+scripts/need.sh python3 cc strip qemu busybox bpftool zstd || fail "the tools named above are missing"
+work=target/vm/lines
+mkdir -p $work
+flags=(-O2 -std=gnu11 -Wall -Wextra -Werror)
+cc "${flags[@]}" -shared -fPIC tests/vm/lines/count.c -o $work/count.so || fail "count.c does not compile"
+cc "${flags[@]}" -static tests/vm/lines/exchange.c -o $work/exchange || fail "exchange.c does not compile"
+rm -rf $work/out
+tests/vm/boot.py ${kernel:+--kernel "$kernel"} --smp sockets=1,cores=2,threads=1 --memory 1G --timeout 900 \
+    --plugin "$PWD/$work/count.so,out=$PWD/$work/counted" --program $work/exchange --append "ROUNDS=$ROUNDS" \
+    --script tests/vm/tests/lines.sh --out $work/out >$work/log 2>&1 || fail "see $work/log"
+
+python3 - $work $ROUNDS "$functions" <<'TABLE'
+import bisect, collections, sys
+
+KINDS = ["pipe", "unix", "udp", "tcp"]
+work, rounds, functions = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+
+symbols = sorted((int(address, 16), name) for address, _, name, *_ in
+                 map(str.split, open(f"{work}/out/kallsyms", encoding="utf-8")))
+starts = [address for address, _ in symbols]
+
+
+def function(address):
+    if address < 1 << 63:
+        return "(user)"
+    return symbols[bisect.bisect_right(starts, address) - 1][1]
+
+
+windows = []
+for line in open(f"{work}/counted", encoding="utf-8"):
+    if line == "window\n":
+        windows.append(collections.Counter())
+    else:
+        address, moved = line.split()
+        # Two messages a round.
+        windows[-1][function(int(address, 16))] += int(moved) / rounds / 2
+if len(windows) != 2 * len(KINDS) + 1:
+    sys.exit(f"lines: FAILED: {len(windows)} windows were counted, not {2 * len(KINDS) + 1}")
+apart, together, direct = windows[:len(KINDS)], windows[len(KINDS):-1], windows[-1]
+wakeup = sum(min(far[name] for far in apart) for name in apart[0])
+print("lines per message       all  of the wakeup  of the channel  on one CPU")
+for kind, far, near in zip(KINDS, apart, together):
+    if near.total() > 2:
+        sys.exit(f"lines: FAILED: {kind} moves {near.total():.1f} lines on one CPU")
+    print(f"{kind:16}{far.total():11.1f}{wakeup:15.1f}{far.total() - wakeup:16.1f}{near.total():12.1f}")
+    if functions:
+        for name, n in far.most_common():
+            if n >= 0.05:
+                print(f"    {name:40}{n:6.2f}")
+more = direct.total() - apart[0].total()
+print(f"A waker that enqueues by itself instead of by wake list: {more:.1f} more, there and back.")
+TABLE
