@@ -87,6 +87,8 @@ pub(crate) struct Cpu {
     pub(crate) need_resched: bool,
     /// A NOHZ balance request is pending here.
     pub(crate) nohz_kick: bool,
+    /// Switches to a task, for the age of what a task left in the caches.
+    pub(crate) switches: u32,
     /// Siblings that are not idle.
     pub(crate) busy_siblings: u8,
     /// A task has joined or left the averages since the report.
@@ -137,6 +139,7 @@ impl Cpu {
             activity: Activity::new(0, 0, 0, 0),
             end: NEVER,
             speeds: Speeds::FULL,
+            switches: 0,
             busy_siblings: 0,
             tick_at: NEVER,
             ipi_at: NEVER,

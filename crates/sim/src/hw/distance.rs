@@ -53,12 +53,16 @@ impl Spot {
 const DISTANCES: [Distance; 4] =
     [Distance::Cluster, Distance::Llc, Distance::Socket, Distance::Remote];
 
+/// After this many switches to other tasks nothing of a task is left in the private caches.
+const COLD_AFTER: u32 = 6;
+
 /// Distances within a machine, in the few bytes per CPU that the hot path can afford.
 #[derive(Clone)]
 pub(crate) struct Near {
     spots: CpuVec<Spot>,
     transfer: Transfer,
     cold: [Ns; 6],
+    cold_shared: Ns,
     handoff_lines: Ns,
     remote_enqueue_lines: Ns,
 }
@@ -78,6 +82,7 @@ impl Near {
                 Ns::from(cost.cold_socket_ns),
                 Ns::from(cost.cold_remote_ns),
             ],
+            cold_shared: Ns::from(cost.cold_shared_ns),
             handoff_lines: Ns::from(cost.handoff_lines),
             remote_enqueue_lines: Ns::from(cost.remote_enqueue_lines),
         }
@@ -120,6 +125,13 @@ impl Near {
     #[inline]
     pub(crate) fn cold(&self, from: CpuId, to: CpuId) -> Ns {
         self.cold[self.distance(from, to) as usize]
+    }
+
+    /// Cache refill of a task to which its CPU switches again, this many switches after the last time.
+    /// Two tasks that take turns leave each other's data in the cache.
+    #[inline]
+    pub(crate) fn cold_shared(&self, switches: u32) -> Ns {
+        self.cold_shared * Ns::from(switches.saturating_sub(2).min(COLD_AFTER))
     }
 
     /// Transfer of the task's, wait queue's and message's lines from the waker to a wakee on `to`.

@@ -185,8 +185,12 @@ impl Sim<'_> {
         t.averages.advance(&self.rules.decay, from, false, u64::from(t.se.weight), 1);
         t.place = Place::Running(cpu);
         t.exec_start = from;
-        toll.stall += self.hw.near.cold(t.warm_cpu, cpu);
-        t.warm_cpu = cpu;
+        c.switches = c.switches.wrapping_add(1);
+        toll.stall += match t.warm_cpu == cpu {
+            true => self.hw.near.cold_shared(c.switches.wrapping_sub(t.switched_in)),
+            false => self.hw.near.cold(t.warm_cpu, cpu),
+        };
+        (t.warm_cpu, t.switched_in) = (cpu, c.switches);
         let woken_at = std::mem::take(&mut t.wake_at);
         if woken_at != 0 {
             toll.stall += self.hw.near.handoff(t.waker_cpu, cpu);

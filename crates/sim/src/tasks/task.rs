@@ -70,6 +70,8 @@ pub(crate) struct Task {
     pub(crate) waker_cpu: CpuId,
     /// The CPU on which it executed last: its cache is warm there.
     pub(crate) warm_cpu: CpuId,
+    /// That CPU's count of switches then.
+    pub(crate) switched_in: u32,
     /// Next task that waits for the same thing, or that the same operation wakes.
     pub(crate) next_waiter: TaskId,
     /// First task that its operation still has to wake.
@@ -135,6 +137,7 @@ impl Task {
             wake_at: 0,
             waker_cpu: cpu,
             warm_cpu: cpu,
+            switched_in: 0,
             noted_at: 0,
             spin_until: 0,
             wait_jitter: None,

@@ -25,18 +25,18 @@ pub(super) struct Class {
 #[rustfmt::skip]
 pub(super) const CLASSES: [[Class; 3]; 3] = [
     [
-        Class { rows: 191, hits: 92, null_hits: 97, ratios: (0.870, 1.220) },
-        Class { rows: 18, hits: 8, null_hits: 8, ratios: (0.883, 1.116) },
-        Class { rows: 11, hits: 4, null_hits: 5, ratios: (1.021, 2.620) },
+        Class { rows: 189, hits: 93, null_hits: 94, ratios: (0.862, 1.225) },
+        Class { rows: 20, hits: 6, null_hits: 7, ratios: (0.846, 1.416) },
+        Class { rows: 17, hits: 2, null_hits: 11, ratios: (0.949, 1.738) },
     ],
     [
-        Class { rows: 179, hits: 100, null_hits: 104, ratios: (0.866, 1.122) },
-        Class { rows: 22, hits: 6, null_hits: 11, ratios: (0.925, 1.187) },
-        Class { rows: 24, hits: 8, null_hits: 10, ratios: (0.934, 3.010) },
+        Class { rows: 159, hits: 99, null_hits: 97, ratios: (0.933, 1.121) },
+        Class { rows: 29, hits: 10, null_hits: 16, ratios: (0.914, 1.148) },
+        Class { rows: 22, hits: 11, null_hits: 7, ratios: (0.957, 2.931) },
     ],
     [
-        Class { rows: 470, hits: 349, null_hits: 352, ratios: (0.917, 1.083) },
-        Class { rows: 33, hits: 22, null_hits: 6, ratios: (0.968, 1.327) },
-        Class { rows: 12, hits: 9, null_hits: 0, ratios: (1.127, 1.435) },
+        Class { rows: 478, hits: 354, null_hits: 354, ratios: (0.917, 1.087) },
+        Class { rows: 29, hits: 23, null_hits: 3, ratios: (1.022, 1.339) },
+        Class { rows: 17, hits: 8, null_hits: 4, ratios: (0.987, 1.422) },
     ],
 ];
