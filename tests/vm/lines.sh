@@ -15,6 +15,7 @@ fail() {
     printf 'lines: FAILED: %s\n' "$*" >&2
     exit 1
 }
+[[ $# -le 1 && $kernel != -* ]] || fail "lines.sh [--functions] [KERNEL], not $*"
 scripts/need.sh python3 cc strip qemu busybox bpftool zstd || fail "the tools named above are missing"
 work=target/vm/lines
 mkdir -p $work

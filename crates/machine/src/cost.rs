@@ -159,9 +159,9 @@ cost_model! {
     cold_llc_ns: Time, "Cache refill of a task with a small working set that last ran on another core of this cache, in whatever cluster.";
     cold_socket_ns: Time, "Cache refill of a task with a small working set that last ran under another cache of this socket.";
     cold_remote_ns: Time, "Cache refill of a task with a small working set that last ran on another socket.";
-    cold_shared_ns: Time, "Cache refill of a task for each switch to others on its CPU since it ran there, but for the first, up to six: a pair that takes turns pays none.";
+    cold_shared_ns: Time, "Cache refill of a task per switch to other tasks since its CPU last ran it, from the second switch to the seventh: two tasks that take turns pay none.";
     handoff_lines: Count, "Cache lines (task, entity, wait queue) that a wakee pulls in when it runs on another CPU than its waker.";
-    pipe_lines: Count, "Cache lines besides its lock (head and tail, descriptor, data) that a pipe moves to the CPU that writes or reads next; only those whose transfer nothing hides.";
+    pipe_lines: Count, "Cache lines besides its lock (head and tail, descriptor, data) that a pipe moves to the CPU that writes or reads next, less those whose transfers overlap.";
     unix_lines: Count, "The same of a Unix socket.";
     udp_lines: Count, "The same of a UDP socket.";
     tcp_lines: Count, "The same of a TCP connection.";

@@ -14,6 +14,7 @@ use crate::hw::cpu::Cpu;
 use crate::hw::hardware::Hardware;
 use crate::measured::Measured;
 use crate::rq::groups::Bandwidth;
+use crate::rq::pelt::Decay;
 use crate::rq::runqueue::RunQueue;
 use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
@@ -91,6 +92,8 @@ impl Sim<'_> {
     /// Forks every task of the program.
     pub(crate) fn start(&mut self, spec: &RunSpec) {
         self.spread_balance_phases(spec.warmup_ns);
+        // At the kernel's pace a CPU that is busy from the start would seem 80% busy after 75 ms.
+        self.rules.decay = Decay::forgetting_within(self.balancer.settled_ns);
         let now_j = self.jiffies();
         for cpu in self.cpus.ids() {
             self.world.scan_state_mut(cpu).wake_stamp_j = now_j;

@@ -293,6 +293,23 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     }
 }
 
+/// Two tasks that take turns leave each other's data in the cache; more of them do not.
+#[test]
+fn pairs_that_share_a_cpu_find_its_cache_cold() {
+    const REFILL_NS: u32 = 1000;
+    let cost = |cold_shared_ns, n| {
+        let machine = exact(machine("spr-2s56c", 1, 1, 1, 1));
+        let cost = CostModel { cold_shared_ns, ..machine.cost.clone() };
+        let machine = Machine { cost, ..machine };
+        let result = run(&machine, &pairs("pipe", n), &policy(""), 20 * MS, 100 * MS);
+        let cost: Ns = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
+        cost as f64 / result.counters.context_switches as f64
+    };
+    assert_eq!(cost(0, 1), cost(REFILL_NS, 1));
+    let more = cost(REFILL_NS, 4) - cost(0, 4);
+    assert!((1.0..=6.0).contains(&(more / f64::from(REFILL_NS))), "{more} ns per switch");
+}
+
 /// A wakee on the waker's own CPU needs no list.
 #[test]
 fn one_cpu_has_no_use_for_the_wake_list() {

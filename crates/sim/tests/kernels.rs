@@ -136,6 +136,16 @@ fn a_filtered_search_looks_at_fewer_cpus() {
     assert!(looked.1 < 0.75 * looked.0, "{looked:?}");
 }
 
+/// A short run sees the utilisation of a long one: where no CPU is idle, SIS_UTIL searches nothing.
+#[test]
+fn a_full_cache_is_not_searched_after_a_short_warm_up() {
+    let machine = exact(machine("milan-2s64c", 1, 2, 8, 2));
+    let work = catalogue("tbench", 64, &[]);
+    let full = run(&machine, &work, &kernel("v6.4", ""), 60 * MS, 15 * MS);
+    assert!(full.counters.activations > 1000, "{:?}", full.counters);
+    assert_eq!(full.counters.cpus_searched, 0);
+}
+
 /// util_est foresees work that PELT has half forgotten: where the CPUs are nearly full, SIS_UTIL lets
 /// most wakeups search nothing.
 #[test]

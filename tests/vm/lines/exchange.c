@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One byte back and forth between two processes: exchange KIND CPU ROUNDS. This process is on CPU 0,
- * the other on CPU. After as many rounds that nobody counts come those that count.c counts.
+ * the other on CPU. ROUNDS rounds warm both up, then count.c counts as many.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

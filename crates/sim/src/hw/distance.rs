@@ -53,7 +53,7 @@ impl Spot {
 const DISTANCES: [Distance; 4] =
     [Distance::Cluster, Distance::Llc, Distance::Socket, Distance::Remote];
 
-/// After this many switches to other tasks nothing of a task is left in the private caches.
+/// Switches to other tasks, besides the first, after which a task's data has left the private caches.
 const COLD_AFTER: u32 = 6;
 
 /// Distances within a machine, in the few bytes per CPU that the hot path can afford.
@@ -127,8 +127,8 @@ impl Near {
         self.cold[self.distance(from, to) as usize]
     }
 
-    /// Cache refill of a task to which its CPU switches again, this many switches after the last time.
-    /// Two tasks that take turns leave each other's data in the cache.
+    /// Cache refill of a task that its CPU last switched to `switches` ago. The second is the first to
+    /// another task; two tasks that take turns leave each other's data in the cache.
     #[inline]
     pub(crate) fn cold_shared(&self, switches: u32) -> Ns {
         self.cold_shared * Ns::from(switches.saturating_sub(2).min(COLD_AFTER))

@@ -188,7 +188,7 @@ impl Sim<'_> {
         self.cpus[cpu].tick_at += self.rules.tick_ns;
         self.hw.clocks.tick(self.hw.near.socket(cpu));
         self.set_speed(cpu);
-        self.see_what_nobody_asked_for();
+        self.see_overdue();
         let balancing = self.periodic_balance(cpu);
         let step = self.cpus[cpu].step;
         if step == Step::Idle {

@@ -6,7 +6,6 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
 
 use crate::hw::cpu::Toll;
-use crate::rq::pelt::Decay;
 use crate::sched::domains::{Domain, Level, Membership};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
@@ -21,11 +20,9 @@ impl Sim<'_> {
     /// The machine has been running long before the run, so each CPU starts somewhere within its
     /// balancing interval. The run's own tasks have not been balanced, and sockets are balanced
     /// only every 100 to 250 ms. Balancing at every tick for three quarters of the warm-up spreads
-    /// them without simulating seconds. For as long averages move faster: with a half-life of 32 ms,
-    /// a CPU that has been busy from the start would seem 80% busy after 75 ms.
+    /// them without simulating seconds.
     pub(crate) fn spread_balance_phases(&mut self, warmup: Ns) {
         self.balancer.settled_ns = warmup / 4 * 3;
-        self.rules.decay = Decay::forgetting_within(self.balancer.settled_ns);
         for cpu in self.cpus.ids() {
             for level in 0..self.balancer.state[cpu].len() {
                 let interval = self.balancer.state[cpu][level].interval_ns * BUSY_FACTOR;

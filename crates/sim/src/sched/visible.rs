@@ -29,8 +29,8 @@ impl Sim<'_> {
         }
     }
 
-    /// Balancing looks as well, where for a tick or longer no wakeup has.
-    pub(crate) fn see_what_nobody_asked_for(&mut self) {
+    /// At a tick, as balancing looks, too: what no wakeup has looked at for a tick or longer.
+    pub(crate) fn see_overdue(&mut self) {
         let old = self.now.saturating_sub(self.rules.tick_ns);
         if self.unseen.iter().any(|&(at, _)| at <= old) {
             self.see();
