@@ -18,6 +18,9 @@ use crate::together::Together;
 /// Number of events between checks of `stop`.
 const STOP_CHECK_EVENTS: u64 = 4096;
 
+/// More CPUs than this do not fit in a core's second-level cache with their tasks.
+const OUTGROWS_CACHE: usize = 512;
+
 /// Result of a run.
 pub(crate) struct Ran<'a> {
     pub(crate) result: RunResult,
@@ -94,6 +97,9 @@ impl<'a> Sim<'a> {
             }
             debug_assert!(next >= self.now, "an event in the past: {next} before {}", self.now);
             self.now = next;
+            if n_cpus > OUTGROWS_CACHE {
+                self.prefetch(self.agenda.second(slot));
+            }
             if slot < n_cpus {
                 self.cpu_event(CpuId::at(slot));
             } else if slot == n_cpus {
@@ -109,6 +115,20 @@ impl<'a> Sim<'a> {
                 #[cfg(debug_assertions)]
                 self.check_invariants();
                 together.keep_checkpoint(self, events / STOP_CHECK_EVENTS);
+            }
+        }
+    }
+
+    /// Begins to load what the CPU of this slot needs for its event: the paragraphs of `Cpu` and
+    /// `Task` that come first.
+    #[inline]
+    fn prefetch(&self, slot: usize) {
+        if slot < self.cpus.len() {
+            let cpu = CpuId::at(slot);
+            self.cpus.prefetch::<7>(cpu);
+            let task = self.world.curr(cpu);
+            if task.index() < self.tasks.len() {
+                self.tasks.prefetch::<5>(task);
             }
         }
     }

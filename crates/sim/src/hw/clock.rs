@@ -13,6 +13,9 @@ use crate::ids::{At, IdVec};
 /// Bits of a key that hold the slot; the time is above them.
 const SLOT_BITS: u32 = 17;
 
+/// Levels of the tree in which the second deadline is looked for.
+const SECOND_LEVELS: u32 = 6;
+
 /// A slot without a deadline.
 pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
 
@@ -45,6 +48,20 @@ impl Clock {
             key = key.min(self.keys[At(node ^ 1)]);
             node >>= 1;
         }
+    }
+
+    /// The slot that is probably next after this one, which is first: the winners that it met last,
+    /// on [`SECOND_LEVELS`] levels below the root, are those of all others but one in 64.
+    #[inline]
+    fn second(&self, slot: usize) -> usize {
+        let leaf = self.slots + slot;
+        let mut node = leaf >> leaf.ilog2().saturating_sub(SECOND_LEVELS);
+        let mut key = u64::MAX;
+        while node > 1 {
+            key = key.min(self.keys[At(node ^ 1)]);
+            node >>= 1;
+        }
+        (key & ((1 << SLOT_BITS) - 1)) as usize
     }
 
     /// The earliest deadline and its slot.
@@ -84,6 +101,12 @@ impl Agenda {
     #[inline]
     pub(crate) fn next(&self) -> (Ns, usize) {
         self.clock.next()
+    }
+
+    /// The slot that is probably next after `slot`, which is first.
+    #[inline]
+    pub(crate) fn second(&self, slot: usize) -> usize {
+        self.clock.second(slot)
     }
 
     #[inline]
@@ -146,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_slots_keeps_its_earliest() {
+    fn any_number_of_slots_keeps_its_earliest_and_second() {
         for slots in 2..70 {
             let mut clock = Clock::new(slots);
             let mut times = vec![NEVER; slots];
@@ -158,6 +181,10 @@ mod tests {
                 let earliest = (0..slots).map(|s| (times[s], s)).min().unwrap();
                 let next = clock.next();
                 assert!(next == earliest || earliest.0 == NEVER && next.0 >= NEVER, "{slots}");
+                let second = (0..slots).filter(|&s| s != next.1).map(|s| (times[s], s)).min();
+                let (at, slot) = second.unwrap();
+                let all = 2 * slots <= 2 << SECOND_LEVELS;
+                assert!(!all || at == NEVER || clock.second(next.1) == slot, "{slots}: {at}");
             }
         }
     }
