@@ -18,7 +18,7 @@ use crate::together::Together;
 /// Number of events between checks of `stop`.
 const STOP_CHECK_EVENTS: u64 = 4096;
 
-/// More CPUs than this do not fit in a core's second-level cache with their tasks.
+/// With more CPUs than this their state and their tasks' outgrow a core's second-level cache.
 const OUTGROWS_CACHE: usize = 512;
 
 /// Result of a run.

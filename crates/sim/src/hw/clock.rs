@@ -13,11 +13,16 @@ use crate::ids::{At, IdVec};
 /// Bits of a key that hold the slot; the time is above them.
 const SLOT_BITS: u32 = 17;
 
-/// Levels of the tree in which the second deadline is looked for.
+/// Levels below the root in which the second deadline is looked for.
 const SECOND_LEVELS: u32 = 6;
 
 /// A slot without a deadline.
 pub(crate) const NEVER: Ns = Ns::MAX >> SLOT_BITS;
+
+#[inline]
+fn slot_of(key: u64) -> usize {
+    (key & ((1 << SLOT_BITS) - 1)) as usize
+}
 
 /// Deadlines by slot. Ties are processed in slot order, so that a run depends on its inputs alone.
 #[derive(Clone)]
@@ -50,8 +55,8 @@ impl Clock {
         }
     }
 
-    /// The slot that is probably next after this one, which is first: the winners that it met last,
-    /// on [`SECOND_LEVELS`] levels below the root, are those of all others but one in 64.
+    /// The slot that is probably next after this one, which is first: the earliest of those that it
+    /// beat on the upper [`SECOND_LEVELS`] levels. They stand for all slots but one in 64.
     #[inline]
     fn second(&self, slot: usize) -> usize {
         let leaf = self.slots + slot;
@@ -61,14 +66,14 @@ impl Clock {
             key = key.min(self.keys[At(node ^ 1)]);
             node >>= 1;
         }
-        (key & ((1 << SLOT_BITS) - 1)) as usize
+        slot_of(key)
     }
 
     /// The earliest deadline and its slot.
     #[inline]
     fn next(&self) -> (Ns, usize) {
         let key = self.keys[At(1)];
-        (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize)
+        (key >> SLOT_BITS, slot_of(key))
     }
 }
 
