@@ -264,6 +264,21 @@ fn the_wake_list_spares_the_waker_the_remote_lock() {
     assert!(per_wakeup(&without) >= 1.9 * line, "{} ns", per_wakeup(&without));
 }
 
+/// The kernel drops the runqueue's lock in finish_task_switch(), so wakers of a CPU wait for the
+/// whole of its switches.
+#[test]
+fn a_switch_holds_the_runqueue_lock() {
+    let waits = |switch_ns| {
+        let machine = exact(machine("spr-2s56c", 1, 1, 2, 1));
+        let cost = CostModel { switch_ns, ..machine.cost.clone() };
+        let machine = Machine { cost, ..machine };
+        let result = run(&machine, &pairs("pipe", 8), &policy("-TTWU_QUEUE"), 20 * MS, 100 * MS);
+        result.counters.lock_wait_ns as f64 / result.counters.activations as f64
+    };
+    let (short, long) = (waits(500), waits(5000));
+    assert!(long > 3.0 * short, "{long} ns per activation, {short} with short switches");
+}
+
 /// A wakeup on another core moves a known number of cache lines, and each of them is charged:
 /// those of the wakee, those of the channel and its lock at either end of the message, and
 /// those of the queue. While need-resched moves, the wakee's CPU still is idle.

@@ -16,7 +16,9 @@ fn first_page() -> Box<Page> {
 }
 
 /// A shared cache line, served first come, first served. A write, or the first read after one,
-/// fetches the line from its last writer; later reads hit in the cache and don't delay others.
+/// fetches the line from its last writer; later reads hit in the cache and don't delay others. A
+/// request may be for later (`when`) than `now`, as a CPU that waits for a lock first; it takes
+/// its turn now, and others that come before it don't wait until it has been served.
 #[derive(Clone)]
 pub(crate) struct Line {
     free_at: Ns,
@@ -46,12 +48,13 @@ impl Line {
         &mut page.get_or_insert_with(first_page)[cpu.index() % PAGE]
     }
 
-    /// Duration of a read by `cpu`, requested at `now`.
+    /// Duration of a read by `cpu`, requested at `when`.
     #[inline]
     pub(crate) fn read(
         &mut self,
         cpu: CpuId,
         now: Ns,
+        when: Ns,
         transfer: impl Fn(CpuId, CpuId) -> Ns,
     ) -> Ns {
         let version = self.version;
@@ -61,34 +64,63 @@ impl Line {
         }
         *seen = version;
         self.last_reader = cpu;
-        let done = now.max(self.free_at) + transfer(self.writer, cpu);
+        let service = transfer(self.writer, cpu);
+        let done = when.max(self.free_at) + service;
         if !self.shared {
             self.shared = true;
-            self.free_at = done;
+            self.serve(now, service);
         }
-        done - now
+        done - when
     }
 
-    /// Duration of a write by `cpu`, requested at `now`.
+    /// Duration of a write by `cpu`, requested at `when`. The line is taken from the last writer and
+    /// from the readers since.
     #[inline]
     pub(crate) fn write(
         &mut self,
         cpu: CpuId,
         now: Ns,
+        when: Ns,
         transfer: impl Fn(CpuId, CpuId) -> Ns,
     ) -> Ns {
         if self.writer == cpu && !self.shared {
             return 0;
         }
-        // The writer itself must still fetch the line back from its readers.
-        let from = if self.writer == cpu { self.last_reader } else { self.writer };
-        let done = now.max(self.free_at) + transfer(from, cpu);
+        let reader = if self.shared { self.last_reader } else { cpu };
+        let service = transfer(self.writer, cpu).max(transfer(reader, cpu));
+        let done = when.max(self.free_at) + service;
         self.version = self.version.wrapping_add(1);
         *self.seen(cpu) = self.version;
         self.writer = cpu;
         self.shared = false;
-        self.free_at = done;
-        done - now
+        self.serve(now, service);
+        done - when
+    }
+
+    /// Duration of a write and of a read soon after it. Others that come while the write waits
+    /// take the line before the read.
+    #[inline]
+    pub(crate) fn write_and_read(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        when: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Ns {
+        let contested = self.free_at > when;
+        let again = transfer(self.writer, cpu);
+        let written = self.write(cpu, now, when, &transfer);
+        if !contested {
+            return written;
+        }
+        self.serve(now, again);
+        written + again
+    }
+
+    /// Adds to what is still to be served.
+    #[inline]
+    fn serve(&mut self, now: Ns, service: Ns) {
+        self.free_at = self.free_at.max(now) + service;
     }
 }
 
@@ -143,14 +175,40 @@ mod tests {
     #[test]
     fn writers_queue_and_readers_share() {
         let mut line = Line::new(8);
-        assert_eq!(line.write(CpuId(1), 1000, far), 70);
-        assert_eq!(line.write(CpuId(2), 1000, far), 140, "the second waits for the first");
-        assert_eq!(line.write(CpuId(2), 1200, far), 0, "the owner writes for free");
-        assert_eq!(line.read(CpuId(3), 1200, far), 70);
-        assert_eq!(line.read(CpuId(4), 1210, far), 60 + 70, "waits until the line is shared");
-        assert_eq!(line.read(CpuId(5), 1300, far), 70, "then reads do not queue");
-        assert_eq!(line.read(CpuId(5), 1400, far), 0, "a seen version is cached");
-        assert_eq!(line.write(CpuId(2), 1400, far), 70, "readers are invalidated");
+        assert_eq!(line.write(CpuId(1), 1000, 1000, far), 70);
+        assert_eq!(line.write(CpuId(2), 1000, 1000, far), 140, "the second waits for the first");
+        assert_eq!(line.write(CpuId(2), 1200, 1200, far), 0, "the owner writes for free");
+        assert_eq!(line.read(CpuId(3), 1200, 1200, far), 70);
+        assert_eq!(line.read(CpuId(4), 1210, 1210, far), 60 + 70, "waits until the line is shared");
+        assert_eq!(line.read(CpuId(5), 1300, 1300, far), 70, "then reads do not queue");
+        assert_eq!(line.read(CpuId(5), 1400, 1400, far), 0, "a seen version is cached");
+        assert_eq!(line.write(CpuId(2), 1400, 1400, far), 70, "readers are invalidated");
+    }
+
+    #[test]
+    fn a_request_for_later_delays_nobody_before_it() {
+        let mut line = Line::new(8);
+        assert_eq!(line.write(CpuId(1), 1000, 9000, far), 70);
+        assert_eq!(line.write(CpuId(2), 1000, 1000, far), 70 + 70, "only its turn is ahead");
+        assert_eq!(line.write(CpuId(3), 2000, 2000, far), 70, "and over by now");
+    }
+
+    #[test]
+    fn a_line_that_others_wait_for_is_gone_before_it_is_read() {
+        let mut line = Line::new(8);
+        assert_eq!(line.write_and_read(CpuId(1), 1000, 1000, far), 70, "nobody waits");
+        assert_eq!(line.write_and_read(CpuId(2), 1010, 1010, far), 60 + 70 + 70);
+        assert_eq!(line.write_and_read(CpuId(3), 1500, 1500, far), 70);
+    }
+
+    #[test]
+    fn a_write_takes_the_line_from_its_farthest_holder() {
+        let remote = |from: CpuId, to: CpuId| if (from.0 < 4) == (to.0 < 4) { 70 } else { 140 };
+        let mut line = Line::new(8);
+        line.write(CpuId(1), 1000, 1000, remote);
+        assert_eq!(line.read(CpuId(5), 2000, 2000, remote), 140);
+        assert_eq!(line.write(CpuId(2), 3000, 3000, remote), 140);
+        assert_eq!(line.write(CpuId(3), 4000, 4000, remote), 70);
     }
 
     #[test]

@@ -36,6 +36,7 @@ impl Sim<'_> {
         c.idle_from = self.now + entering;
         c.idle_accounted = c.idle_from;
         c.idle_task_from = c.idle_from;
+        c.lock.release(c.idle_from); // to the end of the switch, as in run_next()
         c.time.cost_ns += entering;
         self.measured.counters.context_switches += 1;
         if was_busy {
@@ -60,7 +61,7 @@ impl Sim<'_> {
         }
         let llc = self.hw.near.llc(cpu);
         let line = &mut self.hw.llc_lines[llc];
-        let mut wait = line.read(cpu, self.now, self.hw.near.lines());
+        let mut wait = line.read(cpu, self.now, self.now, self.hw.near.lines());
         // The mask shares a line with has_idle_cores.
         let mut writes = filters && self.world.join_filter(cpu);
         if !self.world.has_idle_cores(llc) {
@@ -75,7 +76,7 @@ impl Sim<'_> {
             }
         }
         if writes {
-            wait += line.write(cpu, self.now + wait, self.hw.near.lines());
+            wait += line.write(cpu, self.now, self.now + wait, self.hw.near.lines());
         }
         self.measured.counters.hot_line_wait_ns += wait;
         wait

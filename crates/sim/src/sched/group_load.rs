@@ -11,23 +11,23 @@ use crate::sim::Sim;
 const REPORT_INTERVAL_NS: Ns = 1_000_000;
 
 impl Sim<'_> {
-    /// Every enqueue and dequeue reads `tg->load_avg`, and writes it when the queue's share has
-    /// changed by more than 1/64. Returns the duration.
+    /// Every enqueue and dequeue reads `tg->load_avg` (update_cfs_group()), and writes it before that
+    /// when the queue's share has changed by more than 1/64 (update_tg_load_avg()). Returns the
+    /// duration.
     #[inline(always)]
     pub(crate) fn group_load_moved(&mut self, by: CpuId, of: CpuId, when: Ns) -> Ns {
         if self.reports_load(of, self.now) {
-            return self.report_load(by, when);
+            return self.report_load(by, when, true);
         }
-        let booked = self.booked(when);
         let Some(line) = &mut self.hw.group_line else { return 0 };
-        let wait = line.read(by, booked, self.hw.near.lines());
+        let wait = line.read(by, self.now, when, self.hw.near.lines());
         self.measured.counters.hot_line_wait_ns += wait;
         wait
     }
 
     /// update_blocked_averages() only writes, if a window has ended since the last report.
     pub(crate) fn group_load_decayed(&mut self, cpu: CpuId, when: Ns) -> Ns {
-        if self.reports_load(cpu, when) { self.report_load(cpu, when) } else { 0 }
+        if self.reports_load(cpu, when) { self.report_load(cpu, when, false) } else { 0 }
     }
 
     /// Has a CPU's load changed enough to be reported? If so, marks it as reported.
@@ -49,19 +49,13 @@ impl Sim<'_> {
     }
 
     #[inline(never)]
-    fn report_load(&mut self, by: CpuId, when: Ns) -> Ns {
-        let booked = self.booked(when);
+    fn report_load(&mut self, by: CpuId, when: Ns, then_reads: bool) -> Ns {
         let Some(line) = &mut self.hw.group_line else { return 0 };
-        let wait = line.write(by, booked, self.hw.near.lines());
+        let wait = match then_reads {
+            true => line.write_and_read(by, self.now, when, self.hw.near.lines()),
+            false => line.write(by, self.now, when, self.hw.near.lines()),
+        };
         self.measured.counters.hot_line_wait_ns += wait;
         wait
-    }
-
-    /// When to book a server for a request at `when`. Waits for a shared queue are long, and a
-    /// request in the far future must not delay earlier ones: it is queued now, so that the server
-    /// never idles for a reservation.
-    #[inline]
-    pub(crate) fn booked(&self, when: Ns) -> Ns {
-        if self.shared_queues.is_some() { self.now } else { when }
     }
 }

@@ -175,10 +175,18 @@ impl Sim<'_> {
         if c.leaves_idle() {
             self.measured.counters.idle_task_ns += from - c.idle_task_from.min(from);
         }
-        if relisted.stall + relisted.cost != 0 {
-            toll += relisted;
-            c.lock.release(self.now + toll.stall + c.stretch(toll.cost));
-        }
+        toll += relisted;
+        toll.cost += match prev {
+            None => Ns::from(self.hw.cost.switch_idle_ns),
+            Some(prev) if prev == task => 0,
+            Some(prev) => {
+                let same = self.tasks[prev].spec.process == self.tasks[task].spec.process;
+                let mm = if same { 0 } else { self.hw.cost.switch_mm_ns };
+                Ns::from(self.hw.cost.switch_ns) + Ns::from(mm)
+            }
+        };
+        // finish_task_switch() drops it.
+        c.lock.release(self.now + toll.stall + c.stretch(toll.cost));
         self.world.set_curr(cpu, task);
         self.world.task_mut(task).prev_cpu = cpu;
         let t = &mut self.tasks[task];
@@ -195,15 +203,6 @@ impl Sim<'_> {
         if woken_at != 0 {
             toll.stall += self.hw.near.handoff(t.waker_cpu, cpu);
         }
-        toll.cost += match prev {
-            None => Ns::from(self.hw.cost.switch_idle_ns),
-            Some(prev) if prev == task => 0,
-            Some(prev) => {
-                let same = self.tasks[prev].spec.process == self.tasks[task].spec.process;
-                let mm = if same { 0 } else { self.hw.cost.switch_mm_ns };
-                Ns::from(self.hw.cost.switch_ns) + Ns::from(mm)
-            }
-        };
         self.resume(cpu, task, toll);
         if woken_at != 0 {
             let running_at = self.cpus[cpu].busy_from();

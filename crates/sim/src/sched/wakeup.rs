@@ -117,9 +117,9 @@ impl Sim<'_> {
         if asked_for_cores && self.world.smt_active() && self.rules.tunables.notes_idle_cores() {
             let llc = self.hw.near.llc(pick.target);
             let line = &mut self.hw.llc_lines[llc];
-            let mut wait = line.read(cpu, self.now, self.hw.near.lines());
+            let mut wait = line.read(cpu, self.now, self.now, self.hw.near.lines());
             if pick.cleared_idle_cores() {
-                wait += line.write(cpu, self.now + wait, self.hw.near.lines());
+                wait += line.write(cpu, self.now, self.now + wait, self.hw.near.lines());
             }
             toll.stall += wait;
             self.measured.counters.hot_line_wait_ns += wait;
