@@ -65,12 +65,11 @@ impl Line {
         *seen = version;
         self.last_reader = cpu;
         let service = transfer(self.writer, cpu);
-        let done = when.max(self.free_at) + service;
-        if !self.shared {
-            self.shared = true;
-            self.serve(now, service);
+        if self.shared {
+            return self.free_at.max(when) + service - when;
         }
-        done - when
+        self.shared = true;
+        self.serve(now, when, service)
     }
 
     /// Duration of a write by `cpu`, requested at `when`. The line is taken from the last writer and
@@ -88,13 +87,11 @@ impl Line {
         }
         let reader = if self.shared { self.last_reader } else { cpu };
         let service = transfer(self.writer, cpu).max(transfer(reader, cpu));
-        let done = when.max(self.free_at) + service;
         self.version = self.version.wrapping_add(1);
         *self.seen(cpu) = self.version;
         self.writer = cpu;
         self.shared = false;
-        self.serve(now, service);
-        done - when
+        self.serve(now, when, service)
     }
 
     /// Duration of a write and of a read soon after it. Others that come while the write waits
@@ -113,14 +110,15 @@ impl Line {
         if !contested {
             return written;
         }
-        self.serve(now, again);
-        written + again
+        written + self.serve(now, when + written, again)
     }
 
-    /// Adds to what is still to be served.
+    /// Queues a request. Returns how long it takes from `when`.
     #[inline]
-    fn serve(&mut self, now: Ns, service: Ns) {
+    fn serve(&mut self, now: Ns, when: Ns, service: Ns) -> Ns {
+        let served = self.free_at.max(when) + service;
         self.free_at = self.free_at.max(now) + service;
+        served - when
     }
 }
 
@@ -196,7 +194,7 @@ mod tests {
     #[test]
     fn a_line_that_others_wait_for_is_gone_before_it_is_read() {
         let mut line = Line::new(8);
-        assert_eq!(line.write_and_read(CpuId(1), 1000, 1000, far), 70, "nobody waits");
+        assert_eq!(line.write_and_read(CpuId(1), 1000, 1000, far), 70, "uncontended");
         assert_eq!(line.write_and_read(CpuId(2), 1010, 1010, far), 60 + 70 + 70);
         assert_eq!(line.write_and_read(CpuId(3), 1500, 1500, far), 70);
     }
