@@ -1,7 +1,7 @@
 //! Contention: locks and cache lines as servers with a queue. Waiting times follow from arrivals
 //! and service times alone.
 
-use crate::ids::{At, IdVec};
+use crate::ids::{At, CpuVec, IdVec};
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
 
@@ -15,6 +15,22 @@ fn first_page() -> Box<Page> {
     Box::new([0; PAGE])
 }
 
+/// A line's last stay in a cache: until when requests of that cache are served, the CPU of the last
+/// of them, and how much longer the line may be passed on there.
+#[derive(Clone, Copy, Default)]
+struct Stay {
+    until: Ns,
+    holder: CpuId,
+    left: Ns,
+}
+
+/// The caches in which requests for a line meet before they reach its home.
+#[derive(Clone)]
+struct Caches {
+    of_cpu: CpuVec<u32>,
+    stays: Vec<Stay>,
+}
+
 /// A shared cache line, served first come, first served. A write, or the first read after one,
 /// fetches the line from its last writer; later reads hit in the cache and don't delay others. A
 /// request may be for later (`when`) than `now`, as a CPU that waits for a lock first; it takes
@@ -26,6 +42,7 @@ pub(crate) struct Line {
     last_reader: CpuId,
     version: u32,
     shared: bool,
+    caches: Option<Caches>,
     /// Version that each CPU last saw, paged by CPU: most CPUs never touch most lines.
     seen: IdVec<At, Option<Box<Page>>>,
 }
@@ -38,8 +55,17 @@ impl Line {
             last_reader: CpuId(0),
             version: 0,
             shared: false,
+            caches: None,
             seen: IdVec::filled(None, n_cpus.div_ceil(PAGE)),
         }
+    }
+
+    /// Requests of one cache meet there: while the next transfer to another one is under way, for as
+    /// long as the last took, the line is passed on within its cache. `of_cpu` is the cache of each CPU.
+    pub(crate) fn passed_on_in(self, of_cpu: impl Iterator<Item = u32>) -> Line {
+        let of_cpu: CpuVec<u32> = of_cpu.collect();
+        let n = of_cpu.iter().max().map_or(0, |&last| last as usize + 1);
+        Line { caches: Some(Caches { of_cpu, stays: vec![Stay::default(); n] }), ..self }
     }
 
     #[inline]
@@ -69,7 +95,7 @@ impl Line {
             return self.free_at.max(when) + service - when;
         }
         self.shared = true;
-        self.serve(now, when, service)
+        self.serve(cpu, now, when, service, transfer).0
     }
 
     /// Duration of a write by `cpu`, requested at `when`. The line is taken from the last writer and
@@ -88,10 +114,13 @@ impl Line {
         let reader = if self.shared { self.last_reader } else { cpu };
         let service = transfer(self.writer, cpu).max(transfer(reader, cpu));
         self.version = self.version.wrapping_add(1);
-        *self.seen(cpu) = self.version;
-        self.writer = cpu;
         self.shared = false;
-        self.serve(now, when, service)
+        let (took, last) = self.serve(cpu, now, when, service, transfer);
+        if last {
+            *self.seen(cpu) = self.version;
+            self.writer = cpu;
+        }
+        took
     }
 
     /// Duration of a write and of a read soon after it. Others that come while the write waits
@@ -110,19 +139,58 @@ impl Line {
         if !contested {
             return written;
         }
-        written + self.serve(now, when + written, again)
+        written + self.serve(cpu, now, when + written, again, transfer).0
     }
 
-    /// Queues a request. Returns how long it takes from `when`.
+    /// Queues a request. Returns how long it takes from `when`, and whether it is the last so far.
     #[inline]
-    fn serve(&mut self, now: Ns, when: Ns, service: Ns) -> Ns {
+    fn serve(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        when: Ns,
+        service: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> (Ns, bool) {
+        if self.caches.is_some() {
+            if let Some(ahead) = self.serve_in_cache(cpu, now, when, service, transfer) {
+                return ahead;
+            }
+        }
         let served = self.free_at.max(when) + service;
         self.free_at = self.free_at.max(now) + service;
-        served - when
+        (served - when, true)
+    }
+
+    /// Serves a request where the line is or will be, if it may be passed on there; otherwise notes
+    /// that the line comes to the CPU's cache in turn.
+    #[inline(never)]
+    fn serve_in_cache(
+        &mut self,
+        cpu: CpuId,
+        now: Ns,
+        when: Ns,
+        service: Ns,
+        transfer: impl Fn(CpuId, CpuId) -> Ns,
+    ) -> Option<(Ns, bool)> {
+        let caches = self.caches.as_mut()?;
+        let stay = &mut caches.stays[caches.of_cpu[cpu] as usize];
+        let within = transfer(stay.holder, cpu);
+        if stay.until <= now || stay.left < within {
+            let until = self.free_at.max(now) + service;
+            *stay = Stay { until, holder: cpu, left: service };
+            return None;
+        }
+        let took = stay.until.max(when) + within - when;
+        let last = stay.until == self.free_at;
+        *stay = Stay { until: stay.until + within, holder: cpu, left: stay.left - within };
+        self.free_at += within;
+        Some((took, last))
     }
 }
 
-/// A FIFO spin lock, held from grant to release.
+/// A FIFO spin lock, held from grant to release. A request for later takes its turn now, as that for
+/// a [`Line`] does, and others that come before it don't wait until it has been served.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lock {
     free_at: Ns,
@@ -130,17 +198,32 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Time until `cpu`, which requests the lock at `now`, is granted it.
+    /// Time from `when` on, at which `cpu` requests the lock, until it is granted.
     #[inline]
     pub(crate) fn acquire(
         &mut self,
         cpu: CpuId,
         now: Ns,
+        when: Ns,
         transfer: impl Fn(CpuId, CpuId) -> Ns,
     ) -> Ns {
         let handoff = transfer(self.owner, cpu);
         self.owner = cpu;
-        now.max(self.free_at) + handoff - now
+        let granted = self.free_at.max(when) + handoff;
+        self.free_at = self.free_at.max(now) + handoff;
+        granted - when
+    }
+
+    /// Its last owner holds it for a time: after the grant, or on top of what it held it for.
+    #[inline]
+    pub(crate) fn hold(&mut self, now: Ns, time: Ns) {
+        self.free_at = self.free_at.max(now) + time;
+    }
+
+    /// Sets the time of the release, if it is later.
+    #[inline]
+    pub(crate) fn release(&mut self, at: Ns) {
+        self.free_at = self.free_at.max(at);
     }
 
     /// The CPU that last held it.
@@ -153,12 +236,6 @@ impl Lock {
     #[inline]
     pub(crate) fn held_at(&self, now: Ns) -> bool {
         self.free_at > now
-    }
-
-    /// Sets the time of the release.
-    #[inline]
-    pub(crate) fn release(&mut self, at: Ns) {
-        self.free_at = self.free_at.max(at);
     }
 }
 
@@ -200,6 +277,19 @@ mod tests {
     }
 
     #[test]
+    fn a_contended_line_is_passed_on_within_its_cache_for_as_long_as_a_transfer() {
+        let between = |from: CpuId, to: CpuId| if (from.0 < 4) == (to.0 < 4) { 50 } else { 140 };
+        let mut line = Line::new(8).passed_on_in([0, 0, 0, 0, 1, 1, 1, 1].into_iter());
+        let mut asks = |cpu: u32| line.write(CpuId(cpu), 1000, 1000, between);
+        assert_eq!(asks(4), 140, "from the other cache");
+        assert_eq!(asks(0), 140 + 140, "and back");
+        assert_eq!(asks(5), 140 + 50, "from its neighbour, ahead of that");
+        assert_eq!(asks(6), 190 + 50);
+        assert_eq!(asks(7), 280 + 2 * 50 + 140, "behind all, after two transfers of 50 in 140");
+        assert_eq!(asks(1), 280 + 50);
+    }
+
+    #[test]
     fn a_write_takes_the_line_from_its_farthest_holder() {
         let remote = |from: CpuId, to: CpuId| if (from.0 < 4) == (to.0 < 4) { 70 } else { 140 };
         let mut line = Line::new(8);
@@ -212,10 +302,20 @@ mod tests {
     #[test]
     fn a_lock_is_granted_when_released() {
         let mut lock = Lock::default();
-        assert_eq!(lock.acquire(CpuId(1), 100, far), 70);
-        lock.release(400);
-        assert_eq!(lock.acquire(CpuId(1), 200, far), 200);
-        lock.release(500);
-        assert_eq!(lock.acquire(CpuId(2), 600, far), 70);
+        assert_eq!(lock.acquire(CpuId(1), 100, 100, far), 70);
+        lock.hold(100, 230);
+        assert_eq!(lock.acquire(CpuId(1), 200, 200, far), 200);
+        lock.hold(200, 50);
+        lock.hold(200, 50);
+        assert_eq!(lock.acquire(CpuId(2), 490, 490, far), 10 + 70);
+    }
+
+    #[test]
+    fn a_lock_asked_for_later_delays_nobody_before_it() {
+        let mut lock = Lock::default();
+        assert_eq!(lock.acquire(CpuId(1), 100, 5000, far), 70);
+        lock.hold(100, 300);
+        assert_eq!(lock.acquire(CpuId(2), 200, 200, far), 270 + 70, "only its turn is ahead");
+        assert_eq!(lock.acquire(CpuId(3), 800, 800, far), 70, "and over by now");
     }
 }

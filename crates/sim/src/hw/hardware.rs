@@ -29,7 +29,7 @@ impl<'a> Hardware<'a> {
             idle_states: &machine.idle,
             near: Near::new(machine),
             clocks: Clocks::new(machine),
-            group_line: grouped.then(|| Line::new(n_cpus)),
+            group_line: grouped.then(|| group_line(machine)),
             llc_lines: (0..machine.topology.n_llcs()).map(|_| Line::new(n_cpus)).collect(),
         }
     }
@@ -54,4 +54,14 @@ impl<'a> Hardware<'a> {
     pub(crate) fn enqueue_work(&self) -> Ns {
         Ns::from(self.cost.enqueue_ns) + self.group_level_ns()
     }
+}
+
+/// A memory node of several caches is home to lines outside of them all.
+fn group_line(machine: &Machine) -> Line {
+    let topology = &machine.topology;
+    let line = Line::new(topology.n_cpus());
+    if topology.n_llcs() == topology.n_nodes() {
+        return line;
+    }
+    line.passed_on_in(topology.cpus().iter().map(|place| place.llc))
 }

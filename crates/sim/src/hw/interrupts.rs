@@ -92,8 +92,8 @@ impl Sim<'_> {
         let work = self.hw.enqueue_work();
         let c = &mut self.cpus[cpu];
         let from = self.now + toll.stall + c.stretch(toll.cost);
-        let wait = c.lock.acquire(cpu, from, self.hw.near.lines());
-        c.lock.release(from + wait + c.stretch(work));
+        let wait = c.lock.acquire(cpu, self.now, from, self.hw.near.lines());
+        c.lock.hold(self.now, c.stretch(work));
         self.measured.counters.lock_wait_ns += wait;
         let toll = Toll { stall: toll.stall + wait, cost: toll.cost + work };
         self.begin(cpu, Step::Drain, toll, 0, None);
@@ -103,7 +103,7 @@ impl Sim<'_> {
     pub(crate) fn drain_ends(&mut self, cpu: CpuId) {
         let mut list = std::mem::take(&mut self.cpus[cpu].wake_list);
         let mut toll = self.activate(cpu, list[0], cpu, self.now);
-        self.cpus[cpu].lock.release(self.now + toll.stall);
+        self.cpus[cpu].lock.hold(self.now, toll.stall);
         // nr_running follows the wait for load_avg's line.
         if toll.stall != 0 {
             self.set_available_idle(cpu, true);

@@ -41,7 +41,7 @@ impl Sim<'_> {
     pub(crate) fn wake_delayed(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId) -> Toll {
         self.measured.counters.activations += 1;
         self.count_wakeup(cpu, dst);
-        let wait = self.cpus[dst].lock.acquire(cpu, self.now, self.hw.near.lines());
+        let wait = self.cpus[dst].lock.acquire(cpu, self.now, self.now, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         let told = self.charge_for(cpu, dst);
         self.advance_cpu(dst);
@@ -62,7 +62,7 @@ impl Sim<'_> {
         self.publish_load(dst);
         let work = Ns::from(self.hw.cost.enqueue_ns);
         let hold = self.cpus[cpu].stretch(work);
-        self.cpus[dst].lock.release(self.now + wait + hold);
+        self.cpus[dst].lock.hold(self.now, hold);
         let mut toll = Toll { stall: wait, cost: Ns::from(self.hw.cost.ttwu_ns) + work + told };
         if dst != cpu {
             toll.stall += self.hw.near.remote_enqueue(dst, cpu);

@@ -55,7 +55,7 @@ impl Sim<'_> {
     fn take_own_queue(&mut self, cpu: CpuId) -> Ns {
         let lock = &mut self.cpus[cpu].lock;
         let owner = lock.owner();
-        let wait = lock.acquire(cpu, self.now, self.hw.near.lines());
+        let wait = lock.acquire(cpu, self.now, self.now, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         if owner == cpu { wait } else { wait + self.hw.near.remote_enqueue(owner, cpu) }
     }
@@ -102,7 +102,7 @@ impl Sim<'_> {
         let work = Ns::from(self.hw.cost.dequeue_ns) + group;
         let c = &mut self.cpus[cpu];
         let hold = c.stretch(work) + line;
-        c.lock.release(self.now + wait + hold);
+        c.lock.hold(self.now, hold);
         c.need_resched = false;
         let toll = Toll { stall: wait + line, cost: work };
         self.run_next(cpu, Some(task), toll);

@@ -195,8 +195,7 @@ impl Sim<'_> {
     fn take_popped(&mut self, cpu: CpuId, task: TaskId, toll: &mut Toll) -> bool {
         let src = self.world.task(task).prev_cpu;
         let when = self.after(cpu, *toll);
-        let granted = self.now + self.cpus[src].lock.acquire(cpu, self.now, self.hw.near.lines());
-        let wait = granted.saturating_sub(when).max(self.hw.near.line(src, cpu));
+        let wait = self.cpus[src].lock.acquire(cpu, self.now, when, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         toll.stall += wait;
         let queued = self.tasks[task].place == Place::Queued(src);
@@ -206,14 +205,12 @@ impl Sim<'_> {
             self.measured.counters.swqueue_pulls += 1;
             // Half of a migration is the detachment, under that lock.
             let detach = Ns::from(self.hw.cost.migrate_ns) / 2;
-            let detached = granted + self.cpus[cpu].stretch(detach);
-            self.cpus[src].lock.release(detached);
+            let detached = self.cpus[cpu].stretch(detach);
+            self.cpus[src].lock.hold(self.now, detached);
             toll.cost += Ns::from(self.hw.cost.migrate_ns);
-            toll.stall += self.take_shared_costs();
-            let attached = self.after(cpu, *toll);
-            self.cpus[cpu].lock.release(attached);
-        } else {
-            self.cpus[src].lock.release(granted);
+            let listed = self.take_shared_costs();
+            toll.stall += listed;
+            self.cpus[cpu].lock.hold(self.now, detached + listed);
         }
         takes
     }
@@ -235,12 +232,11 @@ impl Sim<'_> {
         let back =
             if queue.lock.held_at(self.now) { self.hw.near.line(cpu, queue.head.owner) } else { 0 };
         let handoff = back + queue.head.take(cpu, self.hw.near.lines());
-        let granted = self.now + queue.lock.acquire(cpu, self.now, |_, _| handoff);
+        let wait = queue.lock.acquire(cpu, self.now, when, |_, _| handoff);
         let nodes: Ns = neighbours.into_iter().flatten().map(|by| self.hw.near.line(by, cpu)).sum();
         let work = Ns::from(self.hw.cost.swqueue_hold_ns);
         let hold = nodes + self.cpus[cpu].stretch(work);
-        queue.lock.release(granted + hold);
-        let wait = granted.max(when + handoff) - when;
+        queue.lock.hold(self.now, hold);
         let done = when + wait + hold;
         match access {
             Access::Append => self.measured.counters.swqueue_append_wait_ns += wait,

@@ -234,7 +234,7 @@ impl Sim<'_> {
         when: Ns,
     ) -> Toll {
         let c = &mut self.cpus[dst];
-        let wait = c.lock.acquire(cpu, when, self.hw.near.lines());
+        let wait = c.lock.acquire(cpu, self.now, when, self.hw.near.lines());
         self.measured.counters.lock_wait_ns += wait;
         let lines = if cpu == dst { 0 } else { self.hw.near.remote_enqueue(dst, cpu) };
         let looks_idle = cpu != dst && self.world.available_idle(dst);
@@ -242,7 +242,7 @@ impl Sim<'_> {
         let work = self.hw.enqueue_work();
         let stall = lines + told.stall;
         let hold = self.cpus[cpu].stretch(work + told.cost) + stall;
-        self.cpus[dst].lock.release(when + wait + hold);
+        self.cpus[dst].lock.hold(self.now, hold);
         if looks_idle {
             self.set_available_idle(dst, true);
             self.seen_from(dst, when + wait + hold);

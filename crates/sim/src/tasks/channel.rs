@@ -126,8 +126,8 @@ impl Channel {
         locked: Ns,
     ) -> Ns {
         let line = near.line(self.lock.owner(), cpu);
-        let wait = self.lock.acquire(cpu, now, |_, _| line) + lines * line;
-        self.lock.release(now + wait + locked);
+        let wait = self.lock.acquire(cpu, now, now, |_, _| line) + lines * line;
+        self.lock.hold(now, lines * line + locked);
         wait
     }
 
