@@ -152,10 +152,10 @@ impl Line {
         service: Ns,
         transfer: impl Fn(CpuId, CpuId) -> Ns,
     ) -> (Ns, bool) {
-        if self.caches.is_some() {
-            if let Some(ahead) = self.serve_in_cache(cpu, now, when, service, transfer) {
-                return ahead;
-            }
+        if self.caches.is_some()
+            && let Some(ahead) = self.serve_in_cache(cpu, now, when, service, transfer)
+        {
+            return ahead;
         }
         let served = self.free_at.max(when) + service;
         self.free_at = self.free_at.max(now) + service;
