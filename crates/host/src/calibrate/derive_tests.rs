@@ -252,6 +252,21 @@ fn nothing_measured_is_the_default_with_reasons() {
 }
 
 #[test]
+fn an_interrupt_may_leave_a_nested_guest_twice() {
+    let figures: Vec<Measurement> = figures(true)
+        .into_iter()
+        .map(|m| match m.name.as_str() {
+            name @ "wake_idle_llc_20us_call" => figure(name, m.median + 8_500.0),
+            _ => m,
+        })
+        .collect();
+    assert_eq!(derive(base(), &host("6.18.4"), &PAIRS, &figures).machine.cost.ipi_send_ns, 9_600);
+    let bare = Host { guest: false, ..host("6.18.4") };
+    let kept = derive(base(), &bare, &PAIRS, &figures);
+    assert_eq!(kept.machine.cost.ipi_send_ns, base().cost.ipi_send_ns, "{:?}", kept.warnings);
+}
+
+#[test]
 fn a_drivers_states_are_measured_where_a_sleep_reaches_them() {
     let host = Host { cpuidle: true, mwait: true, guest: false, ..host("6.18.4") };
     let base = Machine { idle: load("icx-2s32c").unwrap().idle, ..base() };
