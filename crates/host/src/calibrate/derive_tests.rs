@@ -252,13 +252,11 @@ fn nothing_measured_is_the_default_with_reasons() {
 }
 
 #[test]
-fn an_interrupt_may_leave_a_nested_guest_twice() {
+fn an_interrupt_may_cost_its_sender_10_us_in_a_guest() {
+    const CALL: &str = "wake_idle_llc_20us_call";
     let figures: Vec<Measurement> = figures(true)
         .into_iter()
-        .map(|m| match m.name.as_str() {
-            name @ "wake_idle_llc_20us_call" => figure(name, m.median + 9_000.0),
-            _ => m,
-        })
+        .map(|m| if m.name == CALL { figure(CALL, m.median + 9_000.0) } else { m })
         .collect();
     assert_eq!(derive(base(), &host("6.18.4"), &PAIRS, &figures).machine.cost.ipi_send_ns, 10_100);
     let bare = Host { guest: false, ..host("6.18.4") };

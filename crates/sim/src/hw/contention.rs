@@ -15,6 +15,15 @@ fn first_page() -> Box<Page> {
     Box::new([0; PAGE])
 }
 
+/// A CPU's request for a line: made at `now`, for `when`, and a transfer of `service`.
+#[derive(Clone, Copy)]
+struct Request {
+    cpu: CpuId,
+    now: Ns,
+    when: Ns,
+    service: Ns,
+}
+
 /// A line's last stay in a cache: until when requests of that cache are served, the CPU of the last
 /// of them, and how much longer the line may be passed on there.
 #[derive(Clone, Copy, Default)]
@@ -95,7 +104,7 @@ impl Line {
             return self.free_at.max(when) + service - when;
         }
         self.shared = true;
-        self.serve(cpu, now, when, service, transfer).0
+        self.serve(Request { cpu, now, when, service }, transfer).0
     }
 
     /// Duration of a write by `cpu`, requested at `when`. The line is taken from the last writer and
@@ -115,7 +124,7 @@ impl Line {
         let service = transfer(self.writer, cpu).max(transfer(reader, cpu));
         self.version = self.version.wrapping_add(1);
         self.shared = false;
-        let (took, last) = self.serve(cpu, now, when, service, transfer);
+        let (took, last) = self.serve(Request { cpu, now, when, service }, transfer);
         if last {
             *self.seen(cpu) = self.version;
             self.writer = cpu;
@@ -134,29 +143,24 @@ impl Line {
         transfer: impl Fn(CpuId, CpuId) -> Ns,
     ) -> Ns {
         let contested = self.free_at > when;
-        let again = transfer(self.writer, cpu);
+        let service = transfer(self.writer, cpu);
         let written = self.write(cpu, now, when, &transfer);
         if !contested {
             return written;
         }
-        written + self.serve(cpu, now, when + written, again, transfer).0
+        let again = Request { cpu, now, when: when + written, service };
+        written + self.serve(again, transfer).0
     }
 
     /// Queues a request. Returns how long it takes from `when`, and whether it is the last so far.
     #[inline]
-    fn serve(
-        &mut self,
-        cpu: CpuId,
-        now: Ns,
-        when: Ns,
-        service: Ns,
-        transfer: impl Fn(CpuId, CpuId) -> Ns,
-    ) -> (Ns, bool) {
+    fn serve(&mut self, request: Request, transfer: impl Fn(CpuId, CpuId) -> Ns) -> (Ns, bool) {
         if self.caches.is_some()
-            && let Some(ahead) = self.serve_in_cache(cpu, now, when, service, transfer)
+            && let Some(ahead) = self.serve_in_cache(request, transfer)
         {
             return ahead;
         }
+        let Request { now, when, service, .. } = request;
         let served = self.free_at.max(when) + service;
         self.free_at = self.free_at.max(now) + service;
         (served - when, true)
@@ -167,10 +171,7 @@ impl Line {
     #[inline(never)]
     fn serve_in_cache(
         &mut self,
-        cpu: CpuId,
-        now: Ns,
-        when: Ns,
-        service: Ns,
+        Request { cpu, now, when, service }: Request,
         transfer: impl Fn(CpuId, CpuId) -> Ns,
     ) -> Option<(Ns, bool)> {
         let caches = self.caches.as_mut()?;

@@ -60,8 +60,8 @@ impl<'a> Hardware<'a> {
 fn group_line(machine: &Machine) -> Line {
     let topology = &machine.topology;
     let line = Line::new(topology.n_cpus());
-    if topology.n_llcs() == topology.n_nodes() {
-        return line;
+    match topology.n_llcs() > topology.n_nodes() {
+        true => line.passed_on_in(topology.cpus().iter().map(|place| place.llc)),
+        false => line,
     }
-    line.passed_on_in(topology.cpus().iter().map(|place| place.llc))
 }

@@ -203,14 +203,13 @@ impl Sim<'_> {
         if takes {
             self.move_task(task, src, cpu);
             self.measured.counters.swqueue_pulls += 1;
-            // Half of a migration is the detachment, under that lock.
-            let detach = Ns::from(self.hw.cost.migrate_ns) / 2;
-            let detached = self.cpus[cpu].stretch(detach);
-            self.cpus[src].lock.hold(self.now, detached);
+            // Half of a migration is the detachment, under that lock; half is under this CPU's.
+            let half = self.cpus[cpu].stretch(Ns::from(self.hw.cost.migrate_ns) / 2);
+            self.cpus[src].lock.hold(self.now, half);
             toll.cost += Ns::from(self.hw.cost.migrate_ns);
             let listed = self.take_shared_costs();
             toll.stall += listed;
-            self.cpus[cpu].lock.hold(self.now, detached + listed);
+            self.cpus[cpu].lock.hold(self.now, half + listed);
         }
         takes
     }
