@@ -152,6 +152,7 @@ cost_model! {
     scan_cpu_ns: Time, "Idle search: looking at one CPU, that is, reading a line of its runqueue.";
     speed: Factor, "Speed of kernel work, of one busy core, against that at which the costs below are stated.";
     all_core_clock: Ratio, "Clock of a socket whose cores are all busy, against that of one busy core.";
+    full_use_clock: Factor, "Clock at which a busy CPU counts as fully used (arch_scale_freq_capacity()), against that of one busy core.";
     smt_share: Ratio, "Speed of computing while another thread of the core is busy; 1 is alone.";
     smt_kernel_share: Ratio, "The same for system calls and scheduling, which stall more than they compute.";
     noise: Ratio, "Variation of every piece of work, caches and interrupts being what they are: uniform within plus or minus this share.";

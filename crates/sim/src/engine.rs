@@ -49,6 +49,7 @@ impl<'a> Sim<'a> {
                 self.unless_file_fails(early)?;
             }
             self.rules.decay = Decay::new();
+            self.rules.pace = 1;
             let warm = self.advance_to(spec.warmup_ns, stop, &mut together);
             self.unless_file_fails(warm)?;
             self.forget();

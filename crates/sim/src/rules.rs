@@ -25,6 +25,9 @@ pub(crate) struct Rules {
     pub(crate) fair: FairTunables,
     pub(crate) decay: Decay,
     pub(crate) tick_ns: Ns,
+    /// A task's time counts so many times against its slice and its virtual time: more than once
+    /// in warm-up.
+    pub(crate) pace: u64,
     /// Reports to the task group's load are limited in rate (LOAD_AVG_RATELIMIT).
     pub(crate) rate_limited: bool,
     /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
@@ -40,6 +43,7 @@ impl Rules {
             fair: FairTunables::new(&tunables, n_cpus),
             decay: Decay::new(),
             tick_ns: 1_000_000_000 / Ns::from(machine.hz),
+            pace: 1,
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
             throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),
         }

@@ -28,6 +28,13 @@ use crate::tasks::work::Work;
 /// Where the program runs that forks all tasks. It is no task itself and takes no time.
 const FORKER: CpuId = CpuId(0);
 
+/// Tasks that all start at once wake each other as in a long run after this time: some ten rounds of
+/// twenty tasks on a CPU.
+const TURNS_NS: Ns = 600_000_000;
+
+/// In warm-up tasks take turns at most so many times as fast.
+const MAX_PACE: u64 = 8;
+
 /// Time between two forks of the starting program.
 const FORK_INTERVAL_NS: Ns = 20_000;
 
@@ -92,8 +99,11 @@ impl Sim<'_> {
     /// Forks every task of the program.
     pub(crate) fn start(&mut self, spec: &RunSpec) {
         self.spread_balance_phases(spec.warmup_ns);
-        // At the kernel's pace a CPU that is busy from the start would seem 80% busy after 75 ms.
-        self.rules.decay = Decay::forgetting_within(self.balancer.settled_ns);
+        // At the kernel's pace a CPU that is busy from the start would seem 80% busy after 75 ms,
+        // and tasks that start together would still take turns by whole slices.
+        let settled = self.balancer.settled_ns;
+        self.rules.decay = Decay::forgetting_within(settled);
+        self.rules.pace = (TURNS_NS / settled.max(1)).clamp(1, MAX_PACE);
         let now_j = self.jiffies();
         for cpu in self.cpus.ids() {
             self.world.scan_state_mut(cpu).wake_stamp_j = now_j;

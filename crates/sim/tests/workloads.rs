@@ -97,6 +97,19 @@ fn hackbench_scales_from_one_group_to_a_full_machine() {
     }
 }
 
+/// Tasks that start at once first run whole slices: writers fill pipes, readers empty them.
+#[test]
+fn a_short_warm_up_reaches_the_switches_of_a_long_run() {
+    let machine = machine("spr-2s56c", 1, 1, 8, 2);
+    let program = catalogue("hackbench", 8, &[("transport", "pipe")]);
+    let switches = |warmup| {
+        let result = run(&machine, &program, &policy(""), warmup, 100 * MS);
+        result.counters.context_switches as f64 / result.operations as f64
+    };
+    let (short, long) = (switches(100 * MS), switches(1500 * MS));
+    assert!(short > 0.5 * long, "{short} switches a message, after a longer warm-up {long}");
+}
+
 #[test]
 fn requests_are_recorded_less_their_own_work() {
     let machine = exact(machine("spr-2s56c", 1, 1, 4, 1));

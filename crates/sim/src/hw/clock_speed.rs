@@ -81,6 +81,8 @@ pub(crate) struct Clocks {
     sockets: Vec<Socket>,
     /// Slowdown with all cores busy, of [`FULL_SPEED`].
     loss: i64,
+    /// The clock at which a busy CPU counts as fully used, of [`FULL_SPEED`].
+    full_use: u64,
     /// Shares of full speed by the number of busy siblings, at the full clock: kernel and user.
     shares: Vec<[u64; 2]>,
 }
@@ -100,6 +102,7 @@ impl Clocks {
         let socket = Socket { busy_cores: 0, cores, rate: full << 10, speeds };
         Clocks {
             sockets: vec![socket; topology.n_sockets()],
+            full_use: (cost.full_use_clock * full as f64).round() as u64,
             loss: full - (cost.all_core_clock * full as f64).round() as i64,
             shares,
         }
@@ -125,6 +128,12 @@ impl Clocks {
         if clock(s.rate) != before {
             s.speeds = speeds_at(clock(s.rate), &self.shares);
         }
+    }
+
+    /// The clock of `socket` in 1024ths of the one that counts as full
+    /// (arch_scale_freq_capacity()).
+    pub(crate) fn counted(&self, socket: usize) -> u32 {
+        (clock(self.sockets[socket].rate) * 1024 / self.full_use).min(1024) as u32
     }
 
     /// Speeds of a CPU of `socket` with this many busy siblings.

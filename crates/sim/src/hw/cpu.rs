@@ -7,7 +7,7 @@ use crate::hw::clock::NEVER;
 use crate::hw::clock_speed::{Speed, Speeds};
 use crate::hw::contention::Lock;
 use crate::hw::governor::Governor;
-use crate::rq::pelt::Averages;
+use crate::rq::pelt::{Averages, Decay};
 use crate::rq::runqueue::RunQueue;
 
 /// What the current activity leads to.
@@ -111,6 +111,10 @@ pub(crate) struct Cpu {
     pub(crate) util_est: f64,
 
     pub(crate) averages: Averages,
+    /// Running time that the averages have not counted, as the clock was lower.
+    pub(crate) uncounted_ns: Ns,
+    /// The clock at the last tick, in 1024ths of the one that counts as full.
+    pub(crate) counted_clock: u32,
     pub(crate) time: CpuTime,
     /// When the current task was picked: the tick counts its slice from here.
     pub(crate) picked_at: Ns,
@@ -150,6 +154,8 @@ impl Cpu {
             wake_list: Vec::new(),
             fired: Vec::new(),
             averages: Averages::default(),
+            uncounted_ns: 0,
+            counted_clock: 1024,
             util_est: 0.0,
             group_contrib: 0.0,
             reported_at: 0,
@@ -184,6 +190,17 @@ impl Cpu {
     #[inline]
     fn busy_speed(&self) -> Speed {
         if self.activity.user { self.speeds.user } else { self.speeds.kernel }
+    }
+
+    /// Updates the queue's averages to `to`.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, decay: &Decay, to: Ns, running: bool, weight: u64, nr: u32) {
+        if running {
+            let clock = self.counted_clock;
+            self.uncounted_ns += self.averages.advance_running(decay, to, clock, weight, nr);
+        } else {
+            self.averages.advance(decay, to, false, weight, nr);
+        }
     }
 
     /// Goes on at these speeds. Returns whether that moves the end of its activity.

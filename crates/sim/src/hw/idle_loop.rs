@@ -31,6 +31,7 @@ impl Sim<'_> {
         let work = toll.cost + Ns::from(self.hw.cost.switch_idle_ns);
         let entering = toll.stall + hot + c.stretch(work);
         let was_busy = !c.is_idle();
+        c.averages.pass_idle(&self.rules.decay, std::mem::take(&mut c.uncounted_ns));
         c.step = Step::Idle;
         c.end = NEVER;
         c.idle_from = self.now + entering;

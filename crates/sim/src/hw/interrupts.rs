@@ -185,7 +185,8 @@ impl Sim<'_> {
 
     /// The scheduler tick: accounting, slice check, and balancing.
     pub(crate) fn tick(&mut self, cpu: CpuId) {
-        self.cpus[cpu].tick_at += self.rules.tick_ns;
+        let pace = if self.cpus[cpu].step == Step::Idle { 1 } else { self.rules.pace };
+        self.cpus[cpu].tick_at += self.rules.tick_ns / pace;
         self.hw.clocks.tick(self.hw.near.socket(cpu));
         self.set_speed(cpu);
         self.see_overdue();
@@ -234,7 +235,7 @@ impl Sim<'_> {
     fn end_slice(&mut self, cpu: CpuId) {
         let Some(curr) = self.world.curr(cpu).some() else { return };
         let c = &mut self.cpus[cpu];
-        let ran = self.now.saturating_sub(c.picked_at);
+        let ran = self.now.saturating_sub(c.picked_at) * self.rules.pace;
         c.need_resched |= c.rq.slice_ends(&self.tasks[curr].se, ran, &self.rules.fair);
     }
 }

@@ -32,7 +32,9 @@ impl Sim<'_> {
     /// Sets the speeds of `cpu` from its busy siblings and its socket's clock.
     pub(crate) fn set_speed(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu];
-        let speeds = self.hw.clocks.speeds(self.hw.near.socket(cpu), c.busy_siblings);
+        let socket = self.hw.near.socket(cpu);
+        c.counted_clock = self.hw.clocks.counted(socket);
+        let speeds = self.hw.clocks.speeds(socket, c.busy_siblings);
         if c.set_speeds(speeds, self.now) {
             self.agenda.set_cpu(cpu, c.deadline());
         }

@@ -20,6 +20,13 @@ const FORGOTTEN_HALF_LIVES: f64 = 6.0;
 /// Averages move at most so much faster in warm-up.
 const MAX_SPEED: f64 = 8.0;
 
+/// Of the clock that counts as full.
+const FULL_CLOCK: u64 = 1024;
+
+/// From this utilisation on a queue had no idle time, whatever its clock: the divider of
+/// update_idle_rq_clock_pelt(), in the middle of a window.
+const NO_IDLE_TIME: f64 = 1012.0;
+
 /// Decay factors: of whole windows, and the rate within one.
 #[derive(Clone)]
 pub(crate) struct Decay {
@@ -103,6 +110,39 @@ impl Averages {
         self.at = now;
     }
 
+    /// The same while a task runs, at a clock of `clock` 1024ths of the one that counts as full: so
+    /// much less of the time passes (update_rq_clock_pelt()). Returns the rest.
+    #[inline]
+    pub(crate) fn advance_running(
+        &mut self,
+        decay: &Decay,
+        now: Ns,
+        clock: u32,
+        weight: u64,
+        nr: u32,
+    ) -> Ns {
+        let mut rest = 0;
+        if u64::from(clock) < FULL_CLOCK && now > self.at {
+            let elapsed = now - self.at;
+            let passed = elapsed * Ns::from(clock) / FULL_CLOCK;
+            rest = elapsed - passed;
+            self.at += rest;
+        }
+        self.advance(decay, now, true, weight, nr);
+        rest
+    }
+
+    /// The queue turns idle: what running at a lower clock left of the time passes as idle, unless
+    /// no idle time was left (update_idle_rq_clock_pelt()).
+    pub(crate) fn pass_idle(&mut self, decay: &Decay, rest: Ns) {
+        if rest > 0 && self.util < NO_IDLE_TIME {
+            let keep = decay.factor(rest);
+            self.util *= keep;
+            self.load *= keep;
+            self.runnable *= keep;
+        }
+    }
+
     /// A task with these averages joins.
     #[inline]
     pub(crate) fn attach(&mut self, task: &Averages) {
@@ -148,6 +188,23 @@ mod tests {
         }
         assert_eq!(Decay::forgetting_within(Ns::MAX).factor(123_456), Decay::new().factor(123_456));
         assert!(Decay::forgetting_within(1).factor(WINDOW_NS - 1) > 0.8);
+    }
+
+    #[test]
+    fn at_half_the_clock_a_queue_that_idles_now_and_then_is_half_used() {
+        let decay = Decay::new();
+        let (mut idles, mut never) = (Averages::default(), Averages::default());
+        let mut rest_of_all = 0;
+        for ms in 1..=1000 {
+            let rest = idles.advance_running(&decay, ms * 1_000_000, 512, 1024, 1);
+            assert_eq!(rest, 500_000);
+            idles.pass_idle(&decay, rest);
+            rest_of_all += never.advance_running(&decay, ms * 1_000_000, 512, 1024, 1);
+        }
+        assert!((idles.util - 512.0).abs() < 8.0, "{}", idles.util);
+        assert_eq!(idles.at, never.at);
+        never.pass_idle(&decay, rest_of_all);
+        assert!(never.util > NO_IDLE_TIME, "{}", never.util);
     }
 
     #[test]

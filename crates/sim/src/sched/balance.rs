@@ -107,7 +107,7 @@ impl Sim<'_> {
         // queue's current one: its dequeue, with all waits, counts as running.
         let c = &mut self.cpus[cpu];
         let left = self.now + toll.stall + c.stretch(toll.cost);
-        c.averages.advance(&self.rules.decay, left, true, 0, 0);
+        c.advance(&self.rules.decay, left, true, 0, 0);
         // It may have to report a change of load: that wait is part of the first domain's cost.
         let stall = self.group_load_decayed(cpu, left);
         let mut work = Ns::from(self.hw.cost.blocked_ns);

@@ -82,7 +82,7 @@ impl Sim<'_> {
         let running = self.world.curr(cpu) != TaskId::NONE;
         let c = &mut self.cpus[cpu];
         let nr = self.world.nr_running(cpu) - c.rq.delayed_running;
-        c.averages.advance(&self.rules.decay, self.now, running, c.rq.weight, nr);
+        c.advance(&self.rules.decay, self.now, running, c.rq.weight, nr);
     }
 
     /// Sets a CPU's number of runnable tasks, and marks its load for publication.

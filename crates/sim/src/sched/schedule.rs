@@ -23,7 +23,7 @@ impl Sim<'_> {
         t.exec_start = self.now;
         self.world.task_mut(task).sum_exec_ns += delta;
         let c = &mut self.cpus[cpu];
-        c.need_resched |= c.rq.charge(&mut t.se, delta);
+        c.need_resched |= c.rq.charge(&mut t.se, delta * self.rules.pace);
         if self.bandwidth.is_some() {
             self.charge_groups(cpu, task, delta);
         }
@@ -69,7 +69,8 @@ impl Sim<'_> {
         // No delayed dequeue in a group with a limit: a throttled queue must be empty.
         let may_delay = self.group_of(task).is_none();
         let t = &mut self.tasks[task];
-        t.averages.advance(&self.rules.decay, self.now, true, u64::from(t.se.weight), 1);
+        let clock = self.cpus[cpu].counted_clock;
+        t.averages.advance_running(&self.rules.decay, self.now, clock, u64::from(t.se.weight), 1);
         let c = &mut self.cpus[cpu];
         c.util_est = (c.util_est - t.util_est()).max(0.0);
         // util_est rises at once and decays by a quarter of the difference.
@@ -137,7 +138,8 @@ impl Sim<'_> {
         self.update_curr(cpu);
         self.advance_cpu(cpu);
         let t = &mut self.tasks[task];
-        t.averages.advance(&self.rules.decay, self.now, true, u64::from(t.se.weight), 1);
+        let clock = self.cpus[cpu].counted_clock;
+        t.averages.advance_running(&self.rules.decay, self.now, clock, u64::from(t.se.weight), 1);
         t.place = Place::Queued(cpu);
         self.cpus[cpu].rq.put_back(task, &t.se);
         self.world.set_curr(cpu, TaskId::NONE);
@@ -170,7 +172,7 @@ impl Sim<'_> {
         };
         let c = &mut self.cpus[cpu];
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
-        c.averages.advance(&self.rules.decay, from, prev.is_some(), weight, nr);
+        c.advance(&self.rules.decay, from, prev.is_some(), weight, nr);
         c.picked_at = from;
         if c.leaves_idle() {
             self.measured.counters.idle_task_ns += from - c.idle_task_from.min(from);
