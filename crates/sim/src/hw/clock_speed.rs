@@ -4,6 +4,8 @@
 use reveille_machine::Machine;
 use reveille_measure::Ns;
 
+use crate::rq::pelt::FULL_CLOCK;
+
 /// Full speed; a core with a busy sibling is slower.
 pub(crate) const FULL_SPEED: u64 = 1024;
 
@@ -130,10 +132,10 @@ impl Clocks {
         }
     }
 
-    /// The clock of `socket` in 1024ths of the one that counts as full
-    /// (arch_scale_freq_capacity()).
+    /// The clock of `socket`, of [`FULL_CLOCK`] (arch_scale_freq_capacity()).
     pub(crate) fn counted(&self, socket: usize) -> u32 {
-        (clock(self.sockets[socket].rate) * 1024 / self.full_use).min(1024) as u32
+        let full = u64::from(FULL_CLOCK);
+        (clock(self.sockets[socket].rate) * full / self.full_use).min(full) as u32
     }
 
     /// Speeds of a CPU of `socket` with this many busy siblings.

@@ -7,7 +7,7 @@ use crate::hw::clock::NEVER;
 use crate::hw::clock_speed::{Speed, Speeds};
 use crate::hw::contention::Lock;
 use crate::hw::governor::Governor;
-use crate::rq::pelt::{Averages, Decay};
+use crate::rq::pelt::{Averages, Decay, FULL_CLOCK};
 use crate::rq::runqueue::RunQueue;
 
 /// What the current activity leads to.
@@ -113,7 +113,7 @@ pub(crate) struct Cpu {
     pub(crate) averages: Averages,
     /// Running time that the averages have not counted, as the clock was lower.
     pub(crate) uncounted_ns: Ns,
-    /// The clock at the last tick, in 1024ths of the one that counts as full.
+    /// The clock at the last tick, of [`FULL_CLOCK`].
     pub(crate) counted_clock: u32,
     pub(crate) time: CpuTime,
     /// When the current task was picked: the tick counts its slice from here.
@@ -155,7 +155,7 @@ impl Cpu {
             fired: Vec::new(),
             averages: Averages::default(),
             uncounted_ns: 0,
-            counted_clock: 1024,
+            counted_clock: FULL_CLOCK,
             util_est: 0.0,
             group_contrib: 0.0,
             reported_at: 0,

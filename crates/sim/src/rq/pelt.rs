@@ -20,8 +20,8 @@ const FORGOTTEN_HALF_LIVES: f64 = 6.0;
 /// Averages move at most so much faster in warm-up.
 const MAX_SPEED: f64 = 8.0;
 
-/// Of the clock that counts as full.
-const FULL_CLOCK: u64 = 1024;
+/// The clock at which a busy CPU counts as fully used.
+pub(crate) const FULL_CLOCK: u32 = 1024;
 
 /// From this utilisation on a queue had no idle time, whatever its clock: the divider of
 /// update_idle_rq_clock_pelt(), in the middle of a window.
@@ -110,8 +110,8 @@ impl Averages {
         self.at = now;
     }
 
-    /// The same while a task runs, at a clock of `clock` 1024ths of the one that counts as full: so
-    /// much less of the time passes (update_rq_clock_pelt()). Returns the rest.
+    /// The same while a task runs at a clock of so many [`FULL_CLOCK`]ths: only that share of the time
+    /// passes (update_rq_clock_pelt()). Returns the rest.
     #[inline]
     pub(crate) fn advance_running(
         &mut self,
@@ -122,9 +122,9 @@ impl Averages {
         nr: u32,
     ) -> Ns {
         let mut rest = 0;
-        if u64::from(clock) < FULL_CLOCK && now > self.at {
+        if clock < FULL_CLOCK && now > self.at {
             let elapsed = now - self.at;
-            let passed = elapsed * Ns::from(clock) / FULL_CLOCK;
+            let passed = elapsed * Ns::from(clock) / Ns::from(FULL_CLOCK);
             rest = elapsed - passed;
             self.at += rest;
         }
