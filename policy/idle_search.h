@@ -268,7 +268,7 @@ POLICY_INLINE bool policy_keep_short(struct world *w, const struct policy_tunabl
 
 /*
  * select_idle_cpu(): an idle CPU of target's LLC, or POLICY_NONE. The walk begins
- * behind the target, with SIS_PROP's budget at the target itself (changed in v5.15).
+ * behind the target, before v5.15 (RECENT_PREV, the same series) at the target itself.
  * With clusters there are two, the first through that of the target (v6.8, commit
  * 8881e1639f1f); the budget is one.
  */
@@ -301,7 +301,8 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 			return target;
 		}
 	} else if (policy_scan_by_cost(t)) {
-		start = world_llc_position(w, target);
+		if (!policy_has(t, POLICY_RECENT_PREV))
+			start = world_llc_position(w, target);
 		if (!has_idle_cores)
 			nr = policy_scan_budget(t, world_scan_state(w, this_cpu), weight, now_j);
 	}

@@ -321,8 +321,9 @@ impl Policy {
 
     /// What the decision code reads, for a machine with this many CPUs and this tick.
     pub fn tunables(&self, n_cpus: usize, hz: u32) -> Tunables {
-        // sysctl_sched_min_granularity; sysctl_sched_base_slice as of v6.12.
-        let unscaled_ns = if self.features & bits::EEVDF == 0 { 750_000 } else { 700_000 };
+        // sysctl_sched_min_granularity, and sysctl_sched_base_slice up to v6.14 (2ae891b82695).
+        let since_v6_15 = BASELINES.iter().any(|b| b.name == self.base && b.release() >= (6, 15));
+        let unscaled_ns = if since_v6_15 { 700_000 } else { 750_000 };
         Tunables {
             features: self.features,
             min_granularity_ns: unscaled_ns * scaling_factor(n_cpus),
@@ -404,8 +405,10 @@ mod tests {
         assert_eq!(min_granularity(2), 1_500_000);
         assert_eq!(min_granularity(8), 3_000_000);
         assert_eq!(min_granularity(224), 3_000_000);
-        let eevdf = Policy::baseline("v6.12").unwrap();
-        assert_eq!(eevdf.tunables(1, 250).min_granularity_ns, 700_000);
-        assert_eq!(eevdf.tunables(224, 250).min_granularity_ns, 2_800_000);
+        for (name, slice_ns) in [("v6.12", 750_000), ("v6.18", 700_000), ("v7.2", 700_000)] {
+            let eevdf = Policy::baseline(name).unwrap();
+            assert_eq!(eevdf.tunables(1, 250).min_granularity_ns, slice_ns, "{name}");
+            assert_eq!(eevdf.tunables(224, 250).min_granularity_ns, 4 * slice_ns, "{name}");
+        }
     }
 }

@@ -30,6 +30,9 @@ pub(crate) struct Rules {
     pub(crate) pace: u64,
     /// Reports to the task group's load are limited in rate (LOAD_AVG_RATELIMIT).
     pub(crate) rate_limited: bool,
+    /// New-idle balancing is for CPUs that idle for longer than a migration costs, and its cost does not
+    /// include blocked averages (before v5.16, c5b0a7eefc70 and 9e9af819db5d).
+    pub(crate) newidle_after_migration_cost: bool,
     /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
     pub(crate) throttles_at_exit: bool,
 }
@@ -45,6 +48,8 @@ impl Rules {
             tick_ns: 1_000_000_000 / Ns::from(machine.hz),
             pace: 1,
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
+            // The v5.15 baseline stands for its successors up to v5.19, too.
+            newidle_after_migration_cost: !tunables.has(bits::RECENT_PREV),
             throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),
         }
     }

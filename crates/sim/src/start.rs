@@ -14,7 +14,7 @@ use crate::hw::cpu::Cpu;
 use crate::hw::hardware::Hardware;
 use crate::measured::Measured;
 use crate::rq::groups::Bandwidth;
-use crate::rq::pelt::Decay;
+use crate::rq::pelt::{Decay, WINDOW_NS};
 use crate::rq::runqueue::RunQueue;
 use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
@@ -107,6 +107,8 @@ impl Sim<'_> {
         let now_j = self.jiffies();
         for cpu in self.cpus.ids() {
             self.world.scan_state_mut(cpu).wake_stamp_j = now_j;
+            // rq_clock_pelt() leaves out interrupts, so that CPUs drift apart.
+            self.cpus[cpu].window_phase = self.chance.below(WINDOW_NS);
             self.set_speed(cpu);
         }
         for llc in 0..self.world.n_llcs() {

@@ -81,8 +81,9 @@ fn policies_that_decide_the_same_have_the_same_result() {
     let stop = AtomicBool::new(false);
     let spec = RunSpec { seed: 3, warmup_ns: 20 * MS, duration_ns: 5 * MS };
     let (mut shared, mut forked) = (0, 0);
-    let crowded = (machine("spr-2s56c", 1, 2, 4, 2), catalogue("udp_rr", 10, &[]));
-    for (machine, program) in cases().into_iter().chain([crowded]) {
+    let crowded = ["udp_rr", "tcp_rr"]
+        .map(|name| (machine("spr-2s56c", 1, 2, 4, 2), catalogue(name, 10, &[])));
+    for (machine, program) in cases().into_iter().chain(crowded) {
         for base in ["v6.2", "v6.4", "v7.2"] {
             let edits = ["+SIS_SHORT", "+SIS_SHORT_V4", "-WA_IDLE", "-WA_WEIGHT", "-TTWU_QUEUE"];
             let base = baseline(base);

@@ -54,7 +54,7 @@ fn the_first_idle_thread_ends_the_waiting_of_v4_5() {
 #[test]
 fn ageing_shortens_the_searches_of_a_busy_machine() {
     let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
-    let work = pairs(16, 50);
+    let work = pairs(24, 50);
     let looked = |edits| per_search(&under(&machine, &work, "v5.13", edits));
     assert_near("without a bound", looked("-SIS_PROP"), 16.0, 0.01);
     assert!(looked("") > 12.0);
@@ -94,7 +94,7 @@ fn wake_lists_within_a_cache_spare_the_lock() {
 fn searches_of_a_busy_cache_succeed_as_measured() {
     let machine = reveille_machine::load("spr-1s56c").expect("a preset");
     let work = catalogue("tcp_rr", 168, &[]);
-    let c = run(&machine, &work, &baseline("v5.15"), 40 * MS, 5 * MS).counters;
+    let c = run(&machine, &work, &baseline("v5.15"), 100 * MS, 20 * MS).counters;
     let pct = |part: u64, of: u64| 100.0 * part as f64 / of as f64;
     let fast = c.sis_search - c.sis_domain_search;
     let found = c.sis_domain_search - c.sis_failed;

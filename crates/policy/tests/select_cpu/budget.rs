@@ -131,7 +131,7 @@ fn utilisation_goes_before_cost() {
 }
 
 /// v5.13 looks at the target first, which it knows to be busy: of the least budget two
-/// CPUs are left. v6.2 begins behind the target.
+/// CPUs are left. v5.15 and v6.2 begin behind the target.
 #[test]
 fn the_search_of_v5_13_begins_at_the_target() {
     let hopeless = ScanState { avg_idle_ns: 0, ..ScanState::default() };
@@ -141,10 +141,12 @@ fn the_search_of_v5_13_begins_at_the_target() {
     world.set_nr_running(CpuId(3), 0);
     let pick = search(&mut world, &tunables("", 64), NOW_J);
     assert_eq!((pick.cpu, pick.searched), (CpuId(0), 3), "CPUs 0, 1 and 2");
-    let v62 = Policy::baseline("v6.2").unwrap().tunables(64, 250);
     world.set_nr_idle_scan(0, 3);
-    let pick = search(&mut world, &v62, NOW_J);
-    assert_eq!((pick.cpu, pick.searched), (CpuId(3), 3), "CPUs 1, 2 and 3");
+    for behind in ["v5.15", "v6.2"] {
+        let behind = Policy::baseline(behind).unwrap().tunables(64, 250);
+        let pick = search(&mut world, &behind, NOW_J);
+        assert_eq!((pick.cpu, pick.searched), (CpuId(3), 3), "CPUs 1, 2 and 3");
+    }
 }
 
 /// On v4.5 a wakee stays on its busy core although every other core has an idle

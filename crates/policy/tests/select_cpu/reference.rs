@@ -498,8 +498,9 @@ impl Reference<'_> {
         self.search = true;
         self.core_search = has_idle_core;
 
-        // for_each_cpu_wrap(cpu, cpus, target + 1); from target itself until 5.15
-        let first = if v513 { target } else { target + 1 };
+        // for_each_cpu_wrap(cpu, cpus, target + 1); up to 5.14 from target itself
+        let from_target = v513 && !self.tunables.has(bits::RECENT_PREV);
+        let first = if from_target { target } else { target + 1 };
         let mut in_mask = vec![false; self.machine.cpus.len()];
         for &cpu in &span {
             in_mask[cpu] = self.allowed(cpu);

@@ -103,7 +103,7 @@ pub(crate) struct Cpu {
     pub(crate) speeds: Speeds,
     pub(crate) lock: Lock,
     /// Share of the task group's load_avg that this CPU has reported.
-    pub(crate) group_contrib: f64,
+    pub(crate) group_contrib: i64,
     /// When `group_contrib` was last compared with the averages.
     pub(crate) reported_at: Ns,
 
@@ -118,6 +118,8 @@ pub(crate) struct Cpu {
     pub(crate) time: CpuTime,
     /// When the current task was picked: the tick counts its slice from here.
     pub(crate) picked_at: Ns,
+    /// When the last switch between tasks was over.
+    pub(crate) switched_at: Ns,
 
     /// Wake list, and whether its IPI is in flight.
     pub(crate) wake_list: Vec<TaskId>,
@@ -132,6 +134,8 @@ pub(crate) struct Cpu {
     pub(crate) governor: Governor,
     /// Start of the idle task's time not counted yet.
     pub(crate) idle_task_from: Ns,
+    /// How far its windows of averages are ahead of those of a CPU that began with the run.
+    pub(crate) window_phase: Ns,
     /// Earliest time of the next report, if reports are rate-limited.
     pub(crate) report_again_at: Ns,
 }
@@ -157,9 +161,11 @@ impl Cpu {
             uncounted_ns: 0,
             counted_clock: FULL_CLOCK,
             util_est: 0.0,
-            group_contrib: 0.0,
+            group_contrib: 0,
             reported_at: 0,
+            window_phase: 0,
             picked_at: 0,
+            switched_at: 0,
             report_again_at: 0,
             removed: false,
             idle_stamp: 0,

@@ -16,7 +16,7 @@ impl Sim<'_> {
         if dequeued > self.now {
             self.seen_from(cpu, dequeued);
         } else {
-            self.set_available_idle(cpu, true);
+            self.becomes_visible(cpu, true);
         }
         let hot = self.note_idle_core(cpu);
         let to_timer = self.agenda.next_timer().saturating_sub(self.now);
@@ -50,10 +50,10 @@ impl Sim<'_> {
         }
     }
 
-    /// The last CPU of a core to go idle reports an idle core; with SIS_FILTER it joins the mask of
-    /// its cache.
+    /// The last CPU of a core to go idle reports an idle core as it becomes visible
+    /// (`becomes_visible`) and pays for that here; with SIS_FILTER it joins the mask of its cache.
     fn note_idle_core(&mut self, cpu: CpuId) -> Ns {
-        if self.world.smt_cpus(cpu).len() < 2 || !self.rules.tunables.notes_idle_cores() {
+        if !self.notes_idle_cores(cpu) {
             return 0;
         }
         let filters = self.rules.has(bits::SIS_FILTER);
@@ -61,22 +61,11 @@ impl Sim<'_> {
             return 0; // a wake-up is pending: it is not idle (v5 3/5)
         }
         let llc = self.hw.near.llc(cpu);
+        let reports = !self.world.has_idle_cores(llc) && self.siblings_are(cpu, Self::is_free);
         let line = &mut self.hw.llc_lines[llc];
         let mut wait = line.read(cpu, self.now, self.now, self.hw.near.lines());
         // The mask shares a line with has_idle_cores.
-        let mut writes = filters && self.world.join_filter(cpu);
-        if !self.world.has_idle_cores(llc) {
-            let whole = self
-                .world
-                .smt_cpus(cpu)
-                .iter()
-                .all(|&s| CpuId::from(s) == cpu || self.world.available_idle(CpuId::from(s)));
-            if whole {
-                writes = true;
-                self.world.set_has_idle_cores(llc, true);
-            }
-        }
-        if writes {
+        if filters && self.world.join_filter(cpu) || reports {
             wait += line.write(cpu, self.now, self.now + wait, self.hw.near.lines());
         }
         self.measured.counters.hot_line_wait_ns += wait;
@@ -98,7 +87,9 @@ impl Sim<'_> {
         };
         let asked = arrival.max(now).max(entered);
         c.account_idle(asked);
-        c.governor.record(arrival.saturating_sub(entered));
+        if arrival > entered {
+            c.governor.record(arrival - entered); // else cpuidle was not asked
+        }
         c.step = Step::IdleExit;
         c.activity = Activity::new(asked, exit, 0, 0);
         c.plan_end();

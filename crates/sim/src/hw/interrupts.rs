@@ -2,6 +2,7 @@
 
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId, bits};
+use reveille_workload::Op;
 
 use crate::hw::clock::NEVER;
 use crate::hw::cpu::{Step, Toll};
@@ -135,14 +136,18 @@ impl Sim<'_> {
         self.resched_if_needed(cpu);
     }
 
-    /// Preempts at once if the current task is in its operation; otherwise the call's remaining
-    /// wakeups are done first.
+    /// Preempts at once if the current task is in its operation. A call that hands something over does
+    /// that first, and its wakeups: without CONFIG_PREEMPT a task gives way where it may sleep, and none
+    /// does so in between.
     pub(crate) fn resched_if_needed(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu];
-        if !c.need_resched || !matches!(c.step, Step::Op) {
+        if !c.need_resched || c.step != Step::Op {
             return;
         }
-        if self.tasks[self.world.curr(cpu)].to_wake == TaskId::NONE {
+        let task = self.world.curr(cpu);
+        let hands_over =
+            matches!(self.op(task), Op::Send { .. } | Op::Post { .. } | Op::WakeList { .. });
+        if !hands_over && self.tasks[task].to_wake == TaskId::NONE {
             self.preempt(cpu);
         }
     }
@@ -190,10 +195,8 @@ impl Sim<'_> {
         self.hw.clocks.tick(self.hw.near.socket(cpu));
         self.set_speed(cpu);
         self.see_overdue();
-        let balancing = self.periodic_balance(cpu);
-        let step = self.cpus[cpu].step;
-        if step == Step::Idle {
-            self.idle_tick(cpu, balancing);
+        if self.cpus[cpu].step == Step::Idle {
+            self.idle_tick(cpu);
             return;
         }
         if !self.cpus[cpu].leaves_idle() {
@@ -203,6 +206,8 @@ impl Sim<'_> {
         }
         let line = self.group_load_moved(cpu, cpu, self.now);
         self.publish_load(cpu);
+        // In a softirq, once the tick is over.
+        let balancing = self.periodic_balance(cpu);
         let kick = self.kick_nohz_balance(cpu);
         let cost = Ns::from(self.hw.cost.tick_ns) + balancing + kick;
         self.cpus[cpu].interrupt(self.now, line, cost);
@@ -210,9 +215,10 @@ impl Sim<'_> {
     }
 
     /// A tick on an idle CPU: the tick is stopped if idling continues.
-    fn idle_tick(&mut self, cpu: CpuId, balancing: Ns) {
+    fn idle_tick(&mut self, cpu: CpuId) {
         self.advance_cpu(cpu);
         self.publish_load(cpu);
+        let balancing = self.periodic_balance(cpu);
         let cost = Ns::from(self.hw.cost.tick_ns) + balancing;
         let c = &mut self.cpus[cpu];
         if self.now >= c.idle_from {
@@ -236,6 +242,6 @@ impl Sim<'_> {
         let Some(curr) = self.world.curr(cpu).some() else { return };
         let c = &mut self.cpus[cpu];
         let ran = self.now.saturating_sub(c.picked_at) * self.rules.pace;
-        c.need_resched |= c.rq.slice_ends(&self.tasks[curr].se, ran, &self.rules.fair);
+        c.need_resched |= c.rq.slice_ends((curr, &self.tasks[curr].se), ran, &self.rules.fair);
     }
 }

@@ -125,7 +125,7 @@ impl Cfs {
     /// Has the current task used its slice, `ran` ns after its pick?
     pub(crate) fn slice_ends(
         &mut self,
-        curr: i64,
+        (curr, vruntime): (TaskId, i64),
         weight: u32,
         total: u64,
         ran: Ns,
@@ -134,11 +134,10 @@ impl Cfs {
         let Some(leftmost) = self.leftmost() else { return false };
         let slice = fair.slice(self.len() as u64 + 1, weight, total);
         if ran > slice {
-            self.next_buddy = TaskId::NONE;
-            self.last_buddy = TaskId::NONE;
+            self.forget_buddy(curr);
             return true;
         }
-        ran >= fair.min_granularity && curr - leftmost.vruntime > slice as i64
+        ran >= fair.min_granularity && vruntime - leftmost.vruntime > slice as i64
     }
 
     /// Removes and returns the task to run next.

@@ -264,7 +264,9 @@ impl Eevdf {
         let vlag = self.lag(&entity);
         self.take(at);
         self.prev = self.prev.filter(|&(prev, _)| prev != task);
-        Carried { vlag, deadline: Some(entity.deadline - entity.vruntime) }
+        // PLACE_REL_DEADLINE, of v6.12 as delayed dequeue is.
+        let keeps = self.rules.delay_dequeue;
+        Carried { vlag, deadline: keeps.then_some(entity.deadline - entity.vruntime) }
     }
 
     /// requeue_delayed_entity(): a delayed task is woken where it is. With DELAY_ZERO it

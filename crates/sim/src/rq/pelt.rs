@@ -6,7 +6,7 @@
 use reveille_measure::Ns;
 
 /// One PELT window: 1024 units of 1024 ns.
-const WINDOW_NS: Ns = 1 << 20;
+pub(crate) const WINDOW_NS: Ns = 1 << 20;
 
 /// Windows after which the past counts half.
 const HALF_LIFE_WINDOWS: f64 = 32.0;
@@ -162,7 +162,7 @@ impl Averages {
 
 /// Did a window end between the two times? Only then does the kernel's sum change.
 #[inline]
-pub(crate) fn window_passed(from: Ns, to: Ns) -> bool {
+pub(crate) fn window_passed([from, to]: [Ns; 2]) -> bool {
     from / WINDOW_NS != to / WINDOW_NS
 }
 

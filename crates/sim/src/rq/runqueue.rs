@@ -216,9 +216,16 @@ impl RunQueue {
 
     /// check_preempt_tick(): has the current task had its slice, `ran` ns after it was
     /// picked? EEVDF answers that in [`RunQueue::charge`].
-    pub(crate) fn slice_ends(&mut self, t: &SchedEntity, ran: Ns, fair: &FairTunables) -> bool {
+    pub(crate) fn slice_ends(
+        &mut self,
+        (curr, t): (TaskId, &SchedEntity),
+        ran: Ns,
+        fair: &FairTunables,
+    ) -> bool {
         match &mut self.timeline {
-            Timeline::Cfs(cfs) => cfs.slice_ends(t.vruntime, t.weight, self.weight, ran, fair),
+            Timeline::Cfs(cfs) => {
+                cfs.slice_ends((curr, t.vruntime), t.weight, self.weight, ran, fair)
+            }
             Timeline::Eevdf(_) => false,
         }
     }

@@ -96,8 +96,10 @@ impl Sim<'_> {
         let levels = self.balancer.state[cpu].len();
         let lowest = self.balancer.state[cpu].first()?.max_newidle_cost;
         let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
+        let by_migration_cost = self.rules.newidle_after_migration_cost;
         let gate = match self.rules.has(bits::SWQUEUE_GATE_ABOVE_LLC) {
             true => self.newidle_cost_above_llc(cpu).unwrap_or(0),
+            false if by_migration_cost => MIGRATION_COST_NS,
             false => lowest,
         };
         if !self.balancer.overload || avg_idle < gate {
@@ -112,6 +114,9 @@ impl Sim<'_> {
         let stall = self.group_load_decayed(cpu, left);
         let mut work = Ns::from(self.hw.cost.blocked_ns);
         let (mut cost, mut blocked) = (0, stall + self.cpus[cpu].stretch(work));
+        if by_migration_cost {
+            blocked = 0;
+        }
         for level in 0..levels {
             let state = self.balancer.state[cpu][level];
             if avg_idle < cost + state.max_newidle_cost {

@@ -54,8 +54,9 @@ impl Balancer {
         let domains = Domains::new(&machine.topology, pairs);
         let cost = &machine.cost;
         let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
-        // The first domain pays for update_blocked_averages().
-        let blocked = |level| if level == 0 { Ns::from(cost.blocked_worst_ns) } else { 0 };
+        // The first domain pays for update_blocked_averages(), since v5.16.
+        let counted = tunables.has(bits::RECENT_PREV);
+        let blocked = |l| if l == 0 && counted { Ns::from(cost.blocked_worst_ns) } else { 0 };
         let state_of = |level: usize, m: &Membership| {
             let domain = &domains.all[m.domain as usize];
             DomainState {

@@ -33,16 +33,18 @@ impl Sim<'_> {
     /// Has a CPU's load changed enough to be reported? If so, marks it as reported.
     fn reports_load(&mut self, cpu: CpuId, when: Ns) -> bool {
         let c = &mut self.cpus[cpu];
-        if !std::mem::take(&mut c.removed) && !window_passed(c.reported_at, when) {
+        let windows = [c.reported_at, when].map(|at| at + c.window_phase);
+        if !std::mem::take(&mut c.removed) && !window_passed(windows) {
             return false;
         }
         c.reported_at = when;
         if self.rules.rate_limited && when < c.report_again_at {
             return false;
         }
-        let moved = (c.averages.load - c.group_contrib).abs() > c.group_contrib / 64.0;
+        let load = c.averages.load as i64;
+        let moved = (load - c.group_contrib).abs() > c.group_contrib / 64;
         if moved {
-            c.group_contrib = c.averages.load;
+            c.group_contrib = load;
             c.report_again_at = when + REPORT_INTERVAL_NS;
         }
         moved

@@ -41,13 +41,11 @@ impl Sim<'_> {
         self.send_ipi(cpu, dst).cost
     }
 
-    /// Balancing places by the average of both queues, so their running tasks are charged first. A
-    /// slice that this ends is over at their next tick.
+    /// Balancing dequeues and enqueues, so the running tasks of both queues are charged first. A slice
+    /// that this ends is over at their next tick.
     pub(crate) fn charge_both(&mut self, src: CpuId, dst: CpuId) {
-        if self.rules.fair.eevdf.is_some() {
-            self.update_curr(src);
-            self.update_curr(dst);
-        }
+        self.update_curr(src);
+        self.update_curr(dst);
     }
 
     /// Takes the CPU's own runqueue lock. What another CPU has touched meanwhile comes back from
@@ -107,9 +105,13 @@ impl Sim<'_> {
         c.need_resched = false;
         let toll = Toll { stall: wait + line, cost: work };
         self.run_next(cpu, Some(task), toll);
-        // It is off the CPU once the switch away from it completes.
+        // It is off the CPU once the switch away from it completes: finish_task().
         let c = &self.cpus[cpu];
-        self.tasks[task].on_cpu_until = if c.is_idle() { c.idle_from } else { c.busy_from() };
+        self.tasks[task].on_cpu_until = match c.step {
+            Step::Idle | Step::IdleExit => c.idle_from,
+            Step::NewIdle => c.busy_from() + c.stretch(self.hw.cost.switch_idle_ns.into()),
+            _ => c.switched_at,
+        };
     }
 
     /// Preempts the current task in the middle of its operation.
@@ -173,7 +175,9 @@ impl Sim<'_> {
         let c = &mut self.cpus[cpu];
         let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
         c.advance(&self.rules.decay, from, prev.is_some(), weight, nr);
-        c.picked_at = from;
+        if prev != Some(task) {
+            c.picked_at = from; // set_next_entity()
+        }
         if c.leaves_idle() {
             self.measured.counters.idle_task_ns += from - c.idle_task_from.min(from);
         }
@@ -188,7 +192,8 @@ impl Sim<'_> {
             }
         };
         // finish_task_switch() drops it.
-        c.lock.release(self.now + toll.stall + c.stretch(toll.cost));
+        c.switched_at = self.now + toll.stall + c.stretch(toll.cost);
+        c.lock.release(c.switched_at);
         self.world.set_curr(cpu, task);
         self.world.task_mut(task).prev_cpu = cpu;
         let t = &mut self.tasks[task];

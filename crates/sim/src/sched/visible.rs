@@ -25,8 +25,31 @@ impl Sim<'_> {
                 continue;
             }
             self.unseen.swap_remove(i);
-            self.set_available_idle(cpu, self.is_free(cpu));
+            self.becomes_visible(cpu, self.is_free(cpu));
         }
+    }
+
+    /// Other CPUs see from now on whether a CPU is idle, and of a core that it completes that one is
+    /// (update_idle_core(), just before the idle task becomes current).
+    pub(crate) fn becomes_visible(&mut self, cpu: CpuId, idle: bool) {
+        self.set_available_idle(cpu, idle);
+        if idle
+            && self.notes_idle_cores(cpu)
+            && self.siblings_are(cpu, |sim, sibling| sim.world.available_idle(sibling))
+        {
+            self.world.set_has_idle_cores(self.hw.near.llc(cpu), true);
+        }
+    }
+
+    /// Does this machine's kernel remember whether a cache has idle cores?
+    pub(crate) fn notes_idle_cores(&self, cpu: CpuId) -> bool {
+        self.world.smt_cpus(cpu).len() > 1 && self.rules.tunables.notes_idle_cores()
+    }
+
+    /// Are all other CPUs of its core so?
+    pub(crate) fn siblings_are(&self, cpu: CpuId, so: impl Fn(&Self, CpuId) -> bool) -> bool {
+        let mut siblings = self.world.smt_cpus(cpu).iter().map(|&s| CpuId::from(s));
+        siblings.all(|s| s == cpu || so(self, s))
     }
 
     /// At a tick, as balancing looks, too: what no wakeup has looked at for a tick or longer.

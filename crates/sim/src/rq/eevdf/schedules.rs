@@ -181,7 +181,8 @@ impl Bench {
                 let e = waiting[n % waiting.len()];
                 let vlag = self.model.lag(&e);
                 self.model.leave(e.task);
-                let carried = Carried { vlag, deadline: Some(e.deadline - e.vruntime) };
+                let deadline = self.model.rules.delay_dequeue.then_some(e.deadline - e.vruntime);
+                let carried = Carried { vlag, deadline };
                 assert_eq!(self.eevdf.remove(e.task), carried);
                 self.join(e.task, carried, false);
             }
