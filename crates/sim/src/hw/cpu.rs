@@ -134,7 +134,7 @@ pub(crate) struct Cpu {
     pub(crate) governor: Governor,
     /// Start of the idle task's time not counted yet.
     pub(crate) idle_task_from: Ns,
-    /// How far its windows of averages are ahead of those of a CPU that began with the run.
+    /// Its windows of averages end so long before full multiples of their length.
     pub(crate) window_phase: Ns,
     /// Earliest time of the next report, if reports are rate-limited.
     pub(crate) report_again_at: Ns,

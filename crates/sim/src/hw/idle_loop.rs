@@ -50,8 +50,9 @@ impl Sim<'_> {
         }
     }
 
-    /// The last CPU of a core to go idle reports an idle core as it becomes visible
-    /// (`becomes_visible`) and pays for that here; with SIS_FILTER it joins the mask of its cache.
+    /// A CPU that goes idle reads whether its cache has an idle core, and writes it if its own core is one
+    /// now: the time that takes. [`Sim::becomes_visible`] sets it. With SIS_FILTER the CPU joins the
+    /// mask of its cache.
     fn note_idle_core(&mut self, cpu: CpuId) -> Ns {
         if !self.notes_idle_cores(cpu) {
             return 0;

@@ -29,8 +29,8 @@ impl Sim<'_> {
         }
     }
 
-    /// Other CPUs see from now on whether a CPU is idle, and of a core that it completes that one is
-    /// (update_idle_core(), just before the idle task becomes current).
+    /// From now on other CPUs see whether this one is idle. If its whole core now looks idle, its cache
+    /// has an idle core (update_idle_core(), just before the idle task becomes current).
     pub(crate) fn becomes_visible(&mut self, cpu: CpuId, idle: bool) {
         self.set_available_idle(cpu, idle);
         if idle
@@ -41,15 +41,15 @@ impl Sim<'_> {
         }
     }
 
-    /// Does this machine's kernel remember whether a cache has idle cores?
+    /// Is it remembered whether this CPU's cache has idle cores?
     pub(crate) fn notes_idle_cores(&self, cpu: CpuId) -> bool {
         self.world.smt_cpus(cpu).len() > 1 && self.rules.tunables.notes_idle_cores()
     }
 
-    /// Are all other CPUs of its core so?
-    pub(crate) fn siblings_are(&self, cpu: CpuId, so: impl Fn(&Self, CpuId) -> bool) -> bool {
+    /// Does this hold for all other CPUs of its core?
+    pub(crate) fn siblings_are(&self, cpu: CpuId, holds: impl Fn(&Self, CpuId) -> bool) -> bool {
         let mut siblings = self.world.smt_cpus(cpu).iter().map(|&s| CpuId::from(s));
-        siblings.all(|s| s == cpu || so(self, s))
+        siblings.all(|s| s == cpu || holds(self, s))
     }
 
     /// At a tick, as balancing looks, too: what no wakeup has looked at for a tick or longer.
