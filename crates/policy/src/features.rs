@@ -319,11 +319,20 @@ impl Policy {
         names_of(self.features)
     }
 
+    fn since_v6_15(&self) -> bool {
+        BASELINES.iter().any(|b| b.name == self.base && b.release() >= (6, 15))
+    }
+
+    /// Do both have the same features but for these, and the same rules that no feature names?
+    pub fn differs_only_in(&self, features: u64, other: &Policy) -> bool {
+        (self.features ^ other.features) & !features == 0
+            && self.since_v6_15() == other.since_v6_15()
+    }
+
     /// What the decision code reads, for a machine with this many CPUs and this tick.
     pub fn tunables(&self, n_cpus: usize, hz: u32) -> Tunables {
         // sysctl_sched_min_granularity, and sysctl_sched_base_slice up to v6.14 (2ae891b82695).
-        let since_v6_15 = BASELINES.iter().any(|b| b.name == self.base && b.release() >= (6, 15));
-        let unscaled_ns = if since_v6_15 { 700_000 } else { 750_000 };
+        let unscaled_ns = if self.since_v6_15() { 700_000 } else { 750_000 };
         Tunables {
             features: self.features,
             min_granularity_ns: unscaled_ns * scaling_factor(n_cpus),
@@ -395,6 +404,18 @@ mod tests {
             format!("#define POLICY_{} (1ull << {})", feature.name, feature.bit.ilog2())
         });
         assert_eq!(of_c.collect::<Vec<_>>(), of_rust.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_kernel_is_more_than_its_features() {
+        let named = |name: &str| Policy::baseline(name).unwrap();
+        let edited = named("v6.12").with("+PIPE_WAKE_FREED +THROTTLE_EXIT").unwrap();
+        assert_eq!(edited.features, named("v6.18").features);
+        assert!(!edited.differs_only_in(0, &named("v6.18")), "its base slice is longer");
+        assert!(named("v6.2").differs_only_in(0, &named("v6.4")));
+        let short = named("v6.4").with("+SIS_SHORT").unwrap();
+        assert!(short.differs_only_in(bits::SIS_SHORT, &named("v6.2")));
+        assert!(!short.differs_only_in(0, &named("v6.2")));
     }
 
     #[test]

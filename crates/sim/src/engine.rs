@@ -223,43 +223,35 @@ impl<'a> Sim<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use reveille_policy::Policy;
     use reveille_workload::Op;
 
     use super::*;
-    use crate::tasks::code::Code;
+    use crate::start::with_pairs;
 
     /// Lets an interrupt ask the CPU of the first task that is in an operation such as `is` to
     /// reschedule in the middle of it. Is the task preempted at once, and at the end?
     fn preempted(is: impl Fn(&Op) -> bool) -> (bool, bool) {
-        let machine = reveille_machine::load("icx-2s32c").unwrap();
-        let workload = reveille_workload::find("context_switch1").unwrap();
-        let program = workload.build(8, &BTreeMap::new()).unwrap();
-        let code = Code::new(&program);
-        let spec = RunSpec { seed: 1, warmup_ns: 1_000_000, duration_ns: 1_000_000 };
-        let policy = Policy::baseline("v6.4").unwrap();
-        let mut sim = Sim::new(&machine, &program, &code, &policy, None, &spec);
-        sim.start(&spec);
-        let (stop, mut together) = (AtomicBool::new(false), Together::default());
-        let cpu = loop {
-            sim.advance_to(sim.now + 50, &stop, &mut together).unwrap();
-            let running = |&cpu: &CpuId| sim.world.curr(cpu).index() < sim.tasks.len();
-            let mut all = sim.cpus.ids().filter(running);
-            let such =
-                |&cpu: &CpuId| sim.cpus[cpu].step == Step::Op && is(sim.op(sim.world.curr(cpu)));
-            if let Some(cpu) = all.find(such) {
-                break cpu;
-            }
-        };
-        let preemptions = sim.measured.counters.preemptions;
-        sim.cpus[cpu].need_resched = true;
-        sim.resched_if_needed(cpu);
-        sim.replan(cpu);
-        let at_once = sim.measured.counters.preemptions > preemptions;
-        sim.advance_to(sim.now + 20_000, &stop, &mut together).unwrap();
-        (at_once, sim.measured.counters.preemptions > preemptions)
+        with_pairs(8, |sim| {
+            let (stop, mut together) = (AtomicBool::new(false), Together::default());
+            let cpu = loop {
+                sim.advance_to(sim.now + 50, &stop, &mut together).unwrap();
+                let such = |&cpu: &CpuId| {
+                    let curr = sim.world.curr(cpu);
+                    let runs = curr.index() < sim.tasks.len();
+                    runs && sim.cpus[cpu].step == Step::Op && is(sim.op(curr))
+                };
+                if let Some(cpu) = sim.cpus.ids().find(such) {
+                    break cpu;
+                }
+            };
+            let before = sim.measured.counters.preemptions;
+            sim.cpus[cpu].need_resched = true;
+            sim.resched_if_needed(cpu);
+            sim.replan(cpu);
+            let at_once = sim.measured.counters.preemptions > before;
+            sim.advance_to(sim.now + 20_000, &stop, &mut together).unwrap();
+            (at_once, sim.measured.counters.preemptions > before)
+        })
     }
 
     /// Without CONFIG_PREEMPT a message is there before its sender gives way.

@@ -61,7 +61,7 @@ impl<'a> Sim<'a> {
             cpus: (0..n_cpus).map(|_| Cpu::new(RunQueue::new(&rules.fair))).collect(),
             tasks: TaskVec::new(),
             work: Work::new(program, code, machine, &rules.tunables),
-            balancer: Balancer::new(machine, &rules.tunables),
+            balancer: Balancer::new(machine, &rules),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
             followers: Followers::default(),
@@ -93,6 +93,20 @@ fn world(topology: &Topology) -> Known {
     }
     // SAFETY: numbers in use are those of the topology and of added tasks, as in ids.rs.
     unsafe { world.trust() }
+}
+
+/// What `act` finds with so many pairs of context_switch1, forked but not yet run.
+#[cfg(test)]
+pub(crate) fn with_pairs<R>(pairs: u64, act: impl FnOnce(&mut Sim) -> R) -> R {
+    let machine = reveille_machine::load("icx-2s32c").unwrap();
+    let workload = reveille_workload::find("context_switch1").unwrap();
+    let program = workload.build(pairs, &std::collections::BTreeMap::new()).unwrap();
+    let code = Code::new(&program);
+    let spec = RunSpec { seed: 1, warmup_ns: 1_000_000, duration_ns: 1_000_000 };
+    let policy = Policy::baseline("v6.4").unwrap();
+    let mut sim = Sim::new(&machine, &program, &code, &policy, None, &spec);
+    sim.start(&spec);
+    act(&mut sim)
 }
 
 impl Sim<'_> {

@@ -14,7 +14,7 @@ const LEAVE_MORE: u64 = bits::SIS_PROP | bits::SIS_AGE | bits::SIS_FILTER | bits
 
 /// Can the decisions of one policy be checked while the other runs?
 pub(crate) fn checkable(run: &Policy, other: &Policy) -> bool {
-    (run.features ^ other.features) & !AT_WAKEUPS == 0
+    run.differs_only_in(AT_WAKEUPS, other)
         && run.features & LEAVE_MORE == 0
         && run.file.is_none()
         && other.file.is_none()

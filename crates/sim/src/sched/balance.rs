@@ -113,10 +113,8 @@ impl Sim<'_> {
         // It may have to report a change of load: that wait is part of the first domain's cost.
         let stall = self.group_load_decayed(cpu, left);
         let mut work = Ns::from(self.hw.cost.blocked_ns);
-        let (mut cost, mut blocked) = (0, stall + self.cpus[cpu].stretch(work));
-        if by_migration_cost {
-            blocked = 0;
-        }
+        let mut cost = 0;
+        let mut blocked = if by_migration_cost { 0 } else { stall + self.cpus[cpu].stretch(work) };
         for level in 0..levels {
             let state = self.balancer.state[cpu][level];
             if avg_idle < cost + state.max_newidle_cost {

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::{Tunables, bits};
+use reveille_policy::bits;
 
+use crate::rules::Rules;
 use crate::sched::domains::{Domains, Membership};
 use crate::sched::sums::{CpuSet, Sums};
 
@@ -49,13 +50,13 @@ pub(crate) struct Published {
 }
 
 impl Balancer {
-    pub(crate) fn new(machine: &Machine, tunables: &Tunables) -> Balancer {
-        let pairs = tunables.has(bits::SIS_NODE_TOPOEXT);
+    pub(crate) fn new(machine: &Machine, rules: &Rules) -> Balancer {
+        let pairs = rules.has(bits::SIS_NODE_TOPOEXT);
         let domains = Domains::new(&machine.topology, pairs);
         let cost = &machine.cost;
         let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
-        // The first domain pays for update_blocked_averages(), since v5.16.
-        let counted = tunables.has(bits::RECENT_PREV);
+        // The first domain pays for update_blocked_averages().
+        let counted = !rules.newidle_after_migration_cost;
         let blocked = |l| if l == 0 && counted { Ns::from(cost.blocked_worst_ns) } else { 0 };
         let state_of = |level: usize, m: &Membership| {
             let domain = &domains.all[m.domain as usize];

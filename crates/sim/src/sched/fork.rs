@@ -56,7 +56,7 @@ impl Sim<'_> {
     }
 
     /// sched_fork() and wake_up_new_task() up to the placement: returns the CPU on which a child
-    /// forked on `cpu` starts. That CPU is where a child has been before it runs.
+    /// forked on `cpu` starts. It counts `cpu` as the one it used before.
     pub(crate) fn place_forked(&mut self, task: TaskId, cpu: CpuId) -> CpuId {
         let dst = self.find_idlest_cpu(cpu);
         let memory = self.world.task_mut(task);
@@ -154,29 +154,18 @@ impl Sim<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use reveille_measure::RunSpec;
-    use reveille_policy::Policy;
-
     use super::*;
-    use crate::tasks::code::Code;
+    use crate::start::with_pairs;
 
     /// wake_up_new_task(): `p->recent_used_cpu = task_cpu(p)`, before the child has a CPU.
     #[test]
     fn a_child_has_been_on_its_parents_cpu() {
-        let machine = reveille_machine::load("icx-2s32c").unwrap();
-        let workload = reveille_workload::find("context_switch1").unwrap();
-        let program = workload.build(1, &BTreeMap::new()).unwrap();
-        let code = Code::new(&program);
-        let spec = RunSpec { seed: 1, warmup_ns: 1_000_000, duration_ns: 1_000_000 };
-        let policy = Policy::baseline("v6.4").unwrap();
-        let mut sim = Sim::new(&machine, &program, &code, &policy, None, &spec);
-        sim.start(&spec);
-        let (child, parent) = (TaskId::at(0), CpuId(3));
-        let placed = sim.place_forked(child, parent);
-        let memory = sim.world.task(child);
-        assert_eq!((memory.prev_cpu, memory.recent_used_cpu), (placed, parent));
-        assert_ne!(placed, parent);
+        with_pairs(1, |sim| {
+            let (child, parent) = (TaskId::at(0), CpuId(3));
+            let placed = sim.place_forked(child, parent);
+            let memory = sim.world.task(child);
+            assert_eq!((memory.prev_cpu, memory.recent_used_cpu), (placed, parent));
+            assert_ne!(placed, parent);
+        });
     }
 }

@@ -120,7 +120,7 @@ pub struct Variant {
 impl Variant {
     /// Do runs of both differ in nothing?
     pub(crate) fn does_as(&self, other: &Variant) -> bool {
-        self.policy.features == other.policy.features
+        self.policy.differs_only_in(0, &other.policy)
             && self.policy.file == other.policy.file
             && self.groups == other.groups
             && self.cpus == other.cpus

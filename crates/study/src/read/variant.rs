@@ -141,7 +141,7 @@ pub(crate) fn with_file(
     let name = loaded.map_or_else(|| name.clone(), |_| scheduler::named(&name));
     let edited = settings::edited(groups, &settings)?;
     let variant = Variant { name, policy, groups: edited, cpus, scheduler };
-    let is_base = variant.policy.features == base.features
+    let is_base = variant.policy.differs_only_in(0, base)
         && file.is_none()
         && variant.groups == *groups
         && variant.cpus.is_empty()

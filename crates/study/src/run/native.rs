@@ -130,7 +130,7 @@ fn only_phases_differ(case: &Case, side: usize) -> bool {
     pairs.for_each(|(group, base)| group.phase_ns = base.phase_ns);
     let (policy, _) = case.setup(side);
     groups == case.groups
-        && policy.features == case.base.features
+        && policy.differs_only_in(0, &case.base)
         && case.cpus(side).is_empty()
         && case.scheduler(side) == case.scheduler(0)
 }
