@@ -129,8 +129,8 @@ fn short_pairs_stay_together_where_sis_short_has_no_gate() {
 /// The mask leaves out most CPUs that stay busy, so that fewer are looked at.
 #[test]
 fn a_filtered_search_looks_at_fewer_cpus() {
-    let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
-    let work = catalogue("context_switch1", 12, &[]);
+    let machine = exact(machine("skx-2s20c", 1, 1, 20, 2));
+    let work = catalogue("hackbench", 2, &[]);
     let [plain, filtered] = ["", "+SIS_FILTER"].map(|edits| under(&machine, &work, "v6.2", edits));
     let looked = (per_search(&plain), per_search(&filtered));
     assert!(looked.1 < 0.75 * looked.0, "{looked:?}");

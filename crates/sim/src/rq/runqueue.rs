@@ -54,7 +54,7 @@ impl RunQueue {
         }
     }
 
-    /// Tasks that wait to run, the one that runs last first.
+    /// Tasks that wait to run.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         let (cfs, eevdf) = match &self.timeline {
             Timeline::Cfs(cfs) => (cfs.waiting(), [].as_slice()),
@@ -62,18 +62,6 @@ impl RunQueue {
         };
         let eevdf = eevdf.iter().filter(|e| !e.delayed).map(|e| e.task);
         cfs.iter().map(|w| w.task).chain(eevdf)
-    }
-
-    /// The first waiting task from place `at` on in that order, and its place.
-    #[inline]
-    pub(crate) fn waiting_from(&self, at: usize) -> Option<(usize, TaskId)> {
-        match &self.timeline {
-            Timeline::Cfs(cfs) => cfs.waiting().get(at).map(|w| (at, w.task)),
-            Timeline::Eevdf(eevdf) => {
-                let mut rest = eevdf.queued().iter().enumerate().skip(at);
-                rest.find(|(_, e)| !e.delayed).map(|(place, e)| (place, e.task))
-            }
-        }
     }
 
     /// Where a task's vruntime counts from, so that it can be taken to another queue.

@@ -38,7 +38,7 @@ impl Sim<'_> {
         self.rebalance(cpu, kind)
     }
 
-    fn rebalance(&mut self, cpu: CpuId, kind: Kind) -> Ns {
+    fn rebalance(&mut self, cpu: CpuId, mut kind: Kind) -> Ns {
         let mut cost = 0;
         let mut decayed = false;
         for level in 0..self.balancer.state[cpu].len() {
@@ -56,6 +56,9 @@ impl Sim<'_> {
             }
             cost += self.balance_level(cpu, level, kind);
             self.balancer.state[cpu][level].last_ns = self.now as i64;
+            if self.world.nr_running(cpu) > 0 {
+                kind = Kind::Busy; // it has pulled a task
+            }
         }
         if decayed {
             let sum: Ns = self.balancer.state[cpu].iter().map(|s| s.max_newidle_cost).sum();
@@ -81,8 +84,7 @@ impl Sim<'_> {
         let min = self.balancer.domains.all[member.domain as usize].min_interval_ns();
         let state = &mut self.balancer.state[cpu][level];
         match pass {
-            Pass::NotOurs => {}
-            Pass::Balanced => {
+            Pass::NotOurs | Pass::Balanced => {
                 state.interval_ns = (state.interval_ns * 2).min(2 * min);
             }
             _ => state.interval_ns = min,

@@ -29,6 +29,7 @@ impl Sim<'_> {
         let domain = &domains.all[member.domain as usize];
         let base = Ns::from(self.hw.cost.balance_base_ns);
         if !self.should_balance(dst, &domain.groups[member.group as usize], kind) {
+            self.balancer.state[dst][level].failed = 0;
             return (Pass::NotOurs, base);
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
@@ -72,7 +73,10 @@ impl Sim<'_> {
     ) -> (Pass, Ns) {
         let domain = &domains.all[member.domain as usize];
         let plan = self.plan(dst, kind, domains, member);
-        let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
+        let Some((src, imbalance)) = plan else {
+            self.balancer.state[dst][level].failed = 0;
+            return (Pass::Balanced, 0);
+        };
         let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
         let state = &mut self.balancer.state[dst][level];
         if moved > 0 {
@@ -86,13 +90,13 @@ impl Sim<'_> {
         if kind != Kind::NewIdle {
             state.failed += 1;
             let limit = domain.cache_nice_tries + 2;
-            if matches!(imbalance, Imbalance::Tasks(_)) && state.failed > limit {
-                state.failed = domain.cache_nice_tries + 1;
-                if self.push_running(src, dst) {
-                    self.balancer.state[dst][level].failed = 0;
-                    let relisting = self.take_shared_costs();
-                    return (Pass::Moved(1), Ns::from(self.hw.cost.migrate_ns) + relisting);
-                }
+            if matches!(imbalance, Imbalance::Tasks(_))
+                && state.failed > limit
+                && self.push(src, dst)
+            {
+                self.balancer.state[dst][level].failed = 0;
+                let relisting = self.take_shared_costs();
+                return (Pass::Moved(1), Ns::from(self.hw.cost.migrate_ns) + relisting);
             }
         }
         (Pass::Failed, 0)
@@ -164,16 +168,16 @@ impl Sim<'_> {
     ) -> u32 {
         let failed = self.balancer.state[dst][level].failed;
         let mut left = imbalance;
-        let (mut moved, mut at) = (0, 0);
+        let (mut moved, mut last) = (0, None);
         for _ in 0..MAX_MOVED {
-            let Some((place, task)) = self.cpus[src].rq.waiting_from(at) else { break };
-            at = place + 1;
+            last = self.coldest(src, last);
+            let Some((_, task)) = last else { break };
             if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
                 break;
             }
             if !self.world.allows(self.world.task(task).affinity, dst)
                 || self.throttled_pair(task, src, dst)
-                || self.cache_hot(task, src, domain, failed)
+                || self.cache_hot(task, src, dst, domain, failed)
             {
                 continue;
             }
@@ -196,7 +200,6 @@ impl Sim<'_> {
                 }
             }
             self.move_task(task, src, dst);
-            at = place;
             moved += 1;
             if kind == Kind::NewIdle || left.is_none() {
                 break;
@@ -205,13 +208,28 @@ impl Sim<'_> {
         moved
     }
 
-    /// task_hot(): it ran within the migration cost, or it is a buddy.
-    fn cache_hot(&self, task: TaskId, src: CpuId, domain: &Domain, failed: u32) -> bool {
+    /// Of the tasks that wait on `src`, the one that was enqueued or picked longest ago, and when: the
+    /// tail of rq->cfs_tasks, or what comes before `last` there.
+    fn coldest(&self, src: CpuId, last: Option<(Ns, TaskId)>) -> Option<(Ns, TaskId)> {
+        let waiting = self.cpus[src].rq.waiting();
+        let listed = waiting.map(|task| (self.tasks[task].listed_at, task));
+        listed.filter(|&of| Some(of) > last).min()
+    }
+
+    /// task_hot(): it ran here within the migration cost, or it is a buddy and `dst` has work.
+    fn cache_hot(
+        &self,
+        task: TaskId,
+        src: CpuId,
+        dst: CpuId,
+        domain: &Domain,
+        failed: u32,
+    ) -> bool {
         if domain.level == Level::Smt || failed > domain.cache_nice_tries {
             return false;
         }
         let t = &self.tasks[task];
-        self.cpus[src].rq.is_buddy(task)
+        self.world.nr_running(dst) > 0 && self.cpus[src].rq.is_buddy(task)
             || self.now.saturating_sub(t.exec_start) < MIGRATION_COST_NS
     }
 
@@ -240,13 +258,22 @@ impl Sim<'_> {
         self.append_shared_in_balance(dst, task);
     }
 
-    /// Active balancing: the running task of `src` is pushed to the idle `dst`.
-    fn push_running(&mut self, src: CpuId, dst: CpuId) -> bool {
-        let Some(task) = self.world.curr(src).some() else { return false };
-        if self.cpus[src].step != Step::Op
-            || !self.is_free(dst)
-            || !self.world.allows(self.world.task(task).affinity, dst)
+    /// active_load_balance_cpu_stop(): a task of `src` goes to the idle `dst`, hot or not: the one that
+    /// waits longest or, if none waits, the running one.
+    fn push(&mut self, src: CpuId, dst: CpuId) -> bool {
+        if !self.is_free(dst) {
+            return false;
+        }
+        let allowed = |task: TaskId| self.world.allows(self.world.task(task).affinity, dst);
+        if let Some((_, task)) = self.coldest(src, None)
+            && allowed(task)
+            && !self.throttled_pair(task, src, dst)
         {
+            self.move_task(task, src, dst);
+            return true;
+        }
+        let Some(task) = self.world.curr(src).some() else { return false };
+        if self.cpus[src].step != Step::Op || !allowed(task) {
             return false;
         }
         let c = &mut self.cpus[src];

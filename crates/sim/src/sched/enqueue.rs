@@ -25,11 +25,13 @@ impl Sim<'_> {
         t.averages.advance(&self.rules.decay, self.now, false, 0, 0);
         if t.attaching {
             t.attaching = false;
+            t.exec_start = 0; // no longer cache-hot (ENQUEUE_MIGRATED)
             t.se.vruntime += c.rq.origin();
             c.averages.attach(&t.averages);
             c.removed = true;
         }
         t.place = Place::Queued(dst);
+        t.listed_at = self.now;
         c.rq.arrive(task, &mut t.se, arrival, &self.rules.fair);
         if self.rules.has(bits::UTIL_EST) {
             c.util_est += t.util_est();

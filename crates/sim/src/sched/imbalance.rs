@@ -68,16 +68,15 @@ impl Group {
     }
 
     /// Rank by which find_busiest_group() chooses; 0 means none. The highest type wins; among
-    /// equals the most loaded or, for groups with spare capacity, the one with the fewest idle CPUs
-    /// and then the most tasks.
+    /// overloaded groups the most loaded, among those with spare capacity the one with the fewest idle
+    /// CPUs and then the most tasks.
     #[inline]
     pub(crate) fn rank(&self) -> u64 {
         let type_bits = (self.kind as u64) << 45;
         match self.kind {
             _ if self.nr == 0 => 0,
-            GroupType::Overloaded | GroupType::FullyBusy => {
-                type_bits | self.avg_load().min((1 << 45) - 1)
-            }
+            GroupType::Overloaded => type_bits | self.avg_load().min((1 << 45) - 1),
+            GroupType::FullyBusy => type_bits,
             GroupType::HasSpare => type_bits | ((u64::from(u16::MAX) - self.idle) << 28) | self.nr,
         }
     }
@@ -119,7 +118,7 @@ impl Ranked {
     }
 }
 
-/// find_busiest_group(): the first of the highest rank, besides `local`.
+/// update_sd_lb_stats(): the first of the highest rank behind `local`, around the ring of groups.
 #[inline]
 pub(crate) fn busiest(ranks: &mut [Ranked], local: usize) -> Option<usize> {
     let own = std::mem::take(&mut ranks[local]);
@@ -134,7 +133,16 @@ pub(crate) fn busiest(ranks: &mut [Ranked], local: usize) -> Option<usize> {
     let busiest =
         most.into_iter().chain(rest.iter().map(|rank| rank.0)).fold(0.0, higher).to_bits();
     ranks[local] = own;
-    (busiest >> 16 != 0).then_some(usize::from(u16::MAX - busiest as u16))
+    if busiest >> 16 == 0 {
+        return None;
+    }
+    let first = usize::from(u16::MAX - busiest as u16);
+    if first > local {
+        return Some(first);
+    }
+    // The CPU's groups are a ring that begins behind its own.
+    let equal = |rank: &Ranked| rank.0.to_bits() >> 16 == busiest >> 16;
+    Some(ranks[local + 1..].iter().position(equal).map_or(first, |behind| local + 1 + behind))
 }
 
 /// calculate_imbalance(), after the checks that leave everything in place. `sum` sums a group.
@@ -145,7 +153,10 @@ pub(crate) fn imbalance(
     busiest: &Group,
     dst_idle: bool,
 ) -> Option<Imbalance> {
-    if local.kind > busiest.kind {
+    // The kernel sums no load of a group that is only busy.
+    if local.kind > busiest.kind
+        || local.kind == GroupType::FullyBusy && busiest.kind == GroupType::FullyBusy
+    {
         return None;
     }
     if local.kind == GroupType::Overloaded

@@ -200,6 +200,7 @@ impl Sim<'_> {
         t.averages.advance(&self.rules.decay, from, false, u64::from(t.se.weight), 1);
         t.place = Place::Running(cpu);
         t.exec_start = from;
+        t.listed_at = from;
         c.switches = c.switches.wrapping_add(1);
         toll.stall += match t.warm_cpu == cpu {
             true => self.hw.near.cold_shared(c.switches.wrapping_sub(t.switched_in)),

@@ -61,6 +61,8 @@ pub(crate) struct Task {
     pub(crate) util_est: f64,
     pub(crate) util_est_ewma: f64,
     pub(crate) exec_start: Ns,
+    /// When it was last enqueued or picked.
+    pub(crate) listed_at: Ns,
     /// Until then its last CPU is still switching away from it.
     pub(crate) on_cpu_until: Ns,
 
@@ -129,6 +131,7 @@ impl Task {
             saved: Saved::default(),
             se: SchedEntity::new(),
             exec_start: 0,
+            listed_at: 0,
             on_cpu_until: 0,
             averages: Averages::default(),
             util_est: 0.0,
