@@ -25,18 +25,18 @@ pub(super) struct Class {
 #[rustfmt::skip]
 pub(super) const CLASSES: [[Class; 3]; 3] = [
     [
-        Class { rows: 179, hits: 98, null_hits: 97, ratios: (0.844, 1.176) },
-        Class { rows: 22, hits: 5, null_hits: 8, ratios: (0.824, 1.154) },
-        Class { rows: 12, hits: 3, null_hits: 4, ratios: (0.969, 2.859) },
+        Class { rows: 150, hits: 87, null_hits: 86, ratios: (0.909, 1.191) },
+        Class { rows: 17, hits: 7, null_hits: 9, ratios: (0.828, 1.173) },
+        Class { rows: 9, hits: 2, null_hits: 3, ratios: (0.796, 1.698) },
     ],
     [
-        Class { rows: 185, hits: 109, null_hits: 109, ratios: (0.870, 1.123) },
-        Class { rows: 20, hits: 7, null_hits: 9, ratios: (0.959, 1.309) },
-        Class { rows: 14, hits: 7, null_hits: 3, ratios: (0.876, 3.010) },
+        Class { rows: 223, hits: 116, null_hits: 117, ratios: (0.806, 1.145) },
+        Class { rows: 25, hits: 12, null_hits: 10, ratios: (0.975, 1.221) },
+        Class { rows: 16, hits: 7, null_hits: 5, ratios: (0.872, 4.273) },
     ],
     [
-        Class { rows: 487, hits: 352, null_hits: 359, ratios: (0.917, 1.091) },
-        Class { rows: 25, hits: 21, null_hits: 2, ratios: (1.057, 1.286) },
-        Class { rows: 16, hits: 11, null_hits: 2, ratios: (1.030, 1.425) },
+        Class { rows: 477, hits: 348, null_hits: 355, ratios: (0.916, 1.085) },
+        Class { rows: 30, hits: 23, null_hits: 7, ratios: (0.986, 1.215) },
+        Class { rows: 13, hits: 10, null_hits: 1, ratios: (1.100, 1.432) },
     ],
 ];
