@@ -34,8 +34,8 @@ impl Sim<'_> {
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
         if kind == Kind::NewIdle && !self.crowded(domain) {
-            // Without a queue of two tasks nothing can be pulled, whatever the statistics say, and
-            // they have no other effect than this.
+            // Without a queue of two tasks nothing can be pulled, whatever the statistics say. They
+            // would only do this, and forget failures.
             self.balancer.overload &= domain.span.len() != self.cpus.len();
             return (Pass::Balanced, base + read);
         }
@@ -77,29 +77,22 @@ impl Sim<'_> {
             self.balancer.state[dst][level].failed = 0;
             return (Pass::Balanced, 0);
         };
-        let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
+        let mut moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
         let state = &mut self.balancer.state[dst][level];
-        if moved > 0 {
-            state.failed = 0;
-            self.measured.counters.newidle_pulls +=
-                if kind == Kind::NewIdle { moved.into() } else { 0 };
-            let relisting = self.take_shared_costs();
-            let moving = u64::from(moved) * Ns::from(self.hw.cost.migrate_ns);
-            return (Pass::Moved(moved), moving + relisting);
-        }
-        if kind != Kind::NewIdle {
+        if kind == Kind::NewIdle {
+            self.measured.counters.newidle_pulls += u64::from(moved);
+        } else if moved == 0 {
             state.failed += 1;
-            let limit = domain.cache_nice_tries + 2;
-            if matches!(imbalance, Imbalance::Tasks(_))
-                && state.failed > limit
-                && self.push(src, dst)
-            {
-                self.balancer.state[dst][level].failed = 0;
-                let relisting = self.take_shared_costs();
-                return (Pass::Moved(1), Ns::from(self.hw.cost.migrate_ns) + relisting);
-            }
+            let pushes = matches!(imbalance, Imbalance::Tasks(_))
+                && state.failed > domain.cache_nice_tries + 2;
+            moved = u32::from(pushes && self.push(src, dst));
         }
-        (Pass::Failed, 0)
+        if moved == 0 {
+            return (Pass::Failed, 0);
+        }
+        self.balancer.state[dst][level].failed = 0;
+        let relisting = self.take_shared_costs();
+        (Pass::Moved(moved), u64::from(moved) * Ns::from(self.hw.cost.migrate_ns) + relisting)
     }
 
     /// The queue to pull from, and how much; `None` if the domain is balanced. Updates what

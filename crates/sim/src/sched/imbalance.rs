@@ -118,10 +118,17 @@ impl Ranked {
     }
 }
 
-/// update_sd_lb_stats(): the first of the highest rank behind `local`, around the ring of groups.
+/// update_sd_lb_stats(): the first of the highest rank in the ring of groups that begins behind `local`.
 #[inline]
-pub(crate) fn busiest(ranks: &mut [Ranked], local: usize) -> Option<usize> {
-    let own = std::mem::take(&mut ranks[local]);
+pub(crate) fn busiest(ranks: &[Ranked], local: usize) -> Option<usize> {
+    let [before, behind] = [&ranks[..local], &ranks[local + 1..]].map(highest);
+    let busiest = if before >> 16 > behind >> 16 { before } else { behind };
+    (busiest >> 16 != 0).then_some(usize::from(u16::MAX - busiest as u16))
+}
+
+/// The highest rank of some groups, and the first group that has it, as in [`Ranked`].
+#[inline]
+fn highest(ranks: &[Ranked]) -> u64 {
     let higher = |most: f64, rank: f64| if rank > most { rank } else { most };
     let (eights, rest) = ranks.as_chunks::<8>();
     let mut most = [0.0; 8];
@@ -130,19 +137,7 @@ pub(crate) fn busiest(ranks: &mut [Ranked], local: usize) -> Option<usize> {
             *most = higher(*most, rank.0);
         }
     }
-    let busiest =
-        most.into_iter().chain(rest.iter().map(|rank| rank.0)).fold(0.0, higher).to_bits();
-    ranks[local] = own;
-    if busiest >> 16 == 0 {
-        return None;
-    }
-    let first = usize::from(u16::MAX - busiest as u16);
-    if first > local {
-        return Some(first);
-    }
-    // The CPU's groups are a ring that begins behind its own.
-    let equal = |rank: &Ranked| rank.0.to_bits() >> 16 == busiest >> 16;
-    Some(ranks[local + 1..].iter().position(equal).map_or(first, |behind| local + 1 + behind))
+    most.into_iter().chain(rest.iter().map(|rank| rank.0)).fold(0.0, higher).to_bits()
 }
 
 /// calculate_imbalance(), after the checks that leave everything in place. `sum` sums a group.
@@ -210,4 +205,27 @@ fn amount(
     let above = busiest.avg_load().saturating_sub(avg_load) * busiest.capacity;
     let below = avg_load.saturating_sub(local.avg_load()) * local.capacity;
     Imbalance::Load(above.min(below) as f64 / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn the_first_of_the_busiest_behind_the_own_group(
+            ranks in proptest::collection::vec(0u64..3, 1..40),
+            local in proptest::prelude::any::<proptest::sample::Index>(),
+        ) {
+            let (n, local) = (ranks.len(), local.index(ranks.len()));
+            let mut first = None;
+            for g in (1..n).map(|step| (local + step) % n) {
+                if ranks[g] > first.map_or(0, |first: usize| ranks[first]) {
+                    first = Some(g);
+                }
+            }
+            let ranked: Vec<_> = ranks.iter().zip(0..).map(|(&r, g)| Ranked::new(r, g)).collect();
+            assert_eq!(busiest(&ranked, local), first);
+        }
+    }
 }
