@@ -100,6 +100,11 @@ mod tests {
     }
 
     #[test]
+    fn a_tenth_of_every_class_is_a_row() {
+        assert!(CLASSES.iter().flatten().all(|class| class.rows >= 10));
+    }
+
+    #[test]
     fn a_loss_turns_the_range_over() {
         let gain = TrackRecord::of(70.0, 10.0).expect("a class");
         let loss = TrackRecord::of(70.0, 100.0 * (1.0 / 1.1 - 1.0)).expect("a class");

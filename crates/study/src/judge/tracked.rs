@@ -27,7 +27,7 @@ pub(super) const CLASSES: [[Class; 3]; 3] = [
     [
         Class { rows: 150, hits: 87, null_hits: 86, ratios: (0.909, 1.191) },
         Class { rows: 17, hits: 7, null_hits: 9, ratios: (0.828, 1.173) },
-        Class { rows: 9, hits: 2, null_hits: 3, ratios: (0.796, 1.698) },
+        Class { rows: 26, hits: 9, null_hits: 12, ratios: (0.810, 1.268) },
     ],
     [
         Class { rows: 223, hits: 116, null_hits: 117, ratios: (0.806, 1.145) },
