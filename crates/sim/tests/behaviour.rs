@@ -41,7 +41,7 @@ fn a_hop_on_one_cpu_costs_the_sum_of_its_parts() {
                 let group = levels * c.group_level_ns;
                 // A task sends, wakes its partner here, blocks, and the partner takes over.
                 let messages = 2 * c.syscall_ns + send + receive;
-                let wake = c.ttwu_ns + c.scan_cpu_ns + c.enqueue_ns + group;
+                let wake = c.ttwu_ns + c.line_llc_ns + c.enqueue_ns + group;
                 let block = c.dequeue_ns + group + c.switch_ns + c.switch_mm_ns;
                 let result = run(&machine, &pairs(kind, 1), &policy(edits), 10 * MS, 200 * MS);
                 let hop = result.elapsed_ns as f64 / result.operations as f64;
@@ -173,7 +173,7 @@ fn a_sleeper_wakes_after_time_slack_and_idle_exit() {
         );
         let result = run(&machine, &program(&text, 1), &policy(""), 100 * MS, 2000 * MS);
         let exit = machine.idle.last().expect("a state").exit_ns;
-        let wake = c.irq_ns + c.ttwu_ns + c.scan_cpu_ns + c.enqueue_ns + c.group_level_ns;
+        let wake = c.irq_ns + c.ttwu_ns + c.line_llc_ns + c.enqueue_ns + c.group_level_ns;
         let back = c.switch_idle_ns + c.syscall_ns + c.futex_wait_ns;
         let period = f64::from(sleep_us * 1000 + c.timer_slack_ns + exit + wake + back);
         let seen = result.elapsed_ns as f64 / result.operations as f64;

@@ -23,7 +23,7 @@ struct Parts {
 }
 
 fn parts() -> impl Strategy<Value = Parts> {
-    let constants = vec![("switch_ns", vec![500, 900]), ("scan_cpu_ns", vec![10, 20])];
+    let constants = vec![("switch_ns", vec![500, 900]), ("scan_lines", vec![2, 3])];
     (
         subsequence(MACHINES.to_vec(), 1..=3).prop_shuffle(),
         subsequence(BASES.to_vec(), 1..=4).prop_shuffle(),

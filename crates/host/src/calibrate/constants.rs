@@ -15,7 +15,7 @@ const GUEST_STRETCH: f64 = 50.0;
 const IN_HYPERVISOR: [&str; 5] =
     ["ipi_send_ns", "ipi_flight_ns", "ipi_remote_ns", "irq_ns", "tick_ns"];
 
-/// CPUs that the policy scans for a wakeup across two idle CPUs.
+/// CPUs that the policy tests for a wakeup across two idle CPUs.
 pub(super) const LOOKED_ACROSS: f64 = 2.0;
 /// Cache lines that a push to a wake list transfers.
 pub(super) const WAKE_LIST_LINES: f64 = 2.0;
@@ -90,14 +90,6 @@ impl Constants {
     /// Sets a constant to a value that follows by definition.
     pub fn stated(&mut self, key: &'static str, value: f64, how: &str) -> bool {
         self.put(key, value, value, value, Origin::Estimated(how.to_owned()))
-    }
-
-    /// Sets a constant to the value of another one.
-    pub fn same_as(&mut self, key: &'static str, other: &'static str, how: &str) -> bool {
-        let Some(of) = self.machine.constant(other).cloned() else { return false };
-        let Some(default) = self.machine.constant(key).cloned() else { return false };
-        let low = default.low.min(of.low);
-        self.put(key, of.value, low, default.high.max(of.high), Origin::Estimated(how.to_owned()))
     }
 
     fn put(&mut self, key: &'static str, value: f64, low: f64, high: f64, origin: Origin) -> bool {

@@ -11,7 +11,7 @@ use super::samples::Measurement;
 use super::value::{Figures, Value};
 use super::{Cpus, idle_pair, place_name};
 
-/// CPUs that the policy scans for a wakeup on the wakee's own CPU; each costs `scan_cpu_ns` in the
+/// CPUs that the policy tests for a wakeup on the wakee's own CPU; each costs `line_llc_ns` in the
 /// simulator.
 const LOOKED_SAME: f64 = 1.0;
 /// Timer frequencies that a machine file can have.
@@ -145,11 +145,7 @@ fn caches(found: &mut Constants, figures: &Figures<'_>, pairs: &[(Distance, Cpus
         match figures.get(&format!("line_{place}")) {
             Some(line) => {
                 let how = "median of half a round trip of compare-and-swap between two threads";
-                let set = found.measured(line_key, line, how);
-                if set && distance == Distance::Llc {
-                    let how = "one modified runqueue line, so one transfer of line_llc_ns";
-                    found.same_as("scan_cpu_ns", line_key, how);
-                }
+                found.measured(line_key, line, how);
             }
             None => found.warn(line_key, format_args!("no line_{place}")),
         }
@@ -184,9 +180,9 @@ fn path(found: &mut Constants, figures: &Figures<'_>, host: &Host) {
     let levels = if host.delays_dequeue() { 0.0 } else { 2.0 * f64::from(host.group_levels) };
     let (looked, also) = match host.delays_dequeue() {
         true => (0.0, String::new()),
-        false => (LOOKED_SAME, format!(" less scan_cpu_ns, with {levels} group_level_ns")),
+        false => (LOOKED_SAME, format!(" less line_llc_ns, with {levels} group_level_ns")),
     };
-    let whole = whole - found.now("scan_cpu_ns") * looked;
+    let whole = whole - found.now("line_llc_ns") * looked;
     let path = "pipe_threads_hop_same - pipe_send - pipe_recv";
     let shares = ["ttwu_ns", "enqueue_ns", "dequeue_ns"];
     let work: f64 = shares.iter().map(|key| default(found, key)).sum::<f64>()
@@ -328,9 +324,9 @@ fn interrupts(
     } else {
         let parts = ["syscall_ns", "futex_wake_ns", "ttwu_ns", "wakelist_ns"];
         let rest = parts.iter().fold(Value::exact(0.0), |sum, key| sum + found.now(key))
-            + found.now("scan_cpu_ns") * LOOKED_ACROSS
+            + found.now("line_llc_ns") * LOOKED_ACROSS
             + line * WAKE_LIST_LINES;
-        let how = "syscall, futex_wake, ttwu, 2 scan_cpu, wakelist and 2 lines";
+        let how = "syscall, futex_wake, ttwu, 2 line_llc, wakelist and 2 lines";
         (format!("wake_idle_{place}_20us_call"), Some(rest), how)
     };
     match figures.get(&call).zip(rest) {

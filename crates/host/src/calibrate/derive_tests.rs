@@ -151,7 +151,6 @@ fn finds_the_costs_that_the_figures_were_made_of() {
             ("unix_queued_ns", UNIX_QUEUED),
             ("tcp_recv_ns", 250.0),
             ("line_llc_ns", LINE),
-            ("scan_cpu_ns", LINE),
             ("cold_llc_ns", 1_200.0),
             ("ipi_flight_ns", FLIGHT),
             ("ipi_send_ns", 1_100.0),

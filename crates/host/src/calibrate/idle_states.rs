@@ -122,7 +122,7 @@ fn lightest(
     let kick = if polling { line } else { found.now("ipi_flight_ns") };
     let grouped = if host.group_levels > 0 { 1.0 } else { 0.0 };
     let known = found.now("ttwu_ns")
-        + found.now("scan_cpu_ns") * LOOKED_ACROSS
+        + found.now("line_llc_ns") * LOOKED_ACROSS
         + found.now("wakelist_ns")
         + line * (WAKE_LIST_LINES + found.now("handoff_lines").mid)
         + kick
@@ -143,7 +143,7 @@ fn lightest(
     let how = format!(
         "mean of futex_hop_{place} and pipe_hop_{place}, each less its send and half its receipt \
          (by pipe also 2 x (1 + pipe_lines) lines), \
-         ttwu, 2 scan_cpu, wakelist, 2 + handoff_lines lines, {told}, enqueue{}, switch_idle",
+         ttwu, 2 line_llc, wakelist, 2 + handoff_lines lines, {told}, enqueue{}, switch_idle",
         if grouped > 0.0 { ", group_level" } else { "" }
     );
     Some((Value::between(futex, pipe), how))

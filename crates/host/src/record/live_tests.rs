@@ -176,10 +176,14 @@ fn a_group_that_goes_leaves_what_was_seen() {
             eprintln!("SKIPPED: threads of this process cannot be in several groups");
             return;
         }
-        let stop = AtomicBool::new(false);
+        let [stop, begun] = [false; 2].map(AtomicBool::new);
         let options = RecordOptions { span_ns: 60_000 * MS, sample_ns: Some(MS), how };
         let result = std::thread::scope(|scope| {
             scope.spawn(|| {
+                // On a busy host a recording takes a while to begin.
+                while !begun.load(Ordering::Relaxed) {
+                    clock::sleep(MS);
+                }
                 std::thread::scope(|scope| {
                     scope.spawn(|| {
                         join(&live);
@@ -188,7 +192,10 @@ fn a_group_that_goes_leaves_what_was_seen() {
                 });
                 drop(made);
             });
-            record(&live, &options, &stop, &mut |_| {})
+            let result =
+                record(&live, &options, &stop, &mut |_| begun.store(true, Ordering::Relaxed));
+            begun.store(true, Ordering::Relaxed);
+            result
         });
         let recording = match result {
             Ok(recording) => recording,

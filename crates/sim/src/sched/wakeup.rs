@@ -98,12 +98,16 @@ impl Sim<'_> {
         self.see();
         let waker = self.world.curr(cpu);
         *pick = self.select_cpu(wakee, waker, cpu, flags);
-        // A search of another LLC reads that LLC's shared lines, and a line of each CPU.
+        let cost = &self.hw.cost;
+        let [near_line, far_line] = [cost.line_llc_ns, cost.line_socket_ns].map(Ns::from);
         let far = u64::from(pick.far);
-        let near = u64::from(pick.tested) + u64::from(pick.searched) - far;
-        let looked = near * Ns::from(self.hw.cost.scan_cpu_ns)
-            + (far + u64::from(pick.far_llcs)) * Ns::from(self.hw.cost.line_socket_ns);
-        let mut toll = Toll::cost(Ns::from(self.hw.cost.ttwu_ns) + looked);
+        let walk = Ns::from(cost.scan_lines)
+            * ((u64::from(pick.searched) - far) * near_line + far * far_line);
+        // A test before the search takes one line: its CPU is mostly the waker's own, or idle, and
+        // then the wakeup needs the lines anyhow. A search of another LLC reads what that shares.
+        let looked =
+            walk + u64::from(pick.tested) * near_line + u64::from(pick.far_llcs) * far_line;
+        let mut toll = Toll::cost(Ns::from(cost.ttwu_ns) + looked);
         let asked_for_cores = !matches!(
             pick.rule(),
             Rule::TargetIdle
@@ -129,7 +133,6 @@ impl Sim<'_> {
             self.measured.counters.cpus_searched += u64::from(pick.searched);
             if self.rules.has(bits::SIS_PROP) {
                 // The walk is timed by the clock; has_idle_cores was read before.
-                let walk = Ns::from(pick.searched) * Ns::from(self.hw.cost.scan_cpu_ns);
                 let elapsed = self.cpus[cpu].stretch(walk);
                 self.world.scan_done(&self.rules.tunables, cpu, pick, elapsed);
             }
