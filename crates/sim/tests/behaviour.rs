@@ -290,8 +290,8 @@ fn a_switch_holds_the_runqueue_lock() {
 }
 
 /// A wakeup on another core moves a known number of cache lines, and each of them is charged:
-/// those of the wakee, those of the channel and its lock at either end of the message, and
-/// those of the queue. While need-resched moves, the wakee's CPU still is idle.
+/// those of the two CPUs that are tested, of the wakee, of the channel and its lock at either end of
+/// the message, and of the queue. While need-resched moves, the wakee's CPU still is idle.
 #[test]
 fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     const FARTHER_NS: u32 = 100;
@@ -301,7 +301,7 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     let text = "channels = { there = \"pipe\", back = \"pipe\" }\n\
          [[task]]\nname = \"a\"\nprogram = [{ run = \"20us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
          [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"20us\" }, { send = \"back\" }]\n";
-    let message = near.cost.handoff_lines + 2 * (near.cost.pipe_lines + 1);
+    let message = 2 + near.cost.handoff_lines + 2 * (near.cost.pipe_lines + 1);
     for (edits, lines) in [
         // The list's head and the pending flag.
         ("-AUTOGROUP", message + 2),

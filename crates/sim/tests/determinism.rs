@@ -81,8 +81,8 @@ fn policies_that_decide_the_same_have_the_same_result() {
     let stop = AtomicBool::new(false);
     let spec = RunSpec { seed: 3, warmup_ns: 20 * MS, duration_ns: 5 * MS };
     let (mut shared, mut forked) = (0, 0);
-    let crowded = ["udp_rr", "tcp_rr"]
-        .map(|name| (machine("spr-2s56c", 1, 2, 4, 2), catalogue(name, 10, &[])));
+    let crowded = [("udp_rr", 10), ("tcp_rr", 10), ("tcp_rr", 13)]
+        .map(|(name, pairs)| (machine("spr-2s56c", 1, 2, 4, 2), catalogue(name, pairs, &[])));
     for (machine, program) in cases().into_iter().chain(crowded) {
         for base in ["v6.2", "v6.4", "v7.2"] {
             let edits = ["+SIS_SHORT", "+SIS_SHORT_V4", "-WA_IDLE", "-WA_WEIGHT", "-TTWU_QUEUE"];

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{MS, assert_near, baseline, catalogue, exact, kernel, machine, program, run};
+use common::{
+    MS, assert_near, baseline, catalogue, exact, kernel, machine, program, run, run_seed,
+};
 use reveille_machine::Machine;
 use reveille_measure::RunResult;
 use reveille_workload::Program;
@@ -89,18 +91,24 @@ fn wake_lists_within_a_cache_spare_the_lock() {
 
 /// Most searches of a machine with three tasks per CPU find an idle CPU, as wakers choose one CPU several
 /// times while it still looks idle. The figures are those that the commit of SIS_UTIL (70fb5ccf2ebb)
-/// prints for netperf TCP_RR with 168 clients on 112 CPUs.
+/// prints for netperf TCP_RR with 168 clients on 112 CPUs. Runs differ by half of what is allowed, so four
+/// are added up.
 #[test]
 fn searches_of_a_busy_cache_succeed_as_measured() {
     let machine = reveille_machine::load("spr-1s56c").expect("a preset");
     let work = catalogue("tcp_rr", 168, &[]);
-    let c = run(&machine, &work, &baseline("v5.15"), 100 * MS, 20 * MS).counters;
+    let of_seed =
+        |seed| run_seed(&machine, &work, &baseline("v5.15"), seed, 100 * MS, 20 * MS).counters;
+    let runs: Vec<_> = (1..=4).map(of_seed).collect();
     let pct = |part: u64, of: u64| 100.0 * part as f64 / of as f64;
-    let fast = c.sis_search - c.sis_domain_search;
-    let found = c.sis_domain_search - c.sis_failed;
-    assert_near("success", pct(found, c.sis_domain_search), 99.999, 0.005);
-    assert_near("found of CPUs looked at", pct(found, c.sis_scanned - fast), 3.945, 0.15);
-    assert_near("fast", pct(fast, c.sis_search), 40.309, 0.15);
+    let searches: u64 = runs.iter().map(|c| c.sis_search).sum();
+    let scanned: u64 = runs.iter().map(|c| c.sis_scanned).sum();
+    let domain: u64 = runs.iter().map(|c| c.sis_domain_search).sum();
+    let failed: u64 = runs.iter().map(|c| c.sis_failed).sum();
+    let (fast, found) = (searches - domain, domain - failed);
+    assert_near("success", pct(found, domain), 99.999, 0.005);
+    assert_near("found of CPUs looked at", pct(found, scanned - fast), 3.945, 0.15);
+    assert_near("fast", pct(fast, searches), 40.309, 0.15);
 }
 
 /// A CPU that clears its pending bit before it has its lock is chosen a second time.
