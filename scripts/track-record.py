@@ -37,7 +37,7 @@ pub(super) const GAIN: [f64; 2] = [{GAIN[0]:.2f}, {GAIN[1]:.2f}];
 pub(super) const MOVED: f64 = {MOVED};
 /// The model knows the direction of a change by this factor even so.
 pub(super) const COLLAPSE: f64 = {COLLAPSE};
-/// Median published change, in percent, of predictions of 5% to 100% that come with migrations.
+/// What is predicted, in percent, where a simulated change of 5% to 100% comes with migrations.
 pub(super) const MOVED_PCT: f64 = {MOVED_PCT};
 
 pub(super) struct Class {{

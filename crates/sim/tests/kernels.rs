@@ -7,7 +7,7 @@ use common::{
     MS, assert_near, baseline, catalogue, exact, kernel, machine, program, run, run_seed,
 };
 use reveille_machine::Machine;
-use reveille_measure::RunResult;
+use reveille_measure::{Counters, RunResult};
 use reveille_workload::Program;
 
 /// Tasks that work and sleep, more of them than CPUs.
@@ -101,11 +101,10 @@ fn searches_of_a_busy_cache_succeed_as_measured() {
         |seed| run_seed(&machine, &work, &baseline("v5.15"), seed, 100 * MS, 20 * MS).counters;
     let runs: Vec<_> = (1..=4).map(of_seed).collect();
     let pct = |part: u64, of: u64| 100.0 * part as f64 / of as f64;
-    let searches: u64 = runs.iter().map(|c| c.sis_search).sum();
-    let scanned: u64 = runs.iter().map(|c| c.sis_scanned).sum();
-    let domain: u64 = runs.iter().map(|c| c.sis_domain_search).sum();
-    let failed: u64 = runs.iter().map(|c| c.sis_failed).sum();
-    let (fast, found) = (searches - domain, domain - failed);
+    let sum = |count: fn(&Counters) -> u64| runs.iter().map(count).sum::<u64>();
+    let (searches, scanned) = (sum(|c| c.sis_search), sum(|c| c.sis_scanned));
+    let domain = sum(|c| c.sis_domain_search);
+    let (fast, found) = (searches - domain, domain - sum(|c| c.sis_failed));
     assert_near("success", pct(found, domain), 99.999, 0.005);
     assert_near("found of CPUs looked at", pct(found, scanned - fast), 3.945, 0.15);
     assert_near("fast", pct(fast, searches), 40.309, 0.15);

@@ -83,12 +83,10 @@ impl Sim<'_> {
         let member = self.balancer.domains.of_cpu[cpu][level];
         let min = self.balancer.domains.all[member.domain as usize].min_interval_ns();
         let state = &mut self.balancer.state[cpu][level];
-        match pass {
-            Pass::NotOurs | Pass::Balanced => {
-                state.interval_ns = (state.interval_ns * 2).min(2 * min);
-            }
-            _ => state.interval_ns = min,
-        }
+        state.interval_ns = match pass {
+            Pass::Balanced => (state.interval_ns * 2).min(2 * min),
+            Pass::Failed | Pass::Moved => min,
+        };
         cost
     }
 
@@ -132,7 +130,7 @@ impl Sim<'_> {
             if took > state.max_newidle_cost {
                 state.max_newidle_cost = took;
             }
-            if matches!(pass, Pass::Moved(_))
+            if pass == Pass::Moved
                 || self.world.nr_running(cpu) > 0
                 || !self.cpus[cpu].wake_list.is_empty()
             {

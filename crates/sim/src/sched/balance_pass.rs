@@ -30,7 +30,7 @@ impl Sim<'_> {
         let base = Ns::from(self.hw.cost.balance_base_ns);
         if !self.should_balance(dst, &domain.groups[member.group as usize], kind) {
             self.balancer.state[dst][level].failed = 0;
-            return (Pass::NotOurs, base);
+            return (Pass::Balanced, base);
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
         if kind == Kind::NewIdle && !self.crowded(domain) {
@@ -40,6 +40,9 @@ impl Sim<'_> {
             return (Pass::Balanced, base + read);
         }
         let (pass, more) = self.pull(dst, level, kind, &domains, member);
+        if pass != Pass::Failed {
+            self.balancer.state[dst][level].failed = 0;
+        }
         (pass, base + read + more)
     }
 
@@ -73,15 +76,12 @@ impl Sim<'_> {
     ) -> (Pass, Ns) {
         let domain = &domains.all[member.domain as usize];
         let plan = self.plan(dst, kind, domains, member);
-        let Some((src, imbalance)) = plan else {
-            self.balancer.state[dst][level].failed = 0;
-            return (Pass::Balanced, 0);
-        };
+        let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
         let mut moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
-        let state = &mut self.balancer.state[dst][level];
         if kind == Kind::NewIdle {
             self.measured.counters.newidle_pulls += u64::from(moved);
         } else if moved == 0 {
+            let state = &mut self.balancer.state[dst][level];
             state.failed += 1;
             let pushes = matches!(imbalance, Imbalance::Tasks(_))
                 && state.failed > domain.cache_nice_tries + 2;
@@ -90,9 +90,8 @@ impl Sim<'_> {
         if moved == 0 {
             return (Pass::Failed, 0);
         }
-        self.balancer.state[dst][level].failed = 0;
         let relisting = self.take_shared_costs();
-        (Pass::Moved(moved), u64::from(moved) * Ns::from(self.hw.cost.migrate_ns) + relisting)
+        (Pass::Moved, u64::from(moved) * Ns::from(self.hw.cost.migrate_ns) + relisting)
     }
 
     /// The queue to pull from, and how much; `None` if the domain is balanced. Updates what

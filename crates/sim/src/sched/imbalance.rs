@@ -22,14 +22,12 @@ pub(crate) enum Kind {
 /// Outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// Another CPU of the group balances this domain.
-    NotOurs,
-    /// There was no imbalance.
+    /// There was no imbalance, or another CPU of the group balances this domain.
     Balanced,
     /// There was an imbalance, but no task could be moved.
     Failed,
-    /// This many tasks were moved.
-    Moved(u32),
+    /// Tasks were moved.
+    Moved,
 }
 
 /// How loaded a group is, in ascending order of preference to pull from.

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::judge::tracked::{CLASSES, COLLAPSE, Class, GAIN, IDLE_PCT, MOVED, MOVED_PCT};
 
-/// The best prediction, where `simulated_pct` came out: that, or the median published change, towards
-/// the same side, where it comes with migrations. Measurements do not count wakeups and stay.
+/// The best prediction, where `simulated_pct` came out: that or, where it comes with migrations, a
+/// small change towards the same side. Measurements do not count wakeups and stay.
 pub(crate) fn predicted_pct(simulated_pct: f64, sides: [&Explain; 2]) -> f64 {
     let [baseline, candidate] = sides.map(|side| side.migrations_per_s / side.ttwu_count_per_s);
     let moved = (candidate - baseline).abs() >= MOVED;

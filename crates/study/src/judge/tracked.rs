@@ -9,7 +9,7 @@ pub(super) const GAIN: [f64; 2] = [1.05, 1.20];
 pub(super) const MOVED: f64 = 0.05;
 /// The model knows the direction of a change by this factor even so.
 pub(super) const COLLAPSE: f64 = 2.0;
-/// Median published change, in percent, of predictions of 5% to 100% that come with migrations.
+/// What is predicted, in percent, where a simulated change of 5% to 100% comes with migrations.
 pub(super) const MOVED_PCT: f64 = 1.4;
 
 pub(super) struct Class {
