@@ -149,7 +149,7 @@ cost_model! {
     line_llc_ns: Time, "One-way transfer of a modified cache line to another core, or cluster, of the same last-level cache.";
     line_socket_ns: Time, "One-way transfer of a modified cache line to another last-level cache of the same socket.";
     line_remote_ns: Time, "One-way transfer of a modified cache line to another socket.";
-    scan_lines: Count, "Idle search: modified cache lines of its runqueue that a CPU moves to the searching one.";
+    scan_lines: Factor, "Idle search: a look at a CPU takes this many times as long as a modified cache line.";
     speed: Factor, "Speed of kernel work, of one busy core, against that at which the costs below are stated.";
     all_core_clock: Ratio, "Clock of a socket whose cores are all busy, against that of one busy core.";
     full_use_clock: Factor, "Clock at which a busy CPU counts as fully used (arch_scale_freq_capacity()), against that of one busy core.";

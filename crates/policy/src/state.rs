@@ -185,6 +185,14 @@ pub enum Rule {
     OwnBusy,
 }
 
+impl Rule {
+    /// Is the chosen CPU one that looked idle?
+    #[inline]
+    pub fn found_idle(self) -> bool {
+        !matches!(self, Rule::Kthread | Rule::Short | Rule::Target | Rule::OwnBusy)
+    }
+}
+
 /// A decision and what it looked at (`struct policy_pick`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

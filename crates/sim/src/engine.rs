@@ -152,7 +152,7 @@ impl<'a> Sim<'a> {
                         self.proceed_here(cpu, task, Toll::default());
                     }
                 }
-                Step::Commit { wakee, pick } => self.commit(cpu, wakee, pick),
+                Step::Commit { wakee, pick, flags } => self.commit(cpu, wakee, pick, flags),
                 Step::IdleExit => self.idle_exit(cpu),
                 Step::Drain => self.drain_ends(cpu),
                 Step::Select { wakee, flags } => self.select(cpu, wakee, flags),

@@ -26,8 +26,8 @@ pub(crate) enum Step {
     Op,
     /// Waiting for the wakee to be switched out; then its CPU is selected.
     Select { wakee: TaskId, flags: u32 },
-    /// Selection is done; then the wakee is enqueued there.
-    Commit { wakee: TaskId, pick: Pick },
+    /// Searching, and what follows; then the wakee is enqueued where it was selected to go.
+    Commit { wakee: TaskId, pick: Pick, flags: u32 },
 }
 
 /// Work and waiting from `start` on: first `stall`, then `cost`, then `busy`. Stalls (lines, locks,
@@ -98,6 +98,8 @@ pub(crate) struct Cpu {
 
     pub(crate) activity: Activity,
     pub(crate) idle_stamp: Ns,
+    /// From when on other CPUs see that it is busy, or idle, as it is now.
+    pub(crate) looks_so_from: Ns,
 
     /// By the number of busy siblings, and the socket's clock.
     pub(crate) speeds: Speeds,
@@ -169,6 +171,7 @@ impl Cpu {
             report_again_at: 0,
             removed: false,
             idle_stamp: 0,
+            looks_so_from: 0,
             max_idle_balance_cost: 500_000,
             governor: Governor::default(),
             idle_from: 0,

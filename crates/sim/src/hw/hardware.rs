@@ -14,6 +14,8 @@ pub(crate) struct Hardware<'a> {
     pub(crate) idle_states: &'a [IdleState],
     pub(crate) near: Near,
     pub(crate) clocks: Clocks,
+    /// A search's look at a CPU of its LLC, and of another.
+    pub(crate) looks: [Ns; 2],
     /// `tg->load_avg` of the session's task group, if it has one.
     pub(crate) group_line: Option<Line>,
     /// `sd_llc_shared` of each LLC: has_idle_cores.
@@ -29,6 +31,8 @@ impl<'a> Hardware<'a> {
             idle_states: &machine.idle,
             near: Near::new(machine),
             clocks: Clocks::new(machine),
+            looks: [cost.line_llc_ns, cost.line_socket_ns]
+                .map(|line| (f64::from(line) * cost.scan_lines).round() as Ns),
             group_line: grouped.then(|| group_line(machine)),
             llc_lines: (0..machine.topology.n_llcs()).map(|_| Line::new(n_cpus)).collect(),
         }

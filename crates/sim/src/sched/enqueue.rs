@@ -41,6 +41,9 @@ impl Sim<'_> {
         let nr = self.world.nr_running(dst) + 1;
         self.set_nr_running(dst, nr);
         self.world.set_available_idle(dst, false);
+        if nr == 1 {
+            self.cpus[dst].looks_so_from = self.now;
+        }
         if nr >= 2 {
             self.balancer.overload = true;
         }

@@ -12,6 +12,7 @@ impl Sim<'_> {
     /// A CPU has become busy or idle, and looks so from `at` on.
     #[inline]
     pub(crate) fn seen_from(&mut self, cpu: CpuId, at: Ns) {
+        self.cpus[cpu].looks_so_from = at;
         self.unseen.push((at, cpu));
     }
 

@@ -1,7 +1,7 @@
 //! try_to_wake_up() in kernel order: wait for the wakee to be switched out, select a CPU, and
-//! enqueue it there, directly under that CPU's lock or through its wake list. Both take time, during
-//! which the selected CPU still looks idle to every other waker (visible.rs): the race that the
-//! SIS_SHORT patch describes.
+//! enqueue it there, directly under that CPU's lock or through its wake list. What follows the look
+//! at the selected CPU takes time, during which it still looks idle to every other waker (visible.rs):
+//! the race that the SIS_SHORT patch describes.
 
 use reveille_machine::Distance;
 use reveille_measure::Ns;
@@ -61,15 +61,50 @@ impl Sim<'_> {
             let toll = self.queue_wakee(cpu, wakee, &pick, toll);
             self.proceed(cpu, toll);
         } else {
-            self.begin(cpu, Step::Commit { wakee, pick }, toll, 0, None);
+            self.begin(cpu, Step::Commit { wakee, pick, flags }, toll, 0, None);
         }
     }
 
-    /// The selection is complete: the wakee goes to the selected CPU, whatever has happened there
-    /// meanwhile.
-    pub(crate) fn commit(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick) {
+    /// The selection is complete: the wakee goes to the selected CPU, unless that was taken before the
+    /// search came to it.
+    pub(crate) fn commit(&mut self, cpu: CpuId, wakee: TaskId, pick: Pick, flags: u32) {
+        if self.was_taken(cpu, &pick) {
+            self.search_on(cpu, wakee, &pick, flags);
+            return;
+        }
         let toll = self.queue_wakee(cpu, wakee, &pick, Toll::default());
         self.proceed(cpu, toll);
+    }
+
+    /// Did the selected CPU look busy when the search came to it? The selection was made as its time
+    /// began, while a search looks at one CPU after the other, last at the one that it takes; `ttwu_ns`
+    /// follows.
+    #[inline]
+    fn was_taken(&self, cpu: CpuId, pick: &Pick) -> bool {
+        if self.is_free(pick.cpu) || !pick.rule().found_idle() {
+            return false;
+        }
+        // A thread that a search for a core notes on its way is looked at early on.
+        let noted_early = pick.core_search() && pick.cleared_idle_cores();
+        let walk = if noted_early { self.walk(pick) } else { 0 };
+        let after = self.cpus[cpu].stretch(Ns::from(self.hw.cost.ttwu_ns) + walk);
+        self.cpus[pick.cpu].looks_so_from + after <= self.now
+    }
+
+    /// The search goes on, and finds what is idle by now.
+    #[cold]
+    fn search_on(&mut self, cpu: CpuId, wakee: TaskId, so_far: &Pick, flags: u32) {
+        self.see();
+        let waker = self.world.curr(cpu);
+        let pick = self.select_cpu(wakee, waker, cpu, flags);
+        let further = self.walk(&pick).saturating_sub(self.walk(so_far)).max(self.hw.looks[0]);
+        let toll = Toll::cost(further);
+        if pick.cpu == cpu {
+            let toll = self.queue_wakee(cpu, wakee, &pick, toll);
+            self.proceed(cpu, toll);
+        } else {
+            self.begin(cpu, Step::Commit { wakee, pick, flags }, toll, 0, None);
+        }
     }
 
     /// A timer on `cpu` wakes its task in interrupt context. The interrupt is short compared with
@@ -99,26 +134,15 @@ impl Sim<'_> {
         let waker = self.world.curr(cpu);
         *pick = self.select_cpu(wakee, waker, cpu, flags);
         let cost = &self.hw.cost;
-        let [near_line, far_line] = [cost.line_llc_ns, cost.line_socket_ns].map(Ns::from);
-        let far = u64::from(pick.far);
-        let walk = Ns::from(cost.scan_lines)
-            * ((u64::from(pick.searched) - far) * near_line + far * far_line);
         // A test before the search takes one line: its CPU is mostly the waker's own, or idle, and
         // then the wakeup needs the lines anyhow. A search of another LLC reads what that shares.
-        let looked =
-            walk + u64::from(pick.tested) * near_line + u64::from(pick.far_llcs) * far_line;
-        let mut toll = Toll::cost(Ns::from(cost.ttwu_ns) + looked);
-        let asked_for_cores = !matches!(
-            pick.rule(),
-            Rule::TargetIdle
-                | Rule::PrevIdle
-                | Rule::RecentIdle
-                | Rule::Kthread
-                | Rule::Own
-                | Rule::OwnBusy
-        );
-        self.count_search(pick, !asked_for_cores);
-        if asked_for_cores && self.world.smt_active() && self.rules.tunables.notes_idle_cores() {
+        let looked = u64::from(pick.tested) * Ns::from(cost.line_llc_ns)
+            + u64::from(pick.far_llcs) * Ns::from(cost.line_socket_ns);
+        let mut toll = Toll::cost(Ns::from(cost.ttwu_ns) + self.walk(pick) + looked);
+        if asks_for_cores(pick.rule())
+            && self.world.smt_active()
+            && self.rules.tunables.notes_idle_cores()
+        {
             let llc = self.hw.near.llc(pick.target);
             let line = &mut self.hw.llc_lines[llc];
             let mut wait = line.read(cpu, self.now, self.now, self.hw.near.lines());
@@ -128,29 +152,38 @@ impl Sim<'_> {
             toll.stall += wait;
             self.measured.counters.hot_line_wait_ns += wait;
         }
-        if pick.search() {
-            self.measured.counters.idle_searches += 1;
-            self.measured.counters.cpus_searched += u64::from(pick.searched);
-            if self.rules.has(bits::SIS_PROP) {
-                // The walk is timed by the clock; has_idle_cores was read before.
-                let elapsed = self.cpus[cpu].stretch(walk);
-                self.world.scan_done(&self.rules.tunables, cpu, pick, elapsed);
-            }
-        }
         toll
     }
 
-    /// Counts as the schedstats of "sched/fair: Track efficiency of select_idle_sibling" do.
+    /// How long a search walks, at full speed.
     #[inline]
-    fn count_search(&mut self, pick: &Pick, fast: bool) {
+    fn walk(&self, pick: &Pick) -> Ns {
+        let [near, far] = self.hw.looks;
+        let elsewhere = u64::from(pick.far);
+        (u64::from(pick.searched) - elsewhere) * near + elsewhere * far
+    }
+
+    /// A selection that stands: counts it as the schedstats of "sched/fair: Track efficiency of
+    /// select_idle_sibling" do, and lets SIS_PROP learn from its search.
+    #[inline]
+    fn selected(&mut self, cpu: CpuId, pick: &Pick) {
         let c = &mut self.measured.counters;
         c.sis_search += 1;
         c.sis_scanned += 1;
         // A cache with one CPU has no domain to search.
-        if !fast && self.world.llc_weight(self.hw.near.llc(pick.target)) > 1 {
+        if asks_for_cores(pick.rule()) && self.world.llc_weight(self.hw.near.llc(pick.target)) > 1 {
             c.sis_domain_search += 1;
             c.sis_scanned += u64::from(pick.siblings) + u64::from(pick.searched);
             c.sis_failed += u64::from(pick.rule() == Rule::Target);
+        }
+        if pick.search() {
+            c.idle_searches += 1;
+            c.cpus_searched += u64::from(pick.searched);
+            if self.rules.has(bits::SIS_PROP) {
+                // The walk is timed by the clock; has_idle_cores was read before.
+                let elapsed = self.cpus[cpu].stretch(self.walk(pick));
+                self.world.scan_done(&self.rules.tunables, cpu, pick, elapsed);
+            }
         }
     }
 
@@ -169,6 +202,7 @@ impl Sim<'_> {
     #[inline(always)]
     fn queue_wakee(&mut self, cpu: CpuId, wakee: TaskId, pick: &Pick, mut toll: Toll) -> Toll {
         let dst = pick.cpu;
+        self.selected(cpu, pick);
         self.count_wakeup(cpu, dst);
         if !matches!(pick.rule(), Rule::Target | Rule::Short | Rule::OwnBusy) && !self.is_free(dst)
         {
@@ -211,7 +245,11 @@ impl Sim<'_> {
             cost: Ns::from(self.hw.cost.wakelist_ns),
         };
         self.tasks[wakee].place = Place::WakeList(dst);
+        let free = self.is_free(dst);
         let c = &mut self.cpus[dst];
+        if free {
+            c.looks_so_from = self.now;
+        }
         let first = c.wake_list.is_empty();
         c.wake_list.push(wakee);
         self.set_available_idle(dst, false);
@@ -276,4 +314,19 @@ impl Sim<'_> {
         }
         toll
     }
+}
+
+/// Does this rule come after the tests of single CPUs, so that it is asked whether the cache has an idle
+/// core?
+#[inline]
+fn asks_for_cores(rule: Rule) -> bool {
+    !matches!(
+        rule,
+        Rule::TargetIdle
+            | Rule::PrevIdle
+            | Rule::RecentIdle
+            | Rule::Kthread
+            | Rule::Own
+            | Rule::OwnBusy
+    )
 }
