@@ -118,7 +118,7 @@ fn sis_short_as_a_file_decides_as_the_built_in_rule() {
     let rows = |more: &[&str]| {
         let pairs = ["compare", "--machine", "spr-1s56c", "--workload", "context_switch1"];
         let times = ["--repeats", "2", "--warmup", "20ms", "--duration", "2ms"];
-        let rest = ["--load", "56,140", "--base", "v6.2", "--json"];
+        let rest = ["--load", "56,120", "--base", "v6.2", "--json"];
         let args = [&pairs[..], &times, &rest, more].concat();
         let result: Value = serde_json::from_str(&desk.stdout(&args)).unwrap();
         result["rows"].as_array().unwrap().clone()
