@@ -57,11 +57,17 @@ impl Sim<'_> {
     pub(crate) fn select(&mut self, cpu: CpuId, wakee: TaskId, flags: u32) {
         let mut pick = Pick::default();
         let toll = self.decide(cpu, wakee, flags, &mut pick);
+        self.go_to(cpu, wakee, &pick, flags, toll);
+    }
+
+    /// The wakee goes to the CPU that was selected, after `toll`.
+    #[inline(always)]
+    fn go_to(&mut self, cpu: CpuId, wakee: TaskId, pick: &Pick, flags: u32, toll: Toll) {
         if pick.cpu == cpu {
-            let toll = self.queue_wakee(cpu, wakee, &pick, toll);
+            let toll = self.queue_wakee(cpu, wakee, pick, toll);
             self.proceed(cpu, toll);
         } else {
-            self.begin(cpu, Step::Commit { wakee, pick, flags }, toll, 0, None);
+            self.begin(cpu, Step::Commit { wakee, pick: *pick, flags }, toll, 0, None);
         }
     }
 
@@ -94,17 +100,10 @@ impl Sim<'_> {
     /// The search goes on, and finds what is idle by now.
     #[cold]
     fn search_on(&mut self, cpu: CpuId, wakee: TaskId, so_far: &Pick, flags: u32) {
-        self.see();
-        let waker = self.world.curr(cpu);
-        let pick = self.select_cpu(wakee, waker, cpu, flags);
+        let mut pick = Pick::default();
+        self.choose(cpu, wakee, flags, &mut pick);
         let further = self.walk(&pick).saturating_sub(self.walk(so_far)).max(self.hw.looks[0]);
-        let toll = Toll::cost(further);
-        if pick.cpu == cpu {
-            let toll = self.queue_wakee(cpu, wakee, &pick, toll);
-            self.proceed(cpu, toll);
-        } else {
-            self.begin(cpu, Step::Commit { wakee, pick, flags }, toll, 0, None);
-        }
+        self.go_to(cpu, wakee, &pick, flags, Toll::cost(further));
     }
 
     /// A timer on `cpu` wakes its task in interrupt context. The interrupt is short compared with
@@ -127,19 +126,25 @@ impl Sim<'_> {
         toll
     }
 
-    /// Asks the policy, and charges for the CPUs scanned.
+    /// Asks the policy, which sees what other CPUs have shown by now.
     #[inline(always)]
-    fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32, pick: &mut Pick) -> Toll {
+    fn choose(&mut self, cpu: CpuId, wakee: TaskId, flags: u32, pick: &mut Pick) {
         self.see();
         let waker = self.world.curr(cpu);
         *pick = self.select_cpu(wakee, waker, cpu, flags);
+    }
+
+    /// Asks the policy, and charges for the CPUs scanned.
+    #[inline(always)]
+    fn decide(&mut self, cpu: CpuId, wakee: TaskId, flags: u32, pick: &mut Pick) -> Toll {
+        self.choose(cpu, wakee, flags, pick);
         let cost = &self.hw.cost;
         // A test before the search takes one line: its CPU is mostly the waker's own, or idle, and
         // then the wakeup needs the lines anyhow. A search of another LLC reads what that shares.
         let looked = u64::from(pick.tested) * Ns::from(cost.line_llc_ns)
             + u64::from(pick.far_llcs) * Ns::from(cost.line_socket_ns);
         let mut toll = Toll::cost(Ns::from(cost.ttwu_ns) + self.walk(pick) + looked);
-        if asks_for_cores(pick.rule())
+        if reads_idle_cores(pick.rule())
             && self.world.smt_active()
             && self.rules.tunables.notes_idle_cores()
         {
@@ -171,7 +176,8 @@ impl Sim<'_> {
         c.sis_search += 1;
         c.sis_scanned += 1;
         // A cache with one CPU has no domain to search.
-        if asks_for_cores(pick.rule()) && self.world.llc_weight(self.hw.near.llc(pick.target)) > 1 {
+        if reads_idle_cores(pick.rule()) && self.world.llc_weight(self.hw.near.llc(pick.target)) > 1
+        {
             c.sis_domain_search += 1;
             c.sis_scanned += u64::from(pick.siblings) + u64::from(pick.searched);
             c.sis_failed += u64::from(pick.rule() == Rule::Target);
@@ -204,8 +210,7 @@ impl Sim<'_> {
         let dst = pick.cpu;
         self.selected(cpu, pick);
         self.count_wakeup(cpu, dst);
-        if !matches!(pick.rule(), Rule::Target | Rule::Short | Rule::OwnBusy) && !self.is_free(dst)
-        {
+        if pick.rule().found_idle() && !self.is_free(dst) {
             self.measured.counters.stacked_wakeups += 1;
         }
         self.set_task_cpu(wakee, dst);
@@ -316,10 +321,10 @@ impl Sim<'_> {
     }
 }
 
-/// Does this rule come after the tests of single CPUs, so that it is asked whether the cache has an idle
-/// core?
+/// Do the rules up to this one read `has_idle_cores`? Those that test single CPUs, and a policy file, do
+/// not.
 #[inline]
-fn asks_for_cores(rule: Rule) -> bool {
+fn reads_idle_cores(rule: Rule) -> bool {
     !matches!(
         rule,
         Rule::TargetIdle
