@@ -167,8 +167,7 @@ impl<'a> Sim<'a> {
     fn close_books(&mut self) {
         let now = self.now;
         for cpu in self.cpus.iter_mut() {
-            let idles = cpu.is_idle() || cpu.leaves_idle();
-            if idles && now > cpu.idle_task_from {
+            if now > cpu.idle_task_from {
                 self.measured.counters.idle_task_ns += now - cpu.idle_task_from;
                 cpu.idle_task_from = now;
             }

@@ -4,6 +4,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
+use crate::hw::clock::NEVER;
 use crate::hw::cpu::{Step, Toll};
 use crate::rq::eevdf::Next;
 use crate::sched::swqueue::Pull;
@@ -178,9 +179,8 @@ impl Sim<'_> {
         if prev != Some(task) {
             c.picked_at = from; // set_next_entity()
         }
-        if c.leaves_idle() {
-            self.measured.counters.idle_task_ns += from - c.idle_task_from.min(from);
-        }
+        let idle_from = std::mem::replace(&mut c.idle_task_from, NEVER);
+        self.measured.counters.idle_task_ns += from.saturating_sub(idle_from);
         toll += relisted;
         toll.cost += match prev {
             None => Ns::from(self.hw.cost.switch_idle_ns),
