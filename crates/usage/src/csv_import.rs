@@ -205,6 +205,12 @@ impl Reader<'_> {
 }
 
 fn header(names: &StringRecord) -> Result<Header, Mistake> {
+    if let (1, Some(one)) = (names.len(), names.get(0))
+        && let Some(separator) = one.chars().find(|c| matches!(c, ';' | '\t' | '|'))
+    {
+        let problem = format!("its columns are separated by {separator:?}");
+        return Err(Mistake::new(problem, "separate them by commas"));
+    }
     let (mut at, mut cpu, mut done, mut latency, mut thread) = (None, None, None, None, None);
     for (index, name) in names.iter().enumerate() {
         let lower = name.trim_start_matches('\u{feff}').to_lowercase();

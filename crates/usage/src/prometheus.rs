@@ -12,7 +12,7 @@ use reveille_policy::BandwidthLimits;
 use crate::averaged::spread;
 use crate::{InputError, Ns, Origin, Sample, Usage};
 use answer::points;
-use containers::{joined, of_containers};
+use containers::{joined, of_containers, of_one, summed};
 use series::{Counter, Series};
 
 const USAGE: &str = "container_cpu_usage_seconds_total";
@@ -84,6 +84,10 @@ fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
             return Err(Mistake::new(format!("no series has {label}={value}"), fix));
         }
     }
+    if let Some(part) = select.iter().find(|s| s.label == "cpu" && s.value != "total") {
+        let problem = format!("cpu={} is a part of what the container uses", part.value);
+        return Err(Mistake::new(problem, "leave it out: the series of CPUs are added up"));
+    }
     // A series without the label matches any value.
     let fits = |series: &Series| {
         let other = |s: &Select| series.labels.get(&s.label).is_some_and(|v| *v != s.value);
@@ -100,7 +104,7 @@ fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
                 None => fitting.push(series),
             }
         }
-        fitting = joined(fitting);
+        fitting = summed(joined(fitting));
         if fitting.len() > 1 {
             return Err(several(name, &fitting));
         }
@@ -118,6 +122,7 @@ fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
         let fix = format!("query {USAGE} itself over a range, without rate() or sum()");
         return Err(Mistake::new(format!("no {USAGE} here, but {here}"), fix));
     }
+    of_one(&picked)?;
     Ok(picked)
 }
 
@@ -139,7 +144,11 @@ fn several(name: &str, series: &[Series]) -> Mistake {
 
 fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     let [usage, periods, throttled, throttled_time, quota, period] = picked;
-    let usage = usage.expect("`picked` refuses answers without it").counter()?;
+    let since_ns = [&quota, &period].into_iter().flatten().filter_map(Series::last_change).max();
+    let counter = |series: Option<Series>| {
+        series.map(|series| series.since(since_ns.unwrap_or(0)).counter()).transpose()
+    };
+    let usage = counter(usage)?.expect("`picked` refuses answers without it");
     let (first_ns, last_ns) = usage.range();
     let step_ns = usage.step_ns();
     let mut warnings = vec![format!(
@@ -148,10 +157,23 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
          and the limits that follow are too low. `reveille record` sees both.",
         seconds(step_ns)
     )];
+    if since_ns.is_some() {
+        warnings.push(format!(
+            "Its limit changed on the way: only the {} since then are used.",
+            seconds(last_ns - first_ns)
+        ));
+    }
     warnings.extend(usage.warnings(step_ns));
-    let counter = |series: Option<Series>| series.map(Series::counter).transpose();
     let (periods, throttled, throttled_time) =
         (counter(periods)?, counter(throttled)?, counter(throttled_time)?);
+    if periods.is_some() && throttled.is_none() {
+        let problem = format!("{PERIODS} is here without {THROTTLED}: throttling is unknown");
+        return Err(Mistake::new(problem, "query both over the same range, or leave both out"));
+    }
+    for counter in [&periods, &throttled, &throttled_time].into_iter().flatten() {
+        counter.lasts_until(last_ns, step_ns)?;
+        warnings.extend(counter.gaps(step_ns));
+    }
     let since = |counter: &Option<Counter>, at_ns, unit: f64| {
         let counter = counter.as_ref();
         counter.map_or(0, |c| ((c.at(at_ns) - c.at(first_ns)) * unit).round() as u64)
@@ -172,7 +194,12 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
                 .into(),
         );
     }
-    let limits = limits(quota, period, &mut warnings)?;
+    let limits = limits(quota, period)?;
+    if let Some(last) = samples.last().filter(|_| periods.is_some()) {
+        let period_ns = limits.unwrap_or_default().period_ns;
+        let counted = (last.nr_periods, last.nr_throttled);
+        possible(counted, last_ns - first_ns + 2 * step_ns, period_ns)?;
+    }
     if periods.is_none() && throttled.is_none() && throttled_time.is_none() {
         warnings.extend(flat::warning(&usage, limits));
     }
@@ -200,21 +227,28 @@ fn seconds(ns: Ns) -> String {
     format!("{} s", ns as f64 / 1e9)
 }
 
+/// Refuses counts of periods and of throttled ones that no `span_ns` holds.
+fn possible((periods, throttled): (u64, u64), span_ns: Ns, period_ns: Ns) -> Result<(), Mistake> {
+    let most = (1.05 * span_ns as f64 / period_ns as f64) as u64 + 1;
+    let fix = "query the counters of one container, all over the same range";
+    if throttled > periods {
+        let problem = format!("{throttled} periods are throttled, of {periods}");
+        return Err(Mistake::new(problem, fix));
+    }
+    if periods > most {
+        let problem = format!("{periods} periods are counted, and no more than {most} fit");
+        return Err(Mistake::new(problem, fix));
+    }
+    Ok(())
+}
+
 /// The limits at the end of the range.
 fn limits(
     quota: Option<Series>,
     period: Option<Series>,
-    warnings: &mut Vec<String>,
 ) -> Result<Option<BandwidthLimits>, Mistake> {
-    let mut last = |series: Option<Series>, what: &str| {
-        let series = series?;
-        let changed = series.points.iter().any(|p| p.1 != series.points[0].1);
-        if changed {
-            warnings.push(format!("The {what} changed on the way; the last one is kept."));
-        }
-        series.points.last().map(|point| point.1)
-    };
-    let (quota_us, period_us) = (last(quota, "quota"), last(period, "period"));
+    let last = |series: Option<Series>| series?.points.last().map(|point| point.1);
+    let (quota_us, period_us) = (last(quota), last(period));
     let default = BandwidthLimits::default();
     let period_ns = period_us.map_or(default.period_ns, |us| (us * 1e3).max(0.0) as Ns);
     let limits = match quota_us {

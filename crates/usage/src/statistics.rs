@@ -209,7 +209,10 @@ impl Usage {
             samples: self.samples.len(),
             mean_cpus: self.mean_cpus(),
             max_parallel: self.max_parallel(),
-            period_use: period_use(self.per_period(DEFAULT_PERIOD_NS, 0)),
+            period_use: match self.origin {
+                Origin::Averaged { .. } => None,
+                _ => period_use(self.per_period(DEFAULT_PERIOD_NS, 0)),
+            },
             limits: self.limits,
             nr_periods: last.nr_periods,
             nr_throttled: last.nr_throttled,

@@ -132,10 +132,19 @@ fn counters_of_a_container() {
     // 0.5 CPUs, then 1.5; then it starts over, and uses 3 s of 15.
     let used = answer(USED, &[("", &[(100, "1000"), (115, "1007.5"), (130, "1030"), (145, "3")])]);
     let counters = [
-        answer("container_cpu_cfs_periods_total", &[("", &[(100, "50"), (130, "350")])]),
-        answer("container_cpu_cfs_throttled_periods_total", &[("", &[(100, "5"), (130, "35")])]),
-        answer("container_cpu_cfs_throttled_seconds_total", &[("", &[(100, "1"), (130, "2.5")])]),
-        answer("container_spec_cpu_quota", &[("", &[(100, "200000"), (130, "150000")])]),
+        answer(
+            "container_cpu_cfs_periods_total",
+            &[("", &[(100, "50"), (115, "200"), (130, "350")])],
+        ),
+        answer(
+            "container_cpu_cfs_throttled_periods_total",
+            &[("", &[(100, "5"), (115, "9"), (130, "35")])],
+        ),
+        answer(
+            "container_cpu_cfs_throttled_seconds_total",
+            &[("", &[(100, "1"), (115, "1"), (130, "2.5")])],
+        ),
+        answer("container_spec_cpu_quota", &[("", &[(100, "150000"), (130, "150000")])]),
         answer("container_spec_cpu_period", &[("", &[(100, "100000")])]),
     ];
     let usage = prometheus(&[&used, &format!("[{}]", counters.join(","))], &[]).unwrap();
@@ -156,7 +165,6 @@ fn counters_of_a_container() {
         "averages over 15 s",
         "started over 1 times",
         "throttled while it was watched",
-        "quota changed",
     ]) {
         assert!(warning.contains(words), "{warning}");
     }
@@ -184,12 +192,16 @@ fn a_container_is_found_beside_its_pod_and_across_restarts() {
         "container_cpu_cfs_throttled_periods_total",
         &[(pod, &[(0, "9"), (45, "99")]), (first, &[(0, "4"), (15, "6")]), (second, &[(30, "1")])],
     );
+    let periods = answer(
+        "container_cpu_cfs_periods_total",
+        &[(pod, &[(0, "50")]), (first, &[(0, "40"), (15, "90")]), (second, &[(30, "20")])],
+    );
     let quota = answer(
         "container_spec_cpu_quota",
-        &[(pod, &[(0, "90000")]), (first, &[(0, "50000")]), (second, &[(30, "60000")])],
+        &[(pod, &[(0, "90000")]), (first, &[(0, "60000")]), (second, &[(30, "60000")])],
     );
     for select in [&[][..], &["container=app"], &["pod=web-0"]] {
-        let usage = prometheus(&[&used, &throttled, &quota], select).unwrap();
+        let usage = prometheus(&[&used, &periods, &throttled, &quota], select).unwrap();
         assert_eq!(usage.per_period(15_000 * MS, 0), [7_000 * MS, 13_000 * MS, 7_000 * MS]);
         assert_eq!(usage.samples.last().unwrap().nr_throttled, 3, "{select:?}");
         assert_eq!(usage.limits.unwrap().quota_ns, Some(60 * MS));
@@ -221,6 +233,83 @@ fn several_containers_are_told_apart_by_their_labels() {
     // A range that was asked for in two parts, which share an end.
     let later = answer(USED, &[(r#""pod":"b","node":"n""#, &[(15, "2"), (30, "3")])]);
     assert_eq!(prometheus(&[&later, &two], &["pod=b"]).unwrap().span_ns, 30_000 * MS);
+}
+
+#[test]
+fn of_a_range_with_another_limit_the_last_part_is_used() {
+    let used = answer(USED, &[("", &[(0, "0"), (15, "15"), (30, "18"), (45, "21")])]);
+    let counted = |name: &str, values: &[(u64, &str)]| {
+        answer(&format!("container_cpu_cfs_{name}_total"), &[("", values)])
+    };
+    let periods = counted("periods", &[(0, "0"), (15, "150"), (30, "300"), (45, "450")]);
+    let throttled =
+        counted("throttled_periods", &[(0, "0"), (15, "150"), (30, "200"), (45, "250")]);
+    let quota = |last: &str| {
+        let values: &[(u64, &str)] = &[(0, "90000"), (15, last), (45, last)];
+        answer("container_spec_cpu_quota", &[("", values)])
+    };
+    let whole = prometheus(&[&used, &periods, &throttled, &quota("90000")], &[]).unwrap();
+    let part = prometheus(&[&used, &periods, &throttled, &quota("30000")], &[]).unwrap();
+    let told = |usage: &Usage| {
+        let last = usage.samples.last().unwrap();
+        (usage.span_ns / MS, last.nr_periods, last.nr_throttled)
+    };
+    assert_eq!((told(&whole), told(&part)), ((45_000, 450, 250), (30_000, 300, 100)));
+    assert_eq!(part.per_period(15_000 * MS, 0), [3_000 * MS, 3_000 * MS]);
+    let warned = |usage: &Usage| usage.warnings.iter().any(|w| w.contains("only the 30 s since"));
+    assert!(warned(&part) && !warned(&whole));
+}
+
+#[test]
+fn series_of_cpus_are_added_up() {
+    let values: &[(u64, &str)] = &[(0, "1"), (15, "4")];
+    let of = |cpus: &[&'static str]| {
+        let labels: Vec<String> =
+            cpus.iter().map(|cpu| format!(r#""pod":"a","cpu":"{cpu}""#)).collect();
+        let series: Vec<_> = labels.iter().map(|labels| (labels.as_str(), values)).collect();
+        answer(USED, &series)
+    };
+    let ns = |text: &str| prometheus(&[text], &[]).unwrap().samples[0].runtime_ns;
+    assert_eq!(ns(&of(&["cpu00", "cpu01"])), 6_000 * MS);
+    assert_eq!(ns(&of(&["cpu00", "cpu01", "total"])), 3_000 * MS);
+    let error = prometheus(&[&of(&["cpu00", "cpu01"])], &["cpu=cpu00"]).unwrap_err();
+    assert!(error.to_string().contains("cpu=cpu00 is a part"), "{error}");
+}
+
+#[test]
+fn counts_that_no_container_has() {
+    let used = answer(USED, &[(r#""pod":"a""#, &[(0, "0"), (15, "5"), (30, "10"), (45, "15")])]);
+    let counted = |name: &str, pod: &str, values: &[(u64, &str)]| {
+        answer(
+            &format!("container_cpu_cfs_{name}_total"),
+            &[(&format!(r#""pod":"{pod}""#), values)],
+        )
+    };
+    let periods = counted("periods", "a", &[(0, "0"), (45, "450")]);
+    let throttled = counted("throttled_periods", "a", &[(0, "0"), (45, "100")]);
+    prometheus(&[&used, &periods, &throttled], &[]).unwrap();
+    prometheus(&[&used, &throttled], &[]).unwrap();
+    let ends = counted("throttled_periods", "a", &[(0, "0"), (1, "100")]);
+    let more = counted("throttled_periods", "a", &[(0, "0"), (45, "451")]);
+    let others = counted("throttled_periods", "b", &[(0, "0"), (45, "100")]);
+    let crowded = counted("periods", "a", &[(0, "0"), (45, "900")]);
+    let fell =
+        answer(USED, &[("", &[(0, "90"), (15, "95"), (30, "94.9"), (45, "99"), (60, "104")])]);
+    let rate = answer(USED, &[("", &[(0, "0.3"), (15, "0.2"), (30, "0.4"), (45, "0.3")])]);
+    for (texts, words) in [
+        (vec![&used, &periods], "is here without container_cpu_cfs_throttled_periods_total"),
+        (vec![&used, &periods, &ends], "ends 44 s before the CPU time"),
+        (vec![&used, &periods, &more], "451 periods are throttled, of 450"),
+        (vec![&used, &periods, &others], "is of pod=a, and container_cpu_cfs_throttled"),
+        (vec![&used, &crowded, &throttled], "900 periods are counted, and no more than"),
+        (vec![&fell], "falls from 95 to 94.9 at 30.5 s"),
+        (vec![&rate], "falls in 2 of 3 steps"),
+    ] {
+        let texts: Vec<&str> = texts.into_iter().map(String::as_str).collect();
+        let error = prometheus(&texts, &[]).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.help().is_some(), "{words}");
+    }
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn averages_that_are_flat_say_what_cannot_be_known() {
     for words in ["flat at 0.50 CPUs in 8 of 8 steps", "cannot be known", "record for 60 s"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    averages(&counted, "container_cpu_cfs_periods_total");
+    averages(&counted, "container_cpu_cfs_throttled_periods_total");
     assert!(!stdout(&["usage", "show", &counted]).contains("flat at"));
     let planned = stdout(&plan(&flat, &["--goal", "throttled<5%"])).replace("\n         ", " ");
     assert!(planned.contains("flat at 0.50 CPUs") && planned.contains("averages tell no latency"));

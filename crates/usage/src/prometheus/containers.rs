@@ -1,8 +1,10 @@
 //! Selects the series of one container. A kubelet also exports series of the pod and of its pause
 //! container, and a new series after each restart.
 
+use reveille_place::Mistake;
+
 use super::series::Series;
-use super::{PERIOD, QUOTA};
+use super::{PERIOD, Picked, QUOTA};
 use crate::Ns;
 
 /// Labels that change when a container restarts.
@@ -36,6 +38,56 @@ pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
     let mut all = series.into_iter();
     let first = all.next().expect("there are two at least");
     vec![all.fold(first, then)]
+}
+
+/// The counter of a container from those of its CPUs, which differ in the label `cpu` alone; returns the
+/// input if they do not.
+pub(super) fn summed(mut series: Vec<Series>) -> Vec<Series> {
+    let cpu = |one: &Series| one.labels.get("cpu").cloned();
+    if let Some(total) = series.iter().position(|one| cpu(one).as_deref() == Some("total")) {
+        series.swap(0, total);
+        series.retain(|one| cpu(one).as_deref() == Some("total") || cpu(one).is_none());
+        return series;
+    }
+    let container = |one: &Series| {
+        let mut labels = one.labels.clone();
+        labels.remove("cpu");
+        let times: Vec<Ns> = one.points.iter().map(|point| point.0).collect();
+        (labels, times)
+    };
+    let one = |pair: &[Series]| container(&pair[0]) == container(&pair[1]);
+    if series.len() < 2 || series.iter().any(|s| cpu(s).is_none()) || !series.windows(2).all(one) {
+        return series;
+    }
+    let mut all = series.into_iter();
+    let mut sum = all.next().expect("there are two at least");
+    sum.resets += sum.without_resets();
+    for mut one in all {
+        sum.resets = sum.resets.max(one.without_resets());
+        sum.points.iter_mut().zip(&one.points).for_each(|(sum, one)| sum.1 += one.1);
+    }
+    vec![sum]
+}
+
+/// Refuses series of several containers.
+pub(super) fn of_one(picked: &Picked) -> Result<(), Mistake> {
+    let mut there = picked.iter().flatten();
+    let Some(first) = there.next() else { return Ok(()) };
+    for other in there {
+        for label in ["namespace", "pod", "container"] {
+            let [a, b] = [first, other].map(|one| one.labels.get(label));
+            if let (Some(a), Some(b)) = (a, b)
+                && a != b
+            {
+                let (name, other) = (&first.name, &other.name);
+                let problem = format!("{name} is of {label}={a}, and {other} of {label}={b}");
+                let fix =
+                    format!("choose one by --select {label}=VALUE, and query all series of it");
+                return Err(Mistake::new(problem, fix));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Is the counter constant from this time on? A kubelet reports a container for a while after its

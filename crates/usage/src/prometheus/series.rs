@@ -27,6 +27,19 @@ pub(super) struct Counter {
 }
 
 impl Series {
+    /// When the value changed for the last time, if it ever did.
+    pub(super) fn last_change(&self) -> Option<Ns> {
+        let mut points = self.points.clone();
+        points.sort_by_key(|point| point.0);
+        points.windows(2).rev().find(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1].0)
+    }
+
+    /// Without readings before this time.
+    pub(super) fn since(mut self, from_ns: Ns) -> Series {
+        self.points.retain(|point| point.0 >= from_ns);
+        self
+    }
+
     /// The series as a counter: a decrease is a reset to 0.
     pub(super) fn counter(mut self) -> Result<Counter, Mistake> {
         // Parts of a range may come in any order and share end points.
@@ -45,8 +58,34 @@ impl Series {
             let problem = format!("{name} goes over more than 31 days");
             return Err(Mistake::new(problem, "query a shorter range"));
         }
+        self.falls_as_a_counter()?;
         self.resets += self.without_resets();
         Ok(Counter { name: self.name, points: self.points, resets: self.resets })
+    }
+
+    /// A counter falls when its container starts over, so rarely, and to what a fresh start can reach:
+    /// at most half of what it was, or a few times what it usually grows by.
+    fn falls_as_a_counter(&self) -> Result<(), Mistake> {
+        let name = &self.name;
+        let pairs = || self.points.windows(2).map(|pair| (pair[0].1, pair[1]));
+        let falls = pairs().filter(|(before, (_, after))| after < before).count();
+        if 4 * falls > self.points.len() {
+            let problem = format!("{name} falls in {falls} of {} steps", self.points.len() - 1);
+            return Err(Mistake::new(problem, format!("query {name} itself, without rate()")));
+        }
+        let mut grown: Vec<f64> = pairs().map(|(before, (_, after))| after - before).collect();
+        grown.sort_unstable_by(f64::total_cmp);
+        let usual = grown[grown.len() / 2].max(0.0);
+        let fresh = |before: f64, after: f64| after <= (before / 2.0).max(4.0 * usual);
+        match pairs().find(|&(before, (_, after))| after < before && !fresh(before, after)) {
+            None => Ok(()),
+            Some((before, (at_ns, after))) => {
+                let at_s = at_ns as f64 / 1e9;
+                let problem = format!("{name} falls from {before} to {after} at {at_s} s");
+                let fix = "a restart begins near 0: leave readings of other sources out";
+                Err(Mistake::new(problem, fix))
+            }
+        }
     }
 
     /// Removes resets, so that the values never decrease. Returns their number.
@@ -88,6 +127,17 @@ impl Counter {
         self.points[after.saturating_sub(1)].1
     }
 
+    /// Refuses a counter that ends well before `last_ns`: it would count nothing from then on.
+    pub(super) fn lasts_until(&self, last_ns: Ns, step_ns: Ns) -> Result<(), Mistake> {
+        let (name, end_ns) = (&self.name, self.range().1);
+        if end_ns + 2 * step_ns >= last_ns {
+            return Ok(());
+        }
+        let short_s = (last_ns - end_ns) as f64 / 1e9;
+        let problem = format!("{name} ends {short_s} s before the CPU time");
+        Err(Mistake::new(problem, "query all series over the same range"))
+    }
+
     pub(super) fn warnings(&self, step_ns: Ns) -> Vec<String> {
         let mut warnings = Vec::new();
         let name = &self.name;
@@ -98,15 +148,21 @@ impl Counter {
                 self.resets
             ));
         }
+        warnings.extend(self.gaps(step_ns));
+        warnings
+    }
+
+    /// A warning of missing readings, if any are.
+    pub(super) fn gaps(&self, step_ns: Ns) -> Option<String> {
         let gaps = self.steps().filter(|(from, until, _)| 2 * (until - from) > 3 * step_ns);
         let (count, lost_ns) = gaps.fold((0, 0), |(n, ns), step| (n + 1, ns + step.1 - step.0));
-        if count > 0 {
-            warnings.push(format!(
-                "{count} times readings are missing, for {} s in all: there the average is over \
-                 the gap.",
+        (count > 0).then(|| {
+            format!(
+                "Readings of {} are missing in {count} places, for {} s in all: there the average is \
+                 over the gap.",
+                self.name,
                 lost_ns as f64 / 1e9
-            ));
-        }
-        warnings
+            )
+        })
     }
 }
