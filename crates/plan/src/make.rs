@@ -85,7 +85,11 @@ fn planned(
     let exhibit = Exhibit::new(&as_recorded, request.phases)?;
     let advised = |found: Found| {
         let set_by_use = Some(found.millicpus <= search.least_millicpus);
-        let shown = exhibit.shown(found.rounded(&request.allowed).limits)?;
+        let mut shown = exhibit.shown(found.rounded(&request.allowed).limits)?;
+        if shown.meets_goals {
+            // The search has tried that much.
+            shown.growth = shown.growth.map(|growth| growth.max(request.headroom));
+        }
         Ok::<_, PlanError>(Shown { set_by_use, ..shown })
     };
     let today = today.map(|limits| exhibit.shown(limits)).transpose()?;

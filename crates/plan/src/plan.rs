@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::Ns;
 use crate::figures::{CdfPoint, Figures, Interval, Range};
-use crate::goal::Goal;
+use crate::goal::{Goal, Subject, quantile_name};
 use crate::inferred::Inferred;
 use crate::observed::Observed;
 use crate::platform::Allowed;
@@ -276,4 +276,17 @@ pub struct Plan {
     pub counts: Counts,
     /// Caveats on the plan, as whole sentences.
     pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// A quantile that a goal limits and the recording has too few requests for.
+    pub fn untold(&self) -> Option<&str> {
+        let limited = |name: &&String| {
+            self.goals.iter().any(|goal| match goal.subject {
+                Subject::Latency(quantile) => quantile_name(quantile) == **name,
+                _ => false,
+            })
+        };
+        self.too_few.iter().find(limited).map(String::as_str)
+    }
 }

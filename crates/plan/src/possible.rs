@@ -119,7 +119,14 @@ pub(crate) fn reachable(
     for (goal, figure) in request.goals.iter().zip(&figures.goals) {
         if goal.subject != Subject::Tardiness && !goal.holds(*figure) {
             let (ms, cpus) = (figure / 1e6, request.cpus);
-            let problem = format!("without any limit it is {ms:.3} ms on {cpus} CPUs already");
+            let place = match request.within {
+                Some(_) => format!("{cpus} CPUs within --within"),
+                None => format!("{cpus} CPUs"),
+            };
+            let problem = match ms.is_finite() {
+                true => format!("without any limit it is {ms:.3} ms on {place} already"),
+                false => format!("without any limit of its own the load never ends on {place}"),
+            };
             let (with, help) = match grown {
                 true => (beyond(request), "ask for a longer time, or for less --headroom"),
                 false => (String::new(), "ask for a longer time, or give more CPUs: --cpus"),

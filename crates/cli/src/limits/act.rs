@@ -32,7 +32,7 @@ pub struct ActArgs {
     #[arg(long, value_name = "cgroup:NAME", value_parser = group_name)]
     pub apply: Option<String>,
     /// Make those writes: compares before, reads back after, and rolls back if anything fails
-    #[arg(long, requires = "apply")]
+    #[arg(long, requires = "apply", conflicts_with = "emit")]
     pub write: bool,
     /// Replay the recording in a real task group on this host under each setting shown, or only the
     /// recommended one, and compare with the prediction
@@ -47,7 +47,7 @@ pub struct ActArgs {
           value_parser = clap::value_parser!(u32).range(1..=100))]
     pub verify_repeats: u32,
     /// Replay only this much of the recording, from its start [default: all of it]
-    #[arg(long, value_name = "TIME", requires = "verify", value_parser = duration_ns)]
+    #[arg(long, value_name = "TIME", requires = "verify", value_parser = some_time)]
     pub verify_for: Option<u64>,
 }
 
@@ -65,6 +65,13 @@ fn target(name: &str) -> Result<Target, String> {
         let names: Vec<&str> = Target::ALL.into_iter().map(Target::name).collect();
         format!("there is no such target: use {}", names.join(", "))
     })
+}
+
+fn some_time(text: &str) -> Result<u64, String> {
+    match duration_ns(text).map_err(|error| error.to_string())? {
+        0 => Err("nothing would be replayed: write 10s, or leave it out".to_owned()),
+        ns => Ok(ns),
+    }
 }
 
 fn group_name(text: &str) -> Result<String, String> {
@@ -102,10 +109,11 @@ impl ActArgs {
     pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
         let Some(target) = self.emit else { return Ok(None) };
         let emitted = target.emit(&recommended(plan)?, self.name.as_deref());
-        let emitted = match reveille_report::headroom(plan) {
-            Some(remark) => emitted.with_remark(target, &remark),
-            None => emitted,
-        };
+        let remarks = plan.warnings.iter().map(|warning| format!("warning: {warning}"));
+        let remarks: Vec<String> =
+            reveille_report::headroom(plan).into_iter().chain(remarks).collect();
+        let emitted =
+            remarks.iter().rev().fold(emitted, |emitted, one| emitted.with_remark(target, one));
         for note in &emitted.notes {
             say(format_args!("{note}"));
         }
@@ -130,6 +138,11 @@ impl ActArgs {
             written: false,
         };
         if self.write {
+            if let Some(quantile) = plan.untold() {
+                let problem = format!("the recording has too few requests to tell {quantile}");
+                let help = "record for longer, or set a goal for p50 or p90; nothing is written";
+                return Err(HostError::input(problem, help).into());
+            }
             change.make(stop)?;
             applied.written = true;
         }
@@ -187,12 +200,17 @@ impl ActArgs {
     }
 }
 
+/// The setting to act on: one that is only the nearest is shown and not set.
 fn recommended(plan: &Plan) -> Result<BandwidthLimits, HostError> {
-    let shown = plan.recommended.as_ref();
-    shown.map(|shown| shown.limits).ok_or_else(|| {
-        let help = "ask for less, or give more CPUs: --cpus";
-        HostError::input("no setting was found that meets the goals", help)
-    })
+    let less = "ask for less, or give more CPUs: --cpus";
+    match &plan.recommended {
+        None => Err(HostError::input("no setting was found that meets the goals", less)),
+        Some(shown) if !shown.meets_goals => {
+            let problem = "the setting found comes nearest to the goals and does not meet them";
+            Err(HostError::input(problem, less))
+        }
+        Some(shown) => Ok(shown.limits),
+    }
 }
 
 impl Applied {

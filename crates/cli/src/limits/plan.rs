@@ -269,7 +269,7 @@ fn thread_numbers(text: &str) -> Result<ThreadNumbers, String> {
 /// Parses a period, within the kernel's bounds.
 fn period(text: &str) -> Result<u64, String> {
     let ns = duration_ns(text).map_err(|error| error.to_string())?;
-    let limits = BandwidthLimits { quota_ns: Some(ns), period_ns: ns, burst_ns: 0 };
+    let limits = BandwidthLimits { quota_ns: None, period_ns: ns, burst_ns: 0 };
     limits.check().map(|()| ns).map_err(|error| format!("no kernel accepts it: {error}"))
 }
 

@@ -20,7 +20,7 @@ fn requests(directory: &Path) -> PathBuf {
     path
 }
 
-const GOAL: [&str; 6] = ["--goal", "p99=12ms", "--phases", "2", "--cpus", "2"];
+const GOAL: [&str; 6] = ["--goal", "max=12ms", "--phases", "2", "--cpus", "2"];
 
 fn plan<'a>(file: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
     [&["plan", file.to_str().unwrap()], &GOAL[..], more].concat()
@@ -66,6 +66,8 @@ fn lines_for_a_runtime_are_all_that_is_printed() {
     let lines = String::from_utf8(lines).unwrap();
     assert!(lines.contains("cpu.max") && lines.contains("shop"), "{lines}");
     refused(&plan(&file, &["--emit", "docker"]), &["koordinator"]);
+    refused(&plan(&file, &["--emit", "k8s", "--write"]), &["--write", "cannot be used with"]);
+    refused(&plan(&file, &["--verify", "--verify-for", "0s"]), &["nothing would be replayed"]);
 }
 
 #[test]
@@ -89,6 +91,33 @@ fn a_live_group_is_changed_only_when_told_to() {
     let again = stdout(&plan(&file, &["--apply", &target, "--write", "--today", "quota=90ms"]));
     assert!(again.contains("it is so already"), "{again}");
     assert_eq!(limits_of(&dir), now);
+    // 50 requests tell no p99: the setting is shown, and not written.
+    let few = ["--goal", "p99=11ms", "--apply", &target, "--today", "quota=90ms"];
+    let untold = stdout(&plan(&file, &few)).replace("\n           ", " ");
+    assert!(untold.contains("has too few requests to tell p99; as far as they go"), "{untold}");
+    assert!(!untold.contains("The goals still hold"), "{untold}");
+    refused(&plan(&file, &[&few[..], &["--write"]].concat()), &["too few requests to tell p99"]);
+    assert_eq!(limits_of(&dir), now);
+}
+
+/// One request in twenty takes eight times as long, and a draw has more or fewer of them: no quota of
+/// Kubernetes holds in 95% of draws.
+#[test]
+fn the_nearest_setting_is_shown_and_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("uneven.csv");
+    let work = |n: u32| if n % 997 % 20 == 7 { 40 } else { 5 };
+    let rows = (0..1500).map(|n| format!("{},{}\n", 20 * n, work(n)));
+    fs::write(&file, format!("at_ms,cpu_ms\n{}", rows.collect::<String>())).unwrap();
+    let file = file.to_str().unwrap();
+    let planned =
+        ["plan", file, "--goal", "throttled<0.01%", "--within", "quota=40ms", "--cpus", "1"];
+    let shown = stdout(&planned).replace("\n           ", " ");
+    assert!(shown.contains("comes nearest to"), "{shown}");
+    assert!(shown.contains("of draws, and 95% were asked for"), "{shown}");
+    assert!(!shown.contains("The goals still hold"), "{shown}");
+    let act = [&planned[..], &["--emit", "cgroup2"]].concat();
+    refused(&act, &["comes nearest to the goals and does not meet them"]);
 }
 
 #[test]

@@ -108,6 +108,13 @@ pub(super) fn answer(plan: &Plan) -> String {
         return format!("No setting was found with which {name} meets {goals}");
     };
     let how = if shown.meets_goals { "meets" } else { "comes nearest to" };
+    if let Some(quantile) = plan.untold() {
+        let setting = setting(&shown.limits);
+        return format!(
+            "{name} has too few requests to tell {quantile}; as far as they go it {how} {goals} with \
+             {setting}"
+        );
+    }
     match (shown.limits.quota_ns, shown.meets_goals) {
         (None, true) => format!("{name} meets {goals} only without a quota"),
         _ => format!("{name} {how} {goals} with {}", setting(&shown.limits)),
@@ -134,6 +141,13 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     shown.reserved_cpus?;
     let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
     let model = &plan.model;
+    if plan.untold().is_some() {
+        return None;
+    }
+    if !shown.meets_goals {
+        let (held, asked) = (of_draws(shown.holds_share), of_draws(model.confidence));
+        return Some(format!("The goals hold in {held} of draws, and {asked} were asked for"));
+    }
     let requests = match model.growth {
         0.0 => String::new(),
         growth => format!(" and {} more requests (--growth)", percent(growth)),
