@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
 use reveille_machine::Machine;
@@ -47,6 +48,9 @@ pub enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Sweep(#[from] SweepError),
+    /// What the command line asks for cannot be done, or is help.
+    #[error("{}", in_one_line(_0))]
+    CommandLine(clap::Error),
     /// A policy file crashed or looped.
     #[error("{files}: {how}")]
     #[diagnostic(help("{help}"))]
@@ -100,6 +104,10 @@ impl CliError {
     fn option(&self) -> Option<&str> {
         match self {
             CliError::OutputPath { option, .. } => Some(option.trim_start_matches('-')),
+            CliError::CommandLine(error) => match error.get(ContextKind::InvalidArg)? {
+                ContextValue::String(arg) => arg.strip_prefix("--")?.split([' ', '=']).next(),
+                _ => None,
+            },
             _ => self.input()?.option(),
         }
     }
@@ -118,7 +126,10 @@ impl CliError {
             line: place.and_then(|place| place.line),
             key: place.and_then(|place| place.key.as_deref()),
             option: self.option(),
-            fix: self.help().map(|help| help.to_string()),
+            fix: match self {
+                CliError::CommandLine(_) => Some("see `reveille COMMAND --help`".to_owned()),
+                _ => self.help().map(|help| help.to_string()),
+            },
         }
     }
 
@@ -136,6 +147,7 @@ impl CliError {
             CliError::Host(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Prometheus(error) if !error.is_input() => ExitCode::FAILURE,
             CliError::Sweep(error) if !error.is_input() => ExitCode::FAILURE,
+            CliError::CommandLine(error) if !error.use_stderr() => ExitCode::SUCCESS,
             CliError::OutputFile { .. }
             | CliError::PolicyEnded { .. }
             | CliError::Noisy { .. }
@@ -144,6 +156,13 @@ impl CliError {
             _ => ExitCode::from(WRONG_INPUT),
         }
     }
+}
+
+/// What clap says before it shows the usage.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let said = text.split("\n\nUsage").next().unwrap_or_default();
+    said.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// An error as one line of JSON.
@@ -171,9 +190,18 @@ pub fn set_style() {
 /// Prints the error and its fix on standard error.
 pub fn report(error: CliError) -> ExitCode {
     let code = error.exit_code();
+    let as_json = std::env::var_os("REVEILLE_ERRORS").is_some_and(|form| form == "json");
+    if let CliError::CommandLine(error) = &error
+        && !(as_json && error.use_stderr())
+    {
+        return match error.print() {
+            Err(failed) if !error.use_stderr() => report(CliError::Output(failed)),
+            _ => code,
+        };
+    }
     if code != ExitCode::SUCCESS {
         // There is no way to report that this write failed.
-        if std::env::var_os("REVEILLE_ERRORS").is_some_and(|form| form == "json") {
+        if as_json {
             let told = serde_json::to_string(&error.told()).unwrap_or_default();
             let _ = writeln!(io::stderr().lock(), "{told}");
             return code;

@@ -37,9 +37,10 @@ fn main() -> ExitCode {
     }
     errors::set_style();
     let args = isolated::enter().unwrap_or_else(|| std::env::args_os().collect());
-    let given = help::command().get_matches_from(args);
-    let args = Args::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
-    run(args.command).unwrap_or_else(errors::report)
+    let given = help::command().try_get_matches_from(args);
+    let args =
+        given.and_then(|given| Args::from_arg_matches(&given)).map_err(CliError::CommandLine);
+    args.and_then(|args| run(args.command)).unwrap_or_else(errors::report)
 }
 
 fn run(command: Command) -> Result<ExitCode, CliError> {

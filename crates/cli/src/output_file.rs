@@ -29,7 +29,7 @@ impl OutputFile {
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         if slash || target.is_dir() || target.file_name().is_none() {
-            return refuse("it is no file name".into(), "name a file in it, such as report.html");
+            return refuse("it is no file name".into(), "name a file in it");
         }
         if target.exists() {
             if !target.is_file() {

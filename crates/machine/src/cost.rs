@@ -73,7 +73,7 @@ pub enum CostError {
     #[error(transparent)]
     Unknown(#[from] Mistake),
     /// The value is of the wrong kind.
-    #[error("`{key}` = {value} must be {must}")]
+    #[error("`{key}` = {value:?} must be {must}")]
     Kind { key: String, value: f64, must: &'static str },
     /// The value lies outside the constant's plausible range.
     #[error("`{key}` = {value} lies outside its plausible range [{low}, {high}]")]

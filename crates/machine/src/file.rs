@@ -204,18 +204,21 @@ impl Document {
         let (name, span, raw) = (key.get_ref().as_str(), raw.span(), raw.get_ref());
         let field = CostModel::field(name)
             .map_err(|unknown| self.0.error::<InputError>(&key.span(), Some(name), unknown))?;
-        for number in [raw.value, raw.range[0], raw.range[1]] {
+        let (value, [low, high]) = (*raw.value.get_ref(), raw.range.get_ref().0);
+        for (number, at) in
+            [(value, &raw.value.span()), (low, &raw.range.span()), (high, &raw.range.span())]
+        {
             field.check(number).map_err(|error| {
-                self.wrong(span.clone(), Some(name), error.to_string(), "mend the number")
+                self.wrong(at.clone(), Some(name), error.to_string(), "mend the number")
             })?;
         }
-        self.in_range(&span, name, raw.value, raw.range)?;
+        self.in_range(&span, name, value, [low, high])?;
         Ok(Constant {
             key: field.key,
-            value: raw.value,
+            value,
             unit: field.unit(),
-            low: raw.range[0],
-            high: raw.range[1],
+            low,
+            high,
             origin: self.origin(
                 &span,
                 name,
@@ -299,7 +302,7 @@ impl Document {
         let mut states: Vec<IdleState> = Vec::with_capacity(raw.len());
         for spanned in raw {
             let (span, state) = (spanned.span(), spanned.get_ref());
-            self.in_range(&span, "exit_ns", state.exit_ns.into(), state.range.map(f64::from))?;
+            self.in_range(&span, "exit_ns", state.exit_ns.into(), state.range.0.map(f64::from))?;
             if states.iter().any(|s| s.name == state.name) {
                 let problem = format!("the idle state {} appears twice", state.name);
                 return Err(self.wrong(span, Some("name"), problem, "remove one of them"));
@@ -319,8 +322,8 @@ impl Document {
                 exit_ns: state.exit_ns,
                 residency_ns: state.residency_ns,
                 polling: state.polling,
-                exit_low_ns: state.range[0],
-                exit_high_ns: state.range[1],
+                exit_low_ns: state.range.0[0],
+                exit_high_ns: state.range.0[1],
                 origin,
             });
         }

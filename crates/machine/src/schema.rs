@@ -34,7 +34,10 @@ pub(crate) struct RawCostModel {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with `sockets`, `llcs_per_socket`, `cores_per_llc` and `threads`"
+)]
 pub(crate) struct RawTopology {
     pub sockets: Spanned<u32>,
     pub nodes_per_socket: Option<Spanned<u32>>,
@@ -44,11 +47,26 @@ pub(crate) struct RawTopology {
     pub threads: Spanned<u32>,
 }
 
+/// The lowest and the highest value. An array of serde's would take a longer list, and leave out the rest.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "Vec<T>")]
+pub(crate) struct Bounds<T>(pub [T; 2]);
+
+impl<T> TryFrom<Vec<T>> for Bounds<T> {
+    type Error = String;
+
+    fn try_from(values: Vec<T>) -> Result<Bounds<T>, String> {
+        let given = values.len();
+        let two = values.try_into().map(Bounds);
+        two.map_err(|_| format!("a range has two numbers, the lowest and the highest, not {given}"))
+    }
+}
+
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `value`, `range` and a source")]
 pub(crate) struct RawConstant {
-    pub value: f64,
-    pub range: [f64; 2],
+    pub value: Spanned<f64>,
+    pub range: Spanned<Bounds<f64>>,
     pub source: Option<String>,
     pub estimate: Option<String>,
     pub measured: Option<RawMeasured>,
@@ -56,13 +74,16 @@ pub(crate) struct RawConstant {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with `name`, `exit_ns`, `residency_ns`, `polling` and `range`"
+)]
 pub(crate) struct RawIdle {
     pub name: String,
     pub exit_ns: u32,
     pub residency_ns: u32,
     pub polling: bool,
-    pub range: [u32; 2],
+    pub range: Bounds<u32>,
     pub source: Option<String>,
     pub estimate: Option<String>,
     pub measured: Option<RawMeasured>,

@@ -281,7 +281,13 @@ impl Policy {
                 (Some(name), _) => (true, name),
                 (_, Some(name)) => (false, name),
                 _ => {
-                    let help = format!("write `+{edit}` to add a feature, `-{edit}` to remove it");
+                    let help = if edit.ends_with(".c") {
+                        format!("write `--policy {edit}` to compare a file that decides")
+                    } else if BASELINES.iter().any(|b| b.name == edit) {
+                        "a variant has one kernel, and it comes first: `v6.12,+FEATURE`".to_owned()
+                    } else {
+                        format!("write `+{edit}` to add a feature, `-{edit}` to remove it")
+                    };
                     return Err(Mistake::new(format!("`{edit}` has no sign"), help));
                 }
             };

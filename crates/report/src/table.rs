@@ -184,21 +184,36 @@ fn explanation(page: &mut Page, group: &Group<'_>) {
     let lines = explain::lines(group.rows.iter().copied());
     let label_width =
         lines.iter().map(|l| l.label.len() + if l.part { 2 } else { 0 }).max().unwrap_or(0) + 3;
-    // `1.23M -> 1.23M` is 14 wide and padded by 2; `-> 100µs` may need one more.
-    let per_table = ((page.width - label_width) / 18).max(1);
-    for rows in group.loads().chunks(per_table) {
+    let cell = |line: &explain::Line, row: &Row| {
+        let (before, after) = (&row.explain.baseline, &row.explain.candidate);
+        match row.variant.as_str() {
+            "" => (line.value)(before),
+            _ => format!("{} -> {:>6}", (line.value)(before), (line.value)(after)),
+        }
+    };
+    let columns = group.loads().into_iter().map(|row| {
+        let cells: Vec<String> = lines.iter().map(|line| cell(line, row)).collect();
+        let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        (row.load.to_string(), cells, width + 2)
+    });
+    let mut tables: Vec<Vec<(String, Vec<String>)>> = Vec::new();
+    let mut room = 0;
+    for (load, cells, width) in columns {
+        if width > room || tables.is_empty() {
+            tables.push(Vec::new());
+            room = page.width.saturating_sub(label_width);
+        }
+        room = room.saturating_sub(width);
+        tables.last_mut().expect("one was pushed").push((load, cells));
+    }
+    for columns in tables {
         let mut table = Table::new();
-        let loads = rows.iter().map(|r| r.load.to_string());
+        let loads = columns.iter().map(|(load, _)| load.clone());
         table.set_header(std::iter::once("at load".to_string()).chain(loads));
-        for line in &lines {
+        for (n, line) in lines.iter().enumerate() {
             let label = format!("{}{}", if line.part { "\u{a0}\u{a0}" } else { "" }, line.label);
-            table.add_row(std::iter::once(label).chain(rows.iter().map(|row| {
-                let (before, after) = (&row.explain.baseline, &row.explain.candidate);
-                match row.variant.as_str() {
-                    "" => (line.value)(before),
-                    _ => format!("{} -> {:>6}", (line.value)(before), (line.value)(after)),
-                }
-            })));
+            let cells = columns.iter().map(|(_, cells)| cells[n].clone());
+            table.add_row(std::iter::once(label).chain(cells));
         }
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);

@@ -167,7 +167,7 @@ fn study(
         group: &[],
         slice: None,
         on: On::Sim,
-        repeats: case.repeats.unwrap_or(reveille_study::DEFAULT_REPEATS),
+        repeats: case.repeats.as_ref().map_or(reveille_study::DEFAULT_REPEATS, |r| *r.get_ref()),
         seed: suite.seed,
         warmup: case.warmup.as_deref(),
         duration: case.duration.as_deref(),

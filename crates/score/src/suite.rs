@@ -6,6 +6,7 @@ use std::path::Path;
 
 use reveille_measure::Explain;
 use reveille_place::{InputError, InputKind, Mistake, Source, read_input_text};
+use reveille_policy::Policy;
 use reveille_study::StudyError;
 use serde::Deserialize;
 use toml::Spanned;
@@ -58,7 +59,7 @@ pub struct SuiteCase {
     /// Names of those that judge its cells.
     #[serde(default)]
     pub(crate) guardrails: Vec<Spanned<String>>,
-    pub(crate) repeats: Option<u32>,
+    pub(crate) repeats: Option<Spanned<u32>>,
     pub(crate) warmup: Option<String>,
     pub(crate) duration: Option<String>,
 }
@@ -101,14 +102,13 @@ pub struct Limit {
 struct Raw {
     name: Spanned<String>,
     about: Spanned<String>,
-    base: String,
+    base: Spanned<String>,
     holdout: Option<String>,
     /// A suite whose guardrails this one has, too.
     guardrails_of: Option<String>,
     #[serde(default = "first_seed")]
     seed: u64,
-    #[serde(default = "usual_repeats")]
-    repeats: u32,
+    repeats: Option<Spanned<u32>>,
     warmup: Option<String>,
     duration: Option<String>,
     #[serde(default, rename = "case")]
@@ -119,10 +119,6 @@ struct Raw {
 
 fn first_seed() -> u64 {
     reveille_study::DEFAULT_SEED
-}
-
-fn usual_repeats() -> u32 {
-    reveille_study::DEFAULT_REPEATS
 }
 
 impl Suite {
@@ -192,6 +188,13 @@ impl Suite {
         let raw: Raw = source.toml("the files under suites/ show how a suite is written")?;
         source.filled("name", &raw.name)?;
         source.filled("about", &raw.about)?;
+        let (kernel, edits) =
+            raw.base.get_ref().split_once(' ').unwrap_or((raw.base.get_ref(), ""));
+        Policy::baseline(kernel)
+            .and_then(|policy| if edits.is_empty() { Ok(policy) } else { policy.with(edits) })
+            .map_err(|mistake| {
+                source.error::<StudyError>(&raw.base.span(), Some("base"), mistake)
+            })?;
         if raw.cases.is_empty() {
             let mistake =
                 Mistake::new("there is none", "add a [[case]] with workload, machine and loads");
@@ -214,7 +217,6 @@ impl Suite {
         let known: Vec<&str> = guardrails.iter().map(|g| g.name.as_str()).collect();
         let mut cases = Vec::new();
         for case in raw.cases {
-            let span = case.span();
             let mut case = case.into_inner();
             for name in &case.guardrails {
                 if !known.contains(&name.get_ref().as_str()) {
@@ -226,11 +228,11 @@ impl Suite {
                 let mistake = Mistake::new("there are stages 1 and 2", "1 is cheap and runs first");
                 return Err(source.error(&case.stage.span(), Some("stage"), mistake));
             }
-            let repeats = *case.repeats.get_or_insert(raw.repeats);
-            if repeats < 2 {
+            case.repeats = case.repeats.or_else(|| raw.repeats.clone());
+            if let Some(few) = case.repeats.as_ref().filter(|repeats| *repeats.get_ref() < 2) {
                 let mistake =
                     Mistake::new("one repeat shows no noise", "use 2 or more; 4 are usual");
-                return Err(source.error(&span, Some("repeats"), mistake));
+                return Err(source.error(&few.span(), Some("repeats"), mistake));
             }
             case.warmup = case.warmup.or_else(|| raw.warmup.clone());
             case.duration = case.duration.or_else(|| raw.duration.clone());
@@ -241,7 +243,7 @@ impl Suite {
         }
         Ok(Suite {
             name: raw.name.into_inner(),
-            base: raw.base,
+            base: raw.base.into_inner(),
             holdout: raw.holdout.map(|spec| beside(&spec)),
             seed: raw.seed,
             cases,

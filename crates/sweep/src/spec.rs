@@ -185,8 +185,10 @@ impl Spec {
                 let path = self.beside(path);
                 let content = read_input(Path::new(&path), InputKind::DESCRIPTION);
                 let help = "name a policy file, as `reveille policy new` writes it";
-                let content =
-                    content.map_err(|error| InputError::unreadable(&path, error, help))?;
+                let content = content.map_err(|error| {
+                    let unreadable = InputError::unreadable(&path, error, help);
+                    self.wrong(text.span(), "edits", Mistake::of(&unreadable, help))
+                })?;
                 file = Some(digest(&content));
                 let policy = paths.iter().position(|known| *known == path);
                 let policy = policy.and_then(|i| files.get(i)).cloned();

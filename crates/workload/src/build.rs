@@ -139,7 +139,14 @@ impl Workload {
         for channel in &self.channels {
             let wrong = |problem: String, help: &str| {
                 let problem = format!("channel `{}` {problem}", channel.name);
-                self.error(&(0..0), Some("channels"), values, [&channel.count], &problem, help)
+                self.error(
+                    &channel.span,
+                    Some("channels"),
+                    values,
+                    [&channel.count],
+                    &problem,
+                    help,
+                )
             };
             let n = channel.count.value(values).map_err(|m| wrong(m.problem, &m.help))?;
             if n == 0 {
@@ -277,6 +284,9 @@ impl Workload {
             Code::Run { time: t, .. } => Op::Run(time(t)?),
             Code::Spin(t) => Op::Spin(time(t)?),
             Code::Send { to, bytes } => {
+                if value(bytes)? == 0 {
+                    return Err(wrong("sends no bytes", "write `bytes = 1` or more"));
+                }
                 let bytes = positive(bytes)?;
                 let kind = self.channels[to.channel].kind.value(filled.values);
                 if kind == ChannelKind::Pipe && bytes > PIPE_BYTES {

@@ -1,6 +1,8 @@
 //! Reads `channels`, alone or as arrays, and the places where operations name them:
 //! `to`, `to[own]` for the one with the task's own number, `to[*]` for each in turn.
 
+use std::ops::Range;
+
 use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind, ParamKind};
@@ -15,6 +17,8 @@ pub(crate) struct ChannelSource {
     pub(crate) kind: KindSource,
     /// How many channels the name stands for.
     pub(crate) count: Amount,
+    /// Where its value stands in the file.
+    pub(crate) span: Range<usize>,
 }
 
 /// How its messages travel.
@@ -92,7 +96,8 @@ pub(crate) fn read(top: &Table, params: &[ParamKind]) -> Result<Vec<ChannelSourc
         } else {
             (kind(channel, params)?, Amount::Fixed(1))
         };
-        channels.push(ChannelSource { name: channel.key.to_owned(), kind, count });
+        let span = channel.span();
+        channels.push(ChannelSource { name: channel.key.to_owned(), kind, count, span });
     }
     entry.few(channels.len())?;
     Ok(channels)

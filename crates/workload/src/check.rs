@@ -13,6 +13,8 @@ use crate::program::MetricKind;
 use crate::table::Table;
 use crate::task::TaskSource;
 
+const MISSING: &str = "add what is missing, or leave the entry out";
+
 impl Workload {
     /// Checks the file as a whole, then its tasks.
     pub(crate) fn check(&self, top: &Table) -> Result<(), WorkloadError> {
@@ -101,7 +103,8 @@ impl Workload {
     }
 
     fn check_metrics(&self, top: &Table) -> Result<(), WorkloadError> {
-        for metric in &self.metrics {
+        let places = top.require("metric", "[]")?.array("[]")?;
+        for (metric, place) in self.metrics.iter().zip(places) {
             let (there, op) = match metric.kind {
                 MetricKind::Throughput => (self.any(|c| matches!(c, Code::Count(_))), "count"),
                 MetricKind::RecordedLatency { .. } => {
@@ -111,7 +114,7 @@ impl Workload {
             if !there {
                 let problem =
                     format!("no task has the operation `{op}` that `{}` needs", metric.name);
-                return Err(unused(top, "metric", &problem));
+                return Err(place.error(Mistake::new(problem, MISSING)));
             }
         }
         Ok(())
@@ -276,6 +279,5 @@ impl TaskSource {
 
 fn unused(top: &Table, key: &str, problem: &str) -> WorkloadError {
     let span = top.get(key).map_or(0..0, |entry| entry.span());
-    let help = "add what is missing, or leave the entry out";
-    top.source.error(&span, Some(key), Mistake::new(problem, help))
+    top.source.error(&span, Some(key), Mistake::new(problem, MISSING))
 }

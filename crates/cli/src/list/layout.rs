@@ -6,7 +6,8 @@ use crate::output::width;
 
 #[derive(clap::Args)]
 pub struct ListArgs {
-    /// Show this one in full
+    /// Show this one in full; a machine, workload or study may be a file of your own
+    #[arg(value_name = "NAME|FILE")]
     pub name: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -176,4 +176,12 @@ fn mistakes_have_a_place() {
     let told: Value = serde_json::from_slice(&told).unwrap();
     assert_eq!((&told["kind"], &told["key"]), (&"input".into(), &"machine".into()));
     assert_eq!(told["line"], 12);
+    let wrong_base = says(("base = \"v6.2\"", "base = \"v9\""), &[]);
+    assert!(wrong_base.contains("wrong.toml:3: `base`"), "{wrong_base}");
+    // The command line itself is an error like any other.
+    let mut told = desk.command(&["score", "--stage", "3"]);
+    let told = told.env("REVEILLE_ERRORS", "json").output().unwrap();
+    let line: Value = serde_json::from_slice(&told.stderr).unwrap();
+    assert_eq!((told.status.code(), &line["option"]), (Some(2), &"stage".into()));
+    assert!(line["message"].as_str().unwrap().starts_with("invalid value '3' for"), "{line}");
 }

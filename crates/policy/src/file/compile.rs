@@ -76,7 +76,10 @@ impl Draft {
             said.lines().filter_map(|line| message(line, &headers)).collect();
         let refused = messages.iter().any(|m| m.kind == MessageKind::Error);
         if !success && !refused {
-            let text = format!("the compiler fails: {}", said.trim());
+            let text = match said.trim() {
+                "" => "the compiler fails and says nothing: does $CC name one?".to_owned(),
+                said => format!("the compiler fails: {said}"),
+            };
             messages.push(Message::error(&source, 0..0, text, CORRECT));
         } else if !refused {
             let bytes = fs::read(&object).unwrap_or_default();

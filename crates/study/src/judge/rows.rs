@@ -34,6 +34,8 @@ struct Pair<'a> {
     load: u64,
     tasks: usize,
     variant: &'a str,
+    /// Do the tables of the track record have changes of this kind: of placement, without limits?
+    tracked: bool,
     base: &'a Finished,
     candidate: &'a Finished,
 }
@@ -48,9 +50,11 @@ pub(crate) fn rows(
     base: &Finished,
     candidate: &Finished,
 ) -> Vec<Row> {
-    let variant = case.variants.get(index).map_or("", |v| v.name.as_str());
+    let variant = case.variants.get(index);
+    let tracked = variant.is_some_and(|v| v.groups.groups.is_empty() && v.cpus.is_empty());
+    let variant = variant.map_or("", |v| v.name.as_str());
     let tasks = point.program.working_tasks();
-    let pair = Pair { machine, case, load: point.load, tasks, variant, base, candidate };
+    let pair = Pair { machine, case, load: point.load, tasks, variant, tracked, base, candidate };
     let mut rows: Vec<Row> = Vec::new();
     for (m, measure) in case.metrics.iter().enumerate() {
         let of_row = |p: &&Published| p.variant == index && p.metric == m;
@@ -119,7 +123,7 @@ impl Pair<'_> {
             row.tell_nothing();
         }
         let judged = row.kind == RowKind::Change && row.metric.direction != Direction::Neither;
-        if judged && !self.variant.is_empty() {
+        if judged && self.tracked {
             row.track_record = TrackRecord::of(row.explain.baseline.idle_pct, row.change_pct);
         }
         row
@@ -151,6 +155,9 @@ impl Pair<'_> {
             samples: side.samples[m].clone(),
             ..SideDetail::default()
         };
+        // Runs too short for a single operation compare nothing.
+        let nothing = metric.direction == Direction::Higher
+            && [baseline, candidate].iter().all(|f| f.mean == 0.0);
         Row {
             case: self.case.name.clone(),
             machine: self.machine.to_owned(),
@@ -158,7 +165,7 @@ impl Pair<'_> {
             load: self.load,
             variant: self.variant.to_owned(),
             repeats: self.base.samples[m].len(),
-            too_few: self.base.too_few[m] || self.candidate.too_few[m],
+            too_few: self.base.too_few[m] || self.candidate.too_few[m] || nothing,
             explain: Explanation {
                 baseline: self.base.explain.clone(),
                 candidate: self.candidate.explain.clone(),

@@ -168,7 +168,7 @@ fn groups(parts: &Parts<'_>, program: &Program) -> Result<Groups, StudyError> {
         groups.groups.push(group.map_err(|p| StudyError::option("--group", p))?);
     }
     if let Some(slice) = parts.slice {
-        let slice = settings::slice(slice);
+        let slice = settings::slice(&groups, slice);
         groups.slice_ns = slice.map_err(|p| StudyError::option("--slice", p))?;
     }
     Ok(groups)

@@ -33,8 +33,9 @@ pub(crate) fn possible(group: &TaskGroup) -> Result<(), Mistake> {
 /// Makes the edit `key=value` or `name.key=value`, which a variant consists of.
 fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
     let (place, value) = text.split_once('=').unwrap_or((text, ""));
+    some_group(groups, text)?;
     if place == "slice" {
-        groups.slice_ns = slice(value)?;
+        groups.slice_ns = slice(groups, value)?;
         return Ok(());
     }
     let (name, key) = match place.rsplit_once('.') {
@@ -43,10 +44,6 @@ fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
     };
     let names: Vec<&str> = groups.groups.iter().map(|g| g.name.as_str()).collect();
     let index = match (name, names.len()) {
-        (_, 0) => {
-            let text = format!("`{text}` sets a task group, and there is none");
-            return Err(Mistake::new(text, "give the case a `group` with quota and period"));
-        }
         (None, 1) => 0,
         (None, _) => {
             let problem = format!("`{text}` could mean any of {}", names.join(", "));
@@ -55,6 +52,15 @@ fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
         (Some(name), _) => Mistake::position("task group", name, &names)?,
     };
     set(&mut groups.groups[index], key, value)
+}
+
+/// Refuses a setting of task groups where there are none.
+fn some_group(groups: &Groups, setting: &str) -> Result<(), Mistake> {
+    if !groups.groups.is_empty() {
+        return Ok(());
+    }
+    let help = "add a task group: `--group quota=100ms`, or `group` in a study's case";
+    Err(Mistake::new(format!("`{setting}` sets a task group, and there is none"), help))
 }
 
 /// The groups with all edits made; each must be possible, and change something.
@@ -73,7 +79,8 @@ pub(crate) fn edited(groups: &Groups, edits: &[&str]) -> Result<Groups, Mistake>
 }
 
 /// What a CPU draws from its group's quota at a time.
-pub(crate) fn slice(text: &str) -> Result<Ns, Mistake> {
+pub(crate) fn slice(groups: &Groups, text: &str) -> Result<Ns, Mistake> {
+    some_group(groups, &format!("slice={text}"))?;
     match check::time(text)? {
         0 => Err(Mistake::new("a slice of nothing lets nothing run", "use 5ms, as kernels do")),
         ns => Ok(ns),

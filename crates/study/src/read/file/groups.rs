@@ -26,7 +26,7 @@ impl Document<'_> {
             groups.groups.push(group);
         }
         if let Some(slice) = &raw.slice {
-            groups.slice_ns = self.at("slice", slice, settings::slice(slice.get_ref()))?;
+            groups.slice_ns = self.at("slice", slice, settings::slice(&groups, slice.get_ref()))?;
         }
         Ok(groups)
     }
