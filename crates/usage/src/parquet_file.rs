@@ -5,10 +5,9 @@ pub(crate) mod pages;
 mod read;
 mod write;
 
-use reveille_policy::BandwidthLimits;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ns, Origin, Usage};
+use crate::Usage;
 
 /// First and last bytes of every Parquet file.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
@@ -57,50 +56,9 @@ struct Version {
 }
 
 /// The JSON in the footer.
-#[derive(Serialize, Deserialize)]
-struct About {
+#[derive(Serialize)]
+struct About<'a> {
     version: u32,
-    name: String,
-    origin: Origin,
-    span_ns: Ns,
-    threads: u32,
-    limits: Option<BandwidthLimits>,
-    host_cpus: Option<u32>,
-    began_unix_ns: Option<u64>,
-    overhead: Option<f64>,
-    warnings: Vec<String>,
-}
-
-impl About {
-    fn of(usage: &Usage, version: u32) -> About {
-        About {
-            version,
-            name: usage.name.clone(),
-            origin: usage.origin,
-            span_ns: usage.span_ns,
-            threads: usage.threads,
-            limits: usage.limits,
-            host_cpus: usage.host_cpus,
-            began_unix_ns: usage.began_unix_ns,
-            overhead: usage.overhead,
-            warnings: usage.warnings.clone(),
-        }
-    }
-
-    /// The recording, still without its rows.
-    fn into_usage(self) -> Usage {
-        Usage {
-            name: self.name,
-            origin: self.origin,
-            span_ns: self.span_ns,
-            threads: self.threads,
-            demands: Vec::new(),
-            samples: Vec::new(),
-            limits: self.limits,
-            host_cpus: self.host_cpus,
-            began_unix_ns: self.began_unix_ns,
-            overhead: self.overhead,
-            warnings: self.warnings,
-        }
-    }
+    #[serde(flatten)]
+    usage: &'a Usage,
 }

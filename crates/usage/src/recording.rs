@@ -58,7 +58,7 @@ pub enum Origin {
 }
 
 /// A recording of one group's demand for CPU time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Display name: the group's or the file's.
     pub name: String,
@@ -69,8 +69,10 @@ pub struct Usage {
     /// Number of threads that serve the demands.
     pub threads: u32,
     /// All demands, sorted by arrival.
+    #[serde(skip)]
     pub demands: Vec<Demand>,
     /// Samples sorted by time; may be empty.
+    #[serde(skip)]
     pub samples: Vec<Sample>,
     /// Limits in force during the recording, if known.
     pub limits: Option<BandwidthLimits>,

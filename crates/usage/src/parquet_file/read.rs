@@ -11,7 +11,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use reveille_place::Mistake;
 
 use super::pages::{Sound, check_place};
-use super::{About, COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version, WITHOUT_DEMANDS};
+use super::{COLUMNS, KEY, Kind, MAGIC, Row, VERSION, Version, WITHOUT_DEMANDS};
 use crate::averaged::spread;
 use crate::valid::MAX_ROWS;
 use crate::{Demand, InputError, Sample, Usage};
@@ -41,9 +41,7 @@ fn decode(bytes: Vec<u8>) -> Result<Usage, Mistake> {
     let length = bytes.len();
     let reader = SerializedFileReader::new(Bytes::from(bytes)).map_err(broken)?;
     let metadata = reader.metadata().file_metadata();
-    let about = about(metadata)?;
-    let version = about.version;
-    let mut usage = about.into_usage();
+    let (version, mut usage) = about(metadata)?;
     let columns = Columns::find(metadata)?;
     let rows = usize::try_from(metadata.num_rows()).unwrap_or(usize::MAX);
     if rows > MAX_ROWS {
@@ -72,8 +70,8 @@ fn broken(error: ParquetError) -> Mistake {
     Mistake::new(format!("cannot be read as Parquet: {error}"), fix)
 }
 
-/// Parses the JSON in the footer.
-fn about(metadata: &FileMetaData) -> Result<About, Mistake> {
+/// Parses the JSON in the footer: version, and recording without its rows.
+fn about(metadata: &FileMetaData) -> Result<(u32, Usage), Mistake> {
     let entries = metadata.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
     let text = entries.iter().find(|entry| entry.key == KEY).and_then(|entry| entry.value.as_ref());
     let Some(text) = text else {
@@ -96,7 +94,7 @@ fn about(metadata: &FileMetaData) -> Result<About, Mistake> {
             "read it with the reveille that wrote it, or a newer one",
         ));
     }
-    serde_json::from_str(text).map_err(unread)
+    Ok((version, serde_json::from_str(text).map_err(unread)?))
 }
 
 /// Indices of the columns in the file.

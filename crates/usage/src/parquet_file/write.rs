@@ -35,7 +35,7 @@ impl Usage {
             true => (WITHOUT_DEMANDS, &[][..]),
             false => (VERSION, self.demands.as_slice()),
         };
-        let about = serde_json::to_string(&About::of(self, version))
+        let about = serde_json::to_string(&About { version, usage: self })
             .map_err(|error| ParquetError::General(error.to_string()))?;
         let steady = |name: &str| ColumnPath::from(name);
         let properties = WriterProperties::builder()
