@@ -60,7 +60,7 @@ fn compare(
     let compared = watched(py, progress, |stop, tell: &Progress<'_>| {
         reveille_study::run(&study, jobs_or_all(jobs), stop, tell)
     })?;
-    compared.map(|c| reveille_report::json(&c)).map_err(|error| raised(py, &error))
+    compared.map(|c| reveille_report::json_text(&c)).map_err(|error| raised(py, &error))
 }
 
 /// Runs a study; returns what `reveille study --json` prints.
@@ -90,7 +90,7 @@ fn study(
     let compared = watched(py, progress, |stop, tell: &Progress<'_>| {
         reveille_study::run(&study, jobs_or_all(jobs), stop, tell)
     })?;
-    compared.map(|c| reveille_report::json(&c)).map_err(|error| raised(py, &error))
+    compared.map(|c| reveille_report::json_text(&c)).map_err(|error| raised(py, &error))
 }
 
 /// Scores edits of a baseline; returns what `reveille score --json` prints.

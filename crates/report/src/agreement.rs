@@ -6,7 +6,6 @@ use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
 use crate::export::{direction_key, number as cell, optional, shares, verdict_key, written};
 use crate::host::host_facts;
-use crate::made::json_text;
 use crate::number::{self, UNDEFINED, Unit};
 use crate::printed::{TOO_FEW, verdict_word};
 use crate::table::{NARROWEST, Page, warnings};
@@ -156,10 +155,6 @@ fn spread(unit: Unit, s: &Spread) -> String {
 /// A control character in a name could drive the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
-}
-
-pub fn agreement_json(a: &Agreement) -> String {
-    json_text(a)
 }
 
 /// One line per row under one line of column names; a figure that is absent or not finite

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use reveille_measure::needed_for;
-use reveille_study::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns, Figure};
+use reveille_study::{BENCH_FORMAT, BenchChange, BenchFigure, BenchRuns, Figure};
 use serde::Serialize;
 
 use crate::made::json_text;
@@ -18,11 +18,6 @@ struct Document<'a> {
 
 pub fn bench_json(runs: &BenchRuns) -> String {
     json_text(&Document { runs, figures: runs.figures() })
-}
-
-/// The object of `--json` with `--before` and `--after`.
-pub fn bench_change_json(comparison: &BenchComparison) -> String {
-    json_text(comparison)
 }
 
 /// Reads what [`bench_json`] wrote.

@@ -1,22 +1,7 @@
-//! JSON and CSV: every figure at full precision, for programs to read.
+//! CSV: every figure at full precision, for programs to read.
 
 use reveille_measure::Explain;
 use reveille_study::{Comparison, Direction, Mode, Row, RowKind, RowModes, Verdict};
-
-use crate::made::json_text;
-
-/// The comparison as indented JSON, ending in a newline.
-///
-/// Keys are in the order of the fields of [`Comparison`] and are the stable
-/// interface. JSON has no NaN and no infinity: a figure without a finite value
-/// is `null`, as an absent one is. So `null` always reads "there is no such
-/// number" and never stands for zero. It is the usual value of `p_value` (with
-/// one repeat) and of the `published_` keys, `ratio` and `verdict` (nothing published);
-/// elsewhere it appears only where arithmetic has no answer: `change_pct` and
-/// `rel_std` when a mean is zero.
-pub fn json(c: &Comparison) -> String {
-    json_text(c)
-}
 
 /// One line per row under one line of column names.
 ///

@@ -1,14 +1,9 @@
-//! A fit, as text for a terminal and as JSON.
+//! A fit, as text for a terminal.
 
 use comfy_table::{CellAlignment, Table};
 use reveille_study::{Fit, Objective, Verdict};
 
-use crate::made::json_text;
 use crate::table::{NARROWEST, Page};
-
-pub fn fit_json(fit: &Fit) -> String {
-    json_text(fit)
-}
 
 /// The fit for a terminal of `width` columns (less than 60 is taken as 60): the
 /// objective before and after, every step, the constants, and the rows whose verdict

@@ -3,16 +3,10 @@
 
 use reveille_study::{Comparison, FragileRow, Fragility, Row, RowPlace, Side, Verdict};
 
-use crate::made::json_text;
 use crate::printed::verdict_word;
 use crate::table::{NARROWEST, Page};
 
-/// The result as indented JSON, ending in a newline. Keys are a stable interface.
-pub fn fragility_json(f: &Fragility) -> String {
-    json_text(f)
-}
-
-/// Reads what [`fragility_json`] wrote.
+/// Reads what [`json_text`](crate::json_text) wrote.
 ///
 /// # Errors
 /// What is wrong with the text, and where.

@@ -43,6 +43,13 @@ struct Versioned<'a, T> {
 /// An object as indented JSON, ending in a newline, with the program's `version` before its
 /// own keys.
 ///
+/// Keys are in the order of the value's fields and are the stable interface. JSON has no NaN and
+/// no infinity: a figure without a finite value is `null`, as an absent one is. So `null` always
+/// reads "there is no such number" and never stands for zero. In a comparison it is the usual value
+/// of `p_value` (with one repeat) and of the `published_` keys, `ratio` and `verdict` (nothing
+/// published); elsewhere it appears only where arithmetic has no answer: `change_pct` and `rel_std`
+/// when a mean is zero.
+///
 /// # Panics
 /// If `value` is no object or has keys that are no text.
 pub fn json_text(value: &impl Serialize) -> String {

@@ -1,20 +1,15 @@
-//! How far a study hangs on the constants of its machines, as text for a terminal and
-//! as JSON. Plain characters, as in the table of a comparison.
+//! How far a study hangs on the constants of its machines, as text for a terminal.
+//! Plain characters, as in the table of a comparison.
 
 use comfy_table::{CellAlignment, Table};
 use reveille_study::{ChangedRow, MovedConstant, SensitiveRow, Sensitivity, Standing, Verdict};
 
-use crate::made::json_text;
 use crate::number;
 use crate::printed;
 use crate::table::{NARROWEST, Page};
 
 /// Columns of one half of a bar.
 const HALF_BAR: usize = 12;
-
-pub fn sensitivity_json(s: &Sensitivity) -> String {
-    json_text(s)
-}
 
 /// The result for a terminal of `width` columns (less than 60 is taken as 60): how far
 /// each constant moves a prediction, the rows whose verdict one changes with the values

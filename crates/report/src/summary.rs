@@ -17,7 +17,7 @@ struct All<'a> {
 }
 
 /// All comparisons and their score as indented JSON, ending in a newline; each
-/// comparison as [`json`](crate::json) has it.
+/// comparison as [`json_text`] has it.
 pub fn json_all(cs: &[Comparison], summary: &Summary) -> String {
     json_text(&All { studies: cs, summary })
 }

@@ -2,7 +2,7 @@
 //! nothing from a name that a terminal or a browser would obey.
 
 use reveille_measure::{HostContext, LoadedScheduler};
-use reveille_report::{Made, VERSION, agreement_csv, agreement_json, agreement_table};
+use reveille_report::{Made, VERSION, agreement_csv, agreement_table, json_text};
 use reveille_study::verdict::measured::{Rule, Runs};
 use reveille_study::{
     Agreement, AgreementKind, AgreementRow, Direction, Metric, Score, Spread, Verdict,
@@ -96,7 +96,7 @@ fn sample() -> Agreement {
 fn modes_are_shown_in_every_view_and_no_mean_of_them() {
     insta::assert_snapshot!("table", agreement_table(&sample(), 100, true));
     insta::assert_snapshot!("csv", agreement_csv(&sample()).unwrap());
-    insta::assert_snapshot!("json", agreement_json(&sample()).replace(VERSION, "VERSION"));
+    insta::assert_snapshot!("json", json_text(&sample()).replace(VERSION, "VERSION"));
     assert!(!agreement_table(&sample(), 100, false).contains("MISS at"));
 }
 

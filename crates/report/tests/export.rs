@@ -3,7 +3,7 @@
 mod common;
 
 use reveille_measure::Explain;
-use reveille_report::{VERSION, csv, json, json_all, score_table};
+use reveille_report::{VERSION, csv, json_all, json_text, score_table};
 use reveille_study::summary;
 
 #[test]
@@ -11,7 +11,7 @@ fn json_has_the_keys_of_the_interface_and_null_where_there_is_no_number() {
     let mut c = common::sample();
     c.rows.truncate(2);
     (c.rows[1].change_pct, c.rows[1].p_value) = (f64::NAN, None);
-    insta::assert_snapshot!("json", json(&c).replace(VERSION, "VERSION"));
+    insta::assert_snapshot!("json", json_text(&c).replace(VERSION, "VERSION"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use reveille_report::{
-    Made, csv, fidelity, fragility_json, fragility_table, html, read_fragility, table,
+    Made, csv, fidelity, fragility_table, html, json_text, read_fragility, table,
 };
 use reveille_study::{Comparison, FragileRow, Fragility, RowModes, RowPlace, Verdict, summary};
 
@@ -45,7 +45,7 @@ fn marks_fragile_rows_where_they_are_known() {
         rows: vec![row(hit, 3), row(miss, 2)],
         partial: false,
     };
-    let read = read_fragility(&fragility_json(&known)).unwrap();
+    let read = read_fragility(&json_text(&known)).unwrap();
     let text = fidelity(std::slice::from_ref(&c), &summary(std::slice::from_ref(&c)), Some(&read));
     assert!(text.contains("| hit, fragile: turns in 3 of 12 draws |"), "{text}");
     assert!(text.contains("| MISS, fragile: one repeat |"), "{text}");

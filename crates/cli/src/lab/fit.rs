@@ -7,7 +7,7 @@ use reveille_machine::Machine;
 use reveille_study::{DEFAULT_POINTS, DEFAULT_ROUNDS, Fit, FitOptions, Study};
 
 use crate::errors::{CliError, INTERRUPTED, say};
-use crate::output::{print, width};
+use crate::output::{print, print_json, width};
 use crate::output_file::OutputFile;
 use crate::watched::{JobsArg, watched};
 
@@ -66,7 +66,7 @@ pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
         reveille_study::fit(&machine, &studies, options, jobs, stop, tell)
     })?;
     if args.json {
-        print(&reveille_report::fit_json(&fit))?;
+        print_json(&fit)?;
     } else {
         print(&reveille_report::fit_table(&fit, width()))?;
     }

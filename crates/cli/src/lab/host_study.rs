@@ -11,7 +11,7 @@ use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_bo
 use super::study_args::{RunArgs, StudyArgs};
 use crate::errors::{CliError, say};
 use crate::host::calibrate::calibrated;
-use crate::output::{print, width};
+use crate::output::{print, print_json, width};
 use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
@@ -132,7 +132,7 @@ pub fn agreed(
 
 fn show(agreement: &Agreement, args: &RunArgs) -> Result<(), CliError> {
     if args.json {
-        print(&reveille_report::agreement_json(agreement))
+        print_json(agreement)
     } else if args.csv {
         print(&reveille_report::agreement_csv(agreement).map_err(std::io::Error::other)?)
     } else {

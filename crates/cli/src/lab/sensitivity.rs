@@ -8,7 +8,7 @@ use reveille_place::{InputError, InputKind, read_input_text};
 use reveille_study::{DEFAULT_POINTS, Fragility, SensitivityOptions, Study};
 
 use crate::errors::{CliError, INTERRUPTED, say};
-use crate::output::{print, width};
+use crate::output::{print, print_json, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
 use crate::watched::{JobsArg, watched};
@@ -84,7 +84,7 @@ pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
         reveille_study::sensitivity(&study, &options, jobs, stop, tell)
     })?;
     let shown = if args.json {
-        print(&reveille_report::sensitivity_json(&result))
+        print_json(&result)
     } else {
         print(&reveille_report::sensitivity_table(&result, width()))
     };
@@ -117,12 +117,12 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
         reveille_study::fragility(&studies, jobs, stop, tell)
     })?;
     let shown = if args.json {
-        print(&reveille_report::fragility_json(&result))
+        print_json(&result)
     } else {
         print(&reveille_report::fragility_table(&result, width()))
     };
     if !result.partial {
-        record.write(&reveille_report::fragility_json(&result))?;
+        record.write(&reveille_report::json_text(&result))?;
         say(format_args!("reveille: wrote {}", record.path().display()));
     }
     shown?;

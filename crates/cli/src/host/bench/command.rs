@@ -13,7 +13,7 @@ use reveille_host::{HostError, Watch};
 use reveille_measure::GroupStats;
 use reveille_place::{InputKind, read_input_text};
 use reveille_policy::{BandwidthLimits, Groups};
-use reveille_report::{bench_change_json, bench_change_table, bench_json, bench_table, read_bench};
+use reveille_report::{bench_change_table, bench_json, bench_table, json_text, read_bench};
 use reveille_study::{BENCH_FORMAT, BenchRuns, TaskGroup};
 
 use super::place::{self, PlaceArgs};
@@ -59,7 +59,7 @@ pub fn command(args: &CommandArgs) -> Result<ExitCode, CliError> {
     if let (Some(before), Some(after)) = (&args.before, &args.after) {
         let [before, after] = [read("--before", before)?, read("--after", after)?];
         print(&match args.json {
-            true => bench_change_json(&before.compare(&after)),
+            true => json_text(&before.compare(&after)),
             false => bench_change_table(&before, &after),
         })?;
         return Ok(ExitCode::SUCCESS);
