@@ -4,7 +4,7 @@
 use comfy_table::{CellAlignment, Table};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
-use crate::export::{direction_key, number as cell, optional, shares, verdict_key, written};
+use crate::export::{key, number as cell, optional, shares, written};
 use crate::host::host_facts;
 use crate::number::{self, UNDEFINED, Unit};
 use crate::printed::{TOO_FEW, verdict_word};
@@ -182,10 +182,10 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
             row.load.to_string(),
             row.variant.clone().unwrap_or_default(),
             row.metric.to_string(),
-            direction_key(row.metric.direction).into(),
-            kind_key(row.kind).into(),
+            key(row.metric.direction),
+            key(row.kind),
             optional(row.ratio),
-            verdict_key(row.verdict).into(),
+            key(row.verdict),
             row.reason.clone(),
         ];
         let predicted = (&row.predicted, row.predicted_runs, row.predicted_change_pct);
@@ -205,11 +205,3 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
 
 /// The columns between what names a row and its figures.
 const COLUMNS: [&str; 6] = ["metric", "direction", "kind", "ratio", "verdict", "reason"];
-
-fn kind_key(kind: AgreementKind) -> &'static str {
-    match kind {
-        AgreementKind::Value => "value",
-        AgreementKind::Runs => "runs",
-        AgreementKind::Change => "change",
-    }
-}

@@ -1,7 +1,8 @@
 //! CSV: every figure at full precision, for programs to read.
 
 use reveille_measure::Explain;
-use reveille_study::{Comparison, Direction, Mode, Row, RowKind, RowModes, Verdict};
+use reveille_study::{Comparison, Mode, Row, RowModes};
+use serde::Serialize;
 
 /// One line per row under one line of column names.
 ///
@@ -94,10 +95,10 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
         row.significant.to_string(),
         optional(row.published_change_pct),
         row.published_source.clone().unwrap_or_default(),
-        row.verdict.map_or("", verdict_key).into(),
+        key(row.verdict),
         c.mechanism.clone().unwrap_or_default(),
-        direction_key(row.metric.direction).into(),
-        kind_key(row.kind).into(),
+        key(row.metric.direction),
+        key(row.kind),
         optional(row.published_baseline),
         optional(row.published_candidate),
         row.published_unit.clone().unwrap_or_default(),
@@ -138,28 +139,8 @@ pub(crate) fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }
 
-pub(crate) fn direction_key(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Higher => "higher",
-        Direction::Lower => "lower",
-        Direction::Neither => "neither",
-    }
-}
-
-fn kind_key(kind: RowKind) -> &'static str {
-    match kind {
-        RowKind::Change => "change",
-        RowKind::Side => "side",
-        RowKind::Std => "std",
-        RowKind::Runs => "runs",
-        RowKind::Interference => "interference",
-    }
-}
-
-pub(crate) fn verdict_key(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Hit => "hit",
-        Verdict::Miss => "miss",
-        Verdict::Informative => "informative",
-    }
+/// The name that JSON has for it; nothing for `None`.
+pub(crate) fn key(value: impl Serialize) -> String {
+    let value = serde_json::to_value(value).expect("a name is text");
+    value.as_str().unwrap_or_default().to_owned()
 }
