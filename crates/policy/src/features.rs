@@ -92,66 +92,45 @@ pub struct Baseline {
     pub features: u64,
 }
 
+/// All of these bits.
+macro_rules! all {
+    ($($name:ident)*) => { 0 $(| bits::$name)* };
+}
+
 /// What every CFS baseline has.
-const CFS: u64 = bits::WA_WEIGHT
-    | bits::TTWU_QUEUE
-    | bits::WAKEUP_PREEMPTION
-    | bits::GENTLE_FAIR_SLEEPERS
-    | bits::START_DEBIT
-    | bits::LAST_BUDDY
-    | bits::AUTOGROUP;
+const CFS: u64 = all!(
+    WA_WEIGHT TTWU_QUEUE WAKEUP_PREEMPTION GENTLE_FAIR_SLEEPERS START_DEBIT LAST_BUDDY AUTOGROUP
+);
 /// Placement as it is since v6.2.
-const PLACEMENT: u64 = bits::WA_IDLE
-    | bits::WA_WEIGHT
-    | bits::WA_BIAS
-    | bits::RECENT_USED_CPU
-    | bits::RECENT_PREV
-    | bits::SIS_UTIL
-    | bits::UTIL_EST
-    | bits::TTWU_QUEUE
-    | bits::TTWU_QUEUE_IDLE
-    | bits::TTWU_PENDING_HELD;
+const PLACEMENT: u64 = all!(
+    WA_IDLE WA_WEIGHT WA_BIAS RECENT_USED_CPU RECENT_PREV SIS_UTIL UTIL_EST TTWU_QUEUE
+    TTWU_QUEUE_IDLE TTWU_PENDING_HELD
+);
 /// EEVDF as it is since v6.12, with the group load's rate limit.
-const EEVDF: u64 = bits::EEVDF
-    | bits::PLACE_LAG
-    | bits::RUN_TO_PARITY
-    | bits::PREEMPT_SHORT
-    | bits::DELAY_DEQUEUE
-    | bits::DELAY_ZERO
-    | bits::WAKEUP_PREEMPTION
-    | bits::AUTOGROUP
-    | bits::LOAD_AVG_RATELIMIT;
+const EEVDF: u64 = all!(
+    EEVDF PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION AUTOGROUP
+    LOAD_AVG_RATELIMIT
+);
 
 /// Every baseline, oldest first.
 pub const BASELINES: &[Baseline] = &[
     Baseline {
         name: "v4.5",
         about: "Linux 4.5: an idle core or nothing (baseline of the first-idle patch)",
-        features: CFS | bits::WA_EFFECTIVE_LOAD | bits::SIS_GROUP,
+        features: CFS | all!(WA_EFFECTIVE_LOAD SIS_GROUP),
     },
     Baseline {
         name: "v5.13",
         about: "Linux 5.13: idle search bounded by average idle time (baseline of its ageing)",
-        features: CFS
-            | bits::WA_IDLE
-            | bits::WA_BIAS
-            | bits::RECENT_USED_CPU
-            | bits::SIS_PROP
-            | bits::TTWU_QUEUE_ON_CPU
-            | bits::UTIL_EST,
+        features: CFS | all!(WA_IDLE WA_BIAS RECENT_USED_CPU SIS_PROP TTWU_QUEUE_ON_CPU UTIL_EST),
     },
     Baseline {
         name: "v5.15",
         about: "Linux 5.15 to 5.19: idle search bounded by aged idle time (baseline of SIS_UTIL)",
         features: CFS
-            | bits::WA_IDLE
-            | bits::WA_BIAS
-            | bits::RECENT_USED_CPU
-            | bits::RECENT_PREV
-            | bits::SIS_PROP
-            | bits::SIS_AGE
-            | bits::TTWU_QUEUE_ON_CPU
-            | bits::UTIL_EST,
+            | all!(
+                WA_IDLE WA_BIAS RECENT_USED_CPU RECENT_PREV SIS_PROP SIS_AGE TTWU_QUEUE_ON_CPU UTIL_EST
+            ),
     },
     Baseline {
         name: "v6.2",
@@ -171,21 +150,12 @@ pub const BASELINES: &[Baseline] = &[
     Baseline {
         name: "v6.18",
         about: "Linux 6.18: throttled tasks run on until they return to user mode",
-        features: PLACEMENT
-            | EEVDF
-            | bits::SIS_CLUSTER
-            | bits::PIPE_WAKE_FREED
-            | bits::THROTTLE_EXIT,
+        features: PLACEMENT | EEVDF | all!(SIS_CLUSTER PIPE_WAKE_FREED THROTTLE_EXIT),
     },
     Baseline {
         name: "v7.2",
         about: "Linux 7.2: EEVDF with slices protected by virtual time",
-        features: PLACEMENT
-            | EEVDF
-            | bits::SIS_CLUSTER
-            | bits::SLICE_PROTECT
-            | bits::PIPE_WAKE_FREED
-            | bits::THROTTLE_EXIT,
+        features: PLACEMENT | EEVDF | all!(SIS_CLUSTER SLICE_PROTECT PIPE_WAKE_FREED THROTTLE_EXIT),
     },
 ];
 
