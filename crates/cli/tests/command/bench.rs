@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{failure, json, output, refused, reveille, send, words};
+use super::{failure, json, output, processes_with, refused, reveille, send, words};
 
 /// Standard output of a bench that succeeds. Without privileges the command says on standard
 /// error that there is no task group.
@@ -160,13 +160,7 @@ impl Mark {
     }
 
     fn processes(&self) -> Vec<u32> {
-        let mark = format!("{}={}", self.key, self.value);
-        let ours = |pid: &u32| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|b| *b == 0).any(|variable| variable == mark.as_bytes())
-        };
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(ours).collect()
+        processes_with(&format!("{}={}", self.key, self.value))
     }
 }
 

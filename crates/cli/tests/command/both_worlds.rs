@@ -1,13 +1,9 @@
 //! `--on host` and `--on sim,host`: real runs of some milliseconds, in every form, and what
 //! is refused or interrupted. Nothing is said about speed, for the host may be busy.
 
-use std::process::Stdio;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
-use super::{json, refused, reveille, send, stdout, words};
+use super::{interrupted, json, refused, started, stdout, words};
 
 /// One pair for some milliseconds, twice.
 const PAIR: &str = "compare --workload context_switch1 --load 1 --repeats 2 --warmup 10ms \
@@ -145,14 +141,7 @@ fn an_interrupted_measurement_shows_its_whole_passes() {
     let more = ["--on", "host", "--with", "cpus=0", "--json"];
     let mut args = pair(&more);
     args[6] = "1000";
-    let piped = Stdio::piped;
-    let child = reveille(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
-    sleep(Duration::from_millis(2500));
-    send(&child, "INT");
-    let sent = Instant::now();
-    let output = child.wait_with_output().unwrap();
-    assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
-    assert_eq!(output.status.code(), Some(130));
+    let output = interrupted(started(&args, 2500), "INT");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["partial"], true);
     assert_eq!(result["rows"].as_array().unwrap().len(), 1);

@@ -1,11 +1,9 @@
 //! `reveille calibrate` refuses what it cannot write before it measures, and leaves nothing
 //! behind when it is interrupted.
 
-use std::process::Stdio;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{refused, reveille, send};
+use super::{interrupted, refused, started};
 
 #[test]
 fn refuses_bad_outputs_at_once() {
@@ -34,16 +32,10 @@ fn refuses_bad_outputs_at_once() {
 fn an_interrupt_ends_it_and_all_that_it_started() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("host.toml");
-    let mut command = reveille(&["calibrate", "-o", path.to_str().unwrap()]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    sleep(Duration::from_millis(900));
+    let child = started(&["calibrate", "-o", path.to_str().unwrap()], 900);
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let started = std::fs::read_to_string(children).unwrap_or_default();
-    send(&child, "INT");
-    let sent = Instant::now();
-    let output = child.wait_with_output().unwrap();
-    assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = interrupted(child, "INT");
     assert!(output.stdout.is_empty());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     for pid in started.split_ascii_whitespace() {

@@ -1,10 +1,9 @@
 //! `reveille fleet`: many recordings, whole or in parts.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use super::{output, stdout};
+use super::{answer, output, requests, series, stdout};
 
 const NAMES: [&str; 4] =
     ["usage_seconds", "cfs_periods", "cfs_throttled_periods", "cfs_throttled_seconds"];
@@ -12,39 +11,26 @@ const NAMES: [&str; 4] =
 /// Averages over 15 s of a container with 0.5 CPUs that was throttled in this share of its periods.
 fn averages(to: &Path, throttled: f64) {
     let per_step = [3.75, 150.0, 150.0 * throttled, 150.0 * throttled * 0.04];
-    let mut series = Vec::new();
-    for (name, step) in NAMES.iter().zip(per_step) {
-        let mut values = String::new();
-        for n in 0..8 {
-            // Busier steps are throttled more.
-            let level =
-                f64::from(n) + if name.contains("throttled") { f64::from(n % 2) } else { 0.0 };
-            let comma = if n > 0 { "," } else { "" };
-            write!(values, "{comma}[{}, \"{}\"]", 1_700_000_000 + 15 * n, level * step).unwrap();
-        }
-        let metric = format!(r#"{{"__name__":"container_cpu_{name}_total","container":"app"}}"#);
-        series.push(format!(r#"{{"metric":{metric},"values":[{values}]}}"#));
+    let of = |name: &str, values: Vec<(u32, f64)>| {
+        series(&format!(r#""__name__":"container_{name}","container":"app""#), values)
+    };
+    let counter = |(name, step): (&&str, f64)| {
+        // Busier steps are throttled more.
+        let more = u32::from(name.contains("throttled"));
+        let value = |n: u32| (1_700_000_000 + 15 * n, f64::from(n + more * (n % 2)) * step);
+        of(&format!("cpu_{name}_total"), (0..8).map(value).collect())
+    };
+    let mut all: Vec<_> = NAMES.iter().zip(per_step).map(counter).collect();
+    for (name, value) in [("quota", 50_000.0), ("period", 100_000.0)] {
+        all.push(of(&format!("spec_cpu_{name}"), vec![(1_700_000_000, value)]));
     }
-    for (name, value) in [("quota", 50_000), ("period", 100_000)] {
-        let metric = format!(r#"{{"__name__":"container_spec_cpu_{name}","container":"app"}}"#);
-        series.push(format!(r#"{{"metric":{metric},"values":[[1700000000,"{value}"]]}}"#));
-    }
-    let answer = format!(
-        r#"{{"status":"success","data":{{"resultType":"matrix","result":[{}]}}}}"#,
-        series.join(",")
-    );
     let file = to.with_extension("json");
-    fs::write(&file, answer).unwrap();
-    stdout(&["import", file.to_str().unwrap(), "-o", to.to_str().unwrap()]);
-    fs::remove_file(file).unwrap();
+    fs::write(&file, answer(&all)).unwrap();
+    import(&file, to);
 }
 
-/// A live recording of requests of 4 ms, 25 a second, on one thread.
-fn requests(to: &Path) {
-    let mut table = String::from("at_ms,cpu_us,thread\n");
-    (0..2000).for_each(|n| writeln!(table, "{},4000,a", 40 * n).unwrap());
-    let file = to.with_extension("csv");
-    fs::write(&file, table).unwrap();
+/// Imports a file and removes it.
+fn import(file: &Path, to: &Path) {
     stdout(&["import", file.to_str().unwrap(), "-o", to.to_str().unwrap()]);
     fs::remove_file(file).unwrap();
 }
@@ -56,7 +42,8 @@ fn those_at_risk_stand_first_and_parts_make_the_whole() {
     fs::create_dir_all(fleet.join("shop/web-0")).unwrap();
     averages(&fleet.join("shop/web-0/app.parquet"), 0.3);
     averages(&fleet.join("shop/calm.parquet"), 0.0);
-    requests(&fleet.join("live.parquet"));
+    // A live recording.
+    import(&requests(fleet.join("live.csv"), 1, 4, 40, 2000), &fleet.join("live.parquet"));
     fs::write(fleet.join("broken.parquet"), "PAR1").unwrap();
     let from = fleet.to_str().unwrap();
     let goal = ["--goal", "throttled<5%", "--cpus", "4"];

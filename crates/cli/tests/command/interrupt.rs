@@ -1,12 +1,10 @@
 //! Ctrl-C and its like: the finished rows are printed, within a second.
 
-use std::process::{Child, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::Child;
 
 use serde_json::Value;
 
-use super::{reveille, send};
+use super::{interrupted, started};
 
 /// One case that is over at once, and one that is never over.
 const STUDY: &str = r#"
@@ -35,22 +33,7 @@ fn start(directory: &tempfile::TempDir, more: &[&str]) -> Child {
     std::fs::write(&path, STUDY).unwrap();
     let mut args = vec!["study", path.to_str().unwrap()];
     args.extend(more);
-    let piped = Stdio::piped;
-    let child = reveille(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
-    sleep(Duration::from_millis(1500));
-    child
-}
-
-/// Sends a signal; the command must end within a second.
-fn interrupted(child: Child, name: &str) -> Output {
-    send(&child, name);
-    let sent = Instant::now();
-    let output = child.wait_with_output().unwrap();
-    assert!(sent.elapsed() < Duration::from_secs(1), "{name}: {:?}", sent.elapsed());
-    assert_eq!(output.status.code(), Some(130), "{name}");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("interrupted"), "{name}: {errors}");
-    output
+    started(&args, 1500)
 }
 
 #[test]
@@ -86,10 +69,7 @@ fn a_record_of_half_of_the_studies_is_not_written() {
     let page = directory.path().join("report.html");
     let (record_path, page_path) = (record.to_str().unwrap(), page.to_str().unwrap());
     let args = ["study", "--all", "--json", "--fidelity", record_path, "--html", page_path];
-    let piped = Stdio::piped;
-    let child = reveille(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
-    sleep(Duration::from_millis(1500));
-    let output = interrupted(child, "INT");
+    let output = interrupted(started(&args, 1500), "INT");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let studies = result["studies"].as_array().unwrap();
     assert!(!studies.is_empty() && studies.iter().any(|s| s["partial"] == true));

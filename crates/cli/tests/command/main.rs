@@ -24,6 +24,8 @@ mod sweep;
 mod usage;
 mod usage_record;
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -86,6 +88,65 @@ fn failure(command: &mut Command, code: i32) -> String {
 fn send(child: &Child, signal: &str) {
     let kill = format!("kill -{signal} {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+/// Starts it and lets it run for so long.
+fn started(args: &[&str], ms: u64) -> Child {
+    let child = reveille(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    sleep(Duration::from_millis(ms));
+    child
+}
+
+/// Sends a signal; the command must end within a second.
+fn interrupted(child: Child, name: &str) -> Output {
+    send(&child, name);
+    let sent = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(sent.elapsed() < Duration::from_secs(1), "{name}: {:?}", sent.elapsed());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{name}: {errors}");
+    assert!(errors.contains("interrupted"), "{name}: {errors}");
+    output
+}
+
+/// Processes with a variable in their environment that begins so: `NAME=VALUE`.
+fn processes_with(mark: &str) -> Vec<u32> {
+    let here = |id: &u32| {
+        fs::read(format!("/proc/{id}/environ"))
+            .is_ok_and(|all| all.split(|b| *b == 0).any(|var| var.starts_with(mark.as_bytes())))
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(here).collect()
+}
+
+/// A path in a directory, as an argument.
+fn path(dir: &Path, name: &str) -> String {
+    dir.join(name).display().to_string()
+}
+
+/// Writes a table of requests on so many threads: this CPU time every so many ms, so many times.
+fn requests(path: PathBuf, threads: u32, cpu_ms: u32, every_ms: u32, times: u32) -> PathBuf {
+    let mut text = String::from("at_ms,cpu_ms,thread\n");
+    for round in 0..times {
+        for thread in 0..threads {
+            text += &format!("{},{cpu_ms},{thread}\n", every_ms * round);
+        }
+    }
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// A series of Prometheus: its labels in JSON, and values by their times in s.
+fn series(labels: &str, values: impl IntoIterator<Item = (u32, f64)>) -> String {
+    let values = values.into_iter().map(|(at, value)| format!("[{at},\"{value}\"]"));
+    let values = values.collect::<Vec<_>>().join(",");
+    format!(r#"{{"metric":{{{labels}}},"values":[{values}]}}"#)
+}
+
+/// An answer of Prometheus with these series.
+fn answer(series: &[String]) -> String {
+    let list = series.join(",");
+    format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{list}]}}}}"#)
 }
 
 fn refused(args: &[&str], parts: &[&str]) {

@@ -7,22 +7,14 @@ use crate::{json, refused, stdout};
 
 /// Two threads of 10 ms of work every 50 ms.
 fn requests(directory: &Path, name: &str) -> PathBuf {
-    let mut text = String::from("at_ms,cpu_ms,thread\n");
-    for round in 0..40 {
-        for thread in 0..2 {
-            text += &format!("{},10,{thread}\n", 50 * round);
-        }
-    }
-    let path = directory.join(name);
-    fs::write(&path, text).unwrap();
-    path
+    super::requests(directory.join(name), 2, 10, 50, 40)
 }
 
 /// Options that make a plan small.
 const SMALL: [&str; 8] =
     ["--cpus", "2", "--phases", "2", "--machine", "zen4-7950x", "--base", "v6.12"];
 
-fn with<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn with<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["plan", file], &SMALL[..], more].concat()
 }
 

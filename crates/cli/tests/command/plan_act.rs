@@ -11,13 +11,7 @@ use crate::{json, output, refused, stdout, words};
 
 /// Two threads of 4 ms of work every 40 ms, for a second.
 fn requests(directory: &Path) -> PathBuf {
-    let mut text = String::from("at_ms,cpu_ms,thread\n");
-    for round in 0..25 {
-        text += &format!("{0},4,0\n{0},4,1\n", 40 * round);
-    }
-    let path = directory.join("app.csv");
-    fs::write(&path, text).unwrap();
-    path
+    super::requests(directory.join("app.csv"), 2, 4, 40, 25)
 }
 
 const GOAL: [&str; 6] = ["--goal", "max=12ms", "--phases", "2", "--cpus", "2"];

@@ -1,23 +1,12 @@
 //! What `reveille plan` refuses to plan from, and what it puts on top of the least.
 
 use std::fs;
-use std::path::Path;
 
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Sample, Usage};
 
-use super::{json, output, refused, stdout};
-
-const SMALL: [&str; 8] =
-    ["--cpus", "2", "--phases", "2", "--machine", "zen4-7950x", "--base", "v6.12"];
-
-fn plan<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["plan", file], &SMALL[..], more].concat()
-}
-
-fn path(dir: &Path, name: &str) -> String {
-    dir.join(name).display().to_string()
-}
+use super::plan::with as plan;
+use super::{answer, json, output, path, refused, series, stdout};
 
 /// 4 ms of work every 20 ms, sampled for 4 s; the last sample shows this many throttled periods.
 fn sampled(path: &str, nr_throttled: u64) {
@@ -35,21 +24,15 @@ fn sampled(path: &str, nr_throttled: u64) {
 
 /// Averages of half a CPU over 1 s.
 fn averages(path: &str, more: &str) {
-    let steps = |value: &dyn Fn(u32) -> String| {
-        (0..9).map(|n| format!("[{},\"{}\"]", n, value(n))).collect::<Vec<_>>().join(",")
+    let of = |name: &str, per_step: f64| {
+        let values = (0..9).map(|n| (n, per_step * f64::from(n)));
+        series(&format!(r#""__name__":"{name}""#), values)
     };
-    let series = |name: &str, values: String| {
-        format!(r#"{{"metric":{{"__name__":"{name}"}},"values":[{values}]}}"#)
-    };
-    let used = steps(&|n| (0.5 * f64::from(n)).to_string());
-    let mut all = vec![series("container_cpu_usage_seconds_total", used)];
+    let mut all = vec![of("container_cpu_usage_seconds_total", 0.5)];
     if !more.is_empty() {
-        all.push(series(more, steps(&|n| (2 * n).to_string())));
+        all.push(of(more, 2.0));
     }
-    let result = all.join(",");
-    let text =
-        format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}}}}"#);
-    fs::write(path, text).unwrap();
+    fs::write(path, answer(&all)).unwrap();
 }
 
 #[test]
@@ -233,28 +216,23 @@ const THROTTLED_S: [f64; 13] =
 
 /// As a kubelet's answer, the pod's own series beside the container's.
 fn kubelet(path: &str, throttled: f64) {
-    let series = |name: &str, labels: &str, value: &dyn Fn(usize) -> f64| {
-        let values = (0..13).map(|n| format!("[{},\"{}\"]", 15 * n, value(n)));
-        let values: Vec<String> = values.collect();
-        let labels = format!(r#""__name__":"{name}","pod":"web-0"{labels}"#);
-        format!(r#"{{"metric":{{{labels}}},"values":[{}]}}"#, values.join(","))
+    let of = |name: &str, labels: &str, value: &dyn Fn(usize) -> f64| {
+        let values = (0..13).map(|n| (15 * n as u32, value(n)));
+        series(&format!(r#""__name__":"{name}","pod":"web-0"{labels}"#), values)
     };
     let mut all = Vec::new();
     for labels in [r#","container":"app","id":"/kubepods/p/a""#, r#","id":"/kubepods/p""#] {
-        all.push(series("container_cpu_usage_seconds_total", labels, &|n| USED_S[n]));
-        all.push(series("container_cpu_cfs_periods_total", labels, &|n| 150.0 * n as f64));
+        all.push(of("container_cpu_usage_seconds_total", labels, &|n| USED_S[n]));
+        all.push(of("container_cpu_cfs_periods_total", labels, &|n| 150.0 * n as f64));
         let times = |of: [f64; 13]| move |n: usize| of[n] * throttled;
         let name = "container_cpu_cfs_throttled_periods_total";
-        all.push(series(name, labels, &times(THROTTLED)));
+        all.push(of(name, labels, &times(THROTTLED)));
         let name = "container_cpu_cfs_throttled_seconds_total";
-        all.push(series(name, labels, &times(THROTTLED_S)));
-        all.push(series("container_spec_cpu_quota", labels, &|_| 40_000.0));
-        all.push(series("container_spec_cpu_period", labels, &|_| 100_000.0));
+        all.push(of(name, labels, &times(THROTTLED_S)));
+        all.push(of("container_spec_cpu_quota", labels, &|_| 40_000.0));
+        all.push(of("container_spec_cpu_period", labels, &|_| 100_000.0));
     }
-    let result = all.join(",");
-    let text =
-        format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}}}}"#);
-    fs::write(path, text).unwrap();
+    fs::write(path, answer(&all)).unwrap();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{failure, is_progress, reveille, send};
+use super::{failure, is_progress, processes_with, reveille, send};
 
 /// A directory for the user's files, and one for temporary files.
 pub(crate) struct Desk {
@@ -21,15 +21,24 @@ impl Desk {
         Desk { own: tempfile::tempdir().unwrap(), temporary: tempfile::tempdir().unwrap() }
     }
 
-    /// A policy file whose function has this body.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.own.path().join(name)
+    }
+
+    /// A policy file whose function sets `pick` and returns it.
     pub(crate) fn policy(&self, name: &str, body: &str) {
+        self.function(name, &format!("struct policy_pick pick = {{ 0 }};\n{body}\nreturn pick;"));
+    }
+
+    /// A policy file whose function has this body.
+    pub(crate) fn function(&self, name: &str, body: &str) {
         let text = format!(
             "#include <reveille.h>\nREVEILLE_POLICY(1);\n\
              struct policy_pick reveille_select(struct world *w, const struct policy_tunables *t,\n\
              struct policy_task *p, struct policy_task *waker, u32 this_cpu, u32 flags, u64 now_j)\n\
-             {{\nstruct policy_pick pick = {{ 0 }};\n{body}\nreturn pick;\n}}\n"
+             {{\n{body}\n}}\n"
         );
-        fs::write(self.own.path().join(name), text).unwrap();
+        fs::write(self.path(name), text).unwrap();
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
@@ -67,13 +76,7 @@ impl Desk {
 
     /// Processes with the directory for temporary files in their environment.
     fn processes(&self) -> Vec<u32> {
-        let mark = format!("TMPDIR={}", self.temporary.path().display());
-        let here = |id: &u32| {
-            fs::read(format!("/proc/{id}/environ"))
-                .is_ok_and(|all| all.split(|b| *b == 0).any(|var| var.starts_with(mark.as_bytes())))
-        };
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(here).collect()
+        processes_with(&format!("TMPDIR={}", self.temporary.path().display()))
     }
 }
 
@@ -200,12 +203,12 @@ fn what_the_compiler_lets_pass_is_refused_too() {
     };
     says("state.c", "state.c:7:12: error: `next` outlives a decision");
     says("calls.c", "calls.c:7:5: error: `rand` is not defined");
-    let text = fs::read_to_string(desk.own.path().join("state.c")).unwrap();
-    fs::write(desk.own.path().join("later.c"), text.replace("POLICY(1)", "POLICY(2)")).unwrap();
+    let text = fs::read_to_string(desk.path("state.c")).unwrap();
+    fs::write(desk.path("later.c"), text.replace("POLICY(1)", "POLICY(2)")).unwrap();
     says("later.c", "is written for version 2 of the interface; this reveille has version 1");
-    fs::write(desk.own.path().join("old.c"), text.replace("REVEILLE_POLICY(1);", "")).unwrap();
+    fs::write(desk.path("old.c"), text.replace("REVEILLE_POLICY(1);", "")).unwrap();
     says("old.c", "does not say which version");
-    fs::write(desk.own.path().join("none.c"), "int x;\n").unwrap();
+    fs::write(desk.path("none.c"), "int x;\n").unwrap();
     says("none.c", "defines no reveille_select()");
     let gone = desk.refused(&["policy", "check", "gone.c"], 2);
     assert!(gone.contains("gone.c: ") && gone.contains("policy new"), "{gone}");
@@ -227,7 +230,7 @@ fn signals_end_the_run_and_leave_nothing() {
     let desk = Desk::new();
     desk.policy("fine.c", "pick.cpu = this_cpu;");
     // A wrapper that keeps the compiler busy.
-    let slow = desk.own.path().join("slow.sh");
+    let slow = desk.path("slow.sh");
     fs::write(&slow, "sleep 30; exec cc \"$@\"\n").unwrap();
     let slow = format!("sh {}", slow.display());
     let endless = lasting("70000s", "v6.4", &["--load", "4", "--policy", "fine.c"]);

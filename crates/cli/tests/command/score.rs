@@ -37,7 +37,7 @@ const AS_KERNEL: &str = "pick = policy_select_cpu(w, t, p, waker, this_cpu, flag
 
 fn desk() -> Desk {
     let desk = Desk::new();
-    fs::write(desk.own.path().join("small.toml"), SMALL).unwrap();
+    fs::write(desk.path("small.toml"), SMALL).unwrap();
     desk
 }
 
@@ -91,7 +91,7 @@ fn stacking_fails_by_name_and_the_cheap_stage_rejects_it() {
     let why = &whole["artifacts"];
     assert!(why["guardrails"].as_str().unwrap().contains("stacking failed: "), "{why}");
     assert!(why["worst_cells"].as_str().unwrap().contains("schbench 1 on zen4-7950x: -"), "{why}");
-    let one = output(&["score", "--stage", "1", desk.own.path().join("stack.c").to_str().unwrap()]);
+    let one = output(&["score", "--stage", "1", desk.path("stack.c").to_str().unwrap()]);
     let table = String::from_utf8(one.stdout).unwrap();
     assert!(table.contains("FAILS  stacking"), "{table}");
 }
@@ -157,7 +157,7 @@ fn mistakes_have_a_place() {
     let desk = desk();
     let says = |change: (&str, &str), more: &[&str]| {
         let text = SMALL.replace(change.0, change.1);
-        fs::write(desk.own.path().join("wrong.toml"), text).unwrap();
+        fs::write(desk.path("wrong.toml"), text).unwrap();
         desk.refused(&[&["score", "--suite", "wrong.toml"], more].concat(), 2)
     };
     let machine = says(("zen4-7950x", "zen4-7950y"), &[]);

@@ -2,13 +2,10 @@
 //! the switch from idle decides whether a row hits.
 
 use std::path::Path;
-use std::process::Stdio;
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{json, output, refusals, reveille, send, stdout};
+use super::{interrupted, json, output, refusals, started, stdout};
 
 const MACHINE: &str = r#"
 name = "pair"
@@ -186,12 +183,7 @@ fn a_fit_shows_its_steps_and_writes_a_machine_that_loads() {
 fn an_interruption_prints_what_is_finished() {
     let (_directory, study) = lab("20s");
     let args = ["sensitivity", &study, "--jobs", "1", "--json"];
-    let child = reveille(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    sleep(Duration::from_millis(1500));
-    send(&child, "INT");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+    let output = interrupted(started(&args, 1500), "INT");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["partial"], true);
 }

@@ -1,14 +1,15 @@
 //! Sweeps as a user runs them: killed, split, damaged, misspelt, and with policies that crash.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{failure, reveille, words};
+use super::policy::Desk;
+use super::words;
 
 const SPEC: &str = r#"
 name = "small"
@@ -30,30 +31,14 @@ metrics = ["throughput", "migrations_per_s"]
 switch_ns = [500, 900]
 "#;
 
-/// A directory with a spec.
-struct Desk(tempfile::TempDir);
+/// A desk with a spec.
+fn desk(spec: &str) -> Desk {
+    let desk = Desk::new();
+    fs::write(desk.path("spec.toml"), spec).unwrap();
+    desk
+}
 
 impl Desk {
-    fn new(spec: &str) -> Desk {
-        let desk = Desk(tempfile::tempdir().unwrap());
-        fs::write(desk.path("spec.toml"), spec).unwrap();
-        desk
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = reveille(args);
-        command.current_dir(self.0.path());
-        command
-    }
-
-    fn output(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
     /// Runs `sweep spec.toml -o OUT` with more arguments.
     fn sweep(&self, out: &str, more: &[&str]) -> Output {
         self.output(&[&["sweep", "spec.toml", "-o", out], more].concat())
@@ -65,10 +50,6 @@ impl Desk {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(!self.path(&format!("{out}.journal")).exists());
         fs::read(self.path(out)).unwrap()
-    }
-
-    fn refused(&self, args: &[&str]) -> String {
-        failure(&mut self.command(args), 2)
     }
 
     /// Starts a sweep and kills it once its journal has this many lines.
@@ -93,7 +74,7 @@ impl Desk {
 
 #[test]
 fn killed_resumed_torn_split_and_merged_the_bytes_are_the_same() {
-    let desk = Desk::new(SPEC);
+    let desk = desk(SPEC);
     let whole = desk.bytes("whole.parquet", &["--jobs", "1"]);
     assert_eq!(desk.bytes("two.parquet", &["--jobs", "2"]), whole);
 
@@ -115,28 +96,28 @@ fn killed_resumed_torn_split_and_merged_the_bytes_are_the_same() {
         desk.bytes(part, &["--shard", &format!("{}/4", i + 1)]);
     }
     let three = [&["merge", "merged.parquet"], &parts[1..]].concat();
-    let said = desk.refused(&three);
+    let said = desk.refused(&three, 2);
     assert!(said.contains("72 of 288 cells are missing, shard 1/4, such as"), "{said}");
     assert!(!desk.path("merged.parquet").exists());
     let all = [&["merge", "merged.parquet", "2.parquet"], &parts[..]].concat();
     assert!(desk.output(&all).status.success());
     assert_eq!(fs::read(desk.path("merged.parquet")).unwrap(), whole);
-    assert!(desk.refused(&all).contains("--force"));
+    assert!(desk.refused(&all, 2).contains("--force"));
 
     let other = SPEC.replace("repeats = 2", "repeats = 1");
     fs::write(desk.path("spec.toml"), other).unwrap();
     assert!(desk.sweep("other.parquet", &["--shard", "1/4"]).status.success());
-    let said = desk.refused(&["merge", "x.parquet", "2.parquet", "other.parquet"]);
+    let said = desk.refused(&["merge", "x.parquet", "2.parquet", "other.parquet"], 2);
     assert!(said.contains("belongs to another sweep than 2.parquet: its spec differs"), "{said}");
-    let said = desk.refused(&["sweep", "spec.toml", "-o", "whole.parquet"]);
+    let said = desk.refused(&["sweep", "spec.toml", "-o", "whole.parquet"], 2);
     assert!(said.contains("it has another sweep") && said.contains("--force"), "{said}");
-    let said = desk.refused(&["merge", "x.parquet", "spec.toml"]);
+    let said = desk.refused(&["merge", "x.parquet", "spec.toml"], 2);
     assert!(said.contains("spec.toml: is no whole Parquet file"), "{said}");
 }
 
 #[test]
 fn a_cell_is_what_compare_prints() {
-    let desk = Desk::new(SPEC);
+    let desk = desk(SPEC);
     let csv = String::from_utf8(desk.sweep("out.parquet", &["--csv"]).stdout).unwrap();
     let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     let columns = "cell,point,machine,cpus,base,edits,workload,load,load_given,switch_ns,seed,\
@@ -182,7 +163,7 @@ fn a_cell_is_what_compare_prints() {
 
 #[test]
 fn mistakes_name_line_key_and_fix() {
-    let desk = Desk::new(SPEC);
+    let desk = desk(SPEC);
     let mistakes = [
         ("\"zen4-7950x\"]", "\"zen4-7590x\"]"),
         ("\"zen4-7950x\"]", "\"quad-1s4c\"]"),
@@ -208,20 +189,20 @@ fn mistakes_name_line_key_and_fix() {
     let mut all = String::new();
     for (right, wrong) in mistakes {
         fs::write(desk.path("spec.toml"), SPEC.replacen(right, wrong, 1)).unwrap();
-        let said = desk.refused(&["sweep", "spec.toml", "-o", "out.parquet"]);
+        let said = desk.refused(&["sweep", "spec.toml", "-o", "out.parquet"], 2);
         all += &format!("{wrong}\n{said}\n");
     }
     insta::assert_snapshot!(all);
     fs::write(desk.path("spec.toml"), SPEC).unwrap();
-    let said = desk.refused(&["sweep", "spec.toml", "-o", "x", "--shard", "5/4"]);
+    let said = desk.refused(&["sweep", "spec.toml", "-o", "x", "--shard", "5/4"], 2);
     assert!(said.contains("`5/4` is no shard; write 1/4 for the first of four"), "{said}");
-    assert_eq!(fs::read_dir(desk.0.path()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(desk.own.path()).unwrap().count(), 1);
 }
 
 #[test]
 fn a_sample_draws_points_and_constants_from_their_ranges() {
     let sample = "\"range\"\n[sample]\npoints = 30\nseed = 5\n";
-    let desk = Desk::new(&SPEC.replace("[500, 900]\n", sample));
+    let desk = desk(&SPEC.replace("[500, 900]\n", sample));
     let dry = desk.output(&["sweep", "spec.toml", "--dry-run"]).stdout;
     let dry = String::from_utf8(dry).unwrap();
     assert_eq!(dry, "90 cells: 30 points, each under the baseline and 2 edits\n");
@@ -236,16 +217,6 @@ fn a_sample_draws_points_and_constants_from_their_ranges() {
     assert_eq!(fs::read(desk.path("merged.parquet")).unwrap(), whole);
 }
 
-/// A policy file whose function has this body.
-fn policy(body: &str) -> String {
-    format!(
-        "#include <reveille.h>\nREVEILLE_POLICY(1);\n\
-         struct policy_pick reveille_select(struct world *w, const struct policy_tunables *t,\n\
-         struct policy_task *p, struct policy_task *waker, u32 this_cpu, u32 flags, u64 now_j)\n\
-         {{\n{body}\n}}\n"
-    )
-}
-
 #[test]
 fn cells_that_fail_are_rows_with_the_reason() {
     let edits = "[\"good.c\", \"null.c\", \"loop.c\", \"beyond.c,-TTWU_QUEUE\", \"+SIS_SHORT\"]";
@@ -255,16 +226,16 @@ fn cells_that_fail_are_rows_with_the_reason() {
         .replace("[\"v6.2\", \"v6.12\"]", "[\"v6.4\"]")
         .replace("[1, 2, 3, 4]", "[1]")
         .replace("[500, 900]", "[500]");
-    let desk = Desk::new(&spec);
+    let desk = desk(&spec);
     let kernel = "return policy_select_cpu(w, t, p, waker, this_cpu, flags, now_j);";
     let crash = "if (waker) ((volatile struct policy_task *)0)->id = 1;";
     let end =
         format!("if (world_llc(w, this_cpu) == 0) for (;;) __asm__ volatile(\"\");\n{kernel}");
-    fs::write(desk.path("good.c"), policy(kernel)).unwrap();
-    fs::write(desk.path("null.c"), policy(&format!("{crash}\n{kernel}"))).unwrap();
-    fs::write(desk.path("loop.c"), policy(&end)).unwrap();
+    desk.function("good.c", kernel);
+    desk.function("null.c", &format!("{crash}\n{kernel}"));
+    desk.function("loop.c", &end);
     let beyond = "struct policy_pick pick = { .cpu = 4096 };\nreturn pick;";
-    fs::write(desk.path("beyond.c"), policy(beyond)).unwrap();
+    desk.function("beyond.c", beyond);
     let output = desk.sweep("out.parquet", &["--json", "--jobs", "2"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -302,14 +273,14 @@ fn documented(mark: &str) -> Vec<String> {
 
 #[test]
 fn the_recipes_of_the_documents_give_the_same_bytes() {
-    let desk = Desk::new(SPEC);
+    let desk = desk(SPEC);
     let whole = desk.bytes("whole.parquet", &[]);
     let command = Path::new(env!("CARGO_BIN_EXE_reveille"));
     let path =
         format!("{}:{}", command.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let shell = |script: &str, task: &str| {
         let mut shell = Command::new("sh");
-        shell.args(["-ec", script]).current_dir(desk.0.path()).env("PATH", &path);
+        shell.args(["-ec", script]).current_dir(desk.own.path()).env("PATH", &path);
         shell.env("SLURM_ARRAY_TASK_ID", task).env("SLURM_ARRAY_TASK_COUNT", "4");
         let output = shell.env("SLURM_CPUS_PER_TASK", "1").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -326,7 +297,7 @@ fn the_recipes_of_the_documents_give_the_same_bytes() {
 fn the_example_of_the_documents_runs() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/sweep.toml");
     assert_eq!(documented("spec"), [fs::read_to_string(&example).unwrap()]);
-    let desk = Desk::new(SPEC);
+    let desk = desk(SPEC);
     let args =
         ["sweep", example.to_str().unwrap(), "-o", "out.parquet", "--html", "out.html", "--json"];
     let output = desk.output(&args);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{json, refused, stdout};
+use super::{answer, json, path, refused, series, stdout};
 
 /// Two requests of 3 ms each 10 ms, for 12 s.
 fn table() -> String {
@@ -12,10 +12,6 @@ fn table() -> String {
         text += &format!("{},3000,a\n{},3000,b\n", tick * 10, tick * 10 + 5);
     }
     text
-}
-
-fn path(dir: &Path, name: &str) -> String {
-    dir.join(name).display().to_string()
 }
 
 #[test]
@@ -53,21 +49,15 @@ fn a_table_is_imported_and_shown() {
 #[test]
 fn answers_of_prometheus_are_imported_with_their_warning() {
     let dir = tempfile::tempdir().unwrap();
-    let series = |pod: &str, name: &str, last: f64| {
-        format!(
-            r#"{{"metric":{{"__name__":"{name}","pod":"{pod}"}},
-                "values":[[0,"1"],[15,"2"],[30,"{last}"]]}}"#
-        )
+    let of = |pod: &str, name: &str, last: f64| {
+        let labels = format!(r#""__name__":"{name}","pod":"{pod}""#);
+        series(&labels, [(0, 1.0), (15, 2.0), (30, last)])
     };
     let used = "container_cpu_usage_seconds_total";
-    let answer = |series: &[String]| {
-        let list = series.join(",");
-        format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{list}]}}}}"#)
-    };
     let (a, b) = (path(dir.path(), "use.json"), path(dir.path(), "throttled.json"));
-    fs::write(&a, answer(&[series("x", used, 5.0), series("y", used, 9.0)])).unwrap();
+    fs::write(&a, answer(&[of("x", used, 5.0), of("y", used, 9.0)])).unwrap();
     let throttled = "container_cpu_cfs_throttled_periods_total";
-    fs::write(&b, answer(&[series("x", throttled, 4.0)])).unwrap();
+    fs::write(&b, answer(&[of("x", throttled, 4.0)])).unwrap();
     let out = path(dir.path(), "out.parquet");
     refused(&["usage", "import", &a, "-o", &out], &["2 series", "pod=x; pod=y", "--select"]);
     refused(&["usage", "import", &a, "--threads", "2", "-o", &out], &["--threads", "leave"]);
