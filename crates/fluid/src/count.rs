@@ -34,6 +34,7 @@ pub struct Interference {
 }
 
 /// Sums over periods.
+#[derive(Default)]
 pub(crate) struct Count {
     periods: u64,
     wcet: u64,
@@ -50,18 +51,7 @@ pub(crate) struct Count {
 
 impl Count {
     pub(crate) fn new(groups: usize) -> Count {
-        Count {
-            periods: 0,
-            wcet: 0,
-            missed: 0,
-            missed_run: 0,
-            over: 0,
-            excess: 0.0,
-            worst_excess: 0.0,
-            all_within: 0,
-            all_beyond: 0,
-            late: vec![0; groups],
-        }
+        Count { late: vec![0; groups], ..Count::default() }
     }
 
     pub(crate) fn add(&mut self, state: &State<'_>, period: &Period) {

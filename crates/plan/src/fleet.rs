@@ -28,7 +28,7 @@ const PHASES: u32 = 20;
 const STEP: f64 = 0.01;
 
 /// One container's row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Container {
     /// Its recording's name, such as `shop/web-6d5f-x7k2p/app`.
     pub name: String,
@@ -209,11 +209,7 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         peak_cpus: peak_cpus(usage),
         throttled_share: share(last.nr_throttled, last.nr_periods),
         worst_hour_share: worst_hour(&usage.samples),
-        p99_ns: None,
-        risk: None,
-        needed_cpus: None,
-        spare_cpus: None,
-        note: None,
+        ..Container::default()
     };
     if averages && usage.throttling().is_none() {
         // Averages show the peak only if the limit never throttled the group.

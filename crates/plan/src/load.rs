@@ -128,13 +128,5 @@ fn merged(own: &[Arrival], within_ns: Ns) -> Vec<Arrival> {
 }
 
 fn task(role: u16) -> TaskSpec {
-    TaskSpec {
-        role,
-        process: u32::from(role),
-        channel_base: 0,
-        list_base: 0,
-        task_base: 0,
-        lock_base: 0,
-        own: 0,
-    }
+    TaskSpec { process: u32::from(role), ..TaskSpec::of_role(role) }
 }

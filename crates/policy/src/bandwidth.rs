@@ -213,7 +213,7 @@ pub enum PeriodStep {
 /// A task group's settings and remaining quota (`struct cfs_bandwidth`).
 /// The list of throttled queues belongs to the caller.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     quota_ns: Ns,
     period_ns: Ns,
@@ -283,20 +283,8 @@ impl Pool {
         let mut pool = Pool {
             quota_ns: NO_QUOTA,
             period_ns: limits.period_ns,
-            burst_ns: 0,
-            runtime_ns: 0,
-            runtime_snap_ns: 0,
             refill_at_ns: phase_ns,
-            slack_at_ns: 0,
-            nr_periods: 0,
-            nr_throttled: 0,
-            nr_bursts: 0,
-            throttled_ns: 0,
-            burst_used_ns: 0,
-            throttled_queues: 0,
-            idle: 0,
-            period_active: 0,
-            slack_started: 0,
+            ..Pool::default()
         };
         pool.set(limits, now_ns)?;
         Ok(pool)

@@ -1,8 +1,6 @@
 //! The state that decisions read, laid out as the C code reads it: mirrors
 //! `csrc/sim_world.h` and `policy/types.h`.
 
-use std::ptr::{null, null_mut};
-
 use crate::{CpuId, Ns, TaskId};
 
 /// Words of 64 CPUs in an LLC.
@@ -14,7 +12,7 @@ pub const WAKE_IN_TASK: u32 = 2;
 
 /// What the policy remembers of one task (`struct policy_task`).
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// Jiffies when `wakee_flips` was last halved.
     pub wakee_flip_decay_j: u64,
@@ -46,18 +44,11 @@ impl Task {
     /// A task that has just been born on `cpu`.
     pub fn new(id: TaskId, cpu: CpuId) -> Task {
         Task {
-            wakee_flip_decay_j: 0,
-            sum_exec_ns: 0,
-            prev_sleep_sum_ns: 0,
-            dur_avg_ns: 0,
             id,
             last_wakee: TaskId::NONE,
-            wakee_flips: 0,
             prev_cpu: cpu,
             recent_used_cpu: cpu,
-            load_avg: 0,
-            affinity: 0,
-            flags: 0,
+            ..Task::default()
         }
     }
 }
@@ -90,7 +81,7 @@ impl Default for ScanState {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorldCpu {
     pub(crate) nr_running: u32,
     pub(crate) curr: TaskId,
@@ -120,7 +111,7 @@ pub(crate) struct WorldLlc {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct RawWorld {
     pub(crate) cpus: *mut WorldCpu,
     pub(crate) llcs: *mut WorldLlc,
@@ -136,25 +127,6 @@ pub(crate) struct RawWorld {
     pub(crate) n_affinities: u32,
     pub(crate) smt_active: u32,
     pub(crate) cluster_active: u32,
-}
-
-impl RawWorld {
-    pub(crate) const NOTHING: RawWorld = RawWorld {
-        cpus: null_mut(),
-        llcs: null_mut(),
-        tasks: null_mut(),
-        scans: null_mut(),
-        llc_cpus: null(),
-        smt_cpus: null(),
-        allowed: null(),
-        clusters: null(),
-        n_llcs: 0,
-        n_cpus: 0,
-        n_tasks: 0,
-        n_affinities: 0,
-        smt_active: 0,
-        cluster_active: 0,
-    };
 }
 
 /// Which rule chose the CPU.

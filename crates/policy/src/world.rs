@@ -65,18 +65,11 @@ impl World {
         let n: usize = shape.llcs.iter().flat_map(|l| &l.cores).map(Vec::len).sum();
         assert!(n > 0 && n <= 1 << 16, "a world has 1 to 65536 CPUs");
         let unset = WorldCpu {
-            nr_running: 0,
             curr: TaskId::NONE,
-            cfs_load: 0,
             capacity: 1024,
             available_idle: 1,
-            sched_idle: 0,
-            llc: 0,
-            position: 0,
-            smt_first: 0,
             smt_width: UNPLACED,
-            cluster: 0,
-            reserved: 0,
+            ..WorldCpu::default()
         };
         let mut world = World {
             cpus: vec![unset; n].into(),
@@ -89,7 +82,7 @@ impl World {
             clusters: Array::default(),
             n_affinities: 0,
             smt_active: shape.llcs.iter().flat_map(|l| &l.cores).any(|core| core.len() > 1),
-            raw: RawWorld::NOTHING,
+            raw: RawWorld::default(),
         };
         for (llc, llc_shape) in shape.llcs.iter().enumerate() {
             world.add_llc(llc as u16, llc_shape);
@@ -174,7 +167,7 @@ impl<const CHECKED: bool> Clone for World<CHECKED> {
             clusters: self.clusters.clone(),
             n_affinities: self.n_affinities,
             smt_active: self.smt_active,
-            raw: RawWorld::NOTHING,
+            raw: RawWorld::default(),
         };
         world.relink();
         world

@@ -50,14 +50,11 @@ pub fn program(recordings: &[&Usage]) -> Result<Program, InputError> {
         let task_base = program.tasks.len() as u32;
         for own in 0..threads.len() {
             program.tasks.push(TaskSpec {
-                role: record.into(),
                 process: record.into(),
-                channel_base: 0,
-                list_base: 0,
                 task_base,
-                lock_base: 0,
                 // At most 65,536 threads: see `Usage::validate`.
                 own: own as u16,
+                ..TaskSpec::of_role(record.into())
             });
         }
         program.arrivals.of_task.extend(threads);

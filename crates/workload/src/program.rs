@@ -43,7 +43,7 @@ pub struct Role {
     pub ops: Vec<Op>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// Index into [`Program::roles`].
     pub role: u16,
@@ -63,15 +63,7 @@ pub struct TaskSpec {
 
 impl TaskSpec {
     pub fn of_role(role: u16) -> TaskSpec {
-        TaskSpec {
-            role,
-            process: 0,
-            channel_base: 0,
-            list_base: 0,
-            task_base: 0,
-            lock_base: 0,
-            own: 0,
-        }
+        TaskSpec { role, ..TaskSpec::default() }
     }
 
     /// The channel, among all of the run, that a port of this task leads to.

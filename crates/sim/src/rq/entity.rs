@@ -4,7 +4,7 @@ use crate::rq::eevdf::Carried;
 use crate::rq::fair::NICE_0;
 
 /// As `struct sched_entity`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SchedEntity {
     pub(crate) weight: u32,
     /// CFS; under EEVDF the queue has it.

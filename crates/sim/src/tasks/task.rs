@@ -10,9 +10,10 @@ use crate::rq::entity::SchedEntity;
 use crate::rq::pelt::Averages;
 
 /// Where a task is. A task is in exactly one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Waiting for a message, a post or a timer.
+    #[default]
     Blocked,
     /// A waker is choosing its CPU.
     Waking,
@@ -39,7 +40,7 @@ pub(crate) struct Saved {
 }
 
 /// A cache line of 64 bytes to a paragraph; what an exchange of messages needs comes first.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Task {
     pub(crate) place: Place,
@@ -121,44 +122,16 @@ impl Task {
     pub(crate) fn new(spec: TaskSpec, pc: u32, cpu: CpuId) -> Task {
         Task {
             spec,
-            place: Place::Blocked,
             pc,
-            resumed: false,
-            posted: false,
-            waits_futex: false,
-            batch_at: None,
             batch: TaskId::NONE,
-            saved: Saved::default(),
             se: SchedEntity::new(),
-            exec_start: 0,
-            listed_at: 0,
-            on_cpu_until: 0,
-            averages: Averages::default(),
-            util_est: 0.0,
-            util_est_ewma: 0.0,
-            attaching: false,
-            wake_at: 0,
             waker_cpu: cpu,
             warm_cpu: cpu,
-            switched_in: 0,
-            noted_at: 0,
-            spin_until: 0,
-            wait_jitter: None,
-            unborn: false,
-            timer: 0,
             next_waiter: TaskId::NONE,
             to_wake: TaskId::NONE,
-            to_wake_flags: 0,
-            slept: false,
-            waits_request: false,
-            requests_left: 0,
-            request_turn: 0,
-            rounds: [0; MAX_DEPTH],
             cpu_lock: CpuId::NONE,
-            arrived: 0,
-            period_at: 0,
             list_next: TaskId::NONE,
-            shared_queue: None,
+            ..Task::default()
         }
     }
 
