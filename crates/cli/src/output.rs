@@ -1,5 +1,6 @@
 //! Standard output: buffered text, and its width.
 
+use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
@@ -26,6 +27,34 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// As [`print()`].
 pub fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     print(&reveille_report::json_text(value))
+}
+
+/// Prints `value` as JSON if that is asked for, and this text otherwise.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_result(
+    json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), CliError> {
+    if json { print_json(value) } else { print(&text()) }
+}
+
+/// As [`print_result`], or as CSV.
+///
+/// # Errors
+/// As [`print()`]; and that of the CSV writer.
+pub fn print_as<E: Into<Box<dyn Error + Send + Sync>>>(
+    (json, csv): (bool, bool),
+    value: &impl Serialize,
+    rows: impl FnOnce() -> Result<String, E>,
+    text: impl FnOnce() -> String,
+) -> Result<(), CliError> {
+    match csv && !json {
+        true => print(&rows().map_err(io::Error::other)?),
+        false => print_result(json, value, text),
+    }
 }
 
 /// Columns of the terminal on standard output; `PIPE_WIDTH` if it is none.

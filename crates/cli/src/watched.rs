@@ -44,8 +44,13 @@ pub fn watched<T>(
 }
 
 pub fn exit_code(partial: bool) -> ExitCode {
+    ended(partial, "only the finished rows are shown")
+}
+
+/// The exit code; of an interrupted run it says what became of the result.
+pub fn ended(partial: bool, result: &str) -> ExitCode {
     if partial {
-        say(format_args!("reveille: interrupted; only the finished rows are shown"));
+        say(format_args!("reveille: interrupted; {result}"));
         return ExitCode::from(INTERRUPTED);
     }
     ExitCode::SUCCESS

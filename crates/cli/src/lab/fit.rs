@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use reveille_machine::Machine;
 use reveille_study::{DEFAULT_POINTS, DEFAULT_ROUNDS, Fit, FitOptions, Study};
 
-use crate::errors::{CliError, INTERRUPTED, say};
-use crate::output::{print, print_json, width};
+use crate::errors::{CliError, say};
+use crate::output::{print_result, width};
 use crate::output_file::OutputFile;
-use crate::watched::{JobsArg, watched};
+use crate::watched::{JobsArg, ended, watched};
 
 /// Fit a machine's free constants to all that was published for it
 ///
@@ -65,20 +65,12 @@ pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
     let fit = watched(args.jobs, |jobs, stop, tell| {
         reveille_study::fit(&machine, &studies, options, jobs, stop, tell)
     })?;
-    if args.json {
-        print_json(&fit)?;
-    } else {
-        print(&reveille_report::fit_table(&fit, width()))?;
-    }
-    if fit.partial {
-        say(format_args!("reveille: interrupted; the best values until then are shown"));
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    if let Some(output) = output {
+    print_result(args.json, &fit, || reveille_report::fit_table(&fit, width()))?;
+    if let Some(output) = output.filter(|_| !fit.partial) {
         output.write(&file_text(&fit))?;
         say(format_args!("reveille: wrote {}", output.path().display()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(fit.partial, "the best values until then are shown"))
 }
 
 /// Refuses an existing file: a hand-written machine file has comments and sources that a fit would

@@ -11,7 +11,7 @@ use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_bo
 use super::study_args::{RunArgs, StudyArgs};
 use crate::errors::{CliError, say};
 use crate::host::calibrate::calibrated;
-use crate::output::{print, print_json, width};
+use crate::output::{print_as, width};
 use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
@@ -131,11 +131,7 @@ pub fn agreed(
 }
 
 fn show(agreement: &Agreement, args: &RunArgs) -> Result<(), CliError> {
-    if args.json {
-        print_json(agreement)
-    } else if args.csv {
-        print(&reveille_report::agreement_csv(agreement).map_err(std::io::Error::other)?)
-    } else {
-        print(&reveille_report::agreement_table(agreement, width(), !args.no_explain))
-    }
+    let csv = || reveille_report::agreement_csv(agreement);
+    let table = || reveille_report::agreement_table(agreement, width(), !args.no_explain);
+    print_as((args.json, args.csv), agreement, csv, table)
 }

@@ -11,7 +11,7 @@ use reveille_study::duration_ns;
 
 use crate::errors::{CliError, INTERRUPTED};
 use crate::isolated;
-use crate::output::{print, print_json, width};
+use crate::output::{print_result, width};
 use crate::watched::{JobsArg, watched};
 
 #[derive(clap::Args)]
@@ -116,11 +116,7 @@ fn said(draft: &Draft) -> String {
 
 fn show(mut score: Score, args: &ScoreArgs) -> Result<ExitCode, CliError> {
     score.limit_artifacts(args.artifact_bytes);
-    if args.json {
-        print_json(&score)?;
-    } else {
-        print(&reveille_report::score_page(&score, width()))?;
-    }
+    print_result(args.json, &score, || reveille_report::score_page(&score, width()))?;
     Ok(ExitCode::from(match score.status {
         Status::Passed => 0,
         Status::GuardrailFailed | Status::Rejected => 3,

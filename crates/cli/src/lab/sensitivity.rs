@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use reveille_place::{InputError, InputKind, read_input_text};
 use reveille_study::{DEFAULT_POINTS, Fragility, SensitivityOptions, Study};
 
-use crate::errors::{CliError, INTERRUPTED, say};
-use crate::output::{print, print_json, width};
+use crate::errors::{CliError, say};
+use crate::output::{print_result, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
-use crate::watched::{JobsArg, watched};
+use crate::watched::{JobsArg, ended, watched};
 
 /// Find the predictions that depend on a single constant
 ///
@@ -83,21 +83,14 @@ pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     let result = watched(args.jobs, |jobs, stop, tell| {
         reveille_study::sensitivity(&study, &options, jobs, stop, tell)
     })?;
-    let shown = if args.json {
-        print_json(&result)
-    } else {
-        print(&reveille_report::sensitivity_table(&result, width()))
-    };
+    let table = || reveille_report::sensitivity_table(&result, width());
+    let shown = print_result(args.json, &result, table);
     // A partial page replaces a whole one only if it has rows.
     if let Some(html) = html.filter(|_| !result.rows.is_empty()) {
         html.write(|made| reveille_report::sensitivity_html(&result, made))?;
     }
     shown?;
-    if result.partial {
-        say(format_args!("reveille: interrupted; only the finished constants are shown"));
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(result.partial, "only the finished constants are shown"))
 }
 
 fn loaded(name: &str, args: &SensitivityArgs) -> Result<Study, CliError> {
@@ -116,21 +109,14 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     let result = watched(args.jobs, |jobs, stop, tell| {
         reveille_study::fragility(&studies, jobs, stop, tell)
     })?;
-    let shown = if args.json {
-        print_json(&result)
-    } else {
-        print(&reveille_report::fragility_table(&result, width()))
-    };
+    let table = || reveille_report::fragility_table(&result, width());
+    let shown = print_result(args.json, &result, table);
     if !result.partial {
         record.write(&reveille_report::json_text(&result))?;
         say(format_args!("reveille: wrote {}", record.path().display()));
     }
     shown?;
-    if result.partial {
-        say(format_args!("reveille: interrupted; nothing was written"));
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(result.partial, "nothing was written"))
 }
 
 /// What an earlier `--all` wrote to `path`; `None` if there is no such file.

@@ -11,7 +11,7 @@ use super::host_study::{self, Costs};
 use super::policy::{self, Files};
 use super::study_args::{CompareArgs, RunArgs, StudyArgs};
 use crate::errors::{CliError, say, warn_of};
-use crate::output::{print, print_json, width};
+use crate::output::{print, print_as, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
 use crate::watched::{exit_code, watched};
@@ -163,14 +163,7 @@ fn warn(study: &Study) {
 }
 
 fn show(comparison: &Comparison, args: &RunArgs) -> Result<(), CliError> {
-    if args.json {
-        print_json(comparison)
-    } else if args.csv {
-        print(
-            &reveille_report::csv(std::slice::from_ref(comparison))
-                .map_err(std::io::Error::other)?,
-        )
-    } else {
-        print(&reveille_report::table(comparison, width(), !args.no_explain))
-    }
+    let csv = || reveille_report::csv(std::slice::from_ref(comparison));
+    let table = || reveille_report::table(comparison, width(), !args.no_explain);
+    print_as((args.json, args.csv), comparison, csv, table)
 }

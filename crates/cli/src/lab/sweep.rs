@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::errors::{CliError, INTERRUPTED, say, warn_of};
 use crate::isolated;
-use crate::output::{print, print_json, width};
+use crate::output::{print, print_as, print_json, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
 use crate::progress::Progress;
@@ -236,15 +236,12 @@ fn show(
 ) -> Result<ExitCode, CliError> {
     let summary = Summary::new(&finished.design, finished.shard, Some(finished), Some(output));
     let failed = summary.failed > 0;
-    if args.json {
-        print_json(&summary)?;
-    } else if args.csv {
-        print(&finished.table.csv().map_err(std::io::Error::other)?)?;
-    } else {
+    let table = || {
         let Summary { cells, rows, .. } = summary;
         let head = format!("{}: {cells} cells, {rows} rows\n", output.display());
-        print(&(head + &reveille_report::effects_table(&summary.effects, width())))?;
-    }
+        head + &reveille_report::effects_table(&summary.effects, width())
+    };
+    print_as((args.json, args.csv), &summary, || finished.table.csv(), table)?;
     for Failure { reason, cells, example } in &summary.failures {
         say(format_args!("reveille: {cells} cells failed: {example}: {reason}"));
     }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::errors::CliError;
 use crate::limits::plan::{percent, platform};
-use crate::output::{print, print_json, width};
+use crate::output::{print_as, width};
 use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
@@ -245,13 +245,9 @@ impl Look<'_> {
         if let Some(html) = &self.html {
             html.write(|made| reveille_report::fleet_html(fleet, made))?;
         }
-        if self.args.json {
-            print_json(fleet)?;
-        } else if self.args.csv {
-            print(&reveille_report::fleet_csv(fleet).map_err(std::io::Error::other)?)?;
-        } else {
-            print(&reveille_report::fleet_table(fleet, width()))?;
-        }
+        let csv = || reveille_report::fleet_csv(fleet);
+        let table = || reveille_report::fleet_table(fleet, width());
+        print_as((self.args.json, self.args.csv), fleet, csv, table)?;
         Ok(if fleet.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

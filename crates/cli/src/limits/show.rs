@@ -9,7 +9,7 @@ use reveille_policy::BandwidthLimits;
 use reveille_usage::{Ns, Origin, Summary, Usage};
 
 use crate::errors::CliError;
-use crate::output::{print, print_json, width};
+use crate::output::{print_result, width};
 
 #[derive(clap::Args)]
 pub struct UsageShowArgs {
@@ -23,11 +23,8 @@ pub struct UsageShowArgs {
 
 pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode, CliError> {
     let summary = Usage::read(&args.file)?.summary();
-    if args.json {
-        print_json(&summary)?;
-    } else {
-        print(&text(&args.file.display().to_string(), &summary, width()))?;
-    }
+    let shown = || text(&args.file.display().to_string(), &summary, width());
+    print_result(args.json, &summary, shown)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::layout::{ListArgs, columns, entry};
 use crate::errors::{CliError, warn_of};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_result};
 
 /// `kind` is `cited`, `estimated`, `measured` or `fitted`.
 #[derive(Serialize)]
@@ -32,11 +32,8 @@ pub fn machines(args: &ListArgs) -> Result<ExitCode, CliError> {
     if let Some(spec) = &args.name {
         let machine = reveille_machine::load(spec)?;
         warn_of(&machine);
-        if args.json {
-            print_json(&object! { machine: full_json(&machine) })?;
-        } else {
-            print(&full_text(&machine))?;
-        }
+        let json = object! { machine: full_json(&machine) };
+        print_result(args.json, &json, || full_text(&machine))?;
         return Ok(ExitCode::SUCCESS);
     }
     let machines = reveille_machine::preset_names()

@@ -11,16 +11,13 @@ use super::interference;
 use super::layout::{ListArgs, columns, entry};
 use super::study_json::{base_name, full_json, line, machine_name, published};
 use crate::errors::{CliError, say};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_result};
 
 pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
     if let Some(spec) = &args.name {
         let study = reveille_study::load(spec)?;
-        if args.json {
-            print_json(&object! { study: full_json(&study) })?;
-        } else {
-            print(&full_text(&study))?;
-        }
+        let json = object! { study: full_json(&study) };
+        print_result(args.json, &json, || full_text(&study))?;
         return Ok(ExitCode::SUCCESS);
     }
     // A study on this host can fail to load where the host is unreadable; list the others then.

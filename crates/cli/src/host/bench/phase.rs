@@ -9,7 +9,7 @@ use reveille_study::On;
 use serde::Serialize;
 
 use crate::errors::CliError;
-use crate::output::{print, print_json};
+use crate::output::print_result;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::this_host::running_kernel;
@@ -72,11 +72,7 @@ pub fn phase(args: &PhaseArgs) -> Result<ExitCode, CliError> {
         measured_off_ns: off(&|p| p.measured_ns),
         points,
     };
-    if args.json {
-        print_json(&circle)?
-    } else {
-        print(&text(&circle))?
-    }
+    print_result(args.json, &circle, || text(&circle))?;
     Ok(ExitCode::SUCCESS)
 }
 

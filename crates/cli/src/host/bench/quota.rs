@@ -12,7 +12,7 @@ use reveille_usage::Usage;
 use serde::Serialize;
 
 use crate::errors::CliError;
-use crate::output::{print, print_json};
+use crate::output::print_result;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::this_host::running_kernel;
@@ -127,11 +127,7 @@ pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
     }
     progress.finish();
     let trials = Trials { seconds: args.seconds, phases: args.phases, loads, summaries };
-    if args.json {
-        print_json(&trials)?
-    } else {
-        print(&text(&trials))?
-    }
+    print_result(args.json, &trials, || text(&trials))?;
     Ok(ExitCode::SUCCESS)
 }
 
