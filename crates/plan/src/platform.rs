@@ -6,6 +6,33 @@ use crate::grid::Row;
 /// The kubelet's default period.
 const KUBELET_PERIOD_NS: Ns = 100_000_000;
 
+/// Gives the values of an enum their names on the command line.
+#[macro_export]
+macro_rules! named {
+    ($type:ident, $what:literal: $($value:ident $name:literal,)+) => {
+        impl $type {
+            /// All of them, in the order in which help lists them.
+            pub const ALL: [$type; [$($name),+].len()] = [$($type::$value),+];
+
+            /// Name on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$value => $name),+ }
+            }
+
+            pub fn from_name(name: &str) -> Option<$type> {
+                $type::ALL.into_iter().find(|value| value.name() == name)
+            }
+
+            /// As [`Self::from_name`], with what to say if there is none.
+            pub fn parse(name: &str) -> Result<$type, String> {
+                let names = [$($name),+].join(", ");
+                $type::from_name(name)
+                    .ok_or_else(|| format!(concat!("there is no such ", $what, ": use {}"), names))
+            }
+        }
+    };
+}
+
 /// A platform that sets a group's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -23,29 +50,12 @@ pub enum Platform {
     Cgroup2,
 }
 
-impl Platform {
-    pub const ALL: [Platform; 5] = [
-        Platform::Kubernetes,
-        Platform::Koordinator,
-        Platform::Systemd,
-        Platform::Docker,
-        Platform::Cgroup2,
-    ];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Platform::Kubernetes => "kubernetes",
-            Platform::Koordinator => "koordinator",
-            Platform::Systemd => "systemd",
-            Platform::Docker => "docker",
-            Platform::Cgroup2 => "cgroup2",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Platform> {
-        Platform::ALL.into_iter().find(|platform| platform.name() == name)
-    }
+named! { Platform, "platform":
+    Kubernetes "kubernetes",
+    Koordinator "koordinator",
+    Systemd "systemd",
+    Docker "docker",
+    Cgroup2 "cgroup2",
 }
 
 /// Settings that may be recommended.

@@ -22,7 +22,7 @@ use crate::this_host::this_command;
 pub struct ActArgs {
     /// Print the recommended setting as configuration: cgroup2, cgroup1, k8s, oci, koordinator or
     /// systemd; what the format cannot express goes to standard error
-    #[arg(long, value_name = "TARGET", value_parser = target, conflicts_with_all = ["json", "apply", "verify"])]
+    #[arg(long, value_name = "TARGET", value_parser = Target::parse, conflicts_with_all = ["json", "apply", "verify"])]
     pub emit: Option<Target>,
     /// Name of the group, container or unit in those lines
     #[arg(long, value_name = "NAME", requires = "emit")]
@@ -58,13 +58,6 @@ pub enum Which {
     All,
     /// Only the recommended one.
     Recommended,
-}
-
-fn target(name: &str) -> Result<Target, String> {
-    Target::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Target::ALL.into_iter().map(Target::name).collect();
-        format!("there is no such target: use {}", names.join(", "))
-    })
 }
 
 fn some_time(text: &str) -> Result<u64, String> {

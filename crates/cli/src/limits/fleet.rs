@@ -14,7 +14,7 @@ use reveille_usage::Usage;
 use serde::Deserialize;
 
 use crate::errors::CliError;
-use crate::limits::plan::{percent, platform};
+use crate::limits::plan::percent;
 use crate::output::{print_as, width};
 use crate::page::PageFile;
 use crate::progress::Progress;
@@ -58,7 +58,7 @@ pub struct LookArgs {
     headroom: f64,
     /// What sets the limits: kubernetes, koordinator, systemd, docker or cgroup2
     #[arg(long = "on", value_name = "PLATFORM", default_value = "kubernetes",
-          value_parser = platform)]
+          value_parser = Platform::parse)]
     platform: Platform,
     #[command(flatten)]
     jobs: JobsArg,

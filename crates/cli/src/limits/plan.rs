@@ -93,7 +93,7 @@ pub struct PlanArgs {
     /// Platform that sets the limit; only what it can write is recommended: kubernetes,
     /// koordinator, systemd, docker or cgroup2 (anything)
     #[arg(long = "for", value_name = "PLATFORM", default_value = "kubernetes",
-          value_parser = platform)]
+          value_parser = Platform::parse)]
     platform: Platform,
     /// Recommend only this period [default: 100ms for kubernetes and koordinator, else any]
     #[arg(long, value_name = "TIME", value_parser = period)]
@@ -235,13 +235,6 @@ pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>();
     let number = number.ok().filter(|number| (0.0..=MOST_PERCENT).contains(number));
     number.ok_or_else(|| format!("give percent from 0 to {MOST_PERCENT}, such as 15"))
-}
-
-pub fn platform(name: &str) -> Result<Platform, String> {
-    Platform::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Platform::ALL.into_iter().map(Platform::name).collect();
-        format!("there is no such platform: use {}", names.join(", "))
-    })
 }
 
 /// Numbers of threads to plan for, ascending.

@@ -48,32 +48,16 @@ impl Emitted {
     }
 }
 
+reveille_plan::named! { Target, "target":
+    Cgroup2 "cgroup2",
+    Cgroup1 "cgroup1",
+    Kubernetes "k8s",
+    Oci "oci",
+    Koordinator "koordinator",
+    Systemd "systemd",
+}
+
 impl Target {
-    /// All of them, in the order in which help lists them.
-    pub const ALL: [Target; 6] = [
-        Target::Cgroup2,
-        Target::Cgroup1,
-        Target::Kubernetes,
-        Target::Oci,
-        Target::Koordinator,
-        Target::Systemd,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Target::Cgroup2 => "cgroup2",
-            Target::Cgroup1 => "cgroup1",
-            Target::Kubernetes => "k8s",
-            Target::Oci => "oci",
-            Target::Koordinator => "koordinator",
-            Target::Systemd => "systemd",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Target> {
-        Target::ALL.into_iter().find(|target| target.name() == name)
-    }
-
     /// The lines that set these limits. `name` is that of the group, the container or the
     /// unit; `NAME` stands for it if it is not known.
     pub fn emit(self, limits: &BandwidthLimits, name: Option<&str>) -> Emitted {
