@@ -6,7 +6,7 @@ use reveille_measure::Direction;
 use reveille_place::Mistake;
 use toml::Spanned;
 
-use super::document::Document;
+use super::document::{Document, given};
 use super::published::variant_index;
 use crate::model::error::StudyError;
 use crate::model::measure;
@@ -73,18 +73,9 @@ impl Document<'_> {
             ("min", &raw.min),
             ("max", &raw.max),
         ];
-        let mut given: Vec<(&str, Range<usize>)> = Vec::new();
-        given.extend(texts.iter().filter_map(|(k, v)| Some((*k, v.as_ref()?.span()))));
-        given.extend(loads.iter().filter_map(|(k, v)| Some((*k, v.as_ref()?.span()))));
-        given.extend(numbers.iter().filter_map(|(k, v)| Some((*k, v.as_ref()?.span()))));
-        match given.into_iter().find(|(key, _)| !meant.contains(key)) {
-            None => Ok(()),
-            Some((key, span)) => {
-                let text = format!("has no meaning for a claim of kind `{kind}`");
-                let help = format!("such a claim has: {}", meant.join(", "));
-                Err(self.fault(span, key, text, help))
-            }
-        }
+        let given = [given(&texts), given(&loads), given(&numbers)].concat();
+        let help = format!("such a claim has: {}", meant.join(", "));
+        self.only(given, meant, &format!("for a claim of kind `{kind}`"), &help)
     }
 
     fn peak(

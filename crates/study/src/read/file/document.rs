@@ -19,6 +19,13 @@ pub(super) struct Document<'a> {
     pub(super) source: Source,
 }
 
+/// Those of these keys that are there, with their places.
+pub(super) fn given<'k, T>(
+    keys: &[(&'k str, &Option<Spanned<T>>)],
+) -> Vec<(&'k str, Range<usize>)> {
+    keys.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?.span()))).collect()
+}
+
 impl Document<'_> {
     pub(super) fn wrong(&self, span: Range<usize>, key: &str, problem: Mistake) -> StudyError {
         self.source.error(&span, Some(key), problem)
@@ -53,6 +60,20 @@ impl Document<'_> {
         other: &str,
     ) -> Result<T, StudyError> {
         self.refuse(key, place, format!("stands beside `{other}`"), "keep one of the two")
+    }
+
+    /// Refuses the first of the keys that are `given` and not `meant`.
+    pub(super) fn only<'k>(
+        &self,
+        given: impl IntoIterator<Item = (&'k str, Range<usize>)>,
+        meant: &[&str],
+        here: &str,
+        help: &str,
+    ) -> Result<(), StudyError> {
+        match given.into_iter().find(|(key, _)| !meant.contains(key)) {
+            Some((key, span)) => Err(self.fault(span, key, format!("has no meaning {here}"), help)),
+            None => Ok(()),
+        }
     }
 
     /// The outcome of a check of `place`, which is the value of `key`.

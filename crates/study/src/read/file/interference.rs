@@ -3,7 +3,7 @@
 use reveille_place::Mistake;
 use toml::Spanned;
 
-use super::document::Document;
+use super::document::{Document, given};
 use crate::model::error::StudyError;
 use crate::model::interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, InterferenceCase, JOINT_MEASURES, JointMeasure,
@@ -108,13 +108,8 @@ impl Document<'_> {
 
     fn demand(&self, raw: &RawInterference) -> Result<DemandKind, StudyError> {
         let name = raw.demand.get_ref().as_str();
-        let unmeant = |key, place: &Option<Spanned<f64>>| match place {
-            Some(place) => {
-                let text = format!("has no meaning for `{name}` demand");
-                Err(self.fault(place.span(), key, text, "leave it out"))
-            }
-            None => Ok(()),
-        };
+        let here = format!("for `{name}` demand");
+        let unmeant = |key, place| self.only(given(&[(key, place)]), &[], &here, "leave it out");
         let place = raw.demand.span();
         match name {
             "poisson" => {

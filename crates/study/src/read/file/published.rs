@@ -6,7 +6,7 @@ use reveille_measure::unit_ns;
 use reveille_place::Mistake;
 use toml::{Spanned, Value};
 
-use super::document::Document;
+use super::document::{Document, given};
 use crate::model::error::StudyError;
 use crate::model::measure::{self, Measure};
 use crate::model::published::{Published, PublishedFigure, Side};
@@ -90,15 +90,15 @@ impl Document<'_> {
         let given = Given::of(raw);
         let unit = || raw.unit.as_ref().map(|u| u.get_ref().clone());
         if let Some(change) = &raw.change_pct {
-            self.only(raw, &["change_pct", "std_base_pct", "std_variant_pct"])?;
+            self.only_beside(raw, &["change_pct", "std_base_pct", "std_variant_pct"])?;
             return Ok(PublishedFigure::Change { change_pct: self.change_pct(change)? });
         }
         if let Some(above) = &raw.runs_above {
-            self.only(raw, &["runs_above", "side", "value", "of"])?;
+            self.only_beside(raw, &["runs_above", "side", "value", "of"])?;
             return self.runs_above(raw, place, metric, above);
         }
         if let Some(side) = &raw.side {
-            self.only(raw, &["side", "value", "unit", "times", "work"])?;
+            self.only_beside(raw, &["side", "value", "unit", "times", "work"])?;
             let value = self.needed(place, "value", raw.value.as_ref())?;
             let value = self.size("value", value, 0.0)?;
             let own = self.own_unit(raw, place, metric, value)?;
@@ -111,7 +111,7 @@ impl Document<'_> {
         let base = self.size("base", base, f64::MIN_POSITIVE)?;
         let variant = self.size("variant", &variant, f64::MIN_POSITIVE)?;
         let Some(stat) = &raw.stat else {
-            self.only(
+            self.only_beside(
                 raw,
                 &["base", "unit", "std_base", "std_variant", "std_base_pct", "std_variant_pct"],
             )?;
@@ -121,7 +121,7 @@ impl Document<'_> {
             let problem = Mistake::unknown("statistic", stat.get_ref(), &["std"]);
             return Err(self.wrong(stat.span(), "stat", problem));
         }
-        self.only(raw, &["base", "stat", "unit"])?;
+        self.only_beside(raw, &["base", "stat", "unit"])?;
         Ok(PublishedFigure::Std { base, variant, unit: unit() })
     }
 
@@ -152,15 +152,8 @@ impl Document<'_> {
     }
 
     /// Refuses keys that have no meaning for a figure of its kind.
-    fn only(&self, raw: &RawPublished, meant: &[&str]) -> Result<(), StudyError> {
-        let given = Given::of(raw);
-        match given.spans.into_iter().find(|(key, _)| !meant.contains(key)) {
-            None => Ok(()),
-            Some((key, span)) => {
-                let text = format!("has no meaning beside `{}`", meant[0]);
-                Err(self.fault(span, key, text, KINDS))
-            }
-        }
+    fn only_beside(&self, raw: &RawPublished, meant: &[&str]) -> Result<(), StudyError> {
+        self.only(Given::of(raw).spans, meant, &format!("beside `{}`", meant[0]), KINDS)
     }
 
     fn runs_above(
@@ -321,11 +314,8 @@ impl Given {
             ("std_variant", &raw.std_variant),
         ];
         let texts = [("side", &raw.side), ("unit", &raw.unit), ("stat", &raw.stat)];
-        let numbers = numbers.into_iter().filter_map(|(k, v)| Some((k, v.as_ref()?.span())));
-        let texts = texts.into_iter().filter_map(|(k, v)| Some((k, v.as_ref()?.span())));
-        let mut spans: Vec<(&'static str, Range<usize>)> = numbers.chain(texts).collect();
-        spans.extend(raw.runs_above.as_ref().map(|v| ("runs_above", v.span())));
-        spans.extend(raw.of.as_ref().map(|v| ("of", v.span())));
+        let others = [given(&[("runs_above", &raw.runs_above)]), given(&[("of", &raw.of)])];
+        let spans = [given(&numbers), given(&texts), others.concat()].concat();
         let variant = raw.variant.as_ref().and_then(|v| {
             let number = match v.get_ref() {
                 Value::Integer(n) => *n as f64,
