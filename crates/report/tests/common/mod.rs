@@ -183,14 +183,11 @@ fn explained(full: f64, waste: f64) -> Explain {
         context_switches_per_s: wakeups * 2.1,
         lock_wait_pct: 2.4 * full * waste,
         hot_line_wait_pct: 5.1 * full * waste,
-        swqueue_append_wait_pct: 0.0,
-        swqueue_remove_wait_pct: 0.0,
-        swqueue_wait_busy_pct: 0.0,
-        swqueue_pulls_per_s: 0.0,
         wakeup_p50_ns: 1900.0 * (1.0 + full),
         wakeup_p99_ns: 14_500.0 * (1.0 + full) * waste,
         wakeup_max_ns: 1.31e6 * waste,
         latencies: Some(100_000),
+        ..Explain::default()
     }
 }
 
