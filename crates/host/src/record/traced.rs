@@ -2,6 +2,7 @@
 //! group's into demands.
 
 use std::fs;
+use std::io;
 use std::sync::atomic::Ordering;
 
 use reveille_measure::{GroupStats, Ns, seconds_text};
@@ -42,13 +43,10 @@ const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 pub(super) fn prepare() -> Result<Tracer, HostError> {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST_NAMESPACE {
-        return Err(HostError::System {
-            doing: "trace the scheduler".to_owned(),
-            reason: "this process is in a container, whose thread ids are not those of the \
-                     kernel's tracepoints"
-                .to_owned(),
-            help: "record on the host itself, or with --how sample".to_owned(),
-        });
+        let reason = "this process is in a container, whose thread ids are not those of the \
+                      kernel's tracepoints";
+        let help = "record on the host itself, or with --how sample";
+        return Err(HostError::system("trace the scheduler", io::Error::other(reason), help));
     }
     let mut tracer = Tracer::open(&online()?)?;
     let broken_share = tracer.broken_share_from_idle()?;
@@ -60,14 +58,12 @@ pub(super) fn prepare() -> Result<Tracer, HostError> {
 
 /// The error for missing scheduler events.
 fn broken(share: f64) -> HostError {
-    HostError::System {
-        doing: "trace the scheduler".to_owned(),
-        reason: format!(
-            "before {:.0}% of its switches another is missing: this kernel does not write all events",
-            100.0 * share
-        ),
-        help: "record with --how sample".to_owned(),
-    }
+    let reason = format!(
+        "before {:.0}% of its switches another is missing: this kernel does not write all events",
+        100.0 * share
+    );
+    let help = "record with --how sample";
+    HostError::system("trace the scheduler", io::Error::other(reason), help)
 }
 
 /// Exclusive upper bound on thread ids.

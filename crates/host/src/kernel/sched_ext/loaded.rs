@@ -3,6 +3,7 @@
 //! ends, so no crash leaves it loaded.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -118,11 +119,9 @@ impl Loaded {
         if self.is_still_taken_back() {
             let help =
                 "`dmesg | tail` has the kernel's words; SysRq+S ends any sched_ext scheduler";
-            return Err(HostError::System {
-                doing: format!("unload {}", self.loader.program),
-                reason: format!("its state is `{}`", self.kernel.state()),
-                help: help.to_owned(),
-            });
+            let doing = format!("unload {}", self.loader.program);
+            let reason = format!("its state is `{}`", self.kernel.state());
+            return Err(HostError::system(doing, io::Error::other(reason), help));
         }
         Ok(())
     }
@@ -147,11 +146,10 @@ impl Loaded {
                 return Ok(());
             }
             if begin.elapsed() > LOADING {
-                return Err(HostError::System {
-                    doing: format!("load {}", self.loader.program),
-                    reason: format!("it is not there after {} s", LOADING.as_secs()),
-                    help: format!("see what it says: {}", self.loader.command()),
-                });
+                let doing = format!("load {}", self.loader.program);
+                let reason = format!("it is not there after {} s", LOADING.as_secs());
+                let help = format!("see what it says: {}", self.loader.command());
+                return Err(HostError::system(doing, io::Error::other(reason), help));
             }
             thread::sleep(POLL);
         }
