@@ -180,8 +180,8 @@ pub(crate) fn skill_legend(skill: &Skill) -> Option<&'static str> {
 }
 
 /// Said where a row has a quantile of too few samples.
-pub(crate) const TOO_FEW: &str = "too few: fewer than 10 samples beyond the quantile in some run; \
-     measure longer";
+pub(crate) const TOO_FEW: &str = "too few: fewer than 10 samples beyond the quantile, or no operation, \
+     in some run; measure longer";
 
 /// Where 8 of 10 published changes lay when the model predicted alike; marked where it has misled.
 pub(crate) fn likely(row: &Row) -> Option<String> {

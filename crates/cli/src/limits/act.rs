@@ -98,6 +98,22 @@ impl ActArgs {
         Ok(parsed.collect::<Result<_, _>>()?)
     }
 
+    /// Refuses to act on a setting that should not be used, before the plan is printed.
+    pub fn check(&self, plan: &Plan) -> Result<(), CliError> {
+        if self.apply.is_some() {
+            recommended(plan)?;
+        }
+        match plan.untold().filter(|_| self.write) {
+            None => Ok(()),
+            Some(quantile) => {
+                let problem = format!("the recording has too few requests to tell {quantile}");
+                let help = "record for longer, or set a goal for p50 or p90; without --write you see \
+                            what would be written";
+                Err(HostError::input(problem, help).into())
+            }
+        }
+    }
+
     /// The configuration of `--emit`.
     pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
         let Some(target) = self.emit else { return Ok(None) };
@@ -131,11 +147,6 @@ impl ActArgs {
             written: false,
         };
         if self.write {
-            if let Some(quantile) = plan.untold() {
-                let problem = format!("the recording has too few requests to tell {quantile}");
-                let help = "record for longer, or set a goal for p50 or p90; nothing is written";
-                return Err(HostError::input(problem, help).into());
-            }
             change.make(stop)?;
             applied.written = true;
         }
@@ -195,7 +206,8 @@ impl ActArgs {
 
 /// The setting to act on: one that is only the nearest is shown and not set.
 fn recommended(plan: &Plan) -> Result<BandwidthLimits, HostError> {
-    let less = "ask for less, or give more CPUs: --cpus";
+    let less =
+        "ask for less, or give more CPUs: --cpus; without --emit and --apply you see the plan";
     match &plan.recommended {
         None => Err(HostError::input("no setting was found that meets the goals", less)),
         Some(shown) if !shown.meets_goals => {

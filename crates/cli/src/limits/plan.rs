@@ -202,6 +202,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         let pictures = reveille_plan::pictures(&request, &plan, args.jobs.threads(), &stop)?;
         html.write(|made| reveille_report::plan_html(&plan, &pictures, made))
     });
+    args.act.check(&plan)?;
     if let Some(emitted) = args.act.emitted(&plan)? {
         print(&emitted.text)?;
         return paged.map(|()| ExitCode::SUCCESS);

@@ -177,7 +177,7 @@ fn mistakes_have_a_place() {
     assert_eq!((&told["kind"], &told["key"]), (&"input".into(), &"machine".into()));
     assert_eq!(told["line"], 12);
     let wrong_base = says(("base = \"v6.2\"", "base = \"v9\""), &[]);
-    assert!(wrong_base.contains("wrong.toml:3: `base`"), "{wrong_base}");
+    assert!(wrong_base.contains("wrong.toml:4: `base`"), "{wrong_base}");
     // The command line itself is an error like any other.
     let mut told = desk.command(&["score", "--stage", "3"]);
     let told = told.env("REVEILLE_ERRORS", "json").output().unwrap();
