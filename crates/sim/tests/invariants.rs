@@ -249,6 +249,9 @@ fn counters_agree(
     prop_assert!(c.sis_search <= c.activations + n_cpus, "{c:?}");
     prop_assert!(c.sis_search + c.cpus_searched <= c.sis_scanned, "{c:?}");
     prop_assert!(c.newidle_pulls <= c.balance_migrations, "{c:?}");
+    // The idle task is current while its CPU idles, and while it leaves idle.
+    let idle_ns: Ns = result.cpus.iter().map(|cpu| cpu.idle_ns).sum();
+    prop_assert!(c.idle_task_ns >= idle_ns, "{idle_ns} ns idle: {c:?}");
     prop_assert!(c.idle_searches <= c.activations + n_cpus, "{c:?}");
     // SIS_NODE goes on in other caches.
     prop_assert!(c.cpus_searched <= c.idle_searches * n_cpus, "{c:?}");
