@@ -35,6 +35,12 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|arg| arg == reveille_host::CHILD_COMMAND) {
         return reveille_host::child_main();
     }
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == reveille_host::cgroup::TIDY_COMMAND) {
+        return reveille_host::cgroup::tidy_main();
+    }
+    if let Ok(program) = std::env::current_exe() {
+        reveille_host::cgroup::tidy_with(program);
+    }
     errors::set_style();
     let args = isolated::enter().unwrap_or_else(|| std::env::args_os().collect());
     let given = help::command().try_get_matches_from(args);

@@ -165,7 +165,7 @@ impl Mark {
 }
 
 /// Task groups that a process has made and that are still there.
-fn groups_of(pid: u32) -> Vec<String> {
+pub(crate) fn groups_of(pid: u32) -> Vec<String> {
     let find = format!("find /sys/fs/cgroup -type d -name 'reveille-{pid}-*' 2>/dev/null");
     let found = Command::new("sh").args(["-c", &find]).output().unwrap();
     String::from_utf8_lossy(&found.stdout).lines().map(str::to_owned).collect()

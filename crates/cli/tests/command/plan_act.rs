@@ -3,11 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use reveille_host::cgroup::HostGroups;
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 
-use crate::{json, output, refused, stdout, words};
+use crate::bench::groups_of;
+use crate::{json, output, refused, reveille, stdout, words};
 
 /// Two threads of 4 ms of work every 40 ms, for a second.
 fn requests(directory: &Path) -> PathBuf {
@@ -92,6 +96,30 @@ fn a_live_group_is_changed_only_when_told_to() {
     assert!(!untold.contains("The goals still hold"), "{untold}");
     refused(&plan(&file, &[&few[..], &["--write"]].concat()), &["too few requests to tell p99"]);
     assert_eq!(limits_of(&dir), now);
+}
+
+#[test]
+fn a_killed_trial_leaves_no_group() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path());
+    let trial = plan(&file, &["--verify=recommended", "--verify-repeats", "50"]);
+    let mut child = reveille(&trial).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    while groups_of(child.id()).is_empty() {
+        if let Some(status) = child.try_wait().unwrap() {
+            println!("skipped: no task group can be made ({status})");
+            return;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "no group");
+        sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let killed = Instant::now();
+    while !groups_of(child.id()).is_empty() {
+        assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", groups_of(child.id()));
+        sleep(Duration::from_millis(10));
+    }
 }
 
 /// One request in twenty takes eight times as long, and a draw has more or fewer of them: no quota of

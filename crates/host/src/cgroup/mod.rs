@@ -1,6 +1,6 @@
 //! Task groups with a CPU limit on this host: created for a run below this process' own group, and
 //! removed when it ends, even by panic or Ctrl-C. Groups left by a killed process are removed by
-//! the next one that creates a group.
+//! a process beside it, or the next one that creates a group.
 
 mod apply;
 mod hierarchy;
@@ -10,6 +10,7 @@ mod order;
 mod phase;
 mod remove;
 mod stats;
+mod tidy;
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -29,6 +30,7 @@ pub use phase::Phase;
 pub use remove::{abort_at_panic, remove_all};
 pub use stats::StatFiles;
 pub(crate) use stats::{added, parse as parse_stats};
+pub use tidy::{TIDY_COMMAND, tidy_main, tidy_with};
 
 /// The task groups of one run, as [`Groups`] describes them. Dropping it kills what still runs in
 /// them and removes them.
@@ -58,7 +60,8 @@ impl HostGroups {
             check_slice(groups)?;
         }
         let hierarchy = Hierarchy::find()?;
-        remove::remove_stale(&hierarchy);
+        remove::remove_stale(&hierarchy, None);
+        tidy::start();
         let mut made = HostGroups { groups: Vec::new() };
         for group in &groups.groups {
             let parents = match group.parent {

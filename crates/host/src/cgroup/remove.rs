@@ -92,13 +92,15 @@ pub fn abort_at_panic() {
     }));
 }
 
-/// Removes groups whose creator is gone, such as after SIGKILL.
-pub(super) fn remove_stale(hierarchy: &Hierarchy) {
+/// Removes groups whose creator is gone, such as after SIGKILL; `ended` is gone, though its parent may not
+/// have reaped it.
+pub(super) fn remove_stale(hierarchy: &Hierarchy, ended: Option<Pid>) {
+    let gone = |pid: Pid| Some(pid) == ended || test_kill_process(pid).is_err();
     for base in hierarchy.bases() {
         let Ok(entries) = fs::read_dir(&base) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if maker(&name.to_string_lossy()).is_some_and(|pid| test_kill_process(pid).is_err()) {
+            if maker(&name.to_string_lossy()).is_some_and(gone) {
                 remove_tree(&entry.path());
             }
         }

@@ -1,0 +1,55 @@
+//! A process that outlives this one, however it ends, and removes the task groups that it left.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::OnceLock;
+
+use rustix::process::Pid;
+
+use super::hierarchy::Hierarchy;
+use super::remove;
+
+/// The first argument that makes a command run [`tidy_main`]; for internal use.
+pub const TIDY_COMMAND: &str = "__host-tidy";
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// The process, and this end of the socket that tells it when this process ends.
+static TIDIER: OnceLock<io::Result<(Child, UnixStream)>> = OnceLock::new();
+
+/// From its first task group on, this process has `program` beside it, which removes what a SIGKILL
+/// leaves. `program` calls [`tidy_main`] if its first argument is [`TIDY_COMMAND`].
+pub fn tidy_with(program: PathBuf) {
+    let _ = PROGRAM.set(program);
+}
+
+/// Before a task group is made. Without the process the next command removes what is left.
+pub(super) fn start() {
+    if let Some(program) = PROGRAM.get() {
+        TIDIER.get_or_init(|| {
+            let (ours, theirs) = UnixStream::pair()?;
+            let mut command = Command::new(program);
+            command.arg(TIDY_COMMAND).arg(std::process::id().to_string());
+            command.stdin(OwnedFd::from(theirs));
+            // No Ctrl-C reaches it, and it keeps no pipe open.
+            command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+            Ok((command.spawn()?, ours))
+        });
+    }
+}
+
+/// Waits until the process that started this one has ended, and removes its groups and those of others
+/// that are gone.
+pub fn tidy_main() -> ExitCode {
+    // Nothing is ever sent: reading ends with the other end of the socket.
+    let _ = io::stdin().read(&mut [0]);
+    let ended = std::env::args().nth(2).and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    if let Ok(hierarchy) = Hierarchy::find() {
+        remove::remove_stale(&hierarchy, ended);
+    }
+    ExitCode::SUCCESS
+}
