@@ -119,6 +119,7 @@ impl CliError {
             message: self.to_string(),
             kind: match self {
                 CliError::PolicyEnded { .. } => "policy",
+                CliError::Study(error) if error.is_by_policy() => "policy",
                 _ if self.exit_code() == ExitCode::from(WRONG_INPUT) => "input",
                 _ => "run",
             },

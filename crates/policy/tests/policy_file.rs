@@ -1,5 +1,6 @@
 //! Decisions of a policy file in a world: which are followed, and what a file may write.
 
+use reveille_place::Mistake;
 use reveille_policy::{
     CpuId, Draft, LlcShape, Pick, Policy, PolicyFile, Rule, Task, TaskId, Wakeup, World, WorldShape,
 };
@@ -19,7 +20,7 @@ fn policy(body: &str) -> PolicyFile {
 }
 
 /// Asks it in a world of four CPUs in two LLCs, of which the wakee may use the first three.
-fn ask(body: &str) -> (Result<Pick, String>, Task) {
+fn ask(body: &str) -> (Result<Pick, Mistake>, Task) {
     let llc = |cpus: [u32; 2]| LlcShape { cores: cpus.map(|cpu| vec![CpuId(cpu)]).to_vec() };
     let mut world = World::new(&WorldShape { llcs: vec![llc([0, 1]), llc([2, 3])] });
     let affinity = world.add_affinity(|cpu| cpu != CpuId(3));
@@ -48,7 +49,10 @@ fn a_decision_and_its_looks_are_followed() {
 
 #[test]
 fn a_decision_that_cannot_be_followed_is_an_error() {
-    let refused = |body: &str| ask(body).0.unwrap_err();
+    let refused = |body: &str| {
+        let Mistake { problem, help } = ask(body).0.unwrap_err();
+        format!("{problem}; {help}")
+    };
     assert_eq!(
         refused("pick.cpu = 4;"),
         "chose CPU 4 for task 0, and there are 4; return pick.target if you find none"

@@ -71,7 +71,7 @@ pub fn score(
     for (i, (cases, studies)) in stages.into_iter().enumerate() {
         let (ran, in_time) = match run(&studies, options, stop, progress) {
             Err(StudyError::Run { error: error @ SimError::Policy { .. }, case, load, .. }) => {
-                let reason = format!("{case} at load {load}: {error}");
+                let reason = format!("{case} at load {load}: {error}; {}", error.help());
                 let status = Status::PolicyFailed;
                 return Ok(Score::failed(suite, base, &candidate.name(), status, reason));
             }

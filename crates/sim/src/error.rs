@@ -10,17 +10,28 @@ pub enum SimError {
     #[error("interrupted")]
     Interrupted,
     /// Every task waits for another: nothing can happen any more.
-    #[error(
-        "deadlock at {at_ns} ns: all {tasks} tasks wait for each other; check the workload's operations"
-    )]
+    #[error("deadlock at {at_ns} ns: all {tasks} tasks wait for each other")]
     Deadlock { at_ns: Ns, tasks: usize },
     /// The kernel would refuse a group's limits.
     #[error("group `{group}`: {error}")]
     Limits { group: String, error: BandwidthError },
     /// A policy file's decision is invalid.
     #[error("at {at_ns} ns of virtual time the file {problem}")]
-    Policy { at_ns: Ns, problem: String },
+    Policy { at_ns: Ns, problem: String, help: String },
     /// A group's parent does not precede it.
     #[error("group `{group}` lies in group number {parent}, which must come before it")]
     GroupOrder { group: String, parent: usize },
+}
+
+impl SimError {
+    /// What mends it.
+    pub fn help(&self) -> String {
+        match self {
+            SimError::Interrupted => "run it again".to_owned(),
+            SimError::Deadlock { .. } => "check the workload's operations".to_owned(),
+            SimError::Limits { error, .. } => error.mistake().help,
+            SimError::Policy { help, .. } => help.clone(),
+            SimError::GroupOrder { .. } => "put the parent first".to_owned(),
+        }
+    }
 }

@@ -170,6 +170,11 @@ fn what_breaks_a_run_breaks_nothing_else() {
         assert!(said.contains(name) && said.contains(problem), "{name}: {said}");
         assert!(began.elapsed() < Duration::from_secs(30), "{name}");
     }
+    let mut told = desk.command(&compare("v6.4", &["--load", "4", "--policy", "cpu.c"]));
+    let told = told.env("REVEILLE_ERRORS", "json").output().unwrap().stderr;
+    let told: Value = serde_json::from_slice(&told).unwrap();
+    assert_eq!(told["kind"], "policy");
+    assert_eq!(told["fix"], "return pick.target if you find none");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use reveille_place::Mistake;
+
 use crate::state::Pick;
 use crate::{CpuId, TaskId, Tunables, World};
 
@@ -118,7 +120,7 @@ impl<const CHECKED: bool> World<CHECKED> {
         run: &PolicyRun,
         tunables: &Tunables,
         wakeup: &Wakeup,
-    ) -> Result<Pick, String> {
+    ) -> Result<Pick, Mistake> {
         self.check_wakeup(wakeup.wakee, wakeup.waker, wakeup.this_cpu);
         let began = run.count.load(Ordering::Relaxed);
         run.count.store(began + 1, Ordering::Relaxed);
@@ -127,29 +129,25 @@ impl<const CHECKED: bool> World<CHECKED> {
         run.count.store(began + 2, Ordering::Relaxed);
         let (wakee, all, of) = (self.task(wakeup.wakee), self.n_cpus(), wakeup.wakee);
         if !self.has(pick.cpu) {
-            let fix = "return pick.target if you find none";
-            return Err(format!(
-                "chose CPU {} for task {of}, and there are {all}; {fix}",
-                pick.cpu
-            ));
+            let problem = format!("chose CPU {} for task {of}, and there are {all}", pick.cpu);
+            return Err(Mistake::new(problem, "return pick.target if you find none"));
         }
         if !self.allows(wakee.affinity, pick.cpu) {
-            let fix = "ask world_allowed() first";
-            return Err(format!("chose CPU {} for task {of}, not allowed there; {fix}", pick.cpu));
+            let problem = format!("chose CPU {} for task {of}, not allowed there", pick.cpu);
+            return Err(Mistake::new(problem, "ask world_allowed() first"));
         }
         if !self.has(pick.target) {
-            let fix = "policy_select_target() sets it";
-            return Err(format!(
-                "set pick.target to {}, and there are {all} CPUs; {fix}",
-                pick.target
-            ));
+            let problem = format!("set pick.target to {}, and there are {all} CPUs", pick.target);
+            return Err(Mistake::new(problem, "policy_select_target() sets it"));
         }
         let waker = if wakeup.waker == TaskId::NONE { wakee } else { self.task(wakeup.waker) };
         match [wakee, waker].into_iter().find(|task| !self.has(task.recent_used_cpu)) {
-            Some(task) => Err(format!(
-                "set recent_used_cpu of task {} to {}, and there are {all} CPUs; leave it alone",
-                task.id, task.recent_used_cpu
-            )),
+            Some(task) => {
+                let (id, cpu) = (task.id, task.recent_used_cpu);
+                let problem =
+                    format!("set recent_used_cpu of task {id} to {cpu}, and there are {all} CPUs");
+                Err(Mistake::new(problem, "leave it alone"))
+            }
             None => Ok(pick),
         }
     }

@@ -30,8 +30,9 @@ impl ByFile {
         if self.fault.is_some() {
             return stay;
         }
-        world.select_cpu_by(&self.run, tunables, wakeup).unwrap_or_else(|problem| {
-            self.fault = Some(SimError::Policy { at_ns: now, problem });
+        world.select_cpu_by(&self.run, tunables, wakeup).unwrap_or_else(|mistake| {
+            let (problem, help) = (mistake.problem, mistake.help);
+            self.fault = Some(SimError::Policy { at_ns: now, problem, help });
             stay
         })
     }

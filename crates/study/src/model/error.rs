@@ -21,6 +21,7 @@ pub enum StudyError {
     Workload(Box<WorkloadError>),
     /// A run had no result.
     #[error("case `{case}` at load {load} under {policy}: {error}")]
+    #[diagnostic(help("{}", error.help()))]
     Run {
         case: String,
         load: u64,
@@ -75,6 +76,11 @@ impl StudyError {
             StudyError::HostRun { error, .. } => error.is_input(),
             _ => true,
         }
+    }
+
+    /// Did a policy file decide what cannot be?
+    pub fn is_by_policy(&self) -> bool {
+        matches!(self, StudyError::Run { error: SimError::Policy { .. }, .. })
     }
 
     /// The name, file or option that cannot be used, if that is what failed.
