@@ -42,7 +42,7 @@ impl Goal {
     /// Parses a goal.
     ///
     /// # Errors
-    /// [`InputError::Option`] with the mistake and the syntax.
+    /// [`InputError::Option`](reveille_place::InputError::Option) with the mistake and the syntax.
     pub fn parse(text: &str) -> Result<Goal, PlanError> {
         let wrong = |problem: String, help: &str| {
             Err(PlanError::option("--goal", Mistake::new(problem, help)))

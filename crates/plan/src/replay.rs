@@ -46,7 +46,7 @@ pub(crate) struct Stage<'a> {
 /// includes effects of SMT and of noise.
 ///
 /// # Errors
-/// [`InputError::Option`] for an impossible number of CPUs.
+/// [`InputError::Option`](reveille_place::InputError::Option) for an impossible number of CPUs.
 pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
     let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| {
         let help = "name as many CPUs as the group may run on";

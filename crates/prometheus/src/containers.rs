@@ -146,7 +146,7 @@ impl Server<'_> {
     /// The containers that are meant and were seen within `span`, in the order of their names.
     ///
     /// # Errors
-    /// [`InputError::Option`] if there is none.
+    /// [`InputError::Option`](reveille_place::InputError::Option) if there is none.
     pub fn containers(
         &self,
         selector: &Selector,

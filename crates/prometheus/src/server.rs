@@ -56,7 +56,7 @@ impl Access {
     /// Adds the bearer token in this file.
     ///
     /// # Errors
-    /// [`InputError::Option`] if it cannot be read.
+    /// [`InputError::Option`](reveille_place::InputError::Option) if it cannot be read.
     pub fn bearer(&mut self, file: &Path) -> Result<(), ServerError> {
         let token = secret("--token-file", file)?;
         self.headers.push(("Authorization".into(), format!("Bearer {token}")));
@@ -66,7 +66,7 @@ impl Access {
     /// Adds a user and the password in this file.
     ///
     /// # Errors
-    /// [`InputError::Option`] if it cannot be read.
+    /// [`InputError::Option`](reveille_place::InputError::Option) if it cannot be read.
     pub fn basic(&mut self, user: &str, file: &Path) -> Result<(), ServerError> {
         let password = secret("--password-file", file)?;
         let both = STANDARD.encode(format!("{user}:{password}"));
@@ -122,7 +122,7 @@ impl<'a> Server<'a> {
     /// Sets up connections; asks nothing yet.
     ///
     /// # Errors
-    /// [`InputError::Option`] for a URL or certificates that cannot be used.
+    /// [`InputError::Option`](reveille_place::InputError::Option) for a URL or certificates that cannot be used.
     pub fn new(access: Access, stop: &'a AtomicBool) -> Result<Server<'a>, ServerError> {
         let base = access.url.trim_end_matches('/').to_owned();
         let rest = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));

@@ -39,7 +39,7 @@ impl Workload {
     /// # Errors
     /// [`WorkloadError::Param`] for a parameter that does not exist or a value that
     /// is not of its kind; [`WorkloadError::Load`] for a load of 0 or of more than
-    /// a million tasks; [`InputError::File`] where the file makes no sense with
+    /// a million tasks; [`InputError::File`](reveille_place::InputError::File) where the file makes no sense with
     /// these parameters, such as a role without tasks or one that takes no time.
     pub fn build(
         &self,

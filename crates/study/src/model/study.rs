@@ -177,7 +177,7 @@ impl Study {
     /// Overrides the number of repeats of every case.
     ///
     /// # Errors
-    /// [`InputError::Option`] unless 1 to [`MAX_REPEATS`].
+    /// [`InputError::Option`](reveille_place::InputError::Option) unless 1 to [`MAX_REPEATS`].
     pub fn with_repeats(mut self, repeats: u32) -> Result<Study, StudyError> {
         let checked = checked_repeats(i64::from(repeats));
         let repeats = checked.map_err(|p: Mistake| StudyError::option("--repeats", p))?;
@@ -191,7 +191,7 @@ impl Study {
     /// Moves all cases to one machine.
     ///
     /// # Errors
-    /// [`InputError::Option`] if a variant names CPUs that the machine does not have, or
+    /// [`InputError::Option`](reveille_place::InputError::Option) if a variant names CPUs that the machine does not have, or
     /// nothing in the study runs on a machine.
     pub fn on_machine(mut self, machine: Machine) -> Result<Study, StudyError> {
         if self.cases.is_empty() {

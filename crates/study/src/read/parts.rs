@@ -53,7 +53,7 @@ pub struct Parts<'a> {
 /// The machine that `--machine` names.
 ///
 /// # Errors
-/// [`InputError::Option`], or the place in its file.
+/// [`InputError::Option`](reveille_place::InputError::Option), or the place in its file.
 pub fn machine(spec: &str) -> Result<Machine, StudyError> {
     reveille_machine::load(spec).map_err(|error| {
         if error.source_code().is_some() {
@@ -67,7 +67,7 @@ pub fn machine(spec: &str) -> Result<Machine, StudyError> {
 /// The kernel's scheduler that `--base` names: `v6.12`, `v6.4 -TTWU_QUEUE`, or `host`.
 ///
 /// # Errors
-/// [`InputError::Option`].
+/// [`InputError::Option`](reveille_place::InputError::Option).
 pub fn kernel(base: &str) -> Result<Policy, StudyError> {
     variant::kernel_base(base).map_err(|problem| StudyError::option("--base", problem))
 }
@@ -75,7 +75,7 @@ pub fn kernel(base: &str) -> Result<Policy, StudyError> {
 /// Puts a study together that is named `compare`.
 ///
 /// # Errors
-/// [`InputError::Option`] naming the option, what is wrong with it and the fix; a
+/// [`InputError::Option`](reveille_place::InputError::Option) naming the option, what is wrong with it and the fix; a
 /// mistake in a machine or workload file has its own place.
 pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
     let workload = reveille_workload::load(parts.workload).map_err(|error| {

@@ -159,7 +159,7 @@ fn parse_keys(
 /// `quota=100ms,period=100ms,burst=0ms`.
 ///
 /// # Errors
-/// [`InputError::Option`] naming `option`, what is wrong with its text and the fix.
+/// [`InputError::Option`](reveille_place::InputError::Option) naming `option`, what is wrong with its text and the fix.
 pub fn whole_group(option: &'static str, text: &str) -> Result<Groups, StudyError> {
     let wrong = |problem| StudyError::option(option, problem);
     let group = parse_keys(text, |group, key, value| group.limits.set(key, value));

@@ -102,7 +102,7 @@ pub struct FitRow {
 /// partial.
 ///
 /// # Errors
-/// [`InputError::Option`] for numbers outside their bounds, a machine without fitted
+/// [`InputError::Option`](reveille_place::InputError::Option) for numbers outside their bounds, a machine without fitted
 /// constants, or one on which nothing counts; else as [`run`](crate::run).
 pub fn fit(
     machine: &Machine,

@@ -144,7 +144,7 @@ pub struct ChangedRow {
 /// finished are returned and the result says that it is partial.
 ///
 /// # Errors
-/// [`InputError::Option`] for a constant or case that is not there, for fewer than 2 or
+/// [`InputError::Option`](reveille_place::InputError::Option) for a constant or case that is not there, for fewer than 2 or
 /// more than [`MAX_POINTS`] positions, and for a study in which nothing counts; else as
 /// [`run`](crate::run).
 pub fn sensitivity(

@@ -48,7 +48,7 @@ impl Workload {
     /// through phases per second.
     ///
     /// # Errors
-    /// [`InputError::File`], with the path of the value as its key, for what is no JSON,
+    /// [`InputError::File`](reveille_place::InputError::File), with the path of the value as its key, for what is no JSON,
     /// is unknown to rt-app, would never take time or wake, or asks for what is not
     /// simulated: CPU affinity, other policies than SCHED_OTHER, memory and input/output.
     pub fn parse_rtapp(file: &str, text: &str) -> Result<Workload, WorkloadError> {

@@ -34,7 +34,7 @@ use crate::read::variant;
 /// it are taken as they stand.
 ///
 /// # Errors
-/// [`InputError::File`] with file, line, key and fix for anything that is not a
+/// [`InputError::File`](reveille_place::InputError::File) with file, line, key and fix for anything that is not a
 /// study; a mistake in a machine or workload file that it names has its own place.
 pub fn parse(file: &str, text: &str) -> Result<Study, StudyError> {
     parse_beside(None, file, text)
