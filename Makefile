@@ -74,6 +74,7 @@ format:
 lint:
 	@scripts/need.sh cargo cc clippy
 	cargo clippy --workspace --exclude scx_reveille --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --exclude scx_reveille --no-deps --locked
 
 msrv:
 	@scripts/need.sh cargo cc
