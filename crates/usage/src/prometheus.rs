@@ -148,7 +148,14 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     let counter = |series: Option<Series>| {
         series.map(|series| series.since(since_ns.unwrap_or(0)).counter()).transpose()
     };
-    let usage = counter(usage)?.expect("`picked` refuses answers without it");
+    let usage = usage.expect("`picked` refuses answers without it");
+    if let Some(since_ns) = since_ns.filter(|since| usage.readings_since(*since) < 2) {
+        let at_s = since_ns as f64 / 1e9;
+        let problem = format!("its limit changed at {at_s} s, and hardly anything follows");
+        let fix = "query a range that begins after the change, or one that ends before it";
+        return Err(Mistake::new(problem, fix));
+    }
+    let usage = usage.since(since_ns.unwrap_or(0)).counter()?;
     let (first_ns, last_ns) = usage.range();
     let step_ns = usage.step_ns();
     let mut warnings = vec![format!(

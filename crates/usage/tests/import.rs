@@ -256,6 +256,9 @@ fn of_a_range_with_another_limit_the_last_part_is_used() {
     };
     assert_eq!((told(&whole), told(&part)), ((45_000, 450, 250), (30_000, 300, 100)));
     assert_eq!(part.per_period(15_000 * MS, 0), [3_000 * MS, 3_000 * MS]);
+    let at_the_end = answer("container_spec_cpu_quota", &[("", &[(0, "90000"), (45, "30000")])]);
+    let error = prometheus(&[&used, &periods, &throttled, &at_the_end], &[]).unwrap_err();
+    assert!(error.to_string().contains("its limit changed at 45.5 s"), "{error}");
     let warned = |usage: &Usage| usage.warnings.iter().any(|w| w.contains("only the 30 s since"));
     assert!(warned(&part) && !warned(&whole));
 }

@@ -34,6 +34,10 @@ impl Series {
         points.windows(2).rev().find(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1].0)
     }
 
+    pub(super) fn readings_since(&self, from_ns: Ns) -> usize {
+        self.points.iter().filter(|point| point.0 >= from_ns).count()
+    }
+
     /// Without readings before this time.
     pub(super) fn since(mut self, from_ns: Ns) -> Series {
         self.points.retain(|point| point.0 >= from_ns);
@@ -64,19 +68,17 @@ impl Series {
     }
 
     /// A counter falls when its container starts over, so rarely, and to what a fresh start can reach:
-    /// at most half of what it was, or a few times what it usually grows by.
+    /// at most half of what it was, or twice what it grows by in a step.
     fn falls_as_a_counter(&self) -> Result<(), Mistake> {
         let name = &self.name;
         let pairs = || self.points.windows(2).map(|pair| (pair[0].1, pair[1]));
         let falls = pairs().filter(|(before, (_, after))| after < before).count();
-        if 4 * falls > self.points.len() {
+        if falls > 1 && 4 * falls > self.points.len() {
             let problem = format!("{name} falls in {falls} of {} steps", self.points.len() - 1);
             return Err(Mistake::new(problem, format!("query {name} itself, without rate()")));
         }
-        let mut grown: Vec<f64> = pairs().map(|(before, (_, after))| after - before).collect();
-        grown.sort_unstable_by(f64::total_cmp);
-        let usual = grown[grown.len() / 2].max(0.0);
-        let fresh = |before: f64, after: f64| after <= (before / 2.0).max(4.0 * usual);
+        let most = pairs().map(|(before, (_, after))| after - before).fold(0.0, f64::max);
+        let fresh = |before: f64, after: f64| after <= (before / 2.0).max(2.0 * most);
         match pairs().find(|&(before, (_, after))| after < before && !fresh(before, after)) {
             None => Ok(()),
             Some((before, (at_ns, after))) => {
