@@ -201,11 +201,12 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
                 .into(),
         );
     }
+    let told_us = period.as_ref().and_then(|period| period.points.last()).map(|point| point.1);
     let limits = limits(quota, period)?;
     if let Some(last) = samples.last().filter(|_| periods.is_some()) {
-        let period_ns = limits.unwrap_or_default().period_ns;
-        let counted = (last.nr_periods, last.nr_throttled);
-        possible(counted, last_ns - first_ns + 2 * step_ns, period_ns)?;
+        let span_us = (last_ns - first_ns + 2 * step_ns) as f64 / 1e3;
+        let most = told_us.map(|us| (1.05 * span_us / us) as u64 + 1);
+        possible(last.nr_periods, last.nr_throttled, most)?;
     }
     if periods.is_none() && throttled.is_none() && throttled_time.is_none() {
         warnings.extend(flat::warning(&usage, limits));
@@ -234,15 +235,14 @@ fn seconds(ns: Ns) -> String {
     format!("{} s", ns as f64 / 1e9)
 }
 
-/// Refuses counts of periods and of throttled ones that no `span_ns` holds.
-fn possible((periods, throttled): (u64, u64), span_ns: Ns, period_ns: Ns) -> Result<(), Mistake> {
-    let most = (1.05 * span_ns as f64 / period_ns as f64) as u64 + 1;
+/// Refuses counts that no range holds: it has `most` periods, if their length is known.
+fn possible(periods: u64, throttled: u64, most: Option<u64>) -> Result<(), Mistake> {
     let fix = "query the counters of one container, all over the same range";
     if throttled > periods {
         let problem = format!("{throttled} periods are throttled, of {periods}");
         return Err(Mistake::new(problem, fix));
     }
-    if periods > most {
+    if let Some(most) = most.filter(|most| periods > *most) {
         let problem = format!("{periods} periods are counted, and no more than {most} fit");
         return Err(Mistake::new(problem, fix));
     }

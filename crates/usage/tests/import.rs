@@ -296,6 +296,8 @@ fn counts_that_no_container_has() {
     let more = counted("throttled_periods", "a", &[(0, "0"), (45, "451")]);
     let others = counted("throttled_periods", "b", &[(0, "0"), (45, "100")]);
     let crowded = counted("periods", "a", &[(0, "0"), (45, "900")]);
+    prometheus(&[&used, &crowded, &throttled], &[]).unwrap();
+    let length = answer("container_spec_cpu_period", &[("", &[(0, "100000"), (45, "100000")])]);
     let fell =
         answer(USED, &[("", &[(0, "90"), (15, "95"), (30, "94.9"), (45, "99"), (60, "104")])]);
     let rate = answer(USED, &[("", &[(0, "0.3"), (15, "0.2"), (30, "0.4"), (45, "0.3")])]);
@@ -304,7 +306,7 @@ fn counts_that_no_container_has() {
         (vec![&used, &periods, &ends], "ends 44 s before the CPU time"),
         (vec![&used, &periods, &more], "451 periods are throttled, of 450"),
         (vec![&used, &periods, &others], "is of pod=a, and container_cpu_cfs_throttled"),
-        (vec![&used, &crowded, &throttled], "900 periods are counted, and no more than"),
+        (vec![&used, &crowded, &throttled, &length], "900 periods are counted, and no more than"),
         (vec![&fell], "falls from 95 to 94.9 at 30.5 s"),
         (vec![&rate], "falls in 2 of 3 steps"),
     ] {
