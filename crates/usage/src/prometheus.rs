@@ -13,15 +13,7 @@ use crate::averaged::spread;
 use crate::{InputError, Ns, Origin, Sample, Usage};
 use answer::points;
 use containers::{joined, of_containers, of_one, summed};
-use series::{Counter, Series};
-
-const USAGE: &str = "container_cpu_usage_seconds_total";
-const PERIODS: &str = "container_cpu_cfs_periods_total";
-const THROTTLED: &str = "container_cpu_cfs_throttled_periods_total";
-const THROTTLED_TIME: &str = "container_cpu_cfs_throttled_seconds_total";
-const QUOTA: &str = "container_spec_cpu_quota";
-const PERIOD: &str = "container_spec_cpu_period";
-const NAMES: [&str; 6] = [USAGE, PERIODS, THROTTLED, THROTTLED_TIME, QUOTA, PERIOD];
+use series::{Counter, NAMES, PERIOD, PERIODS, Picked, QUOTA, Series, THROTTLED, USAGE};
 
 /// A label and value that select one of several series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +58,6 @@ impl Usage {
         usage.map_err(|mistake| mistake.in_file(files.join(", ")))
     }
 }
-
-/// The one series of each name, if it exists.
-type Picked = [Option<Series>; NAMES.len()];
 
 fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
     for Select { label, value } in select {

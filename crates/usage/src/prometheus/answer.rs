@@ -6,7 +6,7 @@ use reveille_place::Mistake;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::series::Series;
+use super::series::{QUOTA, Series};
 use crate::decimal::nanoseconds;
 use crate::{MAX_ROWS, Ns};
 
@@ -106,7 +106,7 @@ fn number_of(name: &str, text: &str) -> Result<f64, String> {
         return Err(format!("`{text}` is not a finite number"));
     }
     // A quota of -1 means none.
-    if value < 0.0 && name != super::QUOTA {
+    if value < 0.0 && name != QUOTA {
         return Err(format!("`{text}` is negative"));
     }
     // Exactly representable as a count, and a thousand CPUs for decades.

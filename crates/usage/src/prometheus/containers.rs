@@ -3,8 +3,7 @@
 
 use reveille_place::Mistake;
 
-use super::series::Series;
-use super::{PERIOD, Picked, QUOTA};
+use super::series::{PERIOD, Picked, QUOTA, Series};
 use crate::Ns;
 
 /// Labels that change when a container restarts.

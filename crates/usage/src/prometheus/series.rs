@@ -7,6 +7,17 @@ use reveille_place::Mistake;
 use crate::Ns;
 use crate::valid::MAX_SPAN_NS;
 
+pub(super) const USAGE: &str = "container_cpu_usage_seconds_total";
+pub(super) const PERIODS: &str = "container_cpu_cfs_periods_total";
+pub(super) const THROTTLED: &str = "container_cpu_cfs_throttled_periods_total";
+const THROTTLED_TIME: &str = "container_cpu_cfs_throttled_seconds_total";
+pub(super) const QUOTA: &str = "container_spec_cpu_quota";
+pub(super) const PERIOD: &str = "container_spec_cpu_period";
+pub(super) const NAMES: [&str; 6] = [USAGE, PERIODS, THROTTLED, THROTTLED_TIME, QUOTA, PERIOD];
+
+/// The one series of each name, if it exists.
+pub(super) type Picked = [Option<Series>; NAMES.len()];
+
 /// One series from an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
