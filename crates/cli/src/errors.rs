@@ -50,6 +50,7 @@ pub enum CliError {
     Sweep(#[from] SweepError),
     /// What the command line asks for cannot be done, or is help.
     #[error("{}", in_one_line(_0))]
+    #[diagnostic(help("see `reveille COMMAND --help`"))]
     CommandLine(clap::Error),
     /// A policy file crashed or looped.
     #[error("{files}: {how}")]
@@ -127,10 +128,7 @@ impl CliError {
             line: place.and_then(|place| place.line),
             key: place.and_then(|place| place.key.as_deref()),
             option: self.option(),
-            fix: match self {
-                CliError::CommandLine(_) => Some("see `reveille COMMAND --help`".to_owned()),
-                _ => self.help().map(|help| help.to_string()),
-            },
+            fix: self.help().map(|help| help.to_string()),
         }
     }
 

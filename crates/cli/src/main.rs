@@ -32,15 +32,15 @@ use crate::limits::{fleet, import, plan, record, show, usage};
 fn main() -> ExitCode {
     reveille_host::cgroup::abort_at_panic();
     // Before any other set-up: the child must be single-threaded.
-    if std::env::args_os().nth(1).is_some_and(|arg| arg == reveille_host::CHILD_COMMAND) {
+    let first = std::env::args_os().nth(1);
+    let is = |command: &str| first.as_deref().is_some_and(|arg| arg == command);
+    if is(reveille_host::CHILD_COMMAND) {
         return reveille_host::child_main();
     }
-    if std::env::args_os().nth(1).is_some_and(|arg| arg == reveille_host::cgroup::TIDY_COMMAND) {
+    if is(reveille_host::cgroup::TIDY_COMMAND) {
         return reveille_host::cgroup::tidy_main();
     }
-    if let Ok(program) = std::env::current_exe() {
-        reveille_host::cgroup::tidy_with(program);
-    }
+    reveille_host::cgroup::can_tidy();
     errors::set_style();
     let args = isolated::enter().unwrap_or_else(|| std::env::args_os().collect());
     let given = help::command().try_get_matches_from(args);

@@ -205,9 +205,8 @@ impl Document {
         let field = CostModel::field(name)
             .map_err(|unknown| self.0.error::<InputError>(&key.span(), Some(name), unknown))?;
         let (value, [low, high]) = (*raw.value.get_ref(), raw.range.get_ref().0);
-        for (number, at) in
-            [(value, &raw.value.span()), (low, &raw.range.span()), (high, &raw.range.span())]
-        {
+        let (value_at, range_at) = (raw.value.span(), raw.range.span());
+        for (number, at) in [(value, &value_at), (low, &range_at), (high, &range_at)] {
             field.check(number).map_err(|error| {
                 self.wrong(at.clone(), Some(name), error.to_string(), "mend the number")
             })?;

@@ -133,18 +133,22 @@ fn several(name: &str, series: &[Series]) -> Mistake {
 
 fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     let [usage, periods, throttled, throttled_time, quota, period] = picked;
-    let since_ns = [&quota, &period].into_iter().flatten().filter_map(Series::last_change).max();
-    let counter = |series: Option<Series>| {
-        series.map(|series| series.since(since_ns.unwrap_or(0)).counter()).transpose()
-    };
-    let usage = usage.expect("`picked` refuses answers without it");
-    if let Some(since_ns) = since_ns.filter(|since| usage.readings_since(*since) < 2) {
-        let at_s = since_ns as f64 / 1e9;
-        let problem = format!("its limit changed at {at_s} s, and hardly anything follows");
-        let fix = "query a range that begins after the change, or one that ends before it";
-        return Err(Mistake::new(problem, fix));
+    let mut usage = usage.expect("`picked` refuses answers without it");
+    let [mut periods, mut throttled, mut throttled_time] = [periods, throttled, throttled_time];
+    let changed_ns = [&quota, &period].into_iter().flatten().filter_map(Series::last_change).max();
+    if let Some(changed_ns) = changed_ns {
+        let counters = [&mut periods, &mut throttled, &mut throttled_time];
+        usage.forget_before(changed_ns);
+        counters.into_iter().flatten().for_each(|series| series.forget_before(changed_ns));
+        if usage.points.len() < 2 {
+            let at_s = changed_ns as f64 / 1e9;
+            let problem = format!("its limit changed at {at_s} s, and hardly anything follows");
+            let fix = "query a range that begins after the change, or one that ends before it";
+            return Err(Mistake::new(problem, fix));
+        }
     }
-    let usage = usage.since(since_ns.unwrap_or(0)).counter()?;
+    let usage = usage.counter()?;
+    let counter = |series: Option<Series>| series.map(Series::counter).transpose();
     let (first_ns, last_ns) = usage.range();
     let step_ns = usage.step_ns();
     let mut warnings = vec![format!(
@@ -153,7 +157,7 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
          and the limits that follow are too low. `reveille record` sees both.",
         seconds(step_ns)
     )];
-    if since_ns.is_some() {
+    if changed_ns.is_some() {
         warnings.push(format!(
             "Its limit changed on the way: only the {} since then are used.",
             seconds(last_ns - first_ns)

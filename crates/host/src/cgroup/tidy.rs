@@ -4,9 +4,9 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Pid;
 
@@ -16,23 +16,24 @@ use super::remove;
 /// The first argument that makes a command run [`tidy_main`]; for internal use.
 pub const TIDY_COMMAND: &str = "__host-tidy";
 
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+/// Does this command run [`tidy_main`] for [`TIDY_COMMAND`]?
+static ABLE: AtomicBool = AtomicBool::new(false);
 
 /// The process, and this end of the socket that tells it when this process ends.
 static TIDIER: OnceLock<io::Result<(Child, UnixStream)>> = OnceLock::new();
 
-/// From its first task group on, this process has `program` beside it, which removes what a SIGKILL
-/// leaves. `program` calls [`tidy_main`] if its first argument is [`TIDY_COMMAND`].
-pub fn tidy_with(program: PathBuf) {
-    let _ = PROGRAM.set(program);
+/// From its first task group on, this process has another of its command beside it, which removes what a
+/// SIGKILL leaves. The command calls [`tidy_main`] if its first argument is [`TIDY_COMMAND`].
+pub fn can_tidy() {
+    ABLE.store(true, Ordering::Relaxed);
 }
 
 /// Before a task group is made. Without the process the next command removes what is left.
 pub(super) fn start() {
-    if let Some(program) = PROGRAM.get() {
+    if ABLE.load(Ordering::Relaxed) {
         TIDIER.get_or_init(|| {
             let (ours, theirs) = UnixStream::pair()?;
-            let mut command = Command::new(program);
+            let mut command = Command::new(std::env::current_exe()?);
             command.arg(TIDY_COMMAND).arg(std::process::id().to_string());
             command.stdin(OwnedFd::from(theirs));
             // No Ctrl-C reaches it, and it keeps no pipe open.

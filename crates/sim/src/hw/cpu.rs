@@ -134,7 +134,7 @@ pub(crate) struct Cpu {
 
     pub(crate) max_idle_balance_cost: Ns,
     pub(crate) governor: Governor,
-    /// Start of the idle task's time not counted yet.
+    /// Start of the idle task's time not counted yet; `NEVER` while a task is current.
     pub(crate) idle_task_from: Ns,
     /// Its windows of averages end so long before full multiples of their length.
     pub(crate) window_phase: Ns,

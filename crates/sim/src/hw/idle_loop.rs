@@ -36,9 +36,7 @@ impl Sim<'_> {
         c.end = NEVER;
         c.idle_from = self.now + entering;
         c.idle_accounted = c.idle_from;
-        if c.idle_task_from == NEVER {
-            c.idle_task_from = c.idle_from;
-        }
+        c.idle_task_from = c.idle_task_from.min(c.idle_from);
         c.lock.release(c.idle_from); // to the end of the switch, as in run_next()
         c.time.cost_ns += entering;
         self.measured.counters.context_switches += 1;

@@ -43,9 +43,8 @@ pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
 /// input if they do not.
 pub(super) fn summed(mut series: Vec<Series>) -> Vec<Series> {
     let cpu = |one: &Series| one.labels.get("cpu").cloned();
-    if let Some(total) = series.iter().position(|one| cpu(one).as_deref() == Some("total")) {
-        series.swap(0, total);
-        series.retain(|one| cpu(one).as_deref() == Some("total") || cpu(one).is_none());
+    if series.iter().any(|one| cpu(one).as_deref() == Some("total")) {
+        series.retain(|one| matches!(cpu(one).as_deref(), None | Some("total")));
         return series;
     }
     let container = |one: &Series| {

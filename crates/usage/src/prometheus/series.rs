@@ -45,14 +45,8 @@ impl Series {
         points.windows(2).rev().find(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1].0)
     }
 
-    pub(super) fn readings_since(&self, from_ns: Ns) -> usize {
-        self.points.iter().filter(|point| point.0 >= from_ns).count()
-    }
-
-    /// Without readings before this time.
-    pub(super) fn since(mut self, from_ns: Ns) -> Series {
+    pub(super) fn forget_before(&mut self, from_ns: Ns) {
         self.points.retain(|point| point.0 >= from_ns);
-        self
     }
 
     /// The series as a counter: a decrease is a reset to 0.

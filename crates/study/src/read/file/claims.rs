@@ -74,7 +74,7 @@ impl Document<'_> {
             ("max", &raw.max),
         ];
         let given = [given(&texts), given(&loads), given(&numbers)].concat();
-        let help = format!("such a claim has: {}", meant.join(", "));
+        let help = format!("this kind takes {}", meant.join(", "));
         self.only(given, meant, &format!("for a claim of kind `{kind}`"), &help)
     }
 
