@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     if is(reveille_host::cgroup::TIDY_COMMAND) {
         return reveille_host::cgroup::tidy_main();
     }
-    reveille_host::cgroup::can_tidy();
+    let _tidied = reveille_host::cgroup::can_tidy();
     errors::set_style();
     let args = isolated::enter().unwrap_or_else(|| std::env::args_os().collect());
     let given = help::command().try_get_matches_from(args);

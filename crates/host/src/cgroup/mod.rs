@@ -30,7 +30,7 @@ pub use phase::Phase;
 pub use remove::{abort_at_panic, remove_all};
 pub use stats::StatFiles;
 pub(crate) use stats::{added, parse as parse_stats};
-pub use tidy::{TIDY_COMMAND, can_tidy, tidy_main};
+pub use tidy::{TIDY_COMMAND, Tidied, can_tidy, tidy_main};
 
 /// The task groups of one run, as [`Groups`] describes them. Dropping it kills what still runs in
 /// them and removes them.
