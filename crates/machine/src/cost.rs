@@ -191,7 +191,7 @@ cost_model! {
     pipe_write_ns: Time, "Write of a few bytes to a pipe, without system call entry and wakeup.";
     pipe_read_ns: Time, "Read of a few bytes from a pipe that has them, without system call entry.";
     unix_send_ns: Time, "Send of a small message on a Unix stream socket, without system call entry and wakeup.";
-    unix_queued_ns: Time, "Extra of a receipt on a Unix socket for each message queued behind it: buffers that have left the caches.";
+    unix_queued_ns: Time, "Extra of a receipt on a Unix socket for each message queued behind it, if that was sent on the same core: buffers that have left its caches.";
     unix_recv_ns: Time, "Receipt of a small message that a Unix stream socket holds, without system call entry.";
     udp_send_ns: Time, "Send of a small datagram over loopback, receive softirq included up to the wakeup.";
     udp_recv_ns: Time, "Receipt of a small datagram that the socket holds, without system call entry.";

@@ -318,6 +318,52 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     }
 }
 
+/// Each buffer that a Unix socket passes on moves once, filled to the reader and empty back, also if
+/// one end handles several in a row; what they share moves once for all.
+#[test]
+fn every_buffer_moves_to_the_reader_and_back() {
+    const FARTHER_NS: u32 = 100;
+    let near = exact(machine("spr-2s56c", 1, 1, 2, 1));
+    let cost = CostModel { line_llc_ns: near.cost.line_llc_ns + FARTHER_NS, ..near.cost.clone() };
+    let far = Machine { cost, ..near.clone() };
+    let per_round = |machine: &Machine, more: usize| {
+        let text = format!(
+            "channels = {{ there = \"unix\", back = \"unix\" }}\n\
+             [[task]]\nname = \"a\"\nprogram = [{{ run = \"20us\" }}, {{ send = \"there\" }}, {}{{ recv = \"back\" }}, {{ count = 1 }}]\n\
+             [[task]]\nname = \"b\"\nprogram = [{{ recv = \"there\" }}, {{ run = \"60us\" }}, {}{{ send = \"back\" }}]\n",
+            "{ send = \"there\" }, ".repeat(more),
+            "{ recv = \"there\" }, ".repeat(more)
+        );
+        let result = run(machine, &program(&text, 1), &policy("-AUTOGROUP"), 20 * MS, 400 * MS);
+        let cost: Ns = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
+        cost as f64 / result.operations as f64
+    };
+    let slope = |more| per_round(&far, more) - per_round(&near, more);
+    let buffer = f64::from((near.cost.unix_lines - 2) * FARTHER_NS);
+    // The reader takes the first while others are being sent, in either run.
+    assert_near("three more messages", slope(6) - slope(3), 3.0 * 2.0 * buffer, 0.02);
+}
+
+/// Whoever sends to a socket while another wakes its reader waits for the lock of the wait queue.
+#[test]
+fn senders_wait_while_another_wakes_the_reader() {
+    let machine = exact(machine("spr-2s56c", 1, 1, 4, 1));
+    let cost = CostModel { ttwu_ns: 200_000, ..machine.cost.clone() };
+    let machine = Machine { cost, ..machine };
+    let per_wakeup = |kind: &str| {
+        let text = format!(
+            "channels = {{ to = \"{kind}\" }}\n\
+             [[task]]\nname = \"reader\"\nprogram = [{{ recv = \"to\" }}, {{ count = 1 }}]\n\
+             [[task]]\nname = \"sender\"\ncount = 3\nprogram = [{{ run = \"5us\" }}, {{ send = \"to\" }}]\n"
+        );
+        let result = run(&machine, &program(&text, 1), &policy(""), 20 * MS, 400 * MS);
+        result.operations as f64 / result.counters.activations as f64
+    };
+    let (pipe, unix) = (per_wakeup("pipe"), per_wakeup("unix"));
+    assert!(pipe > 20.0, "a pipe is only woken when it was empty: {pipe} messages per wakeup");
+    assert!((1.0..10.0).contains(&unix), "{unix} messages per wakeup of a socket's reader");
+}
+
 /// Two tasks that take turns leave each other's data in the cache; more of them do not.
 #[test]
 fn pairs_that_share_a_cpu_find_its_cache_cold() {

@@ -79,6 +79,7 @@ impl Sim<'_> {
             return;
         }
         let toll = self.queue_wakee(cpu, wakee, &pick, Toll::default());
+        self.reader_enqueued(cpu, wakee, toll);
         self.proceed(cpu, toll);
     }
 

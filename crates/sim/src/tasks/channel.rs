@@ -84,6 +84,13 @@ pub(crate) struct Channel {
     pub(crate) unread: u32,
     /// Its lock; the CPU that held it last has the channel's lines.
     pub(crate) lock: Lock,
+    /// Where the last message was sent, and where the last one was taken.
+    pub(crate) sender: CpuId,
+    pub(crate) receiver: CpuId,
+    /// The reader that was woken last, until it takes a message.
+    pub(crate) woken: TaskId,
+    /// Until when the wakeup of that reader holds the lock of its wait queue, once it is known.
+    pub(crate) woken_until: Ns,
     readers: Waiters,
     writers: Waiters,
     /// PIPE_WAKE_FREED (v6.14).
@@ -105,6 +112,10 @@ impl Channel {
             kind,
             unread: 0,
             lock: Lock::default(),
+            sender: CpuId(0),
+            receiver: CpuId(0),
+            woken: TaskId::NONE,
+            woken_until: 0,
             readers: Waiters::EMPTY,
             writers: Waiters::EMPTY,
             wakes_when_freed: false,

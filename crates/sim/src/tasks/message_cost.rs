@@ -18,11 +18,17 @@ pub(crate) struct MessageCost {
     pub(crate) receive_end: Ns,
     /// Part of a receipt that holds the channel's lock.
     pub(crate) receive_locked: Ns,
-    /// Extra of a receipt for each message that is still queued.
+    /// Extra of a receipt for each message that is still queued, if the core has sent it.
     pub(crate) receive_queued: Ns,
-    /// Lines besides the lock's that a message moves between CPUs, at either end.
+    /// Lines besides the lock's that a message moves between CPUs under the lock, at either end.
     pub(crate) lines: Ns,
+    /// Lines of the message's buffer, which is filled at one end and freed at the other.
+    pub(crate) buffer_lines: Ns,
 }
+
+/// Lines of a Unix socket that move under its lock: the receive queue, and the account of memory that
+/// all senders share. The rest of `unix_lines` are the message's sk_buff and data.
+const UNIX_QUEUE_LINES: u32 = 2;
 
 /// By kind of channel, and for futexes.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +54,7 @@ impl MessageCosts {
                 receive_locked: 0,
                 receive_queued: 0,
                 lines: Ns::from(lines),
+                buffer_lines: 0,
             }
         };
         let of_kind = [ChannelKind::Pipe, ChannelKind::Udp, ChannelKind::Tcp, ChannelKind::Unix]
@@ -60,10 +67,14 @@ impl MessageCosts {
                 },
                 ChannelKind::Udp => message(cost.udp_send_ns, cost.udp_recv_ns, cost.udp_lines),
                 ChannelKind::Tcp => message(cost.tcp_send_ns, cost.tcp_recv_ns, cost.tcp_lines),
-                ChannelKind::Unix => MessageCost {
-                    receive_queued: Ns::from(cost.unix_queued_ns),
-                    ..message(cost.unix_send_ns, cost.unix_recv_ns, cost.unix_lines)
-                },
+                ChannelKind::Unix => {
+                    let lines = cost.unix_lines.min(UNIX_QUEUE_LINES);
+                    MessageCost {
+                        receive_queued: Ns::from(cost.unix_queued_ns),
+                        buffer_lines: Ns::from(cost.unix_lines - lines),
+                        ..message(cost.unix_send_ns, cost.unix_recv_ns, lines)
+                    }
+                }
             });
         MessageCosts {
             of_kind,

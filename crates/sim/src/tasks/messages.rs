@@ -1,13 +1,16 @@
 //! What happens when a message is sent or taken: who is woken, in which order, and
 //! with which flags.
 
+use reveille_machine::Distance;
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId, WAKE_IN_TASK, WAKE_SYNC};
-use reveille_workload::{ChannelKind, Port};
+use reveille_workload::{ChannelKind, Op, Port};
 
+use crate::hw::cpu::{Step, Toll};
 use crate::ids::At;
 use crate::sim::Sim;
 use crate::tasks::channel::{Sent, Wakes};
+use crate::tasks::task::Place;
 use crate::tasks::work::Work;
 
 impl Sim<'_> {
@@ -30,16 +33,58 @@ impl Sim<'_> {
         }
         let (cost, copy) = (messages.of(channel.kind), messages.copy(bytes));
         let locked = c.stretch(cost.send_locked + copy);
-        let wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
+        let mut wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
+        if cost.buffer_lines > 0 {
+            wait += cost.buffer_lines * self.hw.near.line(channel.receiver, cpu);
+            channel.sender = cpu;
+        }
         (wait, copy + if t.resumed { cost.send_again } else { cost.send })
+    }
+
+    /// sock_def_readable() looks for a reader that waits, and takes the lock of its wait queue if there
+    /// is one; who wakes that reader holds this lock, and leaves it in the queue, until it has been
+    /// enqueued. Does `cpu`, which sends, have to spin so long? The send is done again after that.
+    #[cold]
+    fn waits_for_wakeup(&mut self, cpu: CpuId, index: At) -> bool {
+        let channel = &self.work.channels[index];
+        let woken = &self.tasks[channel.woken];
+        let until = if woken.place == Place::Waking {
+            // Its waker is still selecting: what follows that is known when it ends.
+            self.cpus[woken.waker_cpu].end.max(self.now) + 1
+        } else {
+            channel.woken_until
+        };
+        let spin = Toll { stall: until.saturating_sub(self.now), cost: 0 };
+        if spin.stall > 0 {
+            self.begin(cpu, Step::Op, spin, 0, None);
+        }
+        spin.stall > 0
+    }
+
+    /// `wakee`, which may have waited for a message, has been enqueued by `cpu`, which is through
+    /// with that after `toll`.
+    #[inline]
+    pub(crate) fn reader_enqueued(&mut self, cpu: CpuId, wakee: TaskId, toll: Toll) {
+        if !self.work.has_unix {
+            return;
+        }
+        if let Op::Recv { channel, .. } = *self.op(wakee) {
+            let until = self.after(cpu, toll);
+            let index = At(self.tasks[wakee].spec.channel(channel));
+            self.work.channels[index].woken_until = until;
+        }
     }
 
     /// The time of a send is over: the message is there, or the sender waits for room. Returns whether
     /// the sender proceeds at once.
     #[inline(always)]
     pub(crate) fn send(&mut self, cpu: CpuId, task: TaskId, port: Port, bytes: u32) -> bool {
+        let index = At(self.tasks[task].spec.channel(port));
+        if self.work.channels[index].woken != TaskId::NONE && self.waits_for_wakeup(cpu, index) {
+            return false;
+        }
         let t = &mut self.tasks[task];
-        let channel = &mut self.work.channels[At(t.spec.channel(port))];
+        let channel = &mut self.work.channels[index];
         match channel.send(bytes, t.slept) {
             Sent::Full => {
                 (t.resumed, t.slept) = (true, true);
@@ -53,6 +98,9 @@ impl Sim<'_> {
             Sent::Put { wakes_reader, wakes_writer } => {
                 let flags = WAKE_SYNC | in_task(channel.kind);
                 let reader = if wakes_reader { channel.wake_reader(&mut self.tasks) } else { None };
+                if let (Some(reader), ChannelKind::Unix) = (reader, channel.kind) {
+                    (channel.woken, channel.woken_until) = (reader, 0);
+                }
                 let writer = if wakes_writer { channel.wake_writer(&mut self.tasks) } else { None };
                 self.next_op(task);
                 if let (Some(_), Some(writer)) = (reader, writer) {
@@ -81,13 +129,22 @@ impl Sim<'_> {
             (&self.tasks[task], &self.cpus[cpu], &mut self.work);
         let channel = &mut channels[index];
         let cost = messages.of(channel.kind);
-        let mut work = cost.receive_end + cost.receive_queued * Ns::from(channel.unread - 1);
+        let mut work = cost.receive_end;
         if framed {
             // The call for the rest finds it there.
             work += cost.receive_begin + cost.receive_end;
         }
         let locked = c.stretch(cost.receive_locked);
-        let wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
+        let mut wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
+        if cost.buffer_lines > 0 {
+            wait += cost.buffer_lines * self.hw.near.line(channel.sender, cpu);
+            // A buffer that another core has filled comes from there, however long it has waited.
+            let from = self.hw.near.distance(channel.sender, cpu);
+            if matches!(from, Distance::Same | Distance::Smt) {
+                work += cost.receive_queued * Ns::from(channel.unread - 1);
+            }
+            (channel.receiver, channel.woken) = (cpu, TaskId::NONE);
+        }
         let received = channel.receive(t.slept);
         if !discard {
             work += messages.copy(received.bytes);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use reveille_machine::Machine;
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId, Tunables, bits};
-use reveille_workload::{Op, Program, TaskSpec};
+use reveille_workload::{ChannelKind, Op, Program, TaskSpec};
 
 use crate::tasks::channel::Channel;
 use crate::tasks::code::Code;
@@ -22,6 +22,8 @@ pub(crate) struct Work<'a> {
     pub(crate) code: &'a Code,
     pub(crate) messages: MessageCosts,
     pub(crate) channels: IdVec<At, Channel>,
+    /// Some channel is a Unix socket.
+    pub(crate) has_unix: bool,
     /// Head of each list that tasks join.
     pub(crate) lists: Vec<TaskId>,
     mutexes: Vec<Mutex>,
@@ -61,6 +63,7 @@ impl<'a> Work<'a> {
             code,
             messages: MessageCosts::new(&machine.cost),
             channels,
+            has_unix: program.channels.contains(&ChannelKind::Unix),
             lists: vec![TaskId::NONE; program.n_lists as usize],
             mutexes: vec![Mutex::default(); program.n_locks as usize],
             gate: Gate::new(program),
