@@ -34,7 +34,7 @@ impl Sim<'_> {
         let (cost, copy) = (messages.of(channel.kind), messages.copy(bytes));
         let locked = c.stretch(cost.send_locked + copy);
         let mut wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
-        if cost.buffer_lines > 0 {
+        if channel.kind == ChannelKind::Unix {
             wait += cost.buffer_lines * self.hw.near.line(channel.receiver, cpu);
             channel.sender = cpu;
         }
@@ -136,7 +136,7 @@ impl Sim<'_> {
         }
         let locked = c.stretch(cost.receive_locked);
         let mut wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
-        if cost.buffer_lines > 0 {
+        if channel.kind == ChannelKind::Unix {
             wait += cost.buffer_lines * self.hw.near.line(channel.sender, cpu);
             // A buffer that another core has filled comes from there, however long it has waited.
             let from = self.hw.near.distance(channel.sender, cpu);
