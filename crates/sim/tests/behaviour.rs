@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{MS, assert_near, catalogue, exact, machine, policy, program, run};
+use common::{
+    MS, assert_near, catalogue, cost_ns, exact, machine, policy, program, run, with_costs,
+};
 use reveille_machine::{CostModel, Machine};
 use reveille_measure::Ns;
 use reveille_workload::Program;
@@ -274,8 +276,7 @@ fn a_switch_holds_the_runqueue_lock() {
          [[task]]\nname = \"c\"\nprogram = [{ recv = \"other\" }]\n";
     let waits = |switch_idle_ns| {
         let machine = exact(machine("spr-2s56c", 1, 1, 2, 1));
-        let cost = CostModel { switch_idle_ns, ..machine.cost.clone() };
-        let machine = Machine { cost, ..machine };
+        let machine = with_costs(machine, |cost| cost.switch_idle_ns = switch_idle_ns);
         let result = run(
             &machine,
             &program(text, 1),
@@ -296,8 +297,7 @@ fn a_switch_holds_the_runqueue_lock() {
 fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     const FARTHER_NS: u32 = 100;
     let near = exact(machine("spr-2s56c", 1, 1, 2, 1));
-    let cost = CostModel { line_llc_ns: near.cost.line_llc_ns + FARTHER_NS, ..near.cost.clone() };
-    let far = Machine { cost, ..near.clone() };
+    let far = with_costs(near.clone(), |cost| cost.line_llc_ns += FARTHER_NS);
     let text = "channels = { there = \"pipe\", back = \"pipe\" }\n\
          [[task]]\nname = \"a\"\nprogram = [{ run = \"20us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
          [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"20us\" }, { send = \"back\" }]\n";
@@ -310,8 +310,7 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     ] {
         let cost = |machine: &Machine| {
             let result = run(machine, &program(text, 1), &policy(edits), 20 * MS, 200 * MS);
-            let cost: Ns = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
-            cost as f64 / result.counters.activations as f64
+            cost_ns(&result) / result.counters.activations as f64
         };
         let more = cost(&far) - cost(&near);
         assert_near(edits, more, f64::from(lines * FARTHER_NS), 0.02);
@@ -324,8 +323,7 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
 fn every_buffer_moves_to_the_reader_and_back() {
     const FARTHER_NS: u32 = 100;
     let near = exact(machine("spr-2s56c", 1, 1, 2, 1));
-    let cost = CostModel { line_llc_ns: near.cost.line_llc_ns + FARTHER_NS, ..near.cost.clone() };
-    let far = Machine { cost, ..near.clone() };
+    let far = with_costs(near.clone(), |cost| cost.line_llc_ns += FARTHER_NS);
     let per_round = |machine: &Machine, more: usize| {
         let text = format!(
             "channels = {{ there = \"unix\", back = \"unix\" }}\n\
@@ -335,8 +333,7 @@ fn every_buffer_moves_to_the_reader_and_back() {
             "{ recv = \"there\" }, ".repeat(more)
         );
         let result = run(machine, &program(&text, 1), &policy("-AUTOGROUP"), 20 * MS, 400 * MS);
-        let cost: Ns = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
-        cost as f64 / result.operations as f64
+        cost_ns(&result) / result.operations as f64
     };
     let slope = |more| per_round(&far, more) - per_round(&near, more);
     let buffer = f64::from((near.cost.unix_lines - 2) * FARTHER_NS);
@@ -344,12 +341,11 @@ fn every_buffer_moves_to_the_reader_and_back() {
     assert_near("three more messages", slope(6) - slope(3), 3.0 * 2.0 * buffer, 0.02);
 }
 
-/// Whoever sends to a socket while another wakes its reader waits for the lock of the wait queue.
+/// A task that sends to a socket while another one wakes the reader waits until that wakeup is over.
 #[test]
 fn senders_wait_while_another_wakes_the_reader() {
     let machine = exact(machine("spr-2s56c", 1, 1, 4, 1));
-    let cost = CostModel { ttwu_ns: 200_000, ..machine.cost.clone() };
-    let machine = Machine { cost, ..machine };
+    let machine = with_costs(machine, |cost| cost.ttwu_ns = 200_000);
     let per_wakeup = |kind: &str| {
         let text = format!(
             "channels = {{ to = \"{kind}\" }}\n\
@@ -370,11 +366,9 @@ fn pairs_that_share_a_cpu_find_its_cache_cold() {
     const REFILL_NS: u32 = 1000;
     let cost = |cold_shared_ns, n| {
         let machine = exact(machine("spr-2s56c", 1, 1, 1, 1));
-        let cost = CostModel { cold_shared_ns, ..machine.cost.clone() };
-        let machine = Machine { cost, ..machine };
+        let machine = with_costs(machine, |cost| cost.cold_shared_ns = cold_shared_ns);
         let result = run(&machine, &pairs("pipe", n), &policy(""), 20 * MS, 100 * MS);
-        let cost: Ns = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
-        cost as f64 / result.counters.context_switches as f64
+        cost_ns(&result) / result.counters.context_switches as f64
     };
     assert_eq!(cost(0, 1), cost(REFILL_NS, 1));
     let more = cost(REFILL_NS, 4) - cost(0, 4);

@@ -6,8 +6,10 @@
 
 mod common;
 
-use common::{MS, assert_near, catalogue, exact, machine, policy, program, run};
-use reveille_machine::{CostModel, Machine};
+use common::{
+    MS, assert_near, catalogue, cost_ns, exact, machine, policy, program, run, with_costs,
+};
+use reveille_machine::Machine;
 use reveille_measure::RunResult;
 use reveille_workload::Program;
 
@@ -37,9 +39,7 @@ fn pair() -> Program {
 
 /// The machine with longer critical sections of the queue's lock.
 fn longer(base: &Machine) -> Machine {
-    let cost =
-        CostModel { swqueue_hold_ns: base.cost.swqueue_hold_ns + LONGER_NS, ..base.cost.clone() };
-    Machine { cost, ..base.clone() }
+    with_costs(base.clone(), |cost| cost.swqueue_hold_ns += LONGER_NS)
 }
 
 /// A wakee that waits behind another task is pulled by the next CPU that runs dry; new-idle
@@ -107,8 +107,7 @@ fn a_preemption_takes_the_lock_twice_where_every_enqueue_appends() {
         "[[task]]\nname = \"s\"\ncount = 4\nprogram = [{ run = \"100us\" }, { count = 1 }]\n";
     let kernel_ns = |machine: &Machine, edits| {
         let result = run(machine, &program(text, 1), &policy(edits), 20 * MS, 1000 * MS);
-        let cost: u64 = result.cpus.iter().map(|cpu| cpu.cost_ns).sum();
-        cost as f64 / result.counters.context_switches as f64
+        cost_ns(&result) / result.counters.context_switches as f64
     };
     let more = |edits| kernel_ns(&longer(&base), edits) - kernel_ns(&base, edits);
     assert!(more(FORMS[2]).abs() < 20.0, "{}", more(FORMS[2]));

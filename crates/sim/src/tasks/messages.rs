@@ -41,9 +41,9 @@ impl Sim<'_> {
         (wait, copy + if t.resumed { cost.send_again } else { cost.send })
     }
 
-    /// sock_def_readable() looks for a reader that waits, and takes the lock of its wait queue if there
-    /// is one; who wakes that reader holds this lock, and leaves it in the queue, until it has been
-    /// enqueued. Does `cpu`, which sends, have to spin so long? The send is done again after that.
+    /// sock_def_readable() takes the lock of the wait queue if a reader is in it. The waker of that
+    /// reader holds the lock, and leaves the reader in the queue, until it has enqueued it. Does `cpu`,
+    /// which sends, spin until then? The send is done again afterwards.
     #[cold]
     fn waits_for_wakeup(&mut self, cpu: CpuId, index: At) -> bool {
         let channel = &self.work.channels[index];
@@ -70,8 +70,10 @@ impl Sim<'_> {
         }
         if let Op::Recv { channel, .. } = *self.op(wakee) {
             let until = self.after(cpu, toll);
-            let index = At(self.tasks[wakee].spec.channel(channel));
-            self.work.channels[index].woken_until = until;
+            let channel = &mut self.work.channels[At(self.tasks[wakee].spec.channel(channel))];
+            if channel.woken == wakee {
+                channel.woken_until = until;
+            }
         }
     }
 

@@ -20,8 +20,20 @@ pub fn machine(preset: &str, sockets: u32, llcs: u32, cores: u32, threads: u32) 
 /// The machine, but equal work always takes equal time. The plausible range of
 /// `noise` excludes that, so the plain number is set.
 pub fn exact(machine: Machine) -> Machine {
-    let cost = CostModel { noise: 0.0, speed: 1.0, all_core_clock: 1.0, ..machine.cost };
-    Machine { cost, ..machine }
+    with_costs(machine, |cost| {
+        (cost.noise, cost.speed, cost.all_core_clock) = (0.0, 1.0, 1.0);
+    })
+}
+
+/// The machine with other constants.
+pub fn with_costs(mut machine: Machine, set: impl FnOnce(&mut CostModel)) -> Machine {
+    set(&mut machine.cost);
+    machine
+}
+
+/// Time of all CPUs that the kernel and its waits took.
+pub fn cost_ns(result: &RunResult) -> f64 {
+    result.cpus.iter().map(|cpu| cpu.cost_ns).sum::<Ns>() as f64
 }
 
 /// The v6.2 baseline with edits, if any.
