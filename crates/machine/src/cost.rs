@@ -161,6 +161,7 @@ cost_model! {
     cold_socket_ns: Time, "Cache refill of a task with a small working set that last ran under another cache of this socket.";
     cold_remote_ns: Time, "Cache refill of a task with a small working set that last ran on another socket.";
     cold_shared_ns: Time, "Cache refill of a task per switch to other tasks since its CPU last ran it, from the second switch to the seventh: two tasks that take turns pay none.";
+    wakee_lines: Count, "Cache lines of a wakee (its lock, state and CPU, its entity) that the waker takes from where the wakee last ran.";
     handoff_lines: Count, "Cache lines (task, entity, wait queue) that a wakee pulls in when it runs on another CPU than its waker.";
     pipe_lines: Count, "Cache lines besides its lock (head and tail, descriptor, data) that a pipe moves to the CPU that writes or reads next, less those whose transfers overlap.";
     unix_lines: Count, "The same of a Unix socket.";

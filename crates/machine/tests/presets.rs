@@ -130,7 +130,8 @@ fn parts_add_up_to_spread_round_trips() {
             + cost.enqueue_ns
             + cost.switch_idle_ns;
         // Both ends of the message take the channel and its lock.
-        let lines = cost.handoff_lines + 2 * (cost.tcp_lines + 1) + cost.remote_enqueue_lines + 1;
+        let task = cost.wakee_lines + cost.handoff_lines;
+        let lines = task + 2 * (cost.tcp_lines + 1) + cost.remote_enqueue_lines + 1;
         let ns =
             f64::from(software) / cost.speed + f64::from(lines * cost.line_llc_ns + c1.exit_ns);
         2.0 * ns

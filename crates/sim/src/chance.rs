@@ -21,7 +21,7 @@ impl Chance {
             return ns;
         }
         let random = ((self.random.bits() >> 32) * (2 * self.noise)) >> 32;
-        ns * (1024 - self.noise + random) / 1024
+        (ns * (1024 - self.noise + random) + 512) / 1024
     }
 
     /// Uniform in `0..limit`; 0 if `limit` is 0.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{
-    MS, assert_near, catalogue, cost_ns, exact, machine, policy, program, run, with_costs,
+    MS, assert_near, baseline, catalogue, cost_ns, exact, machine, policy, program, run, with_costs,
 };
 use reveille_machine::{CostModel, Machine};
 use reveille_measure::Ns;
@@ -301,7 +301,8 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
     let text = "channels = { there = \"pipe\", back = \"pipe\" }\n\
          [[task]]\nname = \"a\"\nprogram = [{ run = \"20us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
          [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"20us\" }, { send = \"back\" }]\n";
-    let message = 2 + near.cost.handoff_lines + 2 * (near.cost.pipe_lines + 1);
+    let wakee = near.cost.wakee_lines + near.cost.handoff_lines;
+    let message = 2 + wakee + 2 * (near.cost.pipe_lines + 1);
     for (edits, lines) in [
         // The list's head and the pending flag.
         ("-AUTOGROUP", message + 2),
@@ -461,4 +462,17 @@ fn receivers_of_one_channel_all_take_part() {
     let result = run(&machine, &program(text, 1), &policy(""), 20 * MS, 200 * MS);
     // Two receivers keep up with one sender; a single one would not.
     assert_near("messages", result.operations as f64, 2000.0, 0.05);
+}
+
+/// One CPU balances for all tickless ones, and a wakeup ends that between two of them, however long all
+/// of them take.
+#[test]
+fn a_wakeup_ends_balancing_for_tickless_cpus() {
+    let machine = exact(machine("spr-2s56c", 16, 4, 64, 2));
+    let text = "channels = { x = \"tcp\" }\n\
+         [[task]]\nname = \"a\"\nprogram = [{ send = \"x\", bytes = 16384 }]\n\
+         [[task]]\nname = \"b\"\nprogram = [{ recv = \"x\" }, { count = 1 }]\n";
+    let result = run(&machine, &program(text, 1), &baseline("v6.12"), 100 * MS, 20 * MS);
+    assert!(result.operations > 3000, "{} messages", result.operations);
+    assert!(result.wakeup_latency.max() < MS, "{} ns", result.wakeup_latency.max());
 }

@@ -182,11 +182,12 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             0..=5
         )
         .prop_map(|forms| policy(&format!("+SWQUEUE {}", forms.join(" ")))),
-        prop::sample::subsequence(FEATURES.iter().map(|f| f.name).collect::<Vec<_>>(), 1..=n)
-            .prop_map(|names| {
-                let on = policy("").names();
-                let sign = |name: &&str| if on.contains(name) { '-' } else { '+' };
-                policy(&names.iter().map(|n| format!("{}{n} ", sign(n))).collect::<String>())
+        // Also those that edits may not make.
+        prop::sample::subsequence(FEATURES.iter().map(|f| f.bit).collect::<Vec<_>>(), 1..=n)
+            .prop_map(|bits| {
+                let base = policy("");
+                let features = bits.iter().fold(base.features, |features, bit| features ^ bit);
+                Policy { edits: format!("^{features:x}"), features, ..base }
             }),
     ]
 }

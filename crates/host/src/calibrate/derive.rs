@@ -315,18 +315,19 @@ fn interrupts(
         found.measured("irq_ns", handler - clock, &how);
     }
     let line = found.now(idle_states::line_key(place));
+    let lines = |of: &str| found.now(&format!("{of}_lines")).mid;
     let (call, rest, how) = if idle_polls {
         let here = figures.get("futex_wake_call_same");
         // The lock has a line of its own.
-        let rest = here.map(|here| here + line * (1.0 + found.now("remote_enqueue_lines").mid));
-        let how = "futex_wake_call_same and 1 + remote_enqueue_lines lines";
+        let rest = here.map(|here| here + line * (1.0 + lines("wakee") + lines("remote_enqueue")));
+        let how = "futex_wake_call_same and 1 + wakee_lines + remote_enqueue_lines lines";
         (format!("wake_busy_{place}_call"), rest, how)
     } else {
         let parts = ["syscall_ns", "futex_wake_ns", "ttwu_ns", "wakelist_ns"];
         let rest = parts.iter().fold(Value::exact(0.0), |sum, key| sum + found.now(key))
             + found.now("line_llc_ns") * LOOKED_ACROSS
-            + line * WAKE_LIST_LINES;
-        let how = "syscall, futex_wake, ttwu, 2 line_llc, wakelist and 2 lines";
+            + line * (WAKE_LIST_LINES + lines("wakee"));
+        let how = "syscall, futex_wake, ttwu, 2 line_llc, wakelist and 2 + wakee_lines lines";
         (format!("wake_idle_{place}_20us_call"), Some(rest), how)
     };
     match figures.get(&call).zip(rest) {

@@ -25,10 +25,11 @@ const EXIT: f64 = 3_000.0;
 const UNIX_SEND: f64 = 400.0;
 const UNIX_RECV: f64 = 390.0;
 const UNIX_QUEUED: f64 = 4.0;
-/// Lines of the default: a wakee's, a channel's with its lock, and a runqueue's with its lock.
-const HANDOFF: f64 = 6.0 * LINE;
+/// Lines of the default: a wakee's that its waker takes, and it itself, a channel's with its lock, and a runqueue's with its lock.
+const WAKEE: f64 = 2.0 * LINE;
+const HANDOFF: f64 = 4.0 * LINE;
 const CHANNEL: f64 = (1.0 + 3.0) * LINE;
-const REMOTE_ENQUEUE: f64 = (1.0 + 5.0) * LINE;
+const REMOTE_ENQUEUE: f64 = (1.0 + 10.0) * LINE;
 
 fn host(kernel: &str) -> Host {
     Host {
@@ -71,7 +72,7 @@ fn figures(delayed: bool) -> Vec<Measurement> {
     let pipe = 2.0 * SYSCALL + WRITE + READ + path;
     let futex = 2.0 * SYSCALL + FUTEX_WAKE + FUTEX_WAIT + path;
     // Two looks, and two lines of the wake list.
-    let queued = TTWU + 2.0 * LINE + WAKE_LIST + 2.0 * LINE;
+    let queued = WAKEE + TTWU + 2.0 * LINE + WAKE_LIST + 2.0 * LINE;
     let across = queued + FLIGHT + EXIT + ENQUEUE + LEVEL + SWITCH_IDLE + HANDOFF;
     let wake = across + SYSCALL + FUTEX_WAKE;
     let send = SYSCALL + FUTEX_WAKE + queued;
@@ -277,7 +278,7 @@ fn a_drivers_states_are_measured_where_a_sleep_reaches_them() {
             "wake_busy_llc_call" => unreachable!(),
             _ => m,
         })
-        .chain([figure("wake_busy_llc_call", 600.0 + REMOTE_ENQUEUE + 150.0)])
+        .chain([figure("wake_busy_llc_call", 600.0 + WAKEE + REMOTE_ENQUEUE + 150.0)])
         .collect();
     let found = derive(base, &host, &PAIRS, &figures).machine;
     let exits: Vec<_> = found.idle.iter().map(|s| (s.name.as_str(), s.exit_ns)).collect();

@@ -124,7 +124,7 @@ fn lightest(
     let known = found.now("ttwu_ns")
         + found.now("line_llc_ns") * LOOKED_ACROSS
         + found.now("wakelist_ns")
-        + line * (WAKE_LIST_LINES + found.now("handoff_lines").mid)
+        + line * (WAKE_LIST_LINES + found.now("wakee_lines").mid + found.now("handoff_lines").mid)
         + kick
         + found.now("enqueue_ns")
         + found.now("group_level_ns") * grouped
@@ -143,7 +143,7 @@ fn lightest(
     let how = format!(
         "mean of futex_hop_{place} and pipe_hop_{place}, each less its send and half its receipt \
          (by pipe also 2 x (1 + pipe_lines) lines), \
-         ttwu, 2 line_llc, wakelist, 2 + handoff_lines lines, {told}, enqueue{}, switch_idle",
+         ttwu, 2 line_llc, wakelist, 2 + wakee_lines + handoff_lines lines, {told}, enqueue{}, switch_idle",
         if grouped > 0.0 { ", group_level" } else { "" }
     );
     Some((Value::between(futex, pipe), how))

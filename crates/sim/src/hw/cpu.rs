@@ -85,10 +85,10 @@ pub(crate) struct Cpu {
     pub(crate) ipi_at: Ns,
     pub(crate) step: Step,
     pub(crate) need_resched: bool,
-    /// A NOHZ balance request is pending here.
-    pub(crate) nohz_kick: bool,
     /// Switches to a task, for the age of what a task left in the caches.
     pub(crate) switches: u32,
+    /// 1 more than the tickless CPUs that it has balanced for in a NOHZ balance; 0 if it does none.
+    pub(crate) nohz_next: u32,
     /// Siblings that are not idle.
     pub(crate) busy_siblings: u8,
     /// A task has joined or left the averages since the report.
@@ -154,7 +154,7 @@ impl Cpu {
             tick_at: NEVER,
             ipi_at: NEVER,
             need_resched: false,
-            nohz_kick: false,
+            nohz_next: 0,
             rq,
             lock: Lock::default(),
             wake_list: Vec::new(),

@@ -63,6 +63,7 @@ pub(crate) struct Near {
     transfer: Transfer,
     cold: [Ns; 6],
     cold_shared: Ns,
+    wakee_lines: Ns,
     handoff_lines: Ns,
     remote_enqueue_lines: Ns,
 }
@@ -83,6 +84,7 @@ impl Near {
                 Ns::from(cost.cold_remote_ns),
             ],
             cold_shared: Ns::from(cost.cold_shared_ns),
+            wakee_lines: Ns::from(cost.wakee_lines),
             handoff_lines: Ns::from(cost.handoff_lines),
             remote_enqueue_lines: Ns::from(cost.remote_enqueue_lines),
         }
@@ -132,6 +134,12 @@ impl Near {
     #[inline]
     pub(crate) fn cold_shared(&self, switches: u32) -> Ns {
         self.cold_shared * Ns::from(switches.saturating_sub(2).min(COLD_AFTER))
+    }
+
+    /// Transfer to the waker, `by`, of the lines of a wakee that last ran on `on`.
+    #[inline]
+    pub(crate) fn wakee(&self, on: CpuId, by: CpuId) -> Ns {
+        self.wakee_lines * self.line(on, by)
     }
 
     /// Transfer of the task's, wait queue's and message's lines from the waker to a wakee on `to`.

@@ -103,14 +103,19 @@ impl Sim<'_> {
         self.replan(cpu);
     }
 
-    /// After the idle exit: interrupts first, then the wake list, then the runqueue.
+    /// After the idle exit: interrupts first, then the wake list, then a NOHZ balance or the runqueue.
     pub(crate) fn idle_exit(&mut self, cpu: CpuId) {
         let mut toll = self.serve_interrupts(cpu);
         if self.drains_unseen(cpu) {
+            self.cpus[cpu].nohz_next = 0;
             self.drain_begins(cpu, toll);
             return;
         }
         toll += self.drain_wake_list(cpu);
+        if self.nohz_balance(cpu, &mut toll) {
+            self.begin(cpu, Step::IdleExit, toll, 0, None);
+            return;
+        }
         self.cpus[cpu].need_resched = false;
         self.run_next(cpu, None, toll);
     }

@@ -41,7 +41,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Processes timers that have fired here, and a NOHZ balance request.
+    /// Processes timers that have fired here.
     pub(crate) fn serve_interrupts(&mut self, cpu: CpuId) -> Toll {
         let mut toll = Toll::default();
         if !self.cpus[cpu].fired.is_empty() {
@@ -51,9 +51,6 @@ impl Sim<'_> {
                 toll += self.wake_from_timer(cpu, task);
             }
             self.cpus[cpu].fired = fired;
-        }
-        if std::mem::take(&mut self.cpus[cpu].nohz_kick) {
-            toll += Toll::cost(Ns::from(self.hw.cost.irq_ns) + self.nohz_balance(cpu));
         }
         toll
     }

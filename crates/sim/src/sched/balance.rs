@@ -162,7 +162,7 @@ impl Sim<'_> {
         }
         let Some(sleeper) = self.balancer.sleepers.first() else { return 0 };
         self.balancer.nohz_next_ns = self.now + self.rules.tick_ns;
-        self.cpus[sleeper].nohz_kick = true;
+        self.cpus[sleeper].nohz_next = 1;
         let toll: Toll = self.kick_idle(cpu, sleeper, 0);
         toll.stall + toll.cost
     }
@@ -183,28 +183,38 @@ impl Sim<'_> {
         busy > 1
     }
 
-    /// _nohz_idle_balance() on `cpu`, for every tickless idle CPU. Returns its duration.
-    pub(crate) fn nohz_balance(&mut self, cpu: CpuId) -> Ns {
-        let mut cost = 0;
+    /// _nohz_idle_balance() on `cpu`, which has no task: the passes of the next tickless CPU that any is
+    /// due for, on top of `toll`. Like need_resched() there, a wakeup ends it between two CPUs. Does it
+    /// go on?
+    pub(crate) fn nohz_balance(&mut self, cpu: CpuId, toll: &mut Toll) -> bool {
         let n = self.cpus.len();
-        for offset in 1..=n {
-            let idle = CpuId::at((cpu.index() + offset) % n);
+        let mut next = std::mem::take(&mut self.cpus[cpu].nohz_next);
+        if next == 0 || self.world.nr_running(cpu) > 0 {
+            return false;
+        }
+        if next == 1 {
+            toll.cost += Ns::from(self.hw.cost.irq_ns);
+        }
+        while next as usize <= n {
+            let idle = CpuId::at((cpu.index() + next as usize) % n);
+            next += 1;
             let own = idle == cpu;
             if !own && !self.balancer.sleepers.contains(idle) {
                 continue;
             }
             self.advance_cpu(idle);
             self.publish_load(idle);
-            cost += self.rebalance(idle, Kind::Idle);
+            let cost = self.rebalance(idle, Kind::Idle);
+            toll.cost += cost;
             if !own && !self.cpus[idle].rq.is_empty() {
-                let toll = self.kick_idle(cpu, idle, cost);
-                cost += toll.stall + toll.cost;
+                *toll += self.kick_idle(cpu, idle, cost);
             }
-            if self.world.nr_running(cpu) > 0 {
-                break;
+            if cost > 0 && !own {
+                self.cpus[cpu].nohz_next = next;
+                return true;
             }
         }
-        cost
+        false
     }
 
     /// After collecting a whole LLC's statistics: updates how far SIS_UTIL may search, from the

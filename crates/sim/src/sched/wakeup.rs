@@ -144,7 +144,10 @@ impl Sim<'_> {
         // then the wakeup needs the lines anyhow. A search of another LLC reads what that shares.
         let looked = u64::from(pick.tested) * Ns::from(cost.line_llc_ns)
             + u64::from(pick.far_llcs) * Ns::from(cost.line_socket_ns);
-        let mut toll = Toll::cost(Ns::from(cost.ttwu_ns) + self.walk(pick) + looked);
+        let mut toll = Toll {
+            stall: self.hw.near.wakee(self.tasks[wakee].warm_cpu, cpu),
+            cost: Ns::from(cost.ttwu_ns) + self.walk(pick) + looked,
+        };
         if reads_idle_cores(pick.rule())
             && self.world.smt_active()
             && self.rules.tunables.notes_idle_cores()
@@ -177,11 +180,12 @@ impl Sim<'_> {
         c.sis_search += 1;
         c.sis_scanned += 1;
         // A cache with one CPU has no domain to search.
-        if reads_idle_cores(pick.rule()) && self.world.llc_weight(self.hw.near.llc(pick.target)) > 1
-        {
+        let rule = pick.rule();
+        let searches = reads_idle_cores(rule) || rule == Rule::OwnBusy || pick.searched > 0;
+        if searches && self.world.llc_weight(self.hw.near.llc(pick.target)) > 1 {
             c.sis_domain_search += 1;
             c.sis_scanned += u64::from(pick.siblings) + u64::from(pick.searched);
-            c.sis_failed += u64::from(pick.rule() == Rule::Target);
+            c.sis_failed += u64::from(matches!(rule, Rule::Target | Rule::OwnBusy));
         }
         if pick.search() {
             c.idle_searches += 1;

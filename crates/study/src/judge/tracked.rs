@@ -25,18 +25,18 @@ pub(super) struct Class {
 #[rustfmt::skip]
 pub(super) const CLASSES: [[Class; 3]; 3] = [
     [
-        Class { rows: 168, hits: 93, null_hits: 92, ratios: (0.894, 1.208) },
-        Class { rows: 13, hits: 5, null_hits: 8, ratios: (0.871, 1.125) },
-        Class { rows: 21, hits: 6, null_hits: 11, ratios: (0.834, 1.169) },
+        Class { rows: 155, hits: 89, null_hits: 91, ratios: (0.882, 1.195) },
+        Class { rows: 21, hits: 9, null_hits: 9, ratios: (0.851, 1.199) },
+        Class { rows: 29, hits: 10, null_hits: 12, ratios: (0.839, 1.236) },
     ],
     [
-        Class { rows: 207, hits: 112, null_hits: 109, ratios: (0.788, 1.149) },
-        Class { rows: 25, hits: 10, null_hits: 11, ratios: (0.925, 1.145) },
-        Class { rows: 14, hits: 8, null_hits: 3, ratios: (0.982, 3.010) },
+        Class { rows: 215, hits: 107, null_hits: 110, ratios: (0.797, 1.145) },
+        Class { rows: 24, hits: 11, null_hits: 10, ratios: (0.958, 1.226) },
+        Class { rows: 11, hits: 9, null_hits: 0, ratios: (1.385, 2.973) },
     ],
     [
-        Class { rows: 475, hits: 354, null_hits: 359, ratios: (0.920, 1.083) },
-        Class { rows: 32, hits: 22, null_hits: 7, ratios: (0.986, 1.259) },
-        Class { rows: 18, hits: 15, null_hits: 1, ratios: (1.113, 1.443) },
+        Class { rows: 484, hits: 355, null_hits: 363, ratios: (0.918, 1.081) },
+        Class { rows: 22, hits: 18, null_hits: 7, ratios: (0.938, 1.143) },
+        Class { rows: 20, hits: 19, null_hits: 0, ratios: (1.182, 1.442) },
     ],
 ];
