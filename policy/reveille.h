@@ -35,9 +35,9 @@ POLICY_INLINE struct policy_pick reveille_select(struct world *w, const struct p
 POLICY_INLINE bool reveille_look(const struct world *w, u32 cpu, struct policy_pick *pick)
 {
 	pick->search = 1;
-	pick->searched++;
+	pick->searched += pick->searched < 0xffff;
 	if (world_llc(w, cpu) != world_llc(w, pick->target))
-		pick->far++;
+		pick->far += pick->far < 0xffff;
 	return world_usable(w, cpu);
 }
 

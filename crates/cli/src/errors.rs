@@ -113,6 +113,15 @@ impl CliError {
         }
     }
 
+    /// The policy file that ended the run, if there was only one.
+    fn policy_file(&self) -> Option<&str> {
+        match self {
+            CliError::PolicyEnded { files, .. } => Some(files).filter(|f| !f.contains(", ")),
+            _ => None,
+        }
+        .map(String::as_str)
+    }
+
     /// For programs, which set `REVEILLE_ERRORS=json`.
     fn told(&self) -> Told<'_> {
         let place = self.input().and_then(InputError::place);
@@ -124,7 +133,7 @@ impl CliError {
                 _ if self.exit_code() == ExitCode::from(WRONG_INPUT) => "input",
                 _ => "run",
             },
-            file: place.map(|place| &*place.file),
+            file: place.map(|place| &*place.file).or(self.policy_file()),
             line: place.and_then(|place| place.line),
             key: place.and_then(|place| place.key.as_deref()),
             option: self.option(),

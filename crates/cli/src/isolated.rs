@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, SystemTime};
 
-use reveille_host::HostError;
+use reveille_host::{HostError, end_at_faults};
 use reveille_policy::{Draft, PolicyFile};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group,
@@ -58,6 +58,7 @@ pub fn enter() -> Option<Vec<OsString>> {
         parent,
         files: Mutex::default(),
     });
+    end_at_faults();
     spawn(|| watch(child));
     Some(std::iter::once(program).chain(args).collect())
 }
@@ -188,8 +189,8 @@ fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
     }
     let (how, help) = match signal {
         Some(Signal::SEGV | Signal::BUS) => (
-            "it read or wrote memory that is not there (SIGSEGV)",
-            "`waker` and world_curr() are null for the idle task: test them first",
+            "it read or wrote memory that is not there, or its calls never end (SIGSEGV)",
+            "`waker` and world_curr() are null for the idle task: test them first; bound recursion",
         ),
         Some(Signal::FPE) => ("it divided by zero (SIGFPE)", "test the divisor first"),
         Some(Signal::ILL | Signal::TRAP) => (
@@ -198,8 +199,8 @@ fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
         ),
         Some(Signal::KILL) => ("its run was killed (SIGKILL)", "free memory, and try again"),
         None | Some(Signal::ABORT) => (
-            "its run broke down: it wrote over the simulator's memory, or its calls never end",
-            "write only through the functions of docs/policy.md, and bound recursion",
+            "its run broke down: it wrote over the simulator's memory",
+            "write only through the functions of docs/policy.md",
         ),
         Some(_) => ("a signal ended its run", "try again"),
     };

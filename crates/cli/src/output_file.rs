@@ -184,9 +184,10 @@ impl Mark {
                 file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (now.dev(), now.ino()))
             });
             if same {
-                file.set_len(0)?;
-                writeln!(file, "{}", std::process::id())?;
-                return Ok(Ok(Mark { path: path.to_owned(), file }));
+                let mut mark = Mark { path: path.to_owned(), file };
+                mark.file.set_len(0)?;
+                writeln!(mark.file, "{}", std::process::id())?;
+                return Ok(Ok(mark));
             }
         }
     }

@@ -81,6 +81,23 @@ pub mod bits {
 }
 pub use bits::FEATURES;
 
+/// All of these bits.
+macro_rules! all {
+    ($($name:ident)*) => { 0 $(| bits::$name)* };
+}
+
+/// Features that change nothing without another one.
+const NEEDS: &[(u64, u64)] = &[
+    (all!(SWQUEUE_NEWIDLE SWQUEUE_SKIP_IDLE SWQUEUE_SHARD SWQUEUE_ENQUEUE), bits::SWQUEUE),
+    (all!(SIS_NODE_LIMIT SIS_NODE_TOPOEXT), bits::SIS_NODE),
+    (all!(PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE SLICE_PROTECT), bits::EEVDF),
+    (bits::DELAY_ZERO, bits::DELAY_DEQUEUE),
+    (bits::SIS_AGE, bits::SIS_PROP),
+    (bits::SIS_LIMITED_CORES, bits::SIS_UTIL),
+    (bits::WA_BIAS, bits::WA_WEIGHT),
+    (bits::RECENT_PREV, bits::RECENT_USED_CPU),
+];
+
 /// A kernel release as a set of features.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline {
@@ -90,11 +107,6 @@ pub struct Baseline {
     pub about: &'static str,
     /// Features that are on.
     pub features: u64,
-}
-
-/// All of these bits.
-macro_rules! all {
-    ($($name:ident)*) => { 0 $(| bits::$name)* };
 }
 
 /// What every CFS baseline has.
@@ -242,7 +254,7 @@ impl Policy {
     ///
     /// # Errors
     /// No edit, one without `+` or `-`, of an unknown feature, of one that was edited before,
-    /// or one that changes nothing.
+    /// or one that changes nothing, alone or without another feature.
     pub fn with(&self, edits: &str) -> Result<Policy, Mistake> {
         let mut features = self.features;
         let mut names: Vec<&str> = Vec::new();
@@ -280,6 +292,14 @@ impl Policy {
             }
             features = edited;
             names.push(edit);
+        }
+        for (dependent, needed) in NEEDS {
+            let added = features & !self.features & dependent;
+            if added != 0 && features & needed == 0 {
+                let (edit, needed) = (names_of(added)[0], names_of(*needed)[0]);
+                let problem = format!("`+{edit}` changes nothing without {needed}");
+                return Err(Mistake::new(problem, format!("add `+{needed}`, or leave it out")));
+            }
         }
         if names.is_empty() {
             return Err(Mistake::new(
@@ -352,6 +372,10 @@ mod tests {
         assert_eq!(refused(" , "), "a variant without an edit is the baseline");
         let twice = "+SIS_SHORT +SIS_SHORT";
         assert_eq!(refused(twice), "`+SIS_SHORT` is given twice");
+        let alone = "`+SWQUEUE_SHARD` changes nothing without SWQUEUE";
+        assert_eq!(refused("+SWQUEUE_SHARD"), alone);
+        assert_eq!(refused("+SIS_AGE"), "`+SIS_AGE` changes nothing without SIS_PROP");
+        assert!(base.with("+SWQUEUE_SHARD,+SWQUEUE").is_ok());
         for twice in ["+SIS_SHORT -SIS_SHORT", "-WA_IDLE,+WA_IDLE"] {
             assert!(refused(twice).contains(" contradicts "), "{twice}");
         }

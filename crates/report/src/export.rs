@@ -71,7 +71,7 @@ fn columns() -> Vec<String> {
         names.extend(Explain::FIGURES.iter().map(|figure| format!("{side}_{}", figure.name)));
     }
     names.extend(["baseline_modes", "candidate_modes", "change_modes"].map(String::from));
-    names.extend(["likely_low_pct", "likely_high_pct"].map(String::from));
+    names.extend(["likely_low_pct", "likely_high_pct", "uncorrected_change_pct"].map(String::from));
     names
 }
 
@@ -117,6 +117,7 @@ fn cells(c: &Comparison, row: &Row) -> Vec<String> {
     cells.push(modes.map_or_else(String::new, changes));
     cells.push(optional(row.track_record.map(|record| record.low_pct)));
     cells.push(optional(row.track_record.map(|record| record.high_pct)));
+    cells.push(number(row.uncorrected_change_pct));
     cells
 }
 

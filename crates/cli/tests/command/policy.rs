@@ -149,11 +149,28 @@ fn files_of_one_comparison_are_kept_apart() {
     assert!(desk.refused(&twice, 2).contains("given twice"));
 }
 
+/// Where nothing idles, a policy that looks at CPUs and takes a busy one has found nothing.
+#[test]
+fn a_search_of_ones_own_that_finds_nothing_is_no_success() {
+    let desk = Desk::new();
+    let look =
+        "for (u32 i = 0; i < 4; i++) reveille_look(w, this_cpu, &pick);\npick.cpu = this_cpu;";
+    desk.policy("here.c", look);
+    let full = compare("v6.2", &["--load", "64", "--json", "--policy", "here.c"]);
+    let result: Value = serde_json::from_str(&desk.stdout(&full)).unwrap();
+    let explained = &result["rows"][0]["explain"]["candidate"];
+    let of = |name: &str| explained[name].as_f64().unwrap();
+    assert!(of("search_success_pct") < 5.0 && of("fast_path_pct") < 5.0, "{explained}");
+    assert!(of("search_efficiency_pct") < 30.0, "{explained}");
+}
+
 #[test]
 fn what_breaks_a_run_breaks_nothing_else() {
     let desk = Desk::new();
     let null = "struct policy_task *none = (void *)(now_j & 1 ? 0 : 8); pick.cpu = none->id;";
-    let says: [(&str, &str, &str); 8] = [
+    let endless = "for (;;) { volatile char *more = __builtin_alloca(4096); more[0] = 1; }";
+    let says: [(&str, &str, &str); 9] = [
+        ("deep.c", endless, "SIGSEGV"),
         ("null.c", null, "SIGSEGV"),
         ("zero.c", "pick.cpu = this_cpu / (u32)(now_j >> 40);", "SIGFPE"),
         ("trap.c", "__builtin_trap();", "is not there"),
@@ -175,6 +192,11 @@ fn what_breaks_a_run_breaks_nothing_else() {
     let told: Value = serde_json::from_slice(&told).unwrap();
     assert_eq!(told["kind"], "policy");
     assert_eq!(told["fix"], "return pick.target if you find none");
+    // The system says nothing of its own beside the line.
+    let mut told = desk.command(&compare("v6.4", &["--load", "4", "--policy", "deep.c"]));
+    let told = told.env("REVEILLE_ERRORS", "json").output().unwrap().stderr;
+    let told: Value = serde_json::from_slice(&told).unwrap();
+    assert_eq!(told["file"], "deep.c");
 }
 
 #[test]

@@ -102,6 +102,15 @@ impl Drop for NoUnwinding {
     }
 }
 
+/// Lets a fault of memory end the process as any program's, without what Rust's runtime prints of an
+/// overflowing stack.
+pub fn end_at_faults() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: it replaces the runtime's handler by the default action.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Exit code of a process whose body panicked, as that of any Rust program.
 pub const PANICKED: i32 = 101;
 

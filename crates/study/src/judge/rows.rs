@@ -9,7 +9,7 @@ use crate::judge::row::{Detail, Explanation, Row, RowKind, SideDetail};
 use crate::judge::statistics::{self, Figure};
 use crate::judge::track_record::{TrackRecord, predicted_pct};
 use crate::judge::verdict::{self, Predicted};
-use crate::model::measure::Measure;
+use crate::model::measure::{Measure, MeasureFrom};
 use crate::model::published::{Published, PublishedFigure, Side};
 use crate::model::study::{Case, Point};
 
@@ -105,7 +105,10 @@ impl Pair<'_> {
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         row.modes = RowModes::of(measure.metric.direction, base, candidate);
-        if row.modes.is_none() && measure.metric.direction != Direction::Neither {
+        // What simulator and kernel count is no result of a benchmark.
+        let result = matches!(measure.from, MeasureFrom::Workload(_))
+            && measure.metric.direction != Direction::Neither;
+        if row.modes.is_none() && result {
             row.change_pct = predicted_pct(
                 row.uncorrected_change_pct,
                 [&row.explain.baseline, &row.explain.candidate],
@@ -122,8 +125,7 @@ impl Pair<'_> {
         } else if row.too_few {
             row.tell_nothing();
         }
-        let judged = row.kind == RowKind::Change && row.metric.direction != Direction::Neither;
-        if judged && self.tracked {
+        if result && row.kind == RowKind::Change && self.tracked {
             row.track_record = TrackRecord::of(row.explain.baseline.idle_pct, row.change_pct);
         }
         row
