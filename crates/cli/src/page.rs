@@ -1,5 +1,7 @@
 //! `--html`: the page that a command also writes, and its provenance.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,6 +24,11 @@ impl PageFile {
     /// As [`OutputFile::prepare`]; and [`HostError::Input`] for an invalid `SOURCE_DATE_EPOCH`.
     pub fn prepare(path: Option<&Path>) -> Result<Option<PageFile>, CliError> {
         let Some(path) = path else { return Ok(None) };
+        if !is_replaceable(path) {
+            let problem = format!("{} exists and is no HTML page", path.display());
+            let help = "name another file: an input, for one, is not overwritten";
+            return Err(CliError::output_path("--html", path, problem, help));
+        }
         let file = OutputFile::prepare("--html", path)?;
         Ok(Some(PageFile { file, made: Made { command: command_line(), date: date()? } }))
     }
@@ -33,6 +40,17 @@ impl PageFile {
     pub fn write(&self, page: impl FnOnce(&Made) -> String) -> Result<(), CliError> {
         self.file.write(&page(&self.made))
     }
+}
+
+/// Is there no file, an empty one, an HTML page, or something that is no regular file?
+fn is_replaceable(path: &Path) -> bool {
+    let mut start = [0; 64];
+    let read = match File::open(path) {
+        Ok(mut file) if path.is_file() => file.read(&mut start).unwrap_or(0),
+        _ => return true,
+    };
+    let start = String::from_utf8_lossy(&start[..read]).trim_start().to_ascii_lowercase();
+    start.is_empty() || start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
 /// This command line, quoted for a shell.

@@ -215,6 +215,7 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         // Averages show the peak only if the limit never throttled the group.
         container.spare_cpus = quota.map(|cpus| (cpus - container.peak_cpus).max(0.0));
         let why = match (quota, last.nr_periods) {
+            (None, _) if limits.is_none() => "its limit is not known",
             (None, _) => "no limit",
             (Some(_), 0) => "throttling was not counted",
             (Some(_), _) => "never throttled: averages hide how much less would do",

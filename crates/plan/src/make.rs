@@ -224,7 +224,9 @@ impl<'a> Exhibit<'a> {
         groups.extend(search.neighbours.iter().copied().zip(search.stage.neighbours.clone()));
         let cpus = search.stage.machine.topology.n_cpus() as u32;
         let (pieces, goals) = (pieces(search.usage), search.stage.goals);
-        let mut effect = Figures::over(&figures, Range::over);
+        // Of several loads that may be meant, the first is no likelier than the others.
+        let of = if search.certain() { &figures } else { &draws };
+        let mut effect = Figures::over(of, Range::over);
         effect.leave_out(pieces, goals, Range::UNKNOWN);
         let mut intervals = Figures::over(&draws, Interval::over);
         intervals.leave_out(pieces, goals, Interval::UNKNOWN);

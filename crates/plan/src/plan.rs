@@ -5,6 +5,7 @@
 //! [`Plan::too_few`].
 
 use reveille_policy::BandwidthLimits;
+use reveille_usage::Origin;
 use serde::Serialize;
 
 use crate::Ns;
@@ -156,7 +157,7 @@ pub struct Map {
 pub struct Recording {
     pub name: String,
     /// How it was recorded.
-    pub origin: reveille_usage::Origin,
+    pub origin: Origin,
     pub span_ns: Ns,
     /// Threads that have work.
     pub threads: u32,
@@ -279,6 +280,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Is the demand that of averages, spread evenly, which hide every burst?
+    pub fn spreads_averages(&self) -> bool {
+        self.inferred.is_none() && matches!(self.recording.origin, Origin::Averaged { .. })
+    }
+
     /// A quantile that a goal limits and the recording has too few requests for.
     pub fn untold(&self) -> Option<&str> {
         let limited = |name: &&String| {

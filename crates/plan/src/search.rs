@@ -285,7 +285,7 @@ impl<'a> Search<'a> {
     /// Does the longest request's bound exceed the allowed one?
     fn too_long_at_worst(&self, limits: BandwidthLimits) -> bool {
         let longest_ns = || worst_case_bound_ns(self.stage, self.usage, limits);
-        self.allowed.worst_case_ns.is_some_and(|most| longest_ns() > most)
+        self.allowed.worst_case_ns.is_some_and(|most| longest_ns().is_none_or(|ns| ns > most))
     }
 
     /// All draws, ordered by descending strain in the lean replay.

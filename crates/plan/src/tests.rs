@@ -63,6 +63,18 @@ proptest! {
         prop_assert!(worst.simulated_ns <= bound_ns, "{limits}: {worst:?}");
     }
 
+    /// A group that three threads can throttle waits for a refill, from the end of a period's quota on.
+    #[test]
+    fn the_worst_case_waits_for_a_refill(share in 50u64..150, burst in 0u64..=100) {
+        let stop = AtomicBool::new(false);
+        let Some(limits) = limits_of(share * 10, 1000 * MS, burst) else { return Ok(()) };
+        let usage = usage(1000 * MS, &[(0, 15 * MS, 0)]);
+        let worst = worst_case(&stage(&stop), &usage, limits).unwrap().unwrap();
+        let quota_ns = limits.quota_ns.unwrap_or(0) as f64;
+        let least_ns = 0.8 * (1000.0 * MS as f64 - quota_ns / 2.0);
+        prop_assert!(worst.simulated_ns >= least_ns.max(15.0 * MS as f64), "{limits}: {worst:?}");
+    }
+
     /// The median over phases, that is: by as much as phases differ it may be otherwise.
     #[test]
     fn more_quota_does_not_hurt(

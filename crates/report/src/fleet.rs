@@ -72,7 +72,8 @@ fn remarks(container: &Container) -> Vec<String> {
 fn summary(fleet: &Fleet) -> String {
     let all = &fleet.containers;
     let throttled = all.iter().filter(|c| c.throttled_share.is_some_and(|share| share > 0.0));
-    let spare: f64 = all.iter().filter_map(|c| c.spare_cpus).sum();
+    // From 0: the sum of no floats is -0.
+    let spare = all.iter().filter_map(|c| c.spare_cpus).fold(0.0, |sum, cpus| sum + cpus);
     let mut text = format!(
         "{} containers, {} throttled, at most {spare:.1} CPUs of limits to give back",
         all.len(),

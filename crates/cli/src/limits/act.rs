@@ -103,6 +103,13 @@ impl ActArgs {
         if self.apply.is_some() {
             recommended(plan)?;
         }
+        if plan.spreads_averages() && (self.apply.is_some() || self.emit.is_some()) {
+            let problem =
+                "averages without counters of throttling hide every burst, so they tell no limit";
+            let help = "record for 60 s, `reveille record --cgroup NAME -o FILE.parquet`, and plan for \
+                        that file";
+            return Err(HostError::input(problem, help).into());
+        }
         match plan.untold().filter(|_| self.write) {
             None => Ok(()),
             Some(quantile) => {
@@ -118,9 +125,12 @@ impl ActArgs {
     pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
         let Some(target) = self.emit else { return Ok(None) };
         let emitted = target.emit(&recommended(plan)?, self.name.as_deref());
+        let told = match &emitted.missing {
+            Some(missing) => Some(format!("not enough for the goals: {missing}")),
+            None => reveille_report::headroom(plan),
+        };
         let remarks = plan.warnings.iter().map(|warning| format!("warning: {warning}"));
-        let remarks: Vec<String> =
-            reveille_report::headroom(plan).into_iter().chain(remarks).collect();
+        let remarks: Vec<String> = told.into_iter().chain(remarks).collect();
         let emitted =
             remarks.iter().rev().fold(emitted, |emitted, one| emitted.with_remark(target, one));
         for note in &emitted.notes {

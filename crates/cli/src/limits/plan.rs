@@ -15,7 +15,7 @@ use reveille_report::{verdict_line, verification_table};
 use reveille_usage::Usage;
 use serde::Serialize;
 
-use crate::errors::CliError;
+use crate::errors::{CliError, say};
 use crate::limits::act::{ActArgs, Applied};
 use crate::output::{colour, print, print_json, width};
 use crate::page::PageFile;
@@ -214,8 +214,24 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     }
     // Report a failed page before acting on the plan.
     paged?;
-    let verification = args.act.verified(&plan, &request, &also, &stop)?;
-    let applied = args.act.applied(&plan, group.as_ref(), &stop)?;
+    // The plan is printed whatever becomes of the trial.
+    let unfinished = |error| {
+        let alone = Document { plan: &plan, verification: None, applied: None };
+        if args.json { print_json(&alone).err().unwrap_or(error) } else { error }
+    };
+    let verification = args.act.verified(&plan, &request, &also, &stop).map_err(unfinished)?;
+    let verdict = verification.as_ref().map(|trial| trial.verdict);
+    let applied = match verdict {
+        None | Some(Verdict::Agrees) => {
+            args.act.applied(&plan, group.as_ref(), &stop).map_err(unfinished)?
+        }
+        Some(_) => {
+            if group.is_some() {
+                say(format_args!("reveille: nothing is written, as the trial does not agree"));
+            }
+            None
+        }
+    };
     let (verification, applied) = (verification.as_ref(), applied.as_ref());
     if args.json {
         print_json(&Document { plan: &plan, verification, applied })?;
@@ -224,7 +240,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
             verification.map(|v| format!("\n{}\n{}", verification_table(v), verdict_line(v)));
         print(&(tried.unwrap_or_default() + &applied.map(Applied::text).unwrap_or_default()))?;
     }
-    Ok(match verification.map(|trial| trial.verdict) {
+    Ok(match verdict {
         None | Some(Verdict::Agrees) => ExitCode::SUCCESS,
         Some(Verdict::Disagrees) => ExitCode::FAILURE,
         Some(Verdict::Void) => ExitCode::from(VOID),
@@ -274,6 +290,10 @@ fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
     if !(args.confidence > 0.0 && args.confidence <= 1.0) {
         let problem = format!("{} is no share", args.confidence);
         return wrong("--confidence", problem, "give more than 0 and at most 1; 0.95 is usual");
+    }
+    if args.max_worst_case.is_some() && args.within.is_some() {
+        let problem = "a group within another's limits has no bound".to_owned();
+        return wrong("--max-worst-case", problem, "leave out --within or --max-worst-case");
     }
     match args.quota_sum {
         Some(cpus) if !(cpus > 0.0 && cpus.is_finite()) => {

@@ -174,7 +174,7 @@ fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCo
     let file = OutputFile::prepare("--output", to.output)?.claim("--output", to.force)?;
     let span = args.span();
     let found = server.containers(&args.selector(), span)?;
-    let replicas = replicas(&found)?;
+    let replicas = replicas(&found, args.workload.is_some())?;
     let mut busiest: Option<Usage> = None;
     for container in replicas {
         let usage = server.recording(container, span)?;
@@ -202,13 +202,17 @@ fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCo
 }
 
 /// Pods of one workload that run the same container; an error if `found` is ambiguous.
-fn replicas(found: &[Container]) -> Result<&[Container], CliError> {
+fn replicas(found: &[Container], of_workload: bool) -> Result<&[Container], CliError> {
     let parts = |container: &Container| {
         let name = container.name();
         let mut parts: Vec<String> = name.split('/').map(str::to_owned).collect();
         // Strip the random suffix of the pod's name.
         if let Some(pod) = parts.len().checked_sub(2).and_then(|at| parts.get_mut(at)) {
-            *pod = pod.trim_end_matches(|c| c != '-').to_owned();
+            // A workload's pods have other names after a rollout, and in every run of a cron job.
+            *pod = match of_workload {
+                true => String::new(),
+                false => pod.trim_end_matches(|c| c != '-').to_owned(),
+            };
         }
         parts
     };

@@ -69,6 +69,19 @@ fn averages_that_are_flat_say_what_cannot_be_known() {
     assert!(!stdout(&["usage", "show", &counted]).contains("flat at"));
     let planned = stdout(&plan(&flat, &["--goal", "throttled<5%"])).replace("\n         ", " ");
     assert!(planned.contains("flat at 0.50 CPUs") && planned.contains("averages tell no latency"));
+    assert!(planned.contains("averages cannot tell what") && !planned.contains(" less than today"));
+    let emitted = plan(&flat, &["--goal", "throttled<5%", "--emit", "k8s"]);
+    refused(&emitted, &["hide every burst", "record for 60 s"]);
+}
+
+#[test]
+fn a_page_does_not_replace_a_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let free = path(dir.path(), "free.parquet");
+    sampled(&free, 0);
+    let before = fs::read(&free).unwrap();
+    refused(&plan(&free, &["--goal", "throttled<5%", "--html", &free]), &["is no HTML page"]);
+    assert_eq!(fs::read(&free).unwrap(), before);
 }
 
 #[test]

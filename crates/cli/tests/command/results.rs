@@ -101,7 +101,7 @@ fn several_variants_share_a_baseline() {
 fn a_page_is_written_whole_and_leaves_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("report.html");
-    std::fs::write(&path, "an earlier report").unwrap();
+    std::fs::write(&path, "<!doctype html>an earlier report").unwrap();
     let table = stdout(&small(&["--html", path.to_str().unwrap()]));
     assert!(table.contains("context_switch1"));
     let page = std::fs::read_to_string(&path).unwrap();

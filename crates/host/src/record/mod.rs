@@ -224,8 +224,9 @@ impl Begun {
         }
         warnings.extend(self.clocks.steps());
         if cost.cpus() > DEAR {
+            let less = if cost.events > 0 { "--how sample" } else { "a longer --sample" };
             warnings.push(format!(
-                "Recording took {:.1}% of a CPU: a longer --sample takes less.",
+                "Recording took {:.1}% of a CPU: {less} takes less.",
                 100.0 * cost.cpus()
             ));
         }

@@ -256,6 +256,22 @@ impl Run<'_> {
                 cost.events + cost.lost
             ));
         }
+        let counted = self.counters.usage_ns;
+        if activity.broken_share > MOST_LOST
+            && activity.cpu_ns < counted
+            && differs(activity.cpu_ns, counted, cpus.len() as u64)
+        {
+            return Err(HostError::System {
+                doing: "record".to_owned(),
+                reason: format!(
+                    "the trace shows {} of CPU time and the kernel's own account {}: this kernel does \
+                     not write all of the scheduler's events",
+                    seconds_text(activity.cpu_ns),
+                    seconds_text(counted)
+                ),
+                help: "record with --how sample".to_owned(),
+            });
+        }
         if activity.broken_share > MOST_LOST {
             warnings.push(format!(
                 "Before {:.0}% of the scheduler's switches another is missing: this kernel does not \
@@ -288,6 +304,13 @@ impl Run<'_> {
     }
 }
 
+/// Is the traced CPU time another than the one that the kernel counted, which lags behind by some ticks?
+fn differs(traced_ns: Ns, counted_ns: Ns, cpus: u64) -> bool {
+    let lag_ns = ACCOUNT_TICKS * clock::tick_period() * cpus;
+    let off_ns = traced_ns.abs_diff(counted_ns);
+    counted_ns > 0 && off_ns > lag_ns && off_ns as f64 > ACCOUNT_SHARE * counted_ns as f64
+}
+
 /// Caveats on a traced recording.
 fn about(activity: &Activity, counters: &GroupStats, span_ns: Ns, cpus: u64) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -301,9 +324,7 @@ fn about(activity: &Activity, counters: &GroupStats, span_ns: Ns, cpus: u64) -> 
         ));
     }
     let (traced, counted) = (activity.cpu_ns, counters.usage_ns);
-    let lag_ns = ACCOUNT_TICKS * clock::tick_period() * cpus;
-    let off_ns = traced.abs_diff(counted);
-    if counted > 0 && off_ns > lag_ns && off_ns as f64 > ACCOUNT_SHARE * counted as f64 {
+    if differs(traced, counted, cpus) {
         warnings.push(format!(
             "The trace shows {} of CPU time and the kernel's own account {}: interrupts, or time \
              that a hypervisor took, are in one and not in the other.",

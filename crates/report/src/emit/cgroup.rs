@@ -37,5 +37,5 @@ pub(super) fn lines(limits: &BandwidthLimits, v1: bool, name: &str) -> Emitted {
         "a container runtime or systemd that updates the group may set it back: tell them"
             .to_owned(),
     );
-    Emitted { text: lines.join("\n") + "\n", notes }
+    Emitted { text: lines.join("\n") + "\n", notes, missing: None }
 }

@@ -61,7 +61,7 @@ pub(super) fn lines(limits: &BandwidthLimits, name: &str) -> Emitted {
             duration(limits.period_ns)
         ));
     }
-    Emitted { text, notes }
+    Emitted { text, notes, missing: None }
 }
 
 /// The percentage that comes nearest to a burst, and the burst that koordlet makes of it.

@@ -33,16 +33,16 @@ pub(super) fn lines(limits: &BandwidthLimits, name: &str) -> Emitted {
         _ => notes.push("without limits.cpu the container has no quota".to_owned()),
     }
     notes.extend(period(limits, &mut text));
-    if limits.burst_ns > 0 {
+    let missing = (limits.burst_ns > 0).then(|| {
         let burst = us(limits.burst_ns);
-        notes.push(format!(
+        format!(
             "Kubernetes cannot set a burst: write {burst} to cpu.max.burst (v1: \
              cpu.cfs_burst_us) of the container's group and of the pod's around it, whose quota \
              is the sum of its containers'; after every start, by an agent on the node or a hook \
              of the runtime"
-        ));
-    }
-    Emitted { text, notes }
+        )
+    });
+    Emitted { text, notes, missing }
 }
 
 /// What the nodes must be set to for this period.

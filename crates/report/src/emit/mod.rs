@@ -34,6 +34,9 @@ pub struct Emitted {
     pub text: String,
     /// What the lines cannot express, and caveats, one sentence each.
     pub notes: Vec<String>,
+    /// The part of the limits that has to be set by other means, and how: without it the group gets
+    /// less than it should.
+    pub missing: Option<String>,
 }
 
 impl Emitted {

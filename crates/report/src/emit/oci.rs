@@ -34,5 +34,5 @@ pub(super) fn lines(limits: &BandwidthLimits) -> Emitted {
             .to_owned(),
     );
     let config = json!({ "linux": { "resources": { "cpu": cpu } } });
-    Emitted { text: format!("{config:#}\n"), notes }
+    Emitted { text: format!("{config:#}\n"), notes, missing: None }
 }

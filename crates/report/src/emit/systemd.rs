@@ -20,6 +20,7 @@ pub(super) fn lines(limits: &BandwidthLimits, name: &str) -> Emitted {
     let section = kind[..1].to_uppercase() + &kind[1..];
     let mut text = format!("# systemctl edit {unit}\n[{section}]\n");
     let mut notes = Vec::new();
+    let mut missing = None;
     match limits.quota_ns {
         Some(quota) => {
             let period = us(limits.period_ns).max(1);
@@ -42,26 +43,26 @@ pub(super) fn lines(limits: &BandwidthLimits, name: &str) -> Emitted {
     if limits.burst_ns > 0 {
         let burst = us(limits.burst_ns);
         let by_hand = format!("write {burst} to its cpu.max.burst after every start and reload");
-        notes.push(match kind {
+        match kind {
             "service" => {
                 text.push_str(&format!(
                     "ExecStartPost=-+/bin/sh -c 'echo {burst} > \
                      /sys/fs/cgroup$$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max.burst'\n"
                 ));
-                format!(
+                notes.push(format!(
                     "systemd cannot set a burst: ExecStartPost= does it at each start (cgroup v2, \
                      without Delegate=); {by_hand} otherwise"
-                )
+                ));
             }
-            _ => format!("systemd cannot set a burst: {by_hand}"),
-        });
+            _ => missing = Some(format!("systemd cannot set a burst: {by_hand}")),
+        }
         notes.push(
             "systemd writes cpu.max again at `daemon-reload` and `set-property`: each refills the \
              group, and on Linux 5.14 to 6.9 divides the burst by 1000"
                 .to_owned(),
         );
     }
-    Emitted { text, notes }
+    Emitted { text, notes, missing }
 }
 
 /// `12.5` for 1250.

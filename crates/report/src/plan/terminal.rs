@@ -5,7 +5,8 @@ use reveille_plan::Plan;
 
 use super::rows::{Block, Cell, Column, Row, THREADS, Tone, blocks, by_thread, columns};
 use super::words::{
-    ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, observed, recording, today,
+    ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, observed, recording, simulated_on,
+    today,
 };
 use crate::table::{NARROWEST, Page, printable, wrap};
 
@@ -33,7 +34,7 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
     let of = &plan.recording;
     page.wrapped("recording  ", &format!("{}, {}", of.name, recording(of)));
-    page.wrapped("goals      ", &goals(plan));
+    page.wrapped("goals      ", &format!("{}, {}", goals(plan), simulated_on(plan)));
     page.wrapped("today      ", &today(plan));
     if let Some(text) = observed(plan) {
         page.wrapped("recorded   ", &text);

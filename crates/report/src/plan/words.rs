@@ -101,6 +101,13 @@ pub(super) fn goals(plan: &Plan) -> String {
     goals.join(" and ")
 }
 
+/// Where the plan was simulated.
+pub(super) fn simulated_on(plan: &Plan) -> String {
+    let model = &plan.model;
+    let cpus = counted(u64::from(model.cpus), "CPU", "CPUs");
+    format!("on {cpus} of {}, {}", model.machine, model.base)
+}
+
 /// The answer as a sentence.
 pub(super) fn answer(plan: &Plan) -> String {
     let (name, goals) = (&plan.recording.name, goals(plan));
@@ -115,6 +122,13 @@ pub(super) fn answer(plan: &Plan) -> String {
              {setting}"
         );
     }
+    if plan.spreads_averages() {
+        let setting = setting(&shown.limits);
+        return format!(
+            "averages cannot tell what {name} needs. If its work came evenly, which none does, it {how} \
+             {goals} with {setting}, so the limit has to be higher"
+        );
+    }
     match (shown.limits.quota_ns, shown.meets_goals) {
         (None, true) => format!("{name} meets {goals} only without a quota"),
         _ => format!("{name} {how} {goals} with {}", setting(&shown.limits)),
@@ -123,7 +137,8 @@ pub(super) fn answer(plan: &Plan) -> String {
 
 /// What the answer costs, as the rest of the sentence; nothing without an answer.
 pub(super) fn cost(plan: &Plan) -> Option<String> {
-    let reserved = plan.recommended.as_ref()?.reserved_cpus?;
+    let told = Some(plan).filter(|plan| !plan.spreads_averages())?;
+    let reserved = told.recommended.as_ref()?.reserved_cpus?;
     let today = plan.today.as_ref().and_then(|today| today.reserved_cpus);
     let against = match today.map(|today| reserved - today) {
         None => String::new(),
@@ -141,7 +156,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     shown.reserved_cpus?;
     let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
     let model = &plan.model;
-    if plan.untold().is_some() {
+    if plan.untold().is_some() || plan.spreads_averages() {
         return None;
     }
     if !shown.meets_goals {
@@ -269,9 +284,12 @@ pub(super) fn files(limits: &BandwidthLimits) -> [String; 2] {
 pub(super) fn footnote(plan: &Plan) -> String {
     let shown = plan.recommended.as_ref().or(plan.today.as_ref());
     let phases = shown.map_or(0, |shown| shown.phases);
+    let over = match plan.inferred {
+        None => format!("{phases} phases of the period, which nobody chooses on a kernel"),
+        Some(_) => format!("the {} draws, whose loads are equally likely", plan.model.draws),
+    };
     let mut note = format!(
-        "12.3 (4.5…67.8): median and range over {phases} phases of the period, which nobody \
-         chooses on a kernel. [3.4…78.9]: 90% of {} draws of a phase and a resampled recording; \
+        "12.3 (4.5…67.8): median and range over {over}. [3.4…78.9]: 90% of {} draws of a phase and a resampled recording; \
          goals met: share of these draws in which all goals hold, {} asked for.",
         plan.model.draws,
         of_draws(plan.model.confidence)
