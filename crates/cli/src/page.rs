@@ -44,11 +44,11 @@ impl PageFile {
 
 /// Is there no file, an empty one, an HTML page, or something that is no regular file?
 fn is_replaceable(path: &Path) -> bool {
+    if !path.is_file() {
+        return true;
+    }
     let mut start = [0; 64];
-    let read = match File::open(path) {
-        Ok(mut file) if path.is_file() => file.read(&mut start).unwrap_or(0),
-        _ => return true,
-    };
+    let read = File::open(path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
     let start = String::from_utf8_lossy(&start[..read]).trim_start().to_ascii_lowercase();
     start.is_empty() || start.starts_with("<!doctype html") || start.starts_with("<html")
 }

@@ -171,7 +171,7 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
         return Err(Mistake::new(problem, "query both over the same range, or leave both out"));
     }
     for counter in [&periods, &throttled, &throttled_time].into_iter().flatten() {
-        counter.lasts_until(last_ns, step_ns)?;
+        counter.covers([first_ns, last_ns], step_ns)?;
         warnings.extend(counter.gaps(step_ns));
     }
     let since = |counter: &Option<Counter>, at_ns, unit: f64| {

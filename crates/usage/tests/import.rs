@@ -293,6 +293,7 @@ fn counts_that_no_container_has() {
     prometheus(&[&used, &periods, &throttled], &[]).unwrap();
     prometheus(&[&used, &throttled], &[]).unwrap();
     let ends = counted("throttled_periods", "a", &[(0, "0"), (1, "100")]);
+    let begins = counted("throttled_periods", "a", &[(40, "0"), (45, "50")]);
     let more = counted("throttled_periods", "a", &[(0, "0"), (45, "451")]);
     let others = counted("throttled_periods", "b", &[(0, "0"), (45, "100")]);
     let crowded = counted("periods", "a", &[(0, "0"), (45, "900")]);
@@ -304,6 +305,7 @@ fn counts_that_no_container_has() {
     for (texts, words) in [
         (vec![&used, &periods], "is here without container_cpu_cfs_throttled_periods_total"),
         (vec![&used, &periods, &ends], "ends 44 s before the CPU time"),
+        (vec![&used, &periods, &begins], "begins 40 s after the CPU time"),
         (vec![&used, &periods, &more], "451 periods are throttled, of 450"),
         (vec![&used, &periods, &others], "is of pod=a, and container_cpu_cfs_throttled"),
         (vec![&used, &crowded, &throttled, &length], "900 periods are counted, and no more than"),

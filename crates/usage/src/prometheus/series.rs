@@ -134,14 +134,18 @@ impl Counter {
         self.points[after.saturating_sub(1)].1
     }
 
-    /// Refuses a counter that ends well before `last_ns`: it would count nothing from then on.
-    pub(super) fn lasts_until(&self, last_ns: Ns, step_ns: Ns) -> Result<(), Mistake> {
-        let (name, end_ns) = (&self.name, self.range().1);
-        if end_ns + 2 * step_ns >= last_ns {
+    /// Refuses a counter that begins well after `first_ns` or ends well before `last_ns`: it would count
+    /// nothing there.
+    pub(super) fn covers(&self, [first_ns, last_ns]: [Ns; 2], step_ns: Ns) -> Result<(), Mistake> {
+        let (name, (begin_ns, end_ns)) = (&self.name, self.range());
+        let seconds = |ns: Ns| ns as f64 / 1e9;
+        let problem = if begin_ns > first_ns + 2 * step_ns {
+            format!("{name} begins {} s after the CPU time", seconds(begin_ns - first_ns))
+        } else if end_ns + 2 * step_ns < last_ns {
+            format!("{name} ends {} s before the CPU time", seconds(last_ns - end_ns))
+        } else {
             return Ok(());
-        }
-        let short_s = (last_ns - end_ns) as f64 / 1e9;
-        let problem = format!("{name} ends {short_s} s before the CPU time");
+        };
         Err(Mistake::new(problem, "query all series over the same range"))
     }
 
