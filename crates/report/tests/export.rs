@@ -22,7 +22,7 @@ fn csv_reads_back() {
     let text = csv(&[c.clone()]).unwrap();
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let names = reader.headers().unwrap().clone();
-    assert_eq!(names.len(), 28 + 2 * Explain::FIGURES.len() + 5);
+    assert_eq!(names.len(), 28 + 2 * Explain::FIGURES.len() + 6);
     let column = |name: &str| names.iter().position(|n| n == name).unwrap();
     let lines: Vec<_> = reader.records().map(Result::unwrap).collect();
     assert_eq!(lines.len(), c.rows.len());

@@ -58,6 +58,7 @@ fn every_target_says_what_it_sets_and_what_it_cannot() {
             let emitted = target.emit(limits, Some(name));
             said += &format!("== {limits}, {name}\n{}", emitted.text);
             emitted.notes.iter().for_each(|note| said += &format!("! {note}\n"));
+            emitted.missing.iter().for_each(|missing| said += &format!("missing: {missing}\n"));
         }
         insta::assert_snapshot!(target.name(), said);
     }
