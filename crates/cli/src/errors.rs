@@ -53,9 +53,9 @@ pub enum CliError {
     #[diagnostic(help("see `reveille COMMAND --help`"))]
     CommandLine(clap::Error),
     /// A policy file crashed or looped.
-    #[error("{files}: {how}")]
+    #[error("{}: {how}", files.join(", "))]
     #[diagnostic(help("{help}"))]
-    PolicyEnded { files: String, how: String, help: &'static str },
+    PolicyEnded { files: Vec<String>, how: String, help: &'static str },
     /// The output path is not writable; checked before the run.
     #[error("`{option}`: cannot write {}: {mistake}", path.display())]
     #[diagnostic(help("{}", mistake.help))]
@@ -116,10 +116,12 @@ impl CliError {
     /// The policy file that ended the run, if there was only one.
     fn policy_file(&self) -> Option<&str> {
         match self {
-            CliError::PolicyEnded { files, .. } => Some(files).filter(|f| !f.contains(", ")),
+            CliError::PolicyEnded { files, .. } => match &files[..] {
+                [only] => Some(only),
+                _ => None,
+            },
             _ => None,
         }
-        .map(String::as_str)
     }
 
     /// For programs, which set `REVEILLE_ERRORS=json`.

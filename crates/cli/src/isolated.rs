@@ -175,7 +175,7 @@ fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
     let looping = status.code().and_then(|code| code.checked_sub(i32::from(LOOPS)));
     if let Some(file) = looping.and_then(|i| files.get(usize::try_from(i).ok()?)) {
         return Err(CliError::PolicyEnded {
-            files: (*file).to_owned(),
+            files: vec![(*file).to_owned()],
             how: format!("one decision takes longer than {} s", DECISION.as_secs()),
             help: "look for a loop that does not end, and bound it: POLICY_FOR(i, n)",
         });
@@ -208,5 +208,6 @@ fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
         [_] => how.to_owned(),
         _ => format!("in one of them: {how}"),
     };
-    Err(CliError::PolicyEnded { files: files.join(", "), how, help })
+    let files = files.iter().map(|&file| file.to_owned()).collect();
+    Err(CliError::PolicyEnded { files, how, help })
 }

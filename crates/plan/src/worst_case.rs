@@ -31,18 +31,18 @@ pub(crate) fn worst_case(
     if work_ns == 0 {
         return Ok(None);
     }
-    if limits.quota_ns.is_none() {
+    let Some(quota_ns) = limits.quota_ns else {
         let simulated_ns = work_ns as f64;
         return Ok(Some(WorstCase { work_ns, simulated_ns, bound_ns: None }));
-    }
+    };
     let bound_ns = worst_case_bound_ns(stage, usage, limits);
-    // As few as can empty the bank, each of which leaves a part of a slice in it, and all of them.
+    // All threads empty the bank soonest; the fewest that can leave the least of it in their slices.
     let all = threads(stage, usage);
-    let few = limits.quota_ns.map_or(0, |quota_ns| quota_ns / limits.period_ns) + 1;
-    let few = all.min(u32::try_from(few).unwrap_or(all));
+    let few = all.min(u32::try_from(quota_ns / limits.period_ns + 1).unwrap_or(all));
     let empty = Usage { demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
-    let runs: Vec<(u32, u32)> =
+    let mut runs: Vec<(u32, u32)> =
         (0..PHASES).flat_map(|phase| [(phase, few), (phase, all)]).collect();
+    runs.dedup();
     let took = runs.into_par_iter().map(|(phase, threads)| {
         let phase = Phase { own: (f64::from(phase) + 0.9) / f64::from(PHASES), others: 0.5 };
         let run = Run { stage, usage: &empty, limits, phase, threads, work_ns };
@@ -159,19 +159,16 @@ impl Run<'_> {
         (0..self.threads).filter(|_| each_ns > 0).map(drain).collect()
     }
 
-    /// Latencies of these requests, each thread's in a row, of which none has more work than `each_ns` in
-    /// all beside the request.
+    /// Latencies of these requests, grouped by thread. Beside the request no thread has more work than
+    /// `each_ns`.
     fn answers(&self, demands: Vec<Demand>, each_ns: Ns) -> Result<Vec<Ns>, PlanError> {
         let (stage, limits) = (self.stage, self.limits);
-        let mut piece_ns = bound_alone_ns(stage, self.threads, self.work_ns, limits);
-        let mut all_ns =
-            bound_alone_ns(stage, self.threads, u64::from(self.threads) * each_ns, limits);
-        if let Some(within) = stage.within {
-            piece_ns += bound_alone_ns(stage, self.threads, self.work_ns, within);
-            all_ns +=
-                bound_alone_ns(stage, self.threads, u64::from(self.threads) * each_ns, within);
-        }
-        let span_ns = BEGIN_NS + 8 * limits.period_ns + all_ns + 2 * piece_ns;
+        let longest_ns = |work_ns| -> Ns {
+            let around = std::iter::once(limits).chain(stage.within);
+            around.map(|limits| bound_alone_ns(stage, self.threads, work_ns, limits)).sum()
+        };
+        let drained_ns = longest_ns(u64::from(self.threads) * each_ns);
+        let span_ns = BEGIN_NS + 8 * limits.period_ns + drained_ns + 2 * longest_ns(self.work_ns);
         let alone = Usage { demands, threads: self.threads, span_ns, ..self.usage.clone() };
         let load = Load::new(&[&alone]);
         let spec = RunSpec { seed: stage.seed, warmup_ns: 0, duration_ns: span_ns };

@@ -73,8 +73,8 @@ pub fn score(args: &ScoreArgs) -> Result<ExitCode, CliError> {
         _ if !is_file => Candidate::Edits(given.to_owned()),
         (_, None) => {
             return match isolated::run(&[name]) {
-                Err(CliError::PolicyEnded { files, how, help }) => {
-                    failed(Status::PolicyFailed, format!("{files}: {how}; {help}"))
+                Err(CliError::PolicyEnded { how, help, .. }) => {
+                    failed(Status::PolicyFailed, format!("{name}: {how}; {help}"))
                 }
                 ran => ran,
             };

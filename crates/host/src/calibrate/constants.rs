@@ -16,9 +16,9 @@ const IN_HYPERVISOR: [&str; 5] =
     ["ipi_send_ns", "ipi_flight_ns", "ipi_remote_ns", "irq_ns", "tick_ns"];
 
 /// CPUs that the policy tests for a wakeup across two idle CPUs.
-pub(super) const LOOKED_ACROSS: f64 = 2.0;
+const LOOKED_ACROSS: f64 = 2.0;
 /// Cache lines that a push to a wake list transfers.
-pub(super) const WAKE_LIST_LINES: f64 = 2.0;
+const WAKE_LIST_LINES: f64 = 2.0;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Derived {
@@ -52,6 +52,14 @@ impl Constants {
     /// The current value: measured, or the default.
     pub fn now(&self, key: &str) -> Value {
         Value::exact(self.machine.cost.get(key).unwrap_or(0.0))
+    }
+
+    /// What a wakeup by wake list takes of its waker, at `line` ns a cache line.
+    pub fn wake_by_list(&self, line: Value) -> Value {
+        self.now("ttwu_ns")
+            + self.now("line_llc_ns") * LOOKED_ACROSS
+            + self.now("wakelist_ns")
+            + line * (WAKE_LIST_LINES + self.now("wakee_lines").mid)
     }
 
     /// Warns that `what` keeps its default, and why.

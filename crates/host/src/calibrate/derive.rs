@@ -4,7 +4,7 @@
 use reveille_machine::{Distance, Machine};
 
 use super::calls::{DEEP, LEFT};
-use super::constants::{Constants, Derived, LOOKED_ACROSS, WAKE_LIST_LINES};
+use super::constants::{Constants, Derived};
 use super::host::Host;
 use super::idle_states;
 use super::samples::Measurement;
@@ -323,10 +323,7 @@ fn interrupts(
         let how = "futex_wake_call_same and 1 + wakee_lines + remote_enqueue_lines lines";
         (format!("wake_busy_{place}_call"), rest, how)
     } else {
-        let parts = ["syscall_ns", "futex_wake_ns", "ttwu_ns", "wakelist_ns"];
-        let rest = parts.iter().fold(Value::exact(0.0), |sum, key| sum + found.now(key))
-            + found.now("line_llc_ns") * LOOKED_ACROSS
-            + line * (WAKE_LIST_LINES + lines("wakee"));
+        let rest = found.now("syscall_ns") + found.now("futex_wake_ns") + found.wake_by_list(line);
         let how = "syscall, futex_wake, ttwu, 2 line_llc, wakelist and 2 + wakee_lines lines";
         (format!("wake_idle_{place}_20us_call"), Some(rest), how)
     };

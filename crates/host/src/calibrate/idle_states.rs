@@ -3,7 +3,7 @@
 
 use reveille_machine::{IdleState, Measured, Origin};
 
-use super::constants::{Constants, LOOKED_ACROSS, WAKE_LIST_LINES, tenths};
+use super::constants::{Constants, tenths};
 use super::value::{Figures, Value};
 use super::{GAPS_NS, Host};
 
@@ -121,10 +121,8 @@ fn lightest(
     let line = found.now(line_key(place));
     let kick = if polling { line } else { found.now("ipi_flight_ns") };
     let grouped = if host.group_levels > 0 { 1.0 } else { 0.0 };
-    let known = found.now("ttwu_ns")
-        + found.now("line_llc_ns") * LOOKED_ACROSS
-        + found.now("wakelist_ns")
-        + line * (WAKE_LIST_LINES + found.now("wakee_lines").mid + found.now("handoff_lines").mid)
+    let known = found.wake_by_list(line)
+        + line * found.now("handoff_lines").mid
         + kick
         + found.now("enqueue_ns")
         + found.now("group_level_ns") * grouped

@@ -137,8 +137,10 @@ pub(super) fn answer(plan: &Plan) -> String {
 
 /// What the answer costs, as the rest of the sentence; nothing without an answer.
 pub(super) fn cost(plan: &Plan) -> Option<String> {
-    let told = Some(plan).filter(|plan| !plan.spreads_averages())?;
-    let reserved = told.recommended.as_ref()?.reserved_cpus?;
+    if plan.spreads_averages() {
+        return None;
+    }
+    let reserved = plan.recommended.as_ref()?.reserved_cpus?;
     let today = plan.today.as_ref().and_then(|today| today.reserved_cpus);
     let against = match today.map(|today| reserved - today) {
         None => String::new(),
@@ -285,7 +287,7 @@ pub(super) fn footnote(plan: &Plan) -> String {
     let shown = plan.recommended.as_ref().or(plan.today.as_ref());
     let phases = shown.map_or(0, |shown| shown.phases);
     let over = match plan.inferred {
-        None => format!("{phases} phases of the period, which nobody chooses on a kernel"),
+        None => format!("{phases} phases of the period, which the kernel leaves to chance"),
         Some(_) => format!("the {} draws, whose loads are equally likely", plan.model.draws),
     };
     let mut note = format!(
