@@ -38,6 +38,8 @@ const MAX_ANSWER: u64 = 1 << 30;
 /// Waits before a question is repeated, if the server or the way to it failed.
 const AGAIN_AFTER: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8)];
+/// How often a waiting question looks whether the user has stopped it.
+const POLL: Duration = Duration::from_millis(10);
 /// No question takes longer.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -89,11 +91,17 @@ fn secret(option: &'static str, file: &Path) -> Result<String, ServerError> {
 }
 
 pub struct Server<'a> {
+    door: Door,
+    stop: &'a AtomicBool,
+}
+
+/// What it takes to ask once.
+#[derive(Clone)]
+struct Door {
     agent: Agent,
     /// Without a slash at its end.
     base: String,
     headers: Vec<(String, String)>,
-    pub(crate) stop: &'a AtomicBool,
 }
 
 /// What a server says of a question that it does not answer.
@@ -147,34 +155,60 @@ impl<'a> Server<'a> {
             .http_status_as_error(false)
             .user_agent(concat!("reveille/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Server { agent: config.into(), base, headers: access.headers, stop })
+        let door = Door { agent: config.into(), base, headers: access.headers };
+        Ok(Server { door, stop })
     }
 
     /// Asks `/api/v1/PATH`, again if it fails for a while.
     pub(crate) fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Failed> {
+        let mut wait = Duration::ZERO;
         let mut waits = AGAIN_AFTER.into_iter();
         loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(Failed::Other(ServerError::Interrupted));
-            }
-            let (error, again) = match self.once(path, query) {
+            let (error, again) = match self.once(wait, path, query)? {
                 Ok(bytes) => return Ok(bytes),
                 Err(Once::Later(error)) => (error, waits.next()),
                 Err(Once::TooMuch(error)) => return Err(Failed::TooMuch(error)),
                 Err(Once::Never(error)) => (error, None),
             };
-            let Some(wait) = again else { return Err(Failed::Other(error)) };
-            std::thread::sleep(wait);
+            wait = again.ok_or(Failed::Other(error))?;
         }
     }
 
-    fn once(&self, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Once> {
+    /// Asks once, after a wait. The user may stop both: a thread asks, and is left alone then.
+    fn once(
+        &self,
+        wait: Duration,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Result<Vec<u8>, Once>, Failed> {
+        let door = self.door.clone();
+        let path = path.to_owned();
+        let query: Vec<_> = query.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let asking = std::thread::spawn(move || {
+            std::thread::sleep(wait);
+            door.ask(&path, &query)
+        });
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Failed::Other(ServerError::Interrupted));
+            }
+            if asking.is_finished() {
+                return Ok(asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Door {
+    fn ask(&self, path: &str, query: &[(String, String)]) -> Result<Vec<u8>, Once> {
         let url = format!("{}/api/v1/{path}", self.base);
         let error = |problem: String, help: &str| ServerError::Server {
             url: url.clone(),
             mistake: Mistake::new(problem, help),
         };
-        let mut request = self.agent.get(&url).query_pairs(query.iter().copied());
+        let pairs = query.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let mut request = self.agent.get(&url).query_pairs(pairs);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }

@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use reveille_place::InputError;
 use reveille_prometheus::{Access, Selector, Server, ServerError, Span};
@@ -114,10 +115,28 @@ fn what_is_no_url_is_refused() {
     }
     let no_ca = Access { ca: Some(b"none".to_vec()), ..access("https://host".into()) };
     assert!(Server::new(no_ca, &GOES_ON).err().unwrap().to_string().contains("--ca-file"));
-    let stopped = AtomicBool::new(true);
-    let server = Server::new(access("http://127.0.0.1:1".into()), &stopped).unwrap();
-    let error = server.containers(&Selector::default(), SPAN).unwrap_err();
-    assert!(matches!(error, ServerError::Interrupted));
+}
+
+#[test]
+fn the_user_stops_a_question_that_is_not_answered() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("http://{}", silent.local_addr().unwrap());
+    // One accepts and says nothing, one is asked again after a wait.
+    for url in [silent, "http://127.0.0.1:1".into()] {
+        let stop = AtomicBool::new(false);
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(700));
+                stop.store(true, Ordering::Relaxed);
+            });
+            let server = Server::new(access(url), &stop).unwrap();
+            let asked = Instant::now();
+            let error = server.containers(&Selector::default(), SPAN).unwrap_err();
+            assert!(asked.elapsed() < Duration::from_millis(1500), "{:?}", asked.elapsed());
+            error
+        });
+        assert!(matches!(error, ServerError::Interrupted), "{error}");
+    }
 }
 
 #[test]
