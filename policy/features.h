@@ -53,6 +53,8 @@
 #define POLICY_PIPE_WAKE_FREED (1ull << 50)
 #define POLICY_THROTTLE_EXIT (1ull << 51)
 #define POLICY_RECENT_PREV (1ull << 52)
+#define POLICY_DELAYED_HIDDEN (1ull << 53)
+#define POLICY_EMPTY_KEEPS_WEIGHT (1ull << 54)
 
 struct policy_tunables {
 	u64 features;

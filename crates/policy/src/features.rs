@@ -63,7 +63,7 @@ pub mod bits {
         PREEMPT_SHORT = 28, "A wakee with a shorter slice may cut that short (EEVDF)", "v6.12, commit 85e511df3cec";
         DELAY_DEQUEUE = 29, "A task that sleeps while ineligible stays queued until its lag is repaid (EEVDF)", "v6.12, commit 152e11f6df29";
         DELAY_ZERO = 30, "A delayed task that wakes takes no positive lag along (EEVDF)", "v6.12, commit 54a58a787791";
-        SLICE_PROTECT = 31, "What protects the running task is a virtual time that wake-ups may shrink (EEVDF)", "v7.2, set_protect_slice()";
+        SLICE_PROTECT = 31, "What protects the running task is a virtual time that wake-ups may shrink (EEVDF)", "v6.17, commits 052c3d87c82e and 74eec63661d4";
         SIS_NODE = 32, "Search the other caches of the memory node if the target's has no idle CPU", "tip of 2023-06-01, commit c5214e13ad60, reverted";
         SIS_NODE_LIMIT = 33, "At most four of them (SIS_NODE)", "mail of 2023-06-01, Re: Multi-LLC select_idle_sibling()";
         SIS_NODE_TOPOEXT = 34, "Caches stand in pairs, a scheduling domain of their own, beyond which SIS_NODE does not go", "mails of 2023-06-13 and 06-16, Re: Multi-LLC select_idle_sibling()";
@@ -77,6 +77,8 @@ pub mod bits {
         PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
         THROTTLE_EXIT = 51, "A throttled task runs on in the kernel until it returns to user mode", "v6.18, commit e1fad12dcb66";
         RECENT_PREV = 52, "Note the previous CPU as the recently used one at each wakeup, not that of the last wakeup made", "v5.15, commit 89aafd67f28c";
+        DELAYED_HIDDEN = 53, "A delayed task does not count as running, its wake-up preempts nobody, and lag is kept up to the largest slice (EEVDF)", "v7.2, kernel/sched/fair.c";
+        EMPTY_KEEPS_WEIGHT = 54, "A queue that becomes empty does not ask for its group's load to set a weight", "v6.13, commit 66951e4860d3";
     }
 }
 pub use bits::FEATURES;
@@ -91,7 +93,7 @@ const NEEDS: &[(u64, u64)] = &[
     (all!(SWQUEUE_NEWIDLE SWQUEUE_SKIP_IDLE SWQUEUE_SHARD SWQUEUE_ENQUEUE), bits::SWQUEUE),
     (all!(SIS_NODE_LIMIT SIS_NODE_TOPOEXT), bits::SIS_NODE),
     (all!(PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE SLICE_PROTECT), bits::EEVDF),
-    (bits::DELAY_ZERO, bits::DELAY_DEQUEUE),
+    (all!(DELAY_ZERO DELAYED_HIDDEN), bits::DELAY_DEQUEUE),
     (bits::SIS_AGE, bits::SIS_PROP),
     (bits::SIS_LIMITED_CORES, bits::SIS_UTIL),
     (bits::WA_BIAS, bits::WA_WEIGHT),
@@ -123,6 +125,10 @@ const EEVDF: u64 = all!(
     EEVDF PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION AUTOGROUP
     LOAD_AVG_RATELIMIT
 );
+/// All that v6.18 has.
+const V6_18: u64 = PLACEMENT
+    | EEVDF
+    | all!(SIS_CLUSTER SLICE_PROTECT PIPE_WAKE_FREED THROTTLE_EXIT EMPTY_KEEPS_WEIGHT);
 
 /// Every baseline, oldest first.
 pub const BASELINES: &[Baseline] = &[
@@ -161,13 +167,13 @@ pub const BASELINES: &[Baseline] = &[
     },
     Baseline {
         name: "v6.18",
-        about: "Linux 6.18: throttled tasks run on until they return to user mode",
-        features: PLACEMENT | EEVDF | all!(SIS_CLUSTER PIPE_WAKE_FREED THROTTLE_EXIT),
+        about: "Linux 6.18: slices protected by virtual time; throttled tasks run on to user mode",
+        features: V6_18,
     },
     Baseline {
         name: "v7.2",
-        about: "Linux 7.2: EEVDF with slices protected by virtual time",
-        features: PLACEMENT | EEVDF | all!(SIS_CLUSTER SLICE_PROTECT PIPE_WAKE_FREED THROTTLE_EXIT),
+        about: "Linux 7.2: delayed tasks no longer count as running",
+        features: V6_18 | bits::DELAYED_HIDDEN,
     },
 ];
 
@@ -409,7 +415,9 @@ mod tests {
     #[test]
     fn a_kernel_is_more_than_its_features() {
         let named = |name: &str| Policy::baseline(name).unwrap();
-        let edited = named("v6.12").with("+PIPE_WAKE_FREED +THROTTLE_EXIT").unwrap();
+        let edited = named("v6.12")
+            .with("+PIPE_WAKE_FREED +THROTTLE_EXIT +SLICE_PROTECT +EMPTY_KEEPS_WEIGHT")
+            .unwrap();
         assert_eq!(edited.features, named("v6.18").features);
         assert!(!edited.differs_only_in(0, &named("v6.18")), "its base slice is longer");
         assert!(named("v6.2").differs_only_in(0, &named("v6.4")));

@@ -23,11 +23,12 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
             | bits::PREEMPT_SHORT
             | bits::DELAY_DEQUEUE
             | bits::DELAY_ZERO
-            | bits::SLICE_PROTECT,
+            | bits::SLICE_PROTECT
+            | bits::DELAYED_HIDDEN,
         "tasks of a CPU run in order of weighted virtual time there",
     ),
     (
-        bits::AUTOGROUP | bits::LOAD_AVG_RATELIMIT,
+        bits::AUTOGROUP | bits::LOAD_AVG_RATELIMIT | bits::EMPTY_KEEPS_WEIGHT,
         "sessions have no groups there, and no group has a load",
     ),
     (

@@ -204,7 +204,7 @@ impl Eevdf {
         (protected && self.eligible(vruntime)).then_some(at)
     }
 
-    /// vruntime up to which a task is protected from wakeups: its deadline or, from v7.2 on, the
+    /// vruntime up to which a task is protected from wakeups: its deadline or, from v6.17 on, the
     /// end of the smallest slice requested here.
     fn protection(&self, entity: &Entity) -> i64 {
         if !self.rules.slice_protect {
@@ -223,7 +223,7 @@ impl Eevdf {
     /// wakeup (a fork's, or a delayed task's) never does.
     pub(crate) fn preempts(&mut self, woken: TaskId, quiet: bool) -> bool {
         let Some(curr) = self.curr else { return false };
-        if quiet && self.rules.slice_protect {
+        if quiet && self.rules.delayed_hidden {
             return false;
         }
         let eligible = self.eligible(curr.entity.vruntime);
@@ -248,7 +248,7 @@ impl Eevdf {
         preempts
     }
 
-    /// do_preempt_short(): may a wakee with a shorter slice cut the current one short? v7.2 leaves
+    /// do_preempt_short(): may a wakee with a shorter slice cut the current one short? v6.17 leaves
     /// the rest to the pick.
     fn may_cut_short(&self, woken: TaskId, curr: &Entity, curr_eligible: bool) -> bool {
         let entity = &self.queued[self.position(woken)];
@@ -324,7 +324,7 @@ impl Eevdf {
 
     /// update_entity_lag(): what a queued task is owed, as far as it may take that along.
     fn lag(&mut self, entity: &Entity) -> i64 {
-        let limit = if self.rules.slice_protect {
+        let limit = if self.rules.delayed_hidden {
             self.slice_bounds().1 + self.rules.tick_ns
         } else {
             (2 * entity.slice_ns).max(self.rules.tick_ns)

@@ -7,7 +7,7 @@ use reveille_policy::{Tunables, bits, scaling_factor};
 /// Weight of a task at nice 0.
 pub(crate) const NICE_0: u64 = 1024;
 
-/// The base slice as it is before scaling, which v7.2 protects without RUN_TO_PARITY.
+/// The base slice as it is before scaling, which SLICE_PROTECT protects without RUN_TO_PARITY.
 const UNSCALED_BASE_SLICE_NS: u32 = 700_000;
 
 /// Tunables in ns, scaled by the number of CPUs (SCHED_TUNABLESCALING_LOG).
@@ -39,6 +39,7 @@ pub(crate) struct EevdfRules {
     pub(crate) delay_dequeue: bool,
     pub(crate) delay_zero: bool,
     pub(crate) slice_protect: bool,
+    pub(crate) delayed_hidden: bool,
 }
 
 impl FairTunables {
@@ -63,10 +64,10 @@ impl FairTunables {
         (period * u64::from(weight) / total.max(1)).max(self.min_granularity)
     }
 
-    /// Tasks that sleep while they are queued do not count as running (v7.2).
+    /// Tasks that sleep while they are queued do not count as running (DELAYED_HIDDEN).
     #[inline]
     pub(crate) fn hides_delayed(&self) -> bool {
-        self.eevdf.is_some_and(|rules| rules.slice_protect)
+        self.eevdf.is_some_and(|rules| rules.delayed_hidden)
     }
 }
 
@@ -82,6 +83,7 @@ impl EevdfRules {
             delay_dequeue: tunables.has(bits::DELAY_DEQUEUE),
             delay_zero: tunables.has(bits::DELAY_ZERO),
             slice_protect: tunables.has(bits::SLICE_PROTECT),
+            delayed_hidden: tunables.has(bits::DELAYED_HIDDEN),
         }
     }
 }

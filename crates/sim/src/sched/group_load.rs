@@ -2,7 +2,7 @@
 //! queue's share has changed.
 
 use reveille_measure::Ns;
-use reveille_policy::CpuId;
+use reveille_policy::{CpuId, bits};
 
 use crate::rq::pelt::window_passed;
 use crate::sim::Sim;
@@ -16,13 +16,29 @@ impl Sim<'_> {
     /// duration.
     #[inline(always)]
     pub(crate) fn group_load_moved(&mut self, by: CpuId, of: CpuId, when: Ns) -> Ns {
+        self.group_load(by, of, when, true)
+    }
+
+    #[inline(always)]
+    fn group_load(&mut self, by: CpuId, of: CpuId, when: Ns, reads: bool) -> Ns {
         if self.reports_load(of, self.now) {
-            return self.report_load(by, when, true);
+            return self.report_load(by, when, reads);
+        }
+        if !reads {
+            return 0;
         }
         let Some(line) = &mut self.hw.group_line else { return 0 };
         let wait = line.read(by, self.now, when, self.hw.near.lines());
         self.measured.counters.hot_line_wait_ns += wait;
         wait
+    }
+
+    /// [`Sim::group_load_moved`] at a dequeue. With EMPTY_KEEPS_WEIGHT a queue that has become empty is
+    /// given no new weight, and so does not read the group's load.
+    #[inline(always)]
+    pub(crate) fn group_load_left(&mut self, cpu: CpuId, when: Ns) -> Ns {
+        let reads = self.cpus[cpu].rq.weight != 0 || !self.rules.has(bits::EMPTY_KEEPS_WEIGHT);
+        self.group_load(cpu, cpu, when, reads)
     }
 
     /// update_blocked_averages() only writes, if a window has ended since the last report.

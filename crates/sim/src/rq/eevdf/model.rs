@@ -80,7 +80,7 @@ impl Model {
 
     pub(super) fn lag(&mut self, e: &Entity) -> i64 {
         let slices = self.on.iter().map(|e| e.slice_ns).max().expect("it is there itself");
-        let limit = match self.rules.slice_protect {
+        let limit = match self.rules.delayed_hidden {
             true => slices + self.rules.tick_ns,
             false => (2 * e.slice_ns).max(self.rules.tick_ns),
         };
@@ -128,7 +128,7 @@ impl Model {
 
     pub(super) fn preempts(&mut self, woken: TaskId, quiet: bool) -> bool {
         let Some(curr) = self.curr() else { return false };
-        if self.rules.slice_protect && quiet {
+        if self.rules.delayed_hidden && quiet {
             return false;
         }
         let wakee = self.of(woken);

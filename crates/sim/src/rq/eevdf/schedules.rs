@@ -43,10 +43,11 @@ fn schedule(sleepers: bool, length: Range<usize>) -> impl Strategy<Value = Vec<E
 }
 
 fn any_rules() -> impl Strategy<Value = EevdfRules> {
-    let bits = prop::array::uniform6(any::<bool>());
+    let bits = prop::array::uniform7(any::<bool>());
     prop_oneof![
         Just(rules()),
         Just(EevdfRules { slice_protect: true, ..rules() }),
+        Just(EevdfRules { slice_protect: true, delayed_hidden: true, ..rules() }),
         bits.prop_map(|b| EevdfRules {
             place_lag: b[0],
             run_to_parity: b[1],
@@ -54,6 +55,7 @@ fn any_rules() -> impl Strategy<Value = EevdfRules> {
             delay_dequeue: b[3],
             delay_zero: b[4],
             slice_protect: b[5],
+            delayed_hidden: b[6],
             ..rules()
         }),
     ]
@@ -260,9 +262,9 @@ proptest! {
     fn lag_stays_within_twice_that_if_tasks_come_and_go(
         tasks in prop::collection::vec(any_task(), 1..10),
         events in schedule(true, 10..400),
-        slice_protect in any::<bool>(),
+        [slice_protect, delayed_hidden] in any::<[bool; 2]>(),
     ) {
-        let mut bench = Bench::new(tasks, EevdfRules { slice_protect, ..rules() });
+        let mut bench = Bench::new(tasks, EevdfRules { slice_protect, delayed_hidden, ..rules() });
         for event in events {
             bench.happen(event);
             prop_assert!(bench.greatest_lag() <= 2.0 * bench.bound(), "{:?}", bench.model);

@@ -17,6 +17,7 @@ pub(super) fn rules() -> EevdfRules {
         delay_dequeue: true,
         delay_zero: true,
         slice_protect: false,
+        delayed_hidden: false,
     }
 }
 
@@ -78,10 +79,11 @@ fn a_wakee_with_a_shorter_slice_cuts_the_current_one_short() {
     }
 }
 
-/// v7.2: a short slice among the waiting ones is all that the current task is left.
+/// v6.17: a short slice among the waiting ones is all that the current task is left.
 #[test]
 fn a_wakeup_that_does_not_preempt_shrinks_the_protection() {
-    let rules = EevdfRules { slice_protect: true, preempt_short: false, ..rules() };
+    let rules =
+        EevdfRules { slice_protect: true, delayed_hidden: true, preempt_short: false, ..rules() };
     let mut eevdf = timeline(rules, &[BASE]);
     eevdf.enqueue(TaskId(1), 1024, MS, owed(0), false);
     assert!(!eevdf.preempts(TaskId(1), false));
