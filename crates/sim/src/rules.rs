@@ -31,8 +31,9 @@ pub(crate) struct Rules {
     /// Reports to the task group's load are limited in rate (LOAD_AVG_RATELIMIT).
     pub(crate) rate_limited: bool,
     /// New-idle balancing is for CPUs that idle for longer than a migration costs, and its cost does not
-    /// include blocked averages (before v5.16, c5b0a7eefc70 and 9e9af819db5d).
-    pub(crate) newidle_after_migration_cost: bool,
+    /// include blocked averages (c5b0a7eefc70 and 9e9af819db5d). A pass moves all of the imbalance, not one
+    /// task: servers had no CONFIG_PREEMPTION before PREEMPT_DYNAMIC became the default (c597bfddc9e9).
+    pub(crate) newidle_before_v5_16: bool,
     /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
     pub(crate) throttles_at_exit: bool,
 }
@@ -49,7 +50,7 @@ impl Rules {
             pace: 1,
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
             // The v5.15 baseline stands for its successors up to v5.19, too.
-            newidle_after_migration_cost: !tunables.has(bits::RECENT_PREV),
+            newidle_before_v5_16: !tunables.has(bits::RECENT_PREV),
             throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),
         }
     }

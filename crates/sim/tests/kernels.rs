@@ -122,16 +122,17 @@ fn as_many_pairs_as_cpus_settle_as_measured() {
     assert_near("transactions/s", result.throughput(), 2.38e6, 0.1);
 }
 
-/// A CPU that clears its pending bit before it has its lock is chosen a second time.
+/// A CPU that clears its pending bit before it has its lock is chosen a second time. Between half and
+/// full load; a single run depends on which pairs come to share a CPU.
 #[test]
 fn a_pending_bit_cleared_early_stacks_wakees() {
     let machine = exact(machine("skx-2s20c", 1, 2, 4, 2));
     let stacked = |edits| -> u64 {
         let run = |n| under(&machine, &pairs(n, 5), "v6.2", edits).counters.stacked_wakeups;
-        [10, 12, 14].map(run).iter().sum()
+        (9..16).map(run).sum()
     };
     let (held, early) = (stacked(""), stacked("-TTWU_PENDING_HELD"));
-    assert!(early > held + held / 10, "{held} with the bit held, {early} without");
+    assert!(early > held + held / 4, "{held} with the bit held, {early} without");
 }
 
 /// Pairs for three quarters of the CPUs: without a gate SIS_SHORT keeps those together that

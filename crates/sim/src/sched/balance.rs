@@ -40,9 +40,16 @@ impl Sim<'_> {
 
     fn rebalance(&mut self, cpu: CpuId, mut kind: Kind) -> Ns {
         let mut cost = 0;
-        let mut decayed = false;
+        let (mut decayed, mut elsewhere) = (false, false);
         for level in 0..self.balancer.state[cpu].len() {
-            decayed |= self.decay_newidle_cost(cpu, level);
+            let decays = self.decay_newidle_cost(cpu, level);
+            decayed |= decays;
+            if elsewhere {
+                if decays {
+                    continue;
+                }
+                break;
+            }
             let state = self.balancer.state[cpu][level];
             let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
             let interval = if self.now < self.balancer.settled_ns {
@@ -54,7 +61,10 @@ impl Sim<'_> {
             if (self.now as i64) < state.last_ns + interval as i64 {
                 continue;
             }
-            cost += self.balance_level(cpu, level, kind);
+            let (pass, took) = self.balance_pass(cpu, level, kind);
+            cost += took;
+            // Another CPU of its group is balancing: the larger domains are left to it.
+            elsewhere = pass == Pass::Elsewhere;
             self.balancer.state[cpu][level].last_ns = self.now as i64;
             if self.world.nr_running(cpu) > 0 {
                 kind = Kind::Busy; // it has pulled a task
@@ -77,26 +87,13 @@ impl Sim<'_> {
         true
     }
 
-    /// One periodic pass, if its interval has passed. Returns its duration.
-    fn balance_level(&mut self, cpu: CpuId, level: usize, kind: Kind) -> Ns {
-        let (pass, cost) = self.balance_pass(cpu, level, kind);
-        let member = self.balancer.domains.of_cpu[cpu][level];
-        let min = self.balancer.domains.all[member.domain as usize].min_interval_ns();
-        let state = &mut self.balancer.state[cpu][level];
-        state.interval_ns = match pass {
-            Pass::Balanced => (state.interval_ns * 2).min(2 * min),
-            Pass::Failed | Pass::Moved => min,
-        };
-        cost
-    }
-
     /// newidle_balance(): looks for work before the CPU goes idle, after the `toll` of the dequeue.
     /// Returns its duration; `None` if it did not look.
     pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Toll> {
         let levels = self.balancer.state[cpu].len();
         let lowest = self.balancer.state[cpu].first()?.max_newidle_cost;
         let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
-        let by_migration_cost = self.rules.newidle_after_migration_cost;
+        let by_migration_cost = self.rules.newidle_before_v5_16;
         let gate = match self.rules.has(bits::SWQUEUE_GATE_ABOVE_LLC) {
             true => self.newidle_cost_above_llc(cpu).unwrap_or(0),
             false if by_migration_cost => MIGRATION_COST_NS,

@@ -28,9 +28,14 @@ impl Sim<'_> {
         let member = domains.of_cpu[dst][level];
         let domain = &domains.all[member.domain as usize];
         let base = Ns::from(self.hw.cost.balance_base_ns);
+        let min_interval = domain.min_interval_ns();
+        let state = &mut self.balancer.state[dst][level];
+        if kind != Kind::NewIdle {
+            state.interval_ns = (state.interval_ns * 2).min(2 * min_interval);
+        }
         if !self.should_balance(dst, &domain.groups[member.group as usize], kind) {
             self.balancer.state[dst][level].failed = 0;
-            return (Pass::Balanced, base);
+            return (Pass::Elsewhere, base);
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
         if kind == Kind::NewIdle && !self.crowded(domain) {
@@ -40,8 +45,12 @@ impl Sim<'_> {
             return (Pass::Balanced, base + read);
         }
         let (pass, more) = self.pull(dst, level, kind, &domains, member);
+        let state = &mut self.balancer.state[dst][level];
+        if pass != Pass::Balanced {
+            state.interval_ns = min_interval;
+        }
         if pass != Pass::Failed {
-            self.balancer.state[dst][level].failed = 0;
+            state.failed = 0;
         }
         (pass, base + read + more)
     }
@@ -193,7 +202,8 @@ impl Sim<'_> {
             }
             self.move_task(task, src, dst);
             moved += 1;
-            if kind == Kind::NewIdle || left.is_none() {
+            let only_one = kind == Kind::NewIdle && !self.rules.newidle_before_v5_16;
+            if only_one || left.is_none() {
                 break;
             }
         }
@@ -248,14 +258,13 @@ impl Sim<'_> {
         self.world.task_mut(task).prev_cpu = dst;
         self.enqueue(task, dst, Arrival::Moved);
         self.append_shared_in_balance(dst, task);
+        // wakeup_preempt(). No interrupt is sent: `dst` balances itself, or is idle.
+        self.check_preempt(dst, dst, task);
     }
 
-    /// active_load_balance_cpu_stop(): a task of `src` goes to the idle `dst`, hot or not: the one that
-    /// waits longest or, if none waits, the running one.
+    /// active_load_balance_cpu_stop(): a task of `src` goes to `dst`, hot or not: the one that waits
+    /// longest or, if none waits, the running one.
     fn push(&mut self, src: CpuId, dst: CpuId) -> bool {
-        if !self.is_free(dst) {
-            return false;
-        }
         let allowed = |task: TaskId| self.world.allows(self.world.task(task).affinity, dst);
         if let Some((_, task)) = self.coldest(src, None)
             && allowed(task)

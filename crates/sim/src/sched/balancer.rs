@@ -56,7 +56,7 @@ impl Balancer {
         let cost = &machine.cost;
         let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
         // The first domain pays for update_blocked_averages().
-        let counted = !rules.newidle_after_migration_cost;
+        let counted = !rules.newidle_before_v5_16;
         let blocked = |l| if l == 0 && counted { Ns::from(cost.blocked_worst_ns) } else { 0 };
         let state_of = |level: usize, m: &Membership| {
             let domain = &domains.all[m.domain as usize];

@@ -22,7 +22,9 @@ pub(crate) enum Kind {
 /// Outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// There was no imbalance, or another CPU of the group balances this domain.
+    /// Another CPU of the group balances this domain.
+    Elsewhere,
+    /// There was no imbalance.
     Balanced,
     /// There was an imbalance, but no task could be moved.
     Failed,
