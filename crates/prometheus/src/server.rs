@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,7 +39,7 @@ const MAX_ANSWER: u64 = 1 << 30;
 /// Waits before a question is repeated, if the server or the way to it failed.
 const AGAIN_AFTER: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8)];
-/// How often a waiting question looks whether the user has stopped it.
+/// How often `stop` is looked at during a request or a wait.
 const POLL: Duration = Duration::from_millis(10);
 /// No question takes longer.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -91,13 +92,13 @@ fn secret(option: &'static str, file: &Path) -> Result<String, ServerError> {
 }
 
 pub struct Server<'a> {
-    door: Door,
+    client: Client,
     stop: &'a AtomicBool,
 }
 
-/// What it takes to ask once.
+/// What one request needs.
 #[derive(Clone)]
-struct Door {
+struct Client {
     agent: Agent,
     /// Without a slash at its end.
     base: String,
@@ -155,52 +156,54 @@ impl<'a> Server<'a> {
             .http_status_as_error(false)
             .user_agent(concat!("reveille/", env!("CARGO_PKG_VERSION")))
             .build();
-        let door = Door { agent: config.into(), base, headers: access.headers };
-        Ok(Server { door, stop })
+        let client = Client { agent: config.into(), base, headers: access.headers };
+        Ok(Server { client, stop })
     }
 
     /// Asks `/api/v1/PATH`, again if it fails for a while.
     pub(crate) fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Failed> {
-        let mut wait = Duration::ZERO;
         let mut waits = AGAIN_AFTER.into_iter();
         loop {
-            let (error, again) = match self.once(wait, path, query)? {
+            let (error, again) = match self.once(path, query)? {
                 Ok(bytes) => return Ok(bytes),
                 Err(Once::Later(error)) => (error, waits.next()),
                 Err(Once::TooMuch(error)) => return Err(Failed::TooMuch(error)),
                 Err(Once::Never(error)) => (error, None),
             };
-            wait = again.ok_or(Failed::Other(error))?;
+            let again_at = Instant::now() + again.ok_or(Failed::Other(error))?;
+            while Instant::now() < again_at {
+                self.check_stop()?;
+                std::thread::sleep(POLL);
+            }
         }
     }
 
-    /// Asks once, after a wait. The user may stop both: a thread asks, and is left alone then.
-    fn once(
-        &self,
-        wait: Duration,
-        path: &str,
-        query: &[(&str, &str)],
-    ) -> Result<Result<Vec<u8>, Once>, Failed> {
-        let door = self.door.clone();
+    fn check_stop(&self) -> Result<(), Failed> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(Failed::Other(ServerError::Interrupted)),
+            false => Ok(()),
+        }
+    }
+
+    /// Asks once, in a thread of its own, which is abandoned when the user stops the command.
+    fn once(&self, path: &str, query: &[(&str, &str)]) -> Result<Result<Vec<u8>, Once>, Failed> {
+        self.check_stop()?;
+        let client = self.client.clone();
         let path = path.to_owned();
         let query: Vec<_> = query.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
-        let asking = std::thread::spawn(move || {
-            std::thread::sleep(wait);
-            door.ask(&path, &query)
-        });
+        let (answer, answered) = mpsc::channel();
+        std::thread::spawn(move || answer.send(client.ask(&path, &query)));
         loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(Failed::Other(ServerError::Interrupted));
+            match answered.recv_timeout(POLL) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Timeout) => self.check_stop()?,
+                Err(RecvTimeoutError::Disconnected) => panic!("the request has panicked"),
             }
-            if asking.is_finished() {
-                return Ok(asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            std::thread::sleep(POLL);
         }
     }
 }
 
-impl Door {
+impl Client {
     fn ask(&self, path: &str, query: &[(String, String)]) -> Result<Vec<u8>, Once> {
         let url = format!("{}/api/v1/{path}", self.base);
         let error = |problem: String, help: &str| ServerError::Server {

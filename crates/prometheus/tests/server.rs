@@ -137,6 +137,12 @@ fn the_user_stops_a_question_that_is_not_answered() {
         });
         assert!(matches!(error, ServerError::Interrupted), "{error}");
     }
+    let (url, asked) = server(vec![(200, SERIES.into())]);
+    let stopped = AtomicBool::new(true);
+    let server = Server::new(access(url), &stopped).unwrap();
+    let error = server.containers(&Selector::default(), SPAN).unwrap_err();
+    assert!(matches!(error, ServerError::Interrupted), "{error}");
+    assert!(asked.lock().unwrap().is_empty(), "nothing is asked");
 }
 
 #[test]
