@@ -50,6 +50,7 @@ fn the_same_arguments_give_the_same_result_in_any_thread() {
             policy("+SIS_SHORT"),
             policy("-TTWU_QUEUE -AUTOGROUP"),
             baseline("v6.12"),
+            baseline("v6.18"),
             baseline("v7.2"),
         ] {
             let once = || figures(&run_seed(&machine, &program, &policy, 7, 5 * MS, 20 * MS));

@@ -31,10 +31,10 @@ fn one_cpu(hz: u32) -> Machine {
     Machine { hz, ..exact(machine("spr-2s56c", 1, 1, 1, 1)) }
 }
 
-/// Both baselines that have EEVDF, and what each is without delayed dequeue.
+/// The baselines that have EEVDF, and what each is without delayed dequeue.
 fn baselines() -> Vec<(String, Policy)> {
     let mut all = Vec::new();
-    for name in ["v6.12", "v7.2"] {
+    for name in ["v6.12", "v6.18", "v7.2"] {
         all.push((name.to_owned(), baseline(name)));
         let edited = baseline(name).with("-DELAY_DEQUEUE").expect("an edit that applies");
         all.push((format!("{name} -DELAY_DEQUEUE"), edited));
@@ -117,7 +117,7 @@ fn nobody_starves_beside_tasks_that_compute() {
 fn pairs_that_meet_on_a_cpu_stay_together() {
     let machine = machine("spr-2s56c", 1, 1, 8, 2);
     let pairs = catalogue("context_switch1", 13, &[]);
-    for name in ["v6.12", "v7.2"] {
+    for name in ["v6.12", "v6.18", "v7.2"] {
         let shares = |policy: &Policy| {
             let result = run(&machine, &pairs, policy, 20 * MS, 100 * MS);
             let c = &result.counters;

@@ -169,6 +169,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     prop_oneof![
         Just(policy("")),
         Just(baseline("v6.12")),
+        Just(baseline("v6.18")),
         Just(baseline("v7.2")),
         Just(policy("+SIS_SHORT")),
         prop::sample::subsequence(

@@ -135,6 +135,19 @@ fn a_pending_bit_cleared_early_stacks_wakees() {
     assert!(early > held + held / 4, "{held} with the bit held, {early} without");
 }
 
+/// Every task here leaves its queue empty when it blocks: the group's load is read at enqueues alone, which
+/// come across some of the writes that a dequeue would have met.
+#[test]
+fn a_queue_that_becomes_empty_does_not_read_its_groups_load() {
+    let machine = exact(machine("skx-2s20c", 2, 1, 4, 2));
+    let waits = |edits| {
+        let result = under(&machine, &pairs(6, 5), "v6.12", edits);
+        result.counters.hot_line_wait_ns as f64 / result.counters.activations as f64
+    };
+    let (every, enqueues) = (waits(""), waits("+EMPTY_KEEPS_WEIGHT"));
+    assert!(enqueues > 0.0 && enqueues < 0.85 * every, "{enqueues} of {every} ns");
+}
+
 /// Pairs for three quarters of the CPUs: without a gate SIS_SHORT keeps those together that
 /// share a CPU, and none of them searches any more.
 #[test]

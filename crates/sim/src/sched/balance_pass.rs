@@ -259,7 +259,7 @@ impl Sim<'_> {
         self.enqueue(task, dst, Arrival::Moved);
         self.append_shared_in_balance(dst, task);
         // wakeup_preempt(). No interrupt is sent: `dst` balances itself, or is idle.
-        self.check_preempt(dst, dst, task);
+        self.preempted_by(dst, dst, task, true);
     }
 
     /// active_load_balance_cpu_stop(): a task of `src` goes to `dst`, hot or not: the one that waits

@@ -1,4 +1,4 @@
-//! `tg->load_avg`: one line that every enqueue and dequeue of a session reads, and writes when the
+//! `tg->load_avg`: one line that every enqueue of a session and most dequeues read, and write when the
 //! queue's share has changed.
 
 use reveille_measure::Ns;
@@ -11,7 +11,7 @@ use crate::sim::Sim;
 const REPORT_INTERVAL_NS: Ns = 1_000_000;
 
 impl Sim<'_> {
-    /// Every enqueue and dequeue reads `tg->load_avg` (update_cfs_group()), and writes it before that
+    /// An enqueue or dequeue reads `tg->load_avg` (update_cfs_group()), and writes it before that
     /// when the queue's share has changed by more than 1/64 (update_tg_load_avg()). Returns the
     /// duration.
     #[inline(always)]

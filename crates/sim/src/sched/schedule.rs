@@ -283,6 +283,18 @@ impl Sim<'_> {
     /// check_preempt_wakeup(): does the wakee preempt what `dst` runs?
     #[inline(always)]
     pub(crate) fn check_preempt(&mut self, cpu: CpuId, dst: CpuId, woken: TaskId) -> Toll {
+        self.preempted_by(cpu, dst, woken, false)
+    }
+
+    /// [`Sim::check_preempt`] of a task that has been woken or forked, or that balancing has `moved`.
+    #[inline(always)]
+    pub(crate) fn preempted_by(
+        &mut self,
+        cpu: CpuId,
+        dst: CpuId,
+        woken: TaskId,
+        moved: bool,
+    ) -> Toll {
         let Some(curr) = self.world.curr(dst).some() else { return Toll::default() };
         if self.bandwidth.is_some() && matches!(self.tasks[woken].place, Place::Held(_)) {
             return Toll::default();
@@ -291,7 +303,7 @@ impl Sim<'_> {
         if c.need_resched || !self.rules.fair.wakeup_preemption {
             return Toll::default();
         }
-        let new = || self.world.task(woken).sum_exec_ns == 0;
+        let new = || !moved && self.world.task(woken).sum_exec_ns == 0;
         let (running, waking) = (&self.tasks[curr].se, &self.tasks[woken].se);
         if !c.rq.preempts((curr, running), (woken, waking), new, &self.rules.fair) {
             return Toll::default();
