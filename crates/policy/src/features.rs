@@ -77,7 +77,7 @@ pub mod bits {
         PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
         THROTTLE_EXIT = 51, "A throttled task runs on in the kernel until it returns to user mode", "v6.18, commit e1fad12dcb66";
         RECENT_PREV = 52, "Note the previous CPU as the recently used one at each wakeup, not that of the last wakeup made", "v5.15, commit 89aafd67f28c";
-        DELAYED_HIDDEN = 53, "A delayed task does not count as running, its wake-up and a fork preempt nobody, and lag is kept up to the largest slice (EEVDF)", "v7.2, kernel/sched/fair.c";
+        DELAYED_HIDDEN = 53, "Delayed tasks do not count as running; neither their wake-ups nor forks preempt; the largest slice limits lag (EEVDF)", "v7.2, kernel/sched/fair.c";
         EMPTY_KEEPS_WEIGHT = 54, "A queue that becomes empty does not ask for its group's load to set a weight", "v6.13, commit 66951e4860d3";
     }
 }

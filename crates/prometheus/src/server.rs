@@ -164,7 +164,7 @@ impl<'a> Server<'a> {
     pub(crate) fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Failed> {
         let mut waits = AGAIN_AFTER.into_iter();
         loop {
-            let (error, again) = match self.once(path, query)? {
+            let (error, again) = match self.once(path, query) {
                 Ok(bytes) => return Ok(bytes),
                 Err(Once::Later(error)) => (error, waits.next()),
                 Err(Once::TooMuch(error)) => return Err(Failed::TooMuch(error)),
@@ -172,22 +172,22 @@ impl<'a> Server<'a> {
             };
             let again_at = Instant::now() + again.ok_or(Failed::Other(error))?;
             while Instant::now() < again_at {
-                self.check_stop()?;
+                self.check_stop().map_err(Failed::Other)?;
                 std::thread::sleep(POLL);
             }
         }
     }
 
-    fn check_stop(&self) -> Result<(), Failed> {
+    fn check_stop(&self) -> Result<(), ServerError> {
         match self.stop.load(Ordering::Relaxed) {
-            true => Err(Failed::Other(ServerError::Interrupted)),
+            true => Err(ServerError::Interrupted),
             false => Ok(()),
         }
     }
 
     /// Asks once, in a thread of its own, which is abandoned when the user stops the command.
-    fn once(&self, path: &str, query: &[(&str, &str)]) -> Result<Result<Vec<u8>, Once>, Failed> {
-        self.check_stop()?;
+    fn once(&self, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Once> {
+        self.check_stop().map_err(Once::Never)?;
         let client = self.client.clone();
         let path = path.to_owned();
         let query: Vec<_> = query.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
@@ -195,8 +195,8 @@ impl<'a> Server<'a> {
         std::thread::spawn(move || answer.send(client.ask(&path, &query)));
         loop {
             match answered.recv_timeout(POLL) {
-                Ok(answer) => return Ok(answer),
-                Err(RecvTimeoutError::Timeout) => self.check_stop()?,
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Timeout) => self.check_stop().map_err(Once::Never)?,
                 Err(RecvTimeoutError::Disconnected) => panic!("the request has panicked"),
             }
         }
