@@ -23,7 +23,7 @@ name = "ray"
 machines = ["quad-1s4c", "zen4-7950x"]
 bases = ["v6.2", "v6.12"]
 edits = ["+SIS_SHORT", "idea.c"]
-seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+seeds = [1, 2, 3]
 repeats = 2
 warmup = "5ms"
 duration = "5ms"
@@ -84,12 +84,12 @@ def test_a_lost_worker_changes_no_byte(spec, tmp_path):
                                  progress=lambda done, cells, begun: told.append((done, cells)))
     assert killed, "no worker was killed"
     assert output.read_bytes() == whole.read_bytes()
-    assert summary.cells == 600 and told[-1] == (600, 600) and len(told) == 6
+    assert summary.cells == 180 and told[-1] == (180, 180) and len(told) == 6
     assert not list(tmp_path.glob("*.parts"))
 
 
 def test_the_same_call_goes_on_where_it_ended(spec, tmp_path):
-    spec.write_text(SPEC.replace("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", "[1]").replace(', "idea.c"', ""))
+    spec.write_text(SPEC.replace("[1, 2, 3]", "[1]").replace(', "idea.c"', ""))
     whole, output, told = tmp_path / "whole.parquet", tmp_path / "ray.parquet", []
     subprocess.run([COMMAND, "sweep", spec, "-o", whole], check=True, capture_output=True)
 
