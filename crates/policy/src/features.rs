@@ -104,6 +104,21 @@ const NEEDS: &[(u64, u64)] = &[
     (bits::RECENT_PREV, bits::RECENT_USED_CPU),
 ];
 
+/// Releases with rules that no feature names ([`Policy::since`]).
+pub mod changes {
+    /// A busy CPU balances 16 times as rarely as an idle one, not 32 times (6e7499135db7), and domains
+    /// above the cache tolerate 117% instead of 125% (2208cdaa56c9).
+    pub const CLOSER_BALANCE: (u32, u32) = (5, 10);
+    /// Of a group's idle CPUs, one of an idle core balances (b1bfeab9b002).
+    pub const IDLE_CORE_BALANCES: (u32, u32) = (6, 6);
+    /// Delayed tasks do not make a queue the busiest (736c55a02c47).
+    pub const DELAYED_NOT_BUSY: (u32, u32) = (6, 14);
+    /// The base slice is 0.7 ms, not 0.75 ms (2ae891b82695).
+    pub const SHORTER_SLICE: (u32, u32) = (6, 15);
+    pub(crate) const ALL: [(u32, u32); 4] =
+        [CLOSER_BALANCE, IDLE_CORE_BALANCES, DELAYED_NOT_BUSY, SHORTER_SLICE];
+}
+
 /// A kernel release as a set of features.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline {
@@ -325,20 +340,21 @@ impl Policy {
         names_of(self.features)
     }
 
-    fn since_v6_15(&self) -> bool {
-        BASELINES.iter().any(|b| b.name == self.base && b.release() >= (6, 15))
+    /// Does its baseline have what this release brought, one of [`changes`]?
+    pub fn since(&self, release: (u32, u32)) -> bool {
+        BASELINES.iter().any(|b| b.name == self.base && b.release() >= release)
     }
 
     /// Do both have the same features but for these, and the same rules that no feature names?
     pub fn differs_only_in(&self, features: u64, other: &Policy) -> bool {
         (self.features ^ other.features) & !features == 0
-            && self.since_v6_15() == other.since_v6_15()
+            && changes::ALL.iter().all(|&change| self.since(change) == other.since(change))
     }
 
     /// What the decision code reads, for a machine with this many CPUs and this tick.
     pub fn tunables(&self, n_cpus: usize, hz: u32) -> Tunables {
-        // sysctl_sched_min_granularity, and sysctl_sched_base_slice up to v6.14 (2ae891b82695).
-        let unscaled_ns = if self.since_v6_15() { 700_000 } else { 750_000 };
+        // sysctl_sched_min_granularity, and sysctl_sched_base_slice.
+        let unscaled_ns = if self.since(changes::SHORTER_SLICE) { 700_000 } else { 750_000 };
         Tunables {
             features: self.features,
             min_granularity_ns: unscaled_ns * scaling_factor(n_cpus),

@@ -22,7 +22,7 @@ mod world;
 
 pub use bandwidth::{BandwidthError, BandwidthLimits, LocalRuntime, PeriodStep, Pool};
 pub use features::{
-    BASELINES, Baseline, FEATURES, Feature, Policy, Tunables, bits, scaling_factor,
+    BASELINES, Baseline, FEATURES, Feature, Policy, Tunables, bits, changes, scaling_factor,
 };
 pub use ffi::nr_idle_scan;
 pub use file::{Draft, Message, MessageKind, POLICY_INTERFACE, PolicyFile, PolicyRun, Wakeup};

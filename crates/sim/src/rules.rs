@@ -2,7 +2,7 @@
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::{Policy, Tunables, bits};
+use reveille_policy::{Policy, Tunables, bits, changes};
 
 use crate::rq::fair::FairTunables;
 use crate::rq::pelt::Decay;
@@ -34,6 +34,14 @@ pub(crate) struct Rules {
     /// include blocked averages (c5b0a7eefc70 and 9e9af819db5d). A pass moves all of the imbalance, not one
     /// task: servers had no CONFIG_PREEMPTION before PREEMPT_DYNAMIC became the default (c597bfddc9e9).
     pub(crate) newidle_before_v5_16: bool,
+    /// A busy CPU balances so many times as rarely as an idle one ([`changes::CLOSER_BALANCE`]).
+    pub(crate) busy_factor: u64,
+    /// Imbalance in percent that domains above the cache tolerate ([`changes::CLOSER_BALANCE`]).
+    pub(crate) imbalance_pct_above_llc: u64,
+    /// Of a group's idle CPUs, one of an idle core balances ([`changes::IDLE_CORE_BALANCES`]).
+    pub(crate) idle_core_balances: bool,
+    /// Delayed tasks do not make a queue the busiest ([`changes::DELAYED_NOT_BUSY`]).
+    pub(crate) delayed_not_busy: bool,
     /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
     pub(crate) throttles_at_exit: bool,
 }
@@ -42,6 +50,7 @@ impl Rules {
     pub(crate) fn new(policy: &Policy, machine: &Machine) -> Rules {
         let n_cpus = machine.topology.n_cpus();
         let tunables = policy.tunables(n_cpus, machine.hz);
+        let closer_balance = policy.since(changes::CLOSER_BALANCE);
         Rules {
             tunables,
             fair: FairTunables::new(&tunables, n_cpus),
@@ -51,6 +60,10 @@ impl Rules {
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
             // The v5.15 baseline stands for its successors up to v5.19, too.
             newidle_before_v5_16: !tunables.has(bits::RECENT_PREV),
+            busy_factor: if closer_balance { 16 } else { 32 },
+            imbalance_pct_above_llc: if closer_balance { 117 } else { 125 },
+            idle_core_balances: policy.since(changes::IDLE_CORE_BALANCES),
+            delayed_not_busy: policy.since(changes::DELAYED_NOT_BUSY),
             throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),
         }
     }

@@ -10,9 +10,6 @@ use crate::sched::domains::{Domain, Level, Membership};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
 
-/// Factor by which a busy CPU balances less often than an idle one.
-const BUSY_FACTOR: u64 = 16;
-
 /// max_newidle_lb_cost decays by 3/256 once a second.
 const COST_DECAY_NS: Ns = 1_000_000_000;
 
@@ -25,7 +22,7 @@ impl Sim<'_> {
         self.balancer.settled_ns = warmup / 4 * 3;
         for cpu in self.cpus.ids() {
             for level in 0..self.balancer.state[cpu].len() {
-                let interval = self.balancer.state[cpu][level].interval_ns * BUSY_FACTOR;
+                let interval = self.balancer.state[cpu][level].interval_ns * self.rules.busy_factor;
                 let phase = self.chance.below(interval);
                 self.balancer.state[cpu][level].last_ns = -(phase as i64);
             }
@@ -40,10 +37,12 @@ impl Sim<'_> {
 
     fn rebalance(&mut self, cpu: CpuId, mut kind: Kind) -> Ns {
         let mut cost = 0;
-        let (mut decayed, mut elsewhere) = (false, false);
+        let (mut decays, mut elsewhere, mut newidle_cost) = (false, false, 0);
         for level in 0..self.balancer.state[cpu].len() {
-            let decays = self.decay_newidle_cost(cpu, level);
-            decayed |= decays;
+            // need_decay: since v5.16 that of the last domain.
+            decays &= self.rules.newidle_before_v5_16;
+            decays |= self.decay_newidle_cost(cpu, level);
+            newidle_cost += self.balancer.state[cpu][level].max_newidle_cost;
             if elsewhere {
                 if decays {
                     continue;
@@ -51,7 +50,7 @@ impl Sim<'_> {
                 break;
             }
             let state = self.balancer.state[cpu][level];
-            let factor = if kind == Kind::Busy { BUSY_FACTOR } else { 1 };
+            let factor = if kind == Kind::Busy { self.rules.busy_factor } else { 1 };
             let interval = if self.now < self.balancer.settled_ns {
                 self.rules.tick_ns
             } else {
@@ -70,9 +69,8 @@ impl Sim<'_> {
                 kind = Kind::Busy; // it has pulled a task
             }
         }
-        if decayed {
-            let sum: Ns = self.balancer.state[cpu].iter().map(|s| s.max_newidle_cost).sum();
-            self.cpus[cpu].max_idle_balance_cost = sum.max(MIGRATION_COST_NS);
+        if decays {
+            self.cpus[cpu].max_idle_balance_cost = newidle_cost.max(MIGRATION_COST_NS);
         }
         cost
     }
@@ -126,6 +124,9 @@ impl Sim<'_> {
             let state = &mut self.balancer.state[cpu][level];
             if took > state.max_newidle_cost {
                 state.max_newidle_cost = took;
+                if !self.rules.newidle_before_v5_16 {
+                    state.decayed_ns = self.now;
+                }
             }
             if pass == Pass::Moved
                 || self.world.nr_running(cpu) > 0

@@ -33,14 +33,15 @@ impl Sim<'_> {
         if kind != Kind::NewIdle {
             state.interval_ns = (state.interval_ns * 2).min(2 * min_interval);
         }
-        if !self.should_balance(dst, &domain.groups[member.group as usize], kind) {
+        if !self.should_balance(dst, domain, member.group as usize, kind) {
             self.balancer.state[dst][level].failed = 0;
             return (Pass::Elsewhere, base);
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
-        if kind == Kind::NewIdle && !self.crowded(domain) {
-            // Without a queue of two tasks nothing can be pulled, whatever the statistics say. They
-            // would only do this, and forget failures.
+        let failed = self.balancer.state[dst][level].failed;
+        if kind == Kind::NewIdle && failed == 0 && !self.crowded(domain) {
+            // Without a queue of two tasks nothing can be pulled, and without failures nothing is
+            // pushed, whatever the statistics say. They would only do this, and reset the interval.
             self.balancer.overload &= domain.span.len() != self.cpus.len();
             return (Pass::Balanced, base + read);
         }
@@ -66,13 +67,15 @@ impl Sim<'_> {
         crowded
     }
 
-    /// should_we_balance(): the first idle CPU of the local group, else its first.
-    fn should_balance(&self, dst: CpuId, group: &[u16], kind: Kind) -> bool {
+    /// should_we_balance(): whether `dst` is the CPU of its group that balances this domain.
+    fn should_balance(&self, dst: CpuId, domain: &Domain, group: usize, kind: Kind) -> bool {
         if kind == Kind::NewIdle {
             return self.world.nr_running(dst) == 0 && self.cpus[dst].wake_list.is_empty();
         }
-        let idle = group.iter().find(|&&c| self.world.available_idle(CpuId::from(c)));
-        CpuId::from(*idle.unwrap_or(&group[0])) == dst
+        let idle = |cpu: u16| self.world.available_idle(CpuId::from(cpu));
+        let core = |cpu: u16| self.world.smt_cpus(CpuId::from(cpu)).iter().all(|&c| idle(c));
+        let cores = self.rules.idle_core_balances && domain.level != Level::Smt;
+        CpuId::from(balances(&domain.groups[group], idle, |cpu| cores && core(cpu))) == dst
     }
 
     fn pull(
@@ -89,9 +92,10 @@ impl Sim<'_> {
         let mut moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
         if kind == Kind::NewIdle {
             self.measured.counters.newidle_pulls += u64::from(moved);
-        } else if moved == 0 {
+        }
+        if moved == 0 {
             let state = &mut self.balancer.state[dst][level];
-            state.failed += 1;
+            state.failed += u32::from(kind != Kind::NewIdle);
             let pushes = matches!(imbalance, Imbalance::Tasks(_))
                 && state.failed > domain.cache_nice_tries + 2;
             moved = u32::from(pushes && self.push(src, dst));
@@ -140,7 +144,12 @@ impl Sim<'_> {
 
     /// The queue to pull from, by the kind of imbalance.
     fn busiest_queue(&self, cpus: &[u16], dst: CpuId, imbalance: Imbalance) -> Option<CpuId> {
-        let nr = |cpu: u16| u64::from(self.world.nr_running(CpuId::from(cpu)));
+        let nr = |cpu: u16| {
+            let cpu = CpuId::from(cpu);
+            let delayed = self.cpus[cpu].rq.delayed_running;
+            let uncounted = if self.rules.delayed_not_busy { delayed } else { 0 };
+            u64::from(self.world.nr_running(cpu) - uncounted)
+        };
         let candidates = cpus.iter().copied().filter(|&c| CpuId::from(c) != dst && nr(c) > 0);
         let best = match imbalance {
             // The kernel keeps the first of equals.
@@ -287,6 +296,7 @@ impl Sim<'_> {
             some: true,
         };
         self.put_back(src);
+        self.cpus[src].need_resched = false;
         // If its group is out of runtime at this moment, it stays where it is held.
         if !self.throttled_pair(task, src, dst) {
             self.move_task(task, src, dst);
@@ -295,6 +305,12 @@ impl Sim<'_> {
         self.replan(src);
         true
     }
+}
+
+/// The CPU of a group that balances: the first of an idle core, else the first idle one, else its first.
+fn balances(group: &[u16], idle: impl Fn(u16) -> bool, core: impl Fn(u16) -> bool) -> u16 {
+    let idle = || group.iter().copied().filter(|&cpu| idle(cpu));
+    idle().find(|&cpu| core(cpu)).or_else(|| idle().next()).unwrap_or(group[0])
 }
 
 /// Sums over one group of a domain.
@@ -343,3 +359,21 @@ trait FirstMax: Iterator<Item = u16> + Sized {
 }
 
 impl<I: Iterator<Item = u16>> FirstMax for I {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_core_balances_before_an_idle_thread() {
+        // CPUs 4 and 0, 5 and 1, 6 and 2 are cores.
+        let of = |idle: &[u16], cores: bool| {
+            let free = |cpu: u16| idle.contains(&cpu);
+            balances(&[0, 1, 2, 4, 5, 6], free, |cpu| cores && free(cpu) && free((cpu + 4) % 8))
+        };
+        assert_eq!(of(&[1, 2, 6], true), 2);
+        assert_eq!(of(&[1, 2, 6], false), 1);
+        assert_eq!(of(&[5, 2], true), 2);
+        assert_eq!(of(&[], true), 0);
+    }
+}

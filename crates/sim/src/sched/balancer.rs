@@ -52,7 +52,7 @@ pub(crate) struct Published {
 impl Balancer {
     pub(crate) fn new(machine: &Machine, rules: &Rules) -> Balancer {
         let pairs = rules.has(bits::SIS_NODE_TOPOEXT);
-        let domains = Domains::new(&machine.topology, pairs);
+        let domains = Domains::new(&machine.topology, pairs, rules.imbalance_pct_above_llc);
         let cost = &machine.cost;
         let [base, per_cpu] = [cost.balance_base_ns, cost.balance_cpu_ns].map(Ns::from);
         // The first domain pays for update_blocked_averages().

@@ -30,7 +30,7 @@ impl Sim<'_> {
             let nr = self.world.nr_running(cpu) - 1;
             self.set_nr_running(cpu, nr);
         }
-        let line = self.group_load_left(cpu, when);
+        let line = self.group_load_moved(cpu, cpu, when);
         self.publish_load(cpu);
         Toll { stall: line, cost: Ns::from(self.hw.cost.dequeue_ns) + self.hw.group_level_ns() }
     }

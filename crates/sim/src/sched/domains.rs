@@ -76,8 +76,9 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// With `pairs`, the last-level caches of a node are paired (SIS_NODE_TOPOEXT).
-    pub(crate) fn new(topology: &Topology, pairs: bool) -> Domains {
+    /// With `pairs`, the last-level caches of a node are paired (SIS_NODE_TOPOEXT). Domains above the
+    /// cache tolerate an imbalance of so many percent.
+    pub(crate) fn new(topology: &Topology, pairs: bool, pct_above_llc: u64) -> Domains {
         let of_cpu = CpuVec::filled(Vec::new(), topology.n_cpus());
         let mut domains = Domains { all: Vec::new(), of_cpu, group_of: Vec::new() };
         let place = |cpu: CpuId| &topology.cpus()[cpu.index()];
@@ -90,6 +91,13 @@ impl Domains {
         domains.add_level(topology, Level::Package, |c| place(c).node, pair);
         domains.add_level(topology, Level::Numa, |c| place(c).socket, |c| place(c).node);
         domains.add_level(topology, Level::Numa, |_| 0, |c| place(c).socket);
+        for domain in &mut domains.all {
+            domain.imbalance_pct = match domain.level {
+                Level::Smt => 110,
+                Level::Cluster | Level::Llc => 117,
+                Level::Package | Level::Numa => pct_above_llc,
+            };
+        }
         domains.allow_numa_imbalance(topology);
         domains
     }
@@ -156,7 +164,7 @@ impl Domains {
                 words: words.into_iter().collect(),
                 span: all,
                 groups,
-                imbalance_pct: if level == Level::Smt { 110 } else { 117 },
+                imbalance_pct: 0,
                 cache_nice_tries: match level {
                     Level::Smt => 0,
                     Level::Cluster | Level::Llc | Level::Package => 1,
@@ -192,7 +200,7 @@ mod tests {
     #[test]
     fn two_sockets_have_three_levels() {
         let topology = Topology::uniform(2, 1, 4, 2).unwrap();
-        let domains = Domains::new(&topology, false);
+        let domains = Domains::new(&topology, false, 117);
         let levels: Vec<Level> =
             domains.of_cpu[CpuId(0)].iter().map(|m| domains.all[m.domain as usize].level).collect();
         assert_eq!(levels, [Level::Smt, Level::Llc, Level::Numa]);
@@ -203,7 +211,7 @@ mod tests {
     /// Level, weight and groups of each domain of CPU 0, and imb_numa_nr.
     fn domains_of(machine: &str) -> Vec<(Level, usize, usize, u64)> {
         let topology = reveille_machine::load(machine).unwrap().topology;
-        let domains = Domains::new(&topology, false);
+        let domains = Domains::new(&topology, false, 117);
         let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
         all.map(|d| (d.level, d.span.len(), d.groups.len(), d.imb_numa_nr)).collect()
     }
@@ -223,7 +231,7 @@ mod tests {
         let snc = [(Smt, 2, 2, 0), (Llc, 24, 12, 0), (Numa, 48, 2, 3), (Numa, 96, 2, 6)];
         assert_eq!(domains_of("clx-8260-snc"), snc);
         let topology = reveille_machine::load("milan-2s64c").unwrap().topology;
-        let paired = Domains::new(&topology, true);
+        let paired = Domains::new(&topology, true, 117);
         let spans: Vec<usize> = paired.of_cpu[CpuId(0)]
             .iter()
             .map(|m| paired.all[m.domain as usize].span.len())
@@ -235,7 +243,8 @@ mod tests {
     #[test]
     fn a_level_spreads_if_one_below_it_shares_something() {
         let of = |machine: &str| {
-            let domains = Domains::new(&reveille_machine::load(machine).unwrap().topology, false);
+            let domains =
+                Domains::new(&reveille_machine::load(machine).unwrap().topology, false, 117);
             let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
             all.map(|d| d.prefer_sibling).collect::<Vec<_>>()
         };
@@ -244,9 +253,21 @@ mod tests {
     }
 
     #[test]
+    fn domains_above_the_cache_tolerate_what_the_kernel_says() {
+        let topology = reveille_machine::load("milan-2s64c").unwrap().topology;
+        let of = |pct| {
+            let domains = Domains::new(&topology, false, pct);
+            let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
+            all.map(|d| d.imbalance_pct).collect::<Vec<_>>()
+        };
+        assert_eq!(of(117), [110, 117, 117, 117]);
+        assert_eq!(of(125), [110, 117, 125, 125]);
+    }
+
+    #[test]
     fn levels_without_a_choice_are_left_out() {
         let topology = Topology::uniform(1, 1, 4, 1).unwrap();
-        let domains = Domains::new(&topology, false);
+        let domains = Domains::new(&topology, false, 117);
         assert_eq!(domains.of_cpu[CpuId(3)].len(), 1);
         assert_eq!(domains.all[0].level, Level::Llc);
     }

@@ -12,15 +12,12 @@ const REPORT_INTERVAL_NS: Ns = 1_000_000;
 
 impl Sim<'_> {
     /// An enqueue or dequeue reads `tg->load_avg` (update_cfs_group()), and writes it before that
-    /// when the queue's share has changed by more than 1/64 (update_tg_load_avg()). Returns the
+    /// when the queue's share has changed by more than 1/64 (update_tg_load_avg()). With
+    /// EMPTY_KEEPS_WEIGHT an empty queue is given no new weight, and does not read. Returns the
     /// duration.
     #[inline(always)]
     pub(crate) fn group_load_moved(&mut self, by: CpuId, of: CpuId, when: Ns) -> Ns {
-        self.group_load(by, of, when, true)
-    }
-
-    #[inline(always)]
-    fn group_load(&mut self, by: CpuId, of: CpuId, when: Ns, reads: bool) -> Ns {
+        let reads = self.cpus[of].rq.weight != 0 || !self.rules.has(bits::EMPTY_KEEPS_WEIGHT);
         if self.reports_load(of, self.now) {
             return self.report_load(by, when, reads);
         }
@@ -31,14 +28,6 @@ impl Sim<'_> {
         let wait = line.read(by, self.now, when, self.hw.near.lines());
         self.measured.counters.hot_line_wait_ns += wait;
         wait
-    }
-
-    /// [`Sim::group_load_moved`] at a dequeue. With EMPTY_KEEPS_WEIGHT a queue that has become empty is
-    /// given no new weight, and so does not read the group's load.
-    #[inline(always)]
-    pub(crate) fn group_load_left(&mut self, cpu: CpuId, when: Ns) -> Ns {
-        let reads = self.cpus[cpu].rq.weight != 0 || !self.rules.has(bits::EMPTY_KEEPS_WEIGHT);
-        self.group_load(cpu, cpu, when, reads)
     }
 
     /// update_blocked_averages() only writes, if a window has ended since the last report.

@@ -91,7 +91,7 @@ impl Sim<'_> {
         self.world.set_curr(cpu, TaskId::NONE);
         // A delayed task stays in its group's queue.
         let (line, group) = match left {
-            true => (self.group_load_left(cpu, self.now + wait), self.hw.group_level_ns()),
+            true => (self.group_load_moved(cpu, cpu, self.now + wait), self.hw.group_level_ns()),
             false => (0, 0),
         };
         if self.bandwidth.is_some() {

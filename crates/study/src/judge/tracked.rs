@@ -25,14 +25,14 @@ pub(super) struct Class {
 #[rustfmt::skip]
 pub(super) const CLASSES: [[Class; 3]; 3] = [
     [
-        Class { rows: 159, hits: 93, null_hits: 91, ratios: (0.882, 1.199) },
-        Class { rows: 21, hits: 11, null_hits: 10, ratios: (0.954, 1.156) },
-        Class { rows: 29, hits: 13, null_hits: 13, ratios: (0.878, 1.208) },
+        Class { rows: 156, hits: 89, null_hits: 90, ratios: (0.882, 1.199) },
+        Class { rows: 23, hits: 9, null_hits: 10, ratios: (0.973, 1.347) },
+        Class { rows: 32, hits: 11, null_hits: 14, ratios: (0.956, 1.382) },
     ],
     [
-        Class { rows: 204, hits: 102, null_hits: 104, ratios: (0.785, 1.145) },
-        Class { rows: 24, hits: 9, null_hits: 13, ratios: (0.938, 1.147) },
-        Class { rows: 14, hits: 10, null_hits: 1, ratios: (1.131, 4.906) },
+        Class { rows: 207, hits: 105, null_hits: 104, ratios: (0.788, 1.144) },
+        Class { rows: 23, hits: 9, null_hits: 14, ratios: (0.965, 1.150) },
+        Class { rows: 12, hits: 9, null_hits: 0, ratios: (2.475, 5.632) },
     ],
     [
         Class { rows: 490, hits: 358, null_hits: 364, ratios: (0.919, 1.091) },
