@@ -106,12 +106,12 @@ const NEEDS: &[(u64, u64)] = &[
 
 /// Releases with rules that no feature names ([`Policy::since`]).
 pub mod changes {
-    /// A busy CPU balances 16 times as rarely as an idle one, not 32 times (6e7499135db7), and domains
-    /// above the cache tolerate 117% instead of 125% (2208cdaa56c9).
+    /// A busy CPU balances a sixteenth as often as an idle one, not a thirty-second (6e7499135db7), and
+    /// domains above the cache tolerate an imbalance of 117%, not 125% (2208cdaa56c9).
     pub const CLOSER_BALANCE: (u32, u32) = (5, 10);
     /// Of a group's idle CPUs, one of an idle core balances (b1bfeab9b002).
     pub const IDLE_CORE_BALANCES: (u32, u32) = (6, 6);
-    /// Delayed tasks do not make a queue the busiest (736c55a02c47).
+    /// Delayed tasks do not count when the busiest queue is sought (1a49104496d3).
     pub const DELAYED_NOT_BUSY: (u32, u32) = (6, 14);
     /// The base slice is 0.7 ms, not 0.75 ms (2ae891b82695).
     pub const SHORTER_SLICE: (u32, u32) = (6, 15);

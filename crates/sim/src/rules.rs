@@ -34,13 +34,13 @@ pub(crate) struct Rules {
     /// include blocked averages (c5b0a7eefc70 and 9e9af819db5d). A pass moves all of the imbalance, not one
     /// task: servers had no CONFIG_PREEMPTION before PREEMPT_DYNAMIC became the default (c597bfddc9e9).
     pub(crate) newidle_before_v5_16: bool,
-    /// A busy CPU balances so many times as rarely as an idle one ([`changes::CLOSER_BALANCE`]).
+    /// Factor by which a busy CPU balances less often than an idle one ([`changes::CLOSER_BALANCE`]).
     pub(crate) busy_factor: u64,
     /// Imbalance in percent that domains above the cache tolerate ([`changes::CLOSER_BALANCE`]).
     pub(crate) imbalance_pct_above_llc: u64,
     /// Of a group's idle CPUs, one of an idle core balances ([`changes::IDLE_CORE_BALANCES`]).
     pub(crate) idle_core_balances: bool,
-    /// Delayed tasks do not make a queue the busiest ([`changes::DELAYED_NOT_BUSY`]).
+    /// Delayed tasks do not count when the busiest queue is sought ([`changes::DELAYED_NOT_BUSY`]).
     pub(crate) delayed_not_busy: bool,
     /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
     pub(crate) throttles_at_exit: bool,

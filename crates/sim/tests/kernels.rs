@@ -135,8 +135,8 @@ fn a_pending_bit_cleared_early_stacks_wakees() {
     assert!(early > held + held / 4, "{held} with the bit held, {early} without");
 }
 
-/// As many pairs as CPUs all wait for the group's load, and many tasks leave their queue empty when they
-/// block: less is read.
+/// With as many pairs as CPUs all wait for the group's load. Many leave their queue empty when they block:
+/// fewer reads, shorter waits.
 #[test]
 fn a_queue_that_becomes_empty_does_not_read_its_groups_load() {
     let machine = reveille_machine::load("spr-1s56c").expect("a preset");

@@ -39,7 +39,7 @@ impl Sim<'_> {
         let mut cost = 0;
         let (mut decays, mut elsewhere, mut newidle_cost) = (false, false, 0);
         for level in 0..self.balancer.state[cpu].len() {
-            // need_decay: since v5.16 that of the last domain.
+            // need_decay: since v5.16 only the last domain visited counts.
             decays &= self.rules.newidle_before_v5_16;
             decays |= self.decay_newidle_cost(cpu, level);
             newidle_cost += self.balancer.state[cpu][level].max_newidle_cost;

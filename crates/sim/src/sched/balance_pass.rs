@@ -296,7 +296,6 @@ impl Sim<'_> {
             some: true,
         };
         self.put_back(src);
-        self.cpus[src].need_resched = false;
         // If its group is out of runtime at this moment, it stays where it is held.
         if !self.throttled_pair(task, src, dst) {
             self.move_task(task, src, dst);
@@ -307,10 +306,11 @@ impl Sim<'_> {
     }
 }
 
-/// The CPU of a group that balances: the first of an idle core, else the first idle one, else its first.
+/// The CPU of a group that balances: the first of an idle core, else the first idle one, else
+/// the group's first CPU.
 fn balances(group: &[u16], idle: impl Fn(u16) -> bool, core: impl Fn(u16) -> bool) -> u16 {
-    let idle = || group.iter().copied().filter(|&cpu| idle(cpu));
-    idle().find(|&cpu| core(cpu)).or_else(|| idle().next()).unwrap_or(group[0])
+    let free = || group.iter().copied().filter(|&cpu| idle(cpu));
+    free().find(|&cpu| core(cpu)).or_else(|| free().next()).unwrap_or(group[0])
 }
 
 /// Sums over one group of a domain.

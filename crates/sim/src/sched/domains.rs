@@ -76,8 +76,8 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// With `pairs`, the last-level caches of a node are paired (SIS_NODE_TOPOEXT). Domains above the
-    /// cache tolerate an imbalance of so many percent.
+    /// With `pairs`, the last-level caches of a node are paired (SIS_NODE_TOPOEXT).
+    /// `pct_above_llc` is the imbalance_pct of domains above the cache.
     pub(crate) fn new(topology: &Topology, pairs: bool, pct_above_llc: u64) -> Domains {
         let of_cpu = CpuVec::filled(Vec::new(), topology.n_cpus());
         let mut domains = Domains { all: Vec::new(), of_cpu, group_of: Vec::new() };
@@ -91,12 +91,8 @@ impl Domains {
         domains.add_level(topology, Level::Package, |c| place(c).node, pair);
         domains.add_level(topology, Level::Numa, |c| place(c).socket, |c| place(c).node);
         domains.add_level(topology, Level::Numa, |_| 0, |c| place(c).socket);
-        for domain in &mut domains.all {
-            domain.imbalance_pct = match domain.level {
-                Level::Smt => 110,
-                Level::Cluster | Level::Llc => 117,
-                Level::Package | Level::Numa => pct_above_llc,
-            };
+        for domain in domains.all.iter_mut().filter(|domain| domain.level > Level::Llc) {
+            domain.imbalance_pct = pct_above_llc;
         }
         domains.allow_numa_imbalance(topology);
         domains
@@ -164,7 +160,7 @@ impl Domains {
                 words: words.into_iter().collect(),
                 span: all,
                 groups,
-                imbalance_pct: 0,
+                imbalance_pct: if level == Level::Smt { 110 } else { 117 },
                 cache_nice_tries: match level {
                     Level::Smt => 0,
                     Level::Cluster | Level::Llc | Level::Package => 1,

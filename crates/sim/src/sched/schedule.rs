@@ -131,14 +131,14 @@ impl Sim<'_> {
     pub(crate) fn yield_to_next(&mut self, cpu: CpuId, toll: Toll) {
         self.measured.counters.preemptions += 1;
         let task = self.put_back(cpu);
-        self.cpus[cpu].need_resched = false;
         self.run_next(cpu, Some(task), toll);
     }
 
-    /// put_prev_task(): puts the current task back on its queue and returns it.
+    /// put_prev_task(), on the way to the next pick: puts the current task back on its queue and returns it.
     pub(crate) fn put_back(&mut self, cpu: CpuId) -> TaskId {
         let task = self.world.curr(cpu);
         self.update_curr(cpu);
+        self.cpus[cpu].need_resched = false;
         self.advance_cpu(cpu);
         let t = &mut self.tasks[task];
         let clock = self.cpus[cpu].counted_clock;
