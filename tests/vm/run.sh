@@ -127,11 +127,14 @@ four=(--icount "${few[@]}" --timeout 3000)
 tiny=("${four[@]}" --smp sockets=1,cores=2,threads=1)
 # The guest's CPUs share one of the host's, so there are two of these at a time.
 set -m
-boot limits "${four[@]}" "${programs[@]}" -- quota scx-fair scx-quota scx-limits >"$out/limits.said" 2>&1 &
+{
+    boot limits "${four[@]}" "${programs[@]}" -- quota scx-fair scx-quota scx-limits
+    boot floor "${tiny[@]}" "${programs[@]}" -- scx-floor scx-random
+} >"$out/limits.said" 2>&1 &
 limits=$!
 trap 'kill -- -$limits 2>/dev/null || true' EXIT
 set +m
-boot waits "${tiny[@]}" "${programs[@]}" -- scx-locks scx-floor scx-random scx-wakeups scx-storms
+boot waits "${tiny[@]}" "${programs[@]}" -- scx-locks scx-wakeups scx-storms
 wait $limits || true
 trap - EXIT
 cat "$out/limits.said"
