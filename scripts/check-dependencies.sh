@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Licences, duplicate versions, sources, advisories and features of all dependencies, the first four by
 # deny.toml. Builds cargo-deny into target/tools (three minutes of CPU time, once) unless it is installed.
-set -eu
+set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH=$PWD/target/tools/bin:$PATH
 
@@ -17,7 +17,9 @@ check licenses bans sources
 features() {
     cargo tree --locked -e normal,build --prefix none -f '{p} [{f}]' -p "$1" | sed 's/ (\*)$//' | sort -u
 }
-differing=$(sort <(features reveille-cli) <(features reveille-python) | uniq -u |
+command=$(features reveille-cli)
+package=$(features reveille-python)
+differing=$(printf '%s\n' "$command" "$package" | sort | uniq -u |
     awk 'seen[$1 $2]++ { print "  " $1, $2 }')
 if [ -n "$differing" ]; then
     printf 'dependencies: crates/cli and crates/python have other features of\n%s\nso that they are compiled twice: ask for the same in both\n' "$differing" >&2

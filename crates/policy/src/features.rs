@@ -342,6 +342,7 @@ impl Policy {
 
     /// Does its baseline have what this release brought, one of [`changes`]?
     pub fn since(&self, release: (u32, u32)) -> bool {
+        debug_assert!(changes::ALL.contains(&release), "differs_only_in() does not know it");
         BASELINES.iter().any(|b| b.name == self.base && b.release() >= release)
     }
 

@@ -144,11 +144,9 @@ impl Sim<'_> {
 
     /// The queue to pull from, by the kind of imbalance.
     fn busiest_queue(&self, cpus: &[u16], dst: CpuId, imbalance: Imbalance) -> Option<CpuId> {
-        let nr = |cpu: u16| {
-            let cpu = CpuId::from(cpu);
-            let delayed = self.cpus[cpu].rq.delayed_running;
-            let uncounted = if self.rules.delayed_not_busy { delayed } else { 0 };
-            u64::from(self.world.nr_running(cpu) - uncounted)
+        let nr = |cpu: u16| match self.rules.delayed_not_busy {
+            true => u64::from(self.h_nr_runnable(cpu.into())),
+            false => u64::from(self.world.nr_running(cpu.into())),
         };
         let candidates = cpus.iter().copied().filter(|&c| CpuId::from(c) != dst && nr(c) > 0);
         let best = match imbalance {

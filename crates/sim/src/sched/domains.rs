@@ -193,6 +193,14 @@ fn pairs_of_llcs(topology: &Topology, size: usize) -> Vec<u32> {
 mod tests {
     use super::*;
 
+    /// The domains of CPU 0.
+    fn of_cpu_0(machine: &str, pairs: bool, pct_above_llc: u64) -> Vec<Domain> {
+        let topology = reveille_machine::load(machine).unwrap().topology;
+        let domains = Domains::new(&topology, pairs, pct_above_llc);
+        let members = domains.of_cpu[CpuId(0)].iter();
+        members.map(|m| domains.all[m.domain as usize].clone()).collect()
+    }
+
     #[test]
     fn two_sockets_have_three_levels() {
         let topology = Topology::uniform(2, 1, 4, 2).unwrap();
@@ -206,10 +214,8 @@ mod tests {
 
     /// Level, weight and groups of each domain of CPU 0, and imb_numa_nr.
     fn domains_of(machine: &str) -> Vec<(Level, usize, usize, u64)> {
-        let topology = reveille_machine::load(machine).unwrap().topology;
-        let domains = Domains::new(&topology, false, 117);
-        let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
-        all.map(|d| (d.level, d.span.len(), d.groups.len(), d.imb_numa_nr)).collect()
+        let all = of_cpu_0(machine, false, 117);
+        all.iter().map(|d| (d.level, d.span.len(), d.groups.len(), d.imb_numa_nr)).collect()
     }
 
     /// The values that K Prateek Nayak worked out on the mail of e496132ebedd (LKML,
@@ -226,12 +232,8 @@ mod tests {
         assert_eq!(domains_of("milan-2s64c-nps4"), of(&four));
         let snc = [(Smt, 2, 2, 0), (Llc, 24, 12, 0), (Numa, 48, 2, 3), (Numa, 96, 2, 6)];
         assert_eq!(domains_of("clx-8260-snc"), snc);
-        let topology = reveille_machine::load("milan-2s64c").unwrap().topology;
-        let paired = Domains::new(&topology, true, 117);
-        let spans: Vec<usize> = paired.of_cpu[CpuId(0)]
-            .iter()
-            .map(|m| paired.all[m.domain as usize].span.len())
-            .collect();
+        let paired = of_cpu_0("milan-2s64c", true, 117);
+        let spans: Vec<usize> = paired.iter().map(|d| d.span.len()).collect();
         assert_eq!(spans, [2, 16, 32, 128, 256]);
         assert_eq!(domains_of("kp920-1n32c"), [(Cluster, 4, 4, 0), (Llc, 32, 8, 0)]);
     }
@@ -239,10 +241,8 @@ mod tests {
     #[test]
     fn a_level_spreads_if_one_below_it_shares_something() {
         let of = |machine: &str| {
-            let domains =
-                Domains::new(&reveille_machine::load(machine).unwrap().topology, false, 117);
-            let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
-            all.map(|d| d.prefer_sibling).collect::<Vec<_>>()
+            let all = of_cpu_0(machine, false, 117);
+            all.iter().map(|d| d.prefer_sibling).collect::<Vec<_>>()
         };
         assert_eq!(of("milan-2s64c-nps2"), [false, true, true, true, false]);
         assert_eq!(of("quad-1s4c"), [false]);
@@ -250,11 +250,9 @@ mod tests {
 
     #[test]
     fn domains_above_the_cache_tolerate_what_the_kernel_says() {
-        let topology = reveille_machine::load("milan-2s64c").unwrap().topology;
         let of = |pct| {
-            let domains = Domains::new(&topology, false, pct);
-            let all = domains.of_cpu[CpuId(0)].iter().map(|m| &domains.all[m.domain as usize]);
-            all.map(|d| d.imbalance_pct).collect::<Vec<_>>()
+            let all = of_cpu_0("milan-2s64c", false, pct);
+            all.iter().map(|d| d.imbalance_pct).collect::<Vec<_>>()
         };
         assert_eq!(of(117), [110, 117, 117, 117]);
         assert_eq!(of(125), [110, 117, 125, 125]);

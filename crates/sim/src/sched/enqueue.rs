@@ -85,9 +85,15 @@ impl Sim<'_> {
     #[inline(always)]
     pub(crate) fn advance_cpu(&mut self, cpu: CpuId) {
         let running = self.world.curr(cpu) != TaskId::NONE;
+        let nr = self.h_nr_runnable(cpu);
         let c = &mut self.cpus[cpu];
-        let nr = self.world.nr_running(cpu) - c.rq.delayed_running;
         c.advance(&self.rules.decay, self.now, running, c.rq.weight, nr);
+    }
+
+    /// Tasks of a CPU's queue but for delayed ones.
+    #[inline(always)]
+    pub(crate) fn h_nr_runnable(&self, cpu: CpuId) -> u32 {
+        self.world.nr_running(cpu) - self.cpus[cpu].rq.delayed_running
     }
 
     /// Sets a CPU's number of runnable tasks, and marks its load for publication.

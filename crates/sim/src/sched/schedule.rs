@@ -173,9 +173,9 @@ impl Sim<'_> {
             Some(_) => self.relist(cpu, prev, task, toll),
             None => Toll::default(),
         };
+        let nr = self.h_nr_runnable(cpu);
         let c = &mut self.cpus[cpu];
-        let (weight, nr) = (c.rq.weight, self.world.nr_running(cpu) - c.rq.delayed_running);
-        c.advance(&self.rules.decay, from, prev.is_some(), weight, nr);
+        c.advance(&self.rules.decay, from, prev.is_some(), c.rq.weight, nr);
         if prev != Some(task) {
             c.picked_at = from; // set_next_entity()
         }
