@@ -243,8 +243,10 @@ impl Tunables {
 /// A baseline with edits: `v6.2`, or `v6.2 +SIS_SHORT -TTWU_QUEUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The baseline's name.
+    /// The baseline's name, or that of an edited one.
     pub base: String,
+    /// The kernel's release: it has the rules that no feature names ([`changes`]).
+    pub release: (u32, u32),
     /// The edits in the order given; empty for the baseline itself.
     pub edits: String,
     /// Features that are on.
@@ -268,6 +270,7 @@ impl Policy {
         })?;
         Ok(Policy {
             base: name.to_string(),
+            release: found.release(),
             edits: String::new(),
             features: found.features,
             file: None,
@@ -343,7 +346,7 @@ impl Policy {
     /// Does its baseline have what this release brought, one of [`changes`]?
     pub fn since(&self, release: (u32, u32)) -> bool {
         debug_assert!(changes::ALL.contains(&release), "differs_only_in() does not know it");
-        BASELINES.iter().any(|b| b.name == self.base && b.release() >= release)
+        self.release >= release
     }
 
     /// Do both have the same features but for these, and the same rules that no feature names?
@@ -445,6 +448,8 @@ mod tests {
         let short = named("v6.4").with("+SIS_SHORT").unwrap();
         assert!(short.differs_only_in(bits::SIS_SHORT, &named("v6.2")));
         assert!(!short.differs_only_in(0, &named("v6.2")));
+        let renamed = Policy { base: "v6.18 -SIS_UTIL".to_owned(), ..named("v6.18") };
+        assert!(renamed.differs_only_in(0, &named("v6.18")), "a name decides nothing");
     }
 
     #[test]

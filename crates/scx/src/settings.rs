@@ -101,9 +101,11 @@ pub fn names(features: u64) -> Vec<String> {
     scx_names(features).into_iter().map(str::to_owned).collect()
 }
 
-/// A policy of these features; the baseline's name is lost on the way through the kernel.
+/// A policy of these features; the baseline's name is lost on the way through the kernel, and its release
+/// means nothing here.
 pub fn policy_of(features: u64) -> Policy {
-    Policy { base: "the scheduler".to_owned(), edits: String::new(), features, file: None }
+    let (base, edits) = ("the scheduler".to_owned(), String::new());
+    Policy { base, release: (0, 0), edits, features, file: None }
 }
 
 fn checked(option: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64, ScxError> {
