@@ -55,6 +55,12 @@
 #define POLICY_RECENT_PREV (1ull << 52)
 #define POLICY_DELAYED_HIDDEN (1ull << 53)
 #define POLICY_EMPTY_KEEPS_WEIGHT (1ull << 54)
+#define POLICY_NEWIDLE_COST (1ull << 55)
+#define POLICY_NEWIDLE_BUMP (1ull << 56)
+#define POLICY_NI_RANDOM (1ull << 57)
+#define POLICY_NI_RATE (1ull << 58)
+#define POLICY_PREEMPT_LAZY (1ull << 59)
+#define POLICY_HRTICK (1ull << 60)
 
 struct policy_tunables {
 	u64 features;

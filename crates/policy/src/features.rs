@@ -79,6 +79,12 @@ pub mod bits {
         RECENT_PREV = 52, "Note the previous CPU as the recently used one at each wakeup, not that of the last wakeup made", "v5.15, commit 89aafd67f28c";
         DELAYED_HIDDEN = 53, "Delayed tasks do not count as running; neither their wake-ups nor forks preempt; the largest slice limits lag (EEVDF)", "v7.2, kernel/sched/fair.c";
         EMPTY_KEEPS_WEIGHT = 54, "A queue that becomes empty does not ask for its group's load to set a weight", "v6.13, commit 66951e4860d3";
+        NEWIDLE_COST = 55, "New-idle balancing only where a CPU idles for longer than a migration costs, 0.5 ms", "up to v5.15, removed by commit c5b0a7eefc70";
+        NEWIDLE_BUMP = 56, "Half as much again for a domain whose new-idle pass found nothing, up to 0.5 ms", "v6.17, commit 155213a2aed4, reverted by d206fbad9328";
+        NI_RANDOM = 57, "New-idle passes by chance, in proportion to how many of them pull a task", "v6.19 and 6.18.y, commit 33cf66d88306";
+        NI_RATE = 58, "The more, the less often a CPU goes idle (NI_RANDOM)", "v7.0, commit 9fe89f022c05";
+        PREEMPT_LAZY = 59, "A wake-up that preempts sends no interrupt: the other CPU notices at its next way out of the kernel", "v7.0, commit 7dadeaa6e851, CONFIG_PREEMPT_LAZY";
+        HRTICK = 60, "A timer of its own ends a slice on time, not at the next tick (EEVDF)", "on since v7.1, commit 9213aa4784cf";
     }
 }
 pub use bits::FEATURES;
@@ -93,7 +99,7 @@ const NEEDS: &[(u64, u64)] = &[
     (all!(SWQUEUE_NEWIDLE SWQUEUE_SKIP_IDLE SWQUEUE_SHARD SWQUEUE_ENQUEUE), bits::SWQUEUE),
     (all!(SIS_NODE_LIMIT SIS_NODE_TOPOEXT), bits::SIS_NODE),
     (
-        all!(PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE SLICE_PROTECT DELAYED_HIDDEN),
+        all!(PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE SLICE_PROTECT DELAYED_HIDDEN HRTICK),
         bits::EEVDF,
     ),
     (bits::DELAY_ZERO, bits::DELAY_DEQUEUE),
@@ -102,21 +108,36 @@ const NEEDS: &[(u64, u64)] = &[
     (bits::SIS_LIMITED_CORES, bits::SIS_UTIL),
     (bits::WA_BIAS, bits::WA_WEIGHT),
     (bits::RECENT_PREV, bits::RECENT_USED_CPU),
+    (bits::NI_RATE, bits::NI_RANDOM),
 ];
 
 /// Releases with rules that no feature names ([`Policy::since`]).
 pub mod changes {
-    /// A busy CPU balances a sixteenth as often as an idle one, not a thirty-second (6e7499135db7), and
-    /// domains above the cache tolerate an imbalance of 117%, not 125% (2208cdaa56c9).
+    /// A busy CPU balances a sixteenth as often as an idle one, not a thirty-second (6e7499135db7), and a
+    /// jiffy earlier (e4d32e4d5444); domains above the cache tolerate an imbalance of 117%, not 125%
+    /// (2208cdaa56c9).
     pub const CLOSER_BALANCE: (u32, u32) = (5, 10);
+    /// A new-idle pass counts updating blocked averages in its cost, pulls one task, and lowers the cost that
+    /// it stays below (v5.16: 9e9af819db5d, e60b56e46b38, and c597bfddc9e9 with the default configuration).
+    /// The v5.15 baseline stands for its successors up to v5.19.
+    pub const NEWIDLE_COSTS: (u32, u32) = (5, 15);
     /// Of a group's idle CPUs, one of an idle core balances (b1bfeab9b002).
     pub const IDLE_CORE_BALANCES: (u32, u32) = (6, 6);
     /// Delayed tasks do not count when the busiest queue is sought (1a49104496d3).
     pub const DELAYED_NOT_BUSY: (u32, u32) = (6, 14);
     /// The base slice is 0.7 ms, not 0.75 ms (2ae891b82695).
     pub const SHORTER_SLICE: (u32, u32) = (6, 15);
-    pub(crate) const ALL: [(u32, u32); 4] =
-        [CLOSER_BALANCE, IDLE_CORE_BALANCES, DELAYED_NOT_BUSY, SHORTER_SLICE];
+    /// Average idle time is updated when the idle task is switched away from, not when a wake-up is
+    /// queued (4b603f1551a7).
+    pub const IDLE_ENDS_AT_SWITCH: (u32, u32) = (7, 0);
+    pub(crate) const ALL: [(u32, u32); 6] = [
+        CLOSER_BALANCE,
+        NEWIDLE_COSTS,
+        IDLE_CORE_BALANCES,
+        DELAYED_NOT_BUSY,
+        SHORTER_SLICE,
+        IDLE_ENDS_AT_SWITCH,
+    ];
 }
 
 /// A kernel release as a set of features.
@@ -144,22 +165,27 @@ const EEVDF: u64 = all!(
     EEVDF PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION AUTOGROUP
     LOAD_AVG_RATELIMIT
 );
-/// All that v6.18 has.
+/// All that v6.18 has, as its long-term releases are: 6.18.0 had NEWIDLE_BUMP in place of NI_RANDOM.
 const V6_18: u64 = PLACEMENT
     | EEVDF
-    | all!(SIS_CLUSTER SLICE_PROTECT PIPE_WAKE_FREED THROTTLE_EXIT EMPTY_KEEPS_WEIGHT);
+    | all!(
+        SIS_CLUSTER SLICE_PROTECT PIPE_WAKE_FREED THROTTLE_EXIT EMPTY_KEEPS_WEIGHT NI_RANDOM
+    );
 
 /// Every baseline, oldest first.
 pub const BASELINES: &[Baseline] = &[
     Baseline {
         name: "v4.5",
         about: "Linux 4.5: an idle core or nothing (baseline of the first-idle patch)",
-        features: CFS | all!(WA_EFFECTIVE_LOAD SIS_GROUP),
+        features: CFS | all!(WA_EFFECTIVE_LOAD SIS_GROUP NEWIDLE_COST),
     },
     Baseline {
         name: "v5.13",
         about: "Linux 5.13: idle search bounded by average idle time (baseline of its ageing)",
-        features: CFS | all!(WA_IDLE WA_BIAS RECENT_USED_CPU SIS_PROP TTWU_QUEUE_ON_CPU UTIL_EST),
+        features: CFS
+            | all!(
+                WA_IDLE WA_BIAS RECENT_USED_CPU SIS_PROP TTWU_QUEUE_ON_CPU UTIL_EST NEWIDLE_COST
+            ),
     },
     Baseline {
         name: "v5.15",
@@ -186,13 +212,13 @@ pub const BASELINES: &[Baseline] = &[
     },
     Baseline {
         name: "v6.18",
-        about: "Linux 6.18: slices protected by virtual time; throttled tasks run on to user mode",
+        about: "Linux 6.18: slices protected by virtual time; throttled tasks run on to user mode; new-idle balancing by chance",
         features: V6_18,
     },
     Baseline {
         name: "v7.2",
-        about: "Linux 7.2: delayed tasks no longer count as running",
-        features: V6_18 | bits::DELAYED_HIDDEN,
+        about: "Linux 7.2: slices end on time; lazy preemption; delayed tasks no longer count as running",
+        features: V6_18 | all!(DELAYED_HIDDEN NI_RATE PREEMPT_LAZY HRTICK),
     },
 ];
 
@@ -440,7 +466,7 @@ mod tests {
     fn a_kernel_is_more_than_its_features() {
         let named = |name: &str| Policy::baseline(name).unwrap();
         let edited = named("v6.12")
-            .with("+PIPE_WAKE_FREED +THROTTLE_EXIT +SLICE_PROTECT +EMPTY_KEEPS_WEIGHT")
+            .with("+PIPE_WAKE_FREED +THROTTLE_EXIT +SLICE_PROTECT +EMPTY_KEEPS_WEIGHT +NI_RANDOM")
             .unwrap();
         assert_eq!(edited.features, named("v6.18").features);
         assert!(!edited.differs_only_in(0, &named("v6.18")), "its base slice is longer");

@@ -24,7 +24,8 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
             | bits::DELAY_DEQUEUE
             | bits::DELAY_ZERO
             | bits::SLICE_PROTECT
-            | bits::DELAYED_HIDDEN,
+            | bits::DELAYED_HIDDEN
+            | bits::HRTICK,
         "tasks of a CPU run in order of weighted virtual time there",
     ),
     (
@@ -35,6 +36,11 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
         bits::SIS_NODE | bits::SIS_NODE_LIMIT | bits::SIS_NODE_TOPOEXT | bits::SIS_CLUSTER,
         "memory nodes and clusters are not told apart there",
     ),
+    (
+        bits::NEWIDLE_COST | bits::NEWIDLE_BUMP | bits::NI_RANDOM | bits::NI_RATE,
+        "the kernel's balancing leaves its tasks alone",
+    ),
+    (bits::PREEMPT_LAZY, "the kernel that runs it decides how its tasks are preempted"),
     (bits::PIPE_WAKE_FREED, "whom a pipe wakes is the kernel's decision"),
     (bits::UTIL_EST, "a CPU's utilisation is what it was used, not what its tasks once used"),
     (

@@ -142,6 +142,8 @@ impl<'a> Sim<'a> {
             self.ipi(cpu);
         } else if c.tick_at == self.now {
             self.tick(cpu);
+        } else if self.rules.hrtick && c.end != self.now {
+            self.hrtick(cpu);
         } else {
             debug_assert_eq!(c.end, self.now);
             c.finish(self.now);

@@ -30,18 +30,25 @@ pub(crate) struct Rules {
     pub(crate) pace: u64,
     /// Reports to the task group's load are limited in rate (LOAD_AVG_RATELIMIT).
     pub(crate) rate_limited: bool,
-    /// New-idle balancing is for CPUs that idle for longer than a migration costs, and its cost does not
-    /// include blocked averages (c5b0a7eefc70 and 9e9af819db5d). A pass moves all of the imbalance, not one
-    /// task: servers had no CONFIG_PREEMPTION before PREEMPT_DYNAMIC became the default (c597bfddc9e9).
+    /// A new-idle pass does not count blocked averages, moves all of the imbalance, and only raises
+    /// its cost (before [`changes::NEWIDLE_COSTS`]). One task was never the rule on servers, which had no
+    /// CONFIG_PREEMPTION before PREEMPT_DYNAMIC became the default.
     pub(crate) newidle_before_v5_16: bool,
-    /// Factor by which a busy CPU balances less often than an idle one ([`changes::CLOSER_BALANCE`]).
+    /// Factor by which a busy CPU balances less often than an idle one, and how much earlier than that
+    /// ([`changes::CLOSER_BALANCE`]).
     pub(crate) busy_factor: u64,
+    pub(crate) busy_earlier_ns: Ns,
     /// Imbalance in percent that domains above the cache tolerate ([`changes::CLOSER_BALANCE`]).
     pub(crate) imbalance_pct_above_llc: u64,
     /// Of a group's idle CPUs, one of an idle core balances ([`changes::IDLE_CORE_BALANCES`]).
     pub(crate) idle_core_balances: bool,
     /// Delayed tasks do not count when the busiest queue is sought ([`changes::DELAYED_NOT_BUSY`]).
     pub(crate) delayed_not_busy: bool,
+    /// An idle interval ends as the idle task is switched away from, however the next task came
+    /// ([`changes::IDLE_ENDS_AT_SWITCH`]).
+    pub(crate) idle_ends_at_switch: bool,
+    /// Slices end on time (HRTICK).
+    pub(crate) hrtick: bool,
     /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
     pub(crate) throttles_at_exit: bool,
 }
@@ -51,19 +58,22 @@ impl Rules {
         let n_cpus = machine.topology.n_cpus();
         let tunables = policy.tunables(n_cpus, machine.hz);
         let closer_balance = policy.since(changes::CLOSER_BALANCE);
+        let tick_ns = 1_000_000_000 / Ns::from(machine.hz);
         Rules {
             tunables,
             fair: FairTunables::new(&tunables, n_cpus),
             decay: Decay::new(),
-            tick_ns: 1_000_000_000 / Ns::from(machine.hz),
+            tick_ns,
             pace: 1,
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
-            // The v5.15 baseline stands for its successors up to v5.19, too.
-            newidle_before_v5_16: !tunables.has(bits::RECENT_PREV),
+            newidle_before_v5_16: !policy.since(changes::NEWIDLE_COSTS),
             busy_factor: if closer_balance { 16 } else { 32 },
+            busy_earlier_ns: if closer_balance { tick_ns } else { 0 },
             imbalance_pct_above_llc: if closer_balance { 117 } else { 125 },
             idle_core_balances: policy.since(changes::IDLE_CORE_BALANCES),
             delayed_not_busy: policy.since(changes::DELAYED_NOT_BUSY),
+            idle_ends_at_switch: policy.since(changes::IDLE_ENDS_AT_SWITCH),
+            hrtick: tunables.has(bits::HRTICK),
             throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),
         }
     }

@@ -124,6 +124,7 @@ impl Sim<'_> {
             // rq_clock_pelt() leaves out interrupts, so that CPUs drift apart.
             self.cpus[cpu].window_phase = self.chance.below(WINDOW_NS);
             self.set_speed(cpu);
+            self.cpus[cpu].max_idle_balance_cost = self.balancer.max_idle_balance_cost(cpu);
         }
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.

@@ -196,3 +196,44 @@ fn searches_are_wider_without_util_est() {
     let (with, without) = (looked(""), looked("-UTIL_EST"));
     assert!(without > 2 * with, "{with} CPUs looked at with util_est, {without} without");
 }
+
+/// Tasks wait on other CPUs now and then when one goes idle, for less than 0.5 ms: no passes under v5.13's
+/// gate, nor where each that found nothing has raised their cost to 0.5 ms; else by chance.
+#[test]
+fn new_idle_passes_that_find_little_become_rarer() {
+    let machine = exact(machine("skx-2s20c", 1, 2, 4, 2));
+    let work = sleepers(24, 200, 200);
+    let variants = ["", "+NI_RANDOM,+NI_RATE", "+NI_RANDOM", "+NEWIDLE_BUMP", "+NEWIDLE_COST"];
+    let runs = variants.map(|edits| under(&machine, &work, "v6.12", edits));
+    let pulls = runs.each_ref().map(|r| r.counters.newidle_pulls);
+    let [all, rated, random, bumped, gated] = pulls;
+    assert!(all > 2 * rated && rated > random && random > 100, "{pulls:?}");
+    assert_eq!((bumped, gated), (0, 0), "{pulls:?}");
+    let [short, .., long, _] = runs.map(|r| r.wakeup_latency.quantile(0.99));
+    assert!(4 * long > 5 * short, "p99 {short} and {long} ns");
+}
+
+/// Wakees that preempt tasks of other CPUs, which compute: an interrupt each, without one at the next tick.
+#[test]
+fn lazy_preemption_waits_for_the_next_tick() {
+    let machine = exact(machine("skx-2s20c", 1, 1, 4, 2));
+    let work = program(
+        "channels = { there = \"pipe\" }\n\
+         [[task]]\nname = \"hog\"\ncount = 8\nprogram = [{ run = \"20ms\" }]\n\
+         [[task]]\nname = \"a\"\ncount = 8\nprogram = [{ run = \"20us\" }, { sleep = \"1ms\", jitter = \"1ms\" }, { send = \"there\" }]\n\
+         [[task]]\nname = \"b\"\ncount = 8\nprogram = [{ recv = \"there\" }, { run = \"20us\" }, { count = 1 }]\n",
+        1,
+    );
+    let of = |edits: &str| {
+        let edits = format!("-RUN_TO_PARITY,-SLICE_PROTECT{edits}");
+        let result = under(&machine, &work, "v7.2", &edits);
+        (result.counters.ipis, result.wakeup_latency.quantile(0.99))
+    };
+    let (told, soon) = of(",-HRTICK,-PREEMPT_LAZY");
+    let (lazy, late) = of(",-HRTICK");
+    assert!(told > 30 && lazy == 0, "{told} and {lazy} interrupts");
+    assert!(late > 20 * soon, "p99 {soon} and {late} ns");
+    // The first task that waits starts a timer on the other CPU, which so notices.
+    let (timers, noticed) = of("");
+    assert!(timers > told && noticed < late, "{timers} interrupts, p99 {noticed} ns");
+}

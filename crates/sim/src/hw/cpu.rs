@@ -172,7 +172,7 @@ impl Cpu {
             removed: false,
             idle_stamp: 0,
             looks_so_from: 0,
-            max_idle_balance_cost: 500_000,
+            max_idle_balance_cost: 0,
             governor: Governor::default(),
             idle_from: 0,
             idle_state: 0,

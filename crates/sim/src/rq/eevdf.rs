@@ -5,7 +5,7 @@
 use reveille_measure::Ns;
 use reveille_policy::TaskId;
 
-use crate::rq::fair::{EevdfRules, virtual_ns};
+use crate::rq::fair::{EevdfRules, NICE_0, virtual_ns};
 
 /// A task on the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +145,13 @@ impl Eevdf {
                 || (self.rules.preempt_short && !self.eligible(vruntime));
         }
         false
+    }
+
+    /// Time until the current task's deadline, if another task is queued.
+    pub(crate) fn slice_left(&self) -> Option<Ns> {
+        let entity = self.curr.filter(|_| !self.queued.is_empty())?.entity;
+        let left = (entity.deadline - entity.vruntime).max(0) as u64;
+        Some(left * u64::from(entity.weight) / NICE_0)
     }
 
     /// dequeue_entity() of the current task, which sleeps. Returns its lag if it is dequeued;

@@ -64,6 +64,14 @@ impl RunQueue {
         cfs.iter().map(|w| w.task).chain(eevdf)
     }
 
+    /// How long the running task may go on until its deadline, under EEVDF, if another is queued.
+    pub(crate) fn slice_left(&self) -> Option<Ns> {
+        match &self.timeline {
+            Timeline::Cfs(_) => None,
+            Timeline::Eevdf(eevdf) => eevdf.slice_left(),
+        }
+    }
+
     /// Where a task's vruntime counts from, so that it can be taken to another queue.
     #[inline]
     pub(crate) fn origin(&self) -> i64 {

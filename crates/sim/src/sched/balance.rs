@@ -1,17 +1,14 @@
-//! When to balance load: periodically at the tick, when a CPU is about to go idle, and by one idle
-//! CPU for all tickless idle ones (NOHZ). balance_pass.rs has the pass itself. Misfit and
-//! asymmetric packing are not modelled.
+//! When to balance load: periodically at the tick, and by one idle CPU for all tickless idle ones (NOHZ).
+//! newidle.rs has the balancing of a CPU that is about to go idle, balance_pass.rs the pass itself. Misfit
+//! and asymmetric packing are not modelled.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, bits};
+use reveille_policy::CpuId;
 
 use crate::hw::cpu::Toll;
-use crate::sched::domains::{Domain, Level, Membership};
+use crate::sched::domains::{Domain, Level};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
-
-/// max_newidle_lb_cost decays by 3/256 once a second.
-const COST_DECAY_NS: Ns = 1_000_000_000;
 
 impl Sim<'_> {
     /// The machine has been running long before the run, so each CPU starts somewhere within its
@@ -41,7 +38,7 @@ impl Sim<'_> {
         for level in 0..self.balancer.state[cpu].len() {
             // need_decay: since v5.16 only the last domain visited counts.
             decays &= self.rules.newidle_before_v5_16;
-            decays |= self.decay_newidle_cost(cpu, level);
+            decays |= self.update_newidle_cost(cpu, level, 0);
             newidle_cost += self.balancer.state[cpu][level].max_newidle_cost;
             if elsewhere {
                 if decays {
@@ -50,12 +47,16 @@ impl Sim<'_> {
                 break;
             }
             let state = self.balancer.state[cpu][level];
-            let factor = if kind == Kind::Busy { self.rules.busy_factor } else { 1 };
+            let interval = match kind {
+                Kind::Busy => {
+                    state.interval_ns * self.rules.busy_factor - self.rules.busy_earlier_ns
+                }
+                _ => state.interval_ns,
+            };
             let interval = if self.now < self.balancer.settled_ns {
                 self.rules.tick_ns
             } else {
-                (state.interval_ns * factor)
-                    .clamp(self.rules.tick_ns, 100_000_000 * self.cpus.len() as u64)
+                interval.clamp(self.rules.tick_ns, 100_000_000 * self.cpus.len() as u64)
             };
             if (self.now as i64) < state.last_ns + interval as i64 {
                 continue;
@@ -73,83 +74,6 @@ impl Sim<'_> {
             self.cpus[cpu].max_idle_balance_cost = newidle_cost.max(MIGRATION_COST_NS);
         }
         cost
-    }
-
-    fn decay_newidle_cost(&mut self, cpu: CpuId, level: usize) -> bool {
-        let state = &mut self.balancer.state[cpu][level];
-        if self.now < state.decayed_ns + COST_DECAY_NS {
-            return false;
-        }
-        state.max_newidle_cost = state.max_newidle_cost * 253 / 256;
-        state.decayed_ns = self.now;
-        true
-    }
-
-    /// newidle_balance(): looks for work before the CPU goes idle, after the `toll` of the dequeue.
-    /// Returns its duration; `None` if it did not look.
-    pub(crate) fn new_idle_balance(&mut self, cpu: CpuId, toll: Toll) -> Option<Toll> {
-        let levels = self.balancer.state[cpu].len();
-        let lowest = self.balancer.state[cpu].first()?.max_newidle_cost;
-        let avg_idle = self.world.scan_state(cpu).avg_idle_ns;
-        let by_migration_cost = self.rules.newidle_before_v5_16;
-        let gate = match self.rules.has(bits::SWQUEUE_GATE_ABOVE_LLC) {
-            true => self.newidle_cost_above_llc(cpu).unwrap_or(0),
-            false if by_migration_cost => MIGRATION_COST_NS,
-            false => lowest,
-        };
-        if !self.balancer.overload || avg_idle < gate {
-            return None;
-        }
-        // update_blocked_averages() comes first, while the task that is leaving is still the
-        // queue's current one: its dequeue, with all waits, counts as running.
-        let c = &mut self.cpus[cpu];
-        let left = self.now + toll.stall + c.stretch(toll.cost);
-        c.advance(&self.rules.decay, left, true, 0, 0);
-        // It may have to report a change of load: that wait is part of the first domain's cost.
-        let stall = self.group_load_decayed(cpu, left);
-        let mut work = Ns::from(self.hw.cost.blocked_ns);
-        let mut cost = 0;
-        let mut blocked = if by_migration_cost { 0 } else { stall + self.cpus[cpu].stretch(work) };
-        for level in 0..levels {
-            let state = self.balancer.state[cpu][level];
-            if avg_idle < cost + state.max_newidle_cost {
-                break;
-            }
-            let (pass, took) = self.balance_pass(cpu, level, Kind::NewIdle);
-            // The kernel measures by the clock: SMT contention and random variation count.
-            let took = self.chance.varied(took);
-            work += took;
-            let took = self.cpus[cpu].stretch(took) + std::mem::take(&mut blocked);
-            cost += took;
-            let state = &mut self.balancer.state[cpu][level];
-            if took > state.max_newidle_cost {
-                state.max_newidle_cost = took;
-                if !self.rules.newidle_before_v5_16 {
-                    state.decayed_ns = self.now;
-                }
-            }
-            if pass == Pass::Moved
-                || self.world.nr_running(cpu) > 0
-                || !self.cpus[cpu].wake_list.is_empty()
-            {
-                break;
-            }
-        }
-        let c = &mut self.cpus[cpu];
-        c.max_idle_balance_cost = c.max_idle_balance_cost.max(cost);
-        if self.world.nr_running(cpu) > 0 {
-            c.idle_stamp = 0;
-        }
-        Some(Toll { stall, cost: work })
-    }
-
-    /// shared_runq v3 starts with the domain above the cache, whose queue has been checked. Only
-    /// the first test sees it: for_each_domain() starts over.
-    fn newidle_cost_above_llc(&self, cpu: CpuId) -> Option<Ns> {
-        let domains = &self.balancer.domains;
-        let above = |m: &Membership| domains.all[m.domain as usize].level > Level::Llc;
-        let level = domains.of_cpu[cpu].iter().position(above)?;
-        Some(self.balancer.state[cpu][level].max_newidle_cost)
     }
 
     /// At a busy CPU's tick: asks the first tickless idle CPU to balance for all of them. Returns

@@ -89,7 +89,7 @@ impl Sim<'_> {
         let domain = &domains.all[member.domain as usize];
         let plan = self.plan(dst, kind, domains, member);
         let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
-        let mut moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
+        let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
         if kind == Kind::NewIdle {
             self.measured.counters.newidle_pulls += u64::from(moved);
         }
@@ -98,13 +98,13 @@ impl Sim<'_> {
             state.failed += u32::from(kind != Kind::NewIdle);
             let pushes = matches!(imbalance, Imbalance::Tasks(_))
                 && state.failed > domain.cache_nice_tries + 2;
-            moved = u32::from(pushes && self.push(src, dst));
+            if !pushes || !self.push(src, dst) {
+                return (Pass::Failed, 0);
+            }
         }
-        if moved == 0 {
-            return (Pass::Failed, 0);
-        }
+        let pass = if moved == 0 { Pass::Pushed } else { Pass::Moved };
         let relisting = self.take_shared_costs();
-        (Pass::Moved, u64::from(moved) * Ns::from(self.hw.cost.migrate_ns) + relisting)
+        (pass, u64::from(moved.max(1)) * Ns::from(self.hw.cost.migrate_ns) + relisting)
     }
 
     /// The queue to pull from, and how much; `None` if the domain is balanced. Updates what
@@ -269,38 +269,41 @@ impl Sim<'_> {
         self.preempted_by(dst, dst, task, true);
     }
 
-    /// active_load_balance_cpu_stop(): a task of `src` goes to `dst`, hot or not: the one that waits
-    /// longest or, if none waits, the running one.
+    /// active_load_balance_cpu_stop(): a task of `src` goes to `dst`, hot or not: of those that may, the one
+    /// that was enqueued or picked longest ago. What runs there is put back first, and the next pick decides.
     fn push(&mut self, src: CpuId, dst: CpuId) -> bool {
+        let running = self.world.curr(src).some().filter(|_| self.cpus[src].step == Step::Op);
         let allowed = |task: TaskId| self.world.allows(self.world.task(task).affinity, dst);
-        if let Some((_, task)) = self.coldest(src, None)
-            && allowed(task)
-            && !self.throttled_pair(task, src, dst)
-        {
-            self.move_task(task, src, dst);
-            return true;
-        }
-        let Some(task) = self.world.curr(src).some() else { return false };
-        if self.cpus[src].step != Step::Op || !allowed(task) {
+        if running.is_some_and(|task| !allowed(task)) {
             return false;
         }
-        let c = &mut self.cpus[src];
-        c.settle(self.now);
-        let left = c.activity;
-        self.tasks[task].saved = Saved {
-            busy_ns: left.busy,
-            overhead_ns: left.stall + left.cost,
-            user: left.user,
-            some: true,
-        };
-        self.put_back(src);
-        // If its group is out of runtime at this moment, it stays where it is held.
-        if !self.throttled_pair(task, src, dst) {
-            self.move_task(task, src, dst);
+        if let Some(task) = running {
+            let c = &mut self.cpus[src];
+            c.settle(self.now);
+            let left = c.activity;
+            self.tasks[task].saved = Saved {
+                busy_ns: left.busy,
+                overhead_ns: left.stall + left.cost,
+                user: left.user,
+                some: true,
+            };
+            self.put_back(src);
         }
-        self.run_next(src, Some(task), Toll::cost(self.hw.cost.migrate_ns));
-        self.replan(src);
-        true
+        let mut last = None;
+        let moved = loop {
+            last = self.coldest(src, last);
+            let Some((_, task)) = last else { break false };
+            let allowed = self.world.allows(self.world.task(task).affinity, dst);
+            if allowed && !self.throttled_pair(task, src, dst) {
+                self.move_task(task, src, dst);
+                break true;
+            }
+        };
+        if running.is_some() {
+            self.run_next(src, running, Toll::cost(self.hw.cost.migrate_ns));
+            self.replan(src);
+        }
+        moved
     }
 }
 

@@ -28,8 +28,10 @@ pub(crate) enum Pass {
     Balanced,
     /// There was an imbalance, but no task could be moved.
     Failed,
-    /// Tasks were moved.
+    /// Tasks were pulled.
     Moved,
+    /// None could be pulled; the other CPU has pushed one.
+    Pushed,
 }
 
 /// How loaded a group is, in ascending order of preference to pull from.

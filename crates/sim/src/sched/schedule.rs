@@ -2,7 +2,7 @@
 //! switched to, or the CPU goes idle.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, TaskId};
+use reveille_policy::{CpuId, TaskId, bits};
 
 use crate::hw::clock::NEVER;
 use crate::hw::cpu::{Step, Toll};
@@ -37,6 +37,10 @@ impl Sim<'_> {
         let known = self.cpus[dst].need_resched;
         self.update_curr(dst);
         if self.cpus[dst].need_resched == known || cpu == dst {
+            return 0;
+        }
+        // The end of a slice asks lazily, a group without runtime does not.
+        if self.rules.has(bits::PREEMPT_LAZY) && self.bandwidth.is_none() {
             return 0;
         }
         self.send_ipi(cpu, dst).cost
@@ -159,6 +163,9 @@ impl Sim<'_> {
             return self.run_none(cpu, prev, toll);
         };
         self.measured.counters.context_switches += u64::from(prev != Some(task));
+        if self.rules.idle_ends_at_switch && self.cpus[cpu].idle_task_from != NEVER {
+            self.end_idle(cpu);
+        }
         if self.cpus[cpu].lock.owner() != cpu {
             toll.stall += self.take_own_queue(cpu);
         }
@@ -299,16 +306,23 @@ impl Sim<'_> {
         if self.bandwidth.is_some() && matches!(self.tasks[woken].place, Place::Held(_)) {
             return Toll::default();
         }
+        let told = match self.rules.hrtick {
+            true => self.start_hrtick(cpu, dst),
+            false => Toll::default(),
+        };
         let c = &mut self.cpus[dst];
         if c.need_resched || !self.rules.fair.wakeup_preemption {
-            return Toll::default();
+            return told;
         }
         let new = || !moved && self.world.task(woken).sum_exec_ns == 0;
         let (running, waking) = (&self.tasks[curr].se, &self.tasks[woken].se);
         if !c.rq.preempts((curr, running), (woken, waking), new, &self.rules.fair) {
-            return Toll::default();
+            return told;
         }
         c.need_resched = true;
-        if cpu == dst { Toll::default() } else { self.send_ipi(cpu, dst) }
+        if cpu == dst || self.rules.has(bits::PREEMPT_LAZY) {
+            return told;
+        }
+        self.send_ipi(cpu, dst)
     }
 }

@@ -301,17 +301,25 @@ impl Sim<'_> {
         Toll { stall: wait + stall, cost: work + told.cost }
     }
 
-    /// ttwu_do_activate() with the lock held: ends `dst`'s idle interval and enqueues the task.
-    /// Returns the time beyond that work: load_avg's line, a resched of `dst`, the shared queue.
+    /// update_rq_avg_idle(): the time since `cpu` looked for work in vain is an idle interval.
     #[inline(always)]
-    pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
-        let c = &mut self.cpus[dst];
+    pub(crate) fn end_idle(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu];
         if c.idle_stamp != 0 {
             let idle = self.now.saturating_sub(c.idle_stamp);
             let cap = c.max_idle_balance_cost;
             c.idle_stamp = 0;
             let now_j = self.jiffies();
-            self.world.scan_state_mut(dst).idle_ended(idle, cap, now_j);
+            self.world.scan_state_mut(cpu).idle_ended(idle, cap, now_j);
+        }
+    }
+
+    /// ttwu_do_activate() with the lock held: ends `dst`'s idle interval and enqueues the task.
+    /// Returns the time beyond that work: load_avg's line, a resched of `dst`, the shared queue.
+    #[inline(always)]
+    pub(crate) fn activate(&mut self, cpu: CpuId, wakee: TaskId, dst: CpuId, when: Ns) -> Toll {
+        if !self.rules.idle_ends_at_switch {
+            self.end_idle(dst);
         }
         let told = self.charge_for(cpu, dst);
         let new = self.world.task(wakee).sum_exec_ns == 0;

@@ -25,14 +25,14 @@ pub(super) struct Class {
 #[rustfmt::skip]
 pub(super) const CLASSES: [[Class; 3]; 3] = [
     [
-        Class { rows: 156, hits: 89, null_hits: 90, ratios: (0.882, 1.199) },
-        Class { rows: 23, hits: 9, null_hits: 10, ratios: (0.973, 1.347) },
-        Class { rows: 32, hits: 11, null_hits: 14, ratios: (0.956, 1.382) },
+        Class { rows: 159, hits: 94, null_hits: 91, ratios: (0.882, 1.192) },
+        Class { rows: 21, hits: 10, null_hits: 10, ratios: (0.898, 1.156) },
+        Class { rows: 29, hits: 12, null_hits: 13, ratios: (0.814, 1.227) },
     ],
     [
-        Class { rows: 207, hits: 105, null_hits: 104, ratios: (0.788, 1.144) },
-        Class { rows: 23, hits: 9, null_hits: 14, ratios: (0.965, 1.150) },
-        Class { rows: 12, hits: 9, null_hits: 0, ratios: (2.475, 5.632) },
+        Class { rows: 205, hits: 100, null_hits: 106, ratios: (0.786, 1.137) },
+        Class { rows: 24, hits: 9, null_hits: 11, ratios: (0.967, 1.278) },
+        Class { rows: 13, hits: 9, null_hits: 1, ratios: (0.948, 2.972) },
     ],
     [
         Class { rows: 490, hits: 358, null_hits: 364, ratios: (0.919, 1.091) },
