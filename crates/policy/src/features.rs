@@ -82,7 +82,7 @@ pub mod bits {
         NEWIDLE_COST = 55, "New-idle balancing only where a CPU idles for longer than a migration costs, 0.5 ms", "up to v5.15, removed by commit c5b0a7eefc70";
         NEWIDLE_BUMP = 56, "Half as much again for a domain whose new-idle pass found nothing, up to 0.5 ms", "v6.17, commit 155213a2aed4, reverted by d206fbad9328";
         NI_RANDOM = 57, "New-idle passes by chance, in proportion to how many of them pull a task", "v6.19 and 6.18.y, commit 33cf66d88306";
-        NI_RATE = 58, "The more, the less often a CPU goes idle (NI_RANDOM)", "v7.0, commit 9fe89f022c05";
+        NI_RATE = 58, "NI_RANDOM's chance also rises the less often a CPU goes idle", "v7.0, commit 9fe89f022c05";
         PREEMPT_LAZY = 59, "A wake-up that preempts sends no interrupt: the other CPU notices at its next way out of the kernel", "v7.0, commit 7dadeaa6e851, CONFIG_PREEMPT_LAZY";
         HRTICK = 60, "A timer of its own ends a slice on time, not at the next tick (EEVDF)", "on since v7.1, commit 9213aa4784cf";
     }
@@ -120,7 +120,7 @@ pub mod changes {
     /// A new-idle pass counts updating blocked averages in its cost, pulls one task, and lowers the cost that
     /// it stays below (v5.16: 9e9af819db5d, e60b56e46b38, and c597bfddc9e9 with the default configuration).
     /// The v5.15 baseline stands for its successors up to v5.19.
-    pub const NEWIDLE_COSTS: (u32, u32) = (5, 15);
+    pub const NEWIDLE_ACCOUNTED: (u32, u32) = (5, 15);
     /// Of a group's idle CPUs, one of an idle core balances (b1bfeab9b002).
     pub const IDLE_CORE_BALANCES: (u32, u32) = (6, 6);
     /// Delayed tasks do not count when the busiest queue is sought (1a49104496d3).
@@ -132,7 +132,7 @@ pub mod changes {
     pub const IDLE_ENDS_AT_SWITCH: (u32, u32) = (7, 0);
     pub(crate) const ALL: [(u32, u32); 6] = [
         CLOSER_BALANCE,
-        NEWIDLE_COSTS,
+        NEWIDLE_ACCOUNTED,
         IDLE_CORE_BALANCES,
         DELAYED_NOT_BUSY,
         SHORTER_SLICE,

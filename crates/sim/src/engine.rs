@@ -142,7 +142,7 @@ impl<'a> Sim<'a> {
             self.ipi(cpu);
         } else if c.tick_at == self.now {
             self.tick(cpu);
-        } else if self.rules.hrtick && c.end != self.now {
+        } else if self.rules.hrtick && c.hrtick_at == self.now {
             self.hrtick(cpu);
         } else {
             debug_assert_eq!(c.end, self.now);
@@ -224,10 +224,11 @@ impl<'a> Sim<'a> {
 
 #[cfg(test)]
 mod tests {
+    use reveille_policy::Policy;
     use reveille_workload::Op;
 
     use super::*;
-    use crate::start::with_pairs;
+    use crate::start::{with_pairs, with_pairs_under};
 
     /// Lets an interrupt ask the CPU of the first task that is in an operation such as `is` to
     /// reschedule in the middle of it. Is the task preempted at once, and at the end?
@@ -260,5 +261,26 @@ mod tests {
     fn an_interrupt_does_not_cut_a_send() {
         assert_eq!(preempted(|op| matches!(op, Op::Send { .. })), (false, true));
         assert_eq!(preempted(|op| matches!(op, Op::Recv { .. })), (true, true));
+    }
+
+    /// Under v7.2 a task that comes while its CPU looks for work ends no idle interval, and leaves none open.
+    #[test]
+    fn what_comes_during_a_new_idle_pass_ends_no_idle_interval() {
+        with_pairs_under(&Policy::baseline("v7.2").unwrap(), 8, |sim| {
+            let (stop, mut together) = (AtomicBool::new(false), Together::default());
+            let cpu = loop {
+                sim.advance_to(sim.now + 50, &stop, &mut together).unwrap();
+                let runs = |&cpu: &CpuId| sim.world.curr(cpu).some().is_some();
+                if let Some(cpu) = sim.cpus.ids().find(runs) {
+                    break cpu;
+                }
+            };
+            let before = sim.world.scan_state(cpu).avg_idle_ns;
+            let prev = sim.put_back(cpu);
+            sim.cpus[cpu].idle_stamp = 1;
+            sim.run_next(cpu, Some(prev), Toll::default());
+            let after = sim.world.scan_state(cpu).avg_idle_ns;
+            assert_eq!((sim.cpus[cpu].idle_stamp, after), (0, before));
+        });
     }
 }

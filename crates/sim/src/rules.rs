@@ -31,8 +31,8 @@ pub(crate) struct Rules {
     /// Reports to the task group's load are limited in rate (LOAD_AVG_RATELIMIT).
     pub(crate) rate_limited: bool,
     /// A new-idle pass does not count blocked averages, moves all of the imbalance, and only raises
-    /// its cost (before [`changes::NEWIDLE_COSTS`]). One task was never the rule on servers, which had no
-    /// CONFIG_PREEMPTION before PREEMPT_DYNAMIC became the default.
+    /// its cost (before [`changes::NEWIDLE_ACCOUNTED`]). That it moves one task is a rule of CONFIG_PREEMPTION,
+    /// which servers lacked until PREEMPT_DYNAMIC became the default.
     pub(crate) newidle_before_v5_16: bool,
     /// Factor by which a busy CPU balances less often than an idle one, and how much earlier than that
     /// ([`changes::CLOSER_BALANCE`]).
@@ -66,7 +66,7 @@ impl Rules {
             tick_ns,
             pace: 1,
             rate_limited: tunables.has(bits::LOAD_AVG_RATELIMIT),
-            newidle_before_v5_16: !policy.since(changes::NEWIDLE_COSTS),
+            newidle_before_v5_16: !policy.since(changes::NEWIDLE_ACCOUNTED),
             busy_factor: if closer_balance { 16 } else { 32 },
             busy_earlier_ns: if closer_balance { tick_ns } else { 0 },
             imbalance_pct_above_llc: if closer_balance { 117 } else { 125 },

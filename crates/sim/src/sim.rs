@@ -52,11 +52,7 @@ impl Sim<'_> {
     /// The CPU's plan has changed: its slot follows.
     #[inline]
     pub(crate) fn replan(&mut self, cpu: CpuId) {
-        let mut next = self.cpus[cpu].deadline();
-        if self.rules.hrtick {
-            next = next.min(self.hrtick_at(cpu));
-        }
-        self.agenda.set_cpu(cpu, next);
+        self.agenda.set_cpu(cpu, self.cpus[cpu].deadline(self.rules.hrtick));
     }
 
     /// Starts an activity of `cpu` now.

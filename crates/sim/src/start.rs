@@ -95,16 +95,24 @@ fn world(topology: &Topology) -> Known {
     unsafe { world.trust() }
 }
 
-/// What `act` finds with so many pairs of context_switch1, forked but not yet run.
+/// What `act` finds with so many pairs of context_switch1 under v6.4, forked but not yet run.
 #[cfg(test)]
 pub(crate) fn with_pairs<R>(pairs: u64, act: impl FnOnce(&mut Sim) -> R) -> R {
+    with_pairs_under(&Policy::baseline("v6.4").unwrap(), pairs, act)
+}
+
+#[cfg(test)]
+pub(crate) fn with_pairs_under<R>(
+    policy: &Policy,
+    pairs: u64,
+    act: impl FnOnce(&mut Sim) -> R,
+) -> R {
     let machine = reveille_machine::load("icx-2s32c").unwrap();
     let workload = reveille_workload::find("context_switch1").unwrap();
     let program = workload.build(pairs, &std::collections::BTreeMap::new()).unwrap();
     let code = Code::new(&program);
     let spec = RunSpec { seed: 1, warmup_ns: 1_000_000, duration_ns: 1_000_000 };
-    let policy = Policy::baseline("v6.4").unwrap();
-    let mut sim = Sim::new(&machine, &program, &code, &policy, None, &spec);
+    let mut sim = Sim::new(&machine, &program, &code, policy, None, &spec);
     sim.start(&spec);
     act(&mut sim)
 }
@@ -124,7 +132,6 @@ impl Sim<'_> {
             // rq_clock_pelt() leaves out interrupts, so that CPUs drift apart.
             self.cpus[cpu].window_phase = self.chance.below(WINDOW_NS);
             self.set_speed(cpu);
-            self.cpus[cpu].max_idle_balance_cost = self.balancer.max_idle_balance_cost(cpu);
         }
         for llc in 0..self.world.n_llcs() {
             // An idle machine has been balanced often: the whole LLC may be searched.

@@ -133,6 +133,8 @@ pub(crate) struct Cpu {
     pub(crate) idle_accounted: Ns,
 
     pub(crate) max_idle_balance_cost: Ns,
+    /// When the timer of HRTICK goes off.
+    pub(crate) hrtick_at: Ns,
     pub(crate) governor: Governor,
     /// Start of the idle task's time not counted yet; `NEVER` while a task is current.
     pub(crate) idle_task_from: Ns,
@@ -172,7 +174,8 @@ impl Cpu {
             removed: false,
             idle_stamp: 0,
             looks_so_from: 0,
-            max_idle_balance_cost: 0,
+            max_idle_balance_cost: 500_000,
+            hrtick_at: NEVER,
             governor: Governor::default(),
             idle_from: 0,
             idle_state: 0,
@@ -183,10 +186,11 @@ impl Cpu {
         }
     }
 
-    /// Time of this CPU's next event.
+    /// Time of this CPU's next event, where there may be timers of HRTICK or not.
     #[inline]
-    pub(crate) fn deadline(&self) -> Ns {
-        self.end.min(self.tick_at).min(self.ipi_at)
+    pub(crate) fn deadline(&self, hrtick: bool) -> Ns {
+        let next = self.end.min(self.tick_at).min(self.ipi_at);
+        if hrtick { next.min(self.hrtick_at) } else { next }
     }
 
     /// Wall time of kernel work at the current speed.

@@ -22,6 +22,7 @@ impl Sim<'_> {
         let to_timer = self.agenda.next_timer().saturating_sub(self.now);
         let c = &mut self.cpus[cpu];
         let predicted = c.governor.predict(to_timer);
+        c.hrtick_at = NEVER;
         c.idle_state = choose_state(self.hw.idle_states, predicted, to_timer) as u8;
         c.tick_stopped = predicted > self.rules.tick_ns;
         if c.tick_stopped {

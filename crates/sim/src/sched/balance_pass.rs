@@ -270,13 +270,15 @@ impl Sim<'_> {
     }
 
     /// active_load_balance_cpu_stop(): a task of `src` goes to `dst`, hot or not: of those that may, the one
-    /// that was enqueued or picked longest ago. What runs there is put back first, and the next pick decides.
+    /// that was enqueued or picked longest ago. What runs there is put back first, unless a wakeup of its own is
+    /// under way, and the next pick decides.
     fn push(&mut self, src: CpuId, dst: CpuId) -> bool {
-        let running = self.world.curr(src).some().filter(|_| self.cpus[src].step == Step::Op);
         let allowed = |task: TaskId| self.world.allows(self.world.task(task).affinity, dst);
+        let running = self.world.curr(src).some();
         if running.is_some_and(|task| !allowed(task)) {
             return false;
         }
+        let running = running.filter(|_| self.cpus[src].step == Step::Op);
         if let Some(task) = running {
             let c = &mut self.cpus[src];
             c.settle(self.now);

@@ -5,16 +5,12 @@ use std::rc::Rc;
 
 use reveille_machine::Machine;
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, bits};
+use reveille_policy::bits;
 
 use crate::rules::Rules;
 use crate::sched::domains::{Domains, Membership};
-use crate::sched::imbalance::MIGRATION_COST_NS;
 use crate::sched::odds::Odds;
 use crate::sched::sums::{CpuSet, Sums};
-
-/// NEWIDLE_BUMP does not raise a domain's cost beyond this.
-pub(crate) const MOST_BUMPED_NS: Ns = MIGRATION_COST_NS + 200;
 
 /// Balancing state of one CPU in one of its domains.
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +65,8 @@ impl Balancer {
             DomainState {
                 last_ns: 0,
                 interval_ns: domain.min_interval_ns(),
-                // Measured before the run, and decaying by 1% a second; an idle machine's passes
-                // find nothing.
-                max_newidle_cost: match rules.has(bits::NEWIDLE_BUMP) {
-                    true => MOST_BUMPED_NS,
-                    false => blocked(level) + base + domain.span.len() as Ns * per_cpu,
-                },
+                // Measured before the run, and decaying by 1% a second.
+                max_newidle_cost: blocked(level) + base + domain.span.len() as Ns * per_cpu,
                 decayed_ns: 0,
                 odds: Odds::new(&rules.tunables),
                 failed: 0,
@@ -95,11 +87,5 @@ impl Balancer {
             nohz_next_ns: 0,
             settled_ns: 0,
         }
-    }
-
-    /// Sum of what new-idle passes over a CPU's domains cost, as rq->max_idle_balance_cost has it.
-    pub(crate) fn max_idle_balance_cost(&self, cpu: CpuId) -> Ns {
-        let costs = self.state[cpu].iter().map(|state| state.max_newidle_cost);
-        costs.sum::<Ns>().max(MIGRATION_COST_NS)
     }
 }

@@ -25,12 +25,13 @@ impl Sim<'_> {
     /// update_curr() of the groups of the current task of `cpu`, which has run for `delta`. If out
     /// of runtime, the CPU is asked to reschedule.
     #[cold]
-    pub(crate) fn charge_groups(&mut self, cpu: CpuId, task: TaskId, delta: Ns) {
+    pub(crate) fn charge_groups(&mut self, cpu: CpuId, task: TaskId, delta: Ns) -> bool {
         let group = self.group_of(task);
-        let Some(bandwidth) = &mut self.bandwidth else { return };
-        let c = &mut self.cpus[cpu];
-        c.need_resched |= !bandwidth.charge(cpu, group, delta, self.now);
+        let Some(bandwidth) = &mut self.bandwidth else { return false };
+        let spent = !bandwidth.charge(cpu, group, delta, self.now);
+        self.cpus[cpu].need_resched |= spent;
         self.replan_bandwidth();
+        spent
     }
 
     /// Sets the slot of the groups' timers to the earliest.

@@ -4,13 +4,14 @@ use reveille_measure::Ns;
 use reveille_policy::{CpuId, bits};
 
 use crate::hw::cpu::Toll;
-use crate::sched::balancer::MOST_BUMPED_NS;
 use crate::sched::domains::{Level, Membership};
 use crate::sched::imbalance::{Kind, MIGRATION_COST_NS, Pass};
 use crate::sim::Sim;
 
 /// max_newidle_lb_cost decays by 3/256 once a second.
 const COST_DECAY_NS: Ns = 1_000_000_000;
+/// NEWIDLE_BUMP does not raise a domain's cost beyond this.
+const MOST_BUMPED_NS: Ns = MIGRATION_COST_NS + 200;
 
 impl Sim<'_> {
     /// newidle_balance(): looks for work before the CPU goes idle, after the `toll` of the dequeue.
@@ -55,9 +56,7 @@ impl Sim<'_> {
             let took = self.cpus[cpu].stretch(took) + std::mem::take(&mut blocked);
             cost += took;
             let pulled = pass == Pass::Moved;
-            let bumped = self.rules.has(bits::NEWIDLE_BUMP) && !pulled;
-            let counts = if bumped { 3 * state.max_newidle_cost / 2 } else { took };
-            self.update_newidle_cost(cpu, level, counts);
+            self.note_cost(cpu, level, took, pulled);
             self.note_pass(cpu, level, weight * u32::from(pulled));
             if pass == Pass::Moved
                 || self.world.nr_running(cpu) > 0
@@ -101,6 +100,13 @@ impl Sim<'_> {
         odds.note(successes, self.rules.pace, self.now, &self.rules.tunables);
     }
 
+    /// A pass has taken so long; one that has pulled nothing counts for more under NEWIDLE_BUMP.
+    fn note_cost(&mut self, cpu: CpuId, level: usize, took: Ns, pulled: bool) {
+        let bumped = self.rules.has(bits::NEWIDLE_BUMP) && !pulled;
+        let known = self.balancer.state[cpu][level].max_newidle_cost;
+        self.update_newidle_cost(cpu, level, if bumped { 3 * known / 2 } else { took });
+    }
+
     /// update_newidle_cost(): a pass over this domain has taken `cost`, or the periodic pass comes by
     /// (0). Returns whether the domain's cost has decayed.
     pub(crate) fn update_newidle_cost(&mut self, cpu: CpuId, level: usize, cost: Ns) -> bool {
@@ -120,5 +126,47 @@ impl Sim<'_> {
         state.max_newidle_cost = state.max_newidle_cost * 253 / 256;
         state.decayed_ns = self.now;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reveille_policy::Policy;
+
+    use super::*;
+    use crate::start::with_pairs_under;
+
+    const CPU: CpuId = CpuId(3);
+
+    /// A domain's cost, from 100 us on, after passes at these times that took so long and pulled nothing.
+    fn costs(base: &str, edits: &str, passes: &[(Ns, Ns)]) -> Vec<Ns> {
+        let mut policy = Policy::baseline(base).unwrap();
+        if !edits.is_empty() {
+            policy = policy.with(edits).unwrap();
+        }
+        with_pairs_under(&policy, 1, |sim| {
+            sim.balancer.state[CPU][0].max_newidle_cost = 100_000;
+            let after = |&(now, took): &(Ns, Ns)| {
+                sim.now = now;
+                sim.note_cost(CPU, 0, took, false);
+                sim.balancer.state[CPU][0].max_newidle_cost
+            };
+            passes.iter().map(after).collect()
+        })
+    }
+
+    #[test]
+    fn a_cheaper_pass_lowers_the_cost_after_a_second() {
+        const SECOND: Ns = 1_000_000_000;
+        let passes =
+            [(SECOND / 2, 150_000), (SECOND, 1_000), (2 * SECOND, 1_000), (2 * SECOND, 1_000)];
+        assert_eq!(costs("v6.2", "", &passes), [150_000, 150_000, 148_242, 148_242]);
+        assert_eq!(costs("v5.13", "", &passes), [150_000; 4]);
+    }
+
+    #[test]
+    fn what_found_nothing_costs_half_as_much_again_up_to_half_a_millisecond() {
+        let bumped = costs("v6.12", "+NEWIDLE_BUMP", &[(1, 1_000); 5]);
+        assert_eq!(bumped, [150_000, 225_000, 337_500, 500_200, 500_200]);
     }
 }

@@ -42,8 +42,10 @@ impl Odds {
         let passed = (now - self.since_ns) * pace;
         self.since_ns = now;
         // 4 s between two settings allow every pass.
-        let by_rate = if tunables.has(bits::NI_RATE) { passed >> 22 } else { 0 };
-        self.ratio = (by_rate + u64::from(self.successes)).min(u64::from(WHOLE)) as u32;
+        self.ratio = match tunables.has(bits::NI_RATE) {
+            true => (passed >> 22).saturating_add(self.successes.into()).min(WHOLE.into()) as u32,
+            false => self.successes,
+        };
         self.calls /= 2;
         self.successes /= 2;
     }

@@ -12,22 +12,20 @@ use crate::sim::Sim;
 use crate::tasks::task::{Place, Saved};
 
 impl Sim<'_> {
-    /// update_curr(): charges the current task for its time on the CPU.
+    /// update_curr(): charges the current task for its time on the CPU. Is its group out of runtime?
     #[inline(always)]
-    pub(crate) fn update_curr(&mut self, cpu: CpuId) {
-        let Some(task) = self.world.curr(cpu).some() else { return };
+    pub(crate) fn update_curr(&mut self, cpu: CpuId) -> bool {
+        let Some(task) = self.world.curr(cpu).some() else { return false };
         let t = &mut self.tasks[task];
         if t.exec_start >= self.now {
-            return;
+            return false;
         }
         let delta = self.now - t.exec_start;
         t.exec_start = self.now;
         self.world.task_mut(task).sum_exec_ns += delta;
         let c = &mut self.cpus[cpu];
         c.need_resched |= c.rq.charge(&mut t.se, delta * self.rules.pace);
-        if self.bandwidth.is_some() {
-            self.charge_groups(cpu, task, delta);
-        }
+        self.bandwidth.is_some() && self.charge_groups(cpu, task, delta)
     }
 
     /// update_curr() of `dst`, executed by `cpu`. If that ends the slice on `dst`, or its group is
@@ -35,12 +33,13 @@ impl Sim<'_> {
     #[inline(always)]
     pub(crate) fn charge_for(&mut self, cpu: CpuId, dst: CpuId) -> Ns {
         let known = self.cpus[dst].need_resched;
-        self.update_curr(dst);
-        if self.cpus[dst].need_resched == known || cpu == dst {
-            return 0;
-        }
+        let spent = self.update_curr(dst);
         // The end of a slice asks lazily, a group without runtime does not.
-        if self.rules.has(bits::PREEMPT_LAZY) && self.bandwidth.is_none() {
+        let tells = match self.rules.has(bits::PREEMPT_LAZY) {
+            true => spent,
+            false => self.cpus[dst].need_resched != known,
+        };
+        if !tells || cpu == dst {
             return 0;
         }
         self.send_ipi(cpu, dst).cost
@@ -163,8 +162,11 @@ impl Sim<'_> {
             return self.run_none(cpu, prev, toll);
         };
         self.measured.counters.context_switches += u64::from(prev != Some(task));
-        if self.rules.idle_ends_at_switch && self.cpus[cpu].idle_task_from != NEVER {
-            self.end_idle(cpu);
+        if self.rules.idle_ends_at_switch {
+            match self.cpus[cpu].idle_task_from {
+                NEVER => self.cpus[cpu].idle_stamp = 0,
+                _ => self.end_idle(cpu),
+            }
         }
         if self.cpus[cpu].lock.owner() != cpu {
             toll.stall += self.take_own_queue(cpu);
@@ -217,6 +219,9 @@ impl Sim<'_> {
         let woken_at = std::mem::take(&mut t.wake_at);
         if woken_at != 0 {
             toll.stall += self.hw.near.handoff(t.waker_cpu, cpu);
+        }
+        if self.rules.hrtick && prev != Some(task) {
+            self.arm_hrtick(cpu, task);
         }
         self.resume(cpu, task, toll);
         if woken_at != 0 {
@@ -307,7 +312,7 @@ impl Sim<'_> {
             return Toll::default();
         }
         let told = match self.rules.hrtick {
-            true => self.start_hrtick(cpu, dst),
+            true => self.start_hrtick(cpu, dst, curr),
             false => Toll::default(),
         };
         let c = &mut self.cpus[dst];
