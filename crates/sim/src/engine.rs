@@ -142,7 +142,7 @@ impl<'a> Sim<'a> {
             self.ipi(cpu);
         } else if c.tick_at == self.now {
             self.tick(cpu);
-        } else if self.rules.hrtick && c.hrtick_at == self.now {
+        } else if c.hrtick_at == self.now {
             self.hrtick(cpu);
         } else {
             debug_assert_eq!(c.end, self.now);

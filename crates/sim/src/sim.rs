@@ -52,7 +52,7 @@ impl Sim<'_> {
     /// The CPU's plan has changed: its slot follows.
     #[inline]
     pub(crate) fn replan(&mut self, cpu: CpuId) {
-        self.agenda.set_cpu(cpu, self.cpus[cpu].deadline(self.rules.hrtick));
+        self.agenda.set_cpu(cpu, self.cpus[cpu].deadline());
     }
 
     /// Starts an activity of `cpu` now.

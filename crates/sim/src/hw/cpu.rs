@@ -83,6 +83,8 @@ pub(crate) struct Cpu {
     pub(crate) end: Ns,
     pub(crate) tick_at: Ns,
     pub(crate) ipi_at: Ns,
+    /// When HRTICK's timer fires; `NEVER` if it is not set.
+    pub(crate) hrtick_at: Ns,
     pub(crate) step: Step,
     pub(crate) need_resched: bool,
     /// Switches to a task, for the age of what a task left in the caches.
@@ -133,8 +135,6 @@ pub(crate) struct Cpu {
     pub(crate) idle_accounted: Ns,
 
     pub(crate) max_idle_balance_cost: Ns,
-    /// When the timer of HRTICK goes off.
-    pub(crate) hrtick_at: Ns,
     pub(crate) governor: Governor,
     /// Start of the idle task's time not counted yet; `NEVER` while a task is current.
     pub(crate) idle_task_from: Ns,
@@ -155,6 +155,7 @@ impl Cpu {
             busy_siblings: 0,
             tick_at: NEVER,
             ipi_at: NEVER,
+            hrtick_at: NEVER,
             need_resched: false,
             nohz_next: 0,
             rq,
@@ -175,7 +176,6 @@ impl Cpu {
             idle_stamp: 0,
             looks_so_from: 0,
             max_idle_balance_cost: 500_000,
-            hrtick_at: NEVER,
             governor: Governor::default(),
             idle_from: 0,
             idle_state: 0,
@@ -186,11 +186,10 @@ impl Cpu {
         }
     }
 
-    /// Time of this CPU's next event, where there may be timers of HRTICK or not.
+    /// Time of this CPU's next event.
     #[inline]
-    pub(crate) fn deadline(&self, hrtick: bool) -> Ns {
-        let next = self.end.min(self.tick_at).min(self.ipi_at);
-        if hrtick { next.min(self.hrtick_at) } else { next }
+    pub(crate) fn deadline(&self) -> Ns {
+        self.end.min(self.tick_at).min(self.ipi_at).min(self.hrtick_at)
     }
 
     /// Wall time of kernel work at the current speed.

@@ -24,7 +24,7 @@ impl Sim<'_> {
                 c.busy_siblings -= 1;
             }
             if c.set_speeds(self.hw.clocks.speeds(socket, c.busy_siblings), self.now) {
-                self.agenda.set_cpu(sibling, c.deadline(self.rules.hrtick));
+                self.agenda.set_cpu(sibling, c.deadline());
             }
         }
     }
@@ -36,7 +36,7 @@ impl Sim<'_> {
         c.counted_clock = self.hw.clocks.counted(socket);
         let speeds = self.hw.clocks.speeds(socket, c.busy_siblings);
         if c.set_speeds(speeds, self.now) {
-            self.agenda.set_cpu(cpu, c.deadline(self.rules.hrtick));
+            self.agenda.set_cpu(cpu, c.deadline());
         }
     }
 }

@@ -183,10 +183,7 @@ impl Sim<'_> {
             if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
                 break;
             }
-            if !self.world.allows(self.world.task(task).affinity, dst)
-                || self.throttled_pair(task, src, dst)
-                || self.cache_hot(task, src, dst, domain, failed)
-            {
+            if !self.may_migrate(task, src, dst) || self.cache_hot(task, src, dst, domain, failed) {
                 continue;
             }
             let t = &self.tasks[task];
@@ -215,6 +212,12 @@ impl Sim<'_> {
             }
         }
         moved
+    }
+
+    /// can_migrate_task() but for the caches: `dst` is allowed, and the task's group is throttled on neither CPU.
+    fn may_migrate(&self, task: TaskId, src: CpuId, dst: CpuId) -> bool {
+        self.world.allows(self.world.task(task).affinity, dst)
+            && !self.throttled_pair(task, src, dst)
     }
 
     /// Of the tasks that wait on `src`, the one that was enqueued or picked longest ago, and when: the
@@ -273,9 +276,9 @@ impl Sim<'_> {
     /// that was enqueued or picked longest ago. What runs there is put back first, unless a wakeup of its own is
     /// under way, and the next pick decides.
     fn push(&mut self, src: CpuId, dst: CpuId) -> bool {
-        let allowed = |task: TaskId| self.world.allows(self.world.task(task).affinity, dst);
         let running = self.world.curr(src).some();
-        if running.is_some_and(|task| !allowed(task)) {
+        let stays = |task| !self.world.allows(self.world.task(task).affinity, dst);
+        if running.is_some_and(stays) {
             return false;
         }
         let running = running.filter(|_| self.cpus[src].step == Step::Op);
@@ -295,8 +298,7 @@ impl Sim<'_> {
         let moved = loop {
             last = self.coldest(src, last);
             let Some((_, task)) = last else { break false };
-            let allowed = self.world.allows(self.world.task(task).affinity, dst);
-            if allowed && !self.throttled_pair(task, src, dst) {
+            if self.may_migrate(task, src, dst) {
                 self.move_task(task, src, dst);
                 break true;
             }

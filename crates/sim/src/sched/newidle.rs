@@ -58,10 +58,7 @@ impl Sim<'_> {
             let pulled = pass == Pass::Moved;
             self.note_cost(cpu, level, took, pulled);
             self.note_pass(cpu, level, weight * u32::from(pulled));
-            if pass == Pass::Moved
-                || self.world.nr_running(cpu) > 0
-                || !self.cpus[cpu].wake_list.is_empty()
-            {
+            if pulled || self.world.nr_running(cpu) > 0 || !self.cpus[cpu].wake_list.is_empty() {
                 break;
             }
         }
@@ -82,7 +79,7 @@ impl Sim<'_> {
         Some(self.balancer.state[cpu][level].max_newidle_cost)
     }
 
-    /// NI_RANDOM: for how many passes one over this domain counts; `None` if none is made.
+    /// NI_RANDOM: the number of passes over this domain that one made now stands for; `None` to skip it.
     fn draw_pass(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
         if !self.rules.has(bits::NI_RANDOM) {
             return Some(1);
@@ -96,6 +93,9 @@ impl Sim<'_> {
     }
 
     fn note_pass(&mut self, cpu: CpuId, level: usize, successes: u32) {
+        if !self.rules.has(bits::NI_RANDOM) {
+            return;
+        }
         let odds = &mut self.balancer.state[cpu][level].odds;
         odds.note(successes, self.rules.pace, self.now, &self.rules.tunables);
     }
@@ -138,7 +138,8 @@ mod tests {
 
     const CPU: CpuId = CpuId(3);
 
-    /// A domain's cost, from 100 us on, after passes at these times that took so long and pulled nothing.
+    /// A domain's cost after each of these passes, which are given by time and duration and pull nothing. It
+    /// is 100 us before the first.
     fn costs(base: &str, edits: &str, passes: &[(Ns, Ns)]) -> Vec<Ns> {
         let mut policy = Policy::baseline(base).unwrap();
         if !edits.is_empty() {

@@ -3,7 +3,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{Tunables, bits};
 
-/// Chances are parts of this, and it is the number of decisions after which they are set anew.
+/// Ratios are out of this many, and are computed anew after this many passes.
 const WHOLE: u32 = 1024;
 
 /// What one CPU knows of its new-idle passes over one of its domains (sd->newidle_ratio and the like).
@@ -22,16 +22,16 @@ impl Odds {
         Odds { calls: WHOLE / 2, successes: WHOLE / 4, ratio, since_ns: 0 }
     }
 
-    /// For how many passes one counts that is made now; `None` if `draw`, below its argument, is
-    /// against it.
+    /// The number of passes that a pass made now stands for, or `None` if it is to be skipped. `draw(n)` is a
+    /// random number below n.
     pub(crate) fn weight(&self, draw: impl FnOnce(u32) -> u32) -> Option<u32> {
         let weight = 1 + self.ratio;
         let made = self.ratio >= WHOLE || draw(WHOLE) <= weight;
         made.then(|| (WHOLE + weight / 2) / weight)
     }
 
-    /// update_newidle_stats(), `pace` times: a pass has pulled a task for `successes` passes, or has not, or
-    /// was not made.
+    /// update_newidle_stats(), `pace` times: counts a pass, skipped or made. `successes` is its weight if it
+    /// has pulled a task, otherwise 0.
     pub(crate) fn note(&mut self, successes: u32, pace: u64, now: Ns, tunables: &Tunables) {
         let pace_calls = u32::try_from(pace).unwrap_or(WHOLE);
         self.calls += pace_calls;
@@ -41,7 +41,7 @@ impl Odds {
         }
         let passed = (now - self.since_ns) * pace;
         self.since_ns = now;
-        // 4 s between two settings allow every pass.
+        // At 4.3 s between two computations every pass is made.
         self.ratio = match tunables.has(bits::NI_RATE) {
             true => (passed >> 22).saturating_add(self.successes.into()).min(WHOLE.into()) as u32,
             false => self.successes,
@@ -59,7 +59,7 @@ mod tests {
         Tunables { features, ..reveille_policy::Policy::baseline("v6.2").unwrap().tunables(8, 250) }
     }
 
-    /// The ratio after so many passes, `apart` from each other, all or none of which pull a task.
+    /// The ratio after this many passes, `apart` ns from each other. All of them pull a task, or none does.
     fn ratio(features: u64, passes: u64, apart: Ns, pull: bool) -> u32 {
         let tunables = with(features);
         let mut odds = Odds::new(&tunables);

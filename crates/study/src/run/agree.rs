@@ -84,8 +84,8 @@ fn doubts(study: &Study, context: &HostContext) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(nearest) = Baseline::of_release(kernel_version()) {
         let kernels = study.cases.iter().filter(|c| c.scheduler == Scheduler::Kernel);
-        let mut others: Vec<&str> = kernels.map(|c| c.base.base.as_str()).collect();
-        others.retain(|base| base.split(' ').next() != Some(nearest.name));
+        let others = kernels.filter(|c| c.base.release != nearest.release());
+        let mut others: Vec<&str> = others.map(|c| c.base.base.as_str()).collect();
         others.dedup();
         for base in others {
             doubts.push(format!(
