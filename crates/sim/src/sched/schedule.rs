@@ -311,23 +311,23 @@ impl Sim<'_> {
         if self.bandwidth.is_some() && matches!(self.tasks[woken].place, Place::Held(_)) {
             return Toll::default();
         }
-        let told = match self.rules.hrtick {
+        let mut toll = match self.rules.hrtick {
             true => self.start_hrtick(cpu, dst, curr),
             false => Toll::default(),
         };
         let c = &mut self.cpus[dst];
         if c.need_resched || !self.rules.fair.wakeup_preemption {
-            return told;
+            return toll;
         }
         let new = || !moved && self.world.task(woken).sum_exec_ns == 0;
         let (running, waking) = (&self.tasks[curr].se, &self.tasks[woken].se);
         if !c.rq.preempts((curr, running), (woken, waking), new, &self.rules.fair) {
-            return told;
+            return toll;
         }
         c.need_resched = true;
-        if cpu == dst || self.rules.has(bits::PREEMPT_LAZY) {
-            return told;
+        if cpu != dst && !self.rules.has(bits::PREEMPT_LAZY) {
+            toll += self.send_ipi(cpu, dst);
         }
-        self.send_ipi(cpu, dst)
+        toll
     }
 }
