@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -157,6 +158,20 @@ struct Mark {
     file: File,
 }
 
+/// Paths of the lock files that this process holds.
+static MARKS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn marks() -> MutexGuard<'static, Vec<PathBuf>> {
+    MARKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all of this process's lock files, before it exits without unwinding.
+pub fn remove_marks() {
+    for path in marks().drain(..) {
+        let _ = fs::remove_file(path);
+    }
+}
+
 impl Mark {
     /// Takes the lock, or returns its holder.
     fn set(path: &Path) -> io::Result<Result<Mark, String>> {
@@ -187,6 +202,7 @@ impl Mark {
                 let mut mark = Mark { path: path.to_owned(), file };
                 mark.file.set_len(0)?;
                 writeln!(mark.file, "{}", std::process::id())?;
+                marks().push(path.to_owned());
                 return Ok(Ok(mark));
             }
         }
@@ -196,6 +212,7 @@ impl Mark {
 impl Drop for Mark {
     fn drop(&mut self) {
         // Unlink before unlocking, or another process could lock an unlinked file.
+        marks().retain(|path| *path != self.path);
         let _ = fs::remove_file(&self.path);
         let _ = flock(&self.file, FlockOperation::Unlock);
     }

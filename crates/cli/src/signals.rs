@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::errors::{CliError, INTERRUPTED};
+use crate::output_file;
 
 /// A flag that the first SIGINT, SIGTERM or SIGHUP sets; a second one ends the
 /// command at once.
@@ -13,6 +14,7 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, CliError> {
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
             reveille_host::cgroup::remove_all();
+            output_file::remove_marks();
             std::process::exit(i32::from(INTERRUPTED));
         }
     })?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::policy::Desk;
-use super::words;
+use super::{send, words};
 
 const SPEC: &str = r#"
 name = "small"
@@ -70,6 +70,23 @@ impl Desk {
         child.wait().unwrap();
         assert!(!self.path(out).exists());
     }
+}
+
+/// The process is stopped meanwhile, so that it learns of both signals at once.
+#[test]
+fn a_second_signal_leaves_no_lock_file() {
+    let desk = desk(&SPEC.replace("duration = \"1ms\"", "duration = \"70000s\""));
+    let mut child = desk.command(&["sweep", "spec.toml", "-o", "x.parquet"]).spawn().unwrap();
+    let lock = desk.path(".x.parquet.reveille-lock");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !lock.exists() {
+        assert!(Instant::now() < end, "it claims nothing");
+        sleep(Duration::from_millis(1));
+    }
+    sleep(Duration::from_millis(500));
+    ["STOP", "INT", "TERM", "CONT"].iter().for_each(|signal| send(&child, signal));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!lock.exists());
 }
 
 #[test]
