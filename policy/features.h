@@ -61,6 +61,8 @@
 #define POLICY_NI_RATE (1ull << 58)
 #define POLICY_PREEMPT_LAZY (1ull << 59)
 #define POLICY_HRTICK (1ull << 60)
+#define POLICY_SCHED_CACHE (1ull << 61)
+#define POLICY_SCHED_CACHE_ALL (1ull << 62)
 
 struct policy_tunables {
 	u64 features;

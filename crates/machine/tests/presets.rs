@@ -42,6 +42,7 @@ fn every_machine_file_is_a_preset() {
 fn presets_have_the_shape_of_their_mails() {
     let shapes = [
         ("spr-1s56c", "1 socket x 56 cores x 2 threads = 112 CPUs, 1 LLC of 112 CPUs"),
+        ("spr-2s30c", "1 socket x 60 cores x 2 threads = 120 CPUs, 2 LLCs of 60 CPUs"),
         ("spr-2s56c", "2 sockets x 56 cores x 2 threads = 224 CPUs, 2 LLCs of 112 CPUs"),
         ("cfl-1s8c", "1 socket x 8 cores x 2 threads = 16 CPUs, 1 LLC of 16 CPUs"),
         ("icx-guest-32", "1 socket x 16 cores x 2 threads = 32 CPUs, 1 LLC of 32 CPUs"),
@@ -55,6 +56,10 @@ fn presets_have_the_shape_of_their_mails() {
         ("hsw-2s12c", "2 sockets x 12 cores x 2 threads = 48 CPUs, 2 LLCs of 24 CPUs"),
         ("hsw-2s24c", "2 sockets x 24 cores x 2 threads = 96 CPUs, 2 LLCs of 48 CPUs"),
         ("quad-1s4c", "1 socket x 4 cores x 1 thread = 4 CPUs, 1 LLC of 4 CPUs"),
+        (
+            "milan-2s32c-nps2",
+            "2 sockets x 32 cores x 2 threads = 128 CPUs, 16 LLCs of 8 CPUs, 4 memory nodes",
+        ),
         ("milan-2s64c", "2 sockets x 64 cores x 2 threads = 256 CPUs, 16 LLCs of 16 CPUs"),
         (
             "milan-2s64c-nps2",

@@ -85,6 +85,8 @@ pub mod bits {
         NI_RATE = 58, "NI_RANDOM's chance also rises the less often a CPU goes idle", "v7.0, commit 9fe89f022c05";
         PREEMPT_LAZY = 59, "A wake-up that preempts sends no interrupt: the other CPU notices at its next way out of the kernel", "v7.0, commit 7dadeaa6e851, CONFIG_PREEMPT_LAZY";
         HRTICK = 60, "A timer of its own ends a slice on time, not at the next tick (EEVDF)", "on since v7.1, commit 9213aa4784cf";
+        SCHED_CACHE = 61, "Load balancing gathers the threads of a process in one cache while it has room", "v7.2, kernel/sched/fair.c";
+        SCHED_CACHE_ALL = 62, "However many threads run at once (SCHED_CACHE): llc_aggr_tolerance 100", "RFC v3 of 2025-06-18, Cache aware scheduling; v7.2";
     }
 }
 pub use bits::FEATURES;
@@ -109,6 +111,7 @@ const NEEDS: &[(u64, u64)] = &[
     (bits::WA_BIAS, bits::WA_WEIGHT),
     (bits::RECENT_PREV, bits::RECENT_USED_CPU),
     (bits::NI_RATE, bits::NI_RANDOM),
+    (bits::SCHED_CACHE_ALL, bits::SCHED_CACHE),
 ];
 
 /// Releases with rules that no feature names ([`Policy::since`]).
@@ -217,8 +220,8 @@ pub const BASELINES: &[Baseline] = &[
     },
     Baseline {
         name: "v7.2",
-        about: "Linux 7.2: slices end on time; lazy preemption; delayed tasks no longer count as running",
-        features: V6_18 | all!(DELAYED_HIDDEN NI_RATE PREEMPT_LAZY HRTICK),
+        about: "Linux 7.2: slices end on time; lazy preemption; delayed tasks no longer count as running; threads gather in a cache",
+        features: V6_18 | all!(DELAYED_HIDDEN NI_RATE PREEMPT_LAZY HRTICK SCHED_CACHE),
     },
 ];
 

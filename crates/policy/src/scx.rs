@@ -37,7 +37,12 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
         "memory nodes and clusters are not told apart there",
     ),
     (
-        bits::NEWIDLE_COST | bits::NEWIDLE_BUMP | bits::NI_RANDOM | bits::NI_RATE,
+        bits::NEWIDLE_COST
+            | bits::NEWIDLE_BUMP
+            | bits::NI_RANDOM
+            | bits::NI_RATE
+            | bits::SCHED_CACHE
+            | bits::SCHED_CACHE_ALL,
         "the kernel's balancing leaves its tasks alone",
     ),
     (bits::PREEMPT_LAZY, "the kernel that runs it decides how its tasks are preempted"),

@@ -78,7 +78,7 @@ impl<'a> Sim<'a> {
     }
 
     /// Processes every deadline before `end`.
-    fn advance_to(
+    pub(crate) fn advance_to(
         &mut self,
         end: Ns,
         stop: &AtomicBool,

@@ -16,6 +16,7 @@ use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
+use crate::sched::gather::Gathering;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
 
@@ -34,6 +35,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) tasks: TaskVec<Task>,
     pub(crate) work: Work<'a>,
     pub(crate) balancer: Balancer,
+    /// Caches that processes prefer (SCHED_CACHE).
+    pub(crate) gathering: Option<Box<Gathering>>,
     /// CPUs that have become busy or idle, and when others see it.
     pub(crate) unseen: Vec<(Ns, CpuId)>,
     /// Shared wake queues (SWQUEUE).

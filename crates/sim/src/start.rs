@@ -20,6 +20,7 @@ use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
+use crate::sched::gather::Gathering;
 use crate::sim::{FIRST_JIFFY, Sim};
 use crate::tasks::code::Code;
 use crate::tasks::task::Task;
@@ -62,6 +63,7 @@ impl<'a> Sim<'a> {
             tasks: TaskVec::new(),
             work: Work::new(program, code, machine, &rules.tunables),
             balancer: Balancer::new(machine, &rules),
+            gathering: Gathering::new(machine, program, &rules),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
             followers: Followers::default(),

@@ -87,6 +87,7 @@ impl<'a> Sim<'a> {
             tasks: self.tasks.clone(),
             work: self.work.clone(),
             balancer: self.balancer.clone(),
+            gathering: self.gathering.clone(),
             shared_queues: self.shared_queues.clone(),
             bandwidth: self.bandwidth.clone(),
             followers: Followers::default(),

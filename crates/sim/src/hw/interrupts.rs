@@ -203,10 +203,11 @@ impl Sim<'_> {
         }
         let line = self.group_load_moved(cpu, cpu, self.now);
         self.publish_load(cpu);
+        let gathering = self.tick_gathering(cpu);
         // In a softirq, once the tick is over.
         let balancing = self.periodic_balance(cpu);
         let kick = self.kick_nohz_balance(cpu);
-        let cost = Ns::from(self.hw.cost.tick_ns) + balancing + kick;
+        let cost = Ns::from(self.hw.cost.tick_ns) + gathering + balancing + kick;
         self.cpus[cpu].interrupt(self.now, line, cost);
         self.resched_if_needed(cpu);
     }

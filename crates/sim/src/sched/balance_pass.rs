@@ -12,7 +12,7 @@ use crate::rq::runqueue::Arrival;
 use crate::sched::balancer::{Balancer, Published};
 use crate::sched::domains::{Domain, Domains, Level, Membership};
 use crate::sched::imbalance::{
-    Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance,
+    Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, Ranked, busiest, imbalance,
 };
 use crate::sched::sums::DomainSums;
 use crate::sim::Sim;
@@ -39,7 +39,8 @@ impl Sim<'_> {
         }
         let read = domain.span.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns);
         let failed = self.balancer.state[dst][level].failed;
-        if kind == Kind::NewIdle && failed == 0 && !self.crowded(domain) {
+        if kind == Kind::NewIdle && failed == 0 && !self.gathers_in(domain) && !self.crowded(domain)
+        {
             // Without a queue of two tasks nothing can be pulled, and without failures nothing is
             // pushed, whatever the statistics say. They would only do this, and reset the interval.
             self.balancer.overload &= domain.span.len() != self.cpus.len();
@@ -87,18 +88,21 @@ impl Sim<'_> {
         member: Membership,
     ) -> (Pass, Ns) {
         let domain = &domains.all[member.domain as usize];
-        let plan = self.plan(dst, kind, domains, member);
+        let plan = self.plan(dst, level, kind, domains, member);
         let Some((src, imbalance)) = plan else { return (Pass::Balanced, 0) };
-        let moved = self.detach_tasks(src, dst, level, kind, domain, imbalance);
+        let (moved, kept) = self.detach_tasks(src, dst, level, kind, domain, imbalance);
         if kind == Kind::NewIdle {
             self.measured.counters.newidle_pulls += u64::from(moved);
         }
         if moved == 0 {
             let state = &mut self.balancer.state[dst][level];
-            state.failed += u32::from(kind != Kind::NewIdle);
-            let pushes = matches!(imbalance, Imbalance::Tasks(_))
-                && state.failed > domain.cache_nice_tries + 2;
-            if !pushes || !self.push(src, dst) {
+            state.failed += u32::from(kind != Kind::NewIdle && !kept);
+            let pushes = match imbalance {
+                Imbalance::Preferring(_) => true,
+                Imbalance::Tasks(_) => state.failed > domain.cache_nice_tries + 2,
+                _ => false,
+            };
+            if !pushes || self.push_breaks_gathering(src, dst) || !self.push(src, dst) {
                 return (Pass::Failed, 0);
             }
         }
@@ -112,14 +116,30 @@ impl Sim<'_> {
     fn plan(
         &mut self,
         dst: CpuId,
+        level: usize,
         kind: Kind,
         domains: &Domains,
         member: Membership,
     ) -> Option<(CpuId, Imbalance)> {
         let (number, local) = (member.domain as usize, member.group as usize);
         let domain = &domains.all[number];
-        let (world, Balancer { sums, published, .. }) = (&self.world, &mut self.balancer);
-        sums.refresh(domains, number, |domain, g| group(world, published, domain, g));
+        let mut fresh = None;
+        if self.gathers_in(domain) {
+            let below = level.checked_sub(1).map(|l| domains.of_cpu[dst][l].domain as usize);
+            let lowest = below.is_none_or(|below| domains.all[below].level <= Level::Llc);
+            let mut groups = self.fresh_groups(domain);
+            self.mark_gathering(
+                dst,
+                level,
+                (domain, local),
+                &mut groups,
+                kind != Kind::NewIdle && lowest,
+            );
+            fresh = Some(groups);
+        } else {
+            let (world, Balancer { sums, published, .. }) = (&self.world, &mut self.balancer);
+            sums.refresh(domains, number, |domain, g| group(world, published, domain, g));
+        }
         // At the root, every pass checks whether some queue has two tasks.
         if domain.span.len() == self.cpus.len() {
             self.balancer.overload = self.crowded(domain);
@@ -132,14 +152,23 @@ impl Sim<'_> {
         let idle = self.world.nr_running(dst) == 0;
         let Balancer { sums, published, .. } = &mut self.balancer;
         let DomainSums { groups, ranks } = sums.of(number);
-        let busiest = busiest(ranks, local)?;
-        let sum = |g: usize| match groups.get(g) {
+        let busiest = match &fresh {
+            Some(groups) => busiest(&ranked(groups), local)?,
+            None => busiest(ranks, local)?,
+        };
+        let known = fresh.as_ref().unwrap_or(groups);
+        let sum = |g: usize| match known.get(g) {
             Some(group) => *group,
             None => group(&self.world, published, domain, g),
         };
         let imbalance = imbalance(domain, sum, &sum(local), &sum(busiest), idle)?;
         let src = self.busiest_queue(&domain.groups[busiest], dst, imbalance)?;
         Some((src, imbalance))
+    }
+
+    fn fresh_groups(&self, domain: &Domain) -> Vec<Group> {
+        let all = 0..domain.groups.len();
+        all.map(|g| group(&self.world, &self.balancer.published, domain, g)).collect()
     }
 
     /// The queue to pull from, by the kind of imbalance.
@@ -152,6 +181,9 @@ impl Sim<'_> {
         let best = match imbalance {
             // The kernel keeps the first of equals.
             Imbalance::Tasks(_) => candidates.first_max_by_key(nr),
+            Imbalance::Preferring(_) => candidates
+                .filter(|&c| self.preferring(c.into(), dst) > 0)
+                .first_max_by_key(|c| self.preferring(c.into(), dst)),
             Imbalance::Util(_) => candidates
                 .filter(|&c| nr(c) > 1)
                 .first_max_by_key(|c| u64::from(self.balancer.published[CpuId::from(c)].util)),
@@ -164,7 +196,8 @@ impl Sim<'_> {
         best.map(CpuId::from)
     }
 
-    /// detach_tasks() and attach_tasks(). Returns the number of tasks moved.
+    /// detach_tasks() and attach_tasks(). Returns the number of tasks moved, and whether some were kept for
+    /// the cache that they prefer (LBF_LLC_PINNED).
     fn detach_tasks(
         &mut self,
         src: CpuId,
@@ -173,22 +206,29 @@ impl Sim<'_> {
         kind: Kind,
         domain: &Domain,
         imbalance: Imbalance,
-    ) -> u32 {
+    ) -> (u32, bool) {
         let failed = self.balancer.state[dst][level].failed;
         let mut left = imbalance;
-        let (mut moved, mut last) = (0, None);
+        let (mut moved, mut kept, mut last) = (0, false, None);
         for _ in 0..MAX_MOVED {
             last = self.coldest(src, last);
             let Some((_, task)) = last else { break };
             if kind != Kind::Busy && self.world.nr_running(src) <= 1 {
                 break;
             }
-            if !self.may_migrate(task, src, dst) || self.cache_hot(task, src, dst, domain, failed) {
+            if !self.may_migrate(task, src, dst) {
+                continue;
+            }
+            if self.degrades_gathering(task, (src, dst), domain, imbalance, failed) {
+                kept |= !matches!(imbalance, Imbalance::Preferring(_));
+                continue;
+            }
+            if self.cache_hot(task, src, dst, domain, failed) {
                 continue;
             }
             let t = &self.tasks[task];
             match &mut left {
-                Imbalance::Tasks(n) => *n -= 1,
+                Imbalance::Tasks(n) | Imbalance::Preferring(n) => *n -= 1,
                 Imbalance::Load(l) => {
                     let load = t.averages.load.max(1.0);
                     if load / f64::from(1u32 << failed.min(31)) > *l {
@@ -211,7 +251,7 @@ impl Sim<'_> {
                 break;
             }
         }
-        moved
+        (moved, kept)
     }
 
     /// can_migrate_task() but for the caches: `dst` is allowed, and the task's group is throttled on neither CPU.
@@ -316,6 +356,11 @@ impl Sim<'_> {
 fn balances(group: &[u16], idle: impl Fn(u16) -> bool, core: impl Fn(u16) -> bool) -> u16 {
     let free = || group.iter().copied().filter(|&cpu| idle(cpu));
     free().find(|&cpu| core(cpu)).or_else(|| free().next()).unwrap_or(group[0])
+}
+
+/// The ranks of all groups of a domain.
+fn ranked(groups: &[Group]) -> Vec<Ranked> {
+    groups.iter().enumerate().map(|(g, group)| Ranked::new(group.rank(), g)).collect()
 }
 
 /// Sums over one group of a domain.

@@ -39,6 +39,8 @@ pub(crate) enum Pass {
 pub(crate) enum GroupType {
     HasSpare,
     FullyBusy,
+    /// It has tasks that prefer the cache of the CPU that balances (SCHED_CACHE).
+    Gathering,
     Overloaded,
 }
 
@@ -52,6 +54,8 @@ pub(crate) struct Group {
     pub(crate) idle: u64,
     pub(crate) weight: u64,
     pub(crate) capacity: u64,
+    /// Tasks that prefer the cache of the CPU that balances.
+    pub(crate) preferring: u64,
 }
 
 impl Group {
@@ -66,6 +70,7 @@ impl Group {
             idle: 0,
             weight: weight as u64,
             capacity: weight as u64 * 1024,
+            preferring: 0,
         }
     }
 
@@ -79,6 +84,7 @@ impl Group {
             _ if self.nr == 0 => 0,
             GroupType::Overloaded => type_bits | self.avg_load().min((1 << 45) - 1),
             GroupType::FullyBusy => type_bits,
+            GroupType::Gathering => type_bits | self.preferring,
             GroupType::HasSpare => type_bits | ((u64::from(u16::MAX) - self.idle) << 28) | self.nr,
         }
     }
@@ -93,6 +99,8 @@ impl Group {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Imbalance {
     Tasks(u64),
+    /// Tasks that prefer the cache of the CPU that balances.
+    Preferring(u64),
     Load(f64),
     Util(u64),
 }
@@ -100,7 +108,7 @@ pub(crate) enum Imbalance {
 impl Imbalance {
     pub(crate) fn is_none(&self) -> bool {
         match *self {
-            Imbalance::Tasks(n) | Imbalance::Util(n) => n == 0,
+            Imbalance::Tasks(n) | Imbalance::Preferring(n) | Imbalance::Util(n) => n == 0,
             Imbalance::Load(l) => l <= 0.0,
         }
     }
@@ -163,13 +171,18 @@ pub(crate) fn imbalance(
     {
         return None;
     }
-    let spread =
-        domain.prefer_sibling && local.kind == GroupType::HasSpare && busiest.nr > local.nr + 1;
+    let gathers = busiest.kind == GroupType::Gathering;
+    let spread = domain.prefer_sibling
+        && local.kind == GroupType::HasSpare
+        && (gathers || busiest.nr > local.nr + 1);
     if !spread && busiest.kind != GroupType::Overloaded {
         let enough_idle = local.weight > 1 && local.idle <= busiest.idle + 1;
         if !dst_idle || enough_idle || busiest.nr == 1 {
             return None;
         }
+    }
+    if gathers {
+        return Some(Imbalance::Preferring(1));
     }
     let amount = amount(domain, sum, local, busiest, dst_idle);
     (!amount.is_none()).then_some(amount)

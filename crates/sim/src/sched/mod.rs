@@ -9,6 +9,7 @@ pub(crate) mod delayed;
 pub(crate) mod domains;
 pub(crate) mod enqueue;
 pub(crate) mod fork;
+pub(crate) mod gather;
 pub(crate) mod group_load;
 pub(crate) mod hrtick;
 pub(crate) mod imbalance;

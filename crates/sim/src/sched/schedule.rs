@@ -25,6 +25,9 @@ impl Sim<'_> {
         self.world.task_mut(task).sum_exec_ns += delta;
         let c = &mut self.cpus[cpu];
         c.need_resched |= c.rq.charge(&mut t.se, delta * self.rules.pace);
+        if self.gathering.is_some() {
+            self.account_gathering(cpu, task, delta);
+        }
         self.bandwidth.is_some() && self.charge_groups(cpu, task, delta)
     }
 
