@@ -12,8 +12,10 @@ tables=("$@")
 [ $# -gt 0 ] || tables=(tables/*.toml) all=1
 out=target/tables
 mkdir -p "$out"
+results=()
 for table in "${tables[@]}"; do
     name=$(basename "$table" .toml)
+    results+=("$out/$name.json")
     echo "$name" >&2
     "$reveille" study "$table" --json >"$out/$name.json"
 done
@@ -64,4 +66,4 @@ line("published change", ["rows", "sign", "hits"])
 for name, figures in sizes.items():
     line(name, figures)
 SCORE
-[ -z "${all:-}" ] || scripts/track-record.py "$out"/*.json
+[ -z "${all:-}" ] || scripts/track-record.py "${results[@]}"

@@ -126,6 +126,9 @@ pub mod changes {
     pub const NEWIDLE_ACCOUNTED: (u32, u32) = (5, 15);
     /// Of a group's idle CPUs, one of an idle core balances (b1bfeab9b002).
     pub const IDLE_CORE_BALANCES: (u32, u32) = (6, 6);
+    /// For an idle CPU a core with two tasks is busier than one that is merely busy, and busy CPUs no longer
+    /// spread tasks over groups (fee1759e4f04, 7ff1693236f5).
+    pub const SMT_BALANCE: (u32, u32) = (6, 6);
     /// Delayed tasks do not count when the busiest queue is sought (1a49104496d3).
     pub const DELAYED_NOT_BUSY: (u32, u32) = (6, 14);
     /// The base slice is 0.7 ms, not 0.75 ms (2ae891b82695).
@@ -133,10 +136,11 @@ pub mod changes {
     /// Average idle time is updated when the idle task is switched away from, not when a wake-up is
     /// queued (4b603f1551a7).
     pub const IDLE_ENDS_AT_SWITCH: (u32, u32) = (7, 0);
-    pub(crate) const ALL: [(u32, u32); 6] = [
+    pub(crate) const ALL: [(u32, u32); 7] = [
         CLOSER_BALANCE,
         NEWIDLE_ACCOUNTED,
         IDLE_CORE_BALANCES,
+        SMT_BALANCE,
         DELAYED_NOT_BUSY,
         SHORTER_SLICE,
         IDLE_ENDS_AT_SWITCH,

@@ -42,6 +42,9 @@ pub(crate) struct Rules {
     pub(crate) imbalance_pct_above_llc: u64,
     /// Of a group's idle CPUs, one of an idle core balances ([`changes::IDLE_CORE_BALANCES`]).
     pub(crate) idle_core_balances: bool,
+    /// An idle CPU prefers cores with two tasks, and only idle CPUs spread tasks over groups
+    /// ([`changes::SMT_BALANCE`]).
+    pub(crate) smt_balance: bool,
     /// Delayed tasks do not count when the busiest queue is sought ([`changes::DELAYED_NOT_BUSY`]).
     pub(crate) delayed_not_busy: bool,
     /// An idle interval ends as the idle task is switched away from, however the next task came
@@ -71,6 +74,7 @@ impl Rules {
             busy_earlier_ns: if closer_balance { tick_ns } else { 0 },
             imbalance_pct_above_llc: if closer_balance { 117 } else { 125 },
             idle_core_balances: policy.since(changes::IDLE_CORE_BALANCES),
+            smt_balance: policy.since(changes::SMT_BALANCE),
             delayed_not_busy: policy.since(changes::DELAYED_NOT_BUSY),
             idle_ends_at_switch: policy.since(changes::IDLE_ENDS_AT_SWITCH),
             hrtick: tunables.has(bits::HRTICK),

@@ -123,11 +123,12 @@ impl Sim<'_> {
     ) -> Option<(CpuId, Imbalance)> {
         let (number, local) = (member.domain as usize, member.group as usize);
         let domain = &domains.all[number];
+        let smt = self.rules.smt_balance && domain.of_smt_cores;
         let mut fresh = None;
         if self.gathers_in(domain) {
             let below = level.checked_sub(1).map(|l| domains.of_cpu[dst][l].domain as usize);
             let lowest = below.is_none_or(|below| domains.all[below].level <= Level::Llc);
-            let mut groups = self.fresh_groups(domain);
+            let mut groups = self.busy_view(domain);
             self.mark_gathering(
                 dst,
                 level,
@@ -136,9 +137,11 @@ impl Sim<'_> {
                 kind != Kind::NewIdle && lowest,
             );
             fresh = Some(groups);
+        } else if smt && kind == Kind::Busy {
+            fresh = Some(self.busy_view(domain));
         } else {
             let (world, Balancer { sums, published, .. }) = (&self.world, &mut self.balancer);
-            sums.refresh(domains, number, |domain, g| group(world, published, domain, g));
+            sums.refresh(domains, number, |domain, g| group(world, published, domain, g, smt));
         }
         // At the root, every pass checks whether some queue has two tasks.
         if domain.span.len() == self.cpus.len() {
@@ -159,16 +162,20 @@ impl Sim<'_> {
         let known = fresh.as_ref().unwrap_or(groups);
         let sum = |g: usize| match known.get(g) {
             Some(group) => *group,
-            None => group(&self.world, published, domain, g),
+            None => group(&self.world, published, domain, g, smt),
         };
-        let imbalance = imbalance(domain, sum, &sum(local), &sum(busiest), idle)?;
+        let mine =
+            if smt { group(&self.world, published, domain, local, false) } else { sum(local) };
+        let may_spread = idle || !self.rules.smt_balance;
+        let imbalance = imbalance(domain, sum, (&mine, &sum(busiest)), idle, may_spread)?;
         let src = self.busiest_queue(&domain.groups[busiest], dst, imbalance)?;
         Some((src, imbalance))
     }
 
-    fn fresh_groups(&self, domain: &Domain) -> Vec<Group> {
+    /// Sums of all groups, of the types that they have to a busy CPU.
+    fn busy_view(&self, domain: &Domain) -> Vec<Group> {
         let all = 0..domain.groups.len();
-        all.map(|g| group(&self.world, &self.balancer.published, domain, g)).collect()
+        all.map(|g| group(&self.world, &self.balancer.published, domain, g, false)).collect()
     }
 
     /// The queue to pull from, by the kind of imbalance.
@@ -363,9 +370,15 @@ fn ranked(groups: &[Group]) -> Vec<Ranked> {
     groups.iter().enumerate().map(|(g, group)| Ranked::new(group.rank(), g)).collect()
 }
 
-/// Sums over one group of a domain.
+/// Sums over one group of a domain. `smt` if it is a core, and an idle CPU asks.
 #[inline(always)]
-fn group(world: &Known, published: &CpuVec<Published>, domain: &Domain, index: usize) -> Group {
+fn group(
+    world: &Known,
+    published: &CpuVec<Published>,
+    domain: &Domain,
+    index: usize,
+    smt: bool,
+) -> Group {
     let cpus = &domain.groups[index];
     let mut g = Group::of(cpus.len());
     let mut runnable = 0.0;
@@ -382,9 +395,12 @@ fn group(world: &Known, published: &CpuVec<Published>, domain: &Domain, index: u
     let runnable = || runnable as i64 as u64;
     let strained = || g.capacity * 100 < g.util * pct || g.capacity * pct < runnable() * 100;
     let spare = || g.capacity * 100 > g.util * pct && g.capacity * pct >= runnable() * 100;
-    g.kind = if g.nr < g.weight {
+    let overloaded = g.nr > g.weight && strained();
+    g.kind = if smt && g.nr > 1 && !overloaded {
+        GroupType::TwoTasks
+    } else if g.nr < g.weight {
         GroupType::HasSpare
-    } else if g.nr > g.weight && strained() {
+    } else if overloaded {
         GroupType::Overloaded
     } else if spare() {
         GroupType::HasSpare

@@ -42,6 +42,8 @@ pub(crate) struct Domain {
     pub(crate) cache_nice_tries: u32,
     /// Spread tasks over groups before filling them: a property of the level below.
     pub(crate) prefer_sibling: bool,
+    /// Its groups are cores of several threads.
+    pub(crate) of_smt_cores: bool,
     /// Number of tasks a node may run before they spread; 0 below NUMA levels.
     pub(crate) imb_numa_nr: u64,
 }
@@ -166,6 +168,7 @@ impl Domains {
                     Level::Cluster | Level::Llc | Level::Package => 1,
                     Level::Numa => 2,
                 },
+                of_smt_cores: child.is_some_and(|c| self.all[c].level == Level::Smt),
                 prefer_sibling: child.is_some_and(|c| self.all[c].level != Level::Numa),
                 imb_numa_nr: 0,
             });

@@ -39,6 +39,8 @@ pub(crate) enum Pass {
 pub(crate) enum GroupType {
     HasSpare,
     FullyBusy,
+    /// A core with two tasks, to an idle CPU (group_smt_balance).
+    TwoTasks,
     /// It has tasks that prefer the cache of the CPU that balances (SCHED_CACHE).
     Gathering,
     Overloaded,
@@ -76,16 +78,19 @@ impl Group {
 
     /// Rank by which find_busiest_group() chooses; 0 means none. The highest type wins; among
     /// overloaded groups the most loaded, among those with spare capacity the one with the fewest idle
-    /// CPUs and then the most tasks.
+    /// CPUs and then the most tasks; of cores with two tasks first those without an idle CPU.
     #[inline]
     pub(crate) fn rank(&self) -> u64 {
-        let type_bits = (self.kind as u64) << 45;
+        let type_bits = (self.kind as u64) << 44;
+        let spare = ((u64::from(u16::MAX) - self.idle) << 28) | self.nr;
         match self.kind {
             _ if self.nr == 0 => 0,
-            GroupType::Overloaded => type_bits | self.avg_load().min((1 << 45) - 1),
+            GroupType::Overloaded => type_bits | self.avg_load().min((1 << 44) - 1),
             GroupType::FullyBusy => type_bits,
+            GroupType::TwoTasks if self.idle == 0 => type_bits | u64::from(u16::MAX) << 28,
+            GroupType::TwoTasks => type_bits | spare,
             GroupType::Gathering => type_bits | self.preferring,
-            GroupType::HasSpare => type_bits | ((u64::from(u16::MAX) - self.idle) << 28) | self.nr,
+            GroupType::HasSpare => type_bits | spare,
         }
     }
 
@@ -150,13 +155,14 @@ fn highest(ranks: &[Ranked]) -> u64 {
     most.into_iter().chain(rest.iter().map(|rank| rank.0)).fold(0.0, higher).to_bits()
 }
 
-/// calculate_imbalance(), after the checks that leave everything in place. `sum` sums a group.
+/// calculate_imbalance(), after the checks that leave everything in place. `sum` sums a group. `may_spread`
+/// says whether tasks are spread over groups that are not full.
 pub(crate) fn imbalance(
     domain: &Domain,
     sum: impl Fn(usize) -> Group,
-    local: &Group,
-    busiest: &Group,
+    (local, busiest): (&Group, &Group),
     dst_idle: bool,
+    may_spread: bool,
 ) -> Option<Imbalance> {
     // The kernel sums no load of a group that is only busy.
     if local.kind > busiest.kind
@@ -173,6 +179,7 @@ pub(crate) fn imbalance(
     }
     let gathers = busiest.kind == GroupType::Gathering;
     let spread = domain.prefer_sibling
+        && may_spread
         && local.kind == GroupType::HasSpare
         && (gathers || busiest.nr > local.nr + 1);
     if !spread && busiest.kind != GroupType::Overloaded {
@@ -181,8 +188,10 @@ pub(crate) fn imbalance(
             return None;
         }
     }
-    if gathers {
-        return Some(Imbalance::Preferring(1));
+    match busiest.kind {
+        GroupType::Gathering => return Some(Imbalance::Preferring(1)),
+        GroupType::TwoTasks => return Some(Imbalance::Tasks(1)),
+        _ => {}
     }
     let amount = amount(domain, sum, local, busiest, dst_idle);
     (!amount.is_none()).then_some(amount)
@@ -225,6 +234,47 @@ fn amount(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn core(kind: GroupType, nr: u64, idle: u64) -> Group {
+        Group { kind, nr, idle, ..Group::of(2) }
+    }
+
+    /// update_sd_pick_busiest(): by type; of cores with two tasks the first without an idle CPU, whatever it has;
+    /// else the most tasks.
+    #[test]
+    fn an_idle_cpu_seeks_cores_with_two_tasks() {
+        use GroupType::*;
+        let of = |groups: &[(GroupType, u64, u64)]| {
+            let local = std::iter::once(Ranked::new(core(HasSpare, 0, 2).rank(), 0));
+            let others = groups
+                .iter()
+                .enumerate()
+                .map(|(g, &(kind, nr, idle))| Ranked::new(core(kind, nr, idle).rank(), g + 1));
+            busiest(&local.chain(others).collect::<Vec<_>>(), 0)
+        };
+        assert_eq!(of(&[(FullyBusy, 2, 0), (TwoTasks, 2, 1), (HasSpare, 1, 1)]), Some(2));
+        assert_eq!(of(&[(TwoTasks, 4, 1), (TwoTasks, 2, 0), (TwoTasks, 5, 0)]), Some(2));
+        assert_eq!(of(&[(TwoTasks, 2, 1), (TwoTasks, 3, 1)]), Some(2));
+        assert_eq!(of(&[(TwoTasks, 5, 0), (Overloaded, 3, 0)]), Some(2));
+    }
+
+    /// Seven tasks on a core and none on another: one comes over at a time, and only to an idle CPU.
+    #[test]
+    fn one_task_comes_from_a_core_with_two() {
+        let topology = reveille_machine::Topology::uniform(1, 1, 4, 2).unwrap();
+        let domains = crate::sched::domains::Domains::new(&topology, false, 117);
+        let llc =
+            domains.all.iter().find(|domain| domain.of_smt_cores).expect("cores of two threads");
+        let local = core(GroupType::HasSpare, 0, 2);
+        let from = |kind, idle: bool, may_spread| {
+            let busiest = core(kind, 7, 0);
+            imbalance(llc, |_| local, (&local, &busiest), idle, may_spread)
+        };
+        assert_eq!(from(GroupType::TwoTasks, true, true), Some(Imbalance::Tasks(1)));
+        assert_eq!(from(GroupType::FullyBusy, true, true), Some(Imbalance::Tasks(3)));
+        assert_eq!(from(GroupType::FullyBusy, false, true), Some(Imbalance::Tasks(3)));
+        assert_eq!(from(GroupType::FullyBusy, false, false), None);
+    }
 
     proptest::proptest! {
         #[test]
