@@ -16,7 +16,7 @@ use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
-use crate::sched::gather::Gathering;
+use crate::sched::gathering::Gathering;
 use crate::tasks::task::Task;
 use crate::tasks::work::Work;
 

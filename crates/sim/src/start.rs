@@ -20,7 +20,7 @@ use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
-use crate::sched::gather::Gathering;
+use crate::sched::gathering::Gathering;
 use crate::sim::{FIRST_JIFFY, Sim};
 use crate::tasks::code::Code;
 use crate::tasks::task::Task;
@@ -63,7 +63,7 @@ impl<'a> Sim<'a> {
             tasks: TaskVec::new(),
             work: Work::new(program, code, machine, &rules.tunables),
             balancer: Balancer::new(machine, &rules),
-            gathering: Gathering::new(machine, program, &rules),
+            gathering: Gathering::new(machine, program, &rules, FIRST_JIFFY),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,
             followers: Followers::default(),

@@ -10,6 +10,7 @@ pub(crate) mod domains;
 pub(crate) mod enqueue;
 pub(crate) mod fork;
 pub(crate) mod gather;
+pub(crate) mod gathering;
 pub(crate) mod group_load;
 pub(crate) mod hrtick;
 pub(crate) mod imbalance;

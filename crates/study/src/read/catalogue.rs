@@ -75,6 +75,20 @@ mod tests {
     use crate::model::on::On;
 
     #[test]
+    fn every_table_loads_and_bears_its_file_name() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tables"));
+        for (dir, count) in [(root.to_owned(), 11), (root.join("later"), 2)] {
+            let files = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+            let tables = files.filter(|path| path.is_file()).map(|path| {
+                let study = load(path.to_str().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+                let stem = path.file_stem().unwrap().to_str().unwrap();
+                assert_eq!(study.name, format!("table-{stem}"));
+            });
+            assert_eq!(tables.count(), count, "{}", dir.display());
+        }
+    }
+
+    #[test]
     fn every_shipped_study_loads_and_bears_its_file_name() {
         for name in names() {
             let study = load(name).unwrap_or_else(|e| panic!("{e}"));
