@@ -13,6 +13,8 @@ use crate::error::HostError;
 const FILE: &str = "/sys/kernel/debug/sched/features";
 /// Path before v5.13.
 const OLD_FILE: &str = "/sys/kernel/debug/sched_features";
+/// Cache-aware balancing has a file of its own, beside that one (v7.2).
+const SCHED_CACHE: (&str, &str) = ("SCHED_CACHE", "llc_balancing/enabled");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelFeatures {
@@ -41,11 +43,23 @@ impl KernelFeatures {
                         /sys/kernel/debug), or compare something other than features";
             HostError::system(format!("read {}", file.display()), error, help)
         })?;
-        let state = text.split_ascii_whitespace().map(|word| match word.strip_prefix("NO_") {
+        let words = text.split_ascii_whitespace().map(|word| match word.strip_prefix("NO_") {
             Some(name) => (name.to_owned(), false),
             None => (word.to_owned(), true),
         });
-        Ok(KernelFeatures { file: file.to_owned(), state: state.collect() })
+        let mut features = KernelFeatures { file: file.to_owned(), state: words.collect() };
+        if let Ok(enabled) = fs::read_to_string(features.file_of(SCHED_CACHE.0)) {
+            features.state.push((SCHED_CACHE.0.to_owned(), enabled.trim() != "0"));
+        }
+        Ok(features)
+    }
+
+    /// The file by which this feature is switched.
+    fn file_of(&self, name: &str) -> PathBuf {
+        match name == SCHED_CACHE.0 {
+            true => self.file.parent().unwrap_or(Path::new("")).join(SCHED_CACHE.1),
+            false => self.file.clone(),
+        }
     }
 
     /// Refuses switches that this kernel does not have, and those that change nothing.
@@ -85,8 +99,9 @@ impl KernelFeatures {
         let back: Vec<Switch> = switches.iter().map(|(name, on)| (name.clone(), !on)).collect();
         let switched = Switched { guard: self.guard(&back)? };
         for switch in switches {
-            fs::write(&self.file, word(switch)).map_err(|error| {
-                let doing = format!("write `{}` to {}", word(switch), self.file.display());
+            let file = self.file_of(&switch.0);
+            fs::write(&file, word(switch)).map_err(|error| {
+                let doing = format!("write `{}` to {}", word(switch), file.display());
                 HostError::system(doing, error, "run as root")
             })?;
         }
@@ -99,10 +114,13 @@ impl KernelFeatures {
         if back.is_empty() {
             return Ok(None);
         }
-        const SCRIPT: &str =
-            "trap '' HUP INT TERM; read _; for word; do echo \"$word\" >\"$0\"; done";
+        const SCRIPT: &str = "trap '' HUP INT TERM; read _; \
+             while [ $# -gt 0 ]; do echo \"$2\" >\"$1\"; shift 2; done";
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(SCRIPT).arg(&self.file).args(back.iter().map(word));
+        command.arg("-c").arg(SCRIPT).arg("sh");
+        for switch in back {
+            command.arg(self.file_of(&switch.0)).arg(word(switch));
+        }
         // In its own process group, so that Ctrl-C reaches only this process.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
         command.spawn().map(Some).map_err(|error| {
@@ -114,7 +132,11 @@ impl KernelFeatures {
 
 /// The word that the kernel parses.
 fn word((name, on): &Switch) -> String {
-    if *on { name.clone() } else { format!("NO_{name}") }
+    match (name == SCHED_CACHE.0, on) {
+        (true, _) => u8::from(*on).to_string(),
+        (false, true) => name.clone(),
+        (false, false) => format!("NO_{name}"),
+    }
 }
 
 /// Switched features; restored on drop.
@@ -175,6 +197,24 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "WA_IDLE\n");
         drop(features.switch(&[]).unwrap());
         assert_eq!(fs::read_to_string(&file).unwrap(), "WA_IDLE\n");
+    }
+
+    #[test]
+    fn cache_aware_balancing_is_switched_by_its_own_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (features, enabled) = (file(&directory), directory.path().join(SCHED_CACHE.1));
+        let missing = KernelFeatures::read(&features).unwrap();
+        assert!(missing.check(&[switch("SCHED_CACHE", false)]).is_err());
+        fs::create_dir(enabled.parent().unwrap()).unwrap();
+        fs::write(&enabled, "1\n").unwrap();
+        let known = KernelFeatures::read(&features).unwrap();
+        let switches = [switch("SCHED_CACHE", false), switch("WA_IDLE", false)];
+        let switched = known.switch(&switches).unwrap();
+        let both = || [&enabled, &features].map(|file| fs::read_to_string(file).unwrap());
+        assert_eq!(both(), ["0", "NO_WA_IDLE"]);
+        drop(switched);
+        assert_eq!(both(), ["1\n", "WA_IDLE\n"]);
+        assert!(known.check(&[switch("SCHED_CACHE", true)]).is_err(), "it is on");
     }
 
     #[test]

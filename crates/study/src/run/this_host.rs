@@ -21,7 +21,7 @@ use crate::run::native::{HostRunner, HostSide};
 const PROBE: Duration = Duration::from_millis(400);
 
 /// Features that mainline kernels let one switch, of those that the model knows.
-const SWITCHABLE: [&str; 15] = [
+const SWITCHABLE: [&str; 19] = [
     "WA_IDLE",
     "WA_WEIGHT",
     "SIS_UTIL",
@@ -37,6 +37,10 @@ const SWITCHABLE: [&str; 15] = [
     "PREEMPT_SHORT",
     "DELAY_DEQUEUE",
     "DELAY_ZERO",
+    "NI_RANDOM",
+    "NI_RATE",
+    "HRTICK",
+    "SCHED_CACHE",
 ];
 
 /// The host that this process runs on.
