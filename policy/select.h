@@ -130,7 +130,6 @@ POLICY_INLINE void policy_select_target(struct world *w, const struct policy_tun
 					struct policy_pick *pick)
 {
 	u32 prev = p->prev_cpu, weight = world_llc_weight(w, world_llc(w, this_cpu));
-	bool sync = (flags & POLICY_WAKE_SYNC) != 0;
 
 	if (waker)
 		policy_record_wakee(waker, p->id, now_j, t->hz);
@@ -138,7 +137,7 @@ POLICY_INLINE void policy_select_target(struct world *w, const struct policy_tun
 		       world_allowed(w, p, this_cpu);
 	pick->target = prev;
 	if (pick->affine && this_cpu != prev)
-		pick->target = policy_wake_affine(w, t, p, this_cpu, prev, sync, pick);
+		pick->target = policy_wake_affine(w, t, p, this_cpu, prev, flags, pick);
 }
 
 /* An idle CPU near pick->target, or the target: the second half of a decision. */

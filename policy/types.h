@@ -85,6 +85,7 @@ struct policy_scan_state {
 /* How a wake-up happens: WF_* of the kernel, and whether current is the waker. */
 #define POLICY_WAKE_SYNC 0x1u	 /* the waker is about to sleep */
 #define POLICY_WAKE_IN_TASK 0x2u /* task context, not an interrupt */
+#define POLICY_WAKE_ALONE 0x4u	 /* all others on the waker's CPU are delayed (v6.16) */
 
 /* Which rule chose the CPU: for explaining, not for deciding. */
 enum policy_rule {

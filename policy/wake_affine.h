@@ -13,7 +13,7 @@
 
 /* wake_affine_idle(): this, prev, or POLICY_NONE if idleness does not tell. */
 POLICY_INLINE u32 policy_affine_idle(struct world *w, const struct policy_tunables *t, u32 this_cpu,
-				     u32 prev_cpu, bool sync, struct policy_pick *pick)
+				     u32 prev_cpu, u32 flags, struct policy_pick *pick)
 {
 	/* Only from an interrupt on an idle CPU. */
 	if (world_available_idle(w, this_cpu) &&
@@ -21,7 +21,8 @@ POLICY_INLINE u32 policy_affine_idle(struct world *w, const struct policy_tunabl
 		pick->tested++;
 		return world_available_idle(w, prev_cpu) ? prev_cpu : this_cpu;
 	}
-	if (sync && world_nr_running(w, this_cpu) == 1)
+	if ((flags & POLICY_WAKE_SYNC) &&
+	    (world_nr_running(w, this_cpu) == 1 || (flags & POLICY_WAKE_ALONE)))
 		return this_cpu;
 	pick->tested++;
 	if (world_available_idle(w, prev_cpu))
@@ -121,12 +122,13 @@ POLICY_INLINE u32 policy_affine_effective(struct world *w, const struct policy_t
 /* The CPU at which select_idle_sibling() starts. */
 POLICY_INLINE u32 policy_wake_affine(struct world *w, const struct policy_tunables *t,
 				     const struct policy_task *p, u32 this_cpu, u32 prev_cpu,
-				     bool sync, struct policy_pick *pick)
+				     u32 flags, struct policy_pick *pick)
 {
+	bool sync = (flags & POLICY_WAKE_SYNC) != 0;
 	u32 target = POLICY_NONE;
 
 	if (policy_has(t, POLICY_WA_IDLE))
-		target = policy_affine_idle(w, t, this_cpu, prev_cpu, sync, pick);
+		target = policy_affine_idle(w, t, this_cpu, prev_cpu, flags, pick);
 	if (target == POLICY_NONE && policy_has(t, POLICY_WA_WEIGHT))
 		target = policy_has(t, POLICY_WA_EFFECTIVE_LOAD) ?
 				 policy_affine_effective(w, t, p, this_cpu, prev_cpu, sync) :

@@ -133,16 +133,19 @@ pub mod changes {
     pub const DELAYED_NOT_BUSY: (u32, u32) = (6, 14);
     /// The base slice is 0.7 ms, not 0.75 ms (2ae891b82695).
     pub const SHORTER_SLICE: (u32, u32) = (6, 15);
+    /// A waker that sleeps next is alone on its CPU if all others there are delayed (aa3ee4f0b754).
+    pub const ALONE_WITH_DELAYED: (u32, u32) = (6, 16);
     /// Average idle time is updated when the idle task is switched away from, not when a wake-up is
     /// queued (4b603f1551a7).
     pub const IDLE_ENDS_AT_SWITCH: (u32, u32) = (7, 0);
-    pub(crate) const ALL: [(u32, u32); 7] = [
+    pub(crate) const ALL: [(u32, u32); 8] = [
         CLOSER_BALANCE,
         NEWIDLE_ACCOUNTED,
         IDLE_CORE_BALANCES,
         SMT_BALANCE,
         DELAYED_NOT_BUSY,
         SHORTER_SLICE,
+        ALONE_WITH_DELAYED,
         IDLE_ENDS_AT_SWITCH,
     ];
 }

@@ -31,7 +31,7 @@ pub use ids::{CpuId, Id, TaskId};
 pub use scx::{SCX_DEFAULT_BASE, WithoutMeaning, scx_names, scx_without_meaning};
 pub use settings::settings;
 pub use sources::POLICY_SOURCES;
-pub use state::{Pick, Rule, ScanState, Task, WAKE_IN_TASK, WAKE_SYNC};
+pub use state::{Pick, Rule, ScanState, Task, WAKE_ALONE, WAKE_IN_TASK, WAKE_SYNC};
 pub use swqueue::{swqueue_shard, swqueue_shard_tried, swqueue_shards};
 pub use world::{LlcShape, World, WorldShape};
 

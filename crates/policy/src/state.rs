@@ -9,6 +9,8 @@ pub(crate) const LLC_WORDS: usize = 64;
 pub const WAKE_SYNC: u32 = 1;
 /// The waker runs in task context, not in an interrupt.
 pub const WAKE_IN_TASK: u32 = 2;
+/// All other tasks on the waker's CPU are delayed: a wake-up with [`WAKE_SYNC`] finds it alone there.
+pub const WAKE_ALONE: u32 = 4;
 
 /// What the policy remembers of one task (`struct policy_task`).
 #[repr(C)]

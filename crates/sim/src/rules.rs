@@ -47,6 +47,9 @@ pub(crate) struct Rules {
     pub(crate) smt_balance: bool,
     /// Delayed tasks do not count when the busiest queue is sought ([`changes::DELAYED_NOT_BUSY`]).
     pub(crate) delayed_not_busy: bool,
+    /// Delayed tasks do not count when a waker asks whether it is alone on its CPU
+    /// ([`changes::ALONE_WITH_DELAYED`]).
+    pub(crate) alone_with_delayed: bool,
     /// An idle interval ends as the idle task is switched away from, however the next task came
     /// ([`changes::IDLE_ENDS_AT_SWITCH`]).
     pub(crate) idle_ends_at_switch: bool,
@@ -76,6 +79,7 @@ impl Rules {
             idle_core_balances: policy.since(changes::IDLE_CORE_BALANCES),
             smt_balance: policy.since(changes::SMT_BALANCE),
             delayed_not_busy: policy.since(changes::DELAYED_NOT_BUSY),
+            alone_with_delayed: policy.since(changes::ALONE_WITH_DELAYED),
             idle_ends_at_switch: policy.since(changes::IDLE_ENDS_AT_SWITCH),
             hrtick: tunables.has(bits::HRTICK),
             throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),

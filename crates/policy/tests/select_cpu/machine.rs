@@ -3,7 +3,8 @@
 
 use proptest::prelude::*;
 use reveille_policy::{
-    CpuId, LlcShape, ScanState, TaskId, Tunables, WAKE_IN_TASK, WAKE_SYNC, World, WorldShape,
+    CpuId, LlcShape, ScanState, TaskId, Tunables, WAKE_ALONE, WAKE_IN_TASK, WAKE_SYNC, World,
+    WorldShape,
 };
 
 use crate::policies::{scan, tunables};
@@ -131,6 +132,7 @@ impl Recipe {
             waker,
             this_cpu,
             sync: dice.one_in(2),
+            alone: dice.one_in(8),
             // The idle task wakes others from interrupts only.
             in_task: waker.is_some() && !dice.one_in(4),
             now_j,
@@ -304,7 +306,8 @@ impl Scene {
     pub fn flags(&self) -> u32 {
         let sync = if self.wakeup.sync { WAKE_SYNC } else { 0 };
         let in_task = if self.wakeup.in_task { WAKE_IN_TASK } else { 0 };
-        sync | in_task
+        let alone = if self.wakeup.alone { WAKE_ALONE } else { 0 };
+        sync | in_task | alone
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Wakeup {
     pub waker: Option<usize>,
     pub this_cpu: usize,
     pub sync: bool,
+    /// All others on its CPU are delayed.
+    pub alone: bool,
     pub in_task: bool,
     pub now_j: u64,
 }
@@ -293,7 +295,7 @@ impl Reference<'_> {
             self.tested += 1;
             return if self.available_idle(prev) { Some(prev) } else { Some(this) };
         }
-        if self.wakeup.sync && nr_running == 1 {
+        if self.wakeup.sync && (nr_running == 1 || self.wakeup.alone) {
             return Some(this);
         }
         self.tested += 1;

@@ -5,7 +5,7 @@
 
 use reveille_machine::Distance;
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, Pick, Rule, TaskId, bits};
+use reveille_policy::{CpuId, Pick, Rule, TaskId, WAKE_ALONE, bits};
 
 use crate::hw::cpu::{Step, Toll};
 use crate::rq::runqueue::Arrival;
@@ -132,6 +132,8 @@ impl Sim<'_> {
     fn choose(&mut self, cpu: CpuId, wakee: TaskId, flags: u32, pick: &mut Pick) {
         self.see();
         let waker = self.world.curr(cpu);
+        let alone = self.rules.alone_with_delayed && self.h_nr_runnable(cpu) == 1;
+        let flags = if alone { flags | WAKE_ALONE } else { flags };
         *pick = self.select_cpu(wakee, waker, cpu, flags);
     }
 
