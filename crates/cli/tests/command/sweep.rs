@@ -72,7 +72,7 @@ impl Desk {
     }
 }
 
-/// The process is stopped meanwhile, so that it learns of both signals at once.
+/// The process is stopped while both signals are sent, so they arrive together.
 #[test]
 fn a_second_signal_leaves_no_lock_file() {
     let desk = desk(&SPEC.replace("duration = \"1ms\"", "duration = \"70000s\""));

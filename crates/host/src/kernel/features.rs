@@ -14,7 +14,8 @@ const FILE: &str = "/sys/kernel/debug/sched/features";
 /// Path before v5.13.
 const OLD_FILE: &str = "/sys/kernel/debug/sched_features";
 /// Cache-aware balancing has a file of its own, beside that one (v7.2).
-const SCHED_CACHE: (&str, &str) = ("SCHED_CACHE", "llc_balancing/enabled");
+const SCHED_CACHE: &str = "SCHED_CACHE";
+const SCHED_CACHE_FILE: &str = "llc_balancing/enabled";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelFeatures {
@@ -48,17 +49,22 @@ impl KernelFeatures {
             None => (word.to_owned(), true),
         });
         let mut features = KernelFeatures { file: file.to_owned(), state: words.collect() };
-        if let Ok(enabled) = fs::read_to_string(features.file_of(SCHED_CACHE.0)) {
-            features.state.push((SCHED_CACHE.0.to_owned(), enabled.trim() != "0"));
+        if let Ok(enabled) = fs::read_to_string(features.sched_cache_file()) {
+            features.state.push((SCHED_CACHE.to_owned(), enabled.trim() != "0"));
         }
         Ok(features)
     }
 
-    /// The file by which this feature is switched.
-    fn file_of(&self, name: &str) -> PathBuf {
-        match name == SCHED_CACHE.0 {
-            true => self.file.parent().unwrap_or(Path::new("")).join(SCHED_CACHE.1),
-            false => self.file.clone(),
+    fn sched_cache_file(&self) -> PathBuf {
+        self.file.parent().unwrap_or(Path::new("")).join(SCHED_CACHE_FILE)
+    }
+
+    /// The file that switches a feature, and what is written there.
+    fn order(&self, (name, on): &Switch) -> (PathBuf, String) {
+        match (name.as_str(), on) {
+            (SCHED_CACHE, _) => (self.sched_cache_file(), u8::from(*on).to_string()),
+            (_, true) => (self.file.clone(), name.clone()),
+            (_, false) => (self.file.clone(), format!("NO_{name}")),
         }
     }
 
@@ -99,9 +105,9 @@ impl KernelFeatures {
         let back: Vec<Switch> = switches.iter().map(|(name, on)| (name.clone(), !on)).collect();
         let switched = Switched { guard: self.guard(&back)? };
         for switch in switches {
-            let file = self.file_of(&switch.0);
-            fs::write(&file, word(switch)).map_err(|error| {
-                let doing = format!("write `{}` to {}", word(switch), file.display());
+            let (file, word) = self.order(switch);
+            fs::write(&file, &word).map_err(|error| {
+                let doing = format!("write `{word}` to {}", file.display());
                 HostError::system(doing, error, "run as root")
             })?;
         }
@@ -119,7 +125,8 @@ impl KernelFeatures {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(SCRIPT).arg("sh");
         for switch in back {
-            command.arg(self.file_of(&switch.0)).arg(word(switch));
+            let (file, word) = self.order(switch);
+            command.arg(file).arg(word);
         }
         // In its own process group, so that Ctrl-C reaches only this process.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
@@ -127,15 +134,6 @@ impl KernelFeatures {
             let help = "a shell restores the features: check that /bin/sh starts";
             HostError::system("start /bin/sh", error, help)
         })
-    }
-}
-
-/// The word that the kernel parses.
-fn word((name, on): &Switch) -> String {
-    match (name == SCHED_CACHE.0, on) {
-        (true, _) => u8::from(*on).to_string(),
-        (false, true) => name.clone(),
-        (false, false) => format!("NO_{name}"),
     }
 }
 
@@ -202,7 +200,7 @@ mod tests {
     #[test]
     fn cache_aware_balancing_is_switched_by_its_own_file() {
         let directory = tempfile::tempdir().unwrap();
-        let (features, enabled) = (file(&directory), directory.path().join(SCHED_CACHE.1));
+        let (features, enabled) = (file(&directory), directory.path().join(SCHED_CACHE_FILE));
         let missing = KernelFeatures::read(&features).unwrap();
         assert!(missing.check(&[switch("SCHED_CACHE", false)]).is_err());
         fs::create_dir(enabled.parent().unwrap()).unwrap();

@@ -12,7 +12,7 @@ use crate::rq::runqueue::Arrival;
 use crate::sched::balancer::{Balancer, Published};
 use crate::sched::domains::{Domain, Domains, Level, Membership};
 use crate::sched::imbalance::{
-    Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, Ranked, busiest, imbalance,
+    Group, GroupType, Imbalance, Kind, MIGRATION_COST_NS, Pass, busiest, imbalance, ranked,
 };
 use crate::sched::sums::DomainSums;
 use crate::sim::Sim;
@@ -124,25 +124,17 @@ impl Sim<'_> {
         let (number, local) = (member.domain as usize, member.group as usize);
         let domain = &domains.all[number];
         let smt = self.rules.smt_balance && domain.of_smt_cores;
-        let mut fresh = None;
-        if self.gathers_in(domain) {
-            let below = level.checked_sub(1).map(|l| domains.of_cpu[dst][l].domain as usize);
-            let lowest = below.is_none_or(|below| domains.all[below].level <= Level::Llc);
+        let fresh = if self.gathers_in(domain) {
             let mut groups = self.busy_view(domain);
-            self.mark_gathering(
-                dst,
-                level,
-                (domain, local),
-                &mut groups,
-                kind != Kind::NewIdle && lowest,
-            );
-            fresh = Some(groups);
+            self.mark_gathering(dst, level, kind, (domain, local), &mut groups);
+            Some(groups)
         } else if smt && kind == Kind::Busy {
-            fresh = Some(self.busy_view(domain));
+            Some(self.busy_view(domain))
         } else {
             let (world, Balancer { sums, published, .. }) = (&self.world, &mut self.balancer);
             sums.refresh(domains, number, |domain, g| group(world, published, domain, g, smt));
-        }
+            None
+        };
         // At the root, every pass checks whether some queue has two tasks.
         if domain.span.len() == self.cpus.len() {
             self.balancer.overload = self.crowded(domain);
@@ -156,7 +148,7 @@ impl Sim<'_> {
         let Balancer { sums, published, .. } = &mut self.balancer;
         let DomainSums { groups, ranks } = sums.of(number);
         let busiest = match &fresh {
-            Some(groups) => busiest(&ranked(groups), local)?,
+            Some(groups) => busiest(&ranked(groups).collect::<Vec<_>>(), local)?,
             None => busiest(ranks, local)?,
         };
         let known = fresh.as_ref().unwrap_or(groups);
@@ -188,9 +180,9 @@ impl Sim<'_> {
         let best = match imbalance {
             // The kernel keeps the first of equals.
             Imbalance::Tasks(_) => candidates.first_max_by_key(nr),
-            Imbalance::Preferring(_) => candidates
-                .filter(|&c| self.preferring(c.into(), dst) > 0)
-                .first_max_by_key(|c| self.preferring(c.into(), dst)),
+            Imbalance::Preferring(_) => {
+                candidates.first_max_by_key(|c| self.preferring(c.into(), dst))
+            }
             Imbalance::Util(_) => candidates
                 .filter(|&c| nr(c) > 1)
                 .first_max_by_key(|c| u64::from(self.balancer.published[CpuId::from(c)].util)),
@@ -363,11 +355,6 @@ impl Sim<'_> {
 fn balances(group: &[u16], idle: impl Fn(u16) -> bool, core: impl Fn(u16) -> bool) -> u16 {
     let free = || group.iter().copied().filter(|&cpu| idle(cpu));
     free().find(|&cpu| core(cpu)).or_else(|| free().next()).unwrap_or(group[0])
-}
-
-/// The ranks of all groups of a domain.
-fn ranked(groups: &[Group]) -> Vec<Ranked> {
-    groups.iter().enumerate().map(|(g, group)| Ranked::new(group.rank(), g)).collect()
 }
 
 /// Sums over one group of a domain. `smt` if it is a core, and an idle CPU asks.

@@ -8,7 +8,7 @@ use crate::hw::cpu::Cpu;
 use crate::ids::{CpuVec, Known};
 use crate::sched::domains::{Domain, Level};
 use crate::sched::gathering::{Gathering, Move, Room};
-use crate::sched::imbalance::{Group, GroupType, Imbalance};
+use crate::sched::imbalance::{Group, GroupType, Imbalance, Kind};
 use crate::sim::Sim;
 
 /// Tasks of `cpu` that prefer this cache.
@@ -42,11 +42,13 @@ impl Sim<'_> {
         let Some(gathering) = &mut self.gathering else { return 0 };
         let Some(curr) = self.world.curr(cpu).some() else { return 0 };
         let process = self.tasks[curr].spec.process;
-        let Some(place) = gathering.due(cpu, process, jiffies) else { return 0 };
+        if !gathering.due(cpu, process, jiffies) {
+            return 0;
+        }
         let (world, tasks) = (&self.world, &self.tasks);
         let of_process = |task: TaskId| tasks[task].spec.process == process;
         let running = |cpu: CpuId| world.curr(cpu).some().is_some_and(of_process);
-        gathering.look(place, cpu, jiffies, running);
+        gathering.look(process, cpu, jiffies, running);
         self.cpus.len() as u64 * Ns::from(self.hw.cost.balance_cpu_ns)
     }
 
@@ -56,19 +58,20 @@ impl Sim<'_> {
     }
 
     /// Notes how full the caches are that are the groups of a domain, and marks the groups that have tasks which
-    /// prefer the cache of `dst` (record_sg_llc_stats(), llc_balance()). `notes` in periodic passes of the
-    /// domain above the cache. Begins with the own group, as the kernel does.
+    /// prefer the cache of `dst` (record_sg_llc_stats(), llc_balance()). Begins with the own group, as the
+    /// kernel does.
     pub(crate) fn mark_gathering(
         &mut self,
         dst: CpuId,
         level: usize,
+        kind: Kind,
         (domain, local): (&Domain, usize),
         groups: &mut [Group],
-        notes: bool,
     ) {
         let failed = self.balancer.state[dst][level].failed;
         let Some(gathering) = &mut self.gathering else { return };
         let own = gathering.llc_of[dst];
+        let notes = kind != Kind::NewIdle && groups[local].weight == gathering.llc_weight(dst);
         let ring = (local..groups.len()).chain(0..local);
         for number in ring {
             let group = &mut groups[number];

@@ -72,9 +72,8 @@ pub(crate) enum Move {
 /// Processes with threads, the caches that they prefer, and how full those are.
 #[derive(Clone)]
 pub(crate) struct Gathering {
-    processes: Vec<Process>,
-    /// By number of a process, its place among those with threads.
-    place_of: Vec<Option<u32>>,
+    /// By number; `None` for those of one thread.
+    processes: Vec<Option<Process>>,
     /// By task, the cache that it has last known its process to prefer.
     pub(crate) preferred: TaskVec<Option<u32>>,
     /// By CPU, run time of all tasks, and the jiffy at which its next epoch begins.
@@ -112,11 +111,7 @@ impl Gathering {
             threads.resize(threads.len().max(process + 1), 0);
             threads[process] += 1;
         }
-        let mut places = 0..;
-        let place_of: Vec<_> =
-            threads.iter().map(|&n| if n > 1 { places.next() } else { None }).collect();
-        let of_threads = place_of.iter().flatten().count();
-        if of_threads == 0 {
+        if threads.iter().all(|&n| n < 2) {
             return None;
         }
         let process = Process {
@@ -129,8 +124,7 @@ impl Gathering {
         let cores = 0..topology.n_cores() as u32;
         let llc_of: CpuVec<u32> = topology.cpus().iter().map(|place| place.llc).collect();
         Some(Box::new(Gathering {
-            processes: vec![process; of_threads],
-            place_of,
+            processes: threads.iter().map(|&n| (n > 1).then(|| process.clone())).collect(),
             preferred: TaskVec::filled(None, program.tasks.len()),
             cpus: CpuVec::filled((Recent::default(), now_j), n_cpus),
             rooms: vec![Room::default(); topology.n_llcs()],
@@ -157,28 +151,26 @@ impl Gathering {
     }
 
     /// CPUs of the cache of `cpu` (sd_llc_size).
-    fn llc_weight(&self, cpu: CpuId) -> i64 {
-        self.llcs[self.llc_of[cpu] as usize].len() as i64
+    pub(crate) fn llc_weight(&self, cpu: CpuId) -> u64 {
+        self.llcs[self.llc_of[cpu] as usize].len() as u64
     }
 
-    /// Has the process at this place few enough threads that run at once for the cache of `cpu`?
-    /// (invalid_llc_nr())
-    fn fits_a_cache(&self, place: usize, cpu: CpuId) -> bool {
-        let running = self.processes[place].running_avg * self.smt;
-        self.all || running * 1280 < self.llc_weight(cpu) * 1024
+    /// Has the process few enough threads that run at once for the cache of `cpu`? (invalid_llc_nr())
+    fn fits_a_cache(&self, process: u32, cpu: CpuId) -> bool {
+        let Some(of) = &self.processes[process as usize] else { return false };
+        self.all || of.running_avg * self.smt * 1280 < self.llc_weight(cpu) as i64 * 1024
     }
 
-    fn place(&self, process: u32) -> Option<usize> {
-        self.place_of[process as usize].map(|place| place as usize)
+    fn prefers(&self, process: u32) -> Option<u32> {
+        let cpu = self.processes[process as usize].as_ref()?.cpu.some()?;
+        Some(self.llc_of[cpu])
     }
 
-    fn prefers(&self, place: usize) -> Option<u32> {
-        self.processes[place].cpu.some().map(|cpu| self.llc_of[cpu])
-    }
-
-    fn set_cpu(&mut self, place: usize, cpu: CpuId) {
-        self.processes[place].cpu = cpu;
-        self.any = self.processes.iter().any(|process| process.cpu != CpuId::NONE);
+    fn set_cpu(&mut self, process: u32, cpu: CpuId) {
+        if let Some(of) = &mut self.processes[process as usize] {
+            of.cpu = cpu;
+        }
+        self.any = self.processes.iter().flatten().any(|process| process.cpu != CpuId::NONE);
     }
 
     /// account_mm_sched(): a task of this process has run for `ran` on `cpu`.
@@ -192,53 +184,52 @@ impl Gathering {
     ) {
         let epoch = self.epoch(cpu, jiffies);
         self.cpus[cpu].0.ns += ran;
-        let Some(place) = self.place(process) else { return };
-        let of = &mut self.processes[place];
+        let Some(of) = &mut self.processes[process as usize] else { return };
         of.ran[cpu].catch_up(epoch);
         of.ran[cpu].ns += ran;
         let forgotten = epoch.saturating_sub(of.epoch) > FORGOTTEN_EPOCHS;
-        if of.cpu != CpuId::NONE && (forgotten || !self.fits_a_cache(place, cpu)) {
-            self.set_cpu(place, CpuId::NONE);
+        if of.cpu != CpuId::NONE && (forgotten || !self.fits_a_cache(process, cpu)) {
+            self.set_cpu(process, CpuId::NONE);
         }
-        self.preferred[task] = self.prefers(place);
+        self.preferred[task] = self.prefers(process);
     }
 
     /// task_tick_cache(): is it time that a process is looked at, at the tick of a task of it on `cpu`?
-    pub(crate) fn due(&mut self, cpu: CpuId, process: u32, jiffies: u64) -> Option<usize> {
-        let place = self.place(process)?;
+    pub(crate) fn due(&mut self, cpu: CpuId, process: u32, jiffies: u64) -> bool {
         let epoch = self.cpus[cpu].0.epoch;
-        let of = &mut self.processes[place];
+        let Some(of) = &mut self.processes[process as usize] else { return false };
         if of.epoch >= epoch {
-            return None;
+            return false;
         }
         of.epoch = epoch;
         if jiffies < of.next_scan {
-            return None;
+            return false;
         }
         of.next_scan = jiffies + self.period;
-        if !self.fits_a_cache(place, cpu) {
-            self.set_cpu(place, CpuId::NONE);
-            return None;
+        let fits = self.fits_a_cache(process, cpu);
+        if !fits {
+            self.set_cpu(process, CpuId::NONE);
         }
-        Some(place)
+        fits
     }
 
     /// task_cache_work(): the cache in which the process occupies most, if that is twice of what it does in
     /// the one that it prefers so far. `on` looks; `running` says whether its threads run on a CPU.
     pub(crate) fn look(
         &mut self,
-        place: usize,
+        process: u32,
         on: CpuId,
         jiffies: u64,
         running: impl Fn(CpuId) -> bool,
     ) {
         let (mut most, mut most_cpu, mut so_far, mut n_running) = (0, CpuId::NONE, 0, 0);
-        let (known, llcs) = (self.prefers(place), Rc::clone(&self.llcs));
+        let (known, llcs) = (self.prefers(process), Rc::clone(&self.llcs));
+        let Some(mut of) = self.processes[process as usize].take() else { return };
         for (llc, cpus) in llcs.iter().enumerate() {
             let (mut sum, mut best, mut best_cpu) = (0, 0, CpuId::NONE);
             for &cpu in cpus {
                 let epoch = self.epoch(cpu, jiffies);
-                let ran = &mut self.processes[place].ran[cpu];
+                let ran = &mut of.ran[cpu];
                 ran.catch_up(epoch);
                 let occupied = WHOLE * ran.ns / (self.cpus[cpu].0.ns + 1);
                 sum += occupied;
@@ -254,12 +245,12 @@ impl Gathering {
                 so_far = sum;
             }
         }
-        if most > 2 * so_far {
-            self.set_cpu(place, most_cpu);
-        }
-        let divisor = (self.llc_weight(on) / 4).clamp(2, 8);
-        let of = &mut self.processes[place];
+        let divisor = (self.llc_weight(on) / 4).clamp(2, 8) as i64;
         of.running_avg += (n_running - of.running_avg) / divisor;
+        self.processes[process as usize] = Some(of);
+        if most > 2 * so_far {
+            self.set_cpu(process, most_cpu);
+        }
     }
 
     /// fits_llc_capacity(): is there room in a cache of this utilisation?
@@ -291,17 +282,14 @@ impl Gathering {
         process: u32,
         util: u64,
     ) -> Move {
-        let place = self.place(process);
-        let Some((place, prefers)) = place.and_then(|p| Some((p, self.prefers(p)?))) else {
-            return Move::Free;
-        };
-        let fits = self.fits_a_cache(place, dst);
+        let Some(prefers) = self.prefers(process) else { return Move::Free };
+        let fits = self.fits_a_cache(process, dst);
         let (src, dst) = (self.llc_of[src], self.llc_of[dst]);
         if src == dst {
             return Move::Free;
         }
         if !fits {
-            self.set_cpu(place, CpuId::NONE);
+            self.set_cpu(process, CpuId::NONE);
             return Move::Free;
         }
         match prefers {
@@ -364,9 +352,8 @@ mod tests {
                 for &(cpu, ns) in ran {
                     gathering.account(CpuId(cpu), TaskId(0), 0, ns, jiffy);
                 }
-                let due = gathering.due(CpuId(ran[0].0), 0, jiffy);
-                if let Some(place) = due {
-                    gathering.look(place, CpuId(0), jiffy, |_| false);
+                if gathering.due(CpuId(ran[0].0), 0, jiffy) {
+                    gathering.look(0, CpuId(0), jiffy, |_| false);
                 }
                 gathering.prefers(0)
             };
@@ -386,10 +373,11 @@ mod tests {
         two_caches(16, |mut gathering| {
             let mut look = |jiffy: u64, running: bool| {
                 gathering.account(CpuId(0), TaskId(0), 0, 1_000, jiffy);
-                if let Some(place) = gathering.due(CpuId(0), 0, jiffy) {
-                    gathering.look(place, CpuId(0), jiffy, |_| running);
+                if gathering.due(CpuId(0), 0, jiffy) {
+                    gathering.look(0, CpuId(0), jiffy, |_| running);
                 }
-                (gathering.prefers(0), gathering.processes[0].running_avg)
+                let of = gathering.processes[0].as_ref().unwrap();
+                (gathering.prefers(0), of.running_avg)
             };
             assert_eq!(look(JIFFY, true), (Some(0), 8));
             assert_eq!(look(JIFFY + 4, true), (None, 8));

@@ -133,6 +133,11 @@ impl Ranked {
     }
 }
 
+/// The ranks of all groups of a domain.
+pub(crate) fn ranked(groups: &[Group]) -> impl Iterator<Item = Ranked> {
+    groups.iter().enumerate().map(|(g, group)| Ranked::new(group.rank(), g))
+}
+
 /// update_sd_lb_stats(): the first of the highest rank in the ring of groups that begins behind `local`.
 #[inline]
 pub(crate) fn busiest(ranks: &[Ranked], local: usize) -> Option<usize> {

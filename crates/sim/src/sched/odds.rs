@@ -3,7 +3,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{Tunables, bits};
 
-/// Ratios are out of this many, and are computed anew after this many passes.
+/// A ratio counts passes out of this many; after as many it is computed again.
 const WHOLE: u32 = 1024;
 
 /// What one CPU knows of its new-idle passes over one of its domains (sd->newidle_ratio and the like).

@@ -5,7 +5,7 @@ use reveille_policy::CpuId;
 
 use crate::ids::{At, IdVec};
 use crate::sched::domains::{Domain, Domains};
-use crate::sched::imbalance::{Group, Ranked};
+use crate::sched::imbalance::{Group, Ranked, ranked};
 
 /// Larger groups are summed at every pass: some of their CPUs have changed anyway.
 const NARROW: usize = 8;
@@ -107,9 +107,8 @@ impl Sums {
         if domain.span.len() > NARROW * domain.groups.len() {
             sums.groups.clear();
             sums.groups.extend((0..domain.groups.len()).map(|g| sum(domain, g)));
-            for (g, group) in sums.groups.iter().enumerate() {
-                sums.ranks[g] = Ranked::new(group.rank(), g);
-            }
+            sums.ranks.clear();
+            sums.ranks.extend(ranked(&sums.groups));
             return;
         }
         for &(word, mask) in &domain.words {
