@@ -191,12 +191,18 @@ pub(crate) fn likely(row: &Row) -> Option<String> {
 }
 
 /// Said where a row's change is not that of its figures.
-pub(crate) const CORRECTED: &str = "~: the figures differ by more, with other migrations; such \
-     published changes went either way, whatever the size that was simulated";
+pub(crate) const CORRECTED: &str = "~: the figures differ by more, but tasks migrate otherwise or \
+     repeats disagree; what was published of such changes had other sizes";
 
 /// Explains [`likely`].
 pub(crate) const LIKELY: &str = "likely: 8 of 10 published changes lay there where the model \
-     predicted alike; ?: in such cases 0% was the better prediction";
+     predicted alike";
+pub(crate) const MISLED: &str = "?: in such cases 0% was the better prediction";
+
+/// Is one of the rows marked as one that misleads?
+pub(crate) fn misleads(rows: &[Row]) -> bool {
+    rows.iter().filter_map(|row| row.track_record).any(|record| record.misled)
+}
 
 /// Said where a row has several states.
 pub(crate) const STATES: &str = "x (60%) or y (40%): repeats fall into several states; a hit if \

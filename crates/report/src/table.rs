@@ -290,6 +290,7 @@ fn legend(c: &Comparison) -> String {
     let groups = groups(c);
     if groups.iter().any(Group::shows_likely) {
         parts.push(printed::LIKELY);
+        parts.extend(printed::misleads(&c.rows).then_some(printed::MISLED));
     }
     let unpublished = |g: &Group<'_>| g.rows.iter().any(|r| r.verdict.is_none());
     if groups.iter().any(|g| !g.shows_likely() && unpublished(g)) {

@@ -85,11 +85,13 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
     let too_few = c.rows.iter().any(|row| row.too_few).then_some(printed::TOO_FEW);
     let corrected = c.rows.iter().any(Row::is_corrected).then_some(printed::CORRECTED);
     let likely = groups.iter().any(Group::shows_likely).then_some(printed::LIKELY);
+    let misled = likely.filter(|_| printed::misleads(&c.rows)).map(|_| printed::MISLED);
     let more = [
         printed::skill_legend(&c.skill),
         several.then_some(printed::STATES),
         too_few,
         likely,
+        misled,
         corrected,
     ];
     for text in more.into_iter().flatten() {

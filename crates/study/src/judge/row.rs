@@ -30,8 +30,8 @@ pub struct Row {
     pub candidate: Figure,
     /// Change in percent; positive is better. Plain where no direction is better.
     pub change_pct: f64,
-    /// That of the runs. `change_pct` differs where it comes with simulated migrations, which do not
-    /// tell its size: [what is predicted then](crate::TrackRecord).
+    /// That of the runs. `change_pct` differs where simulated migrations or repeats that disagree
+    /// leave its size unknown: [what is predicted then](crate::TrackRecord).
     pub uncorrected_change_pct: f64,
     /// The states that repeats fall into, where a side has more than one: then the means
     /// and their change stand for no run. Null otherwise.

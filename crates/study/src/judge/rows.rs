@@ -108,9 +108,10 @@ impl Pair<'_> {
         // What simulator and kernel count is no result of a benchmark.
         let result = matches!(measure.from, MeasureFrom::Workload(_))
             && measure.metric.direction != Direction::Neither;
-        if row.modes.is_none() && result {
+        if row.modes.is_none() && result && self.tracked {
             row.change_pct = predicted_pct(
                 row.uncorrected_change_pct,
+                row.p_value,
                 [&row.explain.baseline, &row.explain.candidate],
             );
         }

@@ -1,22 +1,27 @@
-//! What predictions are worth, by published changes of tables that no constant is set by: a size that
-//! simulated migrations made is none, and how predictions like a row's fared, in classes by the
+//! What predictions are worth, by published changes of tables that no constant is set by: which
+//! simulated sizes mean nothing, and how predictions like a row's fared, in classes by the
 //! baseline's idle time and the size of the predicted change.
 
 use reveille_measure::Explain;
 use serde::Serialize;
 
-use crate::judge::tracked::{CLASSES, COLLAPSE, Class, GAIN, IDLE_PCT, MOVED, MOVED_PCT};
+use crate::judge::tracked::{
+    CLASSES, COLLAPSE, COLLAPSES, Class, GAIN, IDLE_PCT, MOVED, UNSIZED_PCT, UNSURE_P,
+};
 
-/// The best prediction, where `simulated_pct` came out: that or, where it comes with migrations, a
-/// small change towards the same side. Measurements do not count wakeups and stay.
-pub(crate) fn predicted_pct(simulated_pct: f64, sides: [&Explain; 2]) -> f64 {
+/// The best prediction, where `simulated_pct` came out with `p_value`: that or, where tasks migrate
+/// otherwise or the repeats do not tell the sides apart, a small change towards the same side.
+/// Measurements do not count wakeups and stay.
+pub(crate) fn predicted_pct(simulated_pct: f64, p_value: Option<f64>, sides: [&Explain; 2]) -> f64 {
     let [baseline, candidate] = sides.map(|side| side.migrations_per_s / side.ttwu_count_per_s);
-    let moved = (candidate - baseline).abs() >= MOVED;
+    let moved_by = (candidate - baseline).abs();
+    let unsure = p_value.is_some_and(|p| p >= UNSURE_P);
     let ratio = 1.0 + simulated_pct / 100.0;
-    if !moved || ratio >= COLLAPSE || ratio <= 1.0 / COLLAPSE {
+    let collapses = ratio >= COLLAPSE || ratio <= 1.0 / COLLAPSE;
+    if collapses || !moved_by.is_finite() || (moved_by < MOVED && !unsure) {
         return simulated_pct;
     }
-    simulated_pct.clamp(-MOVED_PCT, MOVED_PCT)
+    simulated_pct.clamp(-UNSIZED_PCT, UNSIZED_PCT)
 }
 
 /// What was published where the model predicted a change of this size.
@@ -43,12 +48,14 @@ impl TrackRecord {
         if !idle_pct.is_finite() || !ratio.is_finite() || ratio <= 0.0 {
             return None;
         }
-        let reached = |x: f64, bounds: [f64; 2]| bounds.iter().filter(|b| x >= **b).count();
-        let size = reached(ratio.max(1.0 / ratio), GAIN);
-        let Class { rows, hits, null_hits, ratios: (low, high) } =
-            CLASSES[reached(idle_pct, IDLE_PCT)][size];
+        let size = ratio.max(1.0 / ratio);
+        let is_large = size >= GAIN;
+        let of_idle_time = &CLASSES[usize::from(idle_pct >= IDLE_PCT)];
+        let class =
+            if size >= COLLAPSE { &COLLAPSES } else { &of_idle_time[usize::from(is_large)] };
+        let &Class { rows, hits, null_hits, ratios: (low, high) } = class;
         let (low, high) =
-            if size > 0 && ratio < 1.0 { (1.0 / high, 1.0 / low) } else { (low, high) };
+            if is_large && ratio < 1.0 { (1.0 / high, 1.0 / low) } else { (low, high) };
         let pct = |ratio: f64| 100.0 * (ratio - 1.0);
         Some(TrackRecord {
             rows,
@@ -56,7 +63,7 @@ impl TrackRecord {
             null_hits,
             low_pct: pct(low),
             high_pct: pct(high),
-            misled: size > 0 && hits < null_hits,
+            misled: is_large && hits < null_hits,
         })
     }
 }
@@ -66,42 +73,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_that_migrations_made_is_none() {
-        let predicted = |pct, migrations, ttwu_count_per_s| {
+    fn a_size_that_migrations_or_noise_made_is_none() {
+        let predicted = |pct, p_value, migrations, ttwu_count_per_s| {
             let [baseline, candidate] =
                 [0.2 * ttwu_count_per_s, migrations].map(|migrations_per_s| Explain {
                     migrations_per_s,
                     ttwu_count_per_s,
                     ..Explain::default()
                 });
-            predicted_pct(pct, [&baseline, &candidate])
+            predicted_pct(pct, p_value, [&baseline, &candidate])
         };
-        let of = |pct, migrations| predicted(pct, migrations, 1e6);
+        let of = |pct, migrations| predicted(pct, Some(0.001), migrations, 1e6);
         assert_eq!(of(-34.0, 0.24e6), -34.0);
-        assert_eq!(of(-34.0, 0.26e6), -MOVED_PCT);
-        assert_eq!(of(34.0, 0.1e6), MOVED_PCT);
+        assert_eq!(of(-34.0, 0.26e6), -UNSIZED_PCT);
+        assert_eq!(of(34.0, 0.1e6), UNSIZED_PCT);
         assert_eq!((of(0.4, 0.9e6), of(-0.4, 0.9e6)), (0.4, -0.4));
         assert_eq!((of(120.0, 0.9e6), of(-51.0, 0.9e6)), (120.0, -51.0));
         assert!(of(f64::NAN, 0.9e6).is_nan());
+        let alike = |pct, p_value| predicted(pct, p_value, 0.2e6, 1e6);
+        assert_eq!((alike(34.0, Some(0.0099)), alike(34.0, Some(0.01))), (34.0, UNSIZED_PCT));
+        assert_eq!((alike(-34.0, Some(0.3)), alike(-0.4, Some(0.3))), (-UNSIZED_PCT, -0.4));
+        assert_eq!((alike(120.0, Some(0.3)), alike(34.0, None)), (120.0, 34.0));
         // A measurement, and a run without wakeups.
-        assert_eq!(predicted(-34.0, 5.0, f64::NAN), -34.0);
-        assert_eq!(predicted(-34.0, 5.0, 0.0), -34.0);
+        for p_value in [Some(0.001), Some(0.3)] {
+            assert_eq!(predicted(-34.0, p_value, 5.0, f64::NAN), -34.0);
+            assert_eq!(predicted(-34.0, p_value, 5.0, 0.0), -34.0);
+        }
     }
 
     #[test]
     fn classes_are_chosen_by_idle_time_and_size() {
         let rows = |idle, change| TrackRecord::of(idle, change).expect("a class").rows;
         assert_eq!(rows(0.0, 4.9), CLASSES[0][0].rows);
-        assert_eq!(rows(5.0, 5.1), CLASSES[1][1].rows);
-        assert_eq!(rows(60.0, 300.0), CLASSES[2][2].rows);
-        assert_eq!(rows(99.0, -4.0), CLASSES[2][0].rows);
+        assert_eq!(rows(59.9, 5.1), CLASSES[0][1].rows);
+        assert_eq!(rows(60.0, -40.0), CLASSES[1][1].rows);
+        assert_eq!(rows(99.0, -4.0), CLASSES[1][0].rows);
+        assert_eq!((rows(0.0, 100.1), rows(99.0, -51.0)), (COLLAPSES.rows, COLLAPSES.rows));
         assert_eq!(TrackRecord::of(50.0, f64::NAN), None);
         assert_eq!(TrackRecord::of(50.0, -100.0), None);
     }
 
     #[test]
     fn a_tenth_of_every_class_is_a_row() {
-        assert!(CLASSES.iter().flatten().all(|class| class.rows >= 10));
+        assert!(CLASSES.iter().flatten().chain([&COLLAPSES]).all(|class| class.rows >= 10));
     }
 
     #[test]
