@@ -119,6 +119,16 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 	return policy_picked(pick, target, POLICY_RULE_TARGET);
 }
 
+/* wake_on_current(): does the wakee stay here without any search (SIS_CURRENT)? */
+POLICY_INLINE bool policy_wakes_here(struct world *w, const struct policy_tunables *t,
+				     const struct policy_task *p, const struct policy_task *waker,
+				     u32 this_cpu)
+{
+	return policy_has(t, POLICY_SIS_CURRENT) && waker && world_nr_running(w, this_cpu) <= 1 &&
+	       policy_is_partner(waker, p->id) && policy_is_partner(p, waker->id) &&
+	       world_allowed(w, p, this_cpu);
+}
+
 /*
  * Where the search for an idle CPU starts (pick->target), and what is remembered of who
  * wakes whom. `waker` is the task current on this_cpu, null for the idle task; it is
@@ -133,6 +143,9 @@ POLICY_INLINE void policy_select_target(struct world *w, const struct policy_tun
 
 	if (waker)
 		policy_record_wakee(waker, p->id, now_j, t->hz);
+	pick->target = this_cpu;
+	if (policy_wakes_here(w, t, p, waker, this_cpu))
+		return;
 	pick->affine = !policy_wake_wide(waker ? waker->wakee_flips : 0, p->wakee_flips, weight) &&
 		       world_allowed(w, p, this_cpu);
 	pick->target = prev;
@@ -145,6 +158,10 @@ POLICY_INLINE void policy_select_idle(struct world *w, const struct policy_tunab
 				      struct policy_task *p, struct policy_task *waker,
 				      u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
 {
+	if (policy_wakes_here(w, t, p, waker, this_cpu)) {
+		pick->cpu = policy_picked(pick, this_cpu, POLICY_RULE_SHORT);
+		return;
+	}
 	if (policy_sis_v45(t)) {
 		pick->cpu = policy_select_idle_sibling_v45(w, t, p, pick->target, pick);
 		return;

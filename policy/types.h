@@ -96,7 +96,7 @@ enum policy_rule {
 	POLICY_RULE_SIBLING_IDLE,
 	POLICY_RULE_IDLE_CORE,
 	POLICY_RULE_IDLE_CPU,
-	POLICY_RULE_SHORT,	/* SIS_SHORT kept the pair together */
+	POLICY_RULE_SHORT,	/* SIS_SHORT or SIS_CURRENT kept the pair together */
 	POLICY_RULE_TARGET,	/* nothing idle was found */
 	POLICY_RULE_OWN,	/* a policy file chose an idle CPU (reveille.h) */
 	POLICY_RULE_OWN_BUSY,	/* ... one that was not */

@@ -37,6 +37,16 @@ POLICY_INLINE bool policy_is_short(const struct policy_tunables *t, const struct
 	       (u64)p->dur_avg_ns * 8 < t->min_granularity_ns;
 }
 
+/* sysctl_sched_migration_cost */
+#define POLICY_MIGRATION_COST_NS 500000
+
+/* Half of wake_on_current() (SIS_CURRENT v8, 2023-04-29): wakes `partner` only, and sleeps soon. */
+POLICY_INLINE bool policy_is_partner(const struct policy_task *p, u32 partner)
+{
+	return p->wakee_flips == 0 && p->last_wakee == partner && p->dur_avg_ns != 0 &&
+	       p->dur_avg_ns < POLICY_MIGRATION_COST_NS;
+}
+
 /* is_short_task() of SIS_SHORT v4 (2022-12-16): sleeps soon, however many it wakes. */
 POLICY_INLINE bool policy_is_short_v4(const struct policy_tunables *t, const struct policy_task *p)
 {

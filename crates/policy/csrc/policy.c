@@ -12,8 +12,8 @@
 /* What only kernels before v6.0, and patches that were not merged, decide by. */
 #define RARE                                                                             \
 	(POLICY_SIS_GROUP | POLICY_SIS_FIRST | POLICY_SIS_PROP | POLICY_SIS_AGE |        \
-	 POLICY_WA_EFFECTIVE_LOAD | POLICY_SIS_NODE | POLICY_SIS_SHORT_V4 |              \
-	 POLICY_SIS_LIMITED_CORES | POLICY_SIS_FILTER)
+	 POLICY_WA_EFFECTIVE_LOAD | POLICY_SIS_NODE | POLICY_SIS_CURRENT |               \
+	 POLICY_SIS_SHORT_V4 | POLICY_SIS_LIMITED_CORES | POLICY_SIS_FILTER)
 
 static __attribute__((noinline, cold)) void
 select_cpu_rarely(struct world *w, const struct policy_tunables *t, struct policy_task *p,

@@ -68,6 +68,7 @@ pub mod bits {
         SIS_NODE_LIMIT = 33, "At most four of them (SIS_NODE)", "mail of 2023-06-01, Re: Multi-LLC select_idle_sibling()";
         SIS_NODE_TOPOEXT = 34, "Caches stand in pairs, a scheduling domain of their own, beyond which SIS_NODE does not go", "mails of 2023-06-13 and 06-16, Re: Multi-LLC select_idle_sibling()";
         SIS_CLUSTER = 35, "Search the target's cluster before the rest of the cache, and prefer candidates there", "v6.8, commit 8881e1639f1f";
+        SIS_CURRENT = 36, "Wake on the waker's CPU where two short tasks only wake each other, at any utilisation", "mail of 2023-04-29, SIS_CURRENT v8 2/2";
         SIS_SHORT_V4 = 40, "SIS_SHORT without its bounds: by duration alone, at any utilisation, on any target", "mail of 2022-12-16, RFC v4 2/2";
         WA_BIAS = 41, "WA_WEIGHT takes the previous CPU for more loaded by half the tolerated imbalance", "v4.14, commit f2cdd9cc6c97";
         SWQUEUE_ENQUEUE = 42, "Append to the shared queue at every enqueue, also when a task is preempted or moved", "shared_runq v2 7/7, 2023-07-10; v3";

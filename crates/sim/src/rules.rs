@@ -10,6 +10,7 @@ use crate::rq::pelt::Decay;
 /// Features that only `Sim::select_cpu` and `Sim::ttwu_queue` heed: policies that differ in no others
 /// have the same rules.
 pub(crate) const AT_WAKEUPS: u64 = bits::SIS_SHORT
+    | bits::SIS_CURRENT
     | bits::SIS_SHORT_V4
     | bits::SIS_CLUSTER
     | bits::WA_IDLE

@@ -86,7 +86,14 @@ fn policies_that_decide_the_same_have_the_same_result() {
         .map(|(name, pairs)| (machine("spr-2s56c", 1, 2, 4, 2), catalogue(name, pairs, &[])));
     for (machine, program) in cases().into_iter().chain(crowded) {
         for base in ["v6.2", "v6.4", "v7.2"] {
-            let edits = ["+SIS_SHORT", "+SIS_SHORT_V4", "-WA_IDLE", "-WA_WEIGHT", "-TTWU_QUEUE"];
+            let edits = [
+                "+SIS_SHORT",
+                "+SIS_SHORT_V4",
+                "+SIS_CURRENT",
+                "-WA_IDLE",
+                "-WA_WEIGHT",
+                "-TTWU_QUEUE",
+            ];
             let base = baseline(base);
             let edited = edits.iter().map(|edit| base.with(edit).expect("an edit"));
             let all: Vec<Policy> = [base.clone()].into_iter().chain(edited).collect();

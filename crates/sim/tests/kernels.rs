@@ -163,6 +163,20 @@ fn short_pairs_stay_together_where_sis_short_has_no_gate() {
     assert!(2 * v4.operations > 3 * plain.operations);
 }
 
+/// A pair on an idle machine: apart each wakeup finds the other's CPU idle; with SIS_CURRENT both share one.
+#[test]
+fn partners_share_a_cpu_at_any_utilisation() {
+    let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
+    let work = catalogue("context_switch1", 1, &[]);
+    let on_one = |edits| {
+        let c = under(&machine, &work, "v6.4", edits).counters;
+        assert!(c.activations > 1000, "{c:?}");
+        c.wakeups_same_cpu as f64 / c.activations as f64
+    };
+    assert!(on_one("") < 0.01);
+    assert!(on_one("+SIS_CURRENT") > 0.99);
+}
+
 /// The mask leaves out most CPUs that stay busy, so that fewer are looked at.
 #[test]
 fn a_filtered_search_looks_at_fewer_cpus() {

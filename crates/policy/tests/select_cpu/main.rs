@@ -138,6 +138,7 @@ fn every_kernel_is_met_on_ten_thousand_machines() {
         "v6.2 +SIS_LIMITED_CORES",
         "v6.2 +SIS_LIMITED_CORES +SIS_FILTER",
         "v6.4",
+        "v6.4 +SIS_CURRENT",
         "v6.4 +SIS_NODE",
         "v6.4 +SIS_NODE +SIS_NODE_LIMIT",
         "v6.4 +SIS_NODE +SIS_NODE_TOPOEXT",

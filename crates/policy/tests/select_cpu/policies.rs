@@ -7,7 +7,7 @@ use crate::machine::Dice;
 use crate::variants::Scan;
 
 /// Every feature that placement asks for.
-const PLACEMENT: [u64; 22] = [
+const PLACEMENT: [u64; 23] = [
     bits::WA_IDLE,
     bits::WA_WEIGHT,
     bits::WA_EFFECTIVE_LOAD,
@@ -22,6 +22,7 @@ const PLACEMENT: [u64; 22] = [
     bits::TTWU_QUEUE,
     bits::TTWU_QUEUE_ON_CPU,
     bits::TTWU_QUEUE_IDLE,
+    bits::SIS_CURRENT,
     bits::SIS_SHORT_V4,
     bits::WA_BIAS,
     bits::SIS_LIMITED_CORES,

@@ -226,6 +226,26 @@ impl Reference<'_> {
             && dur_avg * 8 <= self.tunables.min_granularity_ns
     }
 
+    /// wake_on_current() of SIS_CURRENT v8.
+    fn wakes_on_current(&self) -> bool {
+        let Some(waker) = self.wakeup.waker else { return false };
+        let this = self.wakeup.this_cpu;
+        if !self.tunables.has(bits::SIS_CURRENT) || self.cpu(this).nr_running > 1 {
+            return false;
+        }
+        let of = |task: usize| &self.machine.tasks[task];
+        let long = |task: usize| of(task).dur_avg_ns == 0 || of(task).dur_avg_ns >= 500_000;
+        if long(waker) || long(self.wakeup.wakee) {
+            return false;
+        }
+        let (a, b) = (&of(waker).history, &of(self.wakeup.wakee).history);
+        if a.wakee_flips > 0 || b.wakee_flips > 0 {
+            return false;
+        }
+        let mutual = a.last_wakee == Some(self.wakeup.wakee) && b.last_wakee == Some(waker);
+        mutual && self.allowed(this)
+    }
+
     fn record_wakee(&mut self) {
         let Some(waker) = self.wakeup.waker else { return };
         let hz = u64::from(self.tunables.hz);
@@ -253,6 +273,9 @@ impl Reference<'_> {
         let this = self.wakeup.this_cpu;
         let prev = self.wakee().prev_cpu;
         self.record_wakee();
+        if self.wakes_on_current() {
+            return (this, this, Rule::Short);
+        }
         let want_affine = !self.wake_wide() && self.allowed(this);
         let mut target = prev;
         if want_affine && this != prev {
