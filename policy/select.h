@@ -119,7 +119,10 @@ POLICY_INLINE u32 policy_select_idle_sibling(struct world *w, const struct polic
 	return policy_picked(pick, target, POLICY_RULE_TARGET);
 }
 
-/* wake_on_current(): does the wakee stay here without any search (SIS_CURRENT)? */
+/*
+ * wake_on_current(): is the wakee enqueued here without any search (SIS_CURRENT)? Where it may
+ * not run here the kernel falls back afterwards; here the usual search follows.
+ */
 POLICY_INLINE bool policy_wakes_here(struct world *w, const struct policy_tunables *t,
 				     const struct policy_task *p, const struct policy_task *waker,
 				     u32 this_cpu)
@@ -143,9 +146,10 @@ POLICY_INLINE void policy_select_target(struct world *w, const struct policy_tun
 
 	if (waker)
 		policy_record_wakee(waker, p->id, now_j, t->hz);
-	pick->target = this_cpu;
-	if (policy_wakes_here(w, t, p, waker, this_cpu))
+	if (policy_wakes_here(w, t, p, waker, this_cpu)) {
+		pick->target = policy_picked(pick, this_cpu, POLICY_RULE_SHORT);
 		return;
+	}
 	pick->affine = !policy_wake_wide(waker ? waker->wakee_flips : 0, p->wakee_flips, weight) &&
 		       world_allowed(w, p, this_cpu);
 	pick->target = prev;
@@ -158,8 +162,8 @@ POLICY_INLINE void policy_select_idle(struct world *w, const struct policy_tunab
 				      struct policy_task *p, struct policy_task *waker,
 				      u32 this_cpu, u32 flags, u64 now_j, struct policy_pick *pick)
 {
-	if (policy_wakes_here(w, t, p, waker, this_cpu)) {
-		pick->cpu = policy_picked(pick, this_cpu, POLICY_RULE_SHORT);
+	if (pick->rule == POLICY_RULE_SHORT) {
+		pick->cpu = pick->target;
 		return;
 	}
 	if (policy_sis_v45(t)) {

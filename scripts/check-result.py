@@ -199,7 +199,8 @@ def check_track_record(row, where):
     judged = row["kind"] == "change" and row["direction"] != "neither" and row["variant"] != ""
     # Nor of what explains a result.
     judged = judged and row["metric"].split()[0] not in EXPLAIN
-    # Of changed limits and of fewer CPUs, the tables have no row.
+    # Of changed limits and of fewer CPUs, the tables have no row, nor of a single repeat.
+    judged = judged and row["p_value"] is not None
     if not judged or OF_LIMITS_OR_CPUS.search(row["variant"]) or change is None or change <= -100:
         check(record is None, where, "a track record of no prediction")
         return

@@ -191,8 +191,8 @@ pub(crate) fn likely(row: &Row) -> Option<String> {
 }
 
 /// Said where a row's change is not that of its figures.
-pub(crate) const CORRECTED: &str = "~: the figures differ by more, but tasks migrate otherwise or \
-     repeats disagree; what was published of such changes had other sizes";
+pub(crate) const CORRECTED: &str = "~: the simulated change is larger, but tasks migrate \
+     differently or repeats disagree, so its size means nothing";
 
 /// Explains [`likely`].
 pub(crate) const LIKELY: &str = "likely: 8 of 10 published changes lay there where the model \

@@ -319,3 +319,34 @@ fn a_baseline_alone_is_held_against_its_machine() {
     assert_eq!(rows[0].verdict, Some(Verdict::Miss));
     assert_eq!(rows[1].verdict, Some(Verdict::Hit));
 }
+
+/// Repeats are cut by the limit at other phases of its period. The tables that say what sizes are worth where
+/// repeats disagree have no limits.
+#[test]
+fn a_size_under_a_limit_stays_as_simulated() {
+    let groups = ["quota=9ms,period=4ms".to_owned()];
+    let with = ["quota=10ms".to_owned()];
+    let study = compare(&Parts {
+        machine: "quad-1s4c",
+        workload: "context_switch1",
+        load: "6",
+        base: "v6.2",
+        with: &with,
+        param: &[],
+        metric: &[],
+        group: &groups,
+        files: &[],
+        slice: Some("1ms"),
+        on: On::Sim,
+        repeats: 3,
+        seed: 7,
+        warmup: Some("1ms"),
+        duration: Some("6ms"),
+    })
+    .unwrap();
+    let row = &run_on(&study, 2).rows[0];
+    let (change, simulated) = (row.change_pct, row.uncorrected_change_pct);
+    assert!(row.modes.is_none() && row.p_value.unwrap() > 0.01, "{row:?}");
+    assert!(simulated > 2.0 && simulated < 100.0, "{simulated} would not be corrected");
+    assert_eq!(change.to_bits(), simulated.to_bits());
+}

@@ -119,6 +119,9 @@ impl Recipe {
             machine.tasks.push(if calm { calmed(task) } else { task });
         }
         let waker = self.states(&mut machine, &mut dice, this_cpu);
+        if calm && dice.one_in(2) {
+            machine.tasks[0].history.last_wakee = waker; // as SIS_CURRENT looks for
+        }
         for cpu in &mut machine.cpus {
             cpu.scan = scan(&mut dice, now_j);
         }
@@ -323,21 +326,24 @@ fn flips(dice: &mut Dice, weight: usize) -> u32 {
     around as u32
 }
 
-/// Around the eighth of the minimal granularity that divides short from long.
+/// Around the eighth of the minimal granularity, or the 0.5 ms, that divide short from long.
 fn duration(dice: &mut Dice, min_granularity_ns: u64) -> u64 {
-    match dice.below(6) {
+    match dice.below(7) {
         0 => 0,
+        3 => 499_998 + dice.below(5) as u64,
         1 => min_granularity_ns / 8 + dice.below(5) as u64 - 2,
         2 => dice.below(10_000_000) as u64,
         _ => 1 + dice.below(100_000) as u64,
     }
 }
 
-/// A task that wakes task 0 only, and sleeps soon.
+/// A task that wakes task 0 only, and sleeps soon or within about 0.5 ms.
 fn calmed(mut task: Task) -> Task {
     task.history.wakee_flips = 0;
     task.history.last_wakee = Some(0);
-    task.dur_avg_ns = task.dur_avg_ns.min(50_000);
+    if task.dur_avg_ns < 499_998 || task.dur_avg_ns > 500_002 {
+        task.dur_avg_ns = task.dur_avg_ns.min(50_000);
+    }
     task
 }
 

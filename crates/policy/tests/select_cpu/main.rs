@@ -257,8 +257,11 @@ fn the_scenes_reach_every_rule() {
         let mut scene = recipe.scene();
         let mut without = Scene { machine: scene.machine.clone(), ..recipe.scene() };
         without.tunables.features &= !bits::SIS_SHORT;
+        let mut apart = Scene { machine: scene.machine.clone(), ..recipe.scene() };
+        apart.tunables.features &= !bits::SIS_CURRENT;
         let end = reference::select_cpu(&mut scene.machine, &scene.tunables, &scene.wakeup);
         let plain = reference::select_cpu(&mut without.machine, &without.tunables, &without.wakeup);
+        let away = reference::select_cpu(&mut apart.machine, &apart.tunables, &apart.wakeup);
         let llc = &scene.machine.llcs[scene.machine.cpus[end.target].llc];
         let budget_ended = end.search
             && !end.core_search
@@ -270,6 +273,7 @@ fn the_scenes_reach_every_rule() {
             (format!("search in {words} words"), end.searched > 0),
             (format!("core search in {words} words"), end.core_search),
             ("target by SIS_SHORT".to_owned(), end.target != plain.target),
+            ("CPU by SIS_CURRENT".to_owned(), end.cpu != away.cpu),
             (
                 "core search cleared, with fallback".to_owned(),
                 end.cleared && end.rule == Rule::IdleCpu,
@@ -302,7 +306,7 @@ fn the_scenes_reach_every_rule() {
     let kept = reached.remove("a candidate of another cluster");
     assert!(kept > Some(0), "a budget has to end a search first");
     reached.retain(|what, _| !what.starts_with('V'));
-    assert_eq!(reached.len(), 9 + 3 + 3 + 6, "{reached:?}");
+    assert_eq!(reached.len(), 9 + 3 + 3 + 7, "{reached:?}");
     assert!(reached.values().all(|n| *n >= 50), "{reached:?}");
 }
 

@@ -48,7 +48,7 @@ pub fn tunables(dice: &mut Dice, n_cpus: usize, policy: &str) -> Tunables {
         if base == "v6.2" {
             any.features |= bits::SIS_SHORT;
         }
-        for bit in [bits::SIS_NODE, bits::SIS_CLUSTER] {
+        for bit in [bits::SIS_NODE, bits::SIS_CLUSTER, bits::SIS_CURRENT] {
             any.features |= if dice.one_in(3) { bit } else { 0 };
         }
         for bit in PLACEMENT {

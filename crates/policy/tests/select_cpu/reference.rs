@@ -226,7 +226,7 @@ impl Reference<'_> {
             && dur_avg * 8 <= self.tunables.min_granularity_ns
     }
 
-    /// wake_on_current() of SIS_CURRENT v8.
+    /// wake_on_current() of SIS_CURRENT v8, where the wakee may run here.
     fn wakes_on_current(&self) -> bool {
         let Some(waker) = self.wakeup.waker else { return false };
         let this = self.wakeup.this_cpu;

@@ -44,8 +44,8 @@ pub struct Row {
     /// published figure to be held against, its figures are null then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub too_few: bool,
-    /// How predictions like this one fared; null if this is a measurement, or no change has a better
-    /// direction.
+    /// How predictions like this one fared; null if this is a measurement or of one repeat, or no
+    /// change has a better direction.
     pub track_record: Option<TrackRecord>,
     /// The published change in percent, positive is better; null if none.
     pub published_change_pct: Option<f64>,

@@ -126,7 +126,7 @@ impl Pair<'_> {
         } else if row.too_few {
             row.tell_nothing();
         }
-        if result && row.kind == RowKind::Change && self.tracked {
+        if result && row.kind == RowKind::Change && self.tracked && row.p_value.is_some() {
             row.track_record = TrackRecord::of(row.explain.baseline.idle_pct, row.change_pct);
         }
         row

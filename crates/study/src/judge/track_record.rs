@@ -10,7 +10,7 @@ use crate::judge::tracked::{
 };
 
 /// The best prediction, where `simulated_pct` came out with `p_value`: that or, where tasks migrate
-/// otherwise or the repeats do not tell the sides apart, a small change towards the same side.
+/// differently or the repeats do not tell the sides apart, a small change towards the same side.
 /// Measurements do not count wakeups and stay.
 pub(crate) fn predicted_pct(simulated_pct: f64, p_value: Option<f64>, sides: [&Explain; 2]) -> f64 {
     let [baseline, candidate] = sides.map(|side| side.migrations_per_s / side.ttwu_count_per_s);

@@ -11,7 +11,8 @@ pub(super) const MOVED: f64 = 0.05;
 pub(super) const COLLAPSE: f64 = 2.0;
 /// From this p-value of Welch's t-test the repeats do not tell the sides apart.
 pub(super) const UNSURE_P: f64 = 0.01;
-/// What is predicted, in percent, where a simulated change of up to 100% is of either kind.
+/// What is predicted, in percent, for a change below [`COLLAPSE`] that comes with migrations or whose
+/// repeats disagree.
 pub(super) const UNSIZED_PCT: f64 = 1.4;
 
 pub(super) struct Class {
