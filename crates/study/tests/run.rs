@@ -8,15 +8,14 @@ use reveille_study::{
     Comparison, On, Parts, RowKind, Study, Verdict, compare, parse, run, run_all,
 };
 
-/// Three loads, two variants, three repeats: 27 short runs.
-fn study() -> Study {
-    let variants = ["+SIS_SHORT".to_owned(), "-TTWU_QUEUE".to_owned()];
-    compare(&Parts {
+/// Three loads, three repeats, nothing to compare.
+fn parts() -> Parts<'static> {
+    Parts {
         machine: "quad-1s4c",
         workload: "context_switch1",
         load: "1,2,8",
         base: "v6.2",
-        with: &variants,
+        with: &[],
         param: &[],
         metric: &[],
         group: &[],
@@ -27,8 +26,13 @@ fn study() -> Study {
         seed: 7,
         warmup: Some("1ms"),
         duration: Some("1ms"),
-    })
-    .unwrap()
+    }
+}
+
+/// Three loads, two variants, three repeats: 27 short runs.
+fn study() -> Study {
+    let with = ["+SIS_SHORT".to_owned(), "-TTWU_QUEUE".to_owned()];
+    compare(&Parts { with: &with, ..parts() }).unwrap()
 }
 
 fn run_on(study: &Study, jobs: usize) -> Comparison {
@@ -266,21 +270,13 @@ fn settings_of_groups_reach_the_runs() {
     let groups = ["quota=2ms,period=4ms,phase=1ms".to_owned()];
     let with = ["burst=2ms".to_owned(), "+SIS_SHORT,quota=4ms".to_owned()];
     let study = compare(&Parts {
-        machine: "quad-1s4c",
-        workload: "context_switch1",
         load: "1",
-        base: "v6.2",
         with: &with,
-        param: &[],
         metric: &["throughput".to_owned(), "throttled_pct".to_owned()],
         group: &groups,
-        files: &[],
         slice: Some("1ms"),
-        on: On::Sim,
         repeats: 1,
-        seed: 7,
-        warmup: Some("1ms"),
-        duration: Some("1ms"),
+        ..parts()
     })
     .unwrap();
     let case = &study.cases[0];
@@ -327,21 +323,12 @@ fn a_size_under_a_limit_stays_as_simulated() {
     let groups = ["quota=9ms,period=4ms".to_owned()];
     let with = ["quota=10ms".to_owned()];
     let study = compare(&Parts {
-        machine: "quad-1s4c",
-        workload: "context_switch1",
         load: "6",
-        base: "v6.2",
         with: &with,
-        param: &[],
-        metric: &[],
         group: &groups,
-        files: &[],
         slice: Some("1ms"),
-        on: On::Sim,
-        repeats: 3,
-        seed: 7,
-        warmup: Some("1ms"),
         duration: Some("6ms"),
+        ..parts()
     })
     .unwrap();
     let row = &run_on(&study, 2).rows[0];

@@ -326,13 +326,16 @@ fn flips(dice: &mut Dice, weight: usize) -> u32 {
     around as u32
 }
 
+/// Around the bound of SIS_CURRENT.
+const HALF_MS: std::ops::Range<u64> = 499_998..500_003;
+
 /// Around the eighth of the minimal granularity, or the 0.5 ms, that divide short from long.
 fn duration(dice: &mut Dice, min_granularity_ns: u64) -> u64 {
     match dice.below(7) {
         0 => 0,
-        3 => 499_998 + dice.below(5) as u64,
         1 => min_granularity_ns / 8 + dice.below(5) as u64 - 2,
         2 => dice.below(10_000_000) as u64,
+        3 => HALF_MS.start + dice.below(5) as u64,
         _ => 1 + dice.below(100_000) as u64,
     }
 }
@@ -341,7 +344,7 @@ fn duration(dice: &mut Dice, min_granularity_ns: u64) -> u64 {
 fn calmed(mut task: Task) -> Task {
     task.history.wakee_flips = 0;
     task.history.last_wakee = Some(0);
-    if task.dur_avg_ns < 499_998 || task.dur_avg_ns > 500_002 {
+    if !HALF_MS.contains(&task.dur_avg_ns) {
         task.dur_avg_ns = task.dur_avg_ns.min(50_000);
     }
     task

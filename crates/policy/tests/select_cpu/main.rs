@@ -255,13 +255,13 @@ fn the_scenes_reach_every_rule() {
     for _ in 0..10_000 {
         let recipe = Recipe::any().new_tree(&mut runner).unwrap().current();
         let mut scene = recipe.scene();
-        let mut without = Scene { machine: scene.machine.clone(), ..recipe.scene() };
-        without.tunables.features &= !bits::SIS_SHORT;
-        let mut apart = Scene { machine: scene.machine.clone(), ..recipe.scene() };
-        apart.tunables.features &= !bits::SIS_CURRENT;
+        let without = |bit: u64| {
+            let mut scene = recipe.scene();
+            scene.tunables.features &= !bit;
+            reference::select_cpu(&mut scene.machine, &scene.tunables, &scene.wakeup)
+        };
+        let (plain, apart) = (without(bits::SIS_SHORT), without(bits::SIS_CURRENT));
         let end = reference::select_cpu(&mut scene.machine, &scene.tunables, &scene.wakeup);
-        let plain = reference::select_cpu(&mut without.machine, &without.tunables, &without.wakeup);
-        let away = reference::select_cpu(&mut apart.machine, &apart.tunables, &apart.wakeup);
         let llc = &scene.machine.llcs[scene.machine.cpus[end.target].llc];
         let budget_ended = end.search
             && !end.core_search
@@ -273,7 +273,7 @@ fn the_scenes_reach_every_rule() {
             (format!("search in {words} words"), end.searched > 0),
             (format!("core search in {words} words"), end.core_search),
             ("target by SIS_SHORT".to_owned(), end.target != plain.target),
-            ("CPU by SIS_CURRENT".to_owned(), end.cpu != away.cpu),
+            ("CPU by SIS_CURRENT".to_owned(), end.cpu != apart.cpu),
             (
                 "core search cleared, with fallback".to_owned(),
                 end.cleared && end.rule == Rule::IdleCpu,

@@ -105,10 +105,11 @@ impl Pair<'_> {
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         row.modes = RowModes::of(measure.metric.direction, base, candidate);
-        // What simulator and kernel count is no result of a benchmark.
-        let result = matches!(measure.from, MeasureFrom::Workload(_))
+        // What simulator and kernel count is no result of a benchmark, as all of the tables' rows are.
+        let tracked = self.tracked
+            && matches!(measure.from, MeasureFrom::Workload(_))
             && measure.metric.direction != Direction::Neither;
-        if row.modes.is_none() && result && self.tracked {
+        if row.modes.is_none() && tracked {
             row.change_pct = predicted_pct(
                 row.uncorrected_change_pct,
                 row.p_value,
@@ -126,7 +127,7 @@ impl Pair<'_> {
         } else if row.too_few {
             row.tell_nothing();
         }
-        if result && row.kind == RowKind::Change && self.tracked && row.p_value.is_some() {
+        if tracked && row.kind == RowKind::Change && row.p_value.is_some() {
             row.track_record = TrackRecord::of(row.explain.baseline.idle_pct, row.change_pct);
         }
         row

@@ -16,12 +16,16 @@ pub(crate) fn predicted_pct(simulated_pct: f64, p_value: Option<f64>, sides: [&E
     let [baseline, candidate] = sides.map(|side| side.migrations_per_s / side.ttwu_count_per_s);
     let moved_by = (candidate - baseline).abs();
     let unsure = p_value.is_some_and(|p| p >= UNSURE_P);
-    let ratio = 1.0 + simulated_pct / 100.0;
-    let collapses = ratio >= COLLAPSE || ratio <= 1.0 / COLLAPSE;
+    let collapses = size(1.0 + simulated_pct / 100.0) >= COLLAPSE;
     if collapses || !moved_by.is_finite() || (moved_by < MOVED && !unsure) {
         return simulated_pct;
     }
     simulated_pct.clamp(-UNSIZED_PCT, UNSIZED_PCT)
+}
+
+/// A gain of this factor, or a loss by it.
+fn size(ratio: f64) -> f64 {
+    ratio.max(1.0 / ratio)
 }
 
 /// What was published where the model predicted a change of this size.
@@ -48,7 +52,7 @@ impl TrackRecord {
         if !idle_pct.is_finite() || !ratio.is_finite() || ratio <= 0.0 {
             return None;
         }
-        let size = ratio.max(1.0 / ratio);
+        let size = size(ratio);
         let is_large = size >= GAIN;
         let of_idle_time = &CLASSES[usize::from(idle_pct >= IDLE_PCT)];
         let class =
