@@ -2,16 +2,19 @@
 //! which wake a task.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU32;
 
 use reveille_measure::Ns;
+use reveille_workload::ChannelKind;
+use rustix::io::{Errno, read, write};
+use rustix::net::sockopt;
 use rustix::process::getppid;
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Sketch, alone};
 use crate::error::HostError;
+use crate::sys::channel::connect;
 use crate::sys::futex::{self, Scope};
 use crate::sys::{clock, usage};
 
@@ -70,15 +73,16 @@ pub(crate) fn calls(time: Ns) -> Vec<Sketch> {
 
 /// Costs of sending and receiving, each including its system call.
 pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>, HostError> {
+    let (pipe, unix, udp) = (ChannelKind::Pipe, ChannelKind::Unix, ChannelKind::Udp);
     let (name, about, sides) = match kind {
-        Kind::Pipe => ("pipe", "1 byte, a pipe", pipe(1, QUEUED, time)),
-        Kind::PipePage => ("pipe_page", "4096 bytes, a pipe", pipe(PAGE, QUEUED / 2, time)),
-        Kind::Unix => ("unix", "100 bytes, a Unix stream socket", unix(0, 1, time)),
+        Kind::Pipe => ("pipe", "1 byte, a pipe", simple(pipe, 1, QUEUED, time)),
+        Kind::PipePage => ("pipe_page", "4096 bytes, a pipe", simple(pipe, PAGE, QUEUED / 2, time)),
+        Kind::Unix => ("unix", "100 bytes, a Unix stream socket", simple(unix, 100, QUEUED, time)),
         Kind::UnixDeep => {
             let about = "100 bytes, a Unix stream socket that holds 200 messages";
-            ("unix_deep", about, unix(DEEP as u32, DEEP_QUEUES, time))
+            ("unix_deep", about, unix_deep(time))
         }
-        Kind::Udp => ("udp", "1 byte, UDP over loopback", udp(time)),
+        Kind::Udp => ("udp", "1 byte, UDP over loopback", simple(udp, 1, QUEUED, time)),
         Kind::Tcp => ("tcp", "1 byte, TCP over loopback, each way in turn", tcp(time)),
     };
     let (send, receive) = sides.map_err(|e| {
@@ -126,26 +130,40 @@ fn in_turns(
     Ok((sends, receipts))
 }
 
-fn pipe(bytes: usize, queued: u32, time: Ns) -> Sides {
-    let (reader, writer) = rustix::pipe::pipe()?;
-    let mut buffer = vec![0; bytes];
-    let message = buffer.clone();
-    let send = || Ok(rustix::io::write(&writer, &message).map(drop)?);
-    in_turns(time, queued, send, || Ok(rustix::io::read(&reader, &mut buffer[..]).map(drop)?))
+/// Messages that a task sends to itself, `queued` at a time.
+fn simple(kind: ChannelKind, bytes: usize, queued: u32, time: Ns) -> Sides {
+    let (to, from) = connect(kind)?;
+    if kind == ChannelKind::Udp {
+        // A lost datagram must not block the run.
+        let second = Some(std::time::Duration::from_secs(1));
+        sockopt::set_socket_timeout(&from, sockopt::Timeout::Recv, second)?;
+    }
+    let message = vec![0; bytes];
+    let mut buffer = message.clone();
+    in_turns(time, queued, || whole(write(&to, &message)), || whole(read(&from, &mut buffer[..])))
 }
 
-/// Alternates between `sockets` pairs with `deep` messages queued in each. Returns no samples if the
-/// buffer is too small.
-fn unix(deep: u32, sockets: usize, time: Ns) -> Sides {
-    let pairs = (0..sockets).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
+/// None of these messages arrives in parts.
+pub(super) fn whole(bytes: Result<usize, Errno>) -> io::Result<()> {
+    match bytes? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Alternates between pairs of sockets with [`DEEP`] messages queued in each. Returns no samples if
+/// the buffer is too small.
+fn unix_deep(time: Ns) -> Sides {
+    let pairs = (0..DEEP_QUEUES).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
     pairs.iter().try_for_each(|(here, _)| here.set_nonblocking(true))?;
     let mut buffer = [0; 100];
     let (mut sent, mut received) = (0, 0);
     let in_turn = |n: &mut usize| {
         *n += 1;
-        &pairs[(*n - 1) / QUEUED as usize % sockets]
+        &pairs[(*n - 1) / QUEUED as usize % DEEP_QUEUES]
     };
-    let fill = |here: &mut &UnixStream| (0..deep).try_for_each(|_| here.write_all(&[0; 100]));
+    let fill =
+        |here: &mut &UnixStream| (0..DEEP as u32).try_for_each(|_| here.write_all(&[0; 100]));
     let filled = pairs.iter().try_for_each(|(here, _)| fill(&mut &*here));
     let sides = filled.and_then(|()| {
         let send = || (&in_turn(&mut sent).0).write_all(&[0; 100]);
@@ -157,18 +175,9 @@ fn unix(deep: u32, sockets: usize, time: Ns) -> Sides {
     }
 }
 
-fn udp(time: Ns) -> Sides {
-    let (here, there) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
-    here.connect(there.local_addr()?)?;
-    // A lost datagram must not block the run.
-    there.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
-    let mut buffer = [0; 16];
-    in_turns(time, QUEUED, || here.send(&[0]).map(drop), || there.recv(&mut buffer).map(drop))
-}
-
 /// Alternates one message each way, like requests and replies: acknowledgements piggyback on them.
 fn tcp(time: Ns) -> Sides {
-    let (mut here, mut there) = tcp_pair()?;
+    let (mut here, mut there) = connect(ChannelKind::Tcp)?;
     let (mut sends, mut receipts) = (Samples::default(), Samples::default());
     let clock = alone(time / 20, BATCH, || {
         (0..BATCH).for_each(|_| _ = std::hint::black_box(clock::now()));
@@ -179,9 +188,9 @@ fn tcp(time: Ns) -> Sides {
     for turn in 0u64.. {
         let before = usage::switches();
         let start = clock::now();
-        here.write_all(&[0])?;
+        whole(write(&here, &[0]))?;
         let sent = clock::now();
-        there.read_exact(&mut buffer)?;
+        whole(read(&there, &mut buffer))?;
         let received = clock::now();
         std::mem::swap(&mut here, &mut there);
         if turn >= 100 {
@@ -198,13 +207,4 @@ fn tcp(time: Ns) -> Sides {
         }
     }
     Ok((sends, receipts))
-}
-
-fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let here = TcpStream::connect(listener.local_addr()?)?;
-    let there = listener.accept()?.0;
-    here.set_nodelay(true)?;
-    there.set_nodelay(true)?;
-    Ok((here, there))
 }

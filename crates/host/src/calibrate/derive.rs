@@ -9,7 +9,7 @@ use super::host::Host;
 use super::idle_states;
 use super::samples::Measurement;
 use super::value::{Figures, Value};
-use super::{Cpus, idle_pair, place_name};
+use super::{Cpus, farthest, idle_pair, pass, place_name};
 
 /// CPUs that the policy tests for a wakeup on the wakee's own CPU; each costs `line_llc_ns` in the
 /// simulator.
@@ -51,6 +51,9 @@ pub fn derive(
     let mut found = Constants::new(base, host.guest);
     calls(&mut found, &figures);
     caches(&mut found, &figures, pairs);
+    if let Some((distance, _)) = farthest(pairs) {
+        lines(&mut found, &figures, place_name(distance));
+    }
     path(&mut found, &figures, host);
     futexes(&mut found, &figures);
     time(&mut found, &figures);
@@ -165,6 +168,27 @@ fn caches(found: &mut Constants, figures: &Figures<'_>, pairs: &[(Distance, Cpus
         if let Some(share) = figures.get(key) {
             found.measured(key, share, how);
         }
+    }
+}
+
+/// Lines that move with a message.
+fn lines(found: &mut Constants, figures: &Figures<'_>, place: &str) {
+    let keys = ["pipe_lines", "unix_lines", "udp_lines", "tcp_lines"];
+    for (kind, key) in pass::KINDS.into_iter().zip(keys) {
+        let (name, _) = pass::name(kind);
+        let line_name = format!("line_{place}");
+        let [apart, alone] = [place, "same"].map(|at| figures.get(&format!("{name}_pass_{at}")));
+        let [Some(apart), Some(alone), Some(line)] = [apart, alone, figures.get(&line_name)] else {
+            found.warn(key, format_args!("no {name}_pass_{place}"));
+            continue;
+        };
+        // Half a round trip has two ends, each with the channel's lock, and the line that tells.
+        let each = ((apart - alone) * (1.0 / line.mid) - Value::exact(3.0)) * 0.5;
+        let how = format!(
+            "half of ({name}_pass_{place} - {name}_pass_same) / {line_name} less three lines: one \
+             at each end for the lock, one that tells the receiver"
+        );
+        found.measured(key, each, &how);
     }
 }
 

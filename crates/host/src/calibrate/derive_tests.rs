@@ -101,6 +101,14 @@ fn figures(delayed: bool) -> Vec<Measurement> {
         ("pipe_threads_hop_same", pipe),
         ("pipe_hop_same", pipe + SWITCH_MM),
         ("line_llc", LINE),
+        ("pipe_pass_same", 200.0),
+        ("pipe_pass_llc", 200.0 + LINE + 2.0 * CHANNEL),
+        ("unix_pass_same", 900.0),
+        ("unix_pass_llc", 900.0 + (1.0 + 2.0 + 2.0 * 6.0) * LINE),
+        ("udp_pass_same", 800.0),
+        ("udp_pass_llc", 800.0 + (1.0 + 2.0 + 2.0 * 2.0) * LINE),
+        ("tcp_pass_same", 1_900.0),
+        ("tcp_pass_llc", 1_900.0 + (1.0 + 2.0 + 2.0 * 9.0) * LINE),
         ("cold_llc", 1_200.0),
         ("ipi_none_llc", 150.0),
         ("ipi_flight_llc", 150.0 + FLIGHT),
@@ -152,6 +160,10 @@ fn finds_the_costs_that_the_figures_were_made_of() {
             ("unix_queued_ns", UNIX_QUEUED),
             ("tcp_recv_ns", 250.0),
             ("line_llc_ns", LINE),
+            ("pipe_lines", 3.0),
+            ("unix_lines", 6.0),
+            ("udp_lines", 2.0),
+            ("tcp_lines", 9.0),
             ("cold_llc_ns", 1_200.0),
             ("ipi_flight_ns", FLIGHT),
             ("ipi_send_ns", 1_100.0),
@@ -198,15 +210,19 @@ fn nonsense_keeps_the_default_and_is_told() {
     set(&mut figures, "pipe_hop_same", 10.0);
     set(&mut figures, "futex_hop_llc", 100.0);
     set(&mut figures, "pipe_hop_llc", 100.0);
+    set(&mut figures, "tcp_pass_llc", 1_800.0);
     let found = derive(base(), &host("6.18.4"), &PAIRS, &figures);
     let default = base();
     assert_eq!(found.machine.cost.udp_send_ns, default.cost.udp_send_ns);
     assert!(found.defaults.contains(&"udp_send_ns"));
+    assert_eq!(found.machine.cost.tcp_lines, default.cost.tcp_lines);
     assert_eq!(found.machine.idle, default.idle);
     // Half of the default, as switches are.
     assert_eq!(found.machine.cost.switch_mm_ns, 75);
     let told = |what: &str| found.warnings.iter().any(|w| w.contains(what));
     assert!(told("udp_send_ns keeps its default: 90000 ns"), "{:?}", found.warnings);
+    // 100 ns less than by one task, by two CPUs: minus 2.3 lines.
+    assert!(told("tcp_lines keeps its default: -2 count"), "{:?}", found.warnings);
     assert!(told("switch_mm_ns") && told("the idle state"), "{:?}", found.warnings);
 }
 

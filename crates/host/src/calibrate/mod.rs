@@ -11,6 +11,7 @@ mod idle_states;
 mod interrupts;
 mod noise;
 mod pairs;
+mod pass;
 mod samples;
 mod value;
 
@@ -19,6 +20,7 @@ use std::sync::atomic::AtomicBool;
 
 use reveille_machine::{CpuId, Distance, Topology};
 use reveille_measure::Ns;
+use reveille_workload::ChannelKind;
 use serde::{Deserialize, Serialize};
 
 pub use calls::Kind;
@@ -47,6 +49,8 @@ pub enum What {
     /// Messages from a task to itself.
     Messages(Kind),
     Hop(By, Cpus),
+    /// A message from one CPU to another, or to the same, without a wakeup.
+    Pass(ChannelKind, Cpus),
     /// Context switches without wakeups.
     Yields,
     /// The waker's call, on its own CPU.
@@ -101,6 +105,7 @@ impl Probe {
             What::Calls => Ok(calls::calls(time)),
             What::Messages(kind) => calls::messages(kind, time),
             What::Hop(by, cpus) => pairs::hop(by, cpus, &place, time),
+            What::Pass(kind, cpus) => pass::pass(kind, cpus, &place, time),
             What::Yields => pairs::yields(time),
             What::WakeCall => pairs::wake_call(time),
             What::Wake(cpus, meanwhile, gap) => pairs::wake(cpus, &place, gap, meanwhile, time),
@@ -182,6 +187,13 @@ fn round(pairs: &[(Distance, Cpus)]) -> Vec<(&'static str, What)> {
         let wakes = GAPS_NS.map(|gap| What::Wake(cpus, Meanwhile::Idle, gap));
         list.extend(wakes.map(|what| (place_name(distance), what)));
     }
+    if let Some((distance, cpus)) = farthest(pairs) {
+        let home = pairs[0].1;
+        for kind in pass::KINDS {
+            list.push(("same", What::Pass(kind, home)));
+            list.push((place_name(distance), What::Pass(kind, cpus)));
+        }
+    }
     list.extend([("same", What::Tick), ("same", What::Slack)]);
     list
 }
@@ -190,6 +202,11 @@ fn round(pairs: &[(Distance, Cpus)]) -> Vec<(&'static str, What)> {
 /// siblings, which would slow each other.
 fn idle_pair(pairs: &[(Distance, Cpus)]) -> Option<(Distance, Cpus)> {
     pairs.iter().find(|(d, _)| *d > Distance::Smt).or(pairs.get(1)).copied()
+}
+
+/// Where a message's lines take longest, beside what its calls vary by.
+fn farthest(pairs: &[(Distance, Cpus)]) -> Option<(Distance, Cpus)> {
+    pairs.last().filter(|(d, _)| *d > Distance::Smt).copied()
 }
 
 /// All probes, in `rounds` rounds, within `total` of measuring time.
@@ -325,6 +342,15 @@ mod tests {
         assert!(latency.median > line.median, "{latency:?} {line:?}");
         let hop = run(What::Hop(By::Futex, cpus), place, cpus.0);
         assert!(get(&hop, &format!("futex_hop_{place}")).median > line.median);
+        for kind in pass::KINDS {
+            let name = pass::name(kind).0;
+            let alone = run(What::Pass(kind, (cpus.0, cpus.0)), "same", cpus.0);
+            let apart = run(What::Pass(kind, cpus), place, cpus.0);
+            let alone = get(&alone, &format!("{name}_pass_same"));
+            let apart = get(&apart, &format!("{name}_pass_{place}"));
+            // At least the line that tells the receiver.
+            assert!(apart.median > alone.median + line.median, "{apart:?} {alone:?} {line:?}");
+        }
     }
 
     #[test]

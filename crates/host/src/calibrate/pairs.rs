@@ -19,7 +19,7 @@ use crate::sys::{clock, cpu, process, usage};
 /// Round trips per batch: short compared with a time slice.
 const ROUND_TRIPS: u32 = 16;
 /// Timeout for a partner that may have died.
-const PATIENCE_NS: Ns = 2_000_000_000;
+pub(super) const PATIENCE_NS: Ns = 2_000_000_000;
 /// Tasks woken in sequence on one CPU.
 const SLEEPERS: usize = 8;
 
@@ -65,9 +65,10 @@ fn no_partner(error: io::Error) -> HostError {
     HostError::system("start a partner to wake", error, "free memory or processes (ulimit -u)")
 }
 
-/// Times round trips, made by `trip`, in batches and one by one.
-fn time_trips(
+/// Times round trips, made by `trip` with `sleeps` of this thread's each, in batches and one by one.
+pub(super) fn time_trips(
     time: Ns,
+    sleeps: u32,
     mut trip: impl FnMut() -> io::Result<()>,
 ) -> io::Result<(Samples, Samples)> {
     (0..64).try_for_each(|_| trip())?;
@@ -79,9 +80,9 @@ fn time_trips(
         (0..ROUND_TRIPS).try_for_each(|_| trip())?;
         let stop = clock::now();
         let after = usage::switches();
-        // Each round trip switches away once; more is another task's doing.
+        // More is another task's doing.
         let switches = after.voluntary - before.voluntary + after.involuntary - before.involuntary;
-        if switches > u64::from(ROUND_TRIPS) {
+        if switches > u64::from(ROUND_TRIPS * sleeps) {
             batches.discard();
         } else {
             batches.push((stop - start) as f64 / f64::from(2 * ROUND_TRIPS));
@@ -129,7 +130,7 @@ fn futex_hop((here, there): Cpus, time: Ns) -> Result<(Samples, Samples), HostEr
                     false => Err(io::ErrorKind::TimedOut.into()),
                 }
             };
-            time_trips(time, trip).map_err(no_partner)
+            time_trips(time, 1, trip).map_err(no_partner)
         });
         bells.end();
         times
@@ -151,7 +152,7 @@ fn pipe_hop((here, there): Cpus, threads: bool, time: Ns) -> io::Result<(Samples
     let trips = |to: &OwnedFd, from: &OwnedFd| {
         cpu::pin(&[here])?;
         let mut byte = [0];
-        time_trips(time, || {
+        time_trips(time, 1, || {
             rustix::io::write(to, &byte)?;
             match rustix::io::read(from, &mut byte)? {
                 0 => Err(io::ErrorKind::BrokenPipe.into()),

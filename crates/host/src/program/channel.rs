@@ -1,11 +1,7 @@
-//! Channels as the original programs use them: pipes, Unix stream socket pairs, and connected UDP
-//! and TCP sockets over loopback, all with the kernel's defaults.
+//! A program's channels: who uses which end, and where a message ends.
 
 use std::collections::HashMap;
-use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use reveille_workload::{ChannelKind, Op, Program};
@@ -14,6 +10,7 @@ use rustix::net::{RecvFlags, recv};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::HostError;
+use crate::sys::channel::connect;
 
 /// Writes to a pipe up to this size are atomic: PIPE_BUF.
 const ATOMIC_PIPE: u32 = 4096;
@@ -213,6 +210,7 @@ pub(super) fn open(program: &Program) -> Result<Vec<Channel>, HostError> {
                     let doing = format!("open channel {number} of {}", program.channels.len());
                     HostError::system(doing, error, "allow more open files (ulimit -n)")
                 })?;
+                let ends = shared(ends);
                 if let Some((from, to)) = pair {
                     half_used.insert((kind, from, to), ends.clone());
                 }
@@ -253,41 +251,8 @@ fn channel(kind: ChannelKind, usage: &Usage, (sender, receiver): Ends) -> Channe
 /// The two ends of a connection.
 type Ends = (Arc<OwnedFd>, Arc<OwnedFd>);
 
-fn connect(kind: ChannelKind) -> io::Result<Ends> {
-    let (sender, receiver): (OwnedFd, OwnedFd) = match kind {
-        ChannelKind::Pipe => {
-            let (read, write) = rustix::pipe::pipe()?;
-            (write, read)
-        }
-        ChannelKind::Unix => {
-            let (one, other) = UnixStream::pair()?;
-            (one.into(), other.into())
-        }
-        ChannelKind::Udp => {
-            let one = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            one.connect(other.local_addr()?)?;
-            other.connect(one.local_addr()?)?;
-            (one.into(), other.into())
-        }
-        ChannelKind::Tcp => {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let one = TcpStream::connect(listener.local_addr()?)?;
-            let other = accept_from(&listener, &one)?;
-            (one.into(), other.into())
-        }
-    };
-    Ok((Arc::new(sender), Arc::new(receiver)))
-}
-
-/// Any process on this host can connect to a listener; accepts only our own connection.
-fn accept_from(listener: &TcpListener, client: &TcpStream) -> io::Result<TcpStream> {
-    loop {
-        let (server, from) = listener.accept()?;
-        if from == client.local_addr()? {
-            return Ok(server);
-        }
-    }
+fn shared((one, other): (OwnedFd, OwnedFd)) -> Ends {
+    (Arc::new(one), Arc::new(other))
 }
 
 /// Raises the soft limit of open files to the hard limit.
@@ -313,7 +278,7 @@ mod tests {
             longest: *sizes.iter().max().unwrap(),
             framed,
         };
-        channel(kind, &usage, connect(kind).unwrap())
+        channel(kind, &usage, shared(connect(kind).unwrap()))
     }
 
     proptest! {
@@ -383,7 +348,7 @@ mod tests {
         let several = |kind, shortest, longest| {
             let (senders, receivers) = (End::Several, End::Several);
             let usage = Usage { senders, receivers, shortest, longest, framed: false };
-            let channel = channel(kind, &usage, connect(kind).unwrap());
+            let channel = channel(kind, &usage, shared(connect(kind).unwrap()));
             (channel.senders_take_turns, channel.receivers_take_turns)
         };
         assert_eq!(several(ChannelKind::Unix, 100, 100), (false, false));

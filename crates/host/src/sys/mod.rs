@@ -1,6 +1,7 @@
 //! Direct system calls. All `unsafe` code and FFI of this crate is in this directory, one reason
 //! per file.
 
+pub mod channel;
 pub mod class;
 pub mod clock;
 pub mod cpu;
