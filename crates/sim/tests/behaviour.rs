@@ -319,27 +319,34 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
 }
 
 /// Each buffer that a Unix socket passes on moves once, filled to the reader and empty back, also if
-/// one end handles several in a row; what they share moves once for all.
+/// one end handles several in a row; what they share moves once for all. So does a line of the
+/// data of each message in a pipe, or its share of one.
 #[test]
 fn every_buffer_moves_to_the_reader_and_back() {
     const FARTHER_NS: u32 = 100;
     let near = exact(machine("spr-2s56c", 1, 1, 2, 1));
     let far = with_costs(near.clone(), |cost| cost.line_llc_ns += FARTHER_NS);
-    let per_round = |machine: &Machine, more: usize| {
+    let per_round = |machine: &Machine, (kind, bytes): (&str, u32), more: usize| {
         let text = format!(
-            "channels = {{ there = \"unix\", back = \"unix\" }}\n\
-             [[task]]\nname = \"a\"\nprogram = [{{ run = \"20us\" }}, {{ send = \"there\" }}, {}{{ recv = \"back\" }}, {{ count = 1 }}]\n\
+            "channels = {{ there = \"{kind}\", back = \"{kind}\" }}\n\
+             [[task]]\nname = \"a\"\nprogram = [{{ run = \"20us\" }}, {{ send = \"there\", bytes = {bytes} }}, {{ run = \"20us\" }}, {}{{ recv = \"back\" }}, {{ count = 1 }}]\n\
              [[task]]\nname = \"b\"\nprogram = [{{ recv = \"there\" }}, {{ run = \"60us\" }}, {}{{ send = \"back\" }}]\n",
-            "{ send = \"there\" }, ".repeat(more),
+            format!("{{ send = \"there\", bytes = {bytes} }}, ").repeat(more),
             "{ recv = \"there\" }, ".repeat(more)
         );
         let result = run(machine, &program(&text, 1), &policy("-AUTOGROUP"), 20 * MS, 400 * MS);
         cost_ns(&result) / result.operations as f64
     };
-    let slope = |more| per_round(&far, more) - per_round(&near, more);
-    let buffer = f64::from((near.cost.unix_lines - 2) * FARTHER_NS);
-    // The reader takes the first while others are being sent, in either run.
-    assert_near("three more messages", slope(6) - slope(3), 3.0 * 2.0 * buffer, 0.02);
+    let slope = |channel, more| per_round(&far, channel, more) - per_round(&near, channel, more);
+    let unix = f64::from(near.cost.unix_lines - 2);
+    for (channel, lines) in
+        [(("unix", 100), unix), (("pipe", 33), 0.5), (("pipe", 65), 1.0), (("pipe", 1000), 1.0)]
+    {
+        // The reader has taken the first before the others are sent, and takes them after all are.
+        let more = slope(channel, 6) - slope(channel, 3);
+        let buffers = 3.0 * 2.0 * lines * f64::from(FARTHER_NS);
+        assert_near(&format!("three more messages, {channel:?}"), more, buffers, 0.02);
+    }
 }
 
 /// A task that sends to a socket while another one wakes the reader waits until that wakeup is over.

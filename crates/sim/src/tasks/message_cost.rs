@@ -24,7 +24,22 @@ pub(crate) struct MessageCost {
     pub(crate) lines: Ns,
     /// Lines of the message's buffer, which is filled at one end and freed at the other.
     pub(crate) buffer_lines: Ns,
+    /// Bytes of a message's data, after the first, that have to come from the other end's CPU before
+    /// a copy goes on.
+    data_bytes: u32,
 }
+
+impl MessageCost {
+    /// What data of a message of `bytes` takes that comes from `line` ns away.
+    #[inline]
+    pub(crate) fn data(&self, bytes: u32, line: Ns) -> Ns {
+        line * Ns::from(bytes.saturating_sub(1).min(self.data_bytes)) / Ns::from(LINE_BYTES)
+    }
+}
+
+/// Of a message by pipe one line, or its share of one: `pipe_lines` has the first byte, and the processor
+/// fetches the next lines ahead.
+const LINE_BYTES: u32 = 64;
 
 /// Lines of a Unix socket that move under its lock: the receive queue, and the account of memory that
 /// all senders share. The rest of `unix_lines` are the message's sk_buff and data.
@@ -55,6 +70,7 @@ impl MessageCosts {
                 receive_queued: 0,
                 lines: Ns::from(lines),
                 buffer_lines: 0,
+                data_bytes: 0,
             }
         };
         let of_kind = [ChannelKind::Pipe, ChannelKind::Udp, ChannelKind::Tcp, ChannelKind::Unix]
@@ -63,6 +79,7 @@ impl MessageCosts {
                 ChannelKind::Pipe => MessageCost {
                     send_locked: Ns::from(cost.pipe_write_ns),
                     receive_locked: Ns::from(cost.pipe_read_ns),
+                    data_bytes: LINE_BYTES,
                     ..message(cost.pipe_write_ns, cost.pipe_read_ns, cost.pipe_lines)
                 },
                 ChannelKind::Udp => message(cost.udp_send_ns, cost.udp_recv_ns, cost.udp_lines),

@@ -32,12 +32,13 @@ impl Sim<'_> {
             return (channel.taken_by(cpu, self.now, &self.hw.near, 0, 0), call);
         }
         let (cost, copy) = (messages.of(channel.kind), messages.copy(bytes));
-        let locked = c.stretch(cost.send_locked + copy);
-        let mut wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
-        if channel.kind == ChannelKind::Unix {
-            wait += cost.buffer_lines * self.hw.near.line(channel.receiver, cpu);
-            channel.sender = cpu;
-        }
+        let line = self.hw.near.line(channel.receiver, cpu);
+        let data = cost.data(bytes, line);
+        let locked = c.stretch(cost.send_locked + copy) + data;
+        let wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked)
+            + data
+            + cost.buffer_lines * line;
+        channel.sender = cpu;
         (wait, copy + if t.resumed { cost.send_again } else { cost.send })
     }
 
@@ -136,18 +137,22 @@ impl Sim<'_> {
             // The call for the rest finds it there.
             work += cost.receive_begin + cost.receive_end;
         }
-        let locked = c.stretch(cost.receive_locked);
-        let mut wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked);
+        let received = channel.receive(t.slept);
+        let line = self.hw.near.line(channel.sender, cpu);
+        let data = cost.data(received.bytes, line);
+        let locked = c.stretch(cost.receive_locked) + data;
+        let wait = channel.taken_by(cpu, self.now, &self.hw.near, cost.lines, locked)
+            + data
+            + cost.buffer_lines * line;
         if channel.kind == ChannelKind::Unix {
-            wait += cost.buffer_lines * self.hw.near.line(channel.sender, cpu);
             // A buffer that another core has filled comes from there, however long it has waited.
             let from = self.hw.near.distance(channel.sender, cpu);
             if matches!(from, Distance::Same | Distance::Smt) {
-                work += cost.receive_queued * Ns::from(channel.unread - 1);
+                work += cost.receive_queued * Ns::from(channel.unread);
             }
-            (channel.receiver, channel.woken) = (cpu, TaskId::NONE);
+            channel.woken = TaskId::NONE;
         }
-        let received = channel.receive(t.slept);
+        channel.receiver = cpu;
         if !discard {
             work += messages.copy(received.bytes);
         }
