@@ -319,8 +319,8 @@ fn a_wakeup_elsewhere_pays_for_each_line_that_moves() {
 }
 
 /// Each buffer that a Unix socket passes on moves once, filled to the reader and empty back, also if
-/// one end handles several in a row; what they share moves once for all. So does a line of the
-/// data of each message in a pipe, or its share of one.
+/// one end handles several in a row; what they share moves once for all. In a pipe a line of each
+/// message's data, or its share of one, moves likewise.
 #[test]
 fn every_buffer_moves_to_the_reader_and_back() {
     const FARTHER_NS: u32 = 100;

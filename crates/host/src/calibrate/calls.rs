@@ -2,12 +2,13 @@
 //! which wake a task.
 
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU32;
 
 use reveille_measure::Ns;
 use reveille_workload::ChannelKind;
-use rustix::io::{Errno, read, write};
+use rustix::io::{read, retry_on_intr, write};
 use rustix::net::sockopt;
 use rustix::process::getppid;
 use serde::{Deserialize, Serialize};
@@ -130,25 +131,36 @@ fn in_turns(
     Ok((sends, receipts))
 }
 
-/// Messages that a task sends to itself, `queued` at a time.
-fn simple(kind: ChannelKind, bytes: usize, queued: u32, time: Ns) -> Sides {
+/// A new channel's sending and receiving end. A lost datagram ends a receipt after a second.
+pub(super) fn channel(kind: ChannelKind) -> io::Result<(OwnedFd, OwnedFd)> {
     let (to, from) = connect(kind)?;
     if kind == ChannelKind::Udp {
-        // A lost datagram must not block the run.
         let second = Some(std::time::Duration::from_secs(1));
         sockopt::set_socket_timeout(&from, sockopt::Timeout::Recv, second)?;
     }
-    let message = vec![0; bytes];
-    let mut buffer = message.clone();
-    in_turns(time, queued, || whole(write(&to, &message)), || whole(read(&from, &mut buffer[..])))
+    Ok((to, from))
 }
 
-/// None of these messages arrives in parts.
-pub(super) fn whole(bytes: Result<usize, Errno>) -> io::Result<()> {
-    match bytes? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
-    }
+/// Messages that a task sends to itself, `queued` at a time.
+fn simple(kind: ChannelKind, bytes: usize, queued: u32, time: Ns) -> Sides {
+    let (to, from) = channel(kind)?;
+    let message = vec![0; bytes];
+    let mut buffer = message.clone();
+    in_turns(time, queued, || send(&to, &message), || receive(&from, &mut buffer))
+}
+
+/// Sends a message; less of it is an error, as no message here exceeds what a channel takes at once.
+pub(super) fn send(to: &OwnedFd, message: &[u8]) -> io::Result<()> {
+    whole(retry_on_intr(|| write(to, message))?, message.len())
+}
+
+/// Receives a message of the buffer's length.
+pub(super) fn receive(from: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {
+    whole(retry_on_intr(|| read(from, &mut *buffer))?, buffer.len())
+}
+
+fn whole(moved: usize, bytes: usize) -> io::Result<()> {
+    if moved == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Alternates between pairs of sockets with [`DEEP`] messages queued in each. Returns no samples if
@@ -188,9 +200,9 @@ fn tcp(time: Ns) -> Sides {
     for turn in 0u64.. {
         let before = usage::switches();
         let start = clock::now();
-        whole(write(&here, &[0]))?;
+        send(&here, &[0])?;
         let sent = clock::now();
-        whole(read(&there, &mut buffer))?;
+        receive(&there, &mut buffer)?;
         let received = clock::now();
         std::mem::swap(&mut here, &mut there);
         if turn >= 100 {

@@ -138,12 +138,14 @@ impl Constants {
             false => STRETCH,
         };
         let most = if default.unit == "ratio" { 1.0 } else { f64::MAX };
+        // All of a message's transfers may overlap.
+        let low = if default.unit == "count" { 0.0 } else { default.low };
         // Ranges refer to the reference's speed.
         let fastest = match (default.unit, self.machine.constant("speed")) {
             ("ns", Some(speed)) => speed.high.max(1.0),
             _ => 1.0,
         };
-        (default.low / (STRETCH * fastest), (default.high * up).min(most))
+        (low / (STRETCH * fastest), (default.high * up).min(most))
     }
 }
 

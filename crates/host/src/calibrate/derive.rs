@@ -176,19 +176,21 @@ fn lines(found: &mut Constants, figures: &Figures<'_>, place: &str) {
     let keys = ["pipe_lines", "unix_lines", "udp_lines", "tcp_lines"];
     for (kind, key) in pass::KINDS.into_iter().zip(keys) {
         let (name, _) = pass::name(kind);
-        let line_name = format!("line_{place}");
-        let [apart, alone] = [place, "same"].map(|at| figures.get(&format!("{name}_pass_{at}")));
-        let [Some(apart), Some(alone), Some(line)] = [apart, alone, figures.get(&line_name)] else {
-            found.warn(key, format_args!("no {name}_pass_{place}"));
+        let (apart, alone, line) =
+            (format!("{name}_pass_{place}"), format!("{name}_pass_same"), format!("line_{place}"));
+        let [Some(whole), Some(calls), Some(each)] =
+            [&apart, &alone, &line].map(|of| figures.get(of))
+        else {
+            found.warn(key, format_args!("not all of {apart}, {alone} and {line}"));
             continue;
         };
         // Half a round trip has two ends, each with the channel's lock, and the line that tells.
-        let each = ((apart - alone) * (1.0 / line.mid) - Value::exact(3.0)) * 0.5;
+        let lines = ((whole - calls).over(each) - Value::exact(3.0)) * 0.5;
         let how = format!(
-            "half of ({name}_pass_{place} - {name}_pass_same) / {line_name} less three lines: one \
-             at each end for the lock, one that tells the receiver"
+            "half of ({apart} - {alone}) / {line} less three lines: one at each end for the lock, \
+             one that tells the receiver"
         );
-        found.measured(key, each, &how);
+        found.measured(key, lines, &how);
     }
 }
 

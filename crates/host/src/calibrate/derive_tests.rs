@@ -232,7 +232,10 @@ fn a_fast_host_is_no_nonsense() {
     let at = figures.iter().position(|m| m.name == "unix_recv").unwrap();
     figures[at] = figure("unix_recv", SYSCALL + 180.0);
     figures.retain(|m| !m.name.starts_with("unix_deep"));
+    let at = figures.iter().position(|m| m.name == "pipe_pass_llc").unwrap();
+    figures[at] = figure("pipe_pass_llc", 200.0 + 3.4 * LINE);
     let found = derive(base(), &host("6.18.4"), &PAIRS, &figures).machine.cost;
+    assert_eq!(found.pipe_lines, 0, "all transfers but the lock's overlap");
     assert_eq!(found.unix_recv_ns, 180 - (7.5 * f64::from(found.unix_queued_ns)) as u32);
 }
 

@@ -204,7 +204,7 @@ fn idle_pair(pairs: &[(Distance, Cpus)]) -> Option<(Distance, Cpus)> {
     pairs.iter().find(|(d, _)| *d > Distance::Smt).or(pairs.get(1)).copied()
 }
 
-/// Where a message's lines take longest, beside what its calls vary by.
+/// The farthest pair: there the lines stand out most from the calls' own variation.
 fn farthest(pairs: &[(Distance, Cpus)]) -> Option<(Distance, Cpus)> {
     pairs.last().filter(|(d, _)| *d > Distance::Smt).copied()
 }
@@ -293,6 +293,12 @@ mod tests {
         };
         assert_eq!(["smt", "llc", "socket", "remote"].map(lines), [3, 3, 0, 3]);
         assert!(plan.iter().map(|p| p.time_ns).sum::<Ns>() <= 3_000_000_000);
+        let passes = |place: &str| {
+            let is = |p: &&Probe| p.place == place && matches!(p.what, What::Pass(..));
+            plan.iter().filter(is).count()
+        };
+        // Of each kind on one CPU and at the farthest distance.
+        assert_eq!(["same", "smt", "llc", "remote"].map(passes), [12, 0, 0, 12]);
         let idle = plan.iter().filter(|p| matches!(p.what, What::Wake(_, Meanwhile::Idle, _)));
         assert_eq!(idle.count(), 3 * GAPS_NS.len());
     }
@@ -351,6 +357,15 @@ mod tests {
             // At least the line that tells the receiver.
             assert!(apart.median > alone.median + line.median, "{apart:?} {alone:?} {line:?}");
         }
+    }
+
+    #[test]
+    fn a_message_to_a_cpu_that_there_is_not_names_it() {
+        let home = allowed_cpus().unwrap()[0];
+        let what = What::Pass(ChannelKind::Pipe, (home, 9_999));
+        let probe = Probe { what, home, place: "llc".to_owned(), time_ns: 40_000_000 };
+        let error = probe.run().unwrap_err();
+        assert!(error.to_string().contains("CPU 9999"), "{error}");
     }
 
     #[test]

@@ -65,7 +65,8 @@ fn no_partner(error: io::Error) -> HostError {
     HostError::system("start a partner to wake", error, "free memory or processes (ulimit -u)")
 }
 
-/// Times round trips, made by `trip` with `sleeps` of this thread's each, in batches and one by one.
+/// Times round trips, made by `trip`, in batches and one by one. `sleeps`: how often this thread
+/// blocks in one `trip`.
 pub(super) fn time_trips(
     time: Ns,
     sleeps: u32,

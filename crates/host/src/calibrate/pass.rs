@@ -2,24 +2,20 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use reveille_machine::CpuId;
 use reveille_measure::Ns;
 use reveille_workload::ChannelKind;
-use rustix::io::{read, write};
 
-use super::calls::whole;
+use super::calls::{channel, receive, send};
 use super::pairs::{PATIENCE_NS, time_trips};
 use super::samples::{Samples, Sketch};
 use super::{Cpus, pin};
 use crate::error::HostError;
-use crate::sys::channel::connect;
 use crate::sys::clock;
 use crate::sys::shared::OwnLine;
-
-/// Value of the turn that ends the exchange.
-const OVER: u64 = u64::MAX;
 
 pub(super) const KINDS: [ChannelKind; 4] =
     [ChannelKind::Pipe, ChannelKind::Unix, ChannelKind::Udp, ChannelKind::Tcp];
@@ -43,21 +39,21 @@ struct End {
 
 impl End {
     fn send(&self) -> io::Result<()> {
-        whole(write(&self.to, &self.buffer))
+        send(&self.to, &self.buffer)
     }
 
     fn receive(&mut self) -> io::Result<()> {
-        whole(read(&self.from, &mut self.buffer[..]))
+        receive(&self.from, &mut self.buffer)
     }
 }
 
 /// Both ends. TCP answers on the connection that asked, as programs do, and as its acknowledgements
 /// ride on answers; the others have a channel each way.
 fn ends(kind: ChannelKind) -> io::Result<(End, End)> {
-    let (there, there_from) = connect(kind)?;
+    let (there, there_from) = channel(kind)?;
     let (back, back_from) = match kind {
         ChannelKind::Tcp => (there_from.try_clone()?, there.try_clone()?),
-        _ => connect(kind)?,
+        _ => channel(kind)?,
     };
     let buffer = vec![0; name(kind).1];
     let here = End { to: there, from: back_from, buffer: buffer.clone() };
@@ -73,22 +69,56 @@ pub(crate) fn pass(
     time: Ns,
 ) -> Result<Vec<Sketch>, HostError> {
     let (name, _) = name(kind);
-    let help = "is the loopback interface up, and are there free file descriptors?";
-    let failed = |error| HostError::system(format!("pass a message by {name}"), error, help);
+    let help = format!(
+        "is the loopback interface up, are there free file descriptors, and does CPU {there} have \
+         time for a task?"
+    );
+    let failed = |error| HostError::system(format!("pass a message by {name}"), error, &help);
     let (mut asker, mut answerer) = ends(kind).map_err(failed)?;
     pin(here)?;
-    let trips = match here == there {
+    let samples = match here == there {
         true => time_trips(time, 0, || {
             asker.send()?;
             answerer.receive()?;
             answerer.send()?;
             asker.receive()
-        }),
-        false => over_two_cpus(asker, answerer, there, time),
+        })
+        .map_err(failed)?,
+        false => over_two_cpus(asker, answerer, there, time, &failed)?,
     };
     let by = if here == there { "one task" } else { "two tasks, neither of which sleeps" };
     let about = format!("send and receipt of a message by {name}, by {by}");
-    Ok(vec![trips.map_err(failed)?.0.sketch(&format!("{name}_pass_{place}"), &about)])
+    Ok(vec![samples.0.sketch(&format!("{name}_pass_{place}"), &about)])
+}
+
+/// Whose turn it is: even for the one that asks, odd for the one that answers.
+#[derive(Default)]
+struct Turns {
+    turn: OwnLine<AtomicU64>,
+    over: OwnLine<AtomicBool>,
+}
+
+impl Turns {
+    /// Watches the line until `mine` comes. Returns false if the exchange is over.
+    fn wait(&self, mine: u64) -> io::Result<bool> {
+        let mut since = None;
+        for looks in 1u64.. {
+            if self.turn.load(Ordering::Acquire) == mine {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+            if looks.is_multiple_of(1 << 10) && self.over.load(Ordering::Acquire) {
+                return Ok(false);
+            }
+            if looks.is_multiple_of(1 << 20) {
+                let now = clock::now();
+                if now > *since.get_or_insert(now) + PATIENCE_NS {
+                    break;
+                }
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
 }
 
 fn over_two_cpus(
@@ -96,52 +126,44 @@ fn over_two_cpus(
     mut answerer: End,
     there: CpuId,
     time: Ns,
-) -> io::Result<(Samples, Samples)> {
-    let turn = OwnLine(AtomicU64::new(0));
-    let turn = &turn;
-    std::thread::scope(|scope| {
+    failed: &(dyn Fn(io::Error) -> HostError + Sync),
+) -> Result<(Samples, Samples), HostError> {
+    let turns = Turns::default();
+    let trouble = OnceLock::new();
+    let trips = std::thread::scope(|scope| {
+        let (turns, trouble) = (&turns, &trouble);
         scope.spawn(move || {
             let mut mine = 1;
             let mut answer = || {
-                wait(turn, mine)?;
-                answerer.receive()?;
-                answerer.send()?;
-                turn.store(mine + 1, Ordering::Release);
-                mine += 2;
-                io::Result::Ok(())
+                while turns.wait(mine)? {
+                    answerer.receive()?;
+                    answerer.send()?;
+                    turns.turn.store(mine + 1, Ordering::Release);
+                    mine += 2;
+                }
+                Ok(())
             };
-            let pinned = pin(there).is_ok();
-            while pinned && answer().is_ok() {}
-            turn.store(OVER, Ordering::Release);
+            if let Err(error) = pin(there).and_then(|()| answer().map_err(failed)) {
+                let _ = trouble.set(error);
+            }
+            turns.over.store(true, Ordering::Release);
         });
         let mut mine = 0;
         let trips = time_trips(time, 0, || {
             asker.send()?;
-            turn.store(mine + 1, Ordering::Release);
+            turns.turn.store(mine + 1, Ordering::Release);
             mine += 2;
-            wait(turn, mine)?;
-            asker.receive()
-        });
-        turn.store(OVER, Ordering::Release);
-        trips
-    })
-}
-
-/// Watches the line until its owner's turn comes, or the partner gives up or does not run.
-fn wait(turn: &AtomicU64, mine: u64) -> io::Result<()> {
-    let mut since = None;
-    for looks in 1u64.. {
-        match turn.load(Ordering::Acquire) {
-            now if now == mine => return Ok(()),
-            OVER => break,
-            _ => std::hint::spin_loop(),
-        }
-        if looks.is_multiple_of(1 << 20) {
-            let now = clock::now();
-            if now > *since.get_or_insert(now) + PATIENCE_NS {
-                break;
+            match turns.wait(mine)? {
+                true => asker.receive(),
+                false => Err(io::ErrorKind::BrokenPipe.into()),
             }
-        }
+        });
+        turns.over.store(true, Ordering::Release);
+        trips
+    });
+    // The partner's trouble is the cause of this one's.
+    match trouble.into_inner() {
+        Some(error) => Err(error),
+        None => trips.map_err(failed),
     }
-    Err(io::ErrorKind::TimedOut.into())
 }

@@ -51,6 +51,20 @@ impl From<&Measurement> for Value {
     }
 }
 
+impl Value {
+    /// Divided by a positive value.
+    pub fn over(self, other: Value) -> Value {
+        let share =
+            |own: f64, others: f64| (own / other.mid).hypot(self.mid * others / other.mid.powi(2));
+        Value {
+            mid: self.mid / other.mid,
+            below: share(self.below, other.above),
+            above: share(self.above, other.below),
+            samples: self.samples.min(other.samples),
+        }
+    }
+}
+
 // Independent spreads add in quadrature; a sum is as reliable as its smallest sample.
 impl Add for Value {
     type Output = Value;
@@ -115,6 +129,16 @@ mod tests {
         assert_eq!((difference.below, difference.above, difference.mid), (5.0, 50.0, 90.0));
         assert_eq!((a - Value::exact(1.0)).samples, 50);
         assert_eq!(((b - a).or_zero().mid, (b - a).or_zero().low()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_quotient_spreads_by_both() {
+        let a = Value { mid: 100.0, below: 6.0, above: 8.0, samples: 50 };
+        let b = Value { mid: 10.0, below: 0.6, above: 0.8, samples: 70 };
+        let quotient = a.over(b);
+        // 6% and 8% downwards, 8% and 6% upwards.
+        assert!((quotient.below - 1.0).abs() < 1e-9 && (quotient.above - 1.0).abs() < 1e-9);
+        assert_eq!((quotient.mid, quotient.samples), (10.0, 50));
     }
 
     #[test]

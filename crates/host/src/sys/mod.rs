@@ -1,4 +1,4 @@
-//! Direct system calls. All `unsafe` code and FFI of this crate is in this directory, one reason
+//! Direct system calls, and the channels of programs and probes. All `unsafe` code and FFI of this crate is in this directory, one reason
 //! per file.
 
 pub mod channel;

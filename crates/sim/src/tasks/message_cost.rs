@@ -24,21 +24,20 @@ pub(crate) struct MessageCost {
     pub(crate) lines: Ns,
     /// Lines of the message's buffer, which is filled at one end and freed at the other.
     pub(crate) buffer_lines: Ns,
-    /// Bytes of a message's data, after the first, that have to come from the other end's CPU before
-    /// a copy goes on.
+    /// Bytes of a message's data, besides the first, that a copy waits for.
     data_bytes: u32,
 }
 
 impl MessageCost {
-    /// What data of a message of `bytes` takes that comes from `line` ns away.
+    /// Time to fetch a message's data from `line` ns away: at most one line.
     #[inline]
     pub(crate) fn data(&self, bytes: u32, line: Ns) -> Ns {
         line * Ns::from(bytes.saturating_sub(1).min(self.data_bytes)) / Ns::from(LINE_BYTES)
     }
 }
 
-/// Of a message by pipe one line, or its share of one: `pipe_lines` has the first byte, and the processor
-/// fetches the next lines ahead.
+/// Bytes of a cache line. A pipe's copy waits for one line, or the message's share of one without the first
+/// byte, which `pipe_lines` has; docs/model.md says what longer messages lack.
 const LINE_BYTES: u32 = 64;
 
 /// Lines of a Unix socket that move under its lock: the receive queue, and the account of memory that
