@@ -86,7 +86,7 @@ pub(crate) fn pass(
         .map_err(failed)?,
         false => over_two_cpus(asker, answerer, there, time, &failed)?,
     };
-    let by = if here == there { "one task" } else { "two tasks, neither of which sleeps" };
+    let by = if here == there { "one task" } else { "two tasks that do not sleep" };
     let about = format!("send and receipt of a message by {name}, by {by}");
     Ok(vec![samples.0.sketch(&format!("{name}_pass_{place}"), &about)])
 }

@@ -1,5 +1,5 @@
-//! Direct system calls, and the channels of programs and probes. All `unsafe` code and FFI of this crate is in this directory, one reason
-//! per file.
+//! Direct system calls, and the channels of programs and probes. All `unsafe` code and FFI of this
+//! crate is in this directory, one reason per file.
 
 pub mod channel;
 pub mod class;
