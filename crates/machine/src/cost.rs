@@ -182,6 +182,7 @@ cost_model! {
     ipi_remote_ns: Time, "Extra flight time of an inter-processor interrupt to another socket.";
     irq_ns: Time, "Entry to and exit from an interrupt handler.";
     tick_ns: Time, "One scheduler tick on a busy CPU, balancing excluded.";
+    background_wakes: Count, "Wakeups a second, by interrupts on all CPUs together, of kernel threads and daemons that may run on several CPUs: each counts as made by the task that is interrupted.";
     timer_slack_ns: Time, "How late a task's own timer may fire so that timers can be batched.";
     balance_base_ns: Time, "One load-balancing pass over one domain, without its per-CPU part.";
     balance_cpu_ns: Time, "Load balancing: reading the runqueue of one CPU.";

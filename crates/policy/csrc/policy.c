@@ -57,6 +57,11 @@ bool reveille_ttwu_queue(struct world *w, const struct policy_tunables *t, u32 t
 	return policy_ttwu_queue(w, t, this_cpu, cpu, on_cpu);
 }
 
+void reveille_record_wakee(struct policy_task *waker, u32 wakee, u64 now_j, u32 hz)
+{
+	policy_record_wakee(waker, wakee, now_j, hz);
+}
+
 void reveille_task_slept(struct policy_task *p)
 {
 	policy_task_slept(p);

@@ -24,6 +24,7 @@ unsafe extern "C" {
         cpu: CpuId,
         on_cpu: bool,
     ) -> bool;
+    fn reveille_record_wakee(waker: *mut Task, wakee: TaskId, now_j: u64, hz: u32);
     fn reveille_task_slept(p: *mut Task);
     fn reveille_idle_ended(
         s: *mut ScanState,
@@ -95,6 +96,12 @@ impl ScanState {
 }
 
 impl Task {
+    /// The task counts as the waker of `wakee`, outside of a decision.
+    pub fn record_wakee(&mut self, wakee: TaskId, now_j: u64, hz: u32) {
+        // SAFETY: reads and writes the one task behind an exclusive reference.
+        unsafe { reveille_record_wakee(self, wakee, now_j, hz) }
+    }
+
     /// The task sleeps: ends a section of its average duration.
     #[inline]
     pub fn slept(&mut self) {

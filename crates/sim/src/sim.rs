@@ -14,6 +14,7 @@ use crate::measured::Measured;
 use crate::rq::groups::Bandwidth;
 use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
+use crate::sched::background::Background;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
 use crate::sched::gathering::Gathering;
@@ -48,6 +49,7 @@ pub(crate) struct Sim<'a> {
     /// The policy file that decides in place of the kernel's selection, if one does.
     pub(crate) file: Option<Box<ByFile>>,
     pub(crate) chance: Chance,
+    pub(crate) background: Background,
     pub(crate) measured: Measured,
 }
 

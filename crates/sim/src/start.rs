@@ -18,6 +18,7 @@ use crate::rq::pelt::{Decay, WINDOW_NS};
 use crate::rq::runqueue::RunQueue;
 use crate::rq::shared::SharedQueues;
 use crate::rules::Rules;
+use crate::sched::background::Background;
 use crate::sched::balancer::Balancer;
 use crate::sched::by_file::ByFile;
 use crate::sched::gathering::Gathering;
@@ -70,6 +71,13 @@ impl<'a> Sim<'a> {
             file: ByFile::new(policy),
             unseen: Vec::new(),
             chance: Chance::new(spec.seed, machine.cost.noise),
+            background: Background::new(
+                spec.seed,
+                machine.cost.background_wakes,
+                rules.tick_ns,
+                n_cpus,
+                program.tasks.len(),
+            ),
             measured: Measured::new(program),
             world,
             rules,
@@ -151,18 +159,21 @@ impl Sim<'_> {
             self.tasks.push(Task::new(task, self.work.code.begin(task.role), FORKER));
             self.fork(id, FORKER, 1 + number as Ns * interval);
         }
-        self.set_flip_decay(spec);
+        self.set_flips(spec);
         self.agenda.replan_timers();
         self.start_bandwidth();
     }
 
-    fn set_flip_decay(&mut self, spec: &RunSpec) {
-        // A ping-pong pair has settled long before anyone measures: half-way through
-        // warm-up every task's second is over, and one flip is forgotten.
+    /// A ping-pong pair has settled long before anyone measures: half-way through warm-up every task's
+    /// second is over, and the flip of its first wakeup is forgotten. Interrupts have left others.
+    fn set_flips(&mut self, spec: &RunSpec) {
         let jiffy = FIRST_JIFFY + spec.warmup_ns / 2 / self.rules.tick_ns;
         for task in self.tasks.ids() {
-            self.world.task_mut(task).wakee_flip_decay_j =
-                jiffy - u64::from(self.rules.tunables.hz);
+            let memory = self.world.task_mut(task);
+            memory.wakee_flip_decay_j = jiffy - u64::from(self.rules.tunables.hz);
+            // With the first wakeup's one more, of which one is left there. That it may be more than one
+            // matters to wake_wide() alone, and is left out.
+            memory.wakee_flips = if self.background.has_hit() { 2 } else { 0 };
         }
     }
 }

@@ -94,6 +94,7 @@ impl<'a> Sim<'a> {
             file: None,
             unseen: self.unseen.clone(),
             chance: self.chance.clone(),
+            background: self.background.clone(),
             measured: self.measured.clone(),
         }
     }

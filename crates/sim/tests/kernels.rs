@@ -5,6 +5,7 @@ mod common;
 
 use common::{
     MS, assert_near, baseline, catalogue, exact, kernel, machine, program, run, run_seed,
+    with_costs,
 };
 use reveille_machine::Machine;
 use reveille_measure::{Counters, RunResult};
@@ -185,6 +186,27 @@ fn a_filtered_search_looks_at_fewer_cpus() {
     let [plain, filtered] = ["", "+SIS_FILTER"].map(|edits| under(&machine, &work, "v6.2", edits));
     let looked = (per_search(&plain), per_search(&filtered));
     assert!(looked.1 < 0.75 * looked.0, "{looked:?}");
+}
+
+/// An interrupt that wakes a kernel thread ends for seconds what SIS_CURRENT asks of a pair, whether it
+/// came before the run or comes during it; without the feature it changes nothing.
+#[test]
+fn interrupts_part_pairs_that_share_a_cpu() {
+    let shared = |cores, pairs_of_them, wakes, edits, (warm, time)| {
+        let machine = exact(machine("cfl-1s8c", 1, 1, cores, 2));
+        let machine = with_costs(machine, |cost| cost.background_wakes = wakes);
+        let work = pairs(pairs_of_them, 5);
+        let counters = run(&machine, &work, &kernel("v6.4", edits), warm * MS, time * MS).counters;
+        let (here, elsewhere) = (counters.wakeups_same_cpu, counters.wakeups_same_llc);
+        here as f64 / (here + elsewhere + counters.wakeups_sibling) as f64
+    };
+    let of_a_short_run = |wakes, edits| shared(8, 8, wakes, edits, (100, 20));
+    let [never, rare, often] = [0, 4, 150].map(|wakes| of_a_short_run(wakes, "+SIS_CURRENT"));
+    assert!(never == 1.0 && (0.2..0.9).contains(&rare) && often < 0.1, "{never} {rare} {often}");
+    assert_eq!(of_a_short_run(0, ""), of_a_short_run(150, ""));
+    // What was before the start is forgotten after five seconds; 0.25 a second come to each CPU while it is busy.
+    let later = shared(8, 8, 4, "+SIS_CURRENT", (5_000, 2_000));
+    assert!((0.3..0.9).contains(&later), "{later}");
 }
 
 /// A short run sees the utilisation of a long one: where no CPU is idle, SIS_UTIL searches nothing.

@@ -201,6 +201,9 @@ impl Sim<'_> {
             self.advance_cpu(cpu);
             self.end_slice(cpu);
         }
+        if self.background.at_tick(pace) {
+            self.wake_in_background(cpu);
+        }
         let line = self.group_load_moved(cpu, cpu, self.now);
         self.publish_load(cpu);
         let gathering = self.tick_gathering(cpu);
@@ -232,6 +235,14 @@ impl Sim<'_> {
         }
         if !c.rq.is_empty() {
             self.leave_idle(cpu, self.now);
+        }
+    }
+
+    /// The tick wakes a kernel thread, and the current task counts as its waker.
+    fn wake_in_background(&mut self, cpu: CpuId) {
+        if let Some(curr) = self.world.curr(cpu).some() {
+            let (now_j, hz) = (self.jiffies(), self.rules.tunables.hz);
+            self.world.task_mut(curr).record_wakee(TaskId::NONE, now_j, hz);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The scheduler's steps: wakeup, switch, fork, balancing, throttling.
 
+pub(crate) mod background;
 pub(crate) mod balance;
 pub(crate) mod balance_pass;
 pub(crate) mod balancer;

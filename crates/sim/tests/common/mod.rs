@@ -17,11 +17,12 @@ pub fn machine(preset: &str, sockets: u32, llcs: u32, cores: u32, threads: u32) 
     Machine { topology, ..reveille_machine::load(preset).expect("a preset") }
 }
 
-/// The machine, but equal work always takes equal time. The plausible range of
+/// The machine, but equal work always takes equal time, and nothing else wakes. The plausible range of
 /// `noise` excludes that, so the plain number is set.
 pub fn exact(machine: Machine) -> Machine {
     with_costs(machine, |cost| {
         (cost.noise, cost.speed, cost.all_core_clock) = (0.0, 1.0, 1.0);
+        cost.background_wakes = 0;
     })
 }
 
