@@ -86,6 +86,10 @@ fn presets_have_the_shape_of_their_mails() {
         ("skx-2s18c", "2 sockets x 18 cores x 2 threads = 72 CPUs, 2 LLCs of 36 CPUs"),
         ("zen2-1s12c", "1 socket x 12 cores x 2 threads = 24 CPUs, 4 LLCs of 6 CPUs"),
         ("ivb-2s10c", "2 sockets x 10 cores x 2 threads = 40 CPUs, 2 LLCs of 20 CPUs"),
+        ("ivb-2s12c", "2 sockets x 12 cores x 2 threads = 48 CPUs, 2 LLCs of 24 CPUs"),
+        ("kbl-1s4c", "1 socket x 4 cores x 2 threads = 8 CPUs, 1 LLC of 8 CPUs"),
+        ("cfl-1s6c", "1 socket x 6 cores x 2 threads = 12 CPUs, 1 LLC of 12 CPUs"),
+        ("cml-1s10c", "1 socket x 10 cores x 2 threads = 20 CPUs, 1 LLC of 20 CPUs"),
         ("hsw-1s4c", "1 socket x 4 cores x 2 threads = 8 CPUs, 1 LLC of 8 CPUs"),
     ];
     assert_eq!(shapes.len(), preset_names().len());
