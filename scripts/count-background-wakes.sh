@@ -21,7 +21,6 @@ cp "$(command -v bash)" "$work/computing"
 
 echo 8192 >"$instance/buffer_size_kb"
 echo 'comm != "computing"' >"$instance/events/sched/sched_waking/filter"
-cpus=$(nproc)
 taskset -pc $$ | sed 's/.*: //' | tr , '\n' | while IFS=- read -r first last; do
     seq "$first" "${last:-$first}"
 done >"$work/cpus"
@@ -29,7 +28,7 @@ while read -r cpu; do
     taskset -c "$cpu" "$work/computing" -c 'while :; do :; done' &
 done <"$work/cpus"
 sleep 1
-[ "$(jobs -pr | wc -l)" -eq "$cpus" ] || { echo "not every CPU computes" >&2; exit 1; }
+[ "$(jobs -pr | wc -l)" -eq "$(wc -l <"$work/cpus")" ] || { echo "not every CPU computes" >&2; exit 1; }
 echo 1 >"$instance/events/sched/sched_waking/enable"
 sleep "$seconds"
 echo 0 >"$instance/events/sched/sched_waking/enable"

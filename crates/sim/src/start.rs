@@ -171,8 +171,8 @@ impl Sim<'_> {
         for task in self.tasks.ids() {
             let memory = self.world.task_mut(task);
             memory.wakee_flip_decay_j = jiffy - u64::from(self.rules.tunables.hz);
-            // With the first wakeup's one more, of which one is left there. That it may be more than one
-            // matters to wake_wide() alone, and is left out.
+            // Two, and one for the task's first wakeup, are halved to one there. A higher count would
+            // matter to wake_wide() alone, and is left out.
             memory.wakee_flips = if self.background.has_hit() { 2 } else { 0 };
         }
     }

@@ -29,7 +29,7 @@ impl Background {
 
     /// Does this tick of a busy CPU wake one, where ticks come `pace` times as often as they should?
     pub(crate) fn at_tick(&mut self, pace: u64) -> bool {
-        self.at_tick > 0.0 && self.random.uniform() * pace as f64 <= self.at_tick
+        self.random.uniform() * pace as f64 <= self.at_tick
     }
 
     /// Has a task that has long been waking one partner any `wakee_flips`, at any moment of a second?

@@ -17,8 +17,8 @@ pub fn machine(preset: &str, sockets: u32, llcs: u32, cores: u32, threads: u32) 
     Machine { topology, ..reveille_machine::load(preset).expect("a preset") }
 }
 
-/// The machine, but equal work always takes equal time, and nothing else wakes. The plausible range of
-/// `noise` excludes that, so the plain number is set.
+/// The machine, but equal work always takes equal time, and interrupts wake nothing. The plausible ranges
+/// exclude that, so the plain numbers are set.
 pub fn exact(machine: Machine) -> Machine {
     with_costs(machine, |cost| {
         (cost.noise, cost.speed, cost.all_core_clock) = (0.0, 1.0, 1.0);
