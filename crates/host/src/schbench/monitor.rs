@@ -34,8 +34,9 @@ impl Schbench {
         self.say_split();
         let mut crew = Crew::start(self, workers, places)?;
         let watched = watch(&crew);
+        let end = clock::now();
         crew.stop()?;
-        Ok(watched.outcome(&crew))
+        Ok(watched.outcome(&crew, end))
     }
 
     fn say_split(&self) {
@@ -54,8 +55,7 @@ impl Schbench {
 
 /// What is known at the end besides the workers' histograms.
 struct Watched {
-    measured_ns: Ns,
-    loops: u64,
+    since: Ns,
     skipped: u64,
     rps: Counts,
     delays_ns: [Ns; 2],
@@ -63,8 +63,9 @@ struct Watched {
 }
 
 impl Watched {
-    /// With what the workers have recorded until they stopped.
-    fn outcome(self, crew: &Crew) -> Outcome {
+    /// With what the workers have recorded until they were told to stop, at `end`. Requests
+    /// and latencies are counted together, so they agree even if the main thread was preempted.
+    fn outcome(self, crew: &Crew, end: Ns) -> Outcome {
         let job = &crew.shared.job;
         let percents = job.era.percents();
         let sum = |recorder: fn(&Worker) -> &Recorder| crew.sum(recorder).summary(percents);
@@ -72,13 +73,13 @@ impl Watched {
         let open = job.rps_at_start().is_some();
         Outcome {
             worker_threads: job.worker_threads.expect("known since the start"),
-            measured_ns: self.measured_ns,
+            measured_ns: end - self.since,
             wakeup: sum(|w| &w.wakeup),
             request: current.then(|| sum(|w| &w.request)),
             rps: current.then(|| self.rps.summary(percents)),
             open_loop: open.then(|| sum(|w| &w.open_loop)),
             over: crew.of_now().map(|w| w.over()).sum(),
-            loops: self.loops,
+            loops: crew.of_now().map(|w| w.loops_recorded()).sum(),
             skipped: self.skipped,
             rps_goal: crew.shared.goal.get(),
             message_delay_ns: self.delays_ns[0],
@@ -136,7 +137,6 @@ fn watch(crew: &Crew) -> Watched {
     let mut watch = Watch {
         crew,
         since: start,
-        loops_before: 0,
         skipped_before: 0,
         last_round: start,
         last_loops: 0,
@@ -151,7 +151,7 @@ fn watch(crew: &Crew) -> Watched {
         let done = round == job.runtime_s;
         if round == job.warmup_s {
             say("warmup done, zeroing stats\n");
-            watch.forget(now);
+            watch.forget();
             zeroed = round;
         } else {
             let rps = watch.round(now);
@@ -161,12 +161,12 @@ fn watch(crew: &Crew) -> Watched {
             }
         }
         if done {
-            return watch.end(now);
+            return watch.end();
         }
         // Not in the last round: the end reports what was measured since the last time.
         if job.zero_s.is_some_and(|s| s > 0 && round - zeroed >= s) {
             zeroed = round;
-            watch.forget(now);
+            watch.forget();
         }
         watch.turn_rate();
     }
@@ -177,7 +177,6 @@ struct Watch<'a> {
     crew: &'a Crew,
     /// What is measured belongs to the time since then.
     since: Ns,
-    loops_before: u64,
     skipped_before: u64,
     last_round: Ns,
     last_loops: u64,
@@ -198,13 +197,12 @@ impl Watch<'_> {
         rps
     }
 
-    fn forget(&mut self, now: Ns) {
+    fn forget(&mut self) {
         self.crew.shared.control.forget();
+        self.since = clock::now();
         self.rps = Counts::default();
-        self.since = now;
-        self.loops_before = self.crew.loops();
         self.skipped_before = self.crew.skipped();
-        (self.last_round, self.last_loops) = (now, self.loops_before);
+        (self.last_round, self.last_loops) = (self.since, self.crew.loops());
     }
 
     fn report(&self, elapsed_s: u32, rps: f64) {
@@ -232,10 +230,9 @@ impl Watch<'_> {
         }
     }
 
-    fn end(self, now: Ns) -> Watched {
+    fn end(self) -> Watched {
         Watched {
-            measured_ns: now - self.since,
-            loops: self.crew.loops() - self.loops_before,
+            since: self.since,
             skipped: self.crew.skipped() - self.skipped_before,
             rps: self.rps,
             delays_ns: self.crew.delays_ns(),

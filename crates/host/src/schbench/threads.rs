@@ -73,8 +73,10 @@ struct Exchange {
 #[derive(Debug)]
 pub(super) struct Worker {
     exchange: OwnLine<Exchange>,
-    /// Requests done, and the last order that was followed. Written by the worker alone.
+    /// Requests done, how many of them an order to forget took away, and the last order that
+    /// was followed. Written by the worker alone.
     loops: OwnLine<AtomicU64>,
+    forgotten: AtomicU64,
     epoch: AtomicU32,
     over: AtomicU64,
     counts_over: bool,
@@ -97,6 +99,7 @@ impl Worker {
         Worker {
             exchange: OwnLine::default(),
             loops: OwnLine::default(),
+            forgotten: AtomicU64::new(0),
             epoch: AtomicU32::new(0),
             over: AtomicU64::new(0),
             counts_over: job.era == Era::First,
@@ -126,6 +129,7 @@ impl Worker {
             recorder.clear();
         }
         self.over.store(0, Ordering::Relaxed);
+        self.forgotten.store(self.loops(), Ordering::Relaxed);
         self.epoch.store(word, Ordering::Release);
         *seen = word;
         true
@@ -154,6 +158,11 @@ impl Worker {
     /// Requests done since the start.
     pub fn loops(&self) -> u64 {
         self.loops.load(Ordering::Relaxed)
+    }
+
+    /// Requests done since the last order to forget.
+    pub fn loops_recorded(&self) -> u64 {
+        self.loops() - self.forgotten.load(Ordering::Relaxed)
     }
 
     /// Latencies over 50 ms.
