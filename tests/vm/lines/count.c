@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A plugin of QEMU that counts cache lines which move between two emulated CPUs with caches of
- * unlimited size: reads and writes of a line whose newest version the other CPU has. Counts begin
- * and end where the guest executes the two no-ops of exchange.c; each such window is written to
- * out=FILE as `window` and a line per instruction that moved any: address, count. A write to a line
- * that both CPUs have moves nothing, and is not counted.
+ * A plugin of QEMU that counts cache lines which move to CPUs 0 and 1, of emulated CPUs with caches of
+ * unlimited size: reads and writes of a line whose newest version the other of the two has, and those
+ * whose newest version only further CPUs have. Counts begin and end where the guest executes the two
+ * no-ops of exchange.c; each such window is written to out=FILE as `window` and a line per
+ * instruction that moved any: address, both counts. A write to a line that both CPUs have moves
+ * nothing, and is not counted.
  *
  * QEMU's emulated CPUs must be threads of their own (tcg,thread=multi): otherwise callbacks are told
  * the CPU for which an instruction was translated, not the one that executes it. Debian does not
@@ -46,8 +47,10 @@ enum { LINE_SHIFT = 6, PLACES = 1 << 20 };
 /* For each line, the CPUs that have its newest version, as bits. */
 static uint8_t *holders;
 
+enum { PAIR = 3 };
+
 struct place {
-	uint64_t address, moved;
+	uint64_t address, moved, from_further;
 };
 static struct place *places;
 static bool counting;
@@ -71,7 +74,7 @@ static void access_line(unsigned cpu, uint32_t info, uint64_t virtual, void *ins
 	bool store = qemu_plugin_mem_is_store(info);
 	uint64_t line;
 
-	if (!hw || qemu_plugin_hwaddr_is_io(hw) || cpu > 1)
+	if (!hw || qemu_plugin_hwaddr_is_io(hw) || cpu > 7)
 		return;
 	line = qemu_plugin_hwaddr_phys_addr(hw) >> LINE_SHIFT;
 	if (line >= LINES)
@@ -81,8 +84,11 @@ static void access_line(unsigned cpu, uint32_t info, uint64_t virtual, void *ins
 		return;
 	while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
 		;
-	if (counting && *held && !(*held & me))
-		place((uint64_t)(uintptr_t)instruction)->moved++;
+	if (counting && me & PAIR && *held && !(*held & me)) {
+		struct place *at = place((uint64_t)(uintptr_t)instruction);
+
+		(*held & PAIR ? at->moved++ : at->from_further++);
+	}
 	*held = store ? me : *held | me;
 	__atomic_clear(&lock, __ATOMIC_RELEASE);
 }
@@ -100,9 +106,10 @@ static void end(unsigned cpu, void *unused)
 	counting = false;
 	fputs("window\n", out);
 	for (size_t i = 0; i < PLACES; i++)
-		if (places[i].moved)
-			fprintf(out, "%llx %llu\n", (unsigned long long)places[i].address,
-				(unsigned long long)places[i].moved);
+		if (places[i].address)
+			fprintf(out, "%llx %llu %llu\n", (unsigned long long)places[i].address,
+				(unsigned long long)places[i].moved,
+				(unsigned long long)places[i].from_further);
 	fflush(out);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One byte back and forth between two processes: exchange KIND CPU ROUNDS. This process is on CPU 0,
- * the other on CPU. ROUNDS rounds warm both up, then count.c counts as many.
+ * One byte back and forth between two processes: exchange KIND CPU ROUNDS [CPU]. This process is on CPU 0,
+ * the other on CPU. ROUNDS rounds warm both up, then count.c counts as many. With a second CPU, another
+ * pair does the same there and on the next CPU, without an end, and both pairs count their messages
+ * in one place: a line that must be seen to move between them.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -88,8 +91,18 @@ static void connect_ends(const char *kind, struct end ends[2])
 		ends[i] = (struct end){ fds[i], fds[i] };
 }
 
+static long *messages;
+
+/* One instruction, whoever sends. */
+static __attribute__((noinline)) void count_message(void)
+{
+	__atomic_add_fetch(messages, 1, __ATOMIC_RELAXED);
+}
+
 static void send_one(const struct end *end)
 {
+	if (messages)
+		count_message();
 	checked((int)write(end->out, "x", 1), "write");
 }
 
@@ -101,34 +114,71 @@ static void receive_one(const struct end *end)
 		exit(1);
 }
 
+/* Answers each byte, on a CPU. */
+static pid_t start_answering(const struct end *end, int cpu)
+{
+	pid_t process = checked(fork(), "fork");
+
+	if (process != 0)
+		return process;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	on_cpu(cpu);
+	for (;;) {
+		receive_one(end);
+		send_one(end);
+	}
+}
+
+static void ask(const struct end *end)
+{
+	send_one(end);
+	receive_one(end);
+}
+
+static pid_t start_pair(const char *kind, int cpu)
+{
+	pid_t process = checked(fork(), "fork");
+	struct end ends[2];
+
+	if (process != 0)
+		return process;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	on_cpu(cpu);
+	connect_ends(kind, ends);
+	start_answering(&ends[1], cpu + 1);
+	for (;;)
+		ask(&ends[0]);
+}
+
 int main(int argc, char **argv)
 {
 	struct end ends[2];
 	int rounds;
-	pid_t other;
+	pid_t other, second = 0;
 
-	if (argc != 4)
+	if (argc < 4 || argc > 5)
 		return 2;
 	rounds = atoi(argv[3]);
-	connect_ends(argv[1], ends);
-	other = checked(fork(), "fork");
-	if (other == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		on_cpu(atoi(argv[2]));
-		for (;;) {
-			receive_one(&ends[1]);
-			send_one(&ends[1]);
-		}
-	}
 	on_cpu(0);
+	connect_ends(argv[1], ends);
+	if (argc == 5) {
+		messages = mmap(NULL, sizeof(*messages), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (messages == MAP_FAILED)
+			checked(-1, "mmap");
+	}
+	other = start_answering(&ends[1], atoi(argv[2]));
+	if (argc == 5)
+		second = start_pair(argv[1], atoi(argv[4]));
 	for (int i = -rounds; i < rounds; i++) {
 		/* nopl 0x52564c01(%rax) and nopl 0x52564c02(%rax) */
 		if (i == 0)
 			__asm__ volatile(".byte 0x0f, 0x1f, 0x80, 0x01, 'L', 'V', 'R'" ::: "memory");
-		send_one(&ends[0]);
-		receive_one(&ends[0]);
+		ask(&ends[0]);
 	}
 	__asm__ volatile(".byte 0x0f, 0x1f, 0x80, 0x02, 'L', 'V', 'R'" ::: "memory");
 	kill(other, SIGKILL);
+	if (second)
+		kill(second, SIGKILL);
 	return 0;
 }

@@ -1,11 +1,12 @@
 # Lines that a message moves: for each kind of channel a window of counted rounds, between two CPUs
-# and on one, then one by pipe whose wakers enqueue themselves. Needs the plugin of tests/vm/lines: tests/vm/lines.sh boots it so.
+# on one, and between two beside a second pair, then one by pipe whose wakers enqueue themselves. Needs the plugin
+# of tests/vm/lines: tests/vm/lines.sh boots it so.
 set -eu
 
 ip link set lo up
-for cpu in 1 0; do
+for cpus in 1 0 "1 2"; do
     for kind in pipe unix udp tcp; do
-        exchange $kind $cpu "$ROUNDS"
+        exchange $kind "${cpus% *}" "$ROUNDS" ${cpus#[01]}
     done
 done
 echo NO_TTWU_QUEUE >/sys/kernel/debug/sched/features
