@@ -241,8 +241,14 @@ impl Baseline {
         (next(), next())
     }
 
-    /// The newest baseline that is not newer than a kernel of this release.
+    /// The baseline nearest to a kernel of this release: the newest that is not newer, except that
+    /// SIS_UTIL came with v6.0 and EEVDF with v6.6.
     pub fn of_release(release: (u32, u32)) -> Option<&'static Baseline> {
+        let release = match release {
+            (6, 0..=1) => (6, 2),
+            (6, 6..=11) => (6, 12),
+            other => other,
+        };
         BASELINES.iter().rev().find(|b| b.release() <= release)
     }
 }
@@ -451,12 +457,15 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_has_the_nearest_baseline_that_is_not_newer() {
+    fn a_kernel_has_the_nearest_baseline() {
         let of = |release| Baseline::of_release(release).map(|b| b.name);
         assert_eq!(of((6, 18)), Some("v6.18"));
         assert_eq!(of((6, 17)), Some("v6.12"));
         assert_eq!(of((6, 12)), Some("v6.12"));
-        assert_eq!(of((6, 3)), Some("v6.2"));
+        assert_eq!([of((6, 0)), of((6, 3))], [Some("v6.2"); 2]);
+        assert_eq!([of((5, 15)), of((5, 19))], [Some("v5.15"); 2]);
+        assert_eq!([of((6, 4)), of((6, 5))], [Some("v6.4"); 2]);
+        assert_eq!([of((6, 6)), of((6, 11))], [Some("v6.12"); 2]);
         assert_eq!(of((7, 0)), Some("v6.18"));
         assert_eq!(of((8, 1)), Some("v7.2"));
         assert_eq!(of((4, 4)), None);

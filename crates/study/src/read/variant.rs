@@ -55,7 +55,7 @@ fn edited_base(base: Policy, edits: &str) -> Result<Policy, Mistake> {
     Ok(Policy { base: format!("{} {}", base.base, edited.edits), edits: String::new(), ..edited })
 }
 
-/// The nearest baseline that is not newer than a kernel.
+/// The baseline nearest to a kernel.
 fn host_baseline(release: (u32, u32)) -> Result<&'static str, Mistake> {
     Baseline::of_release(release).map(|b| b.name).ok_or_else(|| {
         let (major, minor) = release;
