@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 
 use crate::args::Args;
 
@@ -60,8 +60,19 @@ pub fn command() -> Command {
         let example = format!("Example: {example}");
         command = command.mut_subcommand(name, |c| c.before_help(example));
     }
+    let command = minus_is_a_value(command);
     let template = template(&command);
     command.help_template(template)
+}
+
+/// Lets numbers and times begin with a minus, so that their own error says what is wrong.
+fn minus_is_a_value(command: Command) -> Command {
+    let measured = |arg: &Arg| {
+        arg.get_value_names()
+            .is_some_and(|names| matches!(names, [one] if one == "N" || one == "TIME"))
+    };
+    let lenient = |arg: Arg| if measured(&arg) { arg.allow_hyphen_values(true) } else { arg };
+    command.mut_args(lenient).mut_subcommands(minus_is_a_value)
 }
 
 /// A help template with groups, which clap does not support for subcommands.

@@ -131,7 +131,7 @@ impl Document {
     }
 
     fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
-        self.0.toml("the files under machines/ show how a machine is written")
+        self.0.toml("correct the line: https://toml.io has the syntax, docs/machines.md the keys")
     }
 
     fn base(&self, cost: &Spanned<String>) -> Result<Base, InputError> {

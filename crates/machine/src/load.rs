@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reveille_place::{InputError, InputKind, Mistake, read_input_text};
+use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
 
 use crate::file::parse_toml;
 use crate::hwloc::parse_hwloc;
@@ -32,14 +32,8 @@ pub fn load(spec: &str) -> Result<Machine, InputError> {
 }
 
 fn read(path: &str) -> Result<String, InputError> {
-    read_input_text(Path::new(path), InputKind::DESCRIPTION).map_err(|error| {
-        let help = format!(
-            "a path names a machine file (.toml) or an hwloc export (.xml); without one of \
-             these endings it is a preset: {}",
-            preset_names().join(", ")
-        );
-        InputError::unreadable(path, error, help)
-    })
+    read_input_text(Path::new(path), InputKind::DESCRIPTION)
+        .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))
 }
 
 fn unknown(spec: &str) -> InputError {

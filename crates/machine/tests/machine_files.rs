@@ -102,7 +102,7 @@ fn refuses_bad_constants() {
     refuses("value = 60", "value = nan", "line_llc_ns", "whole number");
     refuses("80]", "inf]", "line_llc_ns", "whole number");
     refuses("value = 0.7", "value = 1.7", "smt_share", "at most 1");
-    refuses("value = 60", "value = \"60\"", "line_llc_ns", "invalid type");
+    refuses("value = 60", "value = \"60\"", "value", "string \"60\", expected a number");
     refuses("value = 60", "valeu = 60", "valeu", "unknown field");
 }
 
@@ -131,7 +131,18 @@ fn refuses_bad_machines() {
     refuses("cores_per_llc = 2", "cores_per_llc = 0", "cores_per_llc", "is 0");
     refuses("threads = 1", "threads = 9", "threads", "9 threads");
     refuses("sockets = 1", "sockets = 40000", "topology", "80000 CPUs");
-    refuses("sockets = 1", "sockets = -1", "sockets", "invalid value");
+    refuses(
+        "sockets = 1",
+        "sockets = -1",
+        "sockets",
+        "expected a whole number from 0 to 4294967295",
+    );
+    refuses(
+        "sockets = 1",
+        "sockets = 99999999999999999999",
+        "sockets",
+        "9`, expected a whole number",
+    );
     refuses("cores_per_llc = 2", "cores_per_llc = 6000", "cores_per_llc", "6000 CPUs share");
     refuses("hz = 1000", "hz = 999", "hz", "999");
     refuses("hz = 1000", "herz = 1000", "herz", "unknown field");

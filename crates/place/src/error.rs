@@ -38,7 +38,11 @@ impl InputError {
         error: io::Error,
         help: impl Into<String>,
     ) -> InputError {
-        InputError::Read(ReadError { path: path.into(), error, help: help.into() })
+        let help = match error.kind() {
+            io::ErrorKind::InvalidData => "save it as UTF-8 text".to_owned(),
+            _ => help.into(),
+        };
+        InputError::Read(ReadError { path: path.into(), error, help })
     }
 
     /// The mistake with its place in a file, if it has one.

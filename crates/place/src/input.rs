@@ -69,8 +69,10 @@ pub fn read_input(path: &Path, kind: InputKind) -> io::Result<Vec<u8>> {
 /// As [`read_input`]; [`ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_input_text(path: &Path, kind: InputKind) -> io::Result<String> {
     let bytes = read_input(path, kind)?;
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() + 1;
+        io::Error::new(ErrorKind::InvalidData, format!("it is not UTF-8 text from byte {at} on"))
+    })
 }
 
 fn regular(found: FileType) -> io::Result<()> {

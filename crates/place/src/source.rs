@@ -55,7 +55,8 @@ impl Source {
     /// Serde's message names the key in backquotes, and the allowed ones after it.
     pub fn not_toml(&self, error: &toml::de::Error, otherwise: &str) -> InputError {
         let span = error.span().unwrap_or(0..0);
-        let message = error.message().trim_end();
+        let message = in_words(error.message().trim_end());
+        let message = message.as_str();
         let mut quoted = message.split('`').skip(1).step_by(2);
         let unknown = message.starts_with("unknown");
         let named = message.starts_with("unknown field") || message.starts_with("missing field");
@@ -65,19 +66,27 @@ impl Source {
                 Some(like) => (name, format!("did you mean `{like}`?")),
                 None => (name, "use one of the expected names, or leave it out".to_owned()),
             },
-            _ => ("", otherwise.to_owned()),
+            _ => match message.rsplit_once(", expected ") {
+                Some((_, wanted)) if message.starts_with("invalid ") => {
+                    ("", format!("write {wanted}"))
+                }
+                _ => ("", otherwise.to_owned()),
+            },
         };
         let key = if named { Some(key) } else { self.key_at(span.start) };
         self.error(&span, key, Mistake::new(message.replace('\n', ", "), help))
     }
 
-    /// The key of the TOML line on which byte `at` lies, if it has a plain one.
+    /// The key whose value begins at byte `at`, or that of the TOML line on which `at` lies, if it
+    /// has a plain one.
     fn key_at(&self, at: usize) -> Option<&str> {
         let start = self.text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
-        let (key, _) = self.text.get(start..)?.lines().next()?.split_once('=')?;
-        let key = key.trim();
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        (!key.is_empty() && key.bytes().all(plain)).then_some(key)
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let key = match self.text.get(start..at)?.trim_end().strip_suffix('=') {
+            Some(before) => before.trim_end().rsplit(|c| !plain(c)).next()?,
+            None => self.text.get(start..)?.lines().next()?.split_once('=')?.0.trim(),
+        };
+        (!key.is_empty() && key.chars().all(plain)).then_some(key)
     }
 
     /// Refuses a text of nothing but blanks.
@@ -91,6 +100,20 @@ impl Source {
         }
         Ok(())
     }
+}
+
+/// Serde's message without the names that types have in Rust.
+fn in_words(message: &str) -> String {
+    let words = [
+        (" as i128", ""),
+        (" as u128", ""),
+        ("expected u8", "expected a whole number from 0 to 255"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+    ];
+    words.into_iter().fold(message.to_owned(), |text, (rust, word)| text.replace(rust, word))
 }
 
 #[cfg(test)]
@@ -116,5 +139,6 @@ mod tests {
         assert_eq!(key_at("x = 1\nyy = 2\n", 9).as_deref(), Some("yy"));
         assert_eq!(key_at("[table]\n", 3), None);
         assert_eq!(key_at("x = 1", 99), None);
+        assert_eq!(key_at("all = [\n  { x = 1, yy = true },\n", 24).as_deref(), Some("yy"));
     }
 }

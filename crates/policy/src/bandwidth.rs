@@ -5,6 +5,7 @@ mod ffi;
 
 use std::fmt;
 
+use reveille_measure::duration_text;
 use reveille_place::Mistake;
 use serde::{Deserialize, Serialize};
 
@@ -72,28 +73,35 @@ impl BandwidthError {
     /// The rule that is broken, and the remedy.
     pub fn mistake(self) -> Mistake {
         let most = "17,592,186,044,415 us (203 days) that the kernel accepts";
+        let text = |ns: Ns| duration_text(ns as f64);
         let (problem, help) = match self {
             BandwidthError::QuotaTooShort { quota_ns } => (
-                format!("a quota of {quota_ns} ns is less than 1 ms"),
+                format!("a quota of {} is less than 1 ms", text(quota_ns)),
                 "raise it, or leave it out for no limit",
             ),
             BandwidthError::PeriodTooShort { period_ns } => {
-                (format!("a period of {period_ns} ns is less than 1 ms"), "use 1 ms to 1 s")
+                (format!("a period of {} is less than 1 ms", text(period_ns)), "use 1 ms to 1 s")
             }
             BandwidthError::PeriodTooLong { period_ns } => {
-                (format!("a period of {period_ns} ns is more than 1 s"), "use 1 ms to 1 s")
+                (format!("a period of {} is more than 1 s", text(period_ns)), "use 1 ms to 1 s")
             }
             BandwidthError::QuotaTooLong { quota_ns } => (
-                format!("a quota of {quota_ns} ns is more than the {most}"),
+                format!("a quota of {} is more than the {most}", text(quota_ns)),
                 "lower it, or leave it out for no limit",
             ),
             BandwidthError::BurstAboveQuota { burst_ns, quota_ns } => (
-                format!("a burst of {burst_ns} ns is more than the quota of {quota_ns} ns"),
+                format!(
+                    "a burst of {} is more than the quota of {}",
+                    text(burst_ns),
+                    text(quota_ns)
+                ),
                 "lower the burst to at most the quota, or raise the quota first",
             ),
             BandwidthError::BurstTooLong { burst_ns, quota_ns } => (
                 format!(
-                    "burst and quota of {burst_ns} + {quota_ns} ns are together more than the {most}"
+                    "burst and quota of {} + {} are together more than the {most}",
+                    text(burst_ns),
+                    text(quota_ns)
                 ),
                 "lower one of them",
             ),

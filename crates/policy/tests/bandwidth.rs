@@ -376,7 +376,11 @@ fn settings_are_accepted_as_the_kernel_accepts_them() {
     assert_eq!(set_us(None, 100_000, u64::MAX / 1000), Ok(()), "any burst without a quota");
     assert!(matches!(set_us(None, 999, 0), Err(E::PeriodTooShort { .. })));
     let text = error(10_000, 100_000, 10_001).to_string();
-    assert!(text.contains("10001000 ns") && text.contains("lower the burst"), "{text}");
+    assert!(
+        text.contains("burst of 10001us is more than the quota of 10ms")
+            && text.contains("lower the burst"),
+        "{text}"
+    );
 }
 
 /// What Linux 6.18 said, cgroup v1, 2 CPUs: the setting that a write would have led to, and

@@ -185,7 +185,8 @@ impl Suite {
         depth: u8,
     ) -> Result<Suite, StudyError> {
         let source = Source::new(file, text);
-        let raw: Raw = source.toml("the files under suites/ show how a suite is written")?;
+        let raw: Raw = source
+            .toml("correct the line: https://toml.io has the syntax, docs/score.md the keys")?;
         source.filled("name", &raw.name)?;
         source.filled("about", &raw.about)?;
         let (kernel, edits) =

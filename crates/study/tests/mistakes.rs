@@ -291,6 +291,7 @@ const RICH_MISTAKES: &[(&str, &str)] = &[
     ("unit = \"ms\" },", "times = 2, work = 9 },"),
     ("value = 99000", "work = 9, value = 99000"),
     ("value = 99000", "of = 3, value = 99000"),
+    ("load = 4, metric = \"lock_wait_pct\"", "load = 4, noise = true, metric = \"lock_wait_pct\""),
     ("stat = \"std\"", "stat = \"mean\""),
     ("runs_above = \"10ms\"", "runs_above = \"10\""),
     ("runs_above = \"10ms\"", "runs_above = []"),

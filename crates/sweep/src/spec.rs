@@ -76,19 +76,36 @@ impl Spec {
         let help = "a spec is a TOML file; docs/sweep.md shows one";
         let text = text.map_err(|error| InputError::unreadable(path, error, help))?;
         let source = Source::new(&path.display().to_string(), &text);
-        let raw: RawSpec = source.toml("docs/sweep.md shows how a spec is written")?;
+        let raw: RawSpec = source
+            .toml("correct the line: https://toml.io has the syntax, docs/sweep.md the keys")?;
         source.filled("name", &raw.name)?;
         Ok(Spec { source, raw })
     }
 
     /// Paths of the policy files among the edits, each once.
-    pub fn policy_files(&self) -> Vec<String> {
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn policy_files(&self) -> Result<Vec<String>, SweepError> {
         let mut files: Vec<String> = Vec::new();
         for text in self.raw.edits.iter().flat_map(|edits| edits.get_ref()) {
-            let file = file_of(text.get_ref()).map(|(file, _)| self.beside(file));
-            files.extend(file.filter(|file| !files.contains(file)));
+            let Some((file, _)) = file_of(text.get_ref()) else { continue };
+            let file = self.beside(file);
+            if !files.contains(&file) {
+                self.content(text, &file)?;
+                files.push(file);
+            }
         }
-        files
+        Ok(files)
+    }
+
+    /// What is in the policy file that an edit names.
+    fn content(&self, text: &Spanned<String>, path: &str) -> Result<Vec<u8>, SweepError> {
+        read_input(Path::new(path), InputKind::DESCRIPTION).map_err(|error| {
+            let help = "name a policy file, as `reveille policy new` writes it";
+            let unreadable = InputError::unreadable(path, error, help);
+            self.wrong(text.span(), "edits", Mistake::of(&unreadable, help))
+        })
     }
 
     /// Loads what the spec names and checks every combination. `files` are the policy files, in
@@ -166,7 +183,7 @@ impl Spec {
     ) -> Result<(Vec<Edit>, Vec<(String, Option<PolicyFile>)>), SweepError> {
         let mut edits = vec![Edit { text: String::new(), file: None }];
         let mut loaded = vec![(String::new(), None)];
-        let paths = self.policy_files();
+        let paths = self.policy_files()?;
         for text in self.raw.edits.iter().flat_map(|edits| edits.get_ref()) {
             let words = text.get_ref().replace(',', " ");
             let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -183,13 +200,7 @@ impl Spec {
             let mut file = None;
             if let Some((path, behind)) = file_of(text.get_ref()) {
                 let path = self.beside(path);
-                let content = read_input(Path::new(&path), InputKind::DESCRIPTION);
-                let help = "name a policy file, as `reveille policy new` writes it";
-                let content = content.map_err(|error| {
-                    let unreadable = InputError::unreadable(&path, error, help);
-                    self.wrong(text.span(), "edits", Mistake::of(&unreadable, help))
-                })?;
-                file = Some(digest(&content));
+                file = Some(digest(&self.content(text, &path)?));
                 let policy = paths.iter().position(|known| *known == path);
                 let policy = policy.and_then(|i| files.get(i)).cloned();
                 loaded.push((behind.to_owned(), policy));

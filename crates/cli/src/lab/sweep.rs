@@ -108,7 +108,7 @@ struct Failure {
 pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let spec = Spec::read(&args.spec)?;
-    let files = spec.policy_files();
+    let files = spec.policy_files()?;
     let loaded = match isolated::child() {
         _ if files.is_empty() => Vec::new(),
         None => return supervised(&files, args),

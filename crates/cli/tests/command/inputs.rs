@@ -35,6 +35,9 @@ fn devices_pipes_and_directories_are_no_input() {
     let large = path("large.toml");
     fs::File::create(&large).unwrap().set_len(33 << 20).unwrap();
     refused(&["machines", &large], &[&large, "larger than the 32 MiB of a description"]);
+    let bytes = path("bytes.toml");
+    fs::write(&bytes, b"name = \"\xff\"\n").unwrap();
+    refused(&["machines", &bytes], &[&bytes, "not UTF-8 text from byte 9 on", "save it as UTF-8"]);
 }
 
 #[test]

@@ -189,6 +189,7 @@ fn mistakes_name_line_key_and_fix() {
         ("+SIS_SHORT", "+SIS_SHROT"),
         ("+SIS_SHORT", "+SIS_UTIL"),
         ("\"-TTWU_QUEUE\"", "\"+SIS_SHORT\""),
+        ("\"-TTWU_QUEUE\"", "\"none.c\""),
         ("[1, 2, 3, 4]", "[1, -2]"),
         ("repeats = 2", "repeats = 0"),
         ("warmup = \"1ms\"", "warmup = \"1\""),

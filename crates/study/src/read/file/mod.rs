@@ -47,7 +47,9 @@ pub(crate) fn parse_beside(
     text: &str,
 ) -> Result<Study, StudyError> {
     let doc = Document { directory, source: Source::new(file, text) };
-    let raw: RawStudy = doc.source.toml("the files under studies/ show how a study is written")?;
+    let raw: RawStudy = doc
+        .source
+        .toml("correct the line: https://toml.io has the syntax, docs/studies.md the keys")?;
     doc.source.filled("name", &raw.name)?;
     doc.source.filled("about", &raw.about)?;
     if let Some(mechanism) = &raw.mechanism {
