@@ -47,6 +47,7 @@ fn mistakes_name_their_key_and_a_fix() {
         ("metrics = [\"p_wcet\", ", "metrics = [", "metric", "not taken", "`metrics`"),
         ("load = 90", "load = 91", "load", "not run", "`loads`"),
         ("value = 90", "value = -1", "value", "no figure", "positive"),
+        ("value = 90", "value = 101", "value", "101% of periods cannot be", "0 to 100"),
         ("source = \"nobody\"\n", "", "source", "needs one", "add `source`"),
     ] {
         assert!(STUDY.contains(right), "{right}");

@@ -54,6 +54,8 @@ fn further_options() {
         "--group qouta=1ms",
         "--group quota",
         "--group quota=50ms,burst=100ms",
+        "--group name=a,tasks=child --group name=b,tasks=parent+child",
+        "--group name=a --group name=b",
         "--slice 0ms",
     ];
     let alone = [

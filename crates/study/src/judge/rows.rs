@@ -310,7 +310,9 @@ mod tests {
         };
         let pct = |unit, direction| pair(unit).change_pct(direction).unwrap().round();
         assert_eq!(pct("MB/s", Direction::Higher), -20.0);
-        assert_eq!(pct("s", Direction::Higher), 25.0);
+        for time in ["ns", "us", "ms", "s"] {
+            assert_eq!(pct(time, Direction::Higher), 25.0, "{time}");
+        }
         assert_eq!(pct("us", Direction::Lower), 25.0);
     }
 }

@@ -87,7 +87,7 @@ pub struct JointMeasure {
     /// As a study file names it.
     pub key: &'static str,
     name: &'static str,
-    unit: &'static str,
+    pub(crate) unit: &'static str,
     /// Which way is better for the groups.
     pub(crate) direction: Direction,
     /// Value without any disturbance, from which differences are judged.
@@ -135,7 +135,7 @@ const fn share(
     JointMeasure { key, name, unit: SHARE, direction, rest: 0.0, floor: 1.0, value }
 }
 
-const SHARE: &str = "% of periods";
+pub(crate) const SHARE: &str = "% of periods";
 
 impl JointMeasure {
     pub fn metric(&self) -> Metric {

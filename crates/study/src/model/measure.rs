@@ -96,6 +96,29 @@ impl Measure {
         latency.is_some_and(|latency| !enough_for(latency.count(), quantile))
     }
 
+    /// Refuses a `unit` in which the measure cannot be printed. With `times` a factor turns the unit
+    /// into the measure's own; without, the ratio of both sides is judged, so that a throughput may
+    /// be any rate, or the time that a given amount of work took.
+    pub(crate) fn printed_in(&self, unit: &str, times: bool) -> Result<(), Mistake> {
+        let own = &*self.metric.unit;
+        match self.from {
+            MeasureFrom::Workload(MetricKind::Throughput) if unit != own => {
+                if is_rate(unit) || !times && unit_ns(unit).is_some() {
+                    return Ok(());
+                }
+                let help = match times {
+                    true => "write a rate, such as `MB/s`",
+                    false => {
+                        "write a rate, such as `MB/s`, or ns, us, ms or s for the time of some work"
+                    }
+                };
+                Err(Mistake::new(format!("`{unit}` is no unit of a throughput"), help))
+            }
+            _ if times && is_rate(unit) == is_rate(own) => Ok(()),
+            _ => self.per_unit(Some(unit)).map(drop),
+        }
+    }
+
     /// How much one `unit` is in the measure's own.
     pub(crate) fn per_unit(&self, unit: Option<&str>) -> Result<f64, Mistake> {
         let Some(unit) = unit.filter(|u| *u != self.metric.unit) else {
@@ -114,6 +137,12 @@ impl Measure {
             }
         }
     }
+}
+
+/// Is a figure in this unit one per second, such as `MB/s` or `transactions/s each`?
+fn is_rate(unit: &str) -> bool {
+    let per = unit.split_once('/').and_then(|(_, per)| per.split(' ').next());
+    per == Some("s")
 }
 
 fn workload_sample(kind: MetricKind, result: &RunResult) -> f64 {

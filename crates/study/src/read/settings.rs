@@ -1,6 +1,8 @@
 //! Settings of task groups as text: `quota=100ms`. A study file, an option of the
 //! command line and a variant give the same keys, so one place reads them.
 
+use std::iter::successors;
+
 use reveille_measure::Ns;
 use reveille_place::Mistake;
 use reveille_policy::{BandwidthError, BandwidthLimits, Groups, TaskGroup, settings};
@@ -98,6 +100,24 @@ pub(crate) fn parent(earlier: &[TaskGroup], name: &str) -> Result<usize, Mistake
     Mistake::position("earlier task group", name, &names)
 }
 
+/// Refuses a group that would take tasks from an earlier one that it does not lie in. Without roles
+/// it takes all tasks.
+pub(crate) fn apart(earlier: &[TaskGroup], group: &TaskGroup) -> Result<(), Mistake> {
+    let around = successors(group.parent, |&i| earlier[i].parent).collect::<Vec<_>>();
+    let takes = |other: &TaskGroup| {
+        group.roles.is_empty() || group.roles.iter().any(|role| other.roles.contains(role))
+    };
+    match (0..earlier.len()).find(|i| !around.contains(i) && takes(&earlier[*i])) {
+        Some(i) => {
+            let problem =
+                format!("tasks of `{}` are in the group `{}` already", group.name, earlier[i].name);
+            let help = "give each group `tasks` of its own, or one the other as its `parent`";
+            Err(Mistake::new(problem, help))
+        }
+        None => Ok(()),
+    }
+}
+
 /// A group may have any name that an edit can hold, once.
 pub(crate) fn name(earlier: &[TaskGroup], name: &str) -> Result<(), Mistake> {
     let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '/';
@@ -139,6 +159,7 @@ pub(crate) fn parse(
         }
     })?;
     name(earlier, &group.name)?;
+    apart(earlier, &group)?;
     possible(&group)?;
     Ok(group)
 }
@@ -192,6 +213,28 @@ mod tests {
         assert_eq!(made.slice_ns, 1_000_000);
         let one = edited(&groups(&["app"]), &["quota=20ms"]).unwrap();
         assert_eq!(one.groups[0].limits.quota_ns, Some(20_000_000));
+    }
+
+    #[test]
+    fn a_task_is_in_one_group_and_those_around_it() {
+        let group = |name: &str, parent: Option<usize>, roles: &[u16]| TaskGroup {
+            parent,
+            roles: roles.to_vec(),
+            ..TaskGroup::new(name, BandwidthLimits::default())
+        };
+        let all = [group("all", None, &[]), group("app", Some(0), &[1])];
+        assert!(apart(&all, &group("inner", Some(1), &[1])).is_ok());
+        assert!(apart(&all, &group("other", Some(0), &[0, 2])).is_ok());
+        let refused = |after: &[TaskGroup], parent, roles: &[u16], words: &str| {
+            let mistake = apart(after, &group("other", parent, roles)).unwrap_err();
+            assert_eq!(
+                mistake.problem,
+                format!("tasks of `other` are in the group {words} already")
+            );
+        };
+        refused(&all, Some(0), &[0, 1], "`app`");
+        refused(&all, Some(0), &[], "`app`");
+        refused(&all[..1], None, &[], "`all`");
     }
 
     #[test]

@@ -56,6 +56,8 @@ impl Document<'_> {
                 self.at(key, value, settings::set(&mut group, key, value.get_ref()))?;
             }
         }
+        let apart = settings::apart(earlier, &group);
+        apart.map_err(|problem| self.wrong(place.clone(), "group", problem))?;
         settings::possible(&group).map_err(|problem| self.wrong(place, "group", problem))?;
         Ok(group)
     }

@@ -7,7 +7,7 @@ use super::document::{Document, given};
 use crate::model::error::StudyError;
 use crate::model::interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, InterferenceCase, JOINT_MEASURES, JointMeasure,
-    JointPublished, LoadIs,
+    JointPublished, LoadIs, SHARE,
 };
 use crate::model::on::On;
 use crate::model::study::{DEFAULT_REPEATS, checked_repeats};
@@ -194,14 +194,13 @@ impl Document<'_> {
             let text = format!("load {} has two such figures", raw.load.get_ref());
             return Err(self.fault(place, "load", text, "keep one of them"));
         }
-        case.published.push(JointPublished {
-            load,
-            variant,
-            metric,
-            side: self.side(&raw.side)?,
-            value: self.size("value", &raw.value, 0.0)?,
-            source,
-        });
+        let value = self.size("value", &raw.value, 0.0)?;
+        if measure.unit == SHARE && value > 100.0 {
+            let problem = format!("{value}% of periods cannot be");
+            return self.refuse("value", &raw.value, problem, "write a percentage from 0 to 100");
+        }
+        let side = self.side(&raw.side)?;
+        case.published.push(JointPublished { load, variant, metric, side, value, source });
         Ok(())
     }
 }

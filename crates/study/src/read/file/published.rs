@@ -110,6 +110,9 @@ impl Document<'_> {
         };
         let base = self.size("base", base, f64::MIN_POSITIVE)?;
         let variant = self.size("variant", &variant, f64::MIN_POSITIVE)?;
+        if let Some(unit) = &raw.unit {
+            self.at("unit", unit, metric.printed_in(unit.get_ref(), false))?;
+        }
         let Some(stat) = &raw.stat else {
             self.only_beside(
                 raw,
@@ -135,7 +138,12 @@ impl Document<'_> {
     ) -> Result<f64, StudyError> {
         match (&raw.times, &raw.work, &raw.unit) {
             (Some(_), Some(work), _) => self.beside("work", work, "times"),
-            (Some(times), None, _) => Ok(value * self.size("times", times, f64::MIN_POSITIVE)?),
+            (Some(times), None, unit) => {
+                if let Some(unit) = unit {
+                    self.at("unit", unit, metric.printed_in(unit.get_ref(), true))?;
+                }
+                Ok(value * self.size("times", times, f64::MIN_POSITIVE)?)
+            }
             (None, Some(work), unit) => {
                 let unit = self.needed(place, "unit", unit.as_ref())?;
                 let ns = unit_ns(unit.get_ref()).ok_or_else(|| {
