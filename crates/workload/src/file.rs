@@ -177,12 +177,13 @@ pub(crate) fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<Strin
 /// `[[metric]]`, each with `name` and one way to take it.
 fn metrics(top: &Table, records: &[String]) -> Result<Vec<Metric>, WorkloadError> {
     const EXAMPLE: &str = "[{ name = \"throughput (operations/s)\", throughput = true }]";
-    let mut metrics = Vec::new();
+    let mut metrics: Vec<Metric> = Vec::new();
     let entry = top.require("metric", EXAMPLE)?;
     for item in entry.array(EXAMPLE)? {
         let table = item.table(EXAMPLE)?;
         table.only("a metric", &["name", "quantile", "max", "record", "throughput"])?;
-        let name = table.require("name", "\"p99 wakeup latency (ns)\"")?.text("\"…\"")?.to_owned();
+        let named = table.require("name", "\"p99 wakeup latency (ns)\"")?;
+        let name = named.text("\"…\"")?.to_owned();
         let known = records.iter().map(String::as_str);
         let record = match table.get("record") {
             None if records.len() > 1 => {
@@ -210,6 +211,24 @@ fn metrics(top: &Table, records: &[String]) -> Result<Vec<Metric>, WorkloadError
                 return Err(item.error(Mistake::new("is taken in no way, or in two", fix)));
             }
         };
+        if metrics.iter().any(|known| known.name == name) {
+            let problem = format!("two metrics are called `{name}`");
+            return Err(named.error(Mistake::new(problem, "give one of them another name")));
+        }
+        let (in_its_unit, fix) = match kind {
+            MetricKind::Throughput => (
+                name.ends_with("/s)") || !name.ends_with(')'),
+                "a throughput is a rate: end the name in one, such as ` (requests/s)`",
+            ),
+            MetricKind::RecordedLatency { .. } => (
+                name.ends_with(" (ns)"),
+                "a latency is in ns: end the name in ` (ns)`; tables show it in µs, ms or s",
+            ),
+        };
+        if !in_its_unit {
+            let problem = format!("`{name}` does not end in the unit of what is measured");
+            return Err(named.error(Mistake::new(problem, fix)));
+        }
         metrics.push(Metric { name, kind });
     }
     if metrics.is_empty() {
