@@ -211,8 +211,22 @@ impl Suite {
         if let Some(spec) = raw.guardrails_of.filter(|_| depth == 0) {
             guardrails = Suite::load_at(&beside(&spec), 1)?.guardrails;
         }
+        let used = |name: &str| {
+            let named = raw.cases.iter().flat_map(|case| &case.get_ref().guardrails);
+            named.into_iter().any(|used| used.get_ref() == name)
+        };
         for guardrail in raw.guardrails {
             check_guardrail(&source, &guardrail, &guardrails)?;
+            let own = guardrail.get_ref();
+            if !used(&own.name) {
+                let problem = format!("no case has the guardrail `{}`", own.name);
+                let fix = "name it in the `guardrails` of a case, or leave it out";
+                return Err(source.error(
+                    &guardrail.span(),
+                    Some("name"),
+                    Mistake::new(problem, fix),
+                ));
+            }
             guardrails.push(guardrail.into_inner());
         }
         let known: Vec<&str> = guardrails.iter().map(|g| g.name.as_str()).collect();
@@ -365,5 +379,9 @@ mod tests {
             says(&guard("{ figure = \"gain\", rise = 1 }")).contains("`at_least` bounds `gain`")
         );
         assert!(says(&guard("")).contains("is empty"));
+        assert!(
+            says(&guard("{ figure = \"idle_pct\", rise = 1 }"))
+                .contains("s.toml:8: `name`: no case has the guardrail `g`")
+        );
     }
 }
