@@ -194,8 +194,9 @@ fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
         ),
         Some(Signal::FPE) => ("it divided by zero (SIGFPE)", "test the divisor first"),
         Some(Signal::ILL | Signal::TRAP) => (
-            "it asked for a CPU, LLC, position or thread that is not there",
-            "test numbers for POLICY_NONE, and positions against world_llc_weight()",
+            "it asked for a CPU, LLC, position or thread that is not there, or divided by what the \
+             compiler knows to be zero (SIGILL)",
+            "test numbers for POLICY_NONE, positions against world_llc_weight(), and divisors",
         ),
         Some(Signal::KILL) => ("its run was killed (SIGKILL)", "free memory, and try again"),
         None | Some(Signal::ABORT) => (

@@ -106,6 +106,10 @@ pub fn files(given: &[String], on: On) -> Result<Files, CliError> {
         let problem = format!("`--policy`: `--on {on}` runs this host's kernel, not a file");
         return Err(HostError::input(problem, "leave out --on: the simulator runs it").into());
     }
+    if let Some(text) = given.iter().find(|text| text.contains(',') && Path::new(text).exists()) {
+        let problem = format!("`--policy`: what follows the comma in `{text}` is read as edits");
+        return Err(HostError::input(problem, "rename the file: its path can have no comma").into());
+    }
     let given: Vec<(&str, &str)> =
         given.iter().map(|text| text.split_once(',').unwrap_or((text, ""))).collect();
     let Some(child) = isolated::child() else {

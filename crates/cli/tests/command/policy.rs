@@ -169,10 +169,11 @@ fn what_breaks_a_run_breaks_nothing_else() {
     let desk = Desk::new();
     let null = "struct policy_task *none = (void *)(now_j & 1 ? 0 : 8); pick.cpu = none->id;";
     let endless = "for (;;) { volatile char *more = __builtin_alloca(4096); more[0] = 1; }";
-    let says: [(&str, &str, &str); 9] = [
+    let says: [(&str, &str, &str); 10] = [
         ("deep.c", endless, "SIGSEGV"),
         ("null.c", null, "SIGSEGV"),
         ("zero.c", "pick.cpu = this_cpu / (u32)(now_j >> 40);", "SIGFPE"),
+        ("known.c", "pick.cpu = 1 / (this_cpu - this_cpu);", "knows to be zero (SIGILL)"),
         ("trap.c", "__builtin_trap();", "is not there"),
         ("beyond.c", "pick.cpu = world_llc(w, 4096);", "asked for a CPU"),
         ("loop.c", "for (;;) __asm__ volatile(\"\");", "takes longer than 2 s"),
@@ -212,6 +213,15 @@ fn what_does_not_compile_is_shown_at_its_place() {
     let said = desk.refused(&args, 2);
     assert!(said.contains("slip.c:7: implicit declaration") && said.contains("pick.cpu = "));
     assert!(said.contains("help: correct the file"), "{said}");
+    desk.policy("libc.c", "pick.cpu = (u32)rand() % 4;");
+    let libc = fs::read_to_string(desk.path("libc.c")).unwrap();
+    fs::write(desk.path("libc.c"), libc.replace("(1);\n", "(1);\n#include <stdlib.h>\n")).unwrap();
+    let said = desk.refused(&["policy", "check", "libc.c"], 2);
+    assert!(said.starts_with("libc.c:3:1: error: includes a header of the C library"), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    desk.policy("a,b.c", "pick.cpu = this_cpu;");
+    let said = desk.refused(&compare("v6.4", &["--load", "4", "--policy", "a,b.c"]), 2);
+    assert!(said.contains("the comma in `a,b.c`") && said.contains("rename the file"), "{said}");
     desk.policy("unused.c", "int unused = 1;\npick.cpu = this_cpu;");
     let warned = desk.output(&["policy", "check", "unused.c"]);
     assert!(warned.status.success());

@@ -75,6 +75,9 @@ impl Draft {
         let mut messages: Vec<Message> =
             said.lines().filter_map(|line| message(line, &headers)).collect();
         let refused = messages.iter().any(|m| m.kind == MessageKind::Error);
+        if let Some(message) = in_a_library(&source, &messages, &said) {
+            messages = vec![message];
+        }
         if !success && !refused {
             let text = match said.trim() {
                 "" => "the compiler fails and says nothing: does $CC name one?".to_owned(),
@@ -171,6 +174,23 @@ fn run(
         Some(_) => (problem, "set CC to gcc or clang, or unset it"),
         None => (problem, "install gcc or clang, or name one: CC=/path/to/clang"),
     })
+}
+
+/// Where the file includes a header of the system that does not compile.
+fn in_a_library(source: &Source, messages: &[Message], said: &str) -> Option<Message> {
+    let first = messages.iter().find(|m| m.kind == MessageKind::Error)?;
+    // Names of this file and of Reveille's headers are relative to something known.
+    if first.file == source.file || !first.file.starts_with('/') {
+        return None;
+    }
+    let from = format!("from {}:", source.file);
+    let line = said.lines().find_map(|line| line.split_once(&from)?.1.split([':', ',']).next());
+    let before = line?.parse::<usize>().ok()?.checked_sub(1)?;
+    let at = source.text.split_inclusive('\n').take(before).map(str::len).sum::<usize>();
+    // A header of the user's own stands in quotes.
+    source.text[at..].lines().next().filter(|line| line.contains('<'))?;
+    let text = "includes a header of the C library, which policy files do not have".to_owned();
+    Some(Message::error(source, at..at, text, "remove the #include, and what the file uses of it"))
 }
 
 fn message(line: &str, headers: &str) -> Option<Message> {
