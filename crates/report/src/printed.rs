@@ -1,7 +1,9 @@
 //! Published figures as their source prints them, and the bounds of claims: text
 //! that table, page and the record of fidelity share.
 
-use reveille_study::{Claim, Comparison, Figure, Mode, Row, RowKind, Score, Skill, Verdict};
+use reveille_study::{
+    Claim, Comparison, Figure, Mode, ModeChange, Row, RowKind, Score, Skill, Verdict,
+};
 
 use crate::number::{self, Unit};
 
@@ -91,6 +93,15 @@ pub(crate) fn changes(row: &Row) -> Vec<String> {
             alternatives(modes.changes.iter().map(|c| (number::change(c.change_pct), c.share)))
         }
     }
+}
+
+/// [`changes`], each with its mark: `~` if it is corrected, `*` if it shows and is significant.
+pub(crate) fn marked_changes(row: &Row) -> Vec<(String, Option<char>)> {
+    let mark = |change: &ModeChange| match row.is_corrected() {
+        true => Some('~'),
+        false => (row.significant && number::shows_change(change.change_pct)).then_some('*'),
+    };
+    changes(row).into_iter().zip(row.changes().iter().map(mark)).collect()
 }
 
 /// `4.90/s (60%)` and `or 33.0/s (40%)`; `None` of a single state.

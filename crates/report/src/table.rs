@@ -165,12 +165,9 @@ fn rows_table(group: &Group<'_>) -> Table {
 
 /// The star has a place of its own, so that signs and digits stay in line.
 fn change_with_star(row: &Row) -> String {
-    let star = match (row.is_corrected(), row.significant) {
-        (true, _) => '~',
-        (false, true) => '*',
-        (false, false) => '\u{a0}',
-    };
-    in_lines(&printed::changes(row).iter().map(|c| format!("{c}{star}")).collect::<Vec<_>>())
+    let line =
+        |(change, mark): (String, Option<char>)| format!("{change}{}", mark.unwrap_or('\u{a0}'));
+    in_lines(&printed::marked_changes(row).into_iter().map(line).collect::<Vec<_>>())
 }
 
 /// States stand one below the other, each unbroken.

@@ -3,7 +3,7 @@
 mod common;
 
 use reveille_report::table;
-use reveille_study::{Score, Skill, TrackRecord, Verdict};
+use reveille_study::{Comparison, Row, Score, Skill, TrackRecord, Verdict};
 
 fn widest(text: &str) -> usize {
     text.lines().map(|l| l.chars().count()).max().unwrap_or(0)
@@ -146,6 +146,23 @@ fn figures_without_a_value_are_named_so() {
     let text = table(&c, 100, false);
     assert!(text.contains("n/a"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf%"), "{text}");
+}
+
+#[test]
+fn what_shows_no_change_has_no_star() {
+    let mut c = common::sample();
+    c.rows.truncate(1);
+    let line = |c: &Comparison, change: f64| {
+        let row = Row { change_pct: change, uncorrected_change_pct: change, ..c.rows[0].clone() };
+        let row = Row { p_value: Some(0.001), significant: true, ..row };
+        let c = Comparison { rows: vec![row], ..c.clone() };
+        let text = table(&c, 100, false);
+        text.lines().find(|line| line.contains('±')).unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    assert!(line(&c, 0.06).contains("+0.1%*"));
+    assert!(line(&c, 0.04).contains("0.0% ") && !line(&c, 0.04).contains('*'));
+    let none = line(&c, f64::INFINITY);
+    assert!(none.contains("n/a ") && !none.contains('*'), "{none}");
 }
 
 #[test]

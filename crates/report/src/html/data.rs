@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::group::{Group, groups, unique};
 use crate::made::object;
+use crate::number;
 use crate::number::Unit;
 
 /// Points of the latency curve that are kept: one for every 1/50 of the wake-ups,
@@ -103,7 +104,7 @@ fn point(row: &Row) -> impl Serialize + use<> {
         base: spread(row.baseline),
         candidate: spread(row.candidate),
         change: row.change_pct,
-        significant: row.significant,
+        significant: row.significant && number::shows_change(row.change_pct),
         published: row.published_change_pct,
         implied: row.published_change_pct.map(|pct| implied(row, pct)),
         verdict: row.verdict,

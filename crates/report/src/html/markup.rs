@@ -248,17 +248,16 @@ fn cell(text: Option<String>) -> String {
 
 /// The sign carries the meaning; the colour only repeats it.
 fn change(row: &Row) -> String {
-    let class = match row.significant {
+    let class = match row.significant && number::shows_change(row.change_pct) {
         true if row.change_pct > 0.0 => "better",
         true if row.change_pct < 0.0 => "worse",
         _ => "",
     };
-    let star = match (row.is_corrected(), row.significant) {
-        (true, _) => "~",
-        (false, true) => "*",
-        (false, false) => "<span class=\"gap\">*</span>",
+    let line = |(change, mark): (String, Option<char>)| match mark {
+        Some(mark) => format!("{change}{mark}"),
+        None => format!("{change}<span class=\"gap\">*</span>"),
     };
-    let lines: Vec<String> = printed::changes(row).iter().map(|c| format!("{c}{star}")).collect();
+    let lines: Vec<String> = printed::marked_changes(row).into_iter().map(line).collect();
     format!("<span class=\"{class}\">{}</span>", lines.join("<br>"))
 }
 
