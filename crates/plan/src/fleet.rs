@@ -49,7 +49,8 @@ pub struct Container {
     pub risk: Option<f64>,
     /// Quota that meets the goals with head-room, in CPUs.
     pub needed_cpus: Option<f64>,
-    /// CPUs that the limit could give up. An upper bound: averages hide bursts.
+    /// CPUs that the limit could give up. An upper bound: averages hide bursts. `None` if a latency
+    /// goal is answered from counters.
     pub spare_cpus: Option<f64>,
     /// What is unknown, and why.
     pub note: Option<String>,
@@ -232,6 +233,11 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
     };
     let inferred: Vec<&Usage> = recovered.iter().flat_map(|recovered| &recovered.usages).collect();
     let usages = if inferred.is_empty() { vec![usage] } else { inferred };
+    let mut known = request.clone();
+    if let Some(recovered) = &recovered {
+        recovered.replaces(&mut known);
+    }
+    let request = &known;
     let tell = || ();
     let stage = request.stage(stop, &tell)?;
     let estimate = Estimate { stage: &stage, sketch: Sketch::bare(&stage) };
@@ -255,6 +261,19 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
     let today_ns = limits.map_or(BandwidthLimits::default().period_ns, |limits| limits.period_ns);
     let period_ns = request.allowed.period().unwrap_or(today_ns);
     container.needed_cpus = estimate.needed(&more, period_ns, request)?;
+    if request.estimates() {
+        // Below the limit in force nothing is known, and a rare long job is not seen.
+        container.needed_cpus =
+            container.needed_cpus.zip(quota).map(|(needed, now)| needed.max(now));
+        let why = match container.needed_cpus {
+            None => "counters cannot tell which quota meets the goals: record requests",
+            Some(_) => {
+                "latency is estimated from counters: record requests before lowering the limit"
+            }
+        };
+        container.note = Some(why.into());
+        return Ok(container);
+    }
     match container.needed_cpus {
         None => container.note = Some("no quota meets the goals with this head-room".into()),
         Some(needed) => container.spare_cpus = quota.map(|cpus| (cpus - needed).max(0.0)),

@@ -88,6 +88,10 @@ impl Goal {
         Ok(Goal { text: text.trim().to_owned(), subject, limit, strict })
     }
 
+    pub(crate) fn is_latency(&self) -> bool {
+        matches!(self.subject, Subject::Latency(_))
+    }
+
     /// Does `figure` meet the goal?
     pub fn holds(&self, figure: f64) -> bool {
         if self.strict { figure < self.limit } else { figure <= self.limit }

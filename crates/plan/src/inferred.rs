@@ -2,8 +2,14 @@
 
 use serde::Serialize;
 
+use crate::Ns;
 use crate::counters::TOO_LOW;
 use crate::figures::Range;
+use crate::goal::Goal;
+
+/// How to answer what counters cannot.
+pub const HOW_TO_KNOW: &str = "raise the limit and record requests for 60 s, `reveille record --cgroup \
+    NAME -o FILE.parquet`, or `reveille import` a table of them";
 
 /// How a throttled group's demand was inferred and checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,7 +40,18 @@ pub enum InferredFrom {
         held_share: f64,
     },
     /// Bandwidth counters over steps of averages.
-    Counters,
+    Counters {
+        /// Length of the recording, of which steps are replayed.
+        span_ns: Ns,
+        step_ns: Ns,
+    },
+}
+
+impl Inferred {
+    /// Is a latency goal answered from counters, which hold no request? The answer is an estimate then.
+    pub(crate) fn estimates(&self, goals: &[Goal]) -> bool {
+        matches!(self.from, InferredFrom::Counters { .. }) && goals.iter().any(Goal::is_latency)
+    }
 }
 
 impl InferredFrom {
@@ -42,7 +59,7 @@ impl InferredFrom {
     pub(crate) fn latency_times(&self) -> f64 {
         match self {
             InferredFrom::Pieces { .. } => 1.0,
-            InferredFrom::Counters => TOO_LOW,
+            InferredFrom::Counters { .. } => TOO_LOW,
         }
     }
 }
@@ -61,12 +78,12 @@ impl std::fmt::Display for Inferred {
                 "Requests that queued meanwhile are inferred: {held} of {pieces} pieces of work are \
                  taken for {parts} requests. "
             )?,
-            InferredFrom::Counters => write!(
+            InferredFrom::Counters { .. } => write!(
                 f,
-                "Its requests are inferred from its counters: {recordings} laws of arrival that \
-                 give the same counters stand for it, and latencies are {TOO_LOW} times those of their \
-                 requests, for trials found those too low. Even so one true p99 in eight lay outside \
-                 its range of 90%. "
+                "Its requests are inferred from its counters: {recordings} loads fit them, in half \
+                 of which work that begins together is one request. Latencies are {TOO_LOW} times \
+                 those of these loads, since trials found those too low; even so one true p99 in ten \
+                 was over 1.8 times the median, and one in forty above its range. "
             )?,
         }
         write!(

@@ -17,7 +17,7 @@ use crate::growth::{grown, until_it_breaks};
 use crate::neighbours::{Runs, effect};
 use crate::observed::Observed;
 use crate::plan::{Alternative, Map, Plan, Shown};
-use crate::possible::{check, most_millicpus, reachable};
+use crate::possible::{check, most_millicpus, reachable, untold};
 use crate::replay::{Outcome, Phase, as_f64};
 use crate::request::{Request, pool};
 use crate::search::{Found, Search};
@@ -76,15 +76,23 @@ fn planned(
     let as_recorded = prepared(usage, request.as_likely, false)?;
     let mut search = prepared(&wanted, &wanted_too, true)?;
     search.most_millicpus = most_millicpus;
+    let least_by_use = search.least_millicpus;
+    if let Some(floor) = request.floor() {
+        search.stay_above(floor)?;
+        let failed = search.unmet_anyway()?;
+        if 2 * failed > DRAWS as usize {
+            return Err(untold(request, failed));
+        }
+    }
 
     let (mut found, mut counts) = search.search()?;
     // Where the order of threads on a CPU decides, the lean replay may find nothing.
     if found.is_empty() && search.sketch.take().is_some() {
         (found, counts) = search.search()?;
     }
-    let exhibit = Exhibit::new(&as_recorded, request.phases)?;
+    let exhibit = Exhibit::new(&as_recorded, request)?;
     let advised = |found: Found| {
-        let set_by_use = Some(found.millicpus <= search.least_millicpus);
+        let set_by_use = Some(found.millicpus <= least_by_use);
         let mut shown = exhibit.shown(found.rounded(&request.allowed).limits)?;
         if shown.meets_goals {
             // The search has tried that much.
@@ -105,8 +113,10 @@ fn planned(
         (None, _) => None,
     };
     let recommended = search.recommended(&found).map(advised).transpose()?;
-    let alternatives = search
-        .alternatives(&found)
+    // Where today's limit stays, there is nothing to choose from.
+    let stays = recommended.as_ref().is_some_and(|shown| request.floor() == Some(shown.limits));
+    let others = if stays { Vec::new() } else { search.alternatives(&found) };
+    let alternatives = others
         .into_iter()
         .map(|(change, found)| Ok(Alternative { change, shown: advised(found)? }))
         .collect::<Result<Vec<Alternative>, PlanError>>()?;
@@ -133,9 +143,7 @@ fn planned(
     };
     plan.warnings = warnings(request, &plan);
     if plan.recommended.is_some() {
-        let holds = (0..DRAWS).into_par_iter().map(|draw| search.holds_without_limit(draw));
-        let holds: Vec<bool> = holds.collect::<Result<_, PlanError>>()?;
-        let fail = holds.iter().filter(|holds| !**holds).count();
+        let fail = search.unmet_anyway()?;
         if fail > 0 {
             plan.warnings.push(unmet_anyway(fail, request));
         }
@@ -164,17 +172,21 @@ fn map(search: &Search<'_>, cpus: f64) -> Result<Map, PlanError> {
 struct Exhibit<'a> {
     search: &'a Search<'a>,
     phases: u32,
+    /// Of requests that were inferred from counters, neither growth nor the longest is known.
+    estimates: bool,
     /// Runs of the neighbours alone, one per phase.
     alone: Vec<Outcome>,
 }
 
 impl<'a> Exhibit<'a> {
-    fn new(search: &'a Search<'a>, phases: u32) -> Result<Exhibit<'a>, PlanError> {
+    fn new(search: &'a Search<'a>, request: &Request<'_>) -> Result<Exhibit<'a>, PlanError> {
+        let phases = request.phases;
         let n = if search.neighbours.is_empty() { 0 } else { phases };
         let alone = (0..n)
             .into_par_iter()
             .map(|index| search.stage.replay(&search.alone, None, Phase::of_grid(index, phases)));
-        Ok(Exhibit { search, phases, alone: alone.collect::<Result<_, PlanError>>()? })
+        let (estimates, alone) = (request.estimates(), alone.collect::<Result<_, PlanError>>()?);
+        Ok(Exhibit { search, phases, estimates, alone })
     }
 
     fn shown(&self, limits: BandwidthLimits) -> Result<Shown, PlanError> {
@@ -240,7 +252,10 @@ impl<'a> Exhibit<'a> {
             intervals,
             holds_share: least(held),
             meets_goals: least(kept) >= search.confidence - 1e-9,
-            worst_case: worst_case(search.stage, search.usage, limits)?,
+            worst_case: match self.estimates {
+                true => None,
+                false => worst_case(search.stage, search.usage, limits)?,
+            },
             latency: distribution(
                 latencies.map(|&took| search.stage.latency_times * as_f64(took)).collect(),
             ),
@@ -249,11 +264,12 @@ impl<'a> Exhibit<'a> {
         })
     }
 
-    /// How much the work of a request can grow; `None` where the lean replay does not apply.
+    /// How much the work of a request can grow; `None` where the lean replay does not apply, or
+    /// where requests are not known.
     fn growth(&self, limits: BandwidthLimits) -> Result<Option<f64>, PlanError> {
         let Search { stage, usage, sketch, .. } = self.search;
         let growth = |sketch| until_it_breaks(stage, sketch, usage, limits);
-        sketch.as_ref().map(growth).transpose()
+        sketch.as_ref().filter(|_| !self.estimates).map(growth).transpose()
     }
 
     /// Runs the setting at each phase.

@@ -280,6 +280,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Is a latency goal answered from counters, which hold no request? The answer is an estimate
+    /// then, and advises no less than the limit in force.
+    pub fn estimates(&self) -> bool {
+        self.inferred.as_ref().is_some_and(|inferred| inferred.estimates(&self.goals))
+    }
+
     /// Is the demand that of averages, spread evenly, which hide every burst?
     pub fn spreads_averages(&self) -> bool {
         self.inferred.is_none() && matches!(self.recording.origin, Origin::Averaged { .. })

@@ -6,8 +6,9 @@ use reveille_usage::{Origin, Throttling, Usage};
 
 use crate::PlanError;
 use crate::facts::threads;
-use crate::goal::Subject;
-use crate::grid::MOST_USED;
+use crate::goal::{Goal, Subject};
+use crate::grid::{DRAWS, MOST_USED};
+use crate::inferred::HOW_TO_KNOW;
 use crate::replay::{Phase, Stage, fits};
 use crate::request::Request;
 use crate::search::Search;
@@ -32,8 +33,23 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
         let help = "set a goal, such as --goal p99=20ms or --goal 'throttled<0.1%'";
         return Err(PlanError::option("--goal", Mistake::new("no goal is given", help)));
     }
-    let goals = &request.goals;
-    goals.iter().try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
+    // What a single request takes is not known from counters.
+    let told = |goal: &&Goal| !(request.estimates() && goal.is_latency());
+    let mut goals = request.goals.iter().filter(told);
+    goals.try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
+}
+
+/// The error for goals that fail without any limit in most of the loads that fit the counters.
+pub(crate) fn untold(request: &Request<'_>, failed: usize) -> PlanError {
+    let goals: Vec<String> = request.goals.iter().map(|goal| format!("`{}`", goal.text)).collect();
+    let problem = format!(
+        "its counters cannot tell whether {} can be met: {:.0}% of the loads that fit them miss {} \
+         even without a limit, and counters do not show how long a request runs",
+        goals.join(" and "),
+        100.0 * failed as f64 / f64::from(DRAWS),
+        if goals.len() == 1 { "it" } else { "them" },
+    );
+    Mistake::new(problem, HOW_TO_KNOW).in_file(&request.usage.name)
 }
 
 /// The error for a throttled group whose demand cannot be recovered.
@@ -72,7 +88,10 @@ pub(crate) fn most_millicpus(
     // A quota for as many CPUs as the group's threads use at once never throttles it. With
     // neighbours, threads that would not overlap may run at the same time.
     let alone = request.neighbours.is_empty();
-    let threads = if alone { usage.max_parallel() } else { threads(usage) };
+    let threads = |usage: &Usage| if alone { usage.max_parallel() } else { threads(usage) };
+    // Of loads that fit counters, the first is one of many.
+    let others = request.as_likely.iter().filter(|_| request.estimates()).map(threads);
+    let threads = others.fold(threads(usage), u32::max);
     let threads = f64::from(threads).min(cpus);
     // Slices left on other CPUs are lost to a period; a quarter more covers that.
     let mut most = threads * 1.25;
@@ -117,7 +136,9 @@ pub(crate) fn reachable(
     let phase = Phase::of_grid(0, 1);
     let (figures, _) = search.figures(&search.load, None, phase, None)?;
     for (goal, figure) in request.goals.iter().zip(&figures.goals) {
-        if goal.subject != Subject::Tardiness && !goal.holds(*figure) {
+        let told =
+            goal.subject != Subject::Tardiness && !(request.estimates() && goal.is_latency());
+        if told && !goal.holds(*figure) {
             let (ms, cpus) = (figure / 1e6, request.cpus);
             let place = match request.within {
                 Some(_) => format!("{cpus} CPUs within --within"),

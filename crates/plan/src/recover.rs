@@ -68,7 +68,11 @@ pub(crate) fn recover(
     stop: &AtomicBool,
 ) -> Result<Option<Recovered>, PlanError> {
     let usage = request.usage;
-    let averages = matches!(usage.origin, Origin::Averaged { .. });
+    let step_ns = match usage.origin {
+        Origin::Averaged { step_ns } => Some(step_ns),
+        _ => None,
+    };
+    let averages = step_ns.is_some();
     let limits = usage.limits.filter(|limits| limits.quota_ns.is_some());
     let Some(throttling) = usage.throttling() else {
         let periods = usage.samples.last().map_or(0, |last| last.nr_periods);
@@ -84,13 +88,13 @@ pub(crate) fn recover(
     let seen = seen.ok_or_else(|| refuse("its periods were not counted".into()))?;
     let tell = || ();
     let stage = request.stage(stop, &tell)?;
-    let (from, mut usages): (_, Vec<Usage>) = if averages {
+    let (from, mut usages): (_, Vec<Usage>) = if let Some(step_ns) = step_ns {
         let usages = requests(usage, stage.lean(), request.seed, stop);
         if stop.load(Ordering::Relaxed) {
             return Err(PlanError::Interrupted);
         }
         let usages = usages.map_err(refuse)?;
-        (InferredFrom::Counters, usages)
+        (InferredFrom::Counters { span_ns: usage.span_ns, step_ns }, usages)
     } else {
         let drawn = (0..RECORDINGS).map(|n| usage.unthrottled(request.seed.wrapping_add(n), n > 0));
         let drawn = drawn.collect::<Result<Vec<Unthrottled>, String>>().map_err(refuse)?;

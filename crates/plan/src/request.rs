@@ -90,6 +90,20 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
+    /// Is a latency goal answered from counters?
+    pub(crate) fn estimates(&self) -> bool {
+        self.inferred.is_some_and(|inferred| inferred.estimates(&self.goals))
+    }
+
+    /// The limit in force, below which an estimate advises nothing; `None` for a plan that knows
+    /// its requests. What was inferred from one limit says nothing of a smaller one.
+    pub(crate) fn floor(&self) -> Option<BandwidthLimits> {
+        let limits = [self.today, self.usage.limits].into_iter().flatten();
+        let limits = limits.filter(|limits| limits.quota_ns.is_some() && self.estimates());
+        let cpus = |limits: &BandwidthLimits| limits.cpus().unwrap_or(0.0);
+        limits.max_by(|a, b| cpus(a).total_cmp(&cpus(b)))
+    }
+
     /// The simulator's settings.
     pub(crate) fn stage<'a>(
         &'a self,

@@ -73,6 +73,10 @@ pub(crate) struct Search<'a> {
     pub(crate) most_millicpus: u64,
     /// Settings that may be recommended.
     pub(crate) allowed: Allowed,
+    /// The limit below which nothing is advised.
+    floor: Option<BandwidthLimits>,
+    /// Draws that the grid looks at instead of the recording, which of many loads is only the first.
+    grid_draws: Vec<u32>,
     /// Simulate every setting of the grid.
     pub(crate) exhaustive: bool,
 }
@@ -155,6 +159,8 @@ impl<'a> Search<'a> {
             least_millicpus: least_millicpus([usage].into_iter().chain(as_likely)),
             most_millicpus: 0,
             allowed: Allowed::ANY,
+            floor: None,
+            grid_draws: Vec::new(),
             exhaustive: false,
         })
     }
@@ -194,12 +200,16 @@ impl<'a> Search<'a> {
     /// which bounds latency from above: it has to hold as it is, and is not resampled.
     fn with_draw<T>(&self, draw: u32, act: impl FnOnce(&Load) -> T) -> T {
         let turn = (draw / 2) as usize;
+        // Where there are as many as that, every draw has its own.
+        let many = self.as_likely.len() >= DRAWS as usize;
+        let own = turn + half_of(draw) * (DRAWS / 2) as usize;
+        let one = |number: usize| number.checked_sub(1).map_or(&self.load, |n| &self.as_likely[n]);
         if draw.is_multiple_of(2) {
-            let number = turn % self.replicas.len();
-            return act(number.checked_sub(1).map_or(&self.load, |other| &self.as_likely[other]));
+            return act(one(if many { own } else { turn % self.replicas.len() }));
         }
         let number = match self.as_likely.len() {
             0 => 0,
+            _ if many => own,
             others => 1 + turn % others,
         };
         let made = || {
@@ -213,6 +223,20 @@ impl<'a> Search<'a> {
             return act(&made());
         }
         act(self.resampled[draw as usize].get_or_init(made))
+    }
+
+    /// Looks at no setting below this limit: neither a smaller share nor a shorter period.
+    pub(crate) fn stay_above(&mut self, floor: BandwidthLimits) -> Result<(), PlanError> {
+        let millicpus = (1000.0 * floor.cpus().unwrap_or(0.0) - 1e-6).ceil() as u64;
+        self.least_millicpus = self.least_millicpus.max(millicpus);
+        self.most_millicpus = self.most_millicpus.max(self.least_millicpus);
+        self.floor = Some(floor);
+        for draw in 0..DRAWS {
+            if self.grid_draws.len() < GRID_PHASES as usize && self.holds_without_limit(draw)? {
+                self.grid_draws.push(draw);
+            }
+        }
+        Ok(())
     }
 
     /// Is the recording's demand known, not inferred?
@@ -250,6 +274,13 @@ impl<'a> Search<'a> {
             None => self.stage.hold(&self.draw(None, draw)?),
         };
         Ok(*known.get_or_init(|| holds))
+    }
+
+    /// Number of draws in which the goals fail without any limit.
+    pub(crate) fn unmet_anyway(&self) -> Result<usize, PlanError> {
+        let holds = (0..DRAWS).into_par_iter().map(|draw| self.holds_without_limit(draw));
+        let holds: Vec<bool> = holds.collect::<Result<_, PlanError>>()?;
+        Ok(holds.iter().filter(|holds| !**holds).count())
     }
 
     /// Number of draws of each half that may fail.
@@ -326,6 +357,9 @@ impl<'a> Search<'a> {
             .flat_map(|period_ns| BURSTS.map(|burst| Row { period_ns, burst }))
             .chain([self.from])
             .collect();
+        let only = self.allowed.period();
+        let least_ns = self.floor.map_or(0, |floor| floor.period_ns);
+        rows.retain(|row| row.period_ns >= least_ns || only == Some(row.period_ns));
         rows.sort_by_key(|row| (row.period_ns, row.burst));
         rows.dedup();
         rows
@@ -367,6 +401,9 @@ impl<'a> Search<'a> {
         for index in 0..GRID_PHASES {
             let phase = grid_phase(index);
             let strain = match &self.sketch {
+                Some(_) if index < self.grid_draws.len() as u32 => {
+                    self.strain_of_draw(Look::Lean, limits, self.grid_draws[index as usize])?
+                }
                 Some(sketch) => sketch.strain(self.stage, &self.load, limits, phase)?,
                 None => {
                     let alone = self.alone_grid.get(index as usize);

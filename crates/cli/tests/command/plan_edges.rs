@@ -4,6 +4,7 @@ use std::fs;
 
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Sample, Usage};
+use serde_json::json;
 
 use super::plan::with as plan;
 use super::{answer, json, output, path, refused, series, stdout};
@@ -264,6 +265,30 @@ fn counters_of_a_throttled_container_never_advise_less() {
     let advised = planned["recommended"]["reserved_cpus"].as_f64().unwrap();
     assert!((0.45..1.25).contains(&advised), "{advised}");
     assert_eq!(planned["recommended"]["limits"]["period_ns"], 100_000_000);
+
+    // The inferred requests would do with less. Counters show no rare long job, so the limit stays
+    // and nothing is promised.
+    let easy = ["--goal", "p99=2s", "--for", "cgroup2"];
+    let planned = json(&plan(&file, &[&easy[..], &["--json"]].concat()));
+    assert_eq!(planned["recommended"]["limits"], planned["today"]["limits"], "{planned}");
+    assert!(planned["recommended"]["growth"].is_null() && planned["alternatives"] == json!([]));
+    let emitted = output(&plan(&file, &[&easy[..], &["--emit", "k8s"]].concat()));
+    let said = String::from_utf8_lossy(&emitted.stderr);
+    assert!(said.contains("an estimate") && !said.contains("--headroom"), "{said}");
+    assert!(String::from_utf8_lossy(&emitted.stdout).contains("cpu: 400m"), "{emitted:?}");
+    let screen = stdout(&plan(&file, &easy)).replace("\n           ", " ");
+    for words in ["keep 40 ms per 100 ms", "…", "rare long jobs"] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    stdout(&["import", &file, "-o", &path(dir.path(), "web.parquet")]);
+    let fleet = json(&["fleet", dir.path().to_str().unwrap(), "--goal", "p99=2s", "--json"]);
+    let web = &fleet["containers"][0];
+    assert_eq!((&web["needed_cpus"], &web["spare_cpus"]), (&json!(0.4), &json!(null)), "{web}");
+    assert!(web["note"].as_str().unwrap().contains("estimated"), "{web}");
+    // Counters do not refute a short goal either.
+    let untold = output(&plan(&file, &["--goal", "p99=1ms"]));
+    let errors = String::from_utf8_lossy(&untold.stderr);
+    assert!(errors.contains("counters cannot tell whether `p99=1ms`"), "{errors}");
 
     // Averages of a group that was never throttled don't tell how much less quota would do.
     kubelet(&file, 0.0);

@@ -2,7 +2,7 @@
 //! with three significant digits, so that a row needs its unit once.
 
 use reveille_measure::{duration_text, three_digits};
-use reveille_plan::{Change, Goal, Plan, Range, Recording, Subject, quantile_name};
+use reveille_plan::{Change, Goal, HOW_TO_KNOW, Plan, Range, Recording, Subject, quantile_name};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 
@@ -129,10 +129,27 @@ pub(super) fn answer(plan: &Plan) -> String {
              {goals} with {setting}, so the limit has to be higher"
         );
     }
+    if plan.estimates() {
+        let setting = setting(&shown.limits);
+        return match (shown.meets_goals, stays(plan)) {
+            (true, true) => format!(
+                "keep {setting}: with it {name} is estimated to meet {goals}, but its counters do not \
+                 tell that less would do"
+            ),
+            (true, false) => format!("{name} is estimated to meet {goals} with {setting}"),
+            _ => format!("{name} is estimated to come nearest to {goals} with {setting}"),
+        };
+    }
     match (shown.limits.quota_ns, shown.meets_goals) {
         (None, true) => format!("{name} meets {goals} only without a quota"),
         _ => format!("{name} {how} {goals} with {}", setting(&shown.limits)),
     }
+}
+
+/// Is today's limit what is recommended?
+fn stays(plan: &Plan) -> bool {
+    let both = plan.today.as_ref().zip(plan.recommended.as_ref());
+    both.is_some_and(|(today, recommended)| today.limits == recommended.limits)
 }
 
 /// What the answer costs, as the rest of the sentence; nothing without an answer.
@@ -164,6 +181,12 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     if !shown.meets_goals {
         let (held, asked) = (of_draws(shown.holds_share), of_draws(model.confidence));
         return Some(format!("The goals hold in {held} of draws, and {asked} were asked for"));
+    }
+    if plan.estimates() {
+        return Some(format!(
+            "This is an estimate: counters show neither how long a request runs nor rare long jobs. \
+             Before you rely on it, {HOW_TO_KNOW}"
+        ));
     }
     let requests = match model.growth {
         0.0 => String::new(),
@@ -201,6 +224,19 @@ pub(super) fn today(plan: &Plan) -> String {
     };
     let effect = &today.effect;
     let with = |range: &Range, text: fn(f64) -> String| text(range.median);
+    if plan.estimates() {
+        let range = &today.intervals.p99_ns;
+        return format!(
+            "{}: {}% of periods throttled; p99 {} [{}…{}], an estimate; the goals hold in {} of the \
+             loads that fit the counters",
+            setting(&today.limits),
+            with(&effect.throttled_share, percent),
+            with_ms(effect.p99_ns.median),
+            ms(range.low),
+            ms(range.high),
+            of_draws(today.holds_share)
+        );
+    }
     format!(
         "{}: {}% of periods throttled, p99 {}, goals met in {} of draws",
         setting(&today.limits),
