@@ -25,7 +25,7 @@ const THEN: u32 = 500;
 pub(crate) const KEPT: usize = 50;
 /// Time to replay, in a number of steps within these bounds; from a longer recording they are
 /// chosen by their use.
-const REPLAYED_NS: Ns = 180_000_000_000;
+pub(crate) const REPLAYED_NS: Ns = 180_000_000_000;
 const STEPS: RangeInclusive<usize> = 4..=12;
 /// Bounds of the mean CPU time of one thread's part of a burst.
 const BURST_NS: (f64, f64) = (0.3e6, 2e9);

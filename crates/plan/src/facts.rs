@@ -4,6 +4,7 @@ use reveille_measure::enough_for;
 use reveille_usage::{Origin, Usage};
 
 use crate::Ns;
+use crate::counters::REPLAYED_NS;
 use crate::goal::{Subject, quantile_name};
 use crate::grid::{DRAWS, MOST_USED};
 use crate::plan::{Model, NeighbourGiven, Plan, Recording};
@@ -112,6 +113,14 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
              is less than it will be."
                 .into(),
         );
+    }
+    if let Some(ns) = request.inferred.and_then(|inferred| inferred.too_short()) {
+        warnings.push(format!(
+            "The counters cover {:.0} s only, which shows nothing of other times: the limit in force is \
+             the least that is advised from less than {:.0} s.",
+            ns as f64 / 1e9,
+            REPLAYED_NS as f64 / 1e9
+        ));
     }
     for neighbour in &request.neighbours {
         if let Some(throttling) = neighbour.usage.throttling() {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::Ns;
-use crate::counters::TOO_LOW;
+use crate::counters::{REPLAYED_NS, TOO_LOW};
 use crate::figures::Range;
 use crate::goal::Goal;
 
@@ -51,6 +51,16 @@ impl Inferred {
     /// Is a latency goal answered from counters, which hold no request? The answer is an estimate then.
     pub(crate) fn estimates(&self, goals: &[Goal]) -> bool {
         matches!(self.from, InferredFrom::Counters { .. }) && goals.iter().any(Goal::is_latency)
+    }
+}
+
+impl Inferred {
+    /// Length of counters that are too short to lower a limit by.
+    pub(crate) fn too_short(&self) -> Option<Ns> {
+        match self.from {
+            InferredFrom::Pieces { .. } => None,
+            InferredFrom::Counters { span_ns, .. } => Some(span_ns).filter(|&ns| ns < REPLAYED_NS),
+        }
     }
 }
 

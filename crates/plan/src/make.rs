@@ -242,16 +242,21 @@ impl<'a> Exhibit<'a> {
         effect.leave_out(pieces, goals, Range::UNKNOWN);
         let mut intervals = Figures::over(&draws, Interval::over);
         intervals.leave_out(pieces, goals, Interval::UNKNOWN);
+        let meets_goals = least(kept) >= search.confidence - 1e-9;
         Ok(Shown {
             limits,
             set_by_use: None,
-            growth: self.growth(limits)?,
+            growth: match meets_goals {
+                true => self.growth(limits)?,
+                // Goals that already fail leave no room.
+                false => search.sketch.filter(|_| !self.estimates).map(|_| 0.0),
+            },
             reserved_cpus: limits.cpus(),
             effect,
             phases: self.phases,
             intervals,
             holds_share: least(held),
-            meets_goals: least(kept) >= search.confidence - 1e-9,
+            meets_goals,
             worst_case: match self.estimates {
                 true => None,
                 false => worst_case(search.stage, search.usage, limits)?,

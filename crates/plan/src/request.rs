@@ -95,11 +95,13 @@ impl Request<'_> {
         self.inferred.is_some_and(|inferred| inferred.estimates(&self.goals))
     }
 
-    /// The limit in force, below which an estimate advises nothing; `None` for a plan that knows
-    /// its requests. What was inferred from one limit says nothing of a smaller one.
+    /// The limit in force, below which nothing is advised from an estimate or from counters of a few
+    /// minutes; else `None`. What was inferred from one limit says nothing of a smaller one.
     pub(crate) fn floor(&self) -> Option<BandwidthLimits> {
         let limits = [self.today, self.usage.limits].into_iter().flatten();
-        let limits = limits.filter(|limits| limits.quota_ns.is_some() && self.estimates());
+        let limits = limits.filter(|limits| limits.quota_ns.is_some());
+        let few = self.inferred.is_some_and(|inferred| inferred.too_short().is_some());
+        let limits = limits.filter(|_| few || self.estimates());
         let cpus = |limits: &BandwidthLimits| limits.cpus().unwrap_or(0.0);
         limits.max_by(|a, b| cpus(a).total_cmp(&cpus(b)))
     }

@@ -226,6 +226,19 @@ fn what_is_shown_holds_in_the_simulator_and_costs_hardly_more_than_an_exhaustive
     }
 }
 
+/// A setting that is not accepted has no room, even if its goals hold for the recording as it is.
+#[test]
+fn goals_that_are_not_met_leave_no_room_to_grow() {
+    let (machine, usage) = (machine(), server(8));
+    let mut request = request(&machine, &usage, &["p99=20ms"]);
+    request.today = Some(limits("quota=690ms,period=1s,burst=510ms"));
+    let plan = made(&request, 2).unwrap();
+    let today = plan.today.as_ref().unwrap();
+    assert!(!today.meets_goals && today.holds_share > 0.3, "{}", today.holds_share);
+    assert_eq!(today.growth, Some(0.0));
+    assert!(plan.recommended.unwrap().growth.unwrap() > 0.0);
+}
+
 /// Work of a small server: three threads, some 300 pieces a second, in waves.
 fn server(seconds: u64) -> Usage {
     let mut state = 7u64;

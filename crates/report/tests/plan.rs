@@ -33,6 +33,17 @@ fn cases() -> Vec<(&'static str, Plan)> {
 
 const HOSTILE: &str = "</script><script>alert(1)</script>\u{1b}[31m{{body}}";
 
+#[test]
+fn a_quota_above_the_node_is_no_limit() {
+    let mut plan = plans::service();
+    plan.recommended = Some(plans::shown(plans::limits(404, 100, 0), 17.2, 0.0004, 0.975));
+    let text = plan_table(&plan, 100, false).replace("\n           ", " ");
+    assert!(
+        text.contains("no quota of up to 4 CPUs was found with which checkout meets"),
+        "{text}"
+    );
+}
+
 /// A group that is throttled in the middle of its recording.
 fn pictures(plan: &Plan) -> Vec<Picture> {
     let shown = plan.today.iter().chain(&plan.recommended);

@@ -71,6 +71,11 @@ fn averages_that_are_flat_say_what_cannot_be_known() {
     let planned = stdout(&plan(&flat, &["--goal", "throttled<5%"])).replace("\n         ", " ");
     assert!(planned.contains("flat at 0.50 CPUs") && planned.contains("averages tell no latency"));
     assert!(planned.contains("averages cannot tell what") && !planned.contains(" less than today"));
+    // What --emit and --apply refuse is not offered.
+    assert!(!planned.contains("cpu.max; ") && !planned.contains("--apply"), "{planned}");
+    let page = path(dir.path(), "plan.html");
+    stdout(&plan(&flat, &["--goal", "throttled<5%", "--html", &page]));
+    assert!(!fs::read_to_string(&page).unwrap().contains("To apply it"));
     let emitted = plan(&flat, &["--goal", "throttled<5%", "--emit", "k8s"]);
     refused(&emitted, &["hide every burst", "record for 60 s"]);
 }
@@ -230,8 +235,12 @@ const THROTTLED_S: [f64; 13] =
 
 /// As a kubelet's answer, the pod's own series beside the container's.
 fn kubelet(path: &str, throttled: f64) {
+    kubelet_for(path, throttled, 13);
+}
+
+fn kubelet_for(path: &str, throttled: f64, readings: usize) {
     let of = |name: &str, labels: &str, value: &dyn Fn(usize) -> f64| {
-        let values = (0..13).map(|n| (15 * n as u32, value(n)));
+        let values = (0..readings).map(|n| (15 * n as u32, value(n)));
         series(&format!(r#""__name__":"{name}","pod":"web-0"{labels}"#), values)
     };
     let mut all = Vec::new();
@@ -247,6 +256,16 @@ fn kubelet(path: &str, throttled: f64) {
         all.push(of("container_spec_cpu_period", labels, &|_| 100_000.0));
     }
     fs::write(path, answer(&all)).unwrap();
+}
+
+#[test]
+fn counters_of_a_minute_lower_no_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(dir.path(), "web.json");
+    kubelet_for(&file, 1.0, 5);
+    let planned = json(&plan(&file, &["--goal", "throttled<90%", "--json"]));
+    assert_eq!(planned["recommended"]["limits"], planned["today"]["limits"], "{planned}");
+    assert!(planned["warnings"].to_string().contains("cover 60 s only"), "{planned}");
 }
 
 #[test]

@@ -302,7 +302,8 @@ fn pairs(out: &mut String, plan: &Plan) {
 }
 
 fn apply(out: &mut String, plan: &Plan) {
-    let Some(shown) = &plan.recommended else { return };
+    let shown = plan.recommended.as_ref().filter(|_| !plan.spreads_averages());
+    let Some(shown) = shown else { return };
     section(out, "apply", "To apply it");
     push(
         out,

@@ -140,8 +140,14 @@ pub(super) fn answer(plan: &Plan) -> String {
             _ => format!("{name} is estimated to come nearest to {goals} with {setting}"),
         };
     }
+    let nodes = f64::from(plan.model.cpus);
     match (shown.limits.quota_ns, shown.meets_goals) {
         (None, true) => format!("{name} meets {goals} only without a quota"),
+        (Some(_), true) if shown.reserved_cpus.is_some_and(|cpus| cpus > nodes) => format!(
+            "no quota of up to {nodes} CPUs was found with which {name} meets {goals}: leave it without \
+             one ({} is more than there is)",
+            setting(&shown.limits)
+        ),
         _ => format!("{name} {how} {goals} with {}", setting(&shown.limits)),
     }
 }
