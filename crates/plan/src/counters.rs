@@ -160,8 +160,9 @@ pub(crate) fn requests(
     let middle = tried.get(KEPT / 2).map_or(f64::INFINITY, |tried| tried.off);
     if middle > WELL || middle.is_nan() {
         return Err(format!(
-            "no law of arrivals that was tried gives its counters (the best half is {middle:.1} \
-             standard errors off)"
+            "none of {} loads that were tried gives its counters, which rare long jobs, work by the \
+             clock or other programs on its CPUs may be the reason for",
+            FIRST + THEN
         ));
     }
     let origin = Origin::Requests;

@@ -93,7 +93,20 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
         if let Subject::Latency(quantile) = goal.subject {
             if quantile < 1.0 {
                 let short = usage.enough_for(quantile).err();
-                warnings.extend(short.map(|why| format!("{}: {why}", goal.text)));
+                let counters = request.inferred.and_then(|inferred| inferred.recorded_ns());
+                warnings.extend(short.map(|why| match counters {
+                    None => format!("{}: {why}", goal.text),
+                    Some(recorded_ns) => format!(
+                        "{}: about {} requests are inferred for the {:.0} s that are replayed, of \
+                         {:.0} s recorded: too few for {}. More counters change nothing; record \
+                         requests.",
+                        goal.text,
+                        usage.demands.len(),
+                        usage.span_ns as f64 / 1e9,
+                        recorded_ns as f64 / 1e9,
+                        quantile_name(quantile)
+                    ),
+                }));
             }
             if let Origin::Sampled { resolution_ns } = usage.origin
                 && goal.limit < 3.0 * resolution_ns as f64

@@ -142,7 +142,9 @@ impl Goal {
                 at_least as f64 / 1e6
             );
             let help = match usage.origin {
-                Origin::Requests => "ask for a longer time",
+                Origin::Requests => {
+                    "ask for a longer time; if no request takes as much, check the unit of `cpu`"
+                }
                 Origin::Sampled { .. } => {
                     "ask for a longer time. Samples show requests that run at once or back to back \
                      as one piece of work: `reveille record --how trace` tells threads apart, and \

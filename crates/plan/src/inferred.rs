@@ -64,6 +64,16 @@ impl Inferred {
     }
 }
 
+impl Inferred {
+    /// Length of the counters that the demand was inferred from.
+    pub(crate) fn recorded_ns(&self) -> Option<Ns> {
+        match self.from {
+            InferredFrom::Pieces { .. } => None,
+            InferredFrom::Counters { span_ns, .. } => Some(span_ns),
+        }
+    }
+}
+
 impl InferredFrom {
     /// What an inferred latency stands for, as a multiple: those from counters are too low.
     pub(crate) fn latency_times(&self) -> f64 {

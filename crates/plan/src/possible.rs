@@ -83,7 +83,9 @@ pub(crate) fn most_millicpus(
         let there = request.cpus;
         let problem =
             format!("the group{with} for {total:.2} CPUs on average, and there are {there}");
-        return impossible(problem + &beyond(request), "give more CPUs: --cpus");
+        let help = "give more CPUs: --cpus; if it does not use that many, check the units of the \
+                    recording's times";
+        return impossible(problem + &beyond(request), help);
     }
     // A quota for as many CPUs as the group's threads use at once never throttles it. With
     // neighbours, threads that would not overlap may run at the same time.

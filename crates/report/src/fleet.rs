@@ -62,7 +62,7 @@ fn remarks(container: &Container) -> Vec<String> {
         remarks.push(format!("p99 {} to {}", time(p99.low), time(p99.high)));
     }
     if let Some(risk) = container.risk.filter(|risk| *risk > 0.0) {
-        remarks.push(format!("misses the goals in {:.0}% of what it may be", 100.0 * risk));
+        remarks.push(format!("risk of missing the goals {:.0}%", 100.0 * risk));
     }
     remarks.extend(container.note.clone());
     remarks

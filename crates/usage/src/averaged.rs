@@ -50,7 +50,9 @@ pub(crate) fn spread(samples: &[Sample]) -> Result<Spread, Mistake> {
         if count > f64::from(MAX_THREADS) {
             let (used_s, step_s) = (used_ns as f64 / 1e9, (until_ns - from_ns) as f64 / 1e9);
             let problem = format!("a step took {used_s} s of CPU time in {step_s} s");
-            return Err(Mistake::new(problem, "query the counter of one container, in seconds"));
+            let fix = "query the counter of one container, in seconds: this may be milliseconds or \
+                       nanoseconds";
+            return Err(Mistake::new(problem, fix));
         }
         threads = threads.max(count as u32);
         thread_time_ns += u128::from(until_ns - from_ns) * count as u128;

@@ -308,7 +308,10 @@ fn recording(
         origin: Origin::Requests,
         span_ns: length as Ns + mean_gap_ns,
         threads,
-        warnings: warnings(&demands, length as Ns, header, pool.queued),
+        warnings: coarse(requests)
+            .into_iter()
+            .chain(warnings(&demands, length as Ns, header, pool.queued))
+            .collect(),
         demands,
         samples: Vec::new(),
         limits: None,
@@ -320,6 +323,25 @@ fn recording(
 }
 
 const YEAR_2000_NS: u64 = 946_684_800_000_000_000;
+
+/// A warning of arrivals in whole seconds, where most requests share theirs with another.
+fn coarse(requests: &[Request]) -> Option<String> {
+    let whole = requests.iter().all(|request| request.at % 1_000_000_000 == 0);
+    let with_another = |number: usize| {
+        let at = |n: usize| requests.get(n).map(|request| request.at);
+        let here = at(number);
+        number.checked_sub(1).is_some_and(|n| at(n) == here) || at(number + 1) == here
+    };
+    let shared = (0..requests.len()).filter(|&number| with_another(number)).count();
+    (whole && 2 * shared > requests.len()).then(|| {
+        format!(
+            "All arrivals are in whole seconds, and {shared} of {} requests share theirs with another: a \
+             plan takes them for batches and advises several times the limit that they need. Log \
+             arrivals in milliseconds.",
+            requests.len()
+        )
+    })
+}
 
 fn warnings(demands: &[Demand], length_ns: Ns, header: &Header, queued: usize) -> Vec<String> {
     let mut warnings = Vec::new();

@@ -104,7 +104,10 @@ fn picked(all: Vec<Series>, select: &[Select]) -> Result<Picked, Mistake> {
         seen.sort_unstable();
         seen.dedup();
         let here = match seen.as_slice() {
-            [] => "nothing".to_owned(),
+            [] => {
+                let fix = "check the labels in the query, and its range of time";
+                return Err(Mistake::new("the answer holds no series", fix));
+            }
             [""] => "series without a name, as rate() leaves them".to_owned(),
             names => names.join(", "),
         };
@@ -172,7 +175,8 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     }
     for counter in [&periods, &throttled, &throttled_time].into_iter().flatten() {
         counter.covers([first_ns, last_ns], step_ns)?;
-        warnings.extend(counter.gaps(step_ns));
+        // One gap of all counters is told once.
+        warnings.extend(counter.gaps(step_ns).filter(|gaps| !warnings.contains(gaps)));
     }
     let since = |counter: &Option<Counter>, at_ns, unit: f64| {
         let counter = counter.as_ref();
@@ -200,6 +204,15 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
         let span_us = (last_ns - first_ns + 2 * step_ns) as f64 / 1e3;
         let most = told_us.map(|us| (1.05 * span_us / us) as u64 + 1);
         possible(last.nr_periods, last.nr_throttled, most)?;
+        if last.nr_throttled > 0 && limits.is_some_and(|limits| limits.quota_ns.is_none()) {
+            let throttled = last.nr_throttled;
+            let problem = format!(
+                "{QUOTA} says that there is no limit, and {throttled} periods were throttled"
+            );
+            let fix = "query the quota of the same container over the same range; with the limit \
+                       just lifted, query a range that begins after that";
+            return Err(Mistake::new(problem, fix));
+        }
     }
     if periods.is_none() && throttled.is_none() && throttled_time.is_none() {
         warnings.extend(flat::warning(&usage, limits));
@@ -256,7 +269,13 @@ fn limits(
         Some(us) if us <= 0.0 => BandwidthLimits { quota_ns: None, period_ns, burst_ns: 0 },
         Some(us) => BandwidthLimits { quota_ns: Some((us * 1e3) as Ns), period_ns, burst_ns: 0 },
     };
-    let fix = format!("{QUOTA} and {PERIOD} are in microseconds; leave them out if they are wrong");
-    limits.check().map_err(|error| Mistake::new(format!("impossible limits: {error}"), fix))?;
+    limits.check().map_err(|error| {
+        let told = |name: &str, us: Option<f64>| us.map(|us| format!("{name} is {us}"));
+        let told = [told(QUOTA, quota_us), told(PERIOD, period_us)].into_iter().flatten();
+        let told = told.collect::<Vec<_>>().join(", ");
+        let fix = "both are in microseconds, 60000 per 100000 for 0.6 CPUs; leave them out if they \
+                   are wrong";
+        Mistake::new(format!("impossible limits: {told}: {error}"), fix)
+    })?;
     Ok(Some(limits))
 }

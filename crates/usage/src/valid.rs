@@ -55,7 +55,25 @@ impl Usage {
         if self.overhead.is_some_and(|cpus| !cpus.is_finite() || cpus < 0.0) {
             return mistake("its overhead is not a number of CPUs".into(), "leave it out");
         }
-        self.mistaken_demand().or_else(|| self.mistaken_sample())
+        self.mistaken_demand()
+            .or_else(|| self.mistaken_sample())
+            .or_else(|| self.beyond_its_limit())
+    }
+
+    /// Averages cannot lie far above a limit; a limit that changed on the way is none of theirs.
+    fn beyond_its_limit(&self) -> Option<Mistake> {
+        const FAR: f64 = 2.0;
+        let limit = self.limits?.cpus()?;
+        let used = self.samples.iter().map(|sample| sample.runtime_ns).sum::<Ns>() as f64;
+        let used = used / self.span_ns as f64;
+        let averages = matches!(self.origin, Origin::Averaged { .. });
+        (averages && used > FAR * limit).then(|| {
+            let problem =
+                format!("it used {used:.3} CPUs on average under a limit of {limit} CPUs");
+            let fix = "check the units: container_cpu_usage_seconds_total counts seconds, \
+                       container_spec_cpu_quota and _period are microseconds per period";
+            Mistake::new(problem, fix)
+        })
     }
 
     fn mistaken_demand(&self) -> Option<Mistake> {

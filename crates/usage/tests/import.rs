@@ -31,6 +31,21 @@ fn a_table_with_all_columns() {
     assert_eq!((usage.began_unix_ns, usage.warnings), (None, vec![]));
 }
 
+/// As an access log writes them: many a second, in whole seconds.
+#[test]
+fn arrivals_in_whole_seconds_are_warned_of() {
+    let table = |every: u64, unit: &str| {
+        let row = |n: u64| format!("{},5\n", n / every);
+        format!("at_{unit},cpu_ms\n{}", (0..40).map(row).collect::<String>())
+    };
+    let warned = |text: String| {
+        csv(&text).unwrap().warnings.iter().any(|warning| warning.contains("in whole seconds"))
+    };
+    assert!(warned(table(8, "s")));
+    // A second each, or a known time.
+    assert!(!warned(table(1, "s")) && !warned(table(8, "ms")));
+}
+
 #[test]
 fn requests_without_threads_take_the_one_that_is_free_first() {
     let text = "at_ms,cpu_ms\n0,10\n1,2\n2,5\n4,1\n11,1\n20,1\n";
@@ -163,7 +178,7 @@ fn counters_of_a_container() {
     assert_eq!(usage.samples[1].runtime_ns, 22_500 * MS);
     for (warning, words) in usage.warnings.iter().zip([
         "averages over 15 s",
-        "started over 1 times",
+        "started over once",
         "throttled while it was watched",
     ]) {
         assert!(warning.contains(words), "{warning}");
@@ -205,7 +220,7 @@ fn a_container_is_found_beside_its_pod_and_across_restarts() {
         assert_eq!(usage.per_period(15_000 * MS, 0), [7_000 * MS, 13_000 * MS, 7_000 * MS]);
         assert_eq!(usage.samples.last().unwrap().nr_throttled, 3, "{select:?}");
         assert_eq!(usage.limits.unwrap().quota_ns, Some(60 * MS));
-        assert!(usage.warnings.iter().any(|w| w.contains("started over 1 times")));
+        assert!(usage.warnings.iter().any(|w| w.contains("started over once")));
     }
     // Two at a time are two.
     let running = used.replace(r#"[30.5,"12"],[45.5,"12"]"#, r#"[30.5,"12"],[45.5,"13"]"#);
@@ -339,7 +354,7 @@ fn answers_that_are_wrong() {
         (&values("1", "1e9"), "a step took 999999999 s of CPU time"),
         (&answer(USED, &[("", &[(0, "1")])]), "has a single value"),
         (&answer(USED, &[("", &[(0, "1"), (0, "2"), (9, "3")])]), "two values at 0.5 s"),
-        (&answer(USED, &[]), "no container_cpu_usage_seconds_total here, but nothing"),
+        (&answer(USED, &[]), "the answer holds no series"),
         (&answer("up", &[("", &[(0, "1")])]), "here, but up"),
     ] {
         let error = prometheus(&[text], &[]).unwrap_err();
@@ -349,6 +364,22 @@ fn answers_that_are_wrong() {
     let quota = answer("container_spec_cpu_quota", &[("", &[(0, "12")])]);
     let error = prometheus(&[&values("1", "2"), &quota], &[]).unwrap_err();
     assert!(error.to_string().contains("0.json, 1.json: impossible limits"), "{error}");
+    assert!(error.to_string().contains("container_spec_cpu_quota is 12: "), "{error}");
+    assert!(error.help().unwrap().to_string().contains("60000 per 100000"), "{error}");
+    // Far above its limit, or throttled without one: units, or another container's.
+    let used = answer(USED, &[("", &[(0, "0"), (15, "4500"), (30, "9000")])]);
+    let counted = |name: &str| answer(name, &[("", &[(0, "0"), (30, "30")])]);
+    let periods = counted("container_cpu_cfs_periods_total");
+    let throttled = counted("container_cpu_cfs_throttled_periods_total");
+    for (quota, problem, help) in [
+        ("60000", "used 300.000 CPUs on average under a limit of 0.6", "counts seconds"),
+        ("-1", "says that there is no limit, and 30 periods were throttled", "same container"),
+    ] {
+        let quota = answer("container_spec_cpu_quota", &[("", &[(0, quota)])]);
+        let error = prometheus(&[&used, &periods, &throttled, &quota], &[]).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+        assert!(error.help().unwrap().to_string().contains(help), "{error}");
+    }
     let none = quota.replace("12", "-1");
     let limits = prometheus(&[&values("1", "2"), &none], &[]).unwrap().limits;
     assert_eq!(limits, Some(BandwidthLimits::default()));

@@ -7,7 +7,7 @@ use super::data;
 use super::rows::{Cell, THREADS, Tone, blocks, by_thread, columns};
 use super::words::{
     ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, observed, of_draws,
-    recording, setting, thousands, today,
+    recorded, recording, setting, thousands, today,
 };
 use crate::html::markup::{CLOSE_TABLE, escape, open_table, push};
 use crate::html::{Plots, page};
@@ -325,7 +325,7 @@ fn provenance(out: &mut String, plan: &Plan) {
         push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(value)));
     };
     let of = &plan.recording;
-    fact("Recording", &format!("{}: {}", of.name, recording(of)));
+    fact("Recording", &format!("{}: {}", of.name, recorded(plan)));
     if let Some(limits) = &of.limits {
         fact("Limits while recorded", &setting(limits));
     }

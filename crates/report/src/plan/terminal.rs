@@ -5,7 +5,7 @@ use reveille_plan::Plan;
 
 use super::rows::{Block, Cell, Column, Row, THREADS, Tone, blocks, by_thread, columns};
 use super::words::{
-    ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, observed, recording, simulated_on,
+    ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, observed, recorded, simulated_on,
     today,
 };
 use crate::table::{NARROWEST, Page, printable, wrap};
@@ -32,8 +32,7 @@ const DENSE: Density = Density { gap: 1, label: 15, cell: 11 };
 /// sequences that only a terminal understands.
 pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
-    let of = &plan.recording;
-    page.wrapped("recording  ", &format!("{}, {}", of.name, recording(of)));
+    page.wrapped("recording  ", &format!("{}, {}", plan.recording.name, recorded(plan)));
     page.wrapped("goals      ", &format!("{}, {}", goals(plan), simulated_on(plan)));
     page.wrapped("today      ", &today(plan));
     if let Some(text) = observed(plan) {

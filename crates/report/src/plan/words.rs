@@ -2,7 +2,9 @@
 //! with three significant digits, so that a row needs its unit once.
 
 use reveille_measure::{duration_text, three_digits};
-use reveille_plan::{Change, Goal, HOW_TO_KNOW, Plan, Range, Recording, Subject, quantile_name};
+use reveille_plan::{
+    Change, Goal, HOW_TO_KNOW, InferredFrom, Plan, Range, Recording, Subject, quantile_name,
+};
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 
@@ -93,6 +95,20 @@ pub(super) fn recording(of: &Recording) -> String {
         cpus(of.mean_cpus),
         ms(of.longest_ns as f64),
     )
+}
+
+/// What was recorded; the requests that counters let infer are none of it.
+pub(super) fn recorded(plan: &Plan) -> String {
+    let of = &plan.recording;
+    match plan.inferred.as_ref().map(|inferred| inferred.from) {
+        Some(InferredFrom::Counters { span_ns, step_ns }) => format!(
+            "{:.1} s of counters every {}: {} CPUs on average; its requests are inferred",
+            span_ns as f64 / 1e9,
+            exact(step_ns),
+            cpus(of.mean_cpus),
+        ),
+        _ => recording(of),
+    }
 }
 
 /// The goals as the user wrote them.
@@ -200,7 +216,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     };
     let by_use = match shown.set_by_use {
         Some(true) => format!(
-            ". Mean use sets this quota, not a goal: that work uses {} of it",
+            ". The goals would hold with less quota, but that work would then use over {} of it",
             percent(model.most_used)
         ),
         _ => String::new(),
@@ -346,6 +362,7 @@ pub(super) fn footnote(plan: &Plan) -> String {
     if plan.too_few.iter().any(in_table) {
         let why = match plan.recording.origin {
             Origin::Averaged { .. } => "averages tell no latency",
+            _ if plan.estimates() => "fewer than 10 inferred requests lie beyond the quantile",
             _ => "fewer than 10 pieces of work lie beyond the quantile; record for longer",
         };
         note += &format!(" {TOO_FEW}: {why}.");

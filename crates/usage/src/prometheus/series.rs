@@ -154,9 +154,12 @@ impl Counter {
         let name = &self.name;
         if self.resets > 0 {
             warnings.push(format!(
-                "{name} started over {} times, as after a restart of the container: what was used \
+                "{name} started over {}, as after a restart of the container: what was used \
                  between the last reading and the restart is lost.",
-                self.resets
+                match self.resets {
+                    1 => "once".into(),
+                    n => format!("{n} times"),
+                }
             ));
         }
         warnings.extend(self.gaps(step_ns));
@@ -169,9 +172,11 @@ impl Counter {
         let (count, lost_ns) = gaps.fold((0, 0), |(n, ns), step| (n + 1, ns + step.1 - step.0));
         (count > 0).then(|| {
             format!(
-                "Readings of {} are missing in {count} places, for {} s in all: there the average is \
-                 over the gap.",
-                self.name,
+                "Readings are missing {}, for {} s in all: there the average is over the gap.",
+                match count {
+                    1 => "in one place".into(),
+                    n => format!("in {n} places"),
+                },
                 lost_ns as f64 / 1e9
             )
         })
