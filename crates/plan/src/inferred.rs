@@ -52,25 +52,18 @@ impl Inferred {
     pub(crate) fn estimates(&self, goals: &[Goal]) -> bool {
         matches!(self.from, InferredFrom::Counters { .. }) && goals.iter().any(Goal::is_latency)
     }
-}
 
-impl Inferred {
-    /// Length of counters that are too short to lower a limit by.
-    pub(crate) fn too_short(&self) -> Option<Ns> {
-        match self.from {
-            InferredFrom::Pieces { .. } => None,
-            InferredFrom::Counters { span_ns, .. } => Some(span_ns).filter(|&ns| ns < REPLAYED_NS),
-        }
-    }
-}
-
-impl Inferred {
     /// Length of the counters that the demand was inferred from.
     pub(crate) fn recorded_ns(&self) -> Option<Ns> {
         match self.from {
             InferredFrom::Pieces { .. } => None,
             InferredFrom::Counters { span_ns, .. } => Some(span_ns),
         }
+    }
+
+    /// Length of counters that are too short to lower a limit by.
+    pub(crate) fn too_short(&self) -> Option<Ns> {
+        self.recorded_ns().filter(|&ns| ns < REPLAYED_NS)
     }
 }
 
