@@ -42,6 +42,7 @@ fn a_quota_above_the_node_is_no_limit() {
         text.contains("no quota of up to 4 CPUs was found with which checkout meets"),
         "{text}"
     );
+    assert!(!text.contains("It reserves"), "{text}");
 }
 
 /// A group that is throttled in the middle of its recording.

@@ -156,16 +156,22 @@ pub(super) fn answer(plan: &Plan) -> String {
             _ => format!("{name} is estimated to come nearest to {goals} with {setting}"),
         };
     }
-    let nodes = f64::from(plan.model.cpus);
     match (shown.limits.quota_ns, shown.meets_goals) {
         (None, true) => format!("{name} meets {goals} only without a quota"),
-        (Some(_), true) if shown.reserved_cpus.is_some_and(|cpus| cpus > nodes) => format!(
-            "no quota of up to {nodes} CPUs was found with which {name} meets {goals}: leave it without \
+        (Some(_), true) if above_the_node(plan) => format!(
+            "no quota of up to {} CPUs was found with which {name} meets {goals}: leave it without \
              one ({} is more than there is)",
+            plan.model.cpus,
             setting(&shown.limits)
         ),
         _ => format!("{name} {how} {goals} with {}", setting(&shown.limits)),
     }
+}
+
+/// Is what is recommended more than all CPUs, and so no limit?
+fn above_the_node(plan: &Plan) -> bool {
+    let reserved = plan.recommended.as_ref().and_then(|shown| shown.reserved_cpus);
+    reserved.is_some_and(|reserved| reserved > f64::from(plan.model.cpus))
 }
 
 /// Is today's limit what is recommended?
@@ -176,7 +182,7 @@ fn stays(plan: &Plan) -> bool {
 
 /// What the answer costs, as the rest of the sentence; nothing without an answer.
 pub(super) fn cost(plan: &Plan) -> Option<String> {
-    if plan.spreads_averages() {
+    if plan.spreads_averages() || above_the_node(plan) {
         return None;
     }
     let reserved = plan.recommended.as_ref()?.reserved_cpus?;
