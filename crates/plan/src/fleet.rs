@@ -212,6 +212,10 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         worst_hour_share: worst_hour(&usage.samples),
         ..Container::default()
     };
+    if let Some(mistake) = usage.beyond_its_limit() {
+        container.note = Some(mistake.problem);
+        return Ok(container);
+    }
     if averages && usage.throttling().is_none() {
         // Averages show the peak only if the limit never throttled the group.
         container.spare_cpus = quota.map(|cpus| (cpus - container.peak_cpus).max(0.0));

@@ -18,6 +18,9 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
     for usage in request.neighbours.iter().map(|n| &n.usage).chain([request.usage]) {
         let refuse =
             |problem: &str, help: &str| Err(Mistake::new(problem, help).in_file(&usage.name));
+        if let Some(mistake) = usage.beyond_its_limit() {
+            return Err(mistake.in_file(&usage.name));
+        }
         if usage.mean_cpus() == 0.0 {
             let help = "record it while it works; a group that only sleeps needs no quota";
             return refuse("asks for no CPU time at all", help);

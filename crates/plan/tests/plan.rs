@@ -8,7 +8,7 @@ use common::request;
 use reveille_machine::Machine;
 use reveille_plan::{Allowed, Goal, Neighbour, Plan, PlanError, Request, parse_limits, plan};
 use reveille_policy::BandwidthLimits;
-use reveille_usage::{Demand, Origin, Usage};
+use reveille_usage::{Demand, Origin, Sample, Usage};
 
 const MS: u64 = 1_000_000;
 
@@ -125,6 +125,15 @@ fn what_cannot_be_reached_says_why() {
     refused(&request(&machine, &usage, &[]), "no goal");
     let averaged = Usage { origin: Origin::Averaged { step_ns: 15_000 * MS }, ..usage.clone() };
     refused(&request(&machine, &averaged, &["p99<50ms"]), "averages over 15s");
+    let impossible = Usage {
+        samples: vec![Sample { runtime_ns: 3 * usage.span_ns, ..Sample::default() }],
+        limits: Some(limits("quota=100ms")),
+        ..averaged
+    };
+    refused(
+        &request(&machine, &impossible, &["p99<50ms"]),
+        "3.000 CPUs on average under a limit of 1 CPU",
+    );
     let mut crowded = request(&machine, &usage, &["p99<50ms"]);
     let limits = Some(limits("quota=190ms"));
     crowded.neighbours = vec![Neighbour { usage: regular("other", 1, 100, 20_000, 20), limits }];

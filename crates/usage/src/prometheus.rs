@@ -222,7 +222,7 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
         let slot_ms = spread.slot_ns / 1_000_000;
         warnings.push(format!("To stay small, it has one demand in {slot_ms} ms."));
     }
-    Ok(Usage {
+    let usage = Usage {
         name: name.to_owned(),
         origin: Origin::Averaged { step_ns },
         span_ns: last_ns - first_ns,
@@ -234,7 +234,8 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
         began_unix_ns: Some(first_ns),
         overhead: None,
         warnings,
-    })
+    };
+    usage.beyond_its_limit().map_or(Ok(usage), Err)
 }
 
 fn seconds(ns: Ns) -> String {

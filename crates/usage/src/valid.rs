@@ -55,13 +55,12 @@ impl Usage {
         if self.overhead.is_some_and(|cpus| !cpus.is_finite() || cpus < 0.0) {
             return mistake("its overhead is not a number of CPUs".into(), "leave it out");
         }
-        self.mistaken_demand()
-            .or_else(|| self.mistaken_sample())
-            .or_else(|| self.beyond_its_limit())
+        self.mistaken_demand().or_else(|| self.mistaken_sample())
     }
 
-    /// Averages cannot lie far above a limit; a limit that changed on the way is none of theirs.
-    fn beyond_its_limit(&self) -> Option<Mistake> {
+    /// Averages cannot lie far above a limit; a limit that changed on the way is none of theirs. Imports
+    /// and plans refuse what [`Usage::validate`] can accept: a number is no damage to a file.
+    pub fn beyond_its_limit(&self) -> Option<Mistake> {
         const FAR: f64 = 2.0;
         let limit = self.limits?.cpus()?;
         let used = self.samples.iter().map(|sample| sample.runtime_ns).sum::<Ns>() as f64;
