@@ -3,7 +3,8 @@
 # lines.sh [--functions] [KERNEL]. Lines of the wakeup are those that every kind of channel moves in the
 # same functions; the rest are the channel's. Beside a second pair that does the same, it counts lines that come
 # from there: by instructions that do so for three of ten messages or more, as ticks and timers move some, too.
-# Prints means per message; --functions lists where. A busy host adds some.
+# Prints means per message; --functions lists where. Run it on a quiet host: a busy one adds some, and takes
+# some away where the other end does not sleep yet.
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -55,8 +55,7 @@ impl Source {
     /// Serde's message names the key in backquotes, and the allowed ones after it.
     pub fn not_toml(&self, error: &toml::de::Error, otherwise: &str) -> InputError {
         let span = error.span().unwrap_or(0..0);
-        let message = in_words(error.message().trim_end());
-        let message = message.as_str();
+        let message = &*in_words(error.message().trim_end());
         let mut quoted = message.split('`').skip(1).step_by(2);
         let unknown = message.starts_with("unknown");
         let named = message.starts_with("unknown field") || message.starts_with("missing field");

@@ -168,7 +168,7 @@ pub(crate) fn requests(
     let origin = Origin::Requests;
     let like = Usage { origin, demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
     let recording = |(number, tried): (usize, &Tried)| {
-        // Every other burst is one request, where that gives the counters too.
+        // In every other load a burst is one request, where that gives the counters too.
         let whole = number % 2 == 1 && fit.off(&tried.law, tried.seed, Reading::Whole) <= WELL;
         let reading = if whole { Reading::Whole } else { Reading::Parts };
         let (demands, threads, span_ns) = tried.law.draw(&steps, tried.seed, reading);

@@ -41,16 +41,17 @@ pub enum InferredFrom {
     },
     /// Bandwidth counters over steps of averages.
     Counters {
-        /// Length of the recording, of which steps are replayed.
+        /// Length of the recording; only some of its steps are replayed.
         span_ns: Ns,
         step_ns: Ns,
     },
 }
 
 impl Inferred {
-    /// Is a latency goal answered from counters, which hold no request? The answer is an estimate then.
-    pub(crate) fn estimates(&self, goals: &[Goal]) -> bool {
-        matches!(self.from, InferredFrom::Counters { .. }) && goals.iter().any(Goal::is_latency)
+    /// Is this a goal for latency, answered from counters, which hold no request? The answer is an
+    /// estimate then.
+    pub(crate) fn estimates(&self, goal: &Goal) -> bool {
+        matches!(self.from, InferredFrom::Counters { .. }) && goal.is_latency()
     }
 
     /// Length of the counters that the demand was inferred from.
@@ -93,10 +94,10 @@ impl std::fmt::Display for Inferred {
             )?,
             InferredFrom::Counters { .. } => write!(
                 f,
-                "Its requests are inferred from its counters: {recordings} loads fit them, in half \
-                 of which work that begins together is one request. Latencies are {TOO_LOW} times \
-                 those of these loads, since trials found those too low; even so one true p99 in ten \
-                 was over 1.8 times the median, and one in forty above its range. "
+                "Its requests are inferred from its counters: {recordings} loads fit them. In up to \
+                 half of these, work that begins together is one request. Latencies are {TOO_LOW} \
+                 times those of these loads, since trials found those too low; even so one true p99 \
+                 in ten was over 1.8 times the median, and one in forty above its range. "
             )?,
         }
         write!(

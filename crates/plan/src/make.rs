@@ -78,11 +78,11 @@ fn planned(
     search.most_millicpus = most_millicpus;
     let least_by_use = search.least_millicpus;
     if let Some(floor) = request.floor() {
-        search.stay_above(floor)?;
         let failed = search.unmet_anyway()?;
         if 2 * failed > DRAWS as usize {
             return Err(untold(request, failed));
         }
+        search.stay_above(floor)?;
     }
 
     let (mut found, mut counts) = search.search()?;

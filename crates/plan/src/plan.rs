@@ -283,7 +283,8 @@ impl Plan {
     /// Is a latency goal answered from counters, which hold no request? The answer is an estimate
     /// then, and advises no less than the limit in force.
     pub fn estimates(&self) -> bool {
-        self.inferred.as_ref().is_some_and(|inferred| inferred.estimates(&self.goals))
+        let inferred = self.inferred.as_ref();
+        inferred.is_some_and(|inferred| self.goals.iter().any(|goal| inferred.estimates(goal)))
     }
 
     /// Is the demand that of averages, spread evenly, which hide every burst?

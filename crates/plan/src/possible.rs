@@ -6,7 +6,7 @@ use reveille_usage::{Origin, Throttling, Usage};
 
 use crate::PlanError;
 use crate::facts::threads;
-use crate::goal::{Goal, Subject};
+use crate::goal::Subject;
 use crate::grid::{DRAWS, MOST_USED};
 use crate::inferred::HOW_TO_KNOW;
 use crate::replay::{Phase, Stage, fits};
@@ -37,8 +37,7 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
         return Err(PlanError::option("--goal", Mistake::new("no goal is given", help)));
     }
     // What a single request takes is not known from counters.
-    let told = |goal: &&Goal| !(request.estimates() && goal.is_latency());
-    let mut goals = request.goals.iter().filter(told);
+    let mut goals = request.goals.iter().filter(|goal| !request.is_estimated(goal));
     goals.try_for_each(|goal| goal.check(request.usage, !request.neighbours.is_empty()))
 }
 
@@ -141,8 +140,7 @@ pub(crate) fn reachable(
     let phase = Phase::of_grid(0, 1);
     let (figures, _) = search.figures(&search.load, None, phase, None)?;
     for (goal, figure) in request.goals.iter().zip(&figures.goals) {
-        let told =
-            goal.subject != Subject::Tardiness && !(request.estimates() && goal.is_latency());
+        let told = goal.subject != Subject::Tardiness && !request.is_estimated(goal);
         if told && !goal.holds(*figure) {
             let (ms, cpus) = (figure / 1e6, request.cpus);
             let place = match request.within {

@@ -92,7 +92,12 @@ impl<'a> Request<'a> {
 impl Request<'_> {
     /// Is a latency goal answered from counters?
     pub(crate) fn estimates(&self) -> bool {
-        self.inferred.is_some_and(|inferred| inferred.estimates(&self.goals))
+        self.goals.iter().any(|goal| self.is_estimated(goal))
+    }
+
+    /// Is this a latency goal, answered from counters?
+    pub(crate) fn is_estimated(&self, goal: &Goal) -> bool {
+        self.inferred.is_some_and(|inferred| inferred.estimates(goal))
     }
 
     /// The limit in force, below which nothing is advised from an estimate or from counters of a few

@@ -7,7 +7,7 @@ use reveille_study::{BENCH_FORMAT, BenchChange, BenchFigure, BenchRuns, Figure};
 use serde::Serialize;
 
 use crate::made::json_text;
-use crate::number::{TOO_FEW, UNDEFINED, Unit, change, figure, shows_change};
+use crate::number::{TOO_FEW, UNDEFINED, Unit, change, figure, has_star};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -76,7 +76,7 @@ pub fn bench_change_table(before: &BenchRuns, after: &BenchRuns) -> String {
         let BenchChange { metric, before, after, change_pct, p_value, significant } = change_of;
         let unit = Unit::of(metric);
         let mean = |f: Figure, n: usize| figure(unit, f, n > 1);
-        let star = if *significant && shows_change(*change_pct) { "*" } else { "" };
+        let star = if has_star(*significant, *change_pct) { "*" } else { "" };
         [
             metric.name.to_string(),
             quantile(unit, before.p50),

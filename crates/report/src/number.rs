@@ -105,9 +105,9 @@ pub(crate) fn change(pct: f64) -> String {
     if tenths == 0.0 { "0.0%".into() } else { format!("{tenths:+.1}%") }
 }
 
-/// Is it a change to a reader, so that it can be called significant?
-pub(crate) fn shows_change(pct: f64) -> bool {
-    pct.is_finite() && change(pct) != change(0.0)
+/// Does a change have a star? Only a significant one that does not print as none.
+pub(crate) fn has_star(significant: bool, pct: f64) -> bool {
+    significant && pct.is_finite() && change(pct) != change(0.0)
 }
 
 /// A mean with its spread, `1.23M/s ± 0.4%`. Without repeats (`p_value` is

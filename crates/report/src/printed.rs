@@ -99,7 +99,7 @@ pub(crate) fn changes(row: &Row) -> Vec<String> {
 pub(crate) fn marked_changes(row: &Row) -> Vec<(String, Option<char>)> {
     let mark = |change: &ModeChange| match row.is_corrected() {
         true => Some('~'),
-        false => (row.significant && number::shows_change(change.change_pct)).then_some('*'),
+        false => number::has_star(row.significant, change.change_pct).then_some('*'),
     };
     changes(row).into_iter().zip(row.changes().iter().map(mark)).collect()
 }

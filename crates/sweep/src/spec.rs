@@ -183,7 +183,7 @@ impl Spec {
     ) -> Result<(Vec<Edit>, Vec<(String, Option<PolicyFile>)>), SweepError> {
         let mut edits = vec![Edit { text: String::new(), file: None }];
         let mut loaded = vec![(String::new(), None)];
-        let paths = self.policy_files()?;
+        let mut paths: Vec<String> = Vec::new();
         for text in self.raw.edits.iter().flat_map(|edits| edits.get_ref()) {
             let words = text.get_ref().replace(',', " ");
             let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -201,8 +201,11 @@ impl Spec {
             if let Some((path, behind)) = file_of(text.get_ref()) {
                 let path = self.beside(path);
                 file = Some(digest(&self.content(text, &path)?));
-                let policy = paths.iter().position(|known| *known == path);
-                let policy = policy.and_then(|i| files.get(i)).cloned();
+                let known = paths.iter().position(|known| *known == path);
+                let policy = files.get(known.unwrap_or(paths.len())).cloned();
+                if known.is_none() {
+                    paths.push(path);
+                }
                 loaded.push((behind.to_owned(), policy));
             } else {
                 loaded.push((text.get_ref().clone(), None));

@@ -104,7 +104,7 @@ fn point(row: &Row) -> impl Serialize + use<> {
         base: spread(row.baseline),
         candidate: spread(row.candidate),
         change: row.change_pct,
-        significant: row.significant && number::shows_change(row.change_pct),
+        significant: number::has_star(row.significant, row.change_pct),
         published: row.published_change_pct,
         implied: row.published_change_pct.map(|pct| implied(row, pct)),
         verdict: row.verdict,

@@ -248,7 +248,7 @@ fn cell(text: Option<String>) -> String {
 
 /// The sign carries the meaning; the colour only repeats it.
 fn change(row: &Row) -> String {
-    let class = match row.significant && number::shows_change(row.change_pct) {
+    let class = match number::has_star(row.significant, row.change_pct) {
         true if row.change_pct > 0.0 => "better",
         true if row.change_pct < 0.0 => "worse",
         _ => "",
