@@ -91,9 +91,15 @@ fn planned(
         (found, counts) = search.search()?;
     }
     let exhibit = Exhibit::new(&as_recorded, request)?;
+    // A quota above all CPUs limits nothing: what it advises is none.
+    let fits = |found: &Found| found.millicpus <= 1000 * u64::from(request.cpus);
     let advised = |found: Found| {
-        let set_by_use = Some(found.millicpus <= least_by_use);
-        let mut shown = exhibit.shown(found.rounded(&request.allowed).limits)?;
+        let limits = match fits(&found) {
+            true => found.rounded(&request.allowed).limits,
+            false => BandwidthLimits::default(),
+        };
+        let set_by_use = limits.quota_ns.map(|_| found.millicpus <= least_by_use);
+        let mut shown = exhibit.shown(limits)?;
         if shown.meets_goals {
             // The search has tried that much.
             shown.growth = shown.growth.map(|growth| growth.max(request.headroom));
@@ -118,6 +124,7 @@ fn planned(
     let others = if stays { Vec::new() } else { search.alternatives(&found) };
     let alternatives = others
         .into_iter()
+        .filter(|(_, found)| fits(found))
         .map(|(change, found)| Ok(Alternative { change, shown: advised(found)? }))
         .collect::<Result<Vec<Alternative>, PlanError>>()?;
     let reserved = recommended.as_ref().and_then(|shown| shown.reserved_cpus);

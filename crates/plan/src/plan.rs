@@ -92,7 +92,7 @@ pub struct Shown {
     /// The setting, including head-room.
     pub limits: BandwidthLimits,
     /// Was the quota set by the share of it that may be used, because the goals would hold with
-    /// less? `None` for today's setting.
+    /// less? `None` for today's setting, and without a quota.
     pub set_by_use: Option<bool>,
     /// Growth of every request's work at which a goal first fails at some phase, as a share, at
     /// most 3; `None` with neighbours or a parent's limit.
@@ -290,6 +290,13 @@ impl Plan {
     /// Is the demand that of averages, spread evenly, which hide every burst?
     pub fn spreads_averages(&self) -> bool {
         self.inferred.is_none() && matches!(self.recording.origin, Origin::Averaged { .. })
+    }
+
+    /// Is no quota recommended, and none known to be set? Then there is nothing to apply.
+    pub fn stays_unlimited(&self) -> bool {
+        let limited = |shown: &Shown| shown.limits.quota_ns.is_some();
+        self.recommended.as_ref().is_some_and(|shown| !limited(shown))
+            && !self.today.as_ref().is_some_and(limited)
     }
 
     /// A quantile that a goal limits and the recording has too few requests for.

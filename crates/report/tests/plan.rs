@@ -35,14 +35,20 @@ const HOSTILE: &str = "</script><script>alert(1)</script>\u{1b}[31m{{body}}";
 
 #[test]
 fn a_quota_above_the_node_is_no_limit() {
-    let mut plan = plans::service();
-    plan.recommended = Some(plans::shown(plans::limits(404, 100, 0), 17.2, 0.0004, 0.975));
-    let text = plan_table(&plan, 100, false).replace("\n           ", " ");
-    assert!(
-        text.contains("no quota of up to 4 CPUs was found with which checkout meets"),
-        "{text}"
-    );
-    assert!(!text.contains("It reserves"), "{text}");
+    let mut plan = plans::without_quota();
+    for (how, applies) in [("remove its quota", true), ("leave it without one", false)] {
+        let text = plan_table(&plan, 100, false).replace("\n           ", " ");
+        assert!(
+            text.contains("no quota of up to 4 CPUs was found with which checkout meets"),
+            "{text}"
+        );
+        assert!(text.contains(how) && !text.contains("It reserves"), "{text}");
+        // Only a quota that is set has to be removed.
+        assert_eq!(text.contains("echo max 100000 >cpu.max"), applies, "{text}");
+        assert_eq!(text.contains("--apply"), applies, "{text}");
+        assert_eq!(plan_html(&plan, &[]).contains("To apply it"), applies);
+        plan.today = None;
+    }
 }
 
 /// A group that is throttled in the middle of its recording.

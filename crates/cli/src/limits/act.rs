@@ -124,7 +124,14 @@ impl ActArgs {
     /// The configuration of `--emit`.
     pub fn emitted(&self, plan: &Plan) -> Result<Option<Emitted>, CliError> {
         let Some(target) = self.emit else { return Ok(None) };
-        let emitted = target.emit(&recommended(plan)?, self.name.as_deref());
+        let limits = recommended(plan)?;
+        if plan.stays_unlimited() {
+            let problem = "no quota up to all CPUs was found that meets the goals: there is no \
+                           limit to set";
+            let help = "leave the group without a limit, or plan for more CPUs: --cpus";
+            return Err(HostError::input(problem, help).into());
+        }
+        let emitted = target.emit(&limits, self.name.as_deref());
         let told = match &emitted.missing {
             Some(missing) => Some(format!("not enough for the goals: {missing}")),
             None => reveille_report::headroom(plan),

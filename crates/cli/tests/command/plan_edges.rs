@@ -7,7 +7,7 @@ use reveille_usage::{Sample, Usage};
 use serde_json::json;
 
 use super::plan::with as plan;
-use super::{answer, json, output, path, refused, series, stdout};
+use super::{answer, json, output, path, refused, requests, series, stdout};
 
 /// 4 ms of work every 20 ms, sampled for 4 s; the last sample shows this many throttled periods.
 fn sampled(path: &str, nr_throttled: u64) {
@@ -162,6 +162,33 @@ fn a_quota_that_use_sets_is_called_so() {
             serde_json::from_str(&planned(file, goal, &[&more[..], &["--json"]].concat())).unwrap();
         assert_eq!(plan["recommended"]["set_by_use"], reserved.is_some(), "{plan}");
     }
+}
+
+/// Two pieces of 150 ms at once: 2 CPUs without a pause.
+#[test]
+fn a_quota_above_all_cpus_is_nothing_to_apply() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = requests(dir.path().join("pair.csv"), 2, 150, 410, 100);
+    let file = file.to_str().unwrap();
+    let goal = ["--goal", "throttled<0.01%"];
+    let planned = json(&plan(file, &[&goal[..], &["--json"]].concat()));
+    let best = &planned["recommended"];
+    assert!(best["limits"]["quota_ns"].is_null() && best["reserved_cpus"].is_null(), "{best}");
+    assert_eq!((&best["meets_goals"], &best["set_by_use"]), (&json!(true), &json!(null)));
+    for other in planned["alternatives"].as_array().unwrap() {
+        assert!(other["shown"]["reserved_cpus"].as_f64().unwrap() <= 2.0, "{other}");
+    }
+    let screen = stdout(&plan(file, &goal)).replace("\n           ", " ");
+    assert!(screen.contains("leave it without one"), "{screen}");
+    assert!(!screen.contains(">cpu.max") && !screen.contains("--apply"), "{screen}");
+    for target in ["cgroup2", "k8s", "systemd"] {
+        let emit = plan(file, &[&goal[..], &["--emit", target]].concat());
+        refused(&emit, &["there is no limit to set", "help: leave the group without a limit"]);
+    }
+    // A quota that is set is to be removed.
+    let limited = [&goal[..], &["--today", "quota=150ms", "--emit", "k8s"]].concat();
+    let emitted = output(&plan(file, &limited)).stdout;
+    assert!(String::from_utf8(emitted).unwrap().contains("no limits.cpu"));
 }
 
 #[test]

@@ -302,7 +302,8 @@ fn pairs(out: &mut String, plan: &Plan) {
 }
 
 fn apply(out: &mut String, plan: &Plan) {
-    let shown = plan.recommended.as_ref().filter(|_| !plan.spreads_averages());
+    let shown =
+        plan.recommended.as_ref().filter(|_| !plan.spreads_averages() && !plan.stays_unlimited());
     let Some(shown) = shown else { return };
     section(out, "apply", "To apply it");
     push(

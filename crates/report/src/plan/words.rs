@@ -157,21 +157,13 @@ pub(super) fn answer(plan: &Plan) -> String {
         };
     }
     match (shown.limits.quota_ns, shown.meets_goals) {
-        (None, true) => format!("{name} meets {goals} only without a quota"),
-        (Some(_), true) if above_the_node(plan) => format!(
-            "no quota of up to {} CPUs was found with which {name} meets {goals}: leave it without \
-             one ({} is more than there is)",
-            plan.model.cpus,
-            setting(&shown.limits)
+        (None, true) => format!(
+            "no quota of up to {} was found with which {name} meets {goals}: {}",
+            counted(u64::from(plan.model.cpus), "CPU", "CPUs"),
+            if plan.stays_unlimited() { "leave it without one" } else { "remove its quota" }
         ),
         _ => format!("{name} {how} {goals} with {}", setting(&shown.limits)),
     }
-}
-
-/// Is what is recommended more than all CPUs, and so no limit?
-fn above_the_node(plan: &Plan) -> bool {
-    let reserved = plan.recommended.as_ref().and_then(|shown| shown.reserved_cpus);
-    reserved.is_some_and(|reserved| reserved > f64::from(plan.model.cpus))
 }
 
 /// Is today's limit what is recommended?
@@ -182,7 +174,7 @@ fn stays(plan: &Plan) -> bool {
 
 /// What the answer costs, as the rest of the sentence; nothing without an answer.
 pub(super) fn cost(plan: &Plan) -> Option<String> {
-    if plan.spreads_averages() || above_the_node(plan) {
+    if plan.spreads_averages() {
         return None;
     }
     let reserved = plan.recommended.as_ref()?.reserved_cpus?;
