@@ -1,10 +1,12 @@
 //! Errors: what can go wrong, the message, and the exit code.
 
+use std::error::Error as _;
 use std::io::{self, IsTerminal, Write};
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
 use reveille_machine::Machine;
@@ -52,6 +54,10 @@ pub enum CliError {
     #[error("{}", in_one_line(_0))]
     #[diagnostic(help("see `reveille COMMAND --help`"))]
     CommandLine(clap::Error),
+    /// An option's value that its parser refuses.
+    #[error("`{option}`: {mistake}")]
+    #[diagnostic(help("{}", mistake.help))]
+    Value { option: String, mistake: Mistake },
     /// A policy file crashed or looped.
     #[error("{}: {how}", files.join(", "))]
     #[diagnostic(help("{help}"))]
@@ -90,6 +96,49 @@ impl CliError {
         CliError::OutputPath { option, path: path.to_owned(), mistake }
     }
 
+    /// What clap says of the command line. Where it refuses a value, its words give no fix.
+    pub fn of_command_line(error: clap::Error) -> CliError {
+        let text = |kind| match error.get(kind) {
+            Some(ContextValue::String(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let (Some(arg), Some(value), Some(why), ErrorKind::ValueValidation) = (
+            text(ContextKind::InvalidArg),
+            text(ContextKind::InvalidValue),
+            error.source().map(ToString::to_string),
+            error.kind(),
+        ) else {
+            return CliError::CommandLine(error);
+        };
+        let range = why.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
+        let (problem, help): (String, String) = match range {
+            // No upper bound that anyone would meet.
+            Some((least, most)) if most.len() >= 10 => {
+                ("is out of range".into(), format!("give a whole number, {least} or more"))
+            }
+            Some((least, most)) => {
+                ("is out of range".into(), format!("give a whole number from {least} to {most}"))
+            }
+            None => {
+                match error.source().and_then(|why| why.downcast_ref()).map(ParseIntError::kind) {
+                    Some(IntErrorKind::PosOverflow) => {
+                        ("is too large".into(), "give a smaller number".into())
+                    }
+                    Some(_) => (
+                        "is not a valid whole number".into(),
+                        "write digits alone, such as 10".into(),
+                    ),
+                    None => {
+                        (format!("cannot be used: {why}"), "see `reveille COMMAND --help`".into())
+                    }
+                }
+            }
+        };
+        let mistake = Mistake::new(format!("`{value}` {problem}"), help);
+        let option = arg.split([' ', '=']).next().unwrap_or(arg).to_owned();
+        CliError::Value { option, mistake }
+    }
+
     fn input(&self) -> Option<&InputError> {
         match self {
             CliError::Study(error) | CliError::Sweep(SweepError::Study(error)) => error.input(),
@@ -105,6 +154,7 @@ impl CliError {
     fn option(&self) -> Option<&str> {
         match self {
             CliError::OutputPath { option, .. } => Some(option.trim_start_matches('-')),
+            CliError::Value { option, .. } => option.strip_prefix("--"),
             CliError::CommandLine(error) => match error.get(ContextKind::InvalidArg)? {
                 ContextValue::String(arg) => arg.strip_prefix("--")?.split([' ', '=']).next(),
                 _ => None,

@@ -67,11 +67,11 @@ pub fn command() -> Command {
 
 /// Lets numbers and times begin with a minus, so that their own error says what is wrong.
 fn minus_is_a_value(command: Command) -> Command {
-    let measured = |arg: &Arg| {
-        arg.get_value_names()
-            .is_some_and(|names| matches!(names, [one] if one == "N" || one == "TIME"))
+    let lenient = |arg: Arg| match arg.get_value_names() {
+        Some([one]) if one == "N" || one == "TIME" => arg.allow_hyphen_values(true),
+        _ if arg.get_action().takes_values() => arg.allow_negative_numbers(true),
+        _ => arg,
     };
-    let lenient = |arg: Arg| if measured(&arg) { arg.allow_hyphen_values(true) } else { arg };
     command.mut_args(lenient).mut_subcommands(minus_is_a_value)
 }
 

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let args = isolated::enter().unwrap_or_else(|| std::env::args_os().collect());
     let given = help::command().try_get_matches_from(args);
     let args =
-        given.and_then(|given| Args::from_arg_matches(&given)).map_err(CliError::CommandLine);
+        given.and_then(|given| Args::from_arg_matches(&given)).map_err(CliError::of_command_line);
     args.and_then(|args| run(args.command)).unwrap_or_else(errors::report)
 }
 

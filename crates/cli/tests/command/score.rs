@@ -183,5 +183,6 @@ fn mistakes_have_a_place() {
     let told = told.env("REVEILLE_ERRORS", "json").output().unwrap();
     let line: Value = serde_json::from_slice(&told.stderr).unwrap();
     assert_eq!((told.status.code(), &line["option"]), (Some(2), &"stage".into()));
-    assert!(line["message"].as_str().unwrap().starts_with("invalid value '3' for"), "{line}");
+    assert!(line["message"].as_str().unwrap().starts_with("`--stage`: `3` is"), "{line}");
+    assert_eq!(line["fix"], "give a whole number from 1 to 2");
 }
