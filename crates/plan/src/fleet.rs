@@ -2,7 +2,7 @@
 //! of the limit they don't use. Each row is an estimate from the lean replay; before you change a
 //! limit, run [`plan`](crate::plan()) on the container.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use reveille_measure::{Shard, enough_for};
@@ -105,6 +105,13 @@ pub struct Fleet {
     pub containers: Vec<Container>,
     /// Recordings that could not be evaluated.
     pub failed: Vec<Failed>,
+    /// Number of recordings that an interruption left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Fleet {
@@ -139,6 +146,7 @@ impl Fleet {
             all.shards.extend(part.shards);
             all.containers.extend(part.containers);
             all.failed.extend(part.failed);
+            all.missing += part.missing;
         }
         all.shards.sort_unstable();
         let of = all.shards.first().map_or(1, |shard| shard.of);
@@ -155,10 +163,11 @@ impl Fleet {
 
 /// Evaluates many recordings on `jobs` threads; the result does not depend on their number. `usage`
 /// reads a recording, `cpus` gives its node's CPUs, and `like` supplies all other options. `told`
-/// is called after each recording, on any thread.
+/// is called after each recording, on any thread. Once `stop` is set, those that are not finished
+/// are left out.
 ///
 /// # Errors
-/// [`PlanError::Interrupted`]. A recording that cannot be evaluated goes to [`Fleet::failed`].
+/// [`PlanError::Threads`]. A recording that cannot be evaluated goes to [`Fleet::failed`].
 pub fn fleet<T: Sync>(
     items: &[T],
     like: &Request<'_>,
@@ -169,25 +178,26 @@ pub fn fleet<T: Sync>(
     told: impl Fn() + Sync,
 ) -> Result<(Vec<Container>, Vec<Failed>), PlanError> {
     let one = |item: &T| {
-        let found = usage(item).map(|usage| {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let found = usage(item).and_then(|usage| {
             let request = Request { usage: &usage, cpus: cpus(&usage), ..like.clone() };
-            container(&request, stop).map_err(|error| (usage.name.clone(), error))
+            match container(&request, stop) {
+                Err(PlanError::Interrupted) => Ok(None),
+                found => found.map(Some).map_err(|error| {
+                    let mistake = Mistake::of(&error, "see `reveille show`");
+                    Failed { name: usage.name.clone(), mistake }
+                }),
+            }
         });
         told();
-        match found {
-            Err(failed) => Ok(Err(failed)),
-            Ok(Ok(container)) => Ok(Ok(container)),
-            Ok(Err((_, PlanError::Interrupted))) => Err(PlanError::Interrupted),
-            Ok(Err((name, error))) => {
-                let mistake = Mistake::of(&error, "see `reveille show`");
-                Ok(Err(Failed { name, mistake }))
-            }
-        }
+        found.transpose()
     };
-    let all: Result<Vec<Result<Container, Failed>>, PlanError> =
-        pool(jobs)?.install(|| items.par_iter().map(one).collect());
+    let all: Vec<Result<Container, Failed>> =
+        pool(jobs)?.install(|| items.par_iter().filter_map(one).collect());
     let mut found = (Vec::new(), Vec::new());
-    for one in all? {
+    for one in all {
         match one {
             Ok(container) => found.0.push(container),
             Err(failed) => found.1.push(failed),
@@ -443,6 +453,7 @@ mod tests {
             shards: vec![Shard { index, of: 2 }],
             containers: Vec::new(),
             failed: Vec::new(),
+            missing: 0,
         };
         assert_eq!(Fleet::merged(vec![part(2), part(1)]).unwrap().shards, [Shard::WHOLE]);
         for parts in

@@ -86,6 +86,9 @@ fn summary(fleet: &Fleet) -> String {
     if !fleet.failed.is_empty() {
         text += &format!("; {} could not be read", fleet.failed.len());
     }
+    if fleet.missing > 0 {
+        text += &format!("; PARTIAL RESULT: interrupted, {} recordings are missing", fleet.missing);
+    }
     text
 }
 

@@ -20,7 +20,7 @@ use crate::page::PageFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::this_host::running_base;
-use crate::watched::JobsArg;
+use crate::watched::{JobsArg, ended};
 
 /// CPUs of a node, unless a recording or an option says.
 const USUAL_CPUS: u32 = 16;
@@ -221,10 +221,12 @@ impl Look<'_> {
         let found = reveille_plan::fleet(recordings, &like, jobs, stop, read, cpus, told);
         progress.finish();
         let (containers, mut all_failed) = found?;
+        let missing = recordings.len() - containers.len() - all_failed.len();
         all_failed.extend(failed);
         let goals = self.goals.iter().map(|goal| goal.text.clone()).collect();
         let headroom = self.args.headroom / 100.0;
-        let fleet = Fleet { goals, headroom, shards: vec![shard], containers, failed: all_failed };
+        let (shards, failed) = (vec![shard], all_failed);
+        let fleet = Fleet { goals, headroom, shards, containers, failed, missing };
         self.show(&fleet.ranked())
     }
 
@@ -248,6 +250,13 @@ impl Look<'_> {
         let csv = || reveille_report::fleet_csv(fleet);
         let table = || reveille_report::fleet_table(fleet, width());
         print_as((self.args.json, self.args.csv), fleet, csv, table)?;
-        Ok(if fleet.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(match fleet.missing {
+            0 if fleet.failed.is_empty() => ExitCode::SUCCESS,
+            0 => ExitCode::FAILURE,
+            n => {
+                let all = n + fleet.containers.len() + fleet.failed.len();
+                ended(true, &format!("{n} of {all} recordings are missing from the result"))
+            }
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::process::Child;
 
 use serde_json::Value;
 
-use super::{interrupted, started};
+use super::{interrupted, path, requests, started, stdout};
 
 /// One case that is over at once, and one that is never over.
 const STUDY: &str = r#"
@@ -76,4 +76,33 @@ fn a_record_of_half_of_the_studies_is_not_written() {
     assert!(result["score"]["counted"].is_number() && result["mechanisms"].is_array());
     assert_eq!(std::fs::read_to_string(&record).unwrap(), "an earlier record");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+/// One group that is evaluated at once, and some that take seconds each.
+#[test]
+fn a_fleet_shows_the_groups_that_are_finished() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path();
+    let import = |name: &str, times: u32| {
+        let table = requests(dir.join("table.csv"), 4, 4, 40, times);
+        stdout(&["import", table.to_str().unwrap(), "-o", &path(dir, name)]);
+    };
+    import("a.parquet", 100);
+    import("b.parquet", 20_000);
+    for n in 0..9 {
+        std::fs::copy(dir.join("b.parquet"), dir.join(format!("c{n}.parquet"))).unwrap();
+    }
+    let page = path(dir, "fleet.html");
+    let fleet = ["fleet", dir.to_str().unwrap(), "--goal", "p99=50ms", "--jobs", "1"];
+    let started = |more: &[&str]| started(&[&fleet[..], more].concat(), 1500);
+    let output = interrupted(started(&["--json", "--html", &page]), "INT");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let done = result["containers"].as_array().unwrap();
+    assert!(result["missing"].as_u64().unwrap() as usize + done.len() == 11, "{result}");
+    assert!((1..11).contains(&done.len()), "{result}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("PARTIAL RESULT"));
+    let output = interrupted(started(&[]), "TERM");
+    let (table, said) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+    assert!(table.unwrap().replace('\n', " ").contains("recordings are missing"));
+    assert!(said.unwrap().contains(" of 11 recordings are missing"));
 }
