@@ -7,7 +7,7 @@ use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 use crate::export::{key, number as cell, optional, shares, written};
 use crate::host::host_facts;
 use crate::number::{self, UNDEFINED, Unit};
-use crate::printed::{TOO_FEW, verdict_word};
+use crate::printed::{too_few, verdict_word};
 use crate::table::{NARROWEST, Page, warnings};
 
 /// Renders `a` for a terminal of `width` columns (less than 60 is taken as 60). With
@@ -31,8 +31,8 @@ pub fn agreement_table(a: &Agreement, width: usize, explain: bool) -> String {
     page.line("");
     page.line(&score(a));
     page.wrapped("", LEGEND);
-    if a.rows.iter().any(AgreementRow::has_too_few) {
-        page.wrapped("", TOO_FEW);
+    if let Some(text) = too_few_of(a) {
+        page.wrapped("", &text);
     }
     partial(&mut page, a);
     page.text
@@ -48,6 +48,11 @@ pub(crate) fn facts(a: &Agreement) -> Vec<(&'static str, String)> {
     facts.push(("Predicted", format!("as {} on {}, {}", a.base, a.machine, a.topology)));
     facts.push(("Costs", format!("{}; {}", a.cost_model, a.machine_source)));
     facts
+}
+
+pub(crate) fn too_few_of(a: &Agreement) -> Option<String> {
+    let rows = a.rows.iter().filter(|row| row.has_too_few());
+    too_few(&a.study, rows.flat_map(|row| [row.predicted.enough_ns, row.measured.enough_ns]))
 }
 
 fn partial(page: &mut Page, a: &Agreement) {

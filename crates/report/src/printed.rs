@@ -1,8 +1,9 @@
 //! Published figures as their source prints them, and the bounds of claims: text
 //! that table, page and the record of fidelity share.
 
+use reveille_measure::duration_text;
 use reveille_study::{
-    Claim, Comparison, Figure, Mode, ModeChange, Row, RowKind, Score, Skill, Verdict,
+    Claim, Comparison, Figure, Mode, ModeChange, Ns, Row, RowKind, Score, Skill, Verdict,
 };
 
 use crate::number::{self, Unit};
@@ -190,9 +191,28 @@ pub(crate) fn skill_legend(skill: &Skill) -> Option<&'static str> {
     )
 }
 
-/// Said where a row has a quantile of too few samples.
-pub(crate) const TOO_FEW: &str = "too few: fewer than 10 samples beyond the quantile, or no operation, \
-     in some run; measure longer";
+/// Said where rows have a quantile of too few samples; `enough_ns` has enough in each of them. A
+/// study's durations are not those of the command line.
+pub(crate) fn too_few(study: &str, enough_ns: impl Iterator<Item = Option<Ns>>) -> Option<String> {
+    let (time, option) = match enough_ns.max()? {
+        _ if study != "compare" => ("longer".to_owned(), ""),
+        None => ("longer".to_owned(), " (--duration)"),
+        Some(ns) => {
+            // Rounded up to two digits.
+            let step = 10u64.pow(ns.max(1).ilog10().saturating_sub(1));
+            let time = duration_text((ns.div_ceil(step) * step) as f64);
+            (format!("for at least {time}"), " (--duration)")
+        }
+    };
+    Some(format!(
+        "too few: fewer than 10 samples beyond the quantile, or no operation, in some run; measure \
+         {time}{option}"
+    ))
+}
+
+pub(crate) fn too_few_of(c: &Comparison) -> Option<String> {
+    too_few(&c.study, c.rows.iter().filter(|row| row.too_few).map(|row| row.enough_ns))
+}
 
 /// Where 8 of 10 published changes lay when the model predicted alike; marked where it has misled.
 pub(crate) fn likely(row: &Row) -> Option<String> {

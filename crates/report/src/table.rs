@@ -271,9 +271,8 @@ fn legend(c: &Comparison) -> String {
     if c.rows.iter().filter(of_means).any(|r| r.p_value.is_none() && !r.too_few) {
         parts.push("without ±: fewer than two repeats");
     }
-    if c.rows.iter().any(|r| r.too_few) {
-        parts.push(printed::TOO_FEW);
-    }
+    let too_few = printed::too_few_of(c);
+    parts.extend(too_few.as_deref());
     if c.rows.iter().any(Row::is_corrected) {
         parts.push(printed::CORRECTED);
     }

@@ -53,6 +53,11 @@ fn a_quantile_of_too_few_samples_has_no_figure_in_either_world() {
         assert!(row.matches("too few").count() == 2 && row.contains("info"), "{table}");
     }
     assert!(table.contains("too few: fewer than 10 samples beyond the quantile"), "{table}");
+    let legend = table.replace('\n', " ");
+    assert!(
+        legend.contains("measure for at least ") && legend.contains("s (--duration)"),
+        "{table}"
+    );
     let result = json(&[&args[..], &["--json"]].concat());
     assert_eq!(result["score"]["counted"], 0);
     for row in result["rows"].as_array().unwrap() {

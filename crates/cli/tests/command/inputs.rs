@@ -126,10 +126,20 @@ fn a_quantile_of_too_few_samples_is_no_number() {
     let row = table.lines().find(|line| line.trim_start().starts_with("1 ")).unwrap();
     assert!(row.contains("too few") && !row.contains('±'), "{table}");
     assert!(table.contains("fewer than 10 samples beyond the quantile"), "{table}");
+    // Nothing was counted: a thousand times as long at least.
+    let legend = table.replace('\n', " ");
+    assert!(legend.contains("measure for at least 3s (--duration)"), "{table}");
     assert!(table.lines().any(|l| l.contains("wakeup p99") && l.contains("too few")), "{table}");
     let row = &json(&[&args[..], &["--json"]].concat())["rows"][0];
     assert!(row["baseline"]["mean"].is_null() && row["change_pct"].is_null(), "{row}");
     assert!(
         row["too_few"].as_bool().unwrap() && row["explain"]["baseline"]["wakeup_p99_ns"].is_null()
     );
+    let lasting = |time: &str| {
+        let args = args.iter().map(|arg| if *arg == "3ms" { time } else { arg });
+        json(&args.chain(["--json"]).collect::<Vec<_>>())["rows"][0].clone()
+    };
+    let short = lasting("200ms");
+    let enough = lasting(&format!("{}ns", short["enough_ns"]));
+    assert!(short["too_few"] == true && enough["change_pct"].is_number(), "{short} {enough}");
 }

@@ -5,10 +5,10 @@ use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread};
 
 use super::markup::{CLOSE_TABLE, badge, escape, numbers, open_table, push};
 use super::page;
-use crate::agreement::{blocks, facts, figures, ratio, score, side};
+use crate::agreement::{blocks, facts, figures, ratio, score, side, too_few_of};
 use crate::made::Made;
 use crate::number::Unit;
-use crate::printed::{TOO_FEW, capitalised};
+use crate::printed::capitalised;
 
 /// Renders a page with the host, the score, and every figure predicted and measured. It
 /// fetches nothing.
@@ -42,8 +42,8 @@ pub fn agreement_html(a: &Agreement, made: &Made) -> String {
         table(&mut body, &block);
     }
     body += LEGEND;
-    if a.rows.iter().any(AgreementRow::has_too_few) {
-        push(&mut body, format_args!("<p class=\"quiet\">{}.</p>\n", capitalised(TOO_FEW)));
+    if let Some(text) = too_few_of(a) {
+        push(&mut body, format_args!("<p class=\"quiet\">{}.</p>\n", capitalised(&text)));
     }
     body += "</article>\n";
     page(&title, &body, None, made)

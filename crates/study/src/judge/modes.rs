@@ -2,8 +2,8 @@
 //! states (a pair stacked on one CPU or spread over two), and a mean of both is a figure
 //! that no run ever had.
 
-use reveille_measure::Direction;
 use reveille_measure::statistics::{interpolated, sorted};
+use reveille_measure::{Direction, Ns};
 use serde::Serialize;
 
 use crate::judge::statistics;
@@ -89,6 +89,9 @@ pub struct Spread {
     /// A quantile that some repeat has fewer than ten samples beyond: `samples` only, no figures.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub too_few: bool,
+    /// A duration that has enough of them, at the rate of the repeat with fewest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enough_ns: Option<Ns>,
 }
 
 impl Spread {
@@ -105,12 +108,14 @@ impl Spread {
             samples: samples.to_vec(),
             modes: modes(samples),
             too_few: false,
+            enough_ns: None,
         }
     }
 
-    /// Of repeats that have too few samples for the quantile.
-    pub fn of_too_few(samples: &[f64]) -> Spread {
-        Spread { samples: samples.to_vec(), too_few: true, ..Spread::of(&[]) }
+    /// Of repeats that have too few samples for the quantile, and a time that has enough.
+    pub fn of_too_few(samples: &[f64], enough_ns: Ns) -> Spread {
+        let enough_ns = Some(enough_ns);
+        Spread { samples: samples.to_vec(), too_few: true, enough_ns, ..Spread::of(&[]) }
     }
 
     pub fn is_multimodal(&self) -> bool {

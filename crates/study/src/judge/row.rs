@@ -44,6 +44,9 @@ pub struct Row {
     /// published figure to be held against, its figures are null then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub too_few: bool,
+    /// A duration that has enough of them, at the rate of the repeat with fewest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enough_ns: Option<Ns>,
     /// How predictions like this one fared; null if this is a measurement or of one repeat, or no
     /// change has a better direction.
     pub track_record: Option<TrackRecord>,
@@ -100,6 +103,7 @@ impl Row {
             p_value: None,
             significant: false,
             too_few: false,
+            enough_ns: None,
             track_record: None,
             published_change_pct: None,
             published_baseline: None,

@@ -17,8 +17,8 @@ use crate::model::study::{Case, Point};
 pub(crate) struct Finished {
     /// By metric of the case and repeat.
     pub(crate) samples: Vec<Vec<f64>>,
-    /// By metric: a quantile that some repeat has too few samples for.
-    pub(crate) too_few: Vec<bool>,
+    /// By metric: a time long enough for a quantile that some repeat has too few samples for.
+    pub(crate) enough_ns: Vec<Option<Ns>>,
     /// Mean over repeats.
     pub(crate) explain: Explain,
     /// Wakeup latency of all repeats together.
@@ -162,6 +162,7 @@ impl Pair<'_> {
         // Runs too short for a single operation compare nothing.
         let nothing = metric.direction == Direction::Higher
             && [baseline, candidate].iter().all(|f| f.mean == 0.0);
+        let enough_ns = self.base.enough_ns[m].max(self.candidate.enough_ns[m]);
         Row {
             case: self.case.name.clone(),
             machine: self.machine.to_owned(),
@@ -169,7 +170,8 @@ impl Pair<'_> {
             load: self.load,
             variant: self.variant.to_owned(),
             repeats: self.base.samples[m].len(),
-            too_few: self.base.too_few[m] || self.candidate.too_few[m] || nothing,
+            too_few: enough_ns.is_some() || nothing,
+            enough_ns,
             explain: Explanation {
                 baseline: self.base.explain.clone(),
                 candidate: self.candidate.explain.clone(),

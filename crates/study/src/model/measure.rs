@@ -2,7 +2,8 @@
 //! explain a result, or what bandwidth control did to a task group.
 
 use reveille_measure::{
-    Direction, Explain, ExplainFigure, GroupStats, Metric, RunResult, enough_for, unit_ns,
+    Direction, Explain, ExplainFigure, GroupStats, Metric, Ns, RunResult, enough_for, needed_for,
+    unit_ns,
 };
 use reveille_place::Mistake;
 use reveille_policy::Groups;
@@ -82,8 +83,9 @@ impl Measure {
         }
     }
 
-    /// Is it a quantile that this run has too few samples for?
-    pub(crate) fn has_too_few(&self, result: &RunResult) -> bool {
+    /// If it is a quantile that this run has too few samples for: how long a run has enough, at its
+    /// rate.
+    pub(crate) fn enough_ns(&self, result: &RunResult) -> Option<Ns> {
         let (latency, quantile) = match &self.from {
             MeasureFrom::Workload(MetricKind::RecordedLatency { record, quantile }) => {
                 (result.recorded_latency.get(usize::from(*record)), *quantile)
@@ -91,9 +93,11 @@ impl Measure {
             MeasureFrom::Explain(ExplainFigure { quantile: Some(quantile), .. }) => {
                 (Some(&result.wakeup_latency), *quantile)
             }
-            _ => return false,
+            _ => return None,
         };
-        latency.is_some_and(|latency| !enough_for(latency.count(), quantile))
+        let count = latency?.count();
+        let share = needed_for(quantile) as f64 / count.max(1) as f64;
+        (!enough_for(count, quantile)).then_some((result.elapsed_ns as f64 * share) as Ns)
     }
 
     /// Refuses a `unit` in which the measure cannot be printed. With `times` a factor turns the unit

@@ -194,8 +194,9 @@ impl Worlds<'_> {
     fn both(&self, side: usize, m: usize) -> Option<Both> {
         let spread = |world: &[Option<Finished>]| {
             let finished = world[side].as_ref()?;
-            let of = if finished.too_few[m] { Spread::of_too_few } else { Spread::of };
-            Some(of(&finished.samples[m]))
+            let samples = &finished.samples[m];
+            let too_few = finished.enough_ns[m].map(|ns| Spread::of_too_few(samples, ns));
+            Some(too_few.unwrap_or_else(|| Spread::of(samples)))
         };
         Some(Both { predicted: spread(&self.predicted)?, measured: spread(&self.measured)? })
     }
@@ -247,8 +248,12 @@ impl Worlds<'_> {
         );
         let mut row = self.row(side, measure, both, AgreementKind::Change, judged);
         row.metric = measure.metric.named(format!("change of {}", measure.metric.name));
-        row.predicted.too_few |= base.predicted.too_few;
-        row.measured.too_few |= base.measured.too_few;
+        for (of, base) in
+            [(&mut row.predicted, &base.predicted), (&mut row.measured, &base.measured)]
+        {
+            of.too_few |= base.too_few;
+            of.enough_ns = of.enough_ns.max(base.enough_ns);
+        }
         let ratio = (100.0 + predicted) / (100.0 + measured);
         let modes = [base, both].iter().any(|b| b.is_multimodal());
         row.ratio = Some(ratio).filter(|r| r.is_finite() && !modes);

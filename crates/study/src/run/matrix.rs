@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use reveille_measure::{CpuTime, Explain, Latency, RunResult, RunSpec};
+use reveille_measure::{CpuTime, Explain, Latency, Ns, RunResult, RunSpec};
 
 use crate::judge::rows::Finished;
 use crate::model::measure::Measure;
@@ -40,8 +40,8 @@ struct SideRuns {
 
 /// What one repeat leaves.
 struct Ran {
-    /// By metric: its figure, and whether too few samples are behind it.
-    metrics: Vec<(f64, bool)>,
+    /// By metric: its figure, and a time long enough if too few samples are behind it.
+    metrics: Vec<(f64, Option<Ns>)>,
     explain: Explain,
 }
 
@@ -144,7 +144,7 @@ impl SideRuns {
             sum.cost_ns += cpu.cost_ns;
         }
         let explain = result.explain();
-        let metric = |m: &Measure| (m.sample(result, &explain), m.has_too_few(result));
+        let metric = |m: &Measure| (m.sample(result, &explain), m.enough_ns(result));
         let metrics = case.metrics.iter().map(metric).collect();
         let ran = Ran { metrics, explain };
         assert!(self.runs[repeat].set(ran).is_ok(), "each repeat is run once");
@@ -158,12 +158,12 @@ impl SideRuns {
         let runs = runs?;
         let metrics = 0..case.metrics.len();
         let samples = |m: usize| runs.iter().map(|run| run.metrics[m].0).collect();
-        let too_few = |m: usize| runs.iter().any(|run| run.metrics[m].1);
+        let enough_ns = |m: usize| runs.iter().filter_map(|run| run.metrics[m].1).max();
         let explained: Vec<Explain> = runs.iter().map(|run| run.explain.clone()).collect();
         let pooled = self.pooled.lock().expect("all runs are over");
         Some(Finished {
             samples: metrics.clone().map(samples).collect(),
-            too_few: metrics.map(too_few).collect(),
+            enough_ns: metrics.map(enough_ns).collect(),
             explain: Explain::mean(&explained),
             latency_cdf: pooled.wakeup_latency.cdf(),
             cpus: pooled.cpus.clone(),

@@ -50,7 +50,8 @@ pub fn run_sides(
             return Some(Err(error.clone()));
         }
         let finished = slot.finished(*side, repeats)?;
-        Some(Ok(SideSamples { samples: finished.samples, too_few: finished.too_few }))
+        let too_few = finished.enough_ns.iter().map(Option::is_some).collect();
+        Some(Ok(SideSamples { samples: finished.samples, too_few }))
     };
     Ok(sides.iter().map(samples).collect())
 }
