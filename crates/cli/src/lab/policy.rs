@@ -106,12 +106,20 @@ pub fn files(given: &[String], on: On) -> Result<Files, CliError> {
         let problem = format!("`--policy`: `--on {on}` runs this host's kernel, not a file");
         return Err(HostError::input(problem, "leave out --on: the simulator runs it").into());
     }
-    if let Some(text) = given.iter().find(|text| text.contains(',') && Path::new(text).exists()) {
-        let problem = format!("`--policy`: what follows the comma in `{text}` is read as edits");
-        return Err(HostError::input(problem, "rename the file: its path can have no comma").into());
-    }
     let given: Vec<(&str, &str)> =
         given.iter().map(|text| text.split_once(',').unwrap_or((text, ""))).collect();
+    for (file, edits) in given.iter().filter(|(_, edits)| !edits.is_empty()) {
+        let text = format!("{file},{edits}");
+        let no_edits = || !edits.starts_with(['+', '-']) && !edits.contains('=');
+        if Path::new(&text).exists() || no_edits() && !Path::new(file).exists() {
+            let problem = format!(
+                "`--policy`: the file is `{file}`, since what follows the comma in `{text}` is read \
+                 as edits"
+            );
+            let help = "check the path, or rename the file: its path can have no comma";
+            return Err(HostError::input(problem, help).into());
+        }
+    }
     let Some(child) = isolated::child() else {
         let names: Vec<&str> = given.iter().map(|(file, _)| *file).collect();
         return isolated::run(&names).map(Files::Ran);

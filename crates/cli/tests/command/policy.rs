@@ -222,6 +222,13 @@ fn what_does_not_compile_is_shown_at_its_place() {
     desk.policy("a,b.c", "pick.cpu = this_cpu;");
     let said = desk.refused(&compare("v6.4", &["--load", "4", "--policy", "a,b.c"]), 2);
     assert!(said.contains("the comma in `a,b.c`") && said.contains("rename the file"), "{said}");
+    let said = desk.refused(&compare("v6.4", &["--load", "4", "--policy", "p/c,d.c"]), 2);
+    assert!(
+        said.contains("the file is `p/c`") && said.contains("the comma in `p/c,d.c`"),
+        "{said}"
+    );
+    let said = desk.refused(&compare("v6.4", &["--load", "4", "--policy", "p/c,-TTWU_QUEUE"]), 2);
+    assert!(said.contains("p/c: No such file"), "{said}");
     desk.policy("unused.c", "int unused = 1;\npick.cpu = this_cpu;");
     let warned = desk.output(&["policy", "check", "unused.c"]);
     assert!(warned.status.success());
