@@ -59,11 +59,14 @@ pub fn print_as<E: Into<Box<dyn Error + Send + Sync>>>(
 
 /// Columns of the terminal on standard output; `PIPE_WIDTH` if it is none.
 pub fn width() -> usize {
+    terminal_width().unwrap_or(PIPE_WIDTH)
+}
+
+/// Columns of the terminal on standard output, if it is one.
+pub fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
-    if !stdout.is_terminal() {
-        return PIPE_WIDTH;
-    }
-    terminal_size::terminal_size_of(stdout).map_or(PIPE_WIDTH, |(w, _)| usize::from(w.0))
+    let size = stdout.is_terminal().then(|| terminal_size::terminal_size_of(stdout))?;
+    size.map(|(w, _)| usize::from(w.0))
 }
 
 /// Is standard output a terminal with colours that the user has not turned off
