@@ -26,7 +26,7 @@ rows='10 2 40 2
 4 2 40 8
 7 2 40 4
 9 2 160 4
-10 16 40 1'
+10 16 60 1'
 
 export bench dir
 # shellcheck disable=SC2016

@@ -139,11 +139,15 @@ pub mod changes {
     /// Average idle time is updated when the idle task is switched away from, not when a wake-up is
     /// queued (4b603f1551a7).
     pub const IDLE_ENDS_AT_SWITCH: (u32, u32) = (7, 0);
-    pub(crate) const ALL: [(u32, u32); 8] = [
+    /// A task's estimated utilisation does not fall after an activation in which it has waited
+    /// (50181c0cff31).
+    pub const WAITS_KEEP_UTIL_EST: (u32, u32) = (6, 8);
+    pub(crate) const ALL: [(u32, u32); 9] = [
         CLOSER_BALANCE,
         NEWIDLE_ACCOUNTED,
         IDLE_CORE_BALANCES,
         SMT_BALANCE,
+        WAITS_KEEP_UTIL_EST,
         DELAYED_NOT_BUSY,
         SHORTER_SLICE,
         ALONE_WITH_DELAYED,

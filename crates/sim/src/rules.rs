@@ -54,6 +54,9 @@ pub(crate) struct Rules {
     /// An idle interval ends as the idle task is switched away from, however the next task came
     /// ([`changes::IDLE_ENDS_AT_SWITCH`]).
     pub(crate) idle_ends_at_switch: bool,
+    /// An activation with waits does not lower a task's estimated utilisation, which then has one part
+    /// ([`changes::WAITS_KEEP_UTIL_EST`]).
+    pub(crate) waits_keep_util_est: bool,
     /// Slices end on time (HRTICK).
     pub(crate) hrtick: bool,
     /// Throttled tasks run on until they return to user mode (THROTTLE_EXIT).
@@ -82,6 +85,7 @@ impl Rules {
             delayed_not_busy: policy.since(changes::DELAYED_NOT_BUSY),
             alone_with_delayed: policy.since(changes::ALONE_WITH_DELAYED),
             idle_ends_at_switch: policy.since(changes::IDLE_ENDS_AT_SWITCH),
+            waits_keep_util_est: policy.since(changes::WAITS_KEEP_UTIL_EST),
             hrtick: tunables.has(bits::HRTICK),
             throttles_at_exit: tunables.has(bits::THROTTLE_EXIT),
         }

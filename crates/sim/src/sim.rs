@@ -36,6 +36,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) tasks: TaskVec<Task>,
     pub(crate) work: Work<'a>,
     pub(crate) balancer: Balancer,
+    /// `tg->load_avg`: the sum of what CPUs have reported of the session's task group.
+    pub(crate) group_load: i64,
     /// Caches that processes prefer (SCHED_CACHE).
     pub(crate) gathering: Option<Box<Gathering>>,
     /// CPUs that have become busy or idle, and when others see it.

@@ -64,6 +64,7 @@ impl<'a> Sim<'a> {
             tasks: TaskVec::new(),
             work: Work::new(program, code, machine, &rules.tunables),
             balancer: Balancer::new(machine, &rules),
+            group_load: 0,
             gathering: Gathering::new(machine, program, &rules, FIRST_JIFFY),
             shared_queues: SharedQueues::new(&rules.tunables, &world),
             bandwidth,

@@ -87,6 +87,7 @@ impl<'a> Sim<'a> {
             tasks: self.tasks.clone(),
             work: self.work.clone(),
             balancer: self.balancer.clone(),
+            group_load: self.group_load,
             gathering: self.gathering.clone(),
             shared_queues: self.shared_queues.clone(),
             bandwidth: self.bandwidth.clone(),

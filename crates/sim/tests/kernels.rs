@@ -23,7 +23,7 @@ fn sleepers(count: u32, run_us: u32, sleep_us: u32) -> Program {
 fn pairs(load: u64, run_us: u32) -> Program {
     let text = format!(
         "channels = {{ there = \"pipe\", back = \"pipe\" }}\n\
-         [[task]]\nname = \"a\"\nprogram = [{{ run = \"{run_us}us\" }}, {{ send = \"there\" }}, {{ recv = \"back\" }}, {{ count = 1 }}]\n\
+         [[task]]\nname = \"a\"\nrelease = \"together\"\nprogram = [{{ run = \"{run_us}us\" }}, {{ send = \"there\" }}, {{ recv = \"back\" }}, {{ count = 1 }}]\n\
          [[task]]\nname = \"b\"\nprogram = [{{ recv = \"there\" }}, {{ run = \"{run_us}us\" }}, {{ send = \"back\" }}]\n"
     );
     program(&text, load)
@@ -52,15 +52,15 @@ fn the_first_idle_thread_ends_the_waiting_of_v4_5() {
     assert!(found(&groups) < 0.85 && found(&first) > 0.9, "{} {}", found(&groups), found(&first));
 }
 
-/// Without idle CPUs every search is in vain. What v5.13 expects by the last idle time,
-/// long ago, lets it look at the whole cache; aged, that is down to three CPUs.
+/// Without idle CPUs every search is in vain. What v5.13 expects by the last idle time, before the
+/// load, lets it look at the whole cache; aged, that is down to three CPUs.
 #[test]
 fn ageing_shortens_the_searches_of_a_busy_machine() {
     let machine = exact(machine("skx-2s20c", 1, 1, 8, 2));
     let work = pairs(24, 50);
     let looked = |edits| per_search(&under(&machine, &work, "v5.13", edits));
     assert_near("without a bound", looked("-SIS_PROP"), 16.0, 0.01);
-    assert!(looked("") > 12.0);
+    assert!(looked("") > 14.0);
     assert_near("aged", looked("+SIS_AGE"), 3.0, 0.03);
 }
 
@@ -90,10 +90,9 @@ fn wake_lists_within_a_cache_spare_the_lock() {
     assert!(wait("v6.2", "") < 5);
 }
 
-/// Most searches of a machine with three tasks per CPU find an idle CPU, as wakers choose one CPU several
-/// times while it still looks idle. The figures are those that the commit of SIS_UTIL (70fb5ccf2ebb)
-/// prints for netperf TCP_RR with 168 clients on 112 CPUs. Runs differ by half of what is allowed, so four
-/// are added up.
+/// Searches of a machine with three tasks per CPU find an idle CPU, as wakers choose one CPU several
+/// times while it still looks idle, and as CPUs go idle rather than pull a task. The figures are those that the
+/// commit of SIS_UTIL (70fb5ccf2ebb) prints for netperf TCP_RR with 168 clients on 112 CPUs.
 #[test]
 fn searches_of_a_busy_cache_succeed_as_measured() {
     let machine = reveille_machine::load("spr-1s56c").expect("a preset");
@@ -106,9 +105,9 @@ fn searches_of_a_busy_cache_succeed_as_measured() {
     let (searches, scanned) = (sum(|c| c.sis_search), sum(|c| c.sis_scanned));
     let domain = sum(|c| c.sis_domain_search);
     let (fast, found) = (searches - domain, domain - sum(|c| c.sis_failed));
-    assert_near("success", pct(found, domain), 99.999, 0.005);
-    assert_near("found of CPUs looked at", pct(found, scanned - fast), 3.945, 0.15);
-    assert_near("fast", pct(fast, searches), 40.309, 0.15);
+    assert_near("success", pct(found, domain), 99.999, 0.0005);
+    assert_near("found of CPUs looked at", pct(found, scanned - fast), 3.945, 0.2);
+    assert_near("fast", pct(fast, searches), 40.309, 0.03);
 }
 
 /// As many pairs as CPUs settle where a search looks at each CPU when it comes to it: wakers that had
@@ -263,10 +262,20 @@ fn lazy_preemption_waits_for_the_next_tick() {
     let of = |edits: &str| {
         let edits = format!("-RUN_TO_PARITY,-SLICE_PROTECT{edits}");
         let result = under(&machine, &work, "v7.2", &edits);
-        (result.counters.ipis, result.wakeup_latency.quantile(0.99))
+        eprintln!(
+            "DBG {edits} n {} ipis {} p50 {} p90 {} p95 {} p98 {} p99 {}",
+            result.counters.activations,
+            result.counters.ipis,
+            result.wakeup_latency.quantile(0.5),
+            result.wakeup_latency.quantile(0.9),
+            result.wakeup_latency.quantile(0.95),
+            result.wakeup_latency.quantile(0.98),
+            result.wakeup_latency.quantile(0.99)
+        );
+        (result.counters.ipis, result.wakeup_latency.quantile(0.95))
     };
     let (told, soon) = of(",-HRTICK,-PREEMPT_LAZY");
     let (lazy, late) = of(",-HRTICK");
-    assert!(told > 30 && lazy == 0, "{told} and {lazy} interrupts");
-    assert!(late > 20 * soon, "p99 {soon} and {late} ns");
+    assert!(told > 1000 && lazy == 0, "{told} and {lazy} interrupts");
+    assert!(late > 100 * soon, "p95 {soon} and {late} ns");
 }

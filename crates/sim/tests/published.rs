@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{MS, catalogue, machine, policy, run};
+use common::{MS, assert_near, catalogue, machine, policy, run};
 use reveille_measure::RunResult;
 
 /// 112 CPUs: one socket of spr-2s56c.
@@ -28,14 +28,14 @@ fn throughput_peaks_at_half_as_many_pairs_as_cpus() {
     assert!(rates[0] < peak && peak > rates[2] && peak > rates[3], "{rates:?}");
 }
 
-/// The mail prints a factor of 10.5 for 224 pairs on 224 CPUs.
+/// The mail prints a factor of 10.5 for 224 pairs on 224 CPUs. Under SIS_SHORT they settle after 60 to 400 ms.
 #[test]
-fn sis_short_gains_at_least_threefold_when_all_cpus_are_taken() {
+fn sis_short_gains_as_published_when_all_cpus_are_taken() {
     let machine = reveille_machine::load("spr-2s56c").expect("a preset");
     let pairs = catalogue("context_switch1", 2 * CPUS, &[]);
-    let rate = |edits| run(&machine, &pairs, &policy(edits), 100 * MS, 10 * MS).throughput();
+    let rate = |edits| run(&machine, &pairs, &policy(edits), 400 * MS, 10 * MS).throughput();
     let (base, short) = (rate(""), rate("+SIS_SHORT"));
-    assert!(short >= 3.0 * base, "{base} to {short} operations/s");
+    assert_near("factor", short / base, 10.5, 0.2);
 }
 
 /// The functions that touch `tg->load_avg` take 31.6% of all cycles on 112 CPUs

@@ -97,6 +97,8 @@ pub(crate) struct Cpu {
     pub(crate) removed: bool,
     pub(crate) idle_state: u8,
     pub(crate) tick_stopped: bool,
+    /// An idle interval has ended in this run.
+    pub(crate) has_idled: bool,
 
     pub(crate) activity: Activity,
     pub(crate) idle_stamp: Ns,
@@ -108,6 +110,8 @@ pub(crate) struct Cpu {
     pub(crate) lock: Lock,
     /// Share of the task group's load_avg that this CPU has reported.
     pub(crate) group_contrib: i64,
+    /// Weight of the task group's entity on this CPU.
+    pub(crate) entity_weight: u32,
     /// When `group_contrib` was last compared with the averages.
     pub(crate) reported_at: Ns,
 
@@ -167,6 +171,7 @@ impl Cpu {
             counted_clock: FULL_CLOCK,
             util_est: 0.0,
             group_contrib: 0,
+            entity_weight: 0,
             reported_at: 0,
             window_phase: 0,
             picked_at: 0,
@@ -181,6 +186,7 @@ impl Cpu {
             idle_state: 0,
             idle_task_from: 0,
             tick_stopped: true,
+            has_idled: false,
             time: CpuTime::default(),
             idle_accounted: 0,
         }

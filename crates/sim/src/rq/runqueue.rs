@@ -126,12 +126,21 @@ impl RunQueue {
         }
     }
 
-    /// The current task sleeps. Returns false if it stays queued nevertheless (delayed),
-    /// where it `may`.
+    /// The current task sleeps, and is no buddy any more. Returns false if it stays queued
+    /// nevertheless (delayed), where it `may`.
     #[inline]
-    pub(crate) fn block(&mut self, t: &mut SchedEntity, may: bool, fair: &FairTunables) -> bool {
+    pub(crate) fn block(
+        &mut self,
+        task: TaskId,
+        t: &mut SchedEntity,
+        may: bool,
+        fair: &FairTunables,
+    ) -> bool {
         match &mut self.timeline {
-            Timeline::Cfs(cfs) => cfs.update_min_vruntime(None),
+            Timeline::Cfs(cfs) => {
+                cfs.forget_buddy(task);
+                cfs.update_min_vruntime(None);
+            }
             Timeline::Eevdf(eevdf) => {
                 let Some(vlag) = eevdf.block(may) else {
                     self.delayed_running += u32::from(!fair.hides_delayed());
@@ -255,5 +264,28 @@ impl RunQueue {
             Timeline::Eevdf(eevdf) => eevdf.queued(),
         };
         queued.iter().filter(|e| e.delayed).map(|e| e.task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// dequeue_entity(): a task that is about to be preempted, and sleeps first, is not preferred once it wakes.
+    #[test]
+    fn a_task_that_sleeps_is_no_buddy() {
+        let tunables = reveille_policy::Policy::baseline("v6.2").unwrap().tunables(8, 250);
+        let fair = FairTunables { nr_latency: 1, ..FairTunables::new(&tunables, 8) };
+        let mut rq = RunQueue::new(&fair);
+        let (curr, woken) = (TaskId(0), TaskId(1));
+        let mut running = SchedEntity { vruntime: 1_000_000_000, ..SchedEntity::new() };
+        let mut waking = SchedEntity::new();
+        rq.arrive(curr, &mut running, Arrival::Moved, &fair);
+        assert!(rq.pick(&fair).is_some());
+        rq.arrive(woken, &mut waking, Arrival::Moved, &fair);
+        assert!(rq.preempts((curr, &running), (woken, &waking), || false, &fair));
+        assert!(rq.is_buddy(curr) && rq.is_buddy(woken));
+        assert!(rq.block(curr, &mut running, false, &fair));
+        assert!(!rq.is_buddy(curr) && rq.is_buddy(woken));
     }
 }

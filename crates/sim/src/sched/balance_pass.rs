@@ -188,9 +188,9 @@ impl Sim<'_> {
                 .first_max_by_key(|c| u64::from(self.balancer.published[CpuId::from(c)].util)),
             Imbalance::Load(limit) => candidates
                 .filter(|&c| {
-                    nr(c) > 1 || f64::from(self.balancer.published[CpuId::from(c)].load) <= limit
+                    nr(c) > 1 || u64::from(self.balancer.published[CpuId::from(c)].load) <= limit
                 })
-                .first_max_by_key(|c| self.balancer.published[CpuId::from(c)].load as u64),
+                .first_max_by_key(|c| u64::from(self.balancer.published[CpuId::from(c)].load)),
         };
         best.map(CpuId::from)
     }
@@ -225,18 +225,18 @@ impl Sim<'_> {
             if self.cache_hot(task, src, dst, domain, failed) {
                 continue;
             }
-            let t = &self.tasks[task];
             match &mut left {
                 Imbalance::Tasks(n) | Imbalance::Preferring(n) => *n -= 1,
                 Imbalance::Load(l) => {
-                    let load = t.averages.load.max(1.0);
-                    if load / f64::from(1u32 << failed.min(31)) > *l {
+                    let load = u64::from(self.task_load(task)).max(1);
+                    if load >> failed.min(63) > *l {
                         continue;
                     }
-                    *l -= load;
+                    *l = l.saturating_sub(load);
                 }
                 Imbalance::Util(u) => {
-                    let util = t.util_est() as u64;
+                    let t = &self.tasks[task];
+                    let util = t.util_est().max(t.averages.util) as u64;
                     if util >> failed.min(63) > *u {
                         continue;
                     }
@@ -371,7 +371,7 @@ fn group(
     let mut runnable = 0.0;
     for &cpu in cpus {
         let c = &published[CpuId::from(cpu)];
-        g.load += f64::from(c.load);
+        g.load += u64::from(c.load);
         g.util += u64::from(c.util);
         runnable += f64::from(c.runnable);
         let (nr, idle) = world.occupancy(CpuId::from(cpu));

@@ -45,7 +45,8 @@ pub(crate) struct Balancer {
 /// The averages of a CPU that statistics read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Published {
-    pub(crate) load: f32,
+    /// cpu_load(), in whole numbers.
+    pub(crate) load: u32,
     pub(crate) runnable: f32,
     /// max(util_avg, util_est), 0 to 1024.
     pub(crate) util: u32,

@@ -25,7 +25,6 @@ impl Sim<'_> {
         t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 0);
         t.place = Place::Blocked;
         self.cpus[cpu].rq.delayed_left(&mut t.se, vlag, &self.rules.fair);
-        self.world.task_mut(task).load_avg = t.averages.load as u32;
         if !self.rules.fair.hides_delayed() {
             let nr = self.world.nr_running(cpu) - 1;
             self.set_nr_running(cpu, nr);
@@ -53,7 +52,6 @@ impl Sim<'_> {
         let c = &mut self.cpus[dst];
         c.rq.wake_delayed(wakee, &self.rules.fair);
         c.util_est += t.util_est();
-        self.world.task_mut(wakee).load_avg = t.averages.load as u32;
         if self.rules.fair.hides_delayed() {
             let nr = self.world.nr_running(dst) + 1;
             self.set_nr_running(dst, nr);

@@ -36,8 +36,6 @@ impl Sim<'_> {
         if self.rules.has(bits::UTIL_EST) {
             c.util_est += t.util_est();
         }
-        let load = t.averages.load;
-        self.world.task_mut(task).load_avg = load as u32;
         let nr = self.world.nr_running(dst) + 1;
         self.set_nr_running(dst, nr);
         self.world.set_available_idle(dst, false);
@@ -67,6 +65,7 @@ impl Sim<'_> {
         t.util_est = util;
         queue.attach(&t.averages);
         self.cpus[cpu].rq.place_new(&mut t.se, &self.rules.fair);
+        self.group_load_attached(cpu);
         self.publish_load(cpu);
     }
 
@@ -113,13 +112,11 @@ impl Sim<'_> {
 
     #[inline]
     pub(crate) fn publish_load(&mut self, cpu: CpuId) {
+        let load = self.cpu_load(cpu);
         let c = &self.cpus[cpu];
-        self.world.set_cfs_load(cpu, c.averages.load as u32);
+        self.world.set_cfs_load(cpu, load);
         self.balancer.sums.note(cpu);
-        self.balancer.published[cpu] = Published {
-            load: c.averages.load as f32,
-            runnable: c.averages.runnable as f32,
-            util: c.util() as u32,
-        };
+        self.balancer.published[cpu] =
+            Published { load, runnable: c.averages.runnable as f32, util: c.util() as u32 };
     }
 }

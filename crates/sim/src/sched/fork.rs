@@ -5,7 +5,7 @@
 use reveille_measure::Ns;
 use reveille_policy::{CpuId, TaskId};
 
-use crate::sched::domains::Domain;
+use crate::sched::domains::{Domain, Level};
 use crate::sim::Sim;
 use crate::tasks::task::Task;
 
@@ -16,12 +16,12 @@ struct Group {
     idle: u64,
     running: u64,
     util: u64,
-    load: f64,
+    load: u64,
 }
 
 impl Group {
-    fn avg_load(&self) -> f64 {
-        self.load / self.cpus as f64
+    fn avg_load(&self) -> u64 {
+        self.load / self.cpus
     }
 }
 
@@ -109,7 +109,7 @@ impl Sim<'_> {
                 sum.idle += u64::from(nr == 0);
                 sum.running += u64::from(nr);
                 sum.util += u64::from(published.util);
-                sum.load += f64::from(published.load);
+                sum.load += u64::from(published.load);
                 sum
             })
         };
@@ -129,11 +129,13 @@ impl Sim<'_> {
         let stays = if here.idle > 0 || there.idle > 0 {
             here.idle >= there.idle || domain.leaves_imbalance(there.idle - here.idle, here.running)
         } else {
-            // A loaded local group is kept unless another has that much less load.
-            let pct = domain.imbalance_pct as f64;
-            let margin = 1024.0 * (pct - 100.0) / 100.0;
-            there.avg_load() + margin >= here.avg_load()
-                || 100.0 * here.avg_load() <= pct * there.avg_load()
+            // A loaded local group is kept unless another has that much less load; another memory
+            // node must have less by that much of a task's weight, too.
+            let pct = domain.imbalance_pct;
+            let margin = 1024 * (pct - 100) / 100;
+            let far = domain.level == Level::Numa;
+            far && there.avg_load() + margin >= here.avg_load()
+                || 100 * here.avg_load() <= pct * there.avg_load()
         };
         (!stays).then(|| &domain.groups[other][..])
     }
@@ -145,7 +147,7 @@ impl Sim<'_> {
             let c = &self.cpus[CpuId::from(cpu)];
             let idle = self.world.nr_running(CpuId::from(cpu)) == 0;
             let (state, since) = if idle { (c.idle_state, Ns::MAX - c.idle_from) } else { (0, 0) };
-            let load = if idle { 0 } else { self.balancer.published[CpuId::from(cpu)].load as u64 };
+            let load = if idle { 0 } else { self.balancer.published[CpuId::from(cpu)].load };
             (!idle, state, since, load)
         };
         CpuId::from(*group.iter().min_by_key(|cpu| key(cpu)).expect("a group has CPUs"))

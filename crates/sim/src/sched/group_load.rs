@@ -2,13 +2,17 @@
 //! queue's share has changed.
 
 use reveille_measure::Ns;
-use reveille_policy::{CpuId, bits};
+use reveille_policy::{CpuId, TaskId, bits};
 
+use crate::rq::fair::NICE_0;
 use crate::rq::pelt::window_passed;
 use crate::sim::Sim;
 
 /// LOAD_AVG_RATELIMIT: minimum interval between a queue's reports (v6.7, commit 1528c661c24b).
 const REPORT_INTERVAL_NS: Ns = 1_000_000;
+
+/// Least weight of a group's entity.
+const MIN_SHARES: u64 = 2;
 
 impl Sim<'_> {
     /// An enqueue or dequeue reads `tg->load_avg` (update_cfs_group()), and writes it before that
@@ -35,6 +39,47 @@ impl Sim<'_> {
         if self.reports_load(cpu, when) { self.report_load(cpu, when, false) } else { 0 }
     }
 
+    /// A new task's load is reported at once. Its fork pays.
+    pub(crate) fn group_load_attached(&mut self, cpu: CpuId) {
+        self.cpus[cpu].removed = true;
+        self.reports_load(cpu, self.now);
+    }
+
+    /// cpu_load(): the average load of the task group's entity on a CPU, or of its tasks in the root group.
+    /// The entity's weight is the CPU's share of the group's load (calc_group_shares()), and counts
+    /// for the time that it had tasks; a task that joins brings its own time
+    /// (update_tg_cfs_load()), which the sum of their loads has.
+    #[inline]
+    pub(crate) fn cpu_load(&mut self, cpu: CpuId) -> u32 {
+        let c = &mut self.cpus[cpu];
+        let load = c.averages.load as u32;
+        if self.hw.group_line.is_none() {
+            return load;
+        }
+        if c.rq.weight != 0 || !self.rules.has(bits::EMPTY_KEEPS_WEIGHT) {
+            let here = c.rq.weight.max(u64::from(load));
+            let everywhere = (self.group_load - c.group_contrib) as u64 + here;
+            c.entity_weight = (NICE_0 * here / everywhere.max(1)).max(MIN_SHARES) as u32;
+        }
+        // To the nearest 1024th, as the kernel's sums of a task that always runs are whole.
+        let time = ((c.averages.load.max(c.averages.util) + 0.5) as u32).min(NICE_0 as u32);
+        c.entity_weight * time / NICE_0 as u32
+    }
+
+    /// task_h_load(): a task's part of its CPU's load.
+    #[inline]
+    pub(crate) fn task_load(&self, task: TaskId) -> u32 {
+        let cpu = self.world.task(task).prev_cpu;
+        let load = self.tasks[task].averages.load as u32;
+        if self.hw.group_line.is_none() {
+            return load;
+        }
+        // At most 1024, as a task's load is.
+        let entity = self.balancer.published[cpu].load;
+        let of_group = entity * entity / (entity + 1);
+        load * of_group / (self.cpus[cpu].averages.load as u32 + 1)
+    }
+
     /// Has a CPU's load changed enough to be reported? If so, marks it as reported.
     fn reports_load(&mut self, cpu: CpuId, when: Ns) -> bool {
         let c = &mut self.cpus[cpu];
@@ -49,6 +94,7 @@ impl Sim<'_> {
         let load = c.averages.load as i64;
         let moved = (load - c.group_contrib).abs() > c.group_contrib / 64;
         if moved {
+            self.group_load += load - c.group_contrib;
             c.group_contrib = load;
             c.report_again_at = when + REPORT_INTERVAL_NS;
         }
@@ -64,5 +110,39 @@ impl Sim<'_> {
         };
         self.measured.counters.hot_line_wait_ns += wait;
         wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rq::runqueue::Arrival;
+    use crate::start::with_pairs;
+
+    /// calc_group_shares() and task_h_load() on 128 CPUs with a task each: 1024 / 128 = 8 a CPU, of which
+    /// 8 * 8 / 9 = 7 are the group's, and 1024 * 7 / 1025 = 6 the task's. With 15 more on one of them that has
+    /// 114, and each of its tasks 7.
+    #[test]
+    fn loads_are_whole_numbers_of_the_groups_entity() {
+        with_pairs(64, |sim| {
+            for cpu in sim.cpus.ids() {
+                let task = TaskId::at(cpu.index());
+                sim.world.task_mut(task).prev_cpu = cpu;
+                sim.new_task_averages(task, cpu);
+                sim.enqueue(task, cpu, Arrival::New);
+            }
+            let (cpu, task) = (CpuId(5), TaskId(5));
+            sim.publish_load(cpu);
+            assert_eq!(
+                (sim.group_load, sim.cpu_load(cpu), sim.task_load(task)),
+                (128 * 1024, 8, 6)
+            );
+            sim.cpus[cpu].rq.weight += 15 * 1024;
+            sim.cpus[cpu].averages.load += 15.0 * 1024.0;
+            sim.publish_load(cpu);
+            assert_eq!(sim.cpu_load(cpu), 114);
+            assert_eq!(sim.task_load(task), 7);
+            sim.cpus[cpu].rq.weight -= 15 * 1024;
+        });
     }
 }

@@ -50,7 +50,7 @@ pub(crate) enum GroupType {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) kind: GroupType,
-    pub(crate) load: f64,
+    pub(crate) load: u64,
     pub(crate) util: u64,
     pub(crate) nr: u64,
     pub(crate) idle: u64,
@@ -66,7 +66,7 @@ impl Group {
     pub(crate) fn of(weight: usize) -> Group {
         Group {
             kind: GroupType::HasSpare,
-            load: 0.0,
+            load: 0,
             util: 0,
             nr: 0,
             idle: 0,
@@ -96,7 +96,7 @@ impl Group {
 
     #[inline]
     fn avg_load(&self) -> u64 {
-        (self.load * 1024.0 / self.capacity.max(1) as f64) as u64
+        self.load * 1024 / self.capacity.max(1)
     }
 }
 
@@ -106,15 +106,17 @@ pub(crate) enum Imbalance {
     Tasks(u64),
     /// Tasks that prefer the cache of the CPU that balances.
     Preferring(u64),
-    Load(f64),
+    Load(u64),
     Util(u64),
 }
 
 impl Imbalance {
     pub(crate) fn is_none(&self) -> bool {
         match *self {
-            Imbalance::Tasks(n) | Imbalance::Preferring(n) | Imbalance::Util(n) => n == 0,
-            Imbalance::Load(l) => l <= 0.0,
+            Imbalance::Tasks(n)
+            | Imbalance::Preferring(n)
+            | Imbalance::Util(n)
+            | Imbalance::Load(n) => n == 0,
         }
     }
 }
@@ -204,9 +206,8 @@ pub(crate) fn imbalance(
 
 /// Load per capacity of the whole domain.
 fn avg_load(domain: &Domain, sum: impl Fn(usize) -> Group) -> u64 {
-    let load: f64 = (0..domain.groups.len()).map(|g| sum(g).load).sum();
-    let capacity = domain.span.len() as u64 * 1024;
-    (load * 1024.0 / capacity as f64) as u64
+    let load: u64 = (0..domain.groups.len()).map(|g| sum(g).load).sum();
+    load / domain.span.len() as u64
 }
 
 fn amount(
@@ -233,7 +234,7 @@ fn amount(
     let avg_load = avg_load(domain, sum);
     let above = busiest.avg_load().saturating_sub(avg_load) * busiest.capacity;
     let below = avg_load.saturating_sub(local.avg_load()) * local.capacity;
-    Imbalance::Load(above.min(below) as f64 / 1024.0)
+    Imbalance::Load(above.min(below) / 1024)
 }
 
 #[cfg(test)]

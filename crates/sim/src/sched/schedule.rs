@@ -78,19 +78,10 @@ impl Sim<'_> {
         t.averages.advance_running(&self.rules.decay, self.now, clock, u64::from(t.se.weight), 1);
         let c = &mut self.cpus[cpu];
         c.util_est = (c.util_est - t.util_est()).max(0.0);
-        // util_est rises at once and decays by a quarter of the difference.
-        t.util_est = t.averages.util;
-        t.util_est_ewma = if t.util_est >= t.util_est_ewma {
-            t.util_est
-        } else {
-            t.util_est_ewma + (t.util_est - t.util_est_ewma) / 4.0
-        };
-        let left = c.rq.block(&mut t.se, may_delay, &self.rules.fair);
+        t.estimate_util(self.now, self.rules.waits_keep_util_est);
+        let left = c.rq.block(task, &mut t.se, may_delay, &self.rules.fair);
         t.place = if left { Place::Blocked } else { Place::Delayed(cpu) };
-        let load = t.averages.load;
-        let memory = self.world.task_mut(task);
-        memory.load_avg = load as u32;
-        memory.slept();
+        self.world.task_mut(task).slept();
         let gone = left || self.rules.fair.hides_delayed();
         let nr = self.world.nr_running(cpu) - u32::from(gone);
         self.set_nr_running(cpu, nr);

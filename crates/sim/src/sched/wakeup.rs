@@ -132,6 +132,13 @@ impl Sim<'_> {
     fn choose(&mut self, cpu: CpuId, wakee: TaskId, flags: u32, pick: &mut Pick) {
         self.see();
         let waker = self.world.curr(cpu);
+        // wake_affine() reads the loads; it has nothing to compare where the wakee slept on this CPU.
+        if self.world.task(wakee).prev_cpu != cpu || self.file.is_some() {
+            self.world.task_mut(wakee).load_avg = self.task_load(wakee);
+            if let Some(waker) = waker.some() {
+                self.world.task_mut(waker).load_avg = self.task_load(waker);
+            }
+        }
         let alone = self.rules.alone_with_delayed && self.h_nr_runnable(cpu) == 1;
         let flags = if alone { flags | WAKE_ALONE } else { flags };
         *pick = self.select_cpu(wakee, waker, cpu, flags);
@@ -303,7 +310,9 @@ impl Sim<'_> {
         Toll { stall: wait + stall, cost: work + told.cost }
     }
 
-    /// update_rq_avg_idle(): the time since `cpu` looked for work in vain is an idle interval.
+    /// update_rq_avg_idle(): the time since `cpu` looked for work in vain is an idle interval. Its first one
+    /// replaces the mean of the idle machine before the run, as load of minutes builds up in seconds, not
+    /// milliseconds. A CPU that kept that mean, and always found a task to pull, would never be idle again.
     #[inline(always)]
     pub(crate) fn end_idle(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu];
@@ -311,8 +320,13 @@ impl Sim<'_> {
             let idle = self.now.saturating_sub(c.idle_stamp);
             let cap = c.max_idle_balance_cost;
             c.idle_stamp = 0;
+            let first = !std::mem::replace(&mut c.has_idled, true);
             let now_j = self.jiffies();
-            self.world.scan_state_mut(cpu).idle_ended(idle, cap, now_j);
+            let scan = self.world.scan_state_mut(cpu);
+            if first {
+                scan.avg_idle_ns = idle;
+            }
+            scan.idle_ended(idle, cap, now_j);
         }
     }
 

@@ -7,7 +7,10 @@ use reveille_policy::{CpuId, TaskId};
 use reveille_workload::{MAX_DEPTH, TaskSpec};
 
 use crate::rq::entity::SchedEntity;
-use crate::rq::pelt::Averages;
+use crate::rq::pelt::{Averages, window_passed};
+
+/// Estimates that are closer to the utilisation stay (UTIL_EST_MARGIN, 1% of a CPU).
+const UTIL_EST_MARGIN: f64 = 10.0;
 
 /// Where a task is. A task is in exactly one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +64,8 @@ pub(crate) struct Task {
     pub(crate) averages: Averages,
     pub(crate) util_est: f64,
     pub(crate) util_est_ewma: f64,
+    /// When they were last updated.
+    pub(crate) estimated_at: Ns,
     pub(crate) exec_start: Ns,
     /// When it was last enqueued or picked.
     pub(crate) listed_at: Ns,
@@ -135,9 +140,55 @@ impl Task {
         }
     }
 
+    /// util_est_update() as the task goes to sleep: the estimate rises at once, and decays by a quarter
+    /// of the difference; at most once per window. If `waits_keep`, it does not decay after an
+    /// activation with waits.
+    #[inline]
+    pub(crate) fn estimate_util(&mut self, now: Ns, waits_keep: bool) {
+        if !window_passed([self.estimated_at, now]) {
+            return;
+        }
+        self.estimated_at = now;
+        let Averages { util, runnable, .. } = self.averages;
+        let ewma = &mut self.util_est_ewma;
+        if util >= *ewma {
+            *ewma = util;
+        } else if *ewma - util >= UTIL_EST_MARGIN
+            && !(waits_keep && util + UTIL_EST_MARGIN < runnable)
+        {
+            *ewma += (util - *ewma) / 4.0;
+        }
+        self.util_est = if waits_keep { 0.0 } else { util };
+    }
+
     /// `max(ewma, enqueued)`: the utilisation expected of it when it runs again.
     #[inline]
     pub(crate) fn util_est(&self) -> f64 {
         if self.util_est > self.util_est_ewma { self.util_est } else { self.util_est_ewma }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task of 200 that was expected to use 400: after a window the estimate falls by a quarter of the
+    /// difference, but since v6.8 not if it has waited for as long as it ran.
+    #[test]
+    fn an_estimate_falls_once_a_window_and_not_after_waits() {
+        let task = |runnable| Task {
+            averages: Averages { util: 200.0, runnable, ..Averages::default() },
+            util_est_ewma: 400.0,
+            ..Task::default()
+        };
+        let after = |mut task: Task, times: &[Ns], waits_keep| {
+            times.iter().for_each(|&at| task.estimate_util(at, waits_keep));
+            task.util_est()
+        };
+        assert_eq!(after(task(200.0), &[1 << 20, 3 << 19], true), 350.0);
+        assert_eq!(after(task(200.0), &[1 << 20, 2 << 20], true), 312.5);
+        assert_eq!(after(task(400.0), &[1 << 20, 2 << 20], true), 400.0);
+        assert_eq!(after(task(400.0), &[1 << 20], false), 350.0);
+        assert_eq!(after(Task { util_est_ewma: 205.0, ..task(200.0) }, &[1 << 20], true), 205.0);
     }
 }
