@@ -1,14 +1,13 @@
 //! Views of an [`Agreement`]: predicted and measured side by side, for a terminal and for
 //! programs. Where repeats form several modes, the modes are shown and no single figure.
 
-use comfy_table::{CellAlignment, Table};
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
 use crate::export::{key, number as cell, optional, shares, written};
 use crate::host::host_facts;
 use crate::number::{self, UNDEFINED, Unit};
 use crate::printed::{too_few, verdict_word};
-use crate::table::{NARROWEST, Page, warnings};
+use crate::table::{NARROWEST, Page, grid, printable, warnings};
 
 /// Renders `a` for a terminal of `width` columns (less than 60 is taken as 60). With
 /// `explain`, every row that is no hit says why.
@@ -18,11 +17,12 @@ pub fn agreement_table(a: &Agreement, width: usize, explain: bool) -> String {
         page.wrapped(&format!("{:<12}", name.to_lowercase()), &text);
     }
     warnings(&mut page, &a.host);
-    partial(&mut page, a);
+    page.partial(a.partial, "repeats");
     for block in blocks(a) {
         page.line("");
         page.wrapped("", &format!("{}, {}", block[0].case, block[0].metric));
-        page.table(rows(&block));
+        let heads = ["load", "policy", "predicted", "measured", "ratio", "verdict"];
+        page.table(grid(heads, block.iter().map(|row| cells(row)), &[0, 2, 3, 4]));
         for row in block.iter().filter(|r| explain && r.verdict != Verdict::Hit) {
             let label = format!("  {} at {}: ", verdict_word(row.verdict), row.load);
             page.wrapped(&label, &format!("{}: {}", side(row), row.reason));
@@ -34,7 +34,7 @@ pub fn agreement_table(a: &Agreement, width: usize, explain: bool) -> String {
     if let Some(text) = too_few_of(a) {
         page.wrapped("", &text);
     }
-    partial(&mut page, a);
+    page.partial(a.partial, "repeats");
     page.text
 }
 
@@ -53,13 +53,6 @@ pub(crate) fn facts(a: &Agreement) -> Vec<(&'static str, String)> {
 pub(crate) fn too_few_of(a: &Agreement) -> Option<String> {
     let rows = a.rows.iter().filter(|row| row.has_too_few());
     too_few(&a.study, rows.flat_map(|row| [row.predicted.enough_ns, row.measured.enough_ns]))
-}
-
-fn partial(page: &mut Page, a: &Agreement) {
-    if a.partial {
-        page.line("");
-        page.wrapped("!!! ", "PARTIAL RESULT: the run was interrupted, repeats are missing !!!");
-    }
 }
 
 pub(crate) fn score(a: &Agreement) -> String {
@@ -84,27 +77,10 @@ pub(crate) fn blocks(a: &Agreement) -> Vec<Vec<&AgreementRow>> {
     blocks
 }
 
-fn rows(block: &[&AgreementRow]) -> Table {
-    let mut table = Table::new();
-    table.set_header(["load", "policy", "predicted", "measured", "ratio", "verdict"]);
-    for row in block {
-        let [predicted, measured] = figures(row);
-        let verdict = verdict_word(row.verdict).to_owned();
-        table.add_row([
-            row.load.to_string(),
-            printable(side(row)),
-            predicted,
-            measured,
-            ratio(row),
-            verdict,
-        ]);
-    }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        if matches!(i, 0 | 2 | 3 | 4) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+fn cells(row: &AgreementRow) -> [String; 6] {
+    let [predicted, measured] = figures(row);
+    let verdict = verdict_word(row.verdict).to_owned();
+    [row.load.to_string(), printable(side(row)), predicted, measured, ratio(row), verdict]
 }
 
 pub(crate) fn side(row: &AgreementRow) -> &str {
@@ -155,11 +131,6 @@ fn spread(unit: Unit, s: &Spread) -> String {
         _ if s.min == s.max || !s.median.is_finite() => figure(s.median),
         _ => format!("{} [{}..{}]", figure(s.median), figure(s.min), figure(s.max)),
     }
-}
-
-/// A control character in a name could drive the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
 }
 
 /// One line per row under one line of column names; a figure that is absent or not finite

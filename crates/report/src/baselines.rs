@@ -3,8 +3,9 @@
 
 use reveille_study::{Case, Comparison, PublishedFigure, Row, Study, Verdict};
 
-use crate::fidelity::{escape, line, open, push, ratio};
+use crate::fidelity::{escape, line, open, ratio};
 use crate::group::unique;
+use crate::made::push;
 use crate::number::Unit;
 use crate::printed::{printed, sides};
 
@@ -47,10 +48,10 @@ pub fn baselines(study: &Study, c: &Comparison) -> String {
     }
     for case in &study.cases {
         let machine = &study.machines[case.machine];
-        push(&mut page, format_args!("\n## {}\n\n", escape(&case.name)));
+        push!(page, "\n## {}\n\n", escape(&case.name));
         let place =
             format!("{} on {}: {}.", case.base.base, machine.name, machine.topology.describe());
-        push(&mut page, format_args!("{}\n\n", escape(&place)));
+        push!(page, "{}\n\n", escape(&place));
         let rows = rows(case);
         let heads = ["load", "tasks per CPU", "metric", "printed", "is", "model", "ratio", ""];
         open(&mut page, &heads);
@@ -71,7 +72,7 @@ pub fn baselines(study: &Study, c: &Comparison) -> String {
             line(&mut page, &figures);
         }
         for source in unique(rows.iter().filter_map(|r| r.published_source.as_deref())) {
-            push(&mut page, format_args!("\nSource: {}\n", escape(source)));
+            push!(page, "\nSource: {}\n", escape(source));
         }
     }
     page

@@ -33,40 +33,43 @@ pub(crate) fn written(writer: csv::Writer<Vec<u8>>) -> csv::Result<String> {
     Ok(String::from_utf8(bytes).expect("every cell is UTF-8"))
 }
 
+/// A column: its name, and what it has for a row.
+type Column = (&'static str, fn(&Comparison, &Row) -> String);
+
 /// The columns before the explaining numbers.
-const OWN_COLUMNS: [&str; 28] = [
-    "study",
-    "machine",
-    "cost_model",
-    "base",
-    "partial",
-    "case",
-    "load",
-    "variant",
-    "metric",
-    "baseline_mean",
-    "baseline_rel_std",
-    "candidate_mean",
-    "candidate_rel_std",
-    "change_pct",
-    "p_value",
-    "significant",
-    "published_change_pct",
-    "published_source",
-    "verdict",
-    "mechanism",
-    "direction",
-    "kind",
-    "published_baseline",
-    "published_candidate",
-    "published_unit",
-    "published_of",
-    "ratio",
-    "noise",
+const OWN_COLUMNS: [Column; 28] = [
+    ("study", |c, _| c.study.clone()),
+    ("machine", |_, row| row.machine.clone()),
+    ("cost_model", |c, row| cost_model(c, row).to_owned()),
+    ("base", |_, row| row.base.clone()),
+    ("partial", |c, _| c.partial.to_string()),
+    ("case", |_, row| row.case.clone()),
+    ("load", |_, row| row.load.to_string()),
+    ("variant", |_, row| row.variant.clone()),
+    ("metric", |_, row| row.metric.to_string()),
+    ("baseline_mean", |_, row| number(row.baseline.mean)),
+    ("baseline_rel_std", |_, row| number(row.baseline.rel_std)),
+    ("candidate_mean", |_, row| number(row.candidate.mean)),
+    ("candidate_rel_std", |_, row| number(row.candidate.rel_std)),
+    ("change_pct", |_, row| number(row.change_pct)),
+    ("p_value", |_, row| optional(row.p_value)),
+    ("significant", |_, row| row.significant.to_string()),
+    ("published_change_pct", |_, row| optional(row.published_change_pct)),
+    ("published_source", |_, row| row.published_source.clone().unwrap_or_default()),
+    ("verdict", |_, row| key(row.verdict)),
+    ("mechanism", |c, _| c.mechanism.clone().unwrap_or_default()),
+    ("direction", |_, row| key(row.metric.direction)),
+    ("kind", |_, row| key(row.kind)),
+    ("published_baseline", |_, row| optional(row.published_baseline)),
+    ("published_candidate", |_, row| optional(row.published_candidate)),
+    ("published_unit", |_, row| row.published_unit.clone().unwrap_or_default()),
+    ("published_of", |_, row| row.published_of.map_or_else(String::new, |of| of.to_string())),
+    ("ratio", |_, row| optional(row.ratio)),
+    ("noise", |_, row| row.noise.clone().unwrap_or_default()),
 ];
 
 fn columns() -> Vec<String> {
-    let mut names: Vec<String> = OWN_COLUMNS.map(String::from).into();
+    let mut names: Vec<String> = OWN_COLUMNS.map(|(name, _)| name.into()).into();
     for side in ["baseline", "candidate"] {
         names.extend(Explain::FIGURES.iter().map(|figure| format!("{side}_{}", figure.name)));
     }
@@ -76,36 +79,7 @@ fn columns() -> Vec<String> {
 }
 
 fn cells(c: &Comparison, row: &Row) -> Vec<String> {
-    let mut cells = vec![
-        c.study.clone(),
-        row.machine.clone(),
-        cost_model(c, row).to_owned(),
-        row.base.clone(),
-        c.partial.to_string(),
-        row.case.clone(),
-        row.load.to_string(),
-        row.variant.clone(),
-        row.metric.to_string(),
-        number(row.baseline.mean),
-        number(row.baseline.rel_std),
-        number(row.candidate.mean),
-        number(row.candidate.rel_std),
-        number(row.change_pct),
-        optional(row.p_value),
-        row.significant.to_string(),
-        optional(row.published_change_pct),
-        row.published_source.clone().unwrap_or_default(),
-        key(row.verdict),
-        c.mechanism.clone().unwrap_or_default(),
-        key(row.metric.direction),
-        key(row.kind),
-        optional(row.published_baseline),
-        optional(row.published_candidate),
-        row.published_unit.clone().unwrap_or_default(),
-        row.published_of.map_or_else(String::new, |of| of.to_string()),
-        optional(row.ratio),
-        row.noise.clone().unwrap_or_default(),
-    ];
+    let mut cells: Vec<String> = OWN_COLUMNS.iter().map(|(_, cell)| cell(c, row)).collect();
     for side in [&row.explain.baseline, &row.explain.candidate] {
         cells.extend(side.figures().map(|(_, value)| number(value)));
     }

@@ -2,12 +2,11 @@
 //! with every miss and everything that is left out. A Markdown page without a date,
 //! so that it changes only when a prediction or a source does.
 
-use std::fmt::Write;
-
 use reveille_study::{Comparison, Fragility, Row, Summary, Verdict};
 
 use crate::fragile;
 use crate::group::unique;
+use crate::made::push;
 use crate::printed::{
     capitalised, claim_predicted, claimed, predicted, published, score, verdict_word,
 };
@@ -58,7 +57,7 @@ pub fn fidelity(cs: &[Comparison], summary: &Summary, fragile: Option<&Fragility
     let mut page = HEAD.to_owned();
     scores(&mut page, summary);
     if let Some(f) = fragile {
-        push(&mut page, format_args!("{FRAGILE}{}.\n\n", fragile::count(f)));
+        push!(page, "{FRAGILE}{}.\n\n", fragile::count(f));
     }
     for c in cs {
         study(&mut page, c, fragile);
@@ -78,11 +77,11 @@ fn scores(page: &mut String, summary: &Summary) {
 }
 
 fn study(page: &mut String, c: &Comparison, fragile: Option<&Fragility>) {
-    push(page, format_args!("## {}\n\n", escape(&c.study)));
+    push!(page, "## {}\n\n", escape(&c.study));
     let machines = c.machines.iter().map(|m| format!("{} ({})", m.name, m.topology));
     let machines: Vec<String> = machines.collect();
-    push(page, format_args!("On {}.\n", escape(&machines.join("; "))));
-    push(page, format_args!("{}.\n\n", capitalised(&score(c))));
+    push!(page, "On {}.\n", escape(&machines.join("; ")));
+    push!(page, "{}.\n\n", capitalised(&score(c)));
     let of = |verdicts: &[Verdict]| -> Vec<&Row> {
         let one_of = |r: &&Row| r.verdict.is_some_and(|v| verdicts.contains(&v));
         c.rows.iter().filter(one_of).collect()
@@ -96,7 +95,7 @@ fn study(page: &mut String, c: &Comparison, fragile: Option<&Fragility>) {
     if !sources.is_empty() {
         *page += "Sources:\n\n";
         for source in sources {
-            push(page, format_args!("- {}\n", escape(source)));
+            push!(page, "- {}\n", escape(source));
         }
         page.push('\n');
     }
@@ -112,7 +111,7 @@ fn rows(
     if rows.is_empty() {
         return;
     }
-    push(page, format_args!("### {title}\n\n"));
+    push!(page, "### {title}\n\n");
     open(page, &["case", "load", "variant", "metric", "published", "predicted", "r̂/r", "verdict"]);
     for row in rows {
         let verdict = row.verdict.map_or("", verdict_word);
@@ -155,7 +154,7 @@ fn misses(page: &mut String, c: &Comparison, rows: &[&Row]) {
             predicted(row),
             ratio(row)
         );
-        push(page, format_args!("- {}\n", escape(&text)));
+        push!(page, "- {}\n", escape(&text));
     }
     page.push('\n');
 }
@@ -210,12 +209,12 @@ pub(crate) fn ratio(row: &Row) -> String {
 }
 
 pub(crate) fn open(page: &mut String, heads: &[&str]) {
-    push(page, format_args!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len())));
+    push!(page, "| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
 }
 
 pub(crate) fn line(page: &mut String, cells: &[String]) {
     let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
-    push(page, format_args!("| {} |\n", cells.join(" | ")));
+    push!(page, "| {} |\n", cells.join(" | "));
 }
 
 pub(crate) fn escape(text: &str) -> String {
@@ -230,8 +229,4 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     out
-}
-
-pub(crate) fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
-    out.write_fmt(part).expect("writing to a String cannot fail");
 }

@@ -1,9 +1,8 @@
 //! A fit, as text for a terminal.
 
-use comfy_table::{CellAlignment, Table};
 use reveille_study::{Fit, Objective, Verdict};
 
-use crate::table::{NARROWEST, Page};
+use crate::table::{NARROWEST, Page, grid};
 
 /// The fit for a terminal of `width` columns (less than 60 is taken as 60): the
 /// objective before and after, every step, the constants, and the rows whose verdict
@@ -39,45 +38,40 @@ fn steps(page: &mut Page, fit: &Fit) {
         page.line("no step: the shipped values are best");
         return;
     }
-    let mut table = Table::new();
-    table.set_header(["round", "constant", "from", "to", "objective", "hits"]);
-    for step in &fit.steps {
-        table.add_row([
+    let rows = fit.steps.iter().map(|step| {
+        [
             step.round.to_string(),
             step.key.clone(),
             step.from.to_string(),
             step.to.to_string(),
             format!("{:.4}", step.objective),
             step.hits.to_string(),
-        ]);
-    }
-    right(&mut table, &[0, 2, 3, 4, 5]);
+        ]
+    });
     page.line("steps");
-    page.table(table);
+    let heads = ["round", "constant", "from", "to", "objective", "hits"];
+    page.table(grid(heads, rows, &[0, 2, 3, 4, 5]));
 }
 
 fn constants(page: &mut Page, fit: &Fit) {
-    let mut table = Table::new();
-    table.set_header(["constant", "unit", "range", "shipped", "value", ""]);
-    for c in &fit.constants {
+    let rows = fit.constants.iter().map(|c| {
         let note = match (c.influence, c.value == c.shipped) {
             (false, _) => "without influence",
             (_, true) => "stays",
             _ => "moved",
         };
-        table.add_row([
+        [
             c.key.clone(),
             c.unit.to_owned(),
             format!("[{}, {}]", c.low, c.high),
             c.shipped.to_string(),
             c.value.to_string(),
             note.to_owned(),
-        ]);
-    }
-    right(&mut table, &[3, 4]);
+        ]
+    });
     page.line("");
     page.line("constants that may move");
-    page.table(table);
+    page.table(grid(["constant", "unit", "range", "shipped", "value", ""], rows, &[3, 4]));
 }
 
 fn rows(page: &mut Page, fit: &Fit) {
@@ -89,10 +83,8 @@ fn rows(page: &mut Page, fit: &Fit) {
     }
     let word = |verdict| if verdict == Verdict::Hit { "hit" } else { "MISS" };
     let ratio = |r: Option<f64>| r.map_or_else(|| "n/a".to_owned(), |r| format!("{r:.3}"));
-    let mut table = Table::new();
-    table.set_header(["study", "case", "load", "variant", "metric", "before", "after"]);
-    for r in changed {
-        table.add_row([
+    let rows = changed.into_iter().map(|r| {
+        [
             r.study.clone(),
             r.case.clone(),
             r.load.to_string(),
@@ -100,17 +92,9 @@ fn rows(page: &mut Page, fit: &Fit) {
             r.metric.clone(),
             format!("{} {}", ratio(r.ratio_before), word(r.verdict_before)),
             format!("{} {}", ratio(r.ratio_after), word(r.verdict_after)),
-        ]);
-    }
-    right(&mut table, &[2, 5, 6]);
+        ]
+    });
     page.line("rows that changed their verdict, with predicted by published");
-    page.table(table);
-}
-
-fn right(table: &mut Table, columns: &[usize]) {
-    for i in columns {
-        if let Some(column) = table.column_mut(*i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let heads = ["study", "case", "load", "variant", "metric", "before", "after"];
+    page.table(grid(heads, rows, &[2, 5, 6]));
 }

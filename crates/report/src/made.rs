@@ -33,6 +33,15 @@ macro_rules! object {
 }
 pub(crate) use object;
 
+/// Appends formatted text to a `String`.
+macro_rules! push {
+    ($out:ident, $($part:tt)+) => {{
+        use std::fmt::Write as _;
+        $out.write_fmt(format_args!($($part)+)).expect("writing to a String cannot fail");
+    }};
+}
+pub(crate) use push;
+
 #[derive(Serialize)]
 struct Versioned<'a, T> {
     version: &'static str,

@@ -1,9 +1,9 @@
 //! A score as text for a terminal: the number, the guardrails, its parts, and why.
 
-use comfy_table::{CellAlignment, Table};
 use reveille_score::{Cell, Score, Status};
 
-use crate::table::{NARROWEST, Page};
+use crate::group::unique;
+use crate::table::{NARROWEST, Page, grid};
 
 /// The score for a terminal of `width` columns (less than 60 is taken as 60).
 pub fn score_page(score: &Score, width: usize) -> String {
@@ -72,26 +72,15 @@ fn guardrails(page: &mut Page, score: &Score) {
 
 /// Gains by workload and by machine, side by side with how many cells are behind each.
 fn parts(page: &mut Page, score: &Score) {
-    let mut table = Table::new();
-    table.set_header(["part", "cells", "gain"]);
     let of: [fn(&Cell) -> &str; 2] = [|c| &c.workload, |c| &c.machine];
-    for of in of {
-        let mut names: Vec<&str> = Vec::new();
-        for name in score.cells.iter().map(of) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        for name in names {
+    let rows = of.into_iter().flat_map(|of| {
+        unique(score.cells.iter().map(of)).into_iter().map(move |name| {
             let cells = score.cells.iter().filter(|c| of(c) == name).count();
             let gain = score.metric(&format!("gain_{name}").replace('-', "_"));
-            table.add_row([name.to_owned(), cells.to_string(), percent(gain)]);
-        }
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    page.table(table);
+            [name.to_owned(), cells.to_string(), percent(gain)]
+        })
+    });
+    page.table(grid(["part", "cells", "gain"], rows, &[1, 2]));
 }
 
 fn percent(ratio: f64) -> String {

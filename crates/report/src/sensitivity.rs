@@ -1,12 +1,14 @@
 //! How far a study hangs on the constants of its machines, as text for a terminal.
 //! Plain characters, as in the table of a comparison.
 
-use comfy_table::{CellAlignment, Table};
-use reveille_study::{ChangedRow, MovedConstant, SensitiveRow, Sensitivity, Standing, Verdict};
+use reveille_study::{
+    ChangedRow, MovedConstant, RangeOnMachine, SensitiveRow, Sensitivity, Standing, Verdict,
+};
 
+use crate::group::unique;
 use crate::number;
 use crate::printed;
-use crate::table::{NARROWEST, Page};
+use crate::table::{NARROWEST, Page, grid};
 
 /// Columns of one half of a bar.
 const HALF_BAR: usize = 12;
@@ -22,7 +24,7 @@ pub fn sensitivity_table(s: &Sensitivity, width: usize) -> String {
         format!("{} points across each range, repeats {}, seed {}", s.points, s.repeats, s.seed);
     page.wrapped("sampled     ", &sampling);
     page.wrapped("shipped     ", &shipped(s));
-    partial_warning(&mut page, s);
+    page.partial(s.partial, "constants");
     tornado(&mut page, s);
     for (i, row) in s.rows.iter().enumerate() {
         changed_row(&mut page, s, i, row);
@@ -33,20 +35,13 @@ pub fn sensitivity_table(s: &Sensitivity, width: usize) -> String {
     }
     page.line("");
     page.wrapped("", LEGEND);
-    partial_warning(&mut page, s);
+    page.partial(s.partial, "constants");
     page.text
 }
 
 const LEGEND: &str = "furthest: the largest change of a predicted ratio, as a factor; bars: at \
     the low end, at the high end; hits: low end .. high end; fragile: hits at the shipped value, \
     but at fewer than half of the points of a range; near: misses, but hits at more than half";
-
-fn partial_warning(page: &mut Page, s: &Sensitivity) {
-    if s.partial {
-        page.line("");
-        page.wrapped("!!! ", "PARTIAL RESULT: the run was interrupted, constants are missing !!!");
-    }
-}
 
 pub(crate) fn shipped(s: &Sensitivity) -> String {
     printed::skill(s.score, &s.skill)
@@ -81,15 +76,9 @@ pub(crate) fn place(row: &SensitiveRow) -> String {
 
 /// Shipped value between the ends of its range; one such group for each machine.
 pub(crate) fn range(c: &MovedConstant) -> String {
-    let mut groups: Vec<String> = Vec::new();
-    for m in &c.machines {
-        let group = format!("{} [{}, {}]", m.value, m.low, m.high);
-        // Machines often have the numbers of one cost model.
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups.join(", ")
+    let group = |m: &RangeOnMachine| format!("{} [{}, {}]", m.value, m.low, m.high);
+    // Machines often have the numbers of one cost model.
+    unique(c.machines.iter().map(group)).join(", ")
 }
 
 /// `x1.25`: e to the power of a difference of logarithms.
@@ -108,28 +97,16 @@ fn tornado(page: &mut Page, s: &Sensitivity) {
         let columns = (share * HALF_BAR as f64).round() as usize;
         if reach > 0.0 { columns.max(1) } else { 0 }
     };
-    let mut table = Table::new();
-    table.set_header(["constant", "shipped [range]", "furthest", "low | high", "hits", "in row"]);
-    for c in &s.constants {
+    let rows = s.constants.iter().map(|c| {
         let (low, high) = ("#".repeat(columns(c.reach_low)), "#".repeat(columns(c.reach_high)));
         let bar = format!("{low:>HALF_BAR$}|{high:<HALF_BAR$}").replace(' ', "\u{a0}");
-        table.add_row([
-            c.key.clone(),
-            range(c),
-            factor(c.reach),
-            bar,
-            hits(c),
-            c.reach_row.map_or("-".into(), |i| place(&s.rows[i])),
-        ]);
-    }
-    for i in [2, 4] {
-        if let Some(column) = table.column_mut(i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+        let row = c.reach_row.map_or("-".into(), |i| place(&s.rows[i]));
+        [c.key.clone(), range(c), factor(c.reach), bar, hits(c), row]
+    });
     page.line("");
     page.line("how far each constant moves a prediction");
-    page.table(table);
+    let heads = ["constant", "shipped [range]", "furthest", "low | high", "hits", "in row"];
+    page.table(grid(heads, rows, &[2, 4]));
 }
 
 pub(crate) fn hits(c: &MovedConstant) -> String {
@@ -164,15 +141,7 @@ pub(crate) fn changes(s: &Sensitivity, row: usize) -> Vec<(&MovedConstant, &Chan
 
 /// The values of a constant at some of its samples.
 pub(crate) fn values(c: &MovedConstant, samples: &[usize]) -> String {
-    let value = |i: &usize| {
-        let mut values: Vec<String> = Vec::new();
-        for v in c.samples[*i].values.iter().map(f64::to_string) {
-            if !values.contains(&v) {
-                values.push(v);
-            }
-        }
-        values.join("/")
-    };
+    let value = |i: &usize| unique(c.samples[*i].values.iter().map(f64::to_string)).join("/");
     if samples.is_empty() {
         "-".into()
     } else {
@@ -196,16 +165,14 @@ fn changed_row(page: &mut Page, s: &Sensitivity, i: usize, row: &SensitiveRow) {
     }
     page.line("");
     page.wrapped("", &heading(row));
-    let mut table = Table::new();
-    table.set_header(["constant", "shipped [range]", "hits at", "misses at", ""]);
-    for (c, changed) in changes {
-        table.add_row([
+    let rows = changes.into_iter().map(|(c, changed)| {
+        [
             format!("{} ({})", c.key, c.unit),
             range(c),
             values(c, &changed.hit_at),
             values(c, &changed.miss_at),
             standing(changed.standing).to_owned(),
-        ]);
-    }
-    page.table(table);
+        ]
+    });
+    page.table(grid(["constant", "shipped [range]", "hits at", "misses at", ""], rows, &[]));
 }

@@ -1,12 +1,11 @@
 //! The score of several studies, for a terminal and for programs.
 
-use comfy_table::{CellAlignment, Table};
 use reveille_study::{Comparison, MechanismScore, Skill, Summary};
 use serde::Serialize;
 
 use crate::made::json_text;
 use crate::printed;
-use crate::table::{NARROWEST, Page, printable};
+use crate::table::{NARROWEST, Page, grid, printable};
 
 /// Several results under one score.
 #[derive(Serialize)]
@@ -26,16 +25,10 @@ pub fn json_all(cs: &[Comparison], summary: &Summary) -> String {
 /// than 60 is taken as 60), each beside that of "nothing ever changes".
 pub fn score_table(summary: &Summary, width: usize) -> String {
     let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
-    let mut table = Table::new();
-    table.set_header(SCORE_HEADS);
-    for line in score_lines(summary, "/") {
-        // Fractions are not broken; names are.
-        table.add_row(line.map(|cell| printable(&cell)));
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    page.table(table);
+    // Fractions are not broken; names are.
+    let lines = score_lines(summary, "/").into_iter();
+    let rows = lines.map(|line| line.map(|cell| printable(&cell)));
+    page.table(grid(SCORE_HEADS, rows, &[2, 3, 4, 5, 6, 7, 8]));
     if let Some(legend) = printed::skill_legend(&summary.skill) {
         page.wrapped("", legend);
     }

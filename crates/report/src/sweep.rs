@@ -1,10 +1,9 @@
 //! What each edit of a sweep does over all conditions, as text for a terminal.
 
-use comfy_table::{CellAlignment, Table};
 use reveille_sweep::Effect;
 
 use crate::number;
-use crate::table::{NARROWEST, Page};
+use crate::table::{NARROWEST, Page, grid};
 
 pub(crate) const HEADS: [&str; 8] =
     ["edits", "workload", "cells", "better", "worse", "mean change", "worst", "at"];
@@ -16,16 +15,8 @@ pub fn effects_table(effects: &[Effect], width: usize) -> String {
     if effects.is_empty() {
         return page.text;
     }
-    let mut table = Table::new();
-    table.set_header(HEADS);
-    effects.iter().for_each(|effect| {
-        table.add_row(cells(effect));
-    });
-    for column in table.column_iter_mut().skip(2).take(5) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
     page.line("");
-    page.table(table);
+    page.table(grid(HEADS, effects.iter().map(cells), &[2, 3, 4, 5, 6]));
     page.line("");
     page.wrapped("", LEGEND);
     page.text

@@ -68,6 +68,16 @@ impl Page {
         }
     }
 
+    /// Printed at both ends: the top scrolls away, the bottom may be cut by `head`.
+    pub(crate) fn partial(&mut self, is_partial: bool, missing: &str) {
+        if is_partial {
+            self.line("");
+            let text =
+                format!("PARTIAL RESULT: the run was interrupted, {missing} are missing !!!");
+            self.wrapped("!!! ", &text);
+        }
+    }
+
     pub(crate) fn table(&mut self, mut table: Table) {
         table
             .load_style(PLAIN)
@@ -81,6 +91,22 @@ impl Page {
             self.line(&line);
         }
     }
+}
+
+/// A table of `rows`; the columns `right` are aligned to the right.
+pub(crate) fn grid<const N: usize>(
+    heads: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    right: &[usize],
+) -> Table {
+    let mut table = Table::new();
+    table.set_header(heads).add_rows(rows);
+    for i in right {
+        if let Some(column) = table.column_mut(*i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
 }
 
 /// What may have disturbed the figures.
@@ -109,15 +135,7 @@ fn header(page: &mut Page, c: &Comparison) {
             format!("{}: {}; cost model {}", machine.name, machine.topology, machine.cost_model);
         page.wrapped("also on     ", &text);
     }
-    partial_warning(page, c);
-}
-
-/// Printed at both ends: the top scrolls away, the bottom may be cut by `head`.
-fn partial_warning(page: &mut Page, c: &Comparison) {
-    if c.partial {
-        page.line("");
-        page.wrapped("!!! ", "PARTIAL RESULT: the run was interrupted, rows are missing !!!");
-    }
+    page.partial(c.partial, "rows");
 }
 
 fn heading(page: &mut Page, c: &Comparison, group: &Group<'_>) {
@@ -254,7 +272,7 @@ fn footer(page: &mut Page, c: &Comparison) {
     // Broken between its parts only.
     page.wrapped("", &score(c).replace(' ', "\u{a0}").replace(";\u{a0}", "; "));
     page.wrapped("", &legend(c));
-    partial_warning(page, c);
+    page.partial(c.partial, "rows");
 }
 
 /// Explains only the signs that the comparison uses.

@@ -3,10 +3,10 @@
 
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread};
 
-use super::markup::{CLOSE_TABLE, badge, escape, numbers, open_table, push};
+use super::markup::{self, CLOSE_TABLE, badge, escape, numbers, open_table, partial};
 use super::page;
 use crate::agreement::{blocks, facts, figures, ratio, score, side, too_few_of};
-use crate::made::Made;
+use crate::made::{Made, push};
 use crate::number::Unit;
 use crate::printed::capitalised;
 
@@ -15,35 +15,25 @@ use crate::printed::capitalised;
 pub fn agreement_html(a: &Agreement, made: &Made) -> String {
     let title = format!("Reveille: {}, predicted and measured", a.study);
     let mut body = format!("<article>\n<h1>{}: predicted and measured</h1>\n", escape(&a.study));
-    if a.partial {
-        body += "<p class=\"partial\" role=\"alert\"><strong>Partial result.</strong> \
-                 The run was interrupted and repeats are missing.</p>\n";
-    }
-    body += "<dl class=\"facts\">\n";
-    for (name, value) in facts(a) {
-        let value = escape(&value);
-        push(&mut body, format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
-    }
+    partial(&mut body, a.partial, "repeats");
     let repeats = a.rows.iter().flat_map(|r| [&r.predicted, &r.measured]).map(|s| s.samples.len());
-    for (name, value) in [("Seed", a.seed.to_string()), ("Repeats", numbers(repeats))] {
-        push(&mut body, format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
-    }
-    body += "</dl>\n";
+    let more = [("Seed", a.seed.to_string()), ("Repeats", numbers(repeats))];
+    markup::facts(&mut body, facts(a).into_iter().chain(more));
     for warning in &a.host.warnings {
-        push(&mut body, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
+        push!(body, "<p class=\"partial\">{}</p>\n", escape(warning));
     }
-    push(&mut body, format_args!("<p class=\"score\">{}</p>\n", escape(&score(a))));
+    push!(body, "<p class=\"score\">{}</p>\n", escape(&score(a)));
     let mut case = "";
     for block in blocks(a) {
         if block[0].case != case {
             case = &block[0].case;
-            push(&mut body, format_args!("<h2>{}</h2>\n", escape(case)));
+            push!(body, "<h2>{}</h2>\n", escape(case));
         }
         table(&mut body, &block);
     }
     body += LEGEND;
     if let Some(text) = too_few_of(a) {
-        push(&mut body, format_args!("<p class=\"quiet\">{}.</p>\n", capitalised(&text)));
+        push!(body, "<p class=\"quiet\">{}.</p>\n", capitalised(&text));
     }
     body += "</article>\n";
     page(&title, &body, None, made)
@@ -64,27 +54,23 @@ fn table(out: &mut String, block: &[&AgreementRow]) {
     open_table(out, &block[0].metric.to_string(), &heads);
     for row in block {
         let [predicted, measured] = figures(row);
-        push(
+        push!(
             out,
-            format_args!(
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>",
-                row.load,
-                escape(side(row)),
-                escape(&predicted),
-                escape(&measured)
-            ),
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>",
+            row.load,
+            escape(side(row)),
+            escape(&predicted),
+            escape(&measured)
         );
         if let Some(range) = range {
-            push(out, format_args!("<td>{}</td>", strip(row, range)));
+            push!(out, "<td>{}</td>", strip(row, range));
         }
-        push(
+        push!(
             out,
-            format_args!(
-                "<td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
-                ratio(row),
-                badge(Some(row.verdict)),
-                escape(&row.reason)
-            ),
+            "<td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
+            ratio(row),
+            badge(Some(row.verdict)),
+            escape(&row.reason)
         );
     }
     *out += CLOSE_TABLE;
@@ -116,13 +102,11 @@ fn strip(row: &AgreementRow, (low, high): (f64, f64)) -> String {
             // Nothing lies left of everything.
             let place = (value.max(low.exp()).ln() - low) / (high - low);
             let x = EDGE + place * (WIDTH - 2.0 * EDGE);
-            push(
+            push!(
                 out,
-                format_args!(
-                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y}\" r=\"3\" \
+                "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y}\" r=\"3\" \
                      fill-opacity=\"0.6\"><title>{world} {}</title></circle>",
-                    escape(&unit.format(*value))
-                ),
+                escape(&unit.format(*value))
             );
         }
     };

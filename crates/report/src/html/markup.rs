@@ -7,6 +7,7 @@ use reveille_study::{Claim, Comparison, Row, Unpredicted, Verdict};
 use crate::explain;
 use crate::group::{Group, groups, unique};
 use crate::host::host_facts;
+use crate::made::push;
 use crate::number;
 use crate::printed::{self, capitalised, claim_predicted, claimed, score};
 
@@ -32,11 +33,9 @@ pub(crate) fn overview(cs: &[Comparison]) -> String {
         let partial = if c.partial { " <strong class=\"miss\">partial</strong>" } else { "" };
         let name = escape(&c.study);
         let score = escape(&score(c));
-        push(
-            &mut out,
-            format_args!(
-                "<li><a href=\"#study{number}\">{name}</a> <span class=\"quiet\">{score}</span>{partial}</li>\n"
-            ),
+        push!(
+            out,
+            "<li><a href=\"#study{number}\">{name}</a> <span class=\"quiet\">{score}</span>{partial}</li>\n"
         );
     }
     out + "</ul></nav>\n"
@@ -45,36 +44,26 @@ pub(crate) fn overview(cs: &[Comparison]) -> String {
 /// One comparison; `number` is its place on the page and in the data block.
 pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
     let mut out = format!("<article id=\"study{number}\">\n<h1>{}</h1>\n", escape(&c.study));
-    if c.partial {
-        out += "<p class=\"partial\" role=\"alert\"><strong>Partial result.</strong> \
-                The run was interrupted and rows are missing.</p>\n";
-    }
-    facts(&mut out, c);
-    push(&mut out, format_args!("<p class=\"score\">{}</p>\n", escape(&capitalised(&score(c)))));
+    partial(&mut out, c.partial, "rows");
+    about(&mut out, c);
+    push!(out, "<p class=\"score\">{}</p>\n", escape(&capitalised(&score(c))));
     claims(&mut out, &c.claims);
     unpredicted(&mut out, &c.unpredicted);
     let several = c.rows.iter().any(|r| r.modes.is_some());
     let groups = groups(c);
     for (i, case) in unique(c.rows.iter().map(|r| r.case.as_str())).into_iter().enumerate() {
         let id = format!("study{number}-case{i}");
-        push(
-            &mut out,
-            format_args!(
-                "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{}</h2>\n\
+        push!(
+            out,
+            "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{}</h2>\n\
              <p class=\"hint quiet\" hidden>{HINT}</p>\n\
              <div class=\"plots\" data-comparison=\"{number}\" data-case=\"{i}\"></div>\n",
-                escape(case)
-            ),
+            escape(case)
         );
         for group in groups.iter().filter(|g| g.first().case == case) {
             rows(&mut out, c, group);
         }
-        push(
-            &mut out,
-            format_args!(
-                "<div class=\"look\" data-comparison=\"{number}\" data-case=\"{i}\"></div>\n"
-            ),
-        );
+        push!(out, "<div class=\"look\" data-comparison=\"{number}\" data-case=\"{i}\"></div>\n");
         out += "</section>\n";
     }
     out += "<p class=\"quiet\">";
@@ -95,7 +84,7 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
         corrected,
     ];
     for text in more.into_iter().flatten() {
-        push(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", capitalised(text)));
+        push!(out, "<p class=\"quiet\">{}</p>\n", capitalised(text));
     }
     out + "</article>\n"
 }
@@ -111,11 +100,29 @@ const LEGEND: &str = "± standard deviation over repeats; without it, there were
     published one; <b>info</b>: published, but a spread or too noisy at the source to count; –: \
     nothing published.</p>\n";
 
-fn facts(out: &mut String, c: &Comparison) {
+pub(crate) fn partial(out: &mut String, is_partial: bool, missing: &str) {
+    if is_partial {
+        push!(
+            out,
+            "<p class=\"partial\" role=\"alert\"><strong>Partial result.</strong> The run was \
+             interrupted and {missing} are missing.</p>\n"
+        );
+    }
+}
+
+pub(crate) fn facts<'a>(out: &mut String, facts: impl IntoIterator<Item = (&'a str, String)>) {
+    *out += "<dl class=\"facts\">\n";
+    for (name, value) in facts {
+        push!(out, "<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(&value));
+    }
+    *out += "</dl>\n";
+}
+
+fn about(out: &mut String, c: &Comparison) {
     let variants = unique(c.rows.iter().map(|r| r.variant.as_str())).join(", ");
     let bases = unique(c.rows.iter().map(|r| r.base.as_str()));
     let bases = if bases.is_empty() { c.base.clone() } else { bases.join(", ") };
-    let mut facts = vec![
+    let mut about = vec![
         match variants.as_str() {
             "" => ("Baseline", bases),
             _ => ("Compared", format!("{variants} against {bases}")),
@@ -124,24 +131,20 @@ fn facts(out: &mut String, c: &Comparison) {
         ("Topology", c.topology.clone()),
     ];
     match &c.host {
-        Some(host) => facts.extend(host_facts(host)),
-        None => facts.push(("Cost model", c.cost_model.clone())),
+        Some(host) => about.extend(host_facts(host)),
+        None => about.push(("Cost model", c.cost_model.clone())),
     }
-    facts.extend(c.mechanism.as_ref().map(|m| ("Mechanism", m.clone())));
-    facts.extend(
+    about.extend(c.mechanism.as_ref().map(|m| ("Mechanism", m.clone())));
+    about.extend(
         c.machines.iter().skip(1).map(|m| {
             ("Also on", format!("{}: {}; cost model {}", m.name, m.topology, m.cost_model))
         }),
     );
-    facts.push(("Seed", c.seed.to_string()));
-    facts.push(("Repeats", numbers(c.rows.iter().map(|r| r.repeats))));
-    *out += "<dl class=\"facts\">\n";
-    for (name, value) in facts {
-        push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(&value)));
-    }
-    *out += "</dl>\n";
+    about.push(("Seed", c.seed.to_string()));
+    about.push(("Repeats", numbers(c.rows.iter().map(|r| r.repeats))));
+    facts(out, about);
     for warning in c.host.iter().flat_map(|h| &h.warnings) {
-        push(out, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
+        push!(out, "<p class=\"partial\">{}</p>\n", escape(warning));
     }
 }
 
@@ -163,16 +166,14 @@ fn claims(out: &mut String, claims: &[Claim]) {
         &["claim", "published", "predicted", "verdict", "source"],
     );
     for claim in claims {
-        push(
+        push!(
             out,
-            format_args!(
-                "<tr><th scope=\"row\" class=\"words\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
-                escape(&claim.claim),
-                claimed(claim),
-                claim_predicted(claim),
-                badge(Some(claim.verdict)),
-                escape(&claim.source)
-            ),
+            "<tr><th scope=\"row\" class=\"words\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
+            escape(&claim.claim),
+            claimed(claim),
+            claim_predicted(claim),
+            badge(Some(claim.verdict)),
+            escape(&claim.source)
         );
     }
     *out += CLOSE_TABLE;
@@ -184,15 +185,13 @@ fn unpredicted(out: &mut String, unpredicted: &[Unpredicted]) {
     }
     open_table(out, "Published, but not predicted", &["what", "figures", "why not", "source"]);
     for u in unpredicted {
-        push(
+        push!(
             out,
-            format_args!(
-                "<tr><th scope=\"row\" class=\"words\">{}</th><td class=\"words\">{}</td><td class=\"words\">{}</td><td class=\"words\">{}</td></tr>\n",
-                escape(&u.what),
-                escape(&u.figures),
-                escape(&u.reason),
-                escape(&u.source)
-            ),
+            "<tr><th scope=\"row\" class=\"words\">{}</th><td class=\"words\">{}</td><td class=\"words\">{}</td><td class=\"words\">{}</td></tr>\n",
+            escape(&u.what),
+            escape(&u.figures),
+            escape(&u.reason),
+            escape(&u.source)
         );
     }
     *out += CLOSE_TABLE;
@@ -222,20 +221,18 @@ fn rows(out: &mut String, c: &Comparison, group: &Group<'_>) {
             change(row),
             row.p_value.map_or("–".into(), p_value)
         );
-        push(
+        push!(
             out,
-            format_args!(
-                "<tr><th scope=\"row\">{}</th><td>{baseline}</td>{}{}{}</tr>\n",
-                row.load,
-                if alone { "" } else { &compared },
-                if as_printed { cell(printed::printed(row)) } else { String::new() },
-                judged
-            ),
+            "<tr><th scope=\"row\">{}</th><td>{baseline}</td>{}{}{}</tr>\n",
+            row.load,
+            if alone { "" } else { &compared },
+            if as_printed { cell(printed::printed(row)) } else { String::new() },
+            judged
         );
     }
     *out += CLOSE_TABLE;
     for source in group.sources() {
-        push(out, format_args!("<p class=\"quiet source\">Published: {}</p>\n", escape(source)));
+        push!(out, "<p class=\"quiet source\">Published: {}</p>\n", escape(source));
     }
     if !group.explained_above {
         explanation(out, group);
@@ -285,7 +282,7 @@ fn explanation(out: &mut String, group: &Group<'_>) {
         true => (escape(&first.base), ""),
         false => (escape(&first.variant), ", baseline → candidate"),
     };
-    push(out, format_args!("<details>\n<summary>Why: the numbers behind {of}{sides}</summary>\n"));
+    push!(out, "<details>\n<summary>Why: the numbers behind {of}{sides}</summary>\n");
     let rows = group.loads();
     let loads: Vec<String> = rows.iter().map(|r| r.load.to_string()).collect();
     let mut heads = vec!["at load"];
@@ -293,13 +290,13 @@ fn explanation(out: &mut String, group: &Group<'_>) {
     open_table(out, "", &heads);
     for line in explain::lines(group.rows.iter().copied()) {
         let class = if line.part { "part" } else { "whole" };
-        push(out, format_args!("<tr><th scope=\"row\" class=\"{class}\">{}</th>", line.label));
+        push!(out, "<tr><th scope=\"row\" class=\"{class}\">{}</th>", line.label);
         for row in &rows {
             let (before, after) = (&row.explain.baseline, &row.explain.candidate);
             let [before, after] = [before, after].map(line.value);
             match alone {
-                true => push(out, format_args!("<td>{before}</td>")),
-                false => push(out, format_args!("<td>{before} → {after}</td>")),
+                true => push!(out, "<td>{before}</td>"),
+                false => push!(out, "<td>{before} → {after}</td>"),
             }
         }
         *out += "</tr>\n";
@@ -314,18 +311,16 @@ pub(crate) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
     let label = if caption.is_empty() { "Explaining numbers" } else { &caption };
     // Not a caption element: that would scroll sideways with its table.
     if !caption.is_empty() {
-        push(out, format_args!("<h3>{caption}</h3>\n"));
+        push!(out, "<h3>{caption}</h3>\n");
     }
-    push(
+    push!(
         out,
-        format_args!(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table>\n"
-        ),
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table>\n"
     );
     *out += "<thead><tr>";
     for head in heads {
         let class = if WORDS.contains(head) { " class=\"words\"" } else { "" };
-        push(out, format_args!("<th scope=\"col\"{class}>{}</th>", escape(head)));
+        push!(out, "<th scope=\"col\"{class}>{}</th>", escape(head));
     }
     *out += "</tr></thead>\n<tbody>\n";
 }

@@ -3,9 +3,9 @@
 
 use reveille_study::Sensitivity;
 
-use super::markup::{CLOSE_TABLE, escape, open_table, push};
+use super::markup::{CLOSE_TABLE, escape, facts, open_table, partial};
 use super::page;
-use crate::made::Made;
+use crate::made::{Made, push};
 use crate::sensitivity::{
     changes, factor, heading, hits, place, range, shipped, standing, summary, values,
 };
@@ -13,22 +13,21 @@ use crate::sensitivity::{
 pub fn sensitivity_html(s: &Sensitivity, made: &Made) -> String {
     let title = format!("Reveille: sensitivity of {}", s.study);
     let mut body = format!("<article>\n<h1>Sensitivity of {}</h1>\n", escape(&s.study));
-    if s.partial {
-        body += "<p class=\"partial\" role=\"alert\"><strong>Partial result.</strong> \
-                 The run was interrupted and constants are missing.</p>\n";
-    }
-    facts(&mut body, s);
-    push(&mut body, format_args!("<p class=\"score\">At the shipped values {}</p>\n", shipped(s)));
+    partial(&mut body, s.partial, "constants");
+    let about = [
+        ("Machines", s.machines.join(", ")),
+        ("Points across each range", s.points.to_string()),
+        ("Repeats", s.repeats.to_string()),
+        ("Seed", s.seed.to_string()),
+    ];
+    facts(&mut body, about);
+    push!(body, "<p class=\"score\">At the shipped values {}</p>\n", shipped(s));
     if !s.constants.is_empty() {
         plot(&mut body, s);
         overview(&mut body, s);
     }
     rows(&mut body, s);
-    body += "<dl class=\"facts\">\n";
-    for (name, text) in summary(s) {
-        fact(&mut body, name.trim_end(), &text);
-    }
-    body += "</dl>\n";
+    facts(&mut body, summary(s).into_iter().map(|(name, text)| (name.trim_end(), text)));
     body += LEGEND;
     body += "</article>\n";
     page(&title, &body, None, made)
@@ -38,19 +37,6 @@ const LEGEND: &str = "<p class=\"quiet\">Each constant is moved over its plausib
     all others stay. A bar ends where the row that moves furthest has its predicted ratio \
     multiplied or divided by that factor. <b>fragile</b>: hits at the shipped value, but at fewer \
     than half of the points of a range. <b>near</b>: misses, but hits at more than half.</p>\n";
-
-fn facts(out: &mut String, s: &Sensitivity) {
-    *out += "<dl class=\"facts\">\n";
-    fact(out, "Machines", &s.machines.join(", "));
-    fact(out, "Points across each range", &s.points.to_string());
-    fact(out, "Repeats", &s.repeats.to_string());
-    fact(out, "Seed", &s.seed.to_string());
-    *out += "</dl>\n";
-}
-
-fn fact(out: &mut String, name: &str, value: &str) {
-    push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(value)));
-}
 
 /// Width of the column of names, of half of the plot, and height of a line.
 const NAMES: f64 = 170.0;
@@ -63,48 +49,42 @@ fn plot(out: &mut String, s: &Sensitivity) {
     let scale = if widest > 0.0 { HALF / widest } else { 0.0 };
     let height = LINE * (s.constants.len() as f64 + 1.5);
     let (middle, width) = (NAMES + HALF + 40.0, NAMES + 2.0 * HALF + 80.0);
-    push(
+    push!(
         out,
-        format_args!(
-            "<figure>\n<figcaption>How far each constant moves a prediction</figcaption>\n\
+        "<figure>\n<figcaption>How far each constant moves a prediction</figcaption>\n\
              <svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Tornado plot; its \
              figures are in the table below\">\n\
              <text x=\"{}\" y=\"14\" text-anchor=\"end\">at the low end</text>\n\
              <text x=\"{}\" y=\"14\">at the high end</text>\n",
-            middle - 8.0,
-            middle + 8.0
-        ),
+        middle - 8.0,
+        middle + 8.0
     );
     for (i, c) in s.constants.iter().enumerate() {
         let y = LINE * (i as f64 + 1.0);
         let (low, high) = (c.reach_low * scale, c.reach_high * scale);
         let text = y + 14.0;
-        push(
+        push!(
             out,
-            format_args!(
-                "<text x=\"{}\" y=\"{text}\" text-anchor=\"end\">{}</text>\n\
+            "<text x=\"{}\" y=\"{text}\" text-anchor=\"end\">{}</text>\n\
                  <rect class=\"busy\" x=\"{:.1}\" y=\"{}\" width=\"{low:.1}\" height=\"14\"/>\n\
                  <rect class=\"cost\" x=\"{middle}\" y=\"{}\" width=\"{high:.1}\" height=\"14\"/>\n\
                  <text x=\"{:.1}\" y=\"{text}\" text-anchor=\"end\">{}</text>\n\
                  <text x=\"{:.1}\" y=\"{text}\">{}</text>\n",
-                NAMES - 8.0,
-                escape(&c.key),
-                middle - low,
-                y + 3.0,
-                y + 3.0,
-                middle - low - 4.0,
-                factor(c.reach_low),
-                middle + high + 4.0,
-                factor(c.reach_high),
-            ),
+            NAMES - 8.0,
+            escape(&c.key),
+            middle - low,
+            y + 3.0,
+            y + 3.0,
+            middle - low - 4.0,
+            factor(c.reach_low),
+            middle + high + 4.0,
+            factor(c.reach_high),
         );
     }
-    push(
+    push!(
         out,
-        format_args!(
-            "<line class=\"axis\" x1=\"{middle}\" x2=\"{middle}\" y1=\"{LINE}\" y2=\"{height}\"/>\n\
+        "<line class=\"axis\" x1=\"{middle}\" x2=\"{middle}\" y1=\"{LINE}\" y2=\"{height}\"/>\n\
              </svg>\n</figure>\n"
-        ),
     );
 }
 
@@ -112,18 +92,16 @@ fn overview(out: &mut String, s: &Sensitivity) {
     let heads = ["constant", "unit", "shipped [range]", "furthest", "in row", "hits, low..high"];
     open_table(out, "Constants that change a row", &heads);
     for c in &s.constants {
-        push(
+        push!(
             out,
-            format_args!(
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
                  <td>{}</td></tr>\n",
-                escape(&c.key),
-                c.unit,
-                range(c),
-                factor(c.reach),
-                c.reach_row.map_or("–".into(), |i| escape(&place(&s.rows[i]))),
-                hits(c)
-            ),
+            escape(&c.key),
+            c.unit,
+            range(c),
+            factor(c.reach),
+            c.reach_row.map_or("–".into(), |i| escape(&place(&s.rows[i]))),
+            hits(c)
         );
     }
     *out += CLOSE_TABLE;
@@ -137,16 +115,14 @@ fn rows(out: &mut String, s: &Sensitivity) {
         }
         open_table(out, &heading(row), &["constant", "unit", "hits at", "misses at", "standing"]);
         for (c, changed) in changes {
-            push(
+            push!(
                 out,
-                format_args!(
-                    "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                    escape(&c.key),
-                    c.unit,
-                    values(c, &changed.hit_at),
-                    values(c, &changed.miss_at),
-                    standing(changed.standing)
-                ),
+                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                escape(&c.key),
+                c.unit,
+                values(c, &changed.hit_at),
+                values(c, &changed.miss_at),
+                standing(changed.standing)
             );
         }
         *out += CLOSE_TABLE;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use reveille_sweep::{Effect, Finished};
 
-use super::markup::{CLOSE_TABLE, escape, open_table, push};
+use super::markup::{CLOSE_TABLE, escape, facts, open_table};
 use super::page;
-use crate::made::Made;
+use crate::made::{Made, push};
 use crate::number;
 use crate::sweep::{HEADS, LEGEND, cells};
 
@@ -29,10 +29,10 @@ type Place<'a> = [&'a str; 6];
 pub fn sweep_html(sweep: &Finished, effects: &[Effect], made: &Made) -> String {
     let design = &sweep.design;
     let name = escape(&design.name);
-    let mut body = format!("<article>\n<h1>{name}</h1>\n<dl class=\"facts\">\n");
+    let mut body = format!("<article>\n<h1>{name}</h1>\n");
     let machines: Vec<&str> = design.machines.iter().map(|m| m.name.as_str()).collect();
     let constants: Vec<&str> = design.constants.iter().map(|c| c.key.as_str()).collect();
-    let facts = [
+    let about = [
         ("Machines", machines.join(", ")),
         ("Baselines", design.bases.join(", ")),
         ("Constants that vary", constants.join(", ")),
@@ -40,14 +40,11 @@ pub fn sweep_html(sweep: &Finished, effects: &[Effect], made: &Made) -> String {
         ("Repeats of a cell", design.repeats.to_string()),
         ("Cells without figures", sweep.failures().len().to_string()),
     ];
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        push(&mut body, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(value)));
-    }
-    body += "</dl>\n";
+    facts(&mut body, about.into_iter().filter(|(_, value)| !value.is_empty()));
     overview(&mut body, effects);
     let fields = fields(sweep);
     for edit in design.edits.iter().skip(1) {
-        push(&mut body, format_args!("<section>\n<h2>{}</h2>\n", escape(&edit.text)));
+        push!(body, "<section>\n<h2>{}</h2>\n", escape(&edit.text));
         for workload in &design.workloads {
             for metric in &workload.metrics {
                 let place = [edit.text.as_str(), workload.name.as_str(), metric.name.as_str()];
@@ -73,14 +70,14 @@ fn overview(out: &mut String, effects: &[Effect]) {
     open_table(out, "All conditions", &HEADS);
     for effect in effects {
         let [edits, rest @ ..] = cells(effect);
-        push(out, format_args!("<tr><th scope=\"row\">{}</th>", escape(&edits)));
+        push!(out, "<tr><th scope=\"row\">{}</th>", escape(&edits));
         for cell in rest {
-            push(out, format_args!("<td>{}</td>", escape(&cell)));
+            push!(out, "<td>{}</td>", escape(&cell));
         }
         *out += "</tr>\n";
     }
     *out += CLOSE_TABLE;
-    push(out, format_args!("<p class=\"quiet\">{LEGEND}</p>\n"));
+    push!(out, "<p class=\"quiet\">{LEGEND}</p>\n");
 }
 
 fn fields(sweep: &Finished) -> HashMap<Place<'_>, Field> {
@@ -117,7 +114,7 @@ fn heat_map<'a>(
                 1 => machine.name.clone(),
                 _ => format!("{}, {base}", machine.name),
             };
-            push(out, format_args!("<tr><th scope=\"row\">{}</th>", escape(&name)));
+            push!(out, "<tr><th scope=\"row\">{}</th>", escape(&name));
             for load in loads {
                 let place = [edits, workload, metric, &machine.name, base, load];
                 field(out, fields.get(&place).copied());
@@ -139,11 +136,9 @@ fn field(out: &mut String, field: Option<Field>) {
     let class = if mean < 0.0 { "down" } else { "up" };
     let heat = 60.0 * (mean.abs() / FULL.ln()).min(1.0);
     let (change, worst) = (number::change(100.0 * (mean.exp() - 1.0)), number::change(worst));
-    push(
+    push!(
         out,
-        format_args!(
-            "<td class=\"{class}\" style=\"--heat:{heat:.0}%\" title=\"{cells} cells, worst \
+        "<td class=\"{class}\" style=\"--heat:{heat:.0}%\" title=\"{cells} cells, worst \
              {worst}\">{change}</td>"
-        ),
     );
 }
