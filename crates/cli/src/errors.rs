@@ -66,7 +66,6 @@ pub enum CliError {
     #[error("`{option}`: cannot write {}: {mistake}", path.display())]
     #[diagnostic(help("{}", mistake.help))]
     OutputPath { option: &'static str, path: PathBuf, mistake: Mistake },
-    /// Writing a file failed after the run.
     #[error("cannot write {}: {error}", path.display())]
     OutputFile { path: PathBuf, error: io::Error },
     #[error("`--strict`: the host is too noisy to trust its times: {complaints}")]
@@ -74,7 +73,6 @@ pub enum CliError {
     Noisy { complaints: String },
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
-    /// No handler for Ctrl-C.
     #[error("cannot watch for Ctrl-C: {0}")]
     Signals(#[from] ctrlc::Error),
 }

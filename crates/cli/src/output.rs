@@ -22,17 +22,11 @@ pub fn print(text: &str) -> Result<(), CliError> {
 }
 
 /// Writes `value`, an object, as indented JSON with the program's version.
-///
-/// # Errors
-/// As [`print()`].
 pub fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     print(&reveille_report::json_text(value))
 }
 
 /// Prints `value` as JSON if that is asked for, and this text otherwise.
-///
-/// # Errors
-/// As [`print()`].
 pub fn print_result(
     json: bool,
     value: &impl Serialize,
@@ -42,9 +36,6 @@ pub fn print_result(
 }
 
 /// As [`print_result`], or as CSV.
-///
-/// # Errors
-/// As [`print()`]; and that of the CSV writer.
 pub fn print_as<E: Into<Box<dyn Error + Send + Sync>>>(
     (json, csv): (bool, bool),
     value: &impl Serialize,

@@ -21,9 +21,6 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Checks that a file can be written to `path`, which `option` gives. Writes nothing.
-    ///
-    /// # Errors
-    /// [`CliError::OutputPath`] with the reason.
     pub fn prepare(option: &'static str, path: &Path) -> Result<OutputFile, CliError> {
         let refuse =
             |problem: String, help| Err(CliError::output_path(option, path, problem, help));
@@ -55,9 +52,6 @@ impl OutputFile {
     }
 
     /// Writes the content to a temporary file beside the target and renames it.
-    ///
-    /// # Errors
-    /// [`CliError::OutputFile`] with the system's message.
     pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
         self.write_over(content, true)
     }
@@ -143,9 +137,6 @@ pub struct ClaimedFile {
 
 impl ClaimedFile {
     /// As [`OutputFile::write`], but never replaces a file unless `claim` allowed it.
-    ///
-    /// # Errors
-    /// [`CliError::OutputFile`] with the system's message.
     pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
         self.file.write_over(content, self.overwrite)
     }

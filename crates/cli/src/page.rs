@@ -34,9 +34,6 @@ impl PageFile {
     }
 
     /// Writes the page.
-    ///
-    /// # Errors
-    /// As [`OutputFile::write`].
     pub fn write(&self, page: impl FnOnce(&Made) -> String) -> Result<(), CliError> {
         self.file.write(&page(&self.made))
     }

@@ -40,7 +40,6 @@ const WARMUP: u64 = 20;
 pub enum InterferenceError {
     #[error("there is no group; give at least one")]
     NoGroup,
-    /// Nothing would be counted.
     #[error("there is no period to simulate; give at least one")]
     NoPeriod,
     #[error("a capacity of {0} CPUs cannot be shared; it has to be above 0")]
@@ -58,9 +57,6 @@ pub enum InterferenceError {
 /// Simulates groups that share `capacity_cpus` for `periods`, after a twentieth of them as warm-up.
 /// Deterministic: equal arguments give the same result, bit for bit. Demands depend on `seed` but
 /// not on quotas and bursts, so settings can be compared pairwise.
-///
-/// # Errors
-/// See [`InterferenceError`].
 pub fn joint(
     groups: &[GroupDemand],
     capacity_cpus: f64,

@@ -31,7 +31,6 @@ pub enum HostError {
         /// How: `was killed by signal 9`.
         how: String,
     },
-    /// A user's command failed.
     #[error("`{command}` {how}")]
     #[diagnostic(help("--show-output shows what it says"))]
     Failed {

@@ -35,9 +35,6 @@ impl Field {
     }
 
     /// Is `value` one that this constant can take?
-    ///
-    /// # Errors
-    /// [`CostError::Kind`], with the reason.
     pub fn check(&self, value: f64) -> Result<(), CostError> {
         self.kind.check(self.key, value)
     }
@@ -69,13 +66,10 @@ impl Kind {
 /// Why a constant was not set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CostError {
-    /// No constant has this name.
     #[error(transparent)]
     Unknown(#[from] Mistake),
-    /// The value is of the wrong kind.
     #[error("`{key}` = {value:?} must be {must}")]
     Kind { key: String, value: f64, must: &'static str },
-    /// The value lies outside the constant's plausible range.
     #[error("`{key}` = {value} lies outside its plausible range [{low}, {high}]")]
     Range { key: String, value: f64, low: f64, high: f64 },
 }

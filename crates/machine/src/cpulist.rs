@@ -7,13 +7,10 @@ const HIGHEST: u32 = 65_535;
 /// Why a text is not a CPU list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
-    /// A part is neither a number nor a range.
     #[error("`{part}` is not a CPU number or range such as `0-3,8`")]
     Number { part: String },
-    /// A range runs backwards.
     #[error("the range {first}-{last} runs backwards")]
     Backwards { first: u32, last: u32 },
-    /// A number beyond any machine.
     #[error("CPU {cpu} is beyond {HIGHEST}, the highest number supported")]
     TooHigh { cpu: u32 },
 }

@@ -6,10 +6,8 @@ use crate::topology::CpuId;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestrictError {
-    /// No CPU would be left.
     #[error("no CPU is named")]
     None,
-    /// The machine does not have one of the CPUs.
     #[error("{machine} has no CPU {cpu}: its CPUs are {known}")]
     Unknown {
         machine: String,
@@ -25,9 +23,6 @@ impl Machine {
     ///
     /// A kernel whose other CPUs merely stay idle scales its time slices by all of them;
     /// the restricted machine by those that are left.
-    ///
-    /// # Errors
-    /// See [`RestrictError`].
     pub fn restricted(&self, os_cpus: &[u32]) -> Result<Machine, RestrictError> {
         if os_cpus.is_empty() {
             return Err(RestrictError::None);

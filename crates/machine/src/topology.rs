@@ -54,13 +54,11 @@ pub enum Distance {
 /// Why a set of CPUs is not a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    /// A count that must be at least 1 is 0.
     #[error("{what} is 0; a machine has at least one")]
     Zero {
         /// Name of the count, as in [`Shape`].
         what: &'static str,
     },
-    /// A count that must divide another does not.
     #[error("{what} = {n} does not divide {whole} = {of}")]
     Uneven {
         /// `nodes_per_socket` or `cores_per_cluster`.
@@ -72,16 +70,12 @@ pub enum TopologyError {
     },
     #[error("there is no CPU")]
     NoCpu,
-    /// More CPUs than [`MAX_CPUS`].
     #[error("{cpus} CPUs are more than the {MAX_CPUS} that are supported")]
     TooManyCpus { cpus: u128 },
-    /// More threads per core than [`MAX_THREADS`].
     #[error("{threads} threads per core are more than the {MAX_THREADS} that are supported")]
     TooManyThreads { threads: usize },
-    /// More CPUs under one last-level cache than [`MAX_LLC_CPUS`].
     #[error("{cpus} CPUs share one last-level cache; at most {MAX_LLC_CPUS} are supported")]
     LlcTooWide { cpus: u128 },
-    /// Ids of one kind leave a gap.
     #[error("{what} ids are not dense: {missing} is missing below {highest}")]
     NotDense {
         what: &'static str,
@@ -90,10 +84,8 @@ pub enum TopologyError {
         /// Highest id seen.
         highest: u32,
     },
-    /// A core or cache is spread over two of what should contain it.
     #[error("{inner} {id} lies in {outer} {first} and in {outer} {second}")]
     Split { inner: &'static str, id: u32, outer: &'static str, first: u32, second: u32 },
-    /// Two CPUs have the same number on the host.
     #[error("two CPUs have the number {os_cpu}")]
     DuplicateCpu { os_cpu: u32 },
 }

@@ -5,16 +5,12 @@ use crate::Ns;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Not a number followed by a unit.
     #[error("`{0}` is no duration")]
     Syntax(String),
-    /// A number, but without a unit or with one that is not known.
     #[error("`{0}` has no unit that is known")]
     Unit(String),
-    /// More digits than nanoseconds can hold.
     #[error("`{0}` is not a whole number of nanoseconds")]
     Fraction(String),
-    /// More than 64 bits of nanoseconds.
     #[error("`{0}` is too long")]
     TooLong(String),
 }

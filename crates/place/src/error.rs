@@ -15,14 +15,12 @@ pub enum InputError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unknown(Mistake),
-    /// A file cannot be read.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Read(ReadError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(Box<FileError>),
-    /// A mistake in an option of the command line.
     #[error("`{option}`: {mistake}")]
     #[diagnostic(help("{}", mistake.help))]
     Option {

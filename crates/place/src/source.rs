@@ -89,9 +89,6 @@ impl Source {
     }
 
     /// Refuses a text of nothing but blanks.
-    ///
-    /// # Errors
-    /// The key is empty.
     pub fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), InputError> {
         if value.get_ref().trim().is_empty() {
             let mistake = Mistake::new("is empty", "fill it in");

@@ -62,9 +62,6 @@ pub fn at_the_edge(phase_ns: Ns) -> bool {
 }
 
 /// Simulates one phase for `cycles`.
-///
-/// # Errors
-/// [`PlanError::Interrupted`], [`PlanError::Sim`].
 pub fn simulate_phase(
     machine: &Machine,
     policy: &Policy,

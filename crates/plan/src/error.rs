@@ -13,7 +13,6 @@ pub enum PlanError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Input(#[from] InputError),
-    /// No setting reaches a goal.
     #[error("`--goal {goal}` cannot be reached: {mistake}")]
     #[diagnostic(help("{}", mistake.help))]
     Impossible {
@@ -22,17 +21,14 @@ pub enum PlanError {
         /// Why not, and the fix.
         mistake: Mistake,
     },
-    /// `stop` was set.
     #[error("interrupted")]
     Interrupted,
-    /// The simulator could not finish a run.
     #[error("the simulation failed: {0}")]
     Sim(SimError),
     /// A run on the host failed or could not start.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Host(#[from] HostError),
-    /// Threads could not be created.
     #[error("cannot start {jobs} threads: {reason}")]
     #[diagnostic(help("use fewer: --jobs 1"))]
     Threads {

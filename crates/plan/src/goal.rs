@@ -110,9 +110,6 @@ impl Goal {
     }
 
     /// Can the recording judge this goal, and could any setting meet it?
-    ///
-    /// # Errors
-    /// [`PlanError::Impossible`] with the reason.
     pub(crate) fn check(&self, usage: &Usage, neighbours: bool) -> Result<(), PlanError> {
         if self.subject == Subject::Tardiness && !neighbours {
             let help = "name them: --neighbours other.parquet";

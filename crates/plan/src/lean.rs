@@ -115,9 +115,6 @@ impl LeanLoad {
 
 impl Lean {
     /// Replays the load; allocates nothing while it runs.
-    ///
-    /// # Errors
-    /// Limits that no kernel accepts.
     pub(crate) fn replay(
         &self,
         load: &LeanLoad,

@@ -54,9 +54,6 @@ pub struct Strip {
 }
 
 /// Pictures of the plan's settings: today's and the recommended one, where they exist.
-///
-/// # Errors
-/// [`PlanError`]: interrupted by `stop`, or no threads.
 pub fn pictures(
     request: &Request<'_>,
     plan: &Plan,

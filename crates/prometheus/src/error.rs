@@ -19,7 +19,6 @@ pub enum ServerError {
         /// What it said, and the fix.
         mistake: Mistake,
     },
-    /// Stopped by the user.
     #[error("interrupted")]
     Interrupted,
 }

@@ -24,7 +24,6 @@ pub enum ScxError {
         /// The fix.
         help: String,
     },
-    /// The kernel did not take the program.
     #[error("the kernel refused {what}: {reason}")]
     #[diagnostic(help("{help}"))]
     Kernel {
@@ -52,7 +51,6 @@ pub enum ScxError {
         "every task is back with the kernel's own scheduler; start it again if that is wanted"
     ))]
     Sysrq,
-    /// A replayed decision was taken otherwise.
     #[error("{different} of {all} decisions differ")]
     #[diagnostic(help(
         "the first are shown above; policy/ was compiled into both programs from other files, or one of the worlds is wrong"
@@ -63,11 +61,9 @@ pub enum ScxError {
         /// Decisions that were replayed.
         all: usize,
     },
-    /// Standard output took no more.
     #[error("cannot write to standard output: {0}")]
     #[diagnostic(help("direct it elsewhere"))]
     Output(io::Error),
-    /// Reading or writing failed.
     #[error("{doing}: {error}")]
     #[diagnostic(help("{help}"))]
     Io {

@@ -205,9 +205,6 @@ fn answer(scheduler: &mut Scheduler<'_>, request: Request) -> Answer {
 }
 
 /// Prints an interval.
-///
-/// # Errors
-/// Standard output that cannot be written.
 pub fn print_stats(json: bool, before: &Stats, now: &Stats) -> Result<(), ScxError> {
     let text = if json {
         serde_json::to_string(now).map(|line| line + "\n").map_err(io::Error::from)
@@ -220,9 +217,6 @@ pub fn print_stats(json: bool, before: &Stats, now: &Stats) -> Result<(), ScxErr
 }
 
 /// A flag that SIGINT, SIGTERM and SIGHUP set.
-///
-/// # Errors
-/// Handlers that cannot be set.
 pub fn watch_signals() -> Result<Arc<AtomicBool>, ScxError> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

@@ -460,9 +460,6 @@ fn text<T: Copy + Into<i64>>(bytes: &[T]) -> String {
 }
 
 /// Reads this machine.
-///
-/// # Errors
-/// As [`Tables::read`].
 pub fn this_machine(shard_cpus: u32) -> Result<Tables, ScxError> {
     Tables::read(Path::new("/sys"), shard_cpus)
 }

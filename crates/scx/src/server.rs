@@ -77,9 +77,6 @@ impl Server {
     }
 
     /// Listens at one more path.
-    ///
-    /// # Errors
-    /// As [`Server::listen`].
     pub fn listen_also(&mut self, path: &Path) -> Result<(), ScxError> {
         let failed = |error| {
             ScxError::io(

@@ -75,9 +75,6 @@ impl Tables {
     }
 
     /// The tables of a topology.
-    ///
-    /// # Errors
-    /// A machine beyond the tables.
     pub fn of(topology: &Topology, shard_cpus: u32) -> Result<Tables, ScxError> {
         let os = |cpu: u32| topology.cpus()[cpu as usize].os_cpu;
         let highest = (0..topology.n_cpus() as u32).map(os).max().unwrap_or(0) as usize;

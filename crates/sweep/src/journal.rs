@@ -117,9 +117,6 @@ impl Journal {
 
 /// The process of a sweep was ended by a policy file, for this `reason`. The cell that was running
 /// alone is noted as failed. `false` if no cell was begun, so that another attempt ends likewise.
-///
-/// # Errors
-/// The journal cannot be read or written.
 pub fn crashed(path: &Path, reason: &str) -> Result<bool, SweepError> {
     let bytes = bytes(path)?;
     let (records, _) = records(&bytes);

@@ -86,9 +86,6 @@ impl Finished {
     }
 
     /// Reads the bytes of a file; errors name it `file`.
-    ///
-    /// # Errors
-    /// As [`read`].
     pub fn from_parquet(file: &str, bytes: Vec<u8>) -> Result<Finished, SweepError> {
         decode(bytes).map_err(|mistake| mistake.in_file(file))
     }

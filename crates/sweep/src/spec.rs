@@ -83,9 +83,6 @@ impl Spec {
     }
 
     /// Paths of the policy files among the edits, each once.
-    ///
-    /// # Errors
-    /// One cannot be read.
     pub fn policy_files(&self) -> Result<Vec<String>, SweepError> {
         let mut files: Vec<String> = Vec::new();
         for text in self.raw.edits.iter().flat_map(|edits| edits.get_ref()) {

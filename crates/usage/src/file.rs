@@ -40,9 +40,6 @@ pub struct UsageFile {
 
 impl UsageFile {
     /// Reads a regular file of at most 4 GiB.
-    ///
-    /// # Errors
-    /// [`InputError::Read`].
     pub fn read(path: &Path) -> Result<UsageFile, InputError> {
         let bytes = read_input(path, InputKind::RECORDING)
             .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))?;

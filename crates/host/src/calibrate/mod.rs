@@ -220,9 +220,6 @@ pub fn plan(pairs: &[(Distance, Cpus)], rounds: u32, total: Ns) -> Vec<Probe> {
 }
 
 /// Runs the probes in order, and calls `tell` with the number completed.
-///
-/// # Errors
-/// The first failure, as in [`supervise::run`].
 pub fn measure(
     program: &Path,
     probes: &[Probe],

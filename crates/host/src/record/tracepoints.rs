@@ -94,9 +94,6 @@ pub(super) struct Tracepoints {
 
 impl Tracepoints {
     /// Reads their formats; as root, temporarily mounts tracefs where it is not mounted.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if they cannot be read.
     pub fn find() -> Result<Tracepoints, HostError> {
         let place = PLACES.iter().map(Path::new).find(|place| place.join("events/sched").is_dir());
         if let Some(place) = place {

@@ -72,9 +72,6 @@ impl Tracer {
     }
 
     /// Enables or disables all rings.
-    ///
-    /// # Errors
-    /// [`HostError::System`] with the kernel's error.
     pub fn enable(&self, on: bool) -> Result<(), HostError> {
         self.rings.iter().try_for_each(|one| one.ring.enable(on)).map_err(refused)
     }
@@ -97,9 +94,6 @@ impl Tracer {
 
     /// Share of switches from idle CPUs before which an event is missing, observed while a thread
     /// sleeps on each CPU for some moments.
-    ///
-    /// # Errors
-    /// [`HostError::System`] with the kernel's error.
     pub fn broken_share_from_idle(&mut self) -> Result<f64, HostError> {
         self.enable(true)?;
         std::thread::scope(|scope| {

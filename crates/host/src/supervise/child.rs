@@ -34,9 +34,6 @@ pub trait Job: Serialize + DeserializeOwned {
     type Output: Serialize + DeserializeOwned;
 
     /// Runs it, in the child.
-    ///
-    /// # Errors
-    /// Why there is no result; passed to the supervisor unchanged.
     fn run(self) -> Result<Self::Output, HostError>;
 }
 

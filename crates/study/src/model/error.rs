@@ -19,7 +19,6 @@ pub enum StudyError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Workload(Box<WorkloadError>),
-    /// A run had no result.
     #[error("case `{case}` at load {load} under {policy}: {error}")]
     #[diagnostic(help("{}", error.help()))]
     Run {
@@ -29,7 +28,6 @@ pub enum StudyError {
         policy: String,
         error: SimError,
     },
-    /// A run on this host had no result.
     #[error("case `{case}` at load {load} under {policy}, on this host: {error}")]
     #[diagnostic(help("{}", host_help(error)))]
     HostRun {
@@ -39,7 +37,6 @@ pub enum StudyError {
         policy: String,
         error: Box<HostError>,
     },
-    /// This host cannot do what a side of a case asks for.
     #[error("case `{case}`: `{policy}` cannot be run on this host: {error}")]
     #[diagnostic(help("{}", host_help(error)))]
     NotHere {
@@ -48,7 +45,6 @@ pub enum StudyError {
         policy: String,
         error: Box<HostError>,
     },
-    /// Nothing is known of what a side of a case runs under.
     #[error("case `{case}`: `{policy}` cannot be predicted: nothing is known of {scheduler}")]
     #[diagnostic(help("measure it: `--on host`"))]
     Unpredictable {
@@ -57,7 +53,6 @@ pub enum StudyError {
         policy: String,
         scheduler: String,
     },
-    /// Worker threads could not be started.
     #[error("cannot start {jobs} worker threads: {reason}")]
     #[diagnostic(help("ask for fewer with --jobs"))]
     Threads { jobs: usize, reason: String },

@@ -65,9 +65,6 @@ pub fn machine(spec: &str) -> Result<Machine, StudyError> {
 }
 
 /// The kernel's scheduler that `--base` names: `v6.12`, `v6.4 -TTWU_QUEUE`, or `host`.
-///
-/// # Errors
-/// [`InputError::Option`](reveille_place::InputError::Option).
 pub fn kernel(base: &str) -> Result<Policy, StudyError> {
     variant::kernel_base(base).map_err(|problem| StudyError::option("--base", problem))
 }
@@ -90,9 +87,6 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
 
 /// [`compare`] where machine and workload are loaded already: their names in `parts` are not
 /// looked up.
-///
-/// # Errors
-/// As [`compare`].
 pub fn compare_on(
     machine: Machine,
     workload: &Workload,

@@ -34,9 +34,6 @@ pub enum Stage {
 /// Predicts a study on its machine, `jobs` runs at a time, then measures it on this host,
 /// one run at a time. `progress` is told the stage, the number of its finished runs and of
 /// all. Once `stop` is set, the rows that have repeats in both worlds are kept.
-///
-/// # Errors
-/// As [`run`](crate::run()) and [`measure`](crate::measure()).
 pub fn agree(
     study: &Study,
     jobs: usize,

@@ -34,9 +34,6 @@ pub struct HostSide<'a> {
 
 pub trait HostRunner: Sync {
     /// Refuses what this host cannot do, before anything runs.
-    ///
-    /// # Errors
-    /// [`HostError`] with the problem and what can be done here.
     fn check(&self, side: &HostSide<'_>) -> Result<(), HostError>;
 
     /// Runs a program once.

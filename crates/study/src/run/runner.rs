@@ -46,9 +46,6 @@ pub fn run(
 
 /// Runs several studies as [`run`] runs one, all runs together, so that no thread
 /// waits for the last run of a study. Long runs are begun first.
-///
-/// # Errors
-/// As [`run`].
 pub fn run_all(
     studies: &[Study],
     jobs: usize,
@@ -147,9 +144,6 @@ fn pool(jobs: usize) -> Result<rayon::ThreadPool, StudyError> {
 }
 
 /// Refuses a case with a side whose scheduler has no model.
-///
-/// # Errors
-/// [`StudyError::Unpredictable`] naming it.
 pub fn predictable(case: &Case) -> Result<(), StudyError> {
     for side in 0..=case.variants.len() {
         if let Scheduler::Other(scheduler) = case.scheduler(side) {

@@ -100,9 +100,6 @@ type Cell = (Part, Vec<Row>);
 ///
 /// `progress` is told the number of finished runs and of all that may be needed, which
 /// falls. Once `stop` is set, the result is partial.
-///
-/// # Errors
-/// As [`run`](crate::run()).
 pub fn fragility(
     studies: &[Study],
     jobs: usize,

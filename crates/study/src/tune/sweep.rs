@@ -107,10 +107,6 @@ impl Sweep {
     /// Runs every trial, the runs of all of them in one pool. `later` runs are
     /// announced with the progress and belong to a later call. The outcome does not
     /// depend on the number of jobs.
-    ///
-    /// # Errors
-    /// [`StudyError::Run`] if the simulator cannot finish a run,
-    /// [`StudyError::Threads`] if the system refuses threads.
     pub(crate) fn run(
         &self,
         trials: &[Trial],
@@ -132,9 +128,6 @@ impl Sweep {
     }
 
     /// The rows that count of each of these parts; `None` of one that was interrupted.
-    ///
-    /// # Errors
-    /// As [`Sweep::run`].
     pub(crate) fn run_parts(
         &self,
         parts: &[Part],

@@ -7,9 +7,6 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::ColumnDescriptor;
 
 /// Does the column lie within the file? `bytes` is the file's length.
-///
-/// # Errors
-/// It does not.
 pub fn check_place(column: &ColumnChunkMetaData, bytes: usize) -> Result<()> {
     let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
     let end = begin.checked_add(column.compressed_size());

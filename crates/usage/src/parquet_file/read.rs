@@ -22,9 +22,6 @@ const ANEW: &str = "record again with `reveille record`, or import with `reveill
 
 impl Usage {
     /// Reads a recording from the bytes of a Parquet file; errors name it `file`.
-    ///
-    /// # Errors
-    /// [`InputError::File`].
     pub fn from_parquet(file: &str, bytes: Vec<u8>) -> Result<Usage, InputError> {
         decode(bytes).map_err(|mistake| mistake.in_file(file))
     }
