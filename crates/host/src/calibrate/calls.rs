@@ -96,13 +96,18 @@ pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>, HostError> {
     ])
 }
 
+/// Two turns of warm-up; a clock's reading is nothing among that many messages.
+const BRIEF: (u64, f64) = (2, 0.0);
+
 /// Samples of sending and receiving, or the error of creating the channel.
 type Sides = io::Result<(Samples, Samples)>;
 
-/// Repeats `queued` sends followed by as many receives.
+/// Repeats `queued` sends followed by as many receives. The first `warmup` turns do not count,
+/// and reading the clock takes `clock_ns` of each.
 fn in_turns(
     time: Ns,
     queued: u32,
+    (warmup, clock_ns): (u64, f64),
     mut send: impl FnMut() -> io::Result<()>,
     mut receive: impl FnMut() -> io::Result<()>,
 ) -> Sides {
@@ -115,10 +120,10 @@ fn in_turns(
         let sent = clock::now();
         (0..queued).try_for_each(|_| receive())?;
         let received = clock::now();
-        if turn >= 2 {
+        if turn >= warmup {
             if usage::switches() == before {
-                sends.push((sent - start) as f64 / f64::from(queued));
-                receipts.push((received - sent) as f64 / f64::from(queued));
+                sends.push((sent - start) as f64 / f64::from(queued) - clock_ns);
+                receipts.push((received - sent) as f64 / f64::from(queued) - clock_ns);
             } else {
                 sends.discard();
                 receipts.discard();
@@ -146,7 +151,7 @@ fn simple(kind: ChannelKind, bytes: usize, queued: u32, time: Ns) -> Sides {
     let (to, from) = channel(kind)?;
     let message = vec![0; bytes];
     let mut buffer = message.clone();
-    in_turns(time, queued, || send(&to, &message), || receive(&from, &mut buffer))
+    in_turns(time, queued, BRIEF, || send(&to, &message), || receive(&from, &mut buffer))
 }
 
 /// Sends a message; less of it is an error, as no message here exceeds what a channel takes at once.
@@ -179,7 +184,7 @@ fn unix_deep(time: Ns) -> Sides {
     let filled = pairs.iter().try_for_each(|(here, _)| fill(&mut &*here));
     let sides = filled.and_then(|()| {
         let send = || (&in_turn(&mut sent).0).write_all(&[0; 100]);
-        in_turns(time, QUEUED, send, || (&in_turn(&mut received).1).read_exact(&mut buffer))
+        in_turns(time, QUEUED, BRIEF, send, || (&in_turn(&mut received).1).read_exact(&mut buffer))
     });
     match sides {
         Err(full) if full.kind() == io::ErrorKind::WouldBlock => Ok(Default::default()),
@@ -189,34 +194,17 @@ fn unix_deep(time: Ns) -> Sides {
 
 /// Alternates one message each way, like requests and replies: acknowledgements piggyback on them.
 fn tcp(time: Ns) -> Sides {
-    let (mut here, mut there) = connect(ChannelKind::Tcp)?;
-    let (mut sends, mut receipts) = (Samples::default(), Samples::default());
+    let ends: [OwnedFd; 2] = connect(ChannelKind::Tcp)?.into();
     let clock = alone(time / 20, BATCH, || {
         (0..BATCH).for_each(|_| _ = std::hint::black_box(clock::now()));
     });
-    let clock = clock.quantile(0.5);
-    let end = clock::now() + time;
-    let mut buffer = [0];
-    for turn in 0u64.. {
-        let before = usage::switches();
-        let start = clock::now();
-        send(&here, &[0])?;
-        let sent = clock::now();
-        receive(&there, &mut buffer)?;
-        let received = clock::now();
-        std::mem::swap(&mut here, &mut there);
-        if turn >= 100 {
-            if usage::switches() == before {
-                sends.push((sent - start) as f64 - clock);
-                receipts.push((received - sent) as f64 - clock);
-            } else {
-                sends.discard();
-                receipts.discard();
-            }
-        }
-        if received >= end {
-            break;
-        }
-    }
-    Ok((sends, receipts))
+    let (mut sent, mut received) = (0, 0);
+    let send_in_turn = || {
+        sent += 1;
+        send(&ends[sent % 2], &[0])
+    };
+    in_turns(time, 1, (100, clock.quantile(0.5)), send_in_turn, || {
+        received += 1;
+        receive(&ends[(received + 1) % 2], &mut [0])
+    })
 }

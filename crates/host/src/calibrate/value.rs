@@ -83,12 +83,7 @@ impl Sub for Value {
     type Output = Value;
 
     fn sub(self, other: Value) -> Value {
-        Value {
-            mid: self.mid - other.mid,
-            below: self.below.hypot(other.above),
-            above: self.above.hypot(other.below),
-            samples: self.samples.min(other.samples),
-        }
+        self + Value { mid: -other.mid, below: other.above, above: other.below, ..other }
     }
 }
 

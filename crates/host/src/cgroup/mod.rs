@@ -266,17 +266,8 @@ pub(super) mod tests {
         quota_ms: u64,
         burst_ms: u64,
     ) -> TaskGroup {
-        TaskGroup {
-            name: name.to_owned(),
-            parent,
-            limits: BandwidthLimits {
-                quota_ns: Some(quota_ms * 1_000_000),
-                period_ns: 100_000_000,
-                burst_ns: burst_ms * 1_000_000,
-            },
-            roles: Vec::new(),
-            phase_ns: None,
-        }
+        let limits = BandwidthLimits::of_us(Some(quota_ms * 1000), 100_000, burst_ms * 1000);
+        TaskGroup { parent, ..TaskGroup::new(name, limits) }
     }
 
     /// The groups, or why this host cannot have any.
