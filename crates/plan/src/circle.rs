@@ -108,15 +108,11 @@ fn experiment(phase_ns: Ns, cycles: u32) -> (Program, Groups, RunSpec) {
         records: Vec::new(),
         metric: Metric { name: "lateness".into(), kind: MetricKind::Throughput },
     };
-    let group = TaskGroup {
-        name: "phase".into(),
-        parent: None,
-        limits: BandwidthLimits { quota_ns: Some(PERIOD_NS), period_ns: PERIOD_NS, burst_ns: 0 },
-        roles: Vec::new(),
-        phase_ns: Some((BEGIN_NS + PERIOD_NS - phase_ns % PERIOD_NS) % PERIOD_NS),
-    };
+    let limits = BandwidthLimits { quota_ns: Some(PERIOD_NS), period_ns: PERIOD_NS, burst_ns: 0 };
+    let phase_ns = Some((BEGIN_NS + PERIOD_NS - phase_ns % PERIOD_NS) % PERIOD_NS);
+    let group = TaskGroup { phase_ns, ..TaskGroup::new("phase", limits) };
     let spec = RunSpec { seed: 1, warmup_ns: BEGIN_NS / 2, duration_ns: span_ns + BEGIN_NS / 4 };
-    (program, Groups { groups: vec![group], ..Groups::default() }, spec)
+    (program, group.into(), spec)
 }
 
 /// Median over cycles and threads.

@@ -42,6 +42,32 @@ pub(crate) struct Stage<'a> {
     pub(crate) tell: &'a (dyn Fn() + Sync),
 }
 
+impl<'a> Stage<'a> {
+    /// Without neighbours, a parent's limit and goals.
+    pub(crate) fn new(
+        machine: Machine,
+        policy: Policy,
+        (slice_ns, seed): (Ns, u64),
+        stop: &'a AtomicBool,
+        tell: &'a (dyn Fn() + Sync),
+    ) -> Stage<'a> {
+        Stage {
+            machine,
+            policy,
+            slice_ns,
+            within: None,
+            neighbours: Vec::new(),
+            goals: &[],
+            latency_times: 1.0,
+            seed,
+            stop,
+            runs: AtomicU64::new(0),
+            simulated_ns: AtomicU64::new(0),
+            tell,
+        }
+    }
+}
+
 /// `cpus` CPUs without SMT, with costs, tick and idle states of `like`: recorded CPU time already
 /// includes effects of SMT and of noise.
 ///
@@ -143,11 +169,10 @@ impl Stage<'_> {
         let mut groups = Groups { slice_ns: self.slice_ns, groups: Vec::new() };
         let mut add = |name: &str, parent, limits: BandwidthLimits, role: usize, part: f64| {
             groups.groups.push(TaskGroup {
-                name: name.to_owned(),
                 parent,
-                limits,
                 roles: vec![role as u16],
                 phase_ns: Some((part * limits.period_ns as f64) as Ns),
+                ..TaskGroup::new(name, limits)
             });
         };
         let role = &load.program.roles[0].name;

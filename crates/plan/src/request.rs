@@ -1,6 +1,6 @@
 //! What a plan is asked for, and the simulator set up for it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use reveille_machine::Machine;
 use reveille_policy::{BandwidthLimits, Policy};
@@ -118,19 +118,13 @@ impl Request<'_> {
         tell: &'a (dyn Fn() + Sync),
     ) -> Result<Stage<'a>, PlanError> {
         let neighbour_limits = self.neighbours.iter().map(|n| n.limits.or(n.usage.limits));
+        let machine = cpus_like(self.machine, self.cpus)?;
         Ok(Stage {
-            machine: cpus_like(self.machine, self.cpus)?,
-            policy: self.policy.clone(),
-            slice_ns: self.slice_ns,
             within: self.within,
             neighbours: neighbour_limits.collect(),
             goals: &self.goals,
             latency_times: self.inferred.map_or(1.0, |inferred| inferred.from.latency_times()),
-            seed: self.seed,
-            stop,
-            runs: AtomicU64::new(0),
-            simulated_ns: AtomicU64::new(0),
-            tell,
+            ..Stage::new(machine, self.policy.clone(), (self.slice_ns, self.seed), stop, tell)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What holds for any setting: the bound of the worst case, and that more quota does not hurt.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use reveille_measure::Random;
@@ -20,20 +20,8 @@ use crate::worst_case::worst_case;
 const MS: Ns = 1_000_000;
 
 fn stage(stop: &AtomicBool) -> Stage<'_> {
-    Stage {
-        machine: cpus_like(&reveille_machine::load("skx-2s20c").unwrap(), 2).unwrap(),
-        policy: Policy::baseline("v6.12").unwrap(),
-        slice_ns: 5 * MS,
-        within: None,
-        neighbours: Vec::new(),
-        goals: &[],
-        latency_times: 1.0,
-        seed: 1,
-        stop,
-        runs: AtomicU64::new(0),
-        simulated_ns: AtomicU64::new(0),
-        tell: &|| {},
-    }
+    let machine = cpus_like(&reveille_machine::load("skx-2s20c").unwrap(), 2).unwrap();
+    Stage::new(machine, Policy::baseline("v6.12").unwrap(), (5 * MS, 1), stop, &|| {})
 }
 
 fn usage(span_ns: Ns, pieces: &[(Ns, Ns, u32)]) -> Usage {

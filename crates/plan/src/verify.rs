@@ -6,7 +6,7 @@
 //! and the deviation of latencies widens the range.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use reveille_host::cgroup::HostGroups;
@@ -136,20 +136,9 @@ pub fn verify(
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Verification, PlanError> {
-    let stage = Stage {
-        machine: cpus_like(trial.machine, trial.cpus.len() as u32)?,
-        policy: trial.policy.clone(),
-        slice_ns: trial.slice_ns,
-        within: None,
-        neighbours: Vec::new(),
-        goals: &[],
-        latency_times: 1.0,
-        seed: trial.seed,
-        stop,
-        runs: AtomicU64::new(0),
-        simulated_ns: AtomicU64::new(0),
-        tell: &|| (),
-    };
+    let machine = cpus_like(trial.machine, trial.cpus.len() as u32)?;
+    let drawn = (trial.slice_ns, trial.seed);
+    let stage = Stage::new(machine, trial.policy.clone(), drawn, stop, &|| ());
     let host = Host { trial, stage: &stage, command, stop };
     let total = trial.controls as usize + trial.settings.len() * trial.repeats as usize;
     let mut done = 0;

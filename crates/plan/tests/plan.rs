@@ -179,14 +179,18 @@ fn a_neighbour_pays_for_a_burst_and_a_goal_protects_it() {
     assert_eq!(closed.tardiness_bound_ns, None, "the neighbour has no quota");
 }
 
-/// Recordings of a few kinds, each with goals.
-fn kinds() -> Vec<(Usage, Vec<&'static str>)> {
-    let mut state = 11u64;
-    let mut random = move || {
+/// Numbers between 0 and 1, the same for a seed.
+fn chances(mut state: u64) -> impl FnMut() -> f64 {
+    move || {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) as f64 + 0.5) / (1u64 << 31) as f64
-    };
+    }
+}
+
+/// Recordings of a few kinds, each with goals.
+fn kinds() -> Vec<(Usage, Vec<&'static str>)> {
+    let mut random = chances(11);
     let mut made =
         |name: &str, threads: u32, every_ms: f64, wave: f64, work: &dyn Fn(f64) -> f64| {
             let mut demands = Vec::new();
@@ -250,12 +254,7 @@ fn goals_that_are_not_met_leave_no_room_to_grow() {
 
 /// Work of a small server: three threads, some 300 pieces a second, in waves.
 fn server(seconds: u64) -> Usage {
-    let mut state = 7u64;
-    let mut random = move || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) as f64 + 0.5) / (1u64 << 31) as f64
-    };
+    let mut random = chances(7);
     let mut demands = Vec::new();
     for thread in 0..3 {
         let mut at = 0.0;
