@@ -17,14 +17,7 @@ fn limits(quota_ms: Option<u64>, period_ms: u64, burst_ms: u64) -> BandwidthLimi
 
 /// A group as another process would own it; `None` where this host cannot have one.
 fn somebodys() -> Option<(HostGroups, LiveGroup)> {
-    let group = TaskGroup {
-        name: "app".to_owned(),
-        parent: None,
-        limits: limits(Some(50), 100, 0),
-        roles: Vec::new(),
-        phase_ns: None,
-    };
-    let groups = Groups { groups: vec![group], ..Groups::default() };
+    let groups = Groups::from(TaskGroup::new("app", limits(Some(50), 100, 0)));
     let made = match HostGroups::create(&groups) {
         Ok(made) => made,
         Err(HostError::System { doing, reason, .. }) => {

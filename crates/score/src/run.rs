@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use reveille_place::{InputError, Mistake};
 use reveille_sim::SimError;
-use reveille_study::{Comparison, On, Parts, Study, StudyError};
+use reveille_study::{Comparison, Parts, Study, StudyError};
 
 use crate::candidate::Candidate;
 use crate::cell::{Cell, Status};
@@ -164,13 +164,11 @@ fn study(
         files: &files,
         param: &params,
         metric: &metric,
-        group: &[],
-        slice: None,
-        on: On::Sim,
         repeats: case.repeats.as_ref().map_or(reveille_study::DEFAULT_REPEATS, |r| *r.get_ref()),
         seed: suite.seed,
         warmup: case.warmup.as_deref(),
         duration: case.duration.as_deref(),
+        ..Parts::default()
     });
     study.map_err(|error| placed(suite, case, error))
 }

@@ -4,9 +4,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reveille_study::{
-    Comparison, On, Parts, RowKind, Study, Verdict, compare, parse, run, run_all,
-};
+use reveille_study::{Comparison, Parts, RowKind, Study, Verdict, compare, parse, run, run_all};
 
 /// Three loads, three repeats, nothing to compare.
 fn parts() -> Parts<'static> {
@@ -15,17 +13,11 @@ fn parts() -> Parts<'static> {
         workload: "context_switch1",
         load: "1,2,8",
         base: "v6.2",
-        with: &[],
-        param: &[],
-        metric: &[],
-        group: &[],
-        files: &[],
-        slice: None,
-        on: On::Sim,
         repeats: 3,
         seed: 7,
         warmup: Some("1ms"),
         duration: Some("1ms"),
+        ..Parts::default()
     }
 }
 

@@ -12,7 +12,7 @@ use reveille_machine::Machine;
 use reveille_place::{InputError, InputKind, Mistake, Source, read_input, read_input_text};
 use reveille_policy::PolicyFile;
 use reveille_study::{
-    self as study, DEFAULT_REPEATS, DEFAULT_SEED, On, Parts, Study, StudyError, compare_on,
+    self as study, DEFAULT_REPEATS, DEFAULT_SEED, Parts, Study, StudyError, compare_on,
 };
 use reveille_workload::WorkloadError;
 use serde::Deserialize;
@@ -289,8 +289,6 @@ impl Spec {
         let repeats = self.raw.repeats.as_ref();
         let usual = i64::from(DEFAULT_REPEATS);
         let parts = Parts {
-            machine: "",
-            workload: "",
             load: &loads.join(","),
             base,
             with,
@@ -298,12 +296,10 @@ impl Spec {
             param: &param,
             metric: &metric,
             group: &group,
-            slice: None,
-            on: On::Sim,
             repeats: u32::try_from(repeats.map_or(usual, |n| *n.get_ref())).unwrap_or(0),
-            seed: 0,
             warmup: self.raw.warmup.as_ref().map(|text| text.get_ref().as_str()),
             duration: self.raw.duration.as_ref().map(|text| text.get_ref().as_str()),
+            ..Parts::default()
         };
         compare_on(machine.clone(), workload, &parts).map_err(|error| self.placed(error, raw))
     }

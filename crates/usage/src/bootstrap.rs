@@ -49,17 +49,14 @@ impl Usage {
     /// The recording without demands and samples.
     fn outline(&self) -> Usage {
         Usage {
-            name: self.name.clone(),
             origin: self.origin,
             span_ns: self.span_ns,
             threads: self.threads,
-            demands: Vec::new(),
-            samples: Vec::new(),
             limits: self.limits,
             host_cpus: self.host_cpus,
             began_unix_ns: self.began_unix_ns,
             overhead: self.overhead,
-            warnings: Vec::new(),
+            ..Usage::idle(self.name.clone())
         }
     }
 }

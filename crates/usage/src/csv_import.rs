@@ -9,7 +9,7 @@ use reveille_place::Mistake;
 
 use crate::decimal::nanoseconds;
 use crate::valid::{MAX_ROWS, MAX_SPAN_NS, MAX_THREADS};
-use crate::{Demand, InputError, Ns, Origin, Usage};
+use crate::{Demand, InputError, Ns, Usage};
 
 /// Default limit on the threads that requests without a thread are spread over.
 pub const DEFAULT_THREADS: u32 = 1024;
@@ -304,8 +304,6 @@ fn recording(
     let threads = 1 + demands.iter().map(|demand| demand.thread).max().unwrap_or(0);
     let mean_gap_ns = (length as Ns).div_ceil(demands.len() as Ns - 1).max(1);
     Ok(Usage {
-        name: name.to_owned(),
-        origin: Origin::Requests,
         span_ns: length as Ns + mean_gap_ns,
         threads,
         warnings: coarse(requests)
@@ -313,12 +311,9 @@ fn recording(
             .chain(warnings(&demands, length as Ns, header, pool.queued))
             .collect(),
         demands,
-        samples: Vec::new(),
-        limits: None,
-        host_cpus: None,
         // A clock that does not count from 1970 gives no date.
         began_unix_ns: u64::try_from(first.at).ok().filter(|&ns| ns > YEAR_2000_NS),
-        overhead: None,
+        ..Usage::idle(name)
     })
 }
 

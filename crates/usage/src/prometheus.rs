@@ -223,17 +223,15 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
         warnings.push(format!("To stay small, it has one demand in {slot_ms} ms."));
     }
     let usage = Usage {
-        name: name.to_owned(),
         origin: Origin::Averaged { step_ns },
         span_ns: last_ns - first_ns,
         threads: spread.threads,
         demands: spread.demands,
         samples,
         limits,
-        host_cpus: None,
         began_unix_ns: Some(first_ns),
-        overhead: None,
         warnings,
+        ..Usage::idle(name)
     };
     usage.beyond_its_limit().map_or(Ok(usage), Err)
 }

@@ -68,10 +68,8 @@ impl Workload {
             }
         }
         let filled = Filled { values: &values, counts: &counts, channels: &channels };
-        let mut roles = Vec::with_capacity(self.tasks.len());
-        for index in 0..self.tasks.len() {
-            roles.push(self.role(index, &filled)?);
-        }
+        let roles = (0..self.tasks.len()).map(|index| self.role(index, &filled));
+        let mut roles = roles.collect::<Result<Vec<_>, _>>()?;
         let mut tasks = self.task_specs(load as u32, &filled);
         if let Some(sync) = self.release() {
             // It forks all others, and is there when they are.

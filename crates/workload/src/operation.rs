@@ -120,10 +120,8 @@ pub(crate) fn program(
     names: &Names,
     depth: usize,
 ) -> Result<Vec<OpSource>, WorkloadError> {
-    let mut ops = Vec::new();
-    for op in entry.array(PROGRAM)? {
-        ops.push(operation(op, names, depth)?);
-    }
+    let ops = entry.array(PROGRAM)?.into_iter().map(|op| operation(op, names, depth));
+    let ops = ops.collect::<Result<Vec<_>, _>>()?;
     if ops.is_empty() {
         return Err(entry.error(Mistake::new("is empty", "give the task something to do")));
     }

@@ -17,7 +17,7 @@ use crate::model::study::{Case, Study, Variant, checked_repeats, default_times};
 use crate::read::check::{self, BuildError};
 use crate::read::{settings, variant};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Parts<'a> {
     /// Preset, `host`, or path of a machine.
     pub machine: &'a str,

@@ -165,16 +165,12 @@ impl Columns {
         let ColumnReader::ByteArrayColumnReader(mut kinds) = open(self.kind)? else {
             return Err(Mistake::new("column `kind` is no text", ANEW));
         };
-        let mut numbers = Vec::with_capacity(COLUMNS.len());
-        for number in self.numbers {
-            numbers.push(open(number)?);
-        }
+        let mut numbers = self.numbers.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         loop {
             let kinds = batch::<ByteArrayType>(&mut kinds)?;
-            let mut cells = Vec::with_capacity(COLUMNS.len());
-            for (reader, name) in numbers.iter_mut().zip(COLUMNS) {
-                cells.push(whole_numbers(reader, name)?);
-            }
+            let named = numbers.iter_mut().zip(COLUMNS);
+            let cells = named.map(|(reader, name)| whole_numbers(reader, name));
+            let cells = cells.collect::<Result<Vec<_>, _>>()?;
             if cells.iter().any(|cells| cells.len() != kinds.len()) {
                 return Err(Mistake::new("has columns of different lengths", ANEW));
             }
