@@ -144,9 +144,7 @@ impl Export {
 
     /// The sets that a PU must be in: online, and allowed to the exporter.
     fn usable(&self, root: Node) -> Result<Vec<CpuSet>, InputError> {
-        let Some(machine) = objects(root).next() else {
-            return Ok(Vec::new());
-        };
+        let Some(machine) = objects(root).next() else { return Ok(Vec::new()) };
         let mut sets = Vec::new();
         for key in ["cpuset", "online_cpuset", "allowed_cpuset"] {
             if let Some(text) = machine.attribute(key) {
@@ -267,9 +265,7 @@ struct CpuSet {
 impl CpuSet {
     fn parse(text: &str) -> Option<Self> {
         let (full_above, text) = match text.strip_prefix("0xf...f") {
-            Some("") => {
-                return Some(Self { words: Vec::new(), full_above: true });
-            }
+            Some("") => return Some(Self { words: Vec::new(), full_above: true }),
             Some(rest) => (true, rest.strip_prefix(',')?),
             None => (false, text),
         };

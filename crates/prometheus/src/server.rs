@@ -179,10 +179,7 @@ impl<'a> Server<'a> {
     }
 
     fn check_stop(&self) -> Result<(), ServerError> {
-        match self.stop.load(Ordering::Relaxed) {
-            true => Err(ServerError::Interrupted),
-            false => Ok(()),
-        }
+        if self.stop.load(Ordering::Relaxed) { Err(ServerError::Interrupted) } else { Ok(()) }
     }
 
     /// Asks once, in a thread of its own, which is abandoned when the user stops the command.

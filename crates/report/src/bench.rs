@@ -29,9 +29,7 @@ pub fn read_bench(text: &str) -> Result<BenchRuns, String> {
         serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
     match value["format"].as_u64() {
         Some(format) if format == u64::from(BENCH_FORMAT) => {}
-        Some(other) => {
-            return Err(format!("its format is {other}, and this reads {BENCH_FORMAT}"));
-        }
+        Some(other) => return Err(format!("its format is {other}, and this reads {BENCH_FORMAT}")),
         None => return Err("it has no `format`".to_owned()),
     }
     let runs: BenchRuns = serde_json::from_value(value).map_err(|error| error.to_string())?;

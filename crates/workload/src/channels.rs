@@ -73,9 +73,7 @@ const KINDS: [(&str, ChannelKind); 4] = [
 
 /// `channels = { NAME = "pipe", NAME = { kind = "$transport", count = "$fds" } }`.
 pub(crate) fn read(top: &Table, params: &[ParamKind]) -> Result<Vec<ChannelSource>, WorkloadError> {
-    let Some(entry) = top.get("channels") else {
-        return Ok(Vec::new());
-    };
+    let Some(entry) = top.get("channels") else { return Ok(Vec::new()) };
     let mut channels = Vec::new();
     for (span, channel) in entry.table(EXAMPLE)?.entries() {
         if channel.key.contains(['[', ']']) {

@@ -104,9 +104,7 @@ impl Workload {
 
 /// `[params.NAME]`, each with `default` and `about`.
 fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
-    let Some(entry) = top.get("params") else {
-        return Ok(Default::default());
-    };
+    let Some(entry) = top.get("params") else { return Ok(Default::default()) };
     let (mut params, mut kinds) = (Vec::new(), Vec::new());
     for (span, param) in entry.table("{}")?.entries() {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -140,9 +138,7 @@ fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
 
 /// `lists = ["done"]` or `locks = ["mutex"]`.
 fn name_list(top: &Table, key: &str, example: &str) -> Result<Vec<String>, WorkloadError> {
-    let Some(entry) = top.get(key) else {
-        return Ok(Vec::new());
-    };
+    let Some(entry) = top.get(key) else { return Ok(Vec::new()) };
     let mut names: Vec<String> = Vec::new();
     for item in entry.array(example)? {
         let name = item.text(example)?;

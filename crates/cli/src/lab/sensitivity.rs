@@ -70,9 +70,7 @@ pub struct SensitivityArgs {
 const RECORD: &str = "docs/sensitivity.json";
 
 pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
-    let Some(name) = &args.study else {
-        return all(args);
-    };
+    let Some(name) = &args.study else { return all(args) };
     let study = loaded(name, args)?;
     let html = PageFile::prepare(args.html.as_deref())?;
     let options = SensitivityOptions {

@@ -26,9 +26,7 @@ pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
     if let Some(path) = &args.baselines {
         return baselines(path, args);
     }
-    let Some(spec) = &args.study else {
-        return all(args);
-    };
+    let Some(spec) = &args.study else { return all(args) };
     let study = host_study::placed(edited(reveille_study::load(spec)?, args)?, args)?;
     run(study, Costs::Calibrate, &args.run)
 }

@@ -120,9 +120,7 @@ pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
         }
     };
     let sweep = spec.load(&loaded)?;
-    let Some(output) = &args.output else {
-        return planned(&sweep.design, shard, args);
-    };
+    let Some(output) = &args.output else { return planned(&sweep.design, shard, args) };
     let html = PageFile::prepare(args.show.html.as_deref())?;
     let file = OutputFile::prepare("--output", output)?.claim("--output", true)?;
     let journal = beside(output);

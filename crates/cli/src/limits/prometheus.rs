@@ -163,10 +163,7 @@ pub fn record_prometheus(
     let look = Look::new(&args.look)?;
     let stop = watch_signals()?;
     let server = Server::new(args.access(url)?, &stop)?;
-    match args.all {
-        true => all(args, &server, to, &look, &stop),
-        false => one(args, &server, to),
-    }
+    if args.all { all(args, &server, to, &look, &stop) } else { one(args, &server, to) }
 }
 
 /// Records one container: its busiest replica.

@@ -133,10 +133,7 @@ impl Constants {
 
     fn plausible(&self, key: &str) -> (f64, f64) {
         let Some(default) = self.machine.constant(key) else { return (0.0, 0.0) };
-        let up = match self.guest && IN_HYPERVISOR.contains(&key) {
-            true => GUEST_STRETCH,
-            false => STRETCH,
-        };
+        let up = if self.guest && IN_HYPERVISOR.contains(&key) { GUEST_STRETCH } else { STRETCH };
         let most = if default.unit == "ratio" { 1.0 } else { f64::MAX };
         // All of a message's transfers may overlap.
         let low = if default.unit == "count" { 0.0 } else { default.low };

@@ -153,10 +153,7 @@ fn over_two_cpus(
             asker.send()?;
             turns.turn.store(mine + 1, Ordering::Release);
             mine += 2;
-            match turns.wait(mine)? {
-                true => asker.receive(),
-                false => Err(io::ErrorKind::BrokenPipe.into()),
-            }
+            if turns.wait(mine)? { asker.receive() } else { Err(io::ErrorKind::BrokenPipe.into()) }
         });
         turns.over.store(true, Ordering::Release);
         trips

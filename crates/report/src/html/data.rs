@@ -184,9 +184,7 @@ fn per_mille(part: Ns, cpu: &CpuTime) -> u16 {
 fn thin(cdf: &[(Ns, f64)]) -> Vec<(Ns, u16)> {
     // ln(0) is no place on a logarithmic axis.
     let place = |ns: Ns| (ns.max(1) as f64).ln();
-    let (Some(first), Some(last)) = (cdf.first(), cdf.last()) else {
-        return Vec::new();
-    };
+    let (Some(first), Some(last)) = (cdf.first(), cdf.last()) else { return Vec::new() };
     let width = place(last.0) - place(first.0);
     let mut kept = vec![*first];
     for pair in cdf.windows(2) {
@@ -208,9 +206,7 @@ fn thin(cdf: &[(Ns, f64)]) -> Vec<(Ns, u16)> {
 }
 
 fn marks(cdf: &[(Ns, f64)]) -> Vec<(&'static str, Ns)> {
-    let Some(last) = cdf.last() else {
-        return Vec::new();
-    };
+    let Some(last) = cdf.last() else { return Vec::new() };
     let at = |q: f64| cdf.iter().find(|(_, share)| *share >= q).unwrap_or(last).0;
     MARKS.iter().map(|(name, q)| (*name, at(*q))).collect()
 }

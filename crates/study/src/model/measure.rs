@@ -125,9 +125,7 @@ impl Measure {
 
     /// How much one `unit` is in the measure's own.
     pub(crate) fn per_unit(&self, unit: Option<&str>) -> Result<f64, Mistake> {
-        let Some(unit) = unit.filter(|u| *u != self.metric.unit) else {
-            return Ok(1.0);
-        };
+        let Some(unit) = unit.filter(|u| *u != self.metric.unit) else { return Ok(1.0) };
         match (unit_ns(&self.metric.unit), unit_ns(unit)) {
             (Some(own), Some(given)) => Ok(given as f64 / own as f64),
             _ => {

@@ -239,9 +239,6 @@ impl Case {
 
     /// The baseline's name or the variant's edits.
     pub(crate) fn side_name(&self, side: usize) -> &str {
-        match side.checked_sub(1) {
-            None => &self.base.base,
-            Some(i) => &self.variants[i].name,
-        }
+        side.checked_sub(1).map_or(&self.base.base, |i| &self.variants[i].name)
     }
 }

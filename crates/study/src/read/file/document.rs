@@ -145,10 +145,7 @@ impl Document<'_> {
             }
             all.push(one);
         }
-        match all.is_empty() {
-            true => self.refuse(key, list, none[0], none[1]),
-            false => Ok(all),
-        }
+        if all.is_empty() { self.refuse(key, list, none[0], none[1]) } else { Ok(all) }
     }
 
     /// The source of a published figure: its own, or that of all figures of the case.

@@ -14,9 +14,7 @@ impl Document<'_> {
     pub(super) fn groups(&self, raw: &RawCase, program: &Program) -> Result<Groups, StudyError> {
         let mut groups = Groups::default();
         let several: &[Spanned<RawGroup>] = match (&raw.group, &raw.groups) {
-            (Some(_), Some(several)) => {
-                return self.beside("groups", several, "group");
-            }
+            (Some(_), Some(several)) => return self.beside("groups", several, "group"),
             (Some(one), None) => std::slice::from_ref(one),
             (None, Some(several)) => several.get_ref(),
             (None, None) => &[],
