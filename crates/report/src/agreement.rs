@@ -4,9 +4,8 @@
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread, Verdict};
 
 use crate::export::{key, number as cell, optional, shares, written};
-use crate::host::host_facts;
 use crate::number::{self, UNDEFINED, Unit};
-use crate::printed::{too_few, verdict_word};
+use crate::printed::{host_facts, too_few, verdict_word};
 use crate::table::{NARROWEST, Page, grid, printable, warnings};
 
 /// Renders `a` for a terminal of `width` columns (less than 60 is taken as 60). With
@@ -143,27 +142,11 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let worlds = ["predicted", "measured"];
     let spread = ["median", "q1", "q3", "min", "max", "samples", "modes", "above", "change_pct"];
-    let head = ["study", "machine", "base", "kernel", "partial", "case", "load", "variant"];
-    let mut columns: Vec<String> = head.iter().chain(&COLUMNS).map(|s| (*s).into()).collect();
+    let mut columns: Vec<String> = COLUMNS.iter().map(|(name, _)| (*name).into()).collect();
     columns.extend(worlds.iter().flat_map(|w| spread.iter().map(move |s| format!("{w}_{s}"))));
     writer.write_record(columns)?;
     for row in &a.rows {
-        let mut cells = vec![
-            a.study.clone(),
-            a.machine.clone(),
-            a.base.clone(),
-            a.host.kernel.clone(),
-            a.partial.to_string(),
-            row.case.clone(),
-            row.load.to_string(),
-            row.variant.clone().unwrap_or_default(),
-            row.metric.to_string(),
-            key(row.metric.direction),
-            key(row.kind),
-            optional(row.ratio),
-            key(row.verdict),
-            row.reason.clone(),
-        ];
+        let mut cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(a, row)).collect();
         let predicted = (&row.predicted, row.predicted_runs, row.predicted_change_pct);
         for (s, runs, change) in
             [predicted, (&row.measured, row.measured_runs, row.measured_change_pct)]
@@ -179,5 +162,23 @@ pub fn agreement_csv(a: &Agreement) -> csv::Result<String> {
     written(writer)
 }
 
-/// The columns between what names a row and its figures.
-const COLUMNS: [&str; 6] = ["metric", "direction", "kind", "ratio", "verdict", "reason"];
+/// A column: its name, and what it has for a row.
+type Column = (&'static str, fn(&Agreement, &AgreementRow) -> String);
+
+/// The columns before the figures of both worlds.
+const COLUMNS: [Column; 14] = [
+    ("study", |a, _| a.study.clone()),
+    ("machine", |a, _| a.machine.clone()),
+    ("base", |a, _| a.base.clone()),
+    ("kernel", |a, _| a.host.kernel.clone()),
+    ("partial", |a, _| a.partial.to_string()),
+    ("case", |_, row| row.case.clone()),
+    ("load", |_, row| row.load.to_string()),
+    ("variant", |_, row| row.variant.clone().unwrap_or_default()),
+    ("metric", |_, row| row.metric.to_string()),
+    ("direction", |_, row| key(row.metric.direction)),
+    ("kind", |_, row| key(row.kind)),
+    ("ratio", |_, row| optional(row.ratio)),
+    ("verdict", |_, row| key(row.verdict)),
+    ("reason", |_, row| row.reason.clone()),
+];

@@ -22,7 +22,6 @@ mod fit;
 mod fleet;
 mod fragile;
 mod group;
-mod host;
 mod html;
 mod made;
 mod number;

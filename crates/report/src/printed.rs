@@ -1,7 +1,7 @@
 //! Published figures as their source prints them, and the bounds of claims: text
 //! that table, page and the record of fidelity share.
 
-use reveille_measure::duration_text;
+use reveille_measure::{HostContext, LoadedScheduler, duration_text};
 use reveille_study::{
     Claim, Comparison, Figure, Mode, ModeChange, Ns, Row, RowKind, Score, Skill, Verdict,
 };
@@ -253,4 +253,19 @@ pub(crate) fn heading(c: &Comparison, row: &Row) -> String {
         "" => format!("{}{machine}", row.base),
         variant => format!("{variant} against {}{machine}", row.base),
     }
+}
+
+/// The host that a result was measured on, for the head of a report.
+pub(crate) fn host_facts(host: &HostContext) -> Vec<(&'static str, String)> {
+    let cpus = if host.cpus == 1 { "CPU" } else { "CPUs" };
+    let mut facts = vec![
+        ("Measured", format!("on Linux {}, {} {cpus}", host.kernel, host.cpus)),
+        ("Processor", host.cpu.clone()),
+    ];
+    facts.extend(host.governor.iter().map(|g| ("Governor", g.clone())));
+    facts.extend(host.virtualisation.iter().map(|v| ("Guest of", v.clone())));
+    facts.extend(host.sched_ext.iter().map(|s| ("sched_ext", s.clone())));
+    let loaded = |l: &LoadedScheduler| ("Loaded", format!("{} by {}", l.name, l.command));
+    facts.extend(host.loaded.iter().map(loaded));
+    facts
 }

@@ -7,9 +7,8 @@ use reveille_study::{Claim, Comparison, Row, RowKind, Unpredicted, Verdict};
 
 use crate::explain;
 use crate::group::{Group, groups};
-use crate::host::host_facts;
 use crate::number;
-use crate::printed::{self, claim_predicted, claimed, score, verdict_word};
+use crate::printed::{self, claim_predicted, claimed, host_facts, score, verdict_word};
 
 /// Below this width the table of rows itself would have to break its cells.
 pub(crate) const NARROWEST: usize = 60;

@@ -1,11 +1,34 @@
-//! What is known of one cell, what a guardrail found, and how a scoring ended.
+//! What is scored, what is known of one cell and of a guardrail, and how a scoring ended.
 
 use reveille_measure::{Explain, Metric, enough_for};
+use reveille_policy::PolicyFile;
 use reveille_study::Row;
 use serde::Serialize;
 
 use crate::gain::Gain;
 use crate::suite::SuiteCase;
+
+#[derive(Clone, Debug)]
+pub enum Candidate {
+    /// The baseline itself, which scores 1.
+    Base,
+    /// Edits of the baseline: `+SIS_SHORT`; or another kernel: `v7.2`.
+    Edits(String),
+    /// A policy file, and edits besides.
+    File(PolicyFile, String),
+}
+
+impl Candidate {
+    /// The file or the edits; empty for the baseline.
+    pub fn name(&self) -> String {
+        match self {
+            Candidate::Base => String::new(),
+            Candidate::Edits(edits) => edits.clone(),
+            Candidate::File(file, edits) if edits.is_empty() => file.name().to_owned(),
+            Candidate::File(file, edits) => format!("{},{edits}", file.name()),
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

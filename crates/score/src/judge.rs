@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use reveille_measure::three_digits;
 use serde::Serialize;
 
-use crate::candidate::Candidate;
-use crate::cell::{Cell, Guarded, Status, percent};
+use crate::cell::{Candidate, Cell, Guarded, Status, percent};
 use crate::gain::Gain;
 use crate::suite::{Guardrail, Limit, Suite};
 use crate::why;

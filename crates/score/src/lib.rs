@@ -3,7 +3,6 @@
 //!
 //! A [`Suite`] comes from a file; [`score`] runs a [`Candidate`] over it, cheap cells first.
 
-mod candidate;
 mod cell;
 mod gain;
 mod judge;
@@ -11,8 +10,7 @@ mod run;
 mod suite;
 mod why;
 
-pub use candidate::Candidate;
-pub use cell::{Cell, Guarded, Status};
+pub use cell::{Candidate, Cell, Guarded, Status};
 pub use judge::Score;
 pub use run::{Options, Stages, score};
 pub use suite::{Guardrail, Limit, Suite, SuiteCase, names};

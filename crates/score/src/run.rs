@@ -9,8 +9,7 @@ use reveille_place::{InputError, Mistake};
 use reveille_sim::SimError;
 use reveille_study::{Comparison, Parts, Study, StudyError};
 
-use crate::candidate::Candidate;
-use crate::cell::{Cell, Status};
+use crate::cell::{Candidate, Cell, Status};
 use crate::judge::{Score, judge};
 use crate::suite::{Suite, SuiteCase};
 

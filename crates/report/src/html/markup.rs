@@ -6,10 +6,9 @@ use reveille_study::{Claim, Comparison, Row, Unpredicted, Verdict};
 
 use crate::explain;
 use crate::group::{Group, groups, unique};
-use crate::host::host_facts;
 use crate::made::push;
 use crate::number;
-use crate::printed::{self, capitalised, claim_predicted, claimed, score};
+use crate::printed::{self, capitalised, claim_predicted, claimed, host_facts, score};
 
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
