@@ -289,7 +289,9 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         return Ok(container);
     }
     match container.needed_cpus {
-        None => container.note = Some("no quota meets the goals with this head-room".into()),
+        None => {
+            container.note = Some("no quota up to all CPUs meets the goals with head-room".into())
+        }
         Some(needed) => container.spare_cpus = quota.map(|cpus| (cpus - needed).max(0.0)),
     }
     Ok(container)
@@ -330,7 +332,7 @@ impl Estimate<'_> {
         Ok(all.iter().filter(|strain| **strain <= 1.0).count() as f64 / all.len() as f64)
     }
 
-    /// The smallest quota, in CPUs, that holds with the request's confidence.
+    /// The smallest quota of up to all CPUs that holds with the request's confidence.
     fn needed(
         &self,
         usages: &[&Usage],
@@ -361,7 +363,9 @@ impl Estimate<'_> {
             }
         }
         let millicpus = request.allowed.rounded_up((1000.0 * high).ceil() as u64);
-        Ok(Some(millicpus as f64 / 1000.0))
+        // A quota above all CPUs limits nothing.
+        let fits = millicpus <= 1000 * u64::from(request.cpus);
+        Ok(fits.then_some(millicpus as f64 / 1000.0))
     }
 }
 

@@ -189,6 +189,11 @@ fn a_quota_above_all_cpus_is_nothing_to_apply() {
     let limited = [&goal[..], &["--today", "quota=150ms", "--emit", "k8s"]].concat();
     let emitted = output(&plan(file, &limited)).stdout;
     assert!(String::from_utf8(emitted).unwrap().contains("no limits.cpu"));
+    stdout(&["import", file, "-o", &path(dir.path(), "pair.parquet")]);
+    let fleet = ["fleet", dir.path().to_str().unwrap(), "--cpus", "2", "--json"];
+    let pair = &json(&[&fleet[..], &goal].concat())["containers"][0];
+    assert!(pair["needed_cpus"].is_null(), "{pair}");
+    assert!(pair["note"].as_str().unwrap().starts_with("no quota up to all CPUs"), "{pair}");
 }
 
 #[test]
