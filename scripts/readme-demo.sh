@@ -15,7 +15,7 @@ trap 'rm -rf "$dir"' EXIT
     --machine quad-1s4c --base v6.12 >"$dir/plan.txt"
 "$reveille" study sis-short --no-explain >"$dir/study.txt"
 "$reveille" compare --machine spr-2s56c --workload context_switch1 --load 112,224 \
-    --base v6.2 --with +SIS_SHORT --warmup 100ms >"$dir/compare.txt"
+    --base v6.2 --with +SIS_SHORT --warmup 400ms >"$dir/compare.txt"
 "$reveille" study --all --json >"$dir/all.json"
 
 python3 - "$dir" "$bench" <<'WRITE'
@@ -32,7 +32,7 @@ def paragraphs(name):
 
 study, compared = paragraphs("study.txt"), paragraphs("compare.txt")
 COMPARE = ["$ reveille compare --machine spr-2s56c --workload context_switch1 --load 112,224 \\",
-           "      --base v6.2 --with +SIS_SHORT --warmup 100ms"]
+           "      --base v6.2 --with +SIS_SHORT --warmup 400ms"]
 header, footer = study[0], study[-1]
 cases = [p for p in study if " against " in p[0]]
 
