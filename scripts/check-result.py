@@ -93,6 +93,9 @@ def check_row(row, where):
     # Present only where it is true.
     too_few = row.pop("too_few", None)
     check(too_few in (None, True), where, f"too_few {too_few}")
+    enough_ns = row.pop("enough_ns", None)
+    counts = too_few and isinstance(enough_ns, int) and enough_ns > 0
+    check(enough_ns is None or counts, where, f"enough_ns {enough_ns}")
     if not keys(row, ROW, where):
         return
     check(isinstance(row["load"], int) and row["load"] >= 1, where, f"load {row['load']}")
