@@ -262,7 +262,7 @@ fn main() {
         let machine = Machine { topology, ..spr.clone() };
         // About the same number of activations at every size.
         let virtual_ms = (16_384 / cpus as u64).clamp(2, 400);
-        // Of larger machines the pairs have settled sooner.
+        // Only where that is quick.
         let warmup_ns = if cpus <= 256 { SETTLED_NS } else { WARMUP_NS };
         let runs: Vec<Timed> = (0..3)
             .map(|seed| {

@@ -262,16 +262,6 @@ fn lazy_preemption_waits_for_the_next_tick() {
     let of = |edits: &str| {
         let edits = format!("-RUN_TO_PARITY,-SLICE_PROTECT{edits}");
         let result = under(&machine, &work, "v7.2", &edits);
-        eprintln!(
-            "DBG {edits} n {} ipis {} p50 {} p90 {} p95 {} p98 {} p99 {}",
-            result.counters.activations,
-            result.counters.ipis,
-            result.wakeup_latency.quantile(0.5),
-            result.wakeup_latency.quantile(0.9),
-            result.wakeup_latency.quantile(0.95),
-            result.wakeup_latency.quantile(0.98),
-            result.wakeup_latency.quantile(0.99)
-        );
         (result.counters.ipis, result.wakeup_latency.quantile(0.95))
     };
     let (told, soon) = of(",-HRTICK,-PREEMPT_LAZY");
