@@ -109,27 +109,23 @@ impl CliError {
             return CliError::CommandLine(error);
         };
         let range = why.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
-        let (problem, help): (String, String) = match range {
+        let number = error.source().and_then(|why| why.downcast_ref()).map(ParseIntError::kind);
+        let (problem, help) = match (range, number) {
             // No upper bound that anyone would meet.
-            Some((least, most)) if most.len() >= 10 => {
+            (Some((least, most)), _) if most.len() >= 10 => {
                 ("is out of range".into(), format!("give a whole number, {least} or more"))
             }
-            Some((least, most)) => {
+            (Some((least, most)), _) => {
                 ("is out of range".into(), format!("give a whole number from {least} to {most}"))
             }
-            None => {
-                match error.source().and_then(|why| why.downcast_ref()).map(ParseIntError::kind) {
-                    Some(IntErrorKind::PosOverflow) => {
-                        ("is too large".into(), "give a smaller number".into())
-                    }
-                    Some(_) => (
-                        "is not a valid whole number".into(),
-                        "write digits alone, such as 10".into(),
-                    ),
-                    None => {
-                        (format!("cannot be used: {why}"), "see `reveille COMMAND --help`".into())
-                    }
-                }
+            (None, Some(IntErrorKind::PosOverflow)) => {
+                ("is too large".into(), "give a smaller number".into())
+            }
+            (None, Some(_)) => {
+                ("is not a valid whole number".into(), "write digits alone, such as 10".into())
+            }
+            (None, None) => {
+                (format!("cannot be used: {why}"), "see `reveille COMMAND --help`".into())
             }
         };
         let mistake = Mistake::new(format!("`{value}` {problem}"), help);

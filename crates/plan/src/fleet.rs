@@ -363,9 +363,7 @@ impl Estimate<'_> {
             }
         }
         let millicpus = request.allowed.rounded_up((1000.0 * high).ceil() as u64);
-        // A quota above all CPUs limits nothing.
-        let fits = millicpus <= 1000 * u64::from(request.cpus);
-        Ok(fits.then_some(millicpus as f64 / 1000.0))
+        Ok(request.fits(millicpus).then_some(millicpus as f64 / 1000.0))
     }
 }
 

@@ -91,8 +91,8 @@ fn planned(
         (found, counts) = search.search()?;
     }
     let exhibit = Exhibit::new(&as_recorded, request)?;
-    // A quota above all CPUs limits nothing: what it advises is none.
-    let fits = |found: &Found| found.millicpus <= 1000 * u64::from(request.cpus);
+    // Where it would limit nothing, what is advised is no quota.
+    let fits = |found: &Found| request.fits(found.millicpus);
     let advised = |found: Found| {
         let limits = match fits(&found) {
             true => found.rounded(&request.allowed).limits,

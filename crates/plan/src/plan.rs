@@ -299,6 +299,12 @@ impl Plan {
             && !self.today.as_ref().is_some_and(limited)
     }
 
+    /// The setting to apply, if there is one.
+    pub fn to_apply(&self) -> Option<&Shown> {
+        let applies = !self.spreads_averages() && !self.stays_unlimited();
+        self.recommended.as_ref().filter(|_| applies)
+    }
+
     /// A quantile that a goal limits and the recording has too few requests for.
     pub fn untold(&self) -> Option<&str> {
         let limited = |name: &&String| {

@@ -95,6 +95,11 @@ impl Request<'_> {
         self.goals.iter().any(|goal| self.is_estimated(goal))
     }
 
+    /// Is this quota at most all CPUs? A larger one limits nothing.
+    pub(crate) fn fits(&self, millicpus: u64) -> bool {
+        millicpus <= 1000 * u64::from(self.cpus)
+    }
+
     /// Is this a latency goal, answered from counters?
     pub(crate) fn is_estimated(&self, goal: &Goal) -> bool {
         self.inferred.is_some_and(|inferred| inferred.estimates(goal))

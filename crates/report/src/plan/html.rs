@@ -302,9 +302,7 @@ fn pairs(out: &mut String, plan: &Plan) {
 }
 
 fn apply(out: &mut String, plan: &Plan) {
-    let shown =
-        plan.recommended.as_ref().filter(|_| !plan.spreads_averages() && !plan.stays_unlimited());
-    let Some(shown) = shown else { return };
+    let Some(shown) = plan.to_apply() else { return };
     section(out, "apply", "To apply it");
     push(
         out,

@@ -64,9 +64,7 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
         let painted = ink.paint("33", "warning");
         page.text.replace_range(from..from + "warning".len(), &painted);
     }
-    if let Some(shown) =
-        plan.recommended.as_ref().filter(|_| !plan.spreads_averages() && !plan.stays_unlimited())
-    {
+    if let Some(shown) = plan.to_apply() {
         page.line("");
         page.wrapped("cgroup v2  ", &by_hand(&shown.limits));
         page.wrapped(
