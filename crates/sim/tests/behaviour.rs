@@ -222,6 +222,23 @@ fn latency_in_a_batch_grows_with_the_position() {
     }
 }
 
+/// The batch begins when the message thread runs again after its own wait: what the end of that wait costs is no
+/// part of a latency, the worker's is.
+#[test]
+fn a_latency_begins_when_its_waker_runs() {
+    let base = exact(machine("spr-2s56c", 1, 1, 4, 1));
+    let dearer = with_costs(base.clone(), |cost| cost.futex_wait_ns += 2_000);
+    let params = [("workers", "1"), ("cputime", "500us"), ("sleeptime", "1ms")];
+    let latency = |machine| {
+        let program = catalogue("schbench", 1, &params);
+        let mut result = run(machine, &program, &policy(""), 50 * MS, 200 * MS);
+        result.recorded_latency.remove(0).quantile(0.5) as f64
+    };
+    // Half of a wait's cost comes after the wakeup, and latencies are counted in steps of up to 1%.
+    let more = latency(&dearer) - latency(&base);
+    assert_near("the worker's own", more, 1_000.0, 0.1);
+}
+
 /// Half of the runners are forked onto CPUs that are taken: between them stand tasks
 /// that sleep for an hour. Within a second balancing gives each runner its own CPU.
 #[test]

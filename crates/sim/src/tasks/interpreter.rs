@@ -144,7 +144,7 @@ impl<'a> Sim<'a> {
                     self.next_op(task);
                 }
                 Op::WakeList { list } => {
-                    if self.more_to_wake(task, list) {
+                    if self.more_to_wake(task, list, self.running_at(cpu, toll, busy)) {
                         busy += self.work.messages.futex.send;
                         break;
                     }
@@ -277,13 +277,13 @@ impl<'a> Sim<'a> {
         c.plan_end();
     }
 
-    /// Is there a task left that the batch wake-up in progress, or a new one, wakes?
-    fn more_to_wake(&mut self, task: TaskId, list: u16) -> bool {
+    /// Is there a task left that the batch wake-up in progress, or a new one that begins at `at`, wakes?
+    fn more_to_wake(&mut self, task: TaskId, list: u16, at: Ns) -> bool {
         if self.tasks[task].batch_at.is_none() {
             let list = self.list_of(task, list);
             let head = std::mem::replace(&mut self.work.lists[list], TaskId::NONE);
             let t = &mut self.tasks[task];
-            t.batch_at = Some(self.now);
+            t.batch_at = Some(at);
             t.posted = false;
             t.batch = head;
         }
