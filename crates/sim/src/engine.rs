@@ -158,7 +158,8 @@ impl<'a> Sim<'a> {
                 Step::IdleExit => self.idle_exit(cpu),
                 Step::Drain => self.drain_ends(cpu),
                 Step::Select { wakee, flags } => self.select(cpu, wakee, flags),
-                Step::NewIdle => self.run_next(cpu, None, Toll::default()),
+                Step::NewIdle | Step::Pick => self.run_next(cpu, None, Toll::default()),
+                Step::Pull { prev } => self.run_next(cpu, Some(prev), Toll::default()),
                 Step::Idle => unreachable!("idle does not end by itself"),
             }
         }

@@ -20,6 +20,11 @@ pub(crate) enum Step {
     /// Taking its runqueue lock for the wake list, after idle and with the pending bit cleared:
     /// looks idle to other CPUs (before v6.2). Then the list is enqueued.
     Drain,
+    /// Has enqueued a wakee after idle, and is on the way to the pick; with a shared wake queue another CPU
+    /// may take it until then.
+    Pick,
+    /// Nothing is left on its runqueue, and `prev` is off it; then the shared wake queues are looked at.
+    Pull { prev: TaskId },
     /// New-idle balancing; then the runqueue is checked again.
     NewIdle,
     /// The current task's operation; then its effect.

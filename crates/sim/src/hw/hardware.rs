@@ -58,6 +58,11 @@ impl<'a> Hardware<'a> {
     pub(crate) fn enqueue_work(&self) -> Ns {
         Ns::from(self.cost.enqueue_ns) + self.group_level_ns()
     }
+
+    /// The switch from the idle task up to the pick.
+    pub(crate) fn half_switch_idle_ns(&self) -> Ns {
+        Ns::from(self.cost.switch_idle_ns) / 2
+    }
 }
 
 /// A memory node of several caches is home to lines outside of them all.

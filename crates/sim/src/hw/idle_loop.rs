@@ -117,7 +117,16 @@ impl Sim<'_> {
             self.begin(cpu, Step::IdleExit, toll, 0, None);
             return;
         }
+        self.schedule_idle(cpu, toll);
+    }
+
+    /// The idle loop gives way to the runqueue, which has been filled after `toll`.
+    pub(crate) fn schedule_idle(&mut self, cpu: CpuId, mut toll: Toll) {
         self.cpus[cpu].need_resched = false;
-        self.run_next(cpu, None, toll);
+        if self.shared_queues.is_none() || self.world.nr_running(cpu) == 0 {
+            return self.run_next(cpu, None, toll);
+        }
+        toll.cost += self.hw.half_switch_idle_ns();
+        self.begin(cpu, Step::Pick, toll, 0, None);
     }
 }

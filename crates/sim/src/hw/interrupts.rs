@@ -113,8 +113,7 @@ impl Sim<'_> {
         list.clear();
         self.cpus[cpu].wake_list = list;
         toll += self.serve_interrupts(cpu);
-        self.cpus[cpu].need_resched = false;
-        self.run_next(cpu, None, toll);
+        self.schedule_idle(cpu, toll);
     }
 
     /// An IPI from another CPU: processes the wake list and a requested preemption.

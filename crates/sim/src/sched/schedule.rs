@@ -107,7 +107,9 @@ impl Sim<'_> {
         let c = &self.cpus[cpu];
         self.tasks[task].on_cpu_until = match c.step {
             Step::Idle | Step::IdleExit => c.idle_from,
-            Step::NewIdle => c.busy_from() + c.stretch(self.hw.cost.switch_idle_ns.into()),
+            Step::NewIdle | Step::Pull { .. } => {
+                c.busy_from() + c.stretch(self.hw.cost.switch_idle_ns.into())
+            }
             _ => c.switched_at,
         };
     }
@@ -186,6 +188,7 @@ impl Sim<'_> {
         self.measured.counters.idle_task_ns += from.saturating_sub(idle_from);
         toll += relisted;
         toll.cost += match prev {
+            None if c.step == Step::Pick => self.hw.half_switch_idle_ns(),
             None => Ns::from(self.hw.cost.switch_idle_ns),
             Some(prev) if prev == task => 0,
             Some(prev) => {
@@ -227,10 +230,14 @@ impl Sim<'_> {
     /// The timeline is empty. Out of line, as run_next() is quicker without all of this.
     #[inline(never)]
     fn run_none(&mut self, cpu: CpuId, prev: Option<TaskId>, mut toll: Toll) {
-        let pull = match prev {
-            Some(_) => self.pull_shared(cpu, &mut toll),
-            None => Pull::Nothing,
-        };
+        let mut pull = Pull::Nothing;
+        if self.shared_queues.is_some() {
+            match (self.cpus[cpu].step, prev) {
+                (Step::Pick | Step::Pull { .. }, _) => pull = self.pull_shared(cpu, &mut toll),
+                (_, Some(prev)) => return self.begin(cpu, Step::Pull { prev }, toll, 0, None),
+                (_, None) => {}
+            }
+        }
         if pull == Pull::Taken {
             return self.run_next(cpu, prev, toll);
         }

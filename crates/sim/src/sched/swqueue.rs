@@ -138,9 +138,6 @@ impl Sim<'_> {
     /// Before `cpu` goes idle: moves the oldest wakee of its cache that may run here to this
     /// runqueue. Adds the duration to `toll`.
     pub(crate) fn pull_shared(&mut self, cpu: CpuId, toll: &mut Toll) -> Pull {
-        if self.shared_queues.is_none() {
-            return Pull::Nothing;
-        }
         let in_newidle = self.rules.has(bits::SWQUEUE_NEWIDLE);
         if in_newidle && !self.cpus[cpu].wake_list.is_empty() {
             return Pull::Nothing; // a wake-up is pending: new-idle balancing returns at once
@@ -207,9 +204,13 @@ impl Sim<'_> {
             let half = self.cpus[cpu].stretch(Ns::from(self.hw.cost.migrate_ns) / 2);
             self.cpus[src].lock.hold(self.now, half);
             toll.cost += Ns::from(self.hw.cost.migrate_ns);
+            let left = self.group_load_moved(cpu, src, self.after(cpu, *toll));
+            self.cpus[src].lock.hold(self.now, left);
+            toll.stall += left;
+            let joined = self.group_load_moved(cpu, cpu, self.after(cpu, *toll));
             let listed = self.take_shared_costs();
-            toll.stall += listed;
-            self.cpus[cpu].lock.hold(self.now, half + listed);
+            toll.stall += joined + listed;
+            self.cpus[cpu].lock.hold(self.now, half + joined + listed);
         }
         takes
     }
@@ -252,5 +253,83 @@ impl Sim<'_> {
     fn queue(&mut self, q: usize) -> &mut Queue {
         let shared = self.shared_queues.as_mut().expect("asked for with SWQUEUE only");
         &mut shared.queues[q]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use reveille_policy::Policy;
+
+    use super::*;
+    use crate::hw::cpu::Step;
+    use crate::start::with_pairs_under;
+    use crate::together::Together;
+
+    /// Runs pairs until a CPU has left idle for a wakee and is on its way to the pick: the simulator, that CPU and
+    /// the wakee.
+    fn on_the_way<R>(edits: &str, act: impl FnOnce(&mut Sim, CpuId, TaskId) -> R) -> R {
+        let policy = Policy::baseline("v6.4").unwrap().with(edits).unwrap();
+        with_pairs_under(&policy, 8, |sim| {
+            let (stop, mut together) = (AtomicBool::new(false), Together::default());
+            loop {
+                sim.advance_to(sim.now + 20, &stop, &mut together).unwrap();
+                let waits = |task: &TaskId| match sim.tasks[*task].place {
+                    Place::Queued(cpu) => {
+                        sim.tasks[*task].shared_queue.is_some() && sim.cpus[cpu].step == Step::Pick
+                    }
+                    _ => false,
+                };
+                if let Some(wakee) = sim.tasks.ids().find(waits) {
+                    let cpu = sim.world.task(wakee).prev_cpu;
+                    return act(sim, cpu, wakee);
+                }
+            }
+        })
+    }
+
+    const V3: &str = "+SWQUEUE,+SWQUEUE_NEWIDLE,+SWQUEUE_SHARD,+SWQUEUE_ENQUEUE";
+
+    /// Between its enqueue and its pick an idle CPU's wakee is anybody's in the cache. Then the CPU looks for
+    /// another, or takes it back. Both queues report their loads.
+    #[test]
+    fn a_wakee_is_taken_before_it_is_picked() {
+        for edits in ["+SWQUEUE", "+SWQUEUE,+SWQUEUE_NEWIDLE", V3] {
+            on_the_way(edits, |sim, cpu, wakee| {
+                let thief = CpuId(if cpu == CpuId(0) { 1 } else { 0 });
+                let writes = (sim.cpus[cpu].group_contrib, sim.cpus[thief].group_contrib);
+                let mut toll = Toll::default();
+                sim.now = sim.cpus[cpu].end;
+                assert_eq!(sim.pull_shared(thief, &mut toll), Pull::Taken, "{edits}");
+                assert_eq!(sim.tasks[wakee].place, Place::Queued(thief));
+                assert_ne!(sim.cpus[cpu].group_contrib, writes.0, "{edits}");
+                assert_ne!(sim.cpus[thief].group_contrib, writes.1, "{edits}");
+                sim.now += 1_000; // the lists look empty by then
+                sim.run_next(cpu, None, Toll::default());
+                // Where every enqueue lists a task, the pull has listed it again.
+                let back = edits == V3;
+                assert_eq!(sim.tasks[wakee].place == Place::Running(cpu), back, "{edits}");
+                assert_eq!(sim.cpus[cpu].is_idle(), !back, "{edits}");
+            });
+        }
+    }
+
+    /// __enqueue_entity() lists a wakee in the middle of its enqueue, a wakeup's own list at the end.
+    #[test]
+    fn an_enqueue_lists_early_where_every_enqueue_does() {
+        let listed_before_the_pick = |edits| {
+            on_the_way(edits, |sim, cpu, wakee| {
+                let q = sim.tasks[wakee].shared_queue.unwrap();
+                let seen_from = sim.queue(q).list.back().unwrap().seen_from;
+                sim.cpus[cpu].end - seen_from
+            })
+        };
+        let late = listed_before_the_pick("+SWQUEUE,+SWQUEUE_NEWIDLE,+SWQUEUE_SHARD");
+        let early = listed_before_the_pick(V3);
+        let rest = on_the_way(V3, |sim, _, _| {
+            Ns::from(sim.hw.cost.enqueue_ns) / 2 + sim.hw.group_level_ns()
+        });
+        assert!(early >= late + rest, "{early} ns before, {late} otherwise, {rest}");
     }
 }

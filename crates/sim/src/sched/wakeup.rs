@@ -341,8 +341,15 @@ impl Sim<'_> {
         let new = self.world.task(wakee).sum_exec_ns == 0;
         let shared = self.goes_to_shared_queue(wakee, dst);
         self.enqueue(wakee, dst, if new { Arrival::New } else { Arrival::Woken });
-        let mut toll = Toll { stall: self.group_load_moved(cpu, dst, when), cost: told };
-        if shared {
+        let mut toll = Toll::cost(told);
+        let joins_early = shared && self.rules.has(bits::SWQUEUE_ENQUEUE);
+        if joins_early {
+            // __enqueue_entity(), before the group's own entity reads the line.
+            let work = self.cpus[cpu].stretch(Ns::from(self.hw.cost.enqueue_ns) / 2 + toll.cost);
+            toll += self.append_shared(cpu, wakee, dst, when + work);
+        }
+        toll.stall += self.group_load_moved(cpu, dst, when + toll.stall);
+        if shared && !joins_early {
             let work = self.cpus[cpu].stretch(self.hw.enqueue_work() + toll.cost);
             toll += self.append_shared(cpu, wakee, dst, when + toll.stall + work);
         }
