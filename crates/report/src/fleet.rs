@@ -3,9 +3,9 @@
 use reveille_plan::{Container, Fleet, Likely};
 
 use crate::export::written;
-use crate::html::markup::{CLOSE_TABLE, escape, open_table, push};
+use crate::html::markup::{CLOSE_TABLE, escape, open_table};
 use crate::html::page;
-use crate::made::Made;
+use crate::made::{Made, push};
 use crate::number;
 use crate::table::{NARROWEST, Page, printable, wrap};
 
@@ -146,19 +146,19 @@ pub fn fleet_table(fleet: &Fleet, width: usize) -> String {
 pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
     let title = "CPU limits of containers";
     let mut body = format!("<article>\n<h1>{title}</h1>\n");
-    push(&mut body, format_args!("<p class=\"score\">{}.</p>\n", escape(&summary(fleet))));
+    push!(body, "<p class=\"score\">{}.</p>\n", escape(&summary(fleet)));
     let mut heads = vec!["container"];
     heads.extend(HEADS);
     heads.push("remarks");
     open_table(&mut body, "Those at risk first", &heads);
     for container in &fleet.containers {
         body += "<tr>";
-        push(&mut body, format_args!("<th scope=\"row\">{}</th>", escape(&container.name)));
+        push!(body, "<th scope=\"row\">{}</th>", escape(&container.name));
         for cell in cells(container) {
-            push(&mut body, format_args!("<td>{}</td>", escape(&cell)));
+            push!(body, "<td>{}</td>", escape(&cell));
         }
         let remarks = escape(&remarks(container).join("; "));
-        push(&mut body, format_args!("<td class=\"words\">{remarks}</td>"));
+        push!(body, "<td class=\"words\">{remarks}</td>");
         body += "</tr>\n";
     }
     body += CLOSE_TABLE;
@@ -166,11 +166,11 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
         body += "<h2>Failed</h2>\n<ul>\n";
         for failed in &fleet.failed {
             let text = format!("{}: {}", failed.name, failed.mistake.problem);
-            push(&mut body, format_args!("<li>{}</li>\n", escape(&text)));
+            push!(body, "<li>{}</li>\n", escape(&text));
         }
         body += "</ul>\n";
     }
-    push(&mut body, format_args!("<p class=\"quiet\">{}</p>\n</article>\n", escape(LEGEND)));
+    push!(body, "<p class=\"quiet\">{}</p>\n</article>\n", escape(LEGEND));
     page(title, &body, None, made)
 }
 

@@ -1,7 +1,5 @@
 //! The parts of the page that need no script: facts, score, claims and tables.
 
-use std::fmt::Write;
-
 use reveille_study::{Claim, Comparison, Row, Unpredicted, Verdict};
 
 use crate::explain;
@@ -328,7 +326,3 @@ pub(crate) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
 const WORDS: [&str; 6] = ["claim", "source", "what", "figures", "why not", "remarks"];
 
 pub(crate) const CLOSE_TABLE: &str = "</tbody>\n</table>\n</div>\n";
-
-pub(crate) fn push(out: &mut String, part: std::fmt::Arguments<'_>) {
-    out.write_fmt(part).expect("writing to a String cannot fail");
-}

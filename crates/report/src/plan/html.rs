@@ -9,9 +9,9 @@ use super::words::{
     ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, observed, of_draws,
     recorded, recording, setting, thousands, today,
 };
-use crate::html::markup::{CLOSE_TABLE, escape, open_table, push};
+use crate::html::markup::{CLOSE_TABLE, escape, open_table};
 use crate::html::{Plots, page};
-use crate::made::Made;
+use crate::made::{Made, push};
 
 const PLAN: &str = include_str!("../../assets/plan.js");
 
@@ -21,14 +21,14 @@ pub fn plan_html(plan: &Plan, pictures: &[Picture], made: &Made) -> String {
     let title = answer(plan);
     let mut body = format!("<article>\n<h1>{}</h1>\n", escape(&title));
     if let Some(cost) = cost(plan) {
-        push(&mut body, format_args!("<p class=\"score\">{}</p>\n", escape(&cost)));
+        push!(body, "<p class=\"score\">{}</p>\n", escape(&cost));
     }
-    push(&mut body, format_args!("<p>Today: {}.</p>\n", escape(&today(plan))));
+    push!(body, "<p>Today: {}.</p>\n", escape(&today(plan)));
     if let Some(text) = observed(plan) {
-        push(&mut body, format_args!("<p>Recorded latency: {}</p>\n", escape(&text)));
+        push!(body, "<p>Recorded latency: {}</p>\n", escape(&text));
     }
     for warning in &plan.warnings {
-        push(&mut body, format_args!("<p class=\"partial\">{}</p>\n", escape(warning)));
+        push!(body, "<p class=\"partial\">{}</p>\n", escape(warning));
     }
     table(&mut body, plan);
     by_threads(&mut body, plan);
@@ -70,23 +70,21 @@ fn by_threads(out: &mut String, plan: &Plan) {
         let cells =
             || by_thread(of).iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
         let row: String = of.problem.as_ref().map_or_else(cells, problem);
-        push(out, format_args!("<tr>{row}</tr>\n"));
+        push!(out, "<tr>{row}</tr>\n");
     }
     *out += CLOSE_TABLE;
 }
 
 fn section(out: &mut String, id: &str, name: &str) {
-    push(out, format_args!("<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n"));
+    push!(out, "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n");
 }
 
 /// Opens a table of this class in its own scrolling box.
 fn scroll(out: &mut String, class: &str, label: &str) {
-    push(
+    push!(
         out,
-        format_args!(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n\
              <table class=\"{class}\">\n"
-        ),
     );
 }
 
@@ -102,36 +100,34 @@ fn table(out: &mut String, plan: &Plan) {
     let chosen = |name: &str| if name == "recommended" { " class=\"chosen\"" } else { "" };
     for column in &columns {
         let name = column.name;
-        push(out, format_args!("<th scope=\"col\"{}>{name}</th>", chosen(name)));
+        push!(out, "<th scope=\"col\"{}>{name}</th>", chosen(name));
     }
     *out += "</tr></thead>\n";
     for block in blocks(plan) {
         *out += "<tbody>\n";
         if let Some(title) = &block.title {
-            push(
+            push!(
                 out,
-                format_args!(
-                    "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\"><span>{}</span></th></tr>\n",
-                    columns.len() + 1,
-                    escape(title)
-                ),
+                "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\"><span>{}</span></th></tr>\n",
+                columns.len() + 1,
+                escape(title)
             );
         }
         for row in &block.rows {
             let class = if row.part { " class=\"part\"" } else { "" };
             let label = escape(&row.label);
-            push(out, format_args!("<tr><th scope=\"row\"{class}>{label}</th>"));
+            push!(out, "<tr><th scope=\"row\"{class}>{label}</th>");
             for (column, cell) in columns.iter().zip(&row.cells) {
-                push(out, format_args!("<td{}>{}</td>", chosen(column.name), value(cell)));
+                push!(out, "<td{}>{}</td>", chosen(column.name), value(cell));
             }
             *out += "</tr>\n";
         }
         *out += "</tbody>\n";
     }
     *out += "</table>\n</div>\n";
-    push(out, format_args!("<p class=\"quiet\">{}</p>\n", escape(&footnote(plan))));
+    push!(out, "<p class=\"quiet\">{}</p>\n", escape(&footnote(plan)));
     if !plan.neighbours.is_empty() {
-        push(out, format_args!("<p class=\"quiet\">{}</p>\n", escape(ABOUT_NEIGHBOURS)));
+        push!(out, "<p class=\"quiet\">{}</p>\n", escape(ABOUT_NEIGHBOURS));
     }
     *out += "</section>\n";
 }
@@ -144,10 +140,10 @@ fn value(cell: &Cell) -> String {
         Tone::Bad => format!("<span class=\"worse\">{text}</span>"),
     };
     if let Some(range) = &cell.range {
-        push(&mut out, format_args!(" <span class=\"quiet\">{}</span>", escape(range)));
+        push!(out, " <span class=\"quiet\">{}</span>", escape(range));
     }
     if let Some(interval) = &cell.interval {
-        push(&mut out, format_args!("<br><span class=\"quiet\">{}</span>", escape(interval)));
+        push!(out, "<br><span class=\"quiet\">{}</span>", escape(interval));
     }
     out
 }
@@ -194,22 +190,20 @@ fn heat_map(out: &mut String, plan: &Plan, map: &Map) {
     let here = plan.recommended.as_ref().and_then(|shown| place(map, shown));
     let was = plan.today.as_ref().and_then(|shown| place(map, shown));
     section(out, "map", "p99 over period and burst");
-    push(
+    push!(
         out,
-        format_args!(
-            "<p class=\"quiet\">p99 in ms of settings that reserve {} CPUs, the median of three \
+        "<p class=\"quiet\">p99 in ms of settings that reserve {} CPUs, the median of three \
              phases; darker is longer.</p>\n",
-            cpus(map.cpus)
-        ),
+        cpus(map.cpus)
     );
     scroll(out, "heat", "p99 in ms over period and burst");
     *out += "<thead><tr><th scope=\"col\">period \\ burst</th>";
     for share in &map.burst_shares {
-        push(out, format_args!("<th scope=\"col\">{:.0}%</th>", 100.0 * share));
+        push!(out, "<th scope=\"col\">{:.0}%</th>", 100.0 * share);
     }
     *out += "</tr></thead>\n<tbody>\n";
     for (number, (period, row)) in map.periods_ns.iter().zip(&map.p99_ns).enumerate() {
-        push(out, format_args!("<tr><th scope=\"row\">{}</th>", exact(*period)));
+        push!(out, "<tr><th scope=\"row\">{}</th>", exact(*period));
         for (column, cell) in row.iter().enumerate() {
             let at = |place: &Option<((usize, usize), bool)>| {
                 place.is_some_and(|(place, _)| place == (number, column))
@@ -226,13 +220,11 @@ fn heat_map(out: &mut String, plan: &Plan, map: &Map) {
             };
             let holds = goal.as_ref().is_some_and(|goal| goal.holds(ns));
             let tick = if holds { " ✓" } else { "" };
-            push(
+            push!(
                 out,
-                format_args!(
-                    "<td class=\"{class}\" style=\"--heat:{:.0}%\">{}{tick}{name}</td>",
-                    heat(ns),
-                    ms(ns)
-                ),
+                "<td class=\"{class}\" style=\"--heat:{:.0}%\">{}{tick}{name}</td>",
+                heat(ns),
+                ms(ns)
             );
         }
         *out += "</tr>\n";
@@ -254,7 +246,7 @@ fn heat_map(out: &mut String, plan: &Plan, map: &Map) {
     if [here, was].iter().flatten().any(|(_, exactly)| !exactly) {
         notes.push("A setting between two fields is shown in the nearest.".into());
     }
-    push(out, format_args!("<p class=\"quiet\">{}</p>\n</section>\n", escape(&notes.join(" "))));
+    push!(out, "<p class=\"quiet\">{}</p>\n</section>\n", escape(&notes.join(" ")));
 }
 
 /// Every two groups under the recommended setting, or else today's.
@@ -265,36 +257,32 @@ fn pairs(out: &mut String, plan: &Plan) {
     let under =
         if plan.recommended.is_some() { "the recommended setting" } else { "today's setting" };
     section(out, "pairs", "Groups by two");
-    push(
+    push!(
         out,
-        format_args!(
-            "<p class=\"quiet\">Share of periods in which both groups ask for no more than their \
+        "<p class=\"quiet\">Share of periods in which both groups ask for no more than their \
              quota, and in which both ask for more, under {under}: as it would be if they were \
              independent, and as recorded.</p>\n"
-        ),
     );
     scroll(out, "", "Groups by two");
     *out += "<thead><tr>";
     for head in ["groups", "each within", "both within", "recorded", "both beyond", "recorded"] {
-        push(out, format_args!("<th scope=\"col\">{head}</th>"));
+        push!(out, "<th scope=\"col\">{head}</th>");
     }
     *out += "</tr></thead>\n<tbody>\n";
     let share = |share: f64| format!("{:.2}%", 100.0 * share);
     for pair in &form.pairs {
-        push(
+        push!(
             out,
-            format_args!(
-                "<tr><th scope=\"row\">{} and {}</th><td>{}, {}</td>",
-                escape(&pair.groups[0]),
-                escape(&pair.groups[1]),
-                share(pair.within[0]),
-                share(pair.within[1])
-            ),
+            "<tr><th scope=\"row\">{} and {}</th><td>{}, {}</td>",
+            escape(&pair.groups[0]),
+            escape(&pair.groups[1]),
+            share(pair.within[0]),
+            share(pair.within[1])
         );
         let shares =
             [pair.both_within, pair.both_within_seen, pair.both_beyond, pair.both_beyond_seen];
         for of in shares {
-            push(out, format_args!("<td>{}</td>", share(of)));
+            push!(out, "<td>{}</td>", share(of));
         }
         *out += "</tr>\n";
     }
@@ -304,16 +292,14 @@ fn pairs(out: &mut String, plan: &Plan) {
 fn apply(out: &mut String, plan: &Plan) {
     let Some(shown) = plan.to_apply() else { return };
     section(out, "apply", "To apply it");
-    push(
+    push!(
         out,
-        format_args!(
-            "<p>In the group's directory (cgroup v2), in an order that kernels accept whatever \
+        "<p>In the group's directory (cgroup v2), in an order that kernels accept whatever \
              was set before:</p>\n<pre tabindex=\"0\">{}</pre>\n\
              <p class=\"quiet\">Every write refills the group: write once. <code>reveille plan … \
              --apply cgroup:NAME</code> compares first and reads back; <code>--emit</code> gives \
              the lines for cgroup2, k8s, oci, koordinator and systemd.</p>\n</section>\n",
-            escape(&by_hand(&shown.limits).replace("; ", "\n"))
-        ),
+        escape(&by_hand(&shown.limits).replace("; ", "\n"))
     );
 }
 
@@ -321,7 +307,7 @@ fn provenance(out: &mut String, plan: &Plan) {
     section(out, "made", "How it was made");
     *out += "<dl class=\"facts\">\n";
     let mut fact = |name: &str, value: &str| {
-        push(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(value)));
+        push!(out, "<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(value));
     };
     let of = &plan.recording;
     fact("Recording", &format!("{}: {}", of.name, recorded(plan)));
