@@ -112,6 +112,8 @@ mod tests {
         // 10,000 multiplications of one to a hundred ns.
         assert!((5_000..1_000_000).contains(&speed), "{speed} ns");
         let found = super::super::samples::pool(spin(5_000_000));
+        // Beside other programs one of them may be slow.
+        let speed = speed.min(super::speed());
         assert!(Noise::spread_of(&found) >= 0.0 && found[0].median >= 0.5 * speed as f64);
     }
 }
