@@ -289,13 +289,13 @@ mod tests {
         })
     }
 
-    const V3: &str = "+SWQUEUE,+SWQUEUE_NEWIDLE,+SWQUEUE_SHARD,+SWQUEUE_ENQUEUE";
+    const EVERY: &str = "+SWQUEUE,+SWQUEUE_NEWIDLE,+SWQUEUE_SHARD,+SWQUEUE_ENQUEUE";
 
     /// Between its enqueue and its pick an idle CPU's wakee is anybody's in the cache. Then the CPU looks for
     /// another, or takes it back. Both queues report their loads.
     #[test]
     fn a_wakee_is_taken_before_it_is_picked() {
-        for edits in ["+SWQUEUE", "+SWQUEUE,+SWQUEUE_NEWIDLE", V3] {
+        for edits in ["+SWQUEUE", "+SWQUEUE,+SWQUEUE_NEWIDLE", EVERY] {
             on_the_way(edits, |sim, cpu, wakee| {
                 let thief = CpuId(if cpu == CpuId(0) { 1 } else { 0 });
                 let writes = (sim.cpus[cpu].group_contrib, sim.cpus[thief].group_contrib);
@@ -308,7 +308,7 @@ mod tests {
                 sim.now += 1_000; // the lists look empty by then
                 sim.run_next(cpu, None, Toll::default());
                 // Where every enqueue lists a task, the pull has listed it again.
-                let back = edits == V3;
+                let back = edits == EVERY;
                 assert_eq!(sim.tasks[wakee].place == Place::Running(cpu), back, "{edits}");
                 assert_eq!(sim.cpus[cpu].is_idle(), !back, "{edits}");
             });
@@ -326,8 +326,8 @@ mod tests {
             })
         };
         let late = listed_before_the_pick("+SWQUEUE,+SWQUEUE_NEWIDLE,+SWQUEUE_SHARD");
-        let early = listed_before_the_pick(V3);
-        let rest = on_the_way(V3, |sim, _, _| {
+        let early = listed_before_the_pick(EVERY);
+        let rest = on_the_way(EVERY, |sim, _, _| {
             Ns::from(sim.hw.cost.enqueue_ns) / 2 + sim.hw.group_level_ns()
         });
         assert!(early >= late + rest, "{early} ns before, {late} otherwise, {rest}");
