@@ -235,24 +235,19 @@ mod tests {
     /// reschedule in the middle of it. Is the task preempted at once, and at the end?
     fn preempted(is: impl Fn(&Op) -> bool) -> (bool, bool) {
         with_pairs(8, |sim| {
-            let (stop, mut together) = (AtomicBool::new(false), Together::default());
-            let cpu = loop {
-                sim.advance_to(sim.now + 50, &stop, &mut together).unwrap();
-                let such = |&cpu: &CpuId| {
+            let cpu = sim.pass_until(50, |sim| {
+                sim.cpus.ids().find(|&cpu| {
                     let curr = sim.world.curr(cpu);
                     let runs = curr.index() < sim.tasks.len();
                     runs && sim.cpus[cpu].step == Step::Op && is(sim.op(curr))
-                };
-                if let Some(cpu) = sim.cpus.ids().find(such) {
-                    break cpu;
-                }
-            };
+                })
+            });
             let before = sim.measured.counters.preemptions;
             sim.cpus[cpu].need_resched = true;
             sim.resched_if_needed(cpu);
             sim.replan(cpu);
             let at_once = sim.measured.counters.preemptions > before;
-            sim.advance_to(sim.now + 20_000, &stop, &mut together).unwrap();
+            sim.pass(20_000);
             (at_once, sim.measured.counters.preemptions > before)
         })
     }
@@ -268,14 +263,9 @@ mod tests {
     #[test]
     fn what_comes_during_a_new_idle_pass_ends_no_idle_interval() {
         with_pairs_under(&Policy::baseline("v7.2").unwrap(), 8, |sim| {
-            let (stop, mut together) = (AtomicBool::new(false), Together::default());
-            let cpu = loop {
-                sim.advance_to(sim.now + 50, &stop, &mut together).unwrap();
-                let runs = |&cpu: &CpuId| sim.world.curr(cpu).some().is_some();
-                if let Some(cpu) = sim.cpus.ids().find(runs) {
-                    break cpu;
-                }
-            };
+            let cpu = sim.pass_until(50, |sim| {
+                sim.cpus.ids().find(|&cpu| sim.world.curr(cpu).some().is_some())
+            });
             let before = sim.world.scan_state(cpu).avg_idle_ns;
             let prev = sim.put_back(cpu);
             sim.cpus[cpu].idle_stamp = 1;

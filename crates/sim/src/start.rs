@@ -128,6 +128,25 @@ pub(crate) fn with_pairs_under<R>(
     act(&mut sim)
 }
 
+#[cfg(test)]
+impl Sim<'_> {
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, time: Ns) {
+        let (stop, mut together) = (std::sync::atomic::AtomicBool::new(false), Default::default());
+        self.advance_to(self.now + time, &stop, &mut together).unwrap();
+    }
+
+    /// Lets time pass in steps until `find` finds what it looks for.
+    pub(crate) fn pass_until<T>(&mut self, step: Ns, find: impl Fn(&Self) -> Option<T>) -> T {
+        loop {
+            self.pass(step);
+            if let Some(found) = find(self) {
+                return found;
+            }
+        }
+    }
+}
+
 impl Sim<'_> {
     /// Forks every task of the program.
     pub(crate) fn start(&mut self, spec: &RunSpec) {

@@ -258,34 +258,26 @@ impl Sim<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use reveille_policy::Policy;
 
     use super::*;
     use crate::hw::cpu::Step;
     use crate::start::with_pairs_under;
-    use crate::together::Together;
 
     /// Runs pairs until a CPU has left idle for a wakee and is on its way to the pick: the simulator, that CPU and
     /// the wakee.
     fn on_the_way<R>(edits: &str, act: impl FnOnce(&mut Sim, CpuId, TaskId) -> R) -> R {
         let policy = Policy::baseline("v6.4").unwrap().with(edits).unwrap();
         with_pairs_under(&policy, 8, |sim| {
-            let (stop, mut together) = (AtomicBool::new(false), Together::default());
-            loop {
-                sim.advance_to(sim.now + 20, &stop, &mut together).unwrap();
-                let waits = |task: &TaskId| match sim.tasks[*task].place {
+            let wakee = sim.pass_until(20, |sim| {
+                sim.tasks.ids().find(|&task| match sim.tasks[task].place {
                     Place::Queued(cpu) => {
-                        sim.tasks[*task].shared_queue.is_some() && sim.cpus[cpu].step == Step::Pick
+                        sim.tasks[task].shared_queue.is_some() && sim.cpus[cpu].step == Step::Pick
                     }
                     _ => false,
-                };
-                if let Some(wakee) = sim.tasks.ids().find(waits) {
-                    let cpu = sim.world.task(wakee).prev_cpu;
-                    return act(sim, cpu, wakee);
-                }
-            }
+                })
+            });
+            act(sim, sim.world.task(wakee).prev_cpu, wakee)
         })
     }
 
