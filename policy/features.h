@@ -45,6 +45,8 @@
 #define POLICY_SIS_NODE_TOPOEXT (1ull << 34)
 #define POLICY_SIS_CLUSTER (1ull << 35)
 #define POLICY_SIS_CURRENT (1ull << 36)
+#define POLICY_SIS_CACHE (1ull << 37)
+#define POLICY_SIS_CACHE_V1 (1ull << 38)
 #define POLICY_SIS_SHORT_V4 (1ull << 40)
 #define POLICY_WA_BIAS (1ull << 41)
 #define POLICY_SWQUEUE_ENQUEUE (1ull << 42)

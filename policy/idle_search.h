@@ -2,13 +2,15 @@
 /*
  * select_idle_cpu(): the walk through a last-level cache in CPU order, for a
  * whole idle core while there may be one, else for any idle thread within a
- * budget (SIS_UTIL of v6.0, or SIS_PROP of v5.13), among all CPUs or those in
- * SIS_FILTER's mask. The kernel walks CPU by CPU; here the idle state is in words,
- * and what the walk would have looked at is computed from them.
+ * budget (SIS_UTIL of v6.0, or SIS_PROP of v5.13), among all CPUs, those in
+ * SIS_FILTER's mask, or those that SIS_CACHE does not pass over. The kernel walks CPU by
+ * CPU; here the idle state is in words, and what the walk would have looked at is computed
+ * from them.
  */
 #ifndef REVEILLE_POLICY_IDLE_SEARCH_H
 #define REVEILLE_POLICY_IDLE_SEARCH_H
 
+#include "cache_hot.h"
 #include "scan_budget.h"
 #include "wakee.h"
 #include "world.h"
@@ -45,6 +47,7 @@ struct policy_walk {
 	u32 llc, target, start;
 	bool filtered; /* those that SIS_FILTER keeps */
 	enum { POLICY_WALK_ALL, POLICY_WALK_CLUSTER, POLICY_WALK_REST } part;
+	struct policy_cache_hot hot;
 };
 
 POLICY_INLINE bool policy_clusters(const struct world *w, const struct policy_tunables *t)
@@ -122,7 +125,7 @@ POLICY_INLINE u64 policy_walk_word(const struct world *w, const struct policy_ta
  * upper part and at the end its lower part.
  */
 POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
-				   const struct policy_walk *walk, u32 budget,
+				   struct policy_walk *walk, u32 budget,
 				   struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, walk->llc) + 63) / 64, first = walk->start / 64;
@@ -138,17 +141,25 @@ POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 		else if (step == words)
 			allowed = policy_below_bit(allowed, walk->start % 64);
 		usable = world_usable_word(w, walk->llc, i) & allowed;
-		if (!usable) {
-			pick->searched += policy_popcount(allowed);
-			if (pick->searched <= budget)
-				continue;
-			break;
+		/* A second time only where a CPU is passed over. */
+		for (; usable; usable &= usable - 1) {
+			u32 cpu;
+
+			bit = policy_lowest_bit(usable);
+			pick->searched += policy_popcount(policy_below_bit(allowed, bit)) + 1;
+			if (pick->searched > budget)
+				break;
+			cpu = world_llc_cpu(w, walk->llc, i * 64 + bit);
+			if (!policy_passes_over(w, &walk->hot, cpu, pick))
+				return cpu;
+			allowed = policy_from_bit(allowed, bit);
+			allowed &= allowed - 1;
 		}
-		bit = policy_lowest_bit(usable);
-		pick->searched += policy_popcount(policy_below_bit(allowed, bit)) + 1;
-		if (pick->searched <= budget)
-			return world_llc_cpu(w, walk->llc, i * 64 + bit);
-		break;
+		pick->searched += policy_popcount(allowed);
+		if (pick->searched > budget)
+			break;
+		if (POLICY_ASKS_CACHE_HOT && allowed)
+			walk->hot.last = POLICY_NONE;
 	}
 	if (pick->searched > budget) {
 		pick->exhausted = 1;
@@ -189,6 +200,18 @@ POLICY_INLINE bool policy_look_at_core(struct world *w, const struct policy_task
 	return idle;
 }
 
+/* Are all threads of the core available? */
+POLICY_INLINE bool policy_core_is_idle(const struct world *w, u32 cpu)
+{
+	u32 width = world_smt_width(w, cpu);
+
+	POLICY_FOR(k, width) {
+		if (!world_available_idle(w, world_smt_cpu(w, cpu, k)))
+			return false;
+	}
+	return true;
+}
+
 /* Has the walk from `start` met another thread of the core before this one? */
 POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task *p, u32 cpu,
 				       u32 position, const struct policy_walk *walk)
@@ -211,10 +234,11 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 /*
  * First fully idle core in wrap order from position `start`; if `limited`, among the first
  * POLICY_LIMITED_CORES. The count is in memory: the BPF verifier would explore every value
- * of a counter in a register.
+ * of a counter in a register. An idle core of which a thread was passed over is looked at
+ * again at the next.
  */
 POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p,
-				    const struct policy_walk *walk, bool limited, u32 *fallback,
+				    struct policy_walk *walk, bool limited, u32 *fallback,
 				    struct policy_pick *pick)
 {
 	u32 words = (world_llc_weight(w, walk->llc) + 63) / 64, first = walk->start / 64;
@@ -238,13 +262,16 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 			position = i * 64 + policy_lowest_bit(allowed);
 			allowed &= allowed - 1;
 			cpu = world_llc_cpu(w, walk->llc, position);
-			if (policy_core_was_met(w, p, cpu, position, walk))
+			if (policy_core_was_met(w, p, cpu, position, walk) &&
+			    (!POLICY_ASKS_CACHE_HOT || walk->hot.first == POLICY_NONE ||
+			     !policy_core_is_idle(w, cpu)))
 				continue;
 			if (limited && pick->cores++ >= POLICY_LIMITED_CORES) {
 				pick->exhausted = 1;
 				return POLICY_NONE;
 			}
-			if (policy_look_at_core(w, p, cpu, fallback, pick))
+			if (policy_look_at_core(w, p, cpu, fallback, pick) &&
+			    !policy_passes_over(w, &walk->hot, cpu, pick))
 				return cpu;
 		}
 	}
@@ -281,7 +308,8 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 	u32 start = world_llc_position(w, target) + 1;
 	u32 nr = POLICY_SCAN_ALL, cpu, fallback = POLICY_NONE;
 	struct policy_walk walk = { .llc = llc, .target = target,
-				    .filtered = policy_filters(w, t) };
+				    .filtered = policy_filters(w, t),
+				    .hot = policy_cache_hot_begins(w, t, llc) };
 	bool clusters = policy_clusters(w, t), limited = false;
 
 	if (start >= weight)
@@ -323,11 +351,12 @@ POLICY_INLINE u32 policy_select_idle_cpu(struct world *w, const struct policy_tu
 			break;
 	}
 	if (!has_idle_cores) {
-		if (walk.filtered) {
+		cpu = pick->exhausted ? POLICY_NONE : policy_passed_over(t, &walk.hot);
+		if (walk.filtered && cpu == POLICY_NONE) {
 			world_empty_filter(w, llc);
 			pick->cleared = 1;
 		}
-		return POLICY_NONE;
+		return cpu;
 	}
 	world_clear_idle_cores(w, llc);
 	if (walk.filtered && fallback == POLICY_NONE)
@@ -369,6 +398,7 @@ POLICY_INLINE u32 policy_select_idle_node(struct world *w, const struct policy_t
 					     this_cpu, world_llc_cpu(w, llc, 0), now_j, &far);
 		pick->search |= far.search;
 		pick->searched += far.searched;
+		pick->asked += far.asked;
 		pick->far += far.searched;
 		pick->far_llcs++;
 		if (cpu != POLICY_NONE) {

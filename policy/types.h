@@ -118,6 +118,7 @@ struct policy_pick {
 	u8 affine;	/* the waker's CPU was among those to choose from */
 	u8 siblings;	/* threads of prev's core that select_idle_smt() came to */
 	u8 cores;	/* cores looked at, if SIS_LIMITED_CORES bounds them */
+	u16 asked;	/* idle CPUs that the search asked whether they are cache-hot (SIS_CACHE) */
 };
 
 #endif

@@ -38,6 +38,7 @@ const MACHINES: &[(&str, &str)] = embedded! {
     "spr-1s56c"
     "spr-2s30c"
     "spr-2s56c"
+    "spr-2s60c"
     "zen2-1s12c"
     "zen3-milan-36c"
     "zen4-7950x"

@@ -180,8 +180,8 @@ fn refuses_a_ninth_fitted_number() {
 
 #[test]
 fn names_are_found_and_suggested() {
-    let error = load("spr-2s65c").expect_err("typing slip");
-    assert!(error.to_string().contains("did you mean `spr-2s56c`?"), "{error}");
+    let error = load("bergamo-2s182c").expect_err("typing slip");
+    assert!(error.to_string().contains("did you mean `bergamo-2s128c`?"), "{error}");
     let help = error.help().map(|h| h.to_string()).unwrap_or_default();
     assert!(help.contains("bdw-2s20c") && help.contains("lstopo"), "{help}");
     let error = load("generic-x86").expect_err("no CPUs");

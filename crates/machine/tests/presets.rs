@@ -44,6 +44,7 @@ fn presets_have_the_shape_of_their_mails() {
         ("spr-1s56c", "1 socket x 56 cores x 2 threads = 112 CPUs, 1 LLC of 112 CPUs"),
         ("spr-2s30c", "1 socket x 60 cores x 2 threads = 120 CPUs, 2 LLCs of 60 CPUs"),
         ("spr-2s56c", "2 sockets x 56 cores x 2 threads = 224 CPUs, 2 LLCs of 112 CPUs"),
+        ("spr-2s60c", "2 sockets x 60 cores x 2 threads = 240 CPUs, 2 LLCs of 120 CPUs"),
         ("cfl-1s8c", "1 socket x 8 cores x 2 threads = 16 CPUs, 1 LLC of 16 CPUs"),
         ("icx-guest-32", "1 socket x 16 cores x 2 threads = 32 CPUs, 1 LLC of 32 CPUs"),
         ("icx-2s32c", "2 sockets x 32 cores x 2 threads = 128 CPUs, 2 LLCs of 64 CPUs"),

@@ -13,7 +13,8 @@
 #define RARE                                                                             \
 	(POLICY_SIS_GROUP | POLICY_SIS_FIRST | POLICY_SIS_PROP | POLICY_SIS_AGE |        \
 	 POLICY_WA_EFFECTIVE_LOAD | POLICY_SIS_NODE | POLICY_SIS_CURRENT |               \
-	 POLICY_SIS_SHORT_V4 | POLICY_SIS_LIMITED_CORES | POLICY_SIS_FILTER)
+	 POLICY_SIS_SHORT_V4 | POLICY_SIS_LIMITED_CORES | POLICY_SIS_FILTER |             \
+	 POLICY_SIS_CACHE)
 
 static __attribute__((noinline, cold)) void
 select_cpu_rarely(struct world *w, const struct policy_tunables *t, struct policy_task *p,
@@ -77,6 +78,11 @@ void reveille_scan_done(struct world *w, const struct policy_tunables *t, u32 th
 			const struct policy_pick *pick, u64 elapsed_ns)
 {
 	policy_scan_done(w, t, this_cpu, pick, elapsed_ns);
+}
+
+u64 reveille_usual_sleep(u64 usual_ns, u64 slept_ns)
+{
+	return policy_usual_sleep(usual_ns, slept_ns);
 }
 
 u32 reveille_nr_idle_scan(u64 sum_util, u32 llc_weight, u32 imbalance_pct)

@@ -43,10 +43,12 @@ struct world {
 	struct world_llc *llcs;
 	struct policy_task *tasks;
 	struct policy_scan_state *scans; /* one per CPU */
+	const u64 *hot_until;	/* per CPU, in ns: until then its last task is expected back */
 	const u16 *llc_cpus;	/* CPU numbers, LLC by LLC, ascending */
 	const u16 *smt_cpus;	/* CPU numbers, core by core, ascending */
 	const u64 *allowed;	/* affinity sets: per set, per LLC, POLICY_LLC_WORDS words */
 	const u64 *clusters;	/* per cluster, positions in its LLC, POLICY_LLC_WORDS words */
+	u64 now_ns;		/* what hot_until is compared with */
 	u32 n_llcs;
 	u32 n_cpus;
 	u32 n_tasks;
@@ -223,6 +225,11 @@ static inline void world_empty_filter(struct world *w, u32 llc)
 {
 	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
 		world_llc_of(w, llc)->filter[i] = 0;
+}
+
+static inline bool world_cache_hot(const struct world *w, u32 cpu)
+{
+	return w->now_ns < w->hot_until[world_number(cpu, w->n_cpus)];
 }
 
 static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)

@@ -69,6 +69,8 @@ pub mod bits {
         SIS_NODE_TOPOEXT = 34, "Caches stand in pairs, a scheduling domain of their own, beyond which SIS_NODE does not go", "mails of 2023-06-13 and 06-16, Re: Multi-LLC select_idle_sibling()";
         SIS_CLUSTER = 35, "Search the target's cluster before the rest of the cache, and prefer candidates there", "v6.8, commit 8881e1639f1f";
         SIS_CURRENT = 36, "Wake on the waker's CPU where two short tasks only wake each other, at any utilisation", "mail of 2023-04-29, SIS_CURRENT v8 2/2";
+        SIS_CACHE = 37, "Pass over idle CPUs on which the last task is expected back soon", "mails of 2023-11-21, Introduce SIS_CACHE, v2 1/3 to 3/3";
+        SIS_CACHE_V1 = 38, "However many are passed over (SIS_CACHE)", "mail of 2023-09-26, Introduce SIS_CACHE, 2/2";
         SIS_SHORT_V4 = 40, "SIS_SHORT without its bounds: by duration alone, at any utilisation, on any target", "mail of 2022-12-16, RFC v4 2/2";
         WA_BIAS = 41, "WA_WEIGHT takes the previous CPU for more loaded by half the tolerated imbalance", "v4.14, commit f2cdd9cc6c97";
         SWQUEUE_ENQUEUE = 42, "Append to the shared queue at every enqueue, also when a task is preempted or moved", "shared_runq v2 7/7, 2023-07-10; v3";
@@ -108,6 +110,7 @@ const NEEDS: &[(u64, u64)] = &[
     (bits::DELAY_ZERO, bits::DELAY_DEQUEUE),
     (all!(LOAD_AVG_RATELIMIT EMPTY_KEEPS_WEIGHT), bits::AUTOGROUP),
     (bits::SIS_AGE, bits::SIS_PROP),
+    (bits::SIS_CACHE_V1, bits::SIS_CACHE),
     (bits::SIS_LIMITED_CORES, bits::SIS_UTIL),
     (bits::WA_BIAS, bits::WA_WEIGHT),
     (bits::RECENT_PREV, bits::RECENT_USED_CPU),

@@ -5,6 +5,7 @@
 
 mod array;
 mod bandwidth;
+mod cache_hot;
 mod features;
 mod ffi;
 mod file;

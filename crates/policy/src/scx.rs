@@ -58,6 +58,10 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
     ),
     (bits::THROTTLE_EXIT, "a throttled task runs on until it returns to user mode, set or not"),
     (bits::SIS_FILTER, "a search there finds idle CPUs by their mask, and looks at no others"),
+    (
+        bits::SIS_CACHE | bits::SIS_CACHE_V1,
+        "an idle CPU does not know there when its last task will be back",
+    ),
 ];
 
 /// A feature that an edit may not touch under scx_reveille.

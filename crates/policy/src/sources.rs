@@ -11,6 +11,7 @@ macro_rules! sources {
 pub const POLICY_SOURCES: &[(&str, &str)] = sources!(
     "policy/averages.h",
     "policy/bandwidth.h",
+    "policy/cache_hot.h",
     "policy/features.h",
     "policy/idle_search.h",
     "policy/reveille.h",

@@ -119,10 +119,12 @@ pub(crate) struct RawWorld {
     pub(crate) llcs: *mut WorldLlc,
     pub(crate) tasks: *mut Task,
     pub(crate) scans: *mut ScanState,
+    pub(crate) hot_until: *const Ns,
     pub(crate) llc_cpus: *const u16,
     pub(crate) smt_cpus: *const u16,
     pub(crate) allowed: *const u64,
     pub(crate) clusters: *const u64,
+    pub(crate) now_ns: Ns,
     pub(crate) n_llcs: u32,
     pub(crate) n_cpus: u32,
     pub(crate) n_tasks: u32,
@@ -193,6 +195,8 @@ pub struct Pick {
     pub siblings: u8,
     /// Cores that the search looked at, if SIS_LIMITED_CORES bounds them.
     pub cores: u8,
+    /// Idle CPUs that the search asked whether they are cache-hot (SIS_CACHE).
+    pub asked: u16,
 }
 
 impl Pick {
@@ -260,11 +264,11 @@ pub(crate) fn c_layout() -> String {
         layout! { WorldLlc, "struct world_llc",
         usable, filter, first, weight, nr_idle_scan, has_idle_cores, next, rank },
         layout! { RawWorld, "struct world",
-        cpus, llcs, tasks, scans, llc_cpus, smt_cpus, allowed, clusters, n_llcs, n_cpus,
-        n_tasks, n_affinities, smt_active, cluster_active },
+        cpus, llcs, tasks, scans, hot_until, llc_cpus, smt_cpus, allowed, clusters, now_ns,
+        n_llcs, n_cpus, n_tasks, n_affinities, smt_active, cluster_active },
         layout! { Pick, "struct policy_pick",
         cpu, target, tested, far_llcs, searched, far, rule, search, core_search, cleared,
-        exhausted, affine, siblings, cores },
+        exhausted, affine, siblings, cores, asked },
     ]
     .concat()
 }

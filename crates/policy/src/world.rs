@@ -1,6 +1,7 @@
 //! All CPUs, caches and tasks that decisions read, and the safe way to ask for one.
 
 use crate::array::Array;
+use crate::cache_hot::Sleep;
 use crate::state::{LLC_WORDS, Pick, RawWorld, ScanState, Task, WorldCpu, WorldLlc};
 use crate::{CpuId, Ns, TaskId, Tunables, ffi};
 
@@ -25,6 +26,9 @@ pub struct World<const CHECKED: bool = true> {
     pub(crate) llcs: Array<WorldLlc>,
     pub(crate) tasks: Array<Task>,
     scans: Array<ScanState>,
+    pub(crate) hot_until: Array<Ns>,
+    /// Of those tasks that have slept ([`World::fell_asleep`]), and those before them.
+    pub(crate) sleeps: Vec<Sleep>,
     llc_cpus: Array<u16>,
     smt_cpus: Array<u16>,
     allowed: Array<u64>,
@@ -76,6 +80,8 @@ impl World {
             llcs: Array::default(),
             tasks: Array::default(),
             scans: vec![ScanState::default(); n].into(),
+            hot_until: vec![0; n].into(),
+            sleeps: Vec::new(),
             llc_cpus: Array::default(),
             smt_cpus: Array::default(),
             allowed: Array::default(),
@@ -143,6 +149,8 @@ impl World {
             llcs: self.llcs,
             tasks: self.tasks,
             scans: self.scans,
+            hot_until: self.hot_until,
+            sleeps: self.sleeps,
             llc_cpus: self.llc_cpus,
             smt_cpus: self.smt_cpus,
             allowed: self.allowed,
@@ -161,6 +169,8 @@ impl<const CHECKED: bool> Clone for World<CHECKED> {
             llcs: self.llcs.clone(),
             tasks: self.tasks.clone(),
             scans: self.scans.clone(),
+            hot_until: self.hot_until.clone(),
+            sleeps: self.sleeps.clone(),
             llc_cpus: self.llc_cpus.clone(),
             smt_cpus: self.smt_cpus.clone(),
             allowed: self.allowed.clone(),
@@ -521,10 +531,12 @@ impl<const CHECKED: bool> World<CHECKED> {
             llcs: self.llcs.address(),
             tasks: self.tasks.address(),
             scans: self.scans.address(),
+            hot_until: self.hot_until.address(),
             llc_cpus: self.llc_cpus.address(),
             smt_cpus: self.smt_cpus.address(),
             allowed: self.allowed.address(),
             clusters: self.clusters.address().cast(),
+            now_ns: self.raw.now_ns,
             n_llcs: self.llcs.len() as u32,
             n_cpus: self.cpus.len() as u32,
             n_tasks: self.tasks.len() as u32,

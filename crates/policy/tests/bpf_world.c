@@ -26,6 +26,7 @@ struct world_cpu {
 	u32 cluster;
 	bool available_idle;
 	bool usable;
+	bool cache_hot;
 };
 
 struct world_llc {
@@ -196,6 +197,11 @@ static inline void world_empty_filter(struct world *w, u32 llc)
 {
 	for (u32 i = 0; i < POLICY_LLC_WORDS; i++)
 		w->llcs[llc & (N_LLCS - 1)].filter[i] = 0;
+}
+
+static inline bool world_cache_hot(const struct world *w, u32 cpu)
+{
+	return cpu_of(w, cpu)->cache_hot;
 }
 
 static inline struct policy_scan_state *world_scan_state(struct world *w, u32 cpu)

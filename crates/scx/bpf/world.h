@@ -80,6 +80,12 @@ static inline u64 world_cluster_word(const struct world *w, u32 cpu, u32 i)
 	return 0;
 }
 
+/* Not asked in a BPF program. */
+static inline bool world_cache_hot(const struct world *w, u32 cpu)
+{
+	return false;
+}
+
 static inline bool world_smt_active(const struct world *w)
 {
 	return smt_active;

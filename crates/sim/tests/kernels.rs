@@ -187,6 +187,22 @@ fn a_filtered_search_looks_at_fewer_cpus() {
     assert!(looked.1 < 0.75 * looked.0, "{looked:?}");
 }
 
+/// Pairs for all CPUs: each CPU is one that its task comes back to soon, which searches for other tasks pass
+/// over, until nobody has to search any more.
+#[test]
+fn tasks_come_back_to_cpus_that_are_kept_for_them() {
+    let machine = exact(machine("spr-2s56c", 1, 1, 28, 2));
+    let work = catalogue("tcp_rr", 56, &[]);
+    let searches = |edits| {
+        let c = run(&machine, &work, &kernel("v6.4", edits), 100 * MS, 50 * MS).counters;
+        assert!(c.activations > 100_000, "{c:?}");
+        c.idle_searches as f64 / c.activations as f64
+    };
+    assert!(searches("") > 0.3);
+    assert!(searches("+SIS_CACHE") < 0.001);
+    assert!(searches("+SIS_CACHE +SIS_CACHE_V1") < 0.001);
+}
+
 /// An interrupt that wakes a kernel thread ends for seconds what SIS_CURRENT asks of a pair, whether it
 /// came before the run or comes during it; without the feature it changes nothing.
 #[test]

@@ -122,8 +122,10 @@ impl Recipe {
         if calm && dice.one_in(2) {
             machine.tasks[0].history.last_wakee = waker; // as SIS_CURRENT looks for
         }
+        let hot = [2, 2, 8, 1, usize::MAX][dice.below(5)];
         for cpu in &mut machine.cpus {
             cpu.scan = scan(&mut dice, now_j);
+            cpu.cache_hot = dice.one_in(hot);
         }
         machine.tasks[0].allowed = allowed(&mut dice, &machine, this_cpu);
         for llc in &mut machine.llcs {
@@ -194,6 +196,7 @@ impl Recipe {
             machine.cpus.push(Cpu {
                 available_idle: false,
                 sched_idle: false,
+                cache_hot: false,
                 nr_running: 0,
                 curr: None,
                 load: 0,
@@ -247,6 +250,9 @@ impl Recipe {
     }
 }
 
+/// When decisions are taken.
+const NOW: u64 = 1_000_000;
+
 impl Scene {
     /// The state as the policy's input.
     pub fn world(&self) -> World {
@@ -261,6 +267,7 @@ impl Scene {
                 .collect(),
         });
         let mut world = World::new(&WorldShape { llcs: llcs.collect() });
+        world.set_now(NOW);
         world.set_nodes(&machine.llcs.iter().map(|llc| llc.node as u32).collect::<Vec<_>>());
         if machine.has_clusters {
             let clusters = machine.cpus.iter().map(|cpu| cpu.cluster as u32);
@@ -283,6 +290,7 @@ impl Scene {
         for (index, cpu) in machine.cpus.iter().enumerate() {
             let index = CpuId::at(index);
             world.set_available_idle(index, cpu.available_idle);
+            world.expect_back(index, NOW + u64::from(cpu.cache_hot));
             world.set_sched_idle(index, cpu.sched_idle);
             world.set_nr_running(index, cpu.nr_running);
             world.set_curr(index, cpu.curr.map_or(TaskId::NONE, TaskId::at));

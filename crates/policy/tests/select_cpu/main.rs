@@ -29,6 +29,7 @@ fn decision(pick: &Pick) -> Decision {
         siblings: pick.siblings.into(),
         far: pick.far.into(),
         far_llcs: pick.far_llcs.into(),
+        asked: pick.asked.into(),
         search: pick.search(),
         core_search: pick.core_search(),
         cleared: pick.cleared_idle_cores(),
@@ -139,6 +140,8 @@ fn every_kernel_is_met_on_ten_thousand_machines() {
         "v6.2 +SIS_LIMITED_CORES +SIS_FILTER",
         "v6.4",
         "v6.4 +SIS_CURRENT",
+        "v6.4 +SIS_CACHE",
+        "v6.4 +SIS_CACHE +SIS_CACHE_V1",
         "v6.4 +SIS_NODE",
         "v6.4 +SIS_NODE +SIS_NODE_LIMIT",
         "v6.4 +SIS_NODE +SIS_NODE_TOPOEXT",
@@ -274,6 +277,7 @@ fn the_scenes_reach_every_rule() {
             (format!("core search in {words} words"), end.core_search),
             ("target by SIS_SHORT".to_owned(), end.target != plain.target),
             ("CPU by SIS_CURRENT".to_owned(), end.cpu != apart.cpu),
+            ("CPU by SIS_CACHE".to_owned(), end.cpu != without(bits::SIS_CACHE).cpu),
             (
                 "core search cleared, with fallback".to_owned(),
                 end.cleared && end.rule == Rule::IdleCpu,
@@ -306,7 +310,7 @@ fn the_scenes_reach_every_rule() {
     let kept = reached.remove("a candidate of another cluster");
     assert!(kept > Some(0), "a budget has to end a search first");
     reached.retain(|what, _| !what.starts_with('V'));
-    assert_eq!(reached.len(), 9 + 3 + 3 + 7, "{reached:?}");
+    assert_eq!(reached.len(), 9 + 3 + 3 + 8, "{reached:?}");
     assert!(reached.values().all(|n| *n >= 50), "{reached:?}");
 }
 

@@ -7,7 +7,7 @@ use crate::machine::Dice;
 use crate::variants::Scan;
 
 /// Every feature that placement asks for.
-const PLACEMENT: [u64; 23] = [
+const PLACEMENT: [u64; 25] = [
     bits::WA_IDLE,
     bits::WA_WEIGHT,
     bits::WA_EFFECTIVE_LOAD,
@@ -23,6 +23,8 @@ const PLACEMENT: [u64; 23] = [
     bits::TTWU_QUEUE_ON_CPU,
     bits::TTWU_QUEUE_IDLE,
     bits::SIS_CURRENT,
+    bits::SIS_CACHE,
+    bits::SIS_CACHE_V1,
     bits::SIS_SHORT_V4,
     bits::WA_BIAS,
     bits::SIS_LIMITED_CORES,
@@ -48,7 +50,7 @@ pub fn tunables(dice: &mut Dice, n_cpus: usize, policy: &str) -> Tunables {
         if base == "v6.2" {
             any.features |= bits::SIS_SHORT;
         }
-        for bit in [bits::SIS_NODE, bits::SIS_CLUSTER, bits::SIS_CURRENT] {
+        for bit in [bits::SIS_NODE, bits::SIS_CLUSTER, bits::SIS_CURRENT, bits::SIS_CACHE] {
             any.features |= if dice.one_in(3) { bit } else { 0 };
         }
         for bit in PLACEMENT {

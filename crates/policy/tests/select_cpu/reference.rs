@@ -11,6 +11,8 @@ use crate::variants::{Era, Scan, era};
 pub struct Cpu {
     pub available_idle: bool,
     pub sched_idle: bool,
+    /// cache_hot_timeout of SIS_CACHE is in the future.
+    pub cache_hot: bool,
     pub nr_running: u32,
     pub curr: Option<usize>,
     pub load: u32,
@@ -85,6 +87,7 @@ pub struct Decision {
     pub siblings: u32,
     pub far: u32,
     pub far_llcs: u32,
+    pub asked: u32,
     pub search: bool,
     pub core_search: bool,
     pub cleared: bool,
@@ -103,6 +106,12 @@ impl Decision {
     }
 }
 
+/// nr_hot of SIS_CACHE, and the first CPU that was passed over.
+struct Hot {
+    nr: i64,
+    first: Option<usize>,
+}
+
 /// How a search ended.
 enum Found {
     Cpu(usize, Rule),
@@ -118,6 +127,7 @@ pub struct Reference<'a> {
     pub siblings: u32,
     far: u32,
     far_llcs: u32,
+    asked: u32,
     pub search: bool,
     pub core_search: bool,
     cleared: bool,
@@ -135,6 +145,7 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         siblings: 0,
         far: 0,
         far_llcs: 0,
+        asked: 0,
         search: false,
         core_search: false,
         cleared: false,
@@ -150,6 +161,7 @@ pub fn select_cpu(machine: &mut Machine, tunables: &Tunables, wakeup: &Wakeup) -
         siblings: reference.siblings,
         far: reference.far,
         far_llcs: reference.far_llcs,
+        asked: reference.asked,
         search: reference.search,
         core_search: reference.core_search,
         cleared: reference.cleared,
@@ -496,8 +508,10 @@ impl Reference<'_> {
             }
         }
         let mut nr = u64::MAX;
+        let mut hot = Hot { nr: 0, first: None };
         if self.tunables.has(bits::SIS_UTIL) {
             nr = u64::from(self.machine.llcs[llc].nr_idle_scan) + 1;
+            hot.nr = nr as i64 >> 1;
             if has_idle_core && self.tunables.has(bits::SIS_LIMITED_CORES) {
                 nr = if nr > 1 { u64::MAX } else { 3 };
             } else if nr == 1 {
@@ -536,34 +550,62 @@ impl Reference<'_> {
         // 6.8: first the cluster of the target.
         order.sort_by_key(|&cpu| !self.share_cluster(cpu, target));
         let mut fallback = None;
+        // idle_cpu of the patch, which the end of the loop leaves as the last round set it.
+        let mut idle_cpu = None;
+        let mut spent = false;
         for cpu in order {
             if !in_mask[cpu] {
                 continue;
             }
             nr -= 1;
             if nr == 0 {
-                self.exhausted = true;
+                spent = true;
                 break;
             }
             if has_idle_core {
-                if self.select_idle_core(cpu, &mut in_mask, &mut fallback) {
+                if self.select_idle_core(cpu, &mut in_mask, &mut fallback)
+                    && !self.cache_hot_cpu(cpu, &mut hot)
+                {
                     return Found::Cpu(cpu, Rule::IdleCore);
                 }
                 continue;
             }
             self.searched += 1;
-            if self.usable(cpu) {
+            idle_cpu = self.usable(cpu).then_some(cpu);
+            if idle_cpu.is_some() && !self.cache_hot_cpu(cpu, &mut hot) {
                 return Found::Cpu(cpu, Rule::IdleCpu);
             }
+        }
+        self.exhausted |= spent;
+        if !has_idle_core && !spent {
+            let v1 = self.tunables.has(bits::SIS_CACHE_V1);
+            fallback = if v1 { hot.first } else { idle_cpu.or(hot.first) };
         }
         if filter && fallback.is_none() {
             self.machine.llcs[llc].icpus.clear();
         }
-        if has_idle_core || filter {
+        if has_idle_core || filter && fallback.is_none() {
             self.machine.llcs[llc].has_idle_cores = false;
             self.cleared = true;
         }
         fallback.map_or(Found::Nothing, |cpu| Found::Cpu(cpu, Rule::IdleCpu))
+    }
+
+    /// cache_hot_cpu() of SIS_CACHE, asked of an idle CPU as long as v2 allows.
+    fn cache_hot_cpu(&mut self, cpu: usize, hot: &mut Hot) -> bool {
+        if !self.tunables.has(bits::SIS_CACHE) {
+            return false;
+        }
+        hot.nr -= 1;
+        if hot.nr < 0 && !self.tunables.has(bits::SIS_CACHE_V1) {
+            return false;
+        }
+        self.asked += 1;
+        let is = self.cpu(cpu).cache_hot;
+        if is && hot.first.is_none() {
+            hot.first = Some(cpu);
+        }
+        is
     }
 
     /// Is every thread of the core idle? If not, remembers one that is usable.

@@ -85,6 +85,9 @@ impl Sim<'_> {
         let gone = left || self.rules.fair.hides_delayed();
         let nr = self.world.nr_running(cpu) - u32::from(gone);
         self.set_nr_running(cpu, nr);
+        if self.rules.has(bits::SIS_CACHE) {
+            self.world.fell_asleep(task, cpu, self.now);
+        }
         self.world.set_curr(cpu, TaskId::NONE);
         // A delayed task stays in its group's queue.
         let (line, group) = match left {

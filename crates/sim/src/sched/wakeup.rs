@@ -141,6 +141,7 @@ impl Sim<'_> {
         }
         let alone = self.rules.alone_with_delayed && self.h_nr_runnable(cpu) == 1;
         let flags = if alone { flags | WAKE_ALONE } else { flags };
+        self.world.set_now(self.now);
         *pick = self.select_cpu(wakee, waker, cpu, flags);
     }
 
@@ -151,7 +152,8 @@ impl Sim<'_> {
         let cost = &self.hw.cost;
         // A test before the search takes one line: its CPU is mostly the waker's own, or idle, and
         // then the wakeup needs the lines anyhow. A search of another LLC reads what that shares.
-        let looked = u64::from(pick.tested) * Ns::from(cost.line_llc_ns)
+        // So does SIS_CACHE's question about an idle CPU that a search has found.
+        let looked = (u64::from(pick.tested) + u64::from(pick.asked)) * Ns::from(cost.line_llc_ns)
             + u64::from(pick.far_llcs) * Ns::from(cost.line_socket_ns);
         let mut toll = Toll {
             stall: self.hw.near.wakee(self.tasks[wakee].warm_cpu, cpu),
@@ -339,6 +341,9 @@ impl Sim<'_> {
         }
         let told = self.charge_for(cpu, dst);
         let new = self.world.task(wakee).sum_exec_ns == 0;
+        if self.rules.has(bits::SIS_CACHE) && !new {
+            self.world.woke_up(wakee, self.now);
+        }
         let shared = self.goes_to_shared_queue(wakee, dst);
         self.enqueue(wakee, dst, if new { Arrival::New } else { Arrival::Woken });
         let mut toll = Toll::cost(told);
