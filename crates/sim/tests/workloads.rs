@@ -84,6 +84,17 @@ fn tasks_released_together_run_on_when_the_last_has_come() {
     }
 }
 
+/// tbench's clients are busy for a while after their fork, so that the next ones go to the other socket.
+#[test]
+fn tasks_that_set_up_before_they_wait_start_on_both_sockets() {
+    let program = catalogue("tbench", 112, &[]);
+    let [one, two] = [1, 2].map(|sockets| {
+        let machine = machine("spr-2s56c", sockets, 1, 28, 2);
+        run(&machine, &program, &policy(""), 60 * MS, 10 * MS).throughput()
+    });
+    assert!(two > 1.7 * one, "{one} and {two} kB/s");
+}
+
 #[test]
 fn hackbench_scales_from_one_group_to_a_full_machine() {
     let machine = machine("spr-2s56c", 1, 1, 8, 2);

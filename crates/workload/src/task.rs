@@ -85,7 +85,7 @@ pub(crate) fn read(top: &Table, names: &Names) -> Result<Vec<TaskSource>, Worklo
 
 fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadError> {
     let table = item.table(TASK)?;
-    table.only("a task", &["name", "count", "process", "release", "before", "program"])?;
+    table.only("a task", &["name", "count", "process", "setup", "release", "before", "program"])?;
     let count = match table.get("count") {
         Some(count) => amount(count, Kind::Count, names)?,
         None => Amount::Fixed(1),
@@ -99,11 +99,22 @@ fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadEr
     Ok(TaskSource { name: name.to_owned(), span, count, process, ops })
 }
 
-/// `program`, which is repeated, behind what the task does once: it awaits its `release`, and
-/// does what stands in `before`.
+/// What stands there, to be done once.
+fn once(table: &Table, key: &str, names: &Names) -> Result<Vec<OpSource>, WorkloadError> {
+    let Some(entry) = table.get(key) else { return Ok(Vec::new()) };
+    let ops = program(entry, names, 0)?;
+    if flatten(&ops, 1).iter().any(|op| matches!(op.code, Code::Respawn)) {
+        let help = format!("respawn in `program`: each successor does what stands in `{key}`");
+        return Err(entry.error(Mistake::new("would be done again and again", help)));
+    }
+    Ok(ops)
+}
+
+/// `program`, which is repeated, behind what the task does once: what stands in `setup`, it awaits
+/// its `release`, and does what stands in `before`.
 fn ops(table: &Table, names: &Names) -> Result<Vec<OpSource>, WorkloadError> {
     let repeated = table.require("program", PROGRAM)?;
-    let mut once = Vec::new();
+    let mut first = once(table, "setup", names)?;
     if let Some(entry) = table.get("release") {
         const WAYS: [(&str, bool); 2] = [("together", false), ("together-sync", true)];
         let text = entry.text("\"together\"")?;
@@ -111,24 +122,16 @@ fn ops(table: &Table, names: &Names) -> Result<Vec<OpSource>, WorkloadError> {
             entry.error(Mistake::unknown("way to release", text, WAYS.iter().map(|w| w.0)))
         })?;
         let code = Code::AwaitRelease { sync: way.1 };
-        once.push(OpSource { key: "release".into(), span: entry.span(), code });
+        first.push(OpSource { key: "release".into(), span: entry.span(), code });
     }
-    if let Some(entry) = table.get("before") {
-        let before = program(entry, names, 0)?;
-        if flatten(&before, 1).iter().any(|op| matches!(op.code, Code::Respawn)) {
-            let help = "respawn in `program`: each successor does what stands in `before`";
-            let mistake = Mistake::new("would be done again and again", help);
-            return Err(entry.error(mistake));
-        }
-        once.extend(before);
-    }
-    if once.is_empty() {
+    first.extend(once(table, "before", names)?);
+    if first.is_empty() {
         return program(repeated, names, 0);
     }
     let times = Amount::Fixed(FOR_EVER.into());
     let code = Code::Repeat { times, ops: program(repeated, names, 1)? };
-    once.push(OpSource { key: "program".into(), span: repeated.span(), code });
-    Ok(once)
+    first.push(OpSource { key: "program".into(), span: repeated.span(), code });
+    Ok(first)
 }
 
 fn process(entry: Entry, names: &Names) -> Result<ProcessSource, WorkloadError> {

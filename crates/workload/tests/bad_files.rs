@@ -97,6 +97,7 @@ const BAD: &[(&str, &str)] = &[
     ("name = \"second\"", "name = \"second\"\nrelease = true"),
     ("name = \"second\"", "name = \"second\"\nrelease = \"together\"\nbefore = []"),
     ("name = \"second\"", "name = \"second\"\nbefore = [{ respawn = true }]"),
+    ("name = \"second\"", "name = \"second\"\nsetup = [{ respawn = true }]"),
     ("name = \"first\"", "name = \"parent\"\nrelease = \"together\""),
     (
         "name = \"helper\"\n",
