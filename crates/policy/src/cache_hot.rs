@@ -49,10 +49,13 @@ impl<const CHECKED: bool> World<CHECKED> {
         *hot = until.max(*hot);
     }
 
-    /// A task that fell asleep has been woken.
+    /// A task has been woken, for the first time if it has not run yet: the sleeps of a task whose
+    /// number it has are not its own.
     pub fn woke_up(&mut self, task: TaskId, now: Ns) {
+        let has_run = self.task(task).sum_exec_ns > 0;
         if let Some(sleep) = self.sleeps.get_mut(task.index()) {
-            sleep.usual = usual_sleep(sleep.usual, now.saturating_sub(sleep.since));
+            let slept = now.saturating_sub(sleep.since);
+            sleep.usual = if has_run { usual_sleep(sleep.usual, slept) } else { 0 };
         }
     }
 }
@@ -60,19 +63,30 @@ impl<const CHECKED: bool> World<CHECKED> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LlcShape, WorldShape};
+    use crate::{LlcShape, Task, WorldShape};
 
-    /// Until when CPU 0 is cache-hot, after a task fell asleep there at 1 ms.
+    const CPU: CpuId = CpuId(0);
+    const TASK: TaskId = TaskId(0);
+
+    /// One CPU, and a task that has run.
+    fn world() -> World {
+        let mut world = World::new(&WorldShape { llcs: vec![LlcShape { cores: vec![vec![CPU]] }] });
+        world.add_task(Task { sum_exec_ns: 1, ..Task::new(TASK, CPU) });
+        world
+    }
+
+    fn sleeps_for(world: &mut World, ns: Ns) {
+        world.fell_asleep(TASK, CPU, 0);
+        world.hot_until[0] = 0;
+        world.woke_up(TASK, ns);
+    }
+
+    /// Until when the CPU is cache-hot, after the task fell asleep there at 1 ms.
     fn hot_until(sleeps: &[Ns], others: u32) -> Ns {
-        let core = vec![CpuId(0)];
-        let mut world = World::new(&WorldShape { llcs: vec![LlcShape { cores: vec![core] }] });
-        for &slept in sleeps {
-            world.fell_asleep(TaskId(0), CpuId(0), 0);
-            world.hot_until[0] = 0;
-            world.woke_up(TaskId(0), slept);
-        }
-        world.set_nr_running(CpuId(0), others);
-        world.fell_asleep(TaskId(0), CpuId(0), 1_000_000);
+        let mut world = world();
+        sleeps.iter().for_each(|&ns| sleeps_for(&mut world, ns));
+        world.set_nr_running(CPU, others);
+        world.fell_asleep(TASK, CPU, 1_000_000);
         world.hot_until[0]
     }
 
@@ -85,11 +99,20 @@ mod tests {
     }
 
     #[test]
+    fn a_task_does_not_inherit_the_sleeps_of_its_number() {
+        let mut world = world();
+        sleeps_for(&mut world, 8_000);
+        *world.task_mut(TASK) = Task::new(TASK, CPU);
+        world.woke_up(TASK, 500);
+        world.fell_asleep(TASK, CPU, 1_000_000);
+        assert_eq!(world.hot_until[0], 0);
+    }
+
+    #[test]
     fn the_latest_return_counts() {
-        let core = vec![CpuId(0)];
-        let mut world = World::new(&WorldShape { llcs: vec![LlcShape { cores: vec![core] }] });
-        world.expect_back(CpuId(0), 9);
-        world.expect_back(CpuId(0), 5);
+        let mut world = world();
+        world.expect_back(CPU, 9);
+        world.expect_back(CPU, 5);
         assert_eq!(world.hot_until[0], 9);
     }
 }

@@ -341,7 +341,7 @@ impl Sim<'_> {
         }
         let told = self.charge_for(cpu, dst);
         let new = self.world.task(wakee).sum_exec_ns == 0;
-        if self.rules.has(bits::SIS_CACHE) && !new {
+        if self.rules.has(bits::SIS_CACHE) {
             self.world.woke_up(wakee, self.now);
         }
         let shared = self.goes_to_shared_queue(wakee, dst);
