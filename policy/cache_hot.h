@@ -18,7 +18,7 @@ POLICY_INLINE u64 policy_usual_sleep(u64 usual_ns, u64 slept_ns)
 	return (u64)policy_ewma8((s64)usual_ns, (s64)slept_ns);
 }
 
-/* The stack of a BPF program has no room for it. */
+/* The stack of a BPF program has no room for what a search would remember. */
 #ifdef __bpf__
 #define POLICY_ASKS_CACHE_HOT false
 #else
@@ -39,7 +39,7 @@ POLICY_INLINE struct policy_cache_hot policy_cache_hot_begins(const struct world
 {
 	struct policy_cache_hot hot = { .first = POLICY_NONE, .last = POLICY_NONE };
 
-	if (!POLICY_ASKS_CACHE_HOT || !policy_has(t, POLICY_SIS_CACHE))
+	if (!policy_has(t, POLICY_SIS_CACHE))
 		return hot;
 	if (policy_has(t, POLICY_SIS_CACHE_V1))
 		hot.left = POLICY_NONE;

@@ -158,7 +158,7 @@ POLICY_INLINE u32 policy_scan_cpus(struct world *w, const struct policy_task *p,
 		pick->searched += policy_popcount(allowed);
 		if (pick->searched > budget)
 			break;
-		if (POLICY_ASKS_CACHE_HOT && allowed)
+		if (allowed)
 			walk->hot.last = POLICY_NONE;
 	}
 	if (pick->searched > budget) {
@@ -234,8 +234,8 @@ POLICY_INLINE bool policy_core_was_met(struct world *w, const struct policy_task
 /*
  * First fully idle core in wrap order from position `start`; if `limited`, among the first
  * POLICY_LIMITED_CORES. The count is in memory: the BPF verifier would explore every value
- * of a counter in a register. An idle core of which a thread was passed over is looked at
- * again at the next.
+ * of a counter in a register. If the thread of an idle core was passed over, the core is
+ * looked at again when the walk comes to its next thread.
  */
 POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p,
 				    struct policy_walk *walk, bool limited, u32 *fallback,
@@ -263,8 +263,7 @@ POLICY_INLINE u32 policy_scan_cores(struct world *w, const struct policy_task *p
 			allowed &= allowed - 1;
 			cpu = world_llc_cpu(w, walk->llc, position);
 			if (policy_core_was_met(w, p, cpu, position, walk) &&
-			    (!POLICY_ASKS_CACHE_HOT || walk->hot.first == POLICY_NONE ||
-			     !policy_core_is_idle(w, cpu)))
+			    (walk->hot.first == POLICY_NONE || !policy_core_is_idle(w, cpu)))
 				continue;
 			if (limited && pick->cores++ >= POLICY_LIMITED_CORES) {
 				pick->exhausted = 1;

@@ -64,7 +64,7 @@ POLICY_INLINE u32 world_nr_idle_scan(const struct world *w, u32 llc);
 POLICY_INLINE u64 world_filter_word(const struct world *w, u32 llc, u32 i);
 POLICY_INLINE void world_empty_filter(struct world *w, u32 llc);
 
-/* Is its last task expected back on this CPU (policy_expects_back)? Asked with SIS_CACHE only. */
+/* Is the CPU's last task expected back soon? Asked with SIS_CACHE only. */
 POLICY_INLINE bool world_cache_hot(const struct world *w, u32 cpu);
 
 /* The CPU's own memory of idle time and searches; never null. */

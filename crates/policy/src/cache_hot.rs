@@ -32,14 +32,11 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// A task leaves its CPU's queue for a sleep. A CPU that has no other expects it back when its
     /// usual sleep is over (v2 2/3).
     pub fn fell_asleep(&mut self, task: TaskId, cpu: CpuId, now: Ns) {
-        if self.sleeps.len() <= task.index() {
-            self.sleeps.resize(task.index() + 1, Sleep::default());
-        }
         let sleep = &mut self.sleeps[task.index()];
         sleep.since = now;
-        let back = now + sleep.usual;
-        if sleep.usual > 0 && self.nr_running(cpu) == 0 {
-            self.expect_back(cpu, back);
+        let usual = sleep.usual;
+        if usual > 0 && self.nr_running(cpu) == 0 {
+            self.expect_back(cpu, now + usual);
         }
     }
 
@@ -53,10 +50,8 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// number it has are not its own.
     pub fn woke_up(&mut self, task: TaskId, now: Ns) {
         let has_run = self.task(task).sum_exec_ns > 0;
-        if let Some(sleep) = self.sleeps.get_mut(task.index()) {
-            let slept = now.saturating_sub(sleep.since);
-            sleep.usual = if has_run { usual_sleep(sleep.usual, slept) } else { 0 };
-        }
+        let sleep = &mut self.sleeps[task.index()];
+        sleep.usual = if has_run { usual_sleep(sleep.usual, now - sleep.since) } else { 0 };
     }
 }
 

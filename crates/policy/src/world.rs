@@ -27,7 +27,7 @@ pub struct World<const CHECKED: bool = true> {
     pub(crate) tasks: Array<Task>,
     scans: Array<ScanState>,
     pub(crate) hot_until: Array<Ns>,
-    /// Of those tasks that have slept ([`World::fell_asleep`]), and those before them.
+    /// Of each task ([`World::fell_asleep`]).
     pub(crate) sleeps: Vec<Sleep>,
     llc_cpus: Array<u16>,
     smt_cpus: Array<u16>,
@@ -272,6 +272,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     pub fn add_task(&mut self, task: Task) {
         assert_eq!(task.id.index(), self.tasks.len(), "task ids are dense");
         self.tasks.push(task);
+        self.sleeps.push(Sleep::default());
         self.relink();
     }
 

@@ -187,8 +187,8 @@ fn a_filtered_search_looks_at_fewer_cpus() {
     assert!(looked.1 < 0.75 * looked.0, "{looked:?}");
 }
 
-/// Pairs for all CPUs: each CPU is one that its task comes back to soon, which searches for other tasks pass
-/// over, until nobody has to search any more.
+/// As many pairs as CPUs. Where searches pass over CPUs whose tasks will soon be back, each pair comes to
+/// rest on one CPU, and searching ends.
 #[test]
 fn tasks_come_back_to_cpus_that_are_kept_for_them() {
     let machine = exact(machine("spr-2s56c", 1, 1, 28, 2));
