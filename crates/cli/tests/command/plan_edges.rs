@@ -311,7 +311,8 @@ fn counters_of_a_throttled_container_never_advise_less() {
     assert!((0.24..0.45).contains(&share), "613 of 1800 periods were throttled: {share}");
     let p99 = &today["intervals"]["p99_ns"];
     let (low, high) = (p99["low"].as_f64().unwrap(), p99["high"].as_f64().unwrap());
-    assert!((low..high).contains(&199.5e6) && high < 4.0 * low, "{p99}");
+    // Loads by the clock and at random give these counters, so p99 is known to no better than this.
+    assert!((low..high).contains(&199.5e6) && high < 5.0 * low, "{p99}");
     assert_eq!(planned["inferred"]["from"]["kind"], "counters");
     let advised = planned["recommended"]["reserved_cpus"].as_f64().unwrap();
     assert!((0.45..1.25).contains(&advised), "{advised}");
