@@ -95,9 +95,10 @@ impl std::fmt::Display for Inferred {
             InferredFrom::Counters { .. } => write!(
                 f,
                 "Its requests are inferred from its counters: {recordings} loads fit them. In up to \
-                 half of these, work that begins together is one request; in others, requests come \
-                 by the clock. Latencies are {TOO_LOW} times those of these loads, since trials \
-                 found those too low; even so one true p99 in ten was over 1.8 times the median. "
+                 half of these, work that begins together is one request; in some, requests come by \
+                 the clock. Latencies are {TOO_LOW} times those of these loads, since trials found \
+                 those too low; even so one true p99 in ten was over 1.8 times the median, and one \
+                 in forty above its range. "
             )?,
         }
         write!(
