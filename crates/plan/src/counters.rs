@@ -84,7 +84,7 @@ struct Law {
 }
 
 /// When the next burst arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Spacing {
     /// After an exponentially distributed time, as independent callers make it.
     Random,
@@ -443,7 +443,7 @@ impl Spacing {
     /// The time until the first burst, in mean times between two.
     fn first(self, random: &mut Random) -> f64 {
         match self {
-            Spacing::Random => random.exponential(1.0),
+            Spacing::Random => self.next(random),
             Spacing::Clock => random.uniform(),
         }
     }

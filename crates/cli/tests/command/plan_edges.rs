@@ -338,14 +338,14 @@ fn counters_of_a_throttled_container_never_advise_less() {
     assert_eq!((&web["needed_cpus"], &web["spare_cpus"]), (&json!(0.4), &json!(null)), "{web}");
     assert!(web["note"].as_str().unwrap().contains("estimated"), "{web}");
     // Where a goal fails under any limit in some of the loads, the answer says in how many it holds.
-    for (goal, some) in [("p99=60ms", true), ("p99=2s", false)] {
-        let holds = json(&plan(&file, &["--goal", goal, "--json"]))["recommended"]["holds_share"]
-            .as_f64()
-            .unwrap();
-        let screen = stdout(&plan(&file, &["--goal", goal])).replace("\n           ", " ");
-        let told = format!("but in only {}% of the loads that fit its counters", 100.0 * holds);
-        assert_eq!((holds < 0.95, screen.contains(&told)), (some, some), "{told}: {screen}");
-    }
+    let hard = ["--goal", "p99=60ms"];
+    let holds =
+        |planned: &serde_json::Value| planned["recommended"]["holds_share"].as_f64().unwrap();
+    let partly = holds(&json(&plan(&file, &[&hard[..], &["--json"]].concat())));
+    let told = format!("but in only {}% of the loads that fit its counters", 100.0 * partly);
+    let hard = stdout(&plan(&file, &hard)).replace("\n           ", " ");
+    assert!(partly < 0.95 && hard.contains(&told), "{told}: {hard}");
+    assert!(holds(&planned) >= 0.95 && !screen.contains("but in only"), "{screen}");
     // Counters do not refute a short goal either.
     let untold = output(&plan(&file, &["--goal", "p99=1ms"]));
     let errors = String::from_utf8_lossy(&untold.stderr);

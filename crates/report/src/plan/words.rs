@@ -147,24 +147,23 @@ pub(super) fn answer(plan: &Plan) -> String {
     }
     if plan.estimates() {
         let setting = setting(&shown.limits);
+        if !shown.meets_goals {
+            return format!("{name} is estimated to come nearest to {goals} with {setting}");
+        }
         // In the other loads the goals fail under any limit.
-        let only = (shown.holds_share < plan.model.confidence).then(|| {
-            format!("in only {} of the loads that fit its counters", of_draws(shown.holds_share))
-        });
-        return match (shown.meets_goals, stays(plan), only) {
-            (false, ..) => format!("{name} is estimated to come nearest to {goals} with {setting}"),
-            (true, true, None) => format!(
-                "keep {setting}: with it {name} is estimated to meet {goals}, but its counters do not \
-                 tell that less would do"
-            ),
-            (true, true, Some(only)) => format!(
-                "keep {setting}: with it {name} is estimated to meet {goals}, but {only}, and they do \
-                 not tell that less would do"
-            ),
-            (true, false, None) => format!("{name} is estimated to meet {goals} with {setting}"),
-            (true, false, Some(only)) => {
-                format!("{name} is estimated to meet {goals} with {setting}, but {only}")
-            }
+        let (only, and_counters) = if shown.holds_share < plan.model.confidence {
+            let share = of_draws(shown.holds_share);
+            (format!(", but in only {share} of the loads that fit its counters"), "and they")
+        } else {
+            (String::new(), "but its counters")
+        };
+        let meets = format!("{name} is estimated to meet {goals}");
+        return if stays(plan) {
+            format!(
+                "keep {setting}: with it {meets}{only}, {and_counters} do not tell that less would do"
+            )
+        } else {
+            format!("{meets} with {setting}{only}")
         };
     }
     match (shown.limits.quota_ns, shown.meets_goals) {
