@@ -176,7 +176,7 @@ fn kept(
     let load = LeanLoad::of(&grown, threads, SPAN_NS);
     let holds = (0..8).filter(|phase| {
         let phase_ns = (2 * phase + 1) * PERIOD_NS / 16;
-        let span = LeanSpan { begin_ns: 0, end_ns: SPAN_NS + 2000 * MS, phase_ns };
+        let span = LeanSpan { begin_ns: 0, end_ns: SPAN_NS + 2000 * MS, phase_ns, from_ns: 0 };
         let lean = Lean { cpus: cpus as usize, slice_ns: 5 * MS, tick_ns: 4 * MS, more_ns: 0 };
         let mut ran = lean.replay(&load, &limits, span).unwrap();
         as_f64(quantile_of(&mut ran.latencies, 0.99)) <= goal_ns

@@ -203,10 +203,11 @@ fn steps(usage: &Usage) -> Result<Vec<Step>, String> {
         Step { length_ns, used_ns: sample.runtime_ns, counters }
     };
     let mut steps: Vec<Step> = usage.samples.iter().map(step).collect();
-    steps.retain(|step| step.length_ns > 0);
     if steps.iter().all(|step| step.counters.nr_periods == 0.0) {
         return Err("its periods were not counted".into());
     }
+    // Work without a period: of a step with a restart there are no counts.
+    steps.retain(|s| s.length_ns > 0 && (s.used_ns == 0 || s.counters.nr_periods > 0.0));
     if steps.len() < 2 {
         return Err("it has a single step".into());
     }
@@ -292,7 +293,7 @@ impl Fit<'_> {
             let load = LeanLoad::of(&demands, threads, span_ns);
             // A random phase: the kernel's is unknown.
             let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
-            let span = LeanSpan { begin_ns: 0, end_ns: span_ns, phase_ns };
+            let span = LeanSpan { begin_ns: 0, end_ns: span_ns, phase_ns, from_ns: 0 };
             let replayed = self.lean.replay(&load, &self.limits, span).ok()?;
             ran = Counters {
                 nr_periods: replayed.nr_periods as f64,
@@ -532,7 +533,7 @@ mod tests {
         let own: Vec<Vec<Arrival>> =
             of_thread.iter().filter(|own| !own.is_empty()).cloned().collect();
         let load = LeanLoad::new(&own, end_ns);
-        lean.replay(&load, limits, LeanSpan { begin_ns: 0, end_ns, phase_ns }).unwrap()
+        lean.replay(&load, limits, LeanSpan { begin_ns: 0, end_ns, phase_ns, from_ns: 0 }).unwrap()
     }
 
     /// For how many of these hidden loads the inferred 90% ranges contain the true p99 and the true

@@ -51,7 +51,7 @@ impl Inferred {
     /// Is this a goal for latency, answered from counters, which hold no request? The answer is an
     /// estimate then.
     pub(crate) fn estimates(&self, goal: &Goal) -> bool {
-        matches!(self.from, InferredFrom::Counters { .. }) && goal.is_latency()
+        self.recorded_ns().is_some() && goal.is_latency()
     }
 
     /// Length of the counters that the demand was inferred from.

@@ -41,12 +41,13 @@ pub(crate) struct LeanLoad {
     span_ns: Ns,
 }
 
-/// Measured time, and the start of the group's first period.
+/// Measured time, the start of the group's first period, and that of the recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeanSpan {
     pub(crate) begin_ns: Ns,
     pub(crate) end_ns: Ns,
     pub(crate) phase_ns: Ns,
+    pub(crate) from_ns: Ns,
 }
 
 /// Results over the measured time.
@@ -121,9 +122,9 @@ impl Lean {
         limits: &BandwidthLimits,
         span: LeanSpan,
     ) -> Result<LeanOutcome, BandwidthError> {
-        let LeanSpan { begin_ns, end_ns, phase_ns } = span;
+        let LeanSpan { begin_ns, end_ns, phase_ns, from_ns } = span;
         let pool = Pool::new(limits, phase_ns % limits.period_ns.max(1), 0)?;
-        let mut run = Run::new(*self, load, pool, limits);
+        let mut run = Run::new(*self, load, from_ns, pool, limits);
         run.advance_to(begin_ns);
         let before = run.counters();
         run.outcome.latencies.fill(UNANSWERED);
@@ -187,7 +188,13 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(lean: Lean, load: &'a LeanLoad, pool: Pool, limits: &BandwidthLimits) -> Run<'a> {
+    fn new(
+        lean: Lean,
+        load: &'a LeanLoad,
+        from_ns: Ns,
+        pool: Pool,
+        limits: &BandwidthLimits,
+    ) -> Run<'a> {
         // More CPUs than threads are never used.
         let n_cpus = lean.cpus.min(load.threads()).max(1);
         let cpu = Cpu {
@@ -203,7 +210,7 @@ impl<'a> Run<'a> {
             cpu: number % n_cpus,
             piece: load.begins[number],
             coming: load.begins[number],
-            round_ns: 0,
+            round_ns: from_ns,
             pending: 0,
             left_ns: 0,
         };
@@ -220,7 +227,7 @@ impl<'a> Run<'a> {
             now: 0,
             coming: 0,
             coming_ns: NEVER,
-            round_ns: 0,
+            round_ns: from_ns,
             outcome: LeanOutcome { latencies, throttled_in, ..LeanOutcome::default() },
         };
         run.look_ahead();

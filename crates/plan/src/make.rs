@@ -180,7 +180,7 @@ struct Exhibit<'a> {
     search: &'a Search<'a>,
     phases: u32,
     /// Of requests that were inferred from counters, neither growth nor the longest is known.
-    estimates: bool,
+    from_counters: bool,
     /// Runs of the neighbours alone, one per phase.
     alone: Vec<Outcome>,
 }
@@ -192,8 +192,10 @@ impl<'a> Exhibit<'a> {
         let alone = (0..n)
             .into_par_iter()
             .map(|index| search.stage.replay(&search.alone, None, Phase::of_grid(index, phases)));
-        let (estimates, alone) = (request.estimates(), alone.collect::<Result<_, PlanError>>()?);
-        Ok(Exhibit { search, phases, estimates, alone })
+        let alone = alone.collect::<Result<_, PlanError>>()?;
+        let inferred = request.inferred;
+        let from_counters = inferred.is_some_and(|inferred| inferred.recorded_ns().is_some());
+        Ok(Exhibit { search, phases, from_counters, alone })
     }
 
     fn shown(&self, limits: BandwidthLimits) -> Result<Shown, PlanError> {
@@ -249,14 +251,16 @@ impl<'a> Exhibit<'a> {
         effect.leave_out(pieces, goals, Range::UNKNOWN);
         let mut intervals = Figures::over(&draws, Interval::over);
         intervals.leave_out(pieces, goals, Interval::UNKNOWN);
-        let meets_goals = least(kept) >= search.confidence - 1e-9;
+        // A load that was inferred and fails without a limit too may be the one that runs.
+        let met = least(if self.from_counters { held } else { kept });
+        let meets_goals = met >= search.confidence - 1e-9;
         Ok(Shown {
             limits,
             set_by_use: None,
             growth: match meets_goals {
                 true => self.growth(limits)?,
                 // Goals that already fail leave no room.
-                false => search.sketch.filter(|_| !self.estimates).map(|_| 0.0),
+                false => search.sketch.filter(|_| !self.from_counters).map(|_| 0.0),
             },
             reserved_cpus: limits.cpus(),
             effect,
@@ -264,7 +268,7 @@ impl<'a> Exhibit<'a> {
             intervals,
             holds_share: least(held),
             meets_goals,
-            worst_case: match self.estimates {
+            worst_case: match self.from_counters {
                 true => None,
                 false => worst_case(search.stage, search.usage, limits)?,
             },
@@ -281,7 +285,7 @@ impl<'a> Exhibit<'a> {
     fn growth(&self, limits: BandwidthLimits) -> Result<Option<f64>, PlanError> {
         let Search { stage, usage, sketch, .. } = self.search;
         let growth = |sketch| until_it_breaks(stage, sketch, usage, limits);
-        sketch.as_ref().filter(|_| !self.estimates).map(growth).transpose()
+        sketch.as_ref().filter(|_| !self.from_counters).map(growth).transpose()
     }
 
     /// Runs the setting at each phase.

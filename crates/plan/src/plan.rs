@@ -287,6 +287,11 @@ impl Plan {
         inferred.is_some_and(|inferred| self.goals.iter().any(|goal| inferred.estimates(goal)))
     }
 
+    /// Was the demand inferred from counters?
+    pub fn from_counters(&self) -> bool {
+        self.inferred.as_ref().is_some_and(|inferred| inferred.recorded_ns().is_some())
+    }
+
     /// Is the demand that of averages, spread evenly, which hide every burst?
     pub fn spreads_averages(&self) -> bool {
         self.inferred.is_none() && matches!(self.recording.origin, Origin::Averaged { .. })

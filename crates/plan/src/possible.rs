@@ -89,6 +89,16 @@ pub(crate) fn most_millicpus(
                     recording's times";
         return impossible(problem + &beyond(request), help);
     }
+    let overloaded = request.usage.overloaded();
+    if overloaded > 0 {
+        let problem = format!(
+            "{overloaded} of {} threads would need longer for their work than it took to record, and \
+             fall further behind under any limit",
+            request.usage.threads
+        );
+        let help = "check the units of the recording's times, and its thread column";
+        return impossible(problem, help);
+    }
     // A quota for as many CPUs as the group's threads use at once never throttles it. With
     // neighbours, threads that would not overlap may run at the same time.
     let alone = request.neighbours.is_empty();

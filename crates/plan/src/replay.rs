@@ -8,6 +8,7 @@ use reveille_measure::{RunResult, RunSpec, UNANSWERED};
 use reveille_place::Mistake;
 use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
 use reveille_sim::MAX_RUN_NS;
+use reveille_workload::Program;
 
 use crate::figures::Figures;
 use crate::goal::{Goal, Subject, quantile_of};
@@ -21,6 +22,8 @@ const WARMUP_PERIODS: Ns = 5;
 
 /// Golden ratio: its multiples are evenly spread over the circle for any count.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
+/// The same, in no simple relation to the golden ratio.
+const SILVER: f64 = std::f64::consts::SQRT_2 - 1.0;
 
 /// Parameters shared by all runs.
 pub(crate) struct Stage<'a> {
@@ -83,20 +86,24 @@ pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
     Ok(machine)
 }
 
-/// Phases of a run, as fractions of each group's period.
+/// Where a run's clocks stand when the recording begins: each group's period and the tick, which a
+/// host sets independently of the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Phase {
-    /// Of the group itself.
+    /// Of the group's own period, as a fraction of it.
     pub(crate) own: f64,
-    /// Of the first neighbour; the following ones are derived from it.
+    /// Of the first neighbour's; the following ones are derived from it.
     pub(crate) others: f64,
+    /// Of the tick.
+    pub(crate) tick: f64,
 }
 
 impl Phase {
     /// Midpoint of part `index` of `of` equal parts.
     pub(crate) fn of_grid(index: u32, of: u32) -> Phase {
         let own = (f64::from(index) + 0.5) / f64::from(of);
-        Phase { own, others: (f64::from(index) * GOLDEN).fract() }
+        let part = |ratio: f64| (f64::from(index) * ratio).fract();
+        Phase { own, others: part(GOLDEN), tick: part(SILVER) }
     }
 
     /// Start of the group's first period in the run.
@@ -109,8 +116,9 @@ impl Phase {
         if draw.is_multiple_of(2) {
             return Phase::of_grid(draw / 2, of / 2);
         }
-        let own = (f64::from(draw) * GOLDEN).fract();
-        Phase { own, others: (f64::from(draw) * GOLDEN * GOLDEN + 0.5).fract() }
+        let part = |ratio: f64, from: f64| (f64::from(draw) * ratio + from).fract();
+        let (own, others) = (part(GOLDEN, 0.0), part(GOLDEN * GOLDEN, 0.5));
+        Phase { own, others, tick: part(SILVER, 0.5) }
     }
 }
 
@@ -129,7 +137,14 @@ impl Stage<'_> {
     ) -> Result<Outcome, PlanError> {
         let groups = self.groups(load, limits, phase);
         let spec = self.spec(load, &groups);
-        self.run(load, &groups, &spec)
+        let mut program = load.program.clone();
+        program.arrivals.begin_ns = self.begin_ns(phase);
+        self.run(&program, &groups, &spec)
+    }
+
+    /// Time from a tick to the begin of the recording.
+    pub(crate) fn begin_ns(&self, phase: Phase) -> Ns {
+        (phase.tick * self.tick_ns() as f64) as Ns
     }
 
     /// One whole span after the warm-up.
@@ -144,15 +159,15 @@ impl Stage<'_> {
     /// Runs the simulator once.
     pub(crate) fn run(
         &self,
-        load: &Load,
+        program: &Program,
         groups: &Groups,
         spec: &RunSpec,
     ) -> Result<Outcome, PlanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(PlanError::Interrupted);
         }
-        let (machine, program) = (&self.machine, &load.program);
-        let result = reveille_sim::run(machine, program, &self.policy, groups, spec, self.stop)?;
+        let result =
+            reveille_sim::run(&self.machine, program, &self.policy, groups, spec, self.stop)?;
         self.runs.fetch_add(1, Ordering::Relaxed);
         self.simulated_ns.fetch_add(spec.warmup_ns + spec.duration_ns, Ordering::Relaxed);
         (self.tell)();

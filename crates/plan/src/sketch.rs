@@ -77,6 +77,7 @@ impl Sketch {
             begin_ns: spec.warmup_ns,
             end_ns: spec.warmup_ns + spec.duration_ns,
             phase_ns: phase.of_period(limits.period_ns),
+            from_ns: stage.begin_ns(phase),
         };
         let lean = load.lean(limits.period_ns, self.averages);
         let outcome = self.lean.replay(lean, &limits, span);

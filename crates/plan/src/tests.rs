@@ -193,8 +193,9 @@ fn the_lean_replay_is_near_the_simulator() {
         let lean_load = LeanLoad::new(&load.program.arrivals.of_task, load.span_ns());
         let outcomes: Vec<LeanOutcome> = (0..4)
             .map(|index| {
-                let phase_ns = Phase::of_grid(index, 4).of_period(period_ns);
-                let span = LeanSpan { begin_ns: 2000 * MS, end_ns: 9000 * MS, phase_ns };
+                let phase = Phase::of_grid(index, 4);
+                let (phase_ns, from_ns) = (phase.of_period(period_ns), stage.begin_ns(phase));
+                let span = LeanSpan { begin_ns: 2000 * MS, end_ns: 9000 * MS, phase_ns, from_ns };
                 lean.replay(&lean_load, &limits, span).unwrap()
             })
             .collect();

@@ -23,9 +23,6 @@ use crate::load::Load;
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
 use crate::{Ns, PlanError};
 
-/// Fractions of a tick at which work arrives in turn, among those that a prediction covers.
-const TICK_PARTS: Ns = 4;
-
 /// A run is disturbed if others used more than this share of its CPUs.
 const DISTURBED: f64 = 0.05;
 /// Tolerance of p99 beyond its range, relative: the median error of docs/plan.md's trials.
@@ -207,24 +204,16 @@ impl Host<'_> {
         Ok(Some(Control { predicted, measured, charged_beyond_ns, p99_stretch }))
     }
 
-    /// Predicts over phases of the period and of the tick, since the arrival's position in a tick
-    /// is random as well.
     fn predicted(
         &self,
         usage: &Usage,
         limits: Option<BandwidthLimits>,
     ) -> Result<Figures<Range>, PlanError> {
         let phases = self.trial.phases;
-        let after = |part: u32| {
-            let mut load = Load::new(&[usage]);
-            load.program.arrivals.begin_ns = self.stage.tick_ns() * Ns::from(part) / TICK_PARTS;
-            load
-        };
-        let loads: Vec<Load> = (0..TICK_PARTS as u32).map(after).collect();
+        let load = Load::new(&[usage]);
         let runs = (0..phases).into_par_iter().map(|index| {
-            let load = &loads[index as usize % loads.len()];
-            let outcome = self.stage.replay(load, limits, Phase::of_grid(index, phases))?;
-            Ok(self.stage.figures(load, &outcome, 0.0))
+            let outcome = self.stage.replay(&load, limits, Phase::of_grid(index, phases))?;
+            Ok(self.stage.figures(&load, &outcome, 0.0))
         });
         let runs: Vec<Figures<f64>> = runs.collect::<Result<_, PlanError>>()?;
         let mut figures = Figures::over(&runs, Range::over);

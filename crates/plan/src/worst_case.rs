@@ -44,7 +44,8 @@ pub(crate) fn worst_case(
         (0..PHASES).flat_map(|phase| [(phase, few), (phase, all)]).collect();
     runs.dedup();
     let took = runs.into_par_iter().map(|(phase, threads)| {
-        let phase = Phase { own: (f64::from(phase) + 0.9) / f64::from(PHASES), others: 0.5 };
+        let own = (f64::from(phase) + 0.9) / f64::from(PHASES);
+        let phase = Phase { own, others: 0.5, tick: 0.0 };
         let run = Run { stage, usage: &empty, limits, phase, threads, work_ns };
         let Some(emptied_ns) = run.emptying()? else {
             return Ok(run.piece(0, BEGIN_NS)?.map_or(f64::INFINITY, |ns| ns as f64));
@@ -173,7 +174,7 @@ impl Run<'_> {
         let load = Load::new(&[&alone]);
         let spec = RunSpec { seed: stage.seed, warmup_ns: 0, duration_ns: span_ns };
         let groups = stage.groups(&load, Some(limits), self.phase);
-        let outcome = stage.run(&load, &groups, &spec)?;
+        let outcome = stage.run(&load.program, &groups, &spec)?;
         Ok(outcome.latencies(&load, 0).to_vec())
     }
 }

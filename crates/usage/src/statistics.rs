@@ -190,7 +190,7 @@ impl Usage {
     }
 
     /// Number of threads with more CPU time than the recording is long.
-    fn overloaded(&self) -> usize {
+    pub fn overloaded(&self) -> usize {
         let mut cpu_ns = vec![0; self.threads as usize];
         for demand in &self.demands {
             cpu_ns[demand.thread as usize] += u128::from(demand.cpu_ns);

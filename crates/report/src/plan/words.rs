@@ -150,20 +150,13 @@ pub(super) fn answer(plan: &Plan) -> String {
         if !shown.meets_goals {
             return format!("{name} is estimated to come nearest to {goals} with {setting}");
         }
-        // In the other loads the goals fail under any limit.
-        let (only, and_counters) = if shown.holds_share < plan.model.confidence {
-            let share = of_draws(shown.holds_share);
-            (format!(", but in only {share} of the loads that fit its counters"), "and they")
-        } else {
-            (String::new(), "but its counters")
-        };
         let meets = format!("{name} is estimated to meet {goals}");
         return if stays(plan) {
             format!(
-                "keep {setting}: with it {meets}{only}, {and_counters} do not tell that less would do"
+                "keep {setting}: with it {meets}, but its counters do not tell that less would do"
             )
         } else {
-            format!("{meets} with {setting}{only}")
+            format!("{meets} with {setting}")
         };
     }
     match (shown.limits.quota_ns, shown.meets_goals) {
@@ -208,15 +201,22 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     if plan.untold().is_some() || plan.spreads_averages() {
         return None;
     }
+    let estimate = format!(
+        "This is an estimate: counters show neither how long a request runs nor rare long jobs. Before \
+         you rely on it, {HOW_TO_KNOW}"
+    );
     if !shown.meets_goals {
         let (held, asked) = (of_draws(shown.holds_share), of_draws(model.confidence));
-        return Some(format!("The goals hold in {held} of draws, and {asked} were asked for"));
+        return Some(match plan.estimates() {
+            true => format!(
+                "The goals hold in {held} of the loads that fit its counters, and {asked} were asked \
+                 for. {estimate}"
+            ),
+            false => format!("The goals hold in {held} of draws, and {asked} were asked for"),
+        });
     }
     if plan.estimates() {
-        return Some(format!(
-            "This is an estimate: counters show neither how long a request runs nor rare long jobs. \
-             Before you rely on it, {HOW_TO_KNOW}"
-        ));
+        return Some(estimate);
     }
     let requests = match model.growth {
         0.0 => String::new(),
@@ -229,10 +229,11 @@ pub fn headroom(plan: &Plan) -> Option<String> {
         ),
         _ => String::new(),
     };
+    let as_told = if plan.from_counters() { ", as far as its counters tell" } else { "" };
     Some(match (model.headroom, model.growth) {
         (0.0, 0.0) => format!("No head-room is included (--headroom 0){by_use}"),
         (work, _) => format!(
-            "The goals still hold with {} more work in every request{requests} (--headroom){by_use}",
+            "The goals still hold with {} more work in every request{requests} (--headroom){as_told}{by_use}",
             percent(work)
         ),
     })
@@ -254,7 +255,7 @@ pub(super) fn today(plan: &Plan) -> String {
     };
     let effect = &today.effect;
     let with = |range: &Range, text: fn(f64) -> String| text(range.median);
-    if plan.estimates() {
+    if plan.from_counters() {
         let range = &today.intervals.p99_ns;
         return format!(
             "{}: {}% of periods throttled; p99 {} [{}…{}], an estimate; the goals hold in {} of the \

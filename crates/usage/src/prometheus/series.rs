@@ -95,12 +95,15 @@ impl Series {
         }
     }
 
-    /// Removes resets, so that the values never decrease. Returns their number.
+    /// Removes resets, so that the values never decrease. Returns their number. What was counted since
+    /// a restart is of part of a step only: CPU time is kept, counts that are held against the step's
+    /// length are not.
     pub(super) fn without_resets(&mut self) -> usize {
+        let kept = self.name == USAGE;
         let (mut resets, mut base, mut before) = (0, 0.0, 0.0);
         for (_, value) in &mut self.points {
             if *value < before {
-                base += before;
+                base += if kept { before } else { before - *value };
                 resets += 1;
             }
             before = *value;
