@@ -75,7 +75,8 @@ impl Usage {
             let mistake = Mistake::new("that number of threads is not possible", fix);
             return Err(mistake.in_file(file));
         }
-        let (header, mut requests) = Reader { file, unordered: options.unordered }.read(bytes)?;
+        let reader = Reader { file, bytes, unordered: options.unordered };
+        let (header, mut requests) = reader.read()?;
         requests.sort_by_key(|request| request.at);
         let usage = recording(name, &header, &requests, options.threads);
         usage.and_then(Usage::checked).map_err(|mistake| mistake.in_file(file))
@@ -84,42 +85,54 @@ impl Usage {
 
 struct Reader<'a> {
     file: &'a str,
+    bytes: &'a [u8],
     unordered: bool,
 }
 
 impl Reader<'_> {
-    fn read(&self, bytes: &[u8]) -> Result<(Header, Vec<Request>), InputError> {
+    fn read(&self) -> Result<(Header, Vec<Request>), InputError> {
         let mut builder = csv::ReaderBuilder::new();
-        let mut reader = builder.trim(csv::Trim::All).from_reader(bytes);
-        let names = reader.headers().map_err(|error| self.unread(error))?.clone();
-        let header =
-            header(&names).map_err(|mistake| mistake.at_line::<InputError>(self.file, 1))?;
+        let mut reader = builder.has_headers(false).trim(csv::Trim::All).from_reader(self.bytes);
+        let mut read = |line: &mut StringRecord| {
+            let from = reader.position().byte() as usize;
+            let more = reader.read_record(line);
+            // A quote that stays open would hide all lines up to the next one.
+            if self.bytes[from..reader.position().byte() as usize].trim_ascii().contains(&b'\n') {
+                let problem = "a quote opens in this line and does not close in it";
+                let fix = "close the quote in this line, or delete it";
+                return Err(Mistake::new(problem, fix).at_line(self.file, self.line_at(from)));
+            }
+            more.map(|more| more.then_some(from)).map_err(|error| self.unread(from, error))
+        };
+        let mut line = StringRecord::new();
+        let first = read(&mut line)?.unwrap_or(0);
+        let header = header(&line)
+            .map_err(|mistake| mistake.at_line::<InputError>(self.file, self.line_at(first)))?;
         let mut requests = Vec::new();
         let mut threads = HashMap::new();
-        // By thread: the latest arrival so far, and its line.
-        let mut latest: Vec<(i128, u64)> = Vec::new();
-        let mut line = StringRecord::new();
-        while reader.read_record(&mut line).map_err(|error| self.unread(error))? {
-            let number = line.position().map_or(0, csv::Position::line);
-            let request = self.request(&header, &line, number, &mut threads)?;
+        // By thread: the latest arrival so far, and where its line begins.
+        let mut latest: Vec<(i128, usize)> = Vec::new();
+        while let Some(from) = read(&mut line)? {
+            let request = self.request(&header, &line, from, &mut threads)?;
             let thread = request.thread as usize;
             latest.resize(latest.len().max(thread + 1), (i128::MIN, 0));
-            let (before, before_line) = latest[thread];
+            let (before, before_from) = latest[thread];
             if request.at >= before {
-                latest[thread] = (request.at, number);
+                latest[thread] = (request.at, from);
             } else if before - request.at > STEP_BACK_NS && !self.unordered {
                 let back_s = (before - request.at) as f64 / 1e9;
+                let before_line = self.line_at(before_from);
                 let problem = format!("{back_s:.3} s earlier than line {before_line}");
                 let fix = "if lines are in no order, add --unordered; if a clock was set back, \
                            import the lines before and those from here on as files of their own";
-                return Err(self.wrong(number, &header.at.name, Mistake::new(problem, fix)));
+                return Err(self.wrong(from, &header.at.name, Mistake::new(problem, fix)));
             }
             if requests.len() == MAX_ROWS {
                 let mistake = Mistake::new(
                     format!("more than {MAX_ROWS} requests"),
                     "import a shorter part of it",
                 );
-                return Err(mistake.at_line(self.file, number));
+                return Err(mistake.at_line(self.file, self.line_at(from)));
             }
             requests.push(request);
         }
@@ -130,15 +143,15 @@ impl Reader<'_> {
         &self,
         header: &Header,
         line: &StringRecord,
-        number: u64,
+        from: usize,
         threads: &mut HashMap<String, u32>,
     ) -> Result<Request, InputError> {
         let time = |column: &TimeColumn| {
             let text = line.get(column.index).unwrap_or_default();
-            time(text, column).map_err(|mistake| self.wrong(number, &column.name, mistake))
+            time(text, column).map_err(|mistake| self.wrong(from, &column.name, mistake))
         };
         let refuse = |column: &str, problem: String, fix: &str| {
-            Err(self.wrong(number, column, Mistake::new(problem, fix)))
+            Err(self.wrong(from, column, Mistake::new(problem, fix)))
         };
         let (at, cpu) = (time(&header.at)?, time(&header.cpu)?);
         if cpu > i128::from(MAX_SPAN_NS) {
@@ -183,13 +196,19 @@ impl Reader<'_> {
         Ok(Request { at, cpu_ns: cpu as Ns, done, thread })
     }
 
-    fn wrong(&self, line: u64, column: &str, Mistake { problem, help }: Mistake) -> InputError {
+    fn wrong(&self, from: usize, column: &str, Mistake { problem, help }: Mistake) -> InputError {
         let mistake = Mistake::new(format!("column `{column}`: {problem}"), help);
-        mistake.at_line(self.file, line)
+        mistake.at_line(self.file, self.line_at(from))
     }
 
-    fn unread(&self, error: csv::Error) -> InputError {
-        let line = error.position().map_or(1, csv::Position::line);
+    /// The line that begins at or, after blank ones, behind this byte.
+    fn line_at(&self, from: usize) -> u64 {
+        let (before, rest) = self.bytes.split_at(from);
+        let blank = &rest[..rest.len() - rest.trim_ascii_start().len()];
+        1 + before.iter().chain(blank).filter(|byte| **byte == b'\n').count() as u64
+    }
+
+    fn unread(&self, from: usize, error: csv::Error) -> InputError {
         let mistake = match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
                 let problem = format!("{len} fields, and the header has {expected_len}");
@@ -200,7 +219,7 @@ impl Reader<'_> {
             }
             _ => Mistake::new(format!("cannot be read: {error}"), HEADER),
         };
-        mistake.at_line(self.file, line)
+        mistake.at_line(self.file, self.line_at(from))
     }
 }
 

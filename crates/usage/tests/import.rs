@@ -94,6 +94,13 @@ fn tables_that_are_wrong() {
         ("at_s,cpu_s\n1,\n2,3\n", "a.csv:2: column `cpu_s`: is empty"),
         ("at_s,cpu_s\n1,1\n2\n", "a.csv:3: 1 fields, and the header has 2"),
         ("at_s,cpu_s\n1,1\n2,1,1\n", "a.csv:3: 3 fields, and the header has 2"),
+        ("at_s,cpu_s\r\n1,1\r\n\r\n2,NaN\r\n", "a.csv:4: column `cpu_s`: `NaN` is not a number"),
+        (
+            "at_s,\"cpu_s\n1,1\n2,1\n",
+            "a.csv:1: a quote opens in this line and does not close in it",
+        ),
+        ("\u{feff}at_s,cpu_s,path\n1,1,/a\n\n2,1,\"/b\n3,1,/c\n", "a.csv:4: a quote opens"),
+        ("path,at_s,cpu_s\n/a,1,1\n\"/b,2,1\n/c\",3,1\n", "a.csv:3: a quote opens"),
         ("at_s,cpu_s\n1,1\n2,1e9\n", "a.csv:3: column `cpu_s`: more than 31 days"),
         ("at_s,cpu_s\n1,1\n1e8,1\n", "a.csv: the arrivals are more than 31 days apart"),
         ("at_s,cpu_s,done_s\n1,1,2\n2,1,1\n", "a.csv:3: column `done_s`: earlier than the arrival"),
@@ -103,6 +110,7 @@ fn tables_that_are_wrong() {
         assert!(error.to_string().contains(words), "{text:?}: {error}");
         assert!(error.help().is_some_and(|help| !help.to_string().is_empty()), "{text:?}");
     }
+    assert_eq!(csv("at_s,cpu_s,path\n1,1,\"/a,b\"\n2,1,5\" tube\n").unwrap().demands.len(), 2);
     let error = Usage::from_csv("a.csv", "a", b"at_s,cpu_s\n1,\xff\n", CsvOptions::default());
     assert!(error.unwrap_err().to_string().contains("a.csv:2: is no UTF-8"));
 }

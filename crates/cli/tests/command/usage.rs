@@ -81,6 +81,9 @@ fn what_cannot_be_imported_or_shown() {
     fs::write(&csv, "at_s,cpu_ms\n1,1\n2,NaN\n").unwrap();
     refused(&["usage", "import", &csv], &["a.csv:3: column `cpu_ms`: `NaN`", "plain number"]);
     refused(&["usage", "show", &csv], &["a.csv:3: column `cpu_ms`: `NaN`"]);
+    let open = format!("{}9,3,\"c\n{}", table(), &table()["at_ms,cpu_us,thread\n".len()..]);
+    fs::write(&csv, open).unwrap();
+    refused(&["show", &csv], &["a.csv:2402: a quote opens in this line", "help: close the quote"]);
     fs::write(&parquet, "PAR").unwrap();
     refused(&["usage", "show", &parquet], &["is no Parquet file", "reveille import"]);
     fs::remove_file(&parquet).unwrap();
