@@ -82,10 +82,17 @@ pub(crate) fn recover(
             _ => Ok(queued(usage, request.seed)),
         };
     };
-    let refuse = |why: String| refusal(usage, throttling, &why);
-    let limits = limits.ok_or_else(|| refuse("its limits are not in it".into()))?;
-    let seen = throttling.share();
-    let seen = seen.ok_or_else(|| refuse("its periods were not counted".into()))?;
+    let refuse = |why: String| refusal(usage, throttling, &why, "");
+    let limits = limits.ok_or_else(|| {
+        let or = "query container_spec_cpu_quota and container_spec_cpu_period too, or give \
+                  `reveille plan` the limit by --today; or ";
+        refusal(usage, throttling, "its limits are not in it", or)
+    })?;
+    let seen = throttling.share().ok_or_else(|| {
+        let or = "query container_cpu_cfs_periods_total and \
+                  container_cpu_cfs_throttled_periods_total too, or ";
+        refusal(usage, throttling, "its periods were not counted", or)
+    })?;
     let tell = || ();
     let stage = request.stage(stop, &tell)?;
     let (from, mut usages): (_, Vec<Usage>) = if let Some(step_ns) = step_ns {
@@ -172,13 +179,15 @@ fn unidentified(usage: &Usage, limits: &BandwidthLimits, periods: u64) -> PlanEr
     Mistake::new(problem, help).in_file(&usage.name)
 }
 
-/// The error for a throttled group whose demand cannot be recovered.
-fn refusal(usage: &Usage, throttling: Throttling, why: &str) -> PlanError {
+/// The error for a throttled group whose demand cannot be recovered; `or` is an easier way out.
+fn refusal(usage: &Usage, throttling: Throttling, why: &str, or: &str) -> PlanError {
     let problem = format!(
         "it was throttled while it was recorded, {throttling}, and the recording cannot tell what \
          it would have used without its limit: {why}"
     );
-    let help = "lift the limit and record for 60 s: `reveille record --cgroup NAME -o \
-                FILE.parquet`; then set the limit again";
+    let help = format!(
+        "{or}lift the limit and record for 60 s: `reveille record --cgroup NAME -o FILE.parquet`; \
+         then set the limit again"
+    );
     Mistake::new(problem, help).in_file(&usage.name)
 }

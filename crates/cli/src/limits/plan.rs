@@ -55,7 +55,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     cpus: Option<u32>,
     /// Today's setting: quota=50ms,period=100ms,burst=0ms, or quota=max [default: the recorded
-    /// limits]
+    /// limits]. Also the limit of counters that were recorded without one
     #[arg(long, value_name = "LIMITS")]
     today: Option<String>,
     /// Limit of the parent group: quota=200ms,period=100ms
@@ -151,7 +151,11 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let live = group.as_ref().map(|group| group.limits()).transpose()?;
     let today = today.or(live.map(|live| live.limits));
     let machine = reveille_study::machine(&args.machine)?;
-    let usage = Usage::read(&args.file)?;
+    let mut usage = Usage::read(&args.file)?;
+    // With --apply, `today` may be a later limit than that of the recording.
+    if args.today.is_some() {
+        take_limits(&mut usage, today)?;
+    }
     let neighbours = args.neighbours.iter().map(|text| neighbour(text));
     let neighbours = neighbours.collect::<Result<Vec<Neighbour>, CliError>>()?;
     let host_cpus = usage.host_cpus.unwrap_or(machine.topology.n_cpus() as u32);
@@ -301,6 +305,22 @@ fn check_numbers(args: &PlanArgs) -> Result<(), PlanError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Takes today's setting for the limit of all of a recording whose counters come without one.
+fn take_limits(usage: &mut Usage, today: Option<BandwidthLimits>) -> Result<(), PlanError> {
+    let counted = usage.samples.last().is_some_and(|s| s.nr_periods > 0 || s.nr_throttled > 0);
+    let today = today.filter(|today| today.quota_ns.is_some());
+    let Some(limits) = today.filter(|_| counted && usage.limits.is_none()) else { return Ok(()) };
+    usage.limits = Some(limits);
+    usage.warnings.push(format!(
+        "The recording has counters of throttling and no limit: --today ({limits}) is taken for the \
+         limit of all of it."
+    ));
+    usage.beyond_its_limit().map_or(Ok(()), |mistake| {
+        let help = "give the limit that was in force while the counters were recorded";
+        Err(PlanError::option("--today", mistake.mended_by(help)))
+    })
 }
 
 /// Parses `FILE[:LIMITS]`; a colon may also be part of the file's name.

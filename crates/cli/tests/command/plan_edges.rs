@@ -45,11 +45,17 @@ fn a_throttled_group_whose_demand_cannot_be_inferred_is_not_planned_for() {
     let counted = path(dir.path(), "counted.json");
     averages(&counted, "container_cpu_cfs_throttled_periods_total");
     let goal = ["--goal", "throttled<5%"];
-    for (file, what) in [(&held, "in 3 of 40 periods"), (&counted, "its limits are not in it")] {
-        let help = "help: lift the limit and record for 60 s";
+    let limits = "help: query container_spec_cpu_quota and container_spec_cpu_period too";
+    for (file, what, help) in [
+        (&held, "in 3 of 40 periods", "help: lift the limit and record for 60 s"),
+        (&counted, "its limits are not in it", limits),
+    ] {
         refused(&plan(file, &goal), &[what, "throttled", help]);
     }
     assert!(!json(&plan(&free, &[&goal[..], &["--json"]].concat()))["recommended"].is_null());
+    let given = [&goal[..], &["--today", "quota=50ms"]].concat();
+    let help = "help: query container_cpu_cfs_periods_total";
+    refused(&plan(&counted, &given), &["its periods were not counted", help]);
     // A neighbour is as it is.
     let beside = [&goal[..], &["--neighbours", &held, "--json"]].concat();
     let planned = json(&plan(&free, &beside));
@@ -304,6 +310,21 @@ fn counters_of_a_minute_lower_no_limit() {
     let planned = json(&plan(&file, &["--goal", "throttled<90%", "--json"]));
     assert_eq!(planned["recommended"]["limits"], planned["today"]["limits"], "{planned}");
     assert!(planned["warnings"].to_string().contains("cover 60 s only"), "{planned}");
+    // --today stands in for a limit that was not queried.
+    let mut without: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let series = without["data"]["result"].as_array_mut().unwrap();
+    let spec = |of: &serde_json::Value| of["metric"]["__name__"].to_string().contains("_spec_");
+    series.retain(|series| !spec(series));
+    fs::write(&file, without.to_string()).unwrap();
+    let goal = ["--goal", "throttled<90%"];
+    refused(&plan(&file, &goal), &["its limits are not in it", "help: query", "--today"]);
+    let today = |setting| [&goal[..], &["--today", setting]].concat();
+    let with = json(&plan(&file, &[&today("quota=40ms")[..], &["--json"]].concat()));
+    assert_eq!(with["inferred"], planned["inferred"], "{with}");
+    assert_eq!(with["recommended"]["limits"], planned["recommended"]["limits"], "{with}");
+    assert!(with["warnings"].to_string().contains("taken for the limit of all of it"), "{with}");
+    refused(&plan(&file, &today("quota=10ms")), &["`--today`: it used", "a limit of 0.1 CPUs"]);
 }
 
 /// Counts since a restart are those of a part of their step. And goals for throttling do not make latency
