@@ -145,6 +145,7 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
         }
     }
     match &plan.recommended {
+        None if plan.obstacle.is_some() => {}
         None => warnings.push(
             "No setting that may be recommended holds with this confidence; an easier goal, less \
              head-room (--headroom), more CPUs, or another --for, --period or --max-worst-case may \

@@ -21,6 +21,7 @@ mod load;
 mod make;
 mod neighbours;
 mod observed;
+mod obstacle;
 mod picture;
 mod plan;
 mod platform;

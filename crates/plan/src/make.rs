@@ -16,6 +16,7 @@ use crate::grid::{BURSTS, DRAWS, Halves, PERIODS_NS, Row, half_of};
 use crate::growth::{grown, until_it_breaks};
 use crate::neighbours::{Runs, effect};
 use crate::observed::Observed;
+use crate::obstacle::obstacle;
 use crate::plan::{Alternative, Map, Plan, Shown};
 use crate::possible::{check, most_millicpus, reachable, untold};
 use crate::replay::{Outcome, Phase, as_f64};
@@ -141,6 +142,10 @@ fn planned(
         today,
         observed,
         threads: Vec::new(),
+        obstacle: match recommended {
+            None => obstacle(request, &search)?,
+            Some(_) => None,
+        },
         recommended,
         too_few: too_few(request),
         alternatives,

@@ -267,6 +267,9 @@ pub struct Plan {
     pub threads: Vec<OfThreads>,
     /// The cheapest setting whose goals hold; `None` if there is none.
     pub recommended: Option<Shown>,
+    /// Why there is none, if one thing is to blame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
     /// Quantiles, such as `p99`, for which the recording has too few requests; they have no figure.
     pub too_few: Vec<String>,
     /// Other settings whose goals hold.

@@ -129,7 +129,7 @@ pub(crate) fn most_millicpus(
 }
 
 /// The demand's growth beyond the recording, as the end of a sentence.
-fn beyond(request: &Request<'_>) -> String {
+pub(crate) fn beyond(request: &Request<'_>) -> String {
     let percent = |share: f64| (1000.0 * share).round() / 10.0;
     match (request.headroom, request.growth) {
         (0.0, 0.0) => String::new(),

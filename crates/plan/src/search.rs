@@ -27,7 +27,7 @@ const QUOTAS: u32 = 25;
 /// Phases per setting of the grid.
 const GRID_PHASES: u32 = 2;
 /// Draws evaluated at once before checking whether more are needed.
-const DRAWS_AT_ONCE: usize = 4;
+pub(crate) const DRAWS_AT_ONCE: usize = 4;
 /// Toughest draws beyond the number that may fail: they decide on most settings.
 const TOUGH: usize = 6;
 /// Maximum number of requests in cached resampled recordings.
@@ -284,7 +284,7 @@ impl<'a> Search<'a> {
     }
 
     /// Number of draws of each half that may fail.
-    fn may_fail(&self) -> usize {
+    pub(crate) fn may_fail(&self) -> usize {
         ((1.0 - self.confidence) * f64::from(DRAWS / 2) + 1e-9).floor() as usize
     }
 
@@ -349,7 +349,7 @@ impl<'a> Search<'a> {
     }
 
     /// Periods and bursts to search.
-    fn rows(&self) -> Vec<Row> {
+    pub(crate) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = PERIODS_NS
             .into_iter()
             .chain([self.from.period_ns])

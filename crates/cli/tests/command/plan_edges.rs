@@ -373,6 +373,31 @@ fn a_thread_with_more_work_than_time_gets_no_advice() {
 }
 
 #[test]
+fn where_no_setting_is_found_the_answer_names_what_is_in_the_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = requests(dir.path().join("long.csv"), 1, 50, 200, 100);
+    let file = file.to_str().unwrap();
+    let planned = |more: &[&str]| {
+        let of = ["plan", file, "--cpus", "1", "--machine", "zen4-7950x", "--goal", "p50=150ms"];
+        let screen = stdout(&[&of[..], more].concat());
+        screen.replace("\n           ", " ")
+    };
+    let screen = planned(&["--max-worst-case", "100ms"]);
+    for words in [
+        "--max-worst-case 100ms is in the way",
+        "takes 57.5 ms, with 15% head-room, so at a period of 100 ms",
+        "is 163 ms at best",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert!(!screen.contains("over 0 phases"), "{screen}");
+    assert!(planned(&["--max-worst-case", "163ms"]).contains("long meets"));
+    let late = planned(&["--neighbours", file, "--goal", "tardiness<1us"]);
+    assert!(late.contains("`tardiness<1us` fails even with the least quota"), "{late}");
+    assert!(!late.contains("P(miss)"), "{late}");
+}
+
+#[test]
 fn counters_of_a_throttled_container_never_advise_less() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(dir.path(), "web.json");

@@ -50,9 +50,9 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     if !columns(plan).is_empty() {
         page.line("");
         page.wrapped("", &footnote(plan));
-    }
-    if !plan.neighbours.is_empty() {
-        page.wrapped("", ABOUT_NEIGHBOURS);
+        if !plan.neighbours.is_empty() {
+            page.wrapped("", ABOUT_NEIGHBOURS);
+        }
     }
     by_threads(&mut page, plan);
     if !plan.warnings.is_empty() {

@@ -8,6 +8,7 @@ use reveille_plan::{
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 
+use super::rows::columns;
 use crate::number::TOO_FEW;
 
 /// Work that does not end in the simulated time.
@@ -128,7 +129,8 @@ pub(super) fn simulated_on(plan: &Plan) -> String {
 pub(super) fn answer(plan: &Plan) -> String {
     let (name, goals) = (&plan.recording.name, goals(plan));
     let Some(shown) = &plan.recommended else {
-        return format!("No setting was found with which {name} meets {goals}");
+        let why = plan.obstacle.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        return format!("No setting was found with which {name} meets {goals}{why}");
     };
     let how = if shown.meets_goals { "meets" } else { "comes nearest to" };
     if let Some(quantile) = plan.untold() {
@@ -351,8 +353,7 @@ pub(super) fn files(limits: &BandwidthLimits) -> [String; 2] {
 
 /// What ranges and intervals are.
 pub(super) fn footnote(plan: &Plan) -> String {
-    let shown = plan.recommended.as_ref().or(plan.today.as_ref());
-    let phases = shown.map_or(0, |shown| shown.phases);
+    let phases = columns(plan).first().map_or(0, |column| column.shown.phases);
     let over = match plan.inferred {
         None => format!("{phases} phases of the period, which the kernel leaves to chance"),
         Some(_) => format!("the {} draws, whose loads are equally likely", plan.model.draws),

@@ -113,6 +113,7 @@ pub fn service() -> Plan {
         threads: Vec::new(),
         today: Some(shown(limits(50, 100, 0), 85.3, 0.123, 0.0)),
         recommended: Some(shown(limits(60, 100, 45), 17.2, 0.0004, 0.975)),
+        obstacle: None,
         too_few: vec!["p99.9".into()],
         alternatives: vec![
             Alternative {

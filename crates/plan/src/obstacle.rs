@@ -1,0 +1,95 @@
+//! What stands in the way of a plan without a setting, where it is one thing.
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use reveille_measure::duration_text;
+use reveille_policy::BandwidthLimits;
+
+use crate::PlanError;
+use crate::facts::longest_ns;
+use crate::goal::{Goal, Subject};
+use crate::grid::{DRAWS, Halves, Row, half_of};
+use crate::possible::beyond;
+use crate::request::Request;
+use crate::search::{DRAWS_AT_ONCE, Search};
+use crate::worst_case::worst_case_bound_ns;
+
+/// The bound of the worst case, or a goal that fails even with the quota that suits it best; with what to
+/// do about it.
+pub(crate) fn obstacle(
+    request: &Request<'_>,
+    search: &Search<'_>,
+) -> Result<Option<String>, PlanError> {
+    let rows: Vec<Row> = search.rows().into_iter().filter(|row| search.allowed.row(row)).collect();
+    let ms = |ns: u64| format!("{} ms", (ns as f64 / 1e5).round() / 10.0);
+    if let Some(most_ns) = search.allowed.worst_case_ns {
+        let bound = |row: &Row| {
+            let limits = row.at(search.most_millicpus)?;
+            Some((worst_case_bound_ns(search.stage, search.usage, limits)?, row.period_ns))
+        };
+        let least = rows.iter().filter_map(bound).min();
+        if let Some((bound_ns, period_ns)) = least.filter(|least| least.0 > most_ns) {
+            let enough_ms = bound_ns.div_ceil(1_000_000);
+            return Ok(Some(format!(
+                "--max-worst-case {} is in the way. The longest piece of work takes {}{}, so at a \
+                 period of {} the bound of its worst case is {enough_ms} ms at best: allow that much, \
+                 or a shorter period (--period, --for)",
+                duration_text(most_ns as f64),
+                ms(longest_ns(search.usage)),
+                beyond(request),
+                ms(period_ns),
+            )));
+        }
+    }
+    let mut alone = Vec::new();
+    for (number, goal) in request.goals.iter().enumerate() {
+        // Only neighbours are better off with less quota.
+        let (millicpus, at) = match goal.subject {
+            Subject::Tardiness => {
+                (search.least_millicpus, "even with the least quota for its work")
+            }
+            _ => (search.most_millicpus, "even with the largest quota that may be reserved"),
+        };
+        let limits = rows.iter().filter_map(|row| row.at(millicpus));
+        let mut held = false;
+        for limits in limits {
+            held = held || holds(search, limits, number, goal)?;
+        }
+        if !held {
+            let cpus = millicpus as f64 / 1000.0;
+            alone.push(format!("`{}` fails {at} ({cpus:.3} CPUs{})", goal.text, beyond(request)));
+        }
+    }
+    let late = request.goals.iter().find(|goal| goal.subject == Subject::Tardiness);
+    Ok(match (alone.as_slice(), late) {
+        ([one], _) => Some(format!("{one}. Ease that goal, or give more CPUs: --cpus")),
+        ([], Some(late)) if request.goals.len() > 1 => Some(format!(
+            "each goal can be met, but `{}` only with less quota than the rest needs. Ease \
+             one of them, or give more CPUs: --cpus",
+            late.text
+        )),
+        _ => None,
+    })
+}
+
+/// Does one goal hold with this setting in enough draws?
+fn holds(
+    search: &Search<'_>,
+    limits: BandwidthLimits,
+    number: usize,
+    goal: &Goal,
+) -> Result<bool, PlanError> {
+    let mut failed = Halves::default();
+    let draws: Vec<u32> = (0..DRAWS).collect();
+    for some in draws.chunks(DRAWS_AT_ONCE) {
+        let fails = some.par_iter().map(|&draw| {
+            let figures = search.draw(Some(limits), draw)?;
+            Ok(!goal.holds(figures.goals[number]) && search.holds_without_limit(draw)?)
+        });
+        let fails: Vec<bool> = fails.collect::<Result<_, PlanError>>()?;
+        some.iter().zip(fails).for_each(|(&draw, f)| failed[half_of(draw)] += usize::from(f));
+        if failed[0].max(failed[1]) > search.may_fail() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
