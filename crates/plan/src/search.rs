@@ -564,9 +564,17 @@ impl<'a> Search<'a> {
         let cheapest = found.first().filter(|cheapest| !self.allowed.row(&cheapest.row));
         // The recommended setting takes the place of its own kind of change.
         let taken = recommended.and_then(|found| self.change(&found.row));
+        // Where --period or --for excludes today's period, what changes one thing of today's setting may
+        // be less than what is recommended.
+        let reserves = |found: &Found| found.rounded(&self.allowed).millicpus;
+        let as_named = |change, found: &Found| match (change, recommended) {
+            (Change::Quota, Some(of)) => reserves(found) > reserves(&of),
+            (Change::LongerPeriod, Some(of)) => found.row.period_ns > of.row.period_ns,
+            _ => true,
+        };
         let best = |change| {
             let best = found.iter().find(|f| self.change(&f.row) == Some(change));
-            best.map(|f| (change, *f))
+            best.filter(|f| as_named(change, f)).map(|f| (change, *f))
         };
         let changes = CHANGES.into_iter().filter(|change| taken != Some(*change));
         let changes = changes.filter_map(best);

@@ -398,6 +398,25 @@ fn where_no_setting_is_found_the_answer_names_what_is_in_the_way() {
 }
 
 #[test]
+fn what_is_called_larger_or_longer_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = requests(dir.path().join("short.csv"), 1, 30, 100, 600);
+    let more = ["--goal", "p99=80ms", "--period", "10ms", "--json"];
+    let planned = json(&plan(file.to_str().unwrap(), &more));
+    let best = &planned["recommended"];
+    let others = planned["alternatives"].as_array().unwrap();
+    for other in others {
+        let figure = |of: &serde_json::Value| match other["change"].as_str().unwrap() {
+            "quota" => of["reserved_cpus"].as_f64(),
+            "longer_period" => of["limits"]["period_ns"].as_f64(),
+            _ => None,
+        };
+        assert!(figure(best).is_none() || figure(&other["shown"]) > figure(best), "{other}");
+    }
+    assert!(!others.is_empty(), "{planned}");
+}
+
+#[test]
 fn counters_of_a_throttled_container_never_advise_less() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(dir.path(), "web.json");
