@@ -77,6 +77,8 @@ fn averages_that_are_flat_say_what_cannot_be_known() {
     let planned = stdout(&plan(&flat, &["--goal", "throttled<5%"])).replace("\n         ", " ");
     assert!(planned.contains("flat at 0.50 CPUs") && planned.contains("averages tell no latency"));
     assert!(planned.contains("averages cannot tell what") && !planned.contains(" less than today"));
+    let words = planned.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("the real limit has to be higher than that"), "{planned}");
     // What --emit and --apply refuse is not offered.
     assert!(!planned.contains("cpu.max; ") && !planned.contains("--apply"), "{planned}");
     let page = path(dir.path(), "plan.html");

@@ -141,10 +141,11 @@ pub(super) fn answer(plan: &Plan) -> String {
         );
     }
     if plan.spreads_averages() {
-        let setting = setting(&shown.limits);
+        let (setting, limited) = (setting(&shown.limits), shown.limits.quota_ns.is_some());
+        let higher = if limited { ": the real limit has to be higher than that" } else { "" };
         return format!(
-            "averages cannot tell what {name} needs. If its work came evenly, which none does, it {how} \
-             {goals} with {setting}, so the limit has to be higher"
+            "averages cannot tell what {name} needs. An even load is the least demanding one, and it {how} \
+             {goals} with {setting}{higher}"
         );
     }
     if plan.estimates() {
