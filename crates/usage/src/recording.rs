@@ -57,6 +57,16 @@ pub enum Origin {
     Averaged { step_ns: Ns },
 }
 
+impl Origin {
+    /// What the number of threads does not mean, to follow it.
+    pub fn about_threads(self) -> &'static str {
+        match self {
+            Origin::Sampled { .. } => " (samples do not tell threads apart)",
+            _ => "",
+        }
+    }
+}
+
 /// A recording of one group's demand for CPU time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {

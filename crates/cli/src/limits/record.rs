@@ -193,11 +193,12 @@ fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(
         _ => "traced".to_owned(),
     };
     let mut text = format!(
-        "{} for {}, {way}: {} demands of {} threads, {:.3} CPUs on average\n",
+        "{} for {}, {way}: {} demands of {} threads{}, {:.3} CPUs on average\n",
         usage.name,
         seconds_text(usage.span_ns),
         usage.demands,
         usage.threads,
+        usage.origin.about_threads(),
         usage.mean_cpus,
     );
     text += &match usage.limits.and_then(|limits| Some((limits.quota_ns?, limits))) {

@@ -38,7 +38,8 @@ pub fn text(file: &str, summary: &Summary, width: usize) -> String {
     line("origin", origin(summary.origin));
     line("length", seconds_text(summary.span_ns));
     let (threads, busy) = (summary.threads, summary.max_parallel);
-    line("threads", format!("{threads}, of which {busy} at most are busy at once"));
+    let about = summary.origin.about_threads();
+    line("threads", format!("{threads}, of which {busy} at most are busy at once{about}"));
     let (demands, cpus) = (summary.demands, summary.mean_cpus);
     line("demands", format!("{demands}, {cpus:.3} CPUs on average"));
     if let Some(of) = summary.period_use {

@@ -259,7 +259,12 @@ fn a_quantile_of_too_few_pieces_of_work_is_no_number() {
     let screen = stdout(&plan(&file, &["--goal", "p99=15ms"]));
     let row = screen.lines().find(|line| line.starts_with("p99 ms")).unwrap();
     assert!(row.contains("too few") && !row.contains('…'), "{screen}");
+    let apart = "(samples do not tell threads apart)";
     let show = stdout(&["usage", "show", &file]);
+    assert!(
+        show.contains(apart) && screen.replace("\n           ", " ").contains(apart),
+        "{screen}"
+    );
     assert!(show.contains("p95 too few  p99 too few"), "{show}");
 }
 

@@ -92,7 +92,7 @@ pub(super) fn recording(of: &Recording) -> String {
         "{:.1} s {origin}; {} on {}: {} CPUs on average, the longest piece {} ms",
         of.span_ns as f64 / 1e9,
         counted(of.demands as u64, "piece of work", "pieces of work"),
-        counted(u64::from(of.threads), "thread", "threads"),
+        counted(u64::from(of.threads), "thread", "threads") + of.origin.about_threads(),
         cpus(of.mean_cpus),
         ms(of.longest_ns as f64),
     )
