@@ -47,6 +47,14 @@ impl Goal {
         let wrong = |problem: String, help: &str| {
             Err(PlanError::option("--goal", Mistake::new(problem, help)))
         };
+        if text.contains(',') {
+            let problem = format!("`{text}` is more than one goal");
+            return wrong(problem, "repeat the option: --goal p99=80ms --goal p50=40ms");
+        }
+        if text.contains('>') {
+            let problem = format!("`{text}` is no upper bound");
+            return wrong(problem, "write < or =: every goal is the most that a figure may be");
+        }
         let Some(at) = text.find(['=', '<']) else {
             return wrong(format!("`{text}` has no limit"), KNOWN);
         };
@@ -256,6 +264,17 @@ mod tests {
                 matches!(Goal::parse(text), Err(PlanError::Input(InputError::Option { .. }))),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_goal_that_is_not_one_bound_is_told_so() {
+        for (text, told) in [
+            ("p99=80ms,p50=40ms", "`p99=80ms,p50=40ms` is more than one goal"),
+            ("p99>50ms", "`p99>50ms` is no upper bound"),
+        ] {
+            let error = Goal::parse(text).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
         }
     }
 

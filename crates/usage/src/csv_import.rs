@@ -20,6 +20,8 @@ const STEP_BACK_NS: i128 = 1_000_000_000;
 const HEADER: &str =
     "write a header such as at_ms,cpu_us (and thread, done_ms); units are s, ms, us, ns";
 
+const ONE_OF_TWO: &str = "keep one of the two: delete or rename the other";
+
 /// Options for reading a table of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsvOptions {
@@ -235,7 +237,7 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
         let lower = name.trim_start_matches('\u{feff}').to_lowercase();
         if lower == "thread" {
             if thread.replace(index).is_some() {
-                return Err(Mistake::new("two columns `thread`", "leave one of them"));
+                return Err(Mistake::new("two columns `thread`", ONE_OF_TWO));
             }
             continue;
         }
@@ -258,7 +260,7 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
             ));
         };
         if slot.replace(TimeColumn { index, name: lower.clone(), unit_ns }).is_some() {
-            return Err(Mistake::new(format!("two columns for `{what}`"), "leave one of them"));
+            return Err(Mistake::new(format!("two columns for `{what}`"), ONE_OF_TWO));
         }
     }
     let missing = |what: &str| {
@@ -268,8 +270,7 @@ fn header(names: &StringRecord) -> Result<Header, Mistake> {
     };
     let (at, cpu) = (at.ok_or_else(|| missing("at"))?, cpu.ok_or_else(|| missing("cpu"))?);
     if done.is_some() && latency.is_some() {
-        let problem = "columns for both `done` and `latency`";
-        return Err(Mistake::new(problem, "leave one of them"));
+        return Err(Mistake::new("columns for both `done` and `latency`", ONE_OF_TWO));
     }
     Ok(Header { at, cpu, done, latency, thread })
 }
@@ -284,7 +285,7 @@ fn time(text: &str, column: &TimeColumn) -> Result<i128, Mistake> {
     match nanoseconds(text, column.unit_ns) {
         None => Err(Mistake::new(format!("`{shown}` is not a number"), fix)),
         Some(_) if text.starts_with('-') => {
-            Err(Mistake::new(format!("`{shown}` is negative"), "no time here can be"))
+            Err(Mistake::new(format!("`{shown}` is negative"), "write a time of 0 or more"))
         }
         Some(ns) => Ok(ns),
     }

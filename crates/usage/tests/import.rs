@@ -325,6 +325,7 @@ fn counts_that_no_container_has() {
     let fell =
         answer(USED, &[("", &[(0, "90"), (15, "95"), (30, "94.9"), (45, "99"), (60, "104")])]);
     let rate = answer(USED, &[("", &[(0, "0.3"), (15, "0.2"), (30, "0.4"), (45, "0.3")])]);
+    let digits = fell.replace("\"95\"", "\"95.00000000000001\"");
     for (texts, words) in [
         (vec![&used, &periods], "is here without container_cpu_cfs_throttled_periods_total"),
         (vec![&used, &periods, &ends], "ends 44 s before the CPU time"),
@@ -333,6 +334,7 @@ fn counts_that_no_container_has() {
         (vec![&used, &periods, &others], "is of pod=a, and container_cpu_cfs_throttled"),
         (vec![&used, &crowded, &throttled, &length], "900 periods are counted, and no more than"),
         (vec![&fell], "falls from 95 to 94.9 at 30.5 s"),
+        (vec![&digits], "falls from 95 to 94.9 at 30.5 s"),
         (vec![&rate], "falls in 2 of 3 steps"),
     ] {
         let texts: Vec<&str> = texts.into_iter().map(String::as_str).collect();
@@ -347,6 +349,8 @@ fn answers_that_are_wrong() {
     let values = |first: &str, second: &str| answer(USED, &[("", &[(0, first), (15, second)])]);
     let vector = values("1", "2").replace("matrix", "vector");
     let rate = values("1", "2").replace(r#""__name__":"container_cpu_usage_seconds_total""#, "");
+    let late = values("1", "2").replace("[0.5,", "[1700000000000,");
+    let late_rate = rate.replace("[0.5,", "[1700000000000,");
     let failed = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
     for (text, words) in [
         ("{}", "0.json: has no `data`"),
@@ -355,6 +359,8 @@ fn answers_that_are_wrong() {
         (failed, "answered with an error: parse error"),
         (&vector, "resultType `vector`"),
         (&rate, "series without a name, as rate() leaves them"),
+        (&late, "value 1: `1700000000000` is no time in seconds"),
+        (&late_rate, "0.json: a series without a name, value 1: `1700000000000` is no time"),
         (&values("1", "NaN"), "value 2: `NaN` is not a finite number"),
         (&values("+Inf", "1"), "value 1: `+Inf` is not a finite number"),
         (&values("1", "-1"), "value 2: `-1` is negative"),

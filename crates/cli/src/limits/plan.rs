@@ -43,8 +43,8 @@ pub struct PlanArgs {
     /// takes (CSV of requests, JSON of Prometheus)
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What to achieve: p99=20ms (any quantile), max<50ms, throttled<0.1% of periods, lost<1% of
-    /// time, tardiness<5ms of neighbours; repeat the option for several
+    /// What to achieve: p99=20ms (any quantile of latency), max<50ms, throttled<0.1% (of periods),
+    /// lost<1% (of time), tardiness<5ms (of neighbours); repeat the option for several
     #[arg(long, value_name = "GOAL")]
     goal: Vec<String>,
     /// Another group on the same CPUs: a recording, with its limits if they differ from the

@@ -115,6 +115,9 @@ fn advice_has_headroom_in_its_quota_and_says_so() {
     assert_eq!(usual["model"]["headroom"], 0.15);
     let grows = |plan: &serde_json::Value| plan["recommended"]["growth"].as_f64().unwrap();
     assert!(grows(&usual) > 0.12 && grows(&none) < grows(&usual), "{usual}");
+    let both = stdout(&plan(&file, &[&goal[..], &["--growth", "30%"]].concat()));
+    let words = "with 30% more requests (--growth) and 15% more work in every request (--headroom)";
+    assert!(both.replace("\n           ", " ").contains(words), "{both}");
     let more = planned(&["--growth", "30%"]);
     assert!(of(&more, "limits")[0] > quota, "{more}");
     let page = path(dir.path(), "plan.html");

@@ -78,6 +78,13 @@ fn what_cannot_be_imported_or_shown() {
     refused(&["usage", "import", &csv], &["a.csv", "cannot read", "check"]);
     refused(&["usage", "show", &parquet], &["a.parquet", "cannot read", "check"]);
     refused(&["usage", "show", dir.path().to_str().unwrap()], &["cannot read"]);
+    fs::write(&csv, "at_s,cpu_ms,cpu_us\n1,1,1\n").unwrap();
+    refused(&["show", &csv], &["two columns for `cpu`", "help: keep one of the two: delete"]);
+    fs::write(&csv, "at_s,cpu_ms\n1,1\n2,-5\n").unwrap();
+    refused(
+        &["show", &csv],
+        &["a.csv:3: column `cpu_ms`: `-5` is negative", "a time of 0 or more"],
+    );
     fs::write(&csv, "at_s,cpu_ms\n1,1\n2,NaN\n").unwrap();
     refused(&["usage", "import", &csv], &["a.csv:3: column `cpu_ms`: `NaN`", "plain number"]);
     refused(&["usage", "show", &csv], &["a.csv:3: column `cpu_ms`: `NaN`"]);

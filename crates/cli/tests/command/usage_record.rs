@@ -173,3 +173,21 @@ fn a_group_that_is_removed_leaves_its_recording() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("was removed"), "{errors}");
 }
+
+/// On hosts that mount the first version's `cpu` and `cpuacct` separately.
+#[test]
+fn a_group_without_its_accounting_is_told_so() {
+    let [cpu, accounting] = ["cpu", "cpuacct"].map(|of| Path::new("/sys/fs/cgroup").join(of));
+    let same = fs::canonicalize(&cpu).ok() == fs::canonicalize(&accounting).ok();
+    let name = format!("reveille-cpu-only-{}", std::process::id());
+    if same || fs::create_dir(cpu.join(&name)).is_err() {
+        eprintln!("SKIPPED: no separate cpuacct hierarchy, or no right to make a group");
+        return;
+    }
+    let error = refused(&["--cgroup", &name, "--how", "sample", "--for", "1s", "-o", "a.parquet"]);
+    fs::remove_dir(cpu.join(&name)).unwrap();
+    let make = format!("make {}", accounting.join(&name).display());
+    for words in ["it is missing in the `cpuacct` hierarchy", &make] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}

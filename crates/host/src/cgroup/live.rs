@@ -71,10 +71,7 @@ impl LiveGroup {
         };
         let mut group = LiveGroup::at(&dir)?;
         group.name = name.to_owned();
-        if let Ok(part) = dir.strip_prefix(&mounted.at) {
-            let accounting = mounted.accounting.map(|at| at.join(part));
-            group.dirs.extend(accounting.filter(|dir| dir.is_dir()));
-        }
+        group.dirs.extend(group.accounting().filter(|dir| dir.is_dir()));
         Ok(group)
     }
 
@@ -96,6 +93,12 @@ impl LiveGroup {
 
     pub fn directory(&self) -> &Path {
         &self.dirs[0]
+    }
+
+    /// Its directory in `cpuacct`, whether it is there or not, if v1 mounts that separately.
+    pub fn accounting(&self) -> Option<PathBuf> {
+        let mounted = hierarchy::mounted_cpu().ok()?;
+        Some(mounted.accounting?.join(self.directory().strip_prefix(&mounted.at).ok()?))
     }
 
     /// Its directories: that of `cpu`, and that of `cpuacct` if v1 mounts it separately.

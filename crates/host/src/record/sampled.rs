@@ -139,10 +139,16 @@ impl Counters {
     fn open(session: &Session<'_>) -> Result<Counters, HostError> {
         let files = session.group.stat_files();
         if !files.tell_usage()? {
-            return Err(HostError::input(
-                format!("no file tells the CPU time of `{}`", session.group.name()),
-                "mount the `cpuacct` hierarchy as well, or record with --how trace",
-            ));
+            let (why, help) = match session.group.accounting() {
+                None => (String::new(), "mount the `cpuacct` hierarchy as well".into()),
+                Some(dir) => (
+                    ": it is missing in the `cpuacct` hierarchy".into(),
+                    format!("make {} and put its tasks there", dir.display()),
+                ),
+            };
+            let problem = format!("no file tells the CPU time of `{}`{why}", session.group.name());
+            let help = format!("{help}, or record with --how trace");
+            return Err(HostError::input(problem, help));
         }
         let open = |file: &Path| File::open(file).map_err(|error| not_read(file, error));
         Ok(Counters {

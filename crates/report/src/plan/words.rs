@@ -223,7 +223,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     }
     let requests = match model.growth {
         0.0 => String::new(),
-        growth => format!(" and {} more requests (--growth)", percent(growth)),
+        growth => format!("{} more requests (--growth) and ", percent(growth)),
     };
     let by_use = match shown.set_by_use {
         Some(true) => format!(
@@ -236,7 +236,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     Some(match (model.headroom, model.growth) {
         (0.0, 0.0) => format!("No head-room is included (--headroom 0){by_use}"),
         (work, _) => format!(
-            "The goals still hold with {} more work in every request{requests} (--headroom){as_told}{by_use}",
+            "The goals still hold with {requests}{} more work in every request (--headroom){as_told}{by_use}",
             percent(work)
         ),
     })

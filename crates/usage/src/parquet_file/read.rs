@@ -241,7 +241,10 @@ fn whole_numbers(reader: &mut ColumnReader, name: &str) -> Result<Vec<Option<u64
         _ => return Err(Mistake::new(format!("column `{name}` has no whole numbers"), ANEW)),
     };
     let negative = |value: i64| {
-        Mistake::new(format!("column `{name}`: {value} is negative"), "no time and no count is")
+        Mistake::new(
+            format!("column `{name}`: {value} is negative"),
+            "write a time or count of 0 or more",
+        )
     };
     let whole = |cell: Option<i64>| {
         cell.map(|value| u64::try_from(value).map_err(|_| negative(value))).transpose()

@@ -82,11 +82,17 @@ fn read(answer: &Answer) -> Result<Vec<Series>, Mistake> {
         let name = labels.remove("__name__").unwrap_or_default();
         let mut points = Vec::with_capacity(one.values.len());
         for (number, (at, value)) in one.values.iter().enumerate() {
-            let place = |problem: String| {
-                let fix = "query the plain counter; a value is a finite number, not negative";
+            let place = |problem: String, fix: &str| {
+                let name = if name.is_empty() { "a series without a name" } else { &name };
                 Mistake::new(format!("{name}, value {}: {problem}", number + 1), fix)
             };
-            points.push((time(at.get()).map_err(place)?, number_of(&name, value).map_err(place)?));
+            let at_ns = time(at.get()).map_err(|problem| {
+                place(problem, "Prometheus gives Unix time in seconds: divide milliseconds by 1000")
+            })?;
+            let value = number_of(&name, value).map_err(|problem| {
+                place(problem, "query the plain counter; a value is a finite number, not negative")
+            })?;
+            points.push((at_ns, value));
         }
         if !points.is_empty() {
             all.push(Series { name, labels, points, resets: 0 });
@@ -97,7 +103,7 @@ fn read(answer: &Answer) -> Result<Vec<Series>, Mistake> {
 
 fn time(text: &str) -> Result<Ns, String> {
     let ns = nanoseconds(text, 1_000_000_000).and_then(|ns| Ns::try_from(ns).ok());
-    ns.filter(|&ns| ns <= i64::MAX as Ns).ok_or_else(|| format!("`{text}` is no time"))
+    ns.filter(|&ns| ns <= i64::MAX as Ns).ok_or_else(|| format!("`{text}` is no time in seconds"))
 }
 
 fn number_of(name: &str, text: &str) -> Result<f64, String> {

@@ -80,7 +80,8 @@ impl Series {
         let falls = pairs().filter(|(before, (_, after))| after < before).count();
         if falls > 1 && 4 * falls > self.points.len() {
             let problem = format!("{name} falls in {falls} of {} steps", self.points.len() - 1);
-            return Err(Mistake::new(problem, format!("query {name} itself, without rate()")));
+            let fix = format!("query {name} itself, without rate() or irate()");
+            return Err(Mistake::new(problem, fix));
         }
         let most = pairs().map(|(before, (_, after))| after - before).fold(0.0, f64::max);
         let fresh = |before: f64, after: f64| after <= (before / 2.0).max(2.0 * most);
@@ -88,8 +89,12 @@ impl Series {
             None => Ok(()),
             Some((before, (at_ns, after))) => {
                 let at_s = at_ns as f64 / 1e9;
+                // Without the digits that only binary fractions have.
+                let short = |value: f64| format!("{value:.6}").parse().unwrap_or(value);
+                let (before, after) = (short(before), short(after));
                 let problem = format!("{name} falls from {before} to {after} at {at_s} s");
-                let fix = "a restart begins near 0: leave readings of other sources out";
+                let fix = "query the plain counter, without rate() or irate(), and of one source: it \
+                           falls only at a restart, to near 0";
                 Err(Mistake::new(problem, fix))
             }
         }
