@@ -61,7 +61,7 @@ pub mod bits {
         PLACE_LAG = 26, "A task that slept keeps its lag (EEVDF)", "v6.6, commit 86bfbb7ce4f6";
         RUN_TO_PARITY = 27, "The running task keeps its CPU until its slice is used (EEVDF)", "v6.6, commit 63304558ba5d";
         PREEMPT_SHORT = 28, "A wakee with a shorter slice may cut that short (EEVDF)", "v6.12, commit 85e511df3cec";
-        DELAY_DEQUEUE = 29, "A task that sleeps while ineligible stays queued until its lag is repaid (EEVDF)", "v6.12, commit 152e11f6df29";
+        DELAY_DEQUEUE = 29, "A task that sleeps while ineligible stays queued until its lag is repaid, and PLACE_REL_DEADLINE: a moved one keeps its time to the deadline (EEVDF)", "v6.12, commits 152e11f6df29 and 82e9d0456e06";
         DELAY_ZERO = 30, "A delayed task that wakes takes no positive lag along (EEVDF)", "v6.12, commit 54a58a787791";
         SLICE_PROTECT = 31, "What protects the running task is a virtual time that wake-ups may shrink (EEVDF)", "v6.17, commits 052c3d87c82e and 74eec63661d4";
         SIS_NODE = 32, "Search the other caches of the memory node if the target's has no idle CPU", "tip of 2023-06-01, commit c5214e13ad60, reverted";
@@ -80,7 +80,7 @@ pub mod bits {
         PIPE_WAKE_FREED = 50, "A reader of a full pipe wakes a writer only when it has emptied a page", "v6.14, commit aaec5a95d596";
         THROTTLE_EXIT = 51, "A throttled task runs on in the kernel until it returns to user mode", "v6.18, commit e1fad12dcb66";
         RECENT_PREV = 52, "Note the previous CPU as the recently used one at each wakeup, not that of the last wakeup made", "v5.15, commit 89aafd67f28c";
-        DELAYED_HIDDEN = 53, "Delayed tasks do not count as running; neither their wake-ups nor forks preempt; the largest slice limits lag (EEVDF)", "v7.2, kernel/sched/fair.c";
+        DELAYED_HIDDEN = 53, "Delayed tasks do not count as running (EEVDF)", "v7.2, kernel/sched/fair.c";
         EMPTY_KEEPS_WEIGHT = 54, "A queue that becomes empty does not ask for its group's load to set a weight", "v6.13, commit 66951e4860d3";
         NEWIDLE_COST = 55, "New-idle balancing only where a CPU idles for longer than a migration costs, 0.5 ms", "up to v5.15, removed by commit c5b0a7eefc70";
         NEWIDLE_BUMP = 56, "Half as much again for a domain whose new-idle pass found nothing, up to 0.5 ms", "v6.17, commit 155213a2aed4, reverted by d206fbad9328";
@@ -133,6 +133,10 @@ pub mod changes {
     /// For an idle CPU a core with two tasks is busier than one that is merely busy, and busy CPUs no longer
     /// spread tasks over groups (fee1759e4f04, 7ff1693236f5).
     pub const SMT_BALANCE: (u32, u32) = (6, 6);
+    /// A wake-up preempts if a pick takes the wakee, and that pick dequeues delayed tasks; forks and moved
+    /// tasks that sleep do not preempt; the largest slice limits lag (e837456fdca8, ac8e69e69363 and
+    /// 6e3c0a4e1ad1, of v6.19 to v7.1). 6.18.y took all of it over by May 2026.
+    pub const PICK_PREEMPTS: (u32, u32) = (6, 18);
     /// Delayed tasks do not count when the busiest queue is sought (1a49104496d3).
     pub const DELAYED_NOT_BUSY: (u32, u32) = (6, 14);
     /// The base slice is 0.7 ms, not 0.75 ms (2ae891b82695).
@@ -145,12 +149,13 @@ pub mod changes {
     /// A task's estimated utilisation does not fall after an activation in which it has waited
     /// (50181c0cff31).
     pub const WAITS_KEEP_UTIL_EST: (u32, u32) = (6, 8);
-    pub(crate) const ALL: [(u32, u32); 9] = [
+    pub(crate) const ALL: [(u32, u32); 10] = [
         CLOSER_BALANCE,
         NEWIDLE_ACCOUNTED,
         IDLE_CORE_BALANCES,
         SMT_BALANCE,
         WAITS_KEEP_UTIL_EST,
+        PICK_PREEMPTS,
         DELAYED_NOT_BUSY,
         SHORTER_SLICE,
         ALONE_WITH_DELAYED,
@@ -183,7 +188,8 @@ const EEVDF: u64 = all!(
     EEVDF PLACE_LAG RUN_TO_PARITY PREEMPT_SHORT DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION AUTOGROUP
     LOAD_AVG_RATELIMIT
 );
-/// All that v6.18 has, as its long-term releases are: 6.18.0 had NEWIDLE_BUMP in place of NI_RANDOM.
+/// All that v6.18 has, as its long-term releases of 2026 are: 6.18.0 had NEWIDLE_BUMP in place of NI_RANDOM,
+/// and not yet [`changes::PICK_PREEMPTS`].
 const V6_18: u64 = PLACEMENT
     | EEVDF
     | all!(

@@ -82,7 +82,7 @@ impl Sim<'_> {
         for number in self.tasks.ids() {
             let (cpu, held) = match self.tasks[number].place {
                 Place::Held(cpu) => (cpu, true),
-                Place::Queued(cpu) | Place::Running(cpu) => (cpu, false),
+                Place::Queued(cpu) | Place::Running(cpu) | Place::Delayed(cpu) => (cpu, false),
                 _ => continue,
             };
             let group = self.group_of(number);

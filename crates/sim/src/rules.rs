@@ -69,9 +69,13 @@ impl Rules {
         let tunables = policy.tunables(n_cpus, machine.hz);
         let closer_balance = policy.since(changes::CLOSER_BALANCE);
         let tick_ns = 1_000_000_000 / Ns::from(machine.hz);
+        let mut fair = FairTunables::new(&tunables, n_cpus);
+        if let Some(eevdf) = &mut fair.eevdf {
+            eevdf.pick_preempts = policy.since(changes::PICK_PREEMPTS);
+        }
         Rules {
             tunables,
-            fair: FairTunables::new(&tunables, n_cpus),
+            fair,
             decay: Decay::new(),
             tick_ns,
             pace: 1,

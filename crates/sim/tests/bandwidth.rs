@@ -285,17 +285,28 @@ fn figures(run: &RunResult) -> String {
         run.counters,
         run.cpus,
         run.wakeup_latency.cdf(),
-        run.recorded_latency[0].cdf()
+        run.recorded_latency.first().map(|latency| latency.cdf())
     )
 }
 
 #[test]
 fn a_group_without_a_quota_changes_nothing() {
     let machine = machine("icx-guest-32", 1, 2, 3, 1);
+    let free = || vec![group("free", BandwidthLimits::default(), 0)];
+    // Tasks that sleep while they owe time are delayed in a group as well.
+    let turns = program(
+        "[[task]]\nname = \"a\"\ncount = 15\nprogram = [{ run = \"1ms\" }, \
+         { sleep = \"1ms\", jitter = \"2ms\" }, { count = 1 }]\n",
+        1,
+    );
+    for base in ["v6.12", "v6.18", "v7.2"].map(baseline) {
+        let none = run_seed(&machine, &turns, &base, 1, 5 * MS, 200 * MS);
+        let run = run_under(&base, &machine, &turns, free(), 5 * MS, 200 * MS);
+        assert_eq!(figures(&none), figures(&run));
+    }
     let program = requests();
     let none = run_seed(&machine, &program, &policy(""), 1, 5 * MS, 900 * MS);
-    let free = group("free", BandwidthLimits::default(), 0);
-    let run = run_groups(&machine, &program, vec![free], 5 * MS, 900 * MS);
+    let run = run_groups(&machine, &program, free(), 5 * MS, 900 * MS);
     assert_eq!(figures(&none), figures(&run));
     assert!(none.groups.is_empty());
     let busy: Ns = run.cpus.iter().map(|c| c.busy_ns).sum();
@@ -361,7 +372,7 @@ proptest! {
         burst_pct in 0..=100u64,
         outer_pct in prop_oneof![Just(None), (30..150u64).prop_map(Some)],
         phase in 0..100 * MS,
-        at_exit in any::<bool>(),
+        base in prop::sample::select(vec!["v6.2", "v6.12", "v6.18", "v7.2"]),
         warmup in 1..300 * MS,
         duration in 20 * MS..600 * MS,
     ) {
@@ -386,8 +397,7 @@ proptest! {
         let parent = outer_pct.map(|_| 0);
         groups.push(TaskGroup { parent, roles: vec![0], ..group("own", own, phase) });
         let set = groups.clone();
-        let policy = policy(if at_exit { "+THROTTLE_EXIT" } else { "" });
-        let run = run_under(&policy, &machine, &program, groups, warmup, duration);
+        let run = run_under(&baseline(base), &machine, &program, groups, warmup, duration);
         // A tick, and the operations of the kernel that it has to wait for.
         let tick = 4 * MS + MS;
         for (stats, group) in run.groups.iter().zip(&set) {

@@ -150,7 +150,9 @@ impl Cfs {
             self.forget_buddy(left.task);
             return Some(left);
         }
-        for buddy in [self.last_buddy, self.next_buddy] {
+        // The leftmost task is no choice of a buddy, but as the next buddy it goes before the last.
+        let last = if self.next_buddy == left.task { TaskId::NONE } else { self.last_buddy };
+        for buddy in [last, self.next_buddy] {
             if buddy == TaskId::NONE || buddy == left.task {
                 continue;
             }

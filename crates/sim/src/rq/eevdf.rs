@@ -42,7 +42,7 @@ struct Current {
     protected_until: i64,
 }
 
-/// What [`Eevdf::pick`] removed from the queue.
+/// What [`Eevdf::pick`] removed from the queue, or [`Eevdf::preempts`] would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This task runs.
@@ -155,10 +155,10 @@ impl Eevdf {
     }
 
     /// dequeue_entity() of the current task, which sleeps. Returns its lag if it is dequeued;
-    /// `None` if it stays until eligible, which requires `may`.
-    pub(crate) fn block(&mut self, may: bool) -> Option<i64> {
+    /// `None` if it stays until eligible.
+    pub(crate) fn block(&mut self) -> Option<i64> {
         let entity = self.curr.expect("a task runs").entity;
-        if may && self.rules.delay_dequeue && !self.eligible(entity.vruntime) {
+        if self.rules.delay_dequeue && !self.eligible(entity.vruntime) {
             self.curr = None;
             self.insert(Entity { delayed: true, ..entity });
             return None;
@@ -186,10 +186,8 @@ impl Eevdf {
         };
         let entity = self.queued[at];
         if entity.delayed {
-            let vlag = self.lag(&entity);
-            self.take(at);
-            let vlag = if self.rules.delay_zero { vlag.min(0) } else { vlag };
-            return Some(Next::Asleep(entity.task, vlag));
+            let (task, vlag) = self.dequeue_delayed(at);
+            return Some(Next::Asleep(task, vlag));
         }
         // A task that keeps running keeps its protection.
         let protected_until = match self.prev.take() {
@@ -199,6 +197,23 @@ impl Eevdf {
         self.take(at);
         self.curr = Some(Current { entity, protected_until });
         Some(Next::Run(entity.task))
+    }
+
+    /// finish_delayed_dequeue_entity(): a task that sleeps is gone. Returns it and its lag.
+    fn dequeue_delayed(&mut self, at: usize) -> (TaskId, i64) {
+        let entity = self.queued[at];
+        let vlag = self.lag(&entity);
+        self.take(at);
+        (entity.task, if self.rules.delay_zero { vlag.min(0) } else { vlag })
+    }
+
+    /// Dequeues a delayed task of these, before its lag is repaid.
+    pub(crate) fn dequeue_a_delayed(
+        &mut self,
+        of: impl Fn(TaskId) -> bool,
+    ) -> Option<(TaskId, i64)> {
+        let at = self.queued.iter().position(|e| e.delayed && of(e.task))?;
+        Some(self.dequeue_delayed(at))
     }
 
     /// The previous task, if it is still protected.
@@ -226,13 +241,10 @@ impl Eevdf {
         until.min(entity.deadline)
     }
 
-    /// check_preempt_wakeup_fair(): does the wakee preempt the current task? From v7.2 on a `quiet`
-    /// wakeup (a fork's, or a delayed task's) never does.
-    pub(crate) fn preempts(&mut self, woken: TaskId, quiet: bool) -> bool {
-        let Some(curr) = self.curr else { return false };
-        if quiet && self.rules.delayed_hidden {
-            return false;
-        }
+    /// check_preempt_wakeup_fair(): the wakee, if it preempts the current task, or a delayed task that was
+    /// dequeued ahead of it; ask again then. `new`: it has just been forked.
+    pub(crate) fn preempts(&mut self, woken: TaskId, new: bool) -> Option<Next> {
+        let curr = self.curr.filter(|_| !(new && self.rules.pick_preempts))?;
         let eligible = self.eligible(curr.entity.vruntime);
         let cut_short = self.uneven
             && self.rules.preempt_short
@@ -240,10 +252,17 @@ impl Eevdf {
         let protected = (self.rules.run_to_parity || self.rules.slice_protect)
             && curr.entity.vruntime < curr.protected_until
             && !cut_short;
-        let preempts = !(eligible && protected)
-            && self.earliest_eligible().map(|at| &self.queued[at]).is_some_and(|best| {
-                best.task == woken && !(eligible && curr.entity.deadline < best.deadline)
-            });
+        let best = match eligible && protected {
+            true => None,
+            false => self
+                .earliest_eligible()
+                .filter(|&at| !(eligible && curr.entity.deadline < self.queued[at].deadline)),
+        };
+        if let Some(at) = best.filter(|&at| self.rules.pick_preempts && self.queued[at].delayed) {
+            let (task, vlag) = self.dequeue_delayed(at);
+            return Some(Next::Asleep(task, vlag));
+        }
+        let preempts = best.is_some_and(|at| self.queued[at].task == woken);
         let least_slice = virtual_ns(Ns::from(self.slice_bounds().0), curr.entity.weight);
         let until = &mut self.curr.as_mut().expect("a task runs").protected_until;
         // v6.12 cancels the protection even if another task runs next.
@@ -252,7 +271,7 @@ impl Eevdf {
         } else if !preempts && self.rules.slice_protect && self.rules.run_to_parity {
             *until = (*until).min(curr.entity.vruntime + least_slice);
         }
-        preempts
+        preempts.then_some(Next::Run(woken))
     }
 
     /// do_preempt_short(): may a wakee with a shorter slice cut the current one short? v6.17 leaves
@@ -331,7 +350,7 @@ impl Eevdf {
 
     /// update_entity_lag(): what a queued task is owed, as far as it may take that along.
     fn lag(&mut self, entity: &Entity) -> i64 {
-        let limit = if self.rules.delayed_hidden {
+        let limit = if self.rules.pick_preempts {
             self.slice_bounds().1 + self.rules.tick_ns
         } else {
             (2 * entity.slice_ns).max(self.rules.tick_ns)

@@ -40,6 +40,8 @@ pub(crate) struct EevdfRules {
     pub(crate) delay_zero: bool,
     pub(crate) slice_protect: bool,
     pub(crate) delayed_hidden: bool,
+    /// `reveille_policy::changes::PICK_PREEMPTS`.
+    pub(crate) pick_preempts: bool,
 }
 
 impl FairTunables {
@@ -84,6 +86,7 @@ impl EevdfRules {
             delay_zero: tunables.has(bits::DELAY_ZERO),
             slice_protect: tunables.has(bits::SLICE_PROTECT),
             delayed_hidden: tunables.has(bits::DELAYED_HIDDEN),
+            pick_preempts: false,
         }
     }
 }

@@ -127,22 +127,16 @@ impl RunQueue {
     }
 
     /// The current task sleeps, and is no buddy any more. Returns false if it stays queued
-    /// nevertheless (delayed), where it `may`.
+    /// nevertheless (delayed).
     #[inline]
-    pub(crate) fn block(
-        &mut self,
-        task: TaskId,
-        t: &mut SchedEntity,
-        may: bool,
-        fair: &FairTunables,
-    ) -> bool {
+    pub(crate) fn block(&mut self, task: TaskId, t: &mut SchedEntity, fair: &FairTunables) -> bool {
         match &mut self.timeline {
             Timeline::Cfs(cfs) => {
                 cfs.forget_buddy(task);
                 cfs.update_min_vruntime(None);
             }
             Timeline::Eevdf(eevdf) => {
-                let Some(vlag) = eevdf.block(may) else {
+                let Some(vlag) = eevdf.block() else {
                     self.delayed_running += u32::from(!fair.hides_delayed());
                     return false;
                 };
@@ -198,7 +192,8 @@ impl RunQueue {
         }
     }
 
-    /// Does a woken task take the CPU of the current one? `new`: it has just been forked.
+    /// The woken task, if it takes the CPU of the current one, or a delayed task that was dequeued ahead
+    /// of it; ask again then. `new`: it has just been forked.
     #[inline]
     pub(crate) fn preempts(
         &mut self,
@@ -206,16 +201,27 @@ impl RunQueue {
         (woken, waking): (TaskId, &SchedEntity),
         new: impl FnOnce() -> bool,
         fair: &FairTunables,
-    ) -> bool {
+    ) -> Option<Next> {
         match &mut self.timeline {
             Timeline::Cfs(cfs) => {
                 if !cfs.preempts(running.vruntime, waking.vruntime, waking.weight, fair) {
-                    return false;
+                    return None;
                 }
                 cfs.set_buddies(woken, curr, fair);
-                true
+                Some(Next::Run(woken))
             }
             Timeline::Eevdf(eevdf) => eevdf.preempts(woken, new()),
+        }
+    }
+
+    /// Dequeues a delayed task of these, before its turn.
+    pub(crate) fn dequeue_a_delayed(
+        &mut self,
+        of: impl Fn(TaskId) -> bool,
+    ) -> Option<(TaskId, i64)> {
+        match &mut self.timeline {
+            Timeline::Cfs(_) => None,
+            Timeline::Eevdf(eevdf) => eevdf.dequeue_a_delayed(of),
         }
     }
 
@@ -283,9 +289,10 @@ mod tests {
         rq.arrive(curr, &mut running, Arrival::Moved, &fair);
         assert!(rq.pick(&fair).is_some());
         rq.arrive(woken, &mut waking, Arrival::Moved, &fair);
-        assert!(rq.preempts((curr, &running), (woken, &waking), || false, &fair));
+        let preempts = rq.preempts((curr, &running), (woken, &waking), || false, &fair);
+        assert_eq!(preempts, Some(Next::Run(woken)));
         assert!(rq.is_buddy(curr) && rq.is_buddy(woken));
-        assert!(rq.block(curr, &mut running, false, &fair));
+        assert!(rq.block(curr, &mut running, &fair));
         assert!(!rq.is_buddy(curr) && rq.is_buddy(woken));
     }
 }

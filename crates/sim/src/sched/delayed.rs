@@ -10,27 +10,29 @@ use crate::sim::Sim;
 use crate::tasks::task::Place;
 
 impl Sim<'_> {
-    /// The pick has reached a delayed task that still sleeps: dequeues it.
+    /// A pick for CPU `on`, by `cpu`, has reached a delayed task that still sleeps: dequeues it.
     #[inline(never)]
     pub(crate) fn dequeue_delayed(
         &mut self,
         cpu: CpuId,
+        on: CpuId,
         task: TaskId,
         vlag: i64,
         when: Ns,
     ) -> Toll {
-        self.advance_cpu(cpu);
+        self.advance_cpu(on);
         let t = &mut self.tasks[task];
-        debug_assert_eq!(t.place, Place::Delayed(cpu));
+        debug_assert_eq!(t.place, Place::Delayed(on));
         t.averages.advance(&self.rules.decay, self.now, false, u64::from(t.se.weight), 0);
         t.place = Place::Blocked;
-        self.cpus[cpu].rq.delayed_left(&mut t.se, vlag, &self.rules.fair);
+        self.cpus[on].rq.delayed_left(&mut t.se, vlag, &self.rules.fair);
         if !self.rules.fair.hides_delayed() {
-            let nr = self.world.nr_running(cpu) - 1;
-            self.set_nr_running(cpu, nr);
+            let nr = self.world.nr_running(on) - 1;
+            self.set_nr_running(on, nr);
         }
-        let line = self.group_load_moved(cpu, cpu, when);
-        self.publish_load(cpu);
+        self.dequeue_groups(task, on);
+        let line = self.group_load_moved(cpu, on, when);
+        self.publish_load(on);
         Toll { stall: line, cost: Ns::from(self.hw.cost.dequeue_ns) + self.hw.group_level_ns() }
     }
 
@@ -65,10 +67,7 @@ impl Sim<'_> {
         if dst != cpu {
             toll.stall += self.hw.near.remote_enqueue(dst, cpu);
         }
-        if !self.rules.fair.hides_delayed() {
-            // From v7.2 on, such a wakeup never preempts.
-            toll += self.check_preempt(cpu, dst, wakee);
-        }
+        toll += self.check_preempt(cpu, dst, wakee);
         toll
     }
 }

@@ -71,15 +71,13 @@ impl Sim<'_> {
         let wait = self.take_own_queue(cpu);
         self.update_curr(cpu);
         self.advance_cpu(cpu);
-        // No delayed dequeue in a group with a limit: a throttled queue must be empty.
-        let may_delay = self.group_of(task).is_none();
         let t = &mut self.tasks[task];
         let clock = self.cpus[cpu].counted_clock;
         t.averages.advance_running(&self.rules.decay, self.now, clock, u64::from(t.se.weight), 1);
         let c = &mut self.cpus[cpu];
         c.util_est = (c.util_est - t.util_est()).max(0.0);
         t.estimate_util(self.now, self.rules.waits_keep_util_est);
-        let left = c.rq.block(task, &mut t.se, may_delay, &self.rules.fair);
+        let left = c.rq.block(task, &mut t.se, &self.rules.fair);
         t.place = if left { Place::Blocked } else { Place::Delayed(cpu) };
         self.world.task_mut(task).slept();
         let gone = left || self.rules.fair.hides_delayed();
@@ -89,13 +87,15 @@ impl Sim<'_> {
             self.world.fell_asleep(task, cpu, self.now);
         }
         self.world.set_curr(cpu, TaskId::NONE);
-        // A delayed task stays in its group's queue.
+        // A delayed task stays in its groups' queues.
         let (line, group) = match left {
             true => (self.group_load_moved(cpu, cpu, self.now + wait), self.hw.group_level_ns()),
             false => (0, 0),
         };
         if self.bandwidth.is_some() {
-            self.dequeue_groups(task, cpu);
+            if left {
+                self.dequeue_groups(task, cpu);
+            }
             self.put_prev_groups(task, cpu);
         }
         self.publish_load(cpu);
@@ -276,7 +276,7 @@ impl Sim<'_> {
                 Next::Run(task) => return Some(task),
                 Next::Asleep(task, vlag) => {
                     let when = self.now + toll.stall;
-                    *toll += self.dequeue_delayed(cpu, task, vlag, when);
+                    *toll += self.dequeue_delayed(cpu, cpu, task, vlag, when);
                 }
             }
         }
@@ -319,16 +319,23 @@ impl Sim<'_> {
             true => self.start_hrtick(cpu, dst, curr),
             false => Toll::default(),
         };
-        let c = &mut self.cpus[dst];
-        if c.need_resched || !self.rules.fair.wakeup_preemption {
+        if self.cpus[dst].need_resched || !self.rules.fair.wakeup_preemption {
             return toll;
         }
-        let new = || !moved && self.world.task(woken).sum_exec_ns == 0;
-        let (running, waking) = (&self.tasks[curr].se, &self.tasks[woken].se);
-        if !c.rq.preempts((curr, running), (woken, waking), new, &self.rules.fair) {
-            return toll;
+        loop {
+            let new = || !moved && self.world.task(woken).sum_exec_ns == 0;
+            let (running, waking) = (&self.tasks[curr].se, &self.tasks[woken].se);
+            let rq = &mut self.cpus[dst].rq;
+            match rq.preempts((curr, running), (woken, waking), new, &self.rules.fair) {
+                None => return toll,
+                Some(Next::Run(_)) => break,
+                Some(Next::Asleep(task, vlag)) => {
+                    let when = self.now + toll.stall;
+                    toll += self.dequeue_delayed(cpu, dst, task, vlag, when);
+                }
+            }
         }
-        c.need_resched = true;
+        self.cpus[dst].need_resched = true;
         if cpu != dst && !self.rules.has(bits::PREEMPT_LAZY) {
             toll += self.send_ipi(cpu, dst);
         }

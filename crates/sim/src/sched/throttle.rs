@@ -98,6 +98,14 @@ impl Sim<'_> {
             let parent = group.parent;
             bandwidth.leave_queues(parent, cpu, self.now);
         }
+        // The kernel keeps delayed tasks on the throttled queue, where they go on sleeping.
+        loop {
+            let Some(bandwidth) = &self.bandwidth else { return };
+            let of =
+                |task: TaskId| bandwidth.lies_in(bandwidth.of_role(self.tasks[task].spec.role), g);
+            let Some((task, vlag)) = self.cpus[cpu].rq.dequeue_a_delayed(of) else { break };
+            self.dequeue_delayed(cpu, cpu, task, vlag, self.now);
+        }
         let waiting: Vec<TaskId> = self.cpus[cpu].rq.waiting().collect();
         for task in waiting.into_iter().rev() {
             if self.bandwidth.as_ref().is_some_and(|b| b.lies_in(self.group_of(task), g)) {

@@ -80,7 +80,7 @@ impl Model {
 
     pub(super) fn lag(&mut self, e: &Entity) -> i64 {
         let slices = self.on.iter().map(|e| e.slice_ns).max().expect("it is there itself");
-        let limit = match self.rules.delayed_hidden {
+        let limit = match self.rules.pick_preempts {
             true => slices + self.rules.tick_ns,
             false => (2 * e.slice_ns).max(self.rules.tick_ns),
         };
@@ -126,10 +126,10 @@ impl Model {
         self.on.len() > 1 && (renewed || preempted)
     }
 
-    pub(super) fn preempts(&mut self, woken: TaskId, quiet: bool) -> bool {
-        let Some(curr) = self.curr() else { return false };
-        if self.rules.delayed_hidden && quiet {
-            return false;
+    pub(super) fn preempts(&mut self, woken: TaskId, new: bool) -> Option<Next> {
+        let curr = self.curr()?;
+        if self.rules.pick_preempts && new {
+            return None;
         }
         let wakee = self.of(woken);
         let mut cut_short = self.rules.preempt_short && wakee.slice_ns < curr.slice_ns;
@@ -138,25 +138,32 @@ impl Model {
                 self.eligible(&wakee) && (wakee.deadline < curr.deadline || !self.eligible(&curr));
         }
         let best = self.choice(cut_short).expect("some task is eligible");
+        if best.delayed && self.rules.pick_preempts {
+            return Some(self.dequeue_delayed(&best));
+        }
         if cut_short && (best.task == woken || !self.rules.slice_protect) {
             self.protected_until = self.protected_until.min(curr.vruntime);
         } else if best.task != woken && self.rules.slice_protect && self.rules.run_to_parity {
             let slice = virtual_ns(u64::from(self.least_slice()), curr.weight);
             self.protected_until = self.protected_until.min(curr.vruntime + slice);
         }
-        best.task == woken
+        (best.task == woken).then_some(Next::Run(woken))
+    }
+
+    fn dequeue_delayed(&mut self, e: &Entity) -> Next {
+        let mut lag = self.lag(e);
+        if self.rules.delay_zero {
+            lag = lag.min(0);
+        }
+        self.leave(e.task);
+        Next::Asleep(e.task, lag)
     }
 
     /// Who runs next, if the current task may be replaced.
     pub(super) fn pick(&mut self) -> Option<Next> {
         let best = self.choice(false)?;
         if best.delayed {
-            let mut lag = self.lag(&best);
-            if self.rules.delay_zero {
-                lag = lag.min(0);
-            }
-            self.leave(best.task);
-            return Some(Next::Asleep(best.task, lag));
+            return Some(self.dequeue_delayed(&best));
         }
         if self.curr != Some(best.task) {
             // The previously running task waits behind its equals.

@@ -18,6 +18,7 @@ pub(super) fn rules() -> EevdfRules {
         delay_zero: true,
         slice_protect: false,
         delayed_hidden: false,
+        pick_preempts: false,
     }
 }
 
@@ -46,19 +47,19 @@ fn a_wakee_with_the_same_slice_waits_while_the_current_task_is_owed_time() {
             let mut eevdf = timeline(rules, &[BASE]);
             eevdf.charge(u64::from(used));
             eevdf.enqueue(TaskId(1), 1024, BASE, owed(0), false);
-            assert!(!eevdf.preempts(TaskId(1), false), "{used} ns used");
+            assert!(eevdf.preempts(TaskId(1), false).is_none(), "{used} ns used");
         }
         let parity = EevdfRules { run_to_parity: false, slice_protect: false, ..rules };
         let mut eevdf = timeline(parity, &[BASE]);
         eevdf.charge(u64::from(BASE / 2));
         eevdf.enqueue(TaskId(1), 1024, BASE, owed(0), false);
         // Both are eligible, and task 0 has the earlier deadline.
-        assert!(!eevdf.preempts(TaskId(1), false));
+        assert!(eevdf.preempts(TaskId(1), false).is_none());
         // What is owed to the wakee makes task 0 a debtor.
         let mut eevdf = timeline(rules, &[BASE]);
         eevdf.charge(u64::from(BASE / 2));
         eevdf.enqueue(TaskId(1), 1024, BASE, owed(i64::from(MS)), false);
-        assert!(eevdf.preempts(TaskId(1), false));
+        assert!(eevdf.preempts(TaskId(1), false).is_some());
     }
 }
 
@@ -69,7 +70,7 @@ fn a_wakee_with_a_shorter_slice_cuts_the_current_one_short() {
             let rules = EevdfRules { slice_protect, preempt_short, ..rules() };
             let mut eevdf = timeline(rules, &[BASE]);
             eevdf.enqueue(TaskId(1), 1024, MS, owed(0), false);
-            let preempts = eevdf.preempts(TaskId(1), false);
+            let preempts = eevdf.preempts(TaskId(1), false).is_some();
             eevdf.put_back();
             assert_eq!(eevdf.pick(), Some(Next::Run(TaskId(preempts.into()))));
             preempts
@@ -83,16 +84,16 @@ fn a_wakee_with_a_shorter_slice_cuts_the_current_one_short() {
 #[test]
 fn a_wakeup_that_does_not_preempt_shrinks_the_protection() {
     let rules =
-        EevdfRules { slice_protect: true, delayed_hidden: true, preempt_short: false, ..rules() };
+        EevdfRules { slice_protect: true, pick_preempts: true, preempt_short: false, ..rules() };
     let mut eevdf = timeline(rules, &[BASE]);
     eevdf.enqueue(TaskId(1), 1024, MS, owed(0), false);
-    assert!(!eevdf.preempts(TaskId(1), false));
+    assert!(eevdf.preempts(TaskId(1), false).is_none());
     assert!(!eevdf.charge(u64::from(MS) - 1));
     assert!(eevdf.charge(1), "a millisecond after the wake-up");
     // A quiet one leaves it alone.
     let mut eevdf = timeline(rules, &[BASE]);
     eevdf.enqueue(TaskId(1), 1024, MS, owed(0), false);
-    assert!(!eevdf.preempts(TaskId(1), true));
+    assert!(eevdf.preempts(TaskId(1), true).is_none());
     assert!(!eevdf.charge(u64::from(MS) + 1));
     assert!(eevdf.charge(u64::from(BASE)), "the end of the slice");
 }
@@ -101,7 +102,7 @@ fn a_wakeup_that_does_not_preempt_shrinks_the_protection() {
 fn a_task_that_sleeps_in_debt_is_delayed_until_its_turn() {
     let mut eevdf = timeline(rules(), &[BASE, BASE]);
     eevdf.charge(u64::from(MS));
-    assert_eq!(eevdf.block(true), None);
+    assert_eq!(eevdf.block(), None);
     assert!(eevdf.queued().iter().any(|e| e.task == TaskId(0) && e.delayed));
     assert_eq!(eevdf.pick(), Some(Next::Run(TaskId(1))));
     // Task 1 catches up and overtakes: at its next pick task 0 is gone, with no claim.
@@ -112,16 +113,38 @@ fn a_task_that_sleeps_in_debt_is_delayed_until_its_turn() {
     assert!(eevdf.queued().is_empty());
 }
 
+/// From v6.18 on the check whether a wakee preempts picks as a switch does.
+#[test]
+fn a_wakeup_dequeues_the_delayed_task_that_a_pick_would_reach() {
+    for pick_preempts in [false, true] {
+        let rules = EevdfRules { pick_preempts, run_to_parity: false, ..rules() };
+        let mut eevdf = timeline(rules, &[BASE, BASE]);
+        eevdf.charge(u64::from(MS));
+        assert_eq!(eevdf.block(), None);
+        assert_eq!(eevdf.pick(), Some(Next::Run(TaskId(1))));
+        // Task 1 overtakes the sleeper, which then has the earlier deadline, and so has task 2.
+        eevdf.charge(u64::from(2 * MS));
+        eevdf.enqueue(TaskId(2), 1024, BASE, owed(i64::from(MS)), false);
+        let first = eevdf.preempts(TaskId(2), false);
+        if pick_preempts {
+            assert_eq!(first, Some(Next::Asleep(TaskId(0), 0)));
+            assert_eq!(eevdf.preempts(TaskId(2), false), Some(Next::Run(TaskId(2))));
+        } else {
+            assert_eq!(first, None, "the sleeper is in the way");
+        }
+    }
+}
+
 #[test]
 fn a_delayed_task_that_wakes_keeps_its_debt_but_no_claim() {
     for (delay_zero, claim) in [(true, 0), (false, i64::from(MS))] {
         let mut eevdf = timeline(EevdfRules { delay_zero, ..rules() }, &[BASE, BASE]);
         eevdf.charge(u64::from(MS));
-        assert_eq!(eevdf.block(true), None);
+        assert_eq!(eevdf.block(), None);
         assert_eq!(eevdf.pick(), Some(Next::Run(TaskId(1))));
         let mut early = timeline(EevdfRules { delay_zero, ..rules() }, &[BASE, BASE]);
         early.charge(u64::from(MS));
-        assert_eq!(early.block(true), None);
+        assert_eq!(early.block(), None);
         assert_eq!(early.pick(), Some(Next::Run(TaskId(1))));
         early.wake_delayed(TaskId(0));
         assert_eq!(early.average() - early.queued()[0].vruntime, -i64::from(MS) / 2);
