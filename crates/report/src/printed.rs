@@ -159,6 +159,7 @@ pub(crate) fn score(c: &Comparison) -> String {
         n => format!("; claims: {} of {n}", c.claim_score.hits),
     };
     match c.score.counted {
+        0 if c.not_judged.is_some() => "score: none".to_owned(),
         0 => format!("score: no published figures to compare with{claims}"),
         _ => format!("score: {}{claims}", skill(c.score, &c.skill)),
     }

@@ -128,6 +128,9 @@ fn header(page: &mut Page, c: &Comparison) {
         }
         None => page.wrapped("cost model  ", &c.cost_model),
     }
+    if let Some(what) = &c.not_judged {
+        page.wrapped("! ", what);
+    }
     page.wrapped("base        ", &c.base);
     for machine in c.machines.iter().skip(1) {
         let text =
@@ -298,7 +301,10 @@ fn legend(c: &Comparison) -> String {
     }
     parts.extend(printed::skill_legend(&c.skill));
     if c.rows.iter().any(|r| r.verdict == Some(Verdict::Informative)) {
-        parts.push("info: published figure too noisy to count, or a spread");
+        parts.push(match c.not_judged {
+            Some(_) => "info: published figure of another machine, too noisy to count, or a spread",
+            None => "info: published figure too noisy to count, or a spread",
+        });
     }
     let groups = groups(c);
     if groups.iter().any(Group::shows_likely) {

@@ -149,6 +149,9 @@ fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError>
 /// Warns of what the study does not cover.
 fn warn(study: &Study) {
     study.machines.iter().for_each(warn_of);
+    if let (Some(what), On::Sim | On::Host) = (study.not_judged(), study.on) {
+        say(format_args!("warning: {}: {what}", study.machines[0].name));
+    }
     for case in study.cases.iter().filter(|case| case.duration_ns < case.pass_ns) {
         say(format_args!(
             "warning: {}: {} is measured, and one pass through its phases takes {}: later phases \

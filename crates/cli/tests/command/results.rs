@@ -148,6 +148,46 @@ source = "nobody"
 }
 
 #[test]
+fn figures_of_another_machine_are_not_judged() {
+    let directory = tempfile::tempdir().unwrap();
+    let case = r#"
+loads = [1, 2, 4]
+published = [{ load = 1, change_pct = 0, source = "a mail" }]
+[[claim]]
+kind = "peak"
+case = "pairs"
+load = 2
+source = "a mail"
+"#;
+    let path = study(&directory, "moved", "+SIS_SHORT", case);
+    let page = directory.path().join("page.html");
+    let on = |machine, more: &[&str]| {
+        output(&[&["study", &path, "--machine", machine, "--repeats", "1"], more].concat())
+    };
+    let said = "figures published on quad-1s4c are not judged";
+    let moved = on("zen4-7950x", &["--no-explain", "--html", page.to_str().unwrap()]);
+    assert!(moved.status.success());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    assert_eq!(text(moved.stderr), format!("warning: zen4-7950x: {said}\n"));
+    let table = text(moved.stdout);
+    assert!(table.contains(&format!("! {said}\n")) && table.contains("score: none\n"), "{table}");
+    assert!(!table.contains("  hit") && !table.contains("MISS"), "{table}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(said) && !page.contains("badge hit") && !page.contains("badge miss"));
+    let result: Value = serde_json::from_slice(&on("zen4-7950x", &["--json"]).stdout).unwrap();
+    let nothing = serde_json::json!({"hits": 0, "counted": 0});
+    assert_eq!([&result["score"], &result["claim_score"]], [&nothing; 2]);
+    assert_eq!(result["machines"][0]["warnings"], serde_json::json!([said]));
+    for judged in [&result["rows"][0], &result["claims"][0]] {
+        assert_eq!(judged["verdict"], "informative");
+    }
+    // Its own machine by the option is no other one.
+    let own: Value = serde_json::from_slice(&on("quad-1s4c", &["--json"]).stdout).unwrap();
+    assert_eq!(own["score"]["counted"], 1);
+    assert_eq!(own["machines"][0]["warnings"], serde_json::json!([]));
+}
+
+#[test]
 fn the_score_stands_beside_that_of_no_change() {
     let directory = tempfile::tempdir().unwrap();
     // A slice without a quota changes nothing at all.

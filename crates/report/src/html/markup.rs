@@ -94,8 +94,8 @@ const CHANGES: &str = "Positive changes are better, whatever the metric. * p&lt;
 
 const LEGEND: &str = "± standard deviation over repeats; without it, there were fewer \
     than two. <b>hit</b> and <b>MISS</b>: the predicted change agrees or disagrees with the \
-    published one; <b>info</b>: published, but a spread or too noisy at the source to count; –: \
-    nothing published.</p>\n";
+    published one; <b>info</b>: published, but a spread, too noisy at the source to count, or of another \
+    machine; –: nothing published.</p>\n";
 
 pub(crate) fn partial(out: &mut String, is_partial: bool, missing: &str) {
     if is_partial {
@@ -140,7 +140,7 @@ fn about(out: &mut String, c: &Comparison) {
     about.push(("Seed", c.seed.to_string()));
     about.push(("Repeats", numbers(c.rows.iter().map(|r| r.repeats))));
     facts(out, about);
-    for warning in c.host.iter().flat_map(|h| &h.warnings) {
+    for warning in c.host.iter().flat_map(|h| &h.warnings).chain(&c.not_judged) {
         push!(out, "<p class=\"partial\">{}</p>\n", escape(warning));
     }
 }

@@ -51,6 +51,7 @@ pub fn sample() -> Comparison {
         base: "v6.2".into(),
         seed: 1,
         rows,
+        not_judged: None,
         claims: vec![
             Claim {
                 kind: "peak",

@@ -117,7 +117,10 @@ impl Statement {
             low,
             high,
             predicted,
-            verdict: verdict::judge_claim(low, high, predicted),
+            verdict: match case.published_on {
+                Some(_) => Verdict::Informative,
+                None => verdict::judge_claim(low, high, predicted),
+            },
             source: self.source.clone(),
         })
     }

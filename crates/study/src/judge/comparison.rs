@@ -34,6 +34,9 @@ pub struct Comparison {
     pub unpredicted: Vec<Unpredicted>,
     pub score: Score,
     pub skill: Skill,
+    /// Which published figures are not judged and why; in JSON a warning of the machine.
+    #[serde(skip)]
+    pub not_judged: Option<String>,
     /// True if the run was interrupted and rows, or repeats of them, are missing.
     pub partial: bool,
     /// The host that the figures were measured on; absent if they are predicted.
@@ -46,6 +49,6 @@ pub struct MachineUsed {
     pub name: String,
     pub topology: String,
     pub cost_model: String,
-    /// What the model leaves out of it.
+    /// What the model leaves out of it, and which published figures are not judged on it.
     pub warnings: Vec<String>,
 }

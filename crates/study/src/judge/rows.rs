@@ -8,7 +8,7 @@ use crate::judge::modes::{Mode, RowModes};
 use crate::judge::row::{Detail, Explanation, Row, RowKind, SideDetail};
 use crate::judge::statistics::{self, Figure};
 use crate::judge::track_record::{TrackRecord, predicted_pct};
-use crate::judge::verdict::{self, Predicted};
+use crate::judge::verdict::{self, Predicted, Verdict};
 use crate::model::measure::{Measure, MeasureFrom};
 use crate::model::published::{Published, PublishedFigure, Side};
 use crate::model::study::{Case, Point};
@@ -123,7 +123,7 @@ impl Pair<'_> {
                 (false, true) => Some(verdict::LIMITED_LATENCY),
                 (false, false) => None,
             };
-            hold(&mut row, published, within);
+            self.hold(&mut row, published, within);
         } else if row.too_few {
             row.tell_nothing();
         }
@@ -150,8 +150,16 @@ impl Pair<'_> {
         };
         let [base, candidate] = figures.map(|mean| Figure { mean, rel_std: 0.0 });
         let mut row = self.row(metric, m, (base, candidate));
-        hold(&mut row, published, None);
+        self.hold(&mut row, published, None);
         row
+    }
+
+    /// [`hold`], but what was published on another machine says nothing of this one.
+    fn hold(&self, row: &mut Row, published: &Published, within: Option<f64>) {
+        hold(row, published, within);
+        if self.case.published_on.is_some() {
+            row.verdict = Some(Verdict::Informative);
+        }
     }
 
     fn row(&self, metric: Metric, m: usize, (baseline, candidate): (Figure, Figure)) -> Row {

@@ -45,7 +45,7 @@ pub enum Verdict {
     /// Within the tolerance of the scoring rule.
     Hit,
     Miss,
-    /// Shown, but too noisy at the source to count.
+    /// Shown, but too noisy at the source to count, or of another machine.
     Informative,
 }
 

@@ -101,6 +101,9 @@ pub struct Case {
     pub pass_ns: Ns,
     /// Are figures of one side held within the tolerance of baselines?
     pub baselines: bool,
+    /// The machine that its published figures are for, if the case was moved to another: they are
+    /// shown then, and not judged.
+    pub published_on: Option<String>,
 }
 
 /// What a baseline is compared with: other features, other settings of its task
@@ -188,7 +191,7 @@ impl Study {
         Ok(self)
     }
 
-    /// Moves all cases to one machine.
+    /// Moves all cases to one machine. What was published for another is not judged then.
     ///
     /// # Errors
     /// [`InputError::Option`](reveille_place::InputError::Option) if a variant names CPUs that the machine does not have, or
@@ -203,9 +206,26 @@ impl Study {
             let runs = variant.runs_on(&machine);
             runs.map_err(|problem| StudyError::option("--machine", problem))?;
         }
-        self.cases.iter_mut().for_each(|case| case.machine = 0);
+        for case in &mut self.cases {
+            let own = &self.machines[case.machine].name;
+            if *own != machine.name && case.published_on.is_none() {
+                case.published_on = Some(own.clone());
+            }
+            case.machine = 0;
+        }
         self.machines = vec![machine];
         Ok(self)
+    }
+
+    /// Which published figures are not judged, if any, and why.
+    pub fn not_judged(&self) -> Option<String> {
+        let claimed = |at: usize| self.statements.iter().any(|s| s.case == at);
+        let published = |c: &Case| c.points.iter().any(|p| !p.published.is_empty());
+        let moved = self.cases.iter().enumerate().filter(|(at, c)| published(c) || claimed(*at));
+        let mut on: Vec<&str> = moved.filter_map(|(_, c)| c.published_on.as_deref()).collect();
+        on.sort_unstable();
+        on.dedup();
+        (!on.is_empty()).then(|| format!("figures published on {} are not judged", on.join(", ")))
     }
 }
 

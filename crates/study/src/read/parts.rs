@@ -152,6 +152,7 @@ fn case(
         duration_ns: duration_ns.map_err(|p| StudyError::option("--duration", p))?,
         pass_ns: workload.pass_ns,
         baselines: false,
+        published_on: None,
     })
 }
 

@@ -58,7 +58,9 @@ pub(crate) fn comparison(
         warnings: machine.warnings.clone(),
     });
     let fluid = (!study.interference.is_empty()).then(fluid);
-    let machines: Vec<MachineUsed> = machines.chain(fluid).collect();
+    let mut machines: Vec<MachineUsed> = machines.chain(fluid).collect();
+    let not_judged = study.not_judged();
+    machines[0].warnings.extend(not_judged.clone());
     Comparison {
         study: study.name.clone(),
         mechanism: study.mechanism.clone(),
@@ -70,6 +72,7 @@ pub(crate) fn comparison(
         seed: study.seed,
         score: score::score(&rows),
         skill: Skill::of(&rows),
+        not_judged,
         claim_score: score::count(claims.iter().map(|c| c.verdict)),
         partial,
         rows,

@@ -244,6 +244,7 @@ impl Document<'_> {
             duration_ns,
             pass_ns,
             baselines: defaults.raw.baselines,
+            published_on: None,
         };
         for published in &raw.published {
             self.add_published(published, raw, &mut case)?;
