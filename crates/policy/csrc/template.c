@@ -31,10 +31,16 @@ struct policy_pick reveille_select(struct world *w, const struct policy_tunables
 	/* The kernel's first half: notes who wakes whom, and sets pick.target by wake affine. */
 	policy_select_target(w, t, p, waker, this_cpu, flags, now_j, &pick);
 
-	/* Your idea, here: the wakee's last CPU is warm, so take it first if it is idle. */
-	if (world_allowed(w, p, p->prev_cpu) && reveille_look(w, p->prev_cpu, &pick)) {
-		pick.cpu = p->prev_cpu;
-		return pick;
+	/*
+	 * Your idea, here: the wakee's last CPU is warm, so take it first if it is idle. A test
+	 * before any search counts in pick.tested; in a search of your own, reveille_look() counts.
+	 */
+	if (world_allowed(w, p, p->prev_cpu)) {
+		pick.tested++;
+		if (world_usable(w, p->prev_cpu)) {
+			pick.cpu = p->prev_cpu;
+			return pick;
+		}
 	}
 
 	/* The kernel's second half: an idle CPU near pick.target, or pick.target. */

@@ -111,6 +111,14 @@ fn from_the_template_to_a_table() {
     assert_eq!(json["messages"], Value::Array(Vec::new()));
     let table = desk.stdout(&compare("v6.4", &["--load", "16", "--policy", "idea.c,-TTWU_QUEUE"]));
     assert!(table.contains("idea.c -TTWU_QUEUE against v6.4"), "{table}");
+    // Two of 32 CPUs are busy: the last CPU is idle, and both sides find it before any search.
+    let quiet = desk.stdout(&compare("v6.4", &["--load", "1", "--json", "--policy", "idea.c"]));
+    let row: Value = serde_json::from_str(&quiet).unwrap();
+    for side in ["baseline", "candidate"] {
+        let explained = &row["rows"][0]["explain"][side];
+        assert_eq!(explained["fast_path_pct"], 100.0, "{side}");
+        assert_eq!(explained["idle_searches_per_s"], 0.0, "{side}");
+    }
 }
 
 #[test]
