@@ -116,6 +116,24 @@ const NEEDS: &[(u64, u64)] = &[
     (bits::RECENT_PREV, bits::RECENT_USED_CPU),
     (bits::NI_RATE, bits::NI_RANDOM),
     (bits::SCHED_CACHE_ALL, bits::SCHED_CACHE),
+    (bits::SIS_SHORT, all!(SIS_UTIL WA_IDLE)),
+    (bits::SIS_CACHE, all!(SIS_UTIL SIS_CACHE_V1)),
+    (bits::WA_EFFECTIVE_LOAD, bits::WA_WEIGHT),
+    (all!(TTWU_QUEUE_ON_CPU TTWU_QUEUE_IDLE TTWU_PENDING_HELD), bits::TTWU_QUEUE),
+];
+
+/// Features that change nothing beside one of others, whose rules replace theirs.
+const REPLACED: &[(u64, u64)] = &[
+    (all!(GENTLE_FAIR_SLEEPERS START_DEBIT LAST_BUDDY), bits::EEVDF),
+    (all!(SIS_PROP SIS_AGE), bits::SIS_UTIL),
+    (bits::SIS_GROUP, bits::SIS_FIRST),
+    // The whole search is v4.5's.
+    (
+        all!(SIS_UTIL SIS_PROP SIS_AGE SIS_LIMITED_CORES SIS_FILTER SIS_NODE SIS_NODE_LIMIT
+            SIS_NODE_TOPOEXT SIS_CLUSTER SIS_CACHE SIS_CACHE_V1 RECENT_USED_CPU RECENT_PREV),
+        all!(SIS_GROUP SIS_FIRST),
+    ),
+    (bits::WA_BIAS, bits::WA_EFFECTIVE_LOAD),
 ];
 
 /// Releases with rules that no feature names ([`Policy::since`]).
@@ -338,7 +356,7 @@ impl Policy {
     ///
     /// # Errors
     /// No edit, one without `+` or `-`, of an unknown feature, of one that was edited before,
-    /// or one that changes nothing, alone or without another feature.
+    /// or one that changes nothing: alone, without another feature or beside one.
     pub fn with(&self, edits: &str) -> Result<Policy, Mistake> {
         let mut features = self.features;
         let mut names: Vec<&str> = Vec::new();
@@ -377,12 +395,19 @@ impl Policy {
             features = edited;
             names.push(edit);
         }
+        let added = features & !self.features;
         for (dependent, needed) in NEEDS {
-            let added = features & !self.features & dependent;
-            if added != 0 && features & needed == 0 {
-                let (edit, needed) = (names_of(added)[0], names_of(*needed)[0]);
+            if added & dependent != 0 && features & needed == 0 {
+                let (edit, needed) = (names_of(added & dependent)[0], names_of(*needed)[0]);
                 let problem = format!("`+{edit}` changes nothing without {needed}");
                 return Err(Mistake::new(problem, format!("add `+{needed}`, or leave it out")));
+            }
+        }
+        for (replaced, by) in REPLACED {
+            if added & replaced != 0 && features & by != 0 {
+                let (edit, by) = (names_of(added & replaced)[0], names_of(features & by)[0]);
+                let problem = format!("`+{edit}` changes nothing beside {by}, which replaces it");
+                return Err(Mistake::new(problem, format!("remove {by} as well, or leave it out")));
             }
         }
         if names.is_empty() {
@@ -462,11 +487,41 @@ mod tests {
         assert_eq!(refused("+SWQUEUE_SHARD"), alone);
         assert_eq!(refused("+SIS_AGE"), "`+SIS_AGE` changes nothing without SIS_PROP");
         assert!(base.with("+SWQUEUE_SHARD,+SWQUEUE").is_ok());
+        assert!(
+            refused("+SIS_PROP,+SIS_AGE")
+                .starts_with("`+SIS_PROP` changes nothing beside SIS_UTIL,")
+        );
+        assert!(base.with("+SIS_PROP,+SIS_AGE,-SIS_UTIL").is_ok());
+        assert!(base.with("+EEVDF,+PLACE_LAG,-LAST_BUDDY").is_ok());
         for twice in ["+SIS_SHORT -SIS_SHORT", "-WA_IDLE,+WA_IDLE"] {
             assert!(refused(twice).contains(" contradicts "), "{twice}");
         }
         let unknown = Policy::baseline("v6.3").unwrap_err().to_string();
         assert!(unknown.contains("did you mean `v6."), "{unknown}");
+    }
+
+    #[test]
+    fn what_another_rule_replaces_is_refused() {
+        for (name, edits, rest) in [
+            ("v6.12", "+LAST_BUDDY", "beside EEVDF"),
+            ("v6.12", "+START_DEBIT", "beside EEVDF"),
+            ("v7.2", "+GENTLE_FAIR_SLEEPERS", "beside EEVDF"),
+            ("v6.18", "+SIS_PROP", "beside SIS_UTIL"),
+            ("v4.5", "+SIS_UTIL", "beside SIS_GROUP"),
+            ("v6.4", "+SIS_FIRST,+SIS_NODE", "beside SIS_FIRST"),
+            ("v4.5", "+WA_BIAS", "beside WA_EFFECTIVE_LOAD"),
+            ("v4.5", "+SIS_SHORT", "without WA_IDLE"),
+            ("v5.15", "+SIS_CACHE", "without SIS_UTIL"),
+            ("v6.2", "-TTWU_QUEUE,+TTWU_QUEUE_ON_CPU", "without TTWU_QUEUE"),
+        ] {
+            let problem = Policy::baseline(name).unwrap().with(edits).unwrap_err().problem;
+            let added = edits.rsplit(',').next().unwrap();
+            let told = format!("`{added}` changes nothing {rest}");
+            assert!(problem.starts_with(&told), "{name}: {problem}");
+        }
+        for (name, edits) in [("v4.5", "+SIS_FIRST"), ("v4.5", "-SIS_GROUP,+SIS_UTIL")] {
+            assert!(Policy::baseline(name).unwrap().with(edits).is_ok(), "{name} {edits}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ fn values_of_options() {
         ("--workload", "context_switch"),
         ("--base", "v6.1"),
         ("--with", "+SIS_SHROT"),
+        ("--with", "+SIS_PROP"),
         ("--with", "SIS_SHORT"),
         ("--with", "+SIS_UTIL"),
         ("--with", ""),
