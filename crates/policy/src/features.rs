@@ -273,9 +273,12 @@ impl Baseline {
     }
 
     /// The baseline nearest to a kernel of this release: the newest that is not newer, except that
-    /// SIS_UTIL came with v6.0 and EEVDF with v6.6.
+    /// v4.14 had WA_IDLE, WA_BIAS and SIS_PROP of v5.13, and no longer WA_EFFECTIVE_LOAD (since
+    /// v4.14) and SIS_GROUP (since v4.9) of v4.5: only RECENT_USED_CPU (v4.16), UTIL_EST (v4.17) and
+    /// TTWU_QUEUE_ON_CPU (v5.8) were to come. SIS_UTIL came with v6.0 and EEVDF with v6.6.
     pub fn of_release(release: (u32, u32)) -> Option<&'static Baseline> {
         let release = match release {
+            (4, 14..) | (5, 0..=12) => (5, 13),
             (6, 0..=1) => (6, 2),
             (6, 6..=11) => (6, 12),
             other => other,
@@ -531,6 +534,8 @@ mod tests {
         assert_eq!(of((6, 17)), Some("v6.12"));
         assert_eq!(of((6, 12)), Some("v6.12"));
         assert_eq!([of((6, 0)), of((6, 3))], [Some("v6.2"); 2]);
+        assert_eq!([of((4, 5)), of((4, 13))], [Some("v4.5"); 2]);
+        assert_eq!([of((4, 14)), of((4, 20)), of((5, 0)), of((5, 14))], [Some("v5.13"); 4]);
         assert_eq!([of((5, 15)), of((5, 19))], [Some("v5.15"); 2]);
         assert_eq!([of((6, 4)), of((6, 5))], [Some("v6.4"); 2]);
         assert_eq!([of((6, 6)), of((6, 11))], [Some("v6.12"); 2]);
