@@ -267,9 +267,18 @@ pub const BASELINES: &[Baseline] = &[
 impl Baseline {
     /// Release that it stands for: (6, 12).
     pub fn release(&self) -> (u32, u32) {
-        let mut numbers = self.name.trim_start_matches('v').split('.').map(str::parse);
-        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
-        (next(), next())
+        release_of(self.name).expect("it is called after its release")
+    }
+
+    /// `name` is none of `known`: of a kernel's release, the baseline that stands for it is told.
+    pub fn unknown(what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> Mistake {
+        let Some(release) = release_of(name) else {
+            return Mistake::unknown(what, name, known).mended_by(LISTED);
+        };
+        let nearest = Baseline::of_release(release).unwrap_or(&BASELINES[0]);
+        let about = nearest.about.split_once(": ").map_or(nearest.about, |(_, about)| about);
+        let help = format!("`{}` is the nearest: {about}; {LISTED}", nearest.name);
+        Mistake::new(format!("no {what} is called `{name}`"), help)
     }
 
     /// The baseline nearest to a kernel of this release: the newest that is not newer, except that
@@ -285,6 +294,14 @@ impl Baseline {
         };
         BASELINES.iter().rev().find(|b| b.release() <= release)
     }
+}
+
+/// The kernel release that a name means, with or without `v` and a third number. No release has had
+/// a second number above 20.
+fn release_of(name: &str) -> Option<(u32, u32)> {
+    let mut numbers = name.strip_prefix('v').unwrap_or(name).split('.').map(|n| n.parse().ok());
+    let release = (numbers.next()??, numbers.next()??);
+    (release.1 <= 20 && numbers.all(|n| n.is_some())).then_some(release)
 }
 
 /// Features and tunables, as `policy/` reads them (`struct policy_tunables`).
@@ -341,10 +358,10 @@ impl Policy {
     /// # Errors
     /// There is none of this name.
     pub fn baseline(name: &str) -> Result<Policy, Mistake> {
-        let found = BASELINES.iter().find(|b| b.name == name).ok_or_else(|| {
-            let known = BASELINES.iter().map(|b| b.name);
-            Mistake::unknown("baseline", name, known).mended_by(LISTED)
-        })?;
+        let found = BASELINES
+            .iter()
+            .find(|b| b.name == name)
+            .ok_or_else(|| Baseline::unknown("baseline", name, BASELINES.iter().map(|b| b.name)))?;
         Ok(Policy {
             base: name.to_string(),
             release: found.release(),
@@ -499,8 +516,6 @@ mod tests {
         for twice in ["+SIS_SHORT -SIS_SHORT", "-WA_IDLE,+WA_IDLE"] {
             assert!(refused(twice).contains(" contradicts "), "{twice}");
         }
-        let unknown = Policy::baseline("v6.3").unwrap_err().to_string();
-        assert!(unknown.contains("did you mean `v6."), "{unknown}");
     }
 
     #[test]
@@ -524,6 +539,30 @@ mod tests {
         }
         for (name, edits) in [("v4.5", "+SIS_FIRST"), ("v4.5", "-SIS_GROUP,+SIS_UTIL")] {
             assert!(Policy::baseline(name).unwrap().with(edits).is_ok(), "{name} {edits}");
+        }
+    }
+
+    #[test]
+    fn a_release_without_a_baseline_is_told_the_nearest() {
+        let told = |name| Policy::baseline(name).unwrap_err();
+        for (name, nearest) in [
+            ("v6.6", "`v6.12` is the nearest: EEVDF with delayed dequeue; "),
+            ("6.6", "`v6.12` is"),
+            ("v6.6.87", "`v6.12` is"),
+            ("v6.8", "`v6.12` is"),
+            ("v6.17", "`v6.12` is"),
+            ("v7.0", "`v6.18` is"),
+            ("v6.3", "`v6.2` is"),
+            ("v5.10", "`v5.13` is"),
+            ("v4.4", "`v4.5` is"),
+        ] {
+            let mistake = told(name);
+            assert_eq!(mistake.problem, format!("no baseline is called `{name}`"));
+            assert!(mistake.help.starts_with(nearest), "{name}: {}", mistake.help);
+        }
+        for slip in ["v6.112", "v6,12", "v6.12x"] {
+            let problem = told(slip).problem;
+            assert!(problem.ends_with("; did you mean `v6.12`?"), "{problem}");
         }
     }
 

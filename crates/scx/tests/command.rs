@@ -21,7 +21,7 @@ fn refused(args: &[&str], words: &[&str]) {
 
 #[test]
 fn wrong_options_are_named_with_their_fix() {
-    refused(&["--base", "v6.3"], &["--base", "v6.3", "did you mean `v6."]);
+    refused(&["--base", "v6.3"], &["--base", "v6.3", "`v6.2` is the nearest"]);
     refused(&["--with", "+SIS_SHROT"], &["--with", "did you mean `SIS_SHORT`"]);
     refused(&["--with", "SIS_SHORT"], &["write `+SIS_SHORT`"]);
     refused(&["--with", "+SIS_UTIL"], &["changes nothing"]);

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use reveille_place::Mistake;
 use reveille_policy::{BASELINES, Baseline, FEATURES, Feature};
 use reveille_report::object;
 use serde::Serialize;
@@ -59,7 +58,7 @@ fn show(name: &str, json: bool) -> Result<(), CliError> {
         return print(&feature_text(feature));
     }
     let known = BASELINES.iter().map(|b| b.name).chain(FEATURES.iter().map(|f| f.name));
-    Err(CliError::unknown(Mistake::unknown("baseline or feature", bare, known)))
+    Err(CliError::unknown(Baseline::unknown("baseline or feature", bare, known)))
 }
 
 fn on(baseline: &Baseline) -> impl Iterator<Item = &'static Feature> + use<> {

@@ -79,6 +79,7 @@ fn further_options() {
         "machines spr-2s56",
         "workloads tcp-rr",
         "policies +SIS_SHROT",
+        "policies v6.6",
     ];
     let schbench = ["wrokers=4", "workers=many"]
         .map(|param| [with("--workload", "schbench"), vec!["--param", param]].concat());

@@ -40,8 +40,9 @@ pub(crate) fn kernel_base(text: &str) -> Result<Policy, Mistake> {
     let name = if name == HOST { host_baseline(kernel_version())? } else { name };
     let base = Policy::baseline(name).map_err(|_| {
         let known = BASELINES.iter().map(|b| b.name).chain([HOST]);
-        let help = "`reveille policies` lists them; `host` is that of this kernel";
-        Mistake::unknown("baseline", name, known).mended_by(help)
+        let unknown = Baseline::unknown("baseline", name, known);
+        let help = format!("{}; `host` is that of this kernel", unknown.help);
+        unknown.mended_by(help)
     })?;
     edited_base(base, edits)
 }
