@@ -33,6 +33,10 @@ impl PageFile {
         Ok(Some(PageFile { file, made: Made { command: command_line(), date: date()? } }))
     }
 
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// Writes the page.
     pub fn write(&self, page: impl FnOnce(&Made) -> String) -> Result<(), CliError> {
         self.file.write(&page(&self.made))

@@ -1,5 +1,6 @@
 //! Simulations on several threads, with a progress bar, until they end or a signal stops them.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -43,8 +44,16 @@ pub fn watched<T>(
     Ok(outcome?)
 }
 
-pub fn exit_code(partial: bool) -> ExitCode {
-    ended(partial, "only the finished rows are shown")
+/// The exit code of a run with rows or none; `unwritten` are the files that it was to write.
+pub fn exit_code(partial: bool, has_rows: bool, unwritten: &[&Path]) -> ExitCode {
+    let mut result = match has_rows {
+        true => "only the finished rows are shown".to_owned(),
+        false => "no row was finished".to_owned(),
+    };
+    for path in unwritten {
+        result += &format!("; {} was not written", path.display());
+    }
+    ended(partial, &result)
 }
 
 /// The exit code; of an interrupted run it says what became of the result.

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use reveille_host::HostError;
 use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_both};
 
+use super::study::written;
 use super::study_args::{RunArgs, StudyArgs};
 use crate::errors::{CliError, say};
 use crate::host::calibrate::calibrated;
@@ -122,12 +123,11 @@ pub fn agreed(
     bars.iter().filter_map(OnceLock::get).for_each(Progress::finish);
     let agreement = outcome?;
     let shown = show(&agreement, args);
-    // A partial page replaces a whole one only if it has rows.
-    if let Some(html) = html.filter(|_| !agreement.rows.is_empty()) {
-        html.write(|made| reveille_report::agreement_html(&agreement, made))?;
-    }
+    let has_rows = !agreement.rows.is_empty();
+    let page = |made: &_| reveille_report::agreement_html(&agreement, made);
+    let unwritten = written(html.as_ref(), has_rows, page)?;
     shown?;
-    Ok(exit_code(agreement.partial))
+    Ok(exit_code(agreement.partial, has_rows, &unwritten))
 }
 
 fn show(agreement: &Agreement, args: &RunArgs) -> Result<(), CliError> {

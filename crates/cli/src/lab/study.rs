@@ -1,10 +1,12 @@
 //! `reveille study` and `reveille compare`: both build a study, then run and print it alike.
 //! `host_study` has the measured ones.
 
+use std::iter;
 use std::path::Path;
 use std::process::ExitCode;
 
 use reveille_measure::duration_text;
+use reveille_report::Made;
 use reveille_study::{Comparison, On, Parts, Study, Summary};
 
 use super::host_study::{self, Costs};
@@ -43,7 +45,7 @@ fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
         say(format_args!("reveille: wrote {}", page.path().display()));
     }
     shown?;
-    Ok(exit_code(comparison.partial))
+    Ok(exit_code(comparison.partial, !comparison.rows.is_empty(), &[page.path()]))
 }
 
 /// A study with the command line's overrides.
@@ -76,12 +78,15 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     if !partial {
         record.write(&reveille_report::fidelity(&comparisons, &summary, fragile.as_ref()))?;
         say(format_args!("reveille: wrote {}", record.path().display()));
-        if let Some(html) = html {
+        if let Some(html) = &html {
             html.write(|made| reveille_report::html(&comparisons, made))?;
         }
     }
     shown?;
-    Ok(exit_code(partial))
+    let has_rows = comparisons.iter().any(|c| !c.rows.is_empty());
+    let files: Vec<&Path> =
+        iter::once(record.path()).chain(html.iter().map(PageFile::path)).collect();
+    Ok(exit_code(partial, has_rows, &files))
 }
 
 fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), CliError> {
@@ -138,12 +143,24 @@ fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError>
     };
     // Print the result first: a failure to write the page must not lose it.
     let shown = show(&comparison, args);
-    // A partial page replaces a whole one only if it has rows.
-    if let Some(html) = html.filter(|_| !comparison.rows.is_empty()) {
-        html.write(|made| reveille_report::html(std::slice::from_ref(&comparison), made))?;
-    }
+    let has_rows = !comparison.rows.is_empty();
+    let made = |made: &_| reveille_report::html(std::slice::from_ref(&comparison), made);
+    let unwritten = written(html.as_ref(), has_rows, made)?;
     shown?;
-    Ok(exit_code(comparison.partial))
+    Ok(exit_code(comparison.partial, has_rows, &unwritten))
+}
+
+/// Writes the page, or returns its path if there are no rows: a partial page must not replace a
+/// whole one then.
+pub fn written(
+    html: Option<&PageFile>,
+    has_rows: bool,
+    page: impl FnOnce(&Made) -> String,
+) -> Result<Vec<&Path>, CliError> {
+    match html {
+        Some(html) if has_rows => html.write(page).map(|()| Vec::new()),
+        html => Ok(html.map(PageFile::path).into_iter().collect()),
+    }
 }
 
 /// Warns of what the study does not cover.

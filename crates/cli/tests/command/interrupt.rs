@@ -4,7 +4,7 @@ use std::process::Child;
 
 use serde_json::Value;
 
-use super::{interrupted, path, requests, started, stdout};
+use super::{interrupted, path, requests, started, stdout, words};
 
 /// One case that is over at once, and one that is never over.
 const STUDY: &str = r#"
@@ -59,6 +59,19 @@ fn the_table_and_the_page_say_so_too() {
     assert!(table.contains("PARTIAL") && table.contains("short"), "{table}");
     assert!(std::fs::read_to_string(page).unwrap().to_lowercase().contains("partial"));
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn without_a_finished_row_the_page_stays_and_that_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = path(directory.path(), "report.html");
+    let args = "compare --machine zen4-7950x --workload context_switch1 --load 16 --base v6.2 \
+                --repeats 1 --duration 70000s --html";
+    let output = interrupted(started(&[&words(args)[..], &[&page]].concat(), 500), "INT");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = format!("interrupted; no row was finished; {page} was not written\n");
+    assert!(said.ends_with(&expected), "{said}");
+    assert!(!std::fs::exists(page).unwrap());
 }
 
 #[test]
