@@ -3,8 +3,8 @@
 
 Reads `reveille study --json` of tables that no constant is set by, sorts their counted changes by
 the baseline's idle time and the size of the predicted change, and writes what was published in each
-class: crates/study/src/judge/tracked.rs and the block of docs/reading-results.md. Also says in how
-many rows of a table the range that the other tables give holds the published change. Then it adds up what
+class: crates/study/src/judge/tracked.rs and the block of docs/reading-results.md. Also says, there
+and in README.md, in how many rows of a table the range that the other tables give holds the published change. Then it adds up what
 was published where the size of a simulated change is believed, and where it is not
 (crates/study/src/judge/track_record.rs).
 """
@@ -12,6 +12,7 @@ was published where the size of a simulated change is believed, and where it is 
 import json
 import math
 import pathlib
+import re
 import sys
 
 IDLE_PCT = 60
@@ -28,6 +29,7 @@ UNSIZED_PCT = 1.4
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "crates/study/src/judge/tracked.rs"
 PAGE, MARK, BELIEVED = ROOT / "docs/reading-results.md", "<!-- track-record -->", "<!-- believed -->"
+README = ROOT / "README.md"
 IDLE_WORDS = ("below 60%", "60% and more")
 SIZE_WORDS = ("below 5%", "5% to a factor of 2")
 COLLAPSES = "whatever the idle time"
@@ -157,8 +159,14 @@ def main():
     code += f"#[rustfmt::skip]\npub(super) const COLLAPSES: Class =\n    {its_code};\n"
     page += f"| any | a factor of 2 and more | {its_line} |\n"
     sized = [row for row in rows if row.place == COLLAPSES or row.place[1]]
+    held = covered(rows, sized)
+    code += "/// Of the changes that were predicted at [`GAIN`] and more, those in the range that the other tables give.\n"
+    code += f"pub(super) const HELD: (usize, usize) = ({held}, {len(sized)});\n"
     page += f"\nA range made from the other {tables - 1} tables holds {covered(rows, rows)} of the {len(rows)} published changes, "
-    page += f"and {covered(rows, sized)} of the {len(sized)} that were predicted at 5% and more.\n"
+    page += f"and {held} of the {len(sized)} that were predicted at 5% and more.\n"
+    readme = README.read_text(encoding="utf-8")
+    told_there = f"{held} of the {len(sized)} changes predicted at 5% and more"
+    README.write_text(re.sub(r"\d+ of the \d+ changes predicted at 5% and more", told_there, readme), encoding="utf-8")
     FIGURES.write_text(code, encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
     for mark, block in ((BELIEVED, believed(rows)), (MARK, page)):

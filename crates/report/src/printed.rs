@@ -3,9 +3,11 @@
 
 use reveille_measure::{HostContext, LoadedScheduler, duration_text};
 use reveille_study::{
-    Claim, Comparison, Figure, Mode, ModeChange, Ns, Row, RowKind, Score, Skill, Verdict,
+    Claim, Comparison, Figure, Mode, ModeChange, Ns, Row, RowKind, Score, Skill, TrackRecord,
+    Verdict,
 };
 
+use crate::group::Group;
 use crate::number::{self, Unit};
 
 /// The published figures of a row as printed, with their unit and the side that they
@@ -226,9 +228,20 @@ pub(crate) fn likely(row: &Row) -> Option<String> {
 pub(crate) const CORRECTED: &str = "~: the simulated change is larger, but tasks migrate \
      differently or repeats disagree, so its size means nothing";
 
-/// Explains [`likely`].
-pub(crate) const LIKELY: &str = "likely: 8 of 10 published changes lay there where the model \
-     predicted alike";
+/// Explains [`likely`], if a group shows it.
+pub(crate) fn likely_legend(groups: &[Group<'_>]) -> Option<String> {
+    let mut shown = groups.iter().filter(|g| g.shows_likely()).flat_map(|g| &g.rows).peekable();
+    shown.peek()?;
+    let mut text =
+        "likely: 8 of 10 published changes lay there where the model predicted alike".to_owned();
+    if shown.any(|r| r.track_record.is_some() && TrackRecord::is_large(r.change_pct)) {
+        let (held, of) = TrackRecord::HELD;
+        text += &format!(
+            "; of changes predicted at 5% and more, ranges from other tables held {held} of {of}"
+        );
+    }
+    Some(text)
+}
 pub(crate) const MISLED: &str = "?: in such cases 0% was the better prediction";
 
 /// Is one of the rows marked as one that misleads?

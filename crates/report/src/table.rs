@@ -307,8 +307,9 @@ fn legend(c: &Comparison) -> String {
         });
     }
     let groups = groups(c);
-    if groups.iter().any(Group::shows_likely) {
-        parts.push(printed::LIKELY);
+    let likely = printed::likely_legend(&groups);
+    if let Some(likely) = &likely {
+        parts.push(likely);
         parts.extend(printed::misleads(&c.rows).then_some(printed::MISLED));
     }
     let unpublished = |g: &Group<'_>| g.rows.iter().any(|r| r.verdict.is_none());

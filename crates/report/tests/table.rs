@@ -2,7 +2,7 @@
 
 mod common;
 
-use reveille_report::table;
+use reveille_report::{Made, html, table};
 use reveille_study::{Comparison, Row, Score, Skill, TrackRecord, Verdict};
 
 fn widest(text: &str) -> usize {
@@ -68,6 +68,18 @@ fn unpublished_changes_show_what_is_likely() {
         row.track_record = misled.map(record);
     }
     insta::assert_snapshot!("likely", table(&c, 80, false));
+    let (held, of) = TrackRecord::HELD;
+    let doubt = format!("5% and more, ranges from other tables held {held} of {of}");
+    for (change_pct, doubts) in [(4.9, false), (5.1, true), (-4.7, false), (-4.8, true)] {
+        c.rows.iter_mut().for_each(|row| row.change_pct = change_pct);
+        let made = Made { command: String::new(), date: String::new() };
+        let page = html(std::slice::from_ref(&c), &made);
+        let pages = [table(&c, 200, false).replace('\n', " "), page];
+        assert!(
+            pages.iter().all(|page| page.contains(&doubt) == doubts),
+            "{change_pct}: {pages:?}"
+        );
+    }
     c.rows[0].verdict = Some(Verdict::Hit);
     let text = table(&c, 80, false);
     assert!(text.contains("verdict\n") && !text.contains("likely"), "{text}");

@@ -70,13 +70,13 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
     out += LEGEND;
     let too_few = printed::too_few_of(c);
     let corrected = c.rows.iter().any(Row::is_corrected).then_some(printed::CORRECTED);
-    let likely = groups.iter().any(Group::shows_likely).then_some(printed::LIKELY);
-    let misled = likely.filter(|_| printed::misleads(&c.rows)).map(|_| printed::MISLED);
+    let likely = printed::likely_legend(&groups);
+    let misled = likely.as_ref().filter(|_| printed::misleads(&c.rows)).map(|_| printed::MISLED);
     let more = [
         printed::skill_legend(&c.skill),
         several.then_some(printed::STATES),
         too_few.as_deref(),
-        likely,
+        likely.as_deref(),
         misled,
         corrected,
     ];

@@ -6,7 +6,7 @@ use reveille_measure::Explain;
 use serde::Serialize;
 
 use crate::judge::tracked::{
-    CLASSES, COLLAPSE, COLLAPSES, Class, GAIN, IDLE_PCT, MOVED, UNSIZED_PCT, UNSURE_P,
+    CLASSES, COLLAPSE, COLLAPSES, Class, GAIN, HELD, IDLE_PCT, MOVED, UNSIZED_PCT, UNSURE_P,
 };
 
 /// The best prediction, where `simulated_pct` came out with `p_value`: that or, where tasks migrate
@@ -45,6 +45,15 @@ pub struct TrackRecord {
 }
 
 impl TrackRecord {
+    /// Of how many changes that were predicted at 5% and more the range that the other tables give
+    /// holds the published one: their number, and that of all of them.
+    pub const HELD: (usize, usize) = HELD;
+
+    /// Is it one of 5% and more?
+    pub fn is_large(change_pct: f64) -> bool {
+        size(1.0 + change_pct / 100.0) >= GAIN
+    }
+
     /// Of predictions of `change_pct`, where CPUs idle for `idle_pct` of the time under the baseline.
     /// `None` for a change without a value, and for measurements, which do not know `idle_pct`.
     pub(crate) fn of(idle_pct: f64, change_pct: f64) -> Option<TrackRecord> {
@@ -53,7 +62,7 @@ impl TrackRecord {
             return None;
         }
         let size = size(ratio);
-        let is_large = size >= GAIN;
+        let is_large = TrackRecord::is_large(change_pct);
         let of_idle_time = &CLASSES[usize::from(idle_pct >= IDLE_PCT)];
         let class =
             if size >= COLLAPSE { &COLLAPSES } else { &of_idle_time[usize::from(is_large)] };
@@ -120,6 +129,15 @@ mod tests {
     #[test]
     fn a_tenth_of_every_class_is_a_row() {
         assert!(CLASSES.iter().flatten().chain([&COLLAPSES]).all(|class| class.rows >= 10));
+    }
+
+    #[test]
+    fn documents_say_how_few_large_predictions_their_range_holds() {
+        let (held, of) = HELD;
+        let readme = include_str!("../../../../README.md");
+        assert!(readme.contains(&format!("{held} of the {of} changes predicted at 5% and more")));
+        let page = include_str!("../../../../docs/reading-results.md");
+        assert!(page.contains(&format!("{held} of the {of} that were predicted at 5% and more")));
     }
 
     #[test]
