@@ -59,14 +59,8 @@ pub(crate) fn obstacle(
             alone.push(format!("`{}` fails {at} ({cpus:.3} CPUs{})", goal.text, beyond(request)));
         }
     }
-    let late = request.goals.iter().find(|goal| goal.subject == Subject::Tardiness);
-    Ok(match (alone.as_slice(), late) {
-        ([one], _) => Some(format!("{one}. Ease that goal, or give more CPUs: --cpus")),
-        ([], Some(late)) if request.goals.len() > 1 => Some(format!(
-            "each goal can be met, but `{}` only with less quota than the rest needs. Ease \
-             one of them, or give more CPUs: --cpus",
-            late.text
-        )),
+    Ok(match alone.as_slice() {
+        [one] => Some(format!("{one}. Ease that goal, or give more CPUs: --cpus")),
         _ => None,
     })
 }
