@@ -151,16 +151,16 @@ pub mod changes {
     /// For an idle CPU a core with two tasks is busier than one that is merely busy, and busy CPUs no longer
     /// spread tasks over groups (fee1759e4f04, 7ff1693236f5).
     pub const SMT_BALANCE: (u32, u32) = (6, 6);
-    /// A wake-up preempts if a pick takes the wakee, and that pick dequeues delayed tasks; forks and moved
-    /// tasks that sleep do not preempt; the largest slice limits lag (e837456fdca8, ac8e69e69363 and
-    /// 6e3c0a4e1ad1, of v6.19 to v7.1). 6.18.y took all of it over by May 2026.
-    pub const PICK_PREEMPTS: (u32, u32) = (6, 18);
     /// Delayed tasks do not count when the busiest queue is sought (1a49104496d3).
     pub const DELAYED_NOT_BUSY: (u32, u32) = (6, 14);
     /// The base slice is 0.7 ms, not 0.75 ms (2ae891b82695).
     pub const SHORTER_SLICE: (u32, u32) = (6, 15);
     /// A waker that sleeps next is alone on its CPU if all others there are delayed (aa3ee4f0b754).
     pub const ALONE_WITH_DELAYED: (u32, u32) = (6, 16);
+    /// A wake-up preempts if a pick takes the wakee, and that pick dequeues delayed tasks; forks and moved
+    /// tasks that sleep do not preempt; the largest slice limits lag (e837456fdca8, ac8e69e69363 and
+    /// 6e3c0a4e1ad1, of v6.19 to v7.1). 6.18.y took all of it over by May 2026.
+    pub const PICK_PREEMPTS: (u32, u32) = (6, 18);
     /// Average idle time is updated when the idle task is switched away from, not when a wake-up is
     /// queued (4b603f1551a7).
     pub const IDLE_ENDS_AT_SWITCH: (u32, u32) = (7, 0);
@@ -173,10 +173,10 @@ pub mod changes {
         IDLE_CORE_BALANCES,
         SMT_BALANCE,
         WAITS_KEEP_UTIL_EST,
-        PICK_PREEMPTS,
         DELAYED_NOT_BUSY,
         SHORTER_SLICE,
         ALONE_WITH_DELAYED,
+        PICK_PREEMPTS,
         IDLE_ENDS_AT_SWITCH,
     ];
 }
