@@ -43,6 +43,19 @@ impl PageFile {
     }
 }
 
+/// Writes the page, or returns its path if there are no rows: a partial page must not replace a
+/// whole one then.
+pub fn written(
+    html: Option<&PageFile>,
+    has_rows: bool,
+    page: impl FnOnce(&Made) -> String,
+) -> Result<Vec<&Path>, CliError> {
+    match html {
+        Some(html) if has_rows => html.write(page).map(|()| Vec::new()),
+        html => Ok(html.map(PageFile::path).into_iter().collect()),
+    }
+}
+
 /// Is there no file, an empty one, an HTML page, or something that is no regular file?
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {

@@ -51,7 +51,11 @@ impl Inferred {
     /// Is this a goal for latency, answered from counters, which hold no request? The answer is an
     /// estimate then.
     pub(crate) fn estimates(&self, goal: &Goal) -> bool {
-        self.recorded_ns().is_some() && goal.is_latency()
+        self.of_counters() && goal.is_latency()
+    }
+
+    pub(crate) fn of_counters(&self) -> bool {
+        matches!(self.from, InferredFrom::Counters { .. })
     }
 
     /// Length of the counters that the demand was inferred from.

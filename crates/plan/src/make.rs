@@ -14,6 +14,7 @@ use crate::figures::{Figures, Interval, Range, distribution};
 use crate::fluid::closed_form;
 use crate::grid::{BURSTS, DRAWS, Halves, PERIODS_NS, Row, half_of};
 use crate::growth::{grown, until_it_breaks};
+use crate::inferred::Inferred;
 use crate::neighbours::{Runs, effect};
 use crate::observed::Observed;
 use crate::obstacle::obstacle;
@@ -185,7 +186,7 @@ struct Exhibit<'a> {
     search: &'a Search<'a>,
     phases: u32,
     /// Of requests that were inferred from counters, neither growth nor the longest is known.
-    from_counters: bool,
+    of_counters: bool,
     /// Runs of the neighbours alone, one per phase.
     alone: Vec<Outcome>,
 }
@@ -198,9 +199,8 @@ impl<'a> Exhibit<'a> {
             .into_par_iter()
             .map(|index| search.stage.replay(&search.alone, None, Phase::of_grid(index, phases)));
         let alone = alone.collect::<Result<_, PlanError>>()?;
-        let inferred = request.inferred;
-        let from_counters = inferred.is_some_and(|inferred| inferred.recorded_ns().is_some());
-        Ok(Exhibit { search, phases, from_counters, alone })
+        let of_counters = request.inferred.is_some_and(Inferred::of_counters);
+        Ok(Exhibit { search, phases, of_counters, alone })
     }
 
     fn shown(&self, limits: BandwidthLimits) -> Result<Shown, PlanError> {
@@ -257,7 +257,7 @@ impl<'a> Exhibit<'a> {
         let mut intervals = Figures::over(&draws, Interval::over);
         intervals.leave_out(pieces, goals, Interval::UNKNOWN);
         // A load that was inferred and fails without a limit too may be the one that runs.
-        let met = least(if self.from_counters { held } else { kept });
+        let met = least(if self.of_counters { held } else { kept });
         let meets_goals = met >= search.confidence - 1e-9;
         Ok(Shown {
             limits,
@@ -265,7 +265,7 @@ impl<'a> Exhibit<'a> {
             growth: match meets_goals {
                 true => self.growth(limits)?,
                 // Goals that already fail leave no room.
-                false => search.sketch.filter(|_| !self.from_counters).map(|_| 0.0),
+                false => search.sketch.filter(|_| !self.of_counters).map(|_| 0.0),
             },
             reserved_cpus: limits.cpus(),
             effect,
@@ -273,7 +273,7 @@ impl<'a> Exhibit<'a> {
             intervals,
             holds_share: least(held),
             meets_goals,
-            worst_case: match self.from_counters {
+            worst_case: match self.of_counters {
                 true => None,
                 false => worst_case(search.stage, search.usage, limits)?,
             },
@@ -290,7 +290,7 @@ impl<'a> Exhibit<'a> {
     fn growth(&self, limits: BandwidthLimits) -> Result<Option<f64>, PlanError> {
         let Search { stage, usage, sketch, .. } = self.search;
         let growth = |sketch| until_it_breaks(stage, sketch, usage, limits);
-        sketch.as_ref().filter(|_| !self.from_counters).map(growth).transpose()
+        sketch.as_ref().filter(|_| !self.of_counters).map(growth).transpose()
     }
 
     /// Runs the setting at each phase.

@@ -1,16 +1,14 @@
 //! What stands in the way of a plan without a setting, where it is one thing.
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use reveille_measure::duration_text;
-use reveille_policy::BandwidthLimits;
 
 use crate::PlanError;
 use crate::facts::longest_ns;
-use crate::goal::{Goal, Subject};
-use crate::grid::{DRAWS, Halves, Row, half_of};
+use crate::goal::Subject;
+use crate::grid::{DRAWS, Halves, Row};
 use crate::possible::beyond;
 use crate::request::Request;
-use crate::search::{DRAWS_AT_ONCE, Search};
+use crate::search::Search;
 use crate::worst_case::worst_case_bound_ns;
 
 /// The bound of the worst case, or a goal that fails even with the quota that suits it best; with what to
@@ -40,7 +38,7 @@ pub(crate) fn obstacle(
             )));
         }
     }
-    let mut alone = Vec::new();
+    let (draws, mut alone): (Vec<u32>, _) = ((0..DRAWS).collect(), Vec::new());
     for (number, goal) in request.goals.iter().enumerate() {
         // Only neighbours are better off with less quota.
         let (millicpus, at) = match goal.subject {
@@ -49,10 +47,10 @@ pub(crate) fn obstacle(
             }
             _ => (search.most_millicpus, "even with the largest quota that may be reserved"),
         };
-        let limits = rows.iter().filter_map(|row| row.at(millicpus));
         let mut held = false;
-        for limits in limits {
-            held = held || holds(search, limits, number, goal)?;
+        for limits in rows.iter().filter_map(|row| row.at(millicpus)) {
+            let fails = |draw| Ok(!goal.holds(search.draw(Some(limits), draw)?.goals[number]));
+            held = held || search.failing(&draws, Halves::default(), fails)?.is_some();
         }
         if !held {
             let cpus = millicpus as f64 / 1000.0;
@@ -63,27 +61,4 @@ pub(crate) fn obstacle(
         [one] => Some(format!("{one}. Ease that goal, or give more CPUs: --cpus")),
         _ => None,
     })
-}
-
-/// Does one goal hold with this setting in enough draws?
-fn holds(
-    search: &Search<'_>,
-    limits: BandwidthLimits,
-    number: usize,
-    goal: &Goal,
-) -> Result<bool, PlanError> {
-    let mut failed = Halves::default();
-    let draws: Vec<u32> = (0..DRAWS).collect();
-    for some in draws.chunks(DRAWS_AT_ONCE) {
-        let fails = some.par_iter().map(|&draw| {
-            let figures = search.draw(Some(limits), draw)?;
-            Ok(!goal.holds(figures.goals[number]) && search.holds_without_limit(draw)?)
-        });
-        let fails: Vec<bool> = fails.collect::<Result<_, PlanError>>()?;
-        some.iter().zip(fails).for_each(|(&draw, f)| failed[half_of(draw)] += usize::from(f));
-        if failed[0].max(failed[1]) > search.may_fail() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -291,8 +291,8 @@ impl Plan {
     }
 
     /// Was the demand inferred from counters?
-    pub fn from_counters(&self) -> bool {
-        self.inferred.as_ref().is_some_and(|inferred| inferred.recorded_ns().is_some())
+    pub fn of_counters(&self) -> bool {
+        self.inferred.as_ref().is_some_and(Inferred::of_counters)
     }
 
     /// Is the demand that of averages, spread evenly, which hide every burst?

@@ -27,7 +27,7 @@ const QUOTAS: u32 = 25;
 /// Phases per setting of the grid.
 const GRID_PHASES: u32 = 2;
 /// Draws evaluated at once before checking whether more are needed.
-pub(crate) const DRAWS_AT_ONCE: usize = 4;
+const DRAWS_AT_ONCE: usize = 4;
 /// Toughest draws beyond the number that may fail: they decide on most settings.
 const TOUGH: usize = 6;
 /// Maximum number of requests in cached resampled recordings.
@@ -284,7 +284,7 @@ impl<'a> Search<'a> {
     }
 
     /// Number of draws of each half that may fail.
-    pub(crate) fn may_fail(&self) -> usize {
+    fn may_fail(&self) -> usize {
         ((1.0 - self.confidence) * f64::from(DRAWS / 2) + 1e-9).floor() as usize
     }
 
@@ -295,15 +295,26 @@ impl<'a> Search<'a> {
         look: Look,
         limits: BandwidthLimits,
         draws: &[u32],
-        mut failed: Halves,
+        failed: Halves,
     ) -> Result<Option<Halves>, PlanError> {
         if self.too_long_at_worst(limits) {
             return Ok(None);
         }
+        self.failing(draws, failed, |draw| Ok(self.strain_of_draw(look, limits, draw)? > 1.0))
+    }
+
+    /// [`Search::failures`] by any test of a draw. A draw whose goals fail without a limit too does not
+    /// count.
+    pub(crate) fn failing(
+        &self,
+        draws: &[u32],
+        mut failed: Halves,
+        fails: impl Fn(u32) -> Result<bool, PlanError> + Sync,
+    ) -> Result<Option<Halves>, PlanError> {
         for some in draws.chunks(DRAWS_AT_ONCE) {
-            let strains = some.par_iter().map(|&draw| self.strain_of_draw(look, limits, draw));
-            let strains: Vec<f64> = strains.collect::<Result<_, PlanError>>()?;
-            for (&draw, _) in some.iter().zip(strains).filter(|(_, strain)| *strain > 1.0) {
+            let fail = some.par_iter().map(|&draw| fails(draw));
+            let fail: Vec<bool> = fail.collect::<Result<_, PlanError>>()?;
+            for (&draw, _) in some.iter().zip(fail).filter(|(_, fails)| *fails) {
                 failed[half_of(draw)] += usize::from(self.holds_without_limit(draw)?);
             }
             if failed[0].max(failed[1]) > self.may_fail() {

@@ -8,12 +8,11 @@ use std::sync::atomic::AtomicBool;
 use reveille_host::HostError;
 use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_both};
 
-use super::study::written;
 use super::study_args::{RunArgs, StudyArgs};
 use crate::errors::{CliError, say};
 use crate::host::calibrate::calibrated;
 use crate::output::{print_as, width};
-use crate::page::PageFile;
+use crate::page::{PageFile, written};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 use crate::this_host::this_command;

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use reveille_measure::duration_text;
-use reveille_report::Made;
 use reveille_study::{Comparison, On, Parts, Study, Summary};
 
 use super::host_study::{self, Costs};
@@ -15,7 +14,7 @@ use super::study_args::{CompareArgs, RunArgs, StudyArgs};
 use crate::errors::{CliError, say, warn_of};
 use crate::output::{print, print_as, width};
 use crate::output_file::OutputFile;
-use crate::page::PageFile;
+use crate::page::{PageFile, written};
 use crate::watched::{exit_code, watched};
 
 /// Default path of the fidelity record that `--all` writes.
@@ -148,19 +147,6 @@ fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError>
     let unwritten = written(html.as_ref(), has_rows, made)?;
     shown?;
     Ok(exit_code(comparison.partial, has_rows, &unwritten))
-}
-
-/// Writes the page, or returns its path if there are no rows: a partial page must not replace a
-/// whole one then.
-pub fn written(
-    html: Option<&PageFile>,
-    has_rows: bool,
-    page: impl FnOnce(&Made) -> String,
-) -> Result<Vec<&Path>, CliError> {
-    match html {
-        Some(html) if has_rows => html.write(page).map(|()| Vec::new()),
-        html => Ok(html.map(PageFile::path).into_iter().collect()),
-    }
 }
 
 /// Warns of what the study does not cover.

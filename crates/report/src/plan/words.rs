@@ -8,7 +8,6 @@ use reveille_plan::{
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 
-use super::rows::columns;
 use crate::number::TOO_FEW;
 
 /// Work that does not end in the simulated time.
@@ -232,7 +231,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
         ),
         _ => String::new(),
     };
-    let as_told = if plan.from_counters() { ", as far as its counters tell" } else { "" };
+    let as_told = if plan.of_counters() { ", as far as its counters tell" } else { "" };
     Some(match (model.headroom, model.growth) {
         (0.0, 0.0) => format!("No head-room is included (--headroom 0){by_use}"),
         (work, _) => format!(
@@ -258,7 +257,7 @@ pub(super) fn today(plan: &Plan) -> String {
     };
     let effect = &today.effect;
     let with = |range: &Range, text: fn(f64) -> String| text(range.median);
-    if plan.from_counters() {
+    if plan.of_counters() {
         let range = &today.intervals.p99_ns;
         return format!(
             "{}: {}% of periods throttled; p99 {} [{}…{}], an estimate; the goals hold in {} of the \
@@ -354,7 +353,9 @@ pub(super) fn files(limits: &BandwidthLimits) -> [String; 2] {
 
 /// What ranges and intervals are.
 pub(super) fn footnote(plan: &Plan) -> String {
-    let phases = columns(plan).first().map_or(0, |column| column.shown.phases);
+    let any = plan.alternatives.first().map(|alternative| &alternative.shown);
+    let any = plan.recommended.as_ref().or(plan.today.as_ref()).or(any);
+    let phases = any.map_or(0, |shown| shown.phases);
     let over = match plan.inferred {
         None => format!("{phases} phases of the period, which the kernel leaves to chance"),
         Some(_) => format!("the {} draws, whose loads are equally likely", plan.model.draws),
