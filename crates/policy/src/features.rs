@@ -130,7 +130,7 @@ const REPLACED: &[(u64, u64)] = &[
     // The whole search is v4.5's.
     (
         all!(SIS_UTIL SIS_PROP SIS_AGE SIS_LIMITED_CORES SIS_FILTER SIS_NODE SIS_NODE_LIMIT
-            SIS_NODE_TOPOEXT SIS_CLUSTER SIS_CACHE SIS_CACHE_V1 RECENT_USED_CPU RECENT_PREV),
+            SIS_NODE_TOPOEXT SIS_CLUSTER SIS_CACHE SIS_CACHE_V1 SIS_SHORT_V4 RECENT_USED_CPU RECENT_PREV),
         all!(SIS_GROUP SIS_FIRST),
     ),
     (bits::WA_BIAS, bits::WA_EFFECTIVE_LOAD),
@@ -526,6 +526,7 @@ mod tests {
             ("v7.2", "+GENTLE_FAIR_SLEEPERS", "beside EEVDF"),
             ("v6.18", "+SIS_PROP", "beside SIS_UTIL"),
             ("v4.5", "+SIS_UTIL", "beside SIS_GROUP"),
+            ("v4.5", "+SIS_SHORT_V4", "beside SIS_GROUP"),
             ("v6.4", "+SIS_FIRST,+SIS_NODE", "beside SIS_FIRST"),
             ("v4.5", "+WA_BIAS", "beside WA_EFFECTIVE_LOAD"),
             ("v4.5", "+SIS_SHORT", "without WA_IDLE"),

@@ -98,10 +98,12 @@ pub(crate) fn changes(row: &Row) -> Vec<String> {
     }
 }
 
-/// [`changes`], each with its mark: `~` if it is corrected, `*` if it shows and is significant.
+/// [`changes`], each with its mark: `~` if it is corrected, `=` of the same runs, `*` if it shows and is
+/// significant.
 pub(crate) fn marked_changes(row: &Row) -> Vec<(String, Option<char>)> {
     let mark = |change: &ModeChange| match row.is_corrected() {
         true => Some('~'),
+        false if row.identical => Some('='),
         false => number::has_star(row.significant, change.change_pct).then_some('*'),
     };
     changes(row).into_iter().zip(row.changes().iter().map(mark)).collect()
@@ -227,6 +229,10 @@ pub(crate) fn likely(row: &Row) -> Option<String> {
 /// Said where a row's change is not that of its figures.
 pub(crate) const CORRECTED: &str = "~: the simulated change is larger, but tasks migrate \
      differently or repeats disagree, so its size means nothing";
+
+/// Said where both sides are the same runs.
+pub(crate) const IDENTICAL: &str =
+    "=: the same runs on both sides: nothing in them meets what the change alters";
 
 /// Explains [`likely`], if a group shows it.
 pub(crate) fn likely_legend(groups: &[Group<'_>]) -> Option<String> {

@@ -296,6 +296,9 @@ fn legend(c: &Comparison) -> String {
     if c.rows.iter().any(Row::is_corrected) {
         parts.push(printed::CORRECTED);
     }
+    if c.rows.iter().any(|r| r.identical) {
+        parts.push(printed::IDENTICAL);
+    }
     if c.rows.iter().any(|r| r.modes.is_some()) {
         parts.push(printed::STATES);
     }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::{json, output, reveille, small, small_with, stdout, words};
+use super::{json, output, reveille, small, small_of, small_with, stdout, words};
 
 /// The path of a study of pairs on four CPUs with this variant; `case` is the rest of its case, and
 /// what follows it.
@@ -65,6 +65,18 @@ fn json_has_its_documented_shape() {
                 assert!(explain[name].is_number(), "{name}");
             }
         }
+    }
+}
+
+#[test]
+fn runs_that_a_change_does_not_touch_are_marked() {
+    // This machine has no clusters.
+    for (edit, same) in [("+SIS_CLUSTER", true), ("-TTWU_QUEUE", false)] {
+        let row = &json(&small_of(&[edit], &["--json"]))["rows"][0];
+        assert_eq!(row["identical"], same, "{edit}");
+        let text = stdout(&small_of(&[edit], &[]));
+        assert_eq!(text.contains(" 0.0%=  "), same, "{text}");
+        assert_eq!(text.contains("=: the same runs"), same, "{text}");
     }
 }
 

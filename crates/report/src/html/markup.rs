@@ -79,6 +79,7 @@ pub(crate) fn comparison(number: usize, c: &Comparison) -> String {
         likely.as_deref(),
         misled,
         corrected,
+        c.rows.iter().any(|row| row.identical).then_some(printed::IDENTICAL),
     ];
     for text in more.into_iter().flatten() {
         push!(out, "<p class=\"quiet\">{}</p>\n", capitalised(text));

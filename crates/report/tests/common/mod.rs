@@ -132,6 +132,7 @@ fn rows_of(case: &str, load: u64, variant: &str, noise: &mut Noise) -> Vec<Row> 
         modes: None,
         p_value: Some(if gain.abs() > 2.0 { 0.0004 } else { 0.31 }),
         significant: gain.abs() > 2.0,
+        identical: false,
         too_few: false,
         enough_ns: None,
         track_record: None,

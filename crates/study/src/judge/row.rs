@@ -40,6 +40,9 @@ pub struct Row {
     pub p_value: Option<f64>,
     /// p-value below 0.05.
     pub significant: bool,
+    /// Are the simulated runs of both sides the same in all that is observed? Then nothing in them met what
+    /// the variant alters.
+    pub identical: bool,
     /// A quantile that some repeat has too few samples for: fewer than ten beyond it. Without a
     /// published figure to be held against, its figures are null then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -102,6 +105,7 @@ impl Row {
             modes: None,
             p_value: None,
             significant: false,
+            identical: false,
             too_few: false,
             enough_ns: None,
             track_record: None,

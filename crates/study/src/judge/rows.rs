@@ -104,6 +104,7 @@ impl Pair<'_> {
         row.uncorrected_change_pct = row.change_pct;
         row.p_value = statistics::welch_p(base, candidate);
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
+        row.identical = self.identical(m);
         row.modes = RowModes::of(measure.metric.direction, base, candidate);
         // What simulator and kernel count is no result of a benchmark, as all of the tables' rows are.
         let tracked = self.tracked
@@ -131,6 +132,17 @@ impl Pair<'_> {
             row.track_record = TrackRecord::of(row.explain.baseline.idle_pct, row.change_pct);
         }
         row
+    }
+
+    /// [`Row::identical`]. Two measurements have never all figures in common, if any was observed.
+    fn identical(&self, m: usize) -> bool {
+        let samples =
+            |side: &Finished| side.samples[m].iter().map(|s| s.to_bits()).collect::<Vec<_>>();
+        let (base, candidate) = (&self.base.explain, &self.candidate.explain);
+        !self.variant.is_empty()
+            && base.ttwu_count_per_s > 0.0
+            && base == candidate
+            && samples(self.base) == samples(self.candidate)
     }
 
     /// A row that compares how runs are spread.
