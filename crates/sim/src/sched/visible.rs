@@ -19,13 +19,10 @@ impl Sim<'_> {
     /// Before a search: what has become visible by now.
     #[inline]
     pub(crate) fn see(&mut self) {
-        let mut i = 0;
-        while let Some(&(at, cpu)) = self.unseen.get(i) {
-            if at > self.now {
-                i += 1;
-                continue;
-            }
-            self.unseen.swap_remove(i);
+        let (mut i, now) = (0, self.now);
+        while let Some(due) = self.unseen[i..].iter().position(|&(at, _)| at <= now) {
+            i += due;
+            let (_, cpu) = self.unseen.swap_remove(i);
             self.becomes_visible(cpu, self.is_free(cpu));
         }
     }
