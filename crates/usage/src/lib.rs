@@ -2,7 +2,6 @@
 //! planner and replays start from them.
 
 mod averaged;
-mod bootstrap;
 mod csv_import;
 mod decimal;
 mod file;
@@ -22,7 +21,6 @@ pub use file::{Format, UsageFile};
 pub use parquet_file::pages::{Sound as SoundPages, check_place};
 pub use prometheus::Select;
 pub use recording::{Demand, Ns, Origin, Sample, Usage};
-pub use replay::program;
 pub use reveille_place::InputError;
 pub use statistics::{PeriodUse, Summary};
 pub use throttled::Throttling;

@@ -1,9 +1,7 @@
-//! What is computed from recordings: use per period, resampling, and the program that
-//! replays them.
+//! What is computed from recordings: use per period, and the arrivals that replay them.
 
 use proptest::prelude::*;
-use reveille_usage::{Demand, Origin, Usage, program};
-use reveille_workload::Op;
+use reveille_usage::{Demand, Origin, Usage};
 
 fn recording(span_ns: u64, threads: u32, mut demands: Vec<Demand>) -> Usage {
     demands.sort_by_key(|demand| demand.at_ns);
@@ -52,55 +50,22 @@ proptest! {
     }
 
     #[test]
-    fn resampling_moves_blocks(usage in usage(), block_ns in 1..3_000u64, seed in any::<u64>()) {
-        let one = usage.resampled(block_ns, seed);
-        one.validate().unwrap();
-        prop_assert_eq!((one.span_ns, one.threads), (usage.span_ns, usage.threads));
-        prop_assert_eq!(&one, &usage.resampled(block_ns, seed));
-        // Each block is a stretch of the recording taken as a circle.
-        let span_ns = usage.span_ns;
-        for begin in (0..span_ns).step_by(block_ns as usize) {
-            let length = block_ns.min(span_ns - begin);
-            let stretch = |of: &Usage, from: u64| -> Vec<(u64, u64, u32)> {
-                let mut stretch: Vec<_> = of.demands.iter()
-                    .map(|d| ((d.at_ns + span_ns - from) % span_ns, d.cpu_ns, d.thread))
-                    .filter(|d| d.0 < length).collect();
-                stretch.sort_unstable();
-                stretch
-            };
-            let block = stretch(&one, begin);
-            prop_assert!((0..span_ns).any(|from| stretch(&usage, from) == block));
+    fn a_replay_repeats_every_demand(usage in usage(), until_ns in 1..4_000u64) {
+        let of_thread = usage.arrivals(until_ns);
+        prop_assert_eq!(of_thread.len(), usage.threads as usize);
+        let mut replayed: Vec<(u64, u64, u32)> = Vec::new();
+        for (thread, own) in (0..).zip(of_thread) {
+            prop_assert!(own.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
+            replayed.extend(own.iter().map(|arrival| (arrival.at_ns, arrival.work_ns, thread)));
         }
-    }
-
-    #[test]
-    fn a_program_repeats_every_demand(a in usage(), b in usage()) {
-        let works = |usage: &Usage| !usage.demands.is_empty();
-        let Ok(program) = program(&[&a, &b]) else {
-            prop_assert!(!works(&a) || !works(&b));
-            return Ok(());
-        };
-        let span_ns = a.span_ns.max(b.span_ns);
-        prop_assert_eq!(program.arrivals.span_ns, span_ns);
-        prop_assert_eq!(program.tasks.len(), program.arrivals.of_task.len());
-        for (role, usage) in [&a, &b].into_iter().enumerate() {
-            let tasks = program.tasks.iter().zip(&program.arrivals.of_task);
-            let mut replayed: Vec<(u64, u64)> = tasks
-                .filter(|(task, _)| usize::from(task.role) == role)
-                .flat_map(|(_, own)| {
-                    assert!(own.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
-                    own.iter().map(|arrival| (arrival.at_ns, arrival.work_ns))
-                })
-                .collect();
-            let mut expected: Vec<(u64, u64)> = (0..span_ns.div_ceil(usage.span_ns))
-                .flat_map(|round| usage.demands.iter()
-                    .map(move |d| (round * usage.span_ns + d.at_ns, d.cpu_ns)))
-                .filter(|arrival| arrival.0 < span_ns)
-                .collect();
-            replayed.sort_unstable();
-            expected.sort_unstable();
-            prop_assert_eq!(replayed, expected);
-        }
+        let mut expected: Vec<(u64, u64, u32)> = (0..until_ns.div_ceil(usage.span_ns))
+            .flat_map(|round| usage.demands.iter()
+                .map(move |d| (round * usage.span_ns + d.at_ns, d.cpu_ns, d.thread)))
+            .filter(|arrival| arrival.0 < until_ns)
+            .collect();
+        replayed.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(replayed, expected);
     }
 }
 
@@ -133,16 +98,4 @@ fn work_without_end_is_summed_in_no_time() {
     let each = 3 * (reveille_usage::MAX_SPAN_NS / 1_000) * 500;
     assert_eq!(usage.per_period(500, 3), [each, each]);
     assert!(usage.check().iter().any(|warning| warning.contains("more work than time")));
-}
-
-#[test]
-fn what_cannot_be_replayed_is_refused() {
-    let error = program(&[&recording(10, 1, Vec::new())]).unwrap_err();
-    assert_eq!(error.to_string(), "app: has no work to replay");
-    let demand = Demand { at_ns: 0, cpu_ns: 1, thread: 0, done_ns: None };
-    let one = recording(10, 1, vec![demand]);
-    assert!(program(&vec![&one; 257]).unwrap_err().to_string().contains("257th"));
-    let program = program(&[&one, &one]).unwrap();
-    assert_eq!(program.roles[1].ops[2], Op::Record { record: 1, less: 0 });
-    assert_eq!((program.tasks[1].role, program.tasks[1].process), (1, 1));
 }
