@@ -268,20 +268,8 @@ impl Topology {
         &self.cores[core as usize]
     }
 
-    pub fn cluster_cpus(&self, cluster: u32) -> &[CpuId] {
-        &self.clusters[cluster as usize]
-    }
-
     pub fn llc_cpus(&self, llc: u32) -> &[CpuId] {
         &self.llcs[llc as usize]
-    }
-
-    pub fn node_cpus(&self, node: u32) -> &[CpuId] {
-        &self.nodes[node as usize]
-    }
-
-    pub fn socket_cpus(&self, socket: u32) -> &[CpuId] {
-        &self.sockets[socket as usize]
     }
 
     /// How far apart two CPUs are. Symmetric. Panics if there is no such CPU.

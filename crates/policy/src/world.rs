@@ -400,12 +400,6 @@ impl<const CHECKED: bool> World<CHECKED> {
 
     /// PELT load of a CPU's root queue.
     #[inline]
-    pub fn cfs_load(&self, cpu: CpuId) -> u32 {
-        self.cpu(cpu).cfs_load
-    }
-
-    /// As [`World::cfs_load`].
-    #[inline]
     pub fn set_cfs_load(&mut self, cpu: CpuId, load: u32) {
         self.cpu_mut(cpu).cfs_load = load;
     }

@@ -72,12 +72,8 @@ impl Change {
         &self.to
     }
 
-    /// Are the limits already set? Then nothing is written, and the group is not refilled.
-    pub fn is_nothing(&self) -> bool {
-        self.writes.is_empty()
-    }
-
-    /// The writes in order, as shell commands.
+    /// The writes in order, as shell commands; none if the limits are set already, so that the
+    /// group is not refilled.
     pub fn lines(&self) -> Vec<String> {
         let (version, dir) = (self.group.version(), self.group.directory());
         self.writes.iter().map(|write| write.line(version, dir)).collect()
