@@ -106,9 +106,3 @@ fn tables_keep_their_columns_whatever_is_named() {
         columns = if line.starts_with("|---") { columns } else { bars };
     }
 }
-
-#[test]
-fn the_same_input_gives_the_same_bytes() {
-    let c = [common::sample(), common::kinds()];
-    assert_eq!(page(&c), page(&c));
-}

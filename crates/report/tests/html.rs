@@ -136,16 +136,6 @@ fn the_same_input_gives_the_same_bytes() {
     assert_eq!(html(&[common::sample()]), html(&[common::sample()]));
 }
 
-/// Leaves a page to look at in the target directory's `tmp`.
-#[test]
-fn writes_a_sample_page() {
-    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(dir.join("report.html"), html(&[common::sample()])).unwrap();
-    let mut partial = common::sample();
-    partial.partial = true;
-    std::fs::write(dir.join("two.html"), html(&[partial, common::hostile()])).unwrap();
-}
-
 #[test]
 fn shows_figures_of_every_kind() {
     let page = html(&[common::kinds()]);

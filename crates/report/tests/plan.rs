@@ -212,15 +212,3 @@ fn the_page_says_the_answer_and_shows_only_what_there_is() {
     }
     assert!(!plan_html(&plans::service(), &[]).contains("id=\"over-time\""));
 }
-
-/// Leaves pages to look at in the target directory's `tmp`.
-#[test]
-fn writes_sample_pages() {
-    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    for (name, plan) in cases() {
-        let page = plan_html(&plan, &pictures(&plan));
-        std::fs::write(dir.join(format!("plan-{name}.html")), page).unwrap();
-        std::fs::write(dir.join(format!("plan-{name}.txt")), plan_table(&plan, 100, false))
-            .unwrap();
-    }
-}
