@@ -2,7 +2,7 @@
 //! goals that no setting meets, and reservations beyond the bound.
 
 use reveille_place::Mistake;
-use reveille_usage::{Origin, Throttling, Usage};
+use reveille_usage::Usage;
 
 use crate::PlanError;
 use crate::facts::threads;
@@ -29,9 +29,7 @@ pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
             return refuse("is longer than 19 hours", "take a shorter part of the recording");
         }
     }
-    if let Some(throttling) = request.usage.throttling() {
-        return Err(throttled(request.usage, throttling));
-    }
+    debug_assert!(request.usage.throttling().is_none(), "its demand is recovered first");
     if request.goals.is_empty() {
         let help = "set a goal, such as --goal p99=20ms or --goal 'throttled<0.1%'";
         return Err(PlanError::option("--goal", Mistake::new("no goal is given", help)));
@@ -52,21 +50,6 @@ pub(crate) fn untold(request: &Request<'_>, failed: usize) -> PlanError {
         if goals.len() == 1 { "it" } else { "them" },
     );
     Mistake::new(problem, HOW_TO_KNOW).in_file(&request.usage.name)
-}
-
-/// The error for a throttled group whose demand cannot be recovered.
-fn throttled(usage: &Usage, throttling: Throttling) -> PlanError {
-    let what = match usage.origin {
-        Origin::Averaged { .. } => "its own counters show that it was throttled",
-        _ => "it was throttled while it was recorded,",
-    };
-    let problem = format!(
-        "{what} {throttling}: what it would have used without that limit is not in it, and a \
-         plan would repeat the limit"
-    );
-    let help = "lift the limit and record for 60 s: `reveille record --cgroup NAME -o \
-                FILE.parquet`; then set the limit again";
-    Mistake::new(problem, help).in_file(&usage.name)
 }
 
 /// The largest reservation to search, in thousandths of a CPU.
