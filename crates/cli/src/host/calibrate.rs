@@ -18,6 +18,7 @@ use crate::output::{print, print_json};
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
+use crate::this_host::this_command;
 
 /// Total measuring time, and the number of rounds.
 const FULL: (Duration, u32) = (Duration::from_secs(42), 12);
@@ -139,9 +140,7 @@ fn take(
     let host = Host::here();
     let pairs = pairs(&base.topology, &allowed_cpus()?);
     let probes = plan(&pairs, rounds, time.as_nanos() as u64);
-    let program = std::env::current_exe().map_err(|error| {
-        HostError::system("find this command's own file", error, "start it by its path")
-    })?;
+    let program = this_command()?;
     let watch = Watch::begin();
     std::thread::sleep(WATCH);
     let noise_before = Noise::since(&watch, 0.0);

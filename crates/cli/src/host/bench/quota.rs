@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use reveille_host::calibrate::allowed_cpus;
+use reveille_measure::statistics::nearest_rank;
 use reveille_plan::{Trial, Verification, Verified, cpus_like, verify};
 use reveille_policy::BandwidthLimits;
 use reveille_report::verification_table;
@@ -15,8 +16,7 @@ use crate::errors::CliError;
 use crate::output::print_result;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
-use crate::this_host::running_kernel;
-use crate::this_host::this_command;
+use crate::this_host::{running_kernel, this_command};
 
 const MS: u64 = 1_000_000;
 
@@ -150,8 +150,7 @@ fn summary(threads: u32, loads: &[Verification]) -> Summary {
     };
     let (throttled, p99) = (sorted(&|v| Some(v.throttled_off)), sorted(&|v| v.p99_off));
     let at = |sorted: &[f64], share: f64| {
-        let rank = (share * sorted.len() as f64).ceil() as usize;
-        sorted.get(rank.max(1) - 1).map_or(f64::NAN, |off| 100.0 * off)
+        nearest_rank(sorted.len(), share).map_or(f64::NAN, |rank| 100.0 * sorted[rank])
     };
     let sum = |of: &dyn Fn(&Verified) -> u32| all.iter().map(|v| of(v)).sum();
     Summary {
