@@ -1,6 +1,8 @@
 //! The comparison as text for a terminal. Plain characters without colours or
 //! cursor movement, so that a pipe, a mail and a screen show the same bytes.
 
+use std::borrow::Cow;
+
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use reveille_measure::HostContext;
 use reveille_study::{Claim, Comparison, Row, RowKind, Unpredicted, Verdict};
@@ -327,29 +329,12 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
 }
 
-/// Breaks at spaces; a word longer than `room` is cut.
+/// Breaks at spaces, of which several are one; a word longer than `room` is cut.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split(' ').filter(|w| !w.is_empty()) {
-        let mut rest: Vec<char> = word.chars().collect();
-        if used > 0 && used + 1 + rest.len() > room {
-            lines.push(String::new());
-            used = 0;
-        }
-        while rest.len() > room {
-            let tail = rest.split_off(room);
-            lines.last_mut().expect("never empty").extend(rest);
-            lines.push(String::new());
-            rest = tail;
-        }
-        let line = lines.last_mut().expect("never empty");
-        if used > 0 {
-            line.push(' ');
-            used += 1;
-        }
-        used += rest.len();
-        line.extend(rest);
-    }
-    lines
+    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    let options = textwrap::Options::new(room)
+        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::wrap(&words.join(" "), options).into_iter().map(Cow::into_owned).collect()
 }
