@@ -18,4 +18,5 @@ pub use error::HostError;
 pub use kernel::{TaskUse, Watch, features, kernel_version, sched_ext};
 pub use reveille_measure::Ns;
 pub use supervise::{CHILD_COMMAND, Job, child_main};
+pub use sys::clock::tick_period;
 pub use sys::process::end_at_faults;

@@ -54,6 +54,7 @@ pub fn bench_table(runs: &BenchRuns) -> String {
     let rows: Vec<_> = std::iter::once(head).chain(runs.figures().iter().map(row)).collect();
     let mut text = aligned(&rows);
     text += &too_few(&[runs.runs.len()]);
+    text += &hardly_split(&[runs]);
     let left: u32 = runs.runs.iter().map(|run| run.left_running).sum();
     let mut statuses: Vec<_> = runs.runs.iter().map(|run| run.exit_status.to_string()).collect();
     statuses.dedup();
@@ -90,6 +91,7 @@ pub fn bench_change_table(before: &BenchRuns, after: &BenchRuns) -> String {
     let mut text = aligned(&rows);
     text += "change is that of the mean; * p < 0.05 (Welch's t-test)\n";
     text += &too_few(&runs);
+    text += &hardly_split(&[before, after]);
     let _ = writeln!(text, "before: {} of {}", count(runs[0]), before.command.join(" "));
     let _ = writeln!(text, "after:  {} of {}", count(runs[1]), after.command.join(" "));
     for difference in &comparison.differences {
@@ -122,6 +124,14 @@ fn too_few(runs: &[usize]) -> String {
     let needs = needs.filter(|(_, needed)| least < *needed);
     let needs: Vec<_> = needs.map(|(name, needed)| format!("{name} needs {needed} runs")).collect();
     if needs.is_empty() { String::new() } else { format!("{TOO_FEW}: {}\n", needs.join(", ")) }
+}
+
+/// Why user and system time are not shown.
+fn hardly_split(sides: &[&BenchRuns]) -> String {
+    let short = sides.iter().filter(|runs| runs.is_hardly_split());
+    let Some(from_ns) = short.map(|runs| runs.split_from_ns()).max() else { return String::new() };
+    let from = Unit::Time { to_ns: 1.0 }.format(from_ns as f64);
+    format!("{UNDEFINED}: the kernel splits CPU time by samples; a run needs {from} of it\n")
 }
 
 /// The first column to the left, the others to the right.

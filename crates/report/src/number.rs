@@ -114,6 +114,9 @@ pub(crate) fn has_star(significant: bool, pct: f64) -> bool {
 /// absent and the spread says nothing) the mean stands alone.
 pub(crate) fn figure(unit: Unit, figure: reveille_study::Figure, repeated: bool) -> String {
     let mean = unit.format(figure.mean);
+    if !figure.mean.is_finite() {
+        return mean;
+    }
     if !repeated && (figure.rel_std == 0.0 || !figure.rel_std.is_finite()) {
         return mean;
     }

@@ -108,6 +108,10 @@ fn saved_runs_are_compared() {
     for (file, seconds) in [(&short, "0.01"), (&long, "0.05")] {
         text(&["bench", "--save", file, "--", "sleep", seconds]);
     }
+    let saved = fs::read(&short).unwrap();
+    refused(&["bench", "--save", &short, "--", "true"], &["--save", "it exists", "--force"]);
+    assert_eq!(fs::read(&short).unwrap(), saved);
+    text(&["bench", "--save", &short, "--force", "--", "sleep", "0.01"]);
     let compare = |before: &str, after: &str| {
         ["bench", "--before", before, "--after", after].map(str::to_owned)
     };
@@ -115,9 +119,21 @@ fn saved_runs_are_compared() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let table = text(&args);
     assert!(table.contains("before: 20 runs of sleep 0.01"), "{table}");
+    // The kernel does not know how so little CPU time is split.
+    let of =
+        |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().to_owned();
+    for name in ["user time", "system time"] {
+        let row = of(&table, name);
+        assert_eq!((row.matches("n/a").count(), row.contains('*')), (6, false), "{table}");
+    }
+    assert!(!of(&table, "CPU time").contains("n/a"), "{table}");
+    assert!(table.contains("n/a: the kernel splits CPU time by samples"), "{table}");
     assert!(table.contains("warning: command: sleep 0.01 before, sleep 0.05 after"), "{table}");
     let changed = json(&[&args[..], &["--json"]].concat());
     assert_eq!(changed["version"], env!("CARGO_PKG_VERSION"));
+    let user = &changed["rows"][2];
+    assert!(user["before"]["mean"].is_null() && user["change_pct"].is_null(), "{user}");
+    assert_eq!(user["significant"], false);
     let wall = &changed["rows"][0];
     assert_eq!(wall["metric"], "wall time (ns)");
     // Sleeps are at least as long as asked; a busy host makes each longer by an unknown time.

@@ -2,7 +2,7 @@
 
 use reveille_host::command::CommandRun;
 use reveille_measure::statistics::{interpolated, sorted};
-use reveille_measure::{Direction, GroupStats, HostContext, Metric, enough_for};
+use reveille_measure::{Direction, GroupStats, HostContext, Metric, Ns, enough_for};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::statistics::{Figure, change_pct, figure, welch_p};
@@ -23,6 +23,9 @@ pub struct BenchRuns {
     pub limit: Option<String>,
     /// Runs before these, which do not count.
     pub warmup: u32,
+    /// The kernel's tick, if known.
+    #[serde(default)]
+    pub tick_ns: Option<Ns>,
     pub runs: Vec<CommandRun>,
     pub group: Option<GroupStats>,
     pub host: HostContext,
@@ -39,6 +42,7 @@ pub struct BenchFigure {
     pub p90: Option<f64>,
     /// Null with fewer than 1,000 runs.
     pub p99: Option<f64>,
+    /// All figures of user and of system time are NaN, null in JSON, if the CPU time is too short.
     pub min: f64,
     pub max: f64,
     #[serde(flatten)]
@@ -65,15 +69,22 @@ pub struct BenchComparison {
     pub differences: Vec<String>,
 }
 
-type Taken = (&'static str, &'static str, fn(&CommandRun) -> u64);
+/// Name, unit, is it part of the CPU time, and what it is of a run.
+type Taken = (&'static str, &'static str, bool, fn(&CommandRun) -> u64);
+
+/// The kernel sees at ticks whether a task runs in user space or in the kernel, and splits CPU time
+/// by what it saw: less time than this many ticks is split by chance.
+const TICKS: Ns = 10;
+/// The tick of kernels with HZ=250, the usual one.
+const USUAL_TICK_NS: Ns = 4_000_000;
 
 const METRICS: [Taken; 6] = [
-    ("wall time", "ns", |run| run.wall_ns),
-    ("CPU time", "ns", |run| run.user_ns + run.system_ns),
-    ("user time", "ns", |run| run.user_ns),
-    ("system time", "ns", |run| run.system_ns),
-    ("voluntary switches", "", |run| run.voluntary_switches),
-    ("involuntary switches", "", |run| run.involuntary_switches),
+    ("wall time", "ns", false, |run| run.wall_ns),
+    ("CPU time", "ns", false, |run| run.user_ns + run.system_ns),
+    ("user time", "ns", true, |run| run.user_ns),
+    ("system time", "ns", true, |run| run.system_ns),
+    ("voluntary switches", "", false, |run| run.voluntary_switches),
+    ("involuntary switches", "", false, |run| run.involuntary_switches),
 ];
 
 impl BenchRuns {
@@ -82,7 +93,20 @@ impl BenchRuns {
     }
 
     fn samples(&self, taken: &Taken) -> Vec<f64> {
-        self.runs.iter().map(|run| taken.2(run) as f64).collect()
+        let told =
+            |run| if taken.2 && self.is_hardly_split() { f64::NAN } else { taken.3(run) as f64 };
+        self.runs.iter().map(told).collect()
+    }
+
+    /// CPU time of a run from which on its parts are told.
+    pub fn split_from_ns(&self) -> Ns {
+        TICKS * self.tick_ns.unwrap_or(USUAL_TICK_NS)
+    }
+
+    /// Is the CPU time of a run too short to tell its parts?
+    pub fn is_hardly_split(&self) -> bool {
+        let used: Ns = self.runs.iter().map(|run| run.user_ns + run.system_ns).sum();
+        used < self.split_from_ns() * self.runs.len() as Ns
     }
 
     fn figure(&self, taken: &Taken) -> BenchFigure {

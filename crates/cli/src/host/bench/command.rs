@@ -44,6 +44,9 @@ pub struct CommandArgs {
     /// Also write the runs to this file, for --before and --after
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Overwrite the file of --save if it exists
+    #[arg(long, requires = "save")]
+    force: bool,
     /// Baseline runs, a file that --save wrote
     #[arg(long, value_name = "FILE", requires = "after",
           conflicts_with_all = ["words", "repeats", "warmup", "show_output", "save", "cpus", "cgroup"])]
@@ -64,7 +67,8 @@ pub fn command(args: &CommandArgs) -> Result<ExitCode, CliError> {
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let save = args.save.as_ref().map(|path| OutputFile::prepare("--save", path)).transpose()?;
+    let claim = |path| OutputFile::prepare("--save", path)?.claim("--save", args.force);
+    let save = args.save.as_deref().map(claim).transpose()?;
     let runs = measure(args)?;
     let json = bench_json(&runs);
     let shown = if args.json {
@@ -138,6 +142,7 @@ fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
         task_group,
         limit: args.place.cgroup.clone(),
         warmup: args.warmup,
+        tick_ns: Some(reveille_host::tick_period()),
         runs,
         group: counted,
         host: watch.end(true),
