@@ -282,7 +282,12 @@ fn time(text: &str, column: &TimeColumn) -> Result<i128, Mistake> {
         return Err(Mistake::new("is empty", "write a number, or leave the whole line out"));
     }
     let shown: String = text.chars().take(40).collect();
+    let signs = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
     match nanoseconds(text, column.unit_ns) {
+        None if text.bytes().all(signs) && text.parse::<f64>().is_ok() => {
+            let fix = "write a plain number of at most 31 days, and look whether the unit is right";
+            Err(Mistake::new(format!("`{shown}` is beyond any time"), fix))
+        }
         None => Err(Mistake::new(format!("`{shown}` is not a number"), fix)),
         Some(_) if text.starts_with('-') => {
             Err(Mistake::new(format!("`{shown}` is negative"), "write a time of 0 or more"))

@@ -88,6 +88,7 @@ fn tables_that_are_wrong() {
         ("at_s,cpu_s\n", "a.csv: has no requests"),
         ("at_s,cpu_s\n1,1\n", "all requests arrive at one time"),
         ("at_s,cpu_s\n1,1\n2,NaN\n", "a.csv:3: column `cpu_s`: `NaN` is not a number"),
+        ("at_s,cpu_us\n1,1\n2,1e30\n", "a.csv:3: column `cpu_us`: `1e30` is beyond any time"),
         ("at_s,cpu_s\n1,1\ninf,1\n", "a.csv:3: column `at_s`: `inf` is not a number"),
         ("at_s,cpu_s\n1,1\n2,-3\n", "a.csv:3: column `cpu_s`: `-3` is negative"),
         ("at_s,cpu_s\n-1,1\n2,3\n", "a.csv:2: column `at_s`: `-1` is negative"),

@@ -51,6 +51,7 @@ pub fn policy(command: &PolicyCommand) -> Result<ExitCode, CliError> {
 }
 
 fn new(args: &NewArgs) -> Result<ExitCode, CliError> {
+    nameable(&args.file)?;
     let file = OutputFile::prepare("policy new", &args.file)?.claim("policy new", args.force)?;
     let name = args.file.display().to_string();
     file.write(&POLICY_TEMPLATE.replace("idea.c", &name))?;
@@ -59,6 +60,7 @@ fn new(args: &NewArgs) -> Result<ExitCode, CliError> {
 }
 
 fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
+    nameable(&args.file)?;
     let name = args.file.display().to_string();
     let Some(child) = isolated::child() else { return isolated::run(&[&name]) };
     let draft = child.compile(&args.file)?;
@@ -83,6 +85,18 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
             Ok(ExitCode::SUCCESS)
         }
         _ => Ok(ExitCode::from(WRONG_INPUT)),
+    }
+}
+
+/// Refuses a path that `--policy` cannot name.
+fn nameable(file: &Path) -> Result<(), CliError> {
+    match file.as_os_str().as_encoded_bytes().contains(&b',') {
+        false => Ok(()),
+        true => {
+            let problem =
+                format!("`{}` has a comma, behind which --policy reads edits", file.display());
+            Err(HostError::input(problem, "name it without a comma").into())
+        }
     }
 }
 

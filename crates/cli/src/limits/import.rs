@@ -65,6 +65,9 @@ pub struct Written {
 
 /// Imports, writes, and prints a summary.
 pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
+    if let Some(directory) = args.files.iter().find(|file| file.is_dir()) {
+        UsageFile::read(directory)?;
+    }
     let first = &args.files[0];
     let output = args.output.clone().unwrap_or_else(|| first.with_extension("parquet"));
     let file = new_file(&output, args)?;

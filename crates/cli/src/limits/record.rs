@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use reveille_host::HostError;
 use reveille_host::cgroup::LiveGroup;
 use reveille_host::record::{Ended, How, RecordCost, RecordOptions, Recording, record};
-use reveille_measure::{duration_ns, seconds_text};
+use reveille_measure::{DurationError, duration_ns, seconds_text, span_ns};
 use reveille_usage::{MAX_ROWS, MAX_SPAN_NS, Ns, Origin};
 
 use crate::errors::{CliError, INTERRUPTED, say};
@@ -33,7 +33,7 @@ pub struct UsageRecordArgs {
     /// File to write, in Parquet; with --all, a directory
     #[arg(short, long, value_name = "FILE.parquet")]
     pub output: PathBuf,
-    /// How long to record; Ctrl-C stops early and writes what was recorded
+    /// How long to record, such as 60s, 5m or 1d; Ctrl-C stops early and writes what was recorded
     #[arg(long = "for", value_name = "TIME", default_value = "60s")]
     pub span: String,
     /// Sampling interval [default: 1ms; without tracing, as often as the kernel charges a running
@@ -126,13 +126,13 @@ pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
 }
 
 fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
-    let time = |option: &str, text: &str| {
-        duration_ns(text).map_err(|error| {
-            HostError::input(format!("`{option}`: {error}"), "write a time such as 60s or 1ms")
-        })
-    };
-    let span_ns = time("--for", &args.span)?;
-    let sample_ns = args.sample.as_deref().map(|text| time("--sample", text)).transpose()?;
+    let wrong =
+        |option, error: DurationError, help| HostError::input(format!("`{option}`: {error}"), help);
+    let units = "write a number and ns, us, ms, s, m, h or d, such as 60s";
+    let span_ns = span_ns(&args.span).map_err(|error| wrong("--for", error, units))?;
+    let sample_ns = args.sample.as_deref().map(duration_ns).transpose();
+    let units = "write a number and ns, us, ms or s, such as 1ms";
+    let sample_ns = sample_ns.map_err(|error| wrong("--sample", error, units))?;
     let refuse = |problem: String, help: &str| Err(HostError::input(problem, help).into());
     if span_ns == 0 || span_ns > MAX_SPAN_NS {
         return refuse(

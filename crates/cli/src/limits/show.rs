@@ -32,7 +32,8 @@ pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode, CliError> {
 pub fn text(file: &str, summary: &Summary, width: usize) -> String {
     let mut out = format!("{file}\n");
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(out, "  {name:<12}{value}");
+        let options = textwrap::Options::new(width).subsequent_indent("              ");
+        let _ = writeln!(out, "{}", textwrap::fill(&format!("  {name:<12}{value}"), options));
     };
     line("name", summary.name.clone());
     line("origin", origin(summary.origin));

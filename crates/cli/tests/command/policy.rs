@@ -100,6 +100,10 @@ fn from_the_template_to_a_table() {
     let desk = Desk::new();
     let next = desk.stdout(&["policy", "new", "idea.c"]);
     assert_eq!(next, "wrote idea.c; next: reveille policy check idea.c\n");
+    for command in ["new", "check"] {
+        let comma = desk.refused(&["policy", command, "x,y.c"], 2);
+        assert!(comma.contains("`x,y.c` has a comma"), "{comma}");
+    }
     let again = desk.refused(&["policy", "new", "idea.c"], 2);
     assert!(again.contains("it exists") && again.contains("--force"), "{again}");
     desk.stdout(&["policy", "new", "idea.c", "--force"]);

@@ -98,6 +98,8 @@ fn what_cannot_be_imported_or_shown() {
     refused(&["usage", "import", &csv, "--threads", "0"], &["threads", "use 1 to"]);
     refused(&["usage", "import", &csv, "--select", "a=b"], &["--select", "leave"]);
     refused(&["usage", "import", &csv, &csv], &["only one"]);
+    let directory = dir.path().to_str().unwrap();
+    refused(&["usage", "import", directory], &[directory, "cannot read", "directory"]);
     refused(&["usage", "import", &csv, "-o", &csv, "--force"], &["it is what is imported"]);
     refused(&["usage", "import", &csv, "-o", "/proc/a.parquet"], &["--output", "/proc/a.parquet"]);
     stdout(&["usage", "import", &csv]);

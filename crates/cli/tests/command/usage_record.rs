@@ -88,6 +88,12 @@ fn what_cannot_be_recorded_is_refused_before_it_begins() {
     let of = ["--cgroup", group.name.as_str(), "-o", file];
     let error = refused(&[&of[..], &["--for", "0s"]].concat());
     assert!(error.contains("--for"), "{error}");
+    for (span, said) in
+        [("40d", "is not between 1 ns and 31 days"), ("4w", "ns, us, ms, s, m, h or d")]
+    {
+        let error = refused(&[&of[..], &["--for", span]].concat());
+        assert!(error.contains("--for") && error.contains(said), "{error}");
+    }
     let error = refused(&[&of[..], &["--sample", "1us"]].concat());
     assert!(error.contains("--sample"), "{error}");
     let error = refused(&["--cgroup", "/", "-o", file]);

@@ -37,11 +37,11 @@ pub enum StudyError {
         policy: String,
         error: Box<HostError>,
     },
-    #[error("case `{case}`: `{policy}` cannot be run on this host: {error}")]
+    #[error("case `{case}`: {policy} cannot be run on this host: {error}")]
     #[diagnostic(help("{}", host_help(error)))]
     NotHere {
         case: String,
-        /// The baseline's name or the variant's edits.
+        /// Which it is, in words: the baseline's name or the variant's edits.
         policy: String,
         error: Box<HostError>,
     },

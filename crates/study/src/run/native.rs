@@ -96,7 +96,10 @@ pub fn check_host(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError
         for side in 0..=case.variants.len() {
             let refused = |error| StudyError::NotHere {
                 case: case.name.clone(),
-                policy: case.side_name(side).to_owned(),
+                policy: match side {
+                    0 => format!("the baseline `{}`", case.side_name(side)),
+                    _ => format!("`{}`", case.side_name(side)),
+                },
                 error: Box::new(error),
             };
             if side > 0 && only_phases_differ(case, side) {
