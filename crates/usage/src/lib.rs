@@ -20,7 +20,7 @@ pub use csv_import::{CsvOptions, DEFAULT_THREADS};
 pub use file::{Format, UsageFile};
 pub use parquet_file::pages::{Sound as SoundPages, check_place};
 pub use prometheus::Select;
-pub use recording::{Demand, Ns, Origin, Sample, Usage};
+pub use recording::{Charging, Demand, Ns, Origin, Sample, Usage};
 pub use reveille_place::InputError;
 pub use statistics::{PeriodUse, Summary};
 pub use throttled::Throttling;

@@ -67,6 +67,15 @@ impl Origin {
     }
 }
 
+/// How used CPU time gets into the counter that is sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charging {
+    /// A running thread is charged at least this often: usually a tick. 0 for an exact counter.
+    pub step_ns: Ns,
+    /// Threads that can run at once: the host's CPUs, if known.
+    pub cpus: Option<u32>,
+}
+
 /// A recording of one group's demand for CPU time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {

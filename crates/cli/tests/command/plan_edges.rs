@@ -3,7 +3,7 @@
 use std::fs;
 
 use reveille_policy::BandwidthLimits;
-use reveille_usage::{Sample, Usage};
+use reveille_usage::{Charging, Sample, Usage};
 use serde_json::json;
 
 use super::plan::with as plan;
@@ -19,7 +19,13 @@ fn sampled(path: &str, nr_throttled: u64) {
         ..Sample::default()
     };
     let limits = BandwidthLimits { quota_ns: Some(25_000_000), ..BandwidthLimits::default() };
-    let usage = Usage::from_samples("web", (0..1000).map(sample).collect(), Some(limits)).unwrap();
+    let usage = Usage::from_samples(
+        "web",
+        (0..1000).map(sample).collect(),
+        Some(limits),
+        Charging::default(),
+    )
+    .unwrap();
     fs::write(path, usage.to_parquet().unwrap()).unwrap();
 }
 

@@ -170,6 +170,8 @@ struct Begun {
     limits: BandwidthLimits,
     counters: GroupStats,
     cpu_ns: Ns,
+    /// CPUs online, if known.
+    cpus: Option<u32>,
     /// When the limits were first seen to differ.
     changed: Option<(Ns, BandwidthLimits)>,
 }
@@ -181,6 +183,7 @@ impl Begun {
             counters: group.stats()?,
             clocks: Clocks::read(),
             cpu_ns: own_cpu_ns(),
+            cpus: online().ok().map(|cpus| cpus.len() as u32),
             changed: None,
         })
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille_measure::{GroupStats, Ns};
-use reveille_usage::{Origin, Sample, Usage};
+use reveille_usage::{Charging, Sample, Usage};
 
 use super::members::is_gone;
 use super::{
@@ -24,6 +24,10 @@ const STAT_NS: Ns = 10_000_000;
 const SLOW_NS: Ns = 500_000_000;
 /// Bounds of the default sampling interval; the lower one because a wakeup costs more than a read.
 const USUAL_SAMPLE_NS: [Ns; 2] = [SAMPLE_NS, 10 * SAMPLE_NS];
+/// A reading takes no longer unless it was interrupted.
+const PROMPT_NS: Ns = 200_000;
+/// Readings of one sample, at most.
+const ATTEMPTS: u32 = 5;
 /// Interval for checking `stop`.
 const POLL_NS: Ns = 100_000_000;
 
@@ -48,8 +52,7 @@ pub(super) fn record(
         // Samples missed during a delay are skipped.
         let number = (clock::now() - start_ns) / sample_ns + 1;
         wait(start_ns + (number * sample_ns).min(options.span_ns), session.stop);
-        let now_ns = clock::now();
-        let Some(read) = counters.read(now_ns)? else { break Ended::Vanished };
+        let Some((now_ns, read)) = counters.read_at()? else { break Ended::Vanished };
         let read = begun.since(&read);
         let at_ns = (now_ns - start_ns).min(options.span_ns);
         samples.push(Sample {
@@ -90,21 +93,20 @@ pub(super) fn record(
     let mut warnings = begun.warnings(ended, &cost);
     if step_ns.is_none() {
         warnings.push(
-            "How often the kernel charges a running thread could not be measured: the resolution \
-             is that of the readings alone."
+            "How often the kernel charges a running thread could not be measured: a tick is \
+             assumed."
                 .to_owned(),
         );
     }
     let name = session.group.name();
-    let made = Usage::from_samples(name, samples, Some(begun.limits));
+    let cpus = begun.cpus.max(online_cpus());
+    let charging = Charging { step_ns: step_ns.unwrap_or(clock::tick_period()), cpus };
+    let made = Usage::from_samples(name, samples, Some(begun.limits), charging);
     let mut usage = made.map_err(|error| HostError::System {
         doing: format!("record `{name}`"),
         reason: error.to_string(),
         help: "record a group that runs, and for longer".to_owned(),
     })?;
-    if let Origin::Sampled { resolution_ns } = &mut usage.origin {
-        *resolution_ns = (*resolution_ns).max(step_ns.unwrap_or(0));
-    }
     usage.warnings.extend(warnings);
     usage.host_cpus = online_cpus();
     usage.began_unix_ns = begun.clocks.unix_ns();
@@ -161,7 +163,19 @@ impl Counters {
         })
     }
 
-    /// Current counters; `None` if the group is gone.
+    /// Current counters and their time; `None` if the group is gone. A reading that was interrupted
+    /// between the clock and the counters is repeated, for it has time of later.
+    fn read_at(&mut self) -> Result<Option<(Ns, GroupStats)>, HostError> {
+        for attempt in 1.. {
+            let now_ns = clock::now();
+            let Some(read) = self.read(now_ns)? else { break };
+            if clock::now() - now_ns <= PROMPT_NS || attempt == ATTEMPTS {
+                return Ok(Some((now_ns, read)));
+            }
+        }
+        Ok(None)
+    }
+
     fn read(&mut self, now_ns: Ns) -> Result<Option<GroupStats>, HostError> {
         match self.try_read(now_ns) {
             Ok(()) => Ok(Some(self.last.clone())),

@@ -2,7 +2,7 @@
 
 use reveille_measure::Random;
 use reveille_policy::BandwidthLimits;
-use reveille_usage::{Demand, Ns, Origin, Sample, Usage};
+use reveille_usage::{Charging, Demand, Ns, Origin, Sample, Usage};
 
 pub const MS: Ns = 1_000_000;
 pub const SPAN_NS: Ns = 120_000 * MS;
@@ -69,7 +69,7 @@ pub fn recorded(load: &[Demand], quota_ns: Ns, period_ns: Ns) -> (Usage, Usage) 
         }
     }
     let limits = Some(BandwidthLimits { quota_ns: Some(quota_ns), period_ns, burst_ns: 0 });
-    let sampled = Usage::from_samples("sampled", samples, limits).unwrap();
+    let sampled = Usage::from_samples("sampled", samples, limits, Charging::default()).unwrap();
     // A tracer counts who could run, and reads the counters of throttling every 100 ms.
     let mut samples = sampled.samples.clone();
     let mut read = Sample::default();
