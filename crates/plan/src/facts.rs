@@ -55,6 +55,7 @@ pub(crate) fn recording(usage: &Usage) -> Recording {
         mean_cpus: usage.mean_cpus(),
         longest_ns: longest_ns(usage),
         limits: usage.limits,
+        crowded_out: usage.is_crowded_out(),
     }
 }
 
@@ -87,6 +88,7 @@ pub(crate) fn model(request: &Request<'_>, stage: &Stage<'_>) -> Model {
 pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
     let usage = request.usage;
     let mut warnings = usage.warnings.clone();
+    warnings.extend(usage.crowding());
     let machine = request.machine;
     warnings.extend(machine.warnings.iter().map(|what| format!("{}: {what}.", machine.name)));
     for goal in &request.goals {
@@ -143,6 +145,9 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
                 neighbour.usage.name
             ));
         }
+        let crowding = neighbour.usage.crowding();
+        warnings
+            .extend(crowding.map(|why| format!("The neighbour {}: {why}", neighbour.usage.name)));
     }
     match &plan.recommended {
         None if plan.obstacle.is_some() => {}

@@ -226,6 +226,11 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         container.note = Some(mistake.problem);
         return Ok(container);
     }
+    if usage.is_crowded_out() {
+        let why = "other programs kept CPU time from it: record when the host has idle time";
+        container.note = Some(why.into());
+        return Ok(container);
+    }
     if averages && usage.throttling().is_none() {
         // Averages show the peak only if the limit never throttled the group.
         container.spare_cpus = quota.map(|cpus| (cpus - container.peak_cpus).max(0.0));

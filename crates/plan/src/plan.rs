@@ -168,6 +168,8 @@ pub struct Recording {
     pub longest_ns: Ns,
     /// Limits in force during the recording.
     pub limits: Option<BandwidthLimits>,
+    /// Did other programs keep CPU time from it most of the time? Then its use tells no limit.
+    pub crowded_out: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -309,7 +311,8 @@ impl Plan {
 
     /// The setting to apply, if there is one.
     pub fn to_apply(&self) -> Option<&Shown> {
-        let applies = !self.spreads_averages() && !self.stays_unlimited();
+        let applies =
+            !self.spreads_averages() && !self.recording.crowded_out && !self.stays_unlimited();
         self.recommended.as_ref().filter(|_| applies)
     }
 

@@ -67,6 +67,17 @@ impl Origin {
     }
 }
 
+/// What else the recorded host's CPUs did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostLoad {
+    /// Share of the CPU time of all CPUs that other programs used, the recorder not among them.
+    pub others: f64,
+    /// Share of the recording's time during which hardly any CPU time was idle.
+    pub full: f64,
+    /// Time that the group's threads were ready to run and did not, summed; if it was traced.
+    pub waited_ns: Option<Ns>,
+}
+
 /// How used CPU time gets into the counter that is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charging {
@@ -101,6 +112,8 @@ pub struct Usage {
     pub began_unix_ns: Option<u64>,
     /// CPUs used by the recorder, if measured.
     pub overhead: Option<f64>,
+    /// Load of the recorded host, if measured.
+    pub host_load: Option<HostLoad>,
     /// Caveats on the recording, as whole sentences.
     pub warnings: Vec<String>,
 }
@@ -119,6 +132,7 @@ impl Usage {
             host_cpus: None,
             began_unix_ns: None,
             overhead: None,
+            host_load: None,
             warnings: Vec::new(),
         }
     }

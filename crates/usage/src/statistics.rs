@@ -5,7 +5,7 @@ use reveille_measure::{BEYOND_QUANTILE, enough_for, needed_for, seconds_text};
 use reveille_policy::BandwidthLimits;
 use serde::Serialize;
 
-use crate::{Ns, Origin, Usage};
+use crate::{HostLoad, Ns, Origin, Usage};
 
 /// Default period of kernels and container runtimes.
 const DEFAULT_PERIOD_NS: Ns = 100_000_000;
@@ -51,6 +51,8 @@ pub struct Summary {
     pub began_unix_ns: Option<u64>,
     /// CPUs used by the recorder, if measured.
     pub overhead: Option<f64>,
+    /// Load of the recorded host, if measured.
+    pub host_load: Option<HostLoad>,
     /// The recording's own warnings, and those of [`Usage::check`].
     pub warnings: Vec<String>,
 }
@@ -162,6 +164,7 @@ impl Usage {
             warnings.push("It needs no CPU time at all.".into());
             return warnings;
         }
+        warnings.extend(self.crowding());
         if self.span_ns < 100 * DEFAULT_PERIOD_NS {
             warnings.push(format!(
                 "It is {} long, fewer than a hundred periods of 100 ms.",
@@ -220,6 +223,7 @@ impl Usage {
             host_cpus: self.host_cpus,
             began_unix_ns: self.began_unix_ns,
             overhead: self.overhead,
+            host_load: self.host_load,
             warnings: self.warnings.iter().cloned().chain(self.check()).collect(),
         }
     }

@@ -55,6 +55,10 @@ impl Usage {
         if self.overhead.is_some_and(|cpus| !cpus.is_finite() || cpus < 0.0) {
             return mistake("its overhead is not a number of CPUs".into(), "leave it out");
         }
+        let share = |of: f64| (0.0..=1.0).contains(&of);
+        if self.host_load.is_some_and(|load| !share(load.others) || !share(load.full)) {
+            return mistake("the load of its host is no share".into(), "leave `host_load` out");
+        }
         self.mistaken_demand().or_else(|| self.mistaken_sample())
     }
 

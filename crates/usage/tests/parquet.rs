@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use reveille_policy::BandwidthLimits;
-use reveille_usage::{Demand, MAX_SPAN_NS, Origin, Sample, Usage};
+use reveille_usage::{Demand, HostLoad, MAX_SPAN_NS, Origin, Sample, Usage};
 
 fn origin() -> impl Strategy<Value = Origin> {
     prop_oneof![
@@ -64,9 +64,20 @@ fn usage() -> impl Strategy<Value = Usage> {
         let rows = (demands(span_ns, threads), samples(span_ns));
         let known = (prop::option::of(any::<u32>()), prop::option::of(any::<u64>()));
         let overhead = prop::option::of(prop::num::f64::POSITIVE | prop::num::f64::ZERO);
+        let share = || 0.0..=1.0f64;
+        let load = (share(), share(), prop::option::of(any::<u64>()));
+        let load = load.prop_map(|(others, full, waited_ns)| HostLoad { others, full, waited_ns });
+        let load = prop::option::of(load);
         let text = (".*", prop::collection::vec(".*", 0..3));
-        (rows, origin(), limits(), known, overhead, text).prop_map(
-            move |((demands, samples), origin, limits, known, overhead, (name, warnings))| Usage {
+        (rows, origin(), limits(), known, (overhead, load), text).prop_map(
+            move |(
+                (demands, samples),
+                origin,
+                limits,
+                known,
+                (overhead, host_load),
+                (name, warnings),
+            )| Usage {
                 name,
                 origin,
                 span_ns,
@@ -77,6 +88,7 @@ fn usage() -> impl Strategy<Value = Usage> {
                 host_cpus: known.0,
                 began_unix_ns: known.1,
                 overhead: overhead.map(f64::abs),
+                host_load,
                 warnings,
             },
         )

@@ -110,6 +110,13 @@ impl ActArgs {
                         that file";
             return Err(HostError::input(problem, help).into());
         }
+        if plan.recording.crowded_out && (self.apply.is_some() || self.emit.is_some()) {
+            let problem = "other programs kept CPU time from the group for most of the recording, so \
+                           it tells no limit: one from it would hold the group to less than it needs";
+            let help = "record when the host has idle time, `reveille record --cgroup NAME -o \
+                        FILE.parquet`, and plan for that file";
+            return Err(HostError::input(problem, help).into());
+        }
         match plan.untold().filter(|_| self.write) {
             None => Ok(()),
             Some(quantile) => {

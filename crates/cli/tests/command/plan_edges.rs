@@ -1,9 +1,10 @@
 //! What `reveille plan` refuses to plan from, and what it puts on top of the least.
 
 use std::fs;
+use std::path::Path;
 
 use reveille_policy::BandwidthLimits;
-use reveille_usage::{Charging, Sample, Usage};
+use reveille_usage::{Charging, HostLoad, Sample, Usage};
 use serde_json::json;
 
 use super::plan::with as plan;
@@ -27,6 +28,43 @@ fn sampled(path: &str, nr_throttled: u64) {
     )
     .unwrap();
     fs::write(path, usage.to_parquet().unwrap()).unwrap();
+}
+
+#[test]
+fn a_group_that_other_programs_left_no_cpu_time_gets_no_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(dir.path(), "beside.parquet");
+    sampled(&file, 0);
+    let quiet = Usage::read(Path::new(&file)).unwrap();
+    let beside = |full| {
+        let host_load = Some(HostLoad { others: 0.94, full, waited_ns: None });
+        let usage = Usage { host_load, ..quiet.clone() };
+        fs::write(&file, usage.to_parquet().unwrap()).unwrap();
+    };
+    let goal = ["--goal", "throttled<5%"];
+    let warning = "Other programs used 94% of the host's CPU time";
+    let warned = |of: &serde_json::Value| {
+        of["warnings"].as_array().unwrap().iter().any(|w| w.as_str().unwrap().contains(warning))
+    };
+    beside(0.2);
+    let some = json(&plan(&file, &[&goal[..], &["--json"]].concat()));
+    assert!(warned(&some) && some["recording"]["crowded_out"] == false, "{some}");
+    let emitted = output(&plan(&file, &[&goal[..], &["--emit", "k8s"]].concat()));
+    assert!(emitted.status.success(), "{emitted:?}");
+    assert!(String::from_utf8_lossy(&emitted.stderr).contains(warning), "{emitted:?}");
+    beside(1.0);
+    let all = json(&plan(&file, &[&goal[..], &["--json"]].concat()));
+    assert!(warned(&all) && all["recording"]["crowded_out"] == true, "{all}");
+    let told = stdout(&plan(&file, &goal)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("got too little CPU time to tell what it needs"), "{told}");
+    assert!(told.contains(warning) && !told.contains("cgroup v2"), "{told}");
+    refused(
+        &plan(&file, &[&goal[..], &["--emit", "k8s"]].concat()),
+        &["other programs kept CPU time from the group", "when the host has idle time"],
+    );
+    let shown = json(&["show", &file, "--json"]);
+    assert!(warned(&shown) && shown["host_load"]["others"] == 0.94, "{shown}");
+    assert!(stdout(&["show", &file]).contains("warning: Other programs used 94%"));
 }
 
 /// Averages of half a CPU over 1 s.

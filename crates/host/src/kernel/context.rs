@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use reveille_measure::{HostContext, Ns};
+use reveille_usage::NOTABLE_OTHERS;
 
 use super::proc::{CpuTicks, field, tick_ns};
 use crate::sys::usage::own_cpu_ns;
@@ -15,8 +16,6 @@ const UNNAMED: &str = "a hypervisor that has no name";
 
 /// Threshold for a warning on stolen time, in percent of all CPU time.
 const STEAL_PCT: f64 = 1.0;
-/// Threshold for a warning on other tasks' CPU time, in percent of all CPU time.
-const OTHERS_PCT: f64 = 5.0;
 
 /// Watches the host from its beginning on.
 #[derive(Debug)]
@@ -55,6 +54,13 @@ impl Watch {
     pub fn others(&self) -> Option<String> {
         let cpus = identify(Path::new("/")).cpus;
         others(self.used().0, 0, cpus, self.capacity_ns(cpus))
+    }
+
+    /// Share of the CPU time of all CPUs that went neither to this process nor to those that used
+    /// `beside_ns`.
+    pub(crate) fn others_share(&self, beside_ns: Ns) -> f64 {
+        let (cpus, (used, own_ns)) = (identify(Path::new("/")).cpus, self.used());
+        others_share(used, own_ns + beside_ns, cpus, self.capacity_ns(cpus)).clamp(0.0, 1.0)
     }
 
     /// What all CPUs did since the beginning, and this process and its reaped children of it.
@@ -112,10 +118,15 @@ fn stole(used: CpuTicks, capacity_ns: f64) -> Option<String> {
 
 /// A warning if tasks other than those with `own_ns` used too much of it.
 fn others(used: CpuTicks, own_ns: Ns, cpus: u32, capacity_ns: f64) -> Option<String> {
+    let share = others_share(used, own_ns, cpus, capacity_ns);
+    (share > NOTABLE_OTHERS)
+        .then(|| format!("other programs used {:.1}% of the CPU time", 100.0 * share))
+}
+
+fn others_share(used: CpuTicks, own_ns: Ns, cpus: u32, capacity_ns: f64) -> f64 {
     // One tick per CPU may be attributed wrongly at either reading.
     let error_ns = 2.0 * tick_ns() * f64::from(cpus.max(1));
-    let pct = 100.0 * (used.busy as f64 * tick_ns() - own_ns as f64 - error_ns) / capacity_ns;
-    (pct > OTHERS_PCT).then(|| format!("other programs used {pct:.1}% of the CPU time"))
+    (used.busy as f64 * tick_ns() - own_ns as f64 - error_ns) / capacity_ns
 }
 
 #[cfg(test)]

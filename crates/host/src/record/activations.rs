@@ -77,6 +77,8 @@ pub(super) struct Activations {
     charged_ns: Ns,
     /// CPU time since the start.
     total_ns: Ns,
+    /// Time that threads waited to run, from the start.
+    waited_ns: Ns,
     samples: Vec<Sample>,
     /// Counter readings not yet in a sample, with their times.
     readings: VecDeque<(Ns, GroupStats)>,
@@ -98,6 +100,8 @@ pub(super) struct Activity {
     pub threads: u32,
     /// CPU time of all threads.
     pub cpu_ns: Ns,
+    /// Time that its threads were ready to run and did not.
+    pub waited_ns: Ns,
     pub own_events: u64,
     /// Share of switches before which an event is missing.
     pub broken_share: f64,
@@ -122,6 +126,7 @@ impl Activations {
             runnable: 0,
             charged_ns: 0,
             total_ns: 0,
+            waited_ns: 0,
             samples: Vec::new(),
             readings: VecDeque::new(),
             counters: GroupStats::default(),
@@ -219,6 +224,7 @@ impl Activations {
             samples: self.samples,
             threads: self.numbers,
             cpu_ns: self.total_ns,
+            waited_ns: self.waited_ns,
             own_events: self.own_events,
             broken_share,
         }
@@ -405,6 +411,7 @@ impl Activations {
         let ns = (to_ns - self.now_ns) * Ns::from(self.running);
         self.charged_ns += ns;
         self.total_ns += ns;
+        self.waited_ns += (to_ns - self.now_ns) * Ns::from(self.runnable - self.running);
         self.now_ns = to_ns;
     }
 

@@ -51,6 +51,7 @@ fn preemption_and_throttling_do_not_end_an_activation() {
     assert_eq!(activity.demands, [demand(10, 7, 0, 64), demand(70, 1, 0, 71)]);
     assert_eq!((activity.cpu_ns, activity.threads), (8 * MS, 1));
     assert_eq!(activity.samples.len(), 10);
+    assert_eq!(activity.waited_ns, 47 * MS);
     let runtime: Vec<u64> = activity.samples.iter().map(|s| s.runtime_ns / MS).collect();
     assert_eq!(runtime, [0, 3, 0, 0, 0, 0, 4, 1, 0, 0]);
     assert_eq!(activity.samples[4].runnable, Some(1), "it waits for its quota");

@@ -4,6 +4,7 @@
 mod activations;
 mod clocks;
 mod cost;
+mod load;
 mod members;
 mod sampled;
 mod traced;
@@ -24,6 +25,7 @@ use crate::cgroup::{LiveGroup, added};
 use crate::error::HostError;
 use crate::sys::clock;
 use clocks::Clocks;
+use load::Load;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -172,6 +174,7 @@ struct Begun {
     cpu_ns: Ns,
     /// CPUs online, if known.
     cpus: Option<u32>,
+    load: Load,
     /// When the limits were first seen to differ.
     changed: Option<(Ns, BandwidthLimits)>,
 }
@@ -184,6 +187,7 @@ impl Begun {
             clocks: Clocks::read(),
             cpu_ns: own_cpu_ns(),
             cpus: online().ok().map(|cpus| cpus.len() as u32),
+            load: Load::begin(),
             changed: None,
         })
     }
@@ -192,8 +196,9 @@ impl Begun {
         self.clocks.monotonic_ns()
     }
 
-    /// Have the limits changed?
-    fn compare_limits(&mut self, group: &LiveGroup) {
+    /// Looks at what may change meanwhile: the limits, and the host's load.
+    fn look(&mut self, group: &LiveGroup) {
+        self.load.look();
         // Removal of the group is noticed through its counters.
         let Ok(now) = group.limits() else { return };
         if self.changed.is_none() && now.limits != self.limits {

@@ -65,7 +65,7 @@ pub(super) fn record(
         });
         last = read;
         if now_ns >= slow_at_ns {
-            begun.compare_limits(session.group);
+            begun.look(session.group);
             progress(at_ns);
             slow_at_ns = now_ns + SLOW_NS;
         }
@@ -82,6 +82,7 @@ pub(super) fn record(
         last = GroupStats { usage_ns: last.usage_ns, ..begun.since(&counters) };
         show_at_end(&mut samples, &last);
     }
+    let host_load = begun.load.end(last.usage_ns, None);
     let cost = RecordCost {
         recorder_ns: begun.own_cpu_ns(),
         events: 0,
@@ -111,6 +112,7 @@ pub(super) fn record(
     usage.host_cpus = online_cpus();
     usage.began_unix_ns = begun.clocks.unix_ns();
     usage.overhead = Some(cost.cpus());
+    usage.host_load = Some(host_load);
     Ok(Recording { usage, ended, cost, counters: last })
 }
 

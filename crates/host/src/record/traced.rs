@@ -6,7 +6,8 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use reveille_measure::{GroupStats, Ns, seconds_text};
-use reveille_usage::{Origin, Usage};
+use reveille_policy::BandwidthLimits;
+use reveille_usage::{HostLoad, Origin, Usage};
 
 use super::activations::{Activations, Activity};
 use super::tracepoints::{Event, Kind};
@@ -145,7 +146,7 @@ impl Run<'_> {
             let listed = if now_ns >= list_at_ns { self.list()? } else { None };
             let read_ns = clock::now();
             if listed.is_some() {
-                self.begun.compare_limits(self.session.group);
+                self.begun.look(self.session.group);
                 list_at_ns = read_ns + LIST_NS.max((read_ns - listed_ns) * LIST_SHARE);
             }
             self.tracer.read();
@@ -220,6 +221,7 @@ impl Run<'_> {
         if ended != Ended::Vanished {
             self.count()?;
         }
+        let host_load = self.begun.load.end(self.counters.usage_ns, None);
         self.tracer.enable(false)?;
         self.tracer.read();
         let Run { tracer, activations, .. } = &mut self;
@@ -247,6 +249,7 @@ impl Run<'_> {
             });
         }
         let mut activity = self.activations.finish(end_ns);
+        let host_load = HostLoad { waited_ns: Some(activity.waited_ns), ..host_load };
         show_at_end(&mut activity.samples, &self.counters);
         let mut warnings = self.begun.warnings(ended, &cost);
         if cost.lost > 0 {
@@ -282,7 +285,13 @@ impl Run<'_> {
         if online().is_ok_and(|now| now != cpus) {
             warnings.push("CPUs came or went in between: what ran on those is missing.".to_owned());
         }
-        warnings.extend(about(&activity, &self.counters, span_ns, cpus.len() as u64));
+        warnings.extend(about(
+            &activity,
+            &self.counters,
+            span_ns,
+            &self.begun.limits,
+            cpus.len() as u64,
+        ));
         Ok(Recording {
             ended,
             cost: RecordCost { group_events: activity.own_events, ..cost },
@@ -298,6 +307,7 @@ impl Run<'_> {
                 host_cpus: Some(cpus.len() as u32),
                 began_unix_ns: self.begun.clocks.unix_ns(),
                 overhead: Some(cost.cpus()),
+                host_load: Some(host_load),
                 warnings,
             },
         })
@@ -312,15 +322,22 @@ fn differs(traced_ns: Ns, counted_ns: Ns, cpus: u64) -> bool {
 }
 
 /// Caveats on a traced recording.
-fn about(activity: &Activity, counters: &GroupStats, span_ns: Ns, cpus: u64) -> Vec<String> {
+fn about(
+    activity: &Activity,
+    counters: &GroupStats,
+    span_ns: Ns,
+    limits: &BandwidthLimits,
+    cpus: u64,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     let open = activity.demands.iter().filter(|demand| demand.done_ns.is_none());
     let endless = open.filter(|demand| demand.at_ns <= span_ns / 2).count();
     if endless > 0 {
         let threads = if endless == 1 { "thread has" } else { "threads have" };
+        let freely = if limits.quota_ns.is_some() { "without a limit" } else { "with free CPUs" };
         warnings.push(format!(
-            "{endless} {threads} not slept during its second half: what they would use without a \
-             limit is not known, and their demand is the CPU time that they had."
+            "{endless} {threads} not slept during its second half: what they would use {freely} is \
+             not known, and their demand is the CPU time that they had."
         ));
     }
     let (traced, counted) = (activity.cpu_ns, counters.usage_ns);

@@ -132,6 +132,13 @@ pub(super) fn answer(plan: &Plan) -> String {
         return format!("No setting was found with which {name} meets {goals}{why}");
     };
     let how = if shown.meets_goals { "meets" } else { "comes nearest to" };
+    if plan.recording.crowded_out && shown.limits.quota_ns.is_some() {
+        let setting = setting(&shown.limits);
+        return format!(
+            "{name} got too little CPU time to tell what it needs. With what it got it {how} {goals} \
+             with {setting}: set no such limit, for with free CPUs it may use more"
+        );
+    }
     if let Some(quantile) = plan.untold() {
         let setting = setting(&shown.limits);
         return format!(
@@ -179,7 +186,7 @@ fn stays(plan: &Plan) -> bool {
 
 /// What the answer costs, as the rest of the sentence; nothing without an answer.
 pub(super) fn cost(plan: &Plan) -> Option<String> {
-    if plan.spreads_averages() {
+    if plan.spreads_averages() || plan.recording.crowded_out {
         return None;
     }
     let reserved = plan.recommended.as_ref()?.reserved_cpus?;
@@ -200,7 +207,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     shown.reserved_cpus?;
     let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
     let model = &plan.model;
-    if plan.untold().is_some() || plan.spreads_averages() {
+    if plan.untold().is_some() || plan.spreads_averages() || plan.recording.crowded_out {
         return None;
     }
     let estimate = format!(
