@@ -124,6 +124,11 @@ impl CliError {
             (None, Some(_)) => {
                 ("is not a valid whole number".into(), "write digits alone, such as 10".into())
             }
+            // It says all by itself.
+            (None, None) if why.starts_with(&format!("`{value}` ")) && why.contains("; ") => {
+                let (problem, help) = why.split_once("; ").unwrap_or((&why, ""));
+                (problem.split_once("` ").unwrap_or(("", problem)).1.into(), help.into())
+            }
             (None, None) => {
                 (format!("cannot be used: {why}"), "see `reveille COMMAND --help`".into())
             }

@@ -213,7 +213,8 @@ fn mistakes_name_line_key_and_fix() {
     insta::assert_snapshot!(all);
     fs::write(desk.path("spec.toml"), SPEC).unwrap();
     let said = desk.refused(&["sweep", "spec.toml", "-o", "x", "--shard", "5/4"], 2);
-    assert!(said.contains("`5/4` is no shard; write 1/4 for the first of four"), "{said}");
+    let fix = "`--shard`: `5/4` is no shard\n  help: write 1/4 for the first of four, up to 4/4";
+    assert!(said.contains(fix), "{said}");
     assert_eq!(fs::read_dir(desk.own.path()).unwrap().count(), 1);
 }
 
