@@ -47,6 +47,12 @@ pub fn duration_text(ns: f64) -> String {
         .map_or_else(|| format!("{ns}ns"), |(name, unit)| format!("{}{name}", ns / *unit as f64))
 }
 
+/// A duration of at least this, of two digits: `3.1s` for 3.02 s.
+pub fn at_least_text(ns: Ns) -> String {
+    let step = 10u64.pow(ns.max(1).ilog10().saturating_sub(1));
+    duration_text((ns.div_ceil(step) * step) as f64)
+}
+
 /// A time in a sentence, to the millisecond: `1.250 s`.
 pub fn seconds_text(ns: Ns) -> String {
     format!("{:.3} s", ns as f64 / 1e9)

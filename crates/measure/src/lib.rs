@@ -18,7 +18,9 @@ pub mod statistics;
 use serde::{Deserialize, Serialize};
 
 pub use counters::{Counters, CpuTime};
-pub use duration::{DurationError, duration_ns, duration_text, seconds_text, span_ns, unit_ns};
+pub use duration::{
+    DurationError, at_least_text, duration_ns, duration_text, seconds_text, span_ns, unit_ns,
+};
 pub use explain::{Explain, ExplainFigure};
 pub use group::GroupStats;
 pub use host::{HostContext, LoadedScheduler};

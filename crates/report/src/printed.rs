@@ -1,7 +1,7 @@
 //! Published figures as their source prints them, and the bounds of claims: text
 //! that table, page and the record of fidelity share.
 
-use reveille_measure::{HostContext, LoadedScheduler, duration_text};
+use reveille_measure::{HostContext, LoadedScheduler, at_least_text};
 use reveille_study::{
     Claim, Comparison, Figure, Mode, ModeChange, Ns, Row, RowKind, Score, Skill, TrackRecord,
     Verdict,
@@ -199,20 +199,21 @@ pub(crate) fn skill_legend(skill: &Skill) -> Option<&'static str> {
 /// Said where rows have a quantile of too few samples; `enough_ns` has enough in each of them. A
 /// study's durations are not those of the command line.
 pub(crate) fn too_few(study: &str, enough_ns: impl Iterator<Item = Option<Ns>>) -> Option<String> {
-    let (time, option) = match enough_ns.max()? {
-        _ if study != "compare" => ("longer".to_owned(), ""),
-        None => ("longer".to_owned(), " (--duration)"),
-        Some(ns) => {
-            // Rounded up to two digits.
-            let step = 10u64.pow(ns.max(1).ilog10().saturating_sub(1));
-            let time = duration_text((ns.div_ceil(step) * step) as f64);
-            (format!("for at least {time}"), " (--duration)")
-        }
-    };
-    Some(format!(
+    let enough_ns = enough_ns.max()?;
+    Some(match study {
+        "compare" => measure_longer(enough_ns, " (--duration)"),
+        _ => measure_longer(None, ""),
+    })
+}
+
+/// What is too few, and how long is enough; `option` says where that is given.
+pub(crate) fn measure_longer(enough_ns: Option<Ns>, option: &str) -> String {
+    let time =
+        enough_ns.map_or("longer".to_owned(), |ns| format!("for at least {}", at_least_text(ns)));
+    format!(
         "too few: fewer than 10 samples beyond the quantile, or no operation, in some run; measure \
          {time}{option}"
-    ))
+    )
 }
 
 pub(crate) fn too_few_of(c: &Comparison) -> Option<String> {

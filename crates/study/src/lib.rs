@@ -26,6 +26,7 @@ mod tune;
 
 pub use judge::agreement::{Agreement, AgreementKind, AgreementRow};
 pub use judge::bench::{BENCH_FORMAT, BenchChange, BenchComparison, BenchFigure, BenchRuns};
+pub use judge::change::{Change, Runs, nothing};
 pub use judge::claim::Claim;
 pub use judge::comparison::{Comparison, MachineUsed};
 pub use judge::modes::{Mode, ModeChange, RowModes, Spread, modes};
@@ -62,7 +63,7 @@ pub use reveille_policy::TaskGroup;
 pub use run::agree::{Stage, agree, check_both};
 pub use run::native::{HostRunner, HostSide, check_host, measure};
 pub use run::runner::{predictable, run, run_all};
-pub use run::sides::{SideSamples, run_sides};
+pub use run::sides::run_sides;
 pub use run::this_host::ThisHost;
 pub use tune::fit::{
     DEFAULT_ROUNDS, Fit, FitOptions, FitRow, FitStep, FittedConstant, MAX_ROUNDS, fit,

@@ -11,7 +11,12 @@ pub struct Effect {
     pub edits: String,
     pub workload: String,
     pub metric: String,
+    /// Those with a change.
     pub cells: usize,
+    /// Those that ran for too short a time to measure anything.
+    pub not_measured: usize,
+    /// A duration that is enough for all of these, where that is known.
+    pub enough_ns: Option<i64>,
     /// Of these, better and worse by more than the noise of the repeats.
     pub better: usize,
     pub worse: usize,
@@ -28,7 +33,7 @@ pub struct Effect {
 pub fn effects(design: &Design, table: &Table) -> Vec<Effect> {
     let (cells, edits) = (table.texts("cell"), table.texts("edits"));
     let (workloads, metrics) = (table.texts("workload"), table.texts("metric"));
-    let changes = table.numbers("change_pct");
+    let (changes, enough) = (table.numbers("change_pct"), table.wholes("enough_ns"));
     let mut effects = Vec::new();
     for edit in design.edits.iter().skip(1) {
         for workload in &design.workloads {
@@ -41,8 +46,10 @@ pub fn effects(design: &Design, table: &Table) -> Vec<Effect> {
                         && is(workloads, row, &workload.name)
                         && is(metrics, row, &metric.name)
                 });
+                let (short, long): (Vec<usize>, Vec<usize>) =
+                    rows.partition(|&row| table.has_too_few(row));
                 let found: Vec<(usize, f64)> =
-                    rows.filter_map(|row| Some((row, changes[row]?))).collect();
+                    long.into_iter().filter_map(|row| Some((row, changes[row]?))).collect();
                 let logs: f64 = found.iter().map(|(_, change)| (1.0 + change / 100.0).ln()).sum();
                 let mean = 100.0 * ((logs / found.len() as f64).exp() - 1.0);
                 let worst = found.iter().min_by(|a, b| a.1.total_cmp(&b.1));
@@ -56,6 +63,8 @@ pub fn effects(design: &Design, table: &Table) -> Vec<Effect> {
                     workload: workload.name.clone(),
                     metric: metric.name.clone(),
                     cells: found.len(),
+                    not_measured: short.len(),
+                    enough_ns: short.iter().filter_map(|&row| enough[row]).max(),
                     better: count(1.0),
                     worse: count(-1.0),
                     mean_change_pct: Some(mean).filter(|mean| mean.is_finite()),

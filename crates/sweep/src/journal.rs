@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use reveille_measure::Ns;
 use reveille_place::{InputError, InputKind, Mistake, read_input};
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +16,18 @@ use crate::error::SweepError;
 /// What running a cell led to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// By metric of the workload, then by repeat; none for a metric that some repeat has too few
-    /// samples for, and for a run without a value.
-    Samples(Vec<Vec<Option<f64>>>),
+    /// By metric of the workload.
+    Ran(Vec<MetricRuns>),
     /// Why there are no figures.
     Failed(String),
+}
+
+/// [`Runs`](reveille_study::Runs) of a metric, where numbers that are not finite are none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MetricRuns {
+    pub samples: Vec<Option<f64>>,
+    pub enough_ns: Option<Ns>,
+    pub migrations_per_wakeup: Option<f64>,
 }
 
 /// By cell.
@@ -173,7 +181,8 @@ mod tests {
     use super::*;
 
     fn cell(name: &str, value: f64) -> (CellId, Outcome) {
-        (name.to_owned(), Outcome::Samples(vec![vec![Some(value), None]]))
+        let samples = vec![Some(value), None];
+        (name.to_owned(), Outcome::Ran(vec![MetricRuns { samples, ..MetricRuns::default() }]))
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod table;
 pub use design::{Cell, CellId, Design, Edit, MODEL, Point};
 pub use effect::{Effect, effects};
 pub use error::SweepError;
-pub use journal::{Journal, Outcome, Outcomes, crashed};
+pub use journal::{Journal, MetricRuns, Outcome, Outcomes, crashed};
 pub use merge::merge;
 pub use parquet_file::{Finished, read};
 pub use run::{Progress, Sweep};

@@ -29,7 +29,7 @@ use crate::table::{Column, Table, Values};
 /// Where in the footer the design stands.
 const KEY: &str = "reveille.sweep";
 /// Goes up when a reader of the version before would misread a file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Rows that a reader can take at a time.
 const ROWS_IN_GROUP: usize = 1 << 20;
 const MAGIC: &[u8] = b"PAR1";
@@ -64,7 +64,8 @@ impl Finished {
         let mut failures = Vec::new();
         for (row, error) in errors.iter().enumerate() {
             let first = row == 0 || cells[row - 1] != cells[row];
-            if let Some(reason) = error.clone().filter(|_| first) {
+            let failed = first && !self.table.has_too_few(row);
+            if let Some(reason) = error.clone().filter(|_| failed) {
                 let edits = text("edits", row);
                 let edits = if edits.is_empty() { "the baseline".to_owned() } else { edits };
                 let (machine, base) = (text("machine", row), text("base", row));
@@ -186,7 +187,8 @@ fn decode(bytes: Vec<u8>) -> Result<Finished, Mistake> {
     let shard = shard.map_err(|problem| Mistake::new(problem, ANEW))?;
     if about.version != VERSION {
         let problem = format!("is of version {} of the format, not {VERSION}", about.version);
-        return Err(Mistake::new(problem, "read it with the reveille that wrote it"));
+        let help = "run `reveille sweep` again, or read it with the reveille that wrote it";
+        return Err(Mistake::new(problem, help));
     }
     if !about.design.is_sound() {
         let problem = format!("`{KEY}` in its metadata describes no sweep");

@@ -8,12 +8,12 @@ use std::thread;
 use reveille_machine::Machine;
 use reveille_measure::Shard;
 use reveille_place::Mistake;
-use reveille_study::{self as study, SideSamples, Study, StudyError, run_sides};
+use reveille_study::{self as study, Runs, Study, StudyError, run_sides};
 use reveille_workload::Workload;
 
 use crate::design::{Cell, CellId, Design, Point};
 use crate::error::SweepError;
-use crate::journal::{Journal, Known, Outcome, Outcomes};
+use crate::journal::{Journal, Known, MetricRuns, Outcome, Outcomes};
 
 pub struct Sweep {
     pub design: Design,
@@ -190,11 +190,14 @@ impl Work<'_> {
     fn sides(&self, study: &Study, cells: Vec<(CellId, usize)>) -> Result<(), SweepError> {
         let sides: Vec<usize> = cells.iter().map(|(_, side)| *side).collect();
         let Some(ran) = run_sides(study, &sides, self.stop)? else { return Ok(()) };
-        let outcome = |ran| match ran {
-            Ok(samples) => kept(samples),
-            Err(error) => Outcome::Failed(format!("{error}")),
-        };
-        self.keep(cells.into_iter().zip(ran).map(|((id, _), ran)| (id, outcome(ran))).collect())
+        let finished = cells.into_iter().zip(ran).map(|((id, _), ran)| {
+            let outcome = match ran {
+                Ok(runs) => Outcome::Ran(runs.into_iter().map(kept).collect()),
+                Err(error) => Outcome::Failed(error.to_string()),
+            };
+            (id, outcome)
+        });
+        self.keep(finished.collect())
     }
 
     fn keep(&self, cells: Vec<(CellId, Outcome)>) -> Result<(), SweepError> {
@@ -209,12 +212,11 @@ impl Work<'_> {
     }
 }
 
-fn kept(ran: SideSamples) -> Outcome {
-    let metric = |(samples, too_few): (Vec<f64>, bool)| {
-        let value = |x: f64| Some(x).filter(|x| x.is_finite() && !too_few);
-        samples.into_iter().map(value).collect()
-    };
-    Outcome::Samples(ran.samples.into_iter().zip(ran.too_few).map(metric).collect())
+fn kept(Runs { samples, enough_ns, migrations_per_wakeup }: Runs) -> MetricRuns {
+    let finite = |x: &f64| x.is_finite();
+    let samples = samples.into_iter().map(|x| Some(x).filter(finite)).collect();
+    let migrations_per_wakeup = migrations_per_wakeup.filter(finite);
+    MetricRuns { samples, enough_ns, migrations_per_wakeup }
 }
 
 /// The cells of a shard, with their ids.

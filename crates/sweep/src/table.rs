@@ -1,11 +1,11 @@
 //! The result: a row per cell and metric, ordered by cell, then metric.
 
 use reveille_measure::statistics::{mean, std};
-use reveille_measure::{Direction, Shard};
-use reveille_study::statistics::{supported_change_pct, welch_p};
+use reveille_measure::{Direction, Shard, at_least_text, duration_text};
+use reveille_study::{Change, Runs, nothing};
 
 use crate::design::{Cell, Design, MetricPart};
-use crate::journal::{Outcome, Outcomes};
+use crate::journal::{MetricRuns, Outcome, Outcomes};
 use crate::run::cells;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Table {
 const BEFORE: [&str; 9] =
     ["cell", "point", "machine", "cpus", "base", "edits", "workload", "load", "load_given"];
 /// Columns behind those of the constants.
-const BEHIND: [&str; 11] = [
+const BEHIND: [&str; 13] = [
     "seed",
     "metric",
     "unit",
@@ -44,11 +44,16 @@ const BEHIND: [&str; 11] = [
     "baseline",
     "baseline_std",
     "change_pct",
+    "uncorrected_change_pct",
     "p_value",
+    "enough_ns",
     "error",
 ];
-const WHOLE: [&str; 3] = ["cpus", "load", "seed"];
-const NUMBERS: [&str; 6] = ["value", "std", "baseline", "baseline_std", "change_pct", "p_value"];
+const WHOLE: [&str; 4] = ["cpus", "load", "seed", "enough_ns"];
+const NUMBERS: [&str; 7] =
+    ["value", "std", "baseline", "baseline_std", "change_pct", "uncorrected_change_pct", "p_value"];
+/// Begins the `error` of a row whose cell ran, but for too short a time.
+const TOO_FEW: &str = "too few ";
 
 impl Values {
     pub fn len(&self) -> usize {
@@ -142,14 +147,33 @@ impl Table {
     ) {
         let machine = &design.machines[point.machine];
         let workload = &design.workloads[point.workload];
-        let [own, base] = outcomes.map(|outcome| samples(outcome, m));
-        let change = own.as_deref().zip(base.as_deref()).map(|(own, base)| {
-            (supported_change_pct(direction(metric), base, own), welch_p(base, own))
-        });
-        let error = match outcomes[0] {
-            Some(Outcome::Failed(reason)) => Some(reason.clone()),
+        let direction = direction(metric);
+        let [own, base] = outcomes.map(|outcome| runs(outcome, m));
+        let change =
+            own.as_ref().zip(base.as_ref()).map(|(own, base)| Change::of(direction, [base, own]));
+        let enough_ns = [&own, &base].into_iter().flatten().filter_map(|runs| runs.enough_ns).max();
+        let is = |side: Option<&Runs>, what: &dyn Fn(f64) -> bool| {
+            side.is_some_and(|runs| what(mean(&runs.samples)))
+        };
+        let [own_did_nothing, base_did_nothing] = [own.as_ref(), base.as_ref().or(own.as_ref())]
+            .map(|side| is(side, &|mean| nothing(direction, mean)));
+        let empty = [&own, &base].iter().any(|side| is(side.as_ref(), &|mean| mean.is_nan()));
+        let error = match (outcomes[0], enough_ns) {
+            (Some(Outcome::Failed(reason)), _) => Some(reason.clone()),
+            (_, Some(ns)) => {
+                Some(format!("{TOO_FEW}samples: use a duration of at least {}", at_least_text(ns)))
+            }
+            _ if empty || base_did_nothing => {
+                let duration = duration_text(workload.duration_ns as f64);
+                let problem = format!("operations: some run of {duration} finishes none");
+                Some(format!("{TOO_FEW}{problem}; use a longer duration"))
+            }
             _ => None,
         };
+        // As `compare` has it, of both sides.
+        let told = enough_ns.is_none() && !(own_did_nothing && base_did_nothing);
+        let [own, base] = [own, base].map(|runs| runs.filter(|_| told));
+        let change = change.filter(|_| told);
         let texts = [
             id,
             point_id,
@@ -168,16 +192,19 @@ impl Table {
             whole(machine.cpus as u64),
             whole(design.load(point)),
             whole(design.seeds[point.seed]),
+            enough_ns.and_then(whole),
         ];
-        let spread = |side: &Option<Vec<f64>>| side.as_deref().filter(|s| s.len() > 1).map(std);
-        let numbers = [
-            own.as_deref().map(mean),
-            spread(&own),
-            base.as_deref().map(mean),
-            spread(&base),
-            change.map(|(change, _)| change),
-            change.and_then(|(_, p)| p),
+        let figures = |side: &Option<Runs>| {
+            let samples = side.as_ref().map(|runs| &*runs.samples);
+            [samples.map(mean), samples.filter(|s| s.len() > 1).map(std)]
+        };
+        let change = change.as_ref();
+        let changes = [
+            change.map(|change| change.predicted_pct),
+            change.map(|change| change.uncorrected_pct),
+            change.and_then(|change| change.p_value),
         ];
+        let numbers = figures(&own).into_iter().chain(figures(&base)).chain(changes);
         let numbers = point.constants.iter().copied().map(Some).chain(numbers);
         let (mut texts, mut whole) = (texts, whole.into_iter());
         let mut numbers = numbers.map(|n| n.filter(|n| n.is_finite()));
@@ -198,6 +225,19 @@ impl Table {
     pub fn texts(&self, name: &str) -> &[Option<String>] {
         match self.column(name) {
             Some(Values::Text(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// Did the row's cell run, but for too short a time to measure anything?
+    pub(crate) fn has_too_few(&self, row: usize) -> bool {
+        self.texts("error")[row].as_ref().is_some_and(|error| error.starts_with(TOO_FEW))
+    }
+
+    /// Whole numbers of a column; empty if it has no such column.
+    pub(crate) fn wholes(&self, name: &str) -> &[Option<i64>] {
+        match self.column(name) {
+            Some(Values::Whole(values)) => values,
             _ => &[],
         }
     }
@@ -226,11 +266,12 @@ impl Table {
     }
 }
 
-fn samples(outcome: Option<&Outcome>, metric: usize) -> Option<Vec<f64>> {
-    match outcome? {
-        Outcome::Samples(metrics) => metrics.get(metric)?.iter().copied().collect(),
-        Outcome::Failed(_) => None,
-    }
+fn runs(outcome: Option<&Outcome>, metric: usize) -> Option<Runs> {
+    let Outcome::Ran(metrics) = outcome? else { return None };
+    let MetricRuns { samples, enough_ns, migrations_per_wakeup } = metrics.get(metric)?;
+    let samples = samples.iter().map(|x| x.unwrap_or(f64::NAN)).collect();
+    let (enough_ns, migrations_per_wakeup) = (*enough_ns, *migrations_per_wakeup);
+    Some(Runs { samples, enough_ns, migrations_per_wakeup })
 }
 
 fn direction(metric: &MetricPart) -> Direction {

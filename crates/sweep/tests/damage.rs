@@ -5,7 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use reveille_measure::Shard;
-use reveille_sweep::{Finished, Outcome, Outcomes, Spec, merge};
+use reveille_sweep::{Finished, MetricRuns, Outcome, Outcomes, Spec, merge};
 
 const SPEC: &str = r#"
 name = "damage"
@@ -33,7 +33,7 @@ fn finished() -> Finished {
             let samples = vec![Some(1.0 + i as f64), (i % 7 > 0).then_some(f64::from(edit as u8))];
             let outcome = match i % 5 {
                 0 => Outcome::Failed("refused".to_owned()),
-                _ => Outcome::Samples(vec![samples]),
+                _ => Outcome::Ran(vec![MetricRuns { samples, ..MetricRuns::default() }]),
             };
             outcomes.insert(design.cell_id(point, edit), outcome);
         }

@@ -1,5 +1,6 @@
 //! Sweeps as a user runs them: killed, split, damaged, misspelt, and with policies that crash.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -138,7 +139,8 @@ fn a_cell_is_what_compare_prints() {
     let csv = String::from_utf8(desk.sweep("out.parquet", &["--csv"]).stdout).unwrap();
     let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     let columns = "cell,point,machine,cpus,base,edits,workload,load,load_given,switch_ns,seed,\
-                   metric,unit,direction,value,std,baseline,baseline_std,change_pct,p_value,error";
+                   metric,unit,direction,value,std,baseline,baseline_std,change_pct,\
+                   uncorrected_change_pct,p_value,enough_ns,error";
     assert_eq!(head.join(","), columns);
     let of = |line: &str, name: &str| {
         let at = head.iter().position(|column| *column == name).unwrap();
@@ -174,8 +176,76 @@ fn a_cell_is_what_compare_prints() {
     assert_eq!(row["candidate"]["mean"], number(&own, "value"));
     assert_eq!(row["baseline"]["mean"], number(&own, "baseline"));
     assert_eq!(row["baseline"]["mean"], number(&base, "value"));
-    assert_eq!(row["change_pct"], number(&own, "change_pct"));
-    assert_eq!(row["p_value"], number(&own, "p_value"));
+    for name in ["change_pct", "uncorrected_change_pct", "p_value"] {
+        assert_eq!(row[name], number(&own, name), "{name}");
+    }
+}
+
+/// The first row of a CSV table under an edit, by column.
+fn row_of<'a>(csv: &'a str, edits: &str) -> HashMap<&'a str, &'a str> {
+    let mut rows = csv.lines().map(|line| line.split(','));
+    let head: Vec<&str> = rows.next().unwrap().collect();
+    let mut rows = rows.map(|row| head.iter().copied().zip(row).collect::<HashMap<_, _>>());
+    rows.find(|row| row["edits"] == edits).unwrap()
+}
+
+#[test]
+fn a_size_that_means_nothing_is_that_of_compare_in_table_and_summary() {
+    let desk = desk(
+        "name = \"n\"\nmachines = [\"zen4-7950x\"]\nbases = [\"v6.4\"]\nedits = [\"idea.c\"]\n\
+         repeats = 3\nwarmup = \"10ms\"\nduration = \"3ms\"\n\
+         [[workload]]\nname = \"hackbench\"\nloads = [1]\n",
+    );
+    assert!(desk.output(&["policy", "new", "idea.c"]).status.success());
+    let csv = String::from_utf8(desk.sweep("out.parquet", &["--csv"]).stdout).unwrap();
+    let row = row_of(&csv, "idea.c");
+    let compared = desk.output(&words(
+        "compare --machine zen4-7950x --workload hackbench --load 1 --base v6.4 --policy idea.c \
+         --repeats 3 --warmup 10ms --duration 3ms --json",
+    ));
+    let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    let compared = &compared["rows"][0];
+    for name in ["change_pct", "uncorrected_change_pct", "p_value"] {
+        assert_eq!(compared[name], row[name].parse::<f64>().unwrap(), "{name}");
+    }
+    assert!(compared["uncorrected_change_pct"].as_f64().unwrap().abs() > 1.5, "{compared}");
+    let summary = desk.sweep("out.parquet", &["--json"]).stdout;
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let mean = summary["effects"][0]["mean_change_pct"].as_f64().unwrap();
+    assert!((mean - 1.4).abs() < 1e-9, "{summary}");
+}
+
+#[test]
+fn what_ran_too_short_is_no_change_and_says_how_long_is_enough() {
+    let desk = desk(
+        "name = \"n\"\nmachines = [\"zen4-7950x\"]\nbases = [\"v6.12\"]\nedits = [\"-WA_IDLE\"]\n\
+         repeats = 2\nwarmup = \"1ms\"\nduration = \"1ms\"\n\
+         [[workload]]\nname = \"kernel_compile\"\nloads = [4]\n\
+         [[workload]]\nname = \"tcp_rr\"\nloads = [1]\nmetrics = [\"wakeup_p99_ns\"]\n",
+    );
+    let csv = desk.sweep("out.parquet", &["--csv"]);
+    assert!(csv.status.success());
+    let csv = String::from_utf8(csv.stdout).unwrap();
+    for line in csv.lines().skip(1) {
+        assert!(line.contains(",,,,,,,"), "no figures: {line}");
+    }
+    let none = "too few operations: some run of 1ms finishes none; use a longer duration";
+    assert_eq!(csv.matches(none).count(), 2, "{csv}");
+    assert_eq!(csv.matches("too few samples: use a duration of at least ").count(), 2, "{csv}");
+    let summary = desk.sweep("out.parquet", &["--json"]).stdout;
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let told = |i: usize| (&summary["effects"][i]["cells"], &summary["effects"][i]["not_measured"]);
+    assert_eq!([told(0), told(1)], [(&0.into(), &1.into()); 2]);
+    assert!(summary["effects"][0]["enough_ns"].is_null());
+    let enough = summary["effects"][1]["enough_ns"].as_u64().unwrap();
+    let table = String::from_utf8(desk.sweep("out.parquet", &[]).stdout).unwrap();
+    assert!(table.contains("0 of 1") && table.contains("measure for at least"), "{table}");
+    // That long is enough.
+    let spec = fs::read_to_string(desk.path("spec.toml")).unwrap();
+    let longer = spec.replace("duration = \"1ms\"", &format!("duration = \"{enough}ns\""));
+    fs::write(desk.path("spec.toml"), longer).unwrap();
+    let csv = String::from_utf8(desk.sweep("longer.parquet", &["--csv"]).stdout).unwrap();
+    assert_eq!(csv.matches("too few samples").count(), 0, "{csv}");
 }
 
 #[test]

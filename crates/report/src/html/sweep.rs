@@ -9,7 +9,7 @@ use super::markup::{CLOSE_TABLE, escape, facts, open_table};
 use super::page;
 use crate::made::{Made, push};
 use crate::number;
-use crate::sweep::{HEADS, LEGEND, cells};
+use crate::sweep::{HEADS, LEGEND, cells, too_few};
 
 /// The change, as a factor, whose colour is full.
 const FULL: f64 = 1.5;
@@ -38,7 +38,7 @@ pub fn sweep_html(sweep: &Finished, effects: &[Effect], made: &Made) -> String {
         ("Constants that vary", constants.join(", ")),
         ("Seeds", design.seeds.len().to_string()),
         ("Repeats of a cell", design.repeats.to_string()),
-        ("Cells without figures", sweep.failures().len().to_string()),
+        ("Cells that failed", sweep.failures().len().to_string()),
     ];
     facts(&mut body, about.into_iter().filter(|(_, value)| !value.is_empty()));
     overview(&mut body, effects);
@@ -77,7 +77,8 @@ fn overview(out: &mut String, effects: &[Effect]) {
         *out += "</tr>\n";
     }
     *out += CLOSE_TABLE;
-    push!(out, "<p class=\"quiet\">{LEGEND}</p>\n");
+    let too_few = too_few(effects).map(|text| format!("; {text}")).unwrap_or_default();
+    push!(out, "<p class=\"quiet\">{LEGEND}{too_few}</p>\n");
 }
 
 fn fields(sweep: &Finished) -> HashMap<Place<'_>, Field> {

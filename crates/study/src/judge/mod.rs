@@ -2,6 +2,7 @@
 
 pub(crate) mod agreement;
 pub(crate) mod bench;
+pub(crate) mod change;
 pub(crate) mod claim;
 pub(crate) mod comparison;
 pub(crate) mod interference;

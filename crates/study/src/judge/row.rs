@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::judge::modes::{ModeChange, RowModes};
 use crate::judge::statistics::{Figure, change_pct};
-use crate::judge::track_record::TrackRecord;
+use crate::judge::track_record::{TrackRecord, migrations_per_wakeup, predicted_pct};
 use crate::judge::verdict::Verdict;
 
 #[derive(Clone, Debug, Serialize)]
@@ -128,6 +128,15 @@ impl Row {
     /// Is the predicted change another than that of the runs?
     pub fn is_corrected(&self) -> bool {
         (self.change_pct - self.uncorrected_change_pct).abs() > 0.0
+    }
+
+    /// The best prediction where its runs changed by so much, however that is averaged.
+    pub fn predicted_pct(&self, simulated_pct: f64) -> f64 {
+        if self.track_record.is_none() || self.modes.is_some() {
+            return simulated_pct;
+        }
+        let sides = [&self.explain.baseline, &self.explain.candidate];
+        predicted_pct(simulated_pct, self.p_value, sides.map(migrations_per_wakeup))
     }
 
     /// The predicted changes, with their shares: one, unless a side has several modes.

@@ -4,14 +4,15 @@
 use reveille_measure::statistics::std;
 use reveille_measure::{CpuTime, Direction, Explain, Metric, Ns, unit_ns};
 
-use crate::judge::modes::{Mode, RowModes};
+use crate::judge::change::{Change, Runs, nothing};
+use crate::judge::modes::Mode;
 use crate::judge::row::{Detail, Explanation, Row, RowKind, SideDetail};
 use crate::judge::statistics::{self, Figure};
-use crate::judge::track_record::{TrackRecord, predicted_pct};
+use crate::judge::track_record::{TrackRecord, migrations_per_wakeup};
 use crate::judge::verdict::{self, Predicted, Verdict};
 use crate::model::measure::{Measure, MeasureFrom};
 use crate::model::published::{Published, PublishedFigure, Side};
-use crate::model::study::{Case, Point};
+use crate::model::study::{Case, Point, Variant};
 
 /// All repeats of one load on one side.
 pub(crate) struct Finished {
@@ -51,7 +52,7 @@ pub(crate) fn rows(
     candidate: &Finished,
 ) -> Vec<Row> {
     let variant = case.variants.get(index);
-    let tracked = variant.is_some_and(|v| v.groups.groups.is_empty() && v.cpus.is_empty());
+    let tracked = variant.is_some_and(is_placement);
     let variant = variant.map_or("", |v| v.name.as_str());
     let tasks = point.program.working_tasks();
     let pair = Pair { machine, case, load: point.load, tasks, variant, tracked, base, candidate };
@@ -81,6 +82,27 @@ pub(crate) fn rows(
     rows
 }
 
+/// Does a variant only place tasks, as all changes of the track record's tables do?
+pub(crate) fn is_placement(variant: &Variant) -> bool {
+    variant.groups.groups.is_empty() && variant.cpus.is_empty()
+}
+
+impl Finished {
+    /// What a change of a metric is judged by; `tracked` unless a side is a variant that does more
+    /// than [place tasks](is_placement).
+    pub(crate) fn runs(&self, measure: &Measure, m: usize, tracked: bool) -> Runs {
+        // What simulator and kernel count is no result of a benchmark, as all of the tables' rows are.
+        let tracked = tracked
+            && matches!(measure.from, MeasureFrom::Workload(_))
+            && measure.metric.direction != Direction::Neither;
+        Runs {
+            samples: self.samples[m].clone(),
+            enough_ns: self.enough_ns[m],
+            migrations_per_wakeup: tracked.then(|| migrations_per_wakeup(&self.explain)),
+        }
+    }
+}
+
 /// Order of the rows of one metric; those from [`KIND_OF_RUNS`] on compare something
 /// other than means.
 fn kind(published: &Published) -> u8 {
@@ -99,24 +121,14 @@ impl Pair<'_> {
         let (base, candidate) = (&self.base.samples[m], &self.candidate.samples[m]);
         let figures = (statistics::figure(base), statistics::figure(candidate));
         let mut row = self.row(measure.metric.clone(), m, figures);
-        row.change_pct =
-            statistics::supported_change_pct(measure.metric.direction, base, candidate);
-        row.uncorrected_change_pct = row.change_pct;
-        row.p_value = statistics::welch_p(base, candidate);
+        let runs = [self.base, self.candidate].map(|side| side.runs(measure, m, self.tracked));
+        let change = Change::of(measure.metric.direction, runs.each_ref());
+        row.change_pct = change.predicted_pct;
+        row.uncorrected_change_pct = change.uncorrected_pct;
+        row.p_value = change.p_value;
+        row.modes = change.modes;
         row.significant = row.p_value.is_some_and(|p| p < 0.05);
         row.identical = self.identical(m);
-        row.modes = RowModes::of(measure.metric.direction, base, candidate);
-        // What simulator and kernel count is no result of a benchmark, as all of the tables' rows are.
-        let tracked = self.tracked
-            && matches!(measure.from, MeasureFrom::Workload(_))
-            && measure.metric.direction != Direction::Neither;
-        if row.modes.is_none() && tracked {
-            row.change_pct = predicted_pct(
-                row.uncorrected_change_pct,
-                row.p_value,
-                [&row.explain.baseline, &row.explain.candidate],
-            );
-        }
         if let Some(published) = published {
             let limited = !self.case.groups.groups.is_empty() && measure.is_percentile();
             let within = match (self.case.baselines, limited) {
@@ -128,6 +140,7 @@ impl Pair<'_> {
         } else if row.too_few {
             row.tell_nothing();
         }
+        let tracked = runs[0].migrations_per_wakeup.is_some();
         if tracked && row.kind == RowKind::Change && row.p_value.is_some() {
             row.track_record = TrackRecord::of(row.explain.baseline.idle_pct, row.change_pct);
         }
@@ -179,9 +192,7 @@ impl Pair<'_> {
             samples: side.samples[m].clone(),
             ..SideDetail::default()
         };
-        // Runs too short for a single operation compare nothing.
-        let nothing = metric.direction == Direction::Higher
-            && [baseline, candidate].iter().all(|f| f.mean == 0.0);
+        let nothing = [baseline, candidate].iter().all(|f| nothing(metric.direction, f.mean));
         let enough_ns = self.base.enough_ns[m].max(self.candidate.enough_ns[m]);
         Row {
             case: self.case.name.clone(),

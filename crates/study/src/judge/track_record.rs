@@ -9,11 +9,14 @@ use crate::judge::tracked::{
     CLASSES, COLLAPSE, COLLAPSES, Class, GAIN, HELD, IDLE_PCT, MOVED, UNSIZED_PCT, UNSURE_P,
 };
 
-/// The best prediction, where `simulated_pct` came out with `p_value`: that or, where tasks migrate
-/// differently or the repeats do not tell the sides apart, a small change towards the same side.
-/// Measurements do not count wakeups and stay.
-pub(crate) fn predicted_pct(simulated_pct: f64, p_value: Option<f64>, sides: [&Explain; 2]) -> f64 {
-    let [baseline, candidate] = sides.map(|side| side.migrations_per_s / side.ttwu_count_per_s);
+/// The best prediction, where `simulated_pct` came out with `p_value`: that or, where migrations per
+/// wakeup of the two sides differ or the repeats do not tell the sides apart, a small change towards the
+/// same side. Measurements do not count wakeups (NaN) and stay.
+pub(crate) fn predicted_pct(
+    simulated_pct: f64,
+    p_value: Option<f64>,
+    [baseline, candidate]: [f64; 2],
+) -> f64 {
     let moved_by = (candidate - baseline).abs();
     let unsure = p_value.is_some_and(|p| p >= UNSURE_P);
     let collapses = size(1.0 + simulated_pct / 100.0) >= COLLAPSE;
@@ -21,6 +24,11 @@ pub(crate) fn predicted_pct(simulated_pct: f64, p_value: Option<f64>, sides: [&E
         return simulated_pct;
     }
     simulated_pct.clamp(-UNSIZED_PCT, UNSIZED_PCT)
+}
+
+/// NaN of measurements.
+pub(crate) fn migrations_per_wakeup(side: &Explain) -> f64 {
+    side.migrations_per_s / side.ttwu_count_per_s
 }
 
 /// A gain of this factor, or a loss by it.
@@ -94,7 +102,7 @@ mod tests {
                     ttwu_count_per_s,
                     ..Explain::default()
                 });
-            predicted_pct(pct, p_value, [&baseline, &candidate])
+            predicted_pct(pct, p_value, [&baseline, &candidate].map(migrations_per_wakeup))
         };
         let of = |pct, migrations| predicted(pct, Some(0.001), migrations, 1e6);
         assert_eq!(of(-34.0, 0.24e6), -34.0);

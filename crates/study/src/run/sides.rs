@@ -4,22 +4,16 @@ use std::sync::atomic::AtomicBool;
 
 use reveille_sim::SimError;
 
+use crate::judge::change::Runs;
+use crate::judge::rows::is_placement;
 use crate::model::error::StudyError;
 use crate::model::study::Study;
 use crate::run::matrix::{Run, matrix};
 use crate::run::runner::{predictable, simulate};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct SideSamples {
-    /// By metric of the case, then by repeat.
-    pub samples: Vec<Vec<f64>>,
-    /// By metric: a quantile that some repeat has too few samples for.
-    pub too_few: Vec<bool>,
-}
-
 /// Simulates `sides` (0 is the baseline, variant i is i + 1) of a study with one case and one
-/// load, on this thread. The samples are those that [`run`](crate::run()) would compare. `None`
-/// once `stop` is set.
+/// load, on this thread: by side, then by metric, what [`run`](crate::run()) would compare. `None` once
+/// `stop` is set.
 ///
 /// # Errors
 /// [`StudyError::Unpredictable`] for a side without a model.
@@ -27,7 +21,7 @@ pub fn run_sides(
     study: &Study,
     sides: &[usize],
     stop: &AtomicBool,
-) -> Result<Option<Vec<Result<SideSamples, SimError>>>, StudyError> {
+) -> Result<Option<Vec<Result<Vec<Runs>, SimError>>>, StudyError> {
     study.cases.iter().try_for_each(predictable)?;
     let slots = matrix(0, study);
     let Some(slot) = slots.first() else { return Ok(Some(Vec::new())) };
@@ -45,13 +39,15 @@ pub fn run_sides(
             failed.push((side, error));
         }
     }
-    let samples = |side: &usize| {
+    let runs = |side: &usize| {
         if let Some((_, error)) = failed.iter().find(|(failed, _)| failed == side) {
             return Some(Err(error.clone()));
         }
         let finished = slot.finished(*side, repeats)?;
-        let too_few = finished.enough_ns.iter().map(Option::is_some).collect();
-        Some(Ok(SideSamples { samples: finished.samples, too_few }))
+        let variant = side.checked_sub(1).and_then(|index| slot.case.variants.get(index));
+        let tracked = variant.is_none_or(is_placement);
+        let metrics = slot.case.metrics.iter().enumerate();
+        Some(Ok(metrics.map(|(m, measure)| finished.runs(measure, m, tracked)).collect()))
     };
-    Ok(sides.iter().map(samples).collect())
+    Ok(sides.iter().map(runs).collect())
 }
