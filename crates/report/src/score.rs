@@ -13,14 +13,17 @@ pub fn score_page(score: &Score, width: usize) -> String {
     page.wrapped("base        ", &score.base);
     let cells = score.cells.len();
     page.wrapped("suite       ", &format!("{}, {cells} cells ran", score.suite));
-    let mut text = format!("{:.3}", score.combined());
-    if cells > 0 {
-        let [gain, low, high] =
-            ["gain", "gain_low", "gain_high"].map(|name| percent(score.metric(name)));
-        text = format!("{text}: mean gain {gain} (95%: {low} to {high}), {}", end(score));
-    } else {
-        text = format!("{text}: {}", end(score));
-    }
+    let text = match (cells, score.status) {
+        (0, Status::TimeLimit) => "none: the time limit ended it before a cell had run".to_owned(),
+        (0, Status::Interrupted) => "none: interrupted before a cell had run".to_owned(),
+        (0, _) => format!("{:.3}: {}", score.combined(), end(score)),
+        _ => {
+            let [gain, low, high] =
+                ["gain", "gain_low", "gain_high"].map(|name| percent(score.metric(name)));
+            let text = format!("{:.3}: mean gain {gain}", score.combined());
+            format!("{text} (95%: {low} to {high}), {}", end(score))
+        }
+    };
     page.wrapped("score       ", &text);
     if let Some(error) = score.artifacts.get("error") {
         page.line("");

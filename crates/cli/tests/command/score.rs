@@ -122,7 +122,16 @@ fn a_time_limit_ends_it_and_names_what_did_not_run() {
     let score = scored(&desk, 6, &["--time-limit", "1us"]);
     assert_eq!((combined(&score), &score["status"]), (0.0, &"time_limit".into()));
     assert_eq!(score["not_run"], serde_json::json!(["schbench 1 on zen4-7950x"]));
-    assert_eq!(score["metrics"]["cells_not_run"], 1.0);
+    assert_eq!(
+        (&score["metrics"]["cells"], &score["metrics"]["cells_not_run"]),
+        (&0.0.into(), &1.0.into())
+    );
+    let page = desk.output(&["score", "--suite", "small.toml", "--time-limit", "1us"]);
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(
+        page.contains("score       none: the time limit ended it before a cell had run"),
+        "{page}"
+    );
     let holdout = output(&["score", "--holdout", "--stage", "2", "--time-limit", "1us", "--json"]);
     assert_eq!(holdout.status.code(), Some(6));
     let holdout: Value = serde_json::from_slice(&holdout.stdout).unwrap();
