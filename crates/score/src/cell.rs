@@ -77,6 +77,8 @@ pub struct Cell {
     pub candidate: f64,
     #[serde(flatten)]
     pub(crate) gain: Gain,
+    /// That of the runs. `gain` differs where its size means nothing, as `compare` has it.
+    uncorrected_gain: f64,
     /// Names of the guardrails that judge it.
     pub guardrails: Vec<String>,
     #[serde(skip)]
@@ -99,6 +101,13 @@ impl Cell {
             let wakeup_p999_ns = enough.map_or(f64::NAN, |(ns, _)| *ns as f64);
             Side { explain: explain.clone(), wakeup_p999_ns }
         };
+        let runs = Gain::of_cell(row.metric.direction, &base.samples, &candidate.samples);
+        let simulated_pct = 100.0 * (runs.gain - 1.0);
+        let predicted_pct = row.predicted_pct(simulated_pct);
+        let gain = match predicted_pct == simulated_pct {
+            true => runs,
+            false => runs.corrected(1.0 + predicted_pct / 100.0),
+        };
         Cell {
             stage: *case.stage.get_ref(),
             workload: row.case.clone(),
@@ -107,7 +116,8 @@ impl Cell {
             metric: row.metric.clone(),
             baseline: reveille_measure::statistics::mean(&base.samples),
             candidate: reveille_measure::statistics::mean(&candidate.samples),
-            gain: Gain::of_cell(row.metric.direction, &base.samples, &candidate.samples),
+            gain,
+            uncorrected_gain: runs.gain,
             guardrails: case.guardrails.iter().map(|g| g.get_ref().clone()).collect(),
             sides: [
                 side(&row.explain.baseline, &base.latency_cdf),
@@ -124,6 +134,18 @@ impl Cell {
     /// Candidate by baseline, higher is better.
     pub fn gain(&self) -> f64 {
         self.gain.gain
+    }
+
+    /// `-1.4%~ (-1.9% to -0.9%), simulated -40.1%`.
+    pub(crate) fn gain_text(&self) -> String {
+        let [gain, low, high] = self.gain.parts().map(percent);
+        match self.gain.gain == self.uncorrected_gain {
+            true => format!("{gain} ({low} to {high})"),
+            false => {
+                let simulated = percent(self.uncorrected_gain);
+                format!("{gain}~ ({low} to {high}), simulated {simulated}")
+            }
+        }
     }
 
     pub fn interval(&self) -> (f64, f64) {

@@ -32,6 +32,13 @@ impl Gain {
         Gain::new(mean(&logs), variance(&logs) / logs.len() as f64, logs.len() as f64 - 1.0)
     }
 
+    /// The same as if it were `gain`: its logarithm and those of its interval by the same share of
+    /// themselves.
+    pub(crate) fn corrected(self, gain: f64) -> Gain {
+        let share = gain.ln() / self.gain.ln();
+        Gain::new(gain.ln(), self.variance * share * share, self.freedom)
+    }
+
     /// Geometric mean; exactly 1 if every gain is.
     pub(crate) fn of_cells<'a>(cells: impl IntoIterator<Item = &'a Gain>) -> Option<Gain> {
         let cells: Vec<&Gain> = cells.into_iter().collect();
@@ -82,6 +89,15 @@ mod tests {
         let all = Gain::of_cells(&[cell, cell]).unwrap();
         assert_eq!((all.gain, all.low, all.high), (1.0, 1.0, 1.0));
         assert!(Gain::of_cells(&[]).is_none());
+    }
+
+    #[test]
+    fn a_corrected_gain_keeps_the_side_of_its_interval() {
+        let loss = Gain::of_cell(Direction::Higher, &[10.0, 11.0, 12.0], &[6.0, 7.0, 7.0]);
+        let small = loss.corrected(0.986);
+        assert!((small.gain - 0.986).abs() < 1e-12 && small.low < 0.986 && small.high < 1.0);
+        let share = small.high.ln() / loss.high.ln();
+        assert!((share - small.gain.ln() / loss.gain.ln()).abs() < 1e-9, "{share}");
     }
 
     #[test]

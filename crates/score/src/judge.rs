@@ -158,10 +158,8 @@ fn guarded(guardrail: &Guardrail, cells: &[Cell]) -> Option<Guarded> {
 fn broken(limit: &Limit, cell: &Cell) -> Option<String> {
     let label = cell.label();
     if let Some(least) = limit.at_least {
-        let [gain, low, high] = cell.gain.parts().map(percent);
-        let says = || {
-            format!("{label}: gain {gain} ({low} to {high}), at least {} passes", percent(least))
-        };
+        let says =
+            || format!("{label}: gain {}, at least {} passes", cell.gain_text(), percent(least));
         return (cell.gain.high < least).then(says);
     }
     let [base, candidate] = cell.sides.each_ref().map(|side| side.figure(&limit.figure));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reveille_measure::{Explain, three_digits};
 
-use crate::cell::{Cell, Guarded, Status, percent};
+use crate::cell::{Cell, Guarded, Status};
 
 /// Bytes of all artifacts together, unless the user says otherwise.
 pub const DEFAULT_ARTIFACT_BYTES: usize = 8192;
@@ -50,8 +50,7 @@ pub(crate) fn artifacts(
 
 /// A cell, and the counters that changed most.
 fn line(cell: &Cell) -> String {
-    let [gain, low, high] = cell.gain.parts().map(percent);
-    let mut text = format!("{}: {gain} ({low} to {high})", cell.label());
+    let mut text = format!("{}: {}", cell.label(), cell.gain_text());
     let [base, candidate] = cell.sides.each_ref().map(|side| &side.explain);
     let pairs = counters(base).into_iter().zip(counters(candidate));
     let mut changed: Vec<(f64, String)> = pairs

@@ -74,7 +74,7 @@ class Score(Result):
 
     @property
     def combined_score(self) -> float:
-        """1 is no change; 0 a policy that does not run."""
+        """1 is no change; 0 a policy that does not run, or no score as no cell has run."""
         return self.metrics["combined_score"]
 
     @property

@@ -32,6 +32,17 @@ loads = [1]
 guardrails = ["few-clients", "stacking"]
 "#;
 
+/// A case where tasks of first_fit.c migrate differently.
+const SIZED: &str = r#"
+[[case]]
+workload = "tcp_rr"
+machine = "zen4-7950x"
+loads = [8]
+warmup = "16ms"
+duration = "8ms"
+guardrails = ["few-clients"]
+"#;
+
 const STACK: &str = "pick.cpu = 0; pick.target = 0;";
 const AS_KERNEL: &str = "pick = policy_select_cpu(w, t, p, waker, this_cpu, flags, now_j);";
 
@@ -97,6 +108,26 @@ fn stacking_fails_by_name_and_the_cheap_stage_rejects_it() {
 }
 
 #[test]
+fn a_size_that_means_nothing_fails_no_guardrail() {
+    let desk = desk();
+    let suite = format!("{}{SIZED}", SMALL.split_once("[[case]]").unwrap().0);
+    fs::write(desk.path("small.toml"), suite).unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/policies/first_fit.c");
+    let output = desk.output(&["score", "--json", "--suite", "small.toml", file]);
+    let score: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cell = &score["cells"][0];
+    let [gain, low, runs] = ["gain", "low", "uncorrected_gain"].map(|k| cell[k].as_f64().unwrap());
+    assert!(runs < 0.9, "{cell}");
+    assert!((gain - 0.986).abs() < 1e-9 && low < gain, "{cell}");
+    assert!(!failed(&score).contains(&"few-clients"), "{score}");
+    let why = score["artifacts"]["worst_cells"].as_str().unwrap();
+    assert!(
+        why.contains("tcp_rr 8 on zen4-7950x: -1.4%~ (") && why.contains("simulated -"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_broken_policy_scores_zero_and_says_why() {
     let desk = desk();
     let files: [(&str, &str, i32, &str, &str); 5] = [
@@ -153,7 +184,8 @@ fn json_is_what_searchers_take_at_any_number_of_threads() {
     assert!(score["artifacts"].as_object().unwrap().values().all(Value::is_string));
     let cell: Vec<&String> = score["cells"][0].as_object().unwrap().keys().collect();
     let known = ["baseline", "candidate", "direction", "gain", "guardrails", "high", "load", "low"];
-    assert_eq!(cell, [&known[..], &["machine", "metric", "stage", "workload"]].concat());
+    let more = ["machine", "metric", "stage", "uncorrected_gain", "workload"];
+    assert_eq!(cell, [&known[..], &more].concat());
     desk.policy("stack.c", STACK);
     let short = scored(&desk, 3, &["stack.c", "--stage", "2", "--artifact-bytes", "200"]);
     let artifacts = short["artifacts"].as_object().unwrap();
