@@ -11,6 +11,9 @@ use crate::model::study::Study;
 use crate::run::matrix::{Run, matrix};
 use crate::run::runner::{predictable, simulate};
 
+/// By metric of the case, or why the side has failed.
+type SideRuns = Result<Vec<Runs>, SimError>;
+
 /// Simulates `sides` (0 is the baseline, variant i is i + 1) of a study with one case and one
 /// load, on this thread: by side, then by metric, what [`run`](crate::run()) would compare. `None` once
 /// `stop` is set.
@@ -21,7 +24,7 @@ pub fn run_sides(
     study: &Study,
     sides: &[usize],
     stop: &AtomicBool,
-) -> Result<Option<Vec<Result<Vec<Runs>, SimError>>>, StudyError> {
+) -> Result<Option<Vec<SideRuns>>, StudyError> {
     study.cases.iter().try_for_each(predictable)?;
     let slots = matrix(0, study);
     let Some(slot) = slots.first() else { return Ok(Some(Vec::new())) };
