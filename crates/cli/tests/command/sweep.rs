@@ -239,7 +239,7 @@ fn what_ran_too_short_is_no_change_and_says_how_long_is_enough() {
     assert!(summary["effects"][0]["enough_ns"].is_null());
     let enough = summary["effects"][1]["enough_ns"].as_u64().unwrap();
     let table = String::from_utf8(desk.sweep("out.parquet", &[]).stdout).unwrap();
-    assert!(table.contains("0 of 1") && table.contains("measure for at least"), "{table}");
+    assert!(table.contains("0 of 1") && table.contains("us (duration)"), "{table}");
     // That long is enough.
     let spec = fs::read_to_string(desk.path("spec.toml")).unwrap();
     let longer = spec.replace("duration = \"1ms\"", &format!("duration = \"{enough}ns\""));
