@@ -130,6 +130,7 @@ set -m
 {
     boot limits "${four[@]}" "${programs[@]}" -- quota scx-fair scx-quota scx-limits
     boot floor "${tiny[@]}" "${programs[@]}" -- scx-floor scx-random
+    boot balance "${four[@]}" --smp sockets=2,cores=2,threads=1 "${programs[@]}" -- scx-balance
 } >"$out/limits.said" 2>&1 &
 limits=$!
 trap 'kill -- -$limits 2>/dev/null || true' EXIT

@@ -95,21 +95,21 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 	bool wakeup = enq_flags & SCX(scx_enq_flags, SCX_ENQ_WAKEUP);
 	struct world w = { .this_cpu = cpu };
 	struct policy_tunables now;
-	bool kept = t->claimed == cpu + 1;
+	enum claim claimed = t->claimed == cpu + 1 ? t->claim : CLAIM_LOST;
 
 	t->claimed = 0;
 	t->mid_turn = 0;
 	if (!t->waits_since_j)
 		t->waits_since_j = bpf_jiffies64();
 	if (park(p, t, cpu)) {
-		if (kept)
-			unclaim(cpu);
+		unclaim(cpu, claimed);
 		return;
 	}
-	if (kept || (enq_flags & SCX(scx_enq_flags, SCX_ENQ_LAST)) ||
-	    claim(cpu) == CLAIM_IDLE) {
+	if (claimed == CLAIM_LOST && !(enq_flags & SCX(scx_enq_flags, SCX_ENQ_LAST)))
+		claimed = claim(p, cpu);
+	if (claimed != CLAIM_LOST || (enq_flags & SCX(scx_enq_flags, SCX_ENQ_LAST))) {
 		COUNT(direct);
-		scx_insert(p, local, slice_ns, 0);
+		scx_insert(p, local, slice_ns, claimed == CLAIM_SCHED_IDLE ? preempt : 0);
 		return;
 	}
 	count_task(t, weight_of(p));

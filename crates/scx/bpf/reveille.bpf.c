@@ -44,6 +44,7 @@ s32 STRUCT_OPS(reveille_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	/* Whether its group may run is asked on the CPU where it would. */
 	if (limit_for(t)) {
 		t->claimed = cpu + 1;
+		t->claim = claimed;
 		return cpu;
 	}
 	COUNT(direct);

@@ -22,23 +22,30 @@ static __always_inline bool is_claimable(u8 rule)
 /* How a CPU was got. */
 enum claim { CLAIM_LOST, CLAIM_IDLE, CLAIM_SCHED_IDLE };
 
-/* From now on no other waker finds it idle. */
-static __always_inline enum claim claim(u32 cpu)
+/* From now on no other waker finds it idle. For one of SCHED_IDLE a CPU that runs such a task is none. */
+static __always_inline enum claim claim(const struct task_struct *p, u32 cpu)
 {
 	const volatile struct cpu_place *place = place_of(cpu);
 	struct llc_state *l = llc_of(place->llc);
 
 	if (test_bit(l->idle, place->position) && take_bit(l->idle, place->position))
 		return CLAIM_IDLE;
-	if (test_bit(l->sched_idle, place->position) && take_bit(l->sched_idle, place->position))
+	if (p->policy != SCHED_IDLE && test_bit(l->sched_idle, place->position) &&
+	    take_bit(l->sched_idle, place->position))
 		return CLAIM_SCHED_IDLE;
 	return CLAIM_LOST;
 }
 
-/* A claimed CPU that nothing came to. */
-static __always_inline void unclaim(u32 cpu)
+/* A claimed CPU that nothing came to. Under its runqueue's lock. */
+static __always_inline void unclaim(u32 cpu, enum claim how)
 {
-	set_bit(llc_of(place_of(cpu)->llc)->idle, place_of(cpu)->position);
+	struct llc_state *l = llc_of(place_of(cpu)->llc);
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	if (how == CLAIM_IDLE)
+		set_bit(l->idle, place_of(cpu)->position);
+	else if (how == CLAIM_SCHED_IDLE && rq && rq->curr->policy == SCHED_IDLE)
+		set_bit(l->sched_idle, place_of(cpu)->position);
 }
 
 static void see_cpu(struct seen_cpu *s, u32 cpu)
@@ -255,8 +262,8 @@ static __always_inline u32 place_wakee(struct task_struct *p, struct task_state 
 		decide(t, waker, set, &wakeup, &pick);
 		if (!is_claimable(pick.rule))
 			break;
-		*claimed = claim(pick.cpu);
-		if (*claimed != CLAIM_LOST)
+		*claimed = claim(p, pick.cpu);
+		if (*claimed != CLAIM_LOST || p->policy == SCHED_IDLE)
 			break;
 		stats->lost_claims++;
 	}

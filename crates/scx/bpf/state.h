@@ -205,6 +205,7 @@ struct task_state {
 	u32 nr_allowed;
 	u32 migrated; /* the last wake-up moved it */
 	u32 claimed;  /* ... to a CPU that was claimed for it, plus one */
+	u32 claim;    /* how: enum claim */
 	u64 waits_since_j; /* since when it wants to run and has not; 0 while it runs or sleeps */
 	u32 lifted;	   /* it has waited too long: its next turn is short and due at once */
 	u32 mid_turn;	   /* it has been put on the CPU since it was queued or slept */
