@@ -58,6 +58,12 @@ static __always_inline u64 share_of(struct task_struct *p, struct task_state *t)
 	return t->share;
 }
 
+/* As it was charged last. */
+static __always_inline u64 last_share_of(const struct task_struct *p, const struct task_state *t)
+{
+	return t->group && t->share ? t->share : weight_of(p);
+}
+
 /* What the task has run since it was put on the CPU, or was last asked, is charged. */
 static __always_inline u64 charge(struct task_struct *p, struct task_state *t)
 {

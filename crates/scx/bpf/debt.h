@@ -129,9 +129,11 @@ static __noinline int lift_overdue(u64 dsq)
 
 		if (!t)
 			continue;
-		if (t->lifted)
-			scx_move(BPF_FOR_EACH_ITER, p, local_queue(cpu_for(p)));
-		else if (is_overdue(p, t, now_j) || is_dying(p))
+		if (t->lifted) {
+			/* Other CPUs may take it from here, but not from behind a task of a higher class. */
+			if (!is_taken(cpu_for(p)) || p->nr_cpus_allowed == 1)
+				scx_move(BPF_FOR_EACH_ITER, p, local_queue(cpu_for(p)));
+		} else if (is_overdue(p, t, now_j) || is_dying(p))
 			lift(BPF_FOR_EACH_ITER, p, t);
 		else if (dsq < SHARD_QUEUES && limit_debt(p, t))
 			scx_move_vtime(BPF_FOR_EACH_ITER, p, dsq, t->vtime);

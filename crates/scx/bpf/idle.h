@@ -2,7 +2,7 @@
 /*
  * What is kept of idle CPUs: the bits that searches read, how long a CPU is idle on
  * average, whether a cache has an idle core; and by a timer per cache how far its
- * searches may go (SIS_UTIL), whose queue is the longest, and which bits went astray.
+ * searches may go (SIS_UTIL), which CPU has the most weight, and which bits went astray.
  */
 #ifndef REVEILLE_SCX_IDLE_H
 #define REVEILLE_SCX_IDLE_H
@@ -91,6 +91,67 @@ static __always_inline bool really_idle(u32 cpu)
 	return !nr_running(cpu) && runs_idle_task(cpu);
 }
 
+/* So many of a queue's tasks are weighed: the others weigh as much. */
+#define WEIGHED 8
+/* What counts as the weight of a CPU that a higher class keeps from its tasks. */
+#define TAKEN_LOAD (1ull << 48)
+
+/* What runs and waits on the CPU, and whether it has the most to give. */
+static __noinline int weigh_cpu(u32 cpu, u32 queued, struct llc_state *l)
+{
+	struct llc_survey *found = &l->survey;
+	struct cpu_state *c = cpu_of(cpu);
+	u64 weight = 0, gives = 0;
+	struct task_struct *p;
+	u32 n = 0;
+
+	bpf_for_each(scx_dsq, p, cpu, 0)
+	{
+		struct task_state *t = task_of(p);
+		u64 share = t ? last_share_of(p, t) : weight_of(p);
+
+		weight += share;
+		if (!gives && p->nr_cpus_allowed > 1)
+			gives = share;
+		if (++n >= WEIGHED)
+			break;
+	}
+	if (n && queued > n)
+		weight = weight * queued / n;
+	if (queued && is_taken(cpu))
+		weight = TAKEN_LOAD;
+	else if (c->has_curr)
+		weight += c->curr_share;
+	c->load = weight;
+	found->load += weight;
+	/* Where nobody could take it, another has its chance. */
+	if (gives && weight > found->heaviest && !(l->refused && l->busiest == cpu)) {
+		found->heaviest = weight;
+		found->gives = gives;
+		found->busiest = cpu;
+	}
+	return 0;
+}
+
+/* The cache whose CPUs have the most weight, if it is clearly more than here. */
+static __noinline u32 heavier_cache(u32 llc)
+{
+	u64 most = llc_of(llc)->load * imbalance_pct / 100;
+	u32 found = NONE;
+	int i;
+
+	for_each(i, n_llcs - 1)
+	{
+		u32 other = llc_order[llc & (MAX_LLCS - 1)][i & (MAX_LLCS - 1)];
+
+		if (llc_of(other)->busiest_load && llc_of(other)->load > most) {
+			most = llc_of(other)->load;
+			found = other;
+		}
+	}
+	return found;
+}
+
 /* One CPU of the cache, by its position: what the timer finds there. */
 static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey *found, u64 now_ns)
 {
@@ -102,6 +163,8 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 
 	if (!c->online)
 		return;
+	found->online++;
+	c->taken = c->has_curr || runs_idle_task(cpu) ? 0 : c->taken + 1;
 	if (really_idle(cpu)) {
 		found->idle++;
 		/* A claim that nothing came of, or a time when nobody told of idle CPUs. */
@@ -113,18 +176,16 @@ static __always_inline void survey_cpu(u32 llc, u32 position, struct llc_survey 
 		found->sum_util += moved_towards(c->util_avg, POLICY_CAPACITY_SCALE, since_ns);
 	}
 	n = scx_bpf_dsq_nr_queued(cpu);
+	weigh_cpu(cpu, n > 0 ? n : 0, l);
 	if (n <= 0)
 		return;
+	found->waiting++;
 	/* A thief that was too early may have said that there is nothing. */
 	if (!test_bit(l->queued, position))
 		set_bit(l->queued, position);
 	/* One that waits on an idle CPU was overlooked. */
 	if (runs_idle_task(cpu))
 		scx_bpf_kick_cpu(cpu, SCX(scx_kick_flags, SCX_KICK_IDLE));
-	if (n > (s32)found->longest) {
-		found->longest = n;
-		found->busiest = cpu;
-	}
 }
 
 /*
@@ -175,11 +236,11 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 	int i;
 
 	__builtin_memset(found, 0, sizeof(*found));
+	bpf_rcu_read_lock();
 	for_each(i, weight)
 	{
 		survey_cpu(llc, i, found, now_ns);
 	}
-	bpf_rcu_read_lock();
 	for_each(i, weight)
 	{
 		rescue(cpu_at(llc, i));
@@ -189,9 +250,14 @@ static int llc_timer_fired(void *map, u32 *key, struct timer *timer)
 	if (weight)
 		l->nr_idle_scan = policy_nr_idle_scan(found->sum_util, weight, imbalance_pct);
 	l->busiest = found->busiest;
-	l->busiest_queued = found->longest;
-	if (found->longest && found->idle)
-		call_for_help(llc);
+	l->busiest_gives = found->gives;
+	l->refused = 0;
+	l->surveys++;
+	l->busiest_load = found->heaviest;
+	l->load = found->online ? found->load / found->online : 0;
+	l->far = heavier_cache(llc);
+	if (found->idle && (found->waiting || l->far != NONE))
+		call_for_help(llc, &everywhere);
 	next_ns = weight * 1000000ull;
 	if (next_ns < REFRESH_MIN_NS)
 		next_ns = REFRESH_MIN_NS;

@@ -13,8 +13,12 @@
 /* What a look for work among other CPUs costs: not worth it where idle ends sooner. */
 #define STEAL_NEAR_NS 5000ull
 #define STEAL_FAR_NS 30000ull
-/* A queue that is so much longer than one's own gives a task away. */
-#define IMBALANCE 2u
+/*
+ * Every so many surveys tasks may also change places: three of one weight then take turns on two CPUs. A task that
+ * moves has a turn at once, so none that weighs much less than what it comes to.
+ */
+#define SURVEYS_PER_ROTATION 16
+#define LEAST_ROTATED 8
 
 static __always_inline u64 shard_queue(u32 llc, u32 shard)
 {
@@ -29,8 +33,8 @@ static __always_inline u32 shards_of(u32 llc)
 	return features & POLICY_SWQUEUE_SHARD ? shards : 1;
 }
 
-/* An idle CPU of the cache looks for work, if there is one. */
-static __always_inline void call_for_help(u32 llc)
+/* An idle CPU of the cache, of those allowed, looks for work, if there is one. */
+static __always_inline void call_for_help(u32 llc, const struct allowed_set *set)
 {
 	struct llc_state *l = llc_of(llc);
 
@@ -39,7 +43,7 @@ static __always_inline void call_for_help(u32 llc)
 
 		if (i * 64 >= llc_place_of(llc)->weight)
 			break;
-		word = *(volatile u64 *)word_at(l->idle, i);
+		word = *(volatile u64 *)word_at(l->idle, i) & allowed_word(set, llc, i);
 		if (word) {
 			u32 cpu = cpu_at(llc, i * 64 + policy_lowest_bit(word));
 
@@ -145,7 +149,7 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 	if (t->nr_allowed > 1) {
 		mark_queued(cpu);
 		if (!wakeup)
-			call_for_help(place_of(cpu)->llc);
+			call_for_help(place_of(cpu)->llc, set_of(p, t));
 	}
 }
 
@@ -310,12 +314,26 @@ static __noinline u64 first_vtime(u32 cpu)
 }
 
 /*
- * How many wait for this CPU. The runqueue's count is cheaper to read than the queue's length. It includes the
- * CPU's tasks in shared queues, which are work for it as well, and parked tasks, which are not.
+ * A task moves from the cache's heaviest CPU to this one if that leaves this one lighter than the other was: so no
+ * two CPUs pass a task to and fro. One task per survey; a CPU tries but once.
  */
-static __always_inline u32 waiting_at(u32 cpu, bool goes_on)
+static __always_inline bool pull_from(struct llc_state *from, u32 cpu)
 {
-	return throttled_queues ? (u32)scx_bpf_dsq_nr_queued(cpu) : nr_running(cpu) - goes_on;
+	struct cpu_state *c = cpu_of(cpu);
+	u64 gives = from->busiest_gives;
+
+	if (!(from->surveys % SURVEYS_PER_ROTATION) && gives * LEAST_ROTATED >= c->load)
+		gives /= 2;
+	if (c->load + gives >= from->busiest_load || from->busiest == cpu || c->tried == from->surveys)
+		return false;
+	c->tried = from->surveys;
+	if (!take(from->busiest)) {
+		from->refused = 1;
+		return false;
+	}
+	from->busiest_load = 0;
+	c->load += from->busiest_gives;
+	return true;
 }
 
 static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
@@ -325,6 +343,7 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 	struct llc_state *l = llc_of(llc);
 	bool goes_on = prev && (prev->scx.flags & SCX(scx_ent_flags, SCX_TASK_QUEUED));
 	struct task_state *t = goes_on ? task_of(prev) : NULL;
+	u64 idle_ns = c->scan.avg_idle_ns;
 	int i;
 
 	/* Where both have work they take turns: neither starves. */
@@ -332,14 +351,14 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 		COUNT(pulled);
 		return;
 	}
-	/* The longest queue of the cache, as the timer last found it, gives one away. */
-	if (l->busiest_queued >= IMBALANCE && l->busiest != cpu &&
-	    l->busiest_queued >= waiting_at(cpu, goes_on) + IMBALANCE) {
-		l->busiest_queued = 0;
-		if (take(l->busiest)) {
-			COUNT(stolen_near);
-			return;
-		}
+	/* The heaviest CPU of the cache, as the timer last found it, gives a task away; so does another cache. */
+	if (pull_from(l, cpu)) {
+		COUNT(stolen_near);
+		return;
+	}
+	if (l->far != NONE && pull_from(llc_of(l->far), cpu)) {
+		COUNT(stolen_far);
+		return;
 	}
 	if (goes_on && t) {
 		t->leaves = 0;
@@ -367,13 +386,16 @@ static __always_inline void dispatch_cpu(u32 cpu, struct task_struct *prev)
 			go_on(prev, t, cpu, false);
 		return;
 	}
-	if (c->scan.avg_idle_ns < STEAL_NEAR_NS)
+	/* One that was sent for has been idle all the time. */
+	if (c->idle_since_ns && scx_now() - c->idle_since_ns > idle_ns)
+		idle_ns = scx_now() - c->idle_since_ns;
+	if (idle_ns < STEAL_NEAR_NS)
 		return;
 	if (steal_from(llc, cpu)) {
 		COUNT(stolen_near);
 		return;
 	}
-	if (c->scan.avg_idle_ns < STEAL_FAR_NS)
+	if (idle_ns < STEAL_FAR_NS)
 		return;
 	for_each(i, n_llcs - 1)
 	{

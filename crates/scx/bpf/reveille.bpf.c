@@ -81,6 +81,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	limit_credit(t, cpu);
 	t->exec_start_ns = p->se.sum_exec_runtime;
 	t->waits_since_j = 0;
+	c->curr_share = last_share_of(p, t);
 	if (t->lifted) {
 		/* The queue's clock does not go by it; no wakee is far enough ahead of its turn. */
 		t->mid_turn = 1;

@@ -3,7 +3,7 @@
  * select_cpu: where a waking task runs. policy/ decides; here the world is handed to
  * it and the idle CPU that it chose is claimed, atomically: the loser of a race
  * selects again. New tasks, of which policy/ knows nothing, go to the nearest idle CPU, else
- * to the shortest queue of the cache.
+ * to the shortest queue.
  */
 #ifndef REVEILLE_SCX_SELECT_H
 #define REVEILLE_SCX_SELECT_H
@@ -198,7 +198,7 @@ static __noinline u32 shortest_queue(u32 llc, u32 from, const struct allowed_set
 	return best;
 }
 
-/* A new task: an idle CPU, the nearest first; else the shortest queue here. */
+/* A new task: an idle CPU, the nearest first; else the shortest queue. */
 static __always_inline u32 place_new(const struct allowed_set *set, u32 this_cpu, u32 prev,
 				     bool *claimed)
 {
@@ -217,6 +217,14 @@ static __always_inline u32 place_new(const struct allowed_set *set, u32 this_cpu
 	}
 	*claimed = false;
 	cpu = shortest_queue(home, this_cpu, set);
+	for_each(i, n_llcs - 1)
+	{
+		u32 llc = llc_order[home & (MAX_LLCS - 1)][i & (MAX_LLCS - 1)];
+		u32 other = shortest_queue(llc, cpu_at(llc, 0), set);
+
+		if (other != NONE && (cpu == NONE || nr_running(other) < nr_running(cpu)))
+			cpu = other;
+	}
 	return cpu == NONE ? prev : cpu;
 }
 

@@ -123,6 +123,7 @@ struct cpu_state {
 	u32 online;
 	u64 clock; /* virtual time of its queue */
 	u64 curr_vtime;
+	u64 curr_share; /* what the running task weighs */
 	/* Its own. */
 	struct policy_scan_state scan LINE;
 	u64 idle_since_ns;
@@ -137,6 +138,9 @@ struct cpu_state {
 	u32 stop_tid; /* the task that the timer is set for, if it has a limit */
 	u32 unasked;  /* while it was not online the kernel put tasks into its local queue without asking */
 	u32 idle_seen; /* times that the timer found it idle without its bit */
+	u32 taken; /* times in a row that it found a task of a higher class there */
+	u32 tried; /* the last survey that it took a task by, or tried to */
+	u64 load; /* what its runnable tasks weigh, as the timer last found them */
 	u32 shared_turn;
 } LINE;
 
@@ -145,9 +149,13 @@ struct cpu_state cpus[MAX_CPUS];
 /* What a cache's timer finds. In memory, not on the stack: its loop is then soon verified. */
 struct llc_survey {
 	u64 sum_util;
+	u64 load;
+	u64 heaviest; /* of the CPUs where a task waits that others may take: the most, and where */
+	u64 gives;
+	u32 busiest;
+	u32 online;
 	u32 idle;
-	u32 busiest; /* the CPU with the longest queue, and how long it is */
-	u32 longest;
+	u32 waiting; /* CPUs where tasks wait */
 };
 
 /* One last-level cache: sched_domain_shared. Bits are positions. */
@@ -157,8 +165,13 @@ struct llc_state {
 	u64 queued[POLICY_LLC_WORDS] LINE; /* queues from which others may take */
 	u32 has_idle_cores LINE;
 	u32 nr_idle_scan;
-	u32 busiest; /* a CPU with the longest queue, and how long it was */
-	u32 busiest_queued;
+	u32 busiest; /* the CPU with the most weight that has a task to give away */
+	u32 refused; /* ... and nobody could take it so far */
+	u64 busiest_load; /* its weight; 0: there is none, or it has given */
+	u64 busiest_gives; /* the weight of that task */
+	u64 load; /* the mean of its CPUs */
+	u32 far; /* the cache with clearly more for each CPU, NONE if there is none */
+	u32 surveys;
 	struct llc_survey survey;
 };
 
@@ -331,6 +344,12 @@ static __always_inline u32 nr_running(u32 cpu)
 	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
 
 	return rq ? rq->nr_running : 0;
+}
+
+/* Does a task of a higher class keep the CPU? One that is seen once may be short. */
+static __always_inline bool is_taken(u32 cpu)
+{
+	return cpu_of(cpu)->taken > 1;
 }
 
 /*

@@ -2,7 +2,7 @@
 /*
  * Tasks for tests in the guest that its shell cannot be or start:
  *
- *	task idle COMMAND...		the command, as SCHED_IDLE
+ *	task idle|fifo COMMAND...	the command, as SCHED_IDLE or SCHED_FIFO
  *	task taken N MS			how much of N CPUs was taken away meanwhile, in percent
  *	task silent SOCKET SECONDS	connects, and says nothing
  *	task flip FILE SECONDS US LINE...	writes one line after the other, with pauses of so many
@@ -277,10 +277,11 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
 
-	if (!strcmp(what, "idle")) {
-		struct sched_param none = { 0 };
+	if (!strcmp(what, "idle") || !strcmp(what, "fifo")) {
+		int policy = strcmp(what, "fifo") ? SCHED_IDLE : SCHED_FIFO;
+		struct sched_param own = { .sched_priority = policy == SCHED_FIFO };
 
-		if (sched_setscheduler(0, SCHED_IDLE, &none))
+		if (sched_setscheduler(0, policy, &own))
 			die("sched_setscheduler");
 		execvp(argv[2], argv + 2);
 		die(argv[2]);

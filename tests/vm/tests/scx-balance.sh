@@ -64,6 +64,62 @@ idle_hog 1
 sleep 0.5
 waits "pinned beside a SCHED_IDLE hog" 300 taskset -c 1
 done_with
+
+# A real-time hog, and hogs that may run there, and on one more CPU: of the same cache, and of the other. Where the
+# kernel gives real-time tasks no more than 95%, they have the rest.
+for cpus in 0-1 1,2; do
+    hog $cpus 0
+    hog $cpus 0
+    sleep 0.5
+    task fifo taskset -c 1 task hogs 1 0 &
+    first=$!
+    sleep 1
+    shares "CPUs $cpus, a SCHED_FIFO hog on 1" 4 0.4:0.6
+    kill -9 $first
+    done_with
+done
+
+# Two of nice 0 have a CPU each; the one of nice 19 began alone on its CPU.
+hog 0 19
+hog 1 0
+hog 1 0
+sleep 0.5
+allow 3
+sleep 0.5
+shares "nice 19, 0 and 0 on two CPUs" 3 0:0.1 0.9:1.05
+done_with
+# So it is with a group's weight.
+tree light heavy
+echo 1 >$root/light/cpu.weight
+echo 10000 >$root/heavy/cpu.weight
+hogs $root/light 0 1
+hogs $root/heavy 1 2
+sleep 0.5
+pids=$(cat $root/light/cgroup.procs $root/heavy/cgroup.procs | tr '\n' ' ')
+allow 3
+sleep 0.5
+shares "groups of weight 1, one hog, and 10000, two hogs, on two CPUs" 3 0:0.1 0.9:1.05
+pids=
+clear_all
+# Three of one nice value take turns on two CPUs.
+for _ in 1 2 3; do hog 0-1 0; done
+sleep 0.5
+shares "three hogs on two CPUs" 4 0.55:0.8
+done_with
+
+# Two caches: as many tasks on one as on the other, whether a shell has forked them or they began on one cache.
+for _ in $(seq 12); do hog 0-3 0; done
+sleep 1
+shares "12 hogs started by a shell, on four CPUs" 3 0.24:0.45
+done_with
+for cpu in 0 1 0 1 0 1 0 1 2 3; do hog $cpu 0; done
+sleep 0.5
+allow f
+sleep 1
+shares "10 hogs on four CPUs, 8 of them began on one cache" 3 0.3:0.55
+done_with
+
+# Last, since 6.17 attaches its programs to schedule() for a limit.
 tree limited
 echo "50000 100000" >$root/limited/cpu.max
 for cpu in 0 1 2 3; do idle_hog $cpu; done
