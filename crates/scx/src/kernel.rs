@@ -103,6 +103,12 @@ impl Abilities {
                  have NO effect while scx_reveille runs",
             );
         }
+        if self.missing.iter().any(|callback| callback == "cpu_release") {
+            lacks.push(
+                "this kernel does not tell when a real-time task takes a CPU: \
+                 a task that is about to run there waits for it",
+            );
+        }
         if self.bandwidth && !self.task_work && !self.exit_depth {
             lacks.push(PARKS_WITH_LOCKS);
         }
@@ -155,7 +161,18 @@ pub fn check(sysfs: &Path, is_root: bool) -> Result<(), ScxError> {
             "run it with sudo, or by its systemd unit",
         ));
     }
+    // One that is ending is waited for: its unit may have been stopped for this one.
+    for _ in 0..100 {
+        if state(&sched_ext) != "disabling" {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
     if running(&sched_ext).is_some() { Err(another(sysfs)) } else { Ok(()) }
+}
+
+fn state(sched_ext: &Path) -> String {
+    fs::read_to_string(sched_ext.join("state")).unwrap_or_default().trim().to_owned()
 }
 
 /// Another scheduler runs, or is being loaded: the refusal with its name.
@@ -177,13 +194,13 @@ pub fn another(sysfs: &Path) -> ScxError {
 
 /// The name of the scheduler that is loaded, or what state it is in.
 pub fn running(sched_ext: &Path) -> Option<String> {
-    let state = fs::read_to_string(sched_ext.join("state")).unwrap_or_default();
-    if state.trim() == "disabled" {
+    let state = state(sched_ext);
+    if state == "disabled" {
         return None;
     }
     match fs::read_to_string(sched_ext.join("root/ops")) {
         Ok(name) => Some(name.trim().to_owned()),
-        Err(_) => Some(format!("its state is `{}`", state.trim())),
+        Err(_) => Some(format!("its state is `{state}`")),
     }
 }
 
@@ -241,6 +258,19 @@ mod tests {
             btf,
         ]);
         assert!(said(&other, true).contains("lavd_1.0"));
+    }
+
+    #[test]
+    fn one_that_is_ending_is_waited_for() {
+        let file = ("kernel/sched_ext/state", "disabling\n");
+        let dir = tree(&[file, ("kernel/btf/vmlinux", "")]);
+        let state = dir.path().join(file.0);
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            fs::write(state, "disabled\n")
+        });
+        check(dir.path(), true).unwrap();
+        ends.join().unwrap().unwrap();
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod clang;
 mod decision;
 mod error;
 mod kernel;
+mod output;
 mod policy_file;
 mod replay;
 mod run;
@@ -128,7 +129,7 @@ fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {
         if now.at_ms < before.at_ms {
             before = Stats::default();
         }
-        run::print_stats(json, &before, &now)?;
+        print(&run::shown(json, &before, &now)?)?;
         before = now;
     }
 }
@@ -203,6 +204,8 @@ fn set_log(verbose: u8) {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
+        // It would say so on standard error, and panic where that is closed.
+        .log_internal_errors(false)
         .init();
     libbpf_rs::set_print(Some((
         if verbose > 1 { libbpf_rs::PrintLevel::Debug } else { libbpf_rs::PrintLevel::Warn },

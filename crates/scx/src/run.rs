@@ -3,6 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +18,7 @@ use crate::args::RunArgs;
 use crate::decision::{Header, MAGIC};
 use crate::error::ScxError;
 use crate::kernel::{self, Abilities};
+use crate::output::Output;
 use crate::policy_file::PolicyFile;
 use crate::scheduler::{Exit, Room, Scheduler, optional_callbacks, this_machine};
 use crate::scx_stats;
@@ -25,6 +29,13 @@ use crate::topology::Tables;
 
 /// How often the scheduler is looked after.
 const TURN: Duration = Duration::from_millis(100);
+/// A scheduler that the kernel ends sooner than this has lived briefly. So many in a row are the end; before the
+/// others there is a pause, twice as long each time.
+const BRIEF: Duration = Duration::from_secs(1);
+const MOST_BRIEF: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(100);
+/// A second signal after so long ends the process where it is.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Loads the scheduler and stays until it ends.
 ///
@@ -50,7 +61,9 @@ fn stay(args: &RunArgs, kept: &mut Kept) -> Result<(), ScxError> {
         policy.install();
     }
     let stop = watch_signals()?;
+    kept.output = args.stats.map(|_| Output::new(io::stdout()));
     let mut recording = None;
+    let mut brief = 0;
     loop {
         let tables = this_machine(args.swqueue_shard.max(1))?;
         let mut settings = Settings::new(args, tables.n_cpus(), kernel::hz())?;
@@ -62,7 +75,13 @@ fn stay(args: &RunArgs, kept: &mut Kept) -> Result<(), ScxError> {
         }
         let exit = once(args, &settings, &tables, &abilities, &stop, kept, (&policy, &recording))?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
+            let lived = kept.since.map_or(BRIEF, |since| since.elapsed());
+            let Some(time) = pause_after(lived, &mut brief) else {
+                let reason = format!("{brief} times within a second of its start: {}", exit.reason);
+                return Err(ScxError::Ejected(reason));
+            };
             info!("loading again: {}", exit.reason);
+            pause(time, &stop);
             continue;
         }
         if let Some(recording) = &recording {
@@ -72,17 +91,39 @@ fn stay(args: &RunArgs, kept: &mut Kept) -> Result<(), ScxError> {
     }
 }
 
+/// How long to wait before the scheduler is loaded again; none if that is in vain.
+fn pause_after(lived: Duration, brief: &mut u32) -> Option<Duration> {
+    *brief = if lived < BRIEF { *brief + 1 } else { 0 };
+    match *brief {
+        0 => Some(Duration::ZERO),
+        MOST_BRIEF.. => None,
+        n => Some(PAUSE * (1 << (n - 1).min(5))),
+    }
+}
+
+/// Waits for so long, or for a signal.
+fn pause(time: Duration, stop: &AtomicBool) {
+    let end = Instant::now() + time;
+    while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(TURN.min(time));
+    }
+}
+
 /// What outlives a loading: hotplug may make another one necessary.
 #[derive(Default)]
 struct Kept {
     /// It has been loaded once.
     loaded: bool,
+    /// When it was loaded last.
+    since: Option<Instant>,
     /// When `--exit-after` is over.
     until: Option<Instant>,
     /// As `set` has left them.
     features: Option<u64>,
     /// Clients wait while it is loaded again.
     server: Option<Server>,
+    /// For `--stats`, as long as somebody reads them.
+    output: Option<Output>,
 }
 
 fn last_words(exit: &Exit) -> Result<(), ScxError> {
@@ -116,7 +157,11 @@ fn once(
     let mut room = Room::uninit();
     let mut scheduler =
         Scheduler::load(&mut room, settings, tables, abilities, recording.is_some(), policy)?;
+    if !kept.loaded {
+        tell_ready();
+    }
     kept.loaded = true;
+    kept.since = Some(Instant::now());
     let server = match kept.server.take() {
         Some(server) => server,
         None => {
@@ -140,7 +185,7 @@ fn once(
     }
     let every = args.stats.map(Duration::from_secs_f64);
     let mut shown = scheduler.stats();
-    let mut show_at = every.map(|e| Instant::now() + e);
+    let mut show_at = every.filter(|_| kept.output.is_some()).map(|e| Instant::now() + e);
     let due = |at: Option<Instant>| at.is_some_and(|at| Instant::now() >= at);
     let mut exit = None;
     let records = match recording {
@@ -174,9 +219,13 @@ fn once(
         }
         if due(show_at) {
             let now = scheduler.stats();
-            print_stats(args.json, &shown, &now)?;
+            let text = self::shown(args.json, &shown, &now)?;
             shown = now;
             show_at = every.map(|e| Instant::now() + e);
+            if let Some(Err(error)) = kept.output.as_ref().map(|output| output.print(text)) {
+                warn!("no more statistics are printed: {error}");
+                (kept.output, show_at) = (None, None);
+            }
         }
         exit = scheduler.ended();
     }
@@ -187,6 +236,19 @@ fn once(
         let _ = ring.consume();
     }
     Ok(exit.unwrap_or(ended))
+}
+
+/// Tells systemd that it schedules (`Type=notify`); elsewhere nobody listens.
+fn tell_ready() {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(&path),
+    };
+    let sent = address.and_then(|to| UnixDatagram::unbound()?.send_to_addr(b"READY=1", &to));
+    if let Err(error) = sent {
+        warn!("systemd cannot be told that it schedules: {error}");
+    }
 }
 
 fn answer(scheduler: &mut Scheduler<'_>, request: Request) -> Answer {
@@ -204,23 +266,28 @@ fn answer(scheduler: &mut Scheduler<'_>, request: Request) -> Answer {
     }
 }
 
-/// Prints an interval.
-pub fn print_stats(json: bool, before: &Stats, now: &Stats) -> Result<(), ScxError> {
-    let text = if json {
-        serde_json::to_string(now).map(|line| line + "\n").map_err(io::Error::from)
-    } else {
-        Ok(stats::show(before, now))
-    };
-    let mut out = io::stdout().lock();
-    text.and_then(|text| out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-        .map_err(ScxError::Output)
+/// An interval, as it is printed.
+pub fn shown(json: bool, before: &Stats, now: &Stats) -> Result<String, ScxError> {
+    if !json {
+        return Ok(stats::show(before, now));
+    }
+    let text = serde_json::to_string(now).map_err(io::Error::from).map_err(ScxError::Output)?;
+    Ok(text + "\n")
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set.
+/// A flag that SIGINT, SIGTERM and SIGHUP set. If nobody has looked at it for long, as where standard error
+/// blocks, the next signal ends the process, and the kernel then takes the scheduler out.
 pub fn watch_signals() -> Result<Arc<AtomicBool>, ScxError> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).map_err(|error| {
+    let mut first = None;
+    let asked = move || {
+        flag.store(true, Ordering::Relaxed);
+        if first.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            std::process::exit(1);
+        }
+    };
+    ctrlc::set_handler(asked).map_err(|error| {
         ScxError::io("cannot watch signals", io::Error::other(error), "run it again")
     })?;
     Ok(stop)
@@ -291,5 +358,22 @@ impl Recording {
             .map_err(|e| Recording::error(&self.path, e))?;
         info!("{} decisions are in {}", self.count.get(), self.path);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reloads_that_do_not_last_come_later_and_end() {
+        let mut brief = 0;
+        let mut after = |ms| pause_after(Duration::from_millis(ms), &mut brief);
+        assert_eq!(after(1000), Some(Duration::ZERO));
+        assert_eq!([after(10), after(10)], [Some(PAUSE), Some(PAUSE * 2)]);
+        assert_eq!(after(5000), Some(Duration::ZERO));
+        let pauses: Vec<_> = std::iter::from_fn(|| after(999)).collect();
+        assert_eq!(pauses.len(), 9);
+        assert_eq!((pauses[0], pauses[8]), (PAUSE, PAUSE * 32));
     }
 }

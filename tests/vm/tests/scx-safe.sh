@@ -104,6 +104,24 @@ echo "safe: Ctrl-C beside a silent client took $took s"
 [ $took -le 5 ] || fail "a silent client delayed Ctrl-C"
 kill $silent 2>/dev/null || true
 
+# Nor does who reads statistics: one that goes ends nothing, one that stops delays no signal.
+mkfifo statistics
+head -n 1 statistics >first &
+load --stats 0.1 --json >statistics
+sleep 2
+still_loaded "the reader of --stats is gone"
+grep -q 'no more statistics' log || fail "the log does not tell that the reader of --stats is gone: $(cat log)"
+kill -INT $loader
+ended 0
+sleep 60 <statistics & reader=$!
+load --stats 0.1 --json >statistics
+# The pipe is full by then.
+sleep 8
+kill -TERM $loader
+ends_within $loader 10 || fail "a reader of --stats that has stopped delays SIGTERM"
+kill $reader
+ended 0
+
 # A CPU goes while tasks wait in its queue, also such as may run nowhere else.
 load
 tree
