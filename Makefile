@@ -53,6 +53,8 @@ install-scx:
 	install -D -m 755 $(scx_reveille) '$(root)/bin/scx_reveille'
 	umask 022; $(scx_reveille) man '$(root)/share/man/man1'
 	install -D -m 644 crates/scx/README.md '$(root)/share/doc/scx_reveille/README.md'
+	install -D -m 644 LICENSE '$(root)/share/doc/scx_reveille/LICENSE'
+	sed -i -E 's|\[([^]]*)\]\(\.\./[^)]*\)|\1|g' '$(root)/share/doc/scx_reveille/README.md'
 	install -D -m 644 crates/scx/scx_reveille.service '$(root)/$(service)'
 	sed -i 's|/usr/local/|$(PREFIX)/|' '$(root)/$(service)'
 
@@ -61,7 +63,8 @@ uninstall:
 		share/man/man1/reveille.1 share/man/man1/reveille-*.1 \
 		share/man/man1/scx_reveille.1 share/man/man1/scx_reveille-*.1 \
 		share/bash-completion/completions/reveille share/zsh/site-functions/_reveille \
-		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md
+		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md \
+		share/doc/scx_reveille/LICENSE
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
 test: format lint msrv dependencies unit study count hwloc prometheus test-python test-ray
