@@ -91,8 +91,8 @@ static __always_inline bool really_idle(u32 cpu)
 	return !nr_running(cpu) && runs_idle_task(cpu);
 }
 
-/* So many of a queue's tasks are weighed: the others weigh as much. */
-#define WEIGHED 8
+/* So many of a queue's tasks are weighed; if there are more, the others count as much as these on average. */
+#define WEIGHED 64
 /* What counts as the weight of a CPU that a higher class keeps from its tasks. */
 #define TAKEN_LOAD (1ull << 48)
 
