@@ -125,6 +125,9 @@ void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)
 	if (!t)
 		return;
 	t->displaced = 0;
+	/* A higher class takes the CPU, and 6.17 does not say so: the rest of the turn would wait right behind it. */
+	if (runnable && !has_task_work() && p->scx.slice)
+		scx_set_slice(p, 0);
 	ran_ns = charge(p, t);
 	if (t->lifted) {
 		t->lifted = !sleeps && (t->leaves || !runnable);
