@@ -34,7 +34,7 @@ pub struct Table {
 const BEFORE: [&str; 9] =
     ["cell", "point", "machine", "cpus", "base", "edits", "workload", "load", "load_given"];
 /// Columns behind those of the constants.
-const BEHIND: [&str; 13] = [
+const BEHIND: [&str; 14] = [
     "seed",
     "metric",
     "unit",
@@ -46,14 +46,13 @@ const BEHIND: [&str; 13] = [
     "change_pct",
     "uncorrected_change_pct",
     "p_value",
+    "too_few",
     "enough_ns",
     "error",
 ];
-const WHOLE: [&str; 4] = ["cpus", "load", "seed", "enough_ns"];
+const WHOLE: [&str; 5] = ["cpus", "load", "seed", "too_few", "enough_ns"];
 const NUMBERS: [&str; 7] =
     ["value", "std", "baseline", "baseline_std", "change_pct", "uncorrected_change_pct", "p_value"];
-/// Begins the `error` of a row whose cell ran, but for too short a time.
-const TOO_FEW: &str = "too few ";
 
 impl Values {
     pub fn len(&self) -> usize {
@@ -158,17 +157,18 @@ impl Table {
         let [own_did_nothing, base_did_nothing] = [own.as_ref(), base.as_ref().or(own.as_ref())]
             .map(|side| is(side, &|mean| nothing(direction, mean)));
         let empty = [&own, &base].iter().any(|side| is(side.as_ref(), &|mean| mean.is_nan()));
-        let error = match (outcomes[0], enough_ns) {
-            (Some(Outcome::Failed(reason)), _) => Some(reason.clone()),
+        let (too_few, error) = match (outcomes[0], enough_ns) {
+            (Some(Outcome::Failed(reason)), _) => (None, Some(reason.clone())),
             (_, Some(ns)) => {
-                Some(format!("{TOO_FEW}samples: use a duration of at least {}", at_least_text(ns)))
+                let enough = at_least_text(ns);
+                (Some(1), Some(format!("too few samples: use a duration of at least {enough}")))
             }
             _ if empty || base_did_nothing => {
                 let duration = duration_text(workload.duration_ns as f64);
-                let problem = format!("operations: some run of {duration} finishes none");
-                Some(format!("{TOO_FEW}{problem}; use a longer duration"))
+                let problem = format!("too few operations: some run of {duration} finishes none");
+                (Some(1), Some(format!("{problem}; use a longer duration")))
             }
-            _ => None,
+            _ => (None, None),
         };
         // As `compare` has it, of both sides.
         let told = enough_ns.is_none() && !(own_did_nothing && base_did_nothing);
@@ -192,6 +192,7 @@ impl Table {
             whole(machine.cpus as u64),
             whole(design.load(point)),
             whole(design.seeds[point.seed]),
+            too_few,
             enough_ns.and_then(whole),
         ];
         let figures = |side: &Option<Runs>| {
@@ -231,7 +232,7 @@ impl Table {
 
     /// Did the row's cell run, but for too short a time to measure anything?
     pub(crate) fn has_too_few(&self, row: usize) -> bool {
-        self.texts("error")[row].as_ref().is_some_and(|error| error.starts_with(TOO_FEW))
+        self.wholes("too_few").get(row).is_some_and(Option::is_some)
     }
 
     /// Whole numbers of a column; empty if it has no such column.

@@ -140,7 +140,7 @@ fn a_cell_is_what_compare_prints() {
     let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     let columns = "cell,point,machine,cpus,base,edits,workload,load,load_given,switch_ns,seed,\
                    metric,unit,direction,value,std,baseline,baseline_std,change_pct,\
-                   uncorrected_change_pct,p_value,enough_ns,error";
+                   uncorrected_change_pct,p_value,too_few,enough_ns,error";
     assert_eq!(head.join(","), columns);
     let of = |line: &str, name: &str| {
         let at = head.iter().position(|column| *column == name).unwrap();
