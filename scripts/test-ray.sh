@@ -19,4 +19,19 @@ scripts/wheel.sh "$venv/bin/python" "$dir"
 REVEILLE=$venv/bin/reveille
 export REVEILLE
 "$venv/bin/python" -m pytest -q -p no:cacheprovider python/tests/test_ray.py
-"$venv/bin/python" -m pytest -q -p no:cacheprovider --nbmake docs/notebooks
+cp docs/notebooks/*.ipynb "$dir"
+"$venv/bin/python" -m pytest -q -p no:cacheprovider --nbmake --overwrite "$dir"
+# They print what they are shown to print.
+"$venv/bin/python" - docs/notebooks "$dir" <<'END'
+import json, pathlib, sys
+
+def printed(path):
+    outputs = [o for cell in json.loads(path.read_text())["cells"] for o in cell.get("outputs", [])]
+    return ["".join(o.get("text") or o.get("data", {}).get("text/plain", "")) for o in outputs]
+
+shown, ran = map(pathlib.Path, sys.argv[1:])
+for path in shown.glob("*.ipynb"):
+    for old, new in zip(printed(path), printed(ran / path.name), strict=True):
+        if old != new:
+            sys.exit(f"{path}: shows\n{old}\nbut now prints\n{new}\nRun it again, and keep its outputs.")
+END

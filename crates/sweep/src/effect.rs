@@ -52,12 +52,15 @@ pub fn effects(design: &Design, table: &Table) -> Vec<Effect> {
                     long.into_iter().filter_map(|row| Some((row, changes[row]?))).collect();
                 let logs: f64 = found.iter().map(|(_, change)| (1.0 + change / 100.0).ln()).sum();
                 let mean = 100.0 * ((logs / found.len() as f64).exp() - 1.0);
-                let worst = found.iter().min_by(|a, b| a.1.total_cmp(&b.1));
                 let count = |sign: f64| found.iter().filter(|(_, c)| c * sign > 0.0).count();
                 let place = |row: usize| {
                     let text = |name| table.texts(name)[row].clone().unwrap_or_default();
                     format!("{}, {}, load {}", text("machine"), text("base"), text("load_given"))
                 };
+                // Of several the same one whatever their ids, which change with the model.
+                let worst = found
+                    .iter()
+                    .min_by(|a, b| a.1.total_cmp(&b.1).then_with(|| place(a.0).cmp(&place(b.0))));
                 effects.push(Effect {
                     edits: edit.text.clone(),
                     workload: workload.name.clone(),

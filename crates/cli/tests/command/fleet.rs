@@ -103,10 +103,8 @@ fn what_holds_no_recording_is_refused() {
     for (args, words) in [
         (vec!["fleet", empty], "no recording (FILE.parquet)"),
         (vec!["fleet", "/nowhere"], "/nowhere"),
-        (
-            vec!["fleet", empty, "--shard", "3/2"],
-            "`3/2` is no shard; write 1/4 for the first of four",
-        ),
+        (vec!["fleet", empty, "--shard", "3/2"], "`--shard`: `3/2` is no shard\n"),
+        (vec!["fleet", empty, "--shard", "3/2"], "help: write 1/4 for the first of four"),
         (vec!["fleet", empty, "--goal", "fast"], "goals are p99=20ms"),
         (vec!["record", "-o", "x.parquet"], "--cgroup <NAME>"),
         (vec!["record", "--prometheus", "host", "-o", "x.parquet"], "is no URL"),
