@@ -28,7 +28,8 @@ SKILL = {
 }
 ROW = {
     "case", "machine", "base", "load", "variant", "repeats", "metric", "direction", "kind",
-    "baseline", "candidate", "change_pct", "uncorrected_change_pct", "modes", "p_value", "significant", "published_change_pct",
+    "baseline", "candidate", "change_pct", "uncorrected_change_pct", "modes", "p_value", "significant", "identical",
+    "published_change_pct",
     "published_baseline", "published_candidate", "published_unit", "published_of",
     "published_source", "ratio", "noise", "verdict", "tolerance",
     "track_record", "explain",
@@ -137,6 +138,9 @@ def check_row(row, where):
     check(p is None or (is_number(p) and 0 <= p <= 1), where, f"p_value {p}")
     significant = p is not None and p < 0.05
     check(row["significant"] == significant, where, "significant does not follow from p_value")
+    if row["identical"]:
+        sides = [{"explain": row["explain"][side], **row[side]} for side in ("baseline", "candidate")]
+        check(sides[0] == sides[1], where, "identical runs differ")
     check_rest(row, where)
 
 

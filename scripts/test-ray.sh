@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV=0
 venv=$PWD/target/ray
-wanted=(ray==2.60.0 polars==2.* matplotlib==3.* pytest==9.* nbmake==1.* ipykernel==7.*)
+wanted=(ray==2.60.0 polars==2.1.0 matplotlib==3.* pytest==9.* nbmake==1.* ipykernel==7.*)
 if [ "$(cat "$venv/wanted" 2>/dev/null)" != "${wanted[*]}" ]; then
     python3 -m venv --clear "$venv"
     "$venv/bin/pip" install --quiet "${wanted[@]}"
