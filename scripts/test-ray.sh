@@ -19,10 +19,10 @@ scripts/wheel.sh "$venv/bin/python" "$dir"
 REVEILLE=$venv/bin/reveille
 export REVEILLE
 "$venv/bin/python" -m pytest -q -p no:cacheprovider python/tests/test_ray.py
-cp docs/notebooks/*.ipynb "$dir"
-"$venv/bin/python" -m pytest -q -p no:cacheprovider --nbmake --overwrite "$dir"
+cp -r docs "$dir"
+"$venv/bin/python" -m pytest -q -p no:cacheprovider --nbmake --overwrite "$dir/docs/notebooks"
 # They print what they are shown to print.
-"$venv/bin/python" - docs/notebooks "$dir" <<'END'
+"$venv/bin/python" - docs/notebooks "$dir/docs/notebooks" <<'END'
 import json, pathlib, sys
 
 def printed(path):
