@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use miette::{Diagnostic, MietteHandlerOpts, Report};
 use reveille_host::HostError;
 use reveille_machine::Machine;
+use reveille_measure::NoShard;
 use reveille_place::{InputError, Mistake};
 use reveille_plan::PlanError;
 use reveille_prometheus::ServerError;
@@ -124,10 +125,8 @@ impl CliError {
             (None, Some(_)) => {
                 ("is not a valid whole number".into(), "write digits alone, such as 10".into())
             }
-            // It says all by itself.
-            (None, None) if why.starts_with(&format!("`{value}` ")) && why.contains("; ") => {
-                let (problem, help) = why.split_once("; ").unwrap_or((&why, ""));
-                (problem.split_once("` ").unwrap_or(("", problem)).1.into(), help.into())
+            (None, None) if error.source().is_some_and(|why| why.is::<NoShard>()) => {
+                (why, NoShard::FIX.into())
             }
             (None, None) => {
                 (format!("cannot be used: {why}"), "see `reveille COMMAND --help`".into())

@@ -28,7 +28,7 @@ pub use latency::{BEYOND_QUANTILE, Latency, enough_for, needed_for};
 pub use metric::{Direction, Metric, three_digits};
 pub use observed::Observed;
 pub use random::Random;
-pub use shard::Shard;
+pub use shard::{NoShard, Shard};
 pub use spec::RunSpec;
 
 pub type Ns = u64;

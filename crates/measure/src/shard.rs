@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Shard {
@@ -22,16 +23,25 @@ impl Shard {
     }
 }
 
-impl FromStr for Shard {
-    type Err = String;
+/// A text is no shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("is no shard")]
+pub struct NoShard;
 
-    /// Reads `2/4`. The error has the problem and the fix.
-    fn from_str(text: &str) -> Result<Shard, String> {
+impl NoShard {
+    pub const FIX: &str = "write 1/4 for the first of four, up to 4/4";
+}
+
+impl FromStr for Shard {
+    type Err = NoShard;
+
+    /// Reads `2/4`.
+    fn from_str(text: &str) -> Result<Shard, NoShard> {
         let numbers =
             text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         match numbers {
             Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index, of }),
-            _ => Err(format!("`{text}` is no shard; write 1/4 for the first of four, up to 4/4")),
+            _ => Err(NoShard),
         }
     }
 }

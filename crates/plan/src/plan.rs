@@ -309,10 +309,14 @@ impl Plan {
             && !self.today.as_ref().is_some_and(limited)
     }
 
+    /// Is its setting no advice, since of the use that the recording shows no limit can be told?
+    pub fn tells_no_limit(&self) -> bool {
+        self.spreads_averages() || self.recording.crowded_out
+    }
+
     /// The setting to apply, if there is one.
     pub fn to_apply(&self) -> Option<&Shown> {
-        let applies =
-            !self.spreads_averages() && !self.recording.crowded_out && !self.stays_unlimited();
+        let applies = !self.tells_no_limit() && !self.stays_unlimited();
         self.recommended.as_ref().filter(|_| applies)
     }
 

@@ -329,7 +329,7 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|ch| if ch.is_control() { '?' } else { ch }).collect()
 }
 
-/// Breaks at spaces, of which several are one; a word longer than `room` is cut.
+/// Breaks at spaces, runs of which collapse into one; cuts a word longer than `room`.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
     let options = textwrap::Options::new(room)

@@ -124,7 +124,7 @@ static __noinline int weigh_cpu(u32 cpu, u32 queued, struct llc_state *l)
 		weight += c->curr_share;
 	c->load = weight;
 	found->load += weight;
-	/* Where nobody could take it, another has its chance. */
+	/* A task that no CPU could take last time makes way for another CPU's. */
 	if (gives && weight > found->heaviest && !(l->refused && l->busiest == cpu)) {
 		found->heaviest = weight;
 		found->gives = gives;

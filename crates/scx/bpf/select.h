@@ -22,7 +22,7 @@ static __always_inline bool is_claimable(u8 rule)
 /* How a CPU was got. */
 enum claim { CLAIM_LOST, CLAIM_IDLE, CLAIM_SCHED_IDLE };
 
-/* From now on no other waker finds it idle. For one of SCHED_IDLE a CPU that runs such a task is none. */
+/* No other waker finds the CPU idle from now on. A SCHED_IDLE task may not claim a CPU that runs SCHED_IDLE tasks. */
 static __always_inline enum claim claim(const struct task_struct *p, u32 cpu)
 {
 	const volatile struct cpu_place *place = place_of(cpu);

@@ -166,7 +166,7 @@ struct llc_state {
 	u32 has_idle_cores LINE;
 	u32 nr_idle_scan;
 	u32 busiest; /* the CPU with the most weight that has a task to give away */
-	u32 refused; /* ... and nobody could take it so far */
+	u32 refused; /* no CPU could take its task since the last survey */
 	u64 busiest_load; /* its weight; 0: there is none, or it has given */
 	u64 busiest_gives; /* the weight of that task */
 	u64 load; /* the mean of its CPUs */

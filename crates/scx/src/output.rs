@@ -24,7 +24,7 @@ impl Output {
             let all = written
                 .iter()
                 .try_for_each(|text| to.write_all(text.as_bytes()).and_then(|()| to.flush()));
-            // Nobody asks after the end.
+            // The receiver is gone once the loader has ended.
             let _ = ended.send(all);
         });
         Output { texts: Some(texts), end }

@@ -122,7 +122,7 @@ struct Kept {
     features: Option<u64>,
     /// Clients wait while it is loaded again.
     server: Option<Server>,
-    /// For `--stats`, as long as somebody reads them.
+    /// Where `--stats` go; none once the reader is gone.
     output: Option<Output>,
 }
 
@@ -238,7 +238,7 @@ fn once(
     Ok(exit.unwrap_or(ended))
 }
 
-/// Tells systemd that it schedules (`Type=notify`); elsewhere nobody listens.
+/// Tells systemd that the scheduler is running (`Type=notify`). Does nothing without NOTIFY_SOCKET.
 fn tell_ready() {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match path.as_bytes() {
@@ -275,8 +275,8 @@ pub fn shown(json: bool, before: &Stats, now: &Stats) -> Result<String, ScxError
     Ok(text + "\n")
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set. If nobody has looked at it for long, as where standard error
-/// blocks, the next signal ends the process, and the kernel then takes the scheduler out.
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A signal more than [`PATIENCE`] after the first ends the process,
+/// for the loop may be stuck writing to standard error; the kernel then takes the scheduler out.
 pub fn watch_signals() -> Result<Arc<AtomicBool>, ScxError> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

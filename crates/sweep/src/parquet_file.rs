@@ -16,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
-use reveille_measure::Shard;
+use reveille_measure::{NoShard, Shard};
 use reveille_place::{InputError, InputKind, Mistake, read_input};
 use reveille_usage::{SoundPages, check_place};
 use serde::{Deserialize, Serialize};
@@ -183,8 +183,9 @@ fn decode(bytes: Vec<u8>) -> Result<Finished, Mistake> {
     let about = about.map_err(|error| {
         Mistake::new(format!("`{KEY}` in its metadata cannot be read: {error}"), ANEW)
     })?;
-    let shard: Result<Shard, String> = about.shard.parse();
-    let shard = shard.map_err(|problem| Mistake::new(problem, ANEW))?;
+    let shard = about.shard.parse::<Shard>().map_err(|wrong| {
+        Mistake::new(format!("`{}` {wrong}; {}", about.shard, NoShard::FIX), ANEW)
+    })?;
     if about.version != VERSION {
         let problem = format!("is of version {} of the format, not {VERSION}", about.version);
         let help = "run `reveille sweep` again, or read it with the reveille that wrote it";

@@ -151,12 +151,11 @@ impl Table {
         let change =
             own.as_ref().zip(base.as_ref()).map(|(own, base)| Change::of(direction, [base, own]));
         let enough_ns = [&own, &base].into_iter().flatten().filter_map(|runs| runs.enough_ns).max();
-        let is = |side: Option<&Runs>, what: &dyn Fn(f64) -> bool| {
-            side.is_some_and(|runs| what(mean(&runs.samples)))
-        };
-        let [own_did_nothing, base_did_nothing] = [own.as_ref(), base.as_ref().or(own.as_ref())]
-            .map(|side| is(side, &|mean| nothing(direction, mean)));
-        let empty = [&own, &base].iter().any(|side| is(side.as_ref(), &|mean| mean.is_nan()));
+        let means = [own.as_ref(), base.as_ref().or(own.as_ref())]
+            .map(|side| side.map(|runs| mean(&runs.samples)));
+        let [own_did_nothing, base_did_nothing] =
+            means.map(|mean| mean.is_some_and(|mean| nothing(direction, mean)));
+        let empty = means.into_iter().flatten().any(f64::is_nan);
         let (too_few, error) = match (outcomes[0], enough_ns) {
             (Some(Outcome::Failed(reason)), _) => (None, Some(reason.clone())),
             (_, Some(ns)) => {

@@ -186,7 +186,7 @@ impl Begun {
             counters: group.stats()?,
             clocks: Clocks::read(),
             cpu_ns: own_cpu_ns(),
-            cpus: online().ok().map(|cpus| cpus.len() as u32),
+            cpus: online_cpus(),
             load: Load::begin(),
             changed: None,
         })
@@ -261,6 +261,11 @@ fn show_at_end(samples: &mut [Sample], counters: &GroupStats) {
         last.nr_throttled = last.nr_throttled.max(counters.nr_throttled);
         last.throttled_ns = last.throttled_ns.max(counters.throttled_ns);
     }
+}
+
+/// How many CPUs are online, if that is known.
+fn online_cpus() -> Option<u32> {
+    Some(online().ok()?.len() as u32)
 }
 
 fn online() -> Result<Vec<u32>, HostError> {

@@ -12,7 +12,8 @@ use reveille_usage::{Charging, Sample, Usage};
 
 use super::members::is_gone;
 use super::{
-    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, online, show_at_end, span_until,
+    Begun, Ended, RecordCost, Recording, SAMPLE_NS, Session, cost, online_cpus, show_at_end,
+    span_until,
 };
 use crate::cgroup::parse_stats;
 use crate::error::HostError;
@@ -114,10 +115,6 @@ pub(super) fn record(
     usage.overhead = Some(cost.cpus());
     usage.host_load = Some(host_load);
     Ok(Recording { usage, ended, cost, counters: last })
-}
-
-fn online_cpus() -> Option<u32> {
-    Some(online().ok()?.len() as u32)
 }
 
 /// Sleeps until `end_ns` or `stop`.

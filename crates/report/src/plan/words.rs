@@ -186,7 +186,7 @@ fn stays(plan: &Plan) -> bool {
 
 /// What the answer costs, as the rest of the sentence; nothing without an answer.
 pub(super) fn cost(plan: &Plan) -> Option<String> {
-    if plan.spreads_averages() || plan.recording.crowded_out {
+    if plan.tells_no_limit() {
         return None;
     }
     let reserved = plan.recommended.as_ref()?.reserved_cpus?;
@@ -207,7 +207,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     shown.reserved_cpus?;
     let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
     let model = &plan.model;
-    if plan.untold().is_some() || plan.spreads_averages() || plan.recording.crowded_out {
+    if plan.untold().is_some() || plan.tells_no_limit() {
         return None;
     }
     let estimate = format!(
