@@ -63,6 +63,7 @@ struct bpf_iter_scx_dsq {
 #define EBUSY 16
 #define SCHED_IDLE 5
 #define PF_KTHREAD 0x00200000
+#define MAX_RT_PRIO 100
 #define PF_EXITING 0x00000004
 #define SIGNAL_GROUP_EXIT 0x00000004
 
@@ -100,6 +101,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
+	int prio;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
 	unsigned int policy;

@@ -168,6 +168,16 @@ void STRUCT_OPS(reveille_cpu_release, s32 cpu, struct scx_cpu_release_args *args
 		scx_bpf_reenqueue_local();
 }
 
+/* The same from v6.19 on, where cpu_release() is deprecated. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(after_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	if (next->prio < MAX_RT_PRIO && scx_bpf_dsq_nr_queued(SCX(scx_dsq_id_flags, SCX_DSQ_LOCAL)) > 0 &&
+	    is_active(SMP_CPU()) && bpf_ksym_exists(scx_bpf_reenqueue_local___v2___new))
+		scx_bpf_reenqueue_local___v2___new();
+	return 0;
+}
+
 /* Where the task may run, as words of its caches' positions. */
 static __noinline int note_allowed(struct task_struct *p, struct task_state *t,
 				   const struct cpumask *mask)

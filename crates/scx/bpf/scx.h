@@ -35,7 +35,6 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 void scx_bpf_exit_bstr(s64 exit_code, char *fmt, unsigned long long *data, u32 data__sz) __ksym;
 void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
-u32 scx_bpf_reenqueue_local(void) __ksym __weak;
 
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym;
 struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
@@ -194,6 +193,10 @@ static __always_inline bool has_task_work(void)
 	 bpf_ksym_exists(bpf_task_work_schedule_resume) ?                                  \
 		 bpf_task_work_schedule_resume((p), (tw), (map), (callback), NULL) :       \
 		 bpf_task_work_schedule_resume_impl((p), (tw), (map), (callback), NULL))
+
+/* v6.19: from anywhere; before, from ops.cpu_release() alone. */
+void scx_bpf_reenqueue_local___v2___new(void) __ksym __weak;
+u32 scx_bpf_reenqueue_local(void) __ksym __weak;
 
 /* v6.19: scx_bpf_task_set_slice(); before, the member was written. */
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;

@@ -24,6 +24,9 @@ pub struct Abilities {
     pub missing: Vec<String>,
     /// Groups with weights: the kernel tells of cgroups at all (CONFIG_EXT_GROUP_SCHED).
     pub groups: bool,
+    /// A program that sees each switch may send away what waits on its CPU (6.19); before, the
+    /// callback `cpu_release` may.
+    pub sees_switches: bool,
     /// Programs may ask to be called when a task returns to user mode (6.18).
     pub task_work: bool,
     /// Where they may not, before_schedule() of bpf/debt.h tells of it: tried on x86-64 only.
@@ -81,6 +84,7 @@ impl Abilities {
         Ok(Abilities {
             missing: callbacks.iter().filter(|c| !has(c)).map(|c| (*c).to_owned()).collect(),
             groups: has("cgroup_init"),
+            sees_switches: function("scx_bpf_reenqueue_local___v2"),
             task_work,
             exit_depth: !task_work && cfg!(target_arch = "x86_64"),
             idle: has("cgroup_set_idle"),
@@ -103,7 +107,8 @@ impl Abilities {
                  have NO effect while scx_reveille runs",
             );
         }
-        if self.missing.iter().any(|callback| callback == "cpu_release") {
+        let has_release = !self.missing.iter().any(|callback| callback == "cpu_release");
+        if !has_release && !self.sees_switches {
             lacks.push(
                 "this kernel does not tell when a real-time task takes a CPU: \
                  a task that is about to run there waits for it",

@@ -99,9 +99,10 @@ impl Exit {
 pub struct Scheduler<'room> {
     skel: ReveilleSkel<'room>,
     link: Option<Link>,
-    /// Programs that see tasks return to user mode are to be attached; those that are.
+    /// Programs that see tasks return to user mode are to be attached.
     exits_wanted: bool,
-    exits: Vec<Link>,
+    /// Programs beside the callbacks.
+    programs: Vec<Link>,
     since: Instant,
     cgroups: Cgroups,
     heard: Heard,
@@ -138,6 +139,7 @@ impl<'room> Scheduler<'room> {
         set_tables(&mut open, tables)?;
         set_tunables(&mut open, settings, abilities, record)?;
         set_callbacks(&mut open, settings, abilities, tables.hotplug_seq)?;
+        open.progs.after_switch.set_autoload(abilities.sees_switches);
         open.progs.before_schedule.set_autoload(abilities.exit_depth);
         open.progs.in_schedule.set_autoload(abilities.exit_depth);
         open.progs.after_syscall.set_autoload(abilities.exit_depth);
@@ -175,11 +177,21 @@ impl<'room> Scheduler<'room> {
             }
             kernel("the scheduler", &e, "`dmesg | tail` has the kernel's reason; please report it")
         })?;
+        let mut programs = Vec::new();
+        if abilities.sees_switches {
+            programs.push(skel.progs.after_switch.attach().map_err(|e| {
+                kernel(
+                    "the program that sees switches",
+                    &e,
+                    "please report it with the kernel's release",
+                )
+            })?);
+        }
         Ok(Scheduler {
             skel,
             link: Some(link),
             exits_wanted: abilities.bandwidth && abilities.exit_depth,
-            exits: Vec::new(),
+            programs,
             since: Instant::now(),
             cgroups: Cgroups::default(),
             heard: Heard::default(),
@@ -275,7 +287,7 @@ impl<'room> Scheduler<'room> {
         let progs = &self.skel.progs;
         for program in [&progs.before_schedule, &progs.in_schedule, &progs.after_syscall] {
             match program.attach() {
-                Ok(link) => self.exits.push(link),
+                Ok(link) => self.programs.push(link),
                 Err(error) => return warn!("{}: {error:#}", crate::kernel::PARKS_WITH_LOCKS),
             }
         }
@@ -435,6 +447,9 @@ fn set_callbacks(
         if abilities.missing.iter().any(|missing| missing == name) {
             unset(ops);
         }
+    }
+    if abilities.sees_switches {
+        ops.cpu_release = std::ptr::null_mut();
     }
     if abilities.task_work {
         ops.flags |= ENQ_MIGRATION_DISABLED;

@@ -12,6 +12,8 @@
  *	task files DIRECTORY		creates and removes a file there, until it is killed
  *	task canary DIRECTORY SECONDS	does that every millisecond; prints the longest wait in us
  *	task wakes DIRECTORY SECONDS	likewise, and the wait for the CPU when it wakes counts, too
+ *	task behind ROUNDS MS		its longest wait in us, if it lines up on the idle CPU 1, may run on 0, too,
+ *					and a SCHED_FIFO task runs on 1 for so long right then
  *	task moves GROUP GROUP SECONDS	goes from one to the other every millisecond, likewise
  *	task pairs N SECONDS		N pairs wake each other by pipes, every other pair with changing
  *					affinities; each must go on every second; prints the wakeups
@@ -210,6 +212,61 @@ static void be_canary(char **places, int n, int seconds, int wakes)
 	printf("%lld\n", (long long)longest_us);
 }
 
+static void allow(unsigned long cpus)
+{
+	if (sched_setaffinity(0, sizeof(cpus), (cpu_set_t *)&cpus))
+		die("sched_setaffinity");
+}
+
+static _Noreturn void take_cpu(int from, int ms)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	char turn;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	allow(1 << 1);
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		die("sched_setscheduler");
+	while (read(from, &turn, 1) == 1) {
+		int64_t end_us = now_us() + ms * INT64_C(1000);
+
+		while (now_us() < end_us)
+			;
+	}
+	_exit(1);
+}
+
+static void be_behind(int rounds, int ms)
+{
+	int wakee[2], taker[2];
+	int64_t from_us, took_us, longest_us = 0;
+
+	if (pipe(wakee) || pipe(taker))
+		die("pipe");
+	if (!fork())
+		take_cpu(taker[0], ms);
+	if (!fork()) {
+		allow(1 << 2);
+		for (int i = 0; i < rounds; i++) {
+			usleep((useconds_t)(3000 * ms));
+			from_us = now_us();
+			if (write(wakee[1], &from_us, sizeof(from_us)) < 0 || write(taker[1], "", 1) < 0)
+				die("write");
+		}
+		_exit(0);
+	}
+	for (int i = 0; i < rounds; i++) {
+		allow(1 << 1);
+		allow(1 << 0 | 1 << 1);
+		if (read(wakee[0], &from_us, sizeof(from_us)) < 0)
+			die("read");
+		took_us = now_us() - from_us;
+		if (took_us > longest_us)
+			longest_us = took_us;
+	}
+	printf("%lld\n", (long long)longest_us);
+}
+
 static _Noreturn void hand_on(int from, int to, int64_t *turns, int changes)
 {
 	int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -303,6 +360,8 @@ int main(int argc, char **argv)
 		be_canary(argv + 2, 1, atoi(argv[3]), 0);
 	} else if (!strcmp(what, "wakes") && argc == 4) {
 		be_canary(argv + 2, 1, atoi(argv[3]), 1);
+	} else if (!strcmp(what, "behind") && argc == 4) {
+		be_behind(atoi(argv[2]), atoi(argv[3]));
 	} else if (!strcmp(what, "moves") && argc == 5) {
 		be_canary(argv + 2, 2, atoi(argv[4]), 0);
 	} else if (!strcmp(what, "pairs") && argc == 4) {

@@ -65,6 +65,11 @@ sleep 0.5
 waits "pinned beside a SCHED_IDLE hog" 300 taskset -c 1
 done_with
 
+# A real-time task takes the CPU on which a task has just lined up. Before 6.19 no kernel tells of it.
+behind_us=$(task behind 10 50)
+echo "balance: behind a real-time task that runs for 50 ms: longest $behind_us us"
+[ "${CLASS:-}" = kernel ] || [ "$behind_us" -lt 10000 ] || fail "behind a real-time task"
+
 # A real-time hog, and hogs that may run there, and on one more CPU: of the same cache, and of the other. Where the
 # kernel gives real-time tasks no more than 95%, they have the rest.
 for cpus in 0-1 1,2; do
