@@ -1,6 +1,8 @@
 //! The simulated machine in parts. Steps are methods of [`Sim`], each in the file of that
 //! step; what belongs to one part alone is a method of that part.
 
+use std::collections::VecDeque;
+
 use crate::ids::{CpuVec, Known, TaskVec};
 use reveille_measure::Ns;
 use reveille_policy::CpuId;
@@ -40,8 +42,8 @@ pub(crate) struct Sim<'a> {
     pub(crate) group_load: i64,
     /// Caches that processes prefer (SCHED_CACHE).
     pub(crate) gathering: Option<Box<Gathering>>,
-    /// CPUs that have become busy or idle, and when others see it.
-    pub(crate) unseen: Vec<(Ns, CpuId)>,
+    /// CPUs that have become busy or idle, and when others see it; in order of that time.
+    pub(crate) unseen: VecDeque<(Ns, CpuId)>,
     /// Shared wake queues (SWQUEUE).
     pub(crate) shared_queues: Option<Box<SharedQueues>>,
     /// Task groups with quotas, if there are any.

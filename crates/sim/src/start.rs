@@ -1,6 +1,8 @@
 //! How a run begins: tasks are forked one after the other and placed where the
 //! fork's slow path would put them, on a machine that has been idle for long.
 
+use std::collections::VecDeque;
+
 use crate::ids::{Known, TaskVec};
 use reveille_machine::{Machine, Topology};
 use reveille_measure::{Ns, RunSpec};
@@ -70,7 +72,7 @@ impl<'a> Sim<'a> {
             bandwidth,
             followers: Followers::default(),
             file: ByFile::new(policy),
-            unseen: Vec::new(),
+            unseen: VecDeque::new(),
             chance: Chance::new(spec.seed, machine.cost.noise),
             background: Background::new(
                 spec.seed,

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{
-    MS, assert_near, baseline, catalogue, cost_ns, exact, machine, policy, program, run, with_costs,
+    MS, assert_near, baseline, catalogue, cost_ns, exact, halting, machine, policy, program, run,
+    with_costs,
 };
 use reveille_machine::{CostModel, Machine};
 use reveille_measure::Ns;
@@ -414,15 +415,14 @@ fn only_idle_cpus_that_do_not_poll_are_woken_by_interrupts() {
     let text = "channels = { there = \"pipe\", back = \"pipe\" }\n\
          [[task]]\nname = \"a\"\nprogram = [{ run = \"40us\" }, { send = \"there\" }, { recv = \"back\" }, { count = 1 }]\n\
          [[task]]\nname = \"b\"\nprogram = [{ recv = \"there\" }, { run = \"40us\" }, { send = \"back\" }]\n";
-    let result = |preset| {
-        run(&machine(preset, 1, 1, 4, 1), &program(text, 1), &policy(""), 20 * MS, 100 * MS)
-    };
-    let (metal, guest) = (result("spr-2s56c"), result("icx-guest-32"));
+    let result = |machine| run(&machine, &program(text, 1), &policy(""), 20 * MS, 100 * MS);
+    let metal = result(machine("spr-2s56c", 1, 1, 4, 1));
+    let m = halting(machine("spr-2s56c", 1, 1, 4, 1));
+    let guest = result(m.clone());
     assert_eq!(metal.counters.ipis, 0, "MWAIT sees need-resched");
     let wakeups = guest.counters.activations as f64;
     assert_near("interrupts per wake-up", guest.counters.ipis as f64 / wakeups, 1.0, 0.02);
     // The flight and the way out of HLT are in the latency.
-    let m = machine("icx-guest-32", 1, 1, 4, 1);
     let least = u64::from(m.cost.ipi_flight_ns + m.idle.last().expect("HLT").exit_ns);
     assert!(guest.wakeup_latency.quantile(0.5) >= least);
     assert!(metal.wakeup_latency.quantile(0.5) < least);
@@ -432,7 +432,7 @@ fn only_idle_cpus_that_do_not_poll_are_woken_by_interrupts() {
 /// the task is woken once. The post is moved across the whole idle exit.
 #[test]
 fn a_post_and_a_timeout_that_meet_wake_a_task_once() {
-    let machine = exact(machine("icx-guest-32", 1, 1, 4, 1));
+    let machine = halting(exact(machine("spr-2s56c", 1, 1, 4, 1)));
     for run_ns in (120_000..160_000).step_by(500) {
         let text = format!(
             "[[task]]\nname = \"limited\"\nprogram = [{{ post = \"patient\" }}, {{ wait = \"100us\" }}, {{ count = 1 }}]\n\

@@ -13,16 +13,22 @@ impl Sim<'_> {
     #[inline]
     pub(crate) fn seen_from(&mut self, cpu: CpuId, at: Ns) {
         self.cpus[cpu].looks_so_from = at;
-        self.unseen.push((at, cpu));
+        if self.unseen.back().is_none_or(|&(last, _)| last <= at) {
+            self.unseen.push_back((at, cpu));
+        } else {
+            let place = self.unseen.partition_point(|&(other, _)| other <= at);
+            self.unseen.insert(place, (at, cpu));
+        }
     }
 
-    /// Before a search: what has become visible by now.
+    /// Before a search: what has become visible by now, the earliest first. Of two threads of a core the
+    /// later one decides whether the core looks idle.
     #[inline]
     pub(crate) fn see(&mut self) {
-        let (mut i, now) = (0, self.now);
-        while let Some(due) = self.unseen[i..].iter().position(|&(at, _)| at <= now) {
-            i += due;
-            let (_, cpu) = self.unseen.swap_remove(i);
+        while let Some(&(at, cpu)) = self.unseen.front()
+            && at <= self.now
+        {
+            self.unseen.pop_front();
             self.becomes_visible(cpu, self.is_free(cpu));
         }
     }
@@ -53,7 +59,7 @@ impl Sim<'_> {
     /// At a tick, as balancing looks, too: what no wakeup has looked at for a tick or longer.
     pub(crate) fn see_overdue(&mut self) {
         let old = self.now.saturating_sub(self.rules.tick_ns);
-        if self.unseen.iter().any(|&(at, _)| at <= old) {
+        if self.unseen.front().is_some_and(|&(at, _)| at <= old) {
             self.see();
         }
     }

@@ -17,6 +17,14 @@ pub fn machine(preset: &str, sockets: u32, llcs: u32, cores: u32, threads: u32) 
     Machine { topology, ..reveille_machine::load(preset).expect("a preset") }
 }
 
+/// The machine, but its idle CPUs are woken by interrupts, as HLT is.
+pub fn halting(mut machine: Machine) -> Machine {
+    machine.idle.truncate(1);
+    machine.idle[0].polling = false;
+    (machine.idle[0].exit_ns, machine.cost.ipi_flight_ns) = (4000, 2500);
+    machine
+}
+
 /// The machine, but equal work always takes equal time, and interrupts wake nothing. The plausible ranges
 /// exclude that, so the plain numbers are set.
 pub fn exact(machine: Machine) -> Machine {
