@@ -56,6 +56,24 @@ fn a_hop_on_one_cpu_costs_the_sum_of_its_parts() {
     }
 }
 
+/// The clock falls linearly from one busy core to all of them; a step is 1.6%.
+#[test]
+fn a_socket_loses_clock_with_each_busy_core() {
+    let rounds = |hz: u32, all_core_clock: f64, busy: u64| {
+        let mut machine = exact(machine("spr-2s56c", 1, 1, 16, 1));
+        (machine.hz, machine.cost.all_core_clock) = (hz, all_core_clock);
+        let hog =
+            program("[[task]]\nname = \"a\"\nprogram = [{ run = \"1ms\" }, { count = 1 }]\n", busy);
+        let result = run(&machine, &hog, &policy(""), 500 * MS, 1500 * MS);
+        result.operations as f64 / busy as f64
+    };
+    for (hz, busy) in [(250, 1), (250, 8), (1000, 8), (250, 12), (250, 15), (250, 16)] {
+        let clock = 1.0 - 0.2 * (busy - 1) as f64 / 15.0;
+        let share = rounds(hz, 0.8, busy) / rounds(hz, 1.0, busy);
+        assert_near(&format!("{busy} of 16 cores, {hz} Hz"), share, clock, 0.0085);
+    }
+}
+
 /// Two tasks of one process switch without changing the address space.
 #[test]
 fn threads_of_a_process_switch_cheaper_by_the_address_space() {
@@ -444,6 +462,24 @@ fn a_post_and_a_timeout_that_meet_wake_a_task_once() {
         assert!(rounds > 20, "{run_ns} ns: {rounds} rounds");
         assert!(woken <= 2 * rounds + 4, "{run_ns} ns: {woken} wake-ups in {rounds} rounds");
     }
+}
+
+/// A tick that comes to an idle CPU ends its idle state as any interrupt does: what a timer at the same
+/// time wakes is late by the exit and the tick.
+#[test]
+fn a_timer_that_meets_a_tick_waits_for_the_idle_exit() {
+    let late = |period_us: u32| {
+        let mut machine = exact(machine("spr-2s56c", 1, 1, 1, 1));
+        (machine.hz, machine.cost.timer_slack_ns) = (1000, 0);
+        let tick_ns = Ns::from(machine.cost.tick_ns);
+        let text = format!(
+            "[[task]]\nname = \"a\"\nprogram = [{{ period = \"{period_us}us\" }}, {{ record = true }}, {{ count = 1 }}]\n"
+        );
+        let result = run(&machine, &program(&text, 1), &policy(""), 100 * MS, 2000 * MS);
+        (result.recorded_latency[0].quantile(0.5), tick_ns)
+    };
+    let ((with_ticks, tick_ns), (without, _)) = (late(1000), late(1001));
+    assert_near("tick", (with_ticks - without) as f64, tick_ns as f64, 0.05);
 }
 
 /// Without noise and slack, the constants are the only thing that a cost is made of.

@@ -73,6 +73,9 @@ struct Socket {
     cores: i64,
     /// 1024 times finer than a speed.
     rate: i64,
+    /// Where the rate goes, by the busy cores at that time.
+    target: i64,
+    counted_at: Ns,
     /// Speeds at this rate, by the number of busy siblings.
     speeds: [Speeds; MAX_THREADS],
 }
@@ -101,7 +104,9 @@ impl Clocks {
         };
         let shares: Vec<_> = (0..widths.max().unwrap_or(1)).map(share).collect();
         let speeds = speeds_at(FULL_SPEED, &shares);
-        let socket = Socket { busy_cores: 0, cores, rate: full << 10, speeds };
+        let rate = full << 10;
+        let socket =
+            Socket { busy_cores: 0, cores, rate, target: rate, counted_at: Ns::MAX, speeds };
         Clocks {
             sockets: vec![socket; topology.n_sockets()],
             full_use: (cost.full_use_clock * full as f64).round() as u64,
@@ -116,17 +121,20 @@ impl Clocks {
         self.sockets[socket].busy_cores += if busy { 1 } else { -1 };
     }
 
-    /// A tick on a CPU of `socket`: the clock moves towards its target.
-    pub(crate) fn tick(&mut self, socket: usize) {
+    /// A tick on a CPU of `socket`: the clock moves towards its target. Ticks of all CPUs coincide, and
+    /// what they start, such as an idle CPU that is to balance, is not load: the first of them counts.
+    pub(crate) fn tick(&mut self, socket: usize, now: Ns) {
         let loss = self.loss;
         if loss == 0 {
             return;
         }
         let s = &mut self.sockets[socket];
-        let lost = loss * (s.busy_cores - 1).max(0) / (s.cores - 1).max(1);
-        let target = (FULL_SPEED as i64 - lost) << 10;
+        if s.counted_at != now {
+            let lost = (loss << 10) * (s.busy_cores - 1).max(0) / (s.cores - 1).max(1);
+            (s.target, s.counted_at) = (((FULL_SPEED as i64) << 10) - lost, now);
+        }
         let before = clock(s.rate);
-        s.rate += (target - s.rate) / FOLLOW;
+        s.rate += (s.target - s.rate) / FOLLOW;
         if clock(s.rate) != before {
             s.speeds = speeds_at(clock(s.rate), &self.shares);
         }
@@ -145,9 +153,9 @@ impl Clocks {
     }
 }
 
-/// The clock at a rate, of [`FULL_SPEED`].
+/// The clock at a rate, of [`FULL_SPEED`]: the nearest step.
 fn clock(rate: i64) -> u64 {
-    ((rate >> 10).min(FULL_SPEED as i64) / STEP * STEP) as u64
+    ((rate + (STEP << 9)) / (STEP << 10) * STEP) as u64
 }
 
 /// Speeds at a clock, by the number of busy siblings.

@@ -188,7 +188,7 @@ impl Sim<'_> {
     pub(crate) fn tick(&mut self, cpu: CpuId) {
         let pace = if self.cpus[cpu].step == Step::Idle { 1 } else { self.rules.pace };
         self.cpus[cpu].tick_at += self.rules.tick_ns / pace;
-        self.hw.clocks.tick(self.hw.near.socket(cpu));
+        self.hw.clocks.tick(self.hw.near.socket(cpu), self.now);
         self.set_speed(cpu);
         self.see_overdue();
         if self.cpus[cpu].step == Step::Idle {
@@ -219,9 +219,10 @@ impl Sim<'_> {
         self.advance_cpu(cpu);
         self.publish_load(cpu);
         let balancing = self.periodic_balance(cpu);
-        let cost = Ns::from(self.hw.cost.tick_ns) + balancing;
         let c = &mut self.cpus[cpu];
         if self.now >= c.idle_from {
+            let exit = self.hw.idle_states[usize::from(c.idle_state)].exit_ns;
+            let cost = Ns::from(exit + self.hw.cost.tick_ns) + balancing;
             // An idle interval that a tick ends counts as long (menu), so the next one stops the
             // tick.
             c.tick_stopped = true;

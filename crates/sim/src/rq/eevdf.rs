@@ -397,7 +397,7 @@ impl Eevdf {
         entity
     }
     /// Sums and order are those of the tasks, and `curr` is the current one.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn check(&self, curr: Option<TaskId>) {
         assert_eq!(self.curr.map(|c| c.entity.task), curr);
         assert!(self.queued.is_sorted_by(|a, b| a.deadline >= b.deadline));

@@ -253,7 +253,7 @@ impl Channel {
     }
 
     /// Fails if there is more in the channel than it can hold, or its parts disagree.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn check(&self) {
         let runs = || [self.oldest].into_iter().chain(self.more.iter().copied());
         let count: u32 = runs().map(|run| run.count).sum();

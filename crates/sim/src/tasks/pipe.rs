@@ -112,7 +112,7 @@ impl Pages {
     }
 
     /// Unread bytes in all pages.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn bytes(&self) -> u64 {
         assert!(usize::from(self.used) <= PIPE_PAGES, "{self:?}");
         let page = |n| usize::from(self.first + n) % PIPE_PAGES;
