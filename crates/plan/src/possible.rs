@@ -137,7 +137,9 @@ pub(crate) fn reachable(
         if told && !goal.holds(*figure) {
             let (ms, cpus) = (figure / 1e6, request.cpus);
             let place = match request.within {
-                Some(_) => format!("{cpus} CPUs within --within"),
+                Some(around) => {
+                    format!("{cpus} CPUs within the parent group's limit of {around} (--within)")
+                }
                 None => format!("{cpus} CPUs"),
             };
             let problem = match ms.is_finite() {
@@ -148,7 +150,13 @@ pub(crate) fn reachable(
                 true => (beyond(request), "ask for a longer time, or for less --headroom"),
                 false => (String::new(), "ask for a longer time, or give more CPUs: --cpus"),
             };
-            return Err(goal.impossible(problem + &with, help));
+            let help = match request.within {
+                Some(_) => format!(
+                    "raise the parent group's limit (--within quota=max plans without it); or {help}"
+                ),
+                None => help.to_owned(),
+            };
+            return Err(goal.impossible(problem + &with, &help));
         }
     }
     Ok(figures.cpus_used)

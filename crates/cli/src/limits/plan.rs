@@ -58,7 +58,8 @@ pub struct PlanArgs {
     /// limits]. Also the limit of counters that were recorded without one
     #[arg(long, value_name = "LIMITS")]
     today: Option<String>,
-    /// Limit of the parent group: quota=200ms,period=100ms
+    /// Limit of the parent group: quota=200ms,period=100ms, or quota=max for none [default: with
+    /// --apply, the tightest of the groups around the live one]
     #[arg(long, value_name = "LIMITS")]
     within: Option<String>,
     /// Upper bound on the summed quotas of the group and its neighbours, in CPUs [default: all CPUs
@@ -150,11 +151,31 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let also = args.act.also()?;
     let live = group.as_ref().map(|group| group.limits()).transpose()?;
     let today = today.or(live.map(|live| live.limits));
+    let around = match (&group, within) {
+        (Some(group), None) => group.tightest_around()?,
+        _ => None,
+    };
+    // `--within quota=max` plans as if no group around it had a limit.
+    let within = within.or(around.as_ref().map(|(_, limits)| *limits));
+    let within = within.filter(|limits| limits.quota_ns.is_some());
+    if let Some((parent, _)) = around.as_ref().filter(|_| args.max_worst_case.is_some()) {
+        let problem =
+            format!("a group within {}, which has a limit, has no bound", parent.display());
+        let help = "leave out --max-worst-case, or give --within quota=max";
+        return Err(PlanError::option("--max-worst-case", Mistake::new(problem, help)).into());
+    }
     let machine = reveille_study::machine(&args.machine)?;
     let mut usage = Usage::read(&args.file)?;
     // With --apply, `today` may be a later limit than that of the recording.
     if args.today.is_some() {
         take_limits(&mut usage, today)?;
+    }
+    if let Some((parent, limits)) = &around {
+        usage.warnings.push(format!(
+            "Planned within {}'s limit of {limits}, the tightest around the group: it holds whatever \
+             the group's own limit is. --within plans for another one, --within quota=max for none.",
+            parent.display()
+        ));
     }
     let neighbours = args.neighbours.iter().map(|text| neighbour(text));
     let neighbours = neighbours.collect::<Result<Vec<Neighbour>, CliError>>()?;
@@ -200,7 +221,11 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         }
     };
     progress.finish();
-    let plan = plan?;
+    let plan = plan.inspect_err(|_| {
+        if let Some((parent, limits)) = &around {
+            say(format_args!("planned within {}'s limit of {limits}", parent.display()));
+        }
+    })?;
     request.cpus = plan.model.cpus;
     let paged = html.map_or(Ok(()), |html| {
         let pictures = reveille_plan::pictures(&request, &plan, args.jobs.threads(), &stop)?;

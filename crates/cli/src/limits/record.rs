@@ -202,7 +202,7 @@ fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(
         usage.mean_cpus,
     );
     text += &match usage.limits.and_then(|limits| Some((limits.quota_ns?, limits))) {
-        None => "no limit\n".to_owned(),
+        None => "no limit of its own\n".to_owned(),
         Some((quota_ns, limits)) => format!(
             "limit {} ms per {} ms, burst {} ms: {} of {} periods throttled, for {} in all\n",
             quota_ns as f64 / 1e6,

@@ -180,6 +180,62 @@ fn a_group_that_is_removed_leaves_its_recording() {
     assert!(errors.contains("was removed"), "{errors}");
 }
 
+/// Files stand for the kernel's: the group has no limit, and the one around it is throttled.
+#[test]
+fn throttling_of_the_group_around_is_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let [par, kid] = ["par", "par/kid"].map(|name| directory.path().join(name));
+    for (dir, max) in [(&par, "40000 100000\n"), (&kid, "max 100000\n")] {
+        fs::create_dir(dir).unwrap();
+        for (file, text) in [
+            ("cgroup.procs", ""),
+            ("cgroup.threads", "1\n"),
+            ("cgroup.type", "domain\n"),
+            ("cgroup.controllers", "cpu\n"),
+            ("cpu.max", max),
+        ] {
+            fs::write(dir.join(file), text).unwrap();
+        }
+    }
+    // In place and of one length: a reader sees whole numbers.
+    let count = |dir: &Path, usage_us: u64, throttled: u64| {
+        let periods = 2 * throttled;
+        let text = format!(
+            "usage_usec {usage_us:012}\nnr_periods {periods:06}\nnr_throttled {throttled:06}\n\
+             throttled_usec 000000\n"
+        );
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let mut file = options.open(dir.join("cpu.stat")).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    };
+    let counted = |n: u64| {
+        count(&kid, 1000 * n, 0);
+        count(&par, 1000 * n, n);
+    };
+    counted(1);
+    let file = directory.path().join("usage.parquet");
+    let args =
+        ["record", "--for", "1s", "--how", "sample", "--cgroup", kid.to_str().unwrap(), "-o"];
+    let mut command = reveille(&args);
+    let mut child = command.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
+    for n in 2.. {
+        counted(n);
+        sleep(Duration::from_millis(20));
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+    }
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("no limit of its own"), "{output:?}");
+    let warned = format!("{}, around the group, was throttled in ", par.display());
+    assert!(text.contains(&warned) && text.contains("(40 ms per 100 ms"), "{text}");
+    // The file says so to who plans with it.
+    let usage = Usage::read(&file).unwrap();
+    assert!(usage.warnings.iter().any(|warning| warning.contains(&warned)), "{usage:?}");
+}
+
 /// On hosts that mount the first version's `cpu` and `cpuacct` separately.
 #[test]
 fn a_group_without_its_accounting_is_told_so() {

@@ -110,8 +110,27 @@ impl Change {
         if self.group.version() == Version::V2 && own != effective {
             let cpus = effective.unwrap_or(f64::INFINITY);
             notes.push(format!("a group around it has less: it gets {cpus:.3} CPUs at most"));
+        } else if let Some((dir, limits)) = self.less_at_once() {
+            notes.push(format!(
+                "{} around it has {limits}: that throttles it before its own quota and burst are used \
+                 up",
+                dir.display()
+            ));
         }
         notes
+    }
+
+    /// The nearest group around it that lets less CPU time through in one of its own periods than
+    /// the new limits allow at once; v1 compares quotas with it, and never bursts.
+    fn less_at_once(&self) -> Option<&(PathBuf, BandwidthLimits)> {
+        let quota_ns = self.to.quota_ns?;
+        self.around.iter().find(|(_, limits)| {
+            limits.quota_ns.is_some_and(|around_ns| {
+                let refills = limits.period_ns.div_ceil(self.to.period_ns);
+                let most_ns = quota_ns.saturating_mul(refills).saturating_add(self.to.burst_ns);
+                most_ns > around_ns.saturating_add(limits.burst_ns)
+            })
+        })
     }
 
     /// Writes, reads back after each write, and returns the limits in force.

@@ -430,3 +430,33 @@ fn a_group_of_v2_is_told_that_the_group_around_has_less() {
     let change = Change::plan(&group, &us(Some(30_000), 100_000, 0)).unwrap();
     assert!(change.notes().iter().any(|note| note.contains("0.100 CPUs at most")));
 }
+
+#[test]
+fn a_group_is_told_that_the_group_around_lets_less_through_at_once() {
+    let top = tempfile::tempdir().unwrap();
+    let inner = top.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    v2(top.path(), "50000 100000\n", Some("0\n"));
+    let group = v2(&inner, "max 100000\n", Some("0\n"));
+    let told = |quota, period, burst| {
+        let notes = Change::plan(&group, &us(Some(quota), period, burst)).unwrap().notes();
+        notes.iter().any(|note| note.contains("throttles it before"))
+    };
+    // A burst, and a longer period, are of no use within a quota of 50 ms per 100 ms.
+    assert!(told(50_000, 100_000, 50_000) && told(300_000, 1_000_000, 0));
+    assert!(
+        !told(50_000, 100_000, 0) && !told(20_000, 100_000, 20_000) && !told(25_000, 50_000, 0)
+    );
+    fs::write(top.path().join("cpu.max.burst"), "50000\n").unwrap();
+    assert!(!told(50_000, 100_000, 50_000));
+    let [old, kid] = ["old", "old/kid"].map(|name| top.path().join(name));
+    fs::create_dir_all(&kid).unwrap();
+    for dir in [&old, &kid] {
+        for (file, text) in [("quota", "50000\n"), ("period", "100000\n"), ("burst", "0\n")] {
+            fs::write(dir.join(format!("cpu.cfs_{file}_us")), text).unwrap();
+        }
+    }
+    // cgroup v1 accepts the burst just the same.
+    let change = Change::plan(&LiveGroup::at(&kid).unwrap(), &us(Some(50_000), 100_000, 50_000));
+    assert!(change.unwrap().notes().iter().any(|note| note.contains("throttles it before")));
+}

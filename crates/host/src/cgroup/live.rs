@@ -125,6 +125,14 @@ impl LiveGroup {
         outer.map(|dir| Ok((dir.to_owned(), read_limits(dir, self.version)?.limits))).collect()
     }
 
+    /// The ancestor whose limit leaves the fewest CPUs, or of equals the least burst.
+    pub fn tightest_around(&self) -> Result<Option<(PathBuf, BandwidthLimits)>, HostError> {
+        let cpus = |limits: &BandwidthLimits| limits.cpus().unwrap_or(f64::INFINITY);
+        let limited = self.around()?.into_iter().filter(|(_, limits)| limits.quota_ns.is_some());
+        Ok(limited
+            .min_by(|(_, a), (_, b)| cpus(a).total_cmp(&cpus(b)).then(a.burst_ns.cmp(&b.burst_ns))))
+    }
+
     /// The topmost limited groups below it.
     pub fn within(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
         let mut found = Vec::new();

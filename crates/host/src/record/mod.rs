@@ -166,8 +166,40 @@ struct Session<'a> {
     stop: &'a AtomicBool,
 }
 
+/// A group around the recorded one, with its counters at the start.
+struct Around {
+    group: LiveGroup,
+    counters: GroupStats,
+}
+
+impl Around {
+    fn all(group: &LiveGroup) -> Result<Vec<Around>, HostError> {
+        let dirs = group.around()?.into_iter().map(|(dir, _)| LiveGroup::at(&dir));
+        dirs.map(|group| group.and_then(|group| Ok(Around { counters: group.stats()?, group })))
+            .collect()
+    }
+
+    /// A warning if it was throttled since then. It counts for all groups within it.
+    fn throttling(&self) -> Option<String> {
+        let now = added(&self.group.stats().ok()?, &self.counters);
+        if now.nr_throttled == 0 {
+            return None;
+        }
+        let limits = self.group.limits().map(|live| describe(&live.limits)).ok()?;
+        Some(format!(
+            "{}, around the group, was throttled in {} of {} periods while it was recorded ({limits}): \
+             the group would have used more. Its own counters do not show that, and neither do figures \
+             of today's limit. Lift that limit and record again.",
+            self.group.name(),
+            now.nr_throttled,
+            now.nr_periods,
+        ))
+    }
+}
+
 /// State at the start of a recording, to compare at its end.
 struct Begun {
+    around: Vec<Around>,
     clocks: Clocks,
     limits: BandwidthLimits,
     counters: GroupStats,
@@ -182,6 +214,7 @@ struct Begun {
 impl Begun {
     fn now(group: &LiveGroup) -> Result<Begun, HostError> {
         Ok(Begun {
+            around: Around::all(group)?,
             limits: group.limits()?.limits,
             counters: group.stats()?,
             clocks: Clocks::read(),
@@ -230,6 +263,7 @@ impl Begun {
                 describe(to)
             ));
         }
+        warnings.extend(self.around.iter().filter_map(Around::throttling));
         warnings.extend(self.clocks.steps());
         if cost.cpus() > DEAR {
             let less = if cost.events > 0 { "--how sample" } else { "a longer --sample" };
