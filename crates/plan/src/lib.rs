@@ -31,6 +31,7 @@ mod replay;
 mod replica;
 mod request;
 mod search;
+mod short;
 mod sketch;
 #[cfg(test)]
 mod tests;
@@ -56,5 +57,6 @@ pub use recover::{Recovered, recovered};
 pub use replay::cpus_like;
 pub use request::{Neighbour, Request};
 pub use reveille_measure::Ns;
+pub use short::{Lacking, TooShort};
 pub use threads::plan_threads;
 pub use verify::{Control, Measured, Trial, Verdict, Verification, Verified, verify};

@@ -23,6 +23,7 @@ use crate::possible::{check, most_millicpus, reachable, untold};
 use crate::replay::{Outcome, Phase, as_f64};
 use crate::request::{Request, pool};
 use crate::search::{Found, Search};
+use crate::short::{self, too_short};
 use crate::sketch::Sketch;
 use crate::worst_case::worst_case;
 
@@ -134,6 +135,8 @@ fn planned(
     let map = reserved.map(|cpus| map(&as_recorded, cpus)).transpose()?;
     counts.runs = stage.runs.load(Ordering::Relaxed);
     counts.simulated_ns = stage.simulated_ns.load(Ordering::Relaxed);
+    let acted_on = recommended.as_ref().map_or(BandwidthLimits::default(), |shown| shown.limits);
+    let too_short = too_short(request, acted_on);
     let mut plan = Plan {
         recording: recording(usage),
         inferred: request.inferred.cloned(),
@@ -149,12 +152,14 @@ fn planned(
         },
         recommended,
         too_few: too_few(request),
+        too_short,
         alternatives,
         map,
         counts,
         warnings: Vec::new(),
     };
     plan.warnings = warnings(request, &plan);
+    plan.warnings.extend(short::warnings(request, &plan.too_short, acted_on.period_ns));
     if plan.recommended.is_some() {
         let fail = search.unmet_anyway()?;
         if fail > 0 {

@@ -4,6 +4,7 @@
 //! simulated time; NaN (also `null`) is a quantile of too few requests, listed in
 //! [`Plan::too_few`].
 
+use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Origin;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use crate::goal::{Goal, Subject, quantile_name};
 use crate::inferred::Inferred;
 use crate::observed::Observed;
 use crate::platform::Allowed;
+use crate::short::{TooShort, at_least};
 
 /// The longest request, running alone, that arrives when the bank is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -274,6 +276,8 @@ pub struct Plan {
     pub obstacle: Option<String>,
     /// Quantiles, such as `p99`, for which the recording has too few requests; they have no figure.
     pub too_few: Vec<String>,
+    /// Why the recording is too short to act on the plan; empty if it is long enough.
+    pub too_short: Vec<TooShort>,
     /// Other settings whose goals hold.
     pub alternatives: Vec<Alternative>,
     /// p99 over period and burst at the recommended reservation.
@@ -316,7 +320,8 @@ impl Plan {
 
     /// The setting to apply, if there is one.
     pub fn to_apply(&self) -> Option<&Shown> {
-        let applies = !self.tells_no_limit() && !self.stays_unlimited();
+        let short = !self.too_short.is_empty();
+        let applies = !self.tells_no_limit() && !self.stays_unlimited() && !short;
         self.recommended.as_ref().filter(|_| applies)
     }
 
@@ -329,5 +334,20 @@ impl Plan {
             })
         };
         self.too_few.iter().find(limited).map(String::as_str)
+    }
+
+    /// Why the recording is too short to act on this plan, and the length that would do.
+    pub fn too_short(&self) -> Option<Mistake> {
+        let problem = self.too_short.first()?.to_string();
+        let lengths = self.too_short.iter().map(|short| short.enough_ns);
+        let longest = lengths.collect::<Option<Vec<Ns>>>().and_then(|all| all.into_iter().max());
+        let long = longest.map_or("longer".into(), at_least);
+        let easier = self.too_short.iter().any(|short| short.quantile.is_some());
+        let easier = if easier { ", or set a goal for p50 or p90" } else { "" };
+        let help = format!(
+            "record for {long}{easier}; without --emit, and with --apply but without --write, you \
+             see what would be set"
+        );
+        Some(Mistake::new(problem, help))
     }
 }

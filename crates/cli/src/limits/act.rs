@@ -117,14 +117,9 @@ impl ActArgs {
                         FILE.parquet`, and plan for that file";
             return Err(HostError::input(problem, help).into());
         }
-        match plan.untold().filter(|_| self.write) {
+        match plan.too_short().filter(|_| self.write || self.emit.is_some()) {
             None => Ok(()),
-            Some(quantile) => {
-                let problem = format!("the recording has too few requests to tell {quantile}");
-                let help = "record for longer, or set a goal for p50 or p90; without --write you see \
-                            what would be written";
-                Err(HostError::input(problem, help).into())
-            }
+            Some(mistake) => Err(HostError::Input(mistake).into()),
         }
     }
 

@@ -13,9 +13,9 @@ use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use crate::bench::groups_of;
 use crate::{json, output, refused, reveille, stdout, words};
 
-/// Two threads of 4 ms of work every 40 ms, for a second.
+/// Two threads of 4 ms of work every 40 ms, for 12 s.
 fn requests(directory: &Path) -> PathBuf {
-    super::requests(directory.join("app.csv"), 2, 4, 40, 25)
+    super::requests(directory.join("app.csv"), 2, 4, 40, 300)
 }
 
 const GOAL: [&str; 6] = ["--goal", "max=12ms", "--phases", "2", "--cpus", "2"];
@@ -89,13 +89,104 @@ fn a_live_group_is_changed_only_when_told_to() {
     let again = stdout(&plan(&file, &["--apply", &target, "--write", "--today", "quota=90ms"]));
     assert!(again.contains("it is so already"), "{again}");
     assert_eq!(limits_of(&dir), now);
-    // 50 requests tell no p99: the setting is shown, and not written.
+    // 600 requests tell no p99: the setting is shown, and not written.
     let few = ["--goal", "p99=11ms", "--apply", &target, "--today", "quota=90ms"];
     let untold = stdout(&plan(&file, &few)).replace("\n           ", " ");
     assert!(untold.contains("has too few requests to tell p99; as far as they go"), "{untold}");
     assert!(!untold.contains("The goals still hold"), "{untold}");
     refused(&plan(&file, &[&few[..], &["--write"]].concat()), &["too few requests to tell p99"]);
     assert_eq!(limits_of(&dir), now);
+}
+
+/// Files of a v2 group `kid` without a limit in `par` with one; the directories of both.
+fn nested(top: &Path, par_max: &str, par_burst: &str) -> [PathBuf; 2] {
+    let dirs = [top.join("par"), top.join("par/kid")];
+    for (dir, max, burst) in [(&dirs[0], par_max, par_burst), (&dirs[1], "max 100000\n", "0\n")] {
+        fs::create_dir_all(dir).unwrap();
+        for (file, text) in [
+            ("cgroup.procs", ""),
+            ("cgroup.type", "domain\n"),
+            ("cgroup.controllers", "cpu\n"),
+            ("cpu.max", max),
+            ("cpu.max.burst", burst),
+        ] {
+            fs::write(dir.join(file), text).unwrap();
+        }
+    }
+    dirs
+}
+
+#[test]
+fn a_recording_that_is_too_short_is_shown_and_not_acted_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let [_, kid] = nested(directory.path(), "max 100000\n", "0\n");
+    let (target, before) = (format!("cgroup:{}", kid.display()), limits_of(&kid));
+    let of = |name: &str, every_ms, times| {
+        super::requests(directory.path().join(name), 1, 10, every_ms, times)
+    };
+    let tens = [of("five.csv", 400, 5), of("two.csv", 200, 2), of("rare.csv", 1000, 60)];
+    let [five, two, rare] = tens.each_ref().map(|file| file.to_str().unwrap());
+    for (file, goal, problem, enough) in [
+        (five, "max<150ms", "20 periods of 100 ms, and 100 are needed", "at least 40 s"),
+        (five, "throttled<1%", "20 periods of 100 ms, and 100 are needed", "at least 10 s"),
+        (two, "throttled<1%", "periods of 100 ms, and 100 are needed", "at least 10 s"),
+        (rare, "max<150ms", "it has 60 requests, and 100 are needed", "at least 100 s"),
+        (rare, "throttled<1%", "something runs in 60 of its periods", "at least 100 s"),
+        (rare, "p99=150ms", "too few requests to tell p99: 60, and 1000", "at least 1000 s"),
+    ] {
+        let planned = ["plan", file, "--goal", goal, "--phases", "2", "--cpus", "2"];
+        let with = |more: &[&'static str]| [&planned[..], more].concat();
+        let apply = [&planned[..], &["--apply", &target]].concat();
+        refused(&with(&["--emit", "k8s"]), &[problem, enough]);
+        refused(&[&apply[..], &["--write"]].concat(), &[problem, enough]);
+        assert_eq!(limits_of(&kid), before);
+        // What would be written is shown, and the plan says why it is not to be.
+        let dry = stdout(&apply).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(dry.contains("too short") && dry.contains("nothing is written yet"), "{dry}");
+        assert!(!dry.contains("The goals still hold") && !dry.contains("or again"), "{dry}");
+        let short = &json(&with(&["--json"]))["too_short"];
+        assert!(short[0]["needs"].as_u64() > short[0]["has"].as_u64(), "{short}");
+    }
+    // 60 s hold 600 periods: enough to act on, with a word on a share that takes more to tell.
+    let minute = of("minute.csv", 50, 1200);
+    let minute = minute.to_str().unwrap();
+    let planned =
+        ["plan", minute, "--goal", "throttled<1%", "--phases", "2", "--cpus", "2", "--emit", "k8s"];
+    let emitted = output(&planned);
+    assert!(emitted.status.success(), "{emitted:?}");
+    let said = String::from_utf8_lossy(&emitted.stderr);
+    assert!(said.contains("1000 are needed for 10 throttled ones"), "{said}");
+    let planned = json(&["plan", minute, "--goal", "p99=150ms", "--cpus", "2", "--json"]);
+    assert_eq!(planned["too_short"], serde_json::json!([]));
+}
+
+#[test]
+fn a_live_group_is_planned_within_the_limit_around_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = requests(directory.path());
+    let file = file.to_str().unwrap();
+    let [par, kid] = nested(directory.path(), "30000 100000\n", "0\n");
+    let target = format!("cgroup:{}", kid.display());
+    let goal = ["plan", file, "--goal", "throttled<5%", "--phases", "2", "--cpus", "2"];
+    let with = |more: &[&'static str]| [&goal[..], &["--apply", &target], more].concat();
+    let planned = json(&with(&["--json"]));
+    assert_eq!(planned["model"]["within"]["quota_ns"], 30_000_000);
+    let told = stdout(&with(&[])).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = format!("Planned within {}'s limit of quota 30000 us", par.display());
+    assert!(told.contains(&words), "{words}: {told}");
+    assert!(told.contains("no quota within 30 ms per 100 ms, no burst: "), "{told}");
+    // Given limits win, and none is one of them.
+    let given = json(&with(&["--json", "--within", "quota=80ms"]));
+    assert_eq!(given["model"]["within"]["quota_ns"], 80_000_000);
+    let none = json(&with(&["--json", "--within", "quota=max"]));
+    assert!(none["model"]["within"].is_null(), "{none}");
+    assert!(!none["warnings"].to_string().contains("Planned within"), "{none}");
+    // No setting of its own helps a group whose parent has too little.
+    let tight = ["plan", file, "--goal", "max<20ms", "--cpus", "2", "--apply", &target];
+    fs::write(par.join("cpu.max"), "10000 100000\n").unwrap();
+    let limit = "within the parent group's limit of quota 10000 us";
+    refused(&tight, &[limit, "raise the parent group's limit", par.to_str().unwrap()]);
+    refused(&with(&["--max-worst-case", "1s"]), &["has no bound", par.to_str().unwrap()]);
 }
 
 #[test]

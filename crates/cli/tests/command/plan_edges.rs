@@ -12,17 +12,22 @@ use super::{answer, json, output, path, refused, requests, series, stdout};
 
 /// 4 ms of work every 20 ms, sampled for 4 s; the last sample shows this many throttled periods.
 fn sampled(path: &str, nr_throttled: u64) {
+    sampled_for(1000, path, nr_throttled);
+}
+
+/// The same for this many samples of 4 ms.
+fn sampled_for(samples: u64, path: &str, nr_throttled: u64) {
     let sample = |n: u64| Sample {
         at_ns: 4_000_000 * (n + 1),
         runtime_ns: if n.is_multiple_of(5) { 4_000_000 } else { 0 },
         nr_periods: (n + 1) / 25,
-        nr_throttled: if n == 999 { nr_throttled } else { 0 },
+        nr_throttled: if n + 1 == samples { nr_throttled } else { 0 },
         ..Sample::default()
     };
     let limits = BandwidthLimits { quota_ns: Some(25_000_000), ..BandwidthLimits::default() };
     let usage = Usage::from_samples(
         "web",
-        (0..1000).map(sample).collect(),
+        (0..samples).map(sample).collect(),
         Some(limits),
         Charging::default(),
     )
@@ -34,7 +39,7 @@ fn sampled(path: &str, nr_throttled: u64) {
 fn a_group_that_other_programs_left_no_cpu_time_gets_no_limit() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(dir.path(), "beside.parquet");
-    sampled(&file, 0);
+    sampled_for(3000, &file, 0);
     let quiet = Usage::read(Path::new(&file)).unwrap();
     let beside = |full| {
         let host_load = Some(HostLoad { others: 0.94, full, waited_ns: None });
@@ -146,7 +151,7 @@ fn a_page_does_not_replace_a_recording() {
 fn advice_has_headroom_in_its_quota_and_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let file = path(dir.path(), "free.parquet");
-    sampled(&file, 0);
+    sampled_for(3000, &file, 0);
     let goal = ["--goal", "throttled<5%"];
     let planned = |more: &[&str]| json(&plan(&file, &[&goal[..], more, &["--json"]].concat()));
     let (usual, none) = (planned(&[]), planned(&["--headroom", "0"]));
@@ -192,13 +197,13 @@ fn advice_has_headroom_in_its_quota_and_says_so() {
 #[test]
 fn a_quota_that_use_sets_is_called_so() {
     let dir = tempfile::tempdir().unwrap();
-    let every = |name: &str, ms: u64| {
+    let every = |name: &str, ms: u64, span_ms: u64| {
         let file = path(dir.path(), name);
-        let rows = (0..20_000 / ms).map(|n| format!("{},{}\n", ms * n, 200 * ms));
+        let rows = (0..span_ms / ms).map(|n| format!("{},{}\n", ms * n, 200 * ms));
         fs::write(&file, format!("at_ms,cpu_us\n{}", rows.collect::<String>())).unwrap();
         file
     };
-    let (clock, batches) = (every("clock.csv", 10), every("batches.csv", 300));
+    let (clock, batches) = (every("clock.csv", 10, 20_000), every("batches.csv", 300, 40_000));
     let planned = |file, goal, more: &[_]| stdout(&plan(file, &[&["--goal", goal], more].concat()));
     let said = "The goals would hold with less quota, but that work would then use over 90% of it";
     for (file, goal, headroom, reserved) in [

@@ -146,6 +146,13 @@ pub(super) fn answer(plan: &Plan) -> String {
              {setting}"
         );
     }
+    if !plan.too_short.is_empty() && !plan.tells_no_limit() {
+        let setting = setting(&shown.limits);
+        return format!(
+            "the recording of {name} is too short to act on; as far as it goes {name} {how} {goals} \
+             with {setting}"
+        );
+    }
     if plan.spreads_averages() {
         let (setting, limited) = (setting(&shown.limits), shown.limits.quota_ns.is_some());
         let higher = if limited { ": the real limit has to be higher than that" } else { "" };
@@ -207,7 +214,7 @@ pub fn headroom(plan: &Plan) -> Option<String> {
     shown.reserved_cpus?;
     let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
     let model = &plan.model;
-    if plan.untold().is_some() || plan.tells_no_limit() {
+    if !plan.too_short.is_empty() || plan.tells_no_limit() {
         return None;
     }
     let estimate = format!(
@@ -264,10 +271,12 @@ pub(super) fn today(plan: &Plan) -> String {
     };
     let effect = &today.effect;
     let with = |range: &Range, text: fn(f64) -> String| text(range.median);
+    let around = plan.model.within.as_ref();
+    let around = around.map_or(String::new(), |around| format!(" within {}", setting(around)));
     if plan.of_counters() {
         let range = &today.intervals.p99_ns;
         return format!(
-            "{}: {}% of periods throttled; p99 {} [{}…{}], an estimate; the goals hold in {} of the \
+            "{}{around}: {}% of periods throttled; p99 {} [{}…{}], an estimate; the goals hold in {} of the \
              loads that fit the counters",
             setting(&today.limits),
             with(&effect.throttled_share, percent),
@@ -278,7 +287,7 @@ pub(super) fn today(plan: &Plan) -> String {
         );
     }
     format!(
-        "{}: {}% of periods throttled, p99 {}, goals met in {} of draws",
+        "{}{around}: {}% of periods throttled, p99 {}, goals met in {} of draws",
         setting(&today.limits),
         with(&effect.throttled_share, percent),
         with_ms(effect.p99_ns.median),

@@ -116,6 +116,7 @@ pub fn service() -> Plan {
         recommended: Some(shown(limits(60, 100, 45), 17.2, 0.0004, 0.975)),
         obstacle: None,
         too_few: vec!["p99.9".into()],
+        too_short: Vec::new(),
         alternatives: vec![
             Alternative {
                 change: Change::LongerPeriod,
