@@ -129,6 +129,7 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
                 .into(),
         );
     }
+    warnings.extend(uncounted(request));
     if let Some(ns) = request.inferred.and_then(|inferred| inferred.too_short()) {
         warnings.push(format!(
             "The counters cover {:.0} s only, which shows nothing of other times: the limit in force is \
@@ -163,6 +164,20 @@ pub(crate) fn warnings(request: &Request<'_>, plan: &Plan) -> Vec<String> {
         Some(_) => {}
     }
     warnings
+}
+
+/// Averages under a quota without a counter of what the quota did.
+fn uncounted(request: &Request<'_>) -> Option<String> {
+    let usage = request.usage;
+    let counted = usage.samples.last().is_some_and(|last| last.nr_periods > 0);
+    let limits = request.today.or(usage.limits).filter(|limits| limits.quota_ns.is_some());
+    let averages = matches!(usage.origin, Origin::Averaged { .. });
+    (averages && limits.is_some() && !counted && usage.throttling().is_none()).then(|| {
+        "Throttling was not counted, so what today's limit does is simulated, not measured: it may \
+         throttle the group all the time. Query container_cpu_cfs_periods_total and \
+         container_cpu_cfs_throttled_periods_total too."
+            .into()
+    })
 }
 
 /// Goals fail in some draws without any limit too.

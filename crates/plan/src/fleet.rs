@@ -50,10 +50,19 @@ pub struct Container {
     /// Quota that meets the goals with head-room, in CPUs.
     pub needed_cpus: Option<f64>,
     /// CPUs that the limit could give up. An upper bound: averages hide bursts. `None` if a latency
-    /// goal is answered from counters.
+    /// goal is answered from counters, or if the recording is of averages and throttling was not
+    /// counted.
     pub spare_cpus: Option<f64>,
     /// What is unknown, and why.
     pub note: Option<String>,
+}
+
+impl Container {
+    /// May its limit have throttled it without a counter of that in the recording?
+    pub fn throttling_unknown(&self) -> bool {
+        let limited = self.limits.is_none_or(|limits| limits.quota_ns.is_some());
+        limited && self.throttled_share.is_none()
+    }
 }
 
 /// A figure with its 90% range. A latency is infinite (null in JSON) if the work does not complete
@@ -232,8 +241,11 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         return Ok(container);
     }
     if averages && usage.throttling().is_none() {
-        // Averages show the peak only if the limit never throttled the group.
-        container.spare_cpus = quota.map(|cpus| (cpus - container.peak_cpus).max(0.0));
+        // Averages show the peak only if the limit never throttled the group, and only counters of
+        // throttling tell that.
+        if last.nr_periods > 0 {
+            container.spare_cpus = quota.map(|cpus| (cpus - container.peak_cpus).max(0.0));
+        }
         let why = match (quota, last.nr_periods) {
             (None, _) if limits.is_none() => "its limit is not known",
             (None, _) => "no limit",

@@ -68,15 +68,39 @@ fn remarks(container: &Container) -> Vec<String> {
     remarks
 }
 
+/// `1 file`, `2 files`.
+fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// How many containers have no counters of throttling that could tell what a limit does.
+fn unknown(fleet: &Fleet) -> usize {
+    fleet.containers.iter().filter(|c| c.throttling_unknown()).count()
+}
+
+/// How to get the counters, if a container lacks them.
+fn how_to_count(fleet: &Fleet) -> Option<&'static str> {
+    (unknown(fleet) > 0).then_some(
+        "Throttling is unknown where it was not counted. Averages then offer no CPUs to give back: \
+         a throttled container looks as if it needed no more than its limit. From Prometheus, query \
+         container_cpu_cfs_periods_total and container_cpu_cfs_throttled_periods_total over the \
+         same range; `reveille record --cgroup` counts by itself.",
+    )
+}
+
 /// What all of them say together.
 fn summary(fleet: &Fleet) -> String {
     let all = &fleet.containers;
     let throttled = all.iter().filter(|c| c.throttled_share.is_some_and(|share| share > 0.0));
+    let unknown = match unknown(fleet) {
+        0 => String::new(),
+        n => format!(", {n} whose throttling is unknown"),
+    };
     // From 0: the sum of no floats is -0.
     let spare = all.iter().filter_map(|c| c.spare_cpus).fold(0.0, |sum, cpus| sum + cpus);
     let mut text = format!(
-        "{} containers, {} throttled, at most {spare:.1} CPUs of limits to give back",
-        all.len(),
+        "{}, {} throttled{unknown}, at most {spare:.1} CPUs of limits to give back",
+        counted(all.len(), "container"),
         throttled.count()
     );
     if !fleet.goals.is_empty() {
@@ -100,6 +124,9 @@ pub fn fleet_table(fleet: &Fleet, width: usize) -> String {
     page.line("");
     let line = |cells: [&str; 8]| {
         cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>COLUMN$}"))
+    if let Some(how) = how_to_count(fleet) {
+        page.wrapped("", how);
+    }
     };
     // Names are long: figures stand below them where one line has no room for both.
     let names = page.width.saturating_sub(HEADS.len() * COLUMN);
@@ -157,6 +184,9 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
         for cell in cells(container) {
             push!(body, "<td>{}</td>", escape(&cell));
         }
+    if let Some(how) = how_to_count(fleet) {
+        push!(body, "<p>{}</p>\n", escape(how));
+    }
         let remarks = escape(&remarks(container).join("; "));
         push!(body, "<td class=\"words\">{remarks}</td>");
         body += "</tr>\n";

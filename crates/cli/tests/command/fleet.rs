@@ -3,13 +3,20 @@
 use std::fs;
 use std::path::Path;
 
-use super::{answer, output, requests, series, stdout};
+use super::{answer, json, output, requests, series, stdout};
 
 const NAMES: [&str; 4] =
     ["usage_seconds", "cfs_periods", "cfs_throttled_periods", "cfs_throttled_seconds"];
 
 /// Averages over 15 s of a container with 0.5 CPUs that was throttled in this share of its periods.
 fn averages(to: &Path, throttled: f64) {
+    let file = to.with_extension("json");
+    answers(&file, NAMES.len(), throttled);
+    import(&file, to);
+}
+
+/// Prometheus' answers for the first `counters` of [`NAMES`].
+fn answers(file: &Path, counters: usize, throttled: f64) {
     let per_step = [3.75, 150.0, 150.0 * throttled, 150.0 * throttled * 0.04];
     let of = |name: &str, values: Vec<(u32, f64)>| {
         series(&format!(r#""__name__":"container_{name}","container":"app""#), values)
@@ -20,13 +27,11 @@ fn averages(to: &Path, throttled: f64) {
         let value = |n: u32| (1_700_000_000 + 15 * n, f64::from(n + more * (n % 2)) * step);
         of(&format!("cpu_{name}_total"), (0..8).map(value).collect())
     };
-    let mut all: Vec<_> = NAMES.iter().zip(per_step).map(counter).collect();
+    let mut all: Vec<_> = NAMES.iter().zip(per_step).take(counters).map(counter).collect();
     for (name, value) in [("quota", 50_000.0), ("period", 100_000.0)] {
         all.push(of(&format!("spec_cpu_{name}"), vec![(1_700_000_000, value)]));
     }
-    let file = to.with_extension("json");
-    fs::write(&file, answer(&all)).unwrap();
-    import(&file, to);
+    fs::write(file, answer(&all)).unwrap();
 }
 
 /// Imports a file and removes it.
@@ -94,6 +99,38 @@ fn those_at_risk_stand_first_and_parts_make_the_whole() {
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     assert!(table.contains("failed  broken.parquet: "), "{table}");
     assert!(fs::read_to_string(html).unwrap().contains("never throttled"));
+}
+
+#[test]
+fn no_cpus_are_offered_where_throttling_was_not_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (blind, calm) = (dir.path().join("blind.json"), dir.path().join("calm.json"));
+    answers(&blind, 1, 0.1);
+    answers(&calm, NAMES.len(), 0.0);
+    let (blind, calm) = (blind.to_str().unwrap(), calm.to_str().unwrap());
+    let shown = json(&["fleet", blind, calm, "--json"]);
+    let of = |name: &str| {
+        let all = shown["containers"].as_array().unwrap();
+        all.iter().find(|c| c["name"] == name).unwrap().clone()
+    };
+    assert!(of("blind")["spare_cpus"].is_null(), "{shown}");
+    assert!(of("blind")["note"].as_str().unwrap().contains("not counted"), "{shown}");
+    assert_eq!(of("calm")["spare_cpus"], 0.25);
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(stdout(&["fleet", blind, calm]));
+    let head = "2 containers, 0 throttled, 1 whose throttling is unknown, at most 0.2 CPUs";
+    assert!(text.starts_with(head), "{text}");
+    assert!(text.contains("query container_cpu_cfs_periods_total and "), "{text}");
+    let counted = words(stdout(&["fleet", calm]));
+    assert!(counted.starts_with("1 container, 0 throttled, at most"), "{counted}");
+    assert!(!counted.contains("container_cpu_cfs"), "{counted}");
+
+    // Nor does a plan pass off what it simulates for what was.
+    let plan = |file| words(stdout(&["plan", file, "--goal", "throttled<5%", "--cpus", "2"]));
+    let simulated = "today 50 ms per 100 ms, no burst: simulated with an even load, 0% of periods";
+    let planned = plan(blind);
+    assert!(planned.contains(simulated), "{planned}");
+    assert!(planned.contains("warning Throttling was not counted"), "{planned}");
 }
 
 #[test]

@@ -286,8 +286,10 @@ pub(super) fn today(plan: &Plan) -> String {
             of_draws(today.holds_share)
         );
     }
+    // What the limit did is in counters, and the replay does not repeat it.
+    let even = if plan.spreads_averages() { "simulated with an even load, " } else { "" };
     format!(
-        "{}{around}: {}% of periods throttled, p99 {}, goals met in {} of draws",
+        "{}{around}: {even}{}% of periods throttled, p99 {}, goals met in {} of draws",
         setting(&today.limits),
         with(&effect.throttled_share, percent),
         with_ms(effect.p99_ns.median),
