@@ -93,6 +93,14 @@ pub struct Failed {
     pub mistake: Mistake,
 }
 
+/// A file of a directory that was not taken for a recording.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its path in the directory.
+    pub name: String,
+    pub why: String,
+}
+
 /// Is the recording of this name in the shard? Depends on the name alone.
 pub fn in_shard(shard: Shard, name: &str) -> bool {
     // FNV-1a, 64 bits.
@@ -114,6 +122,9 @@ pub struct Fleet {
     pub containers: Vec<Container>,
     /// Recordings that could not be evaluated.
     pub failed: Vec<Failed>,
+    /// Files of the directories that hold no recording.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
     /// Number of recordings that an interruption left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: usize,
@@ -137,6 +148,7 @@ impl Fleet {
                 .then(a.name.cmp(&b.name))
         });
         self.failed.sort_by(|a, b| a.name.cmp(&b.name));
+        self.skipped.sort();
         self
     }
 
@@ -155,6 +167,7 @@ impl Fleet {
             all.shards.extend(part.shards);
             all.containers.extend(part.containers);
             all.failed.extend(part.failed);
+            all.skipped.extend(part.skipped);
             all.missing += part.missing;
         }
         all.shards.sort_unstable();
@@ -484,3 +497,4 @@ mod tests {
         assert!(Fleet::merged(vec![part(1), other]).unwrap_err().problem.contains("head-room"));
     }
 }
+            skipped: Vec::new(),

@@ -41,7 +41,7 @@ mod worst_case;
 
 pub use error::PlanError;
 pub use figures::{CdfPoint, Figures, Interval, Range};
-pub use fleet::{Container, Failed, Fleet, Likely, fleet, in_shard};
+pub use fleet::{Container, Failed, Fleet, Likely, Skipped, fleet, in_shard};
 pub use goal::{Goal, Subject, quantile_name};
 pub use inferred::{HOW_TO_KNOW, Inferred, InferredFrom};
 pub use limits::parse_limits;

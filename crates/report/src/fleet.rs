@@ -110,6 +110,9 @@ fn summary(fleet: &Fleet) -> String {
     if !fleet.failed.is_empty() {
         text += &format!("; {} could not be read", fleet.failed.len());
     }
+    if !fleet.skipped.is_empty() {
+        text += &format!("; {} skipped", counted(fleet.skipped.len(), "file"));
+    }
     if fleet.missing > 0 {
         text += &format!("; PARTIAL RESULT: interrupted, {} recordings are missing", fleet.missing);
     }
@@ -121,12 +124,12 @@ fn summary(fleet: &Fleet) -> String {
 pub fn fleet_table(fleet: &Fleet, width: usize) -> String {
     let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
     page.wrapped("", &summary(fleet));
-    page.line("");
-    let line = |cells: [&str; 8]| {
-        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>COLUMN$}"))
     if let Some(how) = how_to_count(fleet) {
         page.wrapped("", how);
     }
+    page.line("");
+    let line = |cells: [&str; 8]| {
+        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>COLUMN$}"))
     };
     // Names are long: figures stand below them where one line has no room for both.
     let names = page.width.saturating_sub(HEADS.len() * COLUMN);
@@ -164,6 +167,13 @@ pub fn fleet_table(fleet: &Fleet, width: usize) -> String {
         let text = format!("{}: {}; {}", failed.name, failed.mistake.problem, failed.mistake.help);
         page.wrapped("failed  ", &text);
     }
+    for skipped in fleet.skipped.iter().take(SHOWN) {
+        page.wrapped("skipped  ", &format!("{}: {}", skipped.name, skipped.why));
+    }
+    if fleet.skipped.len() > SHOWN {
+        let more = fleet.skipped.len() - SHOWN;
+        page.line(&format!("and {more} more: --html and --json have all"));
+    }
     page.line("");
     page.wrapped("", LEGEND);
     page.text
@@ -174,6 +184,9 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
     let title = "CPU limits of containers";
     let mut body = format!("<article>\n<h1>{title}</h1>\n");
     push!(body, "<p class=\"score\">{}.</p>\n", escape(&summary(fleet)));
+    if let Some(how) = how_to_count(fleet) {
+        push!(body, "<p>{}</p>\n", escape(how));
+    }
     let mut heads = vec!["container"];
     heads.extend(HEADS);
     heads.push("remarks");
@@ -184,9 +197,6 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
         for cell in cells(container) {
             push!(body, "<td>{}</td>", escape(&cell));
         }
-    if let Some(how) = how_to_count(fleet) {
-        push!(body, "<p>{}</p>\n", escape(how));
-    }
         let remarks = escape(&remarks(container).join("; "));
         push!(body, "<td class=\"words\">{remarks}</td>");
         body += "</tr>\n";
@@ -196,6 +206,14 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
         body += "<h2>Failed</h2>\n<ul>\n";
         for failed in &fleet.failed {
             let text = format!("{}: {}", failed.name, failed.mistake.problem);
+            push!(body, "<li>{}</li>\n", escape(&text));
+        }
+        body += "</ul>\n";
+    }
+    if !fleet.skipped.is_empty() {
+        body += "<h2>Skipped</h2>\n<ul>\n";
+        for skipped in &fleet.skipped {
+            let text = format!("{}: {}", skipped.name, skipped.why);
             push!(body, "<li>{}</li>\n", escape(&text));
         }
         body += "</ul>\n";

@@ -1,6 +1,7 @@
 //! `reveille fleet`: ranks many recordings, in shards if one machine is too slow.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use reveille_machine::Machine;
 use reveille_measure::Shard;
 use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
-use reveille_plan::{Allowed, Failed, Fleet, Goal, Platform, Request, in_shard};
+use reveille_plan::{Allowed, Failed, Fleet, Goal, Platform, Request, Skipped, in_shard};
 use reveille_policy::Policy;
 use reveille_usage::Usage;
 use serde::Deserialize;
@@ -27,9 +28,9 @@ const USUAL_CPUS: u32 = 16;
 
 /// Rank containers by what their CPU limits do to them
 ///
-/// Reads every recording in a directory, such as `reveille record --prometheus URL --all` writes:
-/// which containers are throttled, how long their requests wait for it, and which limits have room.
-/// Figures are estimates; run `reveille plan` on a container before you change its limit.
+/// Reads every recording in a directory (.parquet, .json of Prometheus, .csv of requests), such as
+/// `reveille record --prometheus URL --all` writes: which containers are throttled, how long their
+/// requests wait for it, and which limits have room. Figures are estimates; run `reveille plan` on a container before you change its limit.
 #[derive(clap::Args)]
 pub struct FleetArgs {
     /// Directories and recordings; or the JSON of all shards, to merge them
@@ -101,21 +102,31 @@ pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
         let parts = texts.into_iter().map(Part::read).collect::<Result<_, _>>()?;
         return look.show(&Fleet::merged(parts).map_err(CliError::unknown)?);
     }
-    let mut recordings = Vec::new();
+    let mut found = Found::default();
     for path in &args.from {
-        add(path, path, &mut recordings)?;
+        found.add(path, path)?;
     }
+    let Found { mut recordings, mut skipped } = found;
     if recordings.is_empty() {
         let from = args.from.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
         let help = "name the directory that `reveille record --prometheus URL --all` wrote";
-        let problem = format!("no recording (FILE.parquet) in {}", from.join(", "));
+        let mut problem =
+            format!("no recording (FILE.parquet, .json or .csv) in {}", from.join(", "));
+        if let Some(Skipped { name, why }) = skipped.first() {
+            let n = skipped.len();
+            problem += &match n {
+                1 => format!("; skipped {name}: {why}"),
+                _ => format!("; of {n} files skipped, the first is {name}: {why}"),
+            };
+        }
         return Err(CliError::unknown(Mistake::new(problem, help)));
     }
     recordings.sort();
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     recordings.retain(|recording| in_shard(shard, &recording.name));
+    skipped.retain(|file| in_shard(shard, &file.name));
     let stop = watch_signals()?;
-    look.at(&recordings, shard, Vec::new(), &stop)
+    look.at(&recordings, shard, (Vec::new(), skipped), &stop)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,25 +136,77 @@ pub struct Recording {
     pub path: PathBuf,
 }
 
-/// Adds files of a directory and its subdirectories, except hidden ones.
-fn add(given: &Path, path: &Path, to: &mut Vec<Recording>) -> Result<(), CliError> {
-    let error = |error| InputError::unreadable(path, error, CHECK_PATH);
-    if !fs::metadata(path).map_err(error)?.is_dir() {
-        let name = path.strip_prefix(given).ok().filter(|rest| rest.parent().is_some());
-        let name = name.unwrap_or(path).display().to_string();
-        to.push(Recording { name, path: path.to_owned() });
-        return Ok(());
-    }
-    for entry in fs::read_dir(path).map_err(error)? {
-        let entry = entry.map_err(error)?;
-        let below = entry.path();
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        let recording = below.extension().is_some_and(|e| e == "parquet");
-        if !hidden && (below.is_dir() || recording) {
-            add(given, &below, to)?;
+impl Recording {
+    /// What it is called in the table. JSON and CSV hold no name: in a directory their path is it.
+    fn shown(&self, usage: &Usage) -> String {
+        let named = self.path.extension().is_some_and(|extension| extension == "parquet");
+        if named || Path::new(&self.name) == self.path {
+            return usage.name.clone();
         }
+        Path::new(&self.name).with_extension("").display().to_string()
     }
-    Ok(())
+}
+
+/// The files that the arguments name or hold.
+#[derive(Default)]
+struct Found {
+    recordings: Vec<Recording>,
+    skipped: Vec<Skipped>,
+}
+
+impl Found {
+    /// Adds a file, or the files of a directory and its subdirectories, except hidden ones.
+    fn add(&mut self, given: &Path, path: &Path) -> Result<(), CliError> {
+        let error = |error| InputError::unreadable(path, error, CHECK_PATH);
+        if !fs::metadata(path).map_err(error)?.is_dir() {
+            let name = path.display().to_string();
+            self.recordings.push(Recording { name, path: path.to_owned() });
+            return Ok(());
+        }
+        for entry in fs::read_dir(path).map_err(error)? {
+            let entry = entry.map_err(error)?;
+            let path = entry.path();
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if path.is_dir() {
+                self.add(given, &path)?;
+                continue;
+            }
+            let name = path.strip_prefix(given).unwrap_or(&path).display().to_string();
+            match no_recording(&path) {
+                Some(why) => self.skipped.push(Skipped { name, why: why.into() }),
+                None => self.recordings.push(Recording { name, path }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a file of a directory is not taken for a recording. One that cannot be read is taken for
+/// one, so that it is listed among those that failed.
+fn no_recording(path: &Path) -> Option<&'static str> {
+    /// What the JSON of all commands and the CSV of this one begin with, without blanks.
+    const OWN: [&[u8]; 2] = [b"{\"version\":", b"container,limit_cpus,"];
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if extension == Some("parquet") {
+        return None;
+    }
+    if !matches!(extension, Some("json" | "csv")) {
+        return Some("its name does not end in .parquet, .json or .csv");
+    }
+    // A pipe would keep the command waiting.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut head = Vec::new();
+    fs::File::open(path).ok()?.take(64).read_to_end(&mut head).ok()?;
+    if head.is_empty() {
+        // As a shell makes it when this command's output goes there.
+        return Some("it is empty");
+    }
+    head.retain(|byte| !byte.is_ascii_whitespace());
+    OWN.iter().any(|own| head.starts_with(own)).then_some("it is a result of reveille")
 }
 
 /// JSON of one shard, checked as far as its `shards`; Prometheus' JSON has a `status`.
@@ -193,20 +256,21 @@ impl Look<'_> {
         })
     }
 
-    /// Evaluates all recordings and prints them; `failed` lists those that could not be read.
+    /// Evaluates all recordings and prints them, with those that could not be read and the files
+    /// that were skipped.
     pub fn at(
         &self,
         recordings: &[Recording],
         shard: Shard,
-        failed: Vec<Failed>,
+        (failed, skipped): (Vec<Failed>, Vec<Skipped>),
         stop: &AtomicBool,
     ) -> Result<ExitCode, CliError> {
         let read = |recording: &Recording| {
-            let usage = Usage::read(&recording.path);
-            usage.map_err(|error| Failed {
+            let usage = Usage::read(&recording.path).map_err(|error| Failed {
                 name: recording.name.clone(),
                 mistake: Mistake::of(&error, CHECK_PATH),
-            })
+            })?;
+            Ok(Usage { name: recording.shown(&usage), ..usage })
         };
         let progress = Progress::of("recordings");
         let done = AtomicUsize::new(0);
@@ -226,7 +290,7 @@ impl Look<'_> {
         let goals = self.goals.iter().map(|goal| goal.text.clone()).collect();
         let headroom = self.args.headroom / 100.0;
         let (shards, failed) = (vec![shard], all_failed);
-        let fleet = Fleet { goals, headroom, shards, containers, failed, missing };
+        let fleet = Fleet { goals, headroom, shards, containers, failed, skipped, missing };
         self.show(&fleet.ranked())
     }
 

@@ -271,7 +271,8 @@ fn all(
     }
     let mut recordings = fetched.into_inner().unwrap_or_default();
     recordings.sort();
-    look.at(&recordings, shard, failed.into_inner().unwrap_or_default(), stop)
+    let failed = failed.into_inner().unwrap_or_default();
+    look.at(&recordings, shard, (failed, Vec::new()), stop)
 }
 
 fn push<T>(to: &Mutex<Vec<T>>, value: T) {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{answer, json, output, requests, series, stdout};
+use super::{answer, json, output, path, requests, series, stdout};
 
 const NAMES: [&str; 4] =
     ["usage_seconds", "cfs_periods", "cfs_throttled_periods", "cfs_throttled_seconds"];
@@ -134,11 +134,56 @@ fn no_cpus_are_offered_where_throttling_was_not_counted() {
 }
 
 #[test]
+fn a_directory_is_read_whole_and_what_is_left_out_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("shop")).unwrap();
+    averages(&dir.path().join("shop/calm.parquet"), 0.0);
+    answers(&dir.path().join("shop/web.json"), NAMES.len(), 0.3);
+    requests(dir.path().join("table.csv"), 1, 4, 40, 50);
+    fs::write(dir.path().join("README.md"), "about\n").unwrap();
+    fs::write(dir.path().join("empty.csv"), "").unwrap();
+    let from = dir.path().to_str().unwrap();
+    let whole = stdout(&["fleet", from, "--json"]);
+    fs::write(dir.path().join("fleet.json"), &whole).unwrap();
+    fs::write(dir.path().join("fleet.csv"), stdout(&["fleet", from, "--csv"])).unwrap();
+    let shown = json(&["fleet", from, "--json"]);
+    let names = |key: &str| -> Vec<String> {
+        let all = shown[key].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("containers"), ["shop/web", "calm", "table"]);
+    assert_eq!(names("skipped"), ["README.md", "empty.csv", "fleet.csv", "fleet.json"]);
+    assert_eq!(shown["failed"].as_array().unwrap().len(), 0);
+    // 50 times 4 ms in 2 s, of which 25 in each second.
+    assert_eq!(shown["containers"][2]["peak_cpus"], 0.1);
+    let halves = ["1/2", "2/2"].map(|n| stdout(&["fleet", from, "--json", "--shard", n]));
+    let parts = ["part1.json", "part2.json"].map(|name| path(dir.path(), name));
+    for (part, text) in parts.iter().zip(halves) {
+        fs::write(part, text).unwrap();
+    }
+    assert_eq!(json(&["fleet", &parts[0], &parts[1], "--json"]), shown);
+
+    fs::write(dir.path().join("other.csv"), "a,b\n1,2\n").unwrap();
+    let failed = output(&["fleet", from]);
+    let text = String::from_utf8(failed.stdout).unwrap();
+    assert_eq!(failed.status.code(), Some(1), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "1 could not be read; 6 files skipped",
+        "failed other.csv: ",
+        "no column for `at`",
+        "skipped fleet.json: it is a result of reveille",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
 fn what_holds_no_recording_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let empty = dir.path().to_str().unwrap();
     for (args, words) in [
-        (vec!["fleet", empty], "no recording (FILE.parquet)"),
+        (vec!["fleet", empty], "no recording (FILE.parquet, .json or .csv)"),
         (vec!["fleet", "/nowhere"], "/nowhere"),
         (vec!["fleet", empty, "--shard", "3/2"], "`--shard`: `3/2` is no shard\n"),
         (vec!["fleet", empty, "--shard", "3/2"], "help: write 1/4 for the first of four"),
