@@ -405,10 +405,15 @@ fn share(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
-/// CPUs used in the busiest second, or in the busiest sample where samples are longer.
+const SECOND_NS: Ns = 1_000_000_000;
+
+/// CPUs used in the busiest second, or in the busiest sample where samples are longer. Seconds
+/// follow one another from the start; a table of requests tells them without a limit.
 fn peak_cpus(usage: &Usage) -> f64 {
-    const SECOND_NS: Ns = 1_000_000_000;
     let mut most = usage.mean_cpus();
+    if usage.samples.is_empty() {
+        return most.max(busiest_second(usage));
+    }
     let (mut from_ns, mut used_ns) = (0, 0);
     for sample in &usage.samples {
         used_ns += sample.runtime_ns;
@@ -419,6 +424,26 @@ fn peak_cpus(usage: &Usage) -> f64 {
         }
     }
     most
+}
+
+/// CPUs that the demands use in their busiest second on as many CPUs as threads: each thread runs
+/// its demands one after the other, from their arrival.
+fn busiest_second(usage: &Usage) -> f64 {
+    let seconds = usage.span_ns / SECOND_NS;
+    let mut used_ns = vec![0; seconds as usize];
+    let mut free_ns = vec![0; usage.threads as usize];
+    for demand in &usage.demands {
+        let free_ns: &mut Ns = &mut free_ns[demand.thread as usize];
+        let mut from_ns = demand.at_ns.max(*free_ns);
+        *free_ns = from_ns.saturating_add(demand.cpu_ns);
+        while from_ns < *free_ns && from_ns / SECOND_NS < seconds {
+            let second = from_ns / SECOND_NS;
+            let until_ns = (*free_ns).min((second + 1) * SECOND_NS);
+            used_ns[second as usize] += until_ns - from_ns;
+            from_ns = until_ns;
+        }
+    }
+    used_ns.into_iter().max().unwrap_or(0) as f64 / SECOND_NS as f64
 }
 
 /// Share of throttled periods in the worst hour; over everything if the recording is shorter.
@@ -467,6 +492,29 @@ mod tests {
     }
 
     #[test]
+    fn requests_have_a_busiest_second() {
+        const MS: Ns = 1_000_000;
+        let demand = |at_ms: Ns, cpu_ms: Ns, thread: u32| reveille_usage::Demand {
+            at_ns: at_ms * MS,
+            cpu_ns: cpu_ms * MS,
+            thread,
+            done_ns: None,
+        };
+        let peak = |threads: u32, demands: &[reveille_usage::Demand]| {
+            let (span_ns, demands) = (10_500 * MS, demands.to_vec());
+            peak_cpus(&Usage { span_ns, threads, demands, ..Usage::idle("requests") })
+        };
+        assert_eq!(peak(1, &[demand(100, 10, 0), demand(3000, 200, 0), demand(3900, 100, 0)]), 0.3);
+        // It runs on into the next second, and a thread is one CPU at most.
+        assert_eq!(peak(1, &[demand(3900, 200, 0), demand(4000, 300, 0)]), 0.4);
+        assert_eq!(peak(1, &[demand(500, 2000, 0), demand(600, 700, 0)]), 1.0);
+        assert_eq!(peak(2, &[demand(500, 2000, 0), demand(600, 700, 1)]), 1.3);
+        // Less than a second is left at the end.
+        assert_eq!(peak(1, &[demand(10_000, 105, 0)]), 0.01);
+        assert_eq!(peak(0, &[]), 0.0);
+    }
+
+    #[test]
     fn every_name_is_in_one_part() {
         let parts: Vec<Shard> = (1..=4).map(|n| format!("{n}/4").parse().unwrap()).collect();
         for name in (0..100).map(|n| format!("shop/web-{n}/app")) {
@@ -485,6 +533,7 @@ mod tests {
             shards: vec![Shard { index, of: 2 }],
             containers: Vec::new(),
             failed: Vec::new(),
+            skipped: Vec::new(),
             missing: 0,
         };
         assert_eq!(Fleet::merged(vec![part(2), part(1)]).unwrap().shards, [Shard::WHOLE]);
@@ -497,4 +546,3 @@ mod tests {
         assert!(Fleet::merged(vec![part(1), other]).unwrap_err().problem.contains("head-room"));
     }
 }
-            skipped: Vec::new(),
