@@ -52,6 +52,7 @@ fn further_options() {
         "--json --csv",
         "--jsno",
         "--with burst=1ms",
+        "--group quota=10ms --with quota=50ms,quota=20ms",
         "--group quota=1us",
         "--group qouta=1ms",
         "--group quota",

@@ -32,13 +32,16 @@ pub(crate) fn possible(group: &TaskGroup) -> Result<(), Mistake> {
     group.limits.check().map_err(BandwidthError::mistake)
 }
 
+/// What an edit sets: the group's position, or none for all of them, and the key.
+type Place<'a> = (Option<usize>, &'a str);
+
 /// Makes the edit `key=value` or `name.key=value`, which a variant consists of.
-fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
+fn edit<'a>(groups: &mut Groups, text: &'a str) -> Result<Place<'a>, Mistake> {
     let (place, value) = text.split_once('=').unwrap_or((text, ""));
     some_group(groups, text)?;
     if place == "slice" {
         groups.slice_ns = slice(groups, value)?;
-        return Ok(());
+        return Ok((None, place));
     }
     let (name, key) = match place.rsplit_once('.') {
         Some((name, key)) => (Some(name), key),
@@ -53,7 +56,8 @@ fn edit(groups: &mut Groups, text: &str) -> Result<(), Mistake> {
         }
         (Some(name), _) => Mistake::position("task group", name, &names)?,
     };
-    set(&mut groups.groups[index], key, value)
+    set(&mut groups.groups[index], key, value)?;
+    Ok((Some(index), key))
 }
 
 /// Refuses a setting of task groups where there are none.
@@ -65,12 +69,19 @@ fn some_group(groups: &Groups, setting: &str) -> Result<(), Mistake> {
     Err(Mistake::new(format!("`{setting}` sets a task group, and there is none"), help))
 }
 
-/// The groups with all edits made; each must be possible, and change something.
+/// The groups with all edits made; each must be possible, change something, and be the only one of
+/// its setting.
 pub(crate) fn edited(groups: &Groups, edits: &[&str]) -> Result<Groups, Mistake> {
     let mut edited = groups.clone();
+    let mut made: Vec<(Place, &str)> = Vec::new();
     for text in edits {
         let before = edited.clone();
-        edit(&mut edited, text)?;
+        let place = edit(&mut edited, text)?;
+        if let Some((_, earlier)) = made.iter().find(|(known, _)| *known == place) {
+            let problem = format!("`{text}` sets again what `{earlier}` sets");
+            return Err(Mistake::new(problem, "remove one of them"));
+        }
+        made.push((place, text));
         if edited == before {
             let problem = format!("`{text}` changes nothing: it already is so");
             return Err(Mistake::new(problem, "leave it out"));
@@ -253,5 +264,10 @@ mod tests {
         refused(&["a"], &["quota=1us"], "less than 1 ms");
         refused(&["a"], &["quota=10ms", "burst=11ms"], "more than the quota");
         refused(&["a"], &["slice=0ms"], "lets nothing run");
+        refused(&["a"], &["quota=50ms", "quota=20ms"], "`quota=20ms` sets again what `quota=50ms`");
+        refused(&["a"], &["a.burst=0ms", "burst=0ms"], "changes nothing");
+        refused(&["a"], &["quota=50ms", "a.quota=50ms"], "sets again");
+        refused(&["a"], &["slice=1ms", "quota=9ms", "slice=2ms"], "sets again");
+        assert!(edited(&groups(&["a", "b"]), &["a.quota=50ms", "b.quota=20ms"]).is_ok());
     }
 }
