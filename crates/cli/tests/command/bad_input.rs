@@ -74,6 +74,7 @@ fn further_options() {
         "study sis-short --repeats 0",
         "plan x.csv --slice-us -1",
         "plan x.csv --headroom -1",
+        "plan x.csv --headroom 0.15",
         "plan x.csv --period 5",
         "bench phase --step -1",
         "studies sis-shrot",
