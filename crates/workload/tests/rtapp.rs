@@ -223,6 +223,14 @@ fn nearly_good() -> impl Strategy<Value = String> {
     prop::collection::vec(edit(&scraps, 30), 0..5).prop_map(|edits| edited(GOOD.to_owned(), edits))
 }
 
+#[test]
+fn a_byte_order_mark_changes_nothing() {
+    let plain = Workload::parse_rtapp("x.json", GOOD).unwrap();
+    let marked = Workload::parse_rtapp("x.json", &format!("\u{feff}{GOOD}")).unwrap();
+    assert_eq!(marked.source_text(), plain.source_text());
+    assert_eq!(marked.metrics, plain.metrics);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

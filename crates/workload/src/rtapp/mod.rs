@@ -42,7 +42,7 @@ const GLOBAL: [&str; 15] = [
 const TASKS_IN_ABOUT: usize = 6;
 
 impl Workload {
-    /// Reads a file of rt-app (its `doc/tutorial.txt` has the format); `file` names it in
+    /// Reads a file of rt-app, with or without a byte order mark (its `doc/tutorial.txt` has the format); `file` names it in
     /// messages. A unit of load is a copy of all tasks of the file. The metrics are the
     /// latency of wake-ups by timers, rt-app's `wu_lat`, if there are timers, and passes
     /// through phases per second.
@@ -52,7 +52,7 @@ impl Workload {
     /// is unknown to rt-app, would never take time or wake, or asks for what is not
     /// simulated: CPU affinity, other policies than SCHED_OTHER, memory and input/output.
     pub fn parse_rtapp(file: &str, text: &str) -> Result<Workload, WorkloadError> {
-        let source = Source::new(file, text);
+        let source = Source::new(file, text.strip_prefix('\u{feff}').unwrap_or(text));
         let reader = json::document(&source, read)?;
         let records = records(&source, &reader.tasks)?;
         let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
