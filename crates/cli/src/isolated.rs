@@ -15,13 +15,13 @@ use std::thread::{sleep, spawn};
 use std::time::{Duration, SystemTime};
 
 use reveille_host::{HostError, end_at_faults};
-use reveille_policy::{Draft, PolicyFile};
+use reveille_policy::{Draft, Message, PolicyFile};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group,
     set_parent_process_death_signal, waitid,
 };
 
-use crate::errors::{CliError, INTERRUPTED};
+use crate::errors::{CliError, INTERRUPTED, say};
 
 /// The first argument that turns the command into the child; for internal use.
 const CHILD: &str = "__policy-child";
@@ -87,6 +87,15 @@ fn watch(child: &Child) {
     }
 }
 
+/// Shows one message of the compiler on standard error.
+pub fn show(message: &Message) {
+    let Message { file, line, column, kind, text, help } = message;
+    say(format_args!("{file}:{line}:{column}: {}: {text}", kind.name()));
+    if !help.is_empty() {
+        say(format_args!("  help: {help}"));
+    }
+}
+
 impl Child {
     /// Compiles a file in a directory of its own, since `dlopen` identifies libraries by path.
     pub fn compile(&self, file: &Path) -> Result<Draft, CliError> {
@@ -104,8 +113,12 @@ impl Child {
         Ok(Draft::compile(file, &own)?)
     }
 
+    /// Compiles and loads a file, and shows the compiler's warnings on standard error.
     pub fn load(&self, file: &Path) -> Result<PolicyFile, CliError> {
-        self.keep(&self.compile(file)?)
+        let draft = self.compile(file)?;
+        let loaded = self.keep(&draft)?;
+        draft.messages.iter().for_each(show);
+        Ok(loaded)
     }
 
     pub fn keep(&self, draft: &Draft) -> Result<PolicyFile, CliError> {

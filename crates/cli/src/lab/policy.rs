@@ -7,7 +7,7 @@ use reveille_host::HostError;
 use reveille_policy::{MessageKind, POLICY_INTERFACE, POLICY_TEMPLATE, PolicyFile};
 use reveille_study::On;
 
-use crate::errors::{CliError, WRONG_INPUT, say};
+use crate::errors::{CliError, WRONG_INPUT};
 use crate::isolated;
 use crate::output::{print, print_json};
 use crate::output_file::OutputFile;
@@ -72,13 +72,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
         print_json(&reveille_report::object! { file: name, ok, interface, messages })?;
         return Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(WRONG_INPUT) });
     }
-    for m in messages {
-        let kind = m.kind.name();
-        say(format_args!("{}:{}:{}: {kind}: {}", m.file, m.line, m.column, m.text));
-        if !m.help.is_empty() {
-            say(format_args!("  help: {}", m.help));
-        }
-    }
+    messages.iter().for_each(isolated::show);
     match errors {
         0 => {
             print(&format!("{name}: ok, version {POLICY_INTERFACE} of the interface\n"))?;

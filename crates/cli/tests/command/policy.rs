@@ -249,6 +249,12 @@ fn what_does_not_compile_is_shown_at_its_place() {
 
 #[test]
 fn what_the_compiler_lets_pass_is_refused_too() {
+    // A comparison shows the warnings too, once for each file.
+    let twice = ["--load", "4", "--policy", "unused.c", "--policy", "unused.c,-TTWU_QUEUE"];
+    let warned = desk.output(&compare("v6.4", &twice));
+    let said = String::from_utf8_lossy(&warned.stderr);
+    assert!(warned.status.success(), "{said}");
+    assert_eq!(said.matches("unused.c:7:5: warning: unused").count(), 1, "{said}");
     let desk = Desk::new();
     desk.policy("state.c", "static u32 next;\npick.cpu = next++ % 4;");
     desk.policy("calls.c", "int rand(void);\npick.cpu = (u32)rand() % 4;");
