@@ -55,7 +55,8 @@ fn a_decision_that_cannot_be_followed_is_an_error() {
     };
     assert_eq!(
         refused("pick.cpu = 4;"),
-        "chose CPU 4 for task 0, and there are 4; return pick.target if you find none"
+        "chose CPU 4 for task 0, and there are 4, numbered from 0; return pick.target if you find \
+         none; `cpus=` makes a machine of its CPUs only and numbers them anew"
     );
     assert!(refused("pick.cpu = 3;").contains("CPU 3 for task 0, not allowed there"));
     assert!(refused("pick.target = 9;").contains("pick.target to 9"));

@@ -204,7 +204,11 @@ fn what_breaks_a_run_breaks_nothing_else() {
     let told = told.env("REVEILLE_ERRORS", "json").output().unwrap().stderr;
     let told: Value = serde_json::from_slice(&told).unwrap();
     assert_eq!(told["kind"], "policy");
-    assert_eq!(told["fix"], "return pick.target if you find none");
+    assert_eq!(
+        told["fix"],
+        "return pick.target if you find none; `cpus=` makes a machine of its CPUs only and \
+         numbers them anew"
+    );
     // The system says nothing of its own beside the line.
     let mut told = desk.command(&compare("v6.4", &["--load", "4", "--policy", "deep.c"]));
     let told = told.env("REVEILLE_ERRORS", "json").output().unwrap().stderr;
@@ -245,16 +249,16 @@ fn what_does_not_compile_is_shown_at_its_place() {
     let warned = desk.output(&["policy", "check", "unused.c"]);
     assert!(warned.status.success());
     assert!(String::from_utf8_lossy(&warned.stderr).contains("unused.c:7:5: warning: unused"));
-}
-
-#[test]
-fn what_the_compiler_lets_pass_is_refused_too() {
     // A comparison shows the warnings too, once for each file.
     let twice = ["--load", "4", "--policy", "unused.c", "--policy", "unused.c,-TTWU_QUEUE"];
     let warned = desk.output(&compare("v6.4", &twice));
     let said = String::from_utf8_lossy(&warned.stderr);
     assert!(warned.status.success(), "{said}");
     assert_eq!(said.matches("unused.c:7:5: warning: unused").count(), 1, "{said}");
+}
+
+#[test]
+fn what_the_compiler_lets_pass_is_refused_too() {
     let desk = Desk::new();
     desk.policy("state.c", "static u32 next;\npick.cpu = next++ % 4;");
     desk.policy("calls.c", "int rand(void);\npick.cpu = (u32)rand() % 4;");

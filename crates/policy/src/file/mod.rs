@@ -129,8 +129,13 @@ impl<const CHECKED: bool> World<CHECKED> {
         run.count.store(began + 2, Ordering::Relaxed);
         let (wakee, all, of) = (self.task(wakeup.wakee), self.n_cpus(), wakeup.wakee);
         if !self.has(pick.cpu) {
-            let problem = format!("chose CPU {} for task {of}, and there are {all}", pick.cpu);
-            return Err(Mistake::new(problem, "return pick.target if you find none"));
+            let problem = format!(
+                "chose CPU {} for task {of}, and there are {all}, numbered from 0",
+                pick.cpu
+            );
+            let help = "return pick.target if you find none; `cpus=` makes a machine of its CPUs \
+                        only and numbers them anew";
+            return Err(Mistake::new(problem, help));
         }
         if !self.allows(wakee.affinity, pick.cpu) {
             let problem = format!("chose CPU {} for task {of}, not allowed there", pick.cpu);
