@@ -15,7 +15,7 @@ use crate::presets::{
 use crate::schema::{
     RawConstant, RawConstants, RawCostModel, RawIdle, RawMachine, RawMeasured, RawTopology,
 };
-use crate::topology::{Shape, Topology, TopologyError};
+use crate::topology::{MAX_THREADS, Shape, Topology, TopologyError};
 
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 
@@ -184,7 +184,9 @@ impl Document {
                 "threads" => Some(&t.threads),
                 _ => None,
             };
+            let fewer = format!("use at most {MAX_THREADS}");
             let help = match error {
+                TopologyError::TooManyThreads { .. } => fewer.as_str(),
                 TopologyError::Uneven { .. } => "memory nodes and clusters have equal parts",
                 _ => "the machine has sockets x llcs_per_socket x cores_per_llc x threads CPUs",
             };

@@ -130,6 +130,8 @@ fn a_measured_constant_has_its_spread_and_is_not_fitted() {
 fn refuses_bad_machines() {
     refuses("cores_per_llc = 2", "cores_per_llc = 0", "cores_per_llc", "is 0");
     refuses("threads = 1", "threads = 9", "threads", "9 threads");
+    let nine = parse_toml("lab.toml", &GOOD.replace("threads = 1", "threads = 9")).unwrap_err();
+    assert_eq!(nine.help().map(|help| help.to_string()).as_deref(), Some("use at most 8"));
     refuses("sockets = 1", "sockets = 40000", "topology", "80000 CPUs");
     refuses(
         "sockets = 1",

@@ -73,7 +73,11 @@ pub fn text(c: &InterferenceCase) -> String {
     let metrics: Vec<String> = c.metrics.iter().map(|m| m.metric().to_string()).collect();
     let mut text = entry(0, "interference", &c.name);
     text += &entry(2, "demand", &demand);
-    text += &entry(2, "groups", &format!("{} on {} CPUs", c.groups, c.cpus));
+    text += &entry(
+        2,
+        "groups",
+        &format!("{} on {} CPU{}", c.groups, c.cpus, if c.cpus == 1.0 { "" } else { "s" }),
+    );
     text += &entry(2, "metric", &metrics.join(", "));
     text += &entry(2, "loads", &loads);
     text += &entry(2, "runs", &format!("{} of {} periods each", c.repeats, c.periods));

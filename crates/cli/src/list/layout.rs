@@ -42,7 +42,7 @@ fn wrapped(text: &str, width: usize, first: &str, hanging: &str) -> String {
     textwrap::fill(text, options) + "\n"
 }
 
-/// `label` with text beside it, wrapped with a hanging indent.
+/// `label` with text beside it, after a blank at least, wrapped with a hanging indent.
 pub fn entry(indent: usize, label: &str, value: &str) -> String {
     let first = format!("{}{label:12}", " ".repeat(indent));
     let hanging = " ".repeat(indent + label.chars().count().max(12));
@@ -52,6 +52,12 @@ pub fn entry(indent: usize, label: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_label_is_apart_from_its_text() {
+        assert_eq!(entry(2, "demand", "even"), "  demand      even\n");
+        assert_eq!(entry(0, "interference", "demand"), "interference demand\n");
+    }
 
     #[test]
     fn a_terminal_gets_wrapped_rows_and_a_pipe_whole_ones() {

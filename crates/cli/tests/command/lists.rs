@@ -87,6 +87,9 @@ fn a_study_is_shown_with_its_published_figures() {
     let published: usize = cases.iter().map(|c| c["published"].as_array().unwrap().len()).sum();
     assert_eq!(published, 48);
     assert_eq!(result["study"]["peaks"][0]["load"], 112);
+    let fluid = stdout(&["studies", "interference"]);
+    assert!(fluid.contains("\ninterference exponential"), "{fluid}");
+    assert!(fluid.contains(" on 1 CPU\n"), "{fluid}");
 }
 
 #[test]

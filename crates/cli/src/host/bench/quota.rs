@@ -20,6 +20,17 @@ use crate::this_host::{running_kernel, this_command};
 
 const MS: u64 = 1_000_000;
 
+/// `1 thread`, `2 threads`.
+fn counted(threads: u32) -> String {
+    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+#[test]
+fn one_thread_is_no_plural() {
+    assert_eq!((counted(1), counted(2)), ("1 thread".into(), "2 threads".into()));
+}
+
 #[derive(clap::Args)]
 pub struct QuotaArgs {
     /// Threads of the load; a single thread may use up to half a CPU, several up to one CPU
@@ -103,7 +114,7 @@ pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
         let first = loads.len();
         for &share in &args.shares {
             let mean = reserved * f64::from(share) / 100.0;
-            let name = format!("{threads} threads at {share}% of {reserved} CPUs");
+            let name = format!("{} at {share}% of {reserved} CPUs", counted(threads));
             let (work_ns, span_ns) = (args.work * MS, args.seconds * 1000 * MS);
             let seed = args.seed ^ u64::from(threads * 100 + share);
             let usage = Usage::random(&name, threads, mean, work_ns, span_ns, seed);
@@ -179,9 +190,12 @@ fn text(trials: &Trials) -> String {
     for s in &trials.summaries {
         let _ = writeln!(
             text,
-            "{} threads: of {} runs {} have their share of throttled periods inside the range, off \
+            "{}: of {} runs {} have their share of throttled periods inside the range, off \
              its median by {:.2} points in the middle of settings",
-            s.threads, s.runs, s.throttled_inside, s.throttled_off_points,
+            counted(s.threads),
+            s.runs,
+            s.throttled_inside,
+            s.throttled_off_points,
         );
         if s.p99_runs > 0 {
             let _ = writeln!(
