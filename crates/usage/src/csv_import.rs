@@ -22,6 +22,31 @@ const HEADER: &str =
 
 const ONE_OF_TWO: &str = "keep one of the two: delete or rename the other";
 
+/// What gives a recording in place of a trace.
+const INSTEAD: &str = "record the group by `reveille record --cgroup NAME --how trace`, or import a \
+                       CSV of its requests (at_ms,cpu_us); for `compare`, describe the tasks in an \
+                       rt-app file";
+
+/// What a trace of the scheduler is called, if this is one.
+fn scheduler_trace(bytes: &[u8]) -> Option<&'static str> {
+    /// Events of a trace as text, after a few lines of comments at most.
+    const EVENTS: [&str; 3] = ["sched_switch:", "sched_wakeup:", "sched_waking:"];
+    if bytes.starts_with(b"PERFILE2") {
+        return Some("perf's data");
+    }
+    if bytes.starts_with(b"\x17\x08Dtracing") {
+        return Some("trace-cmd's data");
+    }
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(16_384)]);
+    let mut lines = head.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next()?;
+    let event = |line: &str| EVENTS.iter().any(|event| line.contains(event));
+    // A table's header has commas, and no event.
+    let named = first.starts_with("# tracer:");
+    let ftrace = named || event(first) || !first.contains(',') && lines.any(event);
+    ftrace.then_some("a trace as text (ftrace, trace-cmd or perf script)")
+}
+
 /// Options for reading a table of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsvOptions {
@@ -76,6 +101,10 @@ impl Usage {
             let fix = format!("use 1 to {MAX_THREADS}");
             let mistake = Mistake::new("that number of threads is not possible", fix);
             return Err(mistake.in_file(file));
+        }
+        if let Some(trace) = scheduler_trace(bytes) {
+            let problem = format!("is {trace}: traces of the scheduler are not imported");
+            return Err(Mistake::new(problem, INSTEAD).in_file(file));
         }
         let reader = Reader { file, bytes, unordered: options.unordered };
         let (header, mut requests) = reader.read()?;

@@ -88,6 +88,22 @@ fn what_cannot_be_imported_or_shown() {
     fs::write(&csv, "at_s,cpu_ms\n1,1\n2,NaN\n").unwrap();
     refused(&["usage", "import", &csv], &["a.csv:3: column `cpu_ms`: `NaN`", "plain number"]);
     refused(&["usage", "show", &csv], &["a.csv:3: column `cpu_ms`: `NaN`"]);
+    let instead = ["traces of the scheduler are not imported", "--how trace", "rt-app", "a CSV"];
+    let event = "     sshd-7 [001] d..2. 9.5: sched_switch: prev_comm=sshd prev_pid=7";
+    for trace in [
+        format!("# tracer: nop\n#\n{event}\n"),
+        format!("cpus=2\n{event}\n"),
+        "sshd 7 [001] 9.5: sched:sched_switch: prev_comm=sshd prev_pid=7\n".into(),
+        "PERFILE2h\0\0\0".into(),
+        "\x17\x08Dtracing6\0".into(),
+    ] {
+        fs::write(&csv, &trace).unwrap();
+        refused(&["import", &csv], &instead);
+        refused(&["show", &csv], &instead);
+    }
+    // An ignored column may say anything.
+    fs::write(&csv, "at_s,cpu_ms,what\n1,1,sched_switch:\n2,1,\n").unwrap();
+    stdout(&["show", &csv]);
     let open = format!("{}9,3,\"c\n{}", table(), &table()["at_ms,cpu_us,thread\n".len()..]);
     fs::write(&csv, open).unwrap();
     refused(&["show", &csv], &["a.csv:2402: a quote opens in this line", "help: close the quote"]);
