@@ -28,8 +28,10 @@ pub struct Args {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 failed while running, 2 wrong input, 130 interrupted (what
-is finished is printed). `reveille help COMMAND` shows what a command takes.";
+Exit codes: 0 done, 1 failed while running, 2 wrong input, 3 `plan --verify` was
+disturbed by other programs, or a guardrail of `score` fails, 130 interrupted
+(what is finished is printed). `reveille help COMMAND` shows what a command
+takes.";
 
 #[derive(Subcommand)]
 pub enum Command {

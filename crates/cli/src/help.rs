@@ -53,12 +53,24 @@ pub const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     ),
 ];
 
+/// What each list shows in full: the name of the value, and help.
+const LISTS: [(&str, &str, &str); 4] = [
+    ("studies", "NAME|FILE", "Show this study in full: a name, or a file"),
+    ("machines", "NAME|FILE", "Show this machine in full: a name, a file, or `host`"),
+    ("workloads", "NAME|FILE", "Show this workload in full: a name, or a file"),
+    ("policies", "NAME", "Show this baseline or feature in full"),
+];
+
 /// The command line with its examples and groups.
 pub fn command() -> Command {
     let mut command = Args::command();
     for (name, example) in GROUPS.iter().flat_map(|(_, commands)| *commands) {
         let example = format!("Example: {example}");
         command = command.mut_subcommand(name, |c| c.before_help(example));
+    }
+    for (list, value, help) in LISTS {
+        let full = |arg: Arg| arg.value_name(value).help(help);
+        command = command.mut_subcommand(list, |c| c.mut_arg("name", full));
     }
     let command = minus_is_a_value(command);
     let template = template(&command);
@@ -68,7 +80,9 @@ pub fn command() -> Command {
 /// Lets numbers and times begin with a minus, so that their own error says what is wrong.
 fn minus_is_a_value(command: Command) -> Command {
     let lenient = |arg: Arg| match arg.get_value_names() {
-        Some([one]) if one == "N" || one == "TIME" => arg.allow_hyphen_values(true),
+        Some([one]) if ["N", "TIME", "SECONDS"].contains(&one.as_str()) => {
+            arg.allow_hyphen_values(true)
+        }
         _ if arg.get_action().takes_values() => arg.allow_negative_numbers(true),
         _ => arg,
     };

@@ -11,7 +11,7 @@ use crate::output::{print_result, width};
 use crate::output_file::OutputFile;
 use crate::watched::{JobsArg, ended, watched};
 
-/// Fit a machine's free constants to all that was published for it
+/// Fit a machine's `fitted` constants to everything published for it
 ///
 /// Moves only constants whose origin is `fitted`, within their plausible ranges: one at a time,
 /// each to the point of a fixed grid with the lowest objective, until a round changes nothing. The

@@ -55,7 +55,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "WHERE", value_parser = On::from_str)]
     pub on: Option<On>,
     /// A machine that `reveille machines` lists, `host`, or a path (.toml, or hwloc's .xml);
-    /// defaults to `host` with --on
+    /// defaults to `host` with --on host or sim,host
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "on")]
     pub machine: Option<String>,
     /// A workload that `reveille workloads` lists, or a path (.toml, or rt-app's .json)

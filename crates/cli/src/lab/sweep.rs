@@ -30,7 +30,7 @@ use crate::watched::JobsArg;
 /// that fails is a row with the reason, and the exit code is 1.
 #[derive(clap::Args)]
 pub struct SweepArgs {
-    /// What to run
+    /// The spec (docs/sweep.md)
     #[arg(value_name = "SPEC.toml")]
     spec: PathBuf,
     /// Parquet file to write

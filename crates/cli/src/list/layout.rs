@@ -4,7 +4,7 @@ use crate::output::{terminal_width, width};
 
 #[derive(clap::Args)]
 pub struct ListArgs {
-    /// Show this one in full; a machine, workload or study may be a file of your own
+    /// Show this one in full
     #[arg(value_name = "NAME|FILE")]
     pub name: Option<String>,
     /// Print JSON
@@ -44,8 +44,8 @@ fn wrapped(text: &str, width: usize, first: &str, hanging: &str) -> String {
 
 /// `label` with text beside it, after a blank at least, wrapped with a hanging indent.
 pub fn entry(indent: usize, label: &str, value: &str) -> String {
-    let first = format!("{}{label:12}", " ".repeat(indent));
-    let hanging = " ".repeat(indent + label.chars().count().max(12));
+    let first = format!("{}{:12}", " ".repeat(indent), format!("{label} "));
+    let hanging = " ".repeat(first.chars().count());
     wrapped(value, width(), &first, &hanging)
 }
 

@@ -15,6 +15,16 @@ fn help_groups_the_commands_by_what_one_wants() {
     assert!(order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(!text.contains("usage ") && !text.contains("generate"), "{text}");
+    for code in ["3 `plan --verify`", "130 interrupted"] {
+        assert!(text.contains(code), "{code}: {text}");
+    }
+    for (list, value, help) in [
+        ("machines", "[NAME|FILE]", "a name, a file, or `host`"),
+        ("policies", "[NAME]", "Show this baseline or feature in full"),
+    ] {
+        let text = stdout(&[list, "--help"]);
+        assert!(text.contains(value) && text.contains(help), "{text}");
+    }
     for command in ["study", "record", "plan", "bench", "machines"] {
         let text = stdout(&[command, "--help"]);
         assert!(text.starts_with(&format!("Example: reveille {command} ")), "{text}");

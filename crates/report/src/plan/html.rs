@@ -154,8 +154,8 @@ fn over_time(out: &mut String, pictures: &[Picture]) {
     }
     section(out, "time", "Over time");
     *out += "<p class=\"quiet\">Each setting at the phase of its period whose p99 is the median \
-             of all phases. Above the quota line, more is used than flows in: the bank below \
-             pays for it, until it is empty and the group is throttled.</p>\n";
+             of all phases. Above the quota line, more is used than the quota refills: unused \
+             runtime, shown below, pays for it, until none is left and the group is throttled.</p>\n";
     *out += HINT;
     *out += "<div id=\"over-time\"></div>\n</section>\n";
 }

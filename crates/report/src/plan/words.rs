@@ -398,7 +398,7 @@ pub(super) fn footnote(plan: &Plan) -> String {
         note += &format!(" {TOO_FEW}: {why}.");
     }
     note += " Work may grow: in every request, at all of 8 phases, before a goal fails. Worst case: \
-             the longest piece of work, alone, when the bank is empty; ≤: by the \
+             the longest piece of work, alone, when quota and burst are used up; ≤: by the \
              closed form.";
     note
 }

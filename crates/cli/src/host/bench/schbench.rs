@@ -43,7 +43,7 @@ impl Era {
 // All options are optional: an option that is present must belong to the era.
 #[derive(Args)]
 pub struct SchbenchArgs {
-    /// Which version of schbench to be
+    /// Version of schbench to imitate
     #[arg(long, value_enum, value_name = "ERA", default_value_t = Current)]
     era: Era,
     /// Message threads [default: 1; older eras: 2]
@@ -58,13 +58,13 @@ pub struct SchbenchArgs {
     /// Run time in seconds; 0: until stopped, without a final result [default: 30]
     #[arg(short = 'r', long, value_name = "SECONDS")]
     runtime: Option<u32>,
-    /// Warm-up: discard what was measured in the first N seconds [default: 0, never]
+    /// Warm-up: discard what was measured in the first SECONDS [default: 0, never]
     #[arg(short = 'w', long, value_name = "SECONDS")]
     warmuptime: Option<u32>,
-    /// Report every N seconds [default: 10; classic: never]
+    /// Report every SECONDS [default: 10; classic: never]
     #[arg(short = 'i', long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     intervaltime: Option<u32>,
-    /// Discard what was measured every N seconds [default: 0, never]
+    /// Discard what was measured every SECONDS [default: 0, never]
     #[arg(short = 'z', long, value_name = "SECONDS")]
     zerotime: Option<u32>,
     /// Cache footprint of a worker, in KiB [default: 256]
