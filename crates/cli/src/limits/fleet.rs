@@ -195,6 +195,10 @@ fn no_recording(path: &Path) -> Option<&'static str> {
     if !matches!(extension, Some("json" | "csv")) {
         return Some("its name does not end in .parquet, .json or .csv");
     }
+    if path.with_extension("parquet").exists() {
+        // As `import` leaves it; ranked twice, its CPUs to spare would count twice.
+        return Some("a recording of its name in .parquet is beside it");
+    }
     // A pipe would keep the command waiting.
     if !fs::metadata(path).ok()?.is_file() {
         return None;

@@ -140,6 +140,8 @@ fn a_directory_is_read_whole_and_what_is_left_out_is_named() {
     averages(&dir.path().join("shop/calm.parquet"), 0.0);
     answers(&dir.path().join("shop/web.json"), NAMES.len(), 0.3);
     requests(dir.path().join("table.csv"), 1, 4, 40, 50);
+    // What was imported stands beside what it was imported from.
+    answers(&dir.path().join("shop/calm.json"), NAMES.len(), 0.0);
     fs::write(dir.path().join("README.md"), "about\n").unwrap();
     fs::write(dir.path().join("empty.csv"), "").unwrap();
     let from = dir.path().to_str().unwrap();
@@ -152,7 +154,8 @@ fn a_directory_is_read_whole_and_what_is_left_out_is_named() {
         all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names("containers"), ["shop/web", "calm", "table"]);
-    assert_eq!(names("skipped"), ["README.md", "empty.csv", "fleet.csv", "fleet.json"]);
+    let skipped = ["README.md", "empty.csv", "fleet.csv", "fleet.json", "shop/calm.json"];
+    assert_eq!(names("skipped"), skipped);
     assert_eq!(shown["failed"].as_array().unwrap().len(), 0);
     // 50 times 4 ms in 2 s, of which 25 in each second.
     assert_eq!(shown["containers"][2]["peak_cpus"], 0.1);
@@ -169,7 +172,7 @@ fn a_directory_is_read_whole_and_what_is_left_out_is_named() {
     assert_eq!(failed.status.code(), Some(1), "{text}");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "1 could not be read; 6 files skipped",
+        "1 could not be read; 7 files skipped",
         "failed other.csv: ",
         "no column for `at`",
         "skipped fleet.json: it is a result of reveille",

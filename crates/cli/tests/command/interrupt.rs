@@ -94,10 +94,10 @@ fn a_record_of_half_of_the_studies_is_not_written() {
 /// One group that is evaluated at once, and some that take seconds each.
 #[test]
 fn a_fleet_shows_the_groups_that_are_finished() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let dir = directory.path();
     let import = |name: &str, times: u32| {
-        let table = requests(dir.join("table.csv"), 4, 4, 40, times);
+        let table = requests(elsewhere.path().join("table.csv"), 4, 4, 40, times);
         stdout(&["import", table.to_str().unwrap(), "-o", &path(dir, name)]);
     };
     import("a.parquet", 100);
