@@ -3,7 +3,8 @@
 //! at a known quota, the count of throttled periods, the throttled time and the count of active
 //! periods constrain how its work arrives. Laws of arrival are drawn at random, replayed under the
 //! recorded limits, and kept if they reproduce the recorded counters (approximate Bayesian
-//! computation). A plan then holds over all laws kept.
+//! computation). A plan then holds over all laws kept. They are chosen by steps that reach from the
+//! least to the most use; what is planned with has all steps, each for its share of the time.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +24,8 @@ const FIRST: u32 = 1000;
 const THEN: u32 = 500;
 /// Laws kept after each round.
 pub(crate) const KEPT: usize = 50;
-/// Time to replay, in a number of steps within these bounds; from a longer recording they are
-/// chosen by their use.
+/// Time to replay, as a number of steps within these bounds. To judge laws, a longer recording gives
+/// that many of its steps, chosen by their use; the loads to plan with have each step, shortened.
 pub(crate) const REPLAYED_NS: Ns = 180_000_000_000;
 const STEPS: RangeInclusive<usize> = 4..=12;
 /// Bounds of the mean CPU time of one thread's part of a burst.
@@ -121,6 +122,9 @@ enum Reading {
     Whole,
 }
 
+/// Requests, their number of threads, and the total time.
+type Drawn = (Vec<Demand>, u32, Ns);
+
 /// A law, the seed of its draws, and its error against the recorded counters.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
@@ -142,7 +146,8 @@ pub(crate) fn requests(
 ) -> Result<Vec<Usage>, String> {
     let limits = usage.limits.filter(|limits| limits.quota_ns.is_some());
     let limits = limits.ok_or("its limits are not in it")?;
-    let steps = steps(usage)?;
+    let all = steps(usage)?;
+    let steps = chosen(&all);
     let last = usage.samples.last().copied().unwrap_or_default();
     if last.nr_throttled as f64 > SATURATED * last.nr_periods as f64 {
         return Err(format!(
@@ -168,7 +173,6 @@ pub(crate) fn requests(
         tried.extend(fit.best(then, seed));
     }
     tried.sort_by(|a, b| a.off.total_cmp(&b.off));
-    tried.truncate(KEPT);
     let middle = tried.get(KEPT / 2).map_or(f64::INFINITY, |tried| tried.off);
     if middle > WELL || middle.is_nan() {
         return Err(format!(
@@ -177,19 +181,42 @@ pub(crate) fn requests(
             FIRST + THEN
         ));
     }
-    let origin = Origin::Requests;
-    let like = Usage { origin, demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
-    let recording = |(number, tried): (usize, &Tried)| {
+    // Of steps that are judged, busy ones are more than their share: where there are others, all
+    // of them decide between the laws that fit.
+    let some = all.len() > steps.len();
+    let well = if some { tried.partition_point(|tried| tried.off <= WELL) } else { KEPT };
+    tried.truncate(well.max(KEPT));
+    let (layout, ends) = shortened(&all);
+    let blocks: Vec<&[Step]> = ends.windows(2).map(|ends| &layout[ends[0]..ends[1]]).collect();
+    let drawn = |(number, tried): (usize, &Tried)| {
         // In every other load a burst is one request, where that gives the counters too.
         let whole = number % 2 == 1 && fit.off(&tried.law, tried.seed, Reading::Whole) <= WELL;
         let reading = if whole { Reading::Whole } else { Reading::Parts };
-        let (demands, threads, span_ns) = tried.law.draw(&steps, tried.seed, reading);
-        Usage { demands, threads, span_ns, ..like.clone() }
+        tried.law.draw(&blocks, tried.seed, reading)
     };
-    Ok(tried.par_iter().enumerate().map(recording).collect())
+    let mut drawn: Vec<Drawn> = tried.par_iter().enumerate().map(drawn).collect();
+    if drawn.len() > KEPT {
+        let share =
+            all.iter().fold(Counters::default(), |sum, step| sum.and(step.counters)).share();
+        let far = |(load, tried): (&Drawn, &Tried)| {
+            let ran = fit.ran(load, tried.seed).unwrap_or_default();
+            (ran.share() - share).abs()
+        };
+        let far: Vec<f64> = drawn.par_iter().zip(&tried).map(far).collect();
+        let mut sorted = far.clone();
+        sorted.sort_by(f64::total_cmp);
+        let mut far = far.into_iter();
+        drawn.retain(|_| far.next() <= Some(sorted[KEPT - 1]));
+        drawn.truncate(KEPT);
+    }
+    let origin = Origin::Requests;
+    let like = Usage { origin, demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
+    let recording =
+        |(demands, threads, span_ns)| Usage { demands, threads, span_ns, ..like.clone() };
+    Ok(drawn.into_iter().map(recording).collect())
 }
 
-/// The steps to replay, by ascending use.
+/// The steps of a recording, by ascending use.
 fn steps(usage: &Usage) -> Result<Vec<Step>, String> {
     let mut before = reveille_usage::Sample::default();
     let step = |sample: &reveille_usage::Sample| {
@@ -215,13 +242,38 @@ fn steps(usage: &Usage) -> Result<Vec<Step>, String> {
         let rate = |step: &Step| step.used_ns as f64 / step.length_ns as f64;
         rate(a).total_cmp(&rate(b))
     });
+    Ok(steps)
+}
+
+/// How many steps of this recording are replayed, and their mean length.
+fn replayed(steps: &[Step]) -> (usize, Ns) {
     let mean_ns = steps.iter().map(|step| step.length_ns).sum::<Ns>() / steps.len() as Ns;
     let most = ((REPLAYED_NS / mean_ns) as usize).clamp(*STEPS.start(), *STEPS.end());
-    if steps.len() > most {
-        let place = |n: usize| n * (steps.len() - 1) / (most - 1);
-        steps = (0..most).map(|n| steps[place(n)]).collect();
-    }
-    Ok(steps)
+    (most.min(steps.len()), mean_ns)
+}
+
+/// The steps by which laws are judged, of all that are sorted by use: evenly spaced in rank, both
+/// ends included. Busy steps, where throttling tells most, have more than their share.
+fn chosen(sorted: &[Step]) -> Vec<Step> {
+    let (most, _) = replayed(sorted);
+    (0..most).map(|n| sorted[n * (sorted.len() - 1) / (most - 1)]).collect()
+}
+
+/// All steps, each as much shorter as the time to replay is than the recording, so that use and the
+/// share of throttled periods are the recording's; and where blocks of them end, one for each step
+/// that is replayed, so that a block is as long as a step was and has room for a large burst.
+fn shortened(sorted: &[Step]) -> (Vec<Step>, Vec<usize>) {
+    let (most, mean_ns) = replayed(sorted);
+    let total_ns: Ns = sorted.iter().map(|step| step.length_ns).sum();
+    let to_ns = if most == sorted.len() { total_ns } else { most as Ns * mean_ns };
+    let scaled = |ns: Ns| (u128::from(ns) * u128::from(to_ns) / u128::from(total_ns)) as Ns;
+    let short = |step: &Step| Step {
+        length_ns: scaled(step.length_ns).max(1),
+        used_ns: scaled(step.used_ns),
+        ..*step
+    };
+    let ends = (0..=most).map(|n| n * sorted.len() / most).collect();
+    (sorted.iter().map(short).collect(), ends)
 }
 
 /// A recording of averages, and where its replays run.
@@ -285,23 +337,28 @@ impl Fit<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let (demands, threads, span_ns) = law.draw(steps, seed, reading);
+        let blocks: Vec<&[Step]> = steps.chunks(1).collect();
+        let load = law.draw(&blocks, seed, reading);
         let seen = steps.iter().fold(Counters::default(), |sum, step| sum.and(step.counters));
-        let periods = span_ns as f64 / self.limits.period_ns as f64;
-        let mut ran = Counters::default();
-        if !demands.is_empty() {
-            let load = LeanLoad::of(&demands, threads, span_ns);
-            // A random phase: the kernel's is unknown.
-            let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
-            let span = LeanSpan { begin_ns: 0, end_ns: span_ns, phase_ns, from_ns: 0 };
-            let replayed = self.lean.replay(&load, &self.limits, span).ok()?;
-            ran = Counters {
-                nr_periods: replayed.nr_periods as f64,
-                nr_throttled: replayed.nr_throttled as f64,
-                throttled_ns: replayed.throttled_ns as f64,
-            };
+        let periods = load.2 as f64 / self.limits.period_ns as f64;
+        Some(self.ran(&load, seed)?.off(&seen, periods))
+    }
+
+    /// The load's counters under the recorded limits; `None` if the replay fails.
+    fn ran(&self, (demands, threads, span_ns): &Drawn, seed: u64) -> Option<Counters> {
+        if demands.is_empty() {
+            return Some(Counters::default());
         }
-        Some(ran.off(&seen, periods))
+        let load = LeanLoad::of(demands, *threads, *span_ns);
+        // A random phase: the kernel's is unknown.
+        let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
+        let span = LeanSpan { begin_ns: 0, end_ns: *span_ns, phase_ns, from_ns: 0 };
+        let replayed = self.lean.replay(&load, &self.limits, span).ok()?;
+        Some(Counters {
+            nr_periods: replayed.nr_periods as f64,
+            nr_throttled: replayed.nr_throttled as f64,
+            throttled_ns: replayed.throttled_ns as f64,
+        })
     }
 }
 
@@ -312,6 +369,11 @@ impl Counters {
             nr_throttled: self.nr_throttled + other.nr_throttled,
             throttled_ns: self.throttled_ns + other.throttled_ns,
         }
+    }
+
+    /// Share of throttled periods.
+    fn share(&self) -> f64 {
+        self.nr_throttled / self.nr_periods.max(1.0)
     }
 
     /// Differences in standard errors. Counts scatter like those of clustered events, and no model
@@ -379,8 +441,9 @@ impl Law {
         law
     }
 
-    /// Requests that add up to each step's use, their number of threads, and the total time.
-    fn draw(&self, steps: &[Step], seed: u64, reading: Reading) -> (Vec<Demand>, u32, Ns) {
+    /// Requests that add up to each block's use, their number of threads, and the total time. Within
+    /// a block they come as its steps' use does.
+    fn draw(&self, blocks: &[&[Step]], seed: u64, reading: Reading) -> Drawn {
         let mut random = Random::second(seed);
         let at_once = match reading {
             Reading::Parts => self.width,
@@ -388,26 +451,31 @@ impl Law {
         };
         let threads = at_once * self.sets.count;
         let mut free_at = vec![0; self.sets.count as usize];
-        let used_ns: Ns = steps.iter().map(|step| step.used_ns).sum();
+        let used_ns: Ns = blocks.iter().copied().flatten().map(|step| step.used_ns).sum();
         let mut demands = Vec::with_capacity((1.1 * used_ns as f64 / self.burst_ns) as usize);
         let mut begin_ns = 0;
-        for step in steps.iter().filter(|step| step.used_ns > 0) {
+        for steps in blocks {
+            let block = Block::of(steps);
+            if block.used_ns == 0 {
+                begin_ns += block.length_ns;
+                continue;
+            }
             let each_ns = self.burst_ns * f64::from(self.width);
-            let expected = step.used_ns as f64 / each_ns;
+            let expected = block.used_ns as f64 / each_ns;
             let mut times: Vec<Ns> = Vec::with_capacity((1.1 * expected) as usize);
             let mut at = self.spacing.first(&mut random);
             while at < expected {
-                times.push(self.when(at / expected * step.length_ns as f64));
+                times.push(self.when(block.after(at / expected)));
                 at += self.spacing.next(&mut random);
             }
             if times.is_empty() {
-                times.push(random.below(step.length_ns));
+                times.push(random.below(block.length_ns));
             }
             let parts = times.len() * self.width as usize;
             let sizes: Vec<f64> = (0..parts).map(|_| self.spread.draw(&mut random)).collect();
-            let scale = step.used_ns as f64 / sizes.iter().sum::<f64>();
+            let scale = block.used_ns as f64 / sizes.iter().sum::<f64>();
             for (burst, &at_ns) in times.iter().enumerate() {
-                let at_ns = begin_ns + at_ns.min(step.length_ns - 1);
+                let at_ns = begin_ns + at_ns.min(block.length_ns - 1);
                 let parts = &sizes[burst * self.width as usize..][..self.width as usize];
                 let set = match self.sets.pool {
                     true => (0..free_at.len()).min_by_key(|&set| free_at[set]).unwrap_or(0),
@@ -424,11 +492,10 @@ impl Law {
                     done_ns: None,
                 }));
             }
-            begin_ns += step.length_ns;
+            begin_ns += block.length_ns;
         }
         demands.sort_by_key(|demand| demand.at_ns);
-        let span_ns = steps.iter().map(|step| step.length_ns).sum();
-        (demands, threads, span_ns)
+        (demands, threads, begin_ns)
     }
 
     /// Maps time within the duty cycles' active parts to time in the step.
@@ -437,6 +504,34 @@ impl Law {
         let within = at * self.duty;
         let cycle = (within / on_ns).floor();
         (cycle * self.cycle_ns + within - cycle * on_ns) as Ns
+    }
+}
+
+/// Steps that are drawn together.
+struct Block<'a> {
+    steps: &'a [Step],
+    length_ns: Ns,
+    used_ns: Ns,
+}
+
+impl Block<'_> {
+    fn of(steps: &[Step]) -> Block<'_> {
+        let sum = |of: fn(&Step) -> Ns| steps.iter().map(of).sum();
+        Block { steps, length_ns: sum(|step| step.length_ns), used_ns: sum(|step| step.used_ns) }
+    }
+
+    /// The time after which this share of its CPU time is used.
+    fn after(&self, share: f64) -> f64 {
+        let (mut from, mut begin_ns) = (0.0, 0.0);
+        for step in self.steps {
+            let part = step.used_ns as f64 / self.used_ns as f64;
+            let length_ns = step.length_ns as f64;
+            if share < from + part {
+                return begin_ns + (share - from) / part * length_ns;
+            }
+            (from, begin_ns) = (from + part, begin_ns + length_ns);
+        }
+        begin_ns
     }
 }
 
@@ -536,6 +631,37 @@ mod tests {
         lean.replay(&load, limits, LeanSpan { begin_ns: 0, end_ns, phase_ns, from_ns: 0 }).unwrap()
     }
 
+    /// The counters of a hidden load.
+    fn recorded(
+        lean: Lean,
+        hidden: &[Vec<Arrival>],
+        limits: &BandwidthLimits,
+        steps: u64,
+    ) -> Usage {
+        let mut samples: Vec<Sample> = Vec::new();
+        let mut before = 0;
+        for step in 1..=steps {
+            let ran = run(lean, hidden, limits, step * STEP_NS, 30 * MS);
+            samples.push(Sample {
+                at_ns: step * STEP_NS,
+                runtime_ns: ran.used_ns - before,
+                runnable: None,
+                nr_periods: ran.nr_periods,
+                nr_throttled: ran.nr_throttled,
+                throttled_ns: ran.throttled_ns,
+            });
+            before = ran.used_ns;
+        }
+        Usage {
+            origin: Origin::Averaged { step_ns: STEP_NS },
+            span_ns: steps * STEP_NS,
+            threads: 1,
+            samples,
+            limits: Some(*limits),
+            ..Usage::idle("hidden")
+        }
+    }
+
     /// For how many of these hidden loads the inferred 90% ranges contain the true p99 and the true
     /// share of throttled periods.
     fn inside(numbers: std::ops::RangeInclusive<u64>) -> ([usize; 2], usize) {
@@ -553,29 +679,8 @@ mod tests {
                 burst_ns: 0,
             };
             let limits = quota(share);
-            let mut samples: Vec<Sample> = Vec::new();
-            let mut before = 0;
-            for step in 1..=steps {
-                let ran = run(lean, &hidden, &limits, step * STEP_NS, 30 * MS);
-                samples.push(Sample {
-                    at_ns: step * STEP_NS,
-                    runtime_ns: ran.used_ns - before,
-                    runnable: None,
-                    nr_periods: ran.nr_periods,
-                    nr_throttled: ran.nr_throttled,
-                    throttled_ns: ran.throttled_ns,
-                });
-                before = ran.used_ns;
-            }
-            let last = *samples.last().unwrap();
-            let usage = Usage {
-                origin: Origin::Averaged { step_ns: STEP_NS },
-                span_ns: steps * STEP_NS,
-                threads: 1,
-                samples,
-                limits: Some(limits),
-                ..Usage::idle("hidden")
-            };
+            let usage = recorded(lean, &hidden, &limits, steps);
+            let last = *usage.samples.last().unwrap();
             let found = match requests(&usage, lean, number, &AtomicBool::new(false)) {
                 Ok(found) => found,
                 Err(why) => {
@@ -637,7 +742,7 @@ mod tests {
         let step = Step { length_ns: STEP_NS, used_ns: STEP_NS / 5, ..Step::default() };
         for seed in 0..20 {
             let (demands, threads, span_ns) =
-                Law::any(&mut random).draw(&[step; 2], seed, Reading::Parts);
+                Law::any(&mut random).draw(&[&[step], &[step]], seed, Reading::Parts);
             let mut own = vec![Vec::new(); threads as usize];
             for demand in &demands {
                 let arrival = Arrival { at_ns: demand.at_ns, work_ns: demand.cpu_ns };
@@ -650,6 +755,39 @@ mod tests {
                 text(LeanLoad::new(&own, span_ns))
             );
         }
+    }
+
+    /// One step in ten is ten times as busy: two of the twelve by which laws are judged. What is
+    /// planned with uses as much as was recorded, and is throttled as often.
+    #[test]
+    fn busy_steps_count_for_their_share_of_the_time() {
+        let lean = Lean { cpus: 4, slice_ns: 5 * MS, tick_ns: 4 * MS, more_ns: 0 };
+        let steps = 60;
+        let mut random = Random::new(4);
+        let (mut own, mut at_ns) = (Vec::new(), 0.0);
+        while at_ns < (steps * STEP_NS) as f64 {
+            own.push(Arrival { at_ns: at_ns as Ns, work_ns: random.exponential(8e6) as Ns + 1 });
+            let busy = (at_ns as Ns / STEP_NS).is_multiple_of(10);
+            at_ns += random.exponential(if busy { 20e6 } else { 200e6 });
+        }
+        let limits = BandwidthLimits { quota_ns: Some(60 * MS), period_ns: 100 * MS, burst_ns: 0 };
+        let usage = recorded(lean, &[own], &limits, steps);
+        let last = *usage.samples.last().unwrap();
+        let counted = last.nr_throttled as f64 / last.nr_periods as f64;
+        let used_ns: Ns = usage.samples.iter().map(|sample| sample.runtime_ns).sum();
+        let cpus = used_ns as f64 / usage.span_ns as f64;
+        let found = requests(&usage, lean, 1, &AtomicBool::new(false)).unwrap();
+        let mut shares = Vec::new();
+        for (n, load) in found.iter().enumerate() {
+            let used = load.mean_cpus() / cpus;
+            assert!((used - 1.0).abs() < 1e-3, "{used} times the recorded use");
+            let of_thread = load.arrivals(load.span_ns);
+            let ran = run(lean, &of_thread, &limits, load.span_ns, n as Ns * 2 * MS);
+            shares.push(ran.nr_throttled as f64 / ran.nr_periods as f64);
+        }
+        shares.sort_by(f64::total_cmp);
+        let median = shares[shares.len() / 2];
+        assert!((median / counted - 1.0).abs() < 0.3, "{median} for {counted}: {shares:?}");
     }
 
     #[test]

@@ -19,17 +19,20 @@ pub(crate) struct Replicas<'a> {
     block_ns: Ns,
     /// Indices of demands at which a block may begin, including the first.
     begins: Vec<usize>,
+    /// Does every moment begin a block as often, rather than every place in `begins`? Busy times
+    /// have more of these than their share.
+    by_time: bool,
 }
 
 impl<'a> Replicas<'a> {
-    pub(crate) fn new(usage: &'a Usage) -> Replicas<'a> {
+    pub(crate) fn new(usage: &'a Usage, by_time: bool) -> Replicas<'a> {
         let block_ns = (usage.span_ns / BLOCKS).clamp(BLOCK_NS.0, BLOCK_NS.1);
         let mut begins = after_idle(usage);
         let blocks = (usage.span_ns / block_ns) as usize;
         if begins.len() < SEAMS_PER_BLOCK * blocks {
             begins = (0..usage.demands.len()).collect();
         }
-        Replicas { usage, block_ns, begins }
+        Replicas { usage, block_ns, begins, by_time }
     }
 
     /// Blocks until the span is filled, drawn from as many blocks from anywhere in the recording,
@@ -42,7 +45,11 @@ impl<'a> Replicas<'a> {
         let mut to_ns = 0;
         let mut one_of = |n: usize| random.below(n as u64) as usize;
         let blocks = if self.begins.is_empty() { 0 } else { span_ns.div_ceil(self.block_ns) };
-        let law: Vec<usize> = (0..blocks).map(|_| one_of(self.begins.len())).collect();
+        let mut anywhere = || match self.by_time {
+            true => self.from(one_of(span_ns as usize) as Ns),
+            false => one_of(self.begins.len()),
+        };
+        let law: Vec<usize> = (0..blocks).map(|_| anywhere()).collect();
         while to_ns < span_ns && !law.is_empty() {
             let place = law[one_of(law.len())];
             let from_ns = demands[self.begins[place]].at_ns;
@@ -60,6 +67,13 @@ impl<'a> Replicas<'a> {
             to_ns += length_ns;
         }
         Usage { demands: drawn, samples: Vec::new(), ..self.usage.clone() }
+    }
+
+    /// The first beginning from this time on, wrapping around.
+    fn from(&self, at_ns: Ns) -> usize {
+        let demands = &self.usage.demands;
+        let next = self.begins.partition_point(|&begin| demands[begin].at_ns < at_ns);
+        if next == self.begins.len() { 0 } else { next }
     }
 
     /// Length of the block from one beginning to the first that is a block away, wrapping around.
@@ -107,6 +121,22 @@ mod tests {
 
     const MS: Ns = 1_000_000;
 
+    /// A tenth of the time has ten times as many requests. By time a resampled recording has no more
+    /// work than the recording in the mean.
+    #[test]
+    fn busy_times_begin_no_more_blocks_than_their_share() {
+        let calm = (0..900).map(|n| piece(n * 100 * MS, 2 * MS, 0));
+        let busy = (0..1000).map(|n| piece(90_000 * MS + n * 10 * MS, 2 * MS, 0));
+        let usage = usage(100_000 * MS, calm.chain(busy).collect());
+        let times = |by_time| {
+            let replicas = Replicas::new(&usage, by_time);
+            let drawn = (0..400).map(|seed| replicas.draw(seed).demands.len()).sum::<usize>();
+            drawn as f64 / 400.0 / usage.demands.len() as f64
+        };
+        let (by_time, by_place) = (times(true), times(false));
+        assert!((0.9..1.15).contains(&by_time) && by_place > 2.0, "{by_time} {by_place}");
+    }
+
     fn usage(span_ns: Ns, demands: Vec<Demand>) -> Usage {
         Usage { origin: Origin::Traced, span_ns, threads: 2, demands, ..Usage::idle("r") }
     }
@@ -119,7 +149,7 @@ mod tests {
     fn a_regular_load_stays_regular() {
         let pieces = (0..300).map(|n| piece(n / 2 * 200 * MS, 80 * MS, (n % 2) as u32));
         let usage = usage(30_000 * MS, pieces.collect());
-        let replicas = Replicas::new(&usage);
+        let replicas = Replicas::new(&usage, false);
         for seed in 0..20 {
             assert_eq!(replicas.draw(seed).demands, usage.demands);
         }
@@ -135,7 +165,7 @@ mod tests {
                 pieces.iter().map(|&(at, cpu, thread)| piece(at * MS, cpu * MS / 10, thread)).collect();
             demands.sort_by_key(|demand| demand.at_ns);
             let usage = usage(40_000 * MS, demands);
-            let replicas = Replicas::new(&usage);
+            let replicas = Replicas::new(&usage, false);
             let drawn = replicas.draw(seed);
             prop_assert!(drawn.validate().is_ok(), "{:?}", drawn.validate());
             prop_assert!(!drawn.demands.is_empty());

@@ -139,6 +139,9 @@ impl<'a> Search<'a> {
             let n = if neighbours.is_empty() { 0 } else { n };
             (0..n).into_par_iter().map(|i| stage.replay(&alone, None, phase(i))).collect()
         };
+        // The use of a load that was inferred from counters is known, and no draw should exceed it.
+        let by_time = as_likely.len() >= DRAWS as usize;
+        let replicas = |usage| Replicas::new(usage, by_time);
         let alone_grid: Result<_, PlanError> = runs(GRID_PHASES, &grid_phase);
         let alone_draws: Result<_, PlanError> = runs(DRAWS, &|draw| Phase::of_draw(draw, DRAWS));
         Ok(Search {
@@ -146,7 +149,7 @@ impl<'a> Search<'a> {
             resampled: (0..DRAWS).map(|_| OnceLock::new()).collect(),
             without_limit: (0..DRAWS).map(|_| OnceLock::new()).collect(),
             sketch: None,
-            replicas: [usage].into_iter().chain(as_likely).map(Replicas::new).collect(),
+            replicas: [usage].into_iter().chain(as_likely).map(replicas).collect(),
             as_likely: as_likely.iter().map(all).collect(),
             alone_grid: alone_grid?,
             alone_draws: alone_draws?,

@@ -4,7 +4,9 @@
 #[path = "common/plan.rs"]
 mod plans;
 
-use reveille_plan::{Alternative, Change, Observed, Picture, Plan, Range, Strip};
+use reveille_plan::{
+    Alternative, Change, Inferred, InferredFrom, Observed, Picture, Plan, Range, Strip,
+};
 use reveille_report::{Made, plan_table};
 use reveille_usage::Origin;
 
@@ -149,6 +151,24 @@ fn latency_beyond_the_model_has_the_causes_that_the_recording_allows() {
         let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(cause), "{words}");
     }
+}
+
+/// What was counted under today's limit stands beside what is simulated; another limit has no count.
+#[test]
+fn throttling_that_was_counted_is_told_from_that_simulated() {
+    let words =
+        |plan: &Plan| plan_table(plan, 100, false).split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut plan = plans::service();
+    let from = InferredFrom::Counters { span_ns: 1_785_000_000_000, step_ns: 15_000_000_000 };
+    let replayed_share = Range { min: 0.03, median: 0.05, max: 0.07 };
+    plan.inferred = Some(Inferred { from, recordings: 50, throttled_share: 0.047, replayed_share });
+    plan.recording.limits = plan.today.as_ref().map(|today| today.limits);
+    let text = words(&plan);
+    let told = "4.70% of periods throttled, as counted (12.3% in the loads that fit)";
+    assert!(text.contains(told), "{text}");
+    plan.recording.limits = None;
+    let text = words(&plan);
+    assert!(text.contains("12.3% of periods throttled in the loads that fit"), "{text}");
 }
 
 /// Every place that could make a browser fetch something.

@@ -275,11 +275,19 @@ pub(super) fn today(plan: &Plan) -> String {
     let around = around.map_or(String::new(), |around| format!(" within {}", setting(around)));
     if plan.of_counters() {
         let range = &today.intervals.p99_ns;
+        let simulated = with(&effect.throttled_share, percent);
+        let counted = plan.inferred.as_ref().map(|inferred| percent(inferred.throttled_share));
+        let counted = counted.filter(|_| plan.recording.limits == Some(today.limits));
+        let throttled = match counted {
+            Some(counted) => format!(
+                "{counted}% of periods throttled, as counted ({simulated}% in the loads that fit)"
+            ),
+            None => format!("{simulated}% of periods throttled in the loads that fit"),
+        };
         return format!(
-            "{}{around}: {}% of periods throttled; p99 {} [{}…{}], an estimate; the goals hold in {} of the \
-             loads that fit the counters",
+            "{}{around}: {throttled}; p99 {} [{}…{}], an estimate; the goals hold in {} of the loads that \
+             fit the counters",
             setting(&today.limits),
-            with(&effect.throttled_share, percent),
             with_ms(effect.p99_ns.median),
             ms(range.low),
             ms(range.high),
