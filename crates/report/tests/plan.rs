@@ -5,7 +5,7 @@
 mod plans;
 
 use reveille_plan::{
-    Alternative, Change, Inferred, InferredFrom, Observed, Picture, Plan, Range, Strip,
+    Alternative, Change, Goal, Inferred, InferredFrom, Observed, Picture, Plan, Range, Strip,
 };
 use reveille_report::{Made, plan_table};
 use reveille_usage::Origin;
@@ -151,6 +151,44 @@ fn latency_beyond_the_model_has_the_causes_that_the_recording_allows() {
         let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(cause), "{words}");
     }
+}
+
+/// A goal on a live recording limits pieces of work, and a request may be several.
+#[test]
+fn a_latency_goal_says_whose_latency_it_limits() {
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let range = Range { min: 21.7e6, median: 21.7e6, max: 21.7e6 };
+    let mut plan = plans::service();
+    plan.goals = ["throttled<1%", "p99=100ms"].map(|goal| Goal::parse(goal).unwrap()).to_vec();
+    plan.observed = Some(Observed {
+        requests: 8658,
+        p50_ns: 12.4e6,
+        p99_ns: 21.7e6,
+        model_p50_ns: range,
+        model_p99_ns: range,
+    });
+    let rule = "p99.8=20ms for the pieces keeps p99=100ms for the request";
+    for (origin, piece) in [
+        (Origin::Traced, "a piece of work, from wakeup to sleep"),
+        (Origin::Sampled { resolution_ns: 4_000_000 }, "a piece of work, what ran without a break"),
+    ] {
+        plan.recording.origin = origin;
+        for text in [words(plan_table(&plan, 100, false)), words(plan_html(&plan, &[]))] {
+            for told in [piece, rule, "of 8,658 pieces of work"] {
+                assert!(text.contains(told), "{told}: {text}");
+            }
+        }
+    }
+    plan.goals = vec![Goal::parse("max<100ms").unwrap()];
+    assert!(
+        words(plan_table(&plan, 100, false)).contains("max<20ms for the pieces keeps max<100ms")
+    );
+    plan.recording.origin = Origin::Requests;
+    let text = words(plan_table(&plan, 100, false));
+    assert!(text.contains("of 8,658 requests") && !text.contains("for the pieces"), "{text}");
+    plan.recording.origin = Origin::Traced;
+    plan.goals = vec![Goal::parse("throttled<1%").unwrap()];
+    assert!(!plan_table(&plan, 100, false).contains("for the pieces"));
 }
 
 /// What was counted under today's limit stands beside what is simulated; another limit has no count.

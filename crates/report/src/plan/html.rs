@@ -6,8 +6,8 @@ use reveille_plan::{Map, Picture, Plan, Shown, Subject};
 use super::data;
 use super::rows::{Cell, THREADS, Tone, blocks, by_thread, columns};
 use super::words::{
-    ABOUT_NEIGHBOURS, answer, by_hand, cost, cpus, exact, footnote, goals, ms, observed, of_draws,
-    recorded, recording, setting, thousands, today,
+    ABOUT_NEIGHBOURS, about_latency, answer, by_hand, cost, cpus, exact, footnote, goals, ms,
+    observed, of_draws, recorded, recording, setting, thousands, today,
 };
 use crate::html::markup::{CLOSE_TABLE, escape, open_table};
 use crate::html::{Plots, page};
@@ -24,6 +24,9 @@ pub fn plan_html(plan: &Plan, pictures: &[Picture], made: &Made) -> String {
         push!(body, "<p class=\"score\">{}</p>\n", escape(&cost));
     }
     push!(body, "<p>Today: {}.</p>\n", escape(&today(plan)));
+    if let Some(text) = about_latency(plan) {
+        push!(body, "<p class=\"quiet\">Latency is {}</p>\n", escape(&text));
+    }
     if let Some(text) = observed(plan) {
         push!(body, "<p>Recorded latency: {}</p>\n", escape(&text));
     }

@@ -5,8 +5,8 @@ use reveille_plan::Plan;
 
 use super::rows::{Block, Cell, Column, Row, THREADS, Tone, blocks, by_thread, columns};
 use super::words::{
-    ABOUT_NEIGHBOURS, answer, by_hand, cost, footnote, goals, observed, recorded, simulated_on,
-    today,
+    ABOUT_NEIGHBOURS, about_latency, answer, by_hand, cost, footnote, goals, observed, recorded,
+    simulated_on, today,
 };
 use crate::table::{NARROWEST, Page, printable, wrap};
 
@@ -34,6 +34,9 @@ pub fn plan_table(plan: &Plan, width: usize, colour: bool) -> String {
     let mut page = Page { text: String::new(), width: width.max(NARROWEST) };
     page.wrapped("recording  ", &format!("{}, {}", plan.recording.name, recorded(plan)));
     page.wrapped("goals      ", &format!("{}, {}", goals(plan), simulated_on(plan)));
+    if let Some(text) = about_latency(plan) {
+        page.wrapped("latency    ", &text);
+    }
     page.wrapped("today      ", &today(plan));
     if let Some(text) = observed(plan) {
         page.wrapped("recorded   ", &text);

@@ -117,6 +117,42 @@ pub(super) fn goals(plan: &Plan) -> String {
     goals.join(" and ")
 }
 
+/// Is it a recording of a live group? Then a request may be several pieces of work.
+fn is_live(plan: &Plan) -> bool {
+    matches!(plan.recording.origin, Origin::Traced | Origin::Sampled { .. })
+}
+
+/// What has a latency.
+fn work(plan: &Plan) -> &'static str {
+    if is_live(plan) { "pieces of work" } else { "requests" }
+}
+
+/// Whose latency a goal limits, where it may not be that of a request, with the rule of docs/plan.md.
+pub(super) fn about_latency(plan: &Plan) -> Option<String> {
+    /// Pieces of the request in the example.
+    const PIECES: f64 = 5.0;
+    let latency = |goal: &&Goal| matches!(goal.subject, Subject::Latency(_));
+    let goal = plan.goals.iter().find(latency).filter(|_| is_live(plan))?;
+    let Subject::Latency(quantile) = goal.subject else { return None };
+    let name = match quantile {
+        1.0 => "max".into(),
+        quantile => quantile_name(1.0 - (1.0 - quantile) / PIECES),
+    };
+    let sign = if goal.strict { '<' } else { '=' };
+    let piece = match plan.recording.origin {
+        Origin::Sampled { .. } => "what ran without a break",
+        _ => "from wakeup to sleep",
+    };
+    Some(format!(
+        "that of a piece of work, {piece}. A request that waits for I/O or fans out is several \
+         pieces. If it is {PIECES} in turn, {name}{sign}{} for the pieces keeps {} for the request, its \
+         waits apart (docs/plan.md, \"Pieces and requests\"). A table of requests (`reveille import`) \
+         needs no such rule.",
+        duration_text(goal.limit / PIECES),
+        goal.text
+    ))
+}
+
 /// Where the plan was simulated.
 pub(super) fn simulated_on(plan: &Plan) -> String {
     let model = &plan.model;
@@ -141,8 +177,9 @@ pub(super) fn answer(plan: &Plan) -> String {
     }
     if let Some(quantile) = plan.untold() {
         let setting = setting(&shown.limits);
+        let work = work(plan);
         return format!(
-            "{name} has too few requests to tell {quantile}; as far as they go it {how} {goals} with \
+            "{name} has too few {work} to tell {quantile}; as far as they go it {how} {goals} with \
              {setting}"
         );
     }
@@ -312,11 +349,12 @@ pub(super) fn observed(plan: &Plan) -> Option<String> {
     let seen = plan.observed?;
     let model = &seen.model_p99_ns;
     let text = format!(
-        "p50 {} and p99 {} of {} requests; the model has {} and {} ({}…{}) under the limits of \
+        "p50 {} and p99 {} of {} {}; the model has {} and {} ({}…{}) under the limits of \
          that time",
         with_ms(seen.p50_ns),
         with_ms(seen.p99_ns),
         thousands(seen.requests as u64),
+        work(plan),
         with_ms(seen.model_p50_ns.median),
         with_ms(model.median),
         ms(model.min),
