@@ -22,7 +22,7 @@ trap 'rm -rf "$dir"' EXIT
 
 # A row of CASES in crates/sim/benches/activations.rs, or 10 for the main case; its sockets;
 # milliseconds of warm-up, and measured.
-rows='10 2 40 2
+rows='10 2 60 2
 4 2 40 8
 7 2 40 4
 9 2 160 4

@@ -226,7 +226,7 @@ fn once(row: usize, sockets: u32, [warmup_ms, virtual_ms]: [u64; 2]) {
     }
     let program = program(case.workload, case.load, case.params);
     let [warmup_ns, duration_ns] = [warmup_ms, virtual_ms].map(|ms| ms * 1_000_000);
-    // With that seed the main case has settled after 40 ms.
+    // With that seed the main case has settled after 60 ms.
     let seed = u64::from(row >= CASES.len());
     let spec = RunSpec { seed, warmup_ns, duration_ns };
     let groups = if case.quota_cpus > 0 { quota(case.quota_cpus) } else { Groups::default() };

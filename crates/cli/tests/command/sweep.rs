@@ -193,15 +193,15 @@ fn row_of<'a>(csv: &'a str, edits: &str) -> HashMap<&'a str, &'a str> {
 fn a_size_that_means_nothing_is_that_of_compare_in_table_and_summary() {
     let desk = desk(
         "name = \"n\"\nmachines = [\"zen4-7950x\"]\nbases = [\"v6.4\"]\nedits = [\"idea.c\"]\n\
-         repeats = 3\nwarmup = \"10ms\"\nduration = \"3ms\"\n\
-         [[workload]]\nname = \"hackbench\"\nloads = [1]\n",
+         repeats = 2\nwarmup = \"10ms\"\nduration = \"3ms\"\n\
+         [[workload]]\nname = \"hackbench\"\nloads = [4]\n",
     );
     assert!(desk.output(&["policy", "new", "idea.c"]).status.success());
     let csv = String::from_utf8(desk.sweep("out.parquet", &["--csv"]).stdout).unwrap();
     let row = row_of(&csv, "idea.c");
     let compared = desk.output(&words(
-        "compare --machine zen4-7950x --workload hackbench --load 1 --base v6.4 --policy idea.c \
-         --repeats 3 --warmup 10ms --duration 3ms --json",
+        "compare --machine zen4-7950x --workload hackbench --load 4 --base v6.4 --policy idea.c \
+         --repeats 2 --warmup 10ms --duration 3ms --json",
     ));
     let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
     let compared = &compared["rows"][0];
