@@ -10,14 +10,7 @@ use crate::grid::{DRAWS, MOST_USED};
 use crate::plan::{Model, NeighbourGiven, Plan, Recording};
 use crate::replay::Stage;
 use crate::request::Request;
-
-/// Requests whose latency is meaningful: none in a recording of averages.
-pub(crate) fn pieces(usage: &Usage) -> u64 {
-    match usage.origin {
-        Origin::Averaged { .. } => 0,
-        _ => usage.demands.len() as u64,
-    }
-}
+use crate::short::pieces;
 
 /// Quantiles of the table and of goals for which the recording has too few requests.
 pub(crate) fn too_few(request: &Request<'_>) -> Vec<String> {

@@ -9,7 +9,7 @@ use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
 use crate::PlanError;
-use crate::facts::{given, model, pieces, recording, too_few, unmet_anyway, warnings};
+use crate::facts::{given, model, recording, too_few, unmet_anyway, warnings};
 use crate::figures::{Figures, Interval, Range, distribution};
 use crate::fluid::closed_form;
 use crate::grid::{BURSTS, DRAWS, Halves, PERIODS_NS, Row, half_of};
@@ -23,7 +23,7 @@ use crate::possible::{check, most_millicpus, reachable, untold};
 use crate::replay::{Outcome, Phase, as_f64};
 use crate::request::{Request, pool};
 use crate::search::{Found, Search};
-use crate::short::{self, too_short};
+use crate::short::{self, pieces, too_short};
 use crate::sketch::Sketch;
 use crate::worst_case::worst_case;
 

@@ -5,12 +5,12 @@ use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
 use crate::Ns;
-use crate::facts::pieces;
 use crate::figures::Range;
 use crate::goal::quantile_of;
 use crate::load::Load;
 use crate::plan::NeighbourEffect;
 use crate::replay::{Outcome, as_f64};
+use crate::short::pieces;
 
 /// Period of a neighbour without limits: the kernel's default.
 pub(crate) const USUAL_PERIOD_NS: Ns = 100_000_000;

@@ -8,11 +8,11 @@ use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use reveille_sim::GroupMoment;
 use reveille_usage::Usage;
 
-use crate::facts::pieces;
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::replay::{Phase, Stage};
 use crate::request::{Request, pool};
+use crate::short::pieces;
 use crate::{Ns, PlanError};
 
 /// Maximum number of bins in a strip.

@@ -3,11 +3,10 @@
 
 use reveille_measure::{enough_for, needed_for};
 use reveille_policy::BandwidthLimits;
-use reveille_usage::Origin;
+use reveille_usage::{Origin, Usage};
 use serde::Serialize;
 
 use crate::Ns;
-use crate::facts::pieces;
 use crate::goal::{Goal, Subject, quantile_name};
 use crate::request::Request;
 
@@ -73,6 +72,14 @@ impl std::fmt::Display for TooShort {
                  {period} ms, and {needs} are needed"
             ),
         }
+    }
+}
+
+/// Requests whose latency is meaningful: none in a recording of averages.
+pub(crate) fn pieces(usage: &Usage) -> u64 {
+    match usage.origin {
+        Origin::Averaged { .. } => 0,
+        _ => usage.demands.len() as u64,
     }
 }
 

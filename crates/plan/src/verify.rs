@@ -17,10 +17,10 @@ use reveille_policy::{BandwidthLimits, Groups, Policy};
 use reveille_usage::Usage;
 use serde::Serialize;
 
-use crate::facts::pieces;
 use crate::figures::{Figures, Range};
 use crate::load::Load;
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
+use crate::short::pieces;
 use crate::{Ns, PlanError};
 
 /// A run is disturbed if others used more than this share of its CPUs.
