@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use reveille_place::counted;
+
 /// A CPU (hardware thread) of a [`Topology`]: dense, from 0.
 pub type CpuId = u32;
 
@@ -295,29 +297,29 @@ impl Topology {
     pub fn describe(&self) -> String {
         let cpus = self.n_cpus();
         let (cores, sockets) = (self.n_cores(), self.n_sockets());
-        let mut out = plural(sockets, "socket");
+        let mut out = counted(sockets, "socket");
         let per_socket = self.sockets.iter().map(|s| self.cores_among(s));
         match (same(per_socket), same(self.cores.iter().map(Vec::len))) {
             (Some(c), Some(t)) => {
-                let _ = write!(out, " x {} x {}", plural(c, "core"), plural(t, "thread"));
-                let _ = write!(out, " = {}", plural(cpus, "CPU"));
+                let _ = write!(out, " x {} x {}", counted(c, "core"), counted(t, "thread"));
+                let _ = write!(out, " = {}", counted(cpus, "CPU"));
             }
             _ => {
-                let _ = write!(out, ", {}, {}", plural(cores, "core"), plural(cpus, "CPU"));
+                let _ = write!(out, ", {}, {}", counted(cores, "core"), counted(cpus, "CPU"));
             }
         }
         let widths = self.llcs.iter().map(Vec::len);
         let (low, high) = (widths.clone().min().unwrap_or(0), widths.max().unwrap_or(0));
-        let _ = write!(out, ", {} of ", plural(self.n_llcs(), "LLC"));
+        let _ = write!(out, ", {} of ", counted(self.n_llcs(), "LLC"));
         if low != high {
             let _ = write!(out, "{low} to ");
         }
-        let _ = write!(out, "{}", plural(high, "CPU"));
+        let _ = write!(out, "{}", counted(high, "CPU"));
         if self.n_clusters() != cores {
-            let _ = write!(out, ", {}", plural(self.n_clusters(), "cluster"));
+            let _ = write!(out, ", {}", counted(self.n_clusters(), "cluster"));
         }
         if self.n_nodes() != sockets {
-            let _ = write!(out, ", {}", plural(self.n_nodes(), "memory node"));
+            let _ = write!(out, ", {}", counted(self.n_nodes(), "memory node"));
         }
         out
     }
@@ -371,8 +373,4 @@ fn within(
 fn same(mut items: impl Iterator<Item = usize>) -> Option<usize> {
     let first = items.next()?;
     items.all(|n| n == first).then_some(first)
-}
-
-fn plural(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

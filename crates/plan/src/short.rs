@@ -48,27 +48,30 @@ pub struct TooShort {
 
 impl std::fmt::Display for TooShort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the {}", self.about_the_recording())
+    }
+}
+
+impl TooShort {
+    /// `recording is too short …`, behind an article.
+    fn about_the_recording(&self) -> String {
         let TooShort { has, needs, .. } = self;
         let goal = self.goal.as_deref().unwrap_or("any goal");
         let period = self.period_ns as f64 / 1e6;
         match (&self.quantile, self.of) {
-            (Some(quantile), _) => write!(
-                f,
-                "the recording has too few requests to tell {quantile}: {has}, and {needs} are needed"
+            (Some(quantile), _) => format!(
+                "recording has too few requests to tell {quantile}: {has}, and {needs} are needed"
             ),
-            (None, Lacking::Requests) => write!(
-                f,
-                "the recording is too short for `{goal}`: it has {has} requests, and {needs} are \
+            (None, Lacking::Requests) => format!(
+                "recording is too short for `{goal}`: it has {has} requests, and {needs} are \
                  needed"
             ),
-            (None, Lacking::Periods) => write!(
-                f,
-                "the recording is too short for {goal}: it holds {has} periods of {period} ms, and \
+            (None, Lacking::Periods) => format!(
+                "recording is too short for {goal}: it holds {has} periods of {period} ms, and \
                  {needs} are needed"
             ),
-            (None, Lacking::BusyPeriods) => write!(
-                f,
-                "the recording is too short for `{goal}`: something runs in {has} of its periods of \
+            (None, Lacking::BusyPeriods) => format!(
+                "recording is too short for `{goal}`: something runs in {has} of its periods of \
                  {period} ms, and {needs} are needed"
             ),
         }
@@ -133,8 +136,10 @@ pub(crate) fn too_short(request: &Request<'_>, limits: BandwidthLimits) -> Vec<T
 pub(crate) fn warnings(request: &Request<'_>, short: &[TooShort], period_ns: Ns) -> Vec<String> {
     let told = short.iter().filter(|short| short.quantile.is_none()).map(|short| {
         let enough = short.enough_ns.map_or("longer".into(), at_least);
-        let text = short.to_string().replacen("the", "The", 1);
-        format!("{text}. Record for {enough}; until then --emit and --apply --write are refused.")
+        let what = short.about_the_recording();
+        format!(
+            "The {what}. Record for {enough}; until then --emit and --apply --write are refused."
+        )
     });
     let mut warnings: Vec<String> = told.collect();
     let counters = matches!(request.usage.origin, Origin::Averaged { .. })

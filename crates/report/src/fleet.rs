@@ -1,5 +1,6 @@
 //! The ranking of many containers, those at risk first: a table, a page and CSV of the same cells.
 
+use reveille_place::counted;
 use reveille_plan::{Container, Fleet, Likely};
 
 use crate::export::written;
@@ -66,11 +67,6 @@ fn remarks(container: &Container) -> Vec<String> {
     }
     remarks.extend(container.note.clone());
     remarks
-}
-
-/// `1 file`, `2 files`.
-fn counted(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// How many containers have no counters of throttling that could tell what a limit does.

@@ -10,6 +10,7 @@ use reveille_host::calibrate::{
 };
 use reveille_host::{HostError, Watch};
 use reveille_machine::{IdleState, Machine};
+use reveille_place::counted;
 use serde::Serialize;
 
 use crate::errors::{CliError, say};
@@ -186,9 +187,9 @@ fn describe(machine: &mut Machine, host: &Host, rounds: u32, complaints: &[Strin
         said => format!("; NOISY, measure again: {}", said.join("; ")),
     };
     machine.source = format!(
-        "measured on this host by `reveille calibrate` {}, {rounds} round{}{noise}",
+        "measured on this host by `reveille calibrate` {}, {}{noise}",
         env!("CARGO_PKG_VERSION"),
-        if rounds == 1 { "" } else { "s" },
+        counted(rounds, "round"),
     );
 }
 

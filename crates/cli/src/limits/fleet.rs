@@ -30,7 +30,8 @@ const USUAL_CPUS: u32 = 16;
 ///
 /// Reads every recording in a directory (.parquet, .json of Prometheus, .csv of requests), such as
 /// `reveille record --prometheus URL --all` writes: which containers are throttled, how long their
-/// requests wait for it, and which limits have room. Figures are estimates; run `reveille plan` on a container before you change its limit.
+/// requests wait for it, and which limits have room. Figures are estimates; run `reveille plan` on a
+/// container before you change its limit.
 #[derive(clap::Args)]
 pub struct FleetArgs {
     /// Directories and recordings; or the JSON of all shards, to merge them
@@ -183,8 +184,8 @@ impl Found {
     }
 }
 
-/// Why a file of a directory is not taken for a recording. One that cannot be read is taken for
-/// one, so that it is listed among those that failed.
+/// Why a file of a directory is not taken for a recording. An unreadable file counts as one, so
+/// that it is listed as failed.
 fn no_recording(path: &Path) -> Option<&'static str> {
     /// What the JSON of all commands and the CSV of this one begin with, without blanks.
     const OWN: [&[u8]; 2] = [b"{\"version\":", b"container,limit_cpus,"];

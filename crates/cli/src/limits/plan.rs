@@ -278,14 +278,16 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
 
 /// `15` or `15%`. Less than 1 needs the sign: 0.15 may be a share, as --confidence takes it.
 pub fn percent(text: &str) -> Result<f64, String> {
-    if let Ok(number) = text.parse::<f64>()
+    let bare = text.strip_suffix('%');
+    let number = bare.unwrap_or(text).trim_end().parse::<f64>();
+    if let Ok(number) = number
+        && bare.is_none()
         && number > 0.0
         && number < 1.0
     {
         let as_share = (1e6 * number).round() / 1e4;
         return Err(format!("a number below 1 may be a share: write {as_share}% or {number}%"));
     }
-    let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>();
     let number = number.ok().filter(|number| (0.0..=MOST_PERCENT).contains(number));
     number.ok_or_else(|| format!("give percent from 0 to {MOST_PERCENT}, such as 15"))
 }

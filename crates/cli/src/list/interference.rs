@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use reveille_place::counted;
 use reveille_report::object;
 use reveille_study::{
     DemandKind, FLUID, InterferenceCase, JointMeasure, JointPublished, LoadIs, Metric, NO_BURST,
@@ -73,11 +74,7 @@ pub fn text(c: &InterferenceCase) -> String {
     let metrics: Vec<String> = c.metrics.iter().map(|m| m.metric().to_string()).collect();
     let mut text = entry(0, "interference", &c.name);
     text += &entry(2, "demand", &demand);
-    text += &entry(
-        2,
-        "groups",
-        &format!("{} on {} CPU{}", c.groups, c.cpus, if c.cpus == 1.0 { "" } else { "s" }),
-    );
+    text += &entry(2, "groups", &format!("{} on {}", c.groups, counted(c.cpus, "CPU")));
     text += &entry(2, "metric", &metrics.join(", "));
     text += &entry(2, "loads", &loads);
     text += &entry(2, "runs", &format!("{} of {} periods each", c.repeats, c.periods));

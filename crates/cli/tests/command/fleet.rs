@@ -157,7 +157,7 @@ fn a_directory_is_read_whole_and_what_is_left_out_is_named() {
     let skipped = ["README.md", "empty.csv", "fleet.csv", "fleet.json", "shop/calm.json"];
     assert_eq!(names("skipped"), skipped);
     assert_eq!(shown["failed"].as_array().unwrap().len(), 0);
-    // 50 times 4 ms in 2 s, of which 25 in each second.
+    // 50 requests of 4 ms in 2 s: 25 in each second.
     assert_eq!(shown["containers"][2]["peak_cpus"], 0.1);
     let halves = ["1/2", "2/2"].map(|n| stdout(&["fleet", from, "--json", "--shard", n]));
     let parts = ["part1.json", "part2.json"].map(|name| path(dir.path(), name));

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use reveille_host::calibrate::allowed_cpus;
 use reveille_measure::statistics::nearest_rank;
+use reveille_place::counted;
 use reveille_plan::{Trial, Verification, Verified, cpus_like, verify};
 use reveille_policy::BandwidthLimits;
 use reveille_report::verification_table;
@@ -19,17 +20,6 @@ use crate::signals::watch_signals;
 use crate::this_host::{running_kernel, this_command};
 
 const MS: u64 = 1_000_000;
-
-/// `1 thread`, `2 threads`.
-fn counted(threads: u32) -> String {
-    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
-}
-
-#[cfg(test)]
-#[test]
-fn one_thread_is_no_plural() {
-    assert_eq!((counted(1), counted(2)), ("1 thread".into(), "2 threads".into()));
-}
 
 #[derive(clap::Args)]
 pub struct QuotaArgs {
@@ -114,7 +104,7 @@ pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
         let first = loads.len();
         for &share in &args.shares {
             let mean = reserved * f64::from(share) / 100.0;
-            let name = format!("{} at {share}% of {reserved} CPUs", counted(threads));
+            let name = format!("{} at {share}% of {reserved} CPUs", counted(threads, "thread"));
             let (work_ns, span_ns) = (args.work * MS, args.seconds * 1000 * MS);
             let seed = args.seed ^ u64::from(threads * 100 + share);
             let usage = Usage::random(&name, threads, mean, work_ns, span_ns, seed);
@@ -192,7 +182,7 @@ fn text(trials: &Trials) -> String {
             text,
             "{}: of {} runs {} have their share of throttled periods inside the range, off \
              its median by {:.2} points in the middle of settings",
-            counted(s.threads),
+            counted(s.threads, "thread"),
             s.runs,
             s.throttled_inside,
             s.throttled_off_points,
