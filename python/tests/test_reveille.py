@@ -76,6 +76,10 @@ def test_errors_have_a_place(tmp_path):
     with pytest.raises(reveille.InputError) as wrong:
         reveille.Recording(table)
     assert wrong.value.line == 3
+    missing = str(tmp_path / "missing.csv")
+    with pytest.raises(reveille.InputError) as wrong:
+        reveille.Recording(missing)
+    assert (wrong.value.file, wrong.value.line) == (missing, None)
     with pytest.raises(reveille.InputError) as wrong:
         reveille.plan(table, "p99=20ms", machine="quad-1s4c")
     assert (wrong.value.file, wrong.value.line) == (str(table), 3)

@@ -51,6 +51,15 @@ impl InputError {
         }
     }
 
+    /// The file that it is about.
+    pub fn file(&self) -> Option<String> {
+        match self {
+            InputError::File(place) => Some(place.file.clone()),
+            InputError::Read(error) => Some(error.path.display().to_string()),
+            _ => None,
+        }
+    }
+
     pub fn option(&self) -> Option<&'static str> {
         match self {
             InputError::Option { option, .. } => Some(option.trim_start_matches('-')),

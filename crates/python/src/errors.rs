@@ -9,6 +9,7 @@ use reveille_study::{FileError, InputError, StudyError};
 struct Told<'a> {
     message: String,
     input: bool,
+    file: Option<String>,
     place: Option<&'a FileError>,
     option: Option<&'a str>,
     fix: Option<String>,
@@ -18,11 +19,12 @@ struct Told<'a> {
 pub fn raised(py: Python<'_>, error: &StudyError) -> PyErr {
     let input = error.input();
     let (place, option) = (input.and_then(InputError::place), input.and_then(InputError::option));
-    Told { input: error.is_input(), place, option, ..Told::of(error) }.raise(py)
+    let file = input.and_then(InputError::file);
+    Told { input: error.is_input(), file, place, option, ..Told::of(error) }.raise(py)
 }
 
 pub fn of_file(py: Python<'_>, error: &InputError) -> PyErr {
-    Told { input: true, place: error.place(), ..Told::of(error) }.raise(py)
+    Told { input: true, file: error.file(), place: error.place(), ..Told::of(error) }.raise(py)
 }
 
 /// A value that no option takes.
@@ -40,7 +42,7 @@ impl<'a> Told<'a> {
     fn raise(self, py: Python<'_>) -> PyErr {
         let make = || {
             let fields = PyDict::new(py);
-            fields.set_item("file", self.place.map(|p| &p.file))?;
+            fields.set_item("file", self.file)?;
             fields.set_item("line", self.place.and_then(|p| p.line))?;
             fields.set_item("key", self.place.and_then(|p| p.key.as_ref()))?;
             fields.set_item("option", self.option)?;
