@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use reveille_measure::needed_for;
+use reveille_place::counted;
 use reveille_study::{BENCH_FORMAT, BenchChange, BenchFigure, BenchRuns, Figure};
 use serde::Serialize;
 
@@ -58,7 +59,12 @@ pub fn bench_table(runs: &BenchRuns) -> String {
     let left: u32 = runs.runs.iter().map(|run| run.left_running).sum();
     let mut statuses: Vec<_> = runs.runs.iter().map(|run| run.exit_status.to_string()).collect();
     statuses.dedup();
-    let _ = writeln!(text, "exit status {} in {}", statuses.join(", "), count(runs.runs.len()));
+    let _ = writeln!(
+        text,
+        "exit status {} in {}",
+        statuses.join(", "),
+        counted(runs.runs.len(), "run")
+    );
     if left > 0 {
         let _ =
             writeln!(text, "warning: the command left {left} processes running; they were killed");
@@ -66,34 +72,39 @@ pub fn bench_table(runs: &BenchRuns) -> String {
     text
 }
 
-/// Medians and means of both, and how the means changed.
+/// Means of both and how they changed, each with its medians below if both can be told.
 pub fn bench_change_table(before: &BenchRuns, after: &BenchRuns) -> String {
     let comparison = before.compare(after);
     let runs = [before.runs.len(), after.runs.len()];
-    let head = ["", "p50 before", "p50 after", "mean before", "mean after", "change", "p"];
+    let head = ["mean", "before", "after", "change", "p"];
     let row = |change_of: &BenchChange| {
         let BenchChange { metric, before, after, change_pct, p_value, significant } = change_of;
         let unit = Unit::of(metric);
         let mean = |f: Figure, n: usize| figure(unit, f, n > 1);
         let star = if has_star(*significant, *change_pct) { "*" } else { "" };
-        [
+        let means = [
             metric.name.to_string(),
-            quantile(unit, before.p50),
-            quantile(unit, after.p50),
             mean(before.figure, runs[0]),
             mean(after.figure, runs[1]),
             format!("{}{star}", change(*change_pct)),
             p_value.map_or(UNDEFINED.to_owned(), |p| format!("{p:.3}")),
-        ]
+        ];
+        let told =
+            before.p50.zip(after.p50).filter(|both| both.0.is_finite() && both.1.is_finite());
+        let medians = told.map(|(before, after)| {
+            let [before, after] = [before, after].map(|p50| unit.format(p50));
+            ["  p50".to_owned(), before, after, String::new(), String::new()]
+        });
+        std::iter::once(means).chain(medians)
     };
-    let rows: Vec<_> =
-        std::iter::once(head.map(str::to_owned)).chain(comparison.rows.iter().map(row)).collect();
+    let rows = comparison.rows.iter().flat_map(row);
+    let rows: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
     let mut text = aligned(&rows);
-    text += "change is that of the mean; * p < 0.05 (Welch's t-test)\n";
+    text += "* p < 0.05 (Welch's t-test)\n";
     text += &too_few(&runs);
     text += &hardly_split(&[before, after]);
-    let _ = writeln!(text, "before: {} of {}", count(runs[0]), before.command.join(" "));
-    let _ = writeln!(text, "after:  {} of {}", count(runs[1]), after.command.join(" "));
+    let _ = writeln!(text, "before: {} of {}", counted(runs[0], "run"), before.command.join(" "));
+    let _ = writeln!(text, "after:  {} of {}", counted(runs[1], "run"), after.command.join(" "));
     for difference in &comparison.differences {
         let _ = writeln!(text, "warning: {difference}");
     }
@@ -103,10 +114,6 @@ pub fn bench_change_table(before: &BenchRuns, after: &BenchRuns) -> String {
         }
     }
     text
-}
-
-fn count(runs: usize) -> String {
-    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }
 
 fn quantile(unit: Unit, value: Option<f64>) -> String {
@@ -143,6 +150,7 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         for (i, cell) in row.iter().enumerate().skip(1) {
             let _ = write!(text, "  {cell:>w$}", w = width(i));
         }
+        text.truncate(text.trim_end_matches(' ').len());
         text.push('\n');
     }
     text

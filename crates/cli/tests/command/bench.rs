@@ -124,9 +124,12 @@ fn saved_runs_are_compared() {
         |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().to_owned();
     for name in ["user time", "system time"] {
         let row = of(&table, name);
-        assert_eq!((row.matches("n/a").count(), row.contains('*')), (6, false), "{table}");
+        assert_eq!((row.matches("n/a").count(), row.contains('*')), (4, false), "{table}");
     }
     assert!(!of(&table, "CPU time").contains("n/a"), "{table}");
+    let (figures, _) = table.split_once("* p < 0.05").unwrap();
+    assert!(figures.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert_eq!(figures.matches("\n  p50 ").count(), 4, "{table}");
     assert!(table.contains("n/a: the kernel splits CPU time by samples"), "{table}");
     assert!(table.contains("warning: command: sleep 0.01 before, sleep 0.05 after"), "{table}");
     let changed = json(&[&args[..], &["--json"]].concat());
