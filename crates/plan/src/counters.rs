@@ -122,8 +122,12 @@ enum Reading {
     Whole,
 }
 
-/// Requests, their number of threads, and the total time.
-type Drawn = (Vec<Demand>, u32, Ns);
+/// A load that a law draws.
+struct Drawn {
+    demands: Vec<Demand>,
+    threads: u32,
+    span_ns: Ns,
+}
 
 /// A law, the seed of its draws, and its error against the recorded counters.
 #[derive(Clone, Copy, Debug)]
@@ -205,14 +209,13 @@ pub(crate) fn requests(
         let far: Vec<f64> = drawn.par_iter().zip(&tried).map(far).collect();
         let mut sorted = far.clone();
         sorted.sort_by(f64::total_cmp);
-        let mut far = far.into_iter();
-        drawn.retain(|_| far.next() <= Some(sorted[KEPT - 1]));
-        drawn.truncate(KEPT);
+        let near = drawn.into_iter().zip(far).filter(|(_, far)| *far <= sorted[KEPT - 1]);
+        drawn = near.map(|(load, _)| load).take(KEPT).collect();
     }
     let origin = Origin::Requests;
     let like = Usage { origin, demands: Vec::new(), samples: Vec::new(), ..usage.clone() };
     let recording =
-        |(demands, threads, span_ns)| Usage { demands, threads, span_ns, ..like.clone() };
+        |Drawn { demands, threads, span_ns }| Usage { demands, threads, span_ns, ..like.clone() };
     Ok(drawn.into_iter().map(recording).collect())
 }
 
@@ -340,19 +343,19 @@ impl Fit<'_> {
         let blocks: Vec<&[Step]> = steps.chunks(1).collect();
         let load = law.draw(&blocks, seed, reading);
         let seen = steps.iter().fold(Counters::default(), |sum, step| sum.and(step.counters));
-        let periods = load.2 as f64 / self.limits.period_ns as f64;
+        let periods = load.span_ns as f64 / self.limits.period_ns as f64;
         Some(self.ran(&load, seed)?.off(&seen, periods))
     }
 
     /// The load's counters under the recorded limits; `None` if the replay fails.
-    fn ran(&self, (demands, threads, span_ns): &Drawn, seed: u64) -> Option<Counters> {
-        if demands.is_empty() {
+    fn ran(&self, drawn: &Drawn, seed: u64) -> Option<Counters> {
+        if drawn.demands.is_empty() {
             return Some(Counters::default());
         }
-        let load = LeanLoad::of(demands, *threads, *span_ns);
+        let load = LeanLoad::of(&drawn.demands, drawn.threads, drawn.span_ns);
         // A random phase: the kernel's is unknown.
         let phase_ns = seed.wrapping_mul(0x9e37_79b9) % self.limits.period_ns;
-        let span = LeanSpan { begin_ns: 0, end_ns: *span_ns, phase_ns, from_ns: 0 };
+        let span = LeanSpan { begin_ns: 0, end_ns: drawn.span_ns, phase_ns, from_ns: 0 };
         let replayed = self.lean.replay(&load, &self.limits, span).ok()?;
         Some(Counters {
             nr_periods: replayed.nr_periods as f64,
@@ -495,7 +498,7 @@ impl Law {
             begin_ns += block.length_ns;
         }
         demands.sort_by_key(|demand| demand.at_ns);
-        (demands, threads, begin_ns)
+        Drawn { demands, threads, span_ns: begin_ns }
     }
 
     /// Maps time within the duty cycles' active parts to time in the step.
@@ -741,7 +744,7 @@ mod tests {
         let mut random = Random::new(1);
         let step = Step { length_ns: STEP_NS, used_ns: STEP_NS / 5, ..Step::default() };
         for seed in 0..20 {
-            let (demands, threads, span_ns) =
+            let Drawn { demands, threads, span_ns } =
                 Law::any(&mut random).draw(&[&[step], &[step]], seed, Reading::Parts);
             let mut own = vec![Vec::new(); threads as usize];
             for demand in &demands {
