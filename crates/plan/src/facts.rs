@@ -48,7 +48,7 @@ pub(crate) fn recording(usage: &Usage) -> Recording {
         mean_cpus: usage.mean_cpus(),
         longest_ns: longest_ns(usage),
         limits: usage.limits,
-        crowded_out: usage.is_crowded_out(),
+        held_back: usage.held_back(),
     }
 }
 

@@ -8,7 +8,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterato
 use reveille_measure::{Shard, enough_for};
 use reveille_place::{InputError, Mistake};
 use reveille_policy::BandwidthLimits;
-use reveille_usage::{Origin, Sample, Usage};
+use reveille_usage::{HeldBack, Origin, Sample, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::growth::grown;
@@ -17,6 +17,7 @@ use crate::recover::recover;
 use crate::replay::{Phase, Stage};
 use crate::request::{Request, pool};
 use crate::search::least_millicpus;
+use crate::short::{at_least, too_short};
 use crate::sketch::Sketch;
 use crate::{Ns, PlanError};
 
@@ -50,8 +51,8 @@ pub struct Container {
     /// Quota that meets the goals with head-room, in CPUs.
     pub needed_cpus: Option<f64>,
     /// CPUs that the limit could give up. An upper bound: averages hide bursts. `None` if a latency
-    /// goal is answered from counters, or if the recording is of averages and throttling was not
-    /// counted.
+    /// goal is answered from counters, if the recording is too short for the goals, or if it is of
+    /// averages and throttling was not counted.
     pub spare_cpus: Option<f64>,
     /// What is unknown, and why.
     pub note: Option<String>,
@@ -248,8 +249,15 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         container.note = Some(mistake.problem);
         return Ok(container);
     }
-    if usage.is_crowded_out() {
-        let why = "other programs kept CPU time from it: record when the host has idle time";
+    if let Some(held_back) = usage.held_back() {
+        let why = match held_back {
+            HeldBack::Programs => {
+                "other programs kept CPU time from it: record when the host has idle time"
+            }
+            HeldBack::LimitAround => {
+                "a group around it was throttled: lift that limit and record again"
+            }
+        };
         container.note = Some(why.into());
         return Ok(container);
     }
@@ -305,6 +313,12 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
     let today_ns = limits.map_or(BandwidthLimits::default().period_ns, |limits| limits.period_ns);
     let period_ns = request.allowed.period().unwrap_or(today_ns);
     container.needed_cpus = estimate.needed(&more, period_ns, request)?;
+    let recommended = BandwidthLimits { period_ns, ..BandwidthLimits::default() };
+    if let Some(short) = too_short(request, recommended).first() {
+        let enough = short.enough_ns.map_or("longer".into(), at_least);
+        container.note = Some(format!("{short}: record for {enough}"));
+        return Ok(container);
+    }
     if request.estimates() {
         // Below the limit in force nothing is known, and a rare long job is not seen.
         container.needed_cpus =

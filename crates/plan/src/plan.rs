@@ -6,7 +6,7 @@
 
 use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
-use reveille_usage::Origin;
+use reveille_usage::{HeldBack, Origin};
 use serde::Serialize;
 
 use crate::Ns;
@@ -170,8 +170,8 @@ pub struct Recording {
     pub longest_ns: Ns,
     /// Limits in force during the recording.
     pub limits: Option<BandwidthLimits>,
-    /// Did other programs keep CPU time from it most of the time? Then its use tells no limit.
-    pub crowded_out: bool,
+    /// What kept so much CPU time from it that its use tells no limit.
+    pub held_back: Option<HeldBack>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -315,7 +315,7 @@ impl Plan {
 
     /// Is its setting no advice, since of the use that the recording shows no limit can be told?
     pub fn tells_no_limit(&self) -> bool {
-        self.spreads_averages() || self.recording.crowded_out
+        self.spreads_averages() || self.recording.held_back.is_some()
     }
 
     /// The setting to apply, if there is one.

@@ -1,8 +1,8 @@
-//! Whether other programs left a recorded group the CPU time that it would have used.
+//! Whether a recorded group got the CPU time that it would have used.
 
 use reveille_measure::seconds_text;
 
-use crate::{HostLoad, Usage};
+use crate::{HeldBack, HostLoad, Usage};
 
 /// Other programs are worth a word if they use more than this share of all CPU time.
 pub const NOTABLE_OTHERS: f64 = 0.05;
@@ -12,11 +12,17 @@ pub const NOTABLE_OTHERS: f64 = 0.05;
 const PARTLY: f64 = 0.1;
 /// ... and above which it tells no limit.
 const MOSTLY: f64 = 0.5;
+/// Share of throttled periods of a group around it above which it tells no limit: nothing shows how
+/// much more the group would have used in those.
+const THROTTLED_AROUND: f64 = 0.01;
 
 impl Usage {
-    /// Did the group hardly get the CPU time that it would have used, most of the time?
-    pub fn is_crowded_out(&self) -> bool {
-        self.crowded_beyond(MOSTLY).is_some()
+    /// What kept so much CPU time from the group that its use tells no limit.
+    pub fn held_back(&self) -> Option<HeldBack> {
+        if self.throttled_around.is_some_and(|share| share > THROTTLED_AROUND) {
+            return Some(HeldBack::LimitAround);
+        }
+        self.crowded_beyond(MOSTLY).map(|_| HeldBack::Programs)
     }
 
     /// A warning if other programs may have kept CPU time from the group.
@@ -78,18 +84,33 @@ mod tests {
         ] {
             let usage = beside(others, full, waited_ns);
             assert_eq!(usage.crowding().is_some(), warned, "{:?}", usage.host_load);
-            assert_eq!(usage.is_crowded_out(), crowded_out, "{:?}", usage.host_load);
+            let held_back = crowded_out.then_some(HeldBack::Programs);
+            assert_eq!(usage.held_back(), held_back, "{:?}", usage.host_load);
         }
         let said = beside(0.94, 1.0, Some(S)).crowding().unwrap_or_default();
         assert!(said.contains("used 94% of") && said.contains("waited 1.000 s in all"), "{said}");
     }
 
     #[test]
+    fn throttling_around_a_group_keeps_cpu_time_from_it() {
+        for (share, held_back) in [
+            (None, None),
+            (Some(0.0), None),
+            (Some(0.01), None),
+            (Some(0.02), Some(HeldBack::LimitAround)),
+        ] {
+            let usage = Usage { throttled_around: share, ..beside(0.0, 0.0, None) };
+            assert_eq!(usage.held_back(), held_back, "{share:?}");
+        }
+    }
+
+    #[test]
     fn a_file_without_the_load_is_read() {
         let usage = Usage { host_load: None, ..beside(0.0, 0.0, None) };
         let text = serde_json::to_string(&usage).unwrap();
-        let old = text.replace(",\"host_load\":null", "");
+        let old = text.replace(",\"host_load\":null,\"throttled_around\":null", "");
         assert!(old != text && usage.crowding().is_none());
-        assert_eq!(serde_json::from_str::<Usage>(&old).unwrap().host_load, None);
+        let read = serde_json::from_str::<Usage>(&old).unwrap();
+        assert_eq!((read.host_load, read.throttled_around), (None, None));
     }
 }

@@ -22,7 +22,7 @@ pub use file::{Format, UsageFile};
 pub use host_load::NOTABLE_OTHERS;
 pub use parquet_file::pages::{Sound as SoundPages, check_place};
 pub use prometheus::Select;
-pub use recording::{Charging, Demand, HostLoad, Ns, Origin, Sample, Usage};
+pub use recording::{Charging, Demand, HeldBack, HostLoad, Ns, Origin, Sample, Usage};
 pub use reveille_place::InputError;
 pub use statistics::{PeriodUse, Summary};
 pub use throttled::Throttling;

@@ -78,6 +78,16 @@ pub struct HostLoad {
     pub waited_ns: Option<Ns>,
 }
 
+/// What kept CPU time from a recorded group for so much of the recording that its use tells no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBack {
+    /// Other programs on its host.
+    Programs,
+    /// The limit of a group around it.
+    LimitAround,
+}
+
 /// How used CPU time gets into the counter that is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charging {
@@ -114,6 +124,9 @@ pub struct Usage {
     pub overhead: Option<f64>,
     /// Load of the recorded host, if measured.
     pub host_load: Option<HostLoad>,
+    /// Share of its periods in which a group around this one was throttled, the largest; if counted.
+    #[serde(default)]
+    pub throttled_around: Option<f64>,
     /// Caveats on the recording, as whole sentences.
     pub warnings: Vec<String>,
 }
@@ -133,6 +146,7 @@ impl Usage {
             began_unix_ns: None,
             overhead: None,
             host_load: None,
+            throttled_around: None,
             warnings: Vec::new(),
         }
     }

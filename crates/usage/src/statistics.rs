@@ -53,6 +53,8 @@ pub struct Summary {
     pub overhead: Option<f64>,
     /// Load of the recorded host, if measured.
     pub host_load: Option<HostLoad>,
+    /// Share of its periods in which a group around this one was throttled, the largest; if counted.
+    pub throttled_around: Option<f64>,
     /// The recording's own warnings, and those of [`Usage::check`].
     pub warnings: Vec<String>,
 }
@@ -224,6 +226,7 @@ impl Usage {
             began_unix_ns: self.began_unix_ns,
             overhead: self.overhead,
             host_load: self.host_load,
+            throttled_around: self.throttled_around,
             warnings: self.warnings.iter().cloned().chain(self.check()).collect(),
         }
     }

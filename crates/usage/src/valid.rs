@@ -59,6 +59,10 @@ impl Usage {
         if self.host_load.is_some_and(|load| !share(load.others) || !share(load.full)) {
             return mistake("the load of its host is no share".into(), "leave `host_load` out");
         }
+        if self.throttled_around.is_some_and(|of| !share(of)) {
+            let fix = "leave `throttled_around` out";
+            return mistake("the throttling around it is no share".into(), fix);
+        }
         self.mistaken_demand().or_else(|| self.mistaken_sample())
     }
 

@@ -65,17 +65,18 @@ fn usage() -> impl Strategy<Value = Usage> {
         let known = (prop::option::of(any::<u32>()), prop::option::of(any::<u64>()));
         let overhead = prop::option::of(prop::num::f64::POSITIVE | prop::num::f64::ZERO);
         let share = || 0.0..=1.0f64;
+        let around = prop::option::of(share());
         let load = (share(), share(), prop::option::of(any::<u64>()));
         let load = load.prop_map(|(others, full, waited_ns)| HostLoad { others, full, waited_ns });
         let load = prop::option::of(load);
         let text = (".*", prop::collection::vec(".*", 0..3));
-        (rows, origin(), limits(), known, (overhead, load), text).prop_map(
+        (rows, origin(), limits(), known, (overhead, load, around), text).prop_map(
             move |(
                 (demands, samples),
                 origin,
                 limits,
                 known,
-                (overhead, host_load),
+                (overhead, host_load, throttled_around),
                 (name, warnings),
             )| Usage {
                 name,
@@ -89,6 +90,7 @@ fn usage() -> impl Strategy<Value = Usage> {
                 began_unix_ns: known.1,
                 overhead: overhead.map(f64::abs),
                 host_load,
+                throttled_around,
                 warnings,
             },
         )

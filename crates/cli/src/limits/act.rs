@@ -11,6 +11,7 @@ use reveille_measure::duration_ns;
 use reveille_plan::{Plan, Request, Shown, Trial, Verification, parse_limits, verify};
 use reveille_policy::BandwidthLimits;
 use reveille_report::emit::{Emitted, Target};
+use reveille_usage::HeldBack;
 use serde::Serialize;
 
 use crate::errors::{CliError, say};
@@ -110,11 +111,25 @@ impl ActArgs {
                         that file";
             return Err(HostError::input(problem, help).into());
         }
-        if plan.recording.crowded_out && (self.apply.is_some() || self.emit.is_some()) {
-            let problem = "other programs kept CPU time from the group for most of the recording, so \
-                           it tells no limit: one from it would hold the group to less than it needs";
-            let help = "record when the host has idle time, `reveille record --cgroup NAME -o \
-                        FILE.parquet`, and plan for that file";
+        if let Some(held_back) = plan.recording.held_back
+            && (self.apply.is_some() || self.emit.is_some())
+        {
+            let (what, when) = match held_back {
+                HeldBack::Programs => (
+                    "other programs kept CPU time from the group for most of the recording",
+                    "record when the host has idle time",
+                ),
+                HeldBack::LimitAround => (
+                    "a group around this one was throttled during the recording",
+                    "lift the limit around it, record again",
+                ),
+            };
+            let problem = format!(
+                "{what}, so it tells no limit: one from it would hold the group to less than it needs"
+            );
+            let help = format!(
+                "{when}, `reveille record --cgroup NAME -o FILE.parquet`, and plan for that file"
+            );
             return Err(HostError::input(problem, help).into());
         }
         match plan.too_short().filter(|_| self.write || self.emit.is_some()) {

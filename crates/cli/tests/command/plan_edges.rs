@@ -53,13 +53,13 @@ fn a_group_that_other_programs_left_no_cpu_time_gets_no_limit() {
     };
     beside(0.2);
     let some = json(&plan(&file, &[&goal[..], &["--json"]].concat()));
-    assert!(warned(&some) && some["recording"]["crowded_out"] == false, "{some}");
+    assert!(warned(&some) && some["recording"]["held_back"].is_null(), "{some}");
     let emitted = output(&plan(&file, &[&goal[..], &["--emit", "k8s"]].concat()));
     assert!(emitted.status.success(), "{emitted:?}");
     assert!(String::from_utf8_lossy(&emitted.stderr).contains(warning), "{emitted:?}");
     beside(1.0);
     let all = json(&plan(&file, &[&goal[..], &["--json"]].concat()));
-    assert!(warned(&all) && all["recording"]["crowded_out"] == true, "{all}");
+    assert!(warned(&all) && all["recording"]["held_back"] == "programs", "{all}");
     let told = stdout(&plan(&file, &goal)).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("got too little CPU time to tell what it needs"), "{told}");
     assert!(told.contains(warning) && !told.contains("cgroup v2"), "{told}");
@@ -70,6 +70,35 @@ fn a_group_that_other_programs_left_no_cpu_time_gets_no_limit() {
     let shown = json(&["show", &file, "--json"]);
     assert!(warned(&shown) && shown["host_load"]["others"] == 0.94, "{shown}");
     assert!(stdout(&["show", &file]).contains("warning: Other programs used 94%"));
+    let usage = Usage { throttled_around: Some(0.5), ..quiet };
+    fs::write(&file, usage.to_parquet().unwrap()).unwrap();
+    let told = stdout(&plan(&file, &goal)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("set no such limit, for without the limit around it"), "{told}");
+    refused(
+        &plan(&file, &[&goal[..], &["--emit", "k8s"]].concat()),
+        &["a group around this one was throttled", "lift the limit around it, record again"],
+    );
+    let fleet = json(&["fleet", &file, "--goal", "throttled<5%", "--json"]);
+    let note = fleet["containers"][0]["note"].as_str().unwrap();
+    assert!(note.contains("a group around it was throttled"), "{fleet}");
+}
+
+#[test]
+fn a_short_recording_has_nothing_to_spare() {
+    let dir = tempfile::tempdir().unwrap();
+    let [short, long] = [(1000, "short.parquet"), (3000, "long.parquet")].map(|(samples, name)| {
+        let file = path(dir.path(), name);
+        sampled_for(samples, &file, 0);
+        let limits = BandwidthLimits { quota_ns: Some(50_000_000), ..BandwidthLimits::default() };
+        let usage = Usage { limits: Some(limits), ..Usage::read(Path::new(&file)).unwrap() };
+        fs::write(&file, usage.to_parquet().unwrap()).unwrap();
+        let fleet = json(&["fleet", &file, "--goal", "throttled<5%", "--json"]);
+        fleet["containers"][0].clone()
+    });
+    assert!(short["needed_cpus"].as_f64() < Some(0.4) && short["spare_cpus"].is_null(), "{short}");
+    let note = short["note"].as_str().unwrap();
+    assert!(note.ends_with("and 100 are needed: record for at least 10 s"), "{note}");
+    assert!(long["spare_cpus"].as_f64() > Some(0.1), "{long}");
 }
 
 /// Averages of half a CPU over 1 s.

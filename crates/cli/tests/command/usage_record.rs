@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use reveille_usage::{Origin, Usage};
+use reveille_usage::{HeldBack, Origin, Usage};
 
 use super::{failure, reveille, send};
 
@@ -234,6 +234,7 @@ fn throttling_of_the_group_around_is_recorded() {
     // The file says so to who plans with it.
     let usage = Usage::read(&file).unwrap();
     assert!(usage.warnings.iter().any(|warning| warning.contains(&warned)), "{usage:?}");
+    assert_eq!(usage.held_back(), Some(HeldBack::LimitAround), "{usage:?}");
 }
 
 /// On hosts that mount the first version's `cpu` and `cpuacct` separately.

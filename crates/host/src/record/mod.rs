@@ -179,6 +179,12 @@ impl Around {
             .collect()
     }
 
+    /// Share of its periods since then in which it was throttled.
+    fn throttled(&self) -> Option<f64> {
+        let now = added(&self.group.stats().ok()?, &self.counters);
+        (now.nr_periods > 0).then(|| (now.nr_throttled as f64 / now.nr_periods as f64).min(1.0))
+    }
+
     /// A warning if it was throttled since then. It counts for all groups within it.
     fn throttling(&self) -> Option<String> {
         let now = added(&self.group.stats().ok()?, &self.counters);
@@ -241,6 +247,10 @@ impl Begun {
 
     fn since(&self, counters: &GroupStats) -> GroupStats {
         added(counters, &self.counters)
+    }
+
+    fn throttled_around(&self) -> Option<f64> {
+        self.around.iter().filter_map(Around::throttled).reduce(f64::max)
     }
 
     /// CPU time of this thread since then.

@@ -114,6 +114,7 @@ pub(super) fn record(
     usage.began_unix_ns = begun.clocks.unix_ns();
     usage.overhead = Some(cost.cpus());
     usage.host_load = Some(host_load);
+    usage.throttled_around = begun.throttled_around();
     Ok(Recording { usage, ended, cost, counters: last })
 }
 

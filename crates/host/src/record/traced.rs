@@ -308,6 +308,7 @@ impl Run<'_> {
                 began_unix_ns: self.begun.clocks.unix_ns(),
                 overhead: Some(cost.cpus()),
                 host_load: Some(host_load),
+                throttled_around: self.begun.throttled_around(),
                 warnings,
             },
         })

@@ -6,7 +6,7 @@ use reveille_plan::{
     Change, Goal, HOW_TO_KNOW, InferredFrom, Plan, Range, Recording, Subject, quantile_name,
 };
 use reveille_policy::BandwidthLimits;
-use reveille_usage::Origin;
+use reveille_usage::{HeldBack, Origin};
 
 use crate::number::TOO_FEW;
 
@@ -168,11 +168,17 @@ pub(super) fn answer(plan: &Plan) -> String {
         return format!("No setting was found with which {name} meets {goals}{why}");
     };
     let how = if shown.meets_goals { "meets" } else { "comes nearest to" };
-    if plan.recording.crowded_out && shown.limits.quota_ns.is_some() {
+    if let Some(held_back) = plan.recording.held_back
+        && shown.limits.quota_ns.is_some()
+    {
         let setting = setting(&shown.limits);
+        let free = match held_back {
+            HeldBack::Programs => "with free CPUs",
+            HeldBack::LimitAround => "without the limit around it",
+        };
         return format!(
             "{name} got too little CPU time to tell what it needs. With what it got it {how} {goals} \
-             with {setting}: set no such limit, for with free CPUs it may use more"
+             with {setting}: set no such limit, for {free} it may use more"
         );
     }
     if let Some(quantile) = plan.untold() {

@@ -78,7 +78,7 @@ fn recording(name: &str) -> Recording {
         demands: 3012,
         mean_cpus: 0.412,
         longest_ns: 38_200_000,
-        crowded_out: false,
+        held_back: None,
         limits: Some(limits(50, 100, 0)),
     }
 }
