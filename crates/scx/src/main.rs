@@ -10,6 +10,7 @@ mod cgroups;
 mod clang;
 mod decision;
 mod error;
+mod journal;
 mod kernel;
 mod output;
 mod policy_file;
@@ -34,6 +35,7 @@ use miette::{MietteHandlerOpts, Report};
 
 use crate::args::{Args, Command};
 use crate::error::ScxError;
+use crate::journal::{JournalLine, logs_to_journal};
 use crate::policy_file::PolicyFile;
 use crate::server::{Answer, Request, SOCKET, ask};
 use crate::stats::Stats;
@@ -45,7 +47,13 @@ fn main() -> ExitCode {
         report(info);
         std::process::abort();
     }));
-    let args = Args::parse();
+    let args = Args::try_parse().unwrap_or_else(|error| {
+        if error.use_stderr() && logs_to_journal() {
+            complain(&error.to_string());
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    });
     set_style();
     set_log(args.verbose);
     match command(&args) {
@@ -53,7 +61,7 @@ fn main() -> ExitCode {
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             let code = error.exit_code();
-            let _ = writeln!(io::stderr().lock(), "{:?}", Report::new(error));
+            complain(&format!("{:?}", Report::new(error)));
             code.into()
         }
     }
@@ -175,6 +183,13 @@ fn replay(file: &Path, json: bool) -> Result<(), ScxError> {
     Ok(())
 }
 
+/// Says why the command failed.
+fn complain(text: &str) {
+    let level = if logs_to_journal() { "<3>" } else { "" };
+    let lines: String = text.lines().map(|line| format!("{level}{line}\n")).collect();
+    let _ = io::stderr().lock().write_all(lines.as_bytes());
+}
+
 fn print(text: &str) -> Result<(), ScxError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(ScxError::Output)
@@ -199,14 +214,18 @@ fn set_log(verbose: u8) {
         _ => "trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         // It would say so on standard error, and panic where that is closed.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    if logs_to_journal() {
+        log.event_format(JournalLine).init();
+    } else {
+        log.init();
+    }
     libbpf_rs::set_print(Some((
         if verbose > 1 { libbpf_rs::PrintLevel::Debug } else { libbpf_rs::PrintLevel::Warn },
         |level, text: String| match level {

@@ -88,10 +88,14 @@ impl PolicyFile {
     /// What is wrong with it, with the file's line.
     pub fn read(path: &Path) -> Result<PolicyFile, ScxError> {
         let bytes = fs::read(path).map_err(|error| {
-            ScxError::refused(
-                format!("{} cannot be read: {error}", path.display()),
-                "`reveille policy new FILE.c` writes one to begin with",
-            )
+            let help = match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "the systemd unit cannot read /home, /root, and files that only another user may read: \
+                     put it elsewhere, such as /etc/scx_reveille"
+                }
+                _ => "`reveille policy new FILE.c` writes one to begin with",
+            };
+            ScxError::refused(format!("{} cannot be read: {error}", path.display()), help)
         })?;
         if bytes.starts_with(b"\x7fELF") {
             return PolicyFile::check(path, bytes);

@@ -157,9 +157,6 @@ fn once(
     let mut room = Room::uninit();
     let mut scheduler =
         Scheduler::load(&mut room, settings, tables, abilities, recording.is_some(), policy)?;
-    if !kept.loaded {
-        tell_ready();
-    }
     kept.loaded = true;
     kept.since = Some(Instant::now());
     let server = match kept.server.take() {
@@ -172,13 +169,14 @@ fn once(
             server
         }
     };
-    info!(
-        "scheduling {} CPUs in {} caches as {}{}",
-        tables.n_cpus(),
-        tables.llcs.len(),
+    // Once the sockets are there: what a unit starts after this one may ask at once.
+    announce(&format!(
+        "scheduling {} in {} as {}{}",
+        counted(tables.n_cpus(), "CPU"),
+        counted(tables.llcs.len(), "cache"),
         format!("{} {}", settings.policy.base, settings.policy.edits).trim_end(),
         policy.map_or_else(String::new, |p| format!("; {} selects the CPU", p.name))
-    );
+    ));
     // From the first loading on: a restart does not start over.
     if let (None, Some(seconds)) = (kept.until, args.exit_after) {
         kept.until = Some(Instant::now() + Duration::from_secs_f64(seconds));
@@ -238,14 +236,27 @@ fn once(
     Ok(exit.unwrap_or(ended))
 }
 
-/// Tells systemd that the scheduler is running (`Type=notify`). Does nothing without NOTIFY_SOCKET.
-fn tell_ready() {
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let address = match path.as_bytes() {
+/// `2 CPUs`, `1 cache`.
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Logs what it does, and tells systemd, which shows it in the unit's status.
+fn announce(what: &str) {
+    info!("{what}");
+    if let Some(socket) = std::env::var_os("NOTIFY_SOCKET") {
+        tell_systemd(Path::new(&socket), &format!("READY=1\nSTATUS={what}"));
+    }
+}
+
+/// Sends systemd a message of sd_notify(3).
+fn tell_systemd(socket: &Path, message: &str) {
+    let address = match socket.as_os_str().as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
-        _ => SocketAddr::from_pathname(&path),
+        _ => SocketAddr::from_pathname(socket),
     };
-    let sent = address.and_then(|to| UnixDatagram::unbound()?.send_to_addr(b"READY=1", &to));
+    let sent =
+        address.and_then(|to| UnixDatagram::unbound()?.send_to_addr(message.as_bytes(), &to));
     if let Err(error) = sent {
         warn!("systemd cannot be told that it schedules: {error}");
     }
@@ -257,7 +268,7 @@ fn answer(scheduler: &mut Scheduler<'_>, request: Request) -> Answer {
         Request::Set(edits) => match edited(&scheduler.policy(), &edits) {
             Ok(policy) => {
                 scheduler.set_policy(&policy);
-                info!("features are set: {edits}");
+                announce(&format!("features are set: {edits}"));
                 Answer::Features(names(policy.features))
             }
             Err(ScxError::Refused { problem, help }) => Answer::Refused { problem, help },
@@ -364,6 +375,18 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn systemd_is_told() {
+        assert_eq!([counted(2, "CPU"), counted(1, "cache")], ["2 CPUs", "1 cache"]);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let systemd = UnixDatagram::bind(&path).unwrap();
+        tell_systemd(&path, "READY=1");
+        let mut heard = [0; 16];
+        let n = systemd.recv(&mut heard).unwrap();
+        assert_eq!(&heard[..n], b"READY=1");
+    }
 
     #[test]
     fn reloads_that_do_not_last_come_later_and_end() {

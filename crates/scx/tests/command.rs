@@ -1,6 +1,7 @@
 //! The command as a user has it: what is refused, how, and with which exit code. Nothing
 //! here loads a scheduler; tests/vm does.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -138,6 +139,25 @@ fn a_file_that_cannot_be_written_is_refused() {
     refused(&["compile", example, "-o", no_directory], &[no_directory]);
     refused(&["man", "/dev/null"], &["cannot write man pages to /dev/null"]);
     refused(&["replay", "/dev"], &["/dev"]);
+}
+
+#[test]
+fn journald_gets_levels() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("stderr");
+    for (options, word) in
+        [(["--slice-us", "5"], "--slice-us 5"), (["--no-such-flag", "5"], "--no-such-flag")]
+    {
+        let file = std::fs::File::create(&path).unwrap();
+        let meta = file.metadata().unwrap();
+        let stream = format!("{}:{}", meta.dev(), meta.ino());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_scx_reveille"));
+        let status =
+            command.args(options).env("JOURNAL_STREAM", stream).stderr(file).status().unwrap();
+        assert_eq!(status.code(), Some(2));
+        let said = std::fs::read_to_string(&path).unwrap();
+        assert!(said.contains(word) && said.lines().all(|line| line.starts_with("<3>")), "{said}");
+    }
 }
 
 #[test]
