@@ -50,8 +50,9 @@ install:
 
 .PHONY: install-scx
 install-scx:
+	@[ -x $(scx_reveille) ] || { echo '$(scx_reveille) is missing; build it with: make scx' >&2; exit 1; }
 	install -D -m 755 $(scx_reveille) '$(root)/bin/scx_reveille'
-	umask 022; $(scx_reveille) man '$(root)/share/man/man1'
+	umask 022; $(scx_reveille) generate '$(root)/share'
 	install -D -m 644 crates/scx/README.md '$(root)/share/doc/scx_reveille/README.md'
 	install -D -m 644 LICENSE '$(root)/share/doc/scx_reveille/LICENSE'
 	sed -i -E 's|\[([^]]*)\]\(\.\./[^)]*\)|\1|g' '$(root)/share/doc/scx_reveille/README.md'
@@ -62,9 +63,9 @@ uninstall:
 	cd '$(root)' && rm -f bin/reveille bin/scx_reveille $(service) \
 		share/man/man1/reveille.1 share/man/man1/reveille-*.1 \
 		share/man/man1/scx_reveille.1 share/man/man1/scx_reveille-*.1 \
-		share/bash-completion/completions/reveille share/zsh/site-functions/_reveille \
-		share/fish/vendor_completions.d/reveille.fish share/doc/scx_reveille/README.md \
-		share/doc/scx_reveille/LICENSE
+		$(foreach name,reveille scx_reveille,share/bash-completion/completions/$(name) \
+		share/zsh/site-functions/_$(name) share/fish/vendor_completions.d/$(name).fish) \
+		share/doc/scx_reveille/README.md share/doc/scx_reveille/LICENSE
 	@rmdir '$(root)/share/doc/scx_reveille' 2>/dev/null || true
 
 test: format lint msrv dependencies unit study count hwloc prometheus test-python test-ray

@@ -18,6 +18,9 @@ use reveille_policy::SCX_DEFAULT_BASE;
 /// time; features of the kernel's own time sharing have no meaning here, and setting
 /// them is refused.
 ///
+/// `systemctl enable --now scx_reveille` starts it now and at boot, with the options from
+/// SCX_REVEILLE_OPTIONS= in /etc/default/scx_reveille.
+///
 /// --policy loads a policy file that `reveille compare --policy` simulates (docs/policy.md).
 ///
 /// Exit codes: 0 ended as asked; 1 loaded, then ended by the kernel or by another error, or
@@ -55,11 +58,11 @@ pub enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Write man pages into a directory, for `make install`
+    /// Write man pages and shell completions below a directory, for `make install`
     #[command(hide = true)]
-    Man {
-        /// Such as /usr/local/share/man/man1
-        directory: PathBuf,
+    Generate {
+        /// Such as /usr/local/share
+        share: PathBuf,
     },
     /// Take recorded decisions again with the native build: all must be the same
     Replay {

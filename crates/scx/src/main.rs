@@ -24,6 +24,7 @@ mod stats;
 mod sys;
 mod topology;
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
 use miette::{MietteHandlerOpts, Report};
 
 use crate::args::{Args, Command};
@@ -72,7 +74,7 @@ fn command(args: &Args) -> Result<(), ScxError> {
         Some(Command::Set { edits }) => set(&edits.join(" ")),
         Some(Command::Replay { file, json }) => replay(file, *json),
         Some(Command::Compile { file, output }) => compile(file, output.as_deref()),
-        Some(Command::Man { directory }) => man(directory),
+        Some(Command::Generate { share }) => generate(share),
         None if args.run.help_stats => print(&stats::help()),
         None => match args.run.monitor {
             Some(seconds) => monitor(seconds, args.run.json),
@@ -95,13 +97,33 @@ fn compile(file: &Path, output: Option<&Path>) -> Result<(), ScxError> {
     print(&format!("wrote {shown}; next: sudo scx_reveille --policy {shown}\n"))
 }
 
-fn man(directory: &Path) -> Result<(), ScxError> {
-    std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(Args::command(), directory))
-        .map_err(|error| {
-            let doing = format!("cannot write man pages to {}", directory.display());
-            ScxError::io(doing, error, "name a directory that you may write to")
-        })
+fn generate(share: &Path) -> Result<(), ScxError> {
+    let directory = |name: &str| {
+        let path = share.join(name);
+        fs::create_dir_all(&path).map(|()| path)
+    };
+    let command = Args::command();
+    let mut visible = clap::Command::new("scx_reveille")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments())
+        .subcommands(command.get_subcommands().filter(|c| !c.is_hide_set()));
+    let written = || -> io::Result<()> {
+        clap_mangen::generate_to(command, directory("man/man1")?)?;
+        for (shell, name, file) in [
+            (Shell::Bash, "bash-completion/completions", "scx_reveille"),
+            (Shell::Zsh, "zsh/site-functions", "_scx_reveille"),
+            (Shell::Fish, "fish/vendor_completions.d", "scx_reveille.fish"),
+        ] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut visible, "scx_reveille", &mut script);
+            fs::write(directory(name)?.join(file), script)?;
+        }
+        Ok(())
+    };
+    written().map_err(|error| {
+        let doing = format!("cannot write man pages and completions to {}", share.display());
+        ScxError::io(doing, error, "name a directory that you may write to")
+    })
 }
 
 fn monitor(seconds: f64, json: bool) -> Result<(), ScxError> {

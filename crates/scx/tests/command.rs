@@ -137,8 +137,25 @@ fn a_file_that_cannot_be_written_is_refused() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/policies/first_fit.c");
     let no_directory = "/dev/null/first_fit.o";
     refused(&["compile", example, "-o", no_directory], &[no_directory]);
-    refused(&["man", "/dev/null"], &["cannot write man pages to /dev/null"]);
+    refused(&["generate", "/dev/null"], &["completions to /dev/null"]);
     refused(&["replay", "/dev"], &["/dev"]);
+}
+
+#[test]
+fn packagers_get_man_pages_and_completions() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(scx(&["generate", dir.path().to_str().unwrap()]).status.success());
+    for (file, word) in [
+        ("man/man1/scx_reveille.1", "/etc/default/scx_reveille"),
+        ("man/man1/scx_reveille-set.1", "+FEATURE"),
+        ("bash-completion/completions/scx_reveille", "--slice-us"),
+        ("zsh/site-functions/_scx_reveille", "#compdef scx_reveille"),
+        ("fish/vendor_completions.d/scx_reveille.fish", "replay"),
+    ] {
+        let text = std::fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(text.contains(word), "{file} does not say {word}");
+        assert!(!text.contains("generate"), "{file} shows a hidden command");
+    }
 }
 
 #[test]
