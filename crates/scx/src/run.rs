@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::RingBufferBuilder;
+use reveille_place::counted;
 use tracing::{info, warn};
 
 use crate::args::RunArgs;
@@ -234,11 +235,6 @@ fn once(
         let _ = ring.consume();
     }
     Ok(exit.unwrap_or(ended))
-}
-
-/// `2 CPUs`, `1 cache`.
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Logs what it does, and tells systemd, which shows it in the unit's status.
