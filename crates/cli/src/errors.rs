@@ -78,6 +78,8 @@ pub enum CliError {
     Signals(#[from] ctrlc::Error),
 }
 
+pub type Result<T, E = CliError> = std::result::Result<T, E>;
+
 impl CliError {
     /// A name or an argument that cannot be used.
     pub fn unknown(mistake: Mistake) -> CliError {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Command;
 use clap_complete::Shell;
 
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 
 /// Write man pages and shell completions below a directory such as /usr/local/share
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub struct GenerateArgs {
 }
 
 /// Writes `command`'s man pages and completions below `args`' directory.
-pub fn generate(args: &GenerateArgs, command: Command) -> Result<ExitCode, CliError> {
+pub fn generate(args: &GenerateArgs, command: Command) -> Result<ExitCode> {
     let directory = |name: &str| {
         let path = args.share.join(name);
         match fs::create_dir_all(&path) {

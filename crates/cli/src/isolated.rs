@@ -21,7 +21,7 @@ use rustix::process::{
     set_parent_process_death_signal, waitid,
 };
 
-use crate::errors::{CliError, INTERRUPTED, say};
+use crate::errors::{CliError, INTERRUPTED, Result, say};
 
 /// The first argument that turns the command into the child; for internal use.
 const CHILD: &str = "__policy-child";
@@ -98,7 +98,7 @@ pub fn show(message: &Message) {
 
 impl Child {
     /// Compiles a file in a directory of its own, since `dlopen` identifies libraries by path.
-    pub fn compile(&self, file: &Path) -> Result<Draft, CliError> {
+    pub fn compile(&self, file: &Path) -> Result<Draft> {
         let cannot = |error| {
             let doing = format!("make a directory in {}", self.directory.display());
             HostError::system(doing, error, "free space there, or set TMPDIR to another directory")
@@ -114,14 +114,14 @@ impl Child {
     }
 
     /// Compiles and loads a file, and shows the compiler's warnings on standard error.
-    pub fn load(&self, file: &Path) -> Result<PolicyFile, CliError> {
+    pub fn load(&self, file: &Path) -> Result<PolicyFile> {
         let draft = self.compile(file)?;
         let loaded = self.keep(&draft)?;
         draft.messages.iter().for_each(show);
         Ok(loaded)
     }
 
-    pub fn keep(&self, draft: &Draft) -> Result<PolicyFile, CliError> {
+    pub fn keep(&self, draft: &Draft) -> Result<PolicyFile> {
         let file = draft.load()?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.push(file.clone());
@@ -147,7 +147,7 @@ impl Child {
 static GROUP: AtomicI32 = AtomicI32::new(0);
 
 /// Re-executes this command as the child and waits for it. `files` are those it loads.
-pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
+pub fn run(files: &[&str]) -> Result<ExitCode> {
     let cannot = |error| HostError::system("start a process for the policy", error, "try again");
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let own = std::process::id();
@@ -183,7 +183,7 @@ pub fn run(files: &[&str]) -> Result<ExitCode, CliError> {
 }
 
 /// The child's exit code, or what ended it.
-fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode, CliError> {
+fn code(status: ExitStatus, files: &[&str]) -> Result<ExitCode> {
     const PANIC: i32 = 101;
     let looping = status.code().and_then(|code| code.checked_sub(i32::from(LOOPS)));
     if let Some(file) = looping.and_then(|i| files.get(usize::try_from(i).ok()?)) {

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 
 use crate::args::{Args, Command};
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 use crate::host::{bench, calibrate};
 use crate::lab::{fit, policy, score, sensitivity, study, sweep};
 use crate::limits::{fleet, import, plan, record, show, usage};
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     args.and_then(|args| run(args.command)).unwrap_or_else(errors::report)
 }
 
-fn run(command: Command) -> Result<ExitCode, CliError> {
+fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Study(args) => study::study(&args),
         Command::Compare(args) => study::compare(&args),

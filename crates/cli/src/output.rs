@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::errors::CliError;
+use crate::errors::Result;
 
 /// Width for files and pipes.
 const PIPE_WIDTH: usize = 100;
@@ -14,7 +14,7 @@ const PIPE_WIDTH: usize = 100;
 ///
 /// # Errors
 /// [`CliError::Output`]; a broken pipe is not reported to the user.
-pub fn print(text: &str) -> Result<(), CliError> {
+pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -22,7 +22,7 @@ pub fn print(text: &str) -> Result<(), CliError> {
 }
 
 /// Writes `value`, an object, as indented JSON with the program's version.
-pub fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+pub fn print_json(value: &impl Serialize) -> Result<()> {
     print(&reveille_report::json_text(value))
 }
 
@@ -31,7 +31,7 @@ pub fn print_result(
     json: bool,
     value: &impl Serialize,
     text: impl FnOnce() -> String,
-) -> Result<(), CliError> {
+) -> Result<()> {
     if json { print_json(value) } else { print(&text()) }
 }
 
@@ -41,7 +41,7 @@ pub fn print_as<E: Into<Box<dyn Error + Send + Sync>>>(
     value: &impl Serialize,
     rows: impl FnOnce() -> Result<String, E>,
     text: impl FnOnce() -> String,
-) -> Result<(), CliError> {
+) -> Result<()> {
     match csv && !json {
         true => print(&rows().map_err(io::Error::other)?),
         false => print_result(json, value, text),

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 
 pub struct OutputFile {
     given: PathBuf,
@@ -21,7 +21,7 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Checks that a file can be written to `path`, which `option` gives. Writes nothing.
-    pub fn prepare(option: &'static str, path: &Path) -> Result<OutputFile, CliError> {
+    pub fn prepare(option: &'static str, path: &Path) -> Result<OutputFile> {
         let refuse =
             |problem: String, help| Err(CliError::output_path(option, path, problem, help));
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -52,15 +52,11 @@ impl OutputFile {
     }
 
     /// Writes the content to a temporary file beside the target and renames it.
-    pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
+    pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
         self.write_over(content, true)
     }
 
-    fn write_over(
-        &self,
-        content: &(impl AsRef<[u8]> + ?Sized),
-        overwrite: bool,
-    ) -> Result<(), CliError> {
+    fn write_over(&self, content: &(impl AsRef<[u8]> + ?Sized), overwrite: bool) -> Result<()> {
         let write = || -> io::Result<()> {
             let mut file = self.temporary()?;
             file.write_all(content.as_ref())?;
@@ -82,7 +78,7 @@ impl OutputFile {
     /// # Errors
     /// [`CliError::OutputPath`] if another process holds it (named by its id), or if the file
     /// exists and `overwrite` is false.
-    pub fn claim(self, option: &'static str, overwrite: bool) -> Result<ClaimedFile, CliError> {
+    pub fn claim(self, option: &'static str, overwrite: bool) -> Result<ClaimedFile> {
         let refuse =
             |problem: String, help| Err(CliError::output_path(option, &self.given, problem, help));
         let mark = match Mark::set(&self.mark_path()) {
@@ -137,7 +133,7 @@ pub struct ClaimedFile {
 
 impl ClaimedFile {
     /// As [`OutputFile::write`], but never replaces a file unless `claim` allowed it.
-    pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CliError> {
+    pub fn write(&self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
         self.file.write_over(content, self.overwrite)
     }
 }

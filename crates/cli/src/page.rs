@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reveille_host::HostError;
 use reveille_report::Made;
 
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 use crate::output_file::OutputFile;
 
 /// A page to write after the run.
@@ -22,7 +22,7 @@ impl PageFile {
     ///
     /// # Errors
     /// As [`OutputFile::prepare`]; and [`HostError::Input`] for an invalid `SOURCE_DATE_EPOCH`.
-    pub fn prepare(path: Option<&Path>) -> Result<Option<PageFile>, CliError> {
+    pub fn prepare(path: Option<&Path>) -> Result<Option<PageFile>> {
         let Some(path) = path else { return Ok(None) };
         if !is_replaceable(path) {
             let problem = format!("{} exists and is no HTML page", path.display());
@@ -38,7 +38,7 @@ impl PageFile {
     }
 
     /// Writes the page.
-    pub fn write(&self, page: impl FnOnce(&Made) -> String) -> Result<(), CliError> {
+    pub fn write(&self, page: impl FnOnce(&Made) -> String) -> Result<()> {
         self.file.write(&page(&self.made))
     }
 }
@@ -49,7 +49,7 @@ pub fn written(
     html: Option<&PageFile>,
     has_rows: bool,
     page: impl FnOnce(&Made) -> String,
-) -> Result<Vec<&Path>, CliError> {
+) -> Result<Vec<&Path>> {
     match html {
         Some(html) if has_rows => html.write(page).map(|()| Vec::new()),
         html => Ok(html.map(PageFile::path).into_iter().collect()),

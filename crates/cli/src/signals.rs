@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::errors::{CliError, INTERRUPTED};
+use crate::errors::{INTERRUPTED, Result};
 use crate::output_file;
 
 /// A flag that the first SIGINT, SIGTERM or SIGHUP sets; a second one ends the
 /// command at once.
-pub fn watch_signals() -> Result<Arc<AtomicBool>, CliError> {
+pub fn watch_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {

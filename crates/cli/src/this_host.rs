@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use reveille_host::HostError;
 use reveille_policy::{Baseline, Policy};
 
-use crate::errors::CliError;
+use crate::errors::Result;
 
 /// Baseline for a running kernel that is older than all of them.
 const USUAL_BASE: &str = "v6.12";
 
 /// The running kernel's policy; `USUAL_BASE`'s if it is older than every baseline.
-pub fn running_kernel() -> Result<Policy, CliError> {
+pub fn running_kernel() -> Result<Policy> {
     Ok(reveille_study::kernel(running_base())?)
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use clap::Args;
 use reveille_study::StudyError;
 
-use crate::errors::{CliError, INTERRUPTED, say};
+use crate::errors::{INTERRUPTED, Result, say};
 use crate::progress::Progress;
 use crate::signals::watch_signals;
 
@@ -34,7 +34,7 @@ impl JobsArg {
 pub fn watched<T>(
     jobs: JobsArg,
     work: impl FnOnce(usize, &AtomicBool, &(dyn Fn(usize, usize) + Sync)) -> Result<T, StudyError>,
-) -> Result<T, CliError> {
+) -> Result<T> {
     let jobs = jobs.threads();
     let stop = watch_signals()?;
     let progress = Progress::new();

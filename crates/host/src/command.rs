@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::supervise::{Job, Runner, ended};
 use crate::sys::{clock, process, usage};
 
@@ -51,7 +51,7 @@ impl Job for RunCommand {
     const GRACE: Duration = Duration::from_secs(2);
     type Output = CommandRun;
 
-    fn run(self) -> Result<CommandRun, HostError> {
+    fn run(self) -> Result<CommandRun> {
         let adopted = process::adopt_orphans();
         adopted.map_err(|e| HostError::system("adopt what the command leaves", e, "report it"))?;
         let run = self.run_once();
@@ -83,7 +83,7 @@ impl RunCommand {
         words.join(" ")
     }
 
-    fn run_once(&self) -> Result<(ExitStatus, Ns), HostError> {
+    fn run_once(&self) -> Result<(ExitStatus, Ns)> {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).stdin(Stdio::null());
         if self.show_output {
@@ -123,7 +123,7 @@ impl RunCommand {
 ///
 /// # Errors
 /// [`HostError::Interrupted`] if the supervisor has closed the socket or ended.
-fn wait_for(pid: Pid) -> Result<(), HostError> {
+fn wait_for(pid: Pid) -> Result<()> {
     let refused =
         |error| HostError::system("wait for the command", error, "use Linux 5.3 or later");
     let command = pidfd_open(pid, PidfdFlags::empty()).map_err(refused)?;

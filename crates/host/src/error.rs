@@ -44,6 +44,8 @@ pub enum HostError {
     Interrupted,
 }
 
+pub(crate) type Result<T, E = HostError> = std::result::Result<T, E>;
+
 impl HostError {
     pub fn input(problem: impl Into<String>, help: impl Into<String>) -> HostError {
         HostError::Input(Mistake::new(problem, help))

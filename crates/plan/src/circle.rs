@@ -15,7 +15,7 @@ use reveille_policy::{BandwidthLimits, Groups, Policy, TaskGroup};
 use reveille_workload::{Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
 use serde::Serialize;
 
-use crate::PlanError;
+use crate::Result;
 
 const MS: Ns = 1_000_000;
 /// Quota and period; two running threads use up the quota in half of it.
@@ -68,7 +68,7 @@ pub fn simulate_phase(
     phase_ns: Ns,
     cycles: u32,
     stop: &AtomicBool,
-) -> Result<f64, PlanError> {
+) -> Result<f64> {
     let (program, groups, spec) = experiment(phase_ns, cycles);
     let run = reveille_sim::run(machine, &program, policy, &groups, &spec, stop)?;
     Ok(lateness_ns(&run))

@@ -39,6 +39,8 @@ pub enum PlanError {
     },
 }
 
+pub(crate) type Result<T, E = PlanError> = std::result::Result<T, E>;
+
 impl From<SimError> for PlanError {
     fn from(error: SimError) -> PlanError {
         match error {

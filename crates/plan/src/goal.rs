@@ -7,7 +7,7 @@ use reveille_place::Mistake;
 use reveille_usage::{Origin, Usage};
 use serde::{Serialize, Serializer};
 
-use crate::{Ns, PlanError};
+use crate::{Ns, PlanError, Result};
 
 const KNOWN: &str = "goals are p99=20ms (any quantile: p50, p99.9), max<50ms, throttled<0.1% \
                      (periods), lost<1% (time) and, with --neighbours, tardiness<5ms";
@@ -43,7 +43,7 @@ impl Goal {
     ///
     /// # Errors
     /// [`InputError::Option`](reveille_place::InputError::Option) with the mistake and the syntax.
-    pub fn parse(text: &str) -> Result<Goal, PlanError> {
+    pub fn parse(text: &str) -> Result<Goal> {
         let wrong = |problem: String, help: &str| {
             Err(PlanError::option("--goal", Mistake::new(problem, help)))
         };
@@ -118,7 +118,7 @@ impl Goal {
     }
 
     /// Can the recording judge this goal, and could any setting meet it?
-    pub(crate) fn check(&self, usage: &Usage, neighbours: bool) -> Result<(), PlanError> {
+    pub(crate) fn check(&self, usage: &Usage, neighbours: bool) -> Result<()> {
         if self.subject == Subject::Tardiness && !neighbours {
             let help = "name them: --neighbours other.parquet";
             return Err(self.impossible("there are no neighbours to be late", help));

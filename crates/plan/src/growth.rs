@@ -4,10 +4,10 @@
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Demand, Ns, Usage};
 
-use crate::PlanError;
 use crate::load::Load;
 use crate::replay::{Phase, Stage};
 use crate::sketch::Sketch;
+use crate::{PlanError, Result};
 
 /// Growth searched for, at most, as a share of the work.
 const MOST: f64 = 3.0;
@@ -38,7 +38,7 @@ pub(crate) fn until_it_breaks(
     sketch: &Sketch,
     usage: &Usage,
     limits: BandwidthLimits,
-) -> Result<f64, PlanError> {
+) -> Result<f64> {
     let holds = |work: f64| {
         let load = Load::new(&[&grown(usage, work, 0.0)]);
         for index in 0..PHASES {

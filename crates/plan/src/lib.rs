@@ -40,6 +40,7 @@ mod verify;
 mod worst_case;
 
 pub use error::PlanError;
+pub(crate) use error::Result;
 pub use figures::{CdfPoint, Figures, Interval, Range};
 pub use fleet::{Container, Failed, Fleet, Likely, Skipped, fleet, in_shard};
 pub use goal::{Goal, Subject, quantile_name};

@@ -3,7 +3,7 @@
 use reveille_place::Mistake;
 use reveille_policy::{BandwidthError, BandwidthLimits, settings};
 
-use crate::{Ns, PlanError};
+use crate::{Ns, PlanError, Result};
 
 /// Parses `quota=50ms,period=100ms,burst=0ms`, the value of `option`.
 ///
@@ -11,7 +11,7 @@ use crate::{Ns, PlanError};
 /// [`InputError::Option`]: an unknown key, an invalid duration, or a value that no kernel accepts.
 ///
 /// [`InputError::Option`]: reveille_place::InputError::Option
-pub fn parse_limits(option: &'static str, text: &str) -> Result<BandwidthLimits, PlanError> {
+pub fn parse_limits(option: &'static str, text: &str) -> Result<BandwidthLimits> {
     parsed(text).map_err(|mistake| PlanError::option(option, mistake))
 }
 

@@ -8,7 +8,6 @@ use reveille_measure::enough_for;
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
-use crate::PlanError;
 use crate::facts::{given, model, recording, too_few, unmet_anyway, warnings};
 use crate::figures::{Figures, Interval, Range, distribution};
 use crate::fluid::closed_form;
@@ -26,6 +25,7 @@ use crate::search::{Found, Search};
 use crate::short::{self, pieces, too_short};
 use crate::sketch::Sketch;
 use crate::worst_case::worst_case;
+use crate::{PlanError, Result};
 
 /// Finds settings on `jobs` threads; the result does not depend on their number. `progress` is
 /// called on any thread with the number of completed runs and the expected total.
@@ -37,7 +37,7 @@ pub fn plan(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Plan, PlanError> {
+) -> Result<Plan> {
     pool(jobs)?.install(|| planned(request, stop, progress))
 }
 
@@ -48,7 +48,7 @@ fn planned(
     request: &Request<'_>,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Plan, PlanError> {
+) -> Result<Plan> {
     let usage = request.usage;
     check(request)?;
     let done = AtomicU64::new(0);
@@ -129,7 +129,7 @@ fn planned(
         .into_iter()
         .filter(|(_, found)| fits(found))
         .map(|(change, found)| Ok(Alternative { change, shown: advised(found)? }))
-        .collect::<Result<Vec<Alternative>, PlanError>>()?;
+        .collect::<Result<Vec<Alternative>>>()?;
     let reserved = recommended.as_ref().and_then(|shown| shown.reserved_cpus);
     let reserved = reserved.filter(|_| enough_for(pieces(usage), 0.99));
     let map = reserved.map(|cpus| map(&as_recorded, cpus)).transpose()?;
@@ -170,14 +170,14 @@ fn planned(
 }
 
 /// p99 over period and burst for `cpus` reserved.
-fn map(search: &Search<'_>, cpus: f64) -> Result<Map, PlanError> {
+fn map(search: &Search<'_>, cpus: f64) -> Result<Map> {
     let millicpus = (1000.0 * cpus).round() as u64;
     let cells: Vec<Row> = PERIODS_NS
         .into_iter()
         .flat_map(|period_ns| BURSTS.map(|burst| Row { period_ns, burst }))
         .collect();
     let p99 = cells.par_iter().map(|row| search.map_cell(*row, millicpus));
-    let p99: Vec<Option<f64>> = p99.collect::<Result<_, PlanError>>()?;
+    let p99: Vec<Option<f64>> = p99.collect::<Result<_>>()?;
     Ok(Map {
         cpus: millicpus as f64 / 1000.0,
         periods_ns: PERIODS_NS.to_vec(),
@@ -197,18 +197,18 @@ struct Exhibit<'a> {
 }
 
 impl<'a> Exhibit<'a> {
-    fn new(search: &'a Search<'a>, request: &Request<'_>) -> Result<Exhibit<'a>, PlanError> {
+    fn new(search: &'a Search<'a>, request: &Request<'_>) -> Result<Exhibit<'a>> {
         let phases = request.phases;
         let n = if search.neighbours.is_empty() { 0 } else { phases };
         let alone = (0..n)
             .into_par_iter()
             .map(|index| search.stage.replay(&search.alone, None, Phase::of_grid(index, phases)));
-        let alone = alone.collect::<Result<_, PlanError>>()?;
+        let alone = alone.collect::<Result<_>>()?;
         let of_counters = request.inferred.is_some_and(Inferred::of_counters);
         Ok(Exhibit { search, phases, of_counters, alone })
     }
 
-    fn shown(&self, limits: BandwidthLimits) -> Result<Shown, PlanError> {
+    fn shown(&self, limits: BandwidthLimits) -> Result<Shown> {
         let (search, load) = (self.search, &self.search.load);
         let runs = self.runs(limits)?;
         let (figures, outcomes): (Vec<Figures<f64>>, Vec<Outcome>) = runs.into_iter().unzip();
@@ -220,7 +220,7 @@ impl<'a> Exhibit<'a> {
         let draws = (0..DRAWS)
             .into_par_iter()
             .map(|draw| known(draw).map_or_else(|| search.draw(Some(limits), draw), Ok));
-        let draws: Vec<Figures<f64>> = draws.collect::<Result<_, PlanError>>()?;
+        let draws: Vec<Figures<f64>> = draws.collect::<Result<_>>()?;
         let (mut held, mut kept) = (Halves::default(), Halves::default());
         for (draw, figures) in (0..).zip(&draws) {
             let holds = search.stage.hold(figures);
@@ -292,14 +292,14 @@ impl<'a> Exhibit<'a> {
 
     /// How much the work of a request can grow; `None` where the lean replay does not apply, or
     /// where requests are not known.
-    fn growth(&self, limits: BandwidthLimits) -> Result<Option<f64>, PlanError> {
+    fn growth(&self, limits: BandwidthLimits) -> Result<Option<f64>> {
         let Search { stage, usage, sketch, .. } = self.search;
         let growth = |sketch| until_it_breaks(stage, sketch, usage, limits);
         sketch.as_ref().filter(|_| !self.of_counters).map(growth).transpose()
     }
 
     /// Runs the setting at each phase.
-    fn runs(&self, limits: BandwidthLimits) -> Result<Vec<(Figures<f64>, Outcome)>, PlanError> {
+    fn runs(&self, limits: BandwidthLimits) -> Result<Vec<(Figures<f64>, Outcome)>> {
         let (search, phases) = (self.search, self.phases);
         let runs = (0..phases).into_par_iter().map(|index| {
             let alone = self.alone.get(index as usize);

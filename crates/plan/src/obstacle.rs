@@ -2,7 +2,7 @@
 
 use reveille_measure::duration_text;
 
-use crate::PlanError;
+use crate::Result;
 use crate::facts::longest_ns;
 use crate::goal::Subject;
 use crate::grid::{DRAWS, Halves, Row};
@@ -13,10 +13,7 @@ use crate::worst_case::worst_case_bound_ns;
 
 /// The bound of the worst case, or a goal that fails even with the quota that suits it best; with what to
 /// do about it.
-pub(crate) fn obstacle(
-    request: &Request<'_>,
-    search: &Search<'_>,
-) -> Result<Option<String>, PlanError> {
+pub(crate) fn obstacle(request: &Request<'_>, search: &Search<'_>) -> Result<Option<String>> {
     let rows: Vec<Row> = search.rows().into_iter().filter(|row| search.allowed.row(row)).collect();
     let ms = |ns: u64| format!("{} ms", (ns as f64 / 1e5).round() / 10.0);
     if let Some(most_ns) = search.allowed.worst_case_ns {

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::replay::{Phase, Stage};
 use crate::request::{Request, pool};
 use crate::short::pieces;
-use crate::{Ns, PlanError};
+use crate::{Ns, Result};
 
 /// Maximum number of bins in a strip.
 const BINS: u64 = 600;
@@ -59,7 +59,7 @@ pub fn pictures(
     plan: &Plan,
     jobs: usize,
     stop: &AtomicBool,
-) -> Result<Vec<Picture>, PlanError> {
+) -> Result<Vec<Picture>> {
     pool(jobs)?.install(|| {
         let stage = request.stage(stop, &|| ())?;
         let mut all: Vec<&Usage> = vec![request.usage];
@@ -70,7 +70,7 @@ pub fn pictures(
         // Averages have no latency to choose a phase by.
         let phases = if pieces(request.usage) > 0 { request.phases } else { 1 };
         let runs = limits.iter().map(|&limits| Ran::new(&stage, &load, limits, phases));
-        let runs = runs.collect::<Result<Vec<Ran>, PlanError>>()?;
+        let runs = runs.collect::<Result<Vec<Ran>>>()?;
         let span_ns = load.span_ns();
         let whole: Vec<Strip> = runs.iter().map(|run| run.strip(0, span_ns)).collect();
         let close = whole.first().and_then(|first| worst(first, &limits, span_ns));
@@ -127,12 +127,7 @@ struct Span {
 }
 
 impl Ran {
-    fn new(
-        stage: &Stage<'_>,
-        load: &Load,
-        limits: BandwidthLimits,
-        phases: u32,
-    ) -> Result<Ran, PlanError> {
+    fn new(stage: &Stage<'_>, load: &Load, limits: BandwidthLimits, phases: u32) -> Result<Ran> {
         let phase = match limits.quota_ns {
             None => Phase::of_grid(0, phases),
             Some(_) => median_phase(stage, load, limits, phases)?,
@@ -189,12 +184,12 @@ fn median_phase(
     load: &Load,
     limits: BandwidthLimits,
     phases: u32,
-) -> Result<Phase, PlanError> {
+) -> Result<Phase> {
     let p99 = (0..phases).into_par_iter().map(|index| {
         let outcome = stage.replay(load, Some(limits), Phase::of_grid(index, phases))?;
         Ok((stage.figures(load, &outcome, 0.0).p99_ns, index))
     });
-    let mut p99: Vec<(f64, u32)> = p99.collect::<Result<_, PlanError>>()?;
+    let mut p99: Vec<(f64, u32)> = p99.collect::<Result<_>>()?;
     p99.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     Ok(Phase::of_grid(p99[p99.len() / 2].1, phases))
 }

@@ -4,7 +4,6 @@
 use reveille_place::Mistake;
 use reveille_usage::Usage;
 
-use crate::PlanError;
 use crate::facts::threads;
 use crate::goal::Subject;
 use crate::grid::{DRAWS, MOST_USED};
@@ -12,9 +11,10 @@ use crate::inferred::HOW_TO_KNOW;
 use crate::replay::{Phase, Stage, fits};
 use crate::request::Request;
 use crate::search::Search;
+use crate::{PlanError, Result};
 
 /// Is there work to plan for, and can it judge the goals?
-pub(crate) fn check(request: &Request<'_>) -> Result<(), PlanError> {
+pub(crate) fn check(request: &Request<'_>) -> Result<()> {
     for usage in request.neighbours.iter().map(|n| &n.usage).chain([request.usage]) {
         let refuse =
             |problem: &str, help: &str| Err(Mistake::new(problem, help).in_file(&usage.name));
@@ -57,7 +57,7 @@ pub(crate) fn most_millicpus(
     request: &Request<'_>,
     usage: &Usage,
     stage: &Stage<'_>,
-) -> Result<u64, PlanError> {
+) -> Result<u64> {
     let mean = usage.mean_cpus();
     let (cpus, others): (f64, f64) =
         (f64::from(request.cpus), request.neighbours.iter().map(|n| n.usage.mean_cpus()).sum());
@@ -125,11 +125,7 @@ pub(crate) fn beyond(request: &Request<'_>) -> String {
 
 /// Checks that the goals hold without a limit, or else no quota meets them; `grown` is the demand
 /// with head-room. Returns the CPUs used.
-pub(crate) fn reachable(
-    request: &Request<'_>,
-    search: &Search<'_>,
-    grown: bool,
-) -> Result<f64, PlanError> {
+pub(crate) fn reachable(request: &Request<'_>, search: &Search<'_>, grown: bool) -> Result<f64> {
     let phase = Phase::of_grid(0, 1);
     let (figures, _) = search.figures(&search.load, None, phase, None)?;
     for (goal, figure) in request.goals.iter().zip(&figures.goals) {

@@ -9,13 +9,13 @@ use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Origin, Throttling, Unthrottled, Usage};
 
-use crate::PlanError;
 use crate::counters::requests;
 use crate::figures::Range;
 use crate::inferred::{Inferred, InferredFrom};
 use crate::load::Load;
 use crate::replay::Phase;
 use crate::request::{Request, pool};
+use crate::{PlanError, Result};
 
 /// Number of equally likely recordings to infer.
 const RECORDINGS: u64 = 4;
@@ -58,15 +58,12 @@ pub fn recovered(
     request: &Request<'_>,
     jobs: usize,
     stop: &AtomicBool,
-) -> Result<Option<Recovered>, PlanError> {
+) -> Result<Option<Recovered>> {
     pool(jobs)?.install(|| recover(request, stop))
 }
 
 /// [`recovered`] on the caller's thread pool.
-pub(crate) fn recover(
-    request: &Request<'_>,
-    stop: &AtomicBool,
-) -> Result<Option<Recovered>, PlanError> {
+pub(crate) fn recover(request: &Request<'_>, stop: &AtomicBool) -> Result<Option<Recovered>> {
     let usage = request.usage;
     let step_ns = match usage.origin {
         Origin::Averaged { step_ns } => Some(step_ns),
@@ -119,7 +116,7 @@ pub(crate) fn recover(
         let outcome = stage.replay(load, Some(limits), Phase::of_grid(phase, phases))?;
         Ok(stage.figures(load, &outcome, 0.0).throttled_share)
     });
-    let shares: Vec<f64> = shares.collect::<Result<_, PlanError>>()?;
+    let shares: Vec<f64> = shares.collect::<Result<_>>()?;
     let replayed = Range::over(&shares);
     let periods = throttling.nr_periods.max(1) as f64;
     let slack = (OFF_BY * seen).max(OFF_BY_POINTS).max(2.0 / periods);

@@ -14,7 +14,7 @@ use crate::figures::Figures;
 use crate::goal::{Goal, Subject, quantile_of};
 use crate::lean::Lean;
 use crate::load::Load;
-use crate::{Ns, PlanError};
+use crate::{Ns, PlanError, Result};
 
 /// Minimum warm-up, in time and in periods: long enough for banks and backlog to reach a steady state.
 const WARMUP_NS: Ns = 2_000_000_000;
@@ -76,7 +76,7 @@ impl<'a> Stage<'a> {
 ///
 /// # Errors
 /// [`InputError::Option`](reveille_place::InputError::Option) for an impossible number of CPUs.
-pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine, PlanError> {
+pub fn cpus_like(like: &Machine, cpus: u32) -> Result<Machine> {
     let topology = Topology::uniform(1, 1, cpus, 1).map_err(|error| {
         let help = "name as many CPUs as the group may run on";
         PlanError::option("--cpus", Mistake::new(error.to_string(), help))
@@ -134,7 +134,7 @@ impl Stage<'_> {
         load: &Load,
         limits: Option<BandwidthLimits>,
         phase: Phase,
-    ) -> Result<Outcome, PlanError> {
+    ) -> Result<Outcome> {
         let groups = self.groups(load, limits, phase);
         let spec = self.spec(load, &groups);
         let mut program = load.program.clone();
@@ -162,7 +162,7 @@ impl Stage<'_> {
         program: &Program,
         groups: &Groups,
         spec: &RunSpec,
-    ) -> Result<Outcome, PlanError> {
+    ) -> Result<Outcome> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(PlanError::Interrupted);
         }

@@ -10,7 +10,7 @@ use crate::goal::Goal;
 use crate::inferred::Inferred;
 use crate::platform::Allowed;
 use crate::replay::{Stage, cpus_like};
-use crate::{Ns, PlanError};
+use crate::{Ns, PlanError, Result};
 
 /// A group on the same CPUs.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl Request<'_> {
         &'a self,
         stop: &'a AtomicBool,
         tell: &'a (dyn Fn() + Sync),
-    ) -> Result<Stage<'a>, PlanError> {
+    ) -> Result<Stage<'a>> {
         let neighbour_limits = self.neighbours.iter().map(|n| n.limits.or(n.usage.limits));
         let machine = cpus_like(self.machine, self.cpus)?;
         Ok(Stage {
@@ -135,7 +135,7 @@ impl Request<'_> {
 }
 
 /// A pool of `jobs` threads.
-pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, PlanError> {
+pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
     pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })
 }

@@ -9,7 +9,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterato
 use reveille_policy::BandwidthLimits;
 use reveille_usage::Usage;
 
-use crate::PlanError;
+use crate::Result;
 use crate::figures::Figures;
 use crate::goal::Subject;
 use crate::grid::{BURSTS, DRAWS, Halves, MOST_USED, PERIODS_NS, Row, half_of};
@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
         usage: &'a Usage,
         as_likely: &'a [Usage],
         neighbours: &'a [&'a Usage],
-    ) -> Result<Search<'a>, PlanError> {
+    ) -> Result<Search<'a>> {
         let all = |own: &'a Usage| {
             let mut all = vec![own];
             all.extend(neighbours);
@@ -142,8 +142,8 @@ impl<'a> Search<'a> {
         // The use of a load that was inferred from counters is known, and no draw should exceed it.
         let by_time = as_likely.len() >= DRAWS as usize;
         let replicas = |usage| Replicas::new(usage, by_time);
-        let alone_grid: Result<_, PlanError> = runs(GRID_PHASES, &grid_phase);
-        let alone_draws: Result<_, PlanError> = runs(DRAWS, &|draw| Phase::of_draw(draw, DRAWS));
+        let alone_grid: Result<_> = runs(GRID_PHASES, &grid_phase);
+        let alone_draws: Result<_> = runs(DRAWS, &|draw| Phase::of_draw(draw, DRAWS));
         Ok(Search {
             load: all(usage),
             resampled: (0..DRAWS).map(|_| OnceLock::new()).collect(),
@@ -175,7 +175,7 @@ impl<'a> Search<'a> {
         limits: Option<BandwidthLimits>,
         phase: Phase,
         alone: Option<&Outcome>,
-    ) -> Result<(Figures<f64>, Outcome), PlanError> {
+    ) -> Result<(Figures<f64>, Outcome)> {
         if let (Some(sketch), Some(limits)) = (&self.sketch, limits)
             && let Some((parts, outcome)) = sketch.simulate(self.stage, load, limits, phase)?
         {
@@ -188,11 +188,7 @@ impl<'a> Search<'a> {
     }
 
     /// Figures of one draw: a phase, and alternately the recording itself and a resampled one.
-    pub(crate) fn draw(
-        &self,
-        limits: Option<BandwidthLimits>,
-        draw: u32,
-    ) -> Result<Figures<f64>, PlanError> {
+    pub(crate) fn draw(&self, limits: Option<BandwidthLimits>, draw: u32) -> Result<Figures<f64>> {
         let alone = self.alone_draws.get(draw as usize);
         let figures = |load: &Load| self.figures(load, limits, Phase::of_draw(draw, DRAWS), alone);
         Ok(self.with_draw(draw, figures)?.0)
@@ -229,7 +225,7 @@ impl<'a> Search<'a> {
     }
 
     /// Looks at no setting below this limit: neither a smaller share nor a shorter period.
-    pub(crate) fn stay_above(&mut self, floor: BandwidthLimits) -> Result<(), PlanError> {
+    pub(crate) fn stay_above(&mut self, floor: BandwidthLimits) -> Result<()> {
         let millicpus = (1000.0 * floor.cpus().unwrap_or(0.0) - 1e-6).ceil() as u64;
         self.least_millicpus = self.least_millicpus.max(millicpus);
         self.most_millicpus = self.most_millicpus.max(self.least_millicpus);
@@ -248,12 +244,7 @@ impl<'a> Search<'a> {
     }
 
     /// The worst goal's figure relative to its limit in a draw; a goal fails above 1.
-    fn strain_of_draw(
-        &self,
-        look: Look,
-        limits: BandwidthLimits,
-        draw: u32,
-    ) -> Result<f64, PlanError> {
+    fn strain_of_draw(&self, look: Look, limits: BandwidthLimits, draw: u32) -> Result<f64> {
         if let (Look::Lean, Some(sketch)) = (look, &self.sketch) {
             let phase = Phase::of_draw(draw, DRAWS);
             return self.with_draw(draw, |load| sketch.strain(self.stage, load, limits, phase));
@@ -264,7 +255,7 @@ impl<'a> Search<'a> {
 
     /// Do the goals hold in a draw without any limit? Where they do not, no quota is to blame. A
     /// neighbour's lateness is: a smaller quota may mend it.
-    pub(crate) fn holds_without_limit(&self, draw: u32) -> Result<bool, PlanError> {
+    pub(crate) fn holds_without_limit(&self, draw: u32) -> Result<bool> {
         if self.stage.goals.iter().any(|goal| goal.subject == Subject::Tardiness) {
             return Ok(true);
         }
@@ -280,9 +271,9 @@ impl<'a> Search<'a> {
     }
 
     /// Number of draws in which the goals fail without any limit.
-    pub(crate) fn unmet_anyway(&self) -> Result<usize, PlanError> {
+    pub(crate) fn unmet_anyway(&self) -> Result<usize> {
         let holds = (0..DRAWS).into_par_iter().map(|draw| self.holds_without_limit(draw));
-        let holds: Vec<bool> = holds.collect::<Result<_, PlanError>>()?;
+        let holds: Vec<bool> = holds.collect::<Result<_>>()?;
         Ok(holds.iter().filter(|holds| !**holds).count())
     }
 
@@ -299,7 +290,7 @@ impl<'a> Search<'a> {
         limits: BandwidthLimits,
         draws: &[u32],
         failed: Halves,
-    ) -> Result<Option<Halves>, PlanError> {
+    ) -> Result<Option<Halves>> {
         if self.too_long_at_worst(limits) {
             return Ok(None);
         }
@@ -312,11 +303,11 @@ impl<'a> Search<'a> {
         &self,
         draws: &[u32],
         mut failed: Halves,
-        fails: impl Fn(u32) -> Result<bool, PlanError> + Sync,
-    ) -> Result<Option<Halves>, PlanError> {
+        fails: impl Fn(u32) -> Result<bool> + Sync,
+    ) -> Result<Option<Halves>> {
         for some in draws.chunks(DRAWS_AT_ONCE) {
             let fail = some.par_iter().map(|&draw| fails(draw));
-            let fail: Vec<bool> = fail.collect::<Result<_, PlanError>>()?;
+            let fail: Vec<bool> = fail.collect::<Result<_>>()?;
             for (&draw, _) in some.iter().zip(fail).filter(|(_, fails)| *fails) {
                 failed[half_of(draw)] += usize::from(self.holds_without_limit(draw)?);
             }
@@ -334,13 +325,13 @@ impl<'a> Search<'a> {
     }
 
     /// All draws, ordered by descending strain in the lean replay.
-    fn toughest(&self, limits: BandwidthLimits) -> Result<Vec<u32>, PlanError> {
+    fn toughest(&self, limits: BandwidthLimits) -> Result<Vec<u32>> {
         let strains = (0..DRAWS).into_par_iter().map(|draw| {
             let strain = self.strain_of_draw(Look::Lean, limits, draw)?;
             let counts = strain <= 1.0 || self.holds_without_limit(draw)?;
             Ok((if counts { strain } else { 0.0 }, draw))
         });
-        let mut strains: Vec<(f64, u32)> = strains.collect::<Result<_, PlanError>>()?;
+        let mut strains: Vec<(f64, u32)> = strains.collect::<Result<_>>()?;
         strains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         Ok(strains.into_iter().map(|(_, draw)| draw).collect())
     }
@@ -380,7 +371,7 @@ impl<'a> Search<'a> {
     }
 
     /// The smallest quota of the grid above which the goals hold: by bisection, or exhaustively.
-    fn scout(&self, row: Row, ladder: &[u64]) -> Result<Scouted, PlanError> {
+    fn scout(&self, row: Row, ladder: &[u64]) -> Result<Scouted> {
         let rungs = ladder.iter().filter_map(|&millicpus| Some((millicpus, row.at(millicpus)?)));
         let rungs: Vec<(u64, BandwidthLimits)> = rungs.collect();
         let mut simulated = 0;
@@ -410,7 +401,7 @@ impl<'a> Search<'a> {
     }
 
     /// Do the goals hold at a few phases of the recording itself?
-    fn holds_on_grid(&self, limits: BandwidthLimits) -> Result<bool, PlanError> {
+    fn holds_on_grid(&self, limits: BandwidthLimits) -> Result<bool> {
         let mut holds = !self.too_long_at_worst(limits);
         for index in 0..GRID_PHASES {
             let phase = grid_phase(index);
@@ -434,7 +425,7 @@ impl<'a> Search<'a> {
     }
 
     /// The smallest quota of a row whose goals hold over the draws.
-    fn refine(&self, scouted: &Scouted) -> Result<Option<Found>, PlanError> {
+    fn refine(&self, scouted: &Scouted) -> Result<Option<Found>> {
         let (row, Some((mut high, mut low))) = (scouted.row, scouted.holds) else {
             return Ok(None);
         };
@@ -463,7 +454,7 @@ impl<'a> Search<'a> {
     /// The smallest quota, above the largest that failed, that the simulator accepts over all
     /// draws. The toughest draws locate it and the others confirm it; a guess that they reject has
     /// failed.
-    fn settle(&self, guess: Found, open: &mut Open) -> Result<Option<Found>, PlanError> {
+    fn settle(&self, guess: Found, open: &mut Open) -> Result<Option<Found>> {
         if open.draws.is_empty() {
             open.draws = self.toughest(guess.limits)?;
         }
@@ -506,8 +497,8 @@ impl<'a> Search<'a> {
         &self,
         accepted: Found,
         mut low: u64,
-        accepts: &dyn Fn(BandwidthLimits) -> Result<bool, PlanError>,
-    ) -> Result<Found, PlanError> {
+        accepts: &dyn Fn(BandwidthLimits) -> Result<bool>,
+    ) -> Result<Found> {
         let mut least = accepted;
         while least.millicpus > low + (least.millicpus / PRECISION).max(1) {
             let middle = low + (least.millicpus - low) / 2;
@@ -520,11 +511,11 @@ impl<'a> Search<'a> {
     }
 
     /// Runs the search; returns the settings found, cheapest first, one per row.
-    pub(crate) fn search(&self) -> Result<(Vec<Found>, Counts), PlanError> {
+    pub(crate) fn search(&self) -> Result<(Vec<Found>, Counts)> {
         let ladder = self.ladder();
         let rows = self.rows();
         let scouted = rows.par_iter().map(|row| self.scout(*row, &ladder));
-        let scouted: Vec<Scouted> = scouted.collect::<Result<_, PlanError>>()?;
+        let scouted: Vec<Scouted> = scouted.collect::<Result<_>>()?;
         let mut counts = Counts::default();
         for row in &scouted {
             counts.settings += row.settings;
@@ -533,7 +524,7 @@ impl<'a> Search<'a> {
         counts.pruned = counts.settings - counts.simulated;
         let closely: Vec<&Scouted> = self.promising(&scouted);
         let found = closely.par_iter().map(|scouted| self.refine(scouted));
-        let found: Vec<Option<Found>> = found.collect::<Result<_, PlanError>>()?;
+        let found: Vec<Option<Found>> = found.collect::<Result<_>>()?;
         let mut found: Vec<Found> = found.into_iter().flatten().collect();
         self.by_cost(&mut found);
         if self.sketch.is_some() {
@@ -544,7 +535,7 @@ impl<'a> Search<'a> {
 
     /// Settles the settings that would be shown. A guess that fails grows by 2%, which may make
     /// another setting the cheapest.
-    fn settle_shown(&self, found: &mut Vec<Found>) -> Result<(), PlanError> {
+    fn settle_shown(&self, found: &mut Vec<Found>) -> Result<()> {
         let open = |guess: &Found| Open { row: guess.row, failed: None, draws: Vec::new() };
         let mut open: Vec<Open> = found.iter().map(open).collect();
         loop {
@@ -652,7 +643,7 @@ impl<'a> Search<'a> {
     }
 
     /// p99 of a cell of the map: median of three phases.
-    pub(crate) fn map_cell(&self, row: Row, millicpus: u64) -> Result<Option<f64>, PlanError> {
+    pub(crate) fn map_cell(&self, row: Row, millicpus: u64) -> Result<Option<f64>> {
         let Some(limits) = row.at(millicpus) else { return Ok(None) };
         const PHASES: u32 = 3;
         let simulated = |phase| {

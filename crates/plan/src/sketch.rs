@@ -10,7 +10,7 @@ use crate::goal::{Goal, Subject, quantile_of};
 use crate::lean::{Lean, LeanOutcome, LeanSpan, SECOND_NS};
 use crate::load::Load;
 use crate::replay::{Outcome, Phase, Stage, as_f64, warmup_ns};
-use crate::{Ns, PlanError};
+use crate::{Ns, PlanError, Result};
 
 /// Which replay evaluates a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Sketch {
         load: &Load,
         limits: BandwidthLimits,
         phase: Phase,
-    ) -> Result<(LeanOutcome, Ns), PlanError> {
+    ) -> Result<(LeanOutcome, Ns)> {
         if stage.stop.load(Ordering::Relaxed) {
             return Err(PlanError::Interrupted);
         }
@@ -94,7 +94,7 @@ impl Sketch {
         load: &Load,
         limits: BandwidthLimits,
         phase: Phase,
-    ) -> Result<Option<(Load, Outcome)>, PlanError> {
+    ) -> Result<Option<(Load, Outcome)>> {
         let less = |ns: Ns| (ns as f64 * MARGIN) as Ns;
         let quota_ns = limits.quota_ns.map(less);
         let tight = BandwidthLimits { quota_ns, burst_ns: less(limits.burst_ns), ..limits };
@@ -120,7 +120,7 @@ impl Sketch {
         load: &Load,
         limits: BandwidthLimits,
         phase: Phase,
-    ) -> Result<f64, PlanError> {
+    ) -> Result<f64> {
         let (mut outcome, _) = self.replay(stage, load, limits, phase)?;
         Ok(stage.latency_times * as_f64(quantile_of(&mut outcome.latencies, 0.99)))
     }
@@ -132,7 +132,7 @@ impl Sketch {
         load: &Load,
         limits: BandwidthLimits,
         phase: Phase,
-    ) -> Result<f64, PlanError> {
+    ) -> Result<f64> {
         let (mut outcome, elapsed_ns) = self.replay(stage, load, limits, phase)?;
         let figures = stage.goals.iter().map(|goal| match goal.subject {
             Subject::Latency(quantile) => {

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use reveille_place::Mistake;
 use reveille_usage::Origin;
 
-use crate::PlanError;
 use crate::make::plan;
 use crate::plan::{Brief, OfThreads, Plan, Shown};
 use crate::request::Request;
+use crate::{PlanError, Result};
 
 impl Brief {
     fn of(shown: &Shown) -> Brief {
@@ -34,7 +34,7 @@ pub fn plan_threads(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Plan, PlanError> {
+) -> Result<Plan> {
     if matches!(request.usage.origin, Origin::Averaged { .. }) {
         let problem = "averages do not tell which threads work at once";
         let help = "leave it out, or record the group: `reveille record --cgroup NAME -o FILE`";

@@ -21,7 +21,7 @@ use crate::figures::{Figures, Range};
 use crate::load::Load;
 use crate::replay::{Outcome, Phase, Stage, cpus_like};
 use crate::short::pieces;
-use crate::{Ns, PlanError};
+use crate::{Ns, Result};
 
 /// A run is disturbed if others used more than this share of its CPUs.
 const DISTURBED: f64 = 0.05;
@@ -132,7 +132,7 @@ pub fn verify(
     command: &Path,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Verification, PlanError> {
+) -> Result<Verification> {
     let machine = cpus_like(trial.machine, trial.cpus.len() as u32)?;
     let drawn = (trial.slice_ns, trial.seed);
     let stage = Stage::new(machine, trial.policy.clone(), drawn, stop, &|| ());
@@ -157,7 +157,7 @@ pub fn verify(
         let cpus = trial.cpus.len() as u32;
         Ok(held_against(limits, predicted, measured, control.as_ref(), trial.usage, cpus))
     });
-    let settings = settings.collect::<Result<Vec<Verified>, PlanError>>()?;
+    let settings = settings.collect::<Result<Vec<Verified>>>()?;
     let cpus = trial.cpus.len() as u32;
     let verdict = settings.iter().map(|setting| setting.verdict).max().unwrap_or(Verdict::Void);
     Ok(Verification { name: trial.usage.name.clone(), control, settings, verdict, cpus })
@@ -181,7 +181,7 @@ struct Host<'a> {
 
 impl Host<'_> {
     /// Runs without a limit; `None` if none are requested.
-    fn control(&self, load: &Load, tell: &mut impl FnMut()) -> Result<Option<Control>, PlanError> {
+    fn control(&self, load: &Load, tell: &mut impl FnMut()) -> Result<Option<Control>> {
         let mut measured = Vec::new();
         for _ in 0..self.trial.controls {
             measured.push(self.measured(load, None)?);
@@ -204,29 +204,21 @@ impl Host<'_> {
         Ok(Some(Control { predicted, measured, charged_beyond_ns, p99_stretch }))
     }
 
-    fn predicted(
-        &self,
-        usage: &Usage,
-        limits: Option<BandwidthLimits>,
-    ) -> Result<Figures<Range>, PlanError> {
+    fn predicted(&self, usage: &Usage, limits: Option<BandwidthLimits>) -> Result<Figures<Range>> {
         let phases = self.trial.phases;
         let load = Load::new(&[usage]);
         let runs = (0..phases).into_par_iter().map(|index| {
             let outcome = self.stage.replay(&load, limits, Phase::of_grid(index, phases))?;
             Ok(self.stage.figures(&load, &outcome, 0.0))
         });
-        let runs: Vec<Figures<f64>> = runs.collect::<Result<_, PlanError>>()?;
+        let runs: Vec<Figures<f64>> = runs.collect::<Result<_>>()?;
         let mut figures = Figures::over(&runs, Range::over);
         figures.leave_out(pieces(usage), &[], Range::UNKNOWN);
         Ok(figures)
     }
 
     /// One run in a fresh group.
-    fn measured(
-        &self,
-        load: &Load,
-        limits: Option<BandwidthLimits>,
-    ) -> Result<Measured, PlanError> {
+    fn measured(&self, load: &Load, limits: Option<BandwidthLimits>) -> Result<Measured> {
         let mut groups: Groups = self.stage.groups(load, limits, Phase::of_grid(0, 1));
         for group in &mut groups.groups {
             // Leave the phase to the kernel, as in production.

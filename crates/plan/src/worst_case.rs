@@ -9,7 +9,7 @@ use crate::facts::longest_ns;
 use crate::load::Load;
 use crate::plan::WorstCase;
 use crate::replay::{Phase, Stage};
-use crate::{Ns, PlanError};
+use crate::{Ns, Result};
 
 /// Phases of the period; by how much less work is tried than what just empties the bank; steps of each
 /// thread in which that is looked for, over so many periods at most, and then halved so often.
@@ -26,7 +26,7 @@ pub(crate) fn worst_case(
     stage: &Stage<'_>,
     usage: &Usage,
     limits: BandwidthLimits,
-) -> Result<Option<WorstCase>, PlanError> {
+) -> Result<Option<WorstCase>> {
     let work_ns = longest_ns(usage);
     if work_ns == 0 {
         return Ok(None);
@@ -58,7 +58,7 @@ pub(crate) fn worst_case(
         }
         Ok(most)
     });
-    let took: Vec<f64> = took.collect::<Result<_, PlanError>>()?;
+    let took: Vec<f64> = took.collect::<Result<_>>()?;
     let simulated_ns = took.into_iter().fold(0.0, f64::max);
     Ok(Some(WorstCase { work_ns, simulated_ns, bound_ns }))
 }
@@ -106,7 +106,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// The most work of each thread that ends just before the group waits longest for a refill; `None` if
     /// the group never waits.
-    fn emptying(&self) -> Result<Option<Ns>, PlanError> {
+    fn emptying(&self) -> Result<Option<Ns>> {
         let quota_ns = self.limits.quota_ns.unwrap_or(Ns::MAX);
         let period_ns = self.limits.period_ns;
         let threads = u64::from(self.threads);
@@ -140,14 +140,14 @@ impl Run<'_> {
     }
 
     /// When all threads have done this work.
-    fn drained(&self, each_ns: Ns) -> Result<Option<Ns>, PlanError> {
+    fn drained(&self, each_ns: Ns) -> Result<Option<Ns>> {
         let took = self.answers(self.drain(each_ns), each_ns)?;
         let last = took.iter().copied().max().unwrap_or(UNANSWERED);
         Ok((last != UNANSWERED).then(|| BEGIN_NS + last))
     }
 
     /// Latency of the request after this work.
-    fn piece(&self, each_ns: Ns, at_ns: Ns) -> Result<Option<Ns>, PlanError> {
+    fn piece(&self, each_ns: Ns, at_ns: Ns) -> Result<Option<Ns>> {
         let mut demands = self.drain(each_ns);
         let before = usize::from(!demands.is_empty());
         demands.push(Demand { at_ns, cpu_ns: self.work_ns, thread: 0, done_ns: None });
@@ -162,7 +162,7 @@ impl Run<'_> {
 
     /// Latencies of these requests, grouped by thread. Beside the request no thread has more work than
     /// `each_ns`.
-    fn answers(&self, demands: Vec<Demand>, each_ns: Ns) -> Result<Vec<Ns>, PlanError> {
+    fn answers(&self, demands: Vec<Demand>, each_ns: Ns) -> Result<Vec<Ns>> {
         let (stage, limits) = (self.stage, self.limits);
         let longest_ns = |work_ns| -> Ns {
             let around = std::iter::once(limits).chain(stage.within);

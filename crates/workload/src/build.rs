@@ -8,7 +8,7 @@ use reveille_place::Mistake;
 
 use crate::amount::{Amount, MAX_TIME_NS, ParamKind};
 use crate::channels::{ChannelRef, Which};
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::file::Workload;
 use crate::operation::{Code, OpSource, flatten};
 use crate::program::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec};
@@ -41,11 +41,7 @@ impl Workload {
     /// is not of its kind; [`WorkloadError::Load`] for a load of 0 or of more than
     /// a million tasks; [`InputError::File`](reveille_place::InputError::File) where the file makes no sense with
     /// these parameters, such as a role without tasks or one that takes no time.
-    pub fn build(
-        &self,
-        load: u64,
-        params: &BTreeMap<String, String>,
-    ) -> Result<Program, WorkloadError> {
+    pub fn build(&self, load: u64, params: &BTreeMap<String, String>) -> Result<Program> {
         let values = self.values(params)?;
         if load == 0 {
             let help = format!("give 1 or more {}", self.load_unit);
@@ -94,7 +90,7 @@ impl Workload {
         })
     }
 
-    fn values(&self, params: &BTreeMap<String, String>) -> Result<Vec<u64>, WorkloadError> {
+    fn values(&self, params: &BTreeMap<String, String>) -> Result<Vec<u64>> {
         let wrong = |param: &str, mistake: Mistake| WorkloadError::Param {
             workload: self.name.clone(),
             param: param.to_owned(),
@@ -111,7 +107,7 @@ impl Workload {
         self.params.iter().zip(&self.param_kinds).map(value).collect()
     }
 
-    fn counts(&self, values: &[u64]) -> Result<Vec<u64>, WorkloadError> {
+    fn counts(&self, values: &[u64]) -> Result<Vec<u64>> {
         let count = |task: &TaskSource| {
             let wrong = |problem: String, help: &str| {
                 let problem = format!("task `{}` {problem}", task.name);
@@ -131,7 +127,7 @@ impl Workload {
     }
 
     /// First channel and number of channels of each name in one instance.
-    fn channel_arrays(&self, values: &[u64]) -> Result<Vec<(u64, u64)>, WorkloadError> {
+    fn channel_arrays(&self, values: &[u64]) -> Result<Vec<(u64, u64)>> {
         let mut first = 0;
         let mut arrays = Vec::with_capacity(self.channels.len());
         for channel in &self.channels {
@@ -161,7 +157,7 @@ impl Workload {
     }
 
     /// A role with its amounts filled in.
-    fn role(&self, index: usize, filled: &Filled) -> Result<Role, WorkloadError> {
+    fn role(&self, index: usize, filled: &Filled) -> Result<Role> {
         let task = &self.tasks[index];
         let mut ops = Vec::with_capacity(task.ops.len());
         self.ops(&task.ops, index, 0, filled, &mut ops)?;
@@ -184,7 +180,7 @@ impl Workload {
         depth: u8,
         filled: &Filled,
         ops: &mut Vec<Op>,
-    ) -> Result<(), WorkloadError> {
+    ) -> Result<()> {
         for source in sources {
             if ops.len() > MAX_OPS {
                 let task = &self.tasks[own];
@@ -254,7 +250,7 @@ impl Workload {
         }
     }
 
-    fn op(&self, op: &OpSource, port: Option<Port>, filled: &Filled) -> Result<Op, WorkloadError> {
+    fn op(&self, op: &OpSource, port: Option<Port>, filled: &Filled) -> Result<Op> {
         let wrong = |problem: &str, help: &str| {
             let amounts = op.code.amounts();
             self.error(&op.span, Some(&op.key), filled.values, amounts, problem, help)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
 
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::file::Workload;
 
 macro_rules! catalogue {
@@ -38,7 +38,7 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
 ///
 /// # Errors
 /// [`InputError::Unknown`], with the most similar name, if there is none of this name.
-pub fn find(name: &str) -> Result<Workload, WorkloadError> {
+pub fn find(name: &str) -> Result<Workload> {
     match CATALOGUE.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Workload::parse(&format!("{name}.toml"), text),
         None => {
@@ -55,7 +55,7 @@ pub fn find(name: &str) -> Result<Workload, WorkloadError> {
 ///
 /// # Errors
 /// As [`find`], [`Workload::parse`] and [`Workload::parse_rtapp`], and [`InputError::Read`] if the file cannot be read.
-pub fn load(spec: &str) -> Result<Workload, WorkloadError> {
+pub fn load(spec: &str) -> Result<Workload> {
     let read = if spec.ends_with(".toml") {
         Workload::parse
     } else if spec.ends_with(".json") {

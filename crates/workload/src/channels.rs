@@ -6,7 +6,7 @@ use std::ops::Range;
 use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind, ParamKind};
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::program::ChannelKind;
 use crate::table::{Entry, Table};
 
@@ -72,7 +72,7 @@ const KINDS: [(&str, ChannelKind); 4] = [
 ];
 
 /// `channels = { NAME = "pipe", NAME = { kind = "$transport", count = "$fds" } }`.
-pub(crate) fn read(top: &Table, params: &[ParamKind]) -> Result<Vec<ChannelSource>, WorkloadError> {
+pub(crate) fn read(top: &Table, params: &[ParamKind]) -> Result<Vec<ChannelSource>> {
     let Some(entry) = top.get("channels") else { return Ok(Vec::new()) };
     let mut channels = Vec::new();
     for (span, channel) in entry.table(EXAMPLE)?.entries() {
@@ -101,7 +101,7 @@ pub(crate) fn read(top: &Table, params: &[ParamKind]) -> Result<Vec<ChannelSourc
     Ok(channels)
 }
 
-fn kind(entry: Entry, params: &[ParamKind]) -> Result<KindSource, WorkloadError> {
+fn kind(entry: Entry, params: &[ParamKind]) -> Result<KindSource> {
     let text = entry.text("\"pipe\"")?;
     let known = |text: &str| KINDS.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
     if let Some((param, choices)) = choice(entry, text, params)? {
@@ -119,7 +119,7 @@ pub(crate) fn choice<'a>(
     entry: Entry,
     text: &str,
     params: &'a [ParamKind],
-) -> Result<Option<Choosing<'a>>, WorkloadError> {
+) -> Result<Option<Choosing<'a>>> {
     let Some(name) = text.strip_prefix('$') else { return Ok(None) };
     let choosing = params.iter().enumerate().filter(|(_, p)| p.kind == Kind::Choice);
     let names = choosing.clone().map(|(_, p)| p.name.as_str());
@@ -135,7 +135,7 @@ pub(crate) fn meanings<T>(
     what: &str,
     choices: &[(String, String)],
     known: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, WorkloadError> {
+) -> Result<Vec<T>> {
     let meaning = |(name, word): &(String, String)| {
         known(word).ok_or_else(|| {
             let problem = format!("choice `{name}` stands for `{word}`, which is no {what}");
@@ -146,10 +146,7 @@ pub(crate) fn meanings<T>(
 }
 
 /// Reads the channel that an operation names.
-pub(crate) fn reference(
-    entry: Entry,
-    channels: &[ChannelSource],
-) -> Result<ChannelRef, WorkloadError> {
+pub(crate) fn reference(entry: Entry, channels: &[ChannelSource]) -> Result<ChannelRef> {
     let text = entry.text("\"…\"")?;
     let (name, which) = match text.split_once('[') {
         None => (text, Which::One),

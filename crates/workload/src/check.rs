@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use reveille_place::Mistake;
 
 use crate::build::PARENT;
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::file::Workload;
 use crate::operation::{Code, OpSource, flatten};
 use crate::program::MetricKind;
@@ -17,7 +17,7 @@ const MISSING: &str = "add what is missing, or leave the entry out";
 
 impl Workload {
     /// Checks the file as a whole, then its tasks.
-    pub(crate) fn check(&self, top: &Table) -> Result<(), WorkloadError> {
+    pub(crate) fn check(&self, top: &Table) -> Result<()> {
         self.check_channels(top)?;
         self.check_lists(top)?;
         self.check_locks(top)?;
@@ -27,7 +27,7 @@ impl Workload {
     }
 
     /// Checks each task, then that the workload can be built with its defaults.
-    pub(crate) fn check_tasks(&self) -> Result<(), WorkloadError> {
+    pub(crate) fn check_tasks(&self) -> Result<()> {
         for (role, task) in self.tasks.iter().enumerate() {
             self.check_posts(role, task)?;
             self.check_requests(role, task)?;
@@ -43,7 +43,7 @@ impl Workload {
         self.tasks.iter().any(|task| task.any(&is))
     }
 
-    fn check_channels(&self, top: &Table) -> Result<(), WorkloadError> {
+    fn check_channels(&self, top: &Table) -> Result<()> {
         for (index, channel) in self.channels.iter().enumerate() {
             let name = &channel.name;
             let sent = self.any(|c| matches!(c, Code::Send { to, .. } if to.channel == index));
@@ -59,7 +59,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_lists(&self, top: &Table) -> Result<(), WorkloadError> {
+    fn check_lists(&self, top: &Table) -> Result<()> {
         for (index, name) in self.lists.iter().enumerate() {
             let joined = self.any(|c| matches!(c, Code::Join { list } if *list == index));
             let woken = self.any(|c| matches!(c, Code::WakeList { list } if *list == index));
@@ -73,7 +73,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_locks(&self, top: &Table) -> Result<(), WorkloadError> {
+    fn check_locks(&self, top: &Table) -> Result<()> {
         for (index, name) in self.locks.iter().enumerate() {
             if !self.any(|c| matches!(c, Code::Lock { lock } if *lock == index)) {
                 return Err(unused(top, "locks", &format!("no task takes lock `{name}`")));
@@ -82,7 +82,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_params(&self, top: &Table) -> Result<(), WorkloadError> {
+    fn check_params(&self, top: &Table) -> Result<()> {
         let mut used: Vec<usize> = Vec::new();
         for task in &self.tasks {
             let ops = flatten(&task.ops, 1);
@@ -102,7 +102,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_metrics(&self, top: &Table) -> Result<(), WorkloadError> {
+    fn check_metrics(&self, top: &Table) -> Result<()> {
         let places = top.require("metric", "[]")?.array("[]")?;
         for (metric, place) in self.metrics.iter().zip(places) {
             let (there, op) = match metric.kind {
@@ -121,7 +121,7 @@ impl Workload {
     }
 
     /// Posts go to other tasks, which no list wakes; who waits without limit is woken.
-    fn check_posts(&self, role: usize, task: &TaskSource) -> Result<(), WorkloadError> {
+    fn check_posts(&self, role: usize, task: &TaskSource) -> Result<()> {
         let posted = self.any(|c| matches!(c, Code::Post { role: to } if *to == role));
         for op in flatten(&task.ops, 1) {
             match op.code {
@@ -149,7 +149,7 @@ impl Workload {
     }
 
     /// Requests go to other tasks, which serve them.
-    fn check_requests(&self, role: usize, task: &TaskSource) -> Result<(), WorkloadError> {
+    fn check_requests(&self, role: usize, task: &TaskSource) -> Result<()> {
         let requested = self.any(|c| matches!(c, Code::Request { role: to, .. } if *to == role));
         for op in flatten(&task.ops, 1) {
             match &op.code {
@@ -174,7 +174,7 @@ impl Workload {
     }
 
     /// Between two joins a task waits without limit, so that it is on one list at a time.
-    fn check_joins(&self, task: &TaskSource) -> Result<(), WorkloadError> {
+    fn check_joins(&self, task: &TaskSource) -> Result<()> {
         let mut on_list = false;
         let round = flatten(&task.ops, 2);
         for op in round.iter().chain(&round) {
@@ -192,7 +192,7 @@ impl Workload {
     }
 
     /// A task records only the time since something that was noted.
-    fn check_records(&self, task: &TaskSource) -> Result<(), WorkloadError> {
+    fn check_records(&self, task: &TaskSource) -> Result<()> {
         let notes = |c: &Code| {
             matches!(c, Code::Join { .. } | Code::Period { .. } | Code::Serve | Code::Note)
         };
@@ -211,7 +211,7 @@ impl Workload {
 
     /// A task takes each lock once before it gives it back, and holds none when it exits
     /// or starts over.
-    fn check_held(&self, task: &TaskSource) -> Result<(), WorkloadError> {
+    fn check_held(&self, task: &TaskSource) -> Result<()> {
         let mut held: Vec<Option<usize>> = Vec::new();
         let round = flatten(&task.ops, 2);
         for op in round.iter().chain(&round) {
@@ -245,7 +245,7 @@ impl Workload {
     }
 
     /// One call releases all tasks that await it, and one task makes it.
-    fn check_release(&self, task: &TaskSource) -> Result<(), WorkloadError> {
+    fn check_release(&self, task: &TaskSource) -> Result<()> {
         let Some(first) = self.release() else { return Ok(()) };
         for op in &task.ops {
             if matches!(op.code, Code::AwaitRelease { sync } if sync != first) {

@@ -26,6 +26,8 @@ pub enum WorkloadError {
     },
 }
 
+pub(crate) type Result<T, E = WorkloadError> = std::result::Result<T, E>;
+
 impl WorkloadError {
     /// The name or file that cannot be used, if that is what failed.
     pub fn input(&self) -> Option<&InputError> {

@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use crate::amount::{Kind, ParamKind};
 use crate::channels::{self, ChannelSource};
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::names::Names;
 use crate::operation::{Code, flatten};
 use crate::program::{Metric, MetricKind};
@@ -57,7 +57,7 @@ const MAX_RECORDS: usize = 16;
 
 impl Workload {
     /// Reads a workload file; `file` names it in messages.
-    pub fn parse(file: &str, text: &str) -> Result<Workload, WorkloadError> {
+    pub fn parse(file: &str, text: &str) -> Result<Workload> {
         let source = Source::new(file, text);
         let document = DeTable::parse(text).map_err(|error| {
             source.not_toml(&error, "mend the TOML; https://toml.io has the syntax")
@@ -103,7 +103,7 @@ impl Workload {
 }
 
 /// `[params.NAME]`, each with `default` and `about`.
-fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
+fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>)> {
     let Some(entry) = top.get("params") else { return Ok(Default::default()) };
     let (mut params, mut kinds) = (Vec::new(), Vec::new());
     for (span, param) in entry.table("{}")?.entries() {
@@ -137,7 +137,7 @@ fn params(top: &Table) -> Result<(Vec<Param>, Vec<ParamKind>), WorkloadError> {
 }
 
 /// `lists = ["done"]` or `locks = ["mutex"]`.
-fn name_list(top: &Table, key: &str, example: &str) -> Result<Vec<String>, WorkloadError> {
+fn name_list(top: &Table, key: &str, example: &str) -> Result<Vec<String>> {
     let Some(entry) = top.get(key) else { return Ok(Vec::new()) };
     let mut names: Vec<String> = Vec::new();
     for item in entry.array(example)? {
@@ -153,7 +153,7 @@ fn name_list(top: &Table, key: &str, example: &str) -> Result<Vec<String>, Workl
 }
 
 /// What tasks record, each name once.
-pub(crate) fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<String>, WorkloadError> {
+pub(crate) fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<String>> {
     let mut records: Vec<String> = Vec::new();
     for op in tasks.iter().flat_map(|task| flatten(&task.ops, 1)) {
         let Code::Record { record, .. } = &op.code else { continue };
@@ -171,7 +171,7 @@ pub(crate) fn records(source: &Source, tasks: &[TaskSource]) -> Result<Vec<Strin
 }
 
 /// `[[metric]]`, each with `name` and one way to take it.
-fn metrics(top: &Table, records: &[String]) -> Result<Vec<Metric>, WorkloadError> {
+fn metrics(top: &Table, records: &[String]) -> Result<Vec<Metric>> {
     const EXAMPLE: &str = "[{ name = \"throughput (operations/s)\", throughput = true }]";
     let mut metrics: Vec<Metric> = Vec::new();
     let entry = top.require("metric", EXAMPLE)?;

@@ -7,7 +7,7 @@ use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind};
 use crate::channels::{ChannelRef, reference};
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::names::Names;
 use crate::program::MAX_DEPTH;
 use crate::table::{Entry, Table};
@@ -115,11 +115,7 @@ const MODIFIERS: [&str; 9] =
 /// The name of a latency that `record = true` records.
 const UNNAMED: &str = "latency";
 
-pub(crate) fn program(
-    entry: Entry,
-    names: &Names,
-    depth: usize,
-) -> Result<Vec<OpSource>, WorkloadError> {
+pub(crate) fn program(entry: Entry, names: &Names, depth: usize) -> Result<Vec<OpSource>> {
     let ops = entry.array(PROGRAM)?.into_iter().map(|op| operation(op, names, depth));
     let ops = ops.collect::<Result<Vec<_>, _>>()?;
     if ops.is_empty() {
@@ -137,7 +133,7 @@ struct Modifiers<'a> {
 
 impl Modifiers<'_> {
     /// A modifier that may stand beside the operations in `of`.
-    fn get(&self, name: &str, of: &str) -> Result<Option<Entry<'_>>, WorkloadError> {
+    fn get(&self, name: &str, of: &str) -> Result<Option<Entry<'_>>> {
         match self.table.get(name) {
             Some(entry) if !of.split(' ').any(|k| k == self.key) => {
                 let mistake = Mistake::new(
@@ -150,27 +146,21 @@ impl Modifiers<'_> {
         }
     }
 
-    fn amount(
-        &self,
-        name: &str,
-        kind: Kind,
-        default: u64,
-        of: &str,
-    ) -> Result<Amount, WorkloadError> {
+    fn amount(&self, name: &str, kind: Kind, default: u64, of: &str) -> Result<Amount> {
         match self.get(name, of)? {
             None => Ok(Amount::Fixed(default)),
             Some(entry) => amount(entry, kind, self.names),
         }
     }
 
-    fn flag(&self, name: &str, of: &str) -> Result<bool, WorkloadError> {
+    fn flag(&self, name: &str, of: &str) -> Result<bool> {
         let Some(entry) = self.get(name, of)? else { return Ok(false) };
         entry.yes().map(|()| true)
     }
 }
 
 /// A table with one operation and what modifies it.
-fn operation(item: Entry, names: &Names, depth: usize) -> Result<OpSource, WorkloadError> {
+fn operation(item: Entry, names: &Names, depth: usize) -> Result<OpSource> {
     let table = item.table(PROGRAM)?;
     let known: Vec<&'static str> = OPERATIONS.into_iter().chain(MODIFIERS).collect();
     table.only("an operation", &known)?;
@@ -187,7 +177,7 @@ fn operation(item: Entry, names: &Names, depth: usize) -> Result<OpSource, Workl
     Ok(OpSource { key: key.into(), span: value.span(), code })
 }
 
-fn code(key: &str, value: Entry, with: &Modifiers, depth: usize) -> Result<Code, WorkloadError> {
+fn code(key: &str, value: Entry, with: &Modifiers, depth: usize) -> Result<Code> {
     let names = with.names;
     let bytes = with.amount("bytes", Kind::Count, 1, "send")?;
     let framed = with.flag("framed", "recv")?;
@@ -264,13 +254,13 @@ fn one_of<'a>(
     what: &str,
     value: Entry,
     known: impl Iterator<Item = &'a str> + Clone,
-) -> Result<usize, WorkloadError> {
+) -> Result<usize> {
     let name = value.text("\"…\"")?;
     let index = known.clone().position(|k| k == name);
     index.ok_or_else(|| value.error(Mistake::unknown(what, name, known)))
 }
 
-pub(crate) fn amount(entry: Entry, kind: Kind, names: &Names) -> Result<Amount, WorkloadError> {
+pub(crate) fn amount(entry: Entry, kind: Kind, names: &Names) -> Result<Amount> {
     let example = match kind {
         Kind::Count => "16",
         _ => "\"30ms\"",

@@ -7,7 +7,7 @@ use reveille_place::{Mistake, Source};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 
 /// A table of a workload file and where it stands.
 pub(crate) struct Table<'a> {
@@ -30,7 +30,7 @@ impl<'a> Table<'a> {
     }
 
     /// Refuses keys that are none of `known`; `what` names this kind of table.
-    pub(crate) fn only(&self, what: &str, known: &[&'static str]) -> Result<(), WorkloadError> {
+    pub(crate) fn only(&self, what: &str, known: &[&'static str]) -> Result<()> {
         for (key, _) in self.table.iter() {
             let name: &str = key.get_ref();
             if !known.contains(&name) {
@@ -48,7 +48,7 @@ impl<'a> Table<'a> {
     }
 
     /// The value of a key that must be there; `example` shows what to write.
-    pub(crate) fn require(&self, key: &str, example: &str) -> Result<Entry<'a>, WorkloadError> {
+    pub(crate) fn require(&self, key: &str, example: &str) -> Result<Entry<'a>> {
         self.get(key).ok_or_else(|| {
             let mistake = Mistake::new("is missing", format!("add `{key} = {example}`"));
             self.source.error(&self.span, Some(key), mistake)
@@ -72,7 +72,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Refuses more than an operation can count: channels, lists and roles are numbered in 16 bits.
-    pub(crate) fn few(self, n: usize) -> Result<(), WorkloadError> {
+    pub(crate) fn few(self, n: usize) -> Result<()> {
         if n <= usize::from(u16::MAX) {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A string with more than blanks in it.
-    pub(crate) fn text(&self, example: &str) -> Result<&'a str, WorkloadError> {
+    pub(crate) fn text(&self, example: &str) -> Result<&'a str> {
         match self.value.get_ref() {
             DeValue::String(s) if !s.trim().is_empty() => Ok(s),
             _ => Err(self.wrong("a text", example)),
@@ -100,7 +100,7 @@ impl<'a> Entry<'a> {
     }
 
     /// `true`; `false` is refused, because leaving the key out says that.
-    pub(crate) fn yes(&self) -> Result<(), WorkloadError> {
+    pub(crate) fn yes(&self) -> Result<()> {
         match self.value.get_ref() {
             DeValue::Boolean(true) => Ok(()),
             _ => Err(self.wrong("`true`", "true")),
@@ -116,7 +116,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A number or a text as it would be written for a parameter.
-    pub(crate) fn scalar(&self, example: &str) -> Result<String, WorkloadError> {
+    pub(crate) fn scalar(&self, example: &str) -> Result<String> {
         match self.value.get_ref() {
             DeValue::String(s) => Ok(s.trim().to_owned()),
             DeValue::Integer(i) if i.radix() == 10 => Ok(i.as_str().to_owned()),
@@ -126,7 +126,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A fraction strictly between 0 and 1.
-    pub(crate) fn fraction(&self, example: &str) -> Result<f64, WorkloadError> {
+    pub(crate) fn fraction(&self, example: &str) -> Result<f64> {
         let value = match self.value.get_ref() {
             DeValue::Float(f) => f.as_str().replace('_', "").parse().unwrap_or(f64::NAN),
             _ => f64::NAN,
@@ -137,7 +137,7 @@ impl<'a> Entry<'a> {
         Err(self.wrong("a number between 0 and 1", example))
     }
 
-    pub(crate) fn array(&self, example: &str) -> Result<Vec<Entry<'a>>, WorkloadError> {
+    pub(crate) fn array(&self, example: &str) -> Result<Vec<Entry<'a>>> {
         match self.value.get_ref() {
             DeValue::Array(items) => Ok(items
                 .iter()
@@ -147,7 +147,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    pub(crate) fn table(&self, example: &str) -> Result<Table<'a>, WorkloadError> {
+    pub(crate) fn table(&self, example: &str) -> Result<Table<'a>> {
         match self.value.get_ref() {
             DeValue::Table(table) => Ok(Table { source: self.source, span: self.span(), table }),
             _ => Err(self.wrong("a table", example)),

@@ -7,7 +7,7 @@ use reveille_place::Mistake;
 
 use crate::amount::{Amount, Kind};
 use crate::channels::{choice, meanings};
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::names::Names;
 use crate::operation::{Code, OpSource, PROGRAM, amount, flatten, program};
 use crate::program::FOR_EVER;
@@ -59,7 +59,7 @@ impl ProcessSource {
 
 const TASK: &str = "[{ name = \"worker\", program = [{ run = \"1ms\" }] }]";
 /// Names of all tasks, which operations of any of them may use.
-pub(crate) fn role_names(top: &Table) -> Result<Vec<String>, WorkloadError> {
+pub(crate) fn role_names(top: &Table) -> Result<Vec<String>> {
     let entry = top.require("task", TASK)?;
     let mut names: Vec<String> = Vec::new();
     for item in entry.array(TASK)? {
@@ -78,12 +78,12 @@ pub(crate) fn role_names(top: &Table) -> Result<Vec<String>, WorkloadError> {
     Ok(names)
 }
 
-pub(crate) fn read(top: &Table, names: &Names) -> Result<Vec<TaskSource>, WorkloadError> {
+pub(crate) fn read(top: &Table, names: &Names) -> Result<Vec<TaskSource>> {
     let items = top.require("task", TASK)?.array(TASK)?;
     items.into_iter().zip(names.roles).map(|(item, name)| task(item, name, names)).collect()
 }
 
-fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadError> {
+fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource> {
     let table = item.table(TASK)?;
     table.only("a task", &["name", "count", "process", "setup", "release", "before", "program"])?;
     let count = match table.get("count") {
@@ -100,7 +100,7 @@ fn task(item: Entry, name: &str, names: &Names) -> Result<TaskSource, WorkloadEr
 }
 
 /// What stands there, to be done once.
-fn once(table: &Table, key: &str, names: &Names) -> Result<Vec<OpSource>, WorkloadError> {
+fn once(table: &Table, key: &str, names: &Names) -> Result<Vec<OpSource>> {
     let Some(entry) = table.get(key) else { return Ok(Vec::new()) };
     let ops = program(entry, names, 0)?;
     if flatten(&ops, 1).iter().any(|op| matches!(op.code, Code::Respawn)) {
@@ -112,7 +112,7 @@ fn once(table: &Table, key: &str, names: &Names) -> Result<Vec<OpSource>, Worklo
 
 /// `program`, which is repeated, behind what the task does once: what stands in `setup`, it awaits
 /// its `release`, and does what stands in `before`.
-fn ops(table: &Table, names: &Names) -> Result<Vec<OpSource>, WorkloadError> {
+fn ops(table: &Table, names: &Names) -> Result<Vec<OpSource>> {
     let repeated = table.require("program", PROGRAM)?;
     let mut first = once(table, "setup", names)?;
     if let Some(entry) = table.get("release") {
@@ -134,7 +134,7 @@ fn ops(table: &Table, names: &Names) -> Result<Vec<OpSource>, WorkloadError> {
     Ok(first)
 }
 
-fn process(entry: Entry, names: &Names) -> Result<ProcessSource, WorkloadError> {
+fn process(entry: Entry, names: &Names) -> Result<ProcessSource> {
     const KINDS: [(&str, Process); 3] =
         [("own", Process::Own), ("instance", Process::Instance), ("run", Process::Run)];
     let text = entry.text("\"instance\"")?;

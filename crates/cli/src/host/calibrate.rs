@@ -13,7 +13,7 @@ use reveille_machine::{IdleState, Machine};
 use reveille_place::counted;
 use serde::Serialize;
 
-use crate::errors::{CliError, say};
+use crate::errors::{CliError, Result, say};
 use crate::list::columns;
 use crate::output::{print, print_json};
 use crate::output_file::OutputFile;
@@ -55,7 +55,7 @@ pub struct CalibrateArgs {
     json: bool,
 }
 
-pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
+pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode> {
     let output = new_file(&args.output, args.force)?;
     let base = reveille_machine::load("host")?;
     if base.to_toml().is_none() {
@@ -116,7 +116,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, CliError> {
 ///
 /// # Errors
 /// As [`calibrate`]; [`HostError::Interrupted`] once `stop` is set.
-pub fn calibrated(stop: &AtomicBool) -> Result<Machine, CliError> {
+pub fn calibrated(stop: &AtomicBool) -> Result<Machine> {
     let taken = take(reveille_machine::load("host")?, FULL, stop)?;
     let Taken { mut found, host, complaints, rounds, .. } = taken;
     describe(&mut found.machine, &host, rounds, &complaints);
@@ -133,11 +133,7 @@ struct Taken {
     rounds: u32,
 }
 
-fn take(
-    base: Machine,
-    (time, rounds): (Duration, u32),
-    stop: &AtomicBool,
-) -> Result<Taken, CliError> {
+fn take(base: Machine, (time, rounds): (Duration, u32), stop: &AtomicBool) -> Result<Taken> {
     let host = Host::here();
     let pairs = pairs(&base.topology, &allowed_cpus()?);
     let probes = plan(&pairs, rounds, time.as_nanos() as u64);
@@ -160,7 +156,7 @@ fn take(
 }
 
 /// The output file; refuses to replace an existing one unless `force`.
-fn new_file(path: &Path, force: bool) -> Result<OutputFile, CliError> {
+fn new_file(path: &Path, force: bool) -> Result<OutputFile> {
     let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     let file = OutputFile::prepare("--output", path)?;
     if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("toml")) {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use reveille_machine::Machine;
 use reveille_study::{DEFAULT_POINTS, DEFAULT_ROUNDS, Fit, FitOptions, Study};
 
-use crate::errors::{CliError, say};
+use crate::errors::{CliError, Result, say};
 use crate::output::{print_result, width};
 use crate::output_file::OutputFile;
 use crate::watched::{JobsArg, ended, watched};
@@ -52,7 +52,7 @@ pub struct FitArgs {
     json: bool,
 }
 
-pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
+pub fn fit(args: &FitArgs) -> Result<ExitCode> {
     let machine = reveille_machine::load(&args.machine)?;
     let output = args.output.as_deref().map(|path| new_file(path, &machine)).transpose()?;
     let specs: Vec<String> = match args.study.as_slice() {
@@ -60,7 +60,7 @@ pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
         given => given.to_vec(),
     };
     let load = |spec: &String| Ok(reveille_study::load(spec)?.with_repeats(args.repeats)?);
-    let studies = specs.iter().map(load).collect::<Result<Vec<Study>, CliError>>()?;
+    let studies = specs.iter().map(load).collect::<Result<Vec<Study>>>()?;
     let options = FitOptions { rounds: args.rounds, points: args.points };
     let fit = watched(args.jobs, |jobs, stop, tell| {
         reveille_study::fit(&machine, &studies, options, jobs, stop, tell)
@@ -75,7 +75,7 @@ pub fn fit(args: &FitArgs) -> Result<ExitCode, CliError> {
 
 /// Refuses an existing file: a hand-written machine file has comments and sources that a fit would
 /// drop.
-fn new_file(path: &Path, machine: &Machine) -> Result<OutputFile, CliError> {
+fn new_file(path: &Path, machine: &Machine) -> Result<OutputFile> {
     let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     if path.exists() {
         return refuse("it is there already", "name a new file, or remove this one");

@@ -9,7 +9,7 @@ use reveille_host::HostError;
 use reveille_study::{Agreement, Comparison, On, Stage, Study, ThisHost, check_both};
 
 use super::study_args::{RunArgs, StudyArgs};
-use crate::errors::{CliError, say};
+use crate::errors::{CliError, Result, say};
 use crate::host::calibrate::calibrated;
 use crate::output::{print_as, width};
 use crate::page::{PageFile, written};
@@ -20,7 +20,7 @@ use crate::watched::exit_code;
 
 /// A study with the place and machine from the command line. A study moved to this host is also
 /// predicted for this host.
-pub fn placed(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
+pub fn placed(mut study: Study, args: &StudyArgs) -> Result<Study> {
     let moved = args.on.is_some_and(|on| on != study.on);
     study.on = args.on.unwrap_or(study.on);
     let spec = match (&args.machine, study.on) {
@@ -36,7 +36,7 @@ pub fn placed(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
 }
 
 /// The machine an option names; this host if it names none.
-pub fn machine(on: On, given: Option<&str>) -> Result<&str, CliError> {
+pub fn machine(on: On, given: Option<&str>) -> Result<&str> {
     match given {
         Some(other) if on == On::Host && other != "host" => {
             let problem = format!("`--machine {other}`: with `--on host` nothing is predicted");
@@ -57,7 +57,7 @@ pub enum Costs {
 }
 
 /// The study on a machine that has costs to predict with.
-fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, CliError> {
+fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study> {
     let Some(machine) = study.machine() else { return Ok(study) };
     if machine.name != "host" || machine.constants.iter().any(|c| !c.inherited) {
         return Ok(study);
@@ -82,11 +82,11 @@ fn with_costs(study: Study, costs: Costs, stop: &AtomicBool) -> Result<Study, Cl
     }
 }
 
-fn this_host() -> Result<ThisHost, CliError> {
+fn this_host() -> Result<ThisHost> {
     Ok(ThisHost::new(this_command()?))
 }
 
-pub fn measured(study: &Study) -> Result<Comparison, CliError> {
+pub fn measured(study: &Study) -> Result<Comparison> {
     let host = this_host()?;
     let stop = watch_signals()?;
     let progress = Progress::labelled("measuring ");
@@ -102,7 +102,7 @@ pub fn agreed(
     costs: Costs,
     args: &RunArgs,
     html: Option<PageFile>,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode> {
     let host = this_host()?;
     check_both(&study, &host)?;
     let stop = watch_signals()?;
@@ -129,7 +129,7 @@ pub fn agreed(
     Ok(exit_code(agreement.partial, has_rows, &unwritten))
 }
 
-fn show(agreement: &Agreement, args: &RunArgs) -> Result<(), CliError> {
+fn show(agreement: &Agreement, args: &RunArgs) -> Result<()> {
     let csv = || reveille_report::agreement_csv(agreement);
     let table = || reveille_report::agreement_table(agreement, width(), !args.no_explain);
     print_as((args.json, args.csv), agreement, csv, table)

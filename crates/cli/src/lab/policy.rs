@@ -7,7 +7,7 @@ use reveille_host::HostError;
 use reveille_policy::{MessageKind, POLICY_INTERFACE, POLICY_TEMPLATE, PolicyFile};
 use reveille_study::On;
 
-use crate::errors::{CliError, WRONG_INPUT};
+use crate::errors::{Result, WRONG_INPUT};
 use crate::isolated;
 use crate::output::{print, print_json};
 use crate::output_file::OutputFile;
@@ -43,14 +43,14 @@ pub struct CheckArgs {
     json: bool,
 }
 
-pub fn policy(command: &PolicyCommand) -> Result<ExitCode, CliError> {
+pub fn policy(command: &PolicyCommand) -> Result<ExitCode> {
     match command {
         PolicyCommand::New(args) => new(args),
         PolicyCommand::Check(args) => check(args),
     }
 }
 
-fn new(args: &NewArgs) -> Result<ExitCode, CliError> {
+fn new(args: &NewArgs) -> Result<ExitCode> {
     nameable(&args.file)?;
     let file = OutputFile::prepare("policy new", &args.file)?.claim("policy new", args.force)?;
     let name = args.file.display().to_string();
@@ -59,7 +59,7 @@ fn new(args: &NewArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
+fn check(args: &CheckArgs) -> Result<ExitCode> {
     nameable(&args.file)?;
     let name = args.file.display().to_string();
     let Some(child) = isolated::child() else { return isolated::run(&[&name]) };
@@ -83,7 +83,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
 }
 
 /// Refuses a path that `--policy` cannot name.
-fn nameable(file: &Path) -> Result<(), CliError> {
+fn nameable(file: &Path) -> Result<()> {
     match file.as_os_str().as_encoded_bytes().contains(&b',') {
         false => Ok(()),
         true => {
@@ -106,7 +106,7 @@ pub enum Files {
 ///
 /// # Errors
 /// A file's mistake; or `on` is not the simulator.
-pub fn files(given: &[String], on: On) -> Result<Files, CliError> {
+pub fn files(given: &[String], on: On) -> Result<Files> {
     if given.is_empty() {
         return Ok(Files::Loaded(Vec::new()));
     }

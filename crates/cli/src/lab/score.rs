@@ -9,7 +9,7 @@ use reveille_policy::Draft;
 use reveille_score::{Candidate, DEFAULT_ARTIFACT_BYTES, Options, Score, Stages, Status, Suite};
 use reveille_study::duration_ns;
 
-use crate::errors::{CliError, INTERRUPTED};
+use crate::errors::{CliError, INTERRUPTED, Result};
 use crate::isolated;
 use crate::output::{print_result, width};
 use crate::watched::{JobsArg, watched};
@@ -53,7 +53,7 @@ fn time(text: &str) -> Result<u64, String> {
     duration_ns(text).map_err(|error| error.to_string())
 }
 
-pub fn score(args: &ScoreArgs) -> Result<ExitCode, CliError> {
+pub fn score(args: &ScoreArgs) -> Result<ExitCode> {
     let deadline = args.time_limit.map(|ns| Instant::now() + std::time::Duration::from_nanos(ns));
     let mut suite = Suite::load(&args.suite)?;
     if args.holdout {
@@ -114,7 +114,7 @@ fn said(draft: &Draft) -> String {
     draft.messages.iter().map(line).collect()
 }
 
-fn show(mut score: Score, args: &ScoreArgs) -> Result<ExitCode, CliError> {
+fn show(mut score: Score, args: &ScoreArgs) -> Result<ExitCode> {
     score.limit_artifacts(args.artifact_bytes);
     print_result(args.json, &score, || reveille_report::score_page(&score, width()))?;
     Ok(ExitCode::from(match score.status {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use reveille_place::{InputError, InputKind, read_input_text};
 use reveille_study::{DEFAULT_POINTS, Fragility, SensitivityOptions, Study};
 
-use crate::errors::{CliError, say};
+use crate::errors::{Result, say};
 use crate::output::{print_result, width};
 use crate::output_file::OutputFile;
 use crate::page::PageFile;
@@ -69,7 +69,7 @@ pub struct SensitivityArgs {
 
 const RECORD: &str = "docs/sensitivity.json";
 
-pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
+pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode> {
     let Some(name) = &args.study else { return all(args) };
     let study = loaded(name, args)?;
     let html = PageFile::prepare(args.html.as_deref())?;
@@ -91,7 +91,7 @@ pub fn sensitivity(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
     Ok(ended(result.partial, "only the finished constants are shown"))
 }
 
-fn loaded(name: &str, args: &SensitivityArgs) -> Result<Study, CliError> {
+fn loaded(name: &str, args: &SensitivityArgs) -> Result<Study> {
     let mut study = reveille_study::load(name)?.with_repeats(args.repeats)?;
     if let Some(seed) = args.seed {
         study.seed = seed;
@@ -99,11 +99,11 @@ fn loaded(name: &str, args: &SensitivityArgs) -> Result<Study, CliError> {
     Ok(study)
 }
 
-fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
+fn all(args: &SensitivityArgs) -> Result<ExitCode> {
     let path = args.output.as_deref().unwrap_or(Path::new(RECORD));
     let record = OutputFile::prepare("--output", path)?;
     let names = reveille_study::predicted_names().into_iter();
-    let studies = names.map(|n| loaded(n, args)).collect::<Result<Vec<Study>, CliError>>()?;
+    let studies = names.map(|n| loaded(n, args)).collect::<Result<Vec<Study>>>()?;
     let result = watched(args.jobs, |jobs, stop, tell| {
         reveille_study::fragility(&studies, jobs, stop, tell)
     })?;
@@ -121,7 +121,7 @@ fn all(args: &SensitivityArgs) -> Result<ExitCode, CliError> {
 ///
 /// # Errors
 /// [`InputError::Read`] if the file holds something else.
-pub fn recorded(path: &Path) -> Result<Option<Fragility>, CliError> {
+pub fn recorded(path: &Path) -> Result<Option<Fragility>> {
     let help = "run `reveille sensitivity --all` to write it; without it no row is marked fragile";
     let wrong = |error| InputError::unreadable(path, error, help);
     match read_input_text(path, InputKind::DESCRIPTION) {

@@ -11,7 +11,7 @@ use reveille_study::{Comparison, On, Parts, Study, Summary};
 use super::host_study::{self, Costs};
 use super::policy::{self, Files};
 use super::study_args::{CompareArgs, RunArgs, StudyArgs};
-use crate::errors::{CliError, say, warn_of};
+use crate::errors::{Result, say, warn_of};
 use crate::output::{print, print_as, width};
 use crate::output_file::OutputFile;
 use crate::page::{PageFile, written};
@@ -23,7 +23,7 @@ const FIDELITY: &str = "docs/fidelity.md";
 const FRAGILE_NAME: &str = "sensitivity.json";
 
 /// Runs a study by name or file, or the whole catalogue.
-pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
+pub fn study(args: &StudyArgs) -> Result<ExitCode> {
     if let Some(path) = &args.baselines {
         return baselines(path, args);
     }
@@ -32,7 +32,7 @@ pub fn study(args: &StudyArgs) -> Result<ExitCode, CliError> {
     run(study, Costs::Calibrate, &args.run)
 }
 
-fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
+fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode> {
     let page = OutputFile::prepare("--baselines", path)?;
     let study = edited(reveille_study::load(reveille_study::BASELINES)?, args)?;
     let comparison =
@@ -48,7 +48,7 @@ fn baselines(path: &Path, args: &StudyArgs) -> Result<ExitCode, CliError> {
 }
 
 /// A study with the command line's overrides.
-fn edited(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
+fn edited(mut study: Study, args: &StudyArgs) -> Result<Study> {
     if let Some(repeats) = args.repeats {
         study = study.with_repeats(repeats)?;
     }
@@ -58,7 +58,7 @@ fn edited(mut study: Study, args: &StudyArgs) -> Result<Study, CliError> {
     Ok(study)
 }
 
-fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
+fn all(args: &StudyArgs) -> Result<ExitCode> {
     let path = args.fidelity.as_deref().unwrap_or(Path::new(FIDELITY));
     let record = OutputFile::prepare("--fidelity", path)?;
     let html = PageFile::prepare(args.run.html.as_deref())?;
@@ -66,7 +66,7 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     let studies = reveille_study::predicted_names()
         .into_iter()
         .map(|name| edited(reveille_study::load(name)?, args))
-        .collect::<Result<Vec<Study>, CliError>>()?;
+        .collect::<Result<Vec<Study>>>()?;
     let comparisons = watched(args.run.jobs, |jobs, stop, tell| {
         reveille_study::run_all(&studies, jobs, stop, tell)
     })?;
@@ -88,7 +88,7 @@ fn all(args: &StudyArgs) -> Result<ExitCode, CliError> {
     Ok(exit_code(partial, has_rows, &files))
 }
 
-fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), CliError> {
+fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<()> {
     if args.json {
         return print(&reveille_report::json_all(cs, summary));
     }
@@ -103,7 +103,7 @@ fn show_all(cs: &[Comparison], summary: &Summary, args: &RunArgs) -> Result<(), 
     print(&(text + &reveille_report::score_table(summary, width())))
 }
 
-pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
+pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let on = args.on.unwrap_or_default();
     let files = match policy::files(&args.policy, on)? {
         Files::Loaded(files) => files,
@@ -130,7 +130,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     run(study, Costs::Default, &args.run)
 }
 
-fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode, CliError> {
+fn run(study: Study, costs: Costs, args: &RunArgs) -> Result<ExitCode> {
     let html = PageFile::prepare(args.html.as_deref())?;
     warn(&study);
     let comparison = match study.on {
@@ -166,7 +166,7 @@ fn warn(study: &Study) {
     }
 }
 
-fn show(comparison: &Comparison, args: &RunArgs) -> Result<(), CliError> {
+fn show(comparison: &Comparison, args: &RunArgs) -> Result<()> {
     let csv = || reveille_report::csv(std::slice::from_ref(comparison));
     let table = || reveille_report::table(comparison, width(), !args.no_explain);
     print_as((args.json, args.csv), comparison, csv, table)

@@ -12,7 +12,7 @@ use reveille_sweep::{
 };
 use serde::Serialize;
 
-use crate::errors::{CliError, INTERRUPTED, say, warn_of};
+use crate::errors::{CliError, INTERRUPTED, Result, say, warn_of};
 use crate::isolated;
 use crate::output::{print, print_as, print_json, width};
 use crate::output_file::OutputFile;
@@ -105,7 +105,7 @@ struct Failure {
     example: String,
 }
 
-pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
+pub fn sweep(args: &SweepArgs) -> Result<ExitCode> {
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let spec = Spec::read(&args.spec)?;
     let files = spec.policy_files()?;
@@ -143,12 +143,7 @@ pub fn sweep(args: &SweepArgs) -> Result<ExitCode, CliError> {
 }
 
 /// Runs the remaining cells; `None` if interrupted.
-fn run(
-    sweep: &Sweep,
-    shard: Shard,
-    journal: &Path,
-    jobs: JobsArg,
-) -> Result<Option<Finished>, CliError> {
+fn run(sweep: &Sweep, shard: Shard, journal: &Path, jobs: JobsArg) -> Result<Option<Finished>> {
     let (journal, known) = Journal::open(journal, &sweep.design.id(), &shard.to_string())?;
     if known.torn > 0 {
         say(format_args!("reveille: the journal's last {} bytes are torn; dropped", known.torn));
@@ -163,7 +158,7 @@ fn run(
 
 /// Runs the sweep in a child; after a policy file kills the child, a new one resumes with the next
 /// cell.
-fn supervised(files: &[String], args: &SweepArgs) -> Result<ExitCode, CliError> {
+fn supervised(files: &[String], args: &SweepArgs) -> Result<ExitCode> {
     let names: Vec<&str> = files.iter().map(String::as_str).collect();
     loop {
         match isolated::run(&names) {
@@ -191,7 +186,7 @@ fn beside(output: &Path) -> PathBuf {
 }
 
 /// Finished cells of an existing output, which must be of this spec and shard.
-fn earlier(output: &Path, design: &Design, shard: Shard) -> Result<Finished, CliError> {
+fn earlier(output: &Path, design: &Design, shard: Shard) -> Result<Finished> {
     let help = "name another file, or overwrite it with --force";
     let refuse = |problem| Err(CliError::output_path("--output", output, problem, help));
     match read(output) {
@@ -201,7 +196,7 @@ fn earlier(output: &Path, design: &Design, shard: Shard) -> Result<Finished, Cli
     }
 }
 
-fn planned(design: &Design, shard: Shard, args: &SweepArgs) -> Result<ExitCode, CliError> {
+fn planned(design: &Design, shard: Shard, args: &SweepArgs) -> Result<ExitCode> {
     let summary = Summary::new(design, shard, None, args.output.as_deref());
     if args.show.json {
         print_json(&summary)?;
@@ -216,7 +211,7 @@ fn planned(design: &Design, shard: Shard, args: &SweepArgs) -> Result<ExitCode, 
 }
 
 /// Joins the parts of a sweep.
-pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
+pub fn merge(args: &MergeArgs) -> Result<ExitCode> {
     let html = PageFile::prepare(args.show.html.as_deref())?;
     let file = OutputFile::prepare("OUT", &args.output)?.claim("OUT", args.force)?;
     let part = |path: &PathBuf| Ok((path.display().to_string(), read(path)?));
@@ -231,7 +226,7 @@ fn show(
     output: &Path,
     args: &ShowArgs,
     html: Option<PageFile>,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode> {
     let summary = Summary::new(&finished.design, finished.shard, Some(finished), Some(output));
     let failed = summary.failed > 0;
     let table = || {

@@ -14,7 +14,7 @@ use reveille_policy::Policy;
 use reveille_usage::Usage;
 use serde::Deserialize;
 
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 use crate::limits::plan::percent;
 use crate::output::{print_as, width};
 use crate::page::PageFile;
@@ -89,7 +89,7 @@ impl LookArgs {
     }
 }
 
-pub fn fleet(args: &FleetArgs) -> Result<ExitCode, CliError> {
+pub fn fleet(args: &FleetArgs) -> Result<ExitCode> {
     let look = Look::new(&args.look)?;
     let json = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
     if args.from.iter().all(json)
@@ -157,7 +157,7 @@ struct Found {
 
 impl Found {
     /// Adds a file, or the files of a directory and its subdirectories, except hidden ones.
-    fn add(&mut self, given: &Path, path: &Path) -> Result<(), CliError> {
+    fn add(&mut self, given: &Path, path: &Path) -> Result<()> {
         let error = |error| InputError::unreadable(path, error, CHECK_PATH);
         if !fs::metadata(path).map_err(error)?.is_dir() {
             let name = path.display().to_string();
@@ -221,7 +221,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn read(self) -> Result<Fleet, CliError> {
+    fn read(self) -> Result<Fleet> {
         serde_json::from_value(self.json).map_err(|error| {
             let problem = format!("is no part of a fleet: {error}");
             let help = "write parts with this version of `reveille fleet --json`";
@@ -250,7 +250,7 @@ pub struct Look<'a> {
 
 impl Look<'_> {
     /// Refuses meaningless options before any work is done.
-    pub fn new(args: &LookArgs) -> Result<Look<'_>, CliError> {
+    pub fn new(args: &LookArgs) -> Result<Look<'_>> {
         let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
         Ok(Look {
             args,
@@ -269,7 +269,7 @@ impl Look<'_> {
         shard: Shard,
         (failed, skipped): (Vec<Failed>, Vec<Skipped>),
         stop: &AtomicBool,
-    ) -> Result<ExitCode, CliError> {
+    ) -> Result<ExitCode> {
         let read = |recording: &Recording| {
             let usage = Usage::read(&recording.path).map_err(|error| Failed {
                 name: recording.name.clone(),
@@ -312,7 +312,7 @@ impl Look<'_> {
     }
 
     /// Prints it; fails if a recording could not be evaluated.
-    fn show(&self, fleet: &Fleet) -> Result<ExitCode, CliError> {
+    fn show(&self, fleet: &Fleet) -> Result<ExitCode> {
         if let Some(html) = &self.html {
             html.write(|made| reveille_report::fleet_html(fleet, made))?;
         }

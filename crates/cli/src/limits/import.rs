@@ -9,7 +9,7 @@ use reveille_place::{InputError, Mistake};
 use reveille_usage::{CsvOptions, DEFAULT_THREADS, Format, Select, Summary, Usage, UsageFile};
 use serde::Serialize;
 
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 use crate::limits::show::text;
 use crate::output::{print, print_json, width};
 use crate::output_file::{ClaimedFile, OutputFile};
@@ -64,7 +64,7 @@ pub struct Written {
 }
 
 /// Imports, writes, and prints a summary.
-pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
+pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode> {
     if let Some(directory) = args.files.iter().find(|file| file.is_dir()) {
         UsageFile::read(directory)?;
     }
@@ -85,7 +85,7 @@ pub fn usage_import(args: &UsageImportArgs) -> Result<ExitCode, CliError> {
 }
 
 /// The output file; refuses to replace an existing one unless `--force`.
-fn new_file(path: &Path, args: &UsageImportArgs) -> Result<ClaimedFile, CliError> {
+fn new_file(path: &Path, args: &UsageImportArgs) -> Result<ClaimedFile> {
     let refuse = |problem: &str, help| Err(CliError::output_path("--output", path, problem, help));
     let real = |path: &Path| fs::canonicalize(path).ok();
     if real(path).is_some_and(|output| args.files.iter().any(|f| real(f).as_ref() == Some(&output)))
@@ -95,7 +95,7 @@ fn new_file(path: &Path, args: &UsageImportArgs) -> Result<ClaimedFile, CliError
     OutputFile::prepare("--output", path)?.claim("--output", args.force)
 }
 
-fn import(args: &UsageImportArgs) -> Result<Usage, CliError> {
+fn import(args: &UsageImportArgs) -> Result<Usage> {
     let read = args.files.iter().map(|path| UsageFile::read(path));
     let files = read.collect::<Result<Vec<UsageFile>, InputError>>()?;
     let first = &files[0];

@@ -15,7 +15,7 @@ use reveille_report::{verdict_line, verification_table};
 use reveille_usage::Usage;
 use serde::Serialize;
 
-use crate::errors::{CliError, say};
+use crate::errors::{Result, say};
 use crate::limits::act::{ActArgs, Applied};
 use crate::output::{colour, print, print_json, width};
 use crate::page::PageFile;
@@ -139,7 +139,7 @@ struct Document<'a> {
     applied: Option<&'a Applied>,
 }
 
-pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
+pub fn plan(args: &PlanArgs) -> Result<ExitCode> {
     let html = PageFile::prepare(args.html.as_deref())?;
     let goals = args.goal.iter().map(|text| Goal::parse(text)).collect::<Result<_, _>>()?;
     let limits = |option, text: &Option<String>| {
@@ -178,7 +178,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         ));
     }
     let neighbours = args.neighbours.iter().map(|text| neighbour(text));
-    let neighbours = neighbours.collect::<Result<Vec<Neighbour>, CliError>>()?;
+    let neighbours = neighbours.collect::<Result<Vec<Neighbour>>>()?;
     let host_cpus = usage.host_cpus.unwrap_or(machine.topology.n_cpus() as u32);
     let mut request = Request {
         usage: &usage,
@@ -358,7 +358,7 @@ fn take_limits(usage: &mut Usage, today: Option<BandwidthLimits>) -> Result<(), 
 }
 
 /// Parses `FILE[:LIMITS]`; a colon may also be part of the file's name.
-fn neighbour(text: &str) -> Result<Neighbour, CliError> {
+fn neighbour(text: &str) -> Result<Neighbour> {
     let (file, limits) = match text.rsplit_once(':') {
         Some((file, limits)) if limits.contains('=') && !Path::new(text).exists() => {
             (file, Some(parse_limits("--neighbours", limits)?))

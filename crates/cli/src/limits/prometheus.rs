@@ -13,7 +13,7 @@ use reveille_plan::{Failed, in_shard};
 use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span, Workload};
 use reveille_usage::{Select, Usage};
 
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 use crate::limits::fleet::{Look, LookArgs, Recording};
 use crate::limits::import::Written;
 use crate::limits::show::text;
@@ -121,7 +121,7 @@ impl PrometheusArgs {
         self.look.json
     }
 
-    fn access(&self, url: &str) -> Result<Access, CliError> {
+    fn access(&self, url: &str) -> Result<Access> {
         let ca = self.ca_file.as_deref().map(|path| {
             read_input(path, InputKind::DESCRIPTION).map_err(|error| {
                 let problem = format!("{}: {error}", path.display());
@@ -155,11 +155,7 @@ impl PrometheusArgs {
 }
 
 /// Records from the server at `url`.
-pub fn record_prometheus(
-    url: &str,
-    args: &PrometheusArgs,
-    to: &To<'_>,
-) -> Result<ExitCode, CliError> {
+pub fn record_prometheus(url: &str, args: &PrometheusArgs, to: &To<'_>) -> Result<ExitCode> {
     let look = Look::new(&args.look)?;
     let stop = watch_signals()?;
     let server = Server::new(args.access(url)?, &stop)?;
@@ -167,7 +163,7 @@ pub fn record_prometheus(
 }
 
 /// Records one container: its busiest replica.
-fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCode, CliError> {
+fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCode> {
     let file = OutputFile::prepare("--output", to.output)?.claim("--output", to.force)?;
     let span = args.span();
     let found = server.containers(&args.selector(), span)?;
@@ -199,7 +195,7 @@ fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCo
 }
 
 /// Pods of one workload that run the same container; an error if `found` is ambiguous.
-fn replicas(found: &[Container], of_workload: bool) -> Result<&[Container], CliError> {
+fn replicas(found: &[Container], of_workload: bool) -> Result<&[Container]> {
     let parts = |container: &Container| {
         let name = container.name();
         let mut parts: Vec<String> = name.split('/').map(str::to_owned).collect();
@@ -232,7 +228,7 @@ fn all(
     to: &To<'_>,
     look: &Look<'_>,
     stop: &AtomicBool,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode> {
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let refuse = |error: std::io::Error| {
         let help = "name a directory that you may write to";
@@ -286,7 +282,7 @@ fn keep(
     span: Span,
     path: &Path,
     force: bool,
-) -> Result<(), CliError> {
+) -> Result<()> {
     if path.exists() && !force {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use reveille_host::record::{Ended, How, RecordCost, RecordOptions, Recording, re
 use reveille_measure::{DurationError, duration_ns, seconds_text, span_ns};
 use reveille_usage::{MAX_ROWS, MAX_SPAN_NS, Ns, Origin};
 
-use crate::errors::{CliError, INTERRUPTED, say};
+use crate::errors::{INTERRUPTED, Result, say};
 use crate::limits::prometheus::{PrometheusArgs, To, record_prometheus};
 use crate::output;
 use crate::output_file::OutputFile;
@@ -59,7 +59,7 @@ pub enum Way {
 }
 
 /// Records, writes, and prints a summary.
-pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
+pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode> {
     if let Some(url) = &args.prometheus.prometheus {
         let to = To { output: &args.output, force: args.force };
         return record_prometheus(url, &args.prometheus, &to);
@@ -125,7 +125,7 @@ pub fn usage_record(args: &UsageRecordArgs) -> Result<ExitCode, CliError> {
     })
 }
 
-fn options(args: &UsageRecordArgs) -> Result<RecordOptions, CliError> {
+fn options(args: &UsageRecordArgs) -> Result<RecordOptions> {
     let wrong =
         |option, error: DurationError, help| HostError::input(format!("`{option}`: {error}"), help);
     let units = "write a number and ns, us, ms, s, m, h or d, such as 60s";
@@ -174,7 +174,7 @@ fn keep_elsewhere(bytes: &[u8]) {
     }
 }
 
-fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<(), CliError> {
+fn show(args: &UsageRecordArgs, recording: &Recording, bytes: usize) -> Result<()> {
     let (usage, cost) = (recording.usage.summary(), &recording.cost);
     if args.prometheus.json() {
         return output::print_json(&reveille_report::object! {

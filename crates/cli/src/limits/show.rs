@@ -8,7 +8,7 @@ use reveille_measure::seconds_text;
 use reveille_policy::BandwidthLimits;
 use reveille_usage::{Ns, Origin, Summary, Usage};
 
-use crate::errors::CliError;
+use crate::errors::Result;
 use crate::output::{print_result, width};
 
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub struct UsageShowArgs {
     json: bool,
 }
 
-pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode, CliError> {
+pub fn usage_show(args: &UsageShowArgs) -> Result<ExitCode> {
     let summary = Usage::read(&args.file)?.summary();
     let shown = || text(&args.file.display().to_string(), &summary, width());
     print_result(args.json, &summary, shown)?;

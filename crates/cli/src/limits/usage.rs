@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::errors::CliError;
+use crate::errors::Result;
 use crate::limits::import::{UsageImportArgs, usage_import};
 use crate::limits::record::{UsageRecordArgs, usage_record};
 use crate::limits::show::{UsageShowArgs, usage_show};
@@ -19,7 +19,7 @@ pub enum UsageCommand {
     Show(UsageShowArgs),
 }
 
-pub fn usage(command: &UsageCommand) -> Result<ExitCode, CliError> {
+pub fn usage(command: &UsageCommand) -> Result<ExitCode> {
     match command {
         UsageCommand::Record(args) => usage_record(args),
         UsageCommand::Import(args) => usage_import(args),

@@ -8,7 +8,7 @@ use reveille_report::object;
 use serde::Serialize;
 
 use super::layout::{ListArgs, columns, entry};
-use crate::errors::{CliError, warn_of};
+use crate::errors::{Result, warn_of};
 use crate::output::{print, print_json, print_result};
 
 /// `kind` is `cited`, `estimated`, `measured` or `fitted`.
@@ -28,7 +28,7 @@ struct SpreadJson {
     samples: u64,
 }
 
-pub fn machines(args: &ListArgs) -> Result<ExitCode, CliError> {
+pub fn machines(args: &ListArgs) -> Result<ExitCode> {
     if let Some(spec) = &args.name {
         let machine = reveille_machine::load(spec)?;
         warn_of(&machine);

@@ -7,11 +7,11 @@ use reveille_report::object;
 use serde::Serialize;
 
 use super::layout::{ListArgs, columns, entry};
-use crate::errors::CliError;
+use crate::errors::{CliError, Result};
 use crate::output::{print, print_json};
 
 /// Lists baselines and features, or shows one.
-pub fn policies(args: &ListArgs) -> Result<ExitCode, CliError> {
+pub fn policies(args: &ListArgs) -> Result<ExitCode> {
     match &args.name {
         Some(name) => show(name, args.json)?,
         None if args.json => {
@@ -40,7 +40,7 @@ fn list() -> String {
 }
 
 /// Shows one entry; a feature may carry the sign of an edit (`+SIS_SHORT`).
-fn show(name: &str, json: bool) -> Result<(), CliError> {
+fn show(name: &str, json: bool) -> Result<()> {
     let bare = name.trim_start_matches(['+', '-']);
     if let Some(baseline) = BASELINES.iter().find(|b| b.name == name) {
         if json {

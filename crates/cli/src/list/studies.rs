@@ -10,10 +10,10 @@ use reveille_study::{Case, Point, Published, PublishedFigure, Side, Study};
 use super::interference;
 use super::layout::{ListArgs, columns, entry};
 use super::study_json::{base_name, full_json, line, machine_name, published};
-use crate::errors::{CliError, say};
+use crate::errors::{Result, say};
 use crate::output::{print, print_json, print_result};
 
-pub fn studies(args: &ListArgs) -> Result<ExitCode, CliError> {
+pub fn studies(args: &ListArgs) -> Result<ExitCode> {
     if let Some(spec) = &args.name {
         let study = reveille_study::load(spec)?;
         let json = object! { study: full_json(&study) };

@@ -7,10 +7,10 @@ use reveille_workload::{Metric, Param, Workload};
 use serde::Serialize;
 
 use super::layout::{ListArgs, columns, entry};
-use crate::errors::CliError;
+use crate::errors::Result;
 use crate::output::{print, print_json};
 
-pub fn workloads(args: &ListArgs) -> Result<ExitCode, CliError> {
+pub fn workloads(args: &ListArgs) -> Result<ExitCode> {
     if let Some(spec) = &args.name {
         let workload = reveille_workload::load(spec)?;
         if args.json {

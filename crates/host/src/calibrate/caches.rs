@@ -8,7 +8,7 @@ use rustix::process::getppid;
 
 use super::samples::{Samples, Sketch};
 use super::{Cpus, pin};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::shared::OwnLine;
 use crate::sys::{clock, usage};
 
@@ -21,7 +21,7 @@ const LINE: usize = 64;
 const OVER: u64 = u64::MAX;
 
 /// One-way transfer of a modified line: two threads increment it in turn by compare-and-swap.
-pub(crate) fn line((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn line((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>> {
     let line = OwnLine(AtomicU64::new(0));
     // Writes an odd value after each even one, until the end.
     let answer = || {
@@ -78,7 +78,7 @@ fn swap(line: &AtomicU64, from: u64, to: u64) -> bool {
 
 /// Extra time of the first pass over a small working set on a CPU that the task has just migrated
 /// to.
-pub(crate) fn cold((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn cold((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>> {
     let mut set = vec![0u64; WORKING_SET / size_of::<u64>()];
     let mut samples = Samples::default();
     let end = clock::now() + time;
@@ -114,7 +114,7 @@ fn touch(set: &mut [u64]) {
 }
 
 /// Speed of computing and of system calls while the SMT sibling does the same.
-pub(crate) fn smt((here, there): Cpus, time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn smt((here, there): Cpus, time: Ns) -> Result<Vec<Sketch>> {
     let compute: fn() = || multiply(&mut std::hint::black_box([3; 3 * SIDE * SIDE]));
     let call: fn() = || (0..50).for_each(|_| _ = std::hint::black_box(getppid()));
     let about = "a matrix product's speed beside the same on the core's other thread";
@@ -127,7 +127,7 @@ pub(crate) fn smt((here, there): Cpus, time: Ns) -> Result<Vec<Sketch>, HostErro
 }
 
 /// Speed of `work` on `here` while `there` runs it too, relative to alone; alternates between both.
-fn share((here, there): Cpus, time: Ns, work: fn()) -> Result<Samples, HostError> {
+fn share((here, there): Cpus, time: Ns, work: fn()) -> Result<Samples> {
     let (busy, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut samples = Samples::default();
     let many = || (0..20).for_each(|_| work());

@@ -14,7 +14,7 @@ use rustix::process::getppid;
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Sketch, alone};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::channel::connect;
 use crate::sys::futex::{self, Scope};
 use crate::sys::{clock, usage};
@@ -73,7 +73,7 @@ pub(crate) fn calls(time: Ns) -> Vec<Sketch> {
 }
 
 /// Costs of sending and receiving, each including its system call.
-pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn messages(kind: Kind, time: Ns) -> Result<Vec<Sketch>> {
     let (pipe, unix, udp) = (ChannelKind::Pipe, ChannelKind::Unix, ChannelKind::Udp);
     let (name, about, sides) = match kind {
         Kind::Pipe => ("pipe", "1 byte, a pipe", simple(pipe, 1, QUEUED, time)),

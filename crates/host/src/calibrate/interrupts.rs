@@ -10,7 +10,7 @@ use rustix::thread::{MembarrierCommand, current_timer_slack, membarrier, set_cur
 
 use super::samples::{Samples, Sketch, alone};
 use super::{Cpus, pin};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::clock;
 use crate::sys::futex::{Doorbell, Scope};
 use crate::sys::shared::OwnLine;
@@ -56,7 +56,7 @@ fn gaps(end: Ns) -> (Vec<Gap>, Ns) {
 }
 
 /// The tick: its frequency, which is that of the coarse clock, and how long it occupies a busy CPU.
-pub(crate) fn tick(time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn tick(time: Ns) -> Result<Vec<Sketch>> {
     let period = clock::tick_period();
     let (gaps, step) = gaps(clock::now() + time);
     let ticks = on_grid(&gaps, period);
@@ -96,7 +96,7 @@ fn on_grid(gaps: &[Gap], period: Ns) -> Vec<Gap> {
 
 /// The IPI sent by membarrier(2): time until its handler runs, time the handler occupies the CPU,
 /// and time the caller waits for the acknowledgement.
-pub(crate) fn ipi((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn ipi((here, there): Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>> {
     let call = |command| membarrier(command).map_err(std::io::Error::from);
     if let Err(error) = call(MembarrierCommand::RegisterPrivateExpedited) {
         let help = "calibrate on a kernel with CONFIG_MEMBARRIER";
@@ -176,7 +176,7 @@ fn without_target(time: Ns, send: &dyn Fn() -> bool) -> Samples {
 }
 
 /// Lateness of sleeps, with the default timer slack and with the minimum.
-pub(crate) fn slack(time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn slack(time: Ns) -> Result<Vec<Sketch>> {
     let granted = current_timer_slack()
         .map_err(|e| HostError::system("read the timer slack", e, "report it"))?;
     let oversleep = || {

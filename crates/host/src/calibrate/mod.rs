@@ -31,7 +31,7 @@ pub use noise::{MOST_FOREIGN, MOST_SPREAD, MOST_STEAL, Noise};
 pub use pairs::{By, Meanwhile};
 pub use samples::{Measurement, Sketch};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
 
@@ -86,7 +86,7 @@ impl Job for Probe {
     const NAME: &'static str = "probe";
     type Output = Vec<Sketch>;
 
-    fn run(self) -> Result<Vec<Sketch>, HostError> {
+    fn run(self) -> Result<Vec<Sketch>> {
         let home = self.home;
         pin(home)?;
         let before = noise::speed();
@@ -98,7 +98,7 @@ impl Job for Probe {
 }
 
 impl Probe {
-    fn sketches(self) -> Result<Vec<Sketch>, HostError> {
+    fn sketches(self) -> Result<Vec<Sketch>> {
         let Probe { what, place, time_ns: time, .. } = self;
         match what {
             What::Spin => Ok(noise::spin(time)),
@@ -119,13 +119,13 @@ impl Probe {
     }
 }
 
-fn pin(cpu: CpuId) -> Result<(), HostError> {
+fn pin(cpu: CpuId) -> Result<()> {
     cpu::pin(&[cpu]).map_err(|e| {
         HostError::system(format!("run on CPU {cpu}"), e, "allow it, with taskset or cpuset")
     })
 }
 
-pub fn allowed_cpus() -> Result<Vec<CpuId>, HostError> {
+pub fn allowed_cpus() -> Result<Vec<CpuId>> {
     cpu::allowed().map_err(|e| HostError::system("read the affinity", e, "report it"))
 }
 
@@ -225,7 +225,7 @@ pub fn measure(
     probes: &[Probe],
     stop: &AtomicBool,
     tell: &dyn Fn(usize),
-) -> Result<Vec<Measurement>, HostError> {
+) -> Result<Vec<Measurement>> {
     let mut sketches = Vec::new();
     for (done, probe) in probes.iter().enumerate() {
         tell(done);

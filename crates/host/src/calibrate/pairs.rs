@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Sketch, alone};
 use super::{Cpus, pin};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::class::{self, Class};
 use crate::sys::futex::{Doorbell, Scope};
 use crate::sys::shared::OwnLine;
@@ -34,7 +34,7 @@ pub enum By {
 }
 
 /// Half a round trip, in batches and one by one. Names end in `place`: `same`, `llc`.
-pub(crate) fn hop(by: By, cpus: Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn hop(by: By, cpus: Cpus, place: &str, time: Ns) -> Result<Vec<Sketch>> {
     let (name, about) = match by {
         By::Futex => ("futex_hop", "half a round trip of two threads by futex"),
         By::PipeThreads => ("pipe_threads_hop", "half a round trip of two threads by pipe"),
@@ -119,7 +119,7 @@ impl Bells {
     }
 }
 
-fn futex_hop((here, there): Cpus, time: Ns) -> Result<(Samples, Samples), HostError> {
+fn futex_hop((here, there): Cpus, time: Ns) -> Result<(Samples, Samples)> {
     let bells = Bells::default();
     std::thread::scope(|scope| {
         scope.spawn(|| pin(there).map(|()| bells.answer()));
@@ -187,7 +187,7 @@ fn pipe_hop((here, there): Cpus, threads: bool, time: Ns) -> io::Result<(Samples
 
 /// Two threads that yield to each other: a switch without a wakeup. `alone` is the same call
 /// without a second thread.
-pub(crate) fn yields(time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn yields(time: Ns) -> Result<Vec<Sketch>> {
     const YIELDS: u32 = 64;
     let alone = alone(time / 4, YIELDS, || (0..YIELDS).for_each(|_| rustix::thread::sched_yield()));
     let over = AtomicBool::new(false);
@@ -224,7 +224,7 @@ pub(crate) fn yields(time: Ns) -> Result<Vec<Sketch>, HostError> {
 }
 
 /// Cost of the waker's call for threads that sleep on the waker's CPU and do not preempt it.
-pub(crate) fn wake_call(time: Ns) -> Result<Vec<Sketch>, HostError> {
+pub(crate) fn wake_call(time: Ns) -> Result<Vec<Sketch>> {
     let bells: Vec<OwnLine<Doorbell>> = (0..SLEEPERS).map(|_| Default::default()).collect();
     let over = AtomicBool::new(false);
     let asleep = AtomicU32::new(0);
@@ -280,7 +280,7 @@ pub(crate) fn wake(
     gap: Ns,
     meanwhile: Meanwhile,
     time: Ns,
-) -> Result<Vec<Sketch>, HostError> {
+) -> Result<Vec<Sketch>> {
     let bells = Bells::default();
     let ran_at = OwnLine(AtomicU64::new(0));
     let turn = OwnLine(AtomicU64::new(0));

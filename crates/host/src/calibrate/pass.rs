@@ -13,7 +13,7 @@ use super::calls::{channel, receive, send};
 use super::pairs::{PATIENCE_NS, time_trips};
 use super::samples::{Samples, Sketch};
 use super::{Cpus, pin};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::clock;
 use crate::sys::shared::OwnLine;
 
@@ -67,7 +67,7 @@ pub(crate) fn pass(
     (here, there): Cpus,
     place: &str,
     time: Ns,
-) -> Result<Vec<Sketch>, HostError> {
+) -> Result<Vec<Sketch>> {
     let (name, _) = name(kind);
     let help = format!(
         "is the loopback interface up, are there free file descriptors, and does CPU {there} have \
@@ -127,7 +127,7 @@ fn over_two_cpus(
     there: CpuId,
     time: Ns,
     failed: &(dyn Fn(io::Error) -> HostError + Sync),
-) -> Result<(Samples, Samples), HostError> {
+) -> Result<(Samples, Samples)> {
     let turns = Turns::default();
     let trouble = OnceLock::new();
     let trips = std::thread::scope(|scope| {

@@ -13,9 +13,9 @@ use super::hierarchy::{Hierarchy, Version};
 use super::live::{LiveGroup, LiveLimits};
 use super::order::{self, Rules, Write};
 use super::{Group, remove};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
-type Sink<'a> = dyn FnMut(Write) -> Result<(), HostError> + 'a;
+type Sink<'a> = dyn FnMut(Write) -> Result<()> + 'a;
 
 /// The writes that give a live group other limits. Nothing is written before [`Change::make`].
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl Change {
     /// # Errors
     /// [`HostError::Input`] for limits that the kernel would refuse, in this hierarchy or at all,
     /// with the reason; [`HostError::System`] if the group is gone or cannot be read.
-    pub fn plan(group: &LiveGroup, wanted: &BandwidthLimits) -> Result<Change, HostError> {
+    pub fn plan(group: &LiveGroup, wanted: &BandwidthLimits) -> Result<Change> {
         if *wanted != wanted.in_whole_us() {
             let problem = format!("the kernel keeps whole microseconds, which {wanted} is not");
             let help = format!("take {}", wanted.in_whole_us());
@@ -145,12 +145,12 @@ impl Change {
     /// kernel refuses a write, or the group disappears or is changed concurrently; it says whether
     /// the previous limits are in force again, and which are if not. Limits that another process
     /// has set meanwhile are left alone.
-    pub fn make(&self, stop: &AtomicBool) -> Result<BandwidthLimits, HostError> {
+    pub fn make(&self, stop: &AtomicBool) -> Result<BandwidthLimits> {
         self.make_with(stop, &mut |write| self.write(write))
     }
 
     /// [`Change::make`] with a given writer, so that tests can simulate kernels' peculiarities.
-    fn make_with(&self, stop: &AtomicBool, sink: &mut Sink) -> Result<BandwidthLimits, HostError> {
+    fn make_with(&self, stop: &AtomicBool, sink: &mut Sink) -> Result<BandwidthLimits> {
         let _writing = remove::writing();
         if stop.load(Ordering::Relaxed) {
             return Err(HostError::Interrupted);
@@ -183,12 +183,7 @@ impl Change {
     }
 
     /// Performs one write, and returns the limits then in force.
-    fn step(
-        &self,
-        write: Write,
-        reached: &mut BandwidthLimits,
-        sink: &mut Sink,
-    ) -> Result<(), HostError> {
+    fn step(&self, write: Write, reached: &mut BandwidthLimits, sink: &mut Sink) -> Result<()> {
         sink(write)?;
         let spoilt = reached.burst_ns / 1000 / 1000 * 1000;
         *reached = write.after(*reached);
@@ -213,7 +208,7 @@ impl Change {
         })
     }
 
-    fn write(&self, write: Write) -> Result<(), HostError> {
+    fn write(&self, write: Write) -> Result<()> {
         let file = self.group.directory().join(write.file(self.group.version()));
         // Never creates a file: a removed group's file no longer exists.
         let open = OpenOptions::new().write(true).truncate(true).open(&file);
@@ -270,11 +265,7 @@ impl Change {
     }
 
     /// Restores what this change has set, and leaves alone what differs from both.
-    fn restore(
-        &self,
-        reached: &BandwidthLimits,
-        sink: &mut Sink,
-    ) -> Result<BandwidthLimits, HostError> {
+    fn restore(&self, reached: &BandwidthLimits, sink: &mut Sink) -> Result<BandwidthLimits> {
         let now = self.group.limits()?.limits;
         let before = &self.from.limits;
         let target = BandwidthLimits {
@@ -299,11 +290,7 @@ impl Change {
     }
 }
 
-fn rules(
-    group: &LiveGroup,
-    capped: bool,
-    around: &[(PathBuf, BandwidthLimits)],
-) -> Result<Rules, HostError> {
+fn rules(group: &LiveGroup, capped: bool, around: &[(PathBuf, BandwidthLimits)]) -> Result<Rules> {
     let version = group.version();
     let within = match version {
         Version::V1 => group.within()?.into_iter().map(|(_, limits)| limits).collect(),
@@ -352,7 +339,7 @@ fn within_quota(limits: &BandwidthLimits) -> bool {
 ///
 /// # Errors
 /// As [`HostGroups::create`](super::HostGroups::create), except that a refused burst is an answer.
-pub fn burst_is_capped() -> Result<bool, HostError> {
+pub fn burst_is_capped() -> Result<bool> {
     let limits = BandwidthLimits {
         quota_ns: Some(1_000_000),
         period_ns: 1_000_000_000,

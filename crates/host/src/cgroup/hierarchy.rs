@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
@@ -33,7 +33,7 @@ pub(super) struct Hierarchy {
 
 impl Hierarchy {
     /// Finds it in the mount table.
-    pub fn find() -> Result<Hierarchy, HostError> {
+    pub fn find() -> Result<Hierarchy> {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let mounts = read("/proc/self/mountinfo");
         let own = read("/proc/self/cgroup");
@@ -81,7 +81,7 @@ impl Mounted {
 }
 
 /// Finds the hierarchy in which limits are set.
-pub(super) fn mounted_cpu() -> Result<Mounted, HostError> {
+pub(super) fn mounted_cpu() -> Result<Mounted> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     mounted_in(&mounts).ok_or_else(|| HostError::System {
         doing: "look for a task group".to_owned(),
@@ -106,7 +106,7 @@ fn mounted_in(mounts: &str) -> Option<Mounted> {
 }
 
 /// Enables the `cpu` controller for children of `parent`.
-pub(super) fn delegate_cpu(parent: &Path) -> Result<(), HostError> {
+pub(super) fn delegate_cpu(parent: &Path) -> Result<()> {
     let file = parent.join("cgroup.subtree_control");
     let enabled = fs::read_to_string(&file).unwrap_or_default();
     if has(&enabled, "cpu") {

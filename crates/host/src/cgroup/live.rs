@@ -11,7 +11,7 @@ use reveille_policy::BandwidthLimits;
 use super::hierarchy::{self, Version};
 use super::near::near;
 use super::stats::StatFiles;
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
 #[derive(Clone, Debug)]
 pub struct LiveGroup {
@@ -38,7 +38,7 @@ impl LiveGroup {
     /// # Errors
     /// [`HostError::Input`] if there is no such group, if it has no `cpu` controller, or if it is
     /// the root, which has no limits.
-    pub fn open(name: &str) -> Result<LiveGroup, HostError> {
+    pub fn open(name: &str) -> Result<LiveGroup> {
         let given = Path::new(name);
         if given.components().any(|part| part == Component::ParentDir) {
             let problem = format!("`{name}` is no name of a task group: it has `..` in it");
@@ -75,7 +75,7 @@ impl LiveGroup {
         Ok(group)
     }
 
-    pub fn at(dir: &Path) -> Result<LiveGroup, HostError> {
+    pub fn at(dir: &Path) -> Result<LiveGroup> {
         let name = dir.display().to_string();
         if is_root(dir) {
             let problem = format!("`{name}` is the root group, which the kernel never limits");
@@ -114,19 +114,19 @@ impl LiveGroup {
         self.version
     }
 
-    pub fn limits(&self) -> Result<LiveLimits, HostError> {
+    pub fn limits(&self) -> Result<LiveLimits> {
         read_limits(self.directory(), self.version)
     }
 
     /// The limits of its ancestors, nearest first, with their directories.
-    pub fn around(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
+    pub fn around(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>> {
         let outer = self.directory().ancestors().skip(1);
         let outer = outer.take_while(|dir| version_of(dir) == Some(self.version) && !is_root(dir));
         outer.map(|dir| Ok((dir.to_owned(), read_limits(dir, self.version)?.limits))).collect()
     }
 
     /// The ancestor whose limit leaves the fewest CPUs, or of equals the least burst.
-    pub fn tightest_around(&self) -> Result<Option<(PathBuf, BandwidthLimits)>, HostError> {
+    pub fn tightest_around(&self) -> Result<Option<(PathBuf, BandwidthLimits)>> {
         let cpus = |limits: &BandwidthLimits| limits.cpus().unwrap_or(f64::INFINITY);
         let limited = self.around()?.into_iter().filter(|(_, limits)| limits.quota_ns.is_some());
         Ok(limited
@@ -134,7 +134,7 @@ impl LiveGroup {
     }
 
     /// The topmost limited groups below it.
-    pub fn within(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>, HostError> {
+    pub fn within(&self) -> Result<Vec<(PathBuf, BandwidthLimits)>> {
         let mut found = Vec::new();
         let mut open = subgroups(self.directory());
         while let Some(dir) = open.pop() {
@@ -151,7 +151,7 @@ impl LiveGroup {
 
     /// Upper bound on the CPUs that it can use, by its own and its ancestors' limits; `None`
     /// without any.
-    pub fn effective_cpus(&self) -> Result<Option<f64>, HostError> {
+    pub fn effective_cpus(&self) -> Result<Option<f64>> {
         let around: Vec<_> = self.around()?.into_iter().map(|(_, limits)| limits).collect();
         Ok(self.limits()?.limits.effective_cpus(&around))
     }
@@ -161,12 +161,12 @@ impl LiveGroup {
     }
 
     /// Its counters since creation.
-    pub fn stats(&self) -> Result<GroupStats, HostError> {
+    pub fn stats(&self) -> Result<GroupStats> {
         self.stat_files().read(&self.name)
     }
 
     /// Number of threads in it and its descendants.
-    pub fn threads(&self) -> Result<usize, HostError> {
+    pub fn threads(&self) -> Result<usize> {
         let file = match self.version {
             Version::V1 => "tasks",
             Version::V2 => "cgroup.threads",
@@ -211,7 +211,7 @@ fn subgroups(dir: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-pub(super) fn read_limits(dir: &Path, version: Version) -> Result<LiveLimits, HostError> {
+pub(super) fn read_limits(dir: &Path, version: Version) -> Result<LiveLimits> {
     let (quota, period) = match version {
         Version::V1 => {
             let period_file = dir.join("cpu.cfs_period_us");
@@ -246,7 +246,7 @@ pub(super) fn read_limits(dir: &Path, version: Version) -> Result<LiveLimits, Ho
 }
 
 /// Parses a file's microseconds into nanoseconds, which cannot overflow for values from a kernel.
-fn number(file: &Path, text: &str) -> Result<Ns, HostError> {
+fn number(file: &Path, text: &str) -> Result<Ns> {
     let us: u64 = text.trim().parse().map_err(|_| unreadable(file, text))?;
     Ok(us.saturating_mul(1000))
 }
@@ -259,7 +259,7 @@ fn unreadable(file: &Path, text: &str) -> HostError {
     }
 }
 
-fn read(file: &Path) -> Result<String, HostError> {
+fn read(file: &Path) -> Result<String> {
     fs::read_to_string(file).map_err(|error| not_read(file, error))
 }
 

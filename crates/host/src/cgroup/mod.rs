@@ -21,7 +21,7 @@ use reveille_measure::Ns;
 use reveille_policy::{BandwidthLimits, Groups, TaskGroup};
 use serde::{Deserialize, Serialize};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 pub use apply::{Change, burst_is_capped};
 use hierarchy::{Hierarchy, Version};
 pub use live::{LiveGroup, LiveLimits};
@@ -52,7 +52,7 @@ impl HostGroups {
     /// # Errors
     /// [`HostError::Input`] for limits that this kernel does not support; [`HostError::System`] if
     /// there is no `cpu` controller or no permission. Everything is cleaned up then.
-    pub fn create(groups: &Groups) -> Result<HostGroups, HostError> {
+    pub fn create(groups: &Groups) -> Result<HostGroups> {
         if groups.groups.is_empty() {
             return Ok(HostGroups { groups: Vec::new() });
         }
@@ -79,7 +79,7 @@ impl HostGroups {
     ///
     /// # Errors
     /// [`HostError::System`] if no end of a period was observed.
-    pub fn files(&self, groups: &Groups) -> Result<Vec<GroupFiles>, HostError> {
+    pub fn files(&self, groups: &Groups) -> Result<Vec<GroupFiles>> {
         let files = |(made, group): (&Group, &TaskGroup)| {
             Ok(GroupFiles {
                 name: group.name.clone(),
@@ -143,7 +143,7 @@ impl Group {
         hierarchy: &Hierarchy,
         parents: &[PathBuf],
         limits: &BandwidthLimits,
-    ) -> Result<Group, HostError> {
+    ) -> Result<Group> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = format!("{}{}-{number}", remove::PREFIX, std::process::id());
         let version = hierarchy.version;
@@ -168,7 +168,7 @@ impl Group {
     }
 
     /// Observes the end of a period, if the group requests a phase.
-    fn phase(&self, group: &TaskGroup) -> Result<Option<Phase>, HostError> {
+    fn phase(&self, group: &TaskGroup) -> Result<Option<Phase>> {
         let limits = &group.limits;
         let (Some(phase_ns), Some(quota_ns)) = (group.phase_ns, limits.quota_ns) else {
             return Ok(None);
@@ -180,7 +180,7 @@ impl Group {
     }
 
     /// Sets quota and period of a group whose burst does not exceed the quota.
-    fn write_quota(&self, quota_ns: Ns, period_ns: Ns) -> Result<(), HostError> {
+    fn write_quota(&self, quota_ns: Ns, period_ns: Ns) -> Result<()> {
         let dir = &self.dirs[0];
         let (quota_us, period_us) = (quota_ns / 1000, period_ns / 1000);
         match self.version {
@@ -193,7 +193,7 @@ impl Group {
     }
 
     /// Sets the limits of a fresh group. The burst comes last, since it may not exceed the quota.
-    fn limit(&self, limits: &BandwidthLimits) -> Result<(), HostError> {
+    fn limit(&self, limits: &BandwidthLimits) -> Result<()> {
         let Some(quota_ns) = limits.quota_ns else { return Ok(()) };
         self.write_quota(quota_ns, limits.period_ns)?;
         if limits.burst_ns > 0 {
@@ -202,7 +202,7 @@ impl Group {
         Ok(())
     }
 
-    fn burst_file(&self) -> Result<PathBuf, HostError> {
+    fn burst_file(&self) -> Result<PathBuf> {
         let file = self.dirs[0].join(self.version.burst_file());
         if file.exists() {
             return Ok(file);
@@ -213,7 +213,7 @@ impl Group {
 }
 
 /// The slice is global to the running kernel.
-fn check_slice(groups: &Groups) -> Result<(), HostError> {
+fn check_slice(groups: &Groups) -> Result<()> {
     let file = Path::new("/proc/sys/kernel/sched_cfs_bandwidth_slice_us");
     let text = fs::read_to_string(file).unwrap_or_default();
     let Ok(slice_us) = text.trim().parse::<u64>() else { return Ok(()) };
@@ -232,7 +232,7 @@ fn check_slice(groups: &Groups) -> Result<(), HostError> {
     Err(HostError::input(problem, help))
 }
 
-fn make(dir: &Path) -> Result<(), HostError> {
+fn make(dir: &Path) -> Result<()> {
     fs::create_dir(dir).map_err(|error| {
         let help = match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
@@ -244,7 +244,7 @@ fn make(dir: &Path) -> Result<(), HostError> {
     })
 }
 
-fn write(file: &Path, value: &str) -> Result<(), HostError> {
+fn write(file: &Path, value: &str) -> Result<()> {
     fs::write(file, value).map_err(|error: io::Error| {
         let help = match error.kind() {
             ErrorKind::InvalidInput => {

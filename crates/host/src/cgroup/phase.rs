@@ -6,7 +6,7 @@ use reveille_measure::Ns;
 use serde::{Deserialize, Serialize};
 
 use super::StatFiles;
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::clock;
 
 /// Two reads no further apart than this locate the end of a period precisely enough.
@@ -48,8 +48,8 @@ impl Phase {
 pub(super) fn see_refill(
     stats: &StatFiles,
     period_ns: Ns,
-    restart: impl Fn() -> Result<(), HostError>,
-) -> Result<Ns, HostError> {
+    restart: impl Fn() -> Result<()>,
+) -> Result<Ns> {
     let mut sharpest: Option<(Ns, Ns)> = None;
     for _ in 0..TRIES {
         restart()?;

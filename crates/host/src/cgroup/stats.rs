@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reveille_measure::GroupStats;
 use serde::{Deserialize, Serialize};
 
-use crate::error::HostError;
+use crate::error::Result;
 use crate::kernel::proc::{self, number};
 
 /// Files of a group's counters, for a process in the group that knows nothing else about it.
@@ -25,12 +25,12 @@ impl StatFiles {
     }
 
     /// Do the files include the group's CPU time?
-    pub fn tell_usage(&self) -> Result<bool, HostError> {
+    pub fn tell_usage(&self) -> Result<bool> {
         Ok(self.usage.is_some() || number(&read(&self.cpu_stat)?, "usage_usec").is_some())
     }
 
     /// The counters since the group's creation, under this name. The usage is 0 if no file has it.
-    pub fn read(&self, name: &str) -> Result<GroupStats, HostError> {
+    pub fn read(&self, name: &str) -> Result<GroupStats> {
         let text = read(&self.cpu_stat)?;
         let stats = parse(name, &text);
         Ok(match &self.usage {
@@ -68,7 +68,7 @@ pub(crate) fn parse(name: &str, text: &str) -> GroupStats {
     }
 }
 
-fn read(file: &Path) -> Result<String, HostError> {
+fn read(file: &Path) -> Result<String> {
     proc::read(file, "name a task group that exists; one that was removed meanwhile has no result")
 }
 

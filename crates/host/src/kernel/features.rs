@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
 /// Path since v5.13.
 const FILE: &str = "/sys/kernel/debug/sched/features";
@@ -32,13 +32,13 @@ impl KernelFeatures {
     /// # Errors
     /// [`HostError::System`] if debugfs does not show them: it is not mounted, this is not root, or
     /// the kernel was built without `CONFIG_SCHED_DEBUG`.
-    pub fn of_this_kernel() -> Result<KernelFeatures, HostError> {
+    pub fn of_this_kernel() -> Result<KernelFeatures> {
         let file = if Path::new(OLD_FILE).exists() { OLD_FILE } else { FILE };
         KernelFeatures::read(Path::new(file))
     }
 
     /// Parses the file: names, prefixed with `NO_` if off.
-    pub fn read(file: &Path) -> Result<KernelFeatures, HostError> {
+    pub fn read(file: &Path) -> Result<KernelFeatures> {
         let text = fs::read_to_string(file).map_err(|error| {
             let help = "run as root with debugfs mounted (mount -t debugfs none \
                         /sys/kernel/debug), or compare something other than features";
@@ -72,7 +72,7 @@ impl KernelFeatures {
     ///
     /// # Errors
     /// [`HostError::Input`] with the feature and the available ones.
-    pub fn check(&self, switches: &[Switch]) -> Result<(), HostError> {
+    pub fn check(&self, switches: &[Switch]) -> Result<()> {
         for (name, on) in switches {
             let sign = if *on { '+' } else { '-' };
             match self.state.iter().find(|(known, _)| known == name) {
@@ -100,7 +100,7 @@ impl KernelFeatures {
     /// # Errors
     /// As [`KernelFeatures::check`]; [`HostError::System`] if the kernel refuses. Nothing is
     /// changed then.
-    pub fn switch(&self, switches: &[Switch]) -> Result<Switched, HostError> {
+    pub fn switch(&self, switches: &[Switch]) -> Result<Switched> {
         self.check(switches)?;
         let back: Vec<Switch> = switches.iter().map(|(name, on)| (name.clone(), !on)).collect();
         let switched = Switched { guard: self.guard(&back)? };
@@ -116,7 +116,7 @@ impl KernelFeatures {
 
     /// A guard process that switches back at EOF on its input, so however this process ends. `None`
     /// without features.
-    fn guard(&self, back: &[Switch]) -> Result<Option<Child>, HostError> {
+    fn guard(&self, back: &[Switch]) -> Result<Option<Child>> {
         if back.is_empty() {
             return Ok(None);
         }

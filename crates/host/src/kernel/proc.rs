@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::param::clock_ticks_per_second;
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
 /// CPU time of all CPUs, since boot or between two readings, in ticks of USER_HZ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
 }
 
 /// A file that every kernel has; `help` says why it may be missing.
-pub(crate) fn read(file: &Path, help: &str) -> Result<String, HostError> {
+pub(crate) fn read(file: &Path, help: &str) -> Result<String> {
     fs::read_to_string(file)
         .map_err(|error| HostError::system(format!("read {}", file.display()), error, help))
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::channel::connect;
 
 /// Writes to a pipe up to this size are atomic: PIPE_BUF.
@@ -181,7 +181,7 @@ fn usages(program: &Program) -> Vec<Usage> {
     usages
 }
 
-pub(super) fn open(program: &Program) -> Result<Vec<Channel>, HostError> {
+pub(super) fn open(program: &Program) -> Result<Vec<Channel>> {
     raise_file_limit();
     let usages = usages(program);
     // By pair of tasks: a connection with one direction still unused.

@@ -16,7 +16,7 @@ use super::arena::Phase;
 use super::sample::CpuSample;
 use super::{HostRun, Run, histogram, worker};
 use crate::cgroup;
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::kernel::TaskUse;
 use crate::sys::clock;
 use crate::sys::process::{Alone, Fork};
@@ -28,7 +28,7 @@ const LOOK_AT_START_NS: Ns = 500_000;
 /// Respawning stops this long after the end, should the coordinator not kill the tasks.
 const LATE_NS: Ns = 1_000_000_000;
 
-pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun, HostError> {
+pub(super) fn conduct(run: &'static Run, spec: &RunSpec) -> Result<HostRun> {
     let crew = Crew::start(run)?;
     let arena = &run.arena;
     while arena.ready() < run.program.tasks.len() {
@@ -107,7 +107,7 @@ struct Crew {
 }
 
 impl Crew {
-    fn start(run: &'static Run) -> Result<Crew, HostError> {
+    fn start(run: &'static Run) -> Result<Crew> {
         let refused = |error| {
             let doing = format!("start {} processes", run.processes.len());
             HostError::system(doing, error, "allow more processes (ulimit -u), or run fewer tasks")
@@ -131,7 +131,7 @@ impl Crew {
     }
 
     /// Sleeps, with periodic checks of the processes.
-    fn sleep_until(&self, end: Ns) -> Result<(), HostError> {
+    fn sleep_until(&self, end: Ns) -> Result<()> {
         loop {
             self.look_after()?;
             let now = clock::now();
@@ -143,7 +143,7 @@ impl Crew {
     }
 
     /// Reaps respawned processes.
-    fn look_after(&self) -> Result<(), HostError> {
+    fn look_after(&self) -> Result<()> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if !(self.run.respawns && status.exit_status() == Some(0)) {
                 // A fault reported before the exit is the better reason.
@@ -178,7 +178,7 @@ impl Crew {
 
     /// CPU use of each task so far, with the time of the reading; `None` if tasks are respawned,
     /// since their counters go with them.
-    fn uses(&self) -> Result<Option<Vec<(Ns, TaskUse)>>, HostError> {
+    fn uses(&self) -> Result<Option<Vec<(Ns, TaskUse)>>> {
         if self.run.respawns {
             return Ok(None);
         }
@@ -218,7 +218,7 @@ impl Drop for Crew {
     }
 }
 
-fn group_stats(run: &Run) -> Result<Vec<GroupStats>, HostError> {
+fn group_stats(run: &Run) -> Result<Vec<GroupStats>> {
     run.groups.iter().map(|group| group.stats.read(&group.name)).collect()
 }
 

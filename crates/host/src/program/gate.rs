@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use reveille_workload::{Op, Program};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::futex::{self, Scope};
 use crate::sys::shared::shareable;
 
@@ -30,7 +30,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(program: &Program) -> Result<Gate, HostError> {
+    pub(super) fn new(program: &Program) -> Result<Gate> {
         let has =
             |role: u16, is: fn(&Op) -> bool| program.roles[usize::from(role)].ops.iter().any(is);
         let awaits = |op: &Op| matches!(op, Op::AwaitRelease { .. });

@@ -29,7 +29,7 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::GroupFiles;
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::kernel::TaskUse;
 use crate::supervise::{self, Job, Place, Runner};
 use crate::sys::cpu;
@@ -74,7 +74,7 @@ pub fn run(
     setting: &Setting,
     spec: &RunSpec,
     stop: &AtomicBool,
-) -> Result<HostRun, HostError> {
+) -> Result<HostRun> {
     let place = Place { cpus: setting.cpus.clone(), join: Vec::new() };
     let job = RunProgram { program: program.clone(), groups: setting.groups.clone(), spec: *spec };
     supervise::run(exe, &place, job, stop)
@@ -93,7 +93,7 @@ impl Job for RunProgram {
     const NAME: &'static str = "program";
     type Output = HostRun;
 
-    fn run(self) -> Result<HostRun, HostError> {
+    fn run(self) -> Result<HostRun> {
         let spec = self.spec;
         // Threads and processes refer to it for the rest of their lives.
         let run: &'static Run = Box::leak(Box::new(Run::prepare(self)?));
@@ -130,7 +130,7 @@ struct Run {
 }
 
 impl Run {
-    fn prepare(job: RunProgram) -> Result<Run, HostError> {
+    fn prepare(job: RunProgram) -> Result<Run> {
         let RunProgram { program, groups, spec } = job;
         let channels = channel::open(&program)?;
         let arena = Arena::new(&program).map_err(|error| {
@@ -166,7 +166,7 @@ impl Run {
         Ok(run)
     }
 
-    fn check_groups(&self) -> Result<(), HostError> {
+    fn check_groups(&self) -> Result<()> {
         for tasks in &self.processes {
             let own = |task: &&u32| self.group_of(**task).is_some();
             let Some(&task) = tasks.iter().find(own) else { continue };

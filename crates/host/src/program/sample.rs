@@ -5,7 +5,7 @@ use std::path::Path;
 use reveille_machine::CpuId;
 use reveille_measure::{CpuTime, Ns};
 
-use crate::error::HostError;
+use crate::error::Result;
 use crate::kernel::proc;
 
 pub(super) struct CpuSample {
@@ -15,7 +15,7 @@ pub(super) struct CpuSample {
 }
 
 impl CpuSample {
-    pub(super) fn now(cpus: &[CpuId]) -> Result<CpuSample, HostError> {
+    pub(super) fn now(cpus: &[CpuId]) -> Result<CpuSample> {
         let text = proc::read(Path::new("/proc/stat"), "mount /proc")?;
         let tick_ns = proc::tick_ns() as Ns;
         let ticks = |cpu: &CpuId| idle_ticks(&text, *cpu).unwrap_or(0) * tick_ns;

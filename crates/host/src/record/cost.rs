@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use super::tracer::Tracer;
 use reveille_measure::Ns;
 
-use crate::error::HostError;
+use crate::error::Result;
 use crate::sys::{clock, cpu};
 
 /// Exchanges of a byte per measurement.
@@ -21,7 +21,7 @@ const REPEATS: u32 = 20;
 ///
 /// # Errors
 /// [`HostError::System`] if the kernel no longer permits tracing.
-pub(super) fn event_cost_ns(tracer: &mut Tracer) -> Result<Option<f64>, HostError> {
+pub(super) fn event_cost_ns(tracer: &mut Tracer) -> Result<Option<f64>> {
     let Some(cpu) = cpu::allowed().ok().and_then(|cpus| cpus.first().copied()) else {
         return Ok(None);
     };

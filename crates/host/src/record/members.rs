@@ -5,13 +5,13 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::cgroup::LiveGroup;
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
 /// Their ids, ascending; `None` if the group is gone.
 ///
 /// # Errors
 /// [`HostError::System`] without permission to read them.
-pub(super) fn thread_ids(group: &LiveGroup) -> Result<Option<Vec<u32>>, HostError> {
+pub(super) fn thread_ids(group: &LiveGroup) -> Result<Option<Vec<u32>>> {
     let file = if group.is_v1() { "tasks" } else { "cgroup.threads" };
     let mut ids = Vec::new();
     if !read(group.directory(), file, &mut ids)? {
@@ -29,7 +29,7 @@ pub(super) fn thread_ids(group: &LiveGroup) -> Result<Option<Vec<u32>>, HostErro
 }
 
 /// Adds the ids of one group; returns false if it is gone.
-fn read(dir: &Path, file: &str, ids: &mut Vec<u32>) -> Result<bool, HostError> {
+fn read(dir: &Path, file: &str, ids: &mut Vec<u32>) -> Result<bool> {
     match fs::read_to_string(dir.join(file)) {
         Ok(text) => {
             ids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));

@@ -16,7 +16,7 @@ use super::{
     span_until,
 };
 use crate::cgroup::parse_stats;
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::clock;
 
 /// Interval for reading the bandwidth counters if they are not in the file with the usage.
@@ -32,10 +32,7 @@ const ATTEMPTS: u32 = 5;
 /// Interval for checking `stop`.
 const POLL_NS: Ns = 100_000_000;
 
-pub(super) fn record(
-    session: &Session<'_>,
-    progress: &mut dyn FnMut(Ns),
-) -> Result<Recording, HostError> {
+pub(super) fn record(session: &Session<'_>, progress: &mut dyn FnMut(Ns)) -> Result<Recording> {
     let options = session.options;
     // On a busy host the measuring thread is switched out before a tick.
     let step_ns = cost::charging_step_ns().map(|ns| ns.max(clock::tick_period()));
@@ -138,7 +135,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn open(session: &Session<'_>) -> Result<Counters, HostError> {
+    fn open(session: &Session<'_>) -> Result<Counters> {
         let files = session.group.stat_files();
         if !files.tell_usage()? {
             let (why, help) = match session.group.accounting() {
@@ -165,7 +162,7 @@ impl Counters {
 
     /// Current counters and their time; `None` if the group is gone. A reading that was interrupted
     /// between the clock and the counters is repeated, for it has time of later.
-    fn read_at(&mut self) -> Result<Option<(Ns, GroupStats)>, HostError> {
+    fn read_at(&mut self) -> Result<Option<(Ns, GroupStats)>> {
         for attempt in 1.. {
             let now_ns = clock::now();
             let Some(read) = self.read(now_ns)? else { break };
@@ -176,7 +173,7 @@ impl Counters {
         Ok(None)
     }
 
-    fn read(&mut self, now_ns: Ns) -> Result<Option<GroupStats>, HostError> {
+    fn read(&mut self, now_ns: Ns) -> Result<Option<GroupStats>> {
         match self.try_read(now_ns) {
             Ok(()) => Ok(Some(self.last.clone())),
             Err(error) if is_gone(&error) => Ok(None),

@@ -16,7 +16,7 @@ use super::{
     Begun, Ended, How, RecordCost, Recording, SAMPLE_NS, Session, cost, members, online,
     show_at_end, span_until,
 };
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::clock;
 
 /// Interval for reading the group's counters, and the rings unless one fills earlier.
@@ -41,7 +41,7 @@ const ACCOUNT_TICKS: u64 = 4;
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Checks that tracing is permitted by opening what it needs.
-pub(super) fn prepare() -> Result<Tracer, HostError> {
+pub(super) fn prepare() -> Result<Tracer> {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST_NAMESPACE {
         let reason = "this process is in a container, whose thread ids are not those of the \
@@ -85,7 +85,7 @@ pub(super) fn record(
     session: &Session<'_>,
     mut tracer: Tracer,
     progress: &mut dyn FnMut(Ns),
-) -> Result<Result<Recording, GaveUp>, HostError> {
+) -> Result<Result<Recording, GaveUp>> {
     let cpus = online()?;
     let event_ns = cost::event_cost_ns(&mut tracer)?;
     // Learn where all threads are before the recording starts.
@@ -126,7 +126,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Returns `None` if it gives up.
-    fn until_the_end(&mut self, progress: &mut dyn FnMut(Ns)) -> Result<Option<Ended>, HostError> {
+    fn until_the_end(&mut self, progress: &mut dyn FnMut(Ns)) -> Result<Option<Ended>> {
         let start_ns = self.begun.start_ns();
         let end_ns = start_ns + self.session.options.span_ns;
         let mut count_at_ns = start_ns;
@@ -177,7 +177,7 @@ impl Run<'_> {
     }
 
     /// Reads the counters; returns false if the group is gone.
-    fn count(&mut self) -> Result<bool, HostError> {
+    fn count(&mut self) -> Result<bool> {
         match self.session.group.stats() {
             Ok(counters) => {
                 self.counters = self.begun.since(&counters);
@@ -189,7 +189,7 @@ impl Run<'_> {
         }
     }
 
-    fn list(&self) -> Result<Option<Vec<u32>>, HostError> {
+    fn list(&self) -> Result<Option<Vec<u32>>> {
         members::thread_ids(self.session.group)
     }
 
@@ -208,12 +208,7 @@ impl Run<'_> {
         }
     }
 
-    fn finish(
-        mut self,
-        ended: Ended,
-        cpus: &[u32],
-        event_ns: Option<f64>,
-    ) -> Result<Recording, HostError> {
+    fn finish(mut self, ended: Ended, cpus: &[u32], event_ns: Option<f64>) -> Result<Recording> {
         let options = self.session.options;
         let start_ns = self.begun.start_ns();
         let span_ns = span_until(start_ns, ended, options, clock::now());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use reveille_measure::Ns;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
 /// Mount points of tracefs; the second is the older one.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -94,7 +94,7 @@ pub(super) struct Tracepoints {
 
 impl Tracepoints {
     /// Reads their formats; as root, temporarily mounts tracefs where it is not mounted.
-    pub fn find() -> Result<Tracepoints, HostError> {
+    pub fn find() -> Result<Tracepoints> {
         let place = PLACES.iter().map(Path::new).find(|place| place.join("events/sched").is_dir());
         if let Some(place) = place {
             return Tracepoints::read(place);
@@ -107,7 +107,7 @@ impl Tracepoints {
         }
     }
 
-    fn read(place: &Path) -> Result<Tracepoints, HostError> {
+    fn read(place: &Path) -> Result<Tracepoints> {
         let event = |name: &str| Format::read(place.join("events").join(name).join("format"));
         let (switch, wakeup) = (event("sched/sched_switch")?, event("sched/sched_wakeup")?);
         let new = event("sched/sched_wakeup_new")?;
@@ -179,7 +179,7 @@ struct Format {
 }
 
 impl Format {
-    fn read(path: PathBuf) -> Result<Format, HostError> {
+    fn read(path: PathBuf) -> Result<Format> {
         let text = fs::read_to_string(&path).map_err(|error| {
             let help = "run `mount -t tracefs tracefs /sys/kernel/tracing` as root, or record as \
                         root, or with --how sample";
@@ -192,7 +192,7 @@ impl Format {
 
     /// Finds a field in a line such as
     /// `field:pid_t prev_pid; offset:24; size:4; signed:1;`.
-    fn field(&self, name: &str) -> Result<Field, HostError> {
+    fn field(&self, name: &str) -> Result<Field> {
         let field = self.text.lines().find_map(|line| {
             let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
             if parts.next()?.rsplit(' ').next() != Some(name) {

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
 
 use super::tracepoints::{Event, Kind, Tracepoints};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::perf::{Record, Ring};
 use crate::sys::{clock, cpu};
 
@@ -50,7 +50,7 @@ impl Tracer {
     ///
     /// # Errors
     /// [`HostError::System`] without permission to trace, or on a kernel without tracepoints.
-    pub fn open(cpus: &[u32]) -> Result<Tracer, HostError> {
+    pub fn open(cpus: &[u32]) -> Result<Tracer> {
         let points = Tracepoints::find()?;
         let ids = points.ids();
         allow_files(cpus.len() * ids.len());
@@ -72,12 +72,12 @@ impl Tracer {
     }
 
     /// Enables or disables all rings.
-    pub fn enable(&self, on: bool) -> Result<(), HostError> {
+    pub fn enable(&self, on: bool) -> Result<()> {
         self.rings.iter().try_for_each(|one| one.ring.enable(on)).map_err(refused)
     }
 
     /// Enables or disables one CPU's ring.
-    pub fn enable_on(&self, cpu: u32, on: bool) -> Result<(), HostError> {
+    pub fn enable_on(&self, cpu: u32, on: bool) -> Result<()> {
         let mut rings = self.rings.iter().filter(|one| one.cpu == cpu);
         rings.try_for_each(|one| one.ring.enable(on)).map_err(refused)
     }
@@ -94,7 +94,7 @@ impl Tracer {
 
     /// Share of switches from idle CPUs before which an event is missing, observed while a thread
     /// sleeps on each CPU for some moments.
-    pub fn broken_share_from_idle(&mut self) -> Result<f64, HostError> {
+    pub fn broken_share_from_idle(&mut self) -> Result<f64> {
         self.enable(true)?;
         std::thread::scope(|scope| {
             for one in &self.rings {

@@ -5,7 +5,7 @@ use std::io::Write;
 use super::options::{Era, Schbench, Stream, Think};
 use super::run::say;
 use super::{Outcome, text};
-use crate::error::HostError;
+use crate::error::Result;
 use crate::supervise::{Job, Runner};
 
 /// p99 in µs at which latency counts as degraded, without `-R`.
@@ -20,7 +20,7 @@ impl Job for Schbench {
     type Output = Outcome;
 
     /// With `-a`, the last run's outcome counts.
-    fn run(self) -> Result<Outcome, HostError> {
+    fn run(self) -> Result<Outcome> {
         match (self.auto, self.rps, &self.think) {
             (Some(stream), Some(_), &Think::Spin { cpu_us: cpu_us @ 1.. }) => {
                 more_requests(self, stream, cpu_us)
@@ -42,7 +42,7 @@ fn print(stream: Stream, line: &str) {
 }
 
 /// Adds a worker per message thread until p99 reaches 2 ms.
-fn more_workers(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcome, HostError> {
+fn more_workers(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcome> {
     // The first program has its lines on standard error.
     let stream = if job.era == Era::First { Stream::Error } else { stream };
     loop {
@@ -58,7 +58,7 @@ fn more_workers(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcom
 
 /// Increases the request rate until p99 reaches five think times. `-R 1` starts from three quarters
 /// of the workers' capacity.
-fn more_requests(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcome, HostError> {
+fn more_requests(mut job: Schbench, stream: Stream, cpu_us: u64) -> Result<Outcome> {
     if job.rps == Some(1) {
         let workers = u64::from(job.message_threads) * u64::from(job.worker_threads.unwrap_or(1));
         let rps = (1_000_000 / (cpu_us + cpu_us / 4)).saturating_mul(workers) * 75 / 100;

@@ -12,7 +12,7 @@ use super::options::{Era, Schbench, Think};
 use super::run::{Crew, Places, say};
 use super::threads::Worker;
 use super::{Outcome, text};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::kernel::proc::CpuTicks;
 use crate::kernel::{TaskUse, mean_run_delay};
 use crate::sys::{clock, cpu};
@@ -21,7 +21,7 @@ const SECOND: Ns = 1_000_000_000;
 
 impl Schbench {
     /// Runs it once in this process.
-    pub(super) fn run_once(mut self) -> Result<Outcome, HostError> {
+    pub(super) fn run_once(mut self) -> Result<Outcome> {
         let allowed = cpu::allowed()
             .map_err(|e| HostError::system("read the affinity of this process", e, "report it"))?;
         let each = (allowed.len() as u32).div_ceil(self.message_threads.max(1));

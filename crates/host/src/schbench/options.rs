@@ -6,7 +6,7 @@ use reveille_machine::CpuId;
 use serde::{Deserialize, Serialize};
 
 use super::matrix::{Matrices, edge_of};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::kernel::proc;
 
 /// Largest transfer of a pipe, in bytes.
@@ -160,7 +160,7 @@ impl Schbench {
 
     /// Refuses what makes no sense together or cannot be had here, with `workers` for each
     /// message thread.
-    pub(super) fn check(&self, workers: u32) -> Result<(), HostError> {
+    pub(super) fn check(&self, workers: u32) -> Result<()> {
         let refuse = |problem: String, help: &str| Err(HostError::input(problem, help));
         if self.message_threads == 0 || workers == 0 {
             return refuse(
@@ -201,7 +201,7 @@ impl Schbench {
         self.check_memory(workers)
     }
 
-    fn check_threads(&self, workers: u32) -> Result<(), HostError> {
+    fn check_threads(&self, workers: u32) -> Result<()> {
         let threads = u64::from(self.message_threads) * (u64::from(workers) + 1);
         let allowed = fs::read_to_string("/proc/sys/kernel/threads-max").ok();
         let allowed = allowed.and_then(|t| t.trim().parse().ok()).unwrap_or(MOST_THREADS);
@@ -217,7 +217,7 @@ impl Schbench {
         ))
     }
 
-    fn check_memory(&self, workers: u32) -> Result<(), HostError> {
+    fn check_memory(&self, workers: u32) -> Result<()> {
         let (own, common) = self.edges();
         let workers = u64::from(self.message_threads) * u64::from(workers);
         let each = Matrices::bytes(own) + WORKER_BYTES + u64::from(self.pipe_bytes.unwrap_or(0));

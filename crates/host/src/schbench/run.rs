@@ -15,7 +15,7 @@ use super::open::{self, Goal};
 use super::options::{Cpus, Era, Schbench};
 use super::think::{CpuLocks, Thinking};
 use super::threads::{Control, Messenger, SCOPE, Worker};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::{cpu, futex};
 
 /// Stack of a thread, which calls little.
@@ -34,7 +34,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub fn new(job: &Schbench, allowed: &[CpuId]) -> Result<Places, HostError> {
+    pub fn new(job: &Schbench, allowed: &[CpuId]) -> Result<Places> {
         match (&job.message_cpus, &job.worker_cpus) {
             (Cpus::Auto, Cpus::List(_)) | (Cpus::List(_), Cpus::Auto) => Err(HostError::input(
                 "one of `-M` and `-W` is `auto`, which places message threads and workers both, \
@@ -50,7 +50,7 @@ impl Places {
     }
 
     /// A CPU for each message thread, the others for the workers.
-    fn auto(message_threads: u32, allowed: &[CpuId]) -> Result<Places, HostError> {
+    fn auto(message_threads: u32, allowed: &[CpuId]) -> Result<Places> {
         let count = message_threads as usize;
         if count >= allowed.len() {
             return Err(HostError::input(
@@ -68,7 +68,7 @@ impl Places {
     }
 }
 
-fn of_list(option: &str, cpus: &Cpus, allowed: &[CpuId]) -> Result<Option<Vec<CpuId>>, HostError> {
+fn of_list(option: &str, cpus: &Cpus, allowed: &[CpuId]) -> Result<Option<Vec<CpuId>>> {
     let Cpus::List(list) = cpus else { return Ok(None) };
     let missing = list.iter().find(|cpu| !allowed.contains(cpu));
     match missing {
@@ -122,7 +122,7 @@ enum Ready {
     Worker { thread: u32, of: usize, index: usize, worker: Arc<Worker> },
 }
 
-type Report = Result<Ready, HostError>;
+type Report = Result<Ready>;
 
 pub(super) struct Crew {
     pub shared: Arc<Shared>,
@@ -135,7 +135,7 @@ pub(super) struct Crew {
 
 impl Crew {
     /// Starts the threads and opens the gate.
-    pub fn start(job: Schbench, workers: u32, places: Places) -> Result<Crew, HostError> {
+    pub fn start(job: Schbench, workers: u32, places: Places) -> Result<Crew> {
         let common = Matrices::new(job.edges().1).map_err(no_memory)?;
         let goal = Goal::default();
         goal.set(job.rps_at_start().unwrap_or(0));
@@ -169,7 +169,7 @@ impl Crew {
         Ok(crew)
     }
 
-    fn start_threads(&mut self, workers: u32) -> Result<Receiver<Report>, HostError> {
+    fn start_threads(&mut self, workers: u32) -> Result<Receiver<Report>> {
         let (report, reports) = channel();
         for (of, messenger) in self.messengers.iter().enumerate() {
             let (shared, own, to) =
@@ -187,7 +187,7 @@ impl Crew {
     }
 
     /// Waits until all threads are ready, and tells message threads their workers.
-    fn assemble(&mut self, workers: u32, reports: Receiver<Report>) -> Result<(), HostError> {
+    fn assemble(&mut self, workers: u32, reports: Receiver<Report>) -> Result<()> {
         let mut of_each = vec![Vec::new(); self.messengers.len()];
         for report in reports {
             match report? {
@@ -210,14 +210,14 @@ impl Crew {
         Ok(())
     }
 
-    pub fn stop(&mut self) -> Result<(), HostError> {
+    pub fn stop(&mut self) -> Result<()> {
         self.shared.control.stop();
         self.messengers.iter().for_each(|messenger| messenger.bell().post(SCOPE));
         self.workers.iter().for_each(|worker| worker.bell().post(SCOPE));
         self.join()
     }
 
-    fn join(&mut self) -> Result<(), HostError> {
+    fn join(&mut self) -> Result<()> {
         let ends: Vec<_> = self.handles.drain(..).map(JoinHandle::join).collect();
         if ends.iter().all(Result::is_ok) { Ok(()) } else { Err(died()) }
     }
@@ -232,10 +232,7 @@ fn no_memory(_: std::collections::TryReserveError) -> HostError {
     HostError::system("allocate the matrices", std::io::ErrorKind::OutOfMemory, help)
 }
 
-fn start_thread(
-    name: &str,
-    run: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, HostError> {
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(run).map_err(|error| {
         let help = "use fewer message threads (-m) or workers (-t), or raise the limit \
                     (`ulimit -u`, `pids.max` of the task group)";
@@ -247,7 +244,7 @@ fn this_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-fn pin(cpus: &[CpuId]) -> Result<(), HostError> {
+fn pin(cpus: &[CpuId]) -> Result<()> {
     cpu::pin(cpus).map_err(|error| {
         HostError::system(format!("run on CPUs {cpus:?}"), error, "name CPUs that are online")
     })

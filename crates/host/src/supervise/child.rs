@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::{cpu, process};
 
 /// The first argument that makes the command a child; for internal use.
@@ -34,13 +34,13 @@ pub trait Job: Serialize + DeserializeOwned {
     type Output: Serialize + DeserializeOwned;
 
     /// Runs it, in the child.
-    fn run(self) -> Result<Self::Output, HostError>;
+    fn run(self) -> Result<Self::Output>;
 }
 
 /// A job's name and function.
 pub(crate) struct Runner {
     name: &'static str,
-    run: fn(Value) -> Result<Value, HostError>,
+    run: fn(Value) -> Result<Value>,
 }
 
 inventory::collect!(Runner);
@@ -51,7 +51,7 @@ impl Runner {
     }
 }
 
-fn run<J: Job>(job: Value) -> Result<Value, HostError> {
+fn run<J: Job>(job: Value) -> Result<Value> {
     let job: J = serde_json::from_value(job).map_err(|error| no_order(&error.to_string()))?;
     job.run().map(|output| serde_json::to_value(output).expect("results are plain data"))
 }
@@ -83,7 +83,7 @@ pub fn child_main() -> ExitCode {
     }
 }
 
-fn take_order(socket: &mut UnixStream) -> Result<Order, HostError> {
+fn take_order(socket: &mut UnixStream) -> Result<Order> {
     let mut text = String::new();
     let read = socket.read_to_string(&mut text).map_err(|e| e.to_string());
     let order = read.and_then(|_| serde_json::from_str(&text).map_err(|e| e.to_string()));
@@ -95,7 +95,7 @@ fn no_order(reason: &str) -> HostError {
     HostError::input(problem, "it is not for users; see `reveille --help`")
 }
 
-fn obey(order: Order) -> Result<Value, HostError> {
+fn obey(order: Order) -> Result<Value> {
     if let Some(supervisor) = Pid::from_raw(order.supervisor) {
         let bound = process::die_with(supervisor);
         bound.map_err(|e| HostError::system("bind the child to its parent", e, "report it"))?;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use reveille_machine::CpuId;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::sys::cpu;
 
 use child::Order;
@@ -41,7 +41,7 @@ pub struct Place {
 ///
 /// # Errors
 /// [`HostError::Input`] with a CPU that it may not use, and those that it may.
-pub fn check_cpus(cpus: &[CpuId]) -> Result<(), HostError> {
+pub fn check_cpus(cpus: &[CpuId]) -> Result<()> {
     let allowed = cpu::allowed().map_err(|error| {
         HostError::system("read the CPUs of this process", error, "run without --cpus")
     })?;
@@ -61,12 +61,7 @@ pub fn check_cpus(cpus: &[CpuId]) -> Result<(), HostError> {
 /// # Errors
 /// The child's error; [`HostError::Died`] if it ends without a result; [`HostError::Interrupted`]
 /// after a stop.
-pub fn run<J: Job>(
-    program: &Path,
-    place: &Place,
-    job: J,
-    stop: &AtomicBool,
-) -> Result<J::Output, HostError> {
+pub fn run<J: Job>(program: &Path, place: &Place, job: J, stop: &AtomicBool) -> Result<J::Output> {
     let order = Order {
         supervisor: std::process::id() as i32,
         cpus: place.cpus.clone(),
@@ -80,7 +75,7 @@ pub fn run<J: Job>(
     if answer.is_empty() {
         return Err(family.died());
     }
-    let answer: Result<serde_json::Value, HostError> = family.parse(&answer)?;
+    let answer: Result<serde_json::Value> = family.parse(&answer)?;
     serde_json::from_value(answer?).map_err(|e| HostError::Died {
         who: "the child".to_owned(),
         how: format!("answered with something else ({e})"),
@@ -95,7 +90,7 @@ struct Family {
 }
 
 impl Family {
-    fn start(program: &Path, grace: Duration) -> Result<Family, HostError> {
+    fn start(program: &Path, grace: Duration) -> Result<Family> {
         let refused = |error| {
             let doing = format!("start {}", program.display());
             HostError::system(doing, error, "free memory or processes (ulimit -u)")
@@ -109,7 +104,7 @@ impl Family {
         Ok(Family { child, socket, grace })
     }
 
-    fn tell(&mut self, order: &Order) -> Result<(), HostError> {
+    fn tell(&mut self, order: &Order) -> Result<()> {
         let text = serde_json::to_vec(order).expect("orders are plain data");
         let sent = self.socket.write_all(&text).and_then(|()| {
             self.socket.shutdown(Shutdown::Write)?;
@@ -120,7 +115,7 @@ impl Family {
     }
 
     /// Reads until the child has closed its end.
-    fn listen(&mut self, stop: &AtomicBool) -> Result<Vec<u8>, HostError> {
+    fn listen(&mut self, stop: &AtomicBool) -> Result<Vec<u8>> {
         let mut answer = Vec::new();
         let mut part = vec![0; 1 << 16];
         let mut over = false;
@@ -152,7 +147,7 @@ impl Family {
         !matches!(waitid(WaitId::Pid(child), look), Ok(None))
     }
 
-    fn parse<T: serde::de::DeserializeOwned>(&mut self, answer: &[u8]) -> Result<T, HostError> {
+    fn parse<T: serde::de::DeserializeOwned>(&mut self, answer: &[u8]) -> Result<T> {
         serde_json::from_slice(answer).map_err(|_| self.died())
     }
 

@@ -58,6 +58,8 @@ pub enum StudyError {
     Threads { jobs: usize, reason: String },
 }
 
+pub(crate) type Result<T, E = StudyError> = std::result::Result<T, E>;
+
 /// The fix that a host's error names.
 fn host_help(error: &HostError) -> String {
     error.help().map_or_else(|| "run it again".to_owned(), |help| help.to_string())

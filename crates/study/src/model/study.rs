@@ -9,7 +9,7 @@ use reveille_place::Mistake;
 use reveille_policy::{Groups, Policy};
 use reveille_workload::Program;
 
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::interference::InterferenceCase;
 use crate::model::measure::Measure;
 use crate::model::on::On;
@@ -181,7 +181,7 @@ impl Study {
     ///
     /// # Errors
     /// [`InputError::Option`](reveille_place::InputError::Option) unless 1 to [`MAX_REPEATS`].
-    pub fn with_repeats(mut self, repeats: u32) -> Result<Study, StudyError> {
+    pub fn with_repeats(mut self, repeats: u32) -> Result<Study> {
         let checked = checked_repeats(i64::from(repeats));
         let repeats = checked.map_err(|p: Mistake| StudyError::option("--repeats", p))?;
         for case in &mut self.cases {
@@ -196,7 +196,7 @@ impl Study {
     /// # Errors
     /// [`InputError::Option`](reveille_place::InputError::Option) if a variant names CPUs that the machine does not have, or
     /// nothing in the study runs on a machine.
-    pub fn on_machine(mut self, machine: Machine) -> Result<Study, StudyError> {
+    pub fn on_machine(mut self, machine: Machine) -> Result<Study> {
         if self.cases.is_empty() {
             let text = "nothing in the study runs on a machine: its groups share a fluid";
             let problem = Mistake::new(text, "leave it out, and any --on");

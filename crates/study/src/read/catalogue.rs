@@ -5,7 +5,7 @@ use std::path::Path;
 
 use reveille_place::{InputError, InputKind, Mistake, read_input_text};
 
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::model::study::Study;
 use crate::read::file::{parse, parse_beside};
 
@@ -55,7 +55,7 @@ const NAME_OR_PATH: &str =
 /// # Errors
 /// An unknown name (with the most similar one), a file that cannot be read, or a
 /// file with a mistake in it; see [`StudyError`].
-pub fn load(spec: &str) -> Result<Study, StudyError> {
+pub fn load(spec: &str) -> Result<Study> {
     if let Some(text) = find(spec) {
         return parse(&format!("studies/{spec}.toml"), text);
     }

@@ -9,7 +9,7 @@ use reveille_place::Mistake;
 use reveille_policy::{Groups, Policy, PolicyFile};
 use reveille_workload::{Program, Workload};
 
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::measure::{self, Measure};
 use crate::model::on::On;
 use crate::model::scheduler::Scheduler;
@@ -54,7 +54,7 @@ pub struct Parts<'a> {
 ///
 /// # Errors
 /// [`InputError::Option`](reveille_place::InputError::Option), or the place in its file.
-pub fn machine(spec: &str) -> Result<Machine, StudyError> {
+pub fn machine(spec: &str) -> Result<Machine> {
     reveille_machine::load(spec).map_err(|error| {
         if error.source_code().is_some() {
             return error.into();
@@ -65,7 +65,7 @@ pub fn machine(spec: &str) -> Result<Machine, StudyError> {
 }
 
 /// The kernel's scheduler that `--base` names: `v6.12`, `v6.4 -TTWU_QUEUE`, or `host`.
-pub fn kernel(base: &str) -> Result<Policy, StudyError> {
+pub fn kernel(base: &str) -> Result<Policy> {
     variant::kernel_base(base).map_err(|problem| StudyError::option("--base", problem))
 }
 
@@ -74,7 +74,7 @@ pub fn kernel(base: &str) -> Result<Policy, StudyError> {
 /// # Errors
 /// [`InputError::Option`](reveille_place::InputError::Option) naming the option, what is wrong with it and the fix; a
 /// mistake in a machine or workload file has its own place.
-pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
+pub fn compare(parts: &Parts<'_>) -> Result<Study> {
     let workload = reveille_workload::load(parts.workload).map_err(|error| {
         if error.source_code().is_some() {
             return StudyError::Workload(Box::new(error));
@@ -87,11 +87,7 @@ pub fn compare(parts: &Parts<'_>) -> Result<Study, StudyError> {
 
 /// [`compare`] where machine and workload are loaded already: their names in `parts` are not
 /// looked up.
-pub fn compare_on(
-    machine: Machine,
-    workload: &Workload,
-    parts: &Parts<'_>,
-) -> Result<Study, StudyError> {
+pub fn compare_on(machine: Machine, workload: &Workload, parts: &Parts<'_>) -> Result<Study> {
     let (base, scheduler) =
         variant::base(parts.base).map_err(|p| StudyError::option("--base", p))?;
     let case = case(parts, &machine, workload, (base.clone(), scheduler))?;
@@ -115,7 +111,7 @@ fn case(
     machine: &Machine,
     workload: &Workload,
     (base, scheduler): (Policy, Scheduler),
-) -> Result<Case, StudyError> {
+) -> Result<Case> {
     let loads = loads(parts.load).map_err(|p| StudyError::option("--load", p))?;
     let params = params(workload, parts.param).map_err(|p| StudyError::option("--param", p))?;
     let points = check::points(workload, &loads, &params).map_err(|error| match error {
@@ -156,7 +152,7 @@ fn case(
     })
 }
 
-fn groups(parts: &Parts<'_>, program: &Program) -> Result<Groups, StudyError> {
+fn groups(parts: &Parts<'_>, program: &Program) -> Result<Groups> {
     let mut groups = Groups::default();
     for text in parts.group {
         let group = settings::parse(&groups.groups, program, text);
@@ -174,7 +170,7 @@ fn variants(
     groups: &Groups,
     machine: &Machine,
     parts: &Parts<'_>,
-) -> Result<Vec<Variant>, StudyError> {
+) -> Result<Vec<Variant>> {
     let mut variants = Vec::new();
     let files = parts.files.iter().map(|(file, edits)| ("--policy", edits, Some(file)));
     for (option, edits, file) in parts.with.iter().map(|e| ("--with", e, None)).chain(files) {

@@ -8,7 +8,7 @@ use reveille_place::Mistake;
 use reveille_policy::{BandwidthError, BandwidthLimits, Groups, TaskGroup, settings};
 use reveille_workload::Program;
 
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::read::check;
 
 /// What a group can be given, by key.
@@ -192,7 +192,7 @@ fn parse_keys(
 ///
 /// # Errors
 /// [`InputError::Option`](reveille_place::InputError::Option) naming `option`, what is wrong with its text and the fix.
-pub fn whole_group(option: &'static str, text: &str) -> Result<Groups, StudyError> {
+pub fn whole_group(option: &'static str, text: &str) -> Result<Groups> {
     let wrong = |problem| StudyError::option(option, problem);
     let group = parse_keys(text, |group, key, value| group.limits.set(key, value));
     let group = group.map_err(wrong)?;

@@ -11,7 +11,7 @@ use crate::judge::modes::Spread;
 use crate::judge::rows::Finished;
 use crate::judge::verdict::measured::{self, Judged, Pair, Quantity, Runs};
 use crate::judge::{score, statistics, verdict};
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::model::measure::{Measure, MeasureFrom};
 use crate::model::scheduler::Scheduler;
 use crate::model::study::{Case, Study};
@@ -40,7 +40,7 @@ pub fn agree(
     host: &dyn HostRunner,
     stop: &AtomicBool,
     progress: &(dyn Fn(Stage, usize, usize) + Sync),
-) -> Result<Agreement, StudyError> {
+) -> Result<Agreement> {
     check_both(study, host)?;
     let phased = over_phases(study);
     let predicted = matrix(0, &phased);
@@ -58,7 +58,7 @@ pub fn agree(
 ///
 /// # Errors
 /// [`StudyError::Unpredictable`], and as [`check_host`](crate::check_host).
-pub fn check_both(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
+pub fn check_both(study: &Study, host: &dyn HostRunner) -> Result<()> {
     study.cases.iter().try_for_each(predictable)?;
     check_host(study, host)
 }

@@ -13,7 +13,7 @@ use reveille_policy::Groups;
 use reveille_workload::Program;
 
 use crate::judge::comparison::Comparison;
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::scheduler::{self, Scheduler};
 use crate::model::study::{Case, Study};
 use crate::run::fold::comparison;
@@ -64,7 +64,7 @@ pub fn measure(
     host: &dyn HostRunner,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Comparison, StudyError> {
+) -> Result<Comparison> {
     check_host(study, host)?;
     let slots = matrix(0, study);
     let context = run_in_turns(&slots, host, stop, progress)?;
@@ -86,7 +86,7 @@ pub fn measure(
 ///
 /// # Errors
 /// [`StudyError::NotHere`] with the case, the side, and what can be done here.
-pub fn check_host(study: &Study, host: &dyn HostRunner) -> Result<(), StudyError> {
+pub fn check_host(study: &Study, host: &dyn HostRunner) -> Result<()> {
     if let Some(case) = study.interference.first() {
         let text = format!("the groups of `{}` are numbers, not tasks", case.name);
         let problem = Mistake::new(text, "leave it out: the study is predicted");
@@ -148,7 +148,7 @@ pub(crate) fn run_in_turns(
     host: &dyn HostRunner,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<HostContext, StudyError> {
+) -> Result<HostContext> {
     let runs = turns(slots);
     let mut outcome = Ok(());
     let context = host.observe(&mut || {

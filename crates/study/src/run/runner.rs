@@ -14,7 +14,7 @@ use reveille_sim::SimError;
 use crate::judge::comparison::Comparison;
 use crate::judge::score;
 use crate::judge::skill::Skill;
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::scheduler::Scheduler;
 use crate::model::study::{Case, Study};
 use crate::run::fold::comparison;
@@ -38,7 +38,7 @@ pub fn run(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Comparison, StudyError> {
+) -> Result<Comparison> {
     let queue = |_: &Slot<'_>| 0;
     let mut comparisons = run_in_order(&[study], queue, jobs, stop, progress)?;
     Ok(comparisons.remove(0))
@@ -51,7 +51,7 @@ pub fn run_all(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Comparison>, StudyError> {
+) -> Result<Vec<Comparison>> {
     let studies: Vec<&Study> = studies.iter().collect();
     run_in_order(&studies, |slot| slot.shortness(), jobs, stop, progress)
 }
@@ -63,7 +63,7 @@ fn run_in_order(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Comparison>, StudyError> {
+) -> Result<Vec<Comparison>> {
     let slots: Vec<Slot<'_>> =
         studies.iter().enumerate().flat_map(|(i, study)| matrix(i, study)).collect();
     let joint = JointRuns::new(studies);
@@ -97,7 +97,7 @@ pub(crate) fn run_slots(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<(), StudyError> {
+) -> Result<()> {
     slots.iter().try_for_each(|slot| predictable(slot.case))?;
     let n_runs = slots.iter().map(Slot::n_runs).sum();
     // The sides of a repeat one after the other: some turn out to need no run of their own.
@@ -138,13 +138,13 @@ pub(crate) fn run_slots(
     Ok(())
 }
 
-fn pool(jobs: usize) -> Result<rayon::ThreadPool, StudyError> {
+fn pool(jobs: usize) -> Result<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     pool.map_err(|e| StudyError::Threads { jobs, reason: e.to_string() })
 }
 
 /// Refuses a case with a side whose scheduler has no model.
-pub fn predictable(case: &Case) -> Result<(), StudyError> {
+pub fn predictable(case: &Case) -> Result<()> {
     for side in 0..=case.variants.len() {
         if let Scheduler::Other(scheduler) = case.scheduler(side) {
             return Err(StudyError::Unpredictable {

@@ -6,7 +6,7 @@ use reveille_sim::SimError;
 
 use crate::judge::change::Runs;
 use crate::judge::rows::is_placement;
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::model::study::Study;
 use crate::run::matrix::{Run, matrix};
 use crate::run::runner::{predictable, simulate};
@@ -24,7 +24,7 @@ pub fn run_sides(
     study: &Study,
     sides: &[usize],
     stop: &AtomicBool,
-) -> Result<Option<Vec<SideRuns>>, StudyError> {
+) -> Result<Option<Vec<SideRuns>>> {
     study.cases.iter().try_for_each(predictable)?;
     let slots = matrix(0, study);
     let Some(slot) = slots.first() else { return Ok(Some(Vec::new())) };

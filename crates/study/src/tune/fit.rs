@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::judge::row::Row;
 use crate::judge::verdict::Verdict;
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::study::Study;
 use crate::tune::objective::{Objective, objective};
 use crate::tune::sensitivity::MAX_POINTS;
@@ -111,7 +111,7 @@ pub fn fit(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Fit, StudyError> {
+) -> Result<Fit> {
     within("--rounds", options.rounds, 1, MAX_ROUNDS)?;
     within("--points", options.points, 2, MAX_POINTS)?;
     let is_fitted = |t: &Tunable| t.origin.is_fitted() && t.low < t.high;
@@ -134,7 +134,7 @@ pub fn fit(
     Ok(descent.fit(&names))
 }
 
-fn within(option: &'static str, value: u32, low: u32, high: u32) -> Result<(), StudyError> {
+fn within(option: &'static str, value: u32, low: u32, high: u32) -> Result<()> {
     if (low..=high).contains(&value) {
         return Ok(());
     }
@@ -162,7 +162,7 @@ impl Descent {
         sweep: &Sweep,
         options: FitOptions,
         pool: &Pool<'_>,
-    ) -> Result<Descent, StudyError> {
+    ) -> Result<Descent> {
         let mut descent = Descent {
             influence: vec![true; constants.len()],
             constants,
@@ -216,7 +216,7 @@ impl Descent {
         sweep: &Sweep,
         later: usize,
         pool: &Pool<'_>,
-    ) -> Result<Option<bool>, StudyError> {
+    ) -> Result<Option<bool>> {
         if !self.influence[i] {
             return Ok(Some(false));
         }

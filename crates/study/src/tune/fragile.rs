@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::judge::row::{Row, RowKind};
 use crate::judge::verdict::Verdict;
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::model::published::Side;
 use crate::model::study::Study;
 use crate::tune::sweep::{Part, Pool, Sweep, Trial};
@@ -105,7 +105,7 @@ pub fn fragility(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Fragility, StudyError> {
+) -> Result<Fragility> {
     let sweep = Sweep::new(studies, |_, _| true);
     let pool = Pool { jobs, stop, progress };
     let (trials, constants) = draws(&sweep.machines());
@@ -180,7 +180,7 @@ fn at_share(t: &Tunable, share: f64) -> f64 {
 }
 
 /// Every load at the shortest length that will do; `None` if it was interrupted.
-fn cells(sweep: &Sweep, later: usize, pool: &Pool<'_>) -> Result<Option<Vec<Cell>>, StudyError> {
+fn cells(sweep: &Sweep, later: usize, pool: &Pool<'_>) -> Result<Option<Vec<Cell>>> {
     let shipped = [Trial::new()];
     let parts: Vec<Part> = sweep.parts(0).collect();
     let whole: Option<Vec<Vec<Row>>> =

@@ -4,7 +4,7 @@
 use reveille_machine::{Machine, Tunable};
 
 use crate::judge::row::Row;
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::tune::sweep::{self, Outcome, Pool, Sweep, Trial};
 
 /// A constant with every machine that has it.
@@ -93,7 +93,7 @@ impl Swept {
         knobs: &[Knob],
         points: u32,
         pool: &Pool<'_>,
-    ) -> Result<Swept, StudyError> {
+    ) -> Result<Swept> {
         let between: Vec<Vec<f64>> = knobs
             .iter()
             .map(|k| k.positions(points).into_iter().filter(|p| *p > 0.0 && *p < 1.0).collect())

@@ -12,7 +12,7 @@ use crate::judge::score::{self, Score};
 use crate::judge::skill::Skill;
 use crate::judge::standing::{Standing, standing};
 use crate::judge::verdict::Verdict;
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::study::{Case, Study};
 use crate::tune::knob::{Knob, Seen, Swept};
 use crate::tune::sweep::{Pool, Sweep};
@@ -153,7 +153,7 @@ pub fn sensitivity(
     jobs: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Sensitivity, StudyError> {
+) -> Result<Sensitivity> {
     let points = check_points(options.points)?;
     check_cases(study, &options.cases)?;
     let keep = |_: &Study, c: &Case| options.cases.is_empty() || options.cases.contains(&c.name);
@@ -210,7 +210,7 @@ pub fn sensitivity(
     Ok(result)
 }
 
-fn check_points(points: u32) -> Result<u32, StudyError> {
+fn check_points(points: u32) -> Result<u32> {
     if (2..=MAX_POINTS).contains(&points) {
         return Ok(points);
     }
@@ -219,7 +219,7 @@ fn check_points(points: u32) -> Result<u32, StudyError> {
     Err(StudyError::option("--points", Mistake::new(text, help)))
 }
 
-fn check_cases(study: &Study, asked: &[String]) -> Result<(), StudyError> {
+fn check_cases(study: &Study, asked: &[String]) -> Result<()> {
     let known: Vec<&str> = study.cases.iter().map(|c| c.name.as_str()).collect();
     match asked.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => Err(StudyError::option("--case", Mistake::unknown("case", name, &known))),
@@ -227,7 +227,7 @@ fn check_cases(study: &Study, asked: &[String]) -> Result<(), StudyError> {
     }
 }
 
-fn check_constants(knobs: &[Knob], asked: &[String]) -> Result<(), StudyError> {
+fn check_constants(knobs: &[Knob], asked: &[String]) -> Result<()> {
     let known: Vec<&str> = knobs.iter().map(|k| k.key.as_str()).collect();
     match asked.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => {

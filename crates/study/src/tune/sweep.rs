@@ -11,7 +11,7 @@ use crate::judge::comparison::Comparison;
 use crate::judge::row::{Detail, Row};
 use crate::judge::statistics::Figure;
 use crate::judge::verdict::{self, Verdict};
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::study::{Case, Study};
 use crate::run::runner;
 
@@ -112,7 +112,7 @@ impl Sweep {
         trials: &[Trial],
         later: usize,
         pool: &Pool<'_>,
-    ) -> Result<Vec<Outcome>, StudyError> {
+    ) -> Result<Vec<Outcome>> {
         let parts: Vec<Part> = (0..trials.len()).flat_map(|t| self.parts(t)).collect();
         let results = self.run_parts(&parts, trials, later, pool)?;
         let nothing = || Some(vec![Vec::new(); self.studies.len()]);
@@ -134,7 +134,7 @@ impl Sweep {
         trials: &[Trial],
         later: usize,
         pool: &Pool<'_>,
-    ) -> Result<Vec<Option<Vec<Row>>>, StudyError> {
+    ) -> Result<Vec<Option<Vec<Row>>>> {
         let runs: usize = parts.iter().map(|p| self.part_runs(*p)).sum();
         let total = self.done.load(Ordering::Relaxed) + runs + later;
         let tell = |done| (pool.progress)(done, total);
@@ -203,7 +203,7 @@ struct Queue {
 
 impl Queue {
     /// Takes parts until there are none, the run is stopped, or an earlier one failed.
-    fn work(&self, stop: &AtomicBool, run: impl Fn(usize) -> Result<Comparison, StudyError>) {
+    fn work(&self, stop: &AtomicBool, run: impl Fn(usize) -> Result<Comparison>) {
         loop {
             let i = self.next.fetch_add(1, Ordering::Relaxed);
             if i >= self.results.len() || stop.load(Ordering::Relaxed) || self.failed_before(i) {

@@ -5,7 +5,7 @@ use reveille_place::Mistake;
 use super::json::Node;
 use super::waits::{Kind, Waits, Who};
 use crate::amount::Amount;
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::operation::{Code, OpSource};
 
 /// Events that operations express. rt-app tells them by how a key begins, as keys of an
@@ -66,16 +66,12 @@ pub(super) fn named_by(key: &str) -> Option<&'static str> {
 }
 
 /// A time in microseconds.
-pub(super) fn time(value: &Node, least_us: i64) -> Result<Amount, WorkloadError> {
+pub(super) fn time(value: &Node, least_us: i64) -> Result<Amount> {
     Ok(Amount::Fixed(value.integer(least_us, MAX_TIME_US)? as u64 * 1_000))
 }
 
 impl Events<'_> {
-    pub(super) fn read(
-        &mut self,
-        event: &str,
-        value: &Node,
-    ) -> Result<Vec<OpSource>, WorkloadError> {
+    pub(super) fn read(&mut self, event: &str, value: &Node) -> Result<Vec<OpSource>> {
         if let Some((_, problem, help)) = REFUSED.iter().find(|(refused, _, _)| *refused == event) {
             return Err(value.wrong(*problem, help));
         }
@@ -124,7 +120,7 @@ impl Events<'_> {
     }
 
     /// The condition's name, and indices of its list and of the mutex.
-    fn condition(&mut self, value: &Node) -> Result<(String, usize, usize), WorkloadError> {
+    fn condition(&mut self, value: &Node) -> Result<(String, usize, usize)> {
         let fields = Fields::of(value, &["ref", "mutex"], CONDITION)?;
         let (name, mutex) = (fields.require("ref")?, fields.require("mutex")?);
         let name = name.text()?;
@@ -133,7 +129,7 @@ impl Events<'_> {
     }
 
     /// Sleeps to the end of the period and records how late the task goes on.
-    fn timer(&mut self, value: &Node) -> Result<[Code; 2], WorkloadError> {
+    fn timer(&mut self, value: &Node) -> Result<[Code; 2]> {
         let fields = Fields::of(value, &["ref", "period", "mode"], TIMER)?;
         let (name, period) = (fields.require("ref")?, time(fields.require("period")?, 1)?);
         let restart = fields.get("mode").map_or(Ok(true), is_relative)?;
@@ -155,7 +151,7 @@ impl Events<'_> {
     }
 
     /// Tasks share a timer unless its name says otherwise.
-    fn new_timer(&mut self, name: &Node, text: &str) -> Result<(), WorkloadError> {
+    fn new_timer(&mut self, name: &Node, text: &str) -> Result<()> {
         if text.starts_with("unique") {
             return Ok(());
         }
@@ -178,11 +174,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn of(
-        value: &'a Node<'a>,
-        known: &[&'static str],
-        example: &'static str,
-    ) -> Result<Self, WorkloadError> {
+    fn of(value: &'a Node<'a>, known: &[&'static str], example: &'static str) -> Result<Self> {
         let members = value.named()?;
         if let Some((key, node)) = members.iter().find(|(key, _)| !known.contains(key)) {
             return Err(node.error(Mistake::unknown(
@@ -198,7 +190,7 @@ impl<'a> Fields<'a> {
         self.members.iter().find(|(known, _)| *known == key).map(|(_, node)| node)
     }
 
-    fn require(&self, key: &str) -> Result<&Node<'a>, WorkloadError> {
+    fn require(&self, key: &str) -> Result<&Node<'a>> {
         let missing = || self.value.wrong(format!("has no `{key}`"), self.example);
         self.get(key).ok_or_else(missing)
     }
@@ -208,7 +200,7 @@ fn wait() -> Code {
     Code::Wait { timeout: None, jitter: Amount::Fixed(0) }
 }
 
-fn is_relative(mode: &Node) -> Result<bool, WorkloadError> {
+fn is_relative(mode: &Node) -> Result<bool> {
     match mode.text()? {
         "relative" => Ok(true),
         "absolute" => Ok(false),

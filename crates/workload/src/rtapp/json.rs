@@ -8,7 +8,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use reveille_place::{Mistake, Source};
 
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 
 /// A value, where it stands, and the keys that lead to it: `tasks.thread0.run`.
 #[derive(Clone)]
@@ -26,10 +26,7 @@ pub(super) struct Place {
 }
 
 /// Calls `read` with the document's outermost object.
-pub(super) fn document<T>(
-    source: &Source,
-    read: impl FnOnce(&Node) -> Result<T, WorkloadError>,
-) -> Result<T, WorkloadError> {
+pub(super) fn document<T>(source: &Source, read: impl FnOnce(&Node) -> Result<T>) -> Result<T> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -80,7 +77,7 @@ impl<'a> Node<'a> {
         self.error(Mistake::new(problem, help))
     }
 
-    fn object(&self) -> Result<&'a Object<'a>, WorkloadError> {
+    fn object(&self) -> Result<&'a Object<'a>> {
         match self.value {
             Value::Object(object) => Ok(object),
             _ => Err(self.wrong("is not an object", "write it as { \"key\": value }")),
@@ -88,7 +85,7 @@ impl<'a> Node<'a> {
     }
 
     /// Keys and values of an object in the order of the file; a key can come twice.
-    pub(super) fn members(&self) -> Result<Vec<(&'a str, Node<'a>)>, WorkloadError> {
+    pub(super) fn members(&self) -> Result<Vec<(&'a str, Node<'a>)>> {
         let member = |property: &'a jsonc_parser::ast::ObjectProp<'a>| {
             let key = property.name.as_str();
             let path = match self.path.as_str() {
@@ -106,7 +103,7 @@ impl<'a> Node<'a> {
     }
 
     /// [`Node::members`] of an object whose keys are names: nonempty and unique.
-    pub(super) fn named(&self) -> Result<Vec<(&'a str, Node<'a>)>, WorkloadError> {
+    pub(super) fn named(&self) -> Result<Vec<(&'a str, Node<'a>)>> {
         let members = self.members()?;
         for (index, (key, node)) in members.iter().enumerate() {
             if key.trim().is_empty() {
@@ -121,7 +118,7 @@ impl<'a> Node<'a> {
     }
 
     /// A string with more than blanks in it.
-    pub(super) fn text(&self) -> Result<&'a str, WorkloadError> {
+    pub(super) fn text(&self) -> Result<&'a str> {
         match self.value {
             Value::StringLit(text) if !text.value.trim().is_empty() => Ok(&text.value),
             _ => Err(self.wrong("is not a text", "write it in quotes: \"name\"")),
@@ -134,7 +131,7 @@ impl<'a> Node<'a> {
     }
 
     /// A whole number from `least` to `most`.
-    pub(super) fn integer(&self, least: i64, most: i64) -> Result<i64, WorkloadError> {
+    pub(super) fn integer(&self, least: i64, most: i64) -> Result<i64> {
         let number = match self.value {
             Value::NumberLit(number) => number.value.parse::<i64>().ok(),
             _ => None,

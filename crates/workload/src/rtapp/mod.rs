@@ -13,7 +13,7 @@ use json::Node;
 use reveille_place::{Mistake, Source};
 use task::{TaskReader, pass_ns};
 
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::file::{Workload, records};
 use crate::program::{Metric, MetricKind};
 use crate::task::TaskSource;
@@ -51,7 +51,7 @@ impl Workload {
     /// [`InputError::File`](reveille_place::InputError::File), with the path of the value as its key, for what is no JSON,
     /// is unknown to rt-app, would never take time or wake, or asks for what is not
     /// simulated: CPU affinity, other policies than SCHED_OTHER, memory and input/output.
-    pub fn parse_rtapp(file: &str, text: &str) -> Result<Workload, WorkloadError> {
+    pub fn parse_rtapp(file: &str, text: &str) -> Result<Workload> {
         let source = Source::new(file, text.strip_prefix('\u{feff}').unwrap_or(text));
         let reader = json::document(&source, read)?;
         let records = records(&source, &reader.tasks)?;
@@ -76,7 +76,7 @@ impl Workload {
     }
 }
 
-fn read(top: &Node) -> Result<TaskReader, WorkloadError> {
+fn read(top: &Node) -> Result<TaskReader> {
     let mut tasks = None;
     for (key, value) in top.named()? {
         match key {
@@ -104,7 +104,7 @@ fn read(top: &Node) -> Result<TaskReader, WorkloadError> {
     Ok(reader)
 }
 
-fn global(global: &Node) -> Result<(), WorkloadError> {
+fn global(global: &Node) -> Result<()> {
     for (key, value) in global.named()? {
         match key {
             "default_policy" => task::policy(&value)?,

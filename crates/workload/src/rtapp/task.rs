@@ -7,7 +7,7 @@ use super::event::{self, Events};
 use super::json::{Node, Place};
 use super::waits::{Waits, Who};
 use crate::amount::Amount;
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::operation::{Code, OpSource};
 use crate::task::{Process, ProcessSource, TaskSource};
 
@@ -58,7 +58,7 @@ enum Rounds {
 }
 
 impl TaskReader {
-    pub(super) fn task(&mut self, name: &str, task: &Node) -> Result<(), WorkloadError> {
+    pub(super) fn task(&mut self, name: &str, task: &Node) -> Result<()> {
         let (mut instances, mut delay, mut phases) = (1, Amount::Fixed(0), None);
         let (mut events, mut nice): (Vec<Event>, Vec<_>) = (Vec::new(), Vec::new());
         for (key, value) in once(task)? {
@@ -114,7 +114,7 @@ impl TaskReader {
     }
 
     /// Tasks weigh the same; which nice value makes them so does not matter.
-    pub(super) fn check_nice(&self, top: &Node) -> Result<(), WorkloadError> {
+    pub(super) fn check_nice(&self, top: &Node) -> Result<()> {
         let different = |pair: &&[(i64, Place)]| pair[0].0 != pair[1].0;
         let Some([(one, _), (other, place)]) = self.nice.windows(2).find(different) else {
             return Ok(());
@@ -130,7 +130,7 @@ fn several(
     phases: &Node,
     reader: &mut Events,
     nice: &mut Vec<(i64, Place)>,
-) -> Result<Vec<OpSource>, WorkloadError> {
+) -> Result<Vec<OpSource>> {
     let (mut ops, mut last) = (Vec::new(), None);
     for (_, phase) in phases.members()? {
         if last == Some(Rounds::ForEver) {
@@ -161,11 +161,7 @@ fn several(
 }
 
 /// The events of a phase, done once and counted.
-fn pass(
-    phase: &Node,
-    events: &[Event],
-    reader: &mut Events,
-) -> Result<Vec<OpSource>, WorkloadError> {
+fn pass(phase: &Node, events: &[Event], reader: &mut Events) -> Result<Vec<OpSource>> {
     let mut ops = Vec::new();
     for (event, value) in events {
         ops.extend(reader.read(event, value)?);
@@ -196,7 +192,7 @@ fn op(node: &Node, code: Code) -> OpSource {
 }
 
 /// The members of a task or a phase, of which only events may share a key.
-fn once<'a>(node: &Node<'a>) -> Result<Vec<(&'a str, Node<'a>)>, WorkloadError> {
+fn once<'a>(node: &Node<'a>) -> Result<Vec<(&'a str, Node<'a>)>> {
     let members = node.members()?;
     for (index, (key, value)) in members.iter().enumerate() {
         let earlier = members[..index].iter().any(|(earlier, _)| earlier == key);
@@ -207,7 +203,7 @@ fn once<'a>(node: &Node<'a>) -> Result<Vec<(&'a str, Node<'a>)>, WorkloadError> 
     Ok(members)
 }
 
-fn rounds(value: &Node) -> Result<Rounds, WorkloadError> {
+fn rounds(value: &Node) -> Result<Rounds> {
     match value.integer(-1, FOR_EVER as i64)? {
         -1 => Ok(Rounds::ForEver),
         0 => Err(value.wrong("would never run", "count from 1, or write -1 for ever")),
@@ -216,7 +212,7 @@ fn rounds(value: &Node) -> Result<Rounds, WorkloadError> {
 }
 
 /// A setting that a task or a phase may have, other than those in `known` read before.
-fn setting(key: &str, value: &Node, known: &[&'static str]) -> Result<(), WorkloadError> {
+fn setting(key: &str, value: &Node, known: &[&'static str]) -> Result<()> {
     match key {
         "policy" => policy(value),
         // rt-app takes an empty name for none.
@@ -231,12 +227,12 @@ fn setting(key: &str, value: &Node, known: &[&'static str]) -> Result<(), Worklo
     }
 }
 
-fn priority(value: &Node) -> Result<(i64, Place), WorkloadError> {
+fn priority(value: &Node) -> Result<(i64, Place)> {
     Ok((value.integer(-20, 19)?, value.place()))
 }
 
 /// A scheduling policy, which can only be the usual one.
-pub(super) fn policy(value: &Node) -> Result<(), WorkloadError> {
+pub(super) fn policy(value: &Node) -> Result<()> {
     match value.text()? {
         "SCHED_OTHER" | "SCHED_NORMAL" => Ok(()),
         other => {

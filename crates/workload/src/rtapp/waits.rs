@@ -4,7 +4,7 @@
 use reveille_place::{Mistake, did_you_mean, nearest};
 
 use super::json::{Node, Place};
-use crate::error::WorkloadError;
+use crate::error::Result;
 
 /// Suspended tasks and condition variables have names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Waits {
     }
 
     /// Index of the mutex that a value names.
-    pub(super) fn lock(&mut self, name: &Node) -> Result<usize, WorkloadError> {
+    pub(super) fn lock(&mut self, name: &Node) -> Result<usize> {
         let name = name.text()?;
         let known = self.locks.iter().position(|lock| lock == name);
         Ok(known.unwrap_or_else(|| {
@@ -89,7 +89,7 @@ impl Waits {
     }
 
     /// Refuses events that would wait forever, wake no task, or leave open which task to wake.
-    pub(super) fn check(&self, top: &Node) -> Result<(), WorkloadError> {
+    pub(super) fn check(&self, top: &Node) -> Result<()> {
         for list in &self.lists {
             let (name, [waits, wakes]) = (&list.name, list.verbs());
             for waiter in &list.waiters {

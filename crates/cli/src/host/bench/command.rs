@@ -17,7 +17,7 @@ use reveille_report::{bench_change_table, bench_json, bench_table, json_text, re
 use reveille_study::{BENCH_FORMAT, BenchRuns, TaskGroup};
 
 use super::place::{self, PlaceArgs};
-use crate::errors::{CliError, say};
+use crate::errors::{Result, say};
 use crate::output::print;
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
@@ -58,7 +58,7 @@ pub struct CommandArgs {
     place: PlaceArgs,
 }
 
-pub fn command(args: &CommandArgs) -> Result<ExitCode, CliError> {
+pub fn command(args: &CommandArgs) -> Result<ExitCode> {
     if let (Some(before), Some(after)) = (&args.before, &args.after) {
         let [before, after] = [read("--before", before)?, read("--after", after)?];
         print(&match args.json {
@@ -83,7 +83,7 @@ pub fn command(args: &CommandArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(option: &str, path: &Path) -> Result<BenchRuns, CliError> {
+fn read(option: &str, path: &Path) -> Result<BenchRuns> {
     let text = read_input_text(path, InputKind::RECORDING).map_err(|error| {
         let doing = format!("read the file of `{option}`, {}", path.display());
         HostError::system(doing, error, "name a file that `reveille bench --save FILE` wrote")
@@ -103,7 +103,7 @@ struct Bench<'a> {
     stop: &'a AtomicBool,
 }
 
-fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
+fn measure(args: &CommandArgs) -> Result<BenchRuns> {
     let cpus = place::cpus(&args.place)?;
     let limited = place::limited(&args.place)?;
     let program = this_command()?;
@@ -150,7 +150,7 @@ fn measure(args: &CommandArgs) -> Result<BenchRuns, CliError> {
 }
 
 /// The group asked for; without one, a group without a limit if this host allows it.
-fn groups(limited: Option<Groups>) -> Result<Groups, CliError> {
+fn groups(limited: Option<Groups>) -> Result<Groups> {
     if let Some(limited) = limited {
         return Ok(limited);
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::errors::CliError;
+use crate::errors::Result;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -32,7 +32,7 @@ enum Benchmark {
     Schbench(Box<schbench::SchbenchArgs>),
 }
 
-pub fn bench(args: &BenchArgs) -> Result<ExitCode, CliError> {
+pub fn bench(args: &BenchArgs) -> Result<ExitCode> {
     match &args.benchmark {
         None => command::command(&args.command),
         Some(Benchmark::Phase(args)) => phase::phase(args),

@@ -8,7 +8,7 @@ use reveille_plan::circle::{self, CirclePoint};
 use reveille_study::On;
 use serde::Serialize;
 
-use crate::errors::CliError;
+use crate::errors::Result;
 use crate::output::print_result;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
@@ -42,7 +42,7 @@ struct Circle {
     measured_off_ns: Option<f64>,
 }
 
-pub fn phase(args: &PhaseArgs) -> Result<ExitCode, CliError> {
+pub fn phase(args: &PhaseArgs) -> Result<ExitCode> {
     let (stop, command) = (watch_signals()?, this_command()?);
     let policy = running_kernel()?;
     let machine = reveille_plan::cpus_like(&reveille_machine::load("host")?, 2)?;

@@ -8,7 +8,7 @@ use reveille_machine::parse_cpu_list;
 use reveille_measure::{GroupStats, HostContext, seconds_text};
 use reveille_policy::Groups;
 
-use crate::errors::CliError;
+use crate::errors::Result;
 use crate::signals::watch_signals;
 use crate::this_host::this_command;
 
@@ -33,7 +33,7 @@ pub struct Ran<T> {
 }
 
 /// Runs a job there, in its own process, until it ends or a signal ends it.
-pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError> {
+pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>> {
     let cpus = cpus(args)?;
     let groups = limited(args)?.unwrap_or_default();
     let program = this_command()?;
@@ -49,13 +49,13 @@ pub fn run<J: Job>(args: &PlaceArgs, job: J) -> Result<Ran<J::Output>, CliError>
     Ok(Ran { result, host, group })
 }
 
-pub fn limited(args: &PlaceArgs) -> Result<Option<Groups>, CliError> {
+pub fn limited(args: &PlaceArgs) -> Result<Option<Groups>> {
     let whole = |text: &String| reveille_study::whole_group("--cgroup", text);
     Ok(args.cgroup.as_ref().map(whole).transpose()?)
 }
 
 /// The CPUs of `--cpus`; empty if it is not given.
-pub fn cpus(args: &PlaceArgs) -> Result<Vec<u32>, CliError> {
+pub fn cpus(args: &PlaceArgs) -> Result<Vec<u32>> {
     let Some(text) = &args.cpus else { return Ok(Vec::new()) };
     let wrong = |problem: String| {
         HostError::input(format!("`--cpus`: {problem}"), "write a list such as 0-3,8")

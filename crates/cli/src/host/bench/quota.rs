@@ -13,7 +13,7 @@ use reveille_report::verification_table;
 use reveille_usage::Usage;
 use serde::Serialize;
 
-use crate::errors::CliError;
+use crate::errors::Result;
 use crate::output::print_result;
 use crate::progress::Progress;
 use crate::signals::watch_signals;
@@ -89,7 +89,7 @@ struct Summary {
     p99_off_pct_of_9_in_10: f64,
 }
 
-pub fn quota(args: &QuotaArgs) -> Result<ExitCode, CliError> {
+pub fn quota(args: &QuotaArgs) -> Result<ExitCode> {
     let (stop, command) = (watch_signals()?, this_command()?);
     let machine = reveille_machine::load("host")?;
     let cpus = allowed_cpus()?;

@@ -11,7 +11,7 @@ use reveille_host::schbench::{self as host, Cpus, Header, Outcome, Schbench, Str
 use reveille_machine::parse_cpu_list;
 
 use super::place::{self, PlaceArgs};
-use crate::errors::{CliError, say};
+use crate::errors::{Result, say};
 use crate::output_file::OutputFile;
 
 /// Longest accepted time in µs: 1000 s.
@@ -123,7 +123,7 @@ pub struct SchbenchArgs {
 }
 
 /// Runs it, prints what the era's original prints, and writes the JSON.
-pub fn run(args: &SchbenchArgs) -> Result<ExitCode, CliError> {
+pub fn run(args: &SchbenchArgs) -> Result<ExitCode> {
     refuse_strangers(args)?;
     let job = job(args)?;
     let file = match args.json.as_deref() {
@@ -250,7 +250,7 @@ fn own_stream(args: &SchbenchArgs) -> Stream {
 }
 
 /// Prints what the original prints at the end.
-fn print(args: &SchbenchArgs, job: &Schbench, outcome: &Outcome) -> Result<(), CliError> {
+fn print(args: &SchbenchArgs, job: &Schbench, outcome: &Outcome) -> Result<()> {
     // The classic program shows no table while it increases requests.
     if args.era != Classic || job.auto.is_none() || job.rps.is_none() {
         say(format_args!("{}", host::closing(job, outcome).trim_end()));

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Loader, SchedExt};
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 use crate::supervise::ended;
 use crate::sys::process;
 
@@ -58,7 +58,7 @@ impl SchedExt {
     /// # Errors
     /// As [`SchedExt::check`]; the loader's message; [`HostError::Interrupted`] after a stop.
     /// Nothing is loaded then.
-    pub fn load(&self, loader: &Loader, stop: &AtomicBool) -> Result<Loaded, HostError> {
+    pub fn load(&self, loader: &Loader, stop: &AtomicBool) -> Result<Loaded> {
         let program = self.program(loader)?;
         let failed = |error: std::io::Error| {
             let doing = format!("start {}", program.display());
@@ -104,7 +104,7 @@ impl Loaded {
     /// # Errors
     /// [`HostError::Died`] with the loader's message if the scheduler was not loaded throughout;
     /// [`HostError::System`] if the kernel does not detach it.
-    pub fn unload(mut self) -> Result<(), HostError> {
+    pub fn unload(mut self) -> Result<()> {
         let lost = self.lost();
         self.end();
         let lost = lost.or_else(|| {
@@ -126,7 +126,7 @@ impl Loaded {
         Ok(())
     }
 
-    fn wait_until_enabled(&mut self, stop: &AtomicBool) -> Result<(), HostError> {
+    fn wait_until_enabled(&mut self, stop: &AtomicBool) -> Result<()> {
         let begin = Instant::now();
         loop {
             if stop.load(Ordering::Relaxed) {

@@ -8,7 +8,7 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::HostError;
+use crate::error::{HostError, Result};
 
 pub use loaded::Loaded;
 
@@ -71,12 +71,12 @@ impl SchedExt {
     /// # Errors
     /// [`HostError::Input`]: no sched_ext, not root, no such program, or another scheduler is
     /// loaded, with its name.
-    pub fn check(&self, loader: &Loader) -> Result<(), HostError> {
+    pub fn check(&self, loader: &Loader) -> Result<()> {
         self.program(loader).map(drop)
     }
 
     /// Path of the loader, if its scheduler can be loaded now.
-    fn program(&self, loader: &Loader) -> Result<PathBuf, HostError> {
+    fn program(&self, loader: &Loader) -> Result<PathBuf> {
         if !self.directory.is_dir() {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
             let directory = self.directory.display();
@@ -102,7 +102,7 @@ impl SchedExt {
         Ok(program)
     }
 
-    fn find(&self, name: &str) -> Result<PathBuf, HostError> {
+    fn find(&self, name: &str) -> Result<PathBuf> {
         let fix = match name {
             SCX_REVEILLE => format!(
                 "build it with `make scx`, and put it beside reveille or on $PATH, or name it: \

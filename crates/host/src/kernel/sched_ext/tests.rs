@@ -53,7 +53,7 @@ impl Fake {
         self.kernel.read(name).unwrap_or_default()
     }
 
-    fn load(&self) -> Result<Loaded, HostError> {
+    fn load(&self) -> Result<Loaded> {
         self.kernel.load(&loader(), &AtomicBool::new(false))
     }
 }

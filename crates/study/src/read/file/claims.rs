@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::document::{Document, given};
 use super::published::variant_index;
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::model::measure;
 use crate::model::published::Side;
 use crate::model::statement::{Statement, StatementKind};
@@ -16,11 +16,7 @@ use crate::model::study::Case;
 use crate::read::raw::{RawClaim, RawClaimKind};
 
 impl Document<'_> {
-    pub(super) fn statement(
-        &self,
-        raw: &Spanned<RawClaim>,
-        cases: &[Case],
-    ) -> Result<Statement, StudyError> {
+    pub(super) fn statement(&self, raw: &Spanned<RawClaim>, cases: &[Case]) -> Result<Statement> {
         let place = raw.span();
         let raw = raw.get_ref();
         self.source.filled("source", &raw.source)?;
@@ -55,7 +51,7 @@ impl Document<'_> {
     }
 
     /// Refuses keys that have no meaning for the kind.
-    fn only_of_kind(&self, raw: &RawClaim) -> Result<(), StudyError> {
+    fn only_of_kind(&self, raw: &RawClaim) -> Result<()> {
         let (kind, meant): (&str, &[&str]) = match raw.kind {
             RawClaimKind::Peak => ("peak", &["load"]),
             RawClaimKind::Onset => ("onset", &["variant", "from", "to", "above_pct"]),
@@ -84,7 +80,7 @@ impl Document<'_> {
         place: &Range<usize>,
         case: &Case,
         metric: usize,
-    ) -> Result<StatementKind, StudyError> {
+    ) -> Result<StatementKind> {
         if case.metrics[metric].metric.direction != Direction::Higher {
             return self.refuse(
                 "case",
@@ -104,12 +100,7 @@ impl Document<'_> {
         Ok(StatementKind::Peak { load })
     }
 
-    fn onset(
-        &self,
-        raw: &RawClaim,
-        place: &Range<usize>,
-        case: &Case,
-    ) -> Result<StatementKind, StudyError> {
+    fn onset(&self, raw: &RawClaim, place: &Range<usize>, case: &Case) -> Result<StatementKind> {
         let variant = self.claimed_variant(raw, place, case)?;
         let from = self.claimed_load(place, "from", raw.from.as_ref(), case)?;
         let to = self.claimed_load(place, "to", raw.to.as_ref(), case)?;
@@ -132,7 +123,7 @@ impl Document<'_> {
         place: &Range<usize>,
         case: &Case,
         metric: usize,
-    ) -> Result<StatementKind, StudyError> {
+    ) -> Result<StatementKind> {
         let side = self.side(self.needed(place, "side", raw.side.as_ref())?)?;
         let variant = match side {
             Side::Base => 0,
@@ -161,7 +152,7 @@ impl Document<'_> {
         Ok(StatementKind::Between { variant, side, load, min, max })
     }
 
-    fn factor(&self, raw: &RawClaim, place: &Range<usize>) -> Result<f64, StudyError> {
+    fn factor(&self, raw: &RawClaim, place: &Range<usize>) -> Result<f64> {
         let factor = self.needed(place, "factor", raw.factor.as_ref())?;
         self.size("factor", factor, f64::MIN_POSITIVE)
     }
@@ -172,19 +163,14 @@ impl Document<'_> {
         key: &str,
         load: Option<&Spanned<i64>>,
         case: &Case,
-    ) -> Result<u64, StudyError> {
+    ) -> Result<u64> {
         let load = self.needed(place, key, load)?;
         let loads = case.points.iter().map(|point| point.load);
         let index = self.load_index(key, load, loads)?;
         Ok(case.points[index].load)
     }
 
-    fn claimed_variant(
-        &self,
-        raw: &RawClaim,
-        place: &Range<usize>,
-        case: &Case,
-    ) -> Result<usize, StudyError> {
+    fn claimed_variant(&self, raw: &RawClaim, place: &Range<usize>, case: &Case) -> Result<usize> {
         match &raw.variant {
             Some(name) => self.at("variant", name, variant_index(case, name.get_ref())),
             None if case.variants.len() == 1 => Ok(0),

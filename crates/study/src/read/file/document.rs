@@ -8,7 +8,7 @@ use reveille_place::{InputError, Mistake, Source};
 use reveille_workload::{Workload, WorkloadError};
 use toml::Spanned;
 
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::published::Side;
 use crate::read::check;
 use crate::read::raw::Texts;
@@ -48,17 +48,12 @@ impl Document<'_> {
         place: &Spanned<P>,
         problem: impl Into<String>,
         help: impl Into<String>,
-    ) -> Result<T, StudyError> {
+    ) -> Result<T> {
         Err(self.fault(place.span(), key, problem, help))
     }
 
     /// Refuses a key beside another that says the same.
-    pub(super) fn beside<T, P>(
-        &self,
-        key: &str,
-        place: &Spanned<P>,
-        other: &str,
-    ) -> Result<T, StudyError> {
+    pub(super) fn beside<T, P>(&self, key: &str, place: &Spanned<P>, other: &str) -> Result<T> {
         self.refuse(key, place, format!("stands beside `{other}`"), "keep one of the two")
     }
 
@@ -69,7 +64,7 @@ impl Document<'_> {
         meant: &[&str],
         here: &str,
         help: &str,
-    ) -> Result<(), StudyError> {
+    ) -> Result<()> {
         match given.into_iter().find(|(key, _)| !meant.contains(key)) {
             Some((key, span)) => Err(self.fault(span, key, format!("has no meaning {here}"), help)),
             None => Ok(()),
@@ -82,7 +77,7 @@ impl Document<'_> {
         key: &str,
         place: &Spanned<P>,
         outcome: Result<T, Mistake>,
-    ) -> Result<T, StudyError> {
+    ) -> Result<T> {
         outcome.map_err(|problem| self.wrong(place.span(), key, problem))
     }
 
@@ -96,7 +91,7 @@ impl Document<'_> {
         }
     }
 
-    pub(super) fn machine(&self, spec: &Spanned<String>) -> Result<Machine, StudyError> {
+    pub(super) fn machine(&self, spec: &Spanned<String>) -> Result<Machine> {
         reveille_machine::load(&self.path(spec.get_ref())).map_err(|error| match error {
             InputError::File(_) => StudyError::Input(error),
             error => {
@@ -106,7 +101,7 @@ impl Document<'_> {
         })
     }
 
-    pub(super) fn workload(&self, spec: &Spanned<String>) -> Result<Workload, StudyError> {
+    pub(super) fn workload(&self, spec: &Spanned<String>) -> Result<Workload> {
         reveille_workload::load(&self.path(spec.get_ref())).map_err(|error| match error {
             WorkloadError::Input(InputError::File(_)) => StudyError::Workload(Box::new(error)),
             error => {
@@ -116,10 +111,10 @@ impl Document<'_> {
         })
     }
 
-    pub(super) fn loads(&self, raw: &Spanned<Vec<Spanned<i64>>>) -> Result<Vec<u64>, StudyError> {
+    pub(super) fn loads(&self, raw: &Spanned<Vec<Spanned<i64>>>) -> Result<Vec<u64>> {
         let items = raw.get_ref();
         let loads = items.iter().map(|item| self.at("loads", item, check::load(*item.get_ref())));
-        let loads = loads.collect::<Result<Vec<u64>, StudyError>>()?;
+        let loads = loads.collect::<Result<Vec<u64>>>()?;
         check::loads(&loads).map_err(|(i, problem)| {
             let span = items.get(i).map_or(raw.span(), Spanned::span);
             self.wrong(span, "loads", problem)
@@ -136,7 +131,7 @@ impl Document<'_> {
         read: impl Fn(&str) -> Result<T, Mistake>,
         same: impl Fn(&T, &T) -> bool,
         twice: impl Fn(&T) -> String,
-    ) -> Result<Vec<T>, StudyError> {
+    ) -> Result<Vec<T>> {
         let mut all: Vec<T> = Vec::new();
         for text in list.get_ref() {
             let one = self.at(key, text, read(text.get_ref()))?;
@@ -154,7 +149,7 @@ impl Document<'_> {
         place: &Range<usize>,
         own: Option<&Spanned<String>>,
         of_case: Option<&Spanned<String>>,
-    ) -> Result<String, StudyError> {
+    ) -> Result<String> {
         let source = own.or(of_case).ok_or_else(|| {
             let help = "add `source` here or to the case: who published it, where and when";
             self.fault(place.clone(), "source", "a published figure needs one", help)
@@ -169,7 +164,7 @@ impl Document<'_> {
         key: &str,
         load: &Spanned<i64>,
         mut run: impl Iterator<Item = u64>,
-    ) -> Result<usize, StudyError> {
+    ) -> Result<usize> {
         let wanted = *load.get_ref();
         run.position(|l| i64::try_from(l) == Ok(wanted)).ok_or_else(|| {
             let problem = format!("load {wanted} is not run");
@@ -177,7 +172,7 @@ impl Document<'_> {
         })
     }
 
-    pub(super) fn side(&self, raw: &Spanned<String>) -> Result<Side, StudyError> {
+    pub(super) fn side(&self, raw: &Spanned<String>) -> Result<Side> {
         match raw.get_ref().as_str() {
             "base" => Ok(Side::Base),
             "variant" => Ok(Side::Variant),
@@ -193,17 +188,12 @@ impl Document<'_> {
         place: &Range<usize>,
         key: &str,
         value: Option<&'r Spanned<T>>,
-    ) -> Result<&'r Spanned<T>, StudyError> {
+    ) -> Result<&'r Spanned<T>> {
         value.ok_or_else(|| self.fault(place.clone(), key, "is missing", format!("add `{key}`")))
     }
 
     /// A finite number that is at least `least`.
-    pub(super) fn size(
-        &self,
-        key: &str,
-        value: &Spanned<f64>,
-        least: f64,
-    ) -> Result<f64, StudyError> {
+    pub(super) fn size(&self, key: &str, value: &Spanned<f64>, least: f64) -> Result<f64> {
         let size = *value.get_ref();
         if size.is_finite() && size >= least {
             return Ok(size + 0.0);

@@ -5,13 +5,13 @@ use reveille_workload::Program;
 use toml::Spanned;
 
 use super::document::Document;
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::read::raw::{RawCase, RawGroup};
 use crate::read::settings;
 
 impl Document<'_> {
     /// `group` or `groups`, and `slice`.
-    pub(super) fn groups(&self, raw: &RawCase, program: &Program) -> Result<Groups, StudyError> {
+    pub(super) fn groups(&self, raw: &RawCase, program: &Program) -> Result<Groups> {
         let mut groups = Groups::default();
         let several: &[Spanned<RawGroup>] = match (&raw.group, &raw.groups) {
             (Some(_), Some(several)) => return self.beside("groups", several, "group"),
@@ -34,7 +34,7 @@ impl Document<'_> {
         raw: &Spanned<RawGroup>,
         earlier: &[TaskGroup],
         program: &Program,
-    ) -> Result<TaskGroup, StudyError> {
+    ) -> Result<TaskGroup> {
         let place = raw.span();
         let raw = raw.get_ref();
         let name = raw.name.as_ref().map_or(settings::DEFAULT_NAME, |n| n.get_ref());

@@ -4,7 +4,7 @@ use reveille_place::Mistake;
 use toml::Spanned;
 
 use super::document::{Document, given};
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::model::interference::{
     BurstVariant, DEFAULT_PERIODS, DemandKind, InterferenceCase, JOINT_MEASURES, JointMeasure,
     JointPublished, LoadIs, SHARE,
@@ -19,11 +19,7 @@ const MOST_GROUPS: i64 = 1000;
 const MOST_PERIODS: i64 = 1_000_000_000;
 
 impl Document<'_> {
-    pub(super) fn interference(
-        &self,
-        study: &RawStudy,
-        on: On,
-    ) -> Result<Vec<InterferenceCase>, StudyError> {
+    pub(super) fn interference(&self, study: &RawStudy, on: On) -> Result<Vec<InterferenceCase>> {
         let raw = &study.interference;
         if let (Some(first), true) = (raw.first(), on != On::Sim) {
             return self.refuse(
@@ -52,7 +48,7 @@ impl Document<'_> {
         &self,
         raw: &RawInterference,
         study: &RawStudy,
-    ) -> Result<InterferenceCase, StudyError> {
+    ) -> Result<InterferenceCase> {
         self.source.filled("name", &raw.name)?;
         let repeats = match raw.repeats.as_ref().or(study.repeats.as_ref()) {
             Some(repeats) => self.at("repeats", repeats, checked_repeats(*repeats.get_ref()))?,
@@ -98,7 +94,7 @@ impl Document<'_> {
         Ok(case)
     }
 
-    fn number(&self, key: &str, place: &Spanned<i64>, most: i64) -> Result<i64, StudyError> {
+    fn number(&self, key: &str, place: &Spanned<i64>, most: i64) -> Result<i64> {
         let number = *place.get_ref();
         if (1..=most).contains(&number) {
             return Ok(number);
@@ -106,7 +102,7 @@ impl Document<'_> {
         self.refuse(key, place, format!("{number} is not possible"), format!("use 1 to {most}"))
     }
 
-    fn demand(&self, raw: &RawInterference) -> Result<DemandKind, StudyError> {
+    fn demand(&self, raw: &RawInterference) -> Result<DemandKind> {
         let name = raw.demand.get_ref().as_str();
         let here = format!("for `{name}` demand");
         let unmeant = |key, place| self.only(given(&[(key, place)]), &[], &here, "leave it out");
@@ -134,7 +130,7 @@ impl Document<'_> {
         }
     }
 
-    fn load_is(&self, raw: &RawInterference) -> Result<LoadIs, StudyError> {
+    fn load_is(&self, raw: &RawInterference) -> Result<LoadIs> {
         let Some(place) = &raw.load_is else { return Ok(LoadIs::Use) };
         match place.get_ref().as_str() {
             "use" => Ok(LoadIs::Use),
@@ -146,17 +142,14 @@ impl Document<'_> {
         }
     }
 
-    fn bursts(&self, raw: &RawInterference) -> Result<Vec<BurstVariant>, StudyError> {
+    fn bursts(&self, raw: &RawInterference) -> Result<Vec<BurstVariant>> {
         let none = ["no variant is given", "name one, such as `burst=100%`"];
         let same = |a: &BurstVariant, b: &BurstVariant| a.burst == b.burst;
         let twice = |_: &BurstVariant| "is given twice".to_owned();
         self.distinct("variants", &raw.variants, none, burst, same, twice)
     }
 
-    fn joint_metrics(
-        &self,
-        raw: &RawInterference,
-    ) -> Result<Vec<&'static JointMeasure>, StudyError> {
+    fn joint_metrics(&self, raw: &RawInterference) -> Result<Vec<&'static JointMeasure>> {
         let none = ["no metric is given", "name one, such as `wcet`"];
         let same = |a: &&JointMeasure, b: &&JointMeasure| a.key == b.key;
         let twice = |m: &&JointMeasure| format!("`{}` is given twice", m.key);
@@ -168,7 +161,7 @@ impl Document<'_> {
         raw: &Spanned<RawJointPublished>,
         raw_case: &RawInterference,
         case: &mut InterferenceCase,
-    ) -> Result<(), StudyError> {
+    ) -> Result<()> {
         let place = raw.span();
         let raw = raw.get_ref();
         let load = self.load_index("load", &raw.load, case.loads.iter().copied())?;

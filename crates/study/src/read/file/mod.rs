@@ -18,7 +18,7 @@ use reveille_workload::Workload;
 use toml::Spanned;
 
 use self::document::Document;
-use crate::model::error::StudyError;
+use crate::model::error::{Result, StudyError};
 use crate::model::measure::{self, Measure};
 use crate::model::on::On;
 use crate::model::published::Unpredicted;
@@ -36,16 +36,12 @@ use crate::read::variant;
 /// # Errors
 /// [`InputError::File`](reveille_place::InputError::File) with file, line, key and fix for anything that is not a
 /// study; a mistake in a machine or workload file that it names has its own place.
-pub fn parse(file: &str, text: &str) -> Result<Study, StudyError> {
+pub fn parse(file: &str, text: &str) -> Result<Study> {
     parse_beside(None, file, text)
 }
 
 /// [`parse`], with relative paths in the study taken from `directory`.
-pub(crate) fn parse_beside(
-    directory: Option<&Path>,
-    file: &str,
-    text: &str,
-) -> Result<Study, StudyError> {
+pub(crate) fn parse_beside(directory: Option<&Path>, file: &str, text: &str) -> Result<Study> {
     let doc = Document { directory, source: Source::new(file, text) };
     let raw: RawStudy = doc
         .source
@@ -77,9 +73,9 @@ pub(crate) fn parse_beside(
         }
     };
     let statements = raw.claims.iter().map(|claim| doc.statement(claim, &cases));
-    let statements = statements.collect::<Result<Vec<_>, StudyError>>()?;
+    let statements = statements.collect::<Result<Vec<_>>>()?;
     let unpredicted = raw.unpredicted.iter().map(|u| doc.unpredicted(u));
-    let unpredicted = unpredicted.collect::<Result<Vec<_>, StudyError>>()?;
+    let unpredicted = unpredicted.collect::<Result<Vec<_>>>()?;
     let seed = match &raw.seed {
         Some(seed) => doc.at("seed", seed, check::seed(*seed.get_ref()))?,
         None => DEFAULT_SEED,
@@ -119,7 +115,7 @@ struct Machines {
 }
 
 impl Machines {
-    fn index(&mut self, doc: &Document<'_>, spec: &Spanned<String>) -> Result<usize, StudyError> {
+    fn index(&mut self, doc: &Document<'_>, spec: &Spanned<String>) -> Result<usize> {
         if let Some(known) = self.specs.iter().position(|s| s == spec.get_ref()) {
             return Ok(known);
         }
@@ -136,7 +132,7 @@ impl Document<'_> {
         groups: &Groups,
         machine: &Machine,
         texts: &Texts,
-    ) -> Result<Vec<Variant>, StudyError> {
+    ) -> Result<Vec<Variant>> {
         let mut variants = Vec::new();
         for edits in texts.get_ref() {
             let variant = variant::variant(base, groups, edits.get_ref(), &variants);
@@ -147,7 +143,7 @@ impl Document<'_> {
         Ok(variants)
     }
 
-    fn unpredicted(&self, raw: &RawUnpredicted) -> Result<Unpredicted, StudyError> {
+    fn unpredicted(&self, raw: &RawUnpredicted) -> Result<Unpredicted> {
         let text = |key: &str, value: &Spanned<String>| {
             self.source.filled(key, value).map(|()| value.get_ref().clone())
         };
@@ -161,7 +157,7 @@ impl Document<'_> {
 
     /// Machine, baseline and variants of a study: all three, unless all of its cases are
     /// of groups that share CPUs by chance.
-    fn own<'r>(&self, raw: &'r RawStudy) -> Result<Option<Own<'r>>, StudyError> {
+    fn own<'r>(&self, raw: &'r RawStudy) -> Result<Option<Own<'r>>> {
         if raw.cases.is_empty() && !raw.interference.is_empty() {
             let place = raw.machine.as_ref().map(|m| ("machine", m.span()));
             let place = place.or(raw.base.as_ref().map(|b| ("base", b.span())));
@@ -179,11 +175,7 @@ impl Document<'_> {
         )))
     }
 
-    fn cases(
-        &self,
-        defaults: &Defaults<'_>,
-        machines: &mut Machines,
-    ) -> Result<Vec<Case>, StudyError> {
+    fn cases(&self, defaults: &Defaults<'_>, machines: &mut Machines) -> Result<Vec<Case>> {
         let raw = &defaults.raw.cases;
         if raw.is_empty() {
             let help = "add a [[case]] with name, workload and loads";
@@ -206,7 +198,7 @@ impl Document<'_> {
         raw: &RawCase,
         defaults: &Defaults<'_>,
         machines: &mut Machines,
-    ) -> Result<Case, StudyError> {
+    ) -> Result<Case> {
         self.source.filled("name", &raw.name)?;
         let machine = raw.machine.as_ref().map_or(Ok(0), |spec| machines.index(self, spec))?;
         let (base, scheduler) = match &raw.base {
@@ -253,12 +245,7 @@ impl Document<'_> {
     }
 
     /// What a case is judged by: `metric`, or `metrics`, or its workload's first.
-    fn metrics(
-        &self,
-        raw: &RawCase,
-        workload: &Workload,
-        groups: &Groups,
-    ) -> Result<Vec<Measure>, StudyError> {
+    fn metrics(&self, raw: &RawCase, workload: &Workload, groups: &Groups) -> Result<Vec<Measure>> {
         match (&raw.metric, &raw.metrics) {
             (Some(_), Some(several)) => self.beside("metrics", several, "metric"),
             (Some(one), None) => {
@@ -279,11 +266,7 @@ impl Document<'_> {
         }
     }
 
-    fn params(
-        &self,
-        raw: &RawCase,
-        workload: &Workload,
-    ) -> Result<BTreeMap<String, String>, StudyError> {
+    fn params(&self, raw: &RawCase, workload: &Workload) -> Result<BTreeMap<String, String>> {
         let mut params = BTreeMap::new();
         for (name, value) in &raw.params {
             let key = name.get_ref();
@@ -325,12 +308,7 @@ impl Document<'_> {
 
     /// Warm-up and measured time of a case: a pass through the workload's phases at least,
     /// unless the file gives a time.
-    fn times(
-        &self,
-        case: &RawCase,
-        defaults: &Defaults<'_>,
-        pass_ns: Ns,
-    ) -> Result<(Ns, Ns), StudyError> {
+    fn times(&self, case: &RawCase, defaults: &Defaults<'_>, pass_ns: Ns) -> Result<(Ns, Ns)> {
         let (study, (usual_warmup, usual_duration)) = (defaults.raw, default_times(defaults.on));
         let time = |key, given: Option<&Spanned<String>>, default: &str| match given {
             Some(text) => self.at(key, text, check::time(text.get_ref())),

@@ -7,7 +7,7 @@ use reveille_place::Mistake;
 use toml::{Spanned, Value};
 
 use super::document::{Document, given};
-use crate::model::error::StudyError;
+use crate::model::error::Result;
 use crate::model::measure::{self, Measure};
 use crate::model::published::{Published, PublishedFigure, Side};
 use crate::model::study::Case;
@@ -24,7 +24,7 @@ impl Document<'_> {
         raw: &Spanned<RawPublished>,
         raw_case: &RawCase,
         case: &mut Case,
-    ) -> Result<(), StudyError> {
+    ) -> Result<()> {
         let place = raw.span();
         let raw = raw.get_ref();
         let loads = case.points.iter().map(|point| point.load);
@@ -65,7 +65,7 @@ impl Document<'_> {
         raw: &RawPublished,
         place: &Range<usize>,
         case: &Case,
-    ) -> Result<usize, StudyError> {
+    ) -> Result<usize> {
         match &raw.metric {
             Some(name) => {
                 let what = "metric of the case";
@@ -86,7 +86,7 @@ impl Document<'_> {
         raw: &RawPublished,
         place: &Range<usize>,
         metric: &Measure,
-    ) -> Result<PublishedFigure, StudyError> {
+    ) -> Result<PublishedFigure> {
         let given = Given::of(raw);
         let unit = || raw.unit.as_ref().map(|u| u.get_ref().clone());
         if let Some(change) = &raw.change_pct {
@@ -135,7 +135,7 @@ impl Document<'_> {
         place: &Range<usize>,
         metric: &Measure,
         value: f64,
-    ) -> Result<f64, StudyError> {
+    ) -> Result<f64> {
         match (&raw.times, &raw.work, &raw.unit) {
             (Some(_), Some(work), _) => self.beside("work", work, "times"),
             (Some(times), None, unit) => {
@@ -160,7 +160,7 @@ impl Document<'_> {
     }
 
     /// Refuses keys that have no meaning for a figure of its kind.
-    fn only_beside(&self, raw: &RawPublished, meant: &[&str]) -> Result<(), StudyError> {
+    fn only_beside(&self, raw: &RawPublished, meant: &[&str]) -> Result<()> {
         self.only(Given::of(raw).spans, meant, &format!("beside `{}`", meant[0]), KINDS)
     }
 
@@ -170,7 +170,7 @@ impl Document<'_> {
         place: &Range<usize>,
         metric: &Measure,
         above: &Spanned<Value>,
-    ) -> Result<PublishedFigure, StudyError> {
+    ) -> Result<PublishedFigure> {
         let bound = match above.get_ref() {
             Value::Integer(n) => Ok((*n as f64, n.to_string())),
             Value::Float(x) if x.is_finite() => Ok((*x, x.to_string())),
@@ -207,7 +207,7 @@ impl Document<'_> {
         place: &Range<usize>,
         case: &Case,
         figure: &PublishedFigure,
-    ) -> Result<usize, StudyError> {
+    ) -> Result<usize> {
         let named = match (&raw.with, &raw.variant) {
             (Some(with), Some(variant)) if variant.get_ref().is_str() => {
                 return self.beside("with", with, "variant");
@@ -243,7 +243,7 @@ impl Document<'_> {
         Err(self.fault(place.clone(), key, "the study has several variants", help))
     }
 
-    fn change_pct(&self, value: &Spanned<f64>) -> Result<f64, StudyError> {
+    fn change_pct(&self, value: &Spanned<f64>) -> Result<f64> {
         let pct = *value.get_ref();
         if pct.is_finite() && pct > -100.0 {
             // Sources print `-0.00`; JSON should not.
@@ -258,7 +258,7 @@ impl Document<'_> {
         &self,
         raw: &RawPublished,
         figure: &PublishedFigure,
-    ) -> Result<(Option<f64>, Option<f64>), StudyError> {
+    ) -> Result<(Option<f64>, Option<f64>)> {
         let means = match figure {
             PublishedFigure::Pair { base, variant, .. } => (*base, *variant),
             _ => (1.0, 1.0),
@@ -278,7 +278,7 @@ impl Document<'_> {
         ))
     }
 
-    fn std(&self, key: &str, place: &Spanned<f64>, what: &str) -> Result<f64, StudyError> {
+    fn std(&self, key: &str, place: &Spanned<f64>, what: &str) -> Result<f64> {
         let std = *place.get_ref();
         if std.is_finite() && std >= 0.0 {
             return Ok(std);
