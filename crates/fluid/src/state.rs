@@ -10,7 +10,6 @@ pub(crate) const ROUNDING: f64 = 1e-9;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupDemand {
-    /// New demand in each period.
     pub demand: Demand,
     /// Quota over period, in CPUs; above 0.
     pub quota: f64,
@@ -39,7 +38,6 @@ pub(crate) struct State<'a> {
     order: Vec<usize>,
 }
 
-/// What happened in one period.
 pub(crate) struct Period {
     /// How much more groups were allowed than there was.
     pub(crate) excess: f64,

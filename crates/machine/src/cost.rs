@@ -22,7 +22,6 @@ pub enum Kind {
 pub struct Field {
     /// Name, as in machine files and in [`CostModel`].
     pub key: &'static str,
-    /// What values it takes.
     pub kind: Kind,
     /// What is charged, and when.
     pub meaning: &'static str,
@@ -34,7 +33,6 @@ impl Field {
         self.kind.unit()
     }
 
-    /// Is `value` one that this constant can take?
     pub fn check(&self, value: f64) -> Result<(), CostError> {
         self.kind.check(self.key, value)
     }

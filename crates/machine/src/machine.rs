@@ -26,7 +26,6 @@ pub struct Measured {
     pub samples: u64,
 }
 
-/// Where a number comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     /// A public source: commit, mail, manual, repository.

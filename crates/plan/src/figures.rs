@@ -17,7 +17,6 @@ pub struct Range {
 }
 
 impl Range {
-    /// No value.
     pub const UNKNOWN: Range = Range { min: f64::NAN, median: f64::NAN, max: f64::NAN };
 }
 
@@ -31,7 +30,6 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// No value.
     pub const UNKNOWN: Interval = Interval { low: f64::NAN, high: f64::NAN };
 }
 
@@ -40,13 +38,9 @@ impl Interval {
 pub struct Figures<T> {
     /// Median latency of a request, from arrival to completion.
     pub p50_ns: T,
-    /// 90% quantile of latency.
     pub p90_ns: T,
-    /// 99% quantile of latency.
     pub p99_ns: T,
-    /// 99.9% quantile of latency.
     pub p999_ns: T,
-    /// Maximum latency.
     pub max_ns: T,
     /// Throttled periods divided by periods with runnable tasks (`cpu.stat`).
     pub throttled_share: T,

@@ -30,7 +30,6 @@ pub enum Subject {
 pub struct Goal {
     /// As the user wrote it.
     pub text: String,
-    /// The figure it limits.
     pub subject: Subject,
     /// The bound: nanoseconds, or a share.
     pub limit: f64,

@@ -61,7 +61,6 @@ named! { Platform, "platform":
 /// Settings that may be recommended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Allowed {
-    /// What writes them.
     pub platform: Platform,
     /// The only period allowed; by default the platform's fixed one, else any.
     pub period_ns: Option<Ns>,

@@ -38,7 +38,6 @@ pub(crate) struct Stage<'a> {
     pub(crate) latency_times: f64,
     pub(crate) seed: u64,
     pub(crate) stop: &'a AtomicBool,
-    /// Number of runs so far.
     pub(crate) runs: AtomicU64,
     pub(crate) simulated_ns: AtomicU64,
     /// Called after each run.
@@ -156,7 +155,6 @@ impl Stage<'_> {
         RunSpec { seed: self.seed, warmup_ns, duration_ns }
     }
 
-    /// Runs the simulator once.
     pub(crate) fn run(
         &self,
         program: &Program,
@@ -257,7 +255,6 @@ impl Stage<'_> {
         }
     }
 
-    /// Do all goals hold?
     pub(crate) fn hold(&self, figures: &Figures<f64>) -> bool {
         self.goals.iter().zip(&figures.goals).all(|(goal, figure)| goal.holds(*figure))
     }
@@ -294,7 +291,6 @@ pub(crate) fn as_f64(took: Ns) -> f64 {
     if took == UNANSWERED { f64::INFINITY } else { took as f64 }
 }
 
-/// Length of the warm-up.
 pub(crate) fn warmup_ns(longest_period_ns: Ns) -> Ns {
     WARMUP_NS.max(WARMUP_PERIODS * longest_period_ns)
 }

@@ -30,7 +30,6 @@ pub struct Request<'a> {
     pub inferred: Option<&'a Inferred>,
     /// All goals must hold.
     pub goals: Vec<Goal>,
-    /// Other groups on the same CPUs.
     pub neighbours: Vec<Neighbour>,
     /// Today's setting; by default the recorded limits.
     pub today: Option<BandwidthLimits>,
@@ -55,7 +54,6 @@ pub struct Request<'a> {
     pub headroom: f64,
     /// More requests under which the goals must also hold, as a share.
     pub growth: f64,
-    /// Settings that may be recommended.
     pub allowed: Allowed,
     pub seed: u64,
     /// Simulate every setting of the grid, even those below one that clearly fails.
@@ -134,7 +132,6 @@ impl Request<'_> {
     }
 }
 
-/// A pool of `jobs` threads.
 pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
     pool.map_err(|e| PlanError::Threads { jobs, reason: e.to_string() })

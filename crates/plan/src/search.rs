@@ -71,7 +71,6 @@ pub(crate) struct Search<'a> {
     /// The smallest and the largest reservation to search, in thousandths of a CPU.
     pub(crate) least_millicpus: u64,
     pub(crate) most_millicpus: u64,
-    /// Settings that may be recommended.
     pub(crate) allowed: Allowed,
     /// The limit below which nothing is advised.
     floor: Option<BandwidthLimits>,

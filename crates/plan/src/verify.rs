@@ -60,7 +60,6 @@ pub struct Trial<'a> {
     pub seed: u64,
 }
 
-/// Result of one run on the host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     pub figures: Figures<f64>,
@@ -79,11 +78,9 @@ pub struct Control {
     pub p99_stretch: Option<[f64; 2]>,
 }
 
-/// A setting's prediction and measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
     pub limits: BandwidthLimits,
-    /// Prediction over phases.
     pub predicted: Figures<Range>,
     pub measured: Vec<Measured>,
     /// Runs whose throttled share lies within the range, to one period.
@@ -104,9 +101,7 @@ pub struct Verified {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
     pub name: String,
-    /// Runs without a limit.
     pub control: Option<Control>,
-    /// One entry per setting.
     pub settings: Vec<Verified>,
     /// The worst verdict of all settings; void if none was tried.
     pub verdict: Verdict,

@@ -96,7 +96,6 @@ pub struct Server<'a> {
     stop: &'a AtomicBool,
 }
 
-/// What one request needs.
 #[derive(Clone)]
 struct Client {
     agent: Agent,
@@ -112,7 +111,6 @@ struct Refusal {
     error: String,
 }
 
-/// Why one try failed.
 pub(crate) enum Failed {
     /// Too much at once: a shorter range may do.
     TooMuch(ServerError),
@@ -239,7 +237,6 @@ impl Client {
     }
 }
 
-/// How one question failed.
 enum Once {
     Later(ServerError),
     TooMuch(ServerError),

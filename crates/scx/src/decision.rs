@@ -42,11 +42,8 @@ impl Header {
 /// What was seen of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenCpu {
-    /// Its number.
     pub cpu: u32,
-    /// Runnable tasks.
     pub nr_running: u32,
-    /// Load.
     pub cfs_load: u32,
     /// The running task, if it is not the idle task.
     pub curr: Option<Task>,
@@ -55,13 +52,11 @@ pub struct SeenCpu {
 /// What was seen of a cache; bits are positions.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenLlc {
-    /// Its number.
     pub llc: u32,
     /// SIS_UTIL's width.
     pub nr_idle_scan: u32,
     /// Is an idle core believed to exist?
     pub has_idle_cores: bool,
-    /// Idle CPUs.
     pub idle: [u64; WORDS],
     /// CPUs with nothing but SCHED_IDLE tasks.
     pub sched_idle: [u64; WORDS],
@@ -72,7 +67,6 @@ pub struct SeenLlc {
 /// What a decision said (`struct policy_pick`), and what it left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The CPU chosen.
     pub cpu: u32,
     /// Where wake_affine proposed to start.
     pub target: u32,
@@ -82,7 +76,6 @@ pub struct Outcome {
     pub searched: u16,
     /// Number of the rule that chose.
     pub rule: u8,
-    /// A search was made.
     pub search: bool,
     /// For a whole core.
     pub core_search: bool,
@@ -104,7 +97,6 @@ pub struct Outcome {
 /// One decision with all that it was taken from.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// Features that were on.
     pub features: u64,
     /// Jiffies.
     pub now_j: u64,

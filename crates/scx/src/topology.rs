@@ -17,7 +17,6 @@ pub const MAX_WORDS: usize = 256;
 /// Where a CPU stands; the kernel numbers it by its index in [`Tables::cpus`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuRow {
-    /// Its cache.
     pub llc: u16,
     /// Its rank in it.
     pub position: u16,
@@ -25,7 +24,6 @@ pub struct CpuRow {
     pub smt: Vec<u16>,
 }
 
-/// A last-level cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LlcRow {
     /// Its CPUs, ascending.
@@ -34,18 +32,15 @@ pub struct LlcRow {
     pub first_word: u32,
     /// Its first shared queue, and how many it may have.
     pub first_shard: u32,
-    /// How many.
     pub n_shards: u32,
     /// The other caches, nearest first.
     pub order: Vec<u8>,
 }
 
-/// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// By the kernel's CPU number.
     pub cpus: Vec<CpuRow>,
-    /// All caches.
     pub llcs: Vec<LlcRow>,
     /// Words of all allowed sets.
     pub n_words: u32,
@@ -74,7 +69,6 @@ impl Tables {
         Ok(tables)
     }
 
-    /// The tables of a topology.
     pub fn of(topology: &Topology, shard_cpus: u32) -> Result<Tables, ScxError> {
         let os = |cpu: u32| topology.cpus()[cpu as usize].os_cpu;
         let highest = (0..topology.n_cpus() as u32).map(os).max().unwrap_or(0) as usize;
@@ -123,7 +117,6 @@ impl Tables {
         self.cpus.iter().any(|cpu| cpu.smt.len() > 1)
     }
 
-    /// CPUs that there are.
     pub fn n_cpus(&self) -> usize {
         self.cpus.iter().filter(|cpu| !cpu.smt.is_empty()).count()
     }

@@ -2,7 +2,6 @@
 
 use reveille_measure::Random;
 
-/// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// Spread evenly over all dimensions: the additive sequence of Roberts (2018), "The

@@ -47,7 +47,6 @@ fn scheduler_trace(bytes: &[u8]) -> Option<&'static str> {
     ftrace.then_some("a trace as text (ftrace, trace-cmd or perf script)")
 }
 
-/// Options for reading a table of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsvOptions {
     /// Maximum number of threads to spread requests over if the table names none;

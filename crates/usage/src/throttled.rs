@@ -5,7 +5,6 @@ use reveille_measure::seconds_text;
 
 use crate::{Ns, Usage};
 
-/// Throttling during a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttling {
     /// Periods with runnable tasks; 0 if not counted.

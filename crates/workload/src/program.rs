@@ -275,7 +275,6 @@ pub const MAX_DEPTH: usize = 4;
 pub struct Metric {
     /// Name with unit, such as `throughput (round trips/s)` or `p99 wakeup latency (ns)`.
     pub name: String,
-    /// How it is taken from a run.
     pub kind: MetricKind,
 }
 

@@ -41,7 +41,6 @@ fn shape(stream: &[u8]) -> Vec<String> {
     text.lines().filter(own).map(of_line).collect()
 }
 
-/// Runs with `--json` and returns the document.
 fn json(args: &[&str]) -> Value {
     let output = run(&[args, &["--json"]].concat());
     serde_json::from_slice(&output.stdout).expect("standard output is JSON and nothing else")

@@ -32,7 +32,6 @@ metrics = ["throughput", "migrations_per_s"]
 switch_ns = [500, 900]
 "#;
 
-/// A desk with a spec.
 fn desk(spec: &str) -> Desk {
     let desk = Desk::new();
     fs::write(desk.path("spec.toml"), spec).unwrap();

@@ -152,7 +152,6 @@ pub(super) fn order(
     }
 }
 
-/// All candidate writes.
 fn writes_between(from: &BandwidthLimits, to: &BandwidthLimits, version: Version) -> Vec<Write> {
     let bursts = [from, to].map(|limits| Write::Burst(limits.burst_ns));
     match version {

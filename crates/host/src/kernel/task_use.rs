@@ -63,7 +63,6 @@ pub(crate) fn mean_run_delay(thread: u32) -> Ns {
 impl Sub for TaskUse {
     type Output = TaskUse;
 
-    /// Difference since `earlier`.
     fn sub(self, earlier: TaskUse) -> TaskUse {
         TaskUse {
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),

@@ -71,7 +71,6 @@ impl Speed {
         Speed { rounds_per_ns: TRIAL_ROUNDS as f64 / fastest as f64 }
     }
 
-    /// Number of rounds that take `ns`.
     #[inline]
     pub(super) fn rounds(self, ns: Ns) -> u64 {
         (ns as f64 * self.rounds_per_ns) as u64

@@ -39,19 +39,15 @@ pub(super) struct Worker {
     random: Random,
     /// End of its last period.
     period_at: Ns,
-    /// Requests that have arrived so far.
     arrived: u64,
     /// Rounds done in each loop.
     rounds: [u32; MAX_DEPTH],
     /// Index of the next target among those it sends requests to.
     request_turn: u32,
-    /// Requests it has served.
     served: u64,
     /// The random part of its waits, once drawn.
     wait_jitter: Option<Ns>,
-    /// The CPU whose lock it has.
     cpu_lock: usize,
-    /// Buffer of sent and received messages.
     buffer: Vec<u8>,
 }
 

@@ -203,7 +203,6 @@ impl Activations {
         self.broken as f64 / self.switches.max(1) as f64
     }
 
-    /// Ends the recording at `end_ns`.
     pub fn finish(mut self, end_ns: Ns) -> Activity {
         self.advance(end_ns.max(self.now_ns));
         let broken_share = self.broken_share();
@@ -329,7 +328,6 @@ impl Activations {
         }
     }
 
-    /// Removes a thread from the group.
     fn leave(&mut self, i: usize) {
         self.settle(i);
         self.done(i);

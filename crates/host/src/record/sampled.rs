@@ -115,7 +115,6 @@ pub(super) fn record(session: &Session<'_>, progress: &mut dyn FnMut(Ns)) -> Res
     Ok(Recording { usage, ended, cost, counters: last })
 }
 
-/// Sleeps until `end_ns` or `stop`.
 fn wait(end_ns: Ns, stop: &AtomicBool) {
     while clock::now() < end_ns && !stop.load(Ordering::Relaxed) {
         clock::sleep_until(end_ns.min(clock::now() + POLL_NS));

@@ -71,12 +71,10 @@ impl Tracer {
         Ok(Tracer { points, rings, pending: Vec::new(), events: 0, lost: 0 })
     }
 
-    /// Enables or disables all rings.
     pub fn enable(&self, on: bool) -> Result<()> {
         self.rings.iter().try_for_each(|one| one.ring.enable(on)).map_err(refused)
     }
 
-    /// Enables or disables one CPU's ring.
     pub fn enable_on(&self, cpu: u32, on: bool) -> Result<()> {
         let mut rings = self.rings.iter().filter(|one| one.cpu == cpu);
         rings.try_for_each(|one| one.ring.enable(on)).map_err(refused)

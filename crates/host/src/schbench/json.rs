@@ -16,7 +16,6 @@ use super::{Outcome, Summary, Think};
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     pub jobname: Option<String>,
-    /// The command that was run.
     pub command_line: String,
 }
 

@@ -77,7 +77,6 @@ pub(crate) fn page(title: &str, body: &str, plots: Option<Plots>, made: &Made) -
 }
 
 impl Made {
-    /// The last line of a page.
     fn footer(&self) -> String {
         let (command, date) = (escape(&self.command), escape(&self.date));
         format!("Made by reveille {VERSION} on {date}: <code>{command}</code>")

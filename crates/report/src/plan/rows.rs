@@ -40,13 +40,11 @@ impl Row {
     }
 }
 
-/// Rows that belong together.
 pub(super) struct Block {
     pub(super) title: Option<String>,
     pub(super) rows: Vec<Row>,
 }
 
-/// A setting and what it is called.
 #[derive(Clone, Copy)]
 pub(super) struct Column<'a> {
     pub(super) name: &'static str,

@@ -360,7 +360,6 @@ impl Cpu {
         matches!(self.step, Step::IdleExit | Step::Drain)
     }
 
-    /// Is a task current here?
     #[inline]
     pub(crate) fn runs_task(&self) -> bool {
         matches!(self.step, Step::Op | Step::Select { .. } | Step::Commit { .. })

@@ -24,7 +24,6 @@ pub(crate) struct Governor {
 }
 
 impl Governor {
-    /// Records an idle interval.
     #[inline]
     pub(crate) fn record(&mut self, idle_ns: Ns) {
         let new = idle_ns.min(MAX_INTERVAL_NS);

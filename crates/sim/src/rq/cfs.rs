@@ -61,7 +61,6 @@ impl Cfs {
         self.waiting.insert(at, Waiting { vruntime, task });
     }
 
-    /// Removes a waiting task.
     pub(crate) fn remove(&mut self, task: TaskId) {
         let at = self.waiting.iter().position(|w| w.task == task);
         self.waiting.remove(at.expect("the task waits on this queue"));
@@ -140,7 +139,6 @@ impl Cfs {
         ran >= fair.min_granularity && vruntime - leftmost.vruntime > slice as i64
     }
 
-    /// Removes and returns the task to run next.
     #[inline]
     pub(crate) fn pick(&mut self, fair: &FairTunables) -> Option<Waiting> {
         let left = self.leftmost()?;

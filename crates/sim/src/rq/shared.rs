@@ -80,7 +80,6 @@ impl Queue {
     }
 }
 
-/// The queues of a machine.
 #[derive(Clone)]
 pub(crate) struct SharedQueues {
     pub(crate) queues: Vec<Queue>,

@@ -284,7 +284,6 @@ impl Sim<'_> {
             || self.now.saturating_sub(t.exec_start) < MIGRATION_COST_NS
     }
 
-    /// Migrates a waiting task.
     pub(crate) fn move_task(&mut self, task: TaskId, src: CpuId, dst: CpuId) {
         self.remove_shared_in_balance(dst, task);
         self.measured.counters.balance_migrations += 1;

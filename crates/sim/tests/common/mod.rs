@@ -34,7 +34,6 @@ pub fn exact(machine: Machine) -> Machine {
     })
 }
 
-/// The machine with other constants.
 pub fn with_costs(mut machine: Machine, set: impl FnOnce(&mut CostModel)) -> Machine {
     set(&mut machine.cost);
     machine
@@ -56,7 +55,6 @@ pub fn kernel(base: &str, edits: &str) -> Policy {
     if edits.is_empty() { base } else { base.with(edits).expect("edits that apply") }
 }
 
-/// A baseline as it is.
 pub fn baseline(name: &str) -> Policy {
     Policy::baseline(name).expect("a baseline")
 }

@@ -33,7 +33,6 @@ pub(super) struct Series {
 pub(super) struct Counter {
     name: String,
     points: Vec<(Ns, f64)>,
-    /// Number of resets to 0.
     resets: usize,
 }
 
