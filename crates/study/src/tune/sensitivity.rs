@@ -155,7 +155,8 @@ pub fn sensitivity(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Sensitivity> {
     let points = check_points(options.points)?;
-    check_cases(study, &options.cases)?;
+    let cases: Vec<&str> = study.cases.iter().map(|c| c.name.as_str()).collect();
+    check_names("--case", "case", &options.cases, &cases)?;
     let keep = |_: &Study, c: &Case| options.cases.is_empty() || options.cases.contains(&c.name);
     let sweep = Sweep::new(std::slice::from_ref(study), keep);
     if sweep.is_empty() {
@@ -165,7 +166,8 @@ pub fn sensitivity(
     }
     let machines = sweep.machines();
     let all = Knob::all(&machines);
-    check_constants(&all, &options.constants)?;
+    let keys: Vec<&str> = all.iter().map(|knob| knob.key.as_str()).collect();
+    check_names("--constant", "constant", &options.constants, &keys)?;
     let asked = |k: &Knob| options.constants.is_empty() || options.constants.contains(&k.key);
     let (fixed, knobs): (Vec<Knob>, Vec<Knob>) =
         all.into_iter().filter(asked).partition(|k| k.values(0.0) == k.values(1.0));
@@ -219,21 +221,10 @@ fn check_points(points: u32) -> Result<u32> {
     Err(StudyError::option("--points", Mistake::new(text, help)))
 }
 
-fn check_cases(study: &Study, asked: &[String]) -> Result<()> {
-    let known: Vec<&str> = study.cases.iter().map(|c| c.name.as_str()).collect();
-    match asked.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => Err(StudyError::option("--case", Mistake::unknown("case", name, &known))),
-        None => Ok(()),
-    }
-}
-
-fn check_constants(knobs: &[Knob], asked: &[String]) -> Result<()> {
-    let known: Vec<&str> = knobs.iter().map(|k| k.key.as_str()).collect();
-    match asked.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => {
-            let problem = Mistake::unknown("constant", name, &known);
-            Err(StudyError::option("--constant", problem))
-        }
+fn check_names(option: &'static str, what: &str, asked: &[String], known: &[&str]) -> Result<()> {
+    let unknown = |name: &String| Mistake::position(what, name, known).err();
+    match asked.iter().find_map(unknown) {
+        Some(mistake) => Err(StudyError::option(option, mistake)),
         None => Ok(()),
     }
 }

@@ -187,9 +187,11 @@ impl Document<'_> {
         &self,
         place: &Range<usize>,
         key: &str,
-        value: Option<&'r Spanned<T>>,
+        value: &'r Option<Spanned<T>>,
     ) -> Result<&'r Spanned<T>> {
-        value.ok_or_else(|| self.fault(place.clone(), key, "is missing", format!("add `{key}`")))
+        value
+            .as_ref()
+            .ok_or_else(|| self.fault(place.clone(), key, "is missing", format!("add `{key}`")))
     }
 
     /// A finite number that is at least `least`.

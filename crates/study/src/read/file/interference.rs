@@ -110,12 +110,12 @@ impl Document<'_> {
         match name {
             "poisson" => {
                 unmeant("alpha", &raw.alpha)?;
-                let step = self.needed(&place, "step_pct", raw.step_pct.as_ref())?;
+                let step = self.needed(&place, "step_pct", &raw.step_pct)?;
                 Ok(DemandKind::Poisson { step: self.size("step_pct", step, 0.01)? / 100.0 })
             }
             "pareto" => {
                 unmeant("step_pct", &raw.step_pct)?;
-                let alpha = self.needed(&place, "alpha", raw.alpha.as_ref())?;
+                let alpha = self.needed(&place, "alpha", &raw.alpha)?;
                 Ok(DemandKind::Pareto { alpha: self.size("alpha", alpha, 1.01)? })
             }
             "exponential" => {

@@ -99,7 +99,7 @@ impl Document<'_> {
         }
         if let Some(side) = &raw.side {
             self.only_beside(raw, &["side", "value", "unit", "times", "work"])?;
-            let value = self.needed(place, "value", raw.value.as_ref())?;
+            let value = self.needed(place, "value", &raw.value)?;
             let value = self.size("value", value, 0.0)?;
             let own = self.own_unit(raw, place, metric, value)?;
             return Ok(PublishedFigure::Side { side: self.side(side)?, value, unit: unit(), own });
@@ -145,7 +145,7 @@ impl Document<'_> {
                 Ok(value * self.size("times", times, f64::MIN_POSITIVE)?)
             }
             (None, Some(work), unit) => {
-                let unit = self.needed(place, "unit", unit.as_ref())?;
+                let unit = self.needed(place, "unit", unit)?;
                 let ns = unit_ns(unit.get_ref()).ok_or_else(|| {
                     self.fault(unit.span(), "unit", "is no unit of time", "use ns, us, ms or s")
                 })?;
@@ -181,9 +181,9 @@ impl Document<'_> {
             _ => Err(Mistake::new("is no bound", "write a number, or a time such as \"10ms\"")),
         };
         let (above, above_text) = self.at("runs_above", above, bound)?;
-        let side = self.needed(place, "side", raw.side.as_ref())?;
-        let value = self.needed(place, "value", raw.value.as_ref())?;
-        let of = self.needed(place, "of", raw.of.as_ref())?;
+        let side = self.needed(place, "side", &raw.side)?;
+        let value = self.needed(place, "value", &raw.value)?;
+        let of = self.needed(place, "of", &raw.of)?;
         let all = u32::try_from(*of.get_ref()).ok().filter(|n| *n > 0);
         let none = || Mistake::new("is no number of runs", "write how many runs there were");
         let of = self.at("of", of, all.ok_or_else(none))?;
