@@ -1,10 +1,10 @@
 //! The ranking of many containers, those at risk first: a table, a page and CSV of the same cells.
 
 use reveille_place::counted;
-use reveille_plan::{Container, Fleet, Likely};
+use reveille_plan::{Container, Fleet};
 
-use crate::export::written;
-use crate::html::markup::{CLOSE_TABLE, escape, open_table};
+use crate::export::{optional, written};
+use crate::html::markup::{CLOSE_TABLE, escape, open_table, table_row};
 use crate::html::page;
 use crate::made::{Made, push};
 use crate::number;
@@ -124,30 +124,27 @@ pub fn fleet_table(fleet: &Fleet, width: usize) -> String {
         page.wrapped("", how);
     }
     page.line("");
-    let line = |cells: [&str; 8]| {
-        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>COLUMN$}"))
+    let line = |cells: [&str; 8], width: usize| {
+        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>width$}"))
     };
     // Names are long: figures stand below them where one line has no room for both.
     let names = page.width.saturating_sub(HEADS.len() * COLUMN);
     let longest = fleet.containers.iter().map(|c| printable(&c.name).chars().count()).max();
     let beside = longest.unwrap_or(0) <= names;
     let narrow = (page.width / HEADS.len()).min(COLUMN);
-    let below = |cells: [&str; 8]| {
-        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>narrow$}"))
-    };
     match beside {
-        true => page.line(&format!("{:names$}{}", "", line(HEADS))),
-        false => page.line(&below(HEADS)),
+        true => page.line(&format!("{:names$}{}", "", line(HEADS, COLUMN))),
+        false => page.line(&line(HEADS, narrow)),
     }
     page.line(&"-".repeat(page.width));
     for container in fleet.containers.iter().take(SHOWN) {
         let (name, cells) = (printable(&container.name), cells(container));
         let cells = cells.each_ref().map(String::as_str);
         match beside {
-            true => page.line(&format!("{name:names$}{}", line(cells))),
+            true => page.line(&format!("{name:names$}{}", line(cells, COLUMN))),
             false => {
                 page.line(&name);
-                page.line(&below(cells));
+                page.line(&line(cells, narrow));
             }
         }
         let remarks = remarks(container).join("; ");
@@ -188,35 +185,41 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
     heads.push("remarks");
     open_table(&mut body, "Those at risk first", &heads);
     for container in &fleet.containers {
-        body += "<tr>";
-        push!(body, "<th scope=\"row\">{}</th>", escape(&container.name));
-        for cell in cells(container) {
-            push!(body, "<td>{}</td>", escape(&cell));
-        }
+        let cells = cells(container).map(|cell| escape(&cell));
         let remarks = escape(&remarks(container).join("; "));
-        push!(body, "<td class=\"words\">{remarks}</td>");
-        body += "</tr>\n";
+        table_row(&mut body, &escape(&container.name), cells, Some(&remarks));
     }
     body += CLOSE_TABLE;
-    if !fleet.failed.is_empty() {
-        body += "<h2>Failed</h2>\n<ul>\n";
-        for failed in &fleet.failed {
-            let text = format!("{}: {}", failed.name, failed.mistake.problem);
-            push!(body, "<li>{}</li>\n", escape(&text));
-        }
-        body += "</ul>\n";
-    }
-    if !fleet.skipped.is_empty() {
-        body += "<h2>Skipped</h2>\n<ul>\n";
-        for skipped in &fleet.skipped {
-            let text = format!("{}: {}", skipped.name, skipped.why);
-            push!(body, "<li>{}</li>\n", escape(&text));
-        }
-        body += "</ul>\n";
-    }
+    list(&mut body, "Failed", fleet.failed.iter().map(|f| (&f.name, &f.mistake.problem)));
+    list(&mut body, "Skipped", fleet.skipped.iter().map(|s| (&s.name, &s.why)));
     push!(body, "<p class=\"quiet\">{}</p>\n</article>\n", escape(LEGEND));
     page(title, &body, None, made)
 }
+
+fn list<'a>(out: &mut String, head: &str, files: impl Iterator<Item = (&'a String, &'a String)>) {
+    let line = |(name, why)| format!("<li>{}</li>\n", escape(&format!("{name}: {why}")));
+    let lines: String = files.map(line).collect();
+    if !lines.is_empty() {
+        push!(out, "<h2>{head}</h2>\n<ul>\n{lines}</ul>\n");
+    }
+}
+
+/// A figure in CSV: its name, and what it is of a container.
+type Column = (&'static str, fn(&Container) -> Option<f64>);
+
+const COLUMNS: [Column; 11] = [
+    ("limit_cpus", |c| c.limits.and_then(|limits| limits.cpus())),
+    ("mean_cpus", |c| Some(c.mean_cpus)),
+    ("peak_cpus", |c| Some(c.peak_cpus)),
+    ("throttled_share", |c| c.throttled_share),
+    ("worst_hour_share", |c| c.worst_hour_share),
+    ("p99_low_ms", |c| c.p99_ns.map(|p99| p99.low / 1e6)),
+    ("p99_ms", |c| c.p99_ns.map(|p99| p99.median / 1e6)),
+    ("p99_high_ms", |c| c.p99_ns.map(|p99| p99.high / 1e6)),
+    ("risk", |c| c.risk),
+    ("needed_cpus", |c| c.needed_cpus),
+    ("spare_cpus", |c| c.spare_cpus),
+];
 
 /// Renders a fleet as CSV, a line per container, in CPUs, shares and milliseconds. What is not
 /// known or not finite is an empty cell.
@@ -225,40 +228,12 @@ pub fn fleet_html(fleet: &Fleet, made: &Made) -> String {
 /// Passes on an error of the CSV writer, which writes to memory.
 pub fn fleet_csv(fleet: &Fleet) -> csv::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "container",
-        "limit_cpus",
-        "mean_cpus",
-        "peak_cpus",
-        "throttled_share",
-        "worst_hour_share",
-        "p99_low_ms",
-        "p99_ms",
-        "p99_high_ms",
-        "risk",
-        "needed_cpus",
-        "spare_cpus",
-        "note",
-    ])?;
+    let names = COLUMNS.map(|(name, _)| name);
+    writer.write_record(["container"].into_iter().chain(names).chain(["note"]))?;
     for c in &fleet.containers {
-        let ms = |of: fn(&Likely) -> f64| c.p99_ns.map(|p99| of(&p99) / 1e6);
-        let figures = [
-            c.limits.and_then(|limits| limits.cpus()),
-            Some(c.mean_cpus),
-            Some(c.peak_cpus),
-            c.throttled_share,
-            c.worst_hour_share,
-            ms(|p99| p99.low),
-            ms(|p99| p99.median),
-            ms(|p99| p99.high),
-            c.risk,
-            c.needed_cpus,
-            c.spare_cpus,
-        ];
-        let figures = figures.map(|figure| figure.filter(|f| f.is_finite()));
-        let cells = figures.map(|figure| figure.map_or(String::new(), |f| f.to_string()));
+        let figures = COLUMNS.map(|(_, figure)| optional(figure(c)));
         let ends = [c.note.clone().unwrap_or_default()];
-        writer.write_record([c.name.clone()].into_iter().chain(cells).chain(ends))?;
+        writer.write_record([c.name.clone()].into_iter().chain(figures).chain(ends))?;
     }
     written(writer)
 }

@@ -3,7 +3,7 @@
 
 use reveille_study::{Agreement, AgreementKind, AgreementRow, Spread};
 
-use super::markup::{self, CLOSE_TABLE, badge, escape, numbers, open_table, partial};
+use super::markup::{self, CLOSE_TABLE, badge, escape, numbers, open_table, partial, table_row};
 use super::page;
 use crate::agreement::{blocks, facts, figures, ratio, score, side, too_few_of};
 use crate::made::{Made, push};
@@ -53,25 +53,11 @@ fn table(out: &mut String, block: &[&AgreementRow]) {
     }
     open_table(out, &block[0].metric.to_string(), &heads);
     for row in block {
-        let [predicted, measured] = figures(row);
-        push!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>",
-            row.load,
-            escape(side(row)),
-            escape(&predicted),
-            escape(&measured)
-        );
-        if let Some(range) = range {
-            push!(out, "<td>{}</td>", strip(row, range));
-        }
-        push!(
-            out,
-            "<td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
-            ratio(row),
-            badge(Some(row.verdict)),
-            escape(&row.reason)
-        );
+        let [predicted, measured] = figures(row).map(|figure| escape(&figure));
+        let mut cells = vec![escape(side(row)), predicted, measured];
+        cells.extend(range.map(|range| strip(row, range)));
+        cells.extend([ratio(row), badge(Some(row.verdict)).to_owned()]);
+        table_row(out, &row.load.to_string(), cells, Some(&escape(&row.reason)));
     }
     *out += CLOSE_TABLE;
 }

@@ -303,6 +303,23 @@ fn explanation(out: &mut String, group: &Group<'_>) {
     *out += "</details>\n";
 }
 
+/// A row of a table: its head and its cells, and `words` in a last one. All of them are markup.
+pub(crate) fn table_row(
+    out: &mut String,
+    head: &str,
+    cells: impl IntoIterator<Item: AsRef<str>>,
+    words: Option<&str>,
+) {
+    push!(out, "<tr><th scope=\"row\">{head}</th>");
+    for cell in cells {
+        push!(out, "<td>{}</td>", cell.as_ref());
+    }
+    if let Some(words) = words {
+        push!(out, "<td class=\"words\">{words}</td>");
+    }
+    *out += "</tr>\n";
+}
+
 /// Opens a table inside its own scrolling box, which the keyboard can reach.
 pub(crate) fn open_table(out: &mut String, caption: &str, heads: &[&str]) {
     let caption = escape(caption);

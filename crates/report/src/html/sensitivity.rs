@@ -3,7 +3,7 @@
 
 use reveille_study::Sensitivity;
 
-use super::markup::{CLOSE_TABLE, escape, facts, open_table, partial};
+use super::markup::{CLOSE_TABLE, escape, facts, open_table, partial, table_row};
 use super::page;
 use crate::made::{Made, push};
 use crate::sensitivity::{
@@ -92,17 +92,9 @@ fn overview(out: &mut String, s: &Sensitivity) {
     let heads = ["constant", "unit", "shipped [range]", "furthest", "in row", "hits, low..high"];
     open_table(out, "Constants that change a row", &heads);
     for c in &s.constants {
-        push!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-                 <td>{}</td></tr>\n",
-            escape(&c.key),
-            c.unit,
-            range(c),
-            factor(c.reach),
-            c.reach_row.map_or("–".into(), |i| escape(&place(&s.rows[i]))),
-            hits(c)
-        );
+        let row = c.reach_row.map_or("–".into(), |i| escape(&place(&s.rows[i])));
+        let cells = [c.unit.to_owned(), range(c), factor(c.reach), row, hits(c)];
+        table_row(out, &escape(&c.key), cells, None);
     }
     *out += CLOSE_TABLE;
 }
@@ -115,15 +107,9 @@ fn rows(out: &mut String, s: &Sensitivity) {
         }
         open_table(out, &heading(row), &["constant", "unit", "hits at", "misses at", "standing"]);
         for (c, changed) in changes {
-            push!(
-                out,
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                escape(&c.key),
-                c.unit,
-                values(c, &changed.hit_at),
-                values(c, &changed.miss_at),
-                standing(changed.standing)
-            );
+            let [hits, misses] = [&changed.hit_at, &changed.miss_at].map(|at| values(c, at));
+            let cells = [c.unit, &hits, &misses, standing(changed.standing)];
+            table_row(out, &escape(&c.key), cells, None);
         }
         *out += CLOSE_TABLE;
     }

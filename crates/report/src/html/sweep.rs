@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use reveille_sweep::{Effect, Finished};
 
-use super::markup::{CLOSE_TABLE, escape, facts, open_table};
+use super::markup::{CLOSE_TABLE, escape, facts, open_table, table_row};
 use super::page;
 use crate::made::{Made, push};
 use crate::number;
@@ -69,12 +69,8 @@ fn overview(out: &mut String, effects: &[Effect]) {
     }
     open_table(out, "All conditions", &HEADS);
     for effect in effects {
-        let [edits, rest @ ..] = cells(effect);
-        push!(out, "<tr><th scope=\"row\">{}</th>", escape(&edits));
-        for cell in rest {
-            push!(out, "<td>{}</td>", escape(&cell));
-        }
-        *out += "</tr>\n";
+        let [edits, rest @ ..] = cells(effect).map(|cell| escape(&cell));
+        table_row(out, &edits, rest, None);
     }
     *out += CLOSE_TABLE;
     let too_few = too_few(effects).map(|text| format!("; {text}")).unwrap_or_default();

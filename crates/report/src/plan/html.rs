@@ -9,7 +9,7 @@ use super::words::{
     ABOUT_NEIGHBOURS, about_latency, answer, by_hand, cost, cpus, exact, footnote, goals, ms,
     observed, of_draws, recorded, recording, setting, thousands, today,
 };
-use crate::html::markup::{CLOSE_TABLE, escape, open_table};
+use crate::html::markup::{CLOSE_TABLE, escape, facts, open_table, table_row};
 use crate::html::{Plots, page};
 use crate::made::{Made, push};
 
@@ -274,20 +274,11 @@ fn pairs(out: &mut String, plan: &Plan) {
     *out += "</tr></thead>\n<tbody>\n";
     let share = |share: f64| format!("{:.2}%", 100.0 * share);
     for pair in &form.pairs {
-        push!(
-            out,
-            "<tr><th scope=\"row\">{} and {}</th><td>{}, {}</td>",
-            escape(&pair.groups[0]),
-            escape(&pair.groups[1]),
-            share(pair.within[0]),
-            share(pair.within[1])
-        );
-        let shares =
+        let groups = pair.groups.each_ref().map(|name| escape(name)).join(" and ");
+        let within = pair.within.map(share).join(", ");
+        let both =
             [pair.both_within, pair.both_within_seen, pair.both_beyond, pair.both_beyond_seen];
-        for of in shares {
-            push!(out, "<td>{}</td>", share(of));
-        }
-        *out += "</tr>\n";
+        table_row(out, &groups, [within].into_iter().chain(both.map(share)), None);
     }
     *out += "</tbody>\n</table>\n</div>\n</section>\n";
 }
@@ -308,56 +299,43 @@ fn apply(out: &mut String, plan: &Plan) {
 
 fn provenance(out: &mut String, plan: &Plan) {
     section(out, "made", "How it was made");
-    *out += "<dl class=\"facts\">\n";
-    let mut fact = |name: &str, value: &str| {
-        push!(out, "<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(value));
-    };
-    let of = &plan.recording;
-    fact("Recording", &format!("{}: {}", of.name, recorded(plan)));
-    if let Some(limits) = &of.limits {
-        fact("Limits while recorded", &setting(limits));
-    }
+    let (of, model, counts) = (&plan.recording, &plan.model, &plan.counts);
+    let mut list = vec![("Recording", format!("{}: {}", of.name, recorded(plan)))];
+    list.extend(of.limits.as_ref().map(|limits| ("Limits while recorded", setting(limits))));
     if !plan.too_few.is_empty() {
-        fact("Too few pieces of work for", &plan.too_few.join(", "));
+        list.push(("Too few pieces of work for", plan.too_few.join(", ")));
     }
-    fact("Goals", &format!("{}, in {} of the draws", goals(plan), of_draws(plan.model.confidence)));
-    for given in &plan.neighbours {
+    let share = of_draws(model.confidence);
+    list.push(("Goals", format!("{}, in {share} of the draws", goals(plan))));
+    list.extend(plan.neighbours.iter().map(|given| {
         let limits = given.limits.as_ref().map_or("no quota".into(), setting);
         let of = &given.recording;
-        fact("Neighbour", &format!("{}: {limits}; {}", of.name, recording(of)));
-    }
-    let model = &plan.model;
-    fact(
-        "Model",
-        &format!(
-            "{} CPUs of {}, {} ticks/s, kernel {}, slice {}",
-            model.cpus,
-            model.machine,
-            model.hz,
-            model.base,
-            exact(model.slice_ns)
-        ),
+        ("Neighbour", format!("{}: {limits}; {}", of.name, recording(of)))
+    }));
+    let about = format!(
+        "{} CPUs of {}, {} ticks/s, kernel {}, slice {}",
+        model.cpus,
+        model.machine,
+        model.hz,
+        model.base,
+        exact(model.slice_ns)
     );
-    if let Some(within) = &model.within {
-        fact("Within", &setting(within));
-    }
-    if let Some(sum) = model.quota_sum_cpus {
-        fact("Quotas together", &format!("at most {} CPUs", cpus(sum)));
-    }
-    let counts = &plan.counts;
-    fact(
-        "Search",
-        &format!(
-            "{} settings, {} looked at, {} left out between those; {} runs of the simulator, {:.0} s \
-             of virtual time",
-            thousands(counts.settings.into()),
-            thousands(counts.simulated.into()),
-            thousands(counts.pruned.into()),
-            thousands(counts.runs),
-            counts.simulated_ns as f64 / 1e9
-        ),
+    list.push(("Model", about));
+    list.extend(model.within.as_ref().map(|within| ("Within", setting(within))));
+    let together = |sum| ("Quotas together", format!("at most {} CPUs", cpus(sum)));
+    list.extend(model.quota_sum_cpus.map(together));
+    let search = format!(
+        "{} settings, {} looked at, {} left out between those; {} runs of the simulator, {:.0} s \
+         of virtual time",
+        thousands(counts.settings.into()),
+        thousands(counts.simulated.into()),
+        thousands(counts.pruned.into()),
+        thousands(counts.runs),
+        counts.simulated_ns as f64 / 1e9
     );
-    fact("Draws", &model.draws.to_string());
-    fact("Seed", &model.seed.to_string());
-    *out += "</dl>\n</section>\n";
+    list.push(("Search", search));
+    list.push(("Draws", model.draws.to_string()));
+    list.push(("Seed", model.seed.to_string()));
+    facts(out, list);
+    *out += "</section>\n";
 }
