@@ -105,7 +105,7 @@ fn cost_model(name: &str) -> Result<Base, InputError> {
     for field in CostModel::FIELDS {
         let found = own.iter().find(|c| c.key == field.key).ok_or_else(|| {
             let help = "a cost model states every constant: add it under [constants]";
-            doc.wrong(0..0, Some(field.key), "is missing", help)
+            doc.0.fault::<InputError>(0..0, field.key, "is missing", help)
         })?;
         constants.push(Constant { inherited: true, ..found.clone() });
     }
@@ -118,16 +118,6 @@ struct Document(Source);
 impl Document {
     fn of_cost_model(name: &str) -> Document {
         Document(Source::new(&file_of(name), cost_model_text(name).unwrap_or("")))
-    }
-
-    fn wrong(
-        &self,
-        span: Range<usize>,
-        key: Option<&str>,
-        problem: impl Into<String>,
-        help: impl Into<String>,
-    ) -> InputError {
-        self.0.error(&span, key, Mistake::new(problem, help))
     }
 
     fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
@@ -152,7 +142,7 @@ impl Document {
             Some(hz) if HZ.contains(hz.get_ref()) => Ok(*hz.get_ref()),
             Some(hz) => {
                 let problem = format!("kernels have no timer frequency of {}", hz.get_ref());
-                Err(self.wrong(hz.span(), Some("hz"), problem, "use 100, 250, 300 or 1000"))
+                Err(self.0.fault(hz.span(), "hz", problem, "use 100, 250, 300 or 1000"))
             }
         }
     }
@@ -190,7 +180,7 @@ impl Document {
                 TopologyError::Uneven { .. } => "memory nodes and clusters have equal parts",
                 _ => "the machine has sockets x llcs_per_socket x cores_per_llc x threads CPUs",
             };
-            self.wrong(at.map_or(raw.span(), Spanned::span), Some(key), error.to_string(), help)
+            self.0.fault(at.map_or(raw.span(), Spanned::span), key, error.to_string(), help)
         })
     }
 
@@ -210,7 +200,7 @@ impl Document {
         let (value_at, range_at) = (raw.value.span(), raw.range.span());
         for (number, at) in [(value, &value_at), (low, &range_at), (high, &range_at)] {
             field.check(number).map_err(|error| {
-                self.wrong(at.clone(), Some(name), error.to_string(), "mend the number")
+                self.0.fault::<InputError>(at.clone(), name, error.to_string(), "mend the number")
             })?;
         }
         self.in_range(&span, name, value, [low, high])?;
@@ -248,7 +238,7 @@ impl Document {
         } else {
             return Ok(());
         };
-        Err(self.wrong(span.clone(), Some(key), problem, help))
+        Err(self.0.fault(span.clone(), key, problem, help))
     }
 
     fn origin(
@@ -277,7 +267,7 @@ impl Document {
                  `measured` if it was on this very machine, `fitted` if none of these",
             ),
         };
-        Err(self.wrong(span.clone(), Some(key), problem, help))
+        Err(self.0.fault(span.clone(), key, problem, help))
     }
 
     fn measured(
@@ -296,7 +286,7 @@ impl Document {
         } else {
             return Ok(Origin::Measured(Measured { how, p10, p90, samples }));
         };
-        Err(self.wrong(span.clone(), Some(key), problem, help))
+        Err(self.0.fault(span.clone(), key, problem, help))
     }
 
     fn idle(&self, raw: &[Spanned<RawIdle>]) -> Result<Vec<IdleState>, InputError> {
@@ -306,7 +296,7 @@ impl Document {
             self.in_range(&span, "exit_ns", state.exit_ns.into(), state.range.0.map(f64::from))?;
             if states.iter().any(|s| s.name == state.name) {
                 let problem = format!("the idle state {} appears twice", state.name);
-                return Err(self.wrong(span, Some("name"), problem, "remove one of them"));
+                return Err(self.0.fault(span, "name", problem, "remove one of them"));
             }
             if let Some(lighter) = states
                 .last()
@@ -314,7 +304,7 @@ impl Document {
             {
                 let problem = format!("{} is lighter than {} before it", state.name, lighter.name);
                 let help = "list idle states from the lightest to the deepest";
-                return Err(self.wrong(span, Some("idle"), problem, help));
+                return Err(self.0.fault(span, "idle", problem, help));
             }
             let texts = [&state.source, &state.estimate, &state.fitted];
             let origin = self.origin(&span, "idle", texts, state.measured.as_ref())?;
@@ -336,7 +326,7 @@ impl Document {
     fn finished(&self, mut machine: Machine) -> Result<Machine, InputError> {
         for c in &machine.constants {
             machine.cost.set(c.key, c.value).map_err(|error| {
-                self.wrong(0..0, Some(c.key), error.to_string(), "mend the number")
+                self.0.fault::<InputError>(0..0, c.key, error.to_string(), "mend the number")
             })?;
         }
         let fitted = machine.fitted();
@@ -347,7 +337,7 @@ impl Document {
                 fitted.join(", ")
             );
             let help = "find a source for some of them";
-            return Err(self.wrong(0..0, Some("fitted"), problem, help));
+            return Err(self.0.fault(0..0, "fitted", problem, help));
         }
         Ok(machine)
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
+use reveille_place::{CHECK_PATH, InputError, Mistake, read_description};
 
 use crate::file::parse_toml;
 use crate::hwloc::parse_hwloc;
@@ -23,17 +23,14 @@ pub fn load(spec: &str) -> Result<Machine, InputError> {
     if let Some(text) = machine_text(spec) {
         return parse_toml(&file_of(spec), text);
     }
-    let extension = Path::new(spec).extension().map(|e| e.to_ascii_lowercase());
+    let path = Path::new(spec);
+    let text = || read_description(path, CHECK_PATH);
+    let extension = path.extension().map(|e| e.to_ascii_lowercase());
     match extension.as_ref().and_then(|e| e.to_str()) {
-        Some("toml") => parse_toml(spec, &read(spec)?),
-        Some("xml") => parse_hwloc(spec, &read(spec)?),
+        Some("toml") => parse_toml(spec, &text()?),
+        Some("xml") => parse_hwloc(spec, &text()?),
         _ => Err(unknown(spec)),
     }
-}
-
-fn read(path: &str) -> Result<String, InputError> {
-    read_input_text(Path::new(path), InputKind::DESCRIPTION)
-        .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))
 }
 
 fn unknown(spec: &str) -> InputError {

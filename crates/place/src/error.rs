@@ -2,12 +2,12 @@
 //! or in an option, each with its fix.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use thiserror::Error;
 
-use crate::{Mistake, ReadError};
+use crate::{InputKind, Mistake, ReadError, read_input_text};
 
 #[derive(Debug, Error, Diagnostic)]
 pub enum InputError {
@@ -66,6 +66,13 @@ impl InputError {
             _ => None,
         }
     }
+}
+
+/// The text of a file that describes a machine, a workload or a study. `help` is the fix if it
+/// cannot be read.
+pub fn read_description(path: &Path, help: &str) -> Result<String, InputError> {
+    read_input_text(path, InputKind::DESCRIPTION)
+        .map_err(|error| InputError::unreadable(path, error, help))
 }
 
 #[derive(Debug, Error, Diagnostic)]

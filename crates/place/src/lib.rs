@@ -8,7 +8,7 @@ mod mistake;
 mod source;
 
 pub use counted::counted;
-pub use error::{FileError, InputError};
+pub use error::{FileError, InputError, read_description};
 pub use input::{CHECK_PATH, InputKind, ReadError, read_input, read_input_text};
 pub use mistake::{Mistake, did_you_mean, likeness, nearest};
 pub use source::Source;

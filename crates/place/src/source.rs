@@ -38,6 +38,17 @@ impl Source {
         InputError::from(placed).into()
     }
 
+    /// [`Source::error`] of what is wrong with `key`, and the fix.
+    pub fn fault<E: From<InputError>>(
+        &self,
+        span: Range<usize>,
+        key: &str,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> E {
+        self.error(&span, Some(key), Mistake::new(problem, help))
+    }
+
     /// The line, from 1, on which byte `at` lies.
     pub fn line(&self, at: usize) -> u64 {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
@@ -91,8 +102,7 @@ impl Source {
     /// Refuses a text of nothing but blanks.
     pub fn filled(&self, key: &str, value: &Spanned<String>) -> Result<(), InputError> {
         if value.get_ref().trim().is_empty() {
-            let mistake = Mistake::new("is empty", "fill it in");
-            return Err(self.error(&value.span(), Some(key), mistake));
+            return Err(self.fault(value.span(), key, "is empty", "fill it in"));
         }
         Ok(())
     }

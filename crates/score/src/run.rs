@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Instant;
 
-use reveille_place::{InputError, Mistake};
+use reveille_place::InputError;
 use reveille_sim::SimError;
 use reveille_study::{Comparison, Parts, Study, StudyError};
 
@@ -187,6 +187,5 @@ fn placed(suite: &Suite, case: &SuiteCase, error: StudyError) -> StudyError {
         "--param" => (case.workload.span(), "params"),
         other => (case.workload.span(), other.trim_start_matches('-')),
     };
-    let Mistake { problem, help } = mistake;
-    suite.source.error(&span, Some(key), Mistake::new(problem, help))
+    suite.source.error(&span, Some(key), mistake)
 }

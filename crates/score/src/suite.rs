@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use reveille_measure::Explain;
-use reveille_place::{InputError, InputKind, Mistake, Source, read_input_text};
+use reveille_place::{InputError, Mistake, Source, read_description};
 use reveille_policy::Policy;
 use reveille_study::StudyError;
 use serde::Deserialize;
@@ -137,13 +137,8 @@ impl Suite {
         }
         let path = Path::new(spec);
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
-            let text = read_input_text(path, InputKind::DESCRIPTION).map_err(|error| {
-                InputError::unreadable(
-                    path,
-                    error,
-                    "a suite is a shipped one's name or a TOML file",
-                )
-            })?;
+            let help = "a suite is a shipped one's name or a TOML file";
+            let text = read_description(path, help)?;
             return Suite::parse(spec, &text, path.parent(), depth);
         }
         let help = format!("suites: {}; or a path that ends in .toml", names().join(", "));
@@ -170,8 +165,8 @@ impl Suite {
             {
                 if taken.contains(&place.get_ref().as_str()) {
                     let problem = format!("`{}` is in {}, too", place.get_ref(), self.name);
-                    let mistake = Mistake::new(problem, "a hold-out has others: replace it");
-                    return Err(other.source.error(&place.span(), Some(key), mistake));
+                    let help = "a hold-out has others: replace it";
+                    return Err(other.source.fault(place.span(), key, problem, help));
                 }
             }
         }
@@ -197,9 +192,8 @@ impl Suite {
                 source.error::<StudyError>(&raw.base.span(), Some("base"), mistake)
             })?;
         if raw.cases.is_empty() {
-            let mistake =
-                Mistake::new("there is none", "add a [[case]] with workload, machine and loads");
-            return Err(source.error(&(0..0), Some("case"), mistake));
+            let help = "add a [[case]] with workload, machine and loads";
+            return Err(source.fault(0..0, "case", "there is none", help));
         }
         let beside = |spec: &str| match directory {
             Some(directory) if Path::new(spec).extension().is_some() => {
@@ -221,11 +215,7 @@ impl Suite {
             if !used(&own.name) {
                 let problem = format!("no case has the guardrail `{}`", own.name);
                 let fix = "name it in the `guardrails` of a case, or leave it out";
-                return Err(source.error(
-                    &guardrail.span(),
-                    Some("name"),
-                    Mistake::new(problem, fix),
-                ));
+                return Err(source.fault(guardrail.span(), "name", problem, fix));
             }
             guardrails.push(guardrail.into_inner());
         }
@@ -240,14 +230,13 @@ impl Suite {
                 }
             }
             if !(1..=2).contains(case.stage.get_ref()) {
-                let mistake = Mistake::new("there are stages 1 and 2", "1 is cheap and runs first");
-                return Err(source.error(&case.stage.span(), Some("stage"), mistake));
+                let (problem, help) = ("there are stages 1 and 2", "1 is cheap and runs first");
+                return Err(source.fault(case.stage.span(), "stage", problem, help));
             }
             case.repeats = case.repeats.or_else(|| raw.repeats.clone());
             if let Some(few) = case.repeats.as_ref().filter(|repeats| *repeats.get_ref() < 2) {
-                let mistake =
-                    Mistake::new("one repeat shows no noise", "use 2 or more; 4 are usual");
-                return Err(source.error(&few.span(), Some("repeats"), mistake));
+                let help = "use 2 or more; 4 are usual";
+                return Err(source.fault(few.span(), "repeats", "one repeat shows no noise", help));
             }
             case.warmup = case.warmup.or_else(|| raw.warmup.clone());
             case.duration = case.duration.or_else(|| raw.duration.clone());

@@ -54,6 +54,7 @@ pub use model::study::{
     DEFAULT_SEED, DEFAULT_WARMUP, MAX_REPEATS, Point, Study, Variant,
 };
 pub use read::catalogue::{BASELINES, find, load, names, predicted_names};
+pub use read::check::param_text;
 pub use read::file::parse;
 pub use read::parts::{Parts, compare, compare_on, kernel, machine};
 pub use read::settings::whole_group;

@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use reveille_machine::Machine;
-use reveille_place::{InputError, InputKind, Mistake, Source, read_input, read_input_text};
+use reveille_place::{InputError, InputKind, Mistake, Source, read_description, read_input};
 use reveille_policy::PolicyFile;
 use reveille_study::{
-    self as study, DEFAULT_REPEATS, DEFAULT_SEED, Parts, Study, StudyError, compare_on,
+    self as study, DEFAULT_REPEATS, DEFAULT_SEED, Parts, Study, StudyError, compare_on, param_text,
 };
 use reveille_workload::WorkloadError;
 use serde::Deserialize;
@@ -72,9 +72,7 @@ impl Spec {
     /// # Errors
     /// It cannot be read, or is no spec; with line, key and fix.
     pub fn read(path: &Path) -> Result<Spec, SweepError> {
-        let text = read_input_text(path, InputKind::DESCRIPTION);
-        let help = "a spec is a TOML file; docs/sweep.md shows one";
-        let text = text.map_err(|error| InputError::unreadable(path, error, help))?;
+        let text = read_description(path, "a spec is a TOML file; docs/sweep.md shows one")?;
         let source = Source::new(&path.display().to_string(), &text);
         let raw: RawSpec = source
             .toml("correct the line: https://toml.io has the syntax, docs/sweep.md the keys")?;
@@ -133,8 +131,9 @@ impl Spec {
         };
         let raw_workloads = self.raw.workload.get_ref();
         if raw_workloads.is_empty() {
-            let mistake = Mistake::new("there is none", "add a [[workload]] with name and loads");
-            return Err(self.wrong(self.raw.workload.span(), "workload", mistake));
+            let (place, help) =
+                (self.raw.workload.span(), "add a [[workload]] with name and loads");
+            return Err(self.source.fault(place, "workload", "there is none", help));
         }
         let mut studies = Vec::new();
         for raw in raw_workloads {
@@ -188,8 +187,7 @@ impl Spec {
                 return Err(match words.as_str() {
                     "" => {
                         let help = "leave it out: the baseline runs anyway";
-                        let mistake = Mistake::new("an edit is empty", help);
-                        self.wrong(text.span(), "edits", mistake)
+                        self.source.fault(text.span(), "edits", "an edit is empty", help)
                     }
                     _ => self.twice(text, "edits"),
                 });
@@ -218,8 +216,12 @@ impl Spec {
         for seed in raw.get_ref() {
             let Ok(number) = u64::try_from(*seed.get_ref()) else {
                 let problem = format!("{} is negative", seed.get_ref());
-                let mistake = Mistake::new(problem, "use 0 or a positive number");
-                return Err(self.wrong(seed.span(), "seeds", mistake));
+                return Err(self.source.fault(
+                    seed.span(),
+                    "seeds",
+                    problem,
+                    "use 0 or a positive number",
+                ));
             };
             if seeds.contains(&number) {
                 return Err(self.twice(seed, "seeds"));
@@ -227,8 +229,8 @@ impl Spec {
             seeds.push(number);
         }
         if seeds.is_empty() {
-            let mistake = Mistake::new("no seed is given", "write `seeds = [1]`, or leave it out");
-            return Err(self.wrong(raw.span(), "seeds", mistake));
+            let help = "write `seeds = [1]`, or leave it out";
+            return Err(self.source.fault(raw.span(), "seeds", "no seed is given", help));
         }
         Ok(seeds)
     }
@@ -246,17 +248,10 @@ impl Spec {
         })?;
         let mut params = BTreeMap::new();
         for (key, value) in &raw.params {
-            let text = match value.get_ref() {
-                Value::String(text) => text.clone(),
-                value @ (Value::Integer(_) | Value::Boolean(_)) => value.to_string(),
-                Value::Float(number) if number.is_finite() => number.to_string(),
-                _ => {
-                    let help = "write a string or a number, such as 16 or \"30ms\"";
-                    let mistake = Mistake::new("is not a value that a parameter can have", help);
-                    return Err(self.wrong(value.span(), key.get_ref(), mistake));
-                }
-            };
-            params.insert(key.get_ref().clone(), text);
+            let key = key.get_ref();
+            let text = param_text(value.get_ref());
+            let text = text.map_err(|mistake| self.wrong(value.span(), key, mistake))?;
+            params.insert(key.clone(), text);
         }
         Ok(LoadedWorkload { workload, params })
     }
@@ -352,9 +347,8 @@ impl Spec {
         for load in raw.loads.get_ref() {
             let text = self.load_text(load)?;
             if loads.contains(&text) {
-                let mistake =
-                    Mistake::new(format!("load {text} is given twice"), "remove one of them");
-                return Err(self.wrong(load.span(), "loads", mistake));
+                let problem = format!("load {text} is given twice");
+                return Err(self.source.fault(load.span(), "loads", problem, "remove one of them"));
             }
             loads.push(text);
         }
@@ -386,7 +380,7 @@ impl Spec {
             .ok_or_else(|| {
                 let problem = format!("{} is no load", load.get_ref());
                 let help = "write a whole number from 1 on, or \"50%\" of the machine's CPUs";
-                self.wrong(load.span(), "loads", Mistake::new(problem, help))
+                self.source.fault(load.span(), "loads", problem, help)
             })
     }
 
@@ -396,15 +390,19 @@ impl Spec {
 
     fn list<'a>(&self, key: &str, list: &'a Texts) -> Result<&'a [Spanned<String>], SweepError> {
         if list.get_ref().is_empty() {
-            let mistake = Mistake::new("the list is empty", "name at least one");
-            return Err(self.wrong(list.span(), key, mistake));
+            return Err(self.source.fault(
+                list.span(),
+                key,
+                "the list is empty",
+                "name at least one",
+            ));
         }
         Ok(list.get_ref())
     }
 
     fn twice<T: std::fmt::Display>(&self, place: &Spanned<T>, key: &str) -> SweepError {
         let problem = format!("`{}` is given twice", place.get_ref());
-        self.wrong(place.span(), key, Mistake::new(problem, "remove one of them"))
+        self.source.fault(place.span(), key, problem, "remove one of them")
     }
 
     fn wrong(&self, span: Range<usize>, key: &str, mistake: Mistake) -> SweepError {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use reveille_place::{CHECK_PATH, InputError, InputKind, Mistake, read_input_text};
+use reveille_place::{CHECK_PATH, InputError, Mistake, read_description};
 
 use crate::error::Result;
 use crate::file::Workload;
@@ -63,8 +63,5 @@ pub fn load(spec: &str) -> Result<Workload> {
     } else {
         return find(spec);
     };
-    let path = Path::new(spec);
-    let text = read_input_text(path, InputKind::DESCRIPTION)
-        .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))?;
-    read(spec, &text)
+    read(spec, &read_description(Path::new(spec), CHECK_PATH)?)
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use reveille_place::{InputError, InputKind, Mistake, read_input_text};
+use reveille_place::{InputError, Mistake, read_description};
 
 use crate::model::error::Result;
 use crate::model::study::Study;
@@ -61,9 +61,7 @@ pub fn load(spec: &str) -> Result<Study> {
     }
     let path = Path::new(spec);
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
-        let text = read_input_text(path, InputKind::DESCRIPTION)
-            .map_err(|error| InputError::unreadable(path, error, NAME_OR_PATH))?;
-        return parse_beside(path.parent(), spec, &text);
+        return parse_beside(path.parent(), spec, &read_description(path, NAME_OR_PATH)?);
     }
     let help = format!("studies: {}; or a path that ends in .toml", names().join(", "));
     Err(InputError::Unknown(Mistake::unknown("study", spec, names()).mended_by(help)).into())

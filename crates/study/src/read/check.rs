@@ -85,6 +85,22 @@ pub(crate) fn param(workload: &Workload, name: &str) -> Result<(), Mistake> {
     Err(Mistake::unknown(&format!("parameter of {}", workload.name), name, known))
 }
 
+/// A TOML value as the text of a parameter.
+///
+/// # Errors
+/// A value that no parameter has, such as a list.
+pub fn param_text(value: &toml::Value) -> Result<String, Mistake> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(_) | toml::Value::Boolean(_) => Ok(value.to_string()),
+        toml::Value::Float(number) if number.is_finite() => Ok(number.to_string()),
+        _ => {
+            let help = "write a string or a number, such as 16 or \"30ms\"";
+            Err(Mistake::new("is not a value that a parameter can have", help))
+        }
+    }
+}
+
 /// Why a workload cannot be built, by what is at fault.
 pub(crate) enum BuildError {
     /// The load at this position.

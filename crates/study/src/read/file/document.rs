@@ -38,7 +38,7 @@ impl Document<'_> {
         problem: impl Into<String>,
         help: impl Into<String>,
     ) -> StudyError {
-        self.wrong(span, key, Mistake::new(problem, help))
+        self.source.fault(span, key, problem, help)
     }
 
     /// Refuses `place`, which is the value of `key`.

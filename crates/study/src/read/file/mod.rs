@@ -271,21 +271,7 @@ impl Document<'_> {
         for (name, value) in &raw.params {
             let key = name.get_ref();
             self.at(key, name, check::param(workload, key))?;
-            let text = match value.get_ref() {
-                toml::Value::String(text) => text.clone(),
-                toml::Value::Integer(number) => number.to_string(),
-                toml::Value::Boolean(flag) => flag.to_string(),
-                toml::Value::Float(number) if number.is_finite() => number.to_string(),
-                _ => {
-                    let help = "write a string or a number, such as 16 or \"30ms\"";
-                    return self.refuse(
-                        key,
-                        value,
-                        "is not a value that a parameter can have",
-                        help,
-                    );
-                }
-            };
+            let text = self.at(key, value, check::param_text(value.get_ref()))?;
             params.insert(key.clone(), text);
         }
         Ok(params)
