@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::DateTime;
 use reveille_host::HostError;
 use reveille_report::Made;
 
@@ -103,25 +104,8 @@ const END: u64 = 253_402_300_800;
 
 /// `2026-03-01 12:00:00 UTC`.
 fn utc(seconds: u64) -> String {
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so the leap day is the last of its year.
-    let (mut year, mut day) = (1970, days as i64 - 59);
-    let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = |year: i64| 365 + i64::from(leap(year + 1));
-    if day < 0 {
-        year -= 1;
-        day += length(year);
-    }
-    while day >= length(year) {
-        day -= length(year);
-        year += 1;
-    }
-    // Month lengths from March on repeat: 31, 30, 31, 30, 31.
-    let month = (5 * day + 2) / 153;
-    let of_month = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{of_month:02} {hour:02}:{minute:02}:{second:02} UTC")
+    let date = DateTime::from_timestamp(seconds as i64, 0).unwrap_or_default();
+    date.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 #[cfg(test)]

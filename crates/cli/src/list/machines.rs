@@ -11,23 +11,6 @@ use super::layout::{ListArgs, columns, entry};
 use crate::errors::{Result, warn_of};
 use crate::output::{print, print_json, print_result};
 
-/// `kind` is `cited`, `estimated`, `measured` or `fitted`.
-#[derive(Serialize)]
-struct OriginJson<'a> {
-    kind: &'static str,
-    text: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spread: Option<SpreadJson>,
-}
-
-/// Spread of a measured constant: a tenth of the samples lies below `p10`, a tenth above `p90`.
-#[derive(Serialize)]
-struct SpreadJson {
-    p10: f64,
-    p90: f64,
-    samples: u64,
-}
-
 pub fn machines(args: &ListArgs) -> Result<ExitCode> {
     if let Some(spec) = &args.name {
         let machine = reveille_machine::load(spec)?;
@@ -149,10 +132,14 @@ fn full_json<'a>(m: &'a Machine) -> impl Serialize + use<'a> {
     }
 }
 
-fn origin_json(origin: &Origin) -> OriginJson<'_> {
+/// `kind` is `cited`, `estimated`, `measured` or `fitted`. Of a measured constant a tenth of the
+/// samples lies below `p10`, a tenth above `p90`.
+fn origin_json(origin: &Origin) -> impl Serialize {
     let spread = match origin {
-        Origin::Measured(m) => Some(SpreadJson { p10: m.p10, p90: m.p90, samples: m.samples }),
+        Origin::Measured(m) => {
+            Some(object! { spread: object! { p10: m.p10, p90: m.p90, samples: m.samples } })
+        }
         _ => None,
     };
-    OriginJson { kind: origin.kind(), text: origin.text(), spread }
+    object! { kind: origin.kind(), text: origin.text(), #[serde(flatten)] spread }
 }

@@ -131,11 +131,7 @@ fn a_page_is_written_whole_and_leaves_nothing_else() {
 #[test]
 fn a_study_file_is_run_and_scored() {
     let directory = tempfile::tempdir().unwrap();
-    let path = study(
-        &directory,
-        "small",
-        "+SIS_SHORT",
-        r#"
+    let case = r#"
 loads = [1, 2, 4]
 [[case.published]]
 load = 4
@@ -146,8 +142,8 @@ kind = "peak"
 case = "pairs"
 load = 2
 source = "nobody"
-"#,
-    );
+"#;
+    let path = study(&directory, "small", "+SIS_SHORT", case);
     let result = json(&["study", &path, "--repeats", "2", "--json"]);
     assert_eq!(result["study"], "small");
     assert_eq!(result["score"], serde_json::json!({"hits": 0, "counted": 1}));
@@ -203,11 +199,7 @@ source = "a mail"
 fn the_score_stands_beside_that_of_no_change() {
     let directory = tempfile::tempdir().unwrap();
     // A slice without a quota changes nothing at all.
-    let path = study(
-        &directory,
-        "skill",
-        "slice=1ms",
-        r#"
+    let case = r#"
 loads = [1, 2, 3, 4]
 group = { quota = "max" }
 source = "nobody"
@@ -218,8 +210,8 @@ published = [
     { load = 3, side = "base", value = 1 },
     { load = 4, change_pct = 90.0, noise = "said to be noise" },
 ]
-"#,
-    );
+"#;
+    let path = study(&directory, "skill", "slice=1ms", case);
     let table = stdout(&["study", &path, "--no-explain"]);
     let score =
         "score: 2 of 4 hit; changes: 2 of 3 (no change: 2); big changes: sign 0 of 2, 1 hit;";
@@ -235,11 +227,7 @@ published = [
 #[test]
 fn figures_of_every_kind_are_shown_and_scored() {
     let directory = tempfile::tempdir().unwrap();
-    let path = study(
-        &directory,
-        "kinds",
-        "+SIS_SHORT",
-        r#"
+    let case = r#"
 loads = [1, 2]
 metrics = ["throughput", "wakeup_p99_ns"]
 source = "nobody"
@@ -253,8 +241,8 @@ what = "a game"
 figures = "60 frames"
 reason = "nobody can"
 source = "nobody"
-"#,
-    );
+"#;
+    let path = study(&directory, "kinds", "+SIS_SHORT", case);
     let result = json(&["study", &path, "--json"]);
     let rows = result["rows"].as_array().unwrap();
     let kinds: Vec<&str> = rows.iter().map(|r| r["kind"].as_str().unwrap()).collect();
