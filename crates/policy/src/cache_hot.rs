@@ -32,7 +32,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// A task leaves its CPU's queue for a sleep. A CPU that has no other expects it back when its
     /// usual sleep is over (v2 2/3).
     pub fn fell_asleep(&mut self, task: TaskId, cpu: CpuId, now: Ns) {
-        let sleep = &mut self.sleeps[task.index()];
+        let sleep = &mut self.parts.sleeps[task.index()];
         sleep.since = now;
         let usual = sleep.usual;
         if usual > 0 && self.nr_running(cpu) == 0 {
@@ -42,7 +42,7 @@ impl<const CHECKED: bool> World<CHECKED> {
 
     /// The last task of `cpu` is expected back by `until`, if no other is later.
     pub fn expect_back(&mut self, cpu: CpuId, until: Ns) {
-        let hot = &mut self.hot_until[cpu.index()];
+        let hot = &mut self.parts.hot_until[cpu.index()];
         *hot = until.max(*hot);
     }
 
@@ -50,7 +50,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// number it has are not its own.
     pub fn woke_up(&mut self, task: TaskId, now: Ns) {
         let has_run = self.task(task).sum_exec_ns > 0;
-        let sleep = &mut self.sleeps[task.index()];
+        let sleep = &mut self.parts.sleeps[task.index()];
         sleep.usual = if has_run { usual_sleep(sleep.usual, now - sleep.since) } else { 0 };
     }
 }
@@ -72,7 +72,7 @@ mod tests {
 
     fn sleeps_for(world: &mut World, ns: Ns) {
         world.fell_asleep(TASK, CPU, 0);
-        world.hot_until[0] = 0;
+        world.parts.hot_until[0] = 0;
         world.woke_up(TASK, ns);
     }
 
@@ -82,7 +82,7 @@ mod tests {
         sleeps.iter().for_each(|&ns| sleeps_for(&mut world, ns));
         world.set_nr_running(CPU, others);
         world.fell_asleep(TASK, CPU, 1_000_000);
-        world.hot_until[0]
+        world.parts.hot_until[0]
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         *world.task_mut(TASK) = Task::new(TASK, CPU);
         world.woke_up(TASK, 500);
         world.fell_asleep(TASK, CPU, 1_000_000);
-        assert_eq!(world.hot_until[0], 0);
+        assert_eq!(world.parts.hot_until[0], 0);
     }
 
     #[test]
@@ -108,6 +108,6 @@ mod tests {
         let mut world = world();
         world.expect_back(CPU, 9);
         world.expect_back(CPU, 5);
-        assert_eq!(world.hot_until[0], 9);
+        assert_eq!(world.parts.hot_until[0], 9);
     }
 }

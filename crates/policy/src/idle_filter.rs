@@ -12,16 +12,16 @@ unsafe extern "C" {
 impl<const CHECKED: bool> World<CHECKED> {
     /// May a search under SIS_FILTER look at this CPU?
     pub fn in_filter(&self, cpu: CpuId) -> bool {
-        let c = &self.cpus[cpu.index()];
-        let word = self.llcs[usize::from(c.llc)].filter[usize::from(c.position) / 64];
+        let c = &self.parts.cpus[cpu.index()];
+        let word = self.parts.llcs[usize::from(c.llc)].filter[usize::from(c.position) / 64];
         word >> (c.position % 64) & 1 != 0
     }
 
     /// Puts a CPU into the mask, or takes it out.
     pub fn set_in_filter(&mut self, cpu: CpuId, is: bool) {
-        let c = &self.cpus[cpu.index()];
+        let c = &self.parts.cpus[cpu.index()];
         let bit = 1 << (c.position % 64);
-        let word = &mut self.llcs[usize::from(c.llc)].filter[usize::from(c.position) / 64];
+        let word = &mut self.parts.llcs[usize::from(c.llc)].filter[usize::from(c.position) / 64];
         *word = if is { *word | bit } else { *word & !bit };
     }
 

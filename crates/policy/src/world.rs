@@ -22,6 +22,13 @@ pub struct LlcShape {
 /// State of all CPUs, LLCs and tasks that decisions read. Unless `CHECKED`, it trusts the numbers of
 /// CPUs and tasks that it is given: see [`World::trust`].
 pub struct World<const CHECKED: bool = true> {
+    pub(crate) parts: Parts,
+    /// All of it as C code reads it: see [`World::relink`].
+    raw: RawWorld,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Parts {
     pub(crate) cpus: Array<WorldCpu>,
     pub(crate) llcs: Array<WorldLlc>,
     pub(crate) tasks: Array<Task>,
@@ -36,8 +43,6 @@ pub struct World<const CHECKED: bool = true> {
     clusters: Array<[u64; LLC_WORDS]>,
     n_affinities: u32,
     smt_active: bool,
-    /// All of it as C code reads it: see [`World::relink`].
-    raw: RawWorld,
 }
 
 /// Are numbers checked?
@@ -75,25 +80,21 @@ impl World {
             smt_width: UNPLACED,
             ..WorldCpu::default()
         };
-        let mut world = World {
+        let parts = Parts {
             cpus: vec![unset; n].into(),
-            llcs: Array::default(),
-            tasks: Array::default(),
             scans: vec![ScanState::default(); n].into(),
             hot_until: vec![0; n].into(),
-            sleeps: Vec::new(),
-            llc_cpus: Array::default(),
-            smt_cpus: Array::default(),
-            allowed: Array::default(),
-            clusters: Array::default(),
-            n_affinities: 0,
             smt_active: shape.llcs.iter().flat_map(|l| &l.cores).any(|core| core.len() > 1),
-            raw: RawWorld::default(),
+            ..Parts::default()
         };
+        let mut world = World { parts, raw: RawWorld::default() };
         for (llc, llc_shape) in shape.llcs.iter().enumerate() {
             world.add_llc(llc as u16, llc_shape);
         }
-        assert!(world.cpus.iter().all(|c| c.smt_width != UNPLACED), "CPU numbers are not dense");
+        assert!(
+            world.parts.cpus.iter().all(|c| c.smt_width != UNPLACED),
+            "CPU numbers are not dense"
+        );
         world.add_affinity(|_| true);
         world
     }
@@ -106,20 +107,20 @@ impl World {
             assert!((1..=8).contains(&core.len()), "a core has 1 to 8 threads");
             let mut threads = core.clone();
             threads.sort_unstable();
-            let first = self.smt_cpus.len() as u16;
+            let first = self.parts.smt_cpus.len() as u16;
             for &cpu in &threads {
-                let state = &mut self.cpus[cpu.index()];
+                let state = &mut self.parts.cpus[cpu.index()];
                 assert!(state.smt_width == UNPLACED, "CPU {cpu} stands in two cores");
                 state.llc = llc;
                 state.smt_first = first;
                 state.smt_width = threads.len() as u16;
-                self.smt_cpus.push(cpu.0 as u16);
+                self.parts.smt_cpus.push(cpu.0 as u16);
             }
         }
         let mut entry = WorldLlc {
             usable: [0; LLC_WORDS],
             filter: [0; LLC_WORDS],
-            first: self.llc_cpus.len() as u32,
+            first: self.parts.llc_cpus.len() as u32,
             weight: members.len() as u32,
             nr_idle_scan: 0,
             has_idle_cores: 0,
@@ -127,12 +128,12 @@ impl World {
             rank: 0,
         };
         for (position, &cpu) in members.iter().enumerate() {
-            self.cpus[cpu.index()].position = position as u16;
+            self.parts.cpus[cpu.index()].position = position as u16;
             entry.usable[position / 64] |= 1 << (position % 64);
             entry.filter[position / 64] |= 1 << (position % 64);
-            self.llc_cpus.push(cpu.0 as u16);
+            self.parts.llc_cpus.push(cpu.0 as u16);
         }
-        self.llcs.push(entry);
+        self.parts.llcs.push(entry);
     }
 
     /// The same world, checking numbers of CPUs and tasks only in builds with debug assertions: the
@@ -144,41 +145,13 @@ impl World {
     /// been added.
     #[allow(unsafe_code)]
     pub unsafe fn trust(self) -> World<false> {
-        World {
-            cpus: self.cpus,
-            llcs: self.llcs,
-            tasks: self.tasks,
-            scans: self.scans,
-            hot_until: self.hot_until,
-            sleeps: self.sleeps,
-            llc_cpus: self.llc_cpus,
-            smt_cpus: self.smt_cpus,
-            allowed: self.allowed,
-            clusters: self.clusters,
-            n_affinities: self.n_affinities,
-            smt_active: self.smt_active,
-            raw: self.raw,
-        }
+        World { parts: self.parts, raw: self.raw }
     }
 }
 
 impl<const CHECKED: bool> Clone for World<CHECKED> {
     fn clone(&self) -> World<CHECKED> {
-        let mut world = World {
-            cpus: self.cpus.clone(),
-            llcs: self.llcs.clone(),
-            tasks: self.tasks.clone(),
-            scans: self.scans.clone(),
-            hot_until: self.hot_until.clone(),
-            sleeps: self.sleeps.clone(),
-            llc_cpus: self.llc_cpus.clone(),
-            smt_cpus: self.smt_cpus.clone(),
-            allowed: self.allowed.clone(),
-            clusters: self.clusters.clone(),
-            n_affinities: self.n_affinities,
-            smt_active: self.smt_active,
-            raw: RawWorld::default(),
-        };
+        let mut world = World { parts: self.parts.clone(), raw: RawWorld::default() };
         world.relink();
         world
     }
@@ -187,24 +160,24 @@ impl<const CHECKED: bool> Clone for World<CHECKED> {
 impl<const CHECKED: bool> World<CHECKED> {
     #[inline]
     fn cpu(&self, cpu: CpuId) -> &WorldCpu {
-        at::<CHECKED, _>(&self.cpus, cpu.index())
+        at::<CHECKED, _>(&self.parts.cpus, cpu.index())
     }
 
     #[inline]
     fn cpu_mut(&mut self, cpu: CpuId) -> &mut WorldCpu {
-        at_mut::<CHECKED, _>(&mut self.cpus, cpu.index())
+        at_mut::<CHECKED, _>(&mut self.parts.cpus, cpu.index())
     }
 
     /// LLCs of one memory node are searched together (SIS_NODE): the node of each LLC.
     /// Without a call every LLC is alone. Panics if some LLC has none.
     pub fn set_nodes(&mut self, nodes: &[u32]) {
-        assert_eq!(nodes.len(), self.llcs.len(), "every LLC has a node");
+        assert_eq!(nodes.len(), self.parts.llcs.len(), "every LLC has a node");
         let mut order: Vec<usize> = (0..nodes.len()).collect();
         order.sort_by_key(|&llc| (nodes[llc], self.llc_cpus(llc)[0]));
         for ring in order.chunk_by(|&a, &b| nodes[a] == nodes[b]) {
             for (rank, &llc) in ring.iter().enumerate() {
-                self.llcs[llc].next = ring[(rank + 1) % ring.len()] as u32;
-                self.llcs[llc].rank = rank as u32;
+                self.parts.llcs[llc].next = ring[(rank + 1) % ring.len()] as u32;
+                self.parts.llcs[llc].rank = rank as u32;
             }
         }
     }
@@ -213,33 +186,33 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// numbered densely. Without a call there are none. Panics if a CPU has none, or a
     /// cluster is in two LLCs.
     pub fn set_clusters(&mut self, clusters: &[u32]) {
-        assert_eq!(clusters.len(), self.cpus.len(), "every CPU has a cluster");
+        assert_eq!(clusters.len(), self.parts.cpus.len(), "every CPU has a cluster");
         let n = clusters.iter().max().map_or(0, |&highest| highest as usize + 1);
-        self.clusters = vec![[0; LLC_WORDS]; n].into();
+        self.parts.clusters = vec![[0; LLC_WORDS]; n].into();
         self.relink();
         let mut llcs = vec![None; n];
-        for (cpu, &cluster) in self.cpus.iter_mut().zip(clusters) {
+        for (cpu, &cluster) in self.parts.cpus.iter_mut().zip(clusters) {
             let llc = *llcs[cluster as usize].get_or_insert(cpu.llc);
             assert_eq!(llc, cpu.llc, "cluster {cluster} is in two LLCs");
             cpu.cluster = cluster;
             let at = usize::from(cpu.position);
-            self.clusters[cluster as usize][at / 64] |= 1 << (at % 64);
+            self.parts.clusters[cluster as usize][at / 64] |= 1 << (at % 64);
         }
     }
 
     /// Adds an allowed set and returns its index. Call after construction only.
     pub fn add_affinity(&mut self, allow: impl Fn(CpuId) -> bool) -> u32 {
-        let index = self.n_affinities;
-        self.n_affinities += 1;
-        for llc in self.llcs.iter() {
+        let index = self.parts.n_affinities;
+        self.parts.n_affinities += 1;
+        for llc in self.parts.llcs.iter() {
             let mut words = [0u64; LLC_WORDS];
             for position in 0..llc.weight as usize {
-                let cpu = self.llc_cpus[llc.first as usize + position];
+                let cpu = self.parts.llc_cpus[llc.first as usize + position];
                 if allow(CpuId::from(cpu)) {
                     words[position / 64] |= 1 << (position % 64);
                 }
             }
-            words.into_iter().for_each(|word| self.allowed.push(word));
+            words.into_iter().for_each(|word| self.parts.allowed.push(word));
         }
         self.relink();
         index
@@ -252,8 +225,8 @@ impl<const CHECKED: bool> World<CHECKED> {
             return true;
         }
         let c = self.cpu(cpu);
-        let set = affinity as usize * self.llcs.len() + usize::from(c.llc);
-        let word = self.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
+        let set = affinity as usize * self.parts.llcs.len() + usize::from(c.llc);
+        let word = self.parts.allowed[set * LLC_WORDS + usize::from(c.position) / 64];
         word >> (c.position % 64) & 1 != 0
     }
 
@@ -261,41 +234,41 @@ impl<const CHECKED: bool> World<CHECKED> {
     #[inline]
     pub fn n_allowed(&self, affinity: u32) -> u32 {
         if affinity == 0 {
-            return self.cpus.len() as u32;
+            return self.parts.cpus.len() as u32;
         }
-        let words = self.llcs.len() * LLC_WORDS;
-        let set = &self.allowed[affinity as usize * words..][..words];
+        let words = self.parts.llcs.len() * LLC_WORDS;
+        let set = &self.parts.allowed[affinity as usize * words..][..words];
         set.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Adds a task; its `id` must be the next number.
     pub fn add_task(&mut self, task: Task) {
-        assert_eq!(task.id.index(), self.tasks.len(), "task ids are dense");
-        self.tasks.push(task);
-        self.sleeps.push(Sleep::default());
+        assert_eq!(task.id.index(), self.parts.tasks.len(), "task ids are dense");
+        self.parts.tasks.push(task);
+        self.parts.sleeps.push(Sleep::default());
         self.relink();
     }
 
     /// Panics if there is no such task, as does [`World::task_mut`].
     #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
-        at::<CHECKED, _>(&self.tasks, id.index())
+        at::<CHECKED, _>(&self.parts.tasks, id.index())
     }
 
     /// Its CPUs and allowed set are checked when a decision follows them.
     #[inline]
     pub fn task_mut(&mut self, id: TaskId) -> &mut Task {
-        at_mut::<CHECKED, _>(&mut self.tasks, id.index())
+        at_mut::<CHECKED, _>(&mut self.parts.tasks, id.index())
     }
 
     /// Number of CPUs.
     pub fn n_cpus(&self) -> usize {
-        self.cpus.len()
+        self.parts.cpus.len()
     }
 
     /// Number of LLCs.
     pub fn n_llcs(&self) -> usize {
-        self.llcs.len()
+        self.parts.llcs.len()
     }
 
     /// The LLC of a CPU.
@@ -307,26 +280,26 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// Number of CPUs of an LLC.
     #[inline]
     pub fn llc_weight(&self, llc: usize) -> u32 {
-        self.llcs[llc].weight
+        self.parts.llcs[llc].weight
     }
 
     /// CPUs of an LLC, by number.
     pub fn llc_cpus(&self, llc: usize) -> &[u16] {
-        let l = &self.llcs[llc];
-        &self.llc_cpus[l.first as usize..(l.first + l.weight) as usize]
+        let l = &self.parts.llcs[llc];
+        &self.parts.llc_cpus[l.first as usize..(l.first + l.weight) as usize]
     }
 
     /// Does some core have two threads (sched_smt_active)?
     #[inline]
     pub fn smt_active(&self) -> bool {
-        self.smt_active
+        self.parts.smt_active
     }
 
     /// Hardware threads of a CPU's core, itself included, by number.
     #[inline]
     pub fn smt_cpus(&self, cpu: CpuId) -> &[u16] {
         let c = self.cpu(cpu);
-        &self.smt_cpus[usize::from(c.smt_first)..][..usize::from(c.smt_width)]
+        &self.parts.smt_cpus[usize::from(c.smt_first)..][..usize::from(c.smt_width)]
     }
 
     /// Does the CPU run the idle task, with nothing queued and no wake-up pending?
@@ -356,7 +329,7 @@ impl<const CHECKED: bool> World<CHECKED> {
     fn update_usable(&mut self, cpu: CpuId) {
         let c = *self.cpu(cpu);
         let bit = 1u64 << (c.position % 64);
-        let word = &mut self.llcs[usize::from(c.llc)].usable[usize::from(c.position) / 64];
+        let word = &mut self.parts.llcs[usize::from(c.llc)].usable[usize::from(c.position) / 64];
         if c.available_idle | c.sched_idle != 0 {
             *word |= bit;
         } else {
@@ -393,7 +366,10 @@ impl<const CHECKED: bool> World<CHECKED> {
     #[inline]
     pub fn set_curr(&mut self, cpu: CpuId, task: TaskId) {
         if checks(CHECKED) {
-            assert!(task == TaskId::NONE || task.index() < self.tasks.len(), "no task {task}");
+            assert!(
+                task == TaskId::NONE || task.index() < self.parts.tasks.len(),
+                "no task {task}"
+            );
         }
         self.cpu_mut(cpu).curr = task;
     }
@@ -417,24 +393,24 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// Is an idle core believed to exist in this LLC?
     #[inline]
     pub fn has_idle_cores(&self, llc: usize) -> bool {
-        self.llcs[llc].has_idle_cores != 0
+        self.parts.llcs[llc].has_idle_cores != 0
     }
 
     /// A search that finds no idle core clears it, too.
     #[inline]
     pub fn set_has_idle_cores(&mut self, llc: usize, has: bool) {
-        self.llcs[llc].has_idle_cores = u32::from(has);
+        self.parts.llcs[llc].has_idle_cores = u32::from(has);
     }
 
     /// How many CPUs SIS_UTIL lets a search look at.
     #[inline]
     pub fn nr_idle_scan(&self, llc: usize) -> u32 {
-        self.llcs[llc].nr_idle_scan
+        self.parts.llcs[llc].nr_idle_scan
     }
 
     /// From [`crate::nr_idle_scan`].
     pub fn set_nr_idle_scan(&mut self, llc: usize, n: u32) {
-        self.llcs[llc].nr_idle_scan = n;
+        self.parts.llcs[llc].nr_idle_scan = n;
     }
 
     /// Where does `wakee` run, woken on `this_cpu` by `waker` ([`TaskId::NONE`]: the idle
@@ -459,8 +435,8 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// Panics if a decision would follow a number that does not exist.
     #[inline]
     pub(crate) fn check_wakeup(&self, wakee: TaskId, waker: TaskId, this_cpu: CpuId) {
-        let p = &self.tasks[wakee.index()];
-        assert!(waker == TaskId::NONE || waker.index() < self.tasks.len(), "no task {waker}");
+        let p = &self.parts.tasks[wakee.index()];
+        assert!(waker == TaskId::NONE || waker.index() < self.parts.tasks.len(), "no task {waker}");
         assert!(
             self.has(this_cpu)
                 && self.has(p.prev_cpu)
@@ -481,13 +457,13 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// What a CPU remembers of its idle time and its searches.
     #[inline]
     pub fn scan_state(&self, cpu: CpuId) -> &ScanState {
-        at::<CHECKED, _>(&self.scans, cpu.index())
+        at::<CHECKED, _>(&self.parts.scans, cpu.index())
     }
 
     /// As [`World::scan_state`].
     #[inline]
     pub fn scan_state_mut(&mut self, cpu: CpuId) -> &mut ScanState {
-        at_mut::<CHECKED, _>(&mut self.scans, cpu.index())
+        at_mut::<CHECKED, _>(&mut self.parts.scans, cpu.index())
     }
 
     /// May a wake-up from `this_cpu` go to the wake list of `cpu`? `on_cpu`: the wakee
@@ -506,11 +482,11 @@ impl<const CHECKED: bool> World<CHECKED> {
 
     #[inline]
     pub(crate) fn has(&self, cpu: CpuId) -> bool {
-        cpu.index() < self.cpus.len()
+        cpu.index() < self.parts.cpus.len()
     }
 
     pub(crate) fn knows(&self, affinity: u32) -> bool {
-        affinity < self.n_affinities
+        affinity < self.parts.n_affinities
     }
 
     /// As C code reads it.
@@ -522,22 +498,22 @@ impl<const CHECKED: bool> World<CHECKED> {
     /// Tells C code where the arrays are, after one has grown.
     fn relink(&mut self) {
         self.raw = RawWorld {
-            cpus: self.cpus.address(),
-            llcs: self.llcs.address(),
-            tasks: self.tasks.address(),
-            scans: self.scans.address(),
-            hot_until: self.hot_until.address(),
-            llc_cpus: self.llc_cpus.address(),
-            smt_cpus: self.smt_cpus.address(),
-            allowed: self.allowed.address(),
-            clusters: self.clusters.address().cast(),
+            cpus: self.parts.cpus.address(),
+            llcs: self.parts.llcs.address(),
+            tasks: self.parts.tasks.address(),
+            scans: self.parts.scans.address(),
+            hot_until: self.parts.hot_until.address(),
+            llc_cpus: self.parts.llc_cpus.address(),
+            smt_cpus: self.parts.smt_cpus.address(),
+            allowed: self.parts.allowed.address(),
+            clusters: self.parts.clusters.address().cast(),
             now_ns: self.raw.now_ns,
-            n_llcs: self.llcs.len() as u32,
-            n_cpus: self.cpus.len() as u32,
-            n_tasks: self.tasks.len() as u32,
-            n_affinities: self.n_affinities,
-            smt_active: u32::from(self.smt_active),
-            cluster_active: u32::from(!self.clusters.is_empty()),
+            n_llcs: self.parts.llcs.len() as u32,
+            n_cpus: self.parts.cpus.len() as u32,
+            n_tasks: self.parts.tasks.len() as u32,
+            n_affinities: self.parts.n_affinities,
+            smt_active: u32::from(self.parts.smt_active),
+            cluster_active: u32::from(!self.parts.clusters.is_empty()),
         };
     }
 }
