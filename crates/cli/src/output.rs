@@ -13,7 +13,7 @@ const PIPE_WIDTH: usize = 100;
 /// Writes `text` to standard output.
 ///
 /// # Errors
-/// [`CliError::Output`]; a broken pipe is not reported to the user.
+/// [`crate::errors::CliError::Output`]; a broken pipe is not reported to the user.
 pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

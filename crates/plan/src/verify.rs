@@ -120,8 +120,8 @@ impl Verification {
 /// of completed host runs and the total.
 ///
 /// # Errors
-/// [`PlanError::Host`]: no task group can be created here, or a run fails; everything is cleaned up
-/// then.
+/// [`crate::PlanError::Host`]: no task group can be created here, or a run fails; everything is
+/// cleaned up then.
 pub fn verify(
     trial: &Trial<'_>,
     command: &Path,

@@ -54,7 +54,7 @@ const NAME_OR_PATH: &str =
 ///
 /// # Errors
 /// An unknown name (with the most similar one), a file that cannot be read, or a
-/// file with a mistake in it; see [`StudyError`].
+/// file with a mistake in it; see [`crate::StudyError`].
 pub fn load(spec: &str) -> Result<Study> {
     if let Some(text) = find(spec) {
         return parse(&format!("studies/{spec}.toml"), text);

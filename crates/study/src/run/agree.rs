@@ -57,7 +57,7 @@ pub fn agree(
 /// nothing runs.
 ///
 /// # Errors
-/// [`StudyError::Unpredictable`], and as [`check_host`](crate::check_host).
+/// [`crate::StudyError::Unpredictable`], and as [`check_host`](crate::check_host).
 pub fn check_both(study: &Study, host: &dyn HostRunner) -> Result<()> {
     study.cases.iter().try_for_each(predictable)?;
     check_host(study, host)

@@ -19,7 +19,7 @@ type SideRuns = Result<Vec<Runs>, SimError>;
 /// `stop` is set.
 ///
 /// # Errors
-/// [`StudyError::Unpredictable`] for a side without a model.
+/// [`crate::StudyError::Unpredictable`] for a side without a model.
 pub fn run_sides(
     study: &Study,
     sides: &[usize],
