@@ -3,12 +3,16 @@
 # and runs systemd/check.sh in it. Needs root, mmdebstrap and e2fsprogs. It takes 5 minutes, and the first time as many
 # more for 100 MB of packages, which stay in target/vm/systemd.
 #
-#   make scx && KERNEL=6.18 tests/vm/systemd.sh
+#   make scx && sudo KERNEL=6.18 tests/vm/systemd.sh
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=target/vm/systemd
 mkdir -p "$work"
 scripts/need.sh python3 qemu bpftool zstd
+[ "$(id -u)" = 0 ] || { echo "tests/vm/systemd.sh: not root: run it with sudo" >&2; exit 2; }
+for tool in mmdebstrap mkfs.ext4; do
+    command -v $tool >/dev/null || { echo "tests/vm/systemd.sh: $tool is missing: apt-get install mmdebstrap e2fsprogs" >&2; exit 2; }
+done
 kernel=$(tests/vm/kernel.py ${KERNEL:+--kernel "$KERNEL"})
 [ -e "$work/base.tar" ] || {
     mmdebstrap --quiet --variant=minbase --include=systemd-sysv,dbus,kmod,udev trixie "$work/new.tar"
@@ -16,7 +20,7 @@ kernel=$(tests/vm/kernel.py ${KERNEL:+--kernel "$KERNEL"})
 }
 
 root=$(mktemp -d "$work/root.XXXX")
-trap 'rm -rf "$root"' EXIT
+trap 'rm -rf "$root" "$work/disk"' EXIT
 tar -C "$root" -xf "$work/base.tar"
 make --no-print-directory install-scx PREFIX=/usr DESTDIR="$PWD/$root" >/dev/null
 install tests/vm/systemd/check.sh "$root/check.sh"
@@ -36,7 +40,7 @@ truncate -s 1G "$work/disk"
 mkfs.ext4 -q -d "$root" "$work/disk"
 
 # The kernel has NVMe and ext4 built in; other disks are modules.
-timeout 900 qemu-system-x86_64 -no-user-config -nodefaults -display none -machine pc -accel tcg,thread=multi \
+timeout --foreground 900 qemu-system-x86_64 -no-user-config -nodefaults -display none -machine pc -accel tcg,thread=multi \
     -cpu max,vendor=GenuineIntel,-la57 -smp 4,sockets=2,cores=2 -m 1G -serial stdio \
     -drive "file=$work/disk,if=none,id=disk,format=raw,cache=unsafe" -device nvme,serial=1,drive=disk \
     -kernel "$kernel/vmlinux" -append "console=ttyS0 root=/dev/nvme0n1 rw quiet panic=-1 lpj=20000000 \

@@ -1,6 +1,7 @@
 //! Standard error as journald reads it: lines with their level, and without a time, which it adds.
 
 use std::fmt;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
 
 use tracing::{Event, Level, Subscriber};
@@ -34,8 +35,29 @@ where
             Level::INFO => 6,
             _ => 7,
         };
-        write!(to, "<{level}>")?;
-        context.format_fields(to.by_ref(), event)?;
-        writeln!(to)
+        let mut text = String::new();
+        context.format_fields(Writer::new(&mut text), event)?;
+        to.write_str(&leveled(level, &text))
     }
+}
+
+/// Writes an error to standard error.
+pub fn complain(text: &str) {
+    let text = if logs_to_journal() {
+        leveled(3, text)
+    } else {
+        format!("{}\n", text.trim_end_matches('\n'))
+    };
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Every line has its level: journald takes each for a message of its own.
+fn leveled(level: u8, text: &str) -> String {
+    text.lines().map(|line| format!("<{level}>{line}\n")).collect()
+}
+
+#[cfg(test)]
+#[test]
+fn every_line_has_its_level() {
+    assert_eq!(leveled(4, "BEGIN\nat line 1\n"), "<4>BEGIN\n<4>at line 1\n");
 }

@@ -37,7 +37,7 @@ use miette::{MietteHandlerOpts, Report};
 
 use crate::args::{Args, Command};
 use crate::error::ScxError;
-use crate::journal::{JournalLine, logs_to_journal};
+use crate::journal::{JournalLine, complain, logs_to_journal};
 use crate::policy_file::PolicyFile;
 use crate::server::{Answer, Request, SOCKET, ask};
 use crate::stats::Stats;
@@ -203,13 +203,6 @@ fn replay(file: &Path, json: bool) -> Result<(), ScxError> {
         return Err(ScxError::Different { different: found.different, all: found.decisions });
     }
     Ok(())
-}
-
-/// Says why the command failed.
-fn complain(text: &str) {
-    let level = if logs_to_journal() { "<3>" } else { "" };
-    let lines: String = text.lines().map(|line| format!("{level}{line}\n")).collect();
-    let _ = io::stderr().lock().write_all(lines.as_bytes());
 }
 
 fn print(text: &str) -> Result<(), ScxError> {

@@ -16,6 +16,7 @@ use tracing::warn;
 use crate::bpf;
 use crate::clang::{FLAGS, clang};
 use crate::error::ScxError;
+use crate::journal::logs_to_journal;
 
 macro_rules! sources {
     ($($path:literal),+ $(,)?) => {
@@ -89,10 +90,11 @@ impl PolicyFile {
     pub fn read(path: &Path) -> Result<PolicyFile, ScxError> {
         let bytes = fs::read(path).map_err(|error| {
             let help = match error.kind() {
-                io::ErrorKind::PermissionDenied => {
+                io::ErrorKind::PermissionDenied if logs_to_journal() => {
                     "the systemd unit cannot read /home, /root, and files that only another user may read: \
                      put it elsewhere, such as /etc/scx_reveille"
                 }
+                io::ErrorKind::PermissionDenied => "make it readable for this user",
                 _ => "`reveille policy new FILE.c` writes one to begin with",
             };
             ScxError::refused(format!("{} cannot be read: {error}", path.display()), help)

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use crate::args::RunArgs;
 use crate::decision::{Header, MAGIC};
 use crate::error::ScxError;
+use crate::journal::complain;
 use crate::kernel::{self, Abilities};
 use crate::output::Output;
 use crate::policy_file::PolicyFile;
@@ -68,6 +69,7 @@ fn stay(args: &RunArgs, kept: &mut Kept) -> Result<(), ScxError> {
     loop {
         let tables = this_machine(args.swqueue_shard.max(1))?;
         let mut settings = Settings::new(args, tables.n_cpus(), kernel::hz())?;
+        kept.given = settings.policy.features;
         if let Some(features) = kept.features {
             settings.policy.features = features;
         }
@@ -119,7 +121,9 @@ struct Kept {
     since: Option<Instant>,
     /// When `--exit-after` is over.
     until: Option<Instant>,
-    /// As `set` has left them.
+    /// Features of the options ...
+    given: u64,
+    /// ... and as `set` has left them.
     features: Option<u64>,
     /// Clients wait while it is loaded again.
     server: Option<Server>,
@@ -130,7 +134,7 @@ struct Kept {
 fn last_words(exit: &Exit) -> Result<(), ScxError> {
     if exit.is_error() {
         if !exit.dump.is_empty() {
-            eprintln!("{}", exit.dump);
+            complain(&exit.dump);
         }
         return Err(ScxError::Ejected(exit.reason.clone()));
     }
@@ -170,14 +174,18 @@ fn once(
             server
         }
     };
-    // Once the sockets are there: what a unit starts after this one may ask at once.
-    announce(&format!(
-        "scheduling {} in {} as {}{}",
-        counted(tables.n_cpus(), "CPU"),
-        counted(tables.llcs.len(), "cache"),
-        format!("{} {}", settings.policy.base, settings.policy.edits).trim_end(),
-        policy.map_or_else(String::new, |p| format!("; {} selects the CPU", p.name))
-    ));
+    let doing = Doing {
+        what: format!(
+            "scheduling {} in {} as {}{}",
+            counted(tables.n_cpus(), "CPU"),
+            counted(tables.llcs.len(), "cache"),
+            format!("{} {}", settings.policy.base, settings.policy.edits).trim_end(),
+            policy.map_or_else(String::new, |p| format!("; {} selects the CPU", p.name))
+        ),
+        given: kept.given,
+    };
+    // Once the sockets are there: a unit ordered after this one may ask at once.
+    announce(&doing.with(settings.policy.features));
     // From the first loading on: a restart does not start over.
     if let (None, Some(seconds)) = (kept.until, args.exit_after) {
         kept.until = Some(Instant::now() + Duration::from_secs_f64(seconds));
@@ -211,7 +219,7 @@ fn once(
         } else {
             TURN
         };
-        server.serve(wait, |request| answer(&mut scheduler, request));
+        server.serve(wait, |request| answer(&mut scheduler, &doing, request));
         scheduler.watch_exits();
         for complaint in scheduler.complaints() {
             warn!("{complaint}");
@@ -237,6 +245,26 @@ fn once(
     Ok(exit.unwrap_or(ended))
 }
 
+/// What it does, as the log and systemd's status say it.
+struct Doing {
+    what: String,
+    /// Features of the options.
+    given: u64,
+}
+
+impl Doing {
+    /// With these features in force.
+    fn with(&self, features: u64) -> String {
+        let set = [('+', features & !self.given), ('-', self.given & !features)];
+        let edit = |(sign, of)| names(of).into_iter().map(move |name| format!("{sign}{name}"));
+        let edits: Vec<String> = set.into_iter().flat_map(edit).collect();
+        if edits.is_empty() {
+            return self.what.clone();
+        }
+        format!("{}; set: {}", self.what, edits.join(","))
+    }
+}
+
 /// Logs what it does, and tells systemd, which shows it in the unit's status.
 fn announce(what: &str) {
     info!("{what}");
@@ -258,13 +286,13 @@ fn tell_systemd(socket: &Path, message: &str) {
     }
 }
 
-fn answer(scheduler: &mut Scheduler<'_>, request: Request) -> Answer {
+fn answer(scheduler: &mut Scheduler<'_>, doing: &Doing, request: Request) -> Answer {
     match request {
         Request::Stats => Answer::Stats(Box::new(scheduler.stats())),
         Request::Set(edits) => match edited(&scheduler.policy(), &edits) {
             Ok(policy) => {
                 scheduler.set_policy(&policy);
-                announce(&format!("features are set: {edits}"));
+                announce(&doing.with(policy.features));
                 Answer::Features(names(policy.features))
             }
             Err(ScxError::Refused { problem, help }) => Answer::Refused { problem, help },
@@ -370,11 +398,18 @@ impl Recording {
 
 #[cfg(test)]
 mod tests {
+    use reveille_policy::bits;
+
     use super::*;
 
     #[test]
     fn systemd_is_told() {
-        assert_eq!([counted(2, "CPU"), counted(1, "cache")], ["2 CPUs", "1 cache"]);
+        let doing = Doing { what: "scheduling".into(), given: bits::SIS_SHORT | bits::SIS_UTIL };
+        assert_eq!(doing.with(doing.given), "scheduling");
+        assert_eq!(
+            doing.with(bits::SWQUEUE | bits::SIS_UTIL),
+            "scheduling; set: +SWQUEUE,-SIS_SHORT"
+        );
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notify");
         let systemd = UnixDatagram::bind(&path).unwrap();

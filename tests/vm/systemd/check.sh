@@ -39,16 +39,20 @@ expect 'it starts without a file of options' systemctl start $unit
 expect 'it schedules once it has started' state enabled
 expect 'the status says what runs' property StatusText 'scheduling 4 CPUs in 2 caches as v7.2'
 expect 'it answers once it has started' sh -c 'scx_reveille set +SWQUEUE >/dev/null'
-expect 'the status says what is set' property StatusText 'features are set: +SWQUEUE'
+expect 'the status says what is set' property StatusText 'scheduling 4 CPUs in 2 caches as v7.2; set: +SWQUEUE'
 expect 'nothing is unset' sh -c "! journalctl -b -u $unit | grep 'unset environment'"
 systemd-run -q -u hog -p CPUQuota=20% sh -c 'while :; do :; done'
 sleep 3
 throttled() { timeout -s INT 10 scx_reveille --monitor 1 --json | grep -q '"nr_throttled":[1-9]'; }
 expect 'CPUQuota= holds (from 6.17 on)' throttled
 systemctl stop hog
+pid=$(systemctl show -P MainPID $unit)
 echo 0 >/sys/devices/system/cpu/cpu3/online
 echo 1 >/sys/devices/system/cpu/cpu3/online
-expect 'it outlives hotplug' soon state enabled
+# A scheduler of before says that it is enabled until it has ended.
+sleep 5
+expect 'hotplug leaves it enabled' soon state enabled
+expect 'in the same process' property MainPID "$pid"
 
 kill -9 "$(systemctl show -P MainPID $unit)"
 expect 'SIGKILL leaves the kernel its own scheduler' soon state disabled
