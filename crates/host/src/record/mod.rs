@@ -12,6 +12,7 @@ mod tracepoints;
 mod tracer;
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reveille_machine::parse_cpu_list;
@@ -166,40 +167,54 @@ struct Session<'a> {
     stop: &'a AtomicBool,
 }
 
-/// A group around the recorded one, with its counters at the start.
+/// A group around the recorded one.
 struct Around {
     group: LiveGroup,
-    counters: GroupStats,
+    limits: BandwidthLimits,
+    /// Its counters at the start ...
+    start: GroupStats,
+    /// ... and when they were last read: it may be removed before the end.
+    last: GroupStats,
 }
 
 impl Around {
     fn all(group: &LiveGroup) -> Result<Vec<Around>, HostError> {
-        let dirs = group.around()?.into_iter().map(|(dir, _)| LiveGroup::at(&dir));
-        dirs.map(|group| group.and_then(|group| Ok(Around { counters: group.stats()?, group })))
-            .collect()
+        let at = |(dir, limits): (PathBuf, BandwidthLimits)| {
+            let group = LiveGroup::at(&dir)?;
+            let start = group.stats()?;
+            Ok(Around { last: start.clone(), start, limits, group })
+        };
+        group.around()?.into_iter().map(at).collect()
     }
 
-    /// Share of its periods since then in which it was throttled.
-    fn throttled(&self) -> Option<f64> {
-        let now = added(&self.group.stats().ok()?, &self.counters);
-        (now.nr_periods > 0).then(|| (now.nr_throttled as f64 / now.nr_periods as f64).min(1.0))
-    }
-
-    /// A warning if it was throttled since then. It counts for all groups within it.
-    fn throttling(&self) -> Option<String> {
-        let now = added(&self.group.stats().ok()?, &self.counters);
-        if now.nr_throttled == 0 {
-            return None;
+    fn look(&mut self) {
+        if let (Ok(now), Ok(live)) = (self.group.stats(), self.group.limits()) {
+            (self.last, self.limits) = (now, live.limits);
         }
-        let limits = self.group.limits().map(|live| describe(&live.limits)).ok()?;
-        Some(format!(
-            "{}, around the group, was throttled in {} of {} periods while it was recorded ({limits}): \
-             the group would have used more. Its own counters do not show that, and neither do figures \
-             of today's limit. Lift that limit and record again.",
-            self.group.name(),
-            now.nr_throttled,
-            now.nr_periods,
-        ))
+    }
+
+    fn counted(&self) -> GroupStats {
+        added(&self.last, &self.start)
+    }
+
+    /// Share of its periods in which it was throttled.
+    fn throttled(&self) -> Option<f64> {
+        let GroupStats { nr_periods, nr_throttled, .. } = self.counted();
+        (nr_periods > 0).then(|| (nr_throttled as f64 / nr_periods as f64).min(1.0))
+    }
+
+    /// A warning if it was throttled. It counts for all groups within it.
+    fn throttling(&self) -> Option<String> {
+        let GroupStats { nr_periods, nr_throttled, .. } = self.counted();
+        (nr_throttled > 0).then(|| {
+            format!(
+                "{}, around the group, was throttled in {nr_throttled} of {nr_periods} periods while it \
+                 was recorded ({}): the group would have used more. Its own counters do not show that, \
+                 and neither do figures of today's limit. Lift that limit and record again.",
+                self.group.name(),
+                describe(&self.limits)
+            )
+        })
     }
 }
 
@@ -238,6 +253,7 @@ impl Begun {
     /// Looks at what may change meanwhile: the limits, and the host's load.
     fn look(&mut self, group: &LiveGroup) {
         self.load.look();
+        self.around.iter_mut().for_each(Around::look);
         // Removal of the group is noticed through its counters.
         let Ok(now) = group.limits() else { return };
         if self.changed.is_none() && now.limits != self.limits {
@@ -249,6 +265,7 @@ impl Begun {
         added(counters, &self.counters)
     }
 
+    /// Behind [`Begun::warnings`], which looks at the groups around for the last time.
     fn throttled_around(&self) -> Option<f64> {
         self.around.iter().filter_map(Around::throttled).reduce(f64::max)
     }
@@ -258,8 +275,9 @@ impl Begun {
         own_cpu_ns() - self.cpu_ns
     }
 
-    /// Caveats on the recording.
-    fn warnings(&self, ended: Ended, cost: &RecordCost) -> Vec<String> {
+    /// Caveats on the recording, which ends now.
+    fn warnings(&mut self, ended: Ended, cost: &RecordCost) -> Vec<String> {
+        self.around.iter_mut().for_each(Around::look);
         let mut warnings = Vec::new();
         if ended == Ended::Vanished {
             warnings.push(removed(cost.span_ns));
