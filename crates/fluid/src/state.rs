@@ -10,6 +10,7 @@ pub(crate) const ROUNDING: f64 = 1e-9;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupDemand {
+    /// New demand in each period.
     pub demand: Demand,
     /// Quota over period, in CPUs; above 0.
     pub quota: f64,

@@ -313,23 +313,25 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
     let today_ns = limits.map_or(BandwidthLimits::default().period_ns, |limits| limits.period_ns);
     let period_ns = request.allowed.period().unwrap_or(today_ns);
     container.needed_cpus = estimate.needed(&more, period_ns, request)?;
+    let floor = request.floor().and_then(|limits| limits.cpus());
+    if floor.is_some() || request.estimates() {
+        // Below the limit in force nothing is known, and a rare long job is not seen.
+        container.needed_cpus =
+            container.needed_cpus.zip(floor).map(|(needed, floor)| needed.max(floor));
+        let why = match container.needed_cpus {
+            None => "counters cannot tell which quota meets the goals: record requests",
+            Some(_) if request.estimates() => {
+                "latency is estimated from counters: record requests before lowering the limit"
+            }
+            Some(_) => "so few minutes of counters lower no limit: take more of them",
+        };
+        container.note = Some(why.into());
+        return Ok(container);
+    }
     let recommended = BandwidthLimits { period_ns, ..BandwidthLimits::default() };
     if let Some(short) = too_short(request, recommended).first() {
         let enough = short.enough_ns.map_or("longer".into(), at_least);
-        container.note = Some(format!("{short}: record for {enough}"));
-        return Ok(container);
-    }
-    if request.estimates() {
-        // Below the limit in force nothing is known, and a rare long job is not seen.
-        container.needed_cpus =
-            container.needed_cpus.zip(quota).map(|(needed, now)| needed.max(now));
-        let why = match container.needed_cpus {
-            None => "counters cannot tell which quota meets the goals: record requests",
-            Some(_) => {
-                "latency is estimated from counters: record requests before lowering the limit"
-            }
-        };
-        container.note = Some(why.into());
+        container.note = Some(format!("{short}. Record for {enough}"));
         return Ok(container);
     }
     match container.needed_cpus {

@@ -70,6 +70,7 @@ pub struct Measured {
 /// The host's own effect on the load, without any limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Control {
+    /// Over phases.
     pub predicted: Figures<Range>,
     pub measured: Vec<Measured>,
     /// CPU time that the kernel charges per request beyond its work.
@@ -101,6 +102,7 @@ pub struct Verified {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
     pub name: String,
+    /// Runs without a limit.
     pub control: Option<Control>,
     pub settings: Vec<Verified>,
     /// The worst verdict of all settings; void if none was tried.

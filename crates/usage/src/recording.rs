@@ -125,7 +125,6 @@ pub struct Usage {
     /// Load of the recorded host, if measured.
     pub host_load: Option<HostLoad>,
     /// Share of its periods in which a group around this one was throttled, the largest; if counted.
-    #[serde(default)]
     pub throttled_around: Option<f64>,
     /// Caveats on the recording, as whole sentences.
     pub warnings: Vec<String>,

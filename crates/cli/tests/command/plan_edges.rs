@@ -73,7 +73,10 @@ fn a_group_that_other_programs_left_no_cpu_time_gets_no_limit() {
     let usage = Usage { throttled_around: Some(0.5), ..quiet };
     fs::write(&file, usage.to_parquet().unwrap()).unwrap();
     let told = stdout(&plan(&file, &goal)).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("set no such limit, for without the limit around it"), "{told}");
+    assert!(
+        told.contains("Do not set that: without the limit around it, web may use more"),
+        "{told}"
+    );
     refused(
         &plan(&file, &[&goal[..], &["--emit", "k8s"]].concat()),
         &["a group around this one was throttled", "lift the limit around it, record again"],
@@ -97,7 +100,7 @@ fn a_short_recording_has_nothing_to_spare() {
     });
     assert!(short["needed_cpus"].as_f64() < Some(0.4) && short["spare_cpus"].is_null(), "{short}");
     let note = short["note"].as_str().unwrap();
-    assert!(note.ends_with("and 100 are needed: record for at least 10 s"), "{note}");
+    assert!(note.ends_with("and 100 are needed. Record for at least 10 s"), "{note}");
     assert!(long["spare_cpus"].as_f64() > Some(0.1), "{long}");
 }
 
@@ -398,6 +401,10 @@ fn counters_of_a_minute_lower_no_limit() {
     let planned = json(&plan(&file, &["--goal", "throttled<90%", "--json"]));
     assert_eq!(planned["recommended"]["limits"], planned["today"]["limits"], "{planned}");
     assert!(planned["warnings"].to_string().contains("cover 60 s only"), "{planned}");
+    let fleet = json(&["fleet", &file, "--goal", "throttled<90%", "--json"]);
+    let web = &fleet["containers"][0];
+    assert_eq!((&web["needed_cpus"], &web["spare_cpus"]), (&json!(0.4), &json!(null)), "{web}");
+    assert!(web["note"].as_str().unwrap().contains("so few minutes"), "{web}");
     // --today stands in for a limit that was not queried.
     let mut without: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
@@ -539,6 +546,11 @@ fn counters_of_a_throttled_container_never_advise_less() {
     stdout(&["import", &file, "-o", &path(dir.path(), "web.parquet")]);
     let fleet = json(&["fleet", dir.path().to_str().unwrap(), "--goal", "p99=2s", "--json"]);
     let web = &fleet["containers"][0];
+    assert_eq!((&web["needed_cpus"], &web["spare_cpus"]), (&json!(0.4), &json!(null)), "{web}");
+    assert!(web["note"].as_str().unwrap().contains("estimated"), "{web}");
+    // Nor where the loads that are inferred have too few requests for a quantile.
+    let rare = json(&["fleet", dir.path().to_str().unwrap(), "--goal", "p99.9=2s", "--json"]);
+    let web = &rare["containers"][0];
     assert_eq!((&web["needed_cpus"], &web["spare_cpus"]), (&json!(0.4), &json!(null)), "{web}");
     assert!(web["note"].as_str().unwrap().contains("estimated"), "{web}");
     // Where a goal fails under any limit in some of the loads, the answer says in how many it holds.

@@ -178,7 +178,7 @@ pub(super) fn answer(plan: &Plan) -> String {
         };
         return format!(
             "{name} got too little CPU time to tell what it needs. With what it got it {how} {goals} \
-             with {setting}: set no such limit, for {free} it may use more"
+             with {setting}. Do not set that: {free}, {name} may use more"
         );
     }
     if let Some(quantile) = plan.untold() {

@@ -227,6 +227,7 @@ impl Lock {
         self.free_at = self.free_at.max(at);
     }
 
+    /// The CPU that last held it.
     #[inline]
     pub(crate) fn owner(&self) -> CpuId {
         self.owner
