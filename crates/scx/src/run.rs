@@ -69,14 +69,15 @@ fn stay(args: &RunArgs, kept: &mut Kept) -> Result<(), ScxError> {
     loop {
         let tables = this_machine(args.swqueue_shard.max(1))?;
         let mut settings = Settings::new(args, tables.n_cpus(), kernel::hz())?;
-        kept.given = settings.policy.features;
+        let doing = Doing::of(&settings, &tables, policy.as_ref());
         if let Some(features) = kept.features {
             settings.policy.features = features;
         }
         if let (Some(path), None) = (&args.record, &recording) {
             recording = Some(Recording::new(path, &settings, &tables)?);
         }
-        let exit = once(args, &settings, &tables, &abilities, &stop, kept, (&policy, &recording))?;
+        let exit =
+            once(args, &settings, &tables, &abilities, &stop, kept, (&policy, &recording, &doing))?;
         if exit.is_restart() && recording.is_none() && !stop.load(Ordering::Relaxed) {
             let lived = kept.since.map_or(BRIEF, |since| since.elapsed());
             let Some(time) = pause_after(lived, &mut brief) else {
@@ -121,9 +122,7 @@ struct Kept {
     since: Option<Instant>,
     /// When `--exit-after` is over.
     until: Option<Instant>,
-    /// Features of the options ...
-    given: u64,
-    /// ... and as `set` has left them.
+    /// As `set` has left them.
     features: Option<u64>,
     /// Clients wait while it is loaded again.
     server: Option<Server>,
@@ -156,7 +155,7 @@ fn once(
     abilities: &Abilities,
     stop: &AtomicBool,
     kept: &mut Kept,
-    (policy, recording): (&Option<PolicyFile>, &Option<Recording>),
+    (policy, recording, doing): (&Option<PolicyFile>, &Option<Recording>, &Doing),
 ) -> Result<Exit, ScxError> {
     let (policy, recording) = (policy.as_ref(), recording.as_ref());
     let mut room = Room::uninit();
@@ -173,16 +172,6 @@ fn once(
             }
             server
         }
-    };
-    let doing = Doing {
-        what: format!(
-            "scheduling {} in {} as {}{}",
-            counted(tables.n_cpus(), "CPU"),
-            counted(tables.llcs.len(), "cache"),
-            format!("{} {}", settings.policy.base, settings.policy.edits).trim_end(),
-            policy.map_or_else(String::new, |p| format!("; {} selects the CPU", p.name))
-        ),
-        given: kept.given,
     };
     // Once the sockets are there: a unit ordered after this one may ask at once.
     announce(&doing.with(settings.policy.features));
@@ -219,7 +208,7 @@ fn once(
         } else {
             TURN
         };
-        server.serve(wait, |request| answer(&mut scheduler, &doing, request));
+        server.serve(wait, |request| answer(&mut scheduler, doing, request));
         scheduler.watch_exits();
         for complaint in scheduler.complaints() {
             warn!("{complaint}");
@@ -253,6 +242,18 @@ struct Doing {
 }
 
 impl Doing {
+    /// `settings` are those of the options, before `set` changed them.
+    fn of(settings: &Settings, tables: &Tables, policy: Option<&PolicyFile>) -> Doing {
+        let what = format!(
+            "scheduling {} in {} as {}{}",
+            counted(tables.n_cpus(), "CPU"),
+            counted(tables.llcs.len(), "cache"),
+            format!("{} {}", settings.policy.base, settings.policy.edits).trim_end(),
+            policy.map_or_else(String::new, |p| format!("; {} selects the CPU", p.name))
+        );
+        Doing { what, given: settings.policy.features }
+    }
+
     /// With these features in force.
     fn with(&self, features: u64) -> String {
         let set = [('+', features & !self.given), ('-', self.given & !features)];

@@ -104,7 +104,8 @@ impl ActArgs {
         if self.apply.is_some() {
             recommended(plan)?;
         }
-        if plan.spreads_averages() && (self.apply.is_some() || self.emit.is_some()) {
+        let acts = self.apply.is_some() || self.emit.is_some();
+        if plan.spreads_averages() && acts {
             let problem =
                 "averages without counters of throttling hide every burst, so they tell no limit";
             let help = "record for 60 s, `reveille record --cgroup NAME -o FILE.parquet`, and plan for \
@@ -112,7 +113,7 @@ impl ActArgs {
             return Err(HostError::input(problem, help).into());
         }
         if let Some(held_back) = plan.recording.held_back
-            && (self.apply.is_some() || self.emit.is_some())
+            && acts
         {
             let (what, when) = match held_back {
                 HeldBack::Programs => (
