@@ -155,6 +155,10 @@ done < <(cat /dev/null "$out"/*.result)
 inconclusive=$(cat /dev/null "$out"/*.inconclusive)
 [ -z "$second" ] || printf '\nvm: passed in a second boot only:%s\n' "$second"
 [ -z "$inconclusive" ] || printf '\n*** vm: INCONCLUSIVE, the host was busy:\n%s\n' "$inconclusive" >&2
+for name in $failures; do
+    printf '\nvm: %s failed:\n' "$name"
+    grep -hE "FAILED|INCONCLUSIVE" "$out/$name".{,again.}log 2>/dev/null | cut -c 1-200 | head -n 40 || true
+done
 [ -z "$failures" ] || printf '\nvm: failed:%s; logs in %s\n' "$failures" "$out"
 printf '\nvm: %d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
