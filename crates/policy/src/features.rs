@@ -259,7 +259,7 @@ pub const BASELINES: &[Baseline] = &[
     },
     Baseline {
         name: "v7.2",
-        about: "Linux 7.2: slices end on time; lazy preemption; delayed tasks no longer count as running; threads gather in a cache",
+        about: "Linux 7.2 and 7.3: slices end on time; lazy preemption; delayed tasks no longer count as running; threads gather in a cache",
         features: V6_18 | all!(DELAYED_HIDDEN NI_RATE PREEMPT_LAZY HRTICK SCHED_CACHE),
     },
 ];
