@@ -1,41 +1,12 @@
 //! Under which rules a random machine decides, and what its CPUs remember of idle
 //! time and searches.
 
-use reveille_policy::{BASELINES, Policy, Tunables, bits};
+use reveille_policy::{BASELINES, FEATURES, Policy, Tunables, bits};
 
 use crate::machine::Dice;
 use crate::variants::Scan;
 
-/// Every feature that placement asks for.
-const PLACEMENT: [u64; 25] = [
-    bits::WA_IDLE,
-    bits::WA_WEIGHT,
-    bits::WA_EFFECTIVE_LOAD,
-    bits::SIS_UTIL,
-    bits::SIS_SHORT,
-    bits::SIS_GROUP,
-    bits::SIS_FIRST,
-    bits::SIS_PROP,
-    bits::SIS_AGE,
-    bits::RECENT_USED_CPU,
-    bits::RECENT_PREV,
-    bits::TTWU_QUEUE,
-    bits::TTWU_QUEUE_ON_CPU,
-    bits::TTWU_QUEUE_IDLE,
-    bits::SIS_CURRENT,
-    bits::SIS_CACHE,
-    bits::SIS_CACHE_V1,
-    bits::SIS_SHORT_V4,
-    bits::WA_BIAS,
-    bits::SIS_LIMITED_CORES,
-    bits::SIS_FILTER,
-    bits::SIS_NODE,
-    bits::SIS_NODE_LIMIT,
-    bits::SIS_NODE_TOPOEXT,
-    bits::SIS_CLUSTER,
-];
-
-/// The policy named, or a baseline with some of the placement features turned over:
+/// The policy named, or a baseline with some features turned over:
 /// half of the time one of v6.2 with SIS_SHORT.
 pub fn tunables(dice: &mut Dice, n_cpus: usize, policy: &str) -> Tunables {
     let hz = [100, 250, 1000][dice.below(3)];
@@ -53,9 +24,10 @@ pub fn tunables(dice: &mut Dice, n_cpus: usize, policy: &str) -> Tunables {
         for bit in [bits::SIS_NODE, bits::SIS_CLUSTER, bits::SIS_CURRENT, bits::SIS_CACHE] {
             any.features |= if dice.one_in(3) { bit } else { 0 };
         }
-        for bit in PLACEMENT {
+        // All of them, so that no new one goes untested.
+        for feature in FEATURES {
             if dice.one_in(10) {
-                any.features ^= bit;
+                any.features ^= feature.bit;
             }
         }
         any
