@@ -1,6 +1,6 @@
 //! Why a run has no result.
 
-use reveille_measure::Ns;
+use reveille_measure::{Ns, duration_text};
 use reveille_policy::BandwidthError;
 
 /// Why a run has no result.
@@ -10,13 +10,13 @@ pub enum SimError {
     #[error("interrupted")]
     Interrupted,
     /// Every task waits for another: nothing can happen any more.
-    #[error("deadlock at {at_ns} ns: all {tasks} tasks wait for each other")]
+    #[error("deadlock at {}: all {tasks} tasks wait for each other", duration_text(*at_ns as f64))]
     Deadlock { at_ns: Ns, tasks: usize },
     /// The kernel would refuse a group's limits.
     #[error("group `{group}`: {error}")]
     Limits { group: String, error: BandwidthError },
     /// A policy file's decision is invalid.
-    #[error("at {at_ns} ns of virtual time the file {problem}")]
+    #[error("at {} of virtual time the file {problem}", duration_text(*at_ns as f64))]
     Policy { at_ns: Ns, problem: String, help: String },
     /// A group's parent does not precede it.
     #[error("group `{group}` lies in group number {parent}, which must come before it")]
@@ -28,7 +28,9 @@ impl SimError {
     pub fn help(&self) -> String {
         match self {
             SimError::Interrupted => "run it again".to_owned(),
-            SimError::Deadlock { .. } => "check the workload's operations".to_owned(),
+            SimError::Deadlock { .. } => "something must `send`, `post`, `request` or `unlock` \
+                 for every `recv`, `wait`, `serve` or `lock`"
+                .to_owned(),
             SimError::Limits { error, .. } => error.mistake().help,
             SimError::Policy { help, .. } => help.clone(),
             SimError::GroupOrder { .. } => "put the parent first".to_owned(),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use reveille_measure::Shard;
+use reveille_place::counted;
 use reveille_policy::PolicyFile;
 use reveille_sweep::{
     Design, Effect, Finished, Journal, Spec, Sweep, SweepError, crashed, effects, read,
@@ -202,10 +203,9 @@ fn planned(design: &Design, shard: Shard, args: &SweepArgs) -> Result<ExitCode> 
         print_json(&summary)?;
     } else {
         let Summary { points, cells, .. } = summary;
-        let edits = design.edits.len() - 1;
-        print(&format!(
-            "{cells} cells: {points} points, each under the baseline and {edits} edits\n"
-        ))?;
+        let (cells, points) = (counted(cells, "cell"), counted(points, "point"));
+        let edits = counted(design.edits.len() - 1, "edit");
+        print(&format!("{cells}: {points}, each under the baseline and {edits}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
