@@ -285,6 +285,17 @@ fn of_a_range_with_another_limit_the_last_part_is_used() {
     assert!(error.to_string().contains("its limit changed at 45.5 s"), "{error}");
     let warned = |usage: &Usage| usage.warnings.iter().any(|w| w.contains("only the 30 s since"));
     assert!(warned(&part) && !warned(&whole));
+    // A limit that is set on the way, and one that is lifted.
+    let values = [(0, "0"), (15, "15"), (30, "18"), (45, "21"), (60, "24"), (75, "27"), (90, "30")];
+    let used = answer(USED, &[("", &values)]);
+    let from = |name: &str| counted(name, &[(60, "0"), (75, "100"), (90, "200")]);
+    let quota = answer("container_spec_cpu_quota", &[("", &[(60, "30000"), (90, "30000")])]);
+    let set = prometheus(&[&used, &from("periods"), &from("throttled_periods"), &quota], &[]);
+    assert_eq!(told(set.as_ref().unwrap()), (30_000, 200, 200));
+    assert!(warned(&set.unwrap()));
+    let error = prometheus(&[&used, &periods, &throttled, &quota], &[]).unwrap_err();
+    assert!(error.to_string().contains("ends 45 s before the CPU time"), "{error}");
+    assert!(error.help().unwrap().to_string().contains("had a limit all the time"));
 }
 
 #[test]
@@ -416,4 +427,54 @@ fn averages_are_written_without_their_demands() {
     let bytes = usage.to_parquet().unwrap();
     assert!(bytes.len() < 30_000, "{} bytes", bytes.len());
     assert_eq!(Usage::from_parquet("two-hours.parquet", bytes).unwrap(), usage);
+}
+
+/// As a StatefulSet's pod moves to another node, and as a label of a running container changes.
+#[test]
+fn a_container_is_one_on_every_node_and_under_other_labels() {
+    let of = |node: &str, id: &str, image: &str| {
+        format!(
+            r#""namespace":"n","pod":"db-0","container":"app","node":"{node}","id":"{id}","image":"{image}""#
+        )
+    };
+    let used = |node: &str, id: &str, later: &[(u64, &str)]| {
+        let (first, then) = (of("a", "/1", "x"), of(node, id, "y"));
+        prometheus(&[&answer(USED, &[(&first, &[(0, "5"), (15, "12")]), (&then, later)])], &[])
+    };
+    let per_step = |usage: Usage| usage.per_period(15_000 * MS, 0);
+    let moved = used("b", "/2", &[(30, "2"), (45, "3")]).unwrap();
+    assert!(moved.warnings.iter().any(|w| w.contains("started over once")));
+    assert_eq!(per_step(moved), [7_000 * MS, 2_000 * MS, 1_000 * MS]);
+    let relabelled = used("a", "/1", &[(30, "13"), (45, "15")]).unwrap();
+    assert!(!relabelled.warnings.iter().any(|w| w.contains("started over")));
+    assert_eq!(per_step(relabelled), [7_000 * MS, 1_000 * MS, 2_000 * MS]);
+    // Both at a time are two.
+    used("b", "/2", &[(0, "2"), (15, "3"), (30, "4")]).unwrap_err();
+}
+
+/// Scraped every 30 s and queried every 15 s.
+#[test]
+fn readings_that_repeat_are_left_out() {
+    let series = |name: &str, every: u64, of: fn(u64) -> u64| {
+        let texts: Vec<String> = (0..24).map(|n| of(15 * n / every * every).to_string()).collect();
+        let values: Vec<(u64, &str)> =
+            texts.iter().enumerate().map(|(n, text)| (15 * n as u64, text.as_str())).collect();
+        answer(name, &[("", &values)])
+    };
+    let usage = |every, periods: fn(u64) -> u64| {
+        let used = series(USED, every, |s| s * s);
+        let periods = series("container_cpu_cfs_periods_total", every, periods);
+        let throttled = series("container_cpu_cfs_throttled_periods_total", every, |s| s);
+        prometheus(&[&used, &periods, &throttled], &[]).unwrap()
+    };
+    let told = |usage: &Usage| usage.warnings.iter().any(|w| w.contains("a new one every 30 s"));
+    let repeats = usage(30, |s| 9 * s);
+    assert!(told(&repeats), "{:?}", repeats.warnings);
+    assert_eq!(repeats.origin, Origin::Averaged { step_ns: 30_000 * MS });
+    assert!(repeats.samples.iter().all(|sample| sample.at_ns % (30_000 * MS) == 0));
+    assert_eq!(repeats.samples[1].runtime_ns, 2_700_000 * MS);
+    // As scraped; and a load that works every other step.
+    for other in [usage(15, |s| 9 * s), usage(30, |s| 4 * s)] {
+        assert!(!told(&other) && other.origin == Origin::Averaged { step_ns: 15_000 * MS });
+    }
 }

@@ -8,6 +8,8 @@ use crate::Ns;
 
 /// Labels that change when a container restarts.
 const CHANGED_BY_RESTART: [&str; 3] = ["id", "image", "name"];
+/// Labels that name a container on whichever node it starts, where `id` tells its starts apart.
+const NAMING: [&str; 5] = ["cluster", "namespace", "pod", "container", "cpu"];
 /// The kubelet's name for the pause container.
 const PAUSE: &str = "POD";
 
@@ -19,13 +21,17 @@ pub(super) fn of_containers(series: Vec<Series>) -> Vec<Series> {
     if series.iter().any(named) { series.into_iter().filter(named).collect() } else { series }
 }
 
-/// Joins the series of a restarted container; returns the input if they are not of one container.
+/// Joins the series of a container that restarted, perhaps on another node, or whose labels changed;
+/// returns the input if they are not of one container.
 pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
     series.iter_mut().for_each(|one| one.points.sort_by_key(|point| point.0));
     series.sort_by_key(|one| one.points[0].0);
     let container = |one: &Series| {
         let mut labels = one.labels.clone();
-        CHANGED_BY_RESTART.iter().for_each(|label| _ = labels.remove(*label));
+        match ["id", "namespace", "pod", "container"].iter().all(|l| labels.contains_key(*l)) {
+            true => labels.retain(|label, _| NAMING.contains(&label.as_str())),
+            false => labels.retain(|label, _| !CHANGED_BY_RESTART.contains(&label.as_str())),
+        }
         labels
     };
     let follows = |pair: &[Series]| {
@@ -34,9 +40,17 @@ pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
     if series.len() < 2 || !series.windows(2).all(follows) {
         return series;
     }
-    let mut all = series.into_iter();
-    let first = all.next().expect("there are two at least");
-    vec![all.fold(first, then)]
+    // With the same id it is the same counter.
+    series.dedup_by(|later, earlier| {
+        let id = |one: &Series| one.labels.get("id").cloned();
+        let same = id(earlier).is_some() && id(earlier) == id(later);
+        if same {
+            earlier.forget_from(later.points[0].0);
+            earlier.points.append(&mut later.points);
+        }
+        same
+    });
+    series.into_iter().reduce(then).into_iter().collect()
 }
 
 /// The counter of a container from those of its CPUs, which differ in the label `cpu` alone; returns the
@@ -99,7 +113,7 @@ fn ended(series: &Series, from_ns: Ns) -> bool {
 /// The earlier series until the later one begins, with the counter continued.
 fn then(mut earlier: Series, mut later: Series) -> Series {
     let begin_ns = later.points[0].0;
-    earlier.points.retain(|point| point.0 < begin_ns);
+    earlier.forget_from(begin_ns);
     let counter = earlier.name != QUOTA && earlier.name != PERIOD;
     if counter {
         earlier.resets += 1 + earlier.without_resets() + later.without_resets();

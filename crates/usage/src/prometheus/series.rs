@@ -48,6 +48,16 @@ impl Series {
         self.points.retain(|point| point.0 >= from_ns);
     }
 
+    pub(super) fn forget_from(&mut self, until_ns: Ns) {
+        self.points.retain(|point| point.0 < until_ns);
+    }
+
+    /// When it begins, if that is well after `other` does.
+    pub(super) fn begins_after(&self, other: &Series) -> Option<Ns> {
+        let late_ns = other.points[0].0 + 2 * median_step_ns(&other.points);
+        Some(self.points[0].0).filter(|begin_ns| *begin_ns > late_ns)
+    }
+
     /// The series as a counter: a decrease is a reset to 0.
     pub(super) fn counter(mut self) -> Result<Counter, Mistake> {
         // Parts of a range may come in any order and share end points.
@@ -117,6 +127,13 @@ impl Series {
     }
 }
 
+/// Median time between two points; there are two at least, or it is 0.
+fn median_step_ns(points: &[(Ns, f64)]) -> Ns {
+    let mut steps: Vec<Ns> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / 2).copied().unwrap_or(0)
+}
+
 impl Counter {
     /// Unix time of the first and last sample.
     pub(super) fn range(&self) -> (Ns, Ns) {
@@ -130,9 +147,32 @@ impl Counter {
 
     /// Median length of a step.
     pub(super) fn step_ns(&self) -> Ns {
-        let mut steps: Vec<Ns> = self.steps().map(|(from, until, _)| until - from).collect();
-        steps.sort_unstable();
-        steps[steps.len() / 2]
+        median_step_ns(&self.points)
+    }
+
+    /// A query with a step below the time between scrapes gives readings several times, and all that is
+    /// used between two scrapes in one step. Leaves out what repeats, if in many steps more `periods` of
+    /// this length are counted than fit. Was it so?
+    pub(super) fn without_repeats(&mut self, periods: &Counter, period_ns: Ns) -> bool {
+        let grown: Vec<(Ns, Ns, f64)> = self.steps().filter(|step| step.2 > 0.0).collect();
+        let crowded = grown.iter().filter(|(from, until, _)| {
+            let fit = (until - from) as f64 / period_ns as f64;
+            periods.at(*until) - periods.at(*from) > 1.05 * fit + 2.0
+        });
+        if 4 * crowded.count() < grown.len().max(8) {
+            return false;
+        }
+        let new: Vec<(Ns, f64)> = grown.iter().map(|step| (step.1, step.2)).collect();
+        let between_ns = median_step_ns(&new);
+        let mut kept = self.points[0];
+        let before = self.points.len();
+        self.points.retain(|point| {
+            // Where nothing is used for longer, there are steps, too.
+            let new = point.1 != kept.1 || 2 * (point.0 - kept.0) > 3 * between_ns;
+            kept = if new { *point } else { kept };
+            new || *point == kept
+        });
+        self.points.len() < before
     }
 
     /// The value of the last sample at or before `at_ns`.
@@ -153,7 +193,9 @@ impl Counter {
         } else {
             return Ok(());
         };
-        Err(Mistake::new(problem, "query all series over the same range"))
+        let fix = "query all series over the same range, and one in which it had a limit all the time: \
+                   without a limit nothing counts its periods";
+        Err(Mistake::new(problem, fix))
     }
 
     pub(super) fn warnings(&self, step_ns: Ns) -> Vec<String> {
