@@ -277,8 +277,8 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         return Ok(container);
     }
     let recovered = match recover(request, stop) {
-        Err(PlanError::Input(error @ InputError::File(_))) => {
-            container.note = Some(error.to_string());
+        Err(PlanError::Input(InputError::File(error))) => {
+            container.note = Some(format!("{}; {}", error.problem, error.help));
             return Ok(container);
         }
         other => other?,

@@ -162,26 +162,38 @@ pub fn record_prometheus(url: &str, args: &PrometheusArgs, to: &To<'_>) -> Resul
     if args.all { all(args, &server, to, &look, &stop) } else { one(args, &server, to) }
 }
 
-/// Records one container: its busiest replica.
+/// Records one container: of its replicas the one that used most CPU time. By the average, a pod that has
+/// just started would be it.
 fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCode> {
     let file = OutputFile::prepare("--output", to.output)?.claim("--output", to.force)?;
     let span = args.span();
     let found = server.containers(&args.selector(), span)?;
     let replicas = replicas(&found, args.workload.is_some())?;
     let mut busiest: Option<Usage> = None;
+    let mut failed: Vec<ServerError> = Vec::new();
+    let used = |usage: &Usage| usage.mean_cpus() * usage.span_ns as f64;
     for container in replicas {
-        let usage = server.recording(container, span)?;
-        if busiest.as_ref().is_none_or(|most| usage.mean_cpus() > most.mean_cpus()) {
-            busiest = Some(usage);
+        match server.recording(container, span) {
+            Ok(usage) if busiest.as_ref().is_some_and(|most| used(most) >= used(&usage)) => {}
+            Ok(usage) => busiest = Some(usage),
+            // Such as a pod that has been seen once.
+            Err(error) if error.is_input() => failed.push(error),
+            Err(error) => return Err(error.into()),
         }
     }
-    let mut usage = busiest.expect("there is one replica at least");
+    let Some(mut usage) = busiest else {
+        return Err(failed.swap_remove(0).into());
+    };
     if replicas.len() > 1 {
         usage.warnings.push(format!(
             "{} is the busiest of {} pods; a limit is the same for all of them.",
             usage.name,
             replicas.len()
         ));
+    }
+    if let Some(error) = failed.first() {
+        let n = failed.len();
+        usage.warnings.push(format!("{n} of them could not be read, the first because {error}."));
     }
     let content = usage.to_parquet()?;
     file.write(&content)?;

@@ -1,6 +1,8 @@
 //! `reveille fleet`: many recordings, whole or in parts.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 
 use super::{answer, json, output, path, requests, series, stdout};
@@ -202,4 +204,61 @@ fn what_holds_no_recording_is_refused() {
         let errors = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && errors.contains(words), "{args:?}: {errors}");
     }
+}
+
+#[test]
+fn a_note_names_the_fix() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("web.json");
+    answers(&file, NAMES.len(), 0.2);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("spec_cpu_quota", "spec_cpu_shares")).unwrap();
+    let note = json(&["fleet", file.to_str().unwrap(), "--json"])["containers"][0]["note"].clone();
+    let note = note.as_str().unwrap();
+    assert!(note.starts_with("it was throttled"), "{note}");
+    assert!(note.contains("; query container_spec_cpu_quota"), "{note}");
+}
+
+/// A pod that has been seen once, and one that has just started and is busy with that.
+#[test]
+fn of_the_pods_of_a_workload_the_one_that_used_most_is_recorded() {
+    let pods = ["web-1", "web-2", "web-3"];
+    let labels = |pod: &str| {
+        format!(r#""__name__":"container_cpu_usage_seconds_total","pod":"{pod}","container":"app""#)
+    };
+    let of = |pod: &str, steps: u32, cpus: f64| {
+        let value = |n: u32| (1_700_000_000 + 15 * n, f64::from(n) * 15.0 * cpus);
+        answer(&[series(&labels(pod), (0..=steps).map(value))])
+    };
+    let found: Vec<String> = pods.iter().map(|pod| format!("{{{}}}", labels(pod))).collect();
+    let answers = [
+        format!(r#"{{"status":"success","data":[{}]}}"#, found.join(",")),
+        of(pods[0], 0, 0.0),
+        of(pods[1], 40, 0.1),
+        of(pods[2], 3, 1.0),
+    ];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for body in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 200 X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let to = path(dir.path(), "web.parquet");
+    let written =
+        json(&["record", "--prometheus", &url, "--workload", "sts/web", "-o", &to, "--json"]);
+    assert_eq!(written["usage"]["name"], "web-2/app");
+    let warnings = written["usage"]["warnings"].to_string();
+    assert!(warnings.contains("busiest of 3 pods"), "{warnings}");
+    assert!(warnings.contains("1 of them could not be read"), "{warnings}");
+    assert!(warnings.contains("a single value"), "{warnings}");
 }
