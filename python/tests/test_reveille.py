@@ -22,6 +22,8 @@ SMALL = dict(
     warmup="2ms",
     duration="2ms",
 )
+# What NumPy has for an integer.
+FOUR = type("int64", (), {"__index__": lambda _: 4})()
 # Minutes, if nothing ends it.
 LONG = dict(SMALL, machine="spr-2s56c", load=448, repeats=1000, warmup="1s")
 REQUESTS = Path(__file__).parents[2] / "docs/examples/requests.csv"
@@ -48,6 +50,8 @@ def test_a_comparison_is_what_the_command_prints():
     assert ours.version == reveille.__version__
     assert [row["load"] for row in ours.rows] == [1, 4]
     assert ours.base == "v6.2" and not ours.partial
+    one = reveille.compare(**dict(SMALL, load=FOUR), with_="-TTWU_QUEUE")
+    assert [row["load"] for row in one.rows] == [4]
     with pytest.raises(AttributeError):
         ours.nothing
 
@@ -80,6 +84,9 @@ def test_errors_have_a_place(tmp_path):
     with pytest.raises(reveille.InputError) as wrong:
         reveille.Recording(missing)
     assert (wrong.value.file, wrong.value.line) == (missing, None)
+    with pytest.raises(reveille.InputError) as wrong:
+        reveille.plan(missing, "p99=20ms")
+    assert wrong.value.file == missing
     with pytest.raises(reveille.InputError) as wrong:
         reveille.plan(table, "p99=20ms", machine="quad-1s4c")
     assert (wrong.value.file, wrong.value.line) == (str(table), 3)

@@ -185,7 +185,10 @@ impl CliError {
                 _ if self.exit_code() == ExitCode::from(WRONG_INPUT) => "input",
                 _ => "run",
             },
-            file: place.map(|place| &*place.file).or(self.policy_file()),
+            file: self
+                .input()
+                .and_then(InputError::file)
+                .or_else(|| self.policy_file().map(str::to_owned)),
             line: place.and_then(|place| place.line),
             key: place.and_then(|place| place.key.as_deref()),
             option: self.option(),
@@ -230,7 +233,7 @@ fn in_one_line(error: &clap::Error) -> String {
 struct Told<'a> {
     message: String,
     kind: &'static str,
-    file: Option<&'a str>,
+    file: Option<String>,
     line: Option<u64>,
     key: Option<&'a str>,
     option: Option<&'a str>,

@@ -7,6 +7,7 @@ and recordings run in a process of the `reveille` command.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ import subprocess
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from reveille import _reveille
 from reveille._errors import Error, InputError, PolicyError
@@ -103,15 +104,18 @@ def _options(**values: Any) -> list[str]:
     return arguments
 
 
-def _loads(load: int | str | Iterable[int]) -> str:
-    return str(load) if isinstance(load, (int, str)) else ",".join(map(str, load))
+def _loads(load: SupportsIndex | str | Iterable[SupportsIndex]) -> str:
+    if isinstance(load, str):
+        return load
+    # An integer of NumPy, too.
+    return ",".join(map(str, load)) if isinstance(load, Iterable) else str(operator.index(load))
 
 
 def compare(
     *,
     machine: str,
     workload: str,
-    load: int | str | Iterable[int],
+    load: SupportsIndex | str | Iterable[SupportsIndex],
     base: str,
     with_: Texts | None = None,
     policy: Texts | None = None,
