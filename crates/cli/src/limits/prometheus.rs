@@ -11,7 +11,7 @@ use reveille_measure::{Shard, span_ns};
 use reveille_place::{CHECK_PATH, InputKind, Mistake, read_input};
 use reveille_plan::{Failed, in_shard};
 use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span, Workload};
-use reveille_usage::{Select, Usage};
+use reveille_usage::Select;
 
 use crate::errors::{CliError, Result};
 use crate::limits::fleet::{Look, LookArgs, Recording};
@@ -162,25 +162,25 @@ pub fn record_prometheus(url: &str, args: &PrometheusArgs, to: &To<'_>) -> Resul
     if args.all { all(args, &server, to, &look, &stop) } else { one(args, &server, to) }
 }
 
-/// Records one container: of its replicas the one that used most CPU time. By the average, a pod that has
-/// just started would be it.
+/// Records one container: of its replicas the busiest, but none seen for less than a quarter of the longest:
+/// a pod that has just started is busy with that.
 fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCode> {
     let file = OutputFile::prepare("--output", to.output)?.claim("--output", to.force)?;
     let span = args.span();
     let found = server.containers(&args.selector(), span)?;
     let replicas = replicas(&found, args.workload.is_some())?;
-    let mut busiest: Option<Usage> = None;
-    let mut failed: Vec<ServerError> = Vec::new();
-    let used = |usage: &Usage| usage.mean_cpus() * usage.span_ns as f64;
+    let (mut seen, mut failed) = (Vec::new(), Vec::new());
     for container in replicas {
         match server.recording(container, span) {
-            Ok(usage) if busiest.as_ref().is_some_and(|most| used(most) >= used(&usage)) => {}
-            Ok(usage) => busiest = Some(usage),
+            Ok(usage) => seen.push(usage),
             // Such as a pod that has been seen once.
             Err(error) if error.is_input() => failed.push(error),
             Err(error) => return Err(error.into()),
         }
     }
+    let longest_ns = seen.iter().map(|usage| usage.span_ns).max().unwrap_or(0);
+    seen.retain(|usage| 4 * usage.span_ns >= longest_ns);
+    let busiest = seen.into_iter().max_by(|a, b| a.mean_cpus().total_cmp(&b.mean_cpus()));
     let Some(mut usage) = busiest else {
         return Err(failed.swap_remove(0).into());
     };

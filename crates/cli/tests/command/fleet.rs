@@ -221,7 +221,7 @@ fn a_note_names_the_fix() {
 
 /// A pod that has been seen once, and one that has just started and is busy with that.
 #[test]
-fn of_the_pods_of_a_workload_the_one_that_used_most_is_recorded() {
+fn of_the_pods_of_a_workload_none_that_has_just_started_is_recorded() {
     let pods = ["web-1", "web-2", "web-3"];
     let labels = |pod: &str| {
         format!(r#""__name__":"container_cpu_usage_seconds_total","pod":"{pod}","container":"app""#)
