@@ -15,6 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 PEERS=(scx_bpfland@1.1.4 scx_lavd@1.1.4)
 VARIANTS=(
+    "v7.2 --base v7.2"
     "v6.4 --base v6.4"
     "v6.4+SWQUEUE --base v6.4 --with +SWQUEUE"
     "v6.2+SIS_SHORT --base v6.2 --with +SIS_SHORT"

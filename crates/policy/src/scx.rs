@@ -24,8 +24,7 @@ const WITHOUT_MEANING: &[(u64, &str)] = &[
             | bits::DELAY_DEQUEUE
             | bits::DELAY_ZERO
             | bits::SLICE_PROTECT
-            | bits::DELAYED_HIDDEN
-            | bits::HRTICK,
+            | bits::DELAYED_HIDDEN,
         "tasks of a CPU run in order of weighted virtual time there",
     ),
     (

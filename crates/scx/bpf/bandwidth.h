@@ -215,25 +215,14 @@ static __always_inline u32 limit_for(const struct task_state *t)
 	return has_bandwidth && limited_groups && t->group ? limit_of(t->group) : 0;
 }
 
-/* The task starts to run: it stops when the runtime of its group does, or its short turn. */
-__noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
+/* The running task stops in so long; with a task's id, when it returns to user mode. */
+__noinline int stop_in(u64 left_ns, u32 cpu, u32 tid)
 {
 	struct cpu_state *c = cpu_of(cpu);
+	u64 now_ns = bpf_ktime_get_ns();
 	struct timer *timer;
-	u64 now_ns, least_ns, left_ns = ~0ull;
 
-	if (!t)
-		return 0;
-	if (slot)
-		account(slot, cpu, 0, 0, &left_ns);
-	now_ns = bpf_ktime_get_ns();
-	least_ns = t->exit_pending || t->displaced ? EXIT_TURN_NS : FLOOR_TURN_NS;
-	if (left_ns < least_ns || has_short_turn(t, cpu))
-		left_ns = least_ns;
-	if (left_ns == ~0ull)
-		return 0;
-	/* What has only waited for its turn is preempted where it is. */
-	c->stop_tid = slot && (!t->lifted || throttled_by(t->group, cpu)) ? tid : 0;
+	c->stop_tid = tid;
 	c->stop_at_ns = now_ns + left_ns;
 	/* A timer that is set already and comes first sets itself again. */
 	if (c->stop_timer_ns && c->stop_timer_ns >= now_ns && c->stop_timer_ns <= c->stop_at_ns)
@@ -243,6 +232,39 @@ __noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
 	if (!start_timer(timer, left_ns, BPF_F_TIMER_CPU_PIN))
 		c->stop_timer_ns = 0;
 	return 0;
+}
+
+/* The task starts to run: it stops when the runtime of its group does, or its short turn. */
+__noinline int set_stop(u32 slot, u32 cpu, u32 tid, struct task_state *t)
+{
+	u64 least_ns, left_ns = ~0ull;
+
+	if (!t)
+		return 0;
+	if (slot)
+		account(slot, cpu, 0, 0, &left_ns);
+	least_ns = t->exit_pending || t->displaced ? EXIT_TURN_NS : FLOOR_TURN_NS;
+	if (left_ns < least_ns || has_short_turn(t, cpu))
+		left_ns = least_ns;
+	if (left_ns > slice_ns && ends_on_time(cpu)) {
+		left_ns = slice_ns;
+		slot = 0;
+	}
+	if (left_ns == ~0ull)
+		return 0;
+	/* What has only waited for its turn is preempted where it is. */
+	return stop_in(left_ns, cpu, slot && (!t->lifted || throttled_by(t->group, cpu)) ? tid : 0);
+}
+
+/* Sets the timer that ends the turn of the running task, if one is to. */
+static __always_inline void time_turn(struct task_struct *p, struct task_state *t, u32 cpu)
+{
+	u32 slot = limit_for(t);
+
+	if (has_stop(p, t, slot, cpu))
+		set_stop(slot, cpu, p->pid, t);
+	else if (ends_on_time(cpu))
+		stop_in(slice_ns, cpu, 0);
 }
 
 static int stop_timer_fired(void *map, u32 *cpu, struct timer *timer)

@@ -234,6 +234,12 @@ static __always_inline bool has_stop(const struct task_struct *p, const struct t
 	       (slot && (!t->exit_pending || exits_seen) && !is_dying(p));
 }
 
+/* HRTICK: a turn ends on time where another task waits for it, not at a tick. */
+static __always_inline bool ends_on_time(u32 cpu)
+{
+	return (features & POLICY_HRTICK) && nr_running(cpu) > 1;
+}
+
 /* Does this task of a throttled group run on, until it returns to user mode? */
 static __noinline int runs_to_exit(struct task_struct *p, struct task_state *t)
 {

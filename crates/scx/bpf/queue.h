@@ -283,8 +283,6 @@ static __noinline bool may_go_on(struct task_struct *prev, struct task_state *t,
 
 static __noinline int go_on(struct task_struct *prev, struct task_state *t, u32 cpu, bool leaves)
 {
-	u32 slot = limit_for(t);
-
 	COUNT(kept);
 	t->mid_turn = leaves;
 	if (!leaves)
@@ -293,8 +291,7 @@ static __noinline int go_on(struct task_struct *prev, struct task_state *t, u32 
 	t->lifted = t->leaves = leaves;
 	if (exits_seen)
 		t->at_exit = 0;
-	if (has_stop(prev, t, slot, cpu))
-		set_stop(slot, cpu, prev->pid, t);
+	time_turn(prev, t, cpu);
 	scx_set_slice(prev, slice_ns);
 	return 0;
 }

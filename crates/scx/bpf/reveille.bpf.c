@@ -71,7 +71,7 @@ void STRUCT_OPS(reveille_dispatch, s32 cpu, struct task_struct *prev)
 
 void STRUCT_OPS(reveille_running, struct task_struct *p)
 {
-	u32 cpu = cpu_for(p), slot;
+	u32 cpu = cpu_for(p);
 	struct cpu_state *c = cpu_of(cpu);
 	struct task_state *t = task_of(p);
 
@@ -101,11 +101,9 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	c->stop_at_ns = 0;
 	if (c->unasked && c->online && !scx_bpf_dsq_nr_queued(local_queue(cpu)))
 		c->unasked = 0;
-	slot = limit_for(t);
 	if (exits_seen)
 		t->at_exit = 0;
-	if (has_stop(p, t, slot, cpu))
-		set_stop(slot, cpu, p->pid, t);
+	time_turn(p, t, cpu);
 }
 
 void STRUCT_OPS(reveille_stopping, struct task_struct *p, bool runnable)

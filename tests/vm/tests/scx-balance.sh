@@ -1,4 +1,4 @@
-# Who gets which CPU, and how soon: a task that wakes beside SCHED_IDLE ones, also under a limit; hogs beside
+# Who gets which CPU, and how soon: a task that wakes beside hogs, and SCHED_IDLE ones, also under a limit; hogs beside
 # a real-time one; weights of tasks and groups over two CPUs; many tasks over two caches (CPUs 0 and 1, 2 and 3).
 # Under --icount.
 set -eu
@@ -63,6 +63,13 @@ shares() {
 idle_hog 1
 sleep 0.5
 waits "pinned beside a SCHED_IDLE hog" 300 taskset -c 1
+done_with
+# A hog gives way to a wakee that is before it, also where another waits; of more, turns end on time and not at a tick.
+for most in 300 300 2000; do
+    hog 1 0
+    sleep 0.5
+    waits "pinned beside one hog more" $most taskset -c 1
+done
 done_with
 
 # A real-time task takes the CPU on which a task has just lined up. Before 6.19 no kernel tells of it.
