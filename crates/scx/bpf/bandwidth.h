@@ -5,7 +5,7 @@
  * queue on a CPU draws runtime from the pool; when there is none it is throttled and
  * stands in line, and its tasks are put aside (parked) where no CPU takes them, until
  * the pool pays. A second timer, per CPU, ends a run to the microsecond when the
- * runtime does: ticks are too coarse.
+ * runtime does, and turns that others wait for: ticks are too coarse.
  *
  * Limits are kept in slots, which groups take when their cpu.max is written, and give back
  * when it is `max` again. Where no slot is free, the nearest limit above holds. Groups without

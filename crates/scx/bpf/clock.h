@@ -94,16 +94,18 @@ static __always_inline void set_clock(struct cpu_state *c, struct task_state *t,
  * task is not ahead of the queue's average. That is not known here; but with one other that waits, at most a turn ahead,
  * the average is behind it if the wakee is by more than a turn.
  */
-static __always_inline bool preempts(struct task_state *t, u32 cpu)
+static __always_inline bool preempts(const struct task_struct *p, struct task_state *t, u32 cpu)
 {
 	struct cpu_state *c = cpu_of(cpu);
 	u64 curr;
 
-	if (!(features & POLICY_WAKEUP_PREEMPTION) || !c->has_curr)
+	if (!(features & POLICY_WAKEUP_PREEMPTION) || !c->has_curr || p->policy == SCHED_BATCH ||
+	    p->policy == SCHED_IDLE)
 		return false;
 	curr = c->curr_vtime + (scx_now() - c->running_since_ns);
 	if (features & POLICY_EEVDF)
-		return before(t->vtime + slice_ns, curr) && scx_bpf_dsq_nr_queued(cpu) <= 1;
+		return before(t->vtime + slice_ns, curr) &&
+		       scx_bpf_dsq_nr_queued(cpu) + scx_bpf_dsq_nr_queued(local_queue(cpu)) <= 1;
 	return before(t->vtime + wakeup_granularity_ns, curr);
 }
 

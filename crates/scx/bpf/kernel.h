@@ -61,6 +61,7 @@ struct bpf_iter_scx_dsq {
 
 #define ENOMEM 12
 #define EBUSY 16
+#define SCHED_BATCH 3
 #define SCHED_IDLE 5
 #define PF_KTHREAD 0x00200000
 #define MAX_RT_PRIO 100

@@ -120,7 +120,7 @@ static __always_inline void enqueue_task(struct task_struct *p, struct task_stat
 	to_clock_of(t, cpu);
 	if (wakeup) {
 		limit_credit(t, cpu);
-		if (preempts(t, cpu)) {
+		if (preempts(p, t, cpu)) {
 			COUNT(preempted);
 			scx_insert(p, local, slice_ns, preempt);
 			return;

@@ -85,7 +85,7 @@ void STRUCT_OPS(reveille_running, struct task_struct *p)
 	if (t->lifted) {
 		/* The queue's clock does not go by it; no wakee is far enough ahead of its turn. */
 		t->mid_turn = 1;
-		c->curr_vtime = c->clock;
+		c->curr_vtime = c->clock - LIFTED_VTIME;
 		c->running_since_ns = scx_now();
 	} else {
 		set_clock(c, t, scx_now());

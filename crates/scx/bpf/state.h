@@ -130,7 +130,7 @@ struct cpu_state {
 	u64 running_since_ns;
 	u64 folded_ns;
 	u64 busy_ns;
-	u64 stop_at_ns; /* when the running task's group is out of runtime */
+	u64 stop_at_ns; /* when the running task stops */
 	u64 stop_timer_ns;
 	u64 looked_j; /* for tasks that have waited too long */
 	u32 left_group; /* a task that left it last is still counted there, with this weight; 0: none */

@@ -98,7 +98,7 @@ pub struct RunArgs {
     pub sleeper_credit_us: Option<u64>,
     /// With WAKEUP_PREEMPTION, virtual time that a wakee must be ahead to take the CPU
     /// from the running task, in us, 0 to 1000000 [default: as sched_wakeup_granularity]; from
-    /// v6.12 on a task keeps the CPU for its slice
+    /// v6.12 on it is a slice instead, and at most one other task may wait there
     #[arg(long, value_name = "US")]
     pub wakeup_granularity_us: Option<u64>,
     /// CPU time that a CPU draws from its group's quota at a time, in us, 1000 to 100000

@@ -153,14 +153,8 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
             return Err(Mistake::new(problem, fix));
         }
     }
-    let mut usage = usage.counter()?;
+    let usage = usage.counter()?;
     let counter = |series: Option<Series>| series.map(Series::counter).transpose();
-    let (periods, throttled, throttled_time) =
-        (counter(periods)?, counter(throttled)?, counter(throttled_time)?);
-    let told_us = period.as_ref().and_then(|period| period.points.last()).map(|point| point.1);
-    let limits = limits(quota, period)?;
-    let period_ns = limits.unwrap_or_default().period_ns;
-    let repeats = periods.as_ref().is_some_and(|periods| usage.without_repeats(periods, period_ns));
     let (first_ns, last_ns) = usage.range();
     let step_ns = usage.step_ns();
     let mut warnings = vec![format!(
@@ -175,14 +169,9 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
             seconds(last_ns - first_ns)
         ));
     }
-    if repeats {
-        warnings.push(format!(
-            "Its readings repeat: there is a new one every {}, and only these are used. Query with \
-             that step.",
-            seconds(step_ns)
-        ));
-    }
     warnings.extend(usage.warnings(step_ns));
+    let (periods, throttled, throttled_time) =
+        (counter(periods)?, counter(throttled)?, counter(throttled_time)?);
     if periods.is_some() && throttled.is_none() {
         let problem = format!("{PERIODS} is here without {THROTTLED}: throttling is unknown");
         return Err(Mistake::new(problem, "query both over the same range, or leave both out"));
@@ -212,6 +201,8 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
                 .into(),
         );
     }
+    let told_us = period.as_ref().and_then(|period| period.points.last()).map(|point| point.1);
+    let limits = limits(quota, period)?;
     if let Some(last) = samples.last().filter(|_| periods.is_some()) {
         let span_us = (last_ns - first_ns + 2 * step_ns) as f64 / 1e3;
         let most = told_us.map(|us| (1.05 * span_us / us) as u64 + 1);

@@ -451,30 +451,3 @@ fn a_container_is_one_on_every_node_and_under_other_labels() {
     // Both at a time are two.
     used("b", "/2", &[(0, "2"), (15, "3"), (30, "4")]).unwrap_err();
 }
-
-/// Scraped every 30 s and queried every 15 s.
-#[test]
-fn readings_that_repeat_are_left_out() {
-    let series = |name: &str, every: u64, of: fn(u64) -> u64| {
-        let texts: Vec<String> = (0..24).map(|n| of(15 * n / every * every).to_string()).collect();
-        let values: Vec<(u64, &str)> =
-            texts.iter().enumerate().map(|(n, text)| (15 * n as u64, text.as_str())).collect();
-        answer(name, &[("", &values)])
-    };
-    let usage = |every, periods: fn(u64) -> u64| {
-        let used = series(USED, every, |s| s * s);
-        let periods = series("container_cpu_cfs_periods_total", every, periods);
-        let throttled = series("container_cpu_cfs_throttled_periods_total", every, |s| s);
-        prometheus(&[&used, &periods, &throttled], &[]).unwrap()
-    };
-    let told = |usage: &Usage| usage.warnings.iter().any(|w| w.contains("a new one every 30 s"));
-    let repeats = usage(30, |s| 9 * s);
-    assert!(told(&repeats), "{:?}", repeats.warnings);
-    assert_eq!(repeats.origin, Origin::Averaged { step_ns: 30_000 * MS });
-    assert!(repeats.samples.iter().all(|sample| sample.at_ns % (30_000 * MS) == 0));
-    assert_eq!(repeats.samples[1].runtime_ns, 2_700_000 * MS);
-    // As scraped; and a load that works every other step.
-    for other in [usage(15, |s| 9 * s), usage(30, |s| 4 * s)] {
-        assert!(!told(&other) && other.origin == Origin::Averaged { step_ns: 15_000 * MS });
-    }
-}

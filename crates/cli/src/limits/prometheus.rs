@@ -11,7 +11,7 @@ use reveille_measure::{Shard, span_ns};
 use reveille_place::{CHECK_PATH, InputKind, Mistake, read_input};
 use reveille_plan::{Failed, in_shard};
 use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span, Workload};
-use reveille_usage::Select;
+use reveille_usage::{Select, Usage};
 
 use crate::errors::{CliError, Result};
 use crate::limits::fleet::{Look, LookArgs, Recording};
@@ -162,24 +162,37 @@ pub fn record_prometheus(url: &str, args: &PrometheusArgs, to: &To<'_>) -> Resul
     if args.all { all(args, &server, to, &look, &stop) } else { one(args, &server, to) }
 }
 
-/// Records one container: of its replicas the busiest, but none seen for less than a quarter of the longest:
-/// a pod that has just started is busy with that.
+/// A pod is new for so long at most: busy with its start.
+const NEW_NS: u64 = 3_600_000_000_000;
+
+/// Records one container: of its replicas the busiest, but none that is new, seen for less than a quarter
+/// of the longest and less than [`NEW_NS`].
 fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCode> {
     let file = OutputFile::prepare("--output", to.output)?.claim("--output", to.force)?;
     let span = args.span();
     let found = server.containers(&args.selector(), span)?;
     let replicas = replicas(&found, args.workload.is_some())?;
-    let (mut seen, mut failed) = (Vec::new(), Vec::new());
+    let (mut seen, mut failed) = (Vec::<Usage>::new(), Vec::new());
     for container in replicas {
         match server.recording(container, span) {
-            Ok(usage) => seen.push(usage),
+            Ok(usage) => {
+                // One that was seen for less and used less can't be it.
+                let beats =
+                    |a: &Usage, b: &Usage| a.span_ns >= b.span_ns && a.mean_cpus() >= b.mean_cpus();
+                if !seen.iter().any(|other| beats(other, &usage)) {
+                    seen.retain(|other| !beats(&usage, other));
+                    seen.push(usage);
+                }
+            }
             // Such as a pod that has been seen once.
             Err(error) if error.is_input() => failed.push(error),
             Err(error) => return Err(error.into()),
         }
     }
     let longest_ns = seen.iter().map(|usage| usage.span_ns).max().unwrap_or(0);
-    seen.retain(|usage| 4 * usage.span_ns >= longest_ns);
+    let found = seen.len();
+    seen.retain(|usage| usage.span_ns >= NEW_NS.min(longest_ns / 4));
+    let new = found - seen.len();
     let busiest = seen.into_iter().max_by(|a, b| a.mean_cpus().total_cmp(&b.mean_cpus()));
     let Some(mut usage) = busiest else {
         return Err(failed.swap_remove(0).into());
@@ -190,6 +203,9 @@ fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCo
             usage.name,
             replicas.len()
         ));
+    }
+    if new > 0 {
+        usage.warnings.push("A busier one has just started, and is left out.".into());
     }
     if let Some(error) = failed.first() {
         let n = failed.len();

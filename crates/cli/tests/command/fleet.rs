@@ -259,6 +259,7 @@ fn of_the_pods_of_a_workload_none_that_has_just_started_is_recorded() {
     assert_eq!(written["usage"]["name"], "web-2/app");
     let warnings = written["usage"]["warnings"].to_string();
     assert!(warnings.contains("busiest of 3 pods"), "{warnings}");
+    assert!(warnings.contains("A busier one has just started"), "{warnings}");
     assert!(warnings.contains("1 of them could not be read"), "{warnings}");
     assert!(warnings.contains("a single value"), "{warnings}");
 }

