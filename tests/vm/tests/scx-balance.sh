@@ -20,6 +20,8 @@ waits() {
     echo "balance: $name: waited $us us in the mean, $most at most are allowed; longest $(cat longest) us"
     [ $us -le "$most" ] || fail "$name"
 }
+# older_than MAJOR.MINOR: is the kernel?
+older_than() { uname -r | awk -F. -v major="${1%.*}" -v minor="${1#*.}" '{ exit !($1 < major || ($1 == major && $2 + 0 < minor)) }'; }
 # hog CPUS NICE: a task; `pids` has it.
 hog() {
     taskset -c "$1" task hogs 1 "$2" &
@@ -75,7 +77,7 @@ done_with
 # A real-time task takes the CPU on which a task has just lined up. Before 6.19 no kernel tells of it.
 behind_us=$(task behind 10 50)
 echo "balance: behind a real-time task that runs for 50 ms: longest $behind_us us"
-[ "${CLASS:-}" = kernel ] || [ "$behind_us" -lt 10000 ] || fail "behind a real-time task"
+[ "${CLASS:-}" = kernel ] || older_than 6.19 || [ "$behind_us" -lt 10000 ] || fail "behind a real-time task"
 
 # A real-time hog, and hogs that may run there, and on one more CPU: of the same cache, and of the other. Where the
 # kernel gives real-time tasks no more than 95%, they have the rest.
@@ -86,7 +88,7 @@ for cpus in 0-1 1,2; do
     task fifo taskset -c 1 task hogs 1 0 &
     first=$!
     sleep 1
-    shares "CPUs $cpus, a SCHED_FIFO hog on 1" 4 0.4:0.6
+    shares "CPUs $cpus, a SCHED_FIFO hog on 1" 12 0.4:0.6
     kill -9 $first
     done_with
 done
@@ -137,8 +139,11 @@ echo "50000 100000" >$root/limited/cpu.max
 for cpu in 0 1 2 3; do idle_hog $cpu; done
 sleep 0.5
 waits "SCHED_IDLE hogs on all CPUs" 300
+# There a task that has a limit can't move to another CPU before its next turn.
+most=300
+older_than 6.18 && most=2000
 # shellcheck disable=SC2016 # the inner shell's
-waits "the same under a limit" 300 sh -c 'echo 0 >"$0"; exec "$@"' $root/limited/cgroup.procs
+waits "the same under a limit" $most sh -c 'echo 0 >"$0"; exec "$@"' $root/limited/cgroup.procs
 done_with
 clear_all
 
