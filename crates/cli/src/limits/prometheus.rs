@@ -190,9 +190,9 @@ fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCo
         }
     }
     let longest_ns = seen.iter().map(|usage| usage.span_ns).max().unwrap_or(0);
-    let found = seen.len();
-    seen.retain(|usage| usage.span_ns >= NEW_NS.min(longest_ns / 4));
-    let new = found - seen.len();
+    let is_new = |usage: &Usage| usage.span_ns < NEW_NS.min(longest_ns / 4);
+    let busier_is_new = seen.iter().any(is_new);
+    seen.retain(|usage| !is_new(usage));
     let busiest = seen.into_iter().max_by(|a, b| a.mean_cpus().total_cmp(&b.mean_cpus()));
     let Some(mut usage) = busiest else {
         return Err(failed.swap_remove(0).into());
@@ -204,7 +204,7 @@ fn one(args: &PrometheusArgs, server: &Server<'_>, to: &To<'_>) -> Result<ExitCo
             replicas.len()
         ));
     }
-    if new > 0 {
+    if busier_is_new {
         usage.warnings.push("A busier one has just started, and is left out.".into());
     }
     if let Some(error) = failed.first() {
