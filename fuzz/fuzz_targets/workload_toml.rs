@@ -6,7 +6,7 @@ use reveille_workload::Workload;
 
 fuzz_target!(|text: &str| {
     match Workload::parse("fuzz.toml", text) {
-        Ok(workload) => reveille_fuzz::check_workload(&workload, text),
+        Ok(workload) => reveille_fuzz::check_workload(&workload),
         Err(error) => reveille_fuzz::show(&error),
     }
 });

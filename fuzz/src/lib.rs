@@ -42,8 +42,7 @@ pub fn check_machine(machine: &Machine) {
 }
 
 /// A workload that was accepted can be built, and runs if it is small.
-pub fn check_workload(workload: &Workload, text: &str) {
-    assert_eq!(workload.source_text(), text);
+pub fn check_workload(workload: &Workload) {
     for load in 1..=2 {
         let program = match workload.build(load, &BTreeMap::new()) {
             Ok(program) => program,

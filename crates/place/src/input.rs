@@ -22,6 +22,8 @@ impl InputKind {
     /// TOML, JSON or XML that describes a machine, a workload or a study. The largest in use, an
     /// hwloc export of 8,192 CPUs, has about 10 MiB.
     pub const DESCRIPTION: InputKind = InputKind { name: "a description", most_bytes: 32 * MIB };
+    /// A trace of the scheduler as text: some 8 million events.
+    pub const TRACE: InputKind = InputKind { name: "a trace", most_bytes: 1024 * MIB };
     /// A recording: the 50 million rows that one may have, at up to 80 bytes a line of text.
     pub const RECORDING: InputKind = InputKind { name: "a recording", most_bytes: 4096 * MIB };
 }

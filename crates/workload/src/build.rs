@@ -47,6 +47,9 @@ impl Workload {
             let help = format!("give 1 or more {}", self.load_unit);
             return Err(self.load_error(load, "nothing would run".into(), help));
         }
+        if let Some(trace) = &self.trace {
+            return trace.program(self, load, params);
+        }
         let counts = self.counts(&values)?;
         let channels = self.channel_arrays(&values)?;
         let per_instance: u64 = counts.iter().sum();
@@ -57,11 +60,7 @@ impl Workload {
             (self.lists.len() as u64, "lists"),
             (self.locks.len() as u64, "locks"),
         ] {
-            if n.checked_mul(load).is_none_or(|all| all > MAX_TASKS) {
-                let problem = format!("more than {MAX_TASKS} {what}");
-                let help = format!("each of the {} has {n} {what}: give fewer", self.load_unit);
-                return Err(self.load_error(load, problem, help));
-            }
+            self.check_number(load, n, what)?;
         }
         let filled = Filled { values: &values, counts: &counts, channels: &channels };
         let roles = (0..self.tasks.len()).map(|index| self.role(index, &filled));
@@ -90,21 +89,30 @@ impl Workload {
         })
     }
 
+    /// Refuses more than a million of anything that an instance has `n` of.
+    pub(crate) fn check_number(&self, load: u64, n: u64, what: &str) -> Result<()> {
+        if n.checked_mul(load).is_some_and(|all| all <= MAX_TASKS) {
+            return Ok(());
+        }
+        let problem = format!("more than {MAX_TASKS} {what}");
+        let help = format!("each of the {} has {n} {what}: give fewer", self.load_unit);
+        Err(self.load_error(load, problem, help))
+    }
+
     fn values(&self, params: &BTreeMap<String, String>) -> Result<Vec<u64>> {
-        let wrong = |param: &str, mistake: Mistake| WorkloadError::Param {
-            workload: self.name.clone(),
-            param: param.to_owned(),
-            mistake,
-        };
         let known = self.params.iter().map(|p| p.name.as_str());
         if let Some(unknown) = params.keys().find(|name| !known.clone().any(|k| k == *name)) {
-            return Err(wrong(unknown, Mistake::unknown("parameter", unknown, known)));
+            return Err(self.param_error(unknown, Mistake::unknown("parameter", unknown, known)));
         }
         let value = |(param, kind): (&crate::file::Param, &ParamKind)| {
             let text = params.get(&param.name).unwrap_or(&param.default);
-            kind.parse(text.trim()).map_err(|mistake| wrong(&param.name, mistake))
+            kind.parse(text.trim()).map_err(|mistake| self.param_error(&param.name, mistake))
         };
         self.params.iter().zip(&self.param_kinds).map(value).collect()
+    }
+
+    pub(crate) fn param_error(&self, param: &str, mistake: Mistake) -> WorkloadError {
+        WorkloadError::Param { workload: self.name.clone(), param: param.to_owned(), mistake }
     }
 
     fn counts(&self, values: &[u64]) -> Result<Vec<u64>> {

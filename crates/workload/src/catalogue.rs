@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use reveille_place::{CHECK_PATH, InputError, Mistake, read_description};
+use reveille_place::{
+    CHECK_PATH, InputError, InputKind, Mistake, read_description, read_input_text,
+};
 
 use crate::error::Result;
 use crate::file::Workload;
@@ -43,7 +45,8 @@ pub fn find(name: &str) -> Result<Workload> {
         Some((_, text)) => Workload::parse(&format!("{name}.toml"), text),
         None => {
             let known = names().collect::<Vec<_>>().join(", ");
-            let path = "a path must end in .toml, or in .json for a file of rt-app";
+            let path = "a path must end in .toml, in .json for a file of rt-app, or in .txt for a \
+                        trace as text";
             let unknown = Mistake::unknown("workload", name, names());
             Err(InputError::Unknown(unknown.mended_by(format!("there are {known}; {path}"))).into())
         }
@@ -51,15 +54,20 @@ pub fn find(name: &str) -> Result<Workload> {
 }
 
 /// A workload by its name in the catalogue, or from the file at a path that ends in `.toml`,
-/// or in `.json` if it is rt-app's.
+/// in `.json` if it is rt-app's, or in `.txt` if it is a trace.
 ///
 /// # Errors
-/// As [`find`], [`Workload::parse`] and [`Workload::parse_rtapp`], and [`InputError::Read`] if the file cannot be read.
+/// As [`find`], [`Workload::parse`], [`Workload::parse_rtapp`] and [`Workload::parse_trace`], and [`InputError::Read`] if the file cannot be read.
 pub fn load(spec: &str) -> Result<Workload> {
     let read = if spec.ends_with(".toml") {
         Workload::parse
     } else if spec.ends_with(".json") {
         Workload::parse_rtapp
+    } else if spec.ends_with(".txt") {
+        let path = Path::new(spec);
+        let text = read_input_text(path, InputKind::TRACE)
+            .map_err(|error| InputError::unreadable(path, error, CHECK_PATH))?;
+        return Workload::parse_trace(spec, text);
     } else {
         return find(spec);
     };

@@ -12,6 +12,7 @@ use crate::operation::{Code, flatten};
 use crate::program::{Metric, MetricKind};
 use crate::table::Table;
 use crate::task::{self, TaskSource};
+use crate::trace::Trace;
 
 /// A workload as its file describes it: tasks that know neither load nor parameters yet.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub struct Workload {
     /// Names of the latencies that tasks record, in the order of the file.
     pub(crate) records: Vec<String>,
     pub(crate) tasks: Vec<TaskSource>,
+    /// A trace to repeat, in place of `tasks`.
+    pub(crate) trace: Option<Trace>,
 }
 
 /// Something about a workload that can be changed without another file.
@@ -92,6 +95,7 @@ impl Workload {
             records,
             tasks,
             source: source.clone(),
+            trace: None,
         };
         workload.check(&top)?;
         Ok(workload)

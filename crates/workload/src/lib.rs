@@ -14,6 +14,7 @@ mod program;
 mod rtapp;
 mod table;
 mod task;
+mod trace;
 
 pub use catalogue::{find, load, names};
 pub use error::WorkloadError;

@@ -83,7 +83,7 @@ pub struct Arrivals {
     pub begin_ns: Ns,
     /// After this time all of it comes again, and so on for ever; not 0 if there is any.
     pub span_ns: Ns,
-    /// By task, in rising order and before `span_ns`. A task without any must not ask.
+    /// By task, in rising order and within one `span_ns`. A task without any must not ask.
     pub of_task: Vec<Vec<Arrival>>,
 }
 
@@ -195,6 +195,8 @@ pub enum Op {
     SpinArrived,
     /// Keeps the time since this arrival with it, for the result of the run.
     Answer,
+    /// Waits for a device, which answers after this time: no timer's slack comes on top.
+    Device(Ns),
     /// Waits on the task's own futex until posted, or until the time is over.
     Wait {
         /// 0 waits without limit.

@@ -157,8 +157,8 @@ fn warn(study: &Study) {
     }
     for case in study.cases.iter().filter(|case| case.duration_ns < case.pass_ns) {
         say(format_args!(
-            "warning: {}: {} is measured, and one pass through its phases takes {}: later phases \
-             are not seen; leave the duration out, or make it longer",
+            "warning: {}: {} is measured, and one pass of the workload takes {}: the rest of it is \
+             not seen; leave the duration out, or make it longer",
             case.name,
             duration_text(case.duration_ns as f64),
             duration_text(case.pass_ns as f64)

@@ -58,7 +58,8 @@ pub struct CompareArgs {
     /// defaults to `host` with --on host or sim,host
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "on")]
     pub machine: Option<String>,
-    /// A workload that `reveille workloads` lists, or a path (.toml, or rt-app's .json)
+    /// A workload that `reveille workloads` lists, or a path (.toml, rt-app's .json, or a
+    /// trace of the scheduler as .txt)
     #[arg(long, value_name = "NAME|FILE")]
     pub workload: String,
     /// Loads in the workload's unit, separated by commas: 56,112

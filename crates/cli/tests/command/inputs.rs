@@ -110,7 +110,7 @@ fn a_pass_through_all_phases_is_measured() {
     assert!((80.0..88.0).contains(&idle(&whole)), "{}", idle(&whole));
     let short = output(&[&args[..], &["--duration", "30ms"]].concat());
     let errors = String::from_utf8(short.stderr).unwrap();
-    assert!(short.status.success() && errors.contains("one pass through its phases"), "{errors}");
+    assert!(short.status.success() && errors.contains("one pass of the workload"), "{errors}");
     assert!(errors.contains("30ms is measured") && errors.contains("150ms"), "{errors}");
     let short: serde_json::Value = serde_json::from_slice(&short.stdout).unwrap();
     assert!(!(80.0..88.0).contains(&idle(&short)), "one phase alone: {}", idle(&short));

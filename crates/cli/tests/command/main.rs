@@ -21,6 +21,7 @@ mod schedulers;
 mod score;
 mod sensitivity;
 mod sweep;
+mod traces;
 mod usage;
 mod usage_record;
 

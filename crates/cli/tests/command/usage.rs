@@ -88,7 +88,12 @@ fn what_cannot_be_imported_or_shown() {
     fs::write(&csv, "at_s,cpu_ms\n1,1\n2,NaN\n").unwrap();
     refused(&["usage", "import", &csv], &["a.csv:3: column `cpu_ms`: `NaN`", "plain number"]);
     refused(&["usage", "show", &csv], &["a.csv:3: column `cpu_ms`: `NaN`"]);
-    let instead = ["traces of the scheduler are not imported", "--how trace", "rt-app", "a CSV"];
+    let instead = [
+        "traces of the scheduler are not imported",
+        "--how trace",
+        "compare --workload trace.txt",
+        "a CSV",
+    ];
     let event = "     sshd-7 [001] d..2. 9.5: sched_switch: prev_comm=sshd prev_pid=7";
     for trace in [
         format!("# tracer: nop\n#\n{event}\n"),

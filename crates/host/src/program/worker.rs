@@ -181,6 +181,7 @@ impl Worker {
                 Op::SleepRandom(mean) => clock::sleep(self.random.exponential(mean as f64) as Ns),
                 Op::Period { period, restart } => self.period(period, restart),
                 Op::Arrive => self.arrive(),
+                Op::Device(ns) => clock::sleep(ns),
                 Op::RunArrived => work::compute_for(self.arrival().1.work_ns),
                 Op::SpinArrived => clock::spin_until(clock::now() + self.arrival().1.work_ns),
                 Op::Answer => self.answer(),

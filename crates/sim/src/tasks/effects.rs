@@ -71,6 +71,13 @@ impl Sim<'_> {
                     return false;
                 }
             }
+            Op::Device(time) => {
+                self.tasks[task].resumed = true;
+                self.set_timer(cpu, task, self.now + time);
+                self.agenda.replan_timers();
+                self.block(cpu);
+                return false;
+            }
             Op::Wait { timeout, jitter } => {
                 self.tasks[task].resumed = true;
                 if !self.tasks[task].posted {

@@ -113,6 +113,7 @@ impl<'a> Sim<'a> {
                 | Op::SleepRandom(_)
                 | Op::Period { .. }
                 | Op::Arrive
+                | Op::Device(_)
                 | Op::Wait { .. }
                 | Op::AwaitRelease { .. }
                 | Op::Lock { .. }
@@ -128,6 +129,7 @@ impl<'a> Sim<'a> {
                 | Op::SleepRandom(_)
                 | Op::Period { .. }
                 | Op::Arrive
+                | Op::Device(_)
                 | Op::AwaitRelease { .. }
                 | Op::Wait { .. } => {
                     busy += self.work.messages.futex.receive_begin;

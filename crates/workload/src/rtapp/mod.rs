@@ -70,6 +70,7 @@ impl Workload {
             records,
             tasks: reader.tasks,
             source,
+            trace: None,
         };
         workload.check_tasks()?;
         Ok(workload)

@@ -1,0 +1,46 @@
+//! Traces of the scheduler, given as a user has them.
+
+use std::fs;
+
+use super::{json, refused, stdout};
+
+const SERVICE: &str = include_str!("../../../workload/tests/traces/service.txt");
+
+#[test]
+fn a_trace_is_shown_and_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("service.txt");
+    fs::write(&path, SERVICE).unwrap();
+    let path = path.to_str().unwrap();
+    insta::assert_snapshot!(stdout(&["workloads", path]));
+    let run = ["compare", "--machine", "quad-1s4c", "--base", "v6.12", "--repeats", "2", "--json"];
+    let of = |load: &'static str, param: &'static str| -> Vec<&str> {
+        let metric = ["--metric", "throughput (wakeups/s)", "--duration", "200ms"];
+        let workload = ["--workload", path, "--load", load, "--param", param];
+        run.into_iter().chain(workload).chain(metric).collect()
+    };
+    let rate =
+        |load, param| json(&of(load, param))["rows"][0]["baseline"]["mean"].as_f64().unwrap();
+    // Six wakeups in each 2 ms, three of them the worker's, whatever computes beside them.
+    for (load, param, expected) in
+        [("1", "only=*", 3_000.0), ("3", "only=*", 9_000.0), ("1", "only=worker 1", 1_500.0)]
+    {
+        let found = rate(load, param);
+        assert!((found / expected - 1.0).abs() < 0.02, "{load} {param}: {found}");
+    }
+    let latency = ["--metric", "p50 wakeup latency (ns)", "--workload", path, "--load", "1"];
+    let args: Vec<&str> = run.into_iter().chain(latency).collect();
+    let p50 = json(&args)["rows"][0]["baseline"]["mean"].as_f64().unwrap();
+    assert!((500.0..100_000.0).contains(&p50), "{p50}");
+    refused(&of("1", "only=wroker 1"), &["no task is called `wroker 1`", "`worker 1`"]);
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notes.txt");
+    fs::write(&path, "nothing\n").unwrap();
+    let path = path.to_str().unwrap();
+    refused(&["workloads", path], &[path, "has no event of the scheduler", "trace-cmd report"]);
+    refused(&["workloads", "perf.data"], &["in .txt for a trace as text"]);
+}

@@ -1,0 +1,323 @@
+//! Reads a trace of the scheduler, as text, as a workload that does the same again: each task
+//! computes as long as it did, wakes the tasks it woke, and waits for what woke it. docs/traces.md
+//! has the rules.
+
+mod line;
+mod tasks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use reveille_place::{Mistake, Source, counted};
+use tasks::{Step, Tasks, Traced};
+
+use crate::error::Result;
+use crate::file::{Param, Workload};
+use crate::program::{Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    tasks: Vec<Traced>,
+    span_ns: Ns,
+}
+
+/// Each takes up to 100 bytes.
+const MAX_EVENTS: usize = 8_000_000;
+const RECORD: &str = "record with `trace-cmd record -e sched_switch -e sched_waking -e \
+                      sched_wakeup_new` and print with `trace-cmd report`, or use `perf sched \
+                      record` and `perf script --ns`";
+const ONLY: &str = "only";
+/// Tasks in the summary.
+const LISTED: usize = 40;
+
+impl Workload {
+    /// Reads a trace that `perf script`, `trace-cmd report` or the kernel's `trace` file printed;
+    /// `file` names it in messages. A unit of load is a copy of all its tasks. The metrics are
+    /// the time from wakeups until tasks run, and wakeups per second.
+    ///
+    /// # Errors
+    /// [`InputError::File`](reveille_place::InputError::File) for a line of the scheduler's that
+    /// is not understood, lost events, events that are not sorted by time, more than
+    /// 65,535 tasks or 8 million events, and a trace in which no task is woken.
+    pub fn parse_trace(file: &str, text: String) -> Result<Workload> {
+        let source = Source { file: file.to_owned(), text };
+        let (trace, tells_interrupts) = read(&source)?;
+        let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let (about, by_interrupts) = about(&trace, tells_interrupts);
+        Ok(Workload {
+            name: stem.filter(|stem| !stem.trim().is_empty()).unwrap_or("trace".to_owned()),
+            about,
+            load_unit: "copies of the trace".to_owned(),
+            params: vec![Param {
+                name: ONLY.to_owned(),
+                default: "*".to_owned(),
+                about: "names or ids of the tasks to keep, separated by commas; * ends a prefix"
+                    .to_owned(),
+            }],
+            metrics: metrics(by_interrupts > 0),
+            pass_ns: trace.span_ns,
+            param_kinds: Vec::new(),
+            channels: Vec::new(),
+            lists: Vec::new(),
+            locks: Vec::new(),
+            records: vec!["wakeup".to_owned()],
+            tasks: Vec::new(),
+            source: Source { file: source.file, text: summary(&trace.tasks) },
+            trace: Some(trace),
+        })
+    }
+}
+
+/// The trace, and whether it tells what happens in interrupts.
+fn read(source: &Source) -> Result<(Trace, bool)> {
+    let text = &source.text;
+    let waking = text.contains(" sched_waking: ") || text.contains(":sched_waking: ");
+    let (mut tasks, mut events, mut tells_interrupts) = (None, 0, false);
+    let mut at = 0;
+    for whole in text.split_inclusive('\n') {
+        let span = at..at + whole.trim_end().len();
+        at += whole.len();
+        let wrong = |mistake| source.error(&span, None, mistake);
+        let Some(event) = line::event(&text[span.clone()]) else { continue };
+        let Some(event) = event else {
+            let problem = "is not as perf, trace-cmd or the kernel print this event";
+            return Err(wrong(Mistake::new(problem, RECORD)));
+        };
+        events += 1;
+        if events > MAX_EVENTS {
+            let problem = format!("is event number {events}");
+            return Err(wrong(Mistake::new(problem, "cut the trace before it")));
+        }
+        tells_interrupts |= event.in_interrupt.is_some();
+        tasks.get_or_insert_with(|| Tasks::new(event.at_ns)).take(&event, waking).map_err(wrong)?;
+    }
+    let empty = |problem: &str| Mistake::new(problem, RECORD).in_file(&source.file);
+    let tasks = tasks.ok_or_else(|| empty("has no event of the scheduler"))?;
+    let (tasks, span_ns) = tasks.end();
+    if !tasks.iter().flat_map(|task| &task.steps).any(waits) || span_ns == 0 {
+        return Err(empty("has no task that is woken"));
+    }
+    Ok((Trace { tasks, span_ns }, tells_interrupts))
+}
+
+fn waits(step: &Step) -> bool {
+    matches!(step, Step::Woken { .. } | Step::Device(_))
+}
+
+impl Traced {
+    /// Does it more than wake others? Without that, its time is not in the trace.
+    fn acts(&self) -> bool {
+        self.steps.iter().any(|step| waits(step) || matches!(step, Step::Run(_)))
+    }
+
+    fn is(&self, pattern: &str) -> bool {
+        let id = pattern.parse().ok();
+        match pattern.strip_suffix('*') {
+            Some(prefix) => self.name.starts_with(prefix),
+            None => {
+                self.name == pattern || id == Some(self.id) || (id.is_some() && id == self.process)
+            }
+        }
+    }
+}
+
+impl Trace {
+    /// The number of each task within a copy, if it is one of those to keep.
+    fn numbers(&self, only: &str) -> Result<Vec<Option<u16>>, Mistake> {
+        let patterns: Vec<&str> = only.split(',').map(str::trim).collect();
+        for pattern in &patterns {
+            if !self.tasks.iter().any(|task| task.acts() && task.is(pattern)) {
+                let acting = self.tasks.iter().filter(|task| task.acts());
+                let names: BTreeSet<&str> = acting.map(|task| task.name.as_str()).collect();
+                return Err(Mistake::unknown("task", pattern, names));
+            }
+        }
+        let mut numbers = 0..;
+        let number = |task: &Traced| {
+            let kept = task.acts() && patterns.iter().any(|pattern| task.is(pattern));
+            if kept { numbers.next() } else { None }
+        };
+        Ok(self.tasks.iter().map(number).collect())
+    }
+
+    /// Tasks that wake each other, directly or through others, are a group. The tasks of a group that
+    /// nothing from outside wakes, and of which one was at work when the trace ended, repeat as
+    /// fast as they can. All others begin a pass when it is due.
+    fn free(&self, numbers: &[Option<u16>]) -> Vec<bool> {
+        let mut next: Vec<usize> = (0..self.tasks.len()).collect();
+        fn first(next: &mut [usize], mut at: usize) -> usize {
+            while next[at] != at {
+                next[at] = next[next[at]];
+                at = next[at];
+            }
+            at
+        }
+        let (mut from_outside, mut goes_on) = (Vec::new(), Vec::new());
+        for (at, task) in self.tasks.iter().enumerate().filter(|(at, _)| numbers[*at].is_some()) {
+            for step in &task.steps {
+                match *step {
+                    Step::Woken { by: Some(waker), .. } if numbers[waker].is_some() => {
+                        let (one, other) = (first(&mut next, at), first(&mut next, waker));
+                        next[one.max(other)] = one.min(other);
+                    }
+                    Step::Woken { .. } => from_outside.push(at),
+                    _ => {}
+                }
+            }
+            goes_on.extend(task.goes_on().then_some(at));
+        }
+        let mut free = vec![false; self.tasks.len()];
+        goes_on.into_iter().for_each(|at| free[first(&mut next, at)] = true);
+        from_outside.into_iter().for_each(|at| free[first(&mut next, at)] = false);
+        (0..self.tasks.len()).map(|at| free[first(&mut next, at)]).collect()
+    }
+
+    /// Copies follow each other at even distances, so that they do not all wake at once.
+    pub(crate) fn program(
+        &self,
+        workload: &Workload,
+        load: u64,
+        params: &BTreeMap<String, String>,
+    ) -> Result<Program> {
+        let only = params.get(ONLY).map_or("*", String::as_str);
+        let numbers = self.numbers(only).map_err(|mistake| workload.param_error(ONLY, mistake))?;
+        let (mut roles, mut arrivals, mut processes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut groups = BTreeMap::new();
+        let free = self.free(&numbers);
+        for (at, task) in self.tasks.iter().enumerate().filter(|(at, _)| numbers[*at].is_some()) {
+            let (ops, own) = operations(&task.steps, &numbers, free[at]);
+            roles.push(Role { name: format!("{}-{}", task.name, task.id), ops });
+            arrivals.push(own);
+            let next = groups.len() as u32;
+            let group = task.process.map_or((false, task.id), |process| (true, process));
+            processes.push(*groups.entry(group).or_insert(next));
+        }
+        workload.check_number(load, roles.len() as u64, "tasks")?;
+        let (mut tasks, mut of_task) = (Vec::new(), Vec::new());
+        for copy in 0..load as u32 {
+            let later = (u128::from(self.span_ns) * u128::from(copy) / u128::from(load)) as Ns;
+            for (role, process) in processes.iter().enumerate() {
+                tasks.push(TaskSpec {
+                    process: copy * groups.len() as u32 + process,
+                    task_base: copy * roles.len() as u32,
+                    ..TaskSpec::of_role(role as u16)
+                });
+                let arrival = |at_ns: &Ns| Arrival { at_ns: at_ns + later, work_ns: 0 };
+                of_task.push(arrivals[role].iter().map(arrival).collect());
+            }
+        }
+        Ok(Program {
+            name: workload.name.clone(),
+            roles,
+            tasks,
+            channels: Vec::new(),
+            n_lists: 0,
+            n_locks: 0,
+            arrivals: Arrivals { begin_ns: 0, span_ns: self.span_ns, of_task },
+            records: workload.records.clone(),
+            metric: workload.metrics[0].clone(),
+        })
+    }
+}
+
+/// What a task repeats, and when interrupts and tasks that are not kept wake it. Unless it is `free`,
+/// each pass begins when the task was first seen.
+fn operations(steps: &[Step], numbers: &[Option<u16>], free: bool) -> (Vec<Op>, Vec<Ns>) {
+    let (mut ops, mut arrivals) = (Vec::new(), Vec::new());
+    let record = Op::Record { record: 0, less: 0 };
+    for step in steps {
+        match *step {
+            Step::Nothing => {}
+            Step::Began { at_ns } => {
+                if !free {
+                    arrivals.push(at_ns);
+                    ops.push(Op::Arrive);
+                }
+            }
+            Step::Run(ns) => ops.push(Op::Run(ns)),
+            Step::Wake(wakee) => {
+                let request = |first| Op::Request { first, among: 1, count: 1 };
+                ops.extend(numbers[wakee].map(request));
+            }
+            Step::Woken { by: Some(waker), .. } if numbers[waker].is_some() => {
+                ops.extend([Op::Serve, record, Op::Count(1)]);
+            }
+            Step::Woken { at_ns, .. } => {
+                arrivals.push(at_ns);
+                ops.extend([Op::Arrive, record, Op::Count(1)]);
+            }
+            Step::Device(ns) => ops.extend([Op::Device(ns), Op::Count(1)]),
+        }
+    }
+    (ops, arrivals)
+}
+
+/// Wakeups of a task by tasks, interrupts and devices.
+fn wakeups(task: &Traced) -> [u64; 3] {
+    let mut wakeups = [0; 3];
+    for step in &task.steps {
+        match step {
+            Step::Woken { by: Some(_), .. } => wakeups[0] += 1,
+            Step::Woken { by: None, .. } => wakeups[1] += 1,
+            Step::Device(_) => wakeups[2] += 1,
+            _ => {}
+        }
+    }
+    wakeups
+}
+
+/// One line, and the number of wakeups by interrupts.
+fn about(trace: &Trace, tells_interrupts: bool) -> (String, u64) {
+    let (mut all, mut ran_ns, mut active) = ([0; 3], 0, 0u64);
+    for task in trace.tasks.iter().filter(|task| task.acts()) {
+        let own = wakeups(task);
+        all = std::array::from_fn(|cause| all[cause] + own[cause]);
+        ran_ns += task.ran_ns;
+        active += 1;
+    }
+    let [by_tasks, by_interrupts, by_devices] = all;
+    let unknown = if tells_interrupts { "" } else { " (the trace does not tell interrupts)" };
+    let text = format!(
+        "{} in {:.3} s of a trace, using {:.2} CPUs; {by_tasks} wakeups by tasks{unknown}, \
+         {by_interrupts} by interrupts, {by_devices} by devices",
+        counted(active, "task"),
+        trace.span_ns as f64 / 1e9,
+        ran_ns as f64 / trace.span_ns as f64,
+    );
+    (text, by_interrupts)
+}
+
+/// A line for each of the tasks that run longest.
+fn summary(tasks: &[Traced]) -> String {
+    let mut all: Vec<&Traced> = tasks.iter().filter(|task| task.acts()).collect();
+    all.sort_by_key(|task| (std::cmp::Reverse(task.ran_ns), task.id));
+    let mut text = "CPU time (ms)    by tasks  interrupts     devices  task\n".to_owned();
+    for task in all.iter().take(LISTED) {
+        let [by_tasks, by_interrupts, by_devices] = wakeups(task);
+        let ms = task.ran_ns as f64 / 1e6;
+        text += &format!(
+            "{ms:>13.3} {by_tasks:>11} {by_interrupts:>11} {by_devices:>11}  {}-{}\n",
+            task.name, task.id
+        );
+    }
+    if all.len() > LISTED {
+        text += &format!("and {} more\n", all.len() - LISTED);
+    }
+    text
+}
+
+/// Where interrupts wake tasks, they fix how often tasks run, so that latency is what can differ.
+fn metrics(timed: bool) -> Vec<Metric> {
+    let latency = |(name, quantile): (&str, f64)| Metric {
+        name: format!("{name} wakeup latency (ns)"),
+        kind: MetricKind::RecordedLatency { record: 0, quantile },
+    };
+    let quantiles = [("p99", 0.99), ("p50", 0.5), ("p90", 0.9), ("p99.9", 0.999), ("max", 1.0)];
+    let mut metrics: Vec<Metric> = quantiles.into_iter().map(latency).collect();
+    let name = "throughput (wakeups/s)".to_owned();
+    metrics.push(Metric { name, kind: MetricKind::Throughput });
+    if !timed {
+        metrics.rotate_right(1);
+    }
+    metrics
+}
