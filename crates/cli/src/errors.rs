@@ -145,7 +145,7 @@ impl CliError {
             CliError::Workload(error) => error.input(),
             CliError::Input(error)
             | CliError::Plan(PlanError::Input(error))
-            | CliError::Prometheus(ServerError::Input(error))
+            | CliError::Prometheus(ServerError::Input(error) | ServerError::Short(error))
             | CliError::Sweep(SweepError::Input(error)) => Some(error),
             _ => None,
         }

@@ -19,6 +19,10 @@ pub enum ServerError {
         /// What it said, and the fix.
         mistake: Mistake,
     },
+    /// A container that was seen for too short a time, such as one that has just started.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Short(InputError),
     #[error("interrupted")]
     Interrupted,
 }
@@ -35,6 +39,6 @@ impl ServerError {
 
     /// Is it what was asked for that is wrong, rather than what happened?
     pub fn is_input(&self) -> bool {
-        matches!(self, ServerError::Input(_))
+        matches!(self, ServerError::Input(_) | ServerError::Short(_))
     }
 }

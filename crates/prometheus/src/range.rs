@@ -22,7 +22,7 @@ impl Server<'_> {
     /// time. A server that keeps coarser data only answers for [`Span::step_s`].
     ///
     /// # Errors
-    /// [`ServerError`], also if there is one reading only.
+    /// [`ServerError::Short`] if there is one reading only, and others.
     pub fn recording(&self, container: &Container, span: Span) -> Result<Usage, ServerError> {
         let selector = format!("{{__name__=~\"{METRICS}\",{}}}", container.conditions());
         let mut part_s = PART_S.min(span.length_s);
@@ -40,7 +40,12 @@ impl Server<'_> {
                 Err(Failed::Other(error)) => return Err(error),
             }
         }
-        Ok(Usage::from_prometheus(&container.name(), &answers, &[])?)
+        Usage::from_prometheus(&container.name(), &answers, &[]).map_err(|error| {
+            match Usage::seen_once(&answers) {
+                true => ServerError::Short(error),
+                false => error.into(),
+            }
+        })
     }
 
     fn part(

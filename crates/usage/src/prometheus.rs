@@ -6,6 +6,8 @@ mod containers;
 mod flat;
 mod series;
 
+use std::collections::BTreeSet;
+
 use reveille_place::Mistake;
 use reveille_policy::BandwidthLimits;
 
@@ -56,6 +58,15 @@ impl Usage {
         let files: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
         let usage = picked(all, select).and_then(|picked| recording(name, picked)?.checked());
         usage.map_err(|mistake| mistake.in_file(files.join(", ")))
+    }
+
+    /// Do Prometheus' answers show the CPU time used less than twice, so that they are no recording?
+    pub fn seen_once(files: &[(String, Vec<u8>)]) -> bool {
+        let all: Result<Vec<_>, _> = files.iter().map(|(_, bytes)| points(bytes)).collect();
+        all.is_ok_and(|all| {
+            let usage = all.into_iter().flatten().filter(|series| series.name == USAGE);
+            usage.flat_map(|usage| usage.points).map(|p| p.0).collect::<BTreeSet<Ns>>().len() < 2
+        })
     }
 }
 

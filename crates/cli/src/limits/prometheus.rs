@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use reveille_measure::{Shard, span_ns};
 use reveille_place::{CHECK_PATH, InputKind, Mistake, read_input};
-use reveille_plan::{Failed, in_shard};
+use reveille_plan::{Failed, Skipped, in_shard};
 use reveille_prometheus::{Access, Container, Selector, Server, ServerError, Span, Workload};
 use reveille_usage::{Select, Usage};
 
@@ -268,7 +268,7 @@ fn all(
     found.retain(|container| in_shard(shard, &container.name()));
     let progress = Progress::of("containers");
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed: Mutex<Vec<Failed>> = Mutex::new(Vec::new());
+    let (failed, short) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let fetched: Mutex<Vec<Recording>> = Mutex::new(Vec::new());
     let work = || {
         while let Some(container) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -278,7 +278,9 @@ fn all(
                 Ok(()) => push(&fetched, Recording { name, path }),
                 Err(CliError::Prometheus(ServerError::Interrupted)) => return,
                 Err(error) => {
-                    push(&failed, Failed { name, mistake: Mistake::of(&error, CHECK_PATH) });
+                    let is_short = matches!(error, CliError::Prometheus(ServerError::Short(_)));
+                    let to = if is_short { &short } else { &failed };
+                    push(to, Failed { name, mistake: Mistake::of(&error, CHECK_PATH) });
                 }
             }
             progress.tell(1 + done.fetch_add(1, Ordering::Relaxed), found.len());
@@ -295,8 +297,16 @@ fn all(
     }
     let mut recordings = fetched.into_inner().unwrap_or_default();
     recordings.sort();
-    let failed = failed.into_inner().unwrap_or_default();
-    look.at(&recordings, shard, (failed, Vec::new()), stop)
+    let mut failed = failed.into_inner().unwrap_or_default();
+    let mut short = short.into_inner().unwrap_or_default();
+    if recordings.is_empty() {
+        failed.append(&mut short);
+    }
+    let skipped = |short: Failed| Skipped {
+        name: file_of(&short.name).display().to_string(),
+        why: "seen less than twice, too short to record".into(),
+    };
+    look.at(&recordings, shard, (failed, short.into_iter().map(skipped).collect()), stop)
 }
 
 fn push<T>(to: &Mutex<Vec<T>>, value: T) {

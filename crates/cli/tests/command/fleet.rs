@@ -219,31 +219,27 @@ fn a_note_names_the_fix() {
     assert!(note.contains("; query container_spec_cpu_quota"), "{note}");
 }
 
-/// A pod that has been seen once, and one that has just started and is busy with that.
-#[test]
-fn of_the_pods_of_a_workload_none_that_has_just_started_is_recorded() {
-    let pods = ["web-1", "web-2", "web-3"];
+/// A server of pods with so many steps of 15 s at so many CPUs; its URL.
+fn server(pods: &'static [(&str, u32, f64)]) -> String {
     let labels = |pod: &str| {
         format!(r#""__name__":"container_cpu_usage_seconds_total","pod":"{pod}","container":"app""#)
     };
-    let of = |pod: &str, steps: u32, cpus: f64| {
+    let of = move |&(pod, steps, cpus): &(&str, u32, f64)| {
         let value = |n: u32| (1_700_000_000 + 15 * n, f64::from(n) * 15.0 * cpus);
         answer(&[series(&labels(pod), (0..=steps).map(value))])
     };
-    let found: Vec<String> = pods.iter().map(|pod| format!("{{{}}}", labels(pod))).collect();
-    let answers = [
-        format!(r#"{{"status":"success","data":[{}]}}"#, found.join(",")),
-        of(pods[0], 0, 0.0),
-        of(pods[1], 40, 0.1),
-        of(pods[2], 3, 1.0),
-    ];
+    let found: Vec<String> = pods.iter().map(|pod| format!("{{{}}}", labels(pod.0))).collect();
+    let found = format!(r#"{{"status":"success","data":[{}]}}"#, found.join(","));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
-        for body in answers {
+        loop {
             let (mut stream, _) = listener.accept().unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+            let lines = lines.map_while(Result::ok).take_while(|line| !line.is_empty());
+            let asked = lines.collect::<String>();
+            let pod = pods.iter().find(|pod| asked.contains(pod.0));
+            let body = pod.map_or(found.clone(), of);
             let length = body.len();
             write!(
                 stream,
@@ -252,6 +248,32 @@ fn of_the_pods_of_a_workload_none_that_has_just_started_is_recorded() {
             .unwrap();
         }
     });
+    url
+}
+
+/// Seen once, long enough, and one that has just started and is busy with that.
+const PODS: [(&str, u32, f64); 3] = [("web-1", 0, 0.0), ("web-2", 40, 0.1), ("web-3", 3, 1.0)];
+
+#[test]
+fn a_pod_that_was_seen_once_is_skipped_unless_there_is_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |url: &str, to: &str| {
+        output(&["record", "--prometheus", url, "--all", "-o", &path(dir.path(), to), "--json"])
+    };
+    let shown = run(&server(&PODS), "all");
+    let told: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown.status.code(), Some(0), "{told}");
+    assert_eq!(told["skipped"][0]["name"], "web-1/app.parquet");
+    assert!(told["failed"] == serde_json::json!([]) && told["containers"][1].is_object(), "{told}");
+    let shown = run(&server(&PODS[..1]), "none");
+    let told: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown.status.code(), Some(1), "{told}");
+    assert_eq!(told["failed"][0]["name"], "web-1/app");
+}
+
+#[test]
+fn of_the_pods_of_a_workload_none_that_has_just_started_is_recorded() {
+    let url = server(&PODS);
     let dir = tempfile::tempdir().unwrap();
     let to = path(dir.path(), "web.parquet");
     let written =
